@@ -10,7 +10,7 @@ use super::batch::{Batch, Rows};
 use super::context::{Cx, EvalContext, Evaluation};
 use super::eval::{eval, eval_in, holds};
 use super::held::Held;
-use super::keytable::KeyTable;
+use super::keytable::{KEY_BYTES_MAX, KeyTable};
 use super::operator::{Running, Step};
 use super::sort::write_key;
 use super::spill::Got;
@@ -65,6 +65,8 @@ pub(crate) struct AggregateState {
     disk_bytes: u64,
 }
 
+/// Grouping sets that take a row between two looks at what is held.
+const SETS_AT_ONCE: usize = 64;
 /// Cells that may have files of their own.
 const FILES_MAX: usize = 64;
 /// What a call keeps is written when it is this part of all that the aggregation may hold.
@@ -209,6 +211,19 @@ impl AggregateState {
                 if cx.take_owed() {
                     return Ok(Some(Step::Yield));
                 }
+                // A row can be one of thousands of groups: what is held and written is looked at in between.
+                if let Some(sets) = sets
+                    && !reading
+                    && self.group.is_none()
+                {
+                    if let Some(step) = self.make_room(cx)? {
+                        return Ok(Some(step));
+                    }
+                    cx.worked(sets.sets.len().min(SETS_AT_ONCE));
+                    if cx.tick()? {
+                        return Ok(Some(Step::Yield));
+                    }
+                }
                 let taken = match reading {
                     true => self.take_again(keys, calls, sets.is_some(), cx)?,
                     false => self.take(keys, calls, sets, cx)?,
@@ -261,10 +276,10 @@ impl AggregateState {
             }
             let held_bytes = self.keys.size_bytes() + self.groups.size_bytes() + self.held_bytes;
             self.most_bytes = self.most_bytes.max(held_bytes);
-            self.held.set(held_bytes, cx.memory())?;
-            let room = cx.work_mem_bytes;
-            if held_bytes > room && held_bytes > cx.hash_mem_bytes() {
-                let room = cx.hash_mem_bytes();
+            let open_bytes = self.overflow.as_ref().map_or(0, |o| o.size_bytes());
+            self.held.set(held_bytes + open_bytes, cx.memory())?;
+            let room = cx.hash_mem_bytes().min(KEY_BYTES_MAX);
+            if held_bytes > cx.work_mem_bytes && held_bytes > room {
                 if self.kept_bytes > room / 2
                     && held_bytes > self.look_bytes
                     && self.write_large(room, held_bytes, cx)
@@ -330,10 +345,18 @@ impl AggregateState {
         cx: &mut Cx<'_>,
         out: &mut Batch,
     ) -> Result<Option<Step>> {
+        let held_bytes = self.keys.size_bytes() + self.groups.size_bytes() + self.held_bytes;
         while self.at < self.groups.len() && !out.is_full() {
             let cells = self.cells.iter_mut().skip(self.at * calls.len());
             for (cell, call) in cells.zip(calls).skip(self.given.len()) {
-                match cell.finish(call, cx)? {
+                let finished = cell.finish(call, cx)?;
+                if let Some(kept) = &cell.kept
+                    && kept.disk_bytes > 0
+                {
+                    let merging_bytes = kept.ordered.as_ref().map_or(0, Ordered::size_bytes);
+                    self.held.set(held_bytes + merging_bytes, cx.memory())?;
+                }
+                match finished {
                     Ok(value) => self.given.push(value),
                     Err(step) => return Ok(Some(step)),
                 }
@@ -490,7 +513,7 @@ impl AggregateState {
         Ok(Ok(()))
     }
 
-    /// Adds the next row of the batch to its groups; or says what is absent, and is called again for the same row.
+    /// Adds the next row of the batch to its groups, with grouping sets to some of them at once; or says what is absent, and is called again for the same row.
     fn take<'a>(
         &mut self,
         keys: &'a [Expr],
@@ -518,7 +541,16 @@ impl AggregateState {
                 }
             }
         };
+        let first = self.set;
         while let Some(set) = sets.sets.get(self.set) {
+            let behind = self.overflow.as_ref().is_some_and(|o| o.is_behind());
+            if self.group.is_none()
+                && self.set > first
+                && (behind || self.set - first >= SETS_AT_ONCE)
+            {
+                self.values = Some(values);
+                return Ok(Ok(()));
+            }
             let group = match self.group {
                 Some(group) => Some(group),
                 None => self.group_in_set(&values, keys, calls, set)?,

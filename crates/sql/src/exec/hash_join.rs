@@ -87,6 +87,20 @@ struct Parts {
     current: Option<Part>,
 }
 
+impl Parts {
+    /// Memory held, roughly: blocks being filled, read or waiting to be written, and which left rows are decided.
+    fn size_bytes(&self) -> usize {
+        let divided = self.divided.as_ref();
+        let streams = divided.map(|d| d.right.iter().chain(&d.left));
+        let filled: usize = streams.into_iter().flatten().map(Stream::open_bytes).sum();
+        let read = self.current.as_ref().map_or(0, |part| {
+            let readers = part.right_reader.size_bytes() + part.left_reader.size_bytes();
+            readers + part.decided.capacity() * 8
+        });
+        filled + read + self.file.unwritten_bytes()
+    }
+}
+
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Phase {
     /// Right rows are taken.
@@ -255,6 +269,12 @@ impl HashJoinState {
     /// Takes right rows until they end, or until a chunk is full. A step that comes before.
     fn build<'a>(&mut self, sides: Sides<'a>, cx: &mut Cx<'a>) -> Result<Option<Step>> {
         loop {
+            // Rows go to parts as fast as they come, whether a table is being divided or has long been.
+            if let Some(parts) = &self.parts
+                && let Some(obstacle) = parts.file.behind()?
+            {
+                return Ok(Some(Step::Wait(obstacle)));
+            }
             if let Some(step) = self.divide(cx)? {
                 return Ok(Some(step));
             }
@@ -267,7 +287,8 @@ impl HashJoinState {
             }
             let held_bytes = self.table.size_bytes();
             self.most_bytes = self.most_bytes.max(held_bytes);
-            self.held.set(held_bytes, cx.memory())?;
+            let open_bytes = self.parts.as_ref().map_or(0, |p| p.size_bytes());
+            self.held.set(held_bytes + open_bytes, cx.memory())?;
             if held_bytes > cx.work_mem_bytes.min(NONE as usize)
                 && held_bytes > cx.hash_mem_bytes().min(NONE as usize)
                 && !self.overflow(held_bytes, cx)?
@@ -478,6 +499,8 @@ impl HashJoinState {
         self.left_at = 0;
         self.left_batch.start(0);
         if let Some(parts) = &mut self.parts {
+            let held_bytes = self.table.size_bytes() + parts.size_bytes();
+            self.held.set(held_bytes, cx.memory())?;
             if let Some(obstacle) = parts.file.behind()? {
                 return Ok(Some(Step::Wait(obstacle)));
             }
@@ -555,10 +578,16 @@ impl HashJoinState {
                 },
             };
             let row = self.left_batch.row(self.left_at);
+            let mut looked = 0;
             while partner != NONE {
                 if out.is_full() {
                     self.partner = Some(partner);
                     return Ok(Some(Step::Batch));
+                }
+                looked += 1;
+                if looked % ROWS_AT_ONCE == 0 && cx.tick()? {
+                    self.partner = Some(partner);
+                    return Ok(Some(Step::Yield));
                 }
                 let at = partner as usize;
                 let right = self.table.rows.row(at);

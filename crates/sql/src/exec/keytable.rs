@@ -9,6 +9,9 @@ use foldhash::fast::RandomState;
 use hashbrown::HashTable;
 use std::hash::BuildHasher;
 
+/// Numbers are 32 bits wide, and a key takes 16 bytes at least: whoever fills a table stops when it holds more than this.
+pub(crate) const KEY_BYTES_MAX: usize = u32::MAX as usize * 16;
+
 /// See the module.
 #[derive(Default)]
 pub(crate) struct KeyTable {

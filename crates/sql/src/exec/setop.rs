@@ -7,7 +7,7 @@ use super::batch::{Batch, check_memory};
 use super::context::{Cx, Evaluation};
 use super::eval::eval_in;
 use super::held::Held;
-use super::keytable::{KeyTable, row_key};
+use super::keytable::{KEY_BYTES_MAX, KeyTable, row_key};
 use super::operator::{Running, Step, pull};
 use super::spill::{Got, overflow::Overflow};
 use super::stats::{NodeDetail, width};
@@ -60,10 +60,10 @@ impl Table {
     fn check(&mut self, operator: &str, more: usize, cx: &Cx<'_>) -> Result<Option<Obstacle>> {
         let held_bytes = self.keys.size_bytes() + more;
         self.most_bytes = self.most_bytes.max(held_bytes);
-        self.held.set(held_bytes, cx.memory())?;
-        // Numbers of keys are 32 bits wide; a key takes 16 bytes at least.
+        let open_bytes = self.overflow.as_ref().map_or(0, |o| o.size_bytes());
+        self.held.set(held_bytes + open_bytes, cx.memory())?;
         if held_bytes > cx.work_mem_bytes
-            && held_bytes > cx.hash_mem_bytes().min(u32::MAX as usize * 16)
+            && held_bytes > cx.hash_mem_bytes().min(KEY_BYTES_MAX)
             && !self.full
         {
             if self.overflow.is_none()

@@ -125,6 +125,11 @@ pub(crate) struct Sorted {
 }
 
 impl Sorted {
+    /// Memory held, roughly.
+    pub(crate) fn size_bytes(&self) -> usize {
+        self.sorter.size_bytes()
+    }
+
     /// The next row.
     pub(crate) fn next(&mut self) -> Option<&[Datum]> {
         let row = self.next_number()?;
@@ -337,7 +342,9 @@ impl SortState {
                 step => return Ok(Some(step)),
             }
         }
-        if let Some(step) = self.sorter.settle(self.spill.as_ref(), cx)? {
+        let step = self.sorter.settle(self.spill.as_ref(), cx)?;
+        self.held.set(self.sorter.size_bytes(), cx.memory())?;
+        if let Some(step) = step {
             return Ok(Some(step));
         }
         if self.sorter.is_on_disk() {
@@ -349,9 +356,7 @@ impl SortState {
             };
         }
         let sorted = std::mem::take(&mut self.sorter).finish();
-        if let Ordered::Disk(merge, _) = &sorted {
-            self.held.set(merge.size_bytes(), cx.memory())?;
-        }
+        self.held.set(sorted.size_bytes(), cx.memory())?;
         self.sorted = Some(sorted);
         Ok(None)
     }

@@ -1,12 +1,14 @@
 //! Large statements say the same, whether they fit into `work_mem` or go to temporary files; and leave nothing behind.
 
 use super::{Script, ask, bind, converse_with, session, worker_on};
-use logstead_env::Env;
+use logstead_env::{Env, File, FileKind, FileLock, Files, OpenMode, RealFiles};
 use logstead_home::MemoryHome;
 use logstead_sql::session::{Session, WorkerSessions};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// A conversation on simulated files, where input and output are done at once, then on real ones, by other threads.
 fn everywhere(conversation: impl AsyncFn(Rc<WorkerSessions>)) {
@@ -458,4 +460,117 @@ fn a_start_clears_the_directory() {
     logstead_sql::exec::SpillSpace::new(env.clone(), directory.clone());
     let left = env.files.list(Path::new("/somewhere")).unwrap();
     assert_eq!(left, ["kept", "logstead_temp_0.lock"]);
+}
+
+/// The machine's files, but the first writes take a while.
+struct SlowFiles(RealFiles, Arc<AtomicUsize>);
+
+struct SlowFile(Box<dyn File>, Arc<AtomicUsize>);
+
+/// So many writes are slow.
+const SLOW_WRITES: usize = 300;
+
+impl File for SlowFile {
+    fn read_at(&self, offset: u64, into: &mut [u8]) -> io::Result<usize> {
+        self.0.read_at(offset, into)
+    }
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a slow disk; no worker waits here"
+    )]
+    fn write_at(&self, offset: u64, from: &[u8]) -> io::Result<usize> {
+        if self.1.fetch_add(1, Ordering::Relaxed) < SLOW_WRITES {
+            std::thread::sleep(std::time::Duration::from_millis(3));
+        }
+        self.0.write_at(offset, from)
+    }
+    fn sync(&self) -> io::Result<()> {
+        self.0.sync()
+    }
+    fn len(&self) -> io::Result<u64> {
+        self.0.len()
+    }
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.0.set_len(len)
+    }
+    fn is_direct(&self) -> bool {
+        self.0.is_direct()
+    }
+    fn writes_are_durable(&self) -> bool {
+        self.0.writes_are_durable()
+    }
+}
+
+impl Files for SlowFiles {
+    fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Box<dyn File>> {
+        let file = self.0.open(path, mode)?;
+        Ok(Box::new(SlowFile(file, Arc::clone(&self.1))))
+    }
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.0.rename(from, to)
+    }
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        self.0.remove(path)
+    }
+    fn create_dir(&self, path: &Path) -> io::Result<()> {
+        self.0.create_dir(path)
+    }
+    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
+        self.0.sync_dir(dir)
+    }
+    fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
+        self.0.list(dir)
+    }
+    fn kind(&self, path: &Path) -> io::Result<Option<FileKind>> {
+        self.0.kind(path)
+    }
+    fn lock(&self, path: &Path) -> io::Result<Option<Box<dyn FileLock>>> {
+        self.0.lock(path)
+    }
+    fn free_space(&self, path: &Path) -> io::Result<u64> {
+        self.0.free_space(path)
+    }
+}
+
+/// Has a statement run whose rows come faster than the disk takes them: those that wait in memory are few.
+fn on_a_slow_disk(query: &str) {
+    let writes = Arc::new(AtomicUsize::new(0));
+    let env = Env {
+        files: Arc::new(SlowFiles(RealFiles, Arc::clone(&writes))),
+        ..Env::real()
+    };
+    let home = Arc::new(MemoryHome::new(1 << 20));
+    converse_with(
+        true,
+        || worker_on(home, env),
+        async |worker: Rc<WorkerSessions>| {
+            let (mut s, mut c) = (session(&worker), Script::default());
+            ask(&mut s, &mut c, "SET work_mem = '64kB'").await;
+            let said = ask(&mut s, &mut c, query).await;
+            assert_eq!(
+                said.last().map(String::as_str),
+                Some("SELECT 1"),
+                "{said:?}"
+            );
+            assert!(writes.load(Ordering::Relaxed) > SLOW_WRITES);
+            let most = worker.instance.spill.counts().unwritten_bytes_max;
+            assert!(most < 2 << 20, "{most} bytes waited");
+        },
+    );
+}
+
+#[test]
+fn a_join_waits_for_the_disk_after_its_table_was_divided() {
+    on_a_slow_disk(
+        "SELECT count(b.p) FROM generate_series(1, 1000) a(x)
+            LEFT JOIN (SELECT g, repeat('x', 1000) p FROM generate_series(1, 6000) g OFFSET 0) b ON a.x = b.g",
+    );
+}
+
+#[test]
+fn grouping_sets_wait_for_the_disk_within_a_row() {
+    on_a_slow_disk(
+        "SELECT count(*) FROM (SELECT 1 FROM (SELECT repeat('x', 200) p, g FROM generate_series(1, 100) g) s
+            GROUP BY CUBE (g, g + 1, g + 2, g + 3, g + 4, g + 5, g + 6, p)) x",
+    );
 }

@@ -4,8 +4,8 @@
 //! always at the end. Freed slots are used again, one by one.
 //!
 //! Invariants: jobs of a file are done in order, so a block can be asked for as soon as it was written; at most
-//! [`UNWRITTEN_BYTES_MAX`], and a block, wait to be written (an operator that is ahead waits, see [`TempFile::behind`]); a
-//! failed write fails everything that is asked of the file later.
+//! [`UNWRITTEN_BYTES_MAX`], and what comes between two looks, wait to be written (an operator that is ahead waits, see
+//! [`TempFile::behind`]); a failed write fails everything that is asked of the file later.
 
 use super::pool::{Ticket, ticket};
 use super::space::{Spill, SpillSpace};
@@ -30,6 +30,12 @@ pub(super) struct Block {
     offset: u64,
     len: u32,
     check: u32,
+}
+
+impl Block {
+    pub(super) fn len_bytes(&self) -> usize {
+        self.len as usize
+    }
 }
 
 /// The part that the pool's threads use.
@@ -137,13 +143,23 @@ impl TempFile {
         if let Some(error) = &*self.opened.failed() {
             return Err(error.clone());
         }
-        if self.opened.unwritten.load(Ordering::Acquire) <= UNWRITTEN_BYTES_MAX {
+        if !self.is_behind() {
             return Ok(None);
         }
         let (ticket, finish) = ticket();
         let job = Box::new(move || drop(finish));
         self.opened.space.pool.submit(self.opened.number, job);
         Ok(Some(Obstacle::Spill(ticket)))
+    }
+
+    /// Would [`behind`](Self::behind) say so?
+    pub(crate) fn is_behind(&self) -> bool {
+        self.unwritten_bytes() > UNWRITTEN_BYTES_MAX
+    }
+
+    /// What waits in memory to be written.
+    pub(crate) fn unwritten_bytes(&self) -> usize {
+        self.opened.unwritten.load(Ordering::Acquire)
     }
 
     /// Has a block written.
@@ -172,7 +188,9 @@ impl TempFile {
             check: crc32c::crc32c(&bytes),
         };
         let opened = Arc::clone(&self.opened);
-        opened.unwritten.fetch_add(bytes.len(), Ordering::AcqRel);
+        let before = opened.unwritten.fetch_add(bytes.len(), Ordering::AcqRel);
+        let most = &opened.space.unwritten_bytes_max;
+        most.fetch_max(before + bytes.len(), Ordering::Relaxed);
         let job = move || {
             if opened.failed().is_none()
                 && let Err(error) = opened.write(offset, &bytes)

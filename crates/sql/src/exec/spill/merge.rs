@@ -28,11 +28,14 @@ pub(crate) struct Merge {
     started: usize,
     /// The input on top has given its row.
     given: bool,
+    /// What all readers hold at most.
+    reader_bytes: usize,
 }
 
 impl Merge {
     fn new(runs: Vec<Stream>) -> Merge {
         Merge {
+            reader_bytes: runs.iter().map(Stream::reader_bytes).sum(),
             inputs: runs
                 .into_iter()
                 .map(|run| (run, Reader::default()))
@@ -97,9 +100,9 @@ impl Merge {
         }
     }
 
-    /// Memory held, roughly.
+    /// Memory held at most, roughly: it is charged before the first block is there.
     pub(crate) fn size_bytes(&self) -> usize {
-        self.inputs.iter().map(|(_, r)| r.size_bytes()).sum()
+        self.reader_bytes
     }
 
     fn compare(&self, a: usize, b: usize) -> Ordering {
@@ -186,7 +189,28 @@ pub(crate) enum Ordered {
     Disk(Box<Merge>, TempFile),
 }
 
+impl Ordered {
+    /// Memory held, roughly.
+    pub(crate) fn size_bytes(&self) -> usize {
+        match self {
+            Ordered::Memory(sorted) => sorted.size_bytes(),
+            Ordered::Disk(merge, _) => merge.size_bytes(),
+        }
+    }
+}
+
 impl BigSorter {
+    /// Memory held, roughly.
+    pub(crate) fn size_bytes(&self) -> usize {
+        let file = self.file.as_ref().map_or(0, TempFile::unwritten_bytes);
+        let doing = match &self.doing {
+            Doing::Taking => 0,
+            Doing::Writing(sorted, run) => sorted.size_bytes() + run.open_bytes(),
+            Doing::Joining(_, merge, run) => merge.size_bytes() + run.open_bytes(),
+        };
+        self.sorter.size_bytes() + doing + file
+    }
+
     /// One that gives each key once, with the row that came first.
     pub(crate) fn unique() -> BigSorter {
         BigSorter {

@@ -59,6 +59,18 @@ impl Overflow {
         self.file.behind()
     }
 
+    /// Is there something to wait for?
+    pub(crate) fn is_behind(&self) -> bool {
+        self.file.is_behind()
+    }
+
+    /// Memory held, roughly: blocks being filled, read or waiting to be written.
+    pub(crate) fn size_bytes(&self) -> usize {
+        let streams: usize = self.streams.iter().map(Stream::open_bytes).sum();
+        let read = self.current.as_ref().map_or(0, |(_, r)| r.size_bytes());
+        streams + read + self.file.unwritten_bytes()
+    }
+
     /// Is a part the input, no longer what is below?
     pub(crate) fn is_reading(&self) -> bool {
         self.current.is_some()

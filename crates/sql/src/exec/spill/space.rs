@@ -6,7 +6,7 @@ use logstead_env::{Access, Env, File, FileLock, OpenMode};
 use logstead_types::SqlState;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// What files and locks here are called by.
@@ -25,6 +25,7 @@ pub struct SpillSpace {
     next: AtomicU64,
     pub(super) open: AtomicU64,
     pub(super) used_bytes: AtomicU64,
+    pub(super) unwritten_bytes_max: AtomicUsize,
 }
 
 /// What a space was used for.
@@ -36,6 +37,8 @@ pub struct SpillCounts {
     pub files_open: u64,
     /// Bytes in them.
     pub used_bytes: u64,
+    /// The most that has waited in memory to be written to one file.
+    pub unwritten_bytes_max: usize,
 }
 
 impl SpillSpace {
@@ -55,6 +58,7 @@ impl SpillSpace {
             next: AtomicU64::new(0),
             open: AtomicU64::new(0),
             used_bytes: AtomicU64::new(0),
+            unwritten_bytes_max: AtomicUsize::new(0),
         })
     }
 
@@ -64,6 +68,7 @@ impl SpillSpace {
             files_made: self.next.load(Ordering::Relaxed),
             files_open: self.open.load(Ordering::Acquire),
             used_bytes: self.used_bytes.load(Ordering::Relaxed),
+            unwritten_bytes_max: self.unwritten_bytes_max.load(Ordering::Relaxed),
         }
     }
 

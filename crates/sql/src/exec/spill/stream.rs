@@ -39,6 +39,18 @@ impl Stream {
         Ok(())
     }
 
+    /// Memory that the block being filled holds.
+    pub(crate) fn open_bytes(&self) -> usize {
+        self.open.capacity()
+    }
+
+    /// Memory that a reader of the stream, once finished, holds at most: a block, and the one read ahead.
+    pub(super) fn reader_bytes(&self) -> usize {
+        let two = self.blocks.iter().zip(self.blocks.iter().skip(1));
+        let two = two.map(|(a, b)| a.len_bytes() + b.len_bytes()).max();
+        two.unwrap_or_else(|| self.blocks.first().map_or(0, Block::len_bytes))
+    }
+
     /// Rows so far.
     pub(crate) fn rows(&self) -> u64 {
         self.rows
