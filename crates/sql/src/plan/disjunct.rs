@@ -5,25 +5,37 @@
 
 use super::index_path::conjuncts;
 use super::walk;
+use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::func;
 
-/// Takes out of every OR among conditions what all its arms say.
-pub(super) fn factor(conditions: &mut Vec<Expr>) {
+/// Conditions compared between two looks at whether the statement is to end.
+const COMPARED: usize = 1024;
+
+/// Takes out of every OR among conditions what all its arms say. `interrupted` fails when the statement is to end.
+pub(super) fn factor(
+    conditions: &mut Vec<Expr>,
+    interrupted: &dyn Fn() -> Result<()>,
+) -> Result<()> {
     if !conditions.iter().any(|c| matches!(c, Expr::Or(_))) {
-        return;
+        return Ok(());
     }
     let mut done = Vec::with_capacity(conditions.len());
     for condition in conditions.drain(..) {
         match condition {
-            Expr::Or(arms) => factored(arms, &mut done),
+            Expr::Or(arms) => factored(arms, &mut done, interrupted)?,
             other => done.push(other),
         }
     }
     *conditions = done;
+    Ok(())
 }
 
-fn factored(arms: Vec<Expr>, out: &mut Vec<Expr>) {
+fn factored(
+    arms: Vec<Expr>,
+    out: &mut Vec<Expr>,
+    interrupted: &dyn Fn() -> Result<()>,
+) -> Result<()> {
     let mut split: Vec<Vec<Expr>> = Vec::with_capacity(arms.len());
     for arm in arms {
         let mut parts = Vec::new();
@@ -31,24 +43,36 @@ fn factored(arms: Vec<Expr>, out: &mut Vec<Expr>) {
         split.push(parts);
     }
     let Some((first, others)) = split.split_first() else {
-        return;
+        return Ok(());
     };
-    let common: Vec<Expr> = first
-        .iter()
-        .filter(|part| {
-            others
-                .iter()
-                .all(|arm| arm.iter().any(|p| walk::same(p, part)))
-        })
-        .cloned()
-        .collect();
+    let mut compared = 0;
+    let mut among = |parts: &[Expr], part: &Expr| {
+        compared += parts.len();
+        if compared >= COMPARED {
+            compared = 0;
+            interrupted()?;
+        }
+        Ok::<_, SqlError>(parts.iter().any(|p| walk::same(p, part)))
+    };
+    let mut common: Vec<Expr> = Vec::new();
+    'parts: for part in first {
+        for arm in others {
+            if !among(arm, part)? {
+                continue 'parts;
+            }
+        }
+        common.push(part.clone());
+    }
     let mut rest: Vec<Expr> = Vec::with_capacity(split.len());
     let mut open = true;
     for arm in split {
-        let left = arm
-            .into_iter()
-            .filter(|part| !common.iter().any(|c| walk::same(c, part)));
-        match crate::bind::and(left.collect()) {
+        let mut left = Vec::new();
+        for part in arm {
+            if !among(&common, &part)? {
+                left.push(part);
+            }
+        }
+        match crate::bind::and(left) {
             Some(left) => rest.push(left),
             // This arm says nothing more: the others do not matter.
             None => open = false,
@@ -61,6 +85,7 @@ fn factored(arms: Vec<Expr>, out: &mut Vec<Expr>) {
             _ => Expr::Or(rest),
         });
     }
+    Ok(())
 }
 
 /// What an OR says of the rows for which `own` tells whether a condition is about them alone.

@@ -9,6 +9,8 @@ use crate::bind::ColId;
 use crate::expr::Expr;
 use crate::func::{self, Comparison};
 use crate::value::Datum;
+use std::collections::hash_map::Entry;
+use std::collections::{HashMap, VecDeque};
 
 /// An equality by an operator over two operands.
 struct Equality {
@@ -65,60 +67,62 @@ pub(super) fn constants(conditions: &mut Vec<Expr>) {
     if !has(|side| matches!(side, Side::Constant)) || !has(|side| matches!(side, Side::Column(_))) {
         return;
     }
-    // Column, operator, and the condition that says its value.
-    let mut known: Vec<(ColId, u32, usize)> = Vec::new();
+    // By column and operator: the condition that says its value, and those that pass it on.
+    let mut known: HashMap<(ColId, u32), usize> = HashMap::new();
+    let mut passing: HashMap<(ColId, u32), Vec<usize>> = HashMap::new();
+    let mut news = VecDeque::new();
     for (at, equality) in read.iter().enumerate() {
-        if let Some(Equality {
-            operator,
-            left,
-            right: Side::Constant,
-        }) = equality
-        {
-            known.push((*left, *operator, at));
+        let Some(equality) = equality else {
+            continue;
+        };
+        let operator = equality.operator;
+        match equality.right {
+            Side::Constant => {
+                let column = (equality.left, operator);
+                if let Entry::Vacant(place) = known.entry(column) {
+                    place.insert(at);
+                    news.push_back(column);
+                }
+            }
+            Side::Column(right) => {
+                for column in [equality.left, right] {
+                    passing.entry((column, operator)).or_default().push(at);
+                }
+            }
         }
     }
     let mut added: Vec<Expr> = Vec::new();
     let mut spent = vec![false; conditions.len()];
-    loop {
-        let mut grown = false;
-        for (at, equality) in read.iter().enumerate() {
+    // Each column is here once, so each equality is looked at twice at most.
+    while let Some(column) = news.pop_front() {
+        let Some(&from) = known.get(&column) else {
+            continue;
+        };
+        for &at in passing.get(&column).map_or(&[][..], Vec::as_slice) {
             let Some(Equality {
-                operator,
                 left,
                 right: Side::Column(right),
-            }) = equality
+                ..
+            }) = &read[at]
             else {
                 continue;
             };
             if spent[at] {
                 continue;
             }
-            let find = |column: ColId| {
-                known
-                    .iter()
-                    .find(|(id, op, _)| *id == column && op == operator)
-                    .copied()
-            };
-            let (from, to) = match (find(*left), find(*right)) {
-                (Some(found), None) => (found, *right),
-                (None, Some(found)) => (found, *left),
+            let to = if *left == column.0 { *right } else { *left };
+            match known.entry((to, column.1)) {
                 // By the same constant: nothing is left to say. By two constants it stays.
-                (Some(a), Some(b)) if a.2 == b.2 => {
-                    spent[at] = true;
-                    continue;
+                Entry::Occupied(other) => spent[at] = *other.get() == from,
+                Entry::Vacant(place) => {
+                    if let Some(new) = rewritten(&conditions[from], &conditions[at], to) {
+                        added.push(new);
+                        place.insert(from);
+                        news.push_back((to, column.1));
+                        spent[at] = true;
+                    }
                 }
-                _ => continue,
-            };
-            let Some(new) = rewritten(&conditions[from.2], &conditions[at], to) else {
-                continue;
-            };
-            added.push(new);
-            known.push((to, *operator, from.2));
-            spent[at] = true;
-            grown = true;
-        }
-        if !grown {
-            break;
+            }
         }
     }
     let mut at = 0;

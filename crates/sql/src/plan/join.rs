@@ -32,8 +32,10 @@ impl Binder<'_> {
         let mut units = Vec::with_capacity(items.len());
         let mut conditions = conditions;
         self.flatten(items, &mut conditions, &mut units)?;
-        super::disjunct::factor(&mut conditions);
+        let session = self.cx.session;
+        super::disjunct::factor(&mut conditions, &|| session.interrupted())?;
         super::equal::constants(&mut conditions);
+        session.interrupted()?;
         // Conditions about one unit alone go down to it, those about none stay on top.
         let mut joining: Vec<Expr> = Vec::new();
         let mut constant: Vec<Expr> = Vec::new();

@@ -121,3 +121,27 @@ fn conditions_go_down_into_queries() {
         assert_eq!(cond, inside, "{sql}\n{found}");
     }
 }
+
+#[test]
+fn a_constant_passes_on_along_a_chain_that_begins_far_from_it() {
+    let items: Vec<String> = (0..40).map(|i| format!("t t{i}")).collect();
+    let mut conditions: Vec<String> = (1..40)
+        .map(|i| format!("t{}.id = t{i}.id", i - 1))
+        .collect();
+    conditions.push("t39.id = 5".to_owned());
+    let found = plan(&format!(
+        "select 1 from {} where {}",
+        items.join(", "),
+        conditions.join(" and ")
+    ));
+    assert_eq!(found.matches(".id = 5)").count(), 40, "{found}");
+}
+
+#[test]
+fn conditions_are_read_only_while_nobody_says_to_end() {
+    STOP.set(true);
+    let ended = planned("select 1 from t where id = a and a = 5");
+    STOP.set(false);
+    let error = ended.err().map(|e| e.code().as_str().to_owned());
+    assert_eq!(error.as_deref(), Some("57014"));
+}
