@@ -29,7 +29,7 @@ mod watch;
 pub use clock::{Clock, Instant, RealClock, SimClock};
 pub use files::{
     Access, Buffer, DIRECT_ALIGNMENT, Fault, File, FileKind, FileLock, Files, Loss, OpenMode,
-    RawPlace, RealFiles, SimFiles, is_disk_full, owner_and_mode, write_all,
+    RawPlace, RealFiles, SimFiles, is_disk_full, owner_and_mode, user_id, write_all,
 };
 pub use memory::memory_bytes;
 pub use net::{connect, listen, prepare_accepted, raise_open_files_limit};

@@ -11,7 +11,7 @@ mod real;
 mod sim;
 
 pub use buffer::{Buffer, DIRECT_ALIGNMENT};
-pub use real::{RealFiles, owner_and_mode};
+pub use real::{RealFiles, owner_and_mode, user_id};
 pub use sim::{Fault, Loss, SimFiles};
 
 use std::io;
@@ -217,6 +217,22 @@ pub trait Files: Send + Sync {
 
     /// Makes a directory and its parents; existing ones are fine. Durable when it returns.
     fn create_dir(&self, path: &Path) -> io::Result<()>;
+
+    /// Opens a new file that nobody but this process's user can read.
+    fn open_private(&self, path: &Path) -> io::Result<Box<dyn File>> {
+        self.open(path, OpenMode::buffered(Access::CreateNew))
+    }
+
+    /// Makes a directory, not its parents, that nobody but this process's user can look into. An existing one is fine if it is such a
+    /// one; otherwise the error is of kind `PermissionDenied`.
+    fn create_private_dir(&self, path: &Path) -> io::Result<()> {
+        self.create_dir(path)
+    }
+
+    /// As [`lock`](Self::lock), but nobody but this process's user can open what is made.
+    fn lock_private(&self, path: &Path) -> io::Result<Option<Box<dyn FileLock>>> {
+        self.lock(path)
+    }
 
     /// Makes the names in `dir` durable.
     fn sync_dir(&self, dir: &Path) -> io::Result<()>;

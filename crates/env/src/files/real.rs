@@ -4,7 +4,7 @@ use super::{Access, File, FileKind, FileLock, Files, OpenMode, RawPlace};
 use rustix::fs::OFlags;
 use std::io;
 use std::os::fd::AsFd;
-use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, FileExt, FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 /// The machine's file system.
@@ -139,6 +139,36 @@ impl Files for RealFiles {
         locked(file)
     }
 
+    fn open_private(&self, path: &Path) -> io::Result<Box<dyn File>> {
+        let file = private().create_new(true).open(path)?;
+        Ok(Box::new(RealFile {
+            file,
+            direct: false,
+            durable_writes: false,
+        }))
+    }
+
+    fn create_private_dir(&self, path: &Path) -> io::Result<()> {
+        match std::fs::DirBuilder::new().mode(0o700).create(path) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            made => return made,
+        }
+        // Not what a link leads to.
+        let stat = rustix::fs::lstat(path)?;
+        let is_dir = rustix::fs::FileType::from_raw_mode(stat.st_mode).is_dir();
+        if is_dir && stat.st_uid == user_id() && stat.st_mode & 0o077 == 0 {
+            return Ok(());
+        }
+        Err(io::Error::new(
+            io::ErrorKind::PermissionDenied,
+            format!("{} is not a directory of one's own", path.display()),
+        ))
+    }
+
+    fn lock_private(&self, path: &Path) -> io::Result<Option<Box<dyn FileLock>>> {
+        locked(private().create(true).truncate(false).open(path)?)
+    }
+
     fn lock_to_read(&self, path: &Path) -> io::Result<Option<Box<dyn FileLock>>> {
         // Who only reads leaves nothing behind, not even a file to lock.
         let opened = std::fs::OpenOptions::new()
@@ -178,6 +208,23 @@ impl Files for RealFiles {
         let stat = rustix::fs::statvfs(path)?;
         Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
     }
+}
+
+/// For files that only their owner can open; a link is not followed.
+fn private() -> std::fs::OpenOptions {
+    let mut options = std::fs::OpenOptions::new();
+    let flags = i32::try_from(OFlags::NOFOLLOW.bits()).unwrap_or(0);
+    options
+        .read(true)
+        .write(true)
+        .mode(0o600)
+        .custom_flags(flags);
+    options
+}
+
+/// Who this process acts as.
+pub fn user_id() -> u32 {
+    rustix::process::geteuid().as_raw()
 }
 
 fn locked(file: std::fs::File) -> io::Result<Option<Box<dyn FileLock>>> {

@@ -76,12 +76,14 @@ impl Instance {
         settings: BTreeMap<String, String>,
         connections_max: usize,
     ) -> Instance {
-        let directory = match settings.get("temp_directory") {
-            Some(directory) if !directory.is_empty() => PathBuf::from(directory),
-            _ => std::env::temp_dir(),
+        let spill = match settings.get("temp_directory") {
+            Some(directory) if !directory.is_empty() => {
+                SpillSpace::new(env.clone(), PathBuf::from(directory))
+            }
+            _ => SpillSpace::in_shared(env.clone(), &std::env::temp_dir()),
         };
         Instance {
-            spill: SpillSpace::new(env.clone(), directory),
+            spill,
             engine,
             store,
             env,

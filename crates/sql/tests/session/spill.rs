@@ -506,6 +506,16 @@ impl Files for SlowFiles {
         let file = self.0.open(path, mode)?;
         Ok(Box::new(SlowFile(file, Arc::clone(&self.1))))
     }
+    fn open_private(&self, path: &Path) -> io::Result<Box<dyn File>> {
+        let file = self.0.open_private(path)?;
+        Ok(Box::new(SlowFile(file, Arc::clone(&self.1))))
+    }
+    fn create_private_dir(&self, path: &Path) -> io::Result<()> {
+        self.0.create_private_dir(path)
+    }
+    fn lock_private(&self, path: &Path) -> io::Result<Option<Box<dyn FileLock>>> {
+        self.0.lock_private(path)
+    }
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
         self.0.rename(from, to)
     }

@@ -2,7 +2,7 @@
 
 use super::pool::Pool;
 use crate::error::{Result, SqlError};
-use logstead_env::{Access, Env, File, FileLock, OpenMode};
+use logstead_env::{Env, File, FileLock};
 use logstead_types::SqlState;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -20,8 +20,10 @@ pub struct SpillSpace {
     pub(super) pool: Pool,
     env: Env,
     directory: PathBuf,
-    /// This server's name in the directory, and the lock that keeps it its own; found when the first file is made.
-    own: Mutex<Option<(String, Box<dyn FileLock>)>>,
+    /// Others may write next to the directory.
+    shared: bool,
+    /// What this server's files begin with, and the lock that keeps it its own; found when the first file is made.
+    own: Mutex<Option<(PathBuf, Box<dyn FileLock>)>>,
     next: AtomicU64,
     pub(super) open: AtomicU64,
     pub(super) used_bytes: AtomicU64,
@@ -44,7 +46,17 @@ pub struct SpillCounts {
 impl SpillSpace {
     /// Room in `directory`, which is made when it is first needed. What a server that has ended left there is removed.
     pub fn new(env: Env, directory: PathBuf) -> Arc<SpillSpace> {
-        if let Err(error) = remove_left(&env, &directory) {
+        SpillSpace::open(env, directory, false)
+    }
+
+    /// Room in a directory of this user's own in `shared`, where everybody may write.
+    pub fn in_shared(env: Env, shared: &Path) -> Arc<SpillSpace> {
+        let own = shared.join(format!("logstead-{}", logstead_env::user_id()));
+        SpillSpace::open(env, own, true)
+    }
+
+    fn open(env: Env, directory: PathBuf, shared: bool) -> Arc<SpillSpace> {
+        if let Err(error) = remove_left(&env, &directory, shared) {
             tracing::warn!(
                 "temporary files of an earlier server stay in {}: {error}",
                 directory.display()
@@ -54,6 +66,7 @@ impl SpillSpace {
             pool: Pool::new(env.clone()),
             env,
             directory,
+            shared,
             own: Mutex::default(),
             next: AtomicU64::new(0),
             open: AtomicU64::new(0),
@@ -79,36 +92,74 @@ impl SpillSpace {
 
     /// Makes a file; it has no name any more when it is given. Called by the pool's threads.
     pub(super) fn make(&self, number: u64) -> io::Result<Box<dyn File>> {
-        let path = self.directory.join(format!("{}{number}", self.name()?));
+        let mut path = self.name()?.into_os_string();
+        path.push(number.to_string());
+        let path = PathBuf::from(path);
         let files = &self.env.files;
-        let file = files.open(&path, OpenMode::buffered(Access::CreateNew))?;
+        let file = files.open_private(&path)?;
         files.remove(&path)?;
         self.open.fetch_add(1, Ordering::AcqRel);
         Ok(file)
     }
 
     /// What this server's files begin with.
-    fn name(&self) -> io::Result<String> {
+    fn name(&self) -> io::Result<PathBuf> {
         let mut own = self.own.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((name, _)) = &*own {
             return Ok(name.clone());
         }
-        self.env.files.create_dir(&self.directory)?;
+        let directory = self.made()?;
+        let mut refused = None;
         for server in 0..SERVERS_MAX {
             let name = format!("{PREFIX}{server}");
-            let lock = self.directory.join(format!("{name}{LOCK_SUFFIX}"));
-            if let Some(lock) = self.env.files.lock(&lock)? {
-                let name = format!("{name}.");
-                *own = Some((name.clone(), lock));
-                return Ok(name);
+            let lock = directory.join(format!("{name}{LOCK_SUFFIX}"));
+            match self.env.files.lock_private(&lock) {
+                Ok(Some(lock)) => {
+                    let name = directory.join(format!("{name}."));
+                    *own = Some((name.clone(), lock));
+                    return Ok(name);
+                }
+                Ok(None) => {}
+                // Somebody else's.
+                Err(error) => refused = Some(error),
             }
         }
-        Err(io::Error::other("too many servers share the directory"))
+        let too_many = || io::Error::other("too many servers share the directory");
+        Err(refused.unwrap_or_else(too_many))
+    }
+
+    /// Makes the directory if need be.
+    fn made(&self) -> io::Result<PathBuf> {
+        let files = &self.env.files;
+        if self.shared {
+            let made = files.create_private_dir(&self.directory);
+            if !made
+                .as_ref()
+                .is_err_and(|e| e.kind() == io::ErrorKind::PermissionDenied)
+            {
+                return made.map(|()| self.directory.clone());
+            }
+            // Somebody else has taken the name; nobody guesses this one.
+            let name = format!("{}-{:x}", self.directory.display(), self.env.random.u64());
+            let directory = PathBuf::from(name);
+            files.create_private_dir(&directory)?;
+            return Ok(directory);
+        }
+        if files.kind(&self.directory)?.is_none() {
+            if let Some(parent) = self.directory.parent() {
+                files.create_dir(parent)?;
+            }
+            files.create_private_dir(&self.directory)?;
+        }
+        Ok(self.directory.clone())
     }
 }
 
 /// Removes the files of servers that are gone: those whose lock is free.
-fn remove_left(env: &Env, directory: &Path) -> io::Result<()> {
+fn remove_left(env: &Env, directory: &Path, shared: bool) -> io::Result<()> {
+    if shared && env.files.kind(directory)?.is_some() {
+        env.files.create_private_dir(directory)?;
+    }
     let names = match env.files.list(directory) {
         Ok(names) => names,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -120,7 +171,8 @@ fn remove_left(env: &Env, directory: &Path) -> io::Result<()> {
         .filter(|name| name.starts_with(PREFIX));
     for server in locks {
         let lock = directory.join(format!("{server}{LOCK_SUFFIX}"));
-        let Some(_gone) = env.files.lock(&lock)? else {
+        // One that cannot be opened is somebody else's.
+        let Ok(Some(_gone)) = env.files.lock_private(&lock) else {
             continue;
         };
         let own = format!("{server}.");
@@ -195,6 +247,7 @@ impl Spill {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use logstead_env::{Access, OpenMode, owner_and_mode};
 
     #[test]
     fn a_start_removes_what_a_dead_server_left_and_nothing_else() {
@@ -243,6 +296,36 @@ mod tests {
         file.read_full_at(0, &mut back).unwrap();
         assert_eq!(&back, b"rows");
         assert!(env.files.list(&directory).unwrap().is_empty());
+    }
+
+    #[test]
+    fn nobody_else_reads_files_or_takes_their_places() {
+        let env = Env::real();
+        let shared = tempfile::tempdir().unwrap();
+        let space = SpillSpace::in_shared(env.clone(), shared.path());
+        let directory = space.directory.clone();
+        env.files.create_private_dir(&directory).unwrap();
+        // What cannot be opened as a lock is passed by.
+        for taken in ["logstead_temp_0.lock", "logstead_temp_1.lock"] {
+            env.files.create_dir(&directory.join(taken)).unwrap();
+        }
+        space.make(space.number()).unwrap();
+        let _next = SpillSpace::in_shared(env.clone(), shared.path());
+        let mode = |path: &Path| owner_and_mode(path).unwrap().1 & 0o777;
+        assert_eq!(mode(&directory), 0o700);
+        assert_eq!(mode(&directory.join("logstead_temp_2.lock")), 0o600);
+        let file = directory.join("a");
+        env.files.open_private(&file).unwrap();
+        assert_eq!(mode(&file), 0o600);
+        // A directory that is not one's own alone is left alone.
+        let other = tempfile::tempdir().unwrap();
+        let space = SpillSpace::in_shared(env.clone(), other.path());
+        env.files.create_dir(&space.directory).unwrap();
+        let open_to_all = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+        std::fs::set_permissions(&space.directory, open_to_all).unwrap();
+        space.make(space.number()).unwrap();
+        assert!(env.files.list(&space.directory).unwrap().is_empty());
+        assert_eq!(env.files.list(other.path()).unwrap().len(), 2);
     }
 
     #[test]
