@@ -186,7 +186,7 @@ def test_a_grant_that_would_not_be_heeded_is_refused(private_server):
     server = private_server.start()
     server.execute("CREATE TABLE t (id int)", "CREATE ROLE app")
     for statement in ["GRANT EXECUTE ON FUNCTION now() TO app", "REVOKE EXECUTE ON FUNCTION now() FROM PUBLIC",
-                      "GRANT USAGE ON LANGUAGE sql TO app", "REVOKE USAGE ON TYPE int4 FROM PUBLIC",
+                      "REVOKE USAGE ON LANGUAGE sql FROM PUBLIC", "REVOKE USAGE ON TYPE int4 FROM PUBLIC",
                       "GRANT SELECT ON pg_class TO app", "GRANT CREATE ON TABLESPACE pg_default TO app"]:  # fmt: skip
         with pytest.raises(psycopg.errors.FeatureNotSupported):
             server.execute(statement)
