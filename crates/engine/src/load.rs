@@ -395,11 +395,12 @@ impl ChunkLoader {
                     // Its objects may have been removed meanwhile.
                     continue;
                 }
-                let mut unknown = rows.unknown(number, &filled.known);
-                if let Some(saved) = chunk.saved_before() {
-                    // What has no row there is known without the page.
-                    unknown = unknown.both(&saved);
-                }
+                let saved = chunk.saved_before();
+                let unknown = match &saved {
+                    // What has a row there is known without the page, also of rows of this life.
+                    Some(saved) => saved.minus(&filled.known),
+                    None => rows.unknown(number, &filled.known),
+                };
                 let needed = needs.needed.both(absence.slots());
                 if tail.is_some() || !needed.both(&unknown).is_empty() {
                     read = Err(damage.into());
@@ -407,7 +408,7 @@ impl ChunkLoader {
                     is_whole = false;
                     wanted = wanted.minus(&unknown);
                     filled.saved = filled.saved.union(&unknown);
-                    if chunk.saved_before().is_none() {
+                    if saved.is_none() {
                         rows.doubts.add(number, &unknown);
                     }
                     doubtful = doubtful.minus(&unknown);
