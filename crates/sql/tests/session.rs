@@ -37,9 +37,14 @@ fn worker() -> Rc<WorkerSessions> {
 
 /// A server of one worker whose log is in this home.
 fn worker_on(home: Arc<dyn LogHome>, env: Env) -> Rc<WorkerSessions> {
+    worker_with(EngineOptions::default(), home, env)
+}
+
+/// The same of an engine with these options.
+fn worker_with(options: EngineOptions, home: Arc<dyn LogHome>, env: Env) -> Rc<WorkerSessions> {
     let options = EngineOptions {
         workers: 1,
-        ..EngineOptions::default()
+        ..options
     };
     let (engine, _) = Engine::open(options, home, env.clone()).unwrap();
     let store = CatalogStore::open(&engine).unwrap();

@@ -210,6 +210,13 @@ impl<'c, 'a> Judge<'c, 'a> {
                 let rule = rules.unique.get(at).ok_or_else(lost)?;
                 self.unique(rule, event.rid).await
             }
+            What::Unasked => {
+                let rule = rules.unique.get(at).ok_or_else(lost)?;
+                if self.is_in_the_way(rule, event.rid).await? {
+                    set.put_off(event, self.cx.events);
+                }
+                Ok(())
+            }
             What::Referencing => {
                 let rule = rules.child.get(at).ok_or_else(lost)?;
                 let Some(rule) = self.current(rule)? else {
@@ -254,6 +261,18 @@ impl<'c, 'a> Judge<'c, 'a> {
         };
         fresh.insert(rule.oid, found.clone());
         Ok(found)
+    }
+
+    /// Does another row have a row's key, or may it come to have it by what is in flight? Waits for nobody, only for what is not in memory.
+    async fn is_in_the_way(&mut self, rule: &UniqueRule, rid: Rid) -> Result<bool> {
+        let (table, index) = rule.storage(self.cx.engine)?;
+        loop {
+            match self.cx.txn.check_unique(table, index, rid) {
+                Ok(()) => return Ok(false),
+                Err(WriteError::Absent(absent)) => self.wait(absent.into()).await?,
+                Err(_) => return Ok(true),
+            }
+        }
     }
 
     /// A deferrable unique key: no other row may have the row's key.

@@ -26,6 +26,8 @@ pub(crate) struct Event {
 pub(crate) enum What {
     /// It got a key that must be alone: `TableRules::unique`.
     Unique,
+    /// The same, and deferred, but it is not known whether anything is in its way: that is asked when the statement ends.
+    Unasked,
     /// It got a key that must be there: `TableRules::child`.
     Referencing,
     /// It had these values, and is deleted: `TableRules::parent`.

@@ -7,7 +7,7 @@ use crate::error::Result;
 use crate::expr::Expr;
 use crate::plan::Check;
 use crate::value::{Datum, Oid};
-use logstead_engine::{Engine, RowRef, Txn};
+use logstead_engine::{Engine, RowRef, Txn, WriteError};
 use logstead_types::Rid;
 use std::sync::Arc;
 
@@ -60,7 +60,7 @@ impl RuleSet {
         let rules = self.tables.get(event.table as usize)?;
         let at = event.rule as usize;
         Some(match event.what {
-            What::Unique => rules.unique.get(at).map(|r| (r.oid, r.timing))?,
+            What::Unique | What::Unasked => rules.unique.get(at).map(|r| (r.oid, r.timing))?,
             What::Referencing => rules.child.get(at).map(|r| (r.oid, r.timing))?,
             What::Deleted(_) | What::Updated(_) => {
                 rules.parent.get(at).map(|r| (r.oid, r.timing))?
@@ -93,7 +93,8 @@ impl RuleSet {
     }
 
     /// A row has got a key that must be alone. Nothing is queued if no other row has it or may come to have it by what is in
-    /// flight: whoever takes the key later meets this row.
+    /// flight: whoever takes the key later meets this row. What could not be looked at, because something is not in memory, is asked again when the statement
+    /// ends, not when the constraint is due: by then somebody may have taken the key after this row, and wait for it.
     fn unique(
         self: &Arc<Self>,
         table: usize,
@@ -103,12 +104,23 @@ impl RuleSet {
         queue: &mut Queue<'_>,
     ) -> Result<()> {
         let (rows, index) = rule.storage(queue.engine)?;
-        if queue.txn.check_unique(rows, index, rid).is_err() {
-            let events = &mut *queue.events;
-            let deferred = events.modes.is_deferred(rule.oid, rule.timing);
+        let Err(error) = queue.txn.check_unique(rows, index, rid) else {
+            return Ok(());
+        };
+        let events = &mut *queue.events;
+        let deferred = events.modes.is_deferred(rule.oid, rule.timing);
+        if deferred && matches!(error, WriteError::Absent(_)) {
+            events.push(self, table, at, rid, What::Unasked, false);
+        } else {
             events.push(self, table, at, rid, What::Unique, deferred);
         }
         Ok(())
+    }
+
+    /// It has been asked: something is in the way of a row's key, and may still be when the constraint is due.
+    pub(crate) fn put_off(self: &Arc<Self>, event: &Event, events: &mut Events) {
+        let (table, at) = (event.table as usize, event.rule as usize);
+        events.push(self, table, at, event.rid, What::Unique, true);
     }
 
     /// A row was updated.

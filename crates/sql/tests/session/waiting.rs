@@ -1,7 +1,9 @@
 //! Who waits for whom, as the others see it.
 
-use super::{Script, ask, run, session};
+use super::{Env, MemoryHome, Script, ask, converse_with, run, session, worker_with};
+use logstead_engine::EngineOptions;
 use logstead_sql::session::Session;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// What `watcher` hears when it asks `text` while `waiting` waits in `statement`.
@@ -87,4 +89,37 @@ fn who_is_in_the_way_and_of_what() {
         let refused = "ERROR 22003: \"timeout\" must not be negative";
         assert_eq!(said.last().map(String::as_str), Some(refused));
     });
+}
+
+/// Who has a deferred unique key first commits at once, though he could not look whether anybody else has it when he wrote: what was not in memory.
+#[test]
+fn who_has_a_deferred_key_first_waits_for_nobody() {
+    for absent_one_in in [2, 3] {
+        let worker = || {
+            let options = EngineOptions {
+                absent_one_in,
+                ..EngineOptions::default()
+            };
+            let (env, _files) = Env::simulated(7);
+            worker_with(options, Arc::new(MemoryHome::new(1 << 20)), env)
+        };
+        converse_with(true, worker, async |worker| {
+            let (mut a, mut b) = (session(&worker), session(&worker));
+            let (mut ca, mut cb) = (Script::default(), Script::default());
+            let table =
+                "CREATE TABLE t (n int PRIMARY KEY, k int UNIQUE DEFERRABLE INITIALLY DEFERRED)";
+            ask(&mut a, &mut ca, table).await;
+            for k in 0..20 {
+                let (first, second) = (2 * k, 2 * k + 1);
+                let inserts = |n| format!("BEGIN; INSERT INTO t VALUES ({n}, {k})");
+                ask(&mut a, &mut ca, &inserts(first)).await;
+                ask(&mut b, &mut cb, &inserts(second)).await;
+                let committed = ask(&mut a, &mut ca, "COMMIT");
+                let committed = tokio::time::timeout(Duration::from_secs(5), committed).await;
+                assert_eq!(committed.as_deref(), Ok(&["COMMIT".to_owned()][..]), "{k}");
+                let refused = ask(&mut b, &mut cb, "COMMIT").await;
+                assert!(refused[0].starts_with("ERROR 23505"), "{k}: {refused:?}");
+            }
+        });
+    }
 }
