@@ -375,7 +375,7 @@ pub(super) fn options_to_table(_: &dyn Context, a: &[Datum]) -> Result<Vec<Vec<D
         .collect())
 }
 
-/// array[low:high], which has no name in SQL.
+/// `array[low:high]`, which has no name in SQL.
 pub static ARRAY_SLICE: super::Function = super::function(
     0,
     "array_slice",
