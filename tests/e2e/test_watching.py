@@ -37,7 +37,8 @@ def test_everybody_is_seen(server):
         assert row["xact_start"] <= row["query_start"]
         with pytest.raises(psycopg.errors.DivisionByZero):
             worker.execute("SELECT 1/0")
-        assert seen(watcher, pid)["state"] == "idle in transaction (aborted)"
+        # An answer may come a moment before the session is at rest.
+        wait_until(lambda: seen(watcher, pid)["state"] == "idle in transaction (aborted)", what="a session at rest in a transaction that failed")
         worker.execute("ROLLBACK")
         own = seen(watcher, watcher.info.backend_pid)
         assert own["state"] == "active" and own["query"].startswith("SELECT * FROM pg_stat_activity")
