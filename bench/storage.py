@@ -141,7 +141,7 @@ def recoveries(options, root: Path, home: list[str]) -> list[dict]:
         server = LogsteadServer(root / f"scale-{scale}")
         server.arguments = [f"{argument}-{scale}" if argument.count("/") > 2 else argument for argument in home]
         server.start(options.arguments)
-        server.run("pgbench", "-i", "-q", "-s", scale, timeout_s=7200)
+        fill(server, scale)
         server.execute("CHECKPOINT")
         goal = 0.9 * tpcb(server, 3, "select-only")["tps"]
         for tail_mib in map(int, options.tails.split(",")):
@@ -181,6 +181,25 @@ def recoveries(options, root: Path, home: list[str]) -> list[dict]:
     for one in done:
         print({key: value for key, value in one.items() if key not in ("recovery", "by second")})
     return done
+
+
+def fill(server: Server, scale: int) -> None:
+    """pgbench's tables. Many rows come in steps: what a transaction has changed stays in memory until it ends."""
+    if scale <= 200:
+        server.run("pgbench", "-i", "-q", "-s", scale, timeout_s=7200)
+        return
+    server.run("pgbench", "-i", "-q", "-I", "dtp", "-s", scale)
+    server.execute(
+        f"INSERT INTO pgbench_branches (bid, bbalance) SELECT g, 0 FROM generate_series(1, {scale}) g",
+        f"INSERT INTO pgbench_tellers (tid, bid, tbalance) SELECT g, (g - 1) / 10 + 1, 0 FROM generate_series(1, {scale * 10}) g",
+    )
+    for branch in range(scale):
+        first = branch * 100_000
+        server.execute(
+            f"INSERT INTO pgbench_accounts (aid, bid, abalance, filler) SELECT g, {branch + 1}, 0, '' FROM generate_series({first + 1}, {first + 100_000}) g"
+        )
+        if branch % 100 == 0:
+            say(f"{branch} of {scale}")
 
 
 def log_bytes(server: Server) -> int:
