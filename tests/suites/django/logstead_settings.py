@@ -5,7 +5,6 @@ import os
 import traceback
 import unittest
 
-from django.db.backends.postgresql.base import DatabaseWrapper
 from django.test.runner import DiscoverRunner
 
 
@@ -23,7 +22,6 @@ def database(port):
 
 DATABASES = {"default": database(os.environ["SUITE_PORT"]), "other": database(os.environ["SUITE_OTHER_PORT"])}
 missing = os.environ.get("SUITE_CRUTCHES", "").split(",")
-DatabaseWrapper.data_types = {field: "text" if kind in missing else kind for field, kind in DatabaseWrapper.data_types.items()}
 SECRET_KEY = "django_tests_secret_key"
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 DEFAULT_AUTO_FIELD = "django.db.models.AutoField"

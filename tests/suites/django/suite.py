@@ -1,7 +1,5 @@
 """Django's own tests, those that work on the database, group by group: `apps.txt`."""
 
-import psycopg
-
 
 def groups(context):
     """The groups of apps; those with an app that was asked for, if any was."""
@@ -17,10 +15,6 @@ def crutches(server) -> str:
     """What Django's tests need everywhere and the server does not have, by name: something stands in (logstead_settings.py), so that it
     costs its own tests, not whole apps."""
     missing = []
-    try:
-        server.execute("SELECT NULL::inet")
-    except psycopg.Error:
-        missing.append("inet")
     if not server.execute("SELECT FROM pg_collation WHERE collname = 'sv-x-icu'"):
         missing.append("collations")
     if not server.execute("SELECT FROM pg_available_extensions WHERE name = 'pgcrypto'"):

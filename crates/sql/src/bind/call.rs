@@ -88,7 +88,15 @@ impl Binder<'_> {
             && let [arg] = coerced.as_slice()
             && matches!(
                 arg.ty().oid,
-                oid::JSON | oid::JSON_ARRAY | oid::RECORD | oid::VARCHAR | oid::BPCHAR | oid::NAME
+                oid::JSON
+                    | oid::JSON_ARRAY
+                    | oid::RECORD
+                    | oid::VARCHAR
+                    | oid::BPCHAR
+                    | oid::NAME
+                    | oid::INET
+                    | oid::CIDR
+                    | oid::VARBIT
             )
         {
             return Ok(Expr::Const(Datum::Oid(arg.ty().oid), resolved.result));

@@ -89,9 +89,17 @@ impl Binder<'_> {
                 }
                 expr => Expr::Relabel(Box::new(expr), plain),
             },
-            Cast::Function(function) => self
-                .call(function, vec![expr], plain)
-                .map_err(|e| e.at(at))?,
+            Cast::Function(function) => {
+                let mut args = vec![expr];
+                // Some make another value for another modifier.
+                if function.args.len() > 1 {
+                    args.push(Expr::Const(
+                        Datum::Int4(target.typmod),
+                        SqlType::of(oid::INT4),
+                    ));
+                }
+                self.call(function, args, plain).map_err(|e| e.at(at))?
+            }
             Cast::ViaText => Expr::CastViaText(Box::new(expr), plain),
         };
         self.with_typmod(cast, target, context).map(Some)
@@ -299,6 +307,7 @@ fn depends_on_session(ty: u32) -> bool {
         info::element_of(ty).unwrap_or(ty),
         oid::DATE
             | oid::TIME
+            | oid::TIMETZ
             | oid::TIMESTAMP
             | oid::TIMESTAMPTZ
             | oid::REGCLASS

@@ -2,7 +2,7 @@
 
 use super::names::fold_ident;
 use super::types::sql_type;
-use crate::value::info;
+use crate::value::{Bits, info};
 use sqlparser::ast::{self, BinaryOperator as B, Expr as Ast, Value};
 
 /// The text of a default or check expression in PostgreSQL's normal form: operators in parentheses, casts as `::type`,
@@ -37,6 +37,9 @@ fn print(expr: &Ast, typed: bool) -> String {
                 }
             }
             Value::Boolean(value) => value.to_string(),
+            Value::SingleQuotedByteStringLiteral(_) | Value::HexStringLiteral(_) => {
+                bit_literal(&value.value)
+            }
             Value::Null => "NULL".to_owned(),
             other => other.to_string(),
         },
@@ -328,4 +331,19 @@ fn quote_ident(ident: &ast::Ident) -> String {
     } else {
         format!("\"{}\"", name.replace('"', "\"\""))
     }
+}
+
+/// A string of bits as it is shown: its digits, and the type of one without a length.
+pub(crate) fn bit_literal(value: &ast::Value) -> String {
+    let digits = match value {
+        ast::Value::SingleQuotedByteStringLiteral(digits) => format!("b{digits}"),
+        ast::Value::HexStringLiteral(digits) => format!("x{digits}"),
+        other => return other.to_string(),
+    };
+    let mut shown = Vec::new();
+    match Bits::parse(&digits) {
+        Ok(bits) => bits.write(&mut shown),
+        Err(_) => return value.to_string(),
+    }
+    format!("'{}'::\"bit\"", String::from_utf8_lossy(&shown))
 }

@@ -4,7 +4,7 @@ use super::Binder;
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::func::CastContext;
-use crate::value::{Datum, Numeric, SqlType, oid, user};
+use crate::value::{Bits, Datum, Numeric, SqlType, oid, user};
 use logstead_types::SqlState;
 use sqlparser::ast::{self, Spanned, Value};
 
@@ -29,8 +29,11 @@ impl Binder<'_> {
             Value::Boolean(value) => Ok(Expr::Const(Datum::Bool(*value), SqlType::of(oid::BOOL))),
             Value::Null => Ok(Expr::Const(Datum::Null, SqlType::of(oid::UNKNOWN))),
             Value::Placeholder(name) => self.parameter(name, self.at(value.span)),
-            Value::SingleQuotedByteStringLiteral(_) | Value::HexStringLiteral(_) => {
-                Err(SqlError::unsupported("a bit string literal").at(self.at(value.span)))
+            Value::SingleQuotedByteStringLiteral(digits) => {
+                bits(format!("b{digits}")).map_err(|e| e.at(self.at(value.span)))
+            }
+            Value::HexStringLiteral(digits) => {
+                bits(format!("x{digits}")).map_err(|e| e.at(self.at(value.span)))
             }
             other => Err(SqlError::unsupported(format!("literal {other}")).at(self.at(value.span))),
         }
@@ -98,6 +101,14 @@ impl Binder<'_> {
         let at = self.at(interval.value.span());
         self.coerce(expr, ty, CastContext::Explicit, at)
     }
+}
+
+/// `B'...'`, `X'...'`.
+fn bits(text: String) -> Result<Expr> {
+    Ok(Expr::Const(
+        Datum::Bits(Bits::parse(&text)?),
+        SqlType::of(oid::BIT),
+    ))
 }
 
 /// A number: integer, bigint or numeric, the first that holds it.

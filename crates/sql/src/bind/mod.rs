@@ -46,6 +46,7 @@ mod window;
 mod with;
 
 pub(crate) use coerce::and;
+pub(crate) use deparse::bit_literal;
 pub use deparse::expr_to_sql;
 pub use domain::{VALUE, domain_value, value_relation};
 pub use names::fold_ident;

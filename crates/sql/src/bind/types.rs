@@ -57,10 +57,11 @@ pub fn sql_type(data_type: &ast::DataType) -> Result<SqlType> {
     Ok(SqlType { oid, typmod })
 }
 
-/// `char` and `character` mean one character.
+/// `char` and `character` mean one character, `bit` one bit.
 fn default_typmod(data_type: &ast::DataType) -> i32 {
     match data_type {
         T::Char(None) | T::Character(None) => 5,
+        T::Bit(None) => 1,
         _ => -1,
     }
 }
@@ -86,6 +87,7 @@ fn modifiers(data_type: &ast::DataType) -> Result<Vec<i64>> {
             }
         },
         T::Time(Some(p), _) | T::Timestamp(Some(p), _) => one(*p),
+        T::Bit(Some(n)) | T::BitVarying(Some(n)) | T::VarBit(Some(n)) => one(*n),
         T::Interval { fields, precision } => {
             if fields.is_some() {
                 return Err(SqlError::unsupported(
@@ -141,6 +143,7 @@ pub(crate) fn base_type(data_type: &ast::DataType) -> Result<Oid> {
         T::Bool | T::Boolean => oid::BOOL,
         T::Date => oid::DATE,
         T::Time(_, TimezoneInfo::None | TimezoneInfo::WithoutTimeZone) => oid::TIME,
+        T::Time(_, TimezoneInfo::WithTimeZone | TimezoneInfo::Tz) => oid::TIMETZ,
         T::Timestamp(_, TimezoneInfo::None | TimezoneInfo::WithoutTimeZone) => oid::TIMESTAMP,
         T::Timestamp(_, TimezoneInfo::WithTimeZone | TimezoneInfo::Tz) => oid::TIMESTAMPTZ,
         T::Interval { .. } => oid::INTERVAL,
@@ -166,10 +169,8 @@ pub(crate) fn base_type(data_type: &ast::DataType) -> Result<Oid> {
         }
         T::JSON => oid::JSON,
         T::JSONB => oid::JSONB,
-        T::Time(_, _) => return Err(SqlError::unsupported("type time with time zone")),
-        T::Bit(_) | T::BitVarying(_) | T::VarBit(_) => {
-            return Err(SqlError::unsupported("type bit"));
-        }
+        T::Bit(_) => oid::BIT,
+        T::BitVarying(_) | T::VarBit(_) => oid::VARBIT,
         _ => return Err(undefined(data_type)),
     })
 }
@@ -233,23 +234,17 @@ pub fn types_in(query: &ast::Query) -> Vec<(Span, Oid)> {
 /// Types that PostgreSQL has and this server has not.
 fn is_of_postgres(name: &str) -> bool {
     [
-        "bit",
         "box",
         "cid",
-        "cidr",
         "circle",
         "datemultirange",
         "daterange",
-        "inet",
         "int4multirange",
         "int4range",
         "int8multirange",
         "int8range",
         "line",
         "lseg",
-        "macaddr",
-        "macaddr8",
-        "money",
         "nummultirange",
         "numrange",
         "path",
@@ -265,7 +260,6 @@ fn is_of_postgres(name: &str) -> bool {
         "regoperator",
         "regprocedure",
         "tid",
-        "timetz",
         "tsmultirange",
         "tsquery",
         "tsrange",
@@ -273,7 +267,6 @@ fn is_of_postgres(name: &str) -> bool {
         "tstzrange",
         "tsvector",
         "txid_snapshot",
-        "varbit",
         "xid8",
         "xml",
     ]

@@ -337,6 +337,14 @@ pub(crate) fn is_leakproof(condition: &Expr) -> bool {
                 | oid::TIMESTAMP
                 | oid::TIMESTAMPTZ
                 | oid::UUID
+                | oid::MONEY
+                | oid::TIMETZ
+                | oid::BIT
+                | oid::VARBIT
+                | oid::INET
+                | oid::CIDR
+                | oid::MACADDR
+                | oid::MACADDR8
                 | oid::BYTEA
         )
     };

@@ -88,8 +88,9 @@ pub(crate) fn is_immutable(expr: &Expr) -> bool {
 /// Whether a type's text depends on settings or the clock: on output, or on input.
 fn text_depends(ty: Oid, output: bool) -> bool {
     match ty {
-        oid::DATE | oid::TIMESTAMP | oid::TIMESTAMPTZ | oid::REGCLASS => true,
-        oid::TIME | oid::INTERVAL => !output,
+        // What money looks like is a setting in PostgreSQL.
+        oid::MONEY | oid::DATE | oid::TIMESTAMP | oid::TIMESTAMPTZ | oid::REGCLASS => true,
+        oid::TIME | oid::TIMETZ | oid::INTERVAL => !output,
         _ => match info::by_oid(ty) {
             Some(known) => info::element_of(ty).is_some() || known.name.starts_with("reg"),
             None => true,

@@ -3,6 +3,7 @@
 //! Works on syntax trees whose types are explicit (`ddl::typed` makes them so): prints, decides nothing.
 
 use super::text::{fold, quote_ident, quote_literal};
+use crate::bind::bit_literal;
 use crate::parse::{EXCLUSIONS, carried};
 use crate::value::{format_type, user};
 use sqlparser::ast::{self, BinaryOperator as B, Expr, UnaryOperator, Value};
@@ -608,6 +609,9 @@ fn constant(value: &Value) -> String {
         Value::SingleQuotedString(text) | Value::EscapedStringLiteral(text) => quote_literal(text),
         Value::DollarQuotedString(text) => quote_literal(&text.value),
         Value::Boolean(value) => value.to_string(),
+        bits @ (Value::SingleQuotedByteStringLiteral(_) | Value::HexStringLiteral(_)) => {
+            bit_literal(bits)
+        }
         Value::Null => "NULL".to_owned(),
         other => other.to_string(),
     }

@@ -5,7 +5,7 @@
 
 use super::numbers::{bad_args, out_of_range};
 use super::regression::{self, Regression as Pair};
-use super::{Aggregate, AggregateState, ordered};
+use super::{Aggregate, AggregateState, bits, money, ordered};
 use crate::error::Result;
 use crate::value::oid::*;
 use crate::value::{Datum, Interval, Numeric, Oid, SqlType, compare_as, size_bytes};
@@ -140,6 +140,12 @@ fn bit_xor(_: &[SqlType]) -> State {
         f: |x, y| bitwise(x, y, |x, y| x ^ y),
     })
 }
+fn fold(f: fn(&Datum, &Datum) -> Result<Datum>) -> State {
+    Box::new(Fold {
+        acc: Datum::Null,
+        f,
+    })
+}
 fn string_agg(_: &[SqlType]) -> State {
     Box::new(StringAgg(None))
 }
@@ -184,6 +190,7 @@ pub static AGGREGATES: &[Aggregate] = &[
     a(2109, "sum", &[INT2], INT8, sum_int),
     a(2110, "sum", &[FLOAT4], FLOAT4, sum_float4),
     a(2111, "sum", &[FLOAT8], FLOAT8, sum_float),
+    a(2112, "sum", &[MONEY], MONEY, |_| fold(|x, y| money::plus(&[x.clone(), y.clone()]))),
     a(2113, "sum", &[INTERVAL], INTERVAL, sum_interval),
     a(2114, "sum", &[NUMERIC], NUMERIC, sum_numeric),
     a(2100, "avg", &[INT8], NUMERIC, avg_int),
@@ -201,12 +208,15 @@ pub static AGGREGATES: &[Aggregate] = &[
     a(2120, "max", &[FLOAT8], FLOAT8, max),
     a(2122, "max", &[DATE], DATE, max),
     a(2123, "max", &[TIME], TIME, max),
+    a(2124, "max", &[TIMETZ], TIMETZ, max),
+    a(2125, "max", &[MONEY], MONEY, max),
     a(2126, "max", &[TIMESTAMP], TIMESTAMP, max),
     a(2127, "max", &[TIMESTAMPTZ], TIMESTAMPTZ, max),
     a(2128, "max", &[INTERVAL], INTERVAL, max),
     a(2129, "max", &[TEXT], TEXT, max),
     a(2130, "max", &[NUMERIC], NUMERIC, max),
     a(2244, "max", &[BPCHAR], BPCHAR, max),
+    a(3564, "max", &[INET], INET, max),
     a(2050, "max", &[ANYARRAY], ANYARRAY, max),
     a(3526, "max", &[ANYENUM], ANYENUM, max),
     a(2131, "min", &[INT8], INT8, min),
@@ -217,12 +227,15 @@ pub static AGGREGATES: &[Aggregate] = &[
     a(2136, "min", &[FLOAT8], FLOAT8, min),
     a(2138, "min", &[DATE], DATE, min),
     a(2139, "min", &[TIME], TIME, min),
+    a(2140, "min", &[TIMETZ], TIMETZ, min),
+    a(2141, "min", &[MONEY], MONEY, min),
     a(2142, "min", &[TIMESTAMP], TIMESTAMP, min),
     a(2143, "min", &[TIMESTAMPTZ], TIMESTAMPTZ, min),
     a(2144, "min", &[INTERVAL], INTERVAL, min),
     a(2145, "min", &[TEXT], TEXT, min),
     a(2146, "min", &[NUMERIC], NUMERIC, min),
     a(2245, "min", &[BPCHAR], BPCHAR, min),
+    a(3565, "min", &[INET], INET, min),
     a(2051, "min", &[ANYARRAY], ANYARRAY, min),
     a(3527, "min", &[ANYENUM], ANYENUM, min),
     a(2517, "bool_and", &[BOOL], BOOL, bool_and),
@@ -231,12 +244,15 @@ pub static AGGREGATES: &[Aggregate] = &[
     a(2236, "bit_and", &[INT2], INT2, bit_and),
     a(2238, "bit_and", &[INT4], INT4, bit_and),
     a(2240, "bit_and", &[INT8], INT8, bit_and),
+    a(2242, "bit_and", &[BIT], BIT, |_| fold(|x, y| bits::and(&[x.clone(), y.clone()]))),
     a(2237, "bit_or", &[INT2], INT2, bit_or),
     a(2239, "bit_or", &[INT4], INT4, bit_or),
     a(2241, "bit_or", &[INT8], INT8, bit_or),
+    a(2243, "bit_or", &[BIT], BIT, |_| fold(|x, y| bits::or(&[x.clone(), y.clone()]))),
     a(6164, "bit_xor", &[INT2], INT2, bit_xor),
     a(6165, "bit_xor", &[INT4], INT4, bit_xor),
     a(6166, "bit_xor", &[INT8], INT8, bit_xor),
+    a(6167, "bit_xor", &[BIT], BIT, |_| fold(|x, y| bits::xor(&[x.clone(), y.clone()]))),
     keeps_nulls(a(3538, "string_agg", &[TEXT, TEXT], TEXT, string_agg)),
     keeps_nulls(a(3545, "string_agg", &[BYTEA, BYTEA], BYTEA, bytea_agg)),
     keeps_nulls(a(2335, "array_agg", &[ANYNONARRAY], ANYARRAY, array_agg)),

@@ -4,7 +4,7 @@ use super::numbers::{bad_args, out_of_range};
 use super::{Body, Cast, CastContext, Context, registry};
 use crate::error::{Result, SqlError};
 use crate::value::text_io::{self, OutputStyle, truncate_name};
-use crate::value::{Array, Datum, Numeric, Oid, SqlType, compare::trim_blanks, info, oid};
+use crate::value::{Array, Datum, Inet, Numeric, Oid, SqlType, compare::trim_blanks, info, oid};
 use logstead_types::SqlState;
 
 /// The way from one type to another in a context, if there is one (PostgreSQL's find_coercion_pathway).
@@ -63,6 +63,10 @@ pub fn apply_cast(
     let v = match cast {
         Cast::Relabel => relabel(d, to.oid),
         Cast::Function(f) => match (&f.body, cx) {
+            // It makes another value for another modifier.
+            (Body::Pure(code), _) if f.args.len() > 1 => {
+                code(&[d.clone(), Datum::Int4(to.typmod)])?
+            }
             (Body::Pure(code), _) => code(std::slice::from_ref(d))?,
             (Body::Context(code), Some(cx)) => code(cx, std::slice::from_ref(d))?,
             _ => {
@@ -109,6 +113,7 @@ pub fn apply_cast(
 fn relabel(d: &Datum, to: Oid) -> Datum {
     match (d, to) {
         (Datum::Text(s), oid::NAME) => Datum::text(truncate_name(s)),
+        (Datum::Inet(v), oid::INET) => Datum::Inet(Inet { cidr: false, ..*v }),
         _ => d.clone(),
     }
 }

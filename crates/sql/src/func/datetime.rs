@@ -356,7 +356,7 @@ pub(super) fn interval_div(a: &[Datum]) -> Result<Datum> {
     }
 }
 
-fn zone(name: &str) -> Result<TimeZone> {
+pub(super) fn zone(name: &str) -> Result<TimeZone> {
     calendar::zone_by_name(name).ok_or_else(|| {
         SqlError::new(
             SqlState::INVALID_PARAMETER_VALUE,

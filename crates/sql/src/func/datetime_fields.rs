@@ -185,6 +185,19 @@ fn extract_field(tz: &TimeZone, name: &str, d: &Datum) -> Result<Option<Numeric>
                     .ok_or_else(|| unsupported_unit(name, ty)),
             }
         }
+        Datum::TimeTz(t) => {
+            let ty = "time with time zone";
+            let east = -i64::from(t.west);
+            match find(ty)? {
+                "epoch" => Ok(Some(micros(t.utc_micros(), 6))),
+                "timezone" => Ok(Some(whole(east))),
+                "timezone_hour" => Ok(Some(whole(east / 3600))),
+                "timezone_minute" => Ok(Some(whole(east / 60 % 60))),
+                u => time_field(u, t.micros)
+                    .map(Some)
+                    .ok_or_else(|| unsupported_unit(name, ty)),
+            }
+        }
         Datum::Timestamp(t) => {
             let u = find(TS)?;
             if infinite(*t) {

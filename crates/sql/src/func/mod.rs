@@ -5,6 +5,7 @@
 
 mod aggregate;
 mod arrays;
+mod bits;
 mod cast;
 mod datetime;
 mod digests;
@@ -14,6 +15,8 @@ mod format;
 mod json;
 mod keywords;
 mod math;
+mod money;
+mod network;
 mod numbers;
 mod ordered;
 mod patterns;
@@ -27,8 +30,12 @@ mod strings;
 mod system;
 mod table_casts;
 mod table_functions;
+mod table_money;
+mod table_network;
 mod table_operator_functions;
 mod table_operators;
+mod table_timetz_bits;
+mod timetz;
 mod typmod;
 mod window;
 

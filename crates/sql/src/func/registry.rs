@@ -5,8 +5,8 @@
 
 use super::aggregate::AGGREGATES;
 use super::{
-    Aggregate, CastContext, Function, json, table_casts, table_functions, table_operator_functions,
-    table_operators,
+    Aggregate, CastContext, Function, json, table_casts, table_functions, table_money,
+    table_network, table_operator_functions, table_operators, table_timetz_bits,
 };
 use crate::value::{Oid, SqlType, info, oid, record};
 use foldhash::HashMap;
@@ -64,6 +64,9 @@ fn tables() -> impl Iterator<Item = &'static Function> {
         .chain(table_operator_functions::FUNCTIONS)
         .chain(table_casts::FUNCTIONS)
         .chain(json::table::FUNCTIONS)
+        .chain(table_network::FUNCTIONS)
+        .chain(table_timetz_bits::FUNCTIONS)
+        .chain(table_money::FUNCTIONS)
 }
 
 fn registry() -> &'static Registry {
@@ -82,12 +85,12 @@ fn registry() -> &'static Registry {
             r.functions.entry(f.oid).or_insert(f);
             r.functions_by_name.entry(f.name).or_default().push(f);
         }
-        for o in table_operators::OPERATORS {
+        for o in all_operators() {
             r.operators.insert(o.oid, o);
             r.operators_by_function.entry(o.function).or_insert(o);
             r.operators_by_name.entry(o.name).or_default().push(o);
         }
-        for c in table_casts::CASTS {
+        for c in cast_rows() {
             r.casts.insert((c.source, c.target), c);
         }
         for a in AGGREGATES {
@@ -103,13 +106,21 @@ pub fn all_functions() -> impl Iterator<Item = &'static Function> {
 }
 
 /// All operators.
-pub fn all_operators() -> &'static [Operator] {
+pub fn all_operators() -> impl Iterator<Item = &'static Operator> {
     table_operators::OPERATORS
+        .iter()
+        .chain(table_network::OPERATORS)
+        .chain(table_timetz_bits::OPERATORS)
+        .chain(table_money::OPERATORS)
 }
 
 /// All casts between different types.
-pub fn cast_rows() -> &'static [CastRow] {
+pub fn cast_rows() -> impl Iterator<Item = &'static CastRow> {
     table_casts::CASTS
+        .iter()
+        .chain(table_network::CASTS)
+        .chain(table_timetz_bits::CASTS)
+        .chain(table_money::CASTS)
 }
 
 /// Function with this OID.

@@ -62,6 +62,13 @@ pub(super) fn type_of(d: &Datum) -> SqlType {
         Datum::Interval(_) => oid::INTERVAL,
         Datum::Jsonb(_) => oid::JSONB,
         Datum::Enum(v) => v.ty,
+        Datum::Inet(v) if v.cidr => oid::CIDR,
+        Datum::Inet(_) => oid::INET,
+        Datum::Mac(_) => oid::MACADDR,
+        Datum::Mac8(_) => oid::MACADDR8,
+        Datum::TimeTz(_) => oid::TIMETZ,
+        Datum::Money(_) => oid::MONEY,
+        Datum::Bits(_) => oid::BIT,
         // Only vectors count from 0 by themselves.
         Datum::Array(a) if a.lower == 0 && a.element == oid::INT2 => oid::INT2VECTOR,
         Datum::Array(a) if a.lower == 0 && a.element == oid::OID => oid::OIDVECTOR,

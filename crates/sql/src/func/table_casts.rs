@@ -10,7 +10,7 @@ use crate::func::function as f;
 use crate::value::Oid;
 use crate::value::oid::*;
 
-const fn c(
+pub(super) const fn c(
     source: Oid,
     target: Oid,
     function: Oid,

@@ -7,7 +7,7 @@ use super::math::{plain, trig};
 use super::numbers::{modulo, pick};
 use super::{
     Body, Function, arrays, datetime, encodings, enums, format, keywords, math, numbers, patterns,
-    quoting, regexp_search, series, strings, system,
+    quoting, regexp_search, series, strings, system, timetz,
 };
 use crate::func::function as f;
 use crate::value::Datum;
@@ -253,6 +253,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
     f(1734, "ln", &[NUMERIC], None, NUMERIC, true, Immutable, Body::Pure(math::ln)),
     f(12940, "logstead_create_restore_point", &[TEXT], None, TEXT, true, Volatile, Body::Context(system::create_restore_point)),
     f(12941, "logstead_drop_restore_point", &[TEXT], None, TEXT, true, Volatile, Body::Context(system::drop_restore_point)),
+    f(9025, "current_time", &[], None, TIMETZ, true, Stable, Body::Context(timetz::current_time)),
     f(9023, "localtime", &[], None, TIME, true, Stable, Body::Context(datetime::local_time)),
     f(9024, "localtime", &[INT4], None, TIME, true, Stable, Body::Context(datetime::local_time)),
     f(9025, "localtimestamp", &[], None, TIMESTAMP, true, Stable, Body::Context(datetime::local_timestamp)),

@@ -10,7 +10,7 @@ use crate::value::oid::*;
     clippy::too_many_arguments,
     reason = "one call per row of a literal table"
 )]
-const fn o(
+pub(super) const fn o(
     oid: Oid,
     name: &'static str,
     left: Oid,

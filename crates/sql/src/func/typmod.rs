@@ -1,7 +1,8 @@
 //! Type modifiers: bringing a value to its column's length, precision or scale.
 
+use super::bits;
 use crate::error::{Result, SqlError};
-use crate::value::{Datum, Interval, SqlType, datetime, oid};
+use crate::value::{Datum, Interval, SqlType, TimeTz, datetime, oid};
 use logstead_types::SqlState;
 
 /// Applies a type's modifier to a value already of the type. Without a modifier, or for NULL, the value stays. An explicit cast cuts
@@ -43,6 +44,12 @@ pub fn coerce_typmod(d: Datum, ty: SqlType, explicit: bool) -> Result<Datum> {
         (oid::TIMESTAMPTZ, Datum::TimestampTz(t)) => {
             Ok(Datum::TimestampTz(datetime::round_micros(t, ty.typmod)))
         }
+        (oid::TIMETZ, Datum::TimeTz(t)) => Ok(Datum::TimeTz(TimeTz {
+            micros: datetime::round_micros(t.micros, ty.typmod),
+            ..t
+        })),
+        (oid::BIT, Datum::Bits(v)) => bits::to_length(&v, ty.typmod, explicit),
+        (oid::VARBIT, Datum::Bits(v)) => bits::to_length_at_most(&v, ty.typmod, explicit),
         (oid::TIME, Datum::Time(t)) => Ok(Datum::Time(datetime::round_micros(t, ty.typmod))),
         (oid::INTERVAL, Datum::Interval(v)) => {
             let precision = ty.typmod & 0xffff;

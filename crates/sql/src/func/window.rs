@@ -105,7 +105,7 @@ pub fn range_offsets(order: Oid) -> &'static [Oid] {
         INT8 => &[INT8],
         FLOAT4 | FLOAT8 => &[FLOAT8],
         NUMERIC => &[NUMERIC],
-        DATE | TIME | TIMESTAMP | TIMESTAMPTZ | INTERVAL => &[INTERVAL],
+        DATE | TIME | TIMETZ | TIMESTAMP | TIMESTAMPTZ | INTERVAL => &[INTERVAL],
         _ => &[],
     }
 }
@@ -157,6 +157,16 @@ pub fn in_range(
         }
         (Datum::Numeric(value), Datum::Numeric(base)) => {
             numeric_in_range(value, base, offset.as_numeric()?, subtract, less)
+        }
+        (Datum::TimeTz(value), Datum::TimeTz(base)) => {
+            let offset = offset.as_interval()?.micros;
+            if offset < 0 {
+                return Err(negative_offset());
+            }
+            let offset = if subtract { -offset } else { offset };
+            let sum = i128::from(base.utc_micros()) + i128::from(offset);
+            let order = i128::from(value.utc_micros()).cmp(&sum);
+            Ok(within(order.then(value.west.cmp(&base.west))))
         }
         (Datum::Time(value), Datum::Time(base)) => {
             // Only the time of the interval counts, and the day does not begin again.

@@ -173,6 +173,11 @@ pub(super) fn rewrite(
             at += 1;
             continue;
         }
+        if LITERAL_TYPES.contains(&word.value.to_ascii_lowercase().as_str()) {
+            typed_literal(&mut tokens, at);
+            at += 1;
+            continue;
+        }
         match word.keyword {
             Keyword::GROUP if words(&tokens, at + 1, &["by"]) => {
                 super::grouping::group_by(&mut tokens, at + 2);
@@ -260,6 +265,28 @@ pub(super) fn rewrite(
 
 /// Takes [NOT] DEFERRABLE out of a transaction's modes, with the comma that parts it from its neighbour. The last one
 /// counts.
+/// Types whose names the grammar does not know to begin a literal, `inet '10.0.0.1'`.
+const LITERAL_TYPES: [&str; 6] = ["cidr", "inet", "macaddr", "macaddr8", "money", "varbit"];
+
+/// `type '...'` becomes the cast that it stands for.
+fn typed_literal(tokens: &mut Vec<TokenWithSpan>, at: usize) {
+    let literal = matches!(
+        tokens.get(at + 1).map(|t| &t.token),
+        Some(Token::SingleQuotedString(_) | Token::EscapedStringLiteral(_))
+    );
+    // A name with a schema, or a column of a table.
+    let qualified = at > 0 && tokens[at - 1].token == Token::Period;
+    if !literal || qualified {
+        return;
+    }
+    let cast = TokenWithSpan {
+        token: Token::DoubleColon,
+        span: tokens[at].span,
+    };
+    tokens.swap(at, at + 1);
+    tokens.insert(at + 1, cast);
+}
+
 fn take_deferrable(tokens: &mut Vec<TokenWithSpan>) -> Option<bool> {
     let modes = [
         &["begin"] as &[&str],

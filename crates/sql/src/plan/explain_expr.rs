@@ -212,13 +212,12 @@ fn operator_of(function: &func::Function) -> Option<&'static str> {
         });
     }
     func::all_operators()
-        .iter()
         .find(|o| o.function == function.oid)
         .map(|o| o.name)
 }
 
 fn is_cast(function: u32, args: usize) -> bool {
-    args == 1 && func::cast_rows().iter().any(|row| row.function == function)
+    args == 1 && func::cast_rows().any(|row| row.function == function)
 }
 
 fn plain_text(datum: &Datum, ty: SqlType) -> String {

@@ -27,8 +27,12 @@ pub(super) const fn server(
     doc: &'static str,
 ) -> Setting {
     Setting {
+        name,
+        kind,
+        default,
         scope: Scope::Server,
-        ..session(name, kind, default, doc)
+        reported: false,
+        doc,
     }
 }
 

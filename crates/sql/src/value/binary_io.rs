@@ -4,7 +4,9 @@
 
 use super::numeric::Numeric;
 use super::types::{Oid, SqlType, oid};
-use super::{Array, Datum, Interval, calendar, info, json, user};
+use super::{
+    Array, Bits, Datum, Inet, Interval, TimeTz, bits, calendar, info, json, network, timetz, user,
+};
 use crate::error::{Result, SqlError};
 use logstead_types::SqlState;
 use std::sync::Arc;
@@ -133,6 +135,46 @@ pub fn binary_input(ty: SqlType, b: &[u8]) -> Result<Datum> {
             }
             Datum::Time(v)
         }
+        oid::TIMETZ => {
+            let v: [u8; 12] = fixed(b)?;
+            let (micros, west) = v.split_at(8);
+            let (micros, west) = (
+                i64::from_be_bytes(fixed(micros)?),
+                i32::from_be_bytes(fixed(west)?),
+            );
+            if !(0..=calendar::DAY).contains(&micros) {
+                return Err(SqlError::new(
+                    SqlState::DATETIME_FIELD_OVERFLOW,
+                    "time out of range",
+                ));
+            }
+            if west <= -timetz::WEST_END || west >= timetz::WEST_END {
+                return Err(SqlError::new(
+                    SqlState::INVALID_TIME_ZONE_DISPLACEMENT_VALUE,
+                    "time zone displacement out of range",
+                ));
+            }
+            Datum::TimeTz(TimeTz { micros, west })
+        }
+        oid::BIT | oid::VARBIT => {
+            let mut rest = b;
+            let len = u32::try_from(word(&mut rest)?)
+                .ok()
+                .filter(|n| *n <= bits::BITS_MAX);
+            let len = len.ok_or_else(|| {
+                SqlError::new(
+                    SqlState::INVALID_BINARY_REPRESENTATION,
+                    "invalid length in external bit string",
+                )
+            })?;
+            if rest.len() < bits::bytes_of(len) {
+                return Err(too_short());
+            }
+            if rest.len() > bits::bytes_of(len) {
+                return Err(bad_length());
+            }
+            Datum::Bits(Bits::new(len, rest.to_vec()))
+        }
         oid::TIMESTAMP => Datum::Timestamp(moment(b)?),
         oid::TIMESTAMPTZ => Datum::TimestampTz(moment(b)?),
         oid::INTERVAL => {
@@ -145,6 +187,13 @@ pub fn binary_input(ty: SqlType, b: &[u8]) -> Result<Datum> {
             }))
         }
         oid::NUMERIC => Datum::numeric(numeric_input(b)?),
+        oid::INET | oid::CIDR => Datum::Inet(inet_input(b, ty.oid == oid::CIDR)?),
+        oid::MACADDR => Datum::Mac(fixed(b)?),
+        oid::MONEY => Datum::Money(i64::from_be_bytes(fixed(b)?)),
+        oid::MACADDR8 => Datum::Mac8(match b.len() {
+            6 => network::widen(fixed(b)?),
+            _ => fixed(b)?,
+        }),
         _ if user::is_enum(ty.oid) => user::enum_input(ty.oid, text(b)?)?,
         _ if info::category(ty.oid) == 'A' => array_input(ty.oid, b)?,
         _ => {
@@ -160,6 +209,44 @@ pub fn binary_input(ty: SqlType, b: &[u8]) -> Result<Datum> {
     } else {
         Ok(d)
     }
+}
+
+/// The numbers that stand for the families in the wire form.
+const FAMILY_V4: u8 = 2;
+const FAMILY_V6: u8 = 3;
+
+fn inet_input(b: &[u8], cidr: bool) -> Result<Inet> {
+    let name = if cidr { "cidr" } else { "inet" };
+    let invalid = |what: &str| {
+        SqlError::new(
+            SqlState::INVALID_BINARY_REPRESENTATION,
+            format!("invalid {what}external \"{name}\" value"),
+        )
+    };
+    // The third byte, whether it is a cidr, was never asked.
+    let Some(([family, bits, _, length], address)) = b.split_first_chunk::<4>() else {
+        return Err(too_short());
+    };
+    let size = match *family {
+        FAMILY_V4 => 4,
+        FAMILY_V6 => 16,
+        _ => return Err(invalid("address family in ")),
+    };
+    if usize::from(*bits) > size * 8 {
+        return Err(invalid("bits in "));
+    }
+    if usize::from(*length) != size {
+        return Err(invalid("length in "));
+    }
+    if address.len() < size {
+        return Err(too_short());
+    }
+    let found = Inet::of_bytes(address, *bits).filter(|_| address.len() == size);
+    let found = found.ok_or_else(bad_length)?;
+    if cidr && found.address != found.network() {
+        return Err(invalid("").detail("Value has bits set to right of mask."));
+    }
+    Ok(Inet { cidr, ..found })
 }
 
 fn moment(b: &[u8]) -> Result<i64> {
@@ -358,7 +445,11 @@ pub fn binary_output(d: &Datum, ty: SqlType, out: &mut Vec<u8>) {
         Datum::Bool(v) => out.push(u8::from(*v)),
         Datum::Int2(v) => out.extend_from_slice(&v.to_be_bytes()),
         Datum::Int4(v) | Datum::Date(v) => out.extend_from_slice(&v.to_be_bytes()),
-        Datum::Int8(v) | Datum::Time(v) | Datum::Timestamp(v) | Datum::TimestampTz(v) => {
+        Datum::Int8(v)
+        | Datum::Money(v)
+        | Datum::Time(v)
+        | Datum::Timestamp(v)
+        | Datum::TimestampTz(v) => {
             out.extend_from_slice(&v.to_be_bytes());
         }
         Datum::Float4(v) => out.extend_from_slice(&v.to_be_bytes()),
@@ -381,6 +472,24 @@ pub fn binary_output(d: &Datum, ty: SqlType, out: &mut Vec<u8>) {
         Datum::Jsonb(j) => {
             out.push(JSONB_VERSION);
             j.view().write(out);
+        }
+        Datum::Inet(v) => {
+            let bytes = v.bytes();
+            out.push(if v.v6 { FAMILY_V6 } else { FAMILY_V4 });
+            out.push(v.bits);
+            out.push(u8::from(ty.oid == oid::CIDR));
+            out.push(bytes.len() as u8);
+            out.extend_from_slice(&bytes);
+        }
+        Datum::Mac(v) => out.extend_from_slice(v),
+        Datum::Mac8(v) => out.extend_from_slice(v),
+        Datum::TimeTz(v) => {
+            out.extend_from_slice(&v.micros.to_be_bytes());
+            out.extend_from_slice(&v.west.to_be_bytes());
+        }
+        Datum::Bits(v) => {
+            out.extend_from_slice(&v.len().to_be_bytes());
+            out.extend_from_slice(v.bytes());
         }
         Datum::Enum(v) => match user::label(*v) {
             Some(label) => out.extend_from_slice(label.as_bytes()),

@@ -58,6 +58,12 @@ fn compare_rest(a: &Datum, b: &Datum) -> Ordering {
         (Jsonb(x), Jsonb(y)) => x.view().compare(y.view()),
         (Array(x), Array(y)) => compare_arrays(x, y),
         (Enum(x), Enum(y)) => x.place.cmp(&y.place),
+        (Inet(x), Inet(y)) => x.compare(y),
+        (Mac(x), Mac(y)) => x.cmp(y),
+        (Mac8(x), Mac8(y)) => x.cmp(y),
+        (TimeTz(x), TimeTz(y)) => x.compare(y),
+        (Money(x), Money(y)) => x.cmp(y),
+        (Bits(x), Bits(y)) => x.compare(y),
         _ => rank(a).cmp(&rank(b)),
     }
 }
@@ -92,7 +98,13 @@ fn rank(d: &Datum) -> u8 {
         Array(_) => 14,
         Jsonb(_) => 15,
         Enum(_) => 16,
-        Null => 17,
+        Inet(_) => 17,
+        Mac(_) => 18,
+        Mac8(_) => 19,
+        TimeTz(_) => 20,
+        Bits(_) => 21,
+        Money(_) => 22,
+        Null => u8::MAX,
     }
 }
 
@@ -143,11 +155,26 @@ pub fn hash<H: Hasher>(d: &Datum, h: &mut H) {
         Text(v) => v.as_bytes().hash(h),
         Bytea(v) => v.hash(h),
         Date(v) => h.write_i32(*v),
-        Time(v) | Timestamp(v) | TimestampTz(v) => h.write_i64(*v),
+        Money(v) | Time(v) | Timestamp(v) | TimestampTz(v) => h.write_i64(*v),
         Uuid(v) => h.write(&**v),
         Interval(v) => h.write_i128(v.span()),
         Jsonb(v) => v.view().hash_value(h),
         Enum(v) => h.write_u64(v.place),
+        Inet(v) => {
+            h.write_u8(u8::from(v.v6));
+            h.write_u8(v.bits);
+            h.write_u128(v.address);
+        }
+        Mac(v) => h.write(v),
+        Mac8(v) => h.write(v),
+        TimeTz(v) => {
+            h.write_i64(v.utc_micros());
+            h.write_i32(v.west);
+        }
+        Bits(v) => {
+            h.write_u32(v.len());
+            h.write(v.bytes());
+        }
         Array(v) => {
             h.write_usize(v.items.len());
             for item in &v.items {

@@ -7,7 +7,7 @@ pub mod input;
 #[path = "interval_input.rs"]
 mod interval_input;
 
-pub use input::{parse_date, parse_time, parse_timestamp, parse_timestamptz};
+pub use input::{parse_date, parse_time, parse_timestamp, parse_timestamptz, parse_timetz};
 pub use interval_input::parse_interval;
 
 use super::Interval;

@@ -5,6 +5,7 @@
 
 use crate::error::{Result, SqlError};
 use crate::func::Context;
+use crate::value::TimeTz;
 use crate::value::calendar::{self, DAY, HOUR, MINUTE, Parts, SECOND};
 use jiff::tz::TimeZone;
 use logstead_types::SqlState;
@@ -592,38 +593,73 @@ pub fn parse_date(text: &str, cx: Option<&dyn Context>) -> Result<i32> {
 
 /// `time` input: a date in the text is checked and ignored.
 pub fn parse_time(text: &str, cx: Option<&dyn Context>) -> Result<i64> {
-    let read = || -> Result<i64, Bad> {
-        let mut f = scan(text)?;
-        if f.special == Some(Special::Now) {
-            return Ok(local_now(cx)?.rem_euclid(DAY));
-        }
-        if f.special.is_some() {
-            return Err(Bad::Syntax);
-        }
-        // A lone number is a time here: 101112, 1011.
-        if let (None, None, [(v, digits)]) = (f.time, f.month, f.numbers.as_slice()) {
-            let (v, digits) = (*v, *digits);
-            f.time = match digits {
-                3 | 4 => Some(clock(v / 100, v % 100, 0, 0)?),
-                _ => return Err(Bad::Syntax),
-            };
-            f.numbers.clear();
-        } else if let (None, true, [(a, _), (b, _), (c, _)]) =
-            (f.time, f.separated, f.numbers.as_slice())
-        {
-            // Six digits were taken for a date; the year was completed.
-            f.time = Some(clock(a % 100, *b, *c, 0)?);
-            f.numbers.clear();
-        }
-        if f.time.is_none() {
-            return Err(Bad::Syntax);
-        }
-        if f.has_date() && f.relative.is_none() {
-            f.day()?;
-        }
-        f.time_of_day()
+    let (time, _) = read_time_of_day(text, cx).map_err(|e| e.error("time", text))?;
+    Ok(time)
+}
+
+/// The session's offset from UTC, in seconds to the east, at this time of today.
+pub fn offset_today(time: i64, cx: &dyn Context) -> i64 {
+    let today = calendar::utc_to_local(cx.transaction_time(), cx.time_zone()).0;
+    let at = today.div_euclid(DAY) * DAY + time;
+    calendar::local_offset(at, cx.time_zone())
+}
+
+/// `timetz` input: a zone whose offset changes needs a date; without a zone the session's holds, at the date given or today.
+pub fn parse_timetz(text: &str, cx: Option<&dyn Context>) -> Result<TimeTz> {
+    let read = || -> Result<TimeTz, Bad> {
+        let (micros, fields) = read_time_of_day(text, cx)?;
+        let day = match fields.relative {
+            Some(n) => Some(local_now(cx)?.div_euclid(DAY) + n),
+            None if fields.has_date() => Some(fields.day()?),
+            None => None,
+        };
+        let moment = day.and_then(|day| day.checked_mul(DAY)?.checked_add(micros));
+        let east = match (fields.zone, moment, cx) {
+            (Some(Zone::Offset(east)), ..) => east,
+            (Some(Zone::Named(tz)), Some(at), _) => calendar::local_offset(at, &tz),
+            (Some(Zone::Named(tz)), None, _) => {
+                i64::from(tz.to_fixed_offset().map_err(|_| Bad::Syntax)?.seconds())
+            }
+            (None, Some(at), cx) => calendar::local_offset(at, &zone_of(cx)),
+            (None, None, Some(cx)) => offset_today(micros, cx),
+            (None, None, None) => 0,
+        };
+        let west = i32::try_from(-east).map_err(|_| Bad::Displacement)?;
+        Ok(TimeTz { micros, west })
     };
-    read().map_err(|e| e.error("time", text))
+    read().map_err(|e| e.error("time with time zone", text))
+}
+
+fn read_time_of_day(text: &str, cx: Option<&dyn Context>) -> Result<(i64, Fields), Bad> {
+    let mut f = scan(text)?;
+    if f.special == Some(Special::Now) {
+        return Ok((local_now(cx)?.rem_euclid(DAY), f));
+    }
+    if f.special.is_some() {
+        return Err(Bad::Syntax);
+    }
+    // A lone number is a time here: 101112, 1011.
+    if let (None, None, [(v, digits)]) = (f.time, f.month, f.numbers.as_slice()) {
+        let (v, digits) = (*v, *digits);
+        f.time = match digits {
+            3 | 4 => Some(clock(v / 100, v % 100, 0, 0)?),
+            _ => return Err(Bad::Syntax),
+        };
+        f.numbers.clear();
+    } else if let (None, true, [(a, _), (b, _), (c, _)]) =
+        (f.time, f.separated, f.numbers.as_slice())
+    {
+        // Six digits were taken for a date; the year was completed.
+        f.time = Some(clock(a % 100, *b, *c, 0)?);
+        f.numbers.clear();
+    }
+    if f.time.is_none() {
+        return Err(Bad::Syntax);
+    }
+    if f.has_date() && f.relative.is_none() {
+        f.day()?;
+    }
+    Ok((f.time_of_day()?, f))
 }
 
 /// Year, month, day and time of a local moment; re-exported for formatting.

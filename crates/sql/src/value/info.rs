@@ -126,9 +126,17 @@ pub static TYPES: &[TypeInfo] = &[
     t(114, "json", -1, false, 'b', 'U', false, 199, 0, 'i', 'x', ["json_in", "json_out", "json_recv", "json_send", "", ""]),
     t(194, "pg_node_tree", -1, false, 'b', 'Z', false, 0, 0, 'i', 'x', ["pg_node_tree_in", "pg_node_tree_out", "pg_node_tree_recv", "pg_node_tree_send", "", ""]),
     t(199, "_json", -1, false, 'b', 'A', false, 0, 114, 'i', 'x', ["array_in", "array_out", "array_recv", "array_send", "", ""]),
+    t(650, "cidr", -1, false, 'b', 'I', false, 651, 0, 'i', 'm', ["cidr_in", "cidr_out", "cidr_recv", "cidr_send", "", ""]),
+    t(651, "_cidr", -1, false, 'b', 'A', false, 0, 650, 'i', 'x', ["array_in", "array_out", "array_recv", "array_send", "", ""]),
     t(700, "float4", 4, true, 'b', 'N', false, 1021, 0, 'i', 'p', ["float4in", "float4out", "float4recv", "float4send", "", ""]),
     t(701, "float8", 8, true, 'b', 'N', true, 1022, 0, 'd', 'p', ["float8in", "float8out", "float8recv", "float8send", "", ""]),
     t(705, "unknown", -2, false, 'p', 'X', false, 0, 0, 'c', 'p', ["unknownin", "unknownout", "unknownrecv", "unknownsend", "", ""]),
+    t(774, "macaddr8", 8, false, 'b', 'U', false, 775, 0, 'i', 'p', ["macaddr8_in", "macaddr8_out", "macaddr8_recv", "macaddr8_send", "", ""]),
+    t(775, "_macaddr8", -1, false, 'b', 'A', false, 0, 774, 'i', 'x', ["array_in", "array_out", "array_recv", "array_send", "", ""]),
+    t(790, "money", 8, true, 'b', 'N', false, 791, 0, 'd', 'p', ["cash_in", "cash_out", "cash_recv", "cash_send", "", ""]),
+    t(791, "_money", -1, false, 'b', 'A', false, 0, 790, 'd', 'x', ["array_in", "array_out", "array_recv", "array_send", "", ""]),
+    t(829, "macaddr", 6, false, 'b', 'U', false, 1040, 0, 'i', 'p', ["macaddr_in", "macaddr_out", "macaddr_recv", "macaddr_send", "", ""]),
+    t(869, "inet", -1, false, 'b', 'I', true, 1041, 0, 'i', 'm', ["inet_in", "inet_out", "inet_recv", "inet_send", "", ""]),
     t(1000, "_bool", -1, false, 'b', 'A', false, 0, 16, 'i', 'x', ["array_in", "array_out", "array_recv", "array_send", "", ""]),
     t(1001, "_bytea", -1, false, 'b', 'A', false, 0, 17, 'i', 'x', ["array_in", "array_out", "array_recv", "array_send", "", ""]),
     t(1002, "_char", -1, false, 'b', 'A', false, 0, 18, 'i', 'x', ["array_in", "array_out", "array_recv", "array_send", "", ""]),
@@ -148,6 +156,8 @@ pub static TYPES: &[TypeInfo] = &[
     t(1028, "_oid", -1, false, 'b', 'A', false, 0, 26, 'i', 'x', ["array_in", "array_out", "array_recv", "array_send", "", ""]),
     t(1033, "aclitem", 12, false, 'b', 'U', false, 1034, 0, 'i', 'p', ["aclitemin", "aclitemout", "", "", "", ""]),
     t(1034, "_aclitem", -1, false, 'b', 'A', false, 0, 1033, 'i', 'x', ["array_in", "array_out", "array_recv", "array_send", "", ""]),
+    t(1040, "_macaddr", -1, false, 'b', 'A', false, 0, 829, 'i', 'x', ["array_in", "array_out", "array_recv", "array_send", "", ""]),
+    t(1041, "_inet", -1, false, 'b', 'A', false, 0, 869, 'i', 'x', ["array_in", "array_out", "array_recv", "array_send", "", ""]),
     t(1042, "bpchar", -1, false, 'b', 'S', false, 1014, 0, 'i', 'x', ["bpcharin", "bpcharout", "bpcharrecv", "bpcharsend", "bpchartypmodin", "bpchartypmodout"]),
     t(1043, "varchar", -1, false, 'b', 'S', false, 1015, 0, 'i', 'x', ["varcharin", "varcharout", "varcharrecv", "varcharsend", "varchartypmodin", "varchartypmodout"]),
     t(1082, "date", 4, true, 'b', 'D', false, 1182, 0, 'i', 'p', ["date_in", "date_out", "date_recv", "date_send", "", ""]),
@@ -161,6 +171,12 @@ pub static TYPES: &[TypeInfo] = &[
     t(1186, "interval", 16, false, 'b', 'T', true, 1187, 0, 'd', 'p', ["interval_in", "interval_out", "interval_recv", "interval_send", "intervaltypmodin", "intervaltypmodout"]),
     t(1187, "_interval", -1, false, 'b', 'A', false, 0, 1186, 'd', 'x', ["array_in", "array_out", "array_recv", "array_send", "intervaltypmodin", "intervaltypmodout"]),
     t(1231, "_numeric", -1, false, 'b', 'A', false, 0, 1700, 'i', 'x', ["array_in", "array_out", "array_recv", "array_send", "numerictypmodin", "numerictypmodout"]),
+    t(1266, "timetz", 12, false, 'b', 'D', false, 1270, 0, 'd', 'p', ["timetz_in", "timetz_out", "timetz_recv", "timetz_send", "timetztypmodin", "timetztypmodout"]),
+    t(1270, "_timetz", -1, false, 'b', 'A', false, 0, 1266, 'd', 'x', ["array_in", "array_out", "array_recv", "array_send", "timetztypmodin", "timetztypmodout"]),
+    t(1560, "bit", -1, false, 'b', 'V', false, 1561, 0, 'i', 'x', ["bit_in", "bit_out", "bit_recv", "bit_send", "bittypmodin", "bittypmodout"]),
+    t(1561, "_bit", -1, false, 'b', 'A', false, 0, 1560, 'i', 'x', ["array_in", "array_out", "array_recv", "array_send", "bittypmodin", "bittypmodout"]),
+    t(1562, "varbit", -1, false, 'b', 'V', true, 1563, 0, 'i', 'x', ["varbit_in", "varbit_out", "varbit_recv", "varbit_send", "varbittypmodin", "varbittypmodout"]),
+    t(1563, "_varbit", -1, false, 'b', 'A', false, 0, 1562, 'i', 'x', ["array_in", "array_out", "array_recv", "array_send", "varbittypmodin", "varbittypmodout"]),
     t(1700, "numeric", -1, false, 'b', 'N', false, 1231, 0, 'i', 'm', ["numeric_in", "numeric_out", "numeric_recv", "numeric_send", "numerictypmodin", "numerictypmodout"]),
     t(2205, "regclass", 4, true, 'b', 'N', false, 2210, 0, 'i', 'p', ["regclassin", "regclassout", "regclassrecv", "regclasssend", "", ""]),
     t(2206, "regtype", 4, true, 'b', 'N', false, 2211, 0, 'i', 'p', ["regtypein", "regtypeout", "regtyperecv", "regtypesend", "", ""]),
@@ -310,6 +326,8 @@ const ALIASES: &[(&str, Oid)] = &[
     ("timestamp without time zone", oid::TIMESTAMP),
     ("timestamp with time zone", oid::TIMESTAMPTZ),
     ("time without time zone", oid::TIME),
+    ("time with time zone", oid::TIMETZ),
+    ("bit varying", oid::VARBIT),
 ];
 
 /// Prints a type as `format_type(oid, typmod)` does: SQL spelling, modifier in parentheses, `[]` for arrays.
@@ -372,6 +390,13 @@ fn format_with(ty: SqlType, given: bool) -> String {
         oid::VARCHAR if m >= 4 => format!("character varying({})", m - 4),
         oid::VARCHAR => "character varying".into(),
         oid::TIME => precision("time", " without time zone"),
+        oid::TIMETZ => precision("time", " with time zone"),
+        oid::BIT if m > 0 => format!("bit({m})"),
+        // Without a modifier it is of any length, and the bare word means one bit.
+        oid::BIT if given => "\"bit\"".into(),
+        oid::BIT => "bit".into(),
+        oid::VARBIT if m > 0 => format!("bit varying({m})"),
+        oid::VARBIT => "bit varying".into(),
         oid::TIMESTAMP => precision("timestamp", " without time zone"),
         oid::TIMESTAMPTZ => precision("timestamp", " with time zone"),
         oid::INTERVAL => {
@@ -447,13 +472,30 @@ pub fn typmod_in(ty: Oid, args: &[i64]) -> Result<i32> {
             Ok((((p as i32) << 16) | (s as i32 & 0x7ff)) + 4)
         }
         (oid::NUMERIC, _) => bad(invalid, "invalid NUMERIC type modifier".into()),
-        (oid::TIME | oid::TIMESTAMP | oid::TIMESTAMPTZ | oid::INTERVAL, &[p]) => {
+        (oid::BIT | oid::VARBIT, &[n]) => {
+            const BIT_LENGTH_MAX: i64 = 83_886_080;
+            let word = type_name(ty);
+            if n < 1 {
+                return bad(
+                    invalid,
+                    format!("length for type {word} must be at least 1"),
+                );
+            }
+            if n > BIT_LENGTH_MAX {
+                return bad(
+                    invalid,
+                    format!("length for type {word} cannot exceed {BIT_LENGTH_MAX}"),
+                );
+            }
+            Ok(n as i32)
+        }
+        (oid::TIME | oid::TIMETZ | oid::TIMESTAMP | oid::TIMESTAMPTZ | oid::INTERVAL, &[p]) => {
             let word = match ty {
-                oid::TIME => "TIME",
+                oid::TIME | oid::TIMETZ => "TIME",
                 oid::INTERVAL => "INTERVAL",
                 _ => "TIMESTAMP",
             };
-            let zone = if ty == oid::TIMESTAMPTZ {
+            let zone = if matches!(ty, oid::TIMESTAMPTZ | oid::TIMETZ) {
                 " WITH TIME ZONE"
             } else {
                 ""
@@ -475,7 +517,10 @@ pub fn typmod_in(ty: Oid, args: &[i64]) -> Result<i32> {
         (
             oid::VARCHAR
             | oid::BPCHAR
+            | oid::BIT
+            | oid::VARBIT
             | oid::TIME
+            | oid::TIMETZ
             | oid::TIMESTAMP
             | oid::TIMESTAMPTZ
             | oid::INTERVAL,

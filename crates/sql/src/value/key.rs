@@ -117,7 +117,9 @@ fn value_key(ty: Oid, d: &Datum, out: &mut Vec<u8>) {
         Datum::Text(v) => bytes(v.as_bytes(), out),
         Datum::Bytea(v) => bytes(v, out),
         Datum::Date(v) => out.extend_from_slice(&((*v as u32) ^ (1 << 31)).to_be_bytes()),
-        Datum::Time(v) | Datum::Timestamp(v) | Datum::TimestampTz(v) => integer(*v, out),
+        Datum::Money(v) | Datum::Time(v) | Datum::Timestamp(v) | Datum::TimestampTz(v) => {
+            integer(*v, out)
+        }
         Datum::Uuid(v) => out.extend_from_slice(&**v),
         Datum::Interval(v) => {
             out.extend_from_slice(&((v.span() as u128) ^ (1 << 127)).to_be_bytes())
@@ -126,6 +128,28 @@ fn value_key(ty: Oid, d: &Datum, out: &mut Vec<u8>) {
         Datum::Jsonb(j) => j.view().write_key(out),
         // Places order labels, and never change.
         Datum::Enum(v) => out.extend_from_slice(&v.place.to_be_bytes()),
+        // As they order: the family, the network, the mask, and what of the address is behind it.
+        Datum::Inet(v) => {
+            out.push(u8::from(v.v6));
+            let network = super::Inet {
+                address: v.network(),
+                ..*v
+            };
+            out.extend_from_slice(&network.bytes());
+            out.push(v.bits);
+            out.extend_from_slice(&v.bytes());
+        }
+        Datum::Mac(v) => out.extend_from_slice(v),
+        Datum::Mac8(v) => out.extend_from_slice(v),
+        Datum::TimeTz(v) => {
+            integer(v.utc_micros(), out);
+            out.extend_from_slice(&((v.west as u32) ^ (1 << 31)).to_be_bytes());
+        }
+        // Of strings of the same bytes the one with more bits is longer.
+        Datum::Bits(v) => {
+            bytes(v.bytes(), out);
+            out.extend_from_slice(&v.len().to_be_bytes());
+        }
         Datum::Array(a) => {
             let element = if a.element != 0 {
                 a.element

@@ -4,25 +4,32 @@
 //! form inside indexes. Invariant: `decode(encode(v)) == v` for every form, and keys compare exactly as values do.
 
 pub mod binary_io;
+pub mod bits;
 pub mod calendar;
 pub mod compare;
 pub mod datetime;
 pub mod info;
 pub mod json;
 pub mod key;
+pub mod money;
+pub mod network;
 pub mod numeric;
 mod numeric_math;
 pub mod record;
 pub mod stored;
 pub mod text_io;
+pub mod timetz;
 mod types;
 pub mod user;
 
+pub use bits::Bits;
 pub use compare::{compare, compare_as, hash, hash_as, not_distinct};
 pub use info::{TypeInfo, format_type};
 pub use json::Jsonb;
+pub use network::Inet;
 pub use numeric::Numeric;
 pub use text_io::OutputStyle;
+pub use timetz::TimeTz;
 pub use types::{FIRST_USER_OID, Oid, SqlType, oid};
 pub use user::EnumValue;
 
@@ -75,6 +82,18 @@ pub enum Datum {
     Array(Arc<Array>),
     /// a value of an enum
     Enum(EnumValue),
+    /// inet, cidr
+    Inet(Inet),
+    /// macaddr
+    Mac([u8; 6]),
+    /// macaddr8
+    Mac8([u8; 8]),
+    /// money: hundredths
+    Money(i64),
+    /// timetz
+    TimeTz(TimeTz),
+    /// bit, bit varying
+    Bits(Bits),
 }
 
 /// PostgreSQL's interval: three fields that do not carry into each other.
@@ -252,6 +271,7 @@ pub fn size_bytes(d: &Datum) -> usize {
     24 + match d {
         Datum::Text(s) => s.len() + 16,
         Datum::Bytea(b) => b.len() + 16,
+        Datum::Bits(b) => b.bytes().len() + 16,
         Datum::Jsonb(j) => j.bytes().len() + 16,
         Datum::Numeric(_) => 48,
         Datum::Uuid(_) | Datum::Interval(_) => 16,

@@ -2,14 +2,19 @@
 //!
 //! Fixed-width numbers are their little-endian bytes; text and bytea are the raw bytes; numeric is a 16-bit scale (or a special)
 //! and the mantissa's shortest two's complement; interval is months, days, microseconds; json is its text, jsonb the form of
-//! [`super::json`]; an enum's value is its label's place ([`super::user`]); an array is element OID, lower bound,
+//! [`super::json`]; an enum's value is its label's place ([`super::user`]); inet and cidr are the length of the mask and the address's 4
+//! or 16 bytes in the order of the network, as are the bytes of macaddr and macaddr8; timetz is
+//! the local microseconds (i64) and how many seconds its zone is west (i32); bit and varbit are the number of bits (u32) and the bytes, the first
+//! bit in the highest of the first; an array is element OID, lower bound,
 //! count, then per element a length (u32, `u32::MAX` for NULL) and the element's own stored form. NULL has no stored form: rows
 //! keep it in their bitmap. Invariant: `decode(ty, encode(v)) == v`. Decoding never panics on damaged bytes: it gives an error.
 
 use super::numeric::Numeric;
 use super::text_io::{self, OutputStyle};
 use super::types::{Oid, SqlType, oid};
-use super::{Array, Datum, EnumValue, Interval, Jsonb, binary_io, info, json, user};
+use super::{
+    Array, Bits, Datum, EnumValue, Inet, Interval, Jsonb, TimeTz, binary_io, bits, info, json, user,
+};
 use crate::error::{Result, SqlError};
 use num_bigint::BigInt;
 use std::sync::Arc;
@@ -25,7 +30,11 @@ pub fn encode(d: &Datum, out: &mut Vec<u8>) {
         Datum::Bool(v) => out.push(u8::from(*v)),
         Datum::Int2(v) => out.extend_from_slice(&v.to_le_bytes()),
         Datum::Int4(v) | Datum::Date(v) => out.extend_from_slice(&v.to_le_bytes()),
-        Datum::Int8(v) | Datum::Time(v) | Datum::Timestamp(v) | Datum::TimestampTz(v) => {
+        Datum::Int8(v)
+        | Datum::Money(v)
+        | Datum::Time(v)
+        | Datum::Timestamp(v)
+        | Datum::TimestampTz(v) => {
             out.extend_from_slice(&v.to_le_bytes());
         }
         Datum::Float4(v) => out.extend_from_slice(&v.to_le_bytes()),
@@ -43,6 +52,20 @@ pub fn encode(d: &Datum, out: &mut Vec<u8>) {
         Datum::Numeric(n) => encode_numeric(n, out),
         Datum::Jsonb(j) => out.extend_from_slice(j.bytes()),
         Datum::Enum(v) => out.extend_from_slice(&v.place.to_le_bytes()),
+        Datum::Inet(v) => {
+            out.push(v.bits);
+            out.extend_from_slice(&v.bytes());
+        }
+        Datum::Mac(v) => out.extend_from_slice(v),
+        Datum::Mac8(v) => out.extend_from_slice(v),
+        Datum::TimeTz(v) => {
+            out.extend_from_slice(&v.micros.to_le_bytes());
+            out.extend_from_slice(&v.west.to_le_bytes());
+        }
+        Datum::Bits(v) => {
+            out.extend_from_slice(&v.len().to_le_bytes());
+            out.extend_from_slice(v.bytes());
+        }
         Datum::Array(a) => {
             out.extend_from_slice(&a.element.to_le_bytes());
             out.extend_from_slice(&a.lower.to_le_bytes());
@@ -163,6 +186,33 @@ pub fn decode(ty: Oid, b: &[u8]) -> Result<Datum> {
         oid::TIMESTAMP => Datum::Timestamp(i64::from_le_bytes(fixed(ty, b)?)),
         oid::TIMESTAMPTZ => Datum::TimestampTz(i64::from_le_bytes(fixed(ty, b)?)),
         oid::UUID => Datum::Uuid(Box::new(fixed(ty, b)?)),
+        oid::INET | oid::CIDR => {
+            let (bits, address) = b.split_first().ok_or_else(|| damaged(ty))?;
+            let inet = Inet::of_bytes(address, *bits).ok_or_else(|| damaged(ty))?;
+            Datum::Inet(Inet {
+                cidr: ty == oid::CIDR,
+                ..inet
+            })
+        }
+        oid::MACADDR => Datum::Mac(fixed(ty, b)?),
+        oid::MACADDR8 => Datum::Mac8(fixed(ty, b)?),
+        oid::MONEY => Datum::Money(i64::from_le_bytes(fixed(ty, b)?)),
+        oid::TIMETZ => {
+            let v: [u8; 12] = fixed(ty, b)?;
+            let (micros, west) = v.split_at(8);
+            Datum::TimeTz(TimeTz {
+                micros: i64::from_le_bytes(fixed(ty, micros)?),
+                west: i32::from_le_bytes(fixed(ty, west)?),
+            })
+        }
+        oid::BIT | oid::VARBIT => {
+            let (len, bytes) = b.split_first_chunk::<4>().ok_or_else(|| damaged(ty))?;
+            let len = u32::from_le_bytes(*len);
+            if len > bits::BITS_MAX || bytes.len() != bits::bytes_of(len) {
+                return Err(damaged(ty));
+            }
+            Datum::Bits(Bits::new(len, bytes.to_vec()))
+        }
         oid::NUMERIC => Datum::numeric(decode_numeric(b)?),
         oid::JSONB => Datum::Jsonb(Jsonb::from_stored(b)?),
         oid::INTERVAL => {

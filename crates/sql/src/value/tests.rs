@@ -81,6 +81,32 @@ impl Seeded {
             oid::UUID => Datum::Uuid(Box::new((u128::from(self.next()) << 3).to_be_bytes())),
             oid::OID => Datum::Oid(v as u32),
             oid::CHAR => Datum::Char(v as u8),
+            oid::INET | oid::CIDR => {
+                let v6 = self.below(2) == 1;
+                let width = if v6 { 16 } else { 4 };
+                // Few addresses, so that networks lie in each other.
+                let low = [0, 1, 64, 255][self.below(4) as usize];
+                let bytes: Vec<u8> = (0..width).map(|i| (u8::from(i > 1)) * low).collect();
+                let bits = self.below(u64::from(width as u8) * 8 + 1) as u8;
+                let inet = Inet::of_bytes(&bytes, bits).expect("inet");
+                Datum::Inet(if ty == oid::CIDR {
+                    inet.to_cidr(bits)
+                } else {
+                    inet
+                })
+            }
+            oid::MACADDR => Datum::Mac([v as u8, 1, 2, 3, (v >> 8) as u8, 0]),
+            oid::MACADDR8 => Datum::Mac8(v.to_le_bytes()),
+            oid::MONEY => Datum::Money(v),
+            oid::TIMETZ => Datum::TimeTz(TimeTz {
+                micros: v.rem_euclid(24) * calendar::HOUR,
+                west: (self.below(9) as i32 - 4) * 3600,
+            }),
+            oid::BIT | oid::VARBIT => {
+                let len = self.below(20) as u32;
+                let bytes = vec![[0, 1, 0x80, 0xff][self.below(4) as usize]; 3];
+                Datum::Bits(Bits::new(len, bytes))
+            }
             oid::INTERVAL => Datum::Interval(Box::new(Interval {
                 months: (v % 3) as i32,
                 days: (v % 40) as i32,
@@ -103,7 +129,7 @@ impl Seeded {
     }
 }
 
-const TYPES: [Oid; 19] = [
+const TYPES: [Oid; 27] = [
     oid::BOOL,
     oid::INT2,
     oid::INT4,
@@ -123,6 +149,14 @@ const TYPES: [Oid; 19] = [
     oid::CHAR,
     oid::INTERVAL,
     oid::INT4_ARRAY,
+    oid::INET,
+    oid::CIDR,
+    oid::MACADDR,
+    oid::MACADDR8,
+    oid::MONEY,
+    oid::TIMETZ,
+    oid::BIT,
+    oid::VARBIT,
 ];
 
 #[test]

@@ -10,7 +10,7 @@ use array_text::{array_input, array_output};
 
 use super::numeric::Numeric;
 use super::types::{Oid, SqlType, oid};
-use super::{Array, Datum, datetime, info, json, user};
+use super::{Array, Bits, Datum, Inet, datetime, info, json, money, network, user};
 use crate::error::{Result, SqlError};
 use crate::func::{self, Context};
 use jiff::tz::TimeZone;
@@ -367,10 +367,16 @@ pub fn input(ty: SqlType, text: &str, cx: Option<&dyn Context>) -> Result<Datum>
         oid::CHAR => Datum::Char(char_input(text)),
         oid::DATE => Datum::Date(datetime::parse_date(text, cx)?),
         oid::TIME => Datum::Time(datetime::parse_time(text, cx)?),
+        oid::TIMETZ => Datum::TimeTz(datetime::parse_timetz(text, cx)?),
+        oid::BIT | oid::VARBIT => Datum::Bits(Bits::parse(text)?),
         oid::TIMESTAMP => Datum::Timestamp(datetime::parse_timestamp(text, cx)?),
         oid::TIMESTAMPTZ => Datum::TimestampTz(datetime::parse_timestamptz(text, cx)?),
         oid::INTERVAL => Datum::Interval(Box::new(datetime::parse_interval(text)?)),
         oid::UUID => uuid(text)?,
+        oid::MONEY => Datum::Money(money::parse(text)?),
+        oid::INET | oid::CIDR => Datum::Inet(Inet::parse(text, ty.oid == oid::CIDR)?),
+        oid::MACADDR => Datum::Mac(network::parse_mac(text)?),
+        oid::MACADDR8 => Datum::Mac8(network::parse_mac8(text)?),
         oid::OID => Datum::Oid(object_id(text, "oid")?),
         oid::XID => Datum::Oid(object_id(text, "xid")?),
         oid::REGCLASS | oid::REGTYPE | oid::REGPROC | oid::REGNAMESPACE | oid::REGROLE => {
@@ -675,6 +681,12 @@ pub fn output(d: &Datum, ty: SqlType, style: &OutputStyle<'_>, out: &mut Vec<u8>
                 hex(&v[range], out);
             }
         }
+        Datum::Inet(v) => v.write(ty.oid == oid::CIDR, out),
+        Datum::Mac(v) => network::write_mac(v, out),
+        Datum::Mac8(v) => network::write_mac(v, out),
+        Datum::TimeTz(v) => v.write(out),
+        Datum::Money(v) => money::write(*v, out),
+        Datum::Bits(v) => v.write(out),
         // A label that is not known is shown as what it is, a number.
         Datum::Enum(v) => match user::label(*v) {
             Some(label) => out.extend_from_slice(label.as_bytes()),

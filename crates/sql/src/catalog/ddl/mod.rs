@@ -26,7 +26,6 @@ mod foreign;
 mod generated;
 mod grant;
 mod index;
-mod index_objects;
 mod like;
 mod materialized;
 mod names;

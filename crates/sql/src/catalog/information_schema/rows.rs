@@ -225,7 +225,8 @@ pub(super) fn shape(ty: SqlType) -> Shape {
         }
         oid::VARCHAR | oid::BPCHAR | oid::TEXT => s.octets = Some(1_073_741_824),
         oid::DATE => s.datetime = Some(0),
-        oid::TIME | oid::TIMESTAMP | oid::TIMESTAMPTZ => {
+        oid::BIT | oid::VARBIT if ty.typmod > 0 => s.length = Some(ty.typmod),
+        oid::TIME | oid::TIMETZ | oid::TIMESTAMP | oid::TIMESTAMPTZ => {
             s.datetime = Some(if ty.typmod < 0 { 6 } else { ty.typmod })
         }
         oid::INTERVAL => {

@@ -100,7 +100,7 @@ pub(super) static VIEWS: &[VirtualTable] = virtual_tables! {
     }
     12222 pg_stat_activity = super::views::pg_stat_activity {
         datid OID, datname NAME, pid INT4, leader_pid INT4, usesysid OID, usename NAME, application_name TEXT,
-        client_addr TEXT, client_hostname TEXT, client_port INT4, backend_start TIMESTAMPTZ, xact_start TIMESTAMPTZ,
+        client_addr INET, client_hostname TEXT, client_port INT4, backend_start TIMESTAMPTZ, xact_start TIMESTAMPTZ,
         query_start TIMESTAMPTZ, state_change TIMESTAMPTZ, wait_event_type TEXT, wait_event TEXT, state TEXT,
         backend_xid XID, backend_xmin XID, query_id INT8, query TEXT, backend_type TEXT,
     }
@@ -171,7 +171,7 @@ pub(super) static VIEWS: &[VirtualTable] = virtual_tables! {
         wal_distance INT4, block_distance INT4, io_depth INT4,
     }
     12227 pg_stat_replication = none {
-        pid INT4, usesysid OID, usename NAME, application_name TEXT, client_addr TEXT, client_hostname TEXT,
+        pid INT4, usesysid OID, usename NAME, application_name TEXT, client_addr INET, client_hostname TEXT,
         client_port INT4, backend_start TIMESTAMPTZ, backend_xmin XID, state TEXT, sent_lsn TEXT, write_lsn TEXT,
         flush_lsn TEXT, replay_lsn TEXT, write_lag INTERVAL, flush_lag INTERVAL, replay_lag INTERVAL,
         sync_priority INT4, sync_state TEXT, reply_time TIMESTAMPTZ,

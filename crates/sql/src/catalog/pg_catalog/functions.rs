@@ -214,7 +214,7 @@ pub(crate) fn signature(function: Oid) -> Option<(String, String)> {
 
 /// `pg_operator`
 pub(super) fn pg_operator(_: &VirtualContext<'_>) -> Rows {
-    let rows = func::all_operators().iter().map(|o| {
+    let rows = func::all_operators().map(|o| {
         row![
             Id(o.oid),
             o.name,
@@ -238,29 +238,26 @@ pub(super) fn pg_operator(_: &VirtualContext<'_>) -> Rows {
 
 /// `pg_cast`. Casts have no number of their own: it follows from their place, as in PostgreSQL's bootstrap.
 pub(super) fn pg_cast(_: &VirtualContext<'_>) -> Rows {
-    let rows = func::cast_rows()
-        .iter()
-        .zip(10_100_u32..)
-        .map(|(c, number)| {
-            let context = match c.context {
-                CastContext::Implicit => 'i',
-                CastContext::Assignment => 'a',
-                CastContext::Explicit => 'e',
-            };
-            let method = match (c.via_text, c.function) {
-                (true, _) => 'i',
-                (false, 0) => 'b',
-                _ => 'f',
-            };
-            row![
-                Id(number),
-                Id(c.source),
-                Id(c.target),
-                Id(c.function),
-                Ch(context),
-                Ch(method)
-            ]
-        });
+    let rows = func::cast_rows().zip(10_100_u32..).map(|(c, number)| {
+        let context = match c.context {
+            CastContext::Implicit => 'i',
+            CastContext::Assignment => 'a',
+            CastContext::Explicit => 'e',
+        };
+        let method = match (c.via_text, c.function) {
+            (true, _) => 'i',
+            (false, 0) => 'b',
+            _ => 'f',
+        };
+        row![
+            Id(number),
+            Id(c.source),
+            Id(c.target),
+            Id(c.function),
+            Ch(context),
+            Ch(method)
+        ]
+    });
     Ok(rows.collect())
 }
 

@@ -28,7 +28,6 @@ pub(crate) mod cells;
 mod checkpoints;
 mod commit;
 mod cost;
-mod depends;
 mod functions;
 mod io_functions;
 mod relations;

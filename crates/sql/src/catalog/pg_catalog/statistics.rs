@@ -88,12 +88,12 @@ pub(super) fn pg_stats(cx: &VirtualContext<'_>) -> Rows {
 fn operator(name: &str, ty: Oid) -> Oid {
     let ty = match ty {
         oid::VARCHAR => oid::TEXT,
+        oid::CIDR => oid::INET,
         _ if user::is_enum(ty) => oid::ANYENUM,
         _ if info::category(ty) == 'A' => oid::ANYARRAY,
         _ => ty,
     };
     func::all_operators()
-        .iter()
         .find(|o| o.name == name && o.left == ty && o.right == ty)
         .map_or(0, |o| o.oid)
 }

@@ -6,7 +6,7 @@ use super::{PG_CLASS, is_view, owner_name};
 use crate::catalog::calls::{may_read_sequence, relations_shown};
 use crate::catalog::{Relation, RelationKind, VirtualContext, viewdef};
 use crate::error::Result;
-use crate::value::{Datum, info, user};
+use crate::value::{Datum, Inet, info, oid, user};
 use std::sync::Arc;
 
 type Rows = Result<Vec<Vec<Datum>>>;
@@ -224,6 +224,9 @@ pub(super) fn pg_stat_all_indexes(cx: &VirtualContext<'_>) -> Rows {
 pub(super) fn pg_stat_activity(cx: &VirtualContext<'_>) -> Rows {
     let rows = cx.session.activity().into_iter().map(|a| {
         let at = |time: Option<i64>| time.map(Datum::TimestampTz);
+        // A socket of the machine has none.
+        let address = a.client_address.as_deref();
+        let address = address.and_then(|text| Inet::parse(text, false).ok());
         let (kind, event) = match a.waits_for_lock {
             Some(lock) => (Some("Lock"), Some(lock)),
             None if a.waits_for_client => (Some("Client"), Some("ClientRead")),
@@ -237,7 +240,7 @@ pub(super) fn pg_stat_activity(cx: &VirtualContext<'_>) -> Rows {
             Id(a.role),
             &a.user,
             a.application_name.as_ref(),
-            a.client_address.as_ref(),
+            address.map(Datum::Inet),
             Nil,
             a.client_port,
             at(a.backend_start),
@@ -312,6 +315,8 @@ pub(crate) fn plain_type_name(ty: crate::value::Oid) -> String {
     }
     match info::by_oid(ty) {
         Some(t) if t.category == 'A' && t.name.starts_with('_') => "ARRAY".to_owned(),
+        // Not in quotes, whatever its length.
+        _ if ty == oid::BIT => "bit".to_owned(),
         _ => info::format_type(crate::value::SqlType::of(ty)),
     }
 }

@@ -36,6 +36,13 @@ mod tag {
     pub(super) const JSONB: u8 = 18;
     pub(super) const ARRAY: u8 = 19;
     pub(super) const ENUM: u8 = 20;
+    pub(super) const INET: u8 = 21;
+    pub(super) const CIDR: u8 = 22;
+    pub(super) const MACADDR: u8 = 23;
+    pub(super) const MACADDR8: u8 = 24;
+    pub(super) const TIMETZ: u8 = 25;
+    pub(super) const BIT: u8 = 26;
+    pub(super) const MONEY: u8 = 27;
 }
 
 /// Arrays (records are arrays of their fields) lie within each other no deeper than statements nest.
@@ -81,6 +88,16 @@ fn length(bytes: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(bytes);
 }
 
+/// A value in its stored form, which says how long it is.
+fn encode_stored(tag: u8, datum: &Datum, out: &mut Vec<u8>) {
+    out.push(tag);
+    let at = out.len();
+    out.extend_from_slice(&[0; 4]);
+    stored::encode(datum, out);
+    let len = u32::try_from(out.len() - at - 4).unwrap_or(u32::MAX);
+    out[at..at + 4].copy_from_slice(&len.to_le_bytes());
+}
+
 fn encode_datum(datum: &Datum, out: &mut Vec<u8>) {
     let mut with = |tag: u8, bytes: &[u8]| {
         out.push(tag);
@@ -113,14 +130,14 @@ fn encode_datum(datum: &Datum, out: &mut Vec<u8>) {
             out.push(tag::JSONB);
             length(v.bytes(), out);
         }
-        Datum::Numeric(_) => {
-            out.push(tag::NUMERIC);
-            let at = out.len();
-            out.extend_from_slice(&[0; 4]);
-            stored::encode(datum, out);
-            let len = u32::try_from(out.len() - at - 4).unwrap_or(u32::MAX);
-            out[at..at + 4].copy_from_slice(&len.to_le_bytes());
-        }
+        Datum::Mac(v) => with(tag::MACADDR, v),
+        Datum::Mac8(v) => with(tag::MACADDR8, v),
+        Datum::Money(v) => with(tag::MONEY, &v.to_le_bytes()),
+        Datum::Numeric(_) => encode_stored(tag::NUMERIC, datum, out),
+        Datum::Inet(v) if v.cidr => encode_stored(tag::CIDR, datum, out),
+        Datum::Inet(_) => encode_stored(tag::INET, datum, out),
+        Datum::TimeTz(_) => encode_stored(tag::TIMETZ, datum, out),
+        Datum::Bits(_) => encode_stored(tag::BIT, datum, out),
         Datum::Interval(v) => {
             out.push(tag::INTERVAL);
             out.extend_from_slice(&v.months.to_le_bytes());
@@ -227,6 +244,13 @@ impl<'b> Cursor<'b> {
             tag::BYTEA => Datum::Bytea(Arc::from(self.long()?)),
             tag::JSONB => Datum::Jsonb(Jsonb::from_stored(self.long()?)?),
             tag::NUMERIC => stored::decode(oid::NUMERIC, self.long()?)?,
+            tag::INET => stored::decode(oid::INET, self.long()?)?,
+            tag::CIDR => stored::decode(oid::CIDR, self.long()?)?,
+            tag::TIMETZ => stored::decode(oid::TIMETZ, self.long()?)?,
+            tag::BIT => stored::decode(oid::BIT, self.long()?)?,
+            tag::MACADDR => Datum::Mac(self.fixed()?),
+            tag::MONEY => Datum::Money(i64::from_le_bytes(self.fixed()?)),
+            tag::MACADDR8 => Datum::Mac8(self.fixed()?),
             tag::INTERVAL => Datum::Interval(Box::new(Interval {
                 months: i32::from_le_bytes(self.fixed()?),
                 days: i32::from_le_bytes(self.fixed()?),
@@ -262,6 +286,7 @@ impl<'b> Cursor<'b> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::value::{Bits, Inet, TimeTz};
 
     fn samples() -> Vec<Datum> {
         let numeric = |text: &str| {
@@ -295,6 +320,16 @@ mod tests {
                 micros: -3,
             })),
             Datum::Jsonb(Jsonb::parse(r#"{"a": [1, null]}"#).unwrap()),
+            Datum::Inet(Inet::parse("10.1.2.3/8", false).unwrap()),
+            Datum::Inet(Inet::parse("::/0", true).unwrap()),
+            Datum::Mac([1, 2, 3, 4, 5, 6]),
+            Datum::Mac8([8; 8]),
+            Datum::Money(-1),
+            Datum::TimeTz(TimeTz {
+                micros: 1,
+                west: -3600,
+            }),
+            Datum::Bits(Bits::parse("10101").unwrap()),
             Datum::Array(Arc::new(Array {
                 element: oid::RECORD,
                 lower: 1,

@@ -1,0 +1,28 @@
+-- money, in the C locale.
+SELECT '1234.567'::money, '$1,234.56'::money, '-12.34'::money, '($5.5)'::money, '5-'::money, '$ -7'::money, '-$7.005'::money, '.5'::money, ''::money, '+3$'::money, '1,2,3.4'::money;
+SELECT '92233720368547758.07'::money, '-92233720368547758.08'::money;
+SELECT '92233720368547758.08'::money;
+SELECT '922337203685477580700'::money;
+SELECT 'x'::money;
+SELECT '12 34'::money;
+SELECT '1.2.3'::money;
+CREATE TABLE mon_a (id int PRIMARY KEY, m money);
+INSERT INTO mon_a VALUES (1, 12.345), (2, '-0.01'), (3, 1000000), (4, NULL), (5, 0);
+CREATE UNIQUE INDEX mon_a_m ON mon_a (m);
+SELECT * FROM mon_a ORDER BY m, id;
+SELECT id FROM mon_a WHERE m = '12.35';
+SELECT id FROM mon_a WHERE m < 0::money;
+INSERT INTO mon_a VALUES (6, '$12.35') ON CONFLICT (m) DO UPDATE SET m = excluded.m + 1::money RETURNING *;
+SELECT sum(m), min(m), max(m), count(DISTINCT m) FROM mon_a;
+SELECT m + m, m - '1', m * 3, 3 * m, m * 2.5::float8, 0.5::float4 * m, m / 3, m / 3::bigint, m / 3.0::float8, 2::smallint * m, m / 2::smallint, m * 2::bigint, 2::bigint * m, m / '0.05'::money FROM mon_a ORDER BY id;
+SELECT '10'::money / 0;
+SELECT '10'::money / 0.0::float8;
+SELECT '10'::money / '0'::money;
+SELECT 12345::money, 12345678901::bigint::money, 12.345::numeric::money, 12.355::money, (-12.345)::money, '12.34'::money::numeric, '12.34'::money::text, 99999999999999999::bigint::money;
+SELECT 'NaN'::numeric::money;
+SELECT '12.34'::money::int;
+SELECT '12.34'::money * '1'::money;
+SELECT cash_words('0'), cash_words('1.01'), cash_words('-1234567.89'), cash_words('115.20'), cash_words('900'), cash_words('320000000000012.13'), cash_words('10.10');
+SELECT pg_typeof(m), to_json(m), ARRAY[m, '1'], concat(m, '!') FROM mon_a WHERE id = 3;
+COPY (SELECT * FROM mon_a ORDER BY id) TO STDOUT;
+DROP TABLE mon_a;
