@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use logstead_engine::{Env, LogHome};
 use logstead_env::{Access, Buffer, DIRECT_ALIGNMENT, JoinHandle, OpenMode};
-use logstead_home::{HomeError, NoRoom};
+use logstead_home::{Asked, HomeError, NoRoom};
 use logstead_types::LaneId;
 use parking_lot::{Condvar, Mutex};
 
@@ -93,9 +93,10 @@ impl Target {
                 inline,
                 done,
             } => {
+                let mut asked = Asked::default();
                 let placed = loop {
                     let placed = order.lock();
-                    match home.ensure_room(*lane, len as u64) {
+                    match home.ensure_room(*lane, len as u64, &mut asked) {
                         Ok(()) => break placed,
                         // Others of this lane used what was there.
                         Err(NoRoom::Busy) => drop(placed),
@@ -139,8 +140,9 @@ impl Target {
         let Target::Lane { home, lane, .. } = self else {
             return Ok(());
         };
+        let mut asked = Asked::default();
         loop {
-            match home.ensure_room(*lane, len as u64) {
+            match home.ensure_room(*lane, len as u64, &mut asked) {
                 Ok(()) => return Ok(()),
                 Err(NoRoom::Busy) if !stop.load(Ordering::Relaxed) => {
                     logstead_env::sleep(ROOM_PAUSE);

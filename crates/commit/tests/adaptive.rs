@@ -14,8 +14,8 @@ use logstead_env::{Clock, Env, SimClock};
 use logstead_home::simulated::Model;
 use logstead_home::{LogHome, SimulatedHome, SimulatedOptions};
 use logstead_types::WorkerId;
-use logstead_wal::LaneConfig;
 use logstead_wal::recovery::{self, Options};
+use logstead_wal::{Asked, LaneConfig};
 
 /// What a transaction takes on its worker, and its records.
 const EXECUTION_NS: u64 = 60_000;
@@ -241,7 +241,9 @@ impl World {
 
     fn commit(&mut self, worker: usize, client: usize) {
         let (path, id) = (&self.path, WorkerId(worker as u16));
-        let place = path.room(id, RECORD.len()).expect("buffers are large");
+        let place = path
+            .room(id, RECORD.len(), &mut Asked::default())
+            .expect("buffers are large");
         let (csn, reservation) = path.draw(id);
         let mut collected = path.collected();
         let body = PushBody::Inline(&RECORD);

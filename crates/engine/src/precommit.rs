@@ -13,7 +13,7 @@ use std::task::{Context, Poll, Waker};
 use logstead_commit::{Awaits, LogFailed, Progress, PushBody, Tracking};
 use logstead_env::abort_on_panic;
 use logstead_types::Csn;
-use logstead_wal::{Lane, NoRoom, Side, SideRef};
+use logstead_wal::{Asked, Lane, NoRoom, Side, SideRef};
 use parking_lot::Mutex;
 
 use crate::error::CommitError;
@@ -159,7 +159,8 @@ pub struct Receipt {
 
 /// Why [`Txn::try_precommit`] did not commit.
 pub enum TryCommitError {
-    /// There is no room now, or too much was written: use [`Txn::precommit`].
+    /// There is no room now, or too much was written: use [`Txn::precommit`]. Who cannot wait tries again with the same transaction:
+    /// one that begins anew does not hear that the disk is full, for what was found before it began is no answer to it.
     Busy(Box<Txn>),
     /// It failed and is rolled back.
     Failed(CommitError),
@@ -250,9 +251,13 @@ fn finish_side(lane: &Lane, side: Side) -> SideWrite {
 }
 
 /// Takes place on the commit path, waiting while it is full.
-async fn take_room(worker: &WorkerInner, bytes: usize) -> Result<logstead_commit::Place, NoRoom> {
+async fn take_room(
+    worker: &WorkerInner,
+    bytes: usize,
+    asked: &mut Asked,
+) -> Result<logstead_commit::Place, NoRoom> {
     let path = &worker.inner().path;
-    poll_fn(|cx| path.poll_room(worker.id, bytes, cx.waker())).await
+    poll_fn(|cx| path.poll_room(worker.id, bytes, asked, cx.waker())).await
 }
 
 /// Puts the CSN into the versions of a transaction that is Precommitted.
@@ -312,7 +317,8 @@ impl Txn {
         let lane = self.lane();
         let spilled = self.work.as_ref().is_some_and(|w| w.buffers.side.is_some());
         let place = if bytes <= lane.inline_size_max() && !spilled {
-            take_room(&self.worker, bytes).await.map(Place::Inline)
+            let room = take_room(&self.worker, bytes, &mut self.room_asked).await;
+            room.map(Place::Inline)
         } else {
             self.place_aside().await
         };
@@ -332,7 +338,8 @@ impl Txn {
         if self.work.as_ref().is_some_and(|w| w.buffers.side.is_some()) {
             return Err(TryCommitError::Busy(Box::new(self)));
         }
-        match self.worker.inner().path.room(self.worker.id, bytes) {
+        let path = &self.worker.inner().path;
+        match path.room(self.worker.id, bytes, &mut self.room_asked) {
             Ok(room) => self
                 .commit_at(Place::Inline(room))
                 .map_err(TryCommitError::Failed),
@@ -362,7 +369,8 @@ impl Txn {
     async fn place_aside(&mut self) -> Result<Place, NoRoom> {
         let here = self.lane();
         let Some(work) = &mut self.work else {
-            return take_room(&self.worker, 0).await.map(Place::Inline);
+            let room = take_room(&self.worker, 0, &mut self.room_asked).await;
+            return room.map(Place::Inline);
         };
         let buffers = &mut work.buffers;
         let mut side = match buffers.side.take() {
@@ -379,7 +387,8 @@ impl Txn {
         let worker = &self.worker;
         let path = &worker.inner().path;
         let number = usize::from(lane.id().0);
-        let room = poll_fn(|cx| path.poll_room_in(worker.id, number, 0, cx.waker())).await?;
+        let asked = &mut self.room_asked;
+        let room = poll_fn(|cx| path.poll_room_in(worker.id, number, 0, asked, cx.waker())).await?;
         Ok(Place::Side(room, side))
     }
 

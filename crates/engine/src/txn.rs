@@ -148,6 +148,8 @@ pub struct Txn {
     pub(crate) ended: bool,
     /// It may use the memory budget's reserve.
     pub(crate) uses_reserve: bool,
+    /// Since when it asks for room in the log.
+    pub(crate) room_asked: logstead_wal::Asked,
     /// Memory it has waited for, kept for its next write.
     pub(crate) granted: RefCell<Option<Charge>>,
     pub(crate) missed: Option<Missed>,
@@ -203,6 +205,7 @@ impl Txn {
             savepoints_made: 0,
             tables_since: Vec::new(),
             uses_reserve: false,
+            room_asked: logstead_wal::Asked::default(),
             granted: RefCell::default(),
             missed: None,
             unread_slots: Cell::new(0),

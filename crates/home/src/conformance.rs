@@ -2,7 +2,9 @@
 //!
 //! Does not: test crashes; those need a home that can crash and stand with it.
 
-use crate::{Buffer, HomeError, LogHome, NoRoom, OBJECT_BYTES_MAX, ObjectId, ObjectInfo, Position};
+use crate::{
+    Asked, Buffer, HomeError, LogHome, NoRoom, OBJECT_BYTES_MAX, ObjectId, ObjectInfo, Position,
+};
 use logstead_types::{Epoch, LaneId};
 use std::sync::Arc;
 use std::sync::mpsc;
@@ -19,7 +21,7 @@ fn block(alignment: usize, blocks: usize, fill: u8) -> Buffer {
 /// Waits until there is room, as a server would.
 fn room(home: &dyn LogHome, lane: LaneId, bytes: u64, told: &mpsc::Receiver<()>) {
     loop {
-        match home.ensure_room(lane, bytes) {
+        match home.ensure_room(lane, bytes, &mut Asked::default()) {
             Ok(()) => return,
             Err(NoRoom::Busy) => {
                 told.recv()

@@ -16,6 +16,7 @@
 #[macro_use]
 mod through;
 
+mod asked;
 mod branch;
 pub mod bucket;
 mod cache;
@@ -31,6 +32,7 @@ mod replicated;
 pub mod simulated;
 mod usage;
 
+pub use asked::Asked;
 pub use branch::{BranchHome, BranchObjects, ObjectSource};
 pub use cache::{CacheOptions, CacheStats, CachedHome};
 pub use error::{HomeError, NoRoom};
@@ -291,7 +293,11 @@ pub trait LogHome: Send + Sync {
 
     /// `Ok`: appends from the next place on, whose aligned lengths sum to at most `bytes`, find room whatever happens.
     /// Costs no I/O; may start some in the background.
-    fn ensure_room(&self, lane: LaneId, bytes: u64) -> Result<(), NoRoom>;
+    ///
+    /// [`NoRoom::DiskFull`] is what an attempt found that began after the first time that `asked` was handed in, never what an
+    /// earlier one did: room may have come up since. Who hears [`NoRoom::Busy`] and asks again with the same `asked` each time the
+    /// listener is told hears one of the other answers after two attempts at most: the one under way when they asked, and the next.
+    fn ensure_room(&self, lane: LaneId, bytes: u64, asked: &mut Asked) -> Result<(), NoRoom>;
 
     /// Claims the place of the next append of `len` bytes (a multiple of the alignment). Covered by `ensure_room`, it does
     /// not fail; otherwise it may. Costs no I/O and calls nobody back: lanes call it under their lock.

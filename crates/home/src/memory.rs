@@ -7,7 +7,7 @@
 //! Does not: tear or lose writes (the local home over simulated files does that).
 
 use crate::{
-    Buffer, Completion, Facts, HomeError, LogHome, NoRoom, ObjectId, ObjectInfo, Position,
+    Asked, Buffer, Completion, Facts, HomeError, LogHome, NoRoom, ObjectId, ObjectInfo, Position,
     Rollover, RoomListener, SegmentInfo, SideCompletion, SideWriter, Tag, immutable,
 };
 use logstead_types::LaneId;
@@ -62,6 +62,7 @@ struct State {
     appends: u64,
     /// Requests for bytes of objects, and those bytes.
     object_reads: (u64, u64),
+    refused_object_reads: u64,
     waiting: VecDeque<Waiting>,
     before_rewrite: Option<Hook>,
 }
@@ -101,6 +102,7 @@ impl MemoryHome {
             paused: false,
             appends: 0,
             object_reads: (0, 0),
+            refused_object_reads: 0,
             waiting: VecDeque::new(),
             before_rewrite: None,
         };
@@ -134,6 +136,11 @@ impl MemoryHome {
     /// How often bytes of objects were read so far, and how many.
     pub fn object_reads(&self) -> (u64, u64) {
         self.state.lock().object_reads
+    }
+
+    /// How often they could not be, because of [`MemoryHome::set_unreadable`].
+    pub fn refused_object_reads(&self) -> u64 {
+        self.state.lock().refused_object_reads
     }
 
     /// Goes away, or comes back. Appends given to a silent home count as waiting ([`MemoryHome::complete`]).
@@ -335,7 +342,7 @@ impl LogHome for MemoryHome {
         self.state.lock().lanes.entry(lane).or_default().listener = Some(Arc::new(listener));
     }
 
-    fn ensure_room(&self, lane: LaneId, bytes: u64) -> Result<(), NoRoom> {
+    fn ensure_room(&self, lane: LaneId, bytes: u64, _asked: &mut Asked) -> Result<(), NoRoom> {
         let mut state = self.state.lock();
         let disk_full = state.disk_full;
         let Some(lane_state) = state.lanes.get_mut(&lane).filter(|lane| lane.open) else {
@@ -631,11 +638,12 @@ impl LogHome for MemoryHome {
     fn read_object(&self, id: ObjectId, offset: u64, into: &mut [u8]) -> Result<usize, HomeError> {
         self.here()?;
         let found = {
-            let state = self.state.lock();
+            let mut state = self.state.lock();
             if state
                 .unreadable
                 .is_some_and(|(of, end)| of == id && offset < end)
             {
+                state.refused_object_reads += 1;
                 let error = io::Error::other("asked to fail");
                 return Err(HomeError::io("object in the memory home", error));
             }

@@ -1,9 +1,9 @@
 //! The conformance suite against each home, and what is the local home's own: the lock, full disks, failed writes.
 
-use logstead_env::{Buffer, Clock, Env, Fault, Loss, SimClock};
+use logstead_env::{Buffer, Env, Fault, Loss};
 use logstead_home::{
-    HomeError, LocalHome, LocalOptions, LogHome, MemoryHome, NoRoom, Position, Way, check_copy,
-    conformance,
+    Asked, HomeError, LocalHome, LocalOptions, LogHome, MemoryHome, NoRoom, Position, Way,
+    check_copy, conformance,
 };
 use logstead_types::LaneId;
 use std::path::Path;
@@ -225,18 +225,13 @@ fn one_server_at_a_time() {
 #[test]
 fn a_full_disk_refuses_room_and_recovers() {
     let (env, files) = Env::simulated(1);
-    let clock = Arc::new(SimClock::new());
-    let env = Env {
-        clock: Arc::clone(&clock) as Arc<dyn Clock>,
-        ..env
-    };
     let home = LocalHome::open("/data", &env, small(false)).unwrap();
     home.open_lane(LANE, 0).unwrap();
     files.set_capacity(Some(files.used() + 8 * 1024));
     let block = Buffer::zeroed(4096);
     let mut written = 0;
     loop {
-        match home.ensure_room(LANE, 4096) {
+        match home.ensure_room(LANE, 4096, &mut Asked::default()) {
             Ok(()) => {}
             Err(NoRoom::DiskFull) => break,
             Err(other) => panic!("{other}"),
@@ -247,7 +242,7 @@ fn a_full_disk_refuses_room_and_recovers() {
         written += 1;
     }
     assert_eq!(written, 8, "the whole first segment was usable");
-    let refused = home.ensure_room(LANE, 4096);
+    let refused = home.ensure_room(LANE, 4096, &mut Asked::default());
     assert!(matches!(refused, Err(NoRoom::DiskFull)), "still full");
     let leftovers = env.files.list(Path::new("/data/log/lane-0000")).unwrap();
     assert_eq!(
@@ -256,42 +251,8 @@ fn a_full_disk_refuses_room_and_recovers() {
         "a failed preparation leaves nothing behind"
     );
     files.set_capacity(None);
-    clock.advance(std::time::Duration::from_millis(100));
-    home.ensure_room(LANE, 4096).expect("space was freed");
-}
-
-/// A lane that has found the disk full believes so for a moment, but not once another one has found room.
-#[test]
-fn what_one_lane_finds_is_news_to_the_others() {
-    let (env, files) = Env::simulated(1);
-    let clock = Arc::new(SimClock::new());
-    let env = Env {
-        clock: Arc::clone(&clock) as Arc<dyn Clock>,
-        ..env
-    };
-    let home = LocalHome::open("/data", &env, small(false)).unwrap();
-    let lanes = [LANE, LaneId(LANE.0 + 1)];
-    for lane in lanes {
-        home.open_lane(lane, 0).unwrap();
-    }
-    files.set_capacity(Some(files.used() + 8 * 1024));
-    for lane in lanes {
-        clock.advance(std::time::Duration::from_millis(60));
-        while home.ensure_room(lane, 4096).is_ok() {
-            home.place(lane, 4096).unwrap();
-        }
-    }
-    files.set_capacity(None);
-    let refused = home.ensure_room(lanes[1], 4096);
-    assert!(
-        matches!(refused, Err(NoRoom::DiskFull)),
-        "it was full just now"
-    );
-    clock.advance(std::time::Duration::from_millis(60));
-    home.ensure_room(lanes[0], 4096)
-        .expect("what it had found is old");
-    home.ensure_room(lanes[1], 4096)
-        .expect("the other one has found room");
+    home.ensure_room(LANE, 4096, &mut Asked::default())
+        .expect("space was freed");
 }
 
 #[test]
@@ -313,13 +274,21 @@ fn threads_tell_when_the_disk_has_space_again() {
     );
     home.place(LANE, 32 * 1024).unwrap();
     // Nobody waits for ever: each attempt that fails says so.
-    while !matches!(home.ensure_room(LANE, 4096), Err(NoRoom::DiskFull)) {
+    let mut asked = Asked::default();
+    while !matches!(
+        home.ensure_room(LANE, 4096, &mut asked),
+        Err(NoRoom::DiskFull)
+    ) {
         told.recv().unwrap();
     }
     files.set_capacity(None);
-    while home.ensure_room(LANE, 4096).is_err() {
-        // Refused at once while the last answer is fresh, told later otherwise.
-        let _told = told.recv_timeout(std::time::Duration::from_millis(10));
+    let mut asked = Asked::default();
+    loop {
+        match home.ensure_room(LANE, 4096, &mut asked) {
+            Ok(()) => break,
+            Err(NoRoom::Busy) => told.recv().unwrap(),
+            Err(error) => panic!("what was found before is no answer: {error}"),
+        }
     }
 }
 
@@ -328,7 +297,7 @@ fn a_failed_write_is_told_and_not_repeated() {
     let (env, files) = Env::simulated(1);
     let home = LocalHome::open("/data", &env, small(true)).unwrap();
     home.open_lane(LANE, 0).unwrap();
-    home.ensure_room(LANE, 4096).unwrap();
+    home.ensure_room(LANE, 4096, &mut Asked::default()).unwrap();
     let (done, completions) = mpsc::channel();
     let at = home.place(LANE, 4096).unwrap();
     let before = files.operations();
@@ -355,7 +324,7 @@ fn unfinished_segments_are_cleared_at_open() {
     home.open_lane(LANE, 0).unwrap();
     home.place(LANE, 32 * 1024).unwrap();
     files.fail_at(files.operations() + 2, Fault::Crash);
-    assert!(home.ensure_room(LANE, 4096).is_err());
+    assert!(home.ensure_room(LANE, 4096, &mut Asked::default()).is_err());
     files.reboot();
     assert_eq!(
         env.files
@@ -434,7 +403,7 @@ fn a_trimmed_segment_is_used_again_without_being_written() {
     let home = LocalHome::open("/data", &env, small(false)).unwrap();
     home.open_lane(LANE, 0).unwrap();
     let append = |segment: u64, fill: u8| {
-        home.ensure_room(LANE, 4096).unwrap();
+        home.ensure_room(LANE, 4096, &mut Asked::default()).unwrap();
         let at = home.place(LANE, 4096).unwrap();
         assert_eq!(at.segment, segment);
         let mut block = Buffer::zeroed(4096);
@@ -504,9 +473,11 @@ fn spares_are_few_and_give_way_on_a_full_disk() {
     let home = LocalHome::open("/data", &env, small(false)).unwrap();
     home.open_lane(LANE, 0).unwrap();
     for segment in 1..6 {
-        home.ensure_room(LANE, 32 * 1024).unwrap();
+        home.ensure_room(LANE, 32 * 1024, &mut Asked::default())
+            .unwrap();
         while home.place(LANE, 32 * 1024).unwrap().segment < segment {
-            home.ensure_room(LANE, 32 * 1024).unwrap();
+            home.ensure_room(LANE, 32 * 1024, &mut Asked::default())
+                .unwrap();
         }
     }
     for segment in 0..5 {

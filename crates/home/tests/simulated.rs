@@ -3,7 +3,8 @@
 use logstead_env::{Buffer, Clock, Env, SimClock};
 use logstead_home::simulated::{Fault, FaultRates, Keep, Kind, MODELS, Model, SimulatedOptions};
 use logstead_home::{
-    HomeError, HomeUsage, LogHome, NoRoom, Position, PriceList, SimulatedHome, Usage, conformance,
+    Asked, HomeError, HomeUsage, LogHome, NoRoom, Position, PriceList, SimulatedHome, Usage,
+    conformance,
 };
 use logstead_types::LaneId;
 use std::cell::RefCell;
@@ -61,7 +62,9 @@ impl World {
 
     fn begin(&self, lane: LaneId, number: u8) -> (Position, Answers) {
         let (block, len) = self.block(number);
-        self.home.ensure_room(lane, len as u64).unwrap();
+        self.home
+            .ensure_room(lane, len as u64, &mut Asked::default())
+            .unwrap();
         let at = self.home.place(lane, len as u64).unwrap();
         let (tell, told) = mpsc::channel();
         let done = Box::new(move |_, result| tell.send(result).unwrap());
@@ -422,7 +425,7 @@ fn crashes_at_every_request_keep_what_was_told() {
                 "a stopped machine does nothing"
             );
             assert!(matches!(
-                world.home.ensure_room(LANE, 1),
+                world.home.ensure_room(LANE, 1, &mut Asked::default()),
                 Err(NoRoom::Failed(_))
             ));
             world.home.reboot();

@@ -5,7 +5,7 @@ use logstead_home::bucket::memory::{MemoryBucket, MemoryOptions};
 use logstead_home::conformance::{Kept, check_trimmed_life};
 use logstead_home::simulated::{Kind, MODELS, Model, SimulatedOptions};
 use logstead_home::{
-    Ack, LocalHome, LocalOptions, LogHome, MemoryHome, ObjectHome, ObjectOptions, Position,
+    Ack, Asked, LocalHome, LocalOptions, LogHome, MemoryHome, ObjectHome, ObjectOptions, Position,
     ReplicatedHome, ReplicatedOptions, SimulatedHome, Source, Way,
 };
 use logstead_types::LaneId;
@@ -220,7 +220,7 @@ fn a_slow_copy_keeps_a_segment_until_its_last_append_is_done() {
         let mut places = Vec::new();
         // One segment has sixteen of them.
         for fill in 1..=40u8 {
-            home.ensure_room(LANE, 4096).unwrap();
+            home.ensure_room(LANE, 4096, &mut Asked::default()).unwrap();
             let at = home.place(LANE, 4096).unwrap();
             let mut block = Buffer::zeroed(4096);
             block.as_mut_slice().fill(fill);

@@ -19,7 +19,7 @@ use crate::manifest::{Checkpoint, Manifest, Mark, Span};
 use crate::recovery::{self, Reading, RecoveryError, Survivors};
 use crate::truncate::first_number;
 use logstead_env::{Buffer, Clock};
-use logstead_home::{HomeError, LogHome, NoRoom, Position, SideWriter};
+use logstead_home::{Asked, HomeError, LogHome, NoRoom, Position, SideWriter};
 use logstead_types::{BlockNo, Csn, DatabaseId, Epoch, LaneId};
 use std::sync::mpsc::{self, Receiver};
 
@@ -320,8 +320,9 @@ impl<'h> Tail<'h> {
         let into = bytes.as_mut_slice();
         into[..HEADER_LEN].copy_from_slice(&header);
         into[HEADER_LEN..HEADER_LEN + block.payload.len()].copy_from_slice(&block.payload);
+        let mut asked = Asked::default();
         loop {
-            match self.to.ensure_room(lane, len as u64) {
+            match self.to.ensure_room(lane, len as u64, &mut asked) {
                 Ok(()) => break,
                 Err(NoRoom::Busy) => open.room.recv().map_err(|_| no_answer(self.to))?,
                 Err(error) => return Err(from_room(error, self.to)),

@@ -36,6 +36,8 @@ pub use lane::{
     Lane, LaneConfig, LaneCounters, LaneError, LaneEvent, LaneListener, LaneStart, LaneStatus,
     NoRoom, Pushed, Room, Side, SideDone, append_class,
 };
+/// Who takes room in a lane says since when.
+pub use logstead_home::Asked;
 pub use record::{Record, Records};
 
 use thiserror::Error;

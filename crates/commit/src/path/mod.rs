@@ -32,7 +32,9 @@ use std::time::Duration;
 use crossbeam_utils::CachePadded;
 use logstead_env::Env;
 use logstead_types::{Csn, WorkerId};
-use logstead_wal::{Cursor, Deps, FlushMode, Lane, LaneCounters, LaneEvent, NoRoom, Room, SideRef};
+use logstead_wal::{
+    Asked, Cursor, Deps, FlushMode, Lane, LaneCounters, LaneEvent, NoRoom, Room, SideRef,
+};
 use parking_lot::{Mutex, RwLock};
 
 pub use acknowledged::Acknowledged;
@@ -340,14 +342,20 @@ impl CommitPath {
     }
 
     /// Takes place for a transaction of `worker` with `bytes` bytes of records. On [`NoRoom::Full`] see
-    /// [`CommitPath::poll_room`].
-    pub fn room(&self, worker: WorkerId, bytes: usize) -> Result<Place, NoRoom> {
+    /// [`CommitPath::poll_room`]; who asks again for the same transaction hands in the same `asked`.
+    pub fn room(&self, worker: WorkerId, bytes: usize, asked: &mut Asked) -> Result<Place, NoRoom> {
         let lane = self.adopt(usize::from(worker.0));
-        self.room_in(worker, lane, bytes)
+        self.room_in(worker, lane, bytes, asked)
     }
 
     /// The same in this lane, which need not be the one that the worker pushes to.
-    pub fn room_in(&self, worker: WorkerId, lane: usize, bytes: usize) -> Result<Place, NoRoom> {
+    fn room_in(
+        &self,
+        worker: WorkerId,
+        lane: usize,
+        bytes: usize,
+        asked: &mut Asked,
+    ) -> Result<Place, NoRoom> {
         let desk = &self.desks[usize::from(worker.0)];
         while !desk.queue.has_room() {
             // If another thread is at the desk, it empties the queue before it leaves, and waits for nothing meanwhile.
@@ -359,7 +367,7 @@ impl CommitPath {
             let failed = self.lanes.iter().find_map(Lane::failure);
             return Err(failed.map_or(NoRoom::Full, NoRoom::Failed));
         }
-        let room = self.lanes[lane].room(bytes)?;
+        let room = self.lanes[lane].room_asked(bytes, asked)?;
         Ok(Place { room, lane })
     }
 
@@ -378,10 +386,11 @@ impl CommitPath {
         &self,
         worker: WorkerId,
         bytes: usize,
+        asked: &mut Asked,
         waker: &Waker,
     ) -> Poll<Result<Place, NoRoom>> {
         let lane = self.adopt(usize::from(worker.0));
-        self.poll_room_in(worker, lane, bytes, waker)
+        self.poll_room_in(worker, lane, bytes, asked, waker)
     }
 
     /// The same in this lane, which need not be the one that the worker pushes to.
@@ -390,11 +399,12 @@ impl CommitPath {
         worker: WorkerId,
         lane: usize,
         bytes: usize,
+        asked: &mut Asked,
         waker: &Waker,
     ) -> Poll<Result<Place, NoRoom>> {
         // One lane all the time: who is refused registers where it was refused. The commit ring, the allowance, or the buffer and the home: after as many refusals all of them are waited for.
         for _ in 0..4 {
-            match self.room_in(worker, lane, bytes) {
+            match self.room_in(worker, lane, bytes, asked) {
                 Err(NoRoom::Full) => self.wait_room(lane, waker),
                 other => return Poll::Ready(other),
             }

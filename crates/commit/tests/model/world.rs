@@ -19,7 +19,7 @@ use logstead_commit::{
 use logstead_env::{Clock, Env, Instant};
 use logstead_types::{Csn, WorkerId};
 use logstead_wal::recovery::Options;
-use logstead_wal::{LaneConfig, NoRoom};
+use logstead_wal::{Asked, LaneConfig, NoRoom};
 
 use crate::explorer::Explorer;
 use crate::home::{Memo, ModelHome};
@@ -392,8 +392,9 @@ impl World {
             self.tell(format_args!("worker {worker}: has read {depends_on:?}"));
             return self.ask(worker, awaits, depends_on);
         }
+        let mut asked = Asked::default();
         let place = loop {
-            match self.call(|path| path.room(id, self.setup.record_bytes)) {
+            match self.call(|path| path.room(id, self.setup.record_bytes, &mut asked)) {
                 Ok(place) => break place,
                 Err(NoRoom::Full) => {}
                 Err(error) => return self.fail(format!("no room: {error}")),
@@ -409,7 +410,7 @@ impl World {
             let waker = Waker::from(woken.clone());
             self.tell(format_args!("worker {worker}: waits for room"));
             let bytes = self.setup.record_bytes;
-            match self.call(|path| path.poll_room(id, bytes, &waker)) {
+            match self.call(|path| path.poll_room(id, bytes, &mut asked, &waker)) {
                 Poll::Ready(Ok(place)) => break place,
                 Poll::Ready(Err(error)) => return self.fail(format!("no room: {error}")),
                 Poll::Pending => {}

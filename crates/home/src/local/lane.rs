@@ -3,17 +3,20 @@
 //! Invariants:
 //! - `offset <= current.size_bytes`; places are handed out in order and never twice.
 //! - `next` has the number after `current`'s.
+//! - Who asks for room hears of a full disk only what an attempt found that began after they asked first ([`Asked`]): attempts are
+//!   numbered in the order in which they begin, over all lanes. That outcome is kept while the next attempt is under way, so
+//!   nobody who has waited for one waits for another, however many come and ask.
 //! - The listener is called without the lock.
 
 use super::ALIGNMENT;
 use super::queue::Queue;
 use super::ways::{Order, Piece, Ways, Write};
-use crate::{Buffer, Completion, HomeError, NoRoom, Position, RoomListener};
-use logstead_env::{Clock, Env, File, Instant};
+use crate::{Asked, Buffer, Completion, HomeError, NoRoom, Position, RoomListener};
+use logstead_env::{Env, File};
 use logstead_types::LaneId;
 use parking_lot::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
 
 /// A prepared segment.
 pub(super) struct Segment {
@@ -40,25 +43,39 @@ struct State {
     current_size_bytes: u64,
     offset: u64,
     next: Next,
+    /// The newest attempt that found the disk full, if none has succeeded since; else 0.
+    found_full: u64,
 }
 
 /// The segment after the present one.
 enum Next {
     /// Nobody has asked for it.
     Unasked,
-    /// It is being made; whoever needs it waits for the outcome.
-    Preparing,
+    /// This attempt is making it; whoever needs it waits for the outcome.
+    Preparing { attempt: u64 },
     /// It is there.
     Ready { size_bytes: u64 },
-    /// An attempt at this moment found the disk full. That answer holds for [`DISK_FULL_VALID`]: those who waited for
-    /// the attempt hear it, those who come later start another one, because space may have been freed.
-    DiskFull { since: Instant },
+    /// The last attempt found the disk full. Those who waited for it hear so; who comes later starts another one, because space
+    /// may have been freed.
+    DiskFull,
     /// The last attempt failed otherwise; there will be no other.
     Failed(HomeError),
 }
 
-/// How long a full disk is taken to stay full.
-const DISK_FULL_VALID: Duration = Duration::from_millis(100);
+/// How many attempts to make a segment have begun, in all lanes of a home.
+#[derive(Default)]
+pub(super) struct Attempts(AtomicU64);
+
+impl Attempts {
+    fn begun(&self) -> u64 {
+        self.0.load(Ordering::SeqCst)
+    }
+
+    /// The next one's number. What it finds it looks for later: whoever saw a lower count asked before.
+    fn begin(&self) -> u64 {
+        self.0.fetch_add(1, Ordering::SeqCst) + 1
+    }
+}
 
 /// A lane's next segment is made once this part (one in so many) of the present one is used: late enough that a
 /// server which writes little makes none, early enough that it is there in time.
@@ -97,6 +114,7 @@ impl LaneFiles {
             current_size_bytes: first.size_bytes,
             offset: 0,
             next: Next::Unasked,
+            found_full: 0,
         };
         Ok(LaneFiles {
             id,
@@ -113,9 +131,10 @@ impl LaneFiles {
         let _ignored = self.listener.set(listener);
     }
 
-    /// The clock decides whether an attempt that found the disk full still counts.
-    pub(super) fn room(&self, bytes: u64, clock: &dyn Clock, found_room_at: Instant) -> Room {
+    pub(super) fn room(&self, bytes: u64, asked: &mut Asked, attempts: &Attempts) -> Room {
         let state = self.state.lock();
+        // Before anything is looked at: an attempt that begins from here on counts.
+        let before = asked.attempts_before(attempts.begun());
         if bytes <= state.current_size_bytes - state.offset {
             return Room {
                 result: Ok(()),
@@ -132,32 +151,32 @@ impl LaneFiles {
                 };
                 (Err(NoRoom::Failed(error)), false)
             }
-            Next::Unasked => (Err(NoRoom::Busy), true),
-            Next::Preparing => (Err(NoRoom::Busy), false),
-            // Once another lane has found room, what this one found before is no news any more.
-            Next::DiskFull { since }
-                if *since >= found_room_at && clock.monotonic().since(*since) < DISK_FULL_VALID =>
-            {
-                (Err(NoRoom::DiskFull), false)
-            }
-            Next::DiskFull { .. } => (Err(NoRoom::Busy), true),
             Next::Failed(error) => (Err(NoRoom::Failed(error.clone())), false),
+            _ if state.found_full > before => (Err(NoRoom::DiskFull), false),
+            Next::Unasked | Next::DiskFull => (Err(NoRoom::Busy), true),
+            Next::Preparing { .. } => (Err(NoRoom::Busy), false),
         };
         Room { result, prepare }
     }
 
     /// The number of the segment to make and the size of the one before it, unless one is ready or under way.
-    pub(super) fn begin_preparing(&self) -> Option<(u64, u64)> {
+    pub(super) fn begin_preparing(&self, attempts: &Attempts) -> Option<(u64, u64)> {
         let mut state = self.state.lock();
         match state.next {
-            Next::Unasked | Next::DiskFull { .. } => {}
-            Next::Preparing | Next::Ready { .. } | Next::Failed(_) => return None,
+            Next::Unasked | Next::DiskFull => {}
+            Next::Preparing { .. } | Next::Ready { .. } | Next::Failed(_) => return None,
         }
-        state.next = Next::Preparing;
+        state.next = Next::Preparing {
+            attempt: attempts.begin(),
+        };
         Some((state.current_number + 1, state.current_size_bytes))
     }
 
-    pub(super) fn end_preparing(&self, made: Result<Segment, HomeError>, now: Instant) {
+    pub(super) fn end_preparing(&self, made: Result<Segment, HomeError>) {
+        let mut state = self.state.lock();
+        let Next::Preparing { attempt } = state.next else {
+            unreachable!("one attempt at a time, and nobody else ends it");
+        };
         let next = match made {
             Ok(segment) => {
                 let size_bytes = segment.size_bytes;
@@ -166,12 +185,17 @@ impl LaneFiles {
                     open.remove(0);
                 }
                 open.push(segment);
+                state.found_full = 0;
                 Next::Ready { size_bytes }
             }
-            Err(error) if error.is_disk_full() => Next::DiskFull { since: now },
+            Err(error) if error.is_disk_full() => {
+                state.found_full = attempt;
+                Next::DiskFull
+            }
             Err(error) => Next::Failed(error),
         };
-        self.state.lock().next = next;
+        state.next = next;
+        drop(state);
         if let Some(listener) = self.listener.get() {
             listener();
         }
@@ -277,3 +301,6 @@ impl LaneFiles {
         })
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -34,12 +34,12 @@ pub use beside::LocalObjects;
 pub use ways::Way;
 
 use crate::{
-    Buffer, Completion, Facts, HomeError, LogHome, NoRoom, ObjectId, ObjectInfo, Position,
+    Asked, Buffer, Completion, Facts, HomeError, LogHome, NoRoom, ObjectId, ObjectInfo, Position,
     RoomListener, SegmentInfo, SideWriter, Tag,
 };
 use device::DeviceFiles;
 use lane::{Append, LaneFiles};
-use logstead_env::{Access, Env, File, FileKind, FileLock, Instant, OpenMode};
+use logstead_env::{Access, Env, File, FileKind, FileLock, OpenMode};
 use logstead_types::LaneId;
 use parking_lot::{Mutex, RwLock};
 use paths::Paths;
@@ -49,7 +49,6 @@ use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use ways::Ways;
 
@@ -110,8 +109,8 @@ struct Shared {
     _lock: Option<Box<dyn FileLock>>,
     /// How the files of segments are opened for appending.
     append_mode: OpenMode,
-    /// When a segment was last made, in any lane: nanoseconds of the monotonic clock.
-    found_room_at: AtomicU64,
+    /// Numbers the attempts to make segments.
+    attempts: lane::Attempts,
     /// Held while spares are looked for, made or removed.
     spares: Mutex<()>,
     /// The file read last, by lane: a scan reads one segment after the other.
@@ -215,7 +214,7 @@ impl LocalHome {
         let mut shared = Shared {
             env: env.clone(),
             append_mode: options.way.open_mode(Access::ReadWrite),
-            found_room_at: AtomicU64::new(0),
+            attempts: lane::Attempts::default(),
             spares: Mutex::new(()),
             paths,
             options,
@@ -280,7 +279,7 @@ impl LocalHome {
 
     /// Starts making the next segment, if none is ready or under way.
     fn start_preparing(&self, lane: &Arc<LaneFiles>) {
-        let Some((segment, size_before)) = lane.begin_preparing() else {
+        let Some((segment, size_before)) = lane.begin_preparing(&self.shared.attempts) else {
             return;
         };
         let size_bytes = (size_before * GROWTH).min(self.shared.options.segment_size_bytes);
@@ -484,16 +483,15 @@ impl LogHome for LocalHome {
         }
     }
 
-    fn ensure_room(&self, lane: LaneId, bytes: u64) -> Result<(), NoRoom> {
+    fn ensure_room(&self, lane: LaneId, bytes: u64, asked: &mut Asked) -> Result<(), NoRoom> {
         let lane = self.lane(lane)?;
-        let clock = self.shared.env.clock.as_ref();
-        let found = || Instant::from_nanos(self.shared.found_room_at.load(Ordering::SeqCst));
-        let answer = lane.room(bytes, clock, found());
+        let attempts = &self.shared.attempts;
+        let answer = lane.room(bytes, asked, attempts);
         if answer.prepare {
             self.start_preparing(&lane);
             if self.preparer.is_none() {
                 // Without threads the segment is there, or the attempt has failed, by now.
-                return lane.room(bytes, clock, found()).result;
+                return lane.room(bytes, asked, attempts).result;
             }
         }
         answer.result

@@ -19,7 +19,6 @@ use logstead_env::{Access, File, OpenMode};
 use logstead_types::LaneId;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// Pieces in which segments are zeroed: small enough that a commit's write never waits long behind one.
@@ -219,10 +218,6 @@ impl Shared {
             Duration::ZERO
         };
         let made = self.segment(job.lane.id, job.segment, job.size_bytes, pause);
-        let now = self.env.clock.monotonic();
-        if made.is_ok() {
-            self.found_room_at.store(now.as_nanos(), Ordering::SeqCst);
-        }
-        job.lane.end_preparing(made, now);
+        job.lane.end_preparing(made);
     }
 }

@@ -30,7 +30,7 @@ pub use timer::{Hand, Timer};
 
 use crate::bucket::Bucket;
 use crate::{
-    Buffer, Completion, Facts, HomeError, HomeUsage, LogHome, NoRoom, ObjectId, ObjectInfo,
+    Asked, Buffer, Completion, Facts, HomeError, HomeUsage, LogHome, NoRoom, ObjectId, ObjectInfo,
     Position, Rollover, RoomListener, SegmentInfo, SideWriter, Tag,
 };
 use append::Pending;
@@ -322,7 +322,7 @@ impl LogHome for ObjectHome {
         }
     }
 
-    fn ensure_room(&self, lane: LaneId, bytes: u64) -> Result<(), NoRoom> {
+    fn ensure_room(&self, lane: LaneId, bytes: u64, _asked: &mut Asked) -> Result<(), NoRoom> {
         let lane = self.lane(lane)?;
         let (answer, make) = lane.ensure_room(&self.core, bytes);
         self.make(lane, make);

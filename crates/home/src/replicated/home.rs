@@ -4,7 +4,7 @@ use super::child::ask_each;
 use super::lane::ReplicatedLane;
 use super::{Ack, OpenLane, ReplicatedHome, side};
 use crate::{
-    Buffer, Completion, Facts, HomeError, HomeUsage, LogHome, NoRoom, ObjectId, ObjectInfo,
+    Asked, Buffer, Completion, Facts, HomeError, HomeUsage, LogHome, NoRoom, ObjectId, ObjectInfo,
     Position, RoomListener, SegmentInfo, SideWriter, Tag,
 };
 use logstead_types::{Epoch, LaneId};
@@ -185,7 +185,7 @@ impl LogHome for ReplicatedHome {
     // There is always room: each child's own is waited for behind the queue.
     fn set_room_listener(&self, _lane: LaneId, _listener: RoomListener) {}
 
-    fn ensure_room(&self, lane: LaneId, bytes: u64) -> Result<(), NoRoom> {
+    fn ensure_room(&self, lane: LaneId, bytes: u64, _asked: &mut Asked) -> Result<(), NoRoom> {
         let misuse = |what| Err(NoRoom::Failed(HomeError::Misuse { lane, what }));
         let Some(open) = self.inner.lane(lane) else {
             return misuse("the lane is not open");

@@ -27,7 +27,7 @@ pub use options::SimulatedOptions;
 pub use store::Keep;
 
 use crate::{
-    Buffer, Completion, Facts, HomeError, HomeUsage, LogHome, NoRoom, ObjectId, ObjectInfo,
+    Asked, Buffer, Completion, Facts, HomeError, HomeUsage, LogHome, NoRoom, ObjectId, ObjectInfo,
     Position, PriceList, Rollover, RoomListener, SegmentInfo, SideCompletion, SideWriter, Tag,
     Usage, immutable,
 };
@@ -382,7 +382,7 @@ impl LogHome for SimulatedHome {
     // There is always room, so nobody is ever told that some came up.
     fn set_room_listener(&self, _lane: LaneId, _listener: RoomListener) {}
 
-    fn ensure_room(&self, lane: LaneId, bytes: u64) -> Result<(), NoRoom> {
+    fn ensure_room(&self, lane: LaneId, bytes: u64, _asked: &mut Asked) -> Result<(), NoRoom> {
         let room_size_bytes_max = self.facts().room_size_bytes_max;
         let state = self.core.state.lock();
         if state.down {

@@ -3,7 +3,7 @@
 use logstead_env::Env;
 use logstead_home::bucket::memory::{Kind, MemoryBucket, MemoryOptions};
 use logstead_home::{
-    Buffer, HomeError, LogHome, NoRoom, ObjectHome, ObjectOptions, Position, Timer,
+    Asked, Buffer, HomeError, LogHome, NoRoom, ObjectHome, ObjectOptions, Position, Timer,
 };
 use logstead_types::LaneId;
 use std::sync::mpsc::{self, Receiver};
@@ -136,7 +136,10 @@ impl<'h> Writer<'h> {
     /// Room for a block, whatever time it takes.
     pub(crate) fn room(&self, len: usize) -> Result<(), HomeError> {
         loop {
-            match self.home.ensure_room(self.lane, len as u64) {
+            match self
+                .home
+                .ensure_room(self.lane, len as u64, &mut Asked::default())
+            {
                 Ok(()) => return Ok(()),
                 Err(NoRoom::Busy) => std::thread::yield_now(),
                 Err(NoRoom::Failed(error)) => return Err(error),

@@ -2,7 +2,7 @@
 
 use super::rig::{self, BLOCKS, LANE, Writer};
 use logstead_home::bucket::memory::{Fault, Kind, MemoryBucket, MemoryOptions};
-use logstead_home::{LogHome, NoRoom};
+use logstead_home::{Asked, LogHome, NoRoom};
 use std::sync::mpsc;
 
 /// Where in the log of requests a line stands first.
@@ -34,7 +34,8 @@ fn crossing_the_limit_costs_no_pause() {
                 assert!(requests < 100, "{name} is not made ahead");
             }
         }
-        home.ensure_room(LANE, 100).expect("room at once");
+        home.ensure_room(LANE, 100, &mut Asked::default())
+            .expect("room at once");
         let (at, told) = writer.begin(100).expect("a place");
         assert_eq!(at.segment, (1 << 32) + number / BLOCKS);
         told.recv().expect("completes").1.expect("appends");
@@ -72,7 +73,10 @@ fn t3_no_more_than_one_segment_is_ahead_of_the_appends() {
         writer.room(100).expect("room");
         let (_, told) = writer.begin(100).expect("a place");
         let append = rig::held(&bucket, Kind::Append, &into);
-        assert!(matches!(home.ensure_room(LANE, 100), Err(NoRoom::Busy)));
+        assert!(matches!(
+            home.ensure_room(LANE, 100, &mut Asked::default()),
+            Err(NoRoom::Busy)
+        ));
         // Time for whatever else the home may be about: its requests go through one thread.
         for _ in 0..20 {
             home.get("manifest").expect("reads");
@@ -104,9 +108,13 @@ fn a_successor_that_is_late_makes_writers_wait_and_then_tells_them() {
     writer.write_all(BLOCKS - 1);
     let create = rig::held(&bucket, Kind::Create, "0000000100000001");
     // Room in this segment is room.
-    home.ensure_room(LANE, 100).expect("one more fits");
+    home.ensure_room(LANE, 100, &mut Asked::default())
+        .expect("one more fits");
     writer.write_all(1);
-    assert!(matches!(home.ensure_room(LANE, 100), Err(NoRoom::Busy)));
+    assert!(matches!(
+        home.ensure_room(LANE, 100, &mut Asked::default()),
+        Err(NoRoom::Busy)
+    ));
     assert_eq!(rig::reported(&home, "room_refused"), 1);
     // What was ensured before by somebody else still finds its place, and waits for it.
     let (at, appended) = writer.begin(100).expect("a place");
@@ -114,7 +122,8 @@ fn a_successor_that_is_late_makes_writers_wait_and_then_tells_them() {
     assert!(told.try_recv().is_err(), "nothing to tell yet");
     assert!(bucket.land(create));
     told.recv().expect("told that there is room");
-    home.ensure_room(LANE, 100).expect("room");
+    home.ensure_room(LANE, 100, &mut Asked::default())
+        .expect("room");
     appended.recv().expect("completes").1.expect("appends");
     assert_eq!(u64::from(rig::chain(&home, 1, 1 << 32).blocks), BLOCKS + 1);
 }
@@ -138,7 +147,10 @@ fn segments_are_left_for_their_bytes_too() {
         // More is asked for than what is left, early in a segment: the next one is made for that.
         writer.write(4_000).expect("appends");
         writer.room(9_500).expect("room in the end");
-        assert!(home.ensure_room(LANE, 10_001).is_err());
+        assert!(
+            home.ensure_room(LANE, 10_001, &mut Asked::default())
+                .is_err()
+        );
         assert!(home.place(LANE, 10_001).is_err());
     }
 }

@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use logstead_engine::LogHome;
 use logstead_home::{
-    Buffer, Completion, Facts, HomeError, NoRoom, ObjectId, ObjectInfo, Position, RoomListener,
-    SegmentInfo, SideWriter, SimulatedHome, Tag,
+    Asked, Buffer, Completion, Facts, HomeError, NoRoom, ObjectId, ObjectInfo, Position,
+    RoomListener, SegmentInfo, SideWriter, SimulatedHome, Tag,
 };
 use logstead_types::{Csn, LaneId};
 use logstead_wal::block::{HEADER_LEN, Header};
@@ -91,8 +91,8 @@ impl LogHome for Watched {
     fn set_room_listener(&self, lane: LaneId, listener: RoomListener) {
         self.home.set_room_listener(lane, listener);
     }
-    fn ensure_room(&self, lane: LaneId, bytes: u64) -> Result<(), NoRoom> {
-        self.home.ensure_room(lane, bytes)
+    fn ensure_room(&self, lane: LaneId, bytes: u64, asked: &mut Asked) -> Result<(), NoRoom> {
+        self.home.ensure_room(lane, bytes, asked)
     }
     fn place(&self, lane: LaneId, len: u64) -> Result<Position, HomeError> {
         self.home.place(lane, len)

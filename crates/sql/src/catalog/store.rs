@@ -141,26 +141,35 @@ pub(crate) fn autonomous(
     worker: &Worker,
     mut work: impl FnMut(&mut Txn) -> Result<(), WriteError>,
 ) -> Result<Csn> {
+    let mut refused = None;
     for _ in 0..ATTEMPTS_MAX {
-        let mut txn = worker.begin(Isolation::ReadCommitted);
-        txn.begin_statement();
-        match work(&mut txn) {
-            Ok(()) => {}
-            // What stays in memory is not absent once the start is through; until then nobody is kept waiting.
-            Err(WriteError::Absent(absent)) => {
-                match absent.out_of_memory(&txn) {
-                    Some(error) => return Err(out_of_memory(&error)),
-                    None => absent.load_here(&txn).map_err(|error| fault(&error))?,
+        let txn = match refused.take() {
+            // The same one again: only who waits for an attempt to make room hears that the disk is full.
+            Some(txn) => txn,
+            None => {
+                let mut txn = worker.begin(Isolation::ReadCommitted);
+                txn.begin_statement();
+                match work(&mut txn) {
+                    Ok(()) => {}
+                    // What stays in memory is not absent once the start is through; until then nobody is kept waiting.
+                    Err(WriteError::Absent(absent)) => {
+                        match absent.out_of_memory(&txn) {
+                            Some(error) => return Err(out_of_memory(&error)),
+                            None => absent.load_here(&txn).map_err(|error| fault(&error))?,
+                        }
+                        continue;
+                    }
+                    Err(error) => return Err(write_error(&error)),
                 }
-                continue;
+                Box::new(txn)
             }
-            Err(error) => return Err(write_error(&error)),
-        }
+        };
         match txn.try_precommit() {
             Ok(receipt) => return Ok(receipt.csn.unwrap_or_default()),
             // The lane's buffer is full: write it out and try again. Not every wait ends by itself in no time: making a
             // segment takes a while, and a caller in the middle of an expression cannot give the thread to others.
-            Err(TryCommitError::Busy(_)) => {
+            Err(TryCommitError::Busy(txn)) => {
+                refused = Some(txn);
                 if worker.flush(FlushMode::Inline) != FlushOutcome::Durable {
                     logstead_env::sleep(ATTEMPT_PAUSE);
                 }

@@ -20,7 +20,7 @@ pub enum NoRoom {
     /// The buffer is full or space is being prepared; room comes up by itself ([`Lane::wait_room`](super::Lane::wait_room)).
     #[error("the log is ahead of the disk")]
     Full,
-    /// The disk is full; asking again later may succeed.
+    /// The disk is full, as an attempt found that began after the question; asking anew may succeed.
     #[error("the disk that holds the log is full")]
     DiskFull,
     /// The records belong into a side segment ([`Lane::begin_side`](super::Lane::begin_side)).

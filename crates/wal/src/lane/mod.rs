@@ -57,7 +57,7 @@ use claims::Claims;
 use flush::InFlight;
 use interleave::point;
 use logstead_env::{Clock, Instant};
-use logstead_home::{Buffer, Facts, LogHome};
+use logstead_home::{Asked, Buffer, Facts, LogHome};
 use logstead_types::{Csn, DatabaseId, Epoch, LaneId};
 use parking_lot::Mutex;
 pub use side::{Side, SideDone};
@@ -462,7 +462,8 @@ impl Lane {
     /// the entry needs can run out. The room is given back when dropped unused.
     ///
     /// On `Full`, which says so for a full buffer, a used-up allowance and while the disk is being prepared: register with [`Lane::wait_room`], then call this again, then park.
-    pub fn room(&self, bytes: usize) -> Result<Room, NoRoom> {
+    /// With the same `asked` each time, which is made for the first: it says which attempts to make room on the disk are an answer.
+    pub fn room_asked(&self, bytes: usize, asked: &mut Asked) -> Result<Room, NoRoom> {
         let shared = &self.shared;
         if bytes > self.inline_size_max() {
             return Err(NoRoom::TooLarge);
@@ -511,9 +512,11 @@ impl Lane {
         };
         point();
         // Outside the lock: a home may call back. What others reserve meanwhile, they ask for together with ours.
-        let refused = match shared.home.ensure_room(shared.start.lane, wanted_at_home) {
-            Ok(()) => return Ok(room),
-            Err(refused) => refused,
+        let ensured = shared
+            .home
+            .ensure_room(shared.start.lane, wanted_at_home, asked);
+        let Err(refused) = ensured else {
+            return Ok(room);
         };
         shared.state.lock().counters.refused_home += 1;
         Err(match refused {
@@ -521,6 +524,11 @@ impl Lane {
             logstead_home::NoRoom::Busy => NoRoom::Full,
             logstead_home::NoRoom::Failed(error) => NoRoom::Failed(shared.fail(error)),
         })
+    }
+
+    /// The same for who asks once.
+    pub fn room(&self, bytes: usize) -> Result<Room, NoRoom> {
+        self.room_asked(bytes, &mut Asked::default())
     }
 
     /// Has `waker` woken once when room may have come up, as the last refusals were. Register first, then ask for room again,

@@ -14,7 +14,7 @@
 
 use super::buffer::Stolen;
 use super::interleave::point;
-use super::{Lane, Room};
+use super::{Asked, Lane, Room};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -78,7 +78,11 @@ impl super::Shared {
             };
             (room, wanted)
         };
-        let ensured = self.home.ensure_room(self.start.lane, wanted_at_home);
+        // Whose disk is full leaves it where it is: no attempt for this, once per commit.
+        let mut asked = Asked::long_ago();
+        let ensured = self
+            .home
+            .ensure_room(self.start.lane, wanted_at_home, &mut asked);
         // A home that has failed tells so to whoever writes.
         ensured.is_ok().then_some(room)
     }

@@ -543,7 +543,7 @@ impl<'h> LaneScan<'h> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use logstead_home::MemoryHome;
+    use logstead_home::{Asked, MemoryHome};
     use logstead_types::Csn;
 
     /// A segment full of an earlier life's blocks is read once, however many they are.
@@ -555,7 +555,8 @@ mod tests {
         let lane = LaneId(0);
         home.open_lane(lane, 0).expect("opens");
         for number in 0..BLOCKS {
-            home.ensure_room(lane, LEN as u64).expect("room");
+            home.ensure_room(lane, LEN as u64, &mut Asked::default())
+                .expect("room");
             let at = home.place(lane, LEN as u64).expect("a place");
             let header = Header {
                 database: DatabaseId(7),

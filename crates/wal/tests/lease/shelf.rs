@@ -4,7 +4,7 @@
 //! before a request. Fences are as the contract says: nothing of that epoch's segments is appended or opened any more.
 
 use logstead_home::{
-    Buffer, Completion, Facts, HomeError, LogHome, NoRoom, ObjectId, ObjectInfo, Position,
+    Asked, Buffer, Completion, Facts, HomeError, LogHome, NoRoom, ObjectId, ObjectInfo, Position,
     RoomListener, SegmentInfo, SideCompletion, SideWriter, Tag,
 };
 use logstead_types::LaneId;
@@ -222,7 +222,7 @@ impl LogHome for Shelf {
 
     fn set_room_listener(&self, _lane: LaneId, _listener: RoomListener) {}
 
-    fn ensure_room(&self, _lane: LaneId, _bytes: u64) -> Result<(), NoRoom> {
+    fn ensure_room(&self, _lane: LaneId, _bytes: u64, _asked: &mut Asked) -> Result<(), NoRoom> {
         Ok(())
     }
 

@@ -1,0 +1,140 @@
+//! Who hears of a full disk, in every order of asking, attempts and their ends.
+
+use super::*;
+use crate::Way;
+use logstead_env::{Access, OpenMode};
+use std::path::Path;
+
+const SEGMENT_BYTES: u64 = 32 * 1024;
+/// More than what is left of a segment that is used up.
+const WANTED_BYTES: u64 = 4096;
+
+/// Lanes whose segments are used up, and whose attempts the test begins and ends itself.
+struct Bench {
+    env: Env,
+    attempts: Attempts,
+    lanes: Vec<LaneFiles>,
+}
+
+#[derive(Debug, PartialEq)]
+enum Answer {
+    Room,
+    Full,
+    /// There may be room later; this question has begun an attempt, or one is under way.
+    Begins,
+    Waits,
+}
+
+impl Bench {
+    fn new() -> Bench {
+        let (env, _) = Env::simulated(1);
+        let ways = Ways::new(Way::Pwrite, &env, false).expect("needs nothing");
+        let mut bench = Bench {
+            env,
+            attempts: Attempts::default(),
+            lanes: Vec::new(),
+        };
+        for number in 0..2 {
+            let first = bench.segment(0);
+            let lane = LaneFiles::new(LaneId(number), first, &bench.env, &ways).expect("opens");
+            lane.place(SEGMENT_BYTES).expect("a whole segment");
+            bench.lanes.push(lane);
+        }
+        bench
+    }
+
+    fn segment(&self, number: u64) -> Segment {
+        let mode = OpenMode::buffered(Access::Replace);
+        let file = self.env.files.open(Path::new("/segment"), mode);
+        Segment {
+            number,
+            size_bytes: SEGMENT_BYTES,
+            file: Arc::from(file.expect("opens")),
+        }
+    }
+
+    /// Asks a lane as the home does.
+    fn ask(&self, lane: usize, asked: &mut Asked) -> Answer {
+        let lane = &self.lanes[lane];
+        let room = lane.room(WANTED_BYTES, asked, &self.attempts);
+        match room.result {
+            Ok(()) => Answer::Room,
+            Err(NoRoom::DiskFull) => Answer::Full,
+            Err(NoRoom::Busy) if room.prepare => {
+                let begun = lane.begin_preparing(&self.attempts);
+                assert!(begun.is_some(), "none is under way");
+                Answer::Begins
+            }
+            Err(NoRoom::Busy) => Answer::Waits,
+            Err(NoRoom::Failed(error)) => panic!("{error}"),
+        }
+    }
+
+    /// The lane's attempt ends.
+    fn end(&self, lane: usize, finds_room: bool) {
+        let full = std::io::Error::from(std::io::ErrorKind::StorageFull);
+        let made = match finds_room {
+            true => Ok(self.segment(1)),
+            false => Err(HomeError::io("make a segment", full)),
+        };
+        self.lanes[lane].end_preparing(made);
+    }
+}
+
+#[test]
+fn an_attempt_from_before_the_room_is_no_answer_after_it() {
+    let bench = Bench::new();
+    let (mut early, mut late, mut other) = Default::default();
+    assert_eq!(bench.ask(0, &mut early), Answer::Begins);
+    // The disk is looked at, then room is made: another lane finds it, and only then the first attempt ends.
+    assert_eq!(bench.ask(1, &mut other), Answer::Begins);
+    bench.end(1, true);
+    assert_eq!(bench.ask(1, &mut other), Answer::Room);
+    assert_eq!(bench.ask(0, &mut late), Answer::Waits);
+    bench.end(0, false);
+    assert_eq!(bench.ask(0, &mut early), Answer::Full, "it waited for it");
+    assert_eq!(
+        bench.ask(0, &mut late),
+        Answer::Begins,
+        "it came after the attempt had begun"
+    );
+    bench.end(0, true);
+    assert_eq!(bench.ask(0, &mut late), Answer::Room);
+}
+
+#[test]
+fn what_was_found_before_somebody_asked_is_no_answer_to_them() {
+    let bench = Bench::new();
+    // The next segment is asked for early, by an append, while the disk is full. Nobody waits for that.
+    assert!(bench.lanes[1].begin_preparing(&bench.attempts).is_some());
+    bench.end(1, false);
+    // Room is made, and a session that wrote in the other lane so far comes to this one.
+    let mut asked = Asked::default();
+    assert_eq!(bench.ask(0, &mut asked), Answer::Begins);
+    assert_eq!(bench.ask(1, &mut asked), Answer::Begins);
+    assert_eq!(bench.ask(1, &mut Asked::default()), Answer::Waits);
+    bench.end(1, true);
+    assert_eq!(bench.ask(1, &mut asked), Answer::Room);
+}
+
+#[test]
+fn a_full_disk_is_told_after_two_attempts_however_many_come_and_ask() {
+    let bench = Bench::new();
+    let (mut first, mut second) = Default::default();
+    assert_eq!(bench.ask(0, &mut first), Answer::Begins);
+    assert_eq!(bench.ask(0, &mut second), Answer::Waits);
+    bench.end(0, false);
+    // Somebody else is quicker than both, and the next attempt is under way before they look.
+    assert_eq!(bench.ask(0, &mut Asked::default()), Answer::Begins);
+    assert_eq!(bench.ask(0, &mut first), Answer::Full);
+    assert_eq!(bench.ask(0, &mut second), Answer::Waits);
+    bench.end(0, false);
+    assert_eq!(bench.ask(0, &mut Asked::default()), Answer::Begins);
+    assert_eq!(bench.ask(0, &mut second), Answer::Full);
+    // Who would only take along what there is begins none.
+    bench.end(0, false);
+    assert_eq!(bench.ask(0, &mut Asked::long_ago()), Answer::Full);
+    assert_eq!(bench.ask(0, &mut Asked::default()), Answer::Begins);
+    bench.end(0, true);
+    assert_eq!(bench.ask(0, &mut first), Answer::Room);
+}
