@@ -354,18 +354,36 @@ impl Rows {
             .store(!free.rids.is_empty(), Ordering::Relaxed);
     }
 
-    /// A chunk cannot be read: no insert gets a row number in it.
+    /// A chunk cannot be read: no insert gets a row number in it, a free one or one that was never handed out.
     pub(crate) fn put_aside(&self, number: u64) {
         let mut free = self.free_rids.lock();
         let FreeRids { rids, .. } = &mut *free;
         let is_new = self.doubts.put_aside(number, || {
             let of_chunk = |rid: &mut Rid| rid.0 / CHUNK_SLOTS as u64 == number;
-            rids.extract_if(.., of_chunk).collect()
+            let mut aside: Vec<Rid> = rids.extract_if(.., of_chunk).collect();
+            aside.extend(self.rest_of_last(number));
+            aside
         });
         if is_new {
             self.some_free
                 .store(!free.rids.is_empty(), Ordering::Relaxed);
         }
+    }
+
+    /// The row numbers of a chunk that were never handed out, if it is the last one: they count as handed out from now on. Or each of up to 63 inserts would get
+    /// one, and wait for a load that fails.
+    fn rest_of_last(&self, number: u64) -> impl Iterator<Item = Rid> {
+        let first = number.saturating_mul(CHUNK_SLOTS as u64);
+        let end = first.saturating_add(CHUNK_SLOTS as u64);
+        // Those of the past are given to nobody, and their end says what there is.
+        let is_last = self.past.is_none() && (first..end).contains(&self.rid_end());
+        let before = match is_last {
+            // Whoever is quicker has numbers below what was there then.
+            true => self.next_rid.fetch_max(end, Ordering::SeqCst),
+            false => end,
+        };
+        // The list hands out its last ones first.
+        (before..end).rev().map(Rid)
     }
 
     /// A chunk has been read: if it was aside, its free row numbers may be used again.
@@ -570,6 +588,23 @@ mod tests {
         given.sort_unstable();
         assert_eq!(given, [3, 4, 5]);
         assert_eq!(rows.allocate_rid(), Rid(133));
+    }
+
+    /// Nor are those of the last chunk that nobody has had yet; when it has been read each is given out once.
+    #[test]
+    fn the_rest_of_a_last_chunk_is_aside_with_it() {
+        let rows = Rows::new(TableId(1), &UNLIMITED);
+        for _ in 0..74 {
+            rows.fresh_rid();
+        }
+        rows.put_aside(0);
+        assert_eq!(rows.rid_end(), 74, "it is not the last one");
+        rows.put_aside(1);
+        assert_eq!(rows.fresh_rid(), Rid(128));
+        rows.take_back(1);
+        let given: Vec<u64> = (0..55).map(|_| rows.allocate_rid().0).collect();
+        let expected: Vec<u64> = (74..128).chain([129]).collect();
+        assert_eq!(given, expected);
     }
 
     #[test]
