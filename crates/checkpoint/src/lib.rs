@@ -63,7 +63,7 @@ pub use pins::{
 };
 pub use place::{Chain, FENCE_BYTES_MAX, PageKey, PageRef};
 pub use publish::{Collected, Head, NewCheckpoint, Published, Publisher, Rewrites};
-pub use read::{Merge, PageReader, Reads, Spans, move_pages};
+pub use read::{Merge, NewerPages, PageReader, Reads, Spans, move_pages};
 pub use record::{IndexInfo, KeptRecord, ObjectUse, Record, TableInfo};
 pub use retention::Retention;
 pub use rows::{

@@ -189,6 +189,24 @@ impl Chain {
         self.rest.extend_from_slice(delta);
     }
 
+    /// The chain in which these pages of one delta stand for all pages from the `first` on, which are deltas (the base is 0), but for those that `stay`: they keep
+    /// their order, before the new ones. `None`: they are not all deltas.
+    pub fn folded(&self, first: usize, stay: &[usize], delta: &[PageRef]) -> Option<Chain> {
+        let at = first.checked_sub(1)?;
+        if at < self.parts as usize || at > self.rest.len() {
+            return None;
+        }
+        let kept = |(at, page): (usize, &PageRef)| {
+            (at + 1 < first || stay.contains(&(at + 1))).then_some(*page)
+        };
+        let rest = self.rest.iter().enumerate().filter_map(kept);
+        Some(Chain {
+            base: self.base,
+            parts: self.parts,
+            rest: rest.chain(delta.iter().copied()).collect(),
+        })
+    }
+
     pub(crate) fn from_parts(
         base: PageRef,
         parts: u32,
@@ -292,6 +310,22 @@ mod tests {
         }
         assert!(many.is_due_for_merge(50, 1 << 20));
         assert_eq!(Chain::whole(&[]), None);
+    }
+
+    #[test]
+    fn newer_deltas_are_folded_into_one_over_what_is_older() {
+        let [base, part, old, mid, change, new, fold] = [0, 1, 2, 3, 4, 5, 6].map(|n| page(n, 100));
+        let mut chain = Chain::whole(&[base, part]).unwrap();
+        chain.push(&[old, mid, change, new]);
+        let folded = chain.folded(3, &[4], &[fold]).unwrap();
+        assert_eq!(folded.parts(), [part]);
+        assert_eq!(folded.deltas(), [old, change, fold]);
+        let all = chain.folded(2, &[], &[fold]).unwrap();
+        assert_eq!(all.deltas(), [fold]);
+        assert_eq!(chain.folded(6, &[], &[fold]).unwrap().deltas().len(), 5);
+        for first in [0, 1, 7] {
+            assert_eq!(chain.folded(first, &[], &[fold]), None, "{first}");
+        }
     }
 
     fn any_key() -> impl Strategy<Value = PageKey> {

@@ -355,7 +355,18 @@ pub struct PageReader {
     known: Slots,
     /// Of that chunk's rows.
     spans: [Span; CHUNK_SLOTS as usize],
+    /// And how far its pages were read.
+    newer: NewerPages,
     merge: Option<Merge>,
+}
+
+/// The pages of a chain, from the newest back to the first that could not be read, of a chunk of which some could not. Numbered from the oldest, the base, which is 0.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NewerPages {
+    /// They are those from this one on. No row, or change of one, is in it or in newer ones in part only.
+    pub first: usize,
+    /// Those of them that say what was changed of rows that are in older pages.
+    pub of_changes: Vec<usize>,
 }
 
 impl PageReader {
@@ -369,6 +380,7 @@ impl PageReader {
             reads: Reads::default(),
             known: Slots::default(),
             spans: NO_SPANS,
+            newer: NewerPages::default(),
             merge: None,
         }
     }
@@ -386,9 +398,14 @@ impl PageReader {
         self.known.first_word()
     }
 
-    /// Where the rows lie of the chunk that was read last, all of it and without an error.
+    /// Where the rows lie of the chunk that was read last; after an error those in slots that are [known](PageReader::known).
     pub fn spans(&self) -> Box<Spans> {
         Box::new(Spans(self.spans))
+    }
+
+    /// Which pages of that chunk were read.
+    pub fn newer_pages(&self) -> NewerPages {
+        self.newer.clone()
     }
 
     /// For pages here and there: exactly what is asked for is read, each time.
@@ -578,11 +595,27 @@ impl PageReader {
         chain: &Chain,
         within: Option<Span>,
         wanted: impl Fn(u16) -> bool,
+        visit: impl FnMut(u16, Csn, Option<&[u8]>),
+    ) -> Result<(), CheckpointError> {
+        let mut spans = NO_SPANS;
+        let read = self.rows_and_spans(size, key, chain, within, wanted, visit, &mut spans);
+        self.spans = spans;
+        read
+    }
+
+    /// The same, with where they lie.
+    #[allow(clippy::too_many_arguments, reason = "what is read, and for whom")]
+    fn rows_and_spans(
+        &mut self,
+        size: ChunkSize,
+        key: &PageKey,
+        chain: &Chain,
+        within: Option<Span>,
+        wanted: impl Fn(u16) -> bool,
         mut visit: impl FnMut(u16, Csn, Option<&[u8]>),
+        spans: &mut [Span; CHUNK_SLOTS as usize],
     ) -> Result<(), CheckpointError> {
         self.known = Slots::default();
-        self.spans = NO_SPANS;
-        let mut spans = NO_SPANS;
         // Of rows that are in older pages, the newest first.
         let mut changes: Vec<Change> = Vec::new();
         let mut merged = [Vec::new(), Vec::new()];
@@ -621,6 +654,8 @@ impl PageReader {
         // The newest page of these pieces.
         let mut newest = 0;
         let mut page_at = chain.pages().count() as u32;
+        self.newer.first = page_at as usize;
+        self.newer.of_changes.clear();
         for at in chain.pages().rev() {
             page_at -= 1;
             if within.is_some_and(|span| page_at < span.oldest || page_at > span.newest) {
@@ -637,6 +672,7 @@ impl PageReader {
                     return Err(damage);
                 }
             };
+            let is_of_changes = matches!(page, Page::Changes(_) | Page::ChangePiece(_));
             let piece = match page {
                 Page::Rows(rows) => {
                     if open.is_none() {
@@ -741,6 +777,12 @@ impl PageReader {
             }
             self.large = large;
             self.known = known;
+            if is_of_changes {
+                self.newer.of_changes.push(page_at as usize);
+            }
+            if open.is_none() && unfit.is_ok() {
+                self.newer.first = page_at as usize;
+            }
             if let Err(why) = unfit {
                 return Err(damaged(
                     format!("a page of {key}"),
@@ -749,7 +791,6 @@ impl PageReader {
                 ));
             }
         }
-        self.spans = spans;
         let known = &self.known;
         let is_lost = |c: &&Change| !known.contains(c.slot) && (within.is_none() || wanted(c.slot));
         let lost = changes.iter().find(is_lost);

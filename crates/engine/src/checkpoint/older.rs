@@ -2,12 +2,27 @@
 //!
 //! Invariant: what is taken from there was checked as for a load: every row that is absent is there, once, older than that checkpoint.
 //!
+//! # Where a page cannot be read
+//!
+//! The chunk cannot be written whole then, and gets a delta with each checkpoint. So that they do not grow without end, one delta takes the place of all of them that are newer than the
+//! page that cannot be read ([`Found::Newer`]). Nothing of what they say may be lost, for they may be all there is:
+//! - *A row* that is in memory is written; one that is absent and in a newer page is copied from there.
+//! - *A slot without a row*, in memory or by a newer page, is named as empty: an older page, once it is whole again, may have a row there.
+//! - *A change of a row* that is in an older page stays where it is: its page is not replaced. What the new delta says of the same slot is newer, and counts.
+//! - Of other slots the new delta says nothing, as the pages that it replaces: the page that cannot be read says it, or an older one. All these stay in the chain.
+//!
+//! A row whose pieces lie partly in the page that cannot be read is not known, and its newer pieces are not among what is replaced ([`NewerPages::first`]).
+//!
 //! Memory: up to [`COPIED_BYTES_MIN`] are kept; of larger rows one at a time, for which the pages are read again that have it, and no others: all of them for each row would take time for the
 //! square of the rows.
 
 use std::ops::Range;
 
-use logstead_checkpoint::{Chain, PageKey, PageReader, Spans};
+use logstead_checkpoint::{
+    Chain, CheckpointError as PagesError, NewerPages, PAGE_BYTES, PageKey, PageReader, PageRef,
+    Spans,
+};
+use logstead_home::HomeError;
 use logstead_types::Csn;
 
 use super::CheckpointError;
@@ -27,15 +42,59 @@ pub(super) struct OlderRows {
     pages: Option<(PageKey, Chain, Box<Spans>)>,
 }
 
+/// So many pages are worth being folded into one, at least.
+const FOLDED_MIN: usize = 4;
+
+/// What was found of the rows of a chunk that are absent.
+pub(super) enum Found {
+    /// All of them.
+    All(OlderRows),
+    /// Those that are in pages newer than one that cannot be read.
+    Newer(OlderRows, Newer),
+    /// What is there is no use.
+    Nothing,
+}
+
+/// Pages of a chain for which one delta can stand.
+pub(super) struct Newer {
+    pages: NewerPages,
+    /// Absent slots that have no row, as they say.
+    pub(super) empty: SlotSet,
+}
+
+impl Newer {
+    /// Are they so many that a delta with all the rows, which take so many bytes, is worth writing? One that is larger replaces more: it costs no more than twice
+    /// what the pages did that it stands for.
+    pub(super) fn are_many(&self, chain: &Chain, bytes: usize) -> bool {
+        let first = self.first(chain);
+        let all = chain.pages().count().saturating_sub(first);
+        let stay = self.pages.of_changes.iter().filter(|at| **at >= first);
+        let replaced = all.saturating_sub(stay.count());
+        // A page for those that are small, and for each that is large one that is not full.
+        let new = 1 + 2 * bytes / PAGE_BYTES;
+        replaced >= FOLDED_MIN.max(2 * new)
+    }
+
+    /// The chain with this delta in their place.
+    pub(super) fn replaced(&self, chain: &Chain, delta: &[PageRef]) -> Option<Chain> {
+        chain.folded(self.first(chain), &self.pages.of_changes, delta)
+    }
+
+    /// The first of them: a delta, whatever could be read.
+    fn first(&self, chain: &Chain) -> usize {
+        self.pages.first.max(1 + chain.parts().len())
+    }
+}
+
 impl OlderRows {
-    /// Reads them, all that are `absent`, from the pages of a checkpoint at `since`. `None`: they are damaged, or cannot be read.
+    /// Reads them, all that are `absent`, from the pages of a checkpoint at `since`.
     pub(super) fn read(
         reader: &mut PageReader,
         key: &PageKey,
         chain: &Chain,
         absent: &SlotSet,
         since: Csn,
-    ) -> Option<OlderRows> {
+    ) -> Found {
         let mut older = OlderRows::default();
         let mut wrong = false;
         let is_absent = |slot| absent.contains(usize::from(slot));
@@ -50,15 +109,35 @@ impl OlderRows {
             let end = older.kept.len();
             older.rows.push((usize::from(slot), csn, start..end));
         });
-        if read.is_err() || wrong || older.rows.len() != absent.len() {
-            return None;
+        let known = match read {
+            Ok(()) => SlotSet::ALL,
+            Err(PagesError::Damaged(_) | PagesError::Home(HomeError::Io { .. })) => {
+                SlotSet::of_bits(reader.known())
+            }
+            Err(_) => return Found::Nothing,
+        };
+        if wrong {
+            return Found::Nothing;
         }
+        older.rows.retain(|(slot, ..)| known.contains(*slot));
         older.rows.sort_unstable_by_key(|(slot, ..)| *slot);
         if older.bytes >= COPIED_BYTES_MIN {
             older.kept = Vec::new();
             older.pages = Some((key.clone(), chain.clone(), reader.spans()));
         }
-        Some(older)
+        if older.rows.len() == absent.len() {
+            return Found::All(older);
+        }
+        let mut empty = absent.both(&known);
+        older.rows.iter().for_each(|(slot, ..)| empty.remove(*slot));
+        let pages = reader.newer_pages();
+        Found::Newer(older, Newer { pages, empty })
+    }
+
+    /// Is the row in this slot one of them?
+    pub(super) fn contains(&self, slot: usize) -> bool {
+        let at = self.rows.binary_search_by_key(&slot, |(slot, ..)| *slot);
+        at.is_ok()
     }
 
     /// What they take.

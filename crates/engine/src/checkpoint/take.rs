@@ -16,7 +16,7 @@ use logstead_types::{Csn, Rid};
 use logstead_wal::manifest::Start;
 
 use super::base::{Base, Moves};
-use super::older::{OlderRows, missing};
+use super::older::{Found, Newer, OlderRows, missing};
 use super::tiles::Tiles;
 use super::walk::{Amount, Seen, row_at};
 use super::{CheckpointError, CheckpointReport};
@@ -109,6 +109,18 @@ enum How {
     Whole(OlderRows),
     /// The page's place is behind those of this chain.
     Delta(Chain),
+    /// All that is known, in the place of the newer pages of this chain: older ones cannot be read ([`super::older`]).
+    Folded(Chain, OlderRows, Newer),
+}
+
+impl How {
+    /// The rows that are absent, where they are written.
+    fn older(&self) -> Option<&OlderRows> {
+        match self {
+            How::Whole(older) | How::Folded(_, older, _) => Some(older),
+            How::Delta(_) => None,
+        }
+    }
 }
 
 impl Engine {
@@ -316,17 +328,23 @@ impl Checkpoint {
             let older = if due || (is_moved && moved.is_none()) {
                 self.older_rows(&key, chain.as_ref(), &absent)
             } else {
-                None
+                Found::Nothing
             };
-            let whole = match older {
-                Some(older) => {
-                    let how = How::Whole(older);
-                    self.write_pages(key.clone(), how, chunk, &saved, all)?
+            let how = match (older, &chain) {
+                (Found::All(older), _) => Some(How::Whole(older)),
+                (Found::Newer(older, newer), Some(chain))
+                    if !same && newer.are_many(chain, all.bytes + older.bytes()) =>
+                {
+                    Some(How::Folded(chain.clone(), older, newer))
                 }
+                (Found::Newer(..) | Found::Nothing, _) => None,
+            };
+            let anew = match how {
+                Some(how) => self.write_pages(key.clone(), how, chunk, &saved, all)?,
                 None => None,
             };
-            match (whole, moved, chain) {
-                (Some(whole), _, _) => Some(whole),
+            match (anew, moved, chain) {
+                (Some(anew), _, _) => Some(anew),
                 (None, Some(moved), _) if same => Some(moved),
                 // What is neither moved nor written stays where it is, and so does its object.
                 (None, None, _) if same => return Ok(false),
@@ -373,18 +391,13 @@ impl Checkpoint {
         Ok(())
     }
 
-    /// The rows of a chunk that are absent, if they can be read. Damage is told to whoever needs one, not by checkpoints: the chunk's changes are
+    /// The rows of a chunk that are absent, as far as they can be read. Damage is told to whoever needs one, not by checkpoints: the chunk's changes are
     /// written behind what it has.
-    fn older_rows(
-        &mut self,
-        key: &PageKey,
-        chain: Option<&Chain>,
-        absent: &SlotSet,
-    ) -> Option<OlderRows> {
+    fn older_rows(&mut self, key: &PageKey, chain: Option<&Chain>, absent: &SlotSet) -> Found {
         match chain {
-            _ if absent.is_empty() => Some(OlderRows::default()),
+            _ if absent.is_empty() => Found::All(OlderRows::default()),
             Some(chain) => OlderRows::read(&mut self.reader, key, chain, absent, self.since),
-            None => None,
+            None => Found::Nothing,
         }
     }
 
@@ -435,6 +448,7 @@ impl Checkpoint {
         let (extent, since) = match how {
             How::Whole(_) => (Extent::Whole, Csn::ZERO),
             How::Delta(_) => (Extent::Delta, self.since),
+            How::Folded(..) => (Extent::Delta, Csn::ZERO),
         };
         let (pages, report) = (&mut self.pages, &mut self.report);
         let writer = self.writer.as_mut().ok_or(CheckpointError::Busy)?;
@@ -442,16 +456,26 @@ impl Checkpoint {
         // The snapshot keeps what it sees: a second look finds the same, but for rows that have come back.
         let guard = Guard::pin();
         let seen = still_there(Seen::look(chunk, self.csn, &guard));
-        if extent == Extent::Delta {
-            for slot in seen.gone(saved) {
-                pages.gone(slot)?;
+        match &how {
+            How::Whole(_) => {}
+            How::Delta(_) => {
+                for slot in seen.gone(saved) {
+                    pages.gone(slot)?;
+                }
+            }
+            // What the pages say that are replaced, and more: no older page counts for a slot that is empty.
+            How::Folded(_, _, newer) => {
+                for slot in seen.gone(&SlotSet::ALL) {
+                    pages.gone(slot)?;
+                }
+                for slot in newer.empty.both(&seen.absent).iter() {
+                    pages.gone(slot as u16)?;
+                }
             }
         }
         let (present, absent) = (seen.present, seen.absent);
-        let older_bytes = match &how {
-            How::Whole(older) => older.bytes(),
-            How::Delta(_) => 0,
-        };
+        let older_bytes = how.older().map_or(0, OlderRows::bytes);
+        let is_whole = matches!(how, How::Whole(_));
         if all.bytes + older_bytes >= COPIED_BYTES_MIN {
             drop(guard);
             for slot in present.iter() {
@@ -467,15 +491,15 @@ impl Checkpoint {
                         Err(NoSlots) => Err(NoSlots),
                     }
                 };
-                let csn = match (found, &how) {
+                let csn = match (found, how.older()) {
                     (Ok(csn), _) => csn,
-                    (Err(NoSlots), How::Whole(older)) => {
+                    (Err(NoSlots), Some(older)) if is_whole || older.contains(slot) => {
                         match older.copy(slot, &mut self.reader, &mut self.row) {
                             Ok(csn) => csn,
                             Err(_) => return Ok(None),
                         }
                     }
-                    (Err(NoSlots), How::Delta(_)) => continue,
+                    (Err(NoSlots), _) => continue,
                 };
                 if csn >= since {
                     pages.row(slot as u16, csn, &self.row, writer)?;
@@ -487,8 +511,8 @@ impl Checkpoint {
             }
         } else {
             for slot in present.iter() {
-                let row = match &how {
-                    How::Whole(older) if absent.contains(slot) => older.row(slot),
+                let row = match how.older() {
+                    Some(older) if absent.contains(slot) => older.row(slot),
                     _ => seen.row(slot),
                 };
                 if let Some((csn, row)) = row.filter(|(csn, _)| *csn >= since) {
@@ -510,6 +534,10 @@ impl Checkpoint {
                 report.delta_pages += written.len() as u64;
                 chain.push(written);
                 Ok(Some(chain))
+            }
+            How::Folded(chain, _, newer) => {
+                report.delta_pages += written.len() as u64;
+                Ok(newer.replaced(&chain, written))
             }
         }
     }

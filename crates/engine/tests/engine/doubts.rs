@@ -351,3 +351,86 @@ fn a_checkpoint_goes_on_where_a_page_cannot_be_read() {
     let row = txn.read(&place.table, Rid(3), &guard).expect("in memory");
     assert!(row.expect("there").bytes.bytes() == &long[..], "all of it");
 }
+
+/// The last chunk, which new row numbers lie in, cannot be read: that is found out once, and not again for each of its row numbers.
+#[test]
+fn a_last_chunk_that_cannot_be_read_is_tried_once() {
+    const ROWS: u64 = 40;
+    let world = World::new();
+    let place = world.open();
+    fill(&place, ROWS);
+    place.checkpoint();
+    let object = world.largest();
+    // The log behind it has one more, so that nothing of the chunk comes without its pages.
+    assert_eq!(insert(&place), ROWS);
+    let place = world.restart(place);
+    world.unreadable(object);
+    for n in 0..3 {
+        assert_eq!(insert(&place), CHUNK + n);
+        assert_eq!(world.memory.refused_object_reads(), 1, "insert {n}");
+    }
+    world.memory.set_unreadable(None);
+    assert_eq!(look(&place, 39), Ok(Some(39)));
+    let mut again: Vec<u64> = (ROWS + 1..CHUNK).map(|_| insert(&place)).collect();
+    again.sort_unstable();
+    assert!(again.into_iter().eq(ROWS + 1..CHUNK), "none is lost");
+    place.checkpoint();
+    let place = world.restart(place);
+    assert_eq!(scan(&place).expect("read").len() as u64, CHUNK + 3);
+}
+
+/// A row is changed all the time in a chunk of which the oldest page cannot be read: its pages do not become more and more, and what they say of other rows, changed, deleted, or changed
+/// by the log alone, stays.
+#[test]
+fn deltas_over_a_page_that_cannot_be_read_do_not_pile_up() {
+    for by_flip in [true, false] {
+        let world = World::new();
+        let place = world.open();
+        fill(&place, CHUNK);
+        place.checkpoint();
+        let object = world.largest();
+        let place = world.restart(place);
+        for rid in [5, 6, 7] {
+            delete(&place, rid);
+        }
+        update(&place, 20, 1_020);
+        let mut again = [insert(&place), insert(&place), insert(&place)];
+        again.sort_unstable();
+        assert_eq!(again, [5, 6, 7]);
+        let place = world.restart(place);
+        let whole = world.damage(object, by_flip);
+        place.checkpoint();
+        assert!(look(&place, 20).is_err(), "its change is saved");
+        let mut expected: BTreeMap<u64, i64> = (0..CHUNK).map(|rid| (rid, rid as i64)).collect();
+        expected.extend([(20, 1_020), (6, 9_000)]);
+        for n in 0..40 {
+            update(&place, 5, n);
+            expected.insert(5, n);
+            match n {
+                1 => update(&place, 6, 6_006),
+                // The older page has a row there.
+                2 => delete(&place, 7),
+                _ => {}
+            }
+            place.checkpoint();
+            place.engine.evict_all();
+        }
+        expected.insert(6, 6_006);
+        expected.remove(&7);
+        let before = world.memory.object_reads().0;
+        assert_eq!(look(&place, 5), Ok(Some(39)));
+        let reads = world.memory.object_reads().0 - before;
+        assert!(reads < 12, "{reads}");
+        assert_eq!(look(&place, 6), Ok(Some(6_006)));
+        assert!(look(&place, 20).is_err() && look(&place, 3).is_err());
+        let place = world.restart(place);
+        assert_eq!(look(&place, 5), Ok(Some(39)));
+        world.mend(object, &whole);
+        assert_eq!(scan(&place), Ok(expected.clone()), "{by_flip}");
+        update(&place, 5, 50);
+        expected.insert(5, 50);
+        place.checkpoint();
+        let place = world.restart(place);
+        assert_eq!(scan(&place), Ok(expected), "{by_flip}");
+    }
+}

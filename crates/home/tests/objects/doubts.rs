@@ -2,7 +2,7 @@
 
 use super::rig::{self, LANE, Writer};
 use logstead_home::bucket::memory::{Fault, Kind, MemoryBucket};
-use logstead_home::{HomeError, LogHome};
+use logstead_home::{Asked, HomeError, LogHome};
 
 /// The kind of request that appends a block in this bucket.
 fn append_of(home: &logstead_home::ObjectHome) -> Kind {
@@ -94,7 +94,7 @@ fn the_provider_s_no_is_final_and_said_in_its_words() {
             assert!(error.to_string().contains("as the test wants it"));
             // The lane has ended.
             assert!(writer.write(100).is_err());
-            assert!(home.ensure_room(LANE, 100).is_err());
+            assert!(home.ensure_room(LANE, 100, &mut Asked::default()).is_err());
         }
     }
 }
