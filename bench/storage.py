@@ -33,6 +33,7 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(REPOSITORY / "tests/e2e"))
 
 import document  # noqa: E402
+import objectstores  # noqa: E402
 import pgbench  # noqa: E402
 from harness import LogsteadServer, PostgresServer, Server  # noqa: E402
 
@@ -126,11 +127,21 @@ def speed_after(server: Server, goal: float, limit_s: float) -> tuple[float, lis
 
 def recovery(options, root: Path) -> list[dict]:
     """Over sizes and tails."""
+    if options.store:
+        with objectstores.start(options.store, root / "store") as store:
+            os.environ.update(store.environment)
+            return recoveries(options, root, ["--home", store.url("log")])
+    return recoveries(options, root, [])
+
+
+def recoveries(options, root: Path, home: list[str]) -> list[dict]:
+    """In a home."""
     done = []
     for scale in map(int, options.scales.split(",")):
         server = LogsteadServer(root / f"scale-{scale}")
+        server.arguments = [f"{argument}-{scale}" if argument.count("/") > 2 else argument for argument in home]
         server.start(options.arguments)
-        server.run("pgbench", "-i", "-q", "-s", scale, timeout_s=7200)
+        fill(server, scale)
         server.execute("CHECKPOINT")
         goal = 0.9 * tpcb(server, 3, "select-only")["tps"]
         for tail_mib in map(int, options.tails.split(",")):
@@ -170,6 +181,25 @@ def recovery(options, root: Path) -> list[dict]:
     for one in done:
         print({key: value for key, value in one.items() if key not in ("recovery", "by second")})
     return done
+
+
+def fill(server: Server, scale: int) -> None:
+    """pgbench's tables. Many rows come in steps: what a transaction has changed stays in memory until it ends."""
+    if scale <= 200:
+        server.run("pgbench", "-i", "-q", "-s", scale, timeout_s=7200)
+        return
+    server.run("pgbench", "-i", "-q", "-I", "dtp", "-s", scale)
+    server.execute(
+        f"INSERT INTO pgbench_branches (bid, bbalance) SELECT g, 0 FROM generate_series(1, {scale}) g",
+        f"INSERT INTO pgbench_tellers (tid, bid, tbalance) SELECT g, (g - 1) / 10 + 1, 0 FROM generate_series(1, {scale * 10}) g",
+    )
+    for branch in range(scale):
+        first = branch * 100_000
+        server.execute(
+            f"INSERT INTO pgbench_accounts (aid, bid, abalance, filler) SELECT g, {branch + 1}, 0, '' FROM generate_series({first + 1}, {first + 100_000}) g"
+        )
+        if branch % 100 == 0:
+            say(f"{branch} of {scale}")
 
 
 def log_bytes(server: Server) -> int:
@@ -212,6 +242,12 @@ def forget(directory: Path) -> None:
                 os.posix_fadvise(opened.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
 
+# What a field holds at first: what compresses well, and what does not (hexadecimal digits: to half of it, and no more).
+FIELDS = {
+    "plain": "repeat(chr(97 + ((g + {n}) % 26)::int), 100)",
+    "random": "substr(md5(g * 10 + {n} || 'a') || md5(g * 10 + {n} || 'b') || md5(g * 10 + {n} || 'c') || md5(g * 10 + {n} || 'd'), 1, 100)",
+}
+
 READ = "\\set id permute(random_zipfian(1, {rows}, 1.001), {rows})\nSELECT field0 FROM usertable WHERE ycsb_key = :id;\n"
 UPDATE = "\\set id permute(random_zipfian(1, {rows}, 1.001), {rows})\nUPDATE usertable SET field1 = repeat(chr(97 + (random() * 25)::int), 100) WHERE ycsb_key = :id;\n"
 
@@ -234,7 +270,7 @@ def memory(options, root: Path) -> list[dict]:
             fields = ", ".join(f"field{n} text" for n in range(10))
             server.execute(f"CREATE TABLE usertable (ycsb_key bigint PRIMARY KEY, {fields})")
             began = time.monotonic()
-            values = ", ".join(f"repeat(chr(97 + ((g + {n}) % 26)::int), 100)" for n in range(10))
+            values = ", ".join(FIELDS[options.rows].format(n=n) for n in range(10))
             step = 10_000
             for first in range(1, rows + 1, step):
                 server.execute(f"INSERT INTO usertable SELECT g, {values} FROM generate_series({first}, {min(first + step - 1, rows)}) g")
@@ -346,7 +382,9 @@ def main() -> None:
     parser.add_argument("--scales", default="10,50", help="recovery: sizes of the data, as scale factors")
     parser.add_argument("--tails", default="0,256,1024", help="recovery: MiB of log behind the checkpoint; 0: as checkpoints every 2 s leave it")
     parser.add_argument("--memory-mib", type=int, default=512, help="memory: size of the control group")
+    parser.add_argument("--rows", choices=FIELDS, default="plain", help="memory: what the rows hold")
     parser.add_argument("--ratios", default="0.5,1,2,5,10", help="memory: data divided by memory")
+    parser.add_argument("--store", choices=objectstores.ALL, help="recovery: with the log in this object store, on loopback")
     parser.add_argument("--arguments", type=str.split, default=[], help="recovery: more arguments of the server")
     parser.add_argument("--directory", type=Path, default=REPOSITORY / "bench/results", help="where data and results go")
     options = parser.parse_args()

@@ -19,16 +19,16 @@
 //! Only what does not fit then fails (53200). What is read ahead takes what nobody waits for, or nothing. A page that is being read is not counted, nor the pages of a
 //! run that is read ahead (half a megabyte for each thread that is at one).
 
+mod chunk;
 mod places;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use logstead_checkpoint::{Chain, CheckpointError, PageKey, PageReader};
+use logstead_checkpoint::{Chain, PageKey, PageReader};
 use logstead_env::JoinHandle;
-use logstead_home::{HomeError, LogHome};
-use logstead_types::Csn;
+use logstead_home::LogHome;
 use parking_lot::{Mutex, MutexGuard};
 
 use crate::absent::FaultError;
@@ -40,9 +40,9 @@ use crate::evict::{AheadShare, InLoad, Room};
 use crate::fault::{Loader, Needs, Next, Wanted};
 use crate::memory::{Charge, Memory};
 use crate::pending::{Tail, Unfit};
-use crate::row::RowRef;
 use crate::rows::{Contents, Rows};
-use crate::version::{CHUNK_BYTES, CHUNK_SLOTS, Chunk, Guard, SlotSet, UnsharedSlots};
+use crate::version::{CHUNK_BYTES, CHUNK_SLOTS, Chunk, Guard, SlotSet};
+pub(crate) use chunk::{Filled, Unreadable, read_chunk};
 use places::Places;
 
 /// Rows take so many times the bytes of their pages, as a guess.
@@ -56,86 +56,6 @@ const WRITTEN_LOOKS_MAX: u32 = 500;
 const READ_AHEAD_BYTES_MAX: usize = 512 << 10;
 /// A leaf, with the page that it is read from. Leaves whose keys need several pages are rare.
 const LEAF_BYTES: u64 = 16 << 10;
-
-/// Rows of a chunk as a checkpoint has them.
-pub(crate) struct Filled {
-    /// With those that were wanted.
-    pub(crate) slots: UnsharedSlots,
-    /// All the slots that have a row in the checkpoint, of those that are known.
-    pub(crate) saved: SlotSet,
-    /// Those of which is known what they are: all, unless something is damaged.
-    pub(crate) known: SlotSet,
-    /// What is damaged, or cannot be read now.
-    pub(crate) damage: Option<CheckpointError>,
-}
-
-/// Why a chunk's pages are not what they should be.
-pub(crate) enum Unreadable {
-    /// A page cannot be read, or is damaged.
-    Page(CheckpointError),
-    /// A row is none, or does not belong there.
-    Row(usize, &'static str),
-}
-
-/// Reads those rows of a chunk that are `wanted` as the checkpoint at `csn` has them, as long as `goes_on`, which is told how much the rows take so far: what comes after it
-/// has said no is left out.
-pub(crate) fn read_chunk(
-    reader: &mut PageReader,
-    key: &PageKey,
-    chain: Option<&Chain>,
-    wanted: &SlotSet,
-    csn: Csn,
-    memory: &'static Memory,
-    mut goes_on: impl FnMut(u64) -> bool,
-) -> Result<Filled, Unreadable> {
-    let mut filled = Filled {
-        slots: UnsharedSlots::new(memory),
-        saved: SlotSet::default(),
-        known: SlotSet::ALL,
-        damage: None,
-    };
-    // A chunk without pages had no rows.
-    let Some(chain) = chain else {
-        return Ok(filled);
-    };
-    let (mut wrong, mut ended) = (None, false);
-    let is_wanted = |slot| wanted.contains(usize::from(slot));
-    let read = reader.rows(key, chain, is_wanted, |slot, written, row| {
-        let slot = usize::from(slot);
-        if written >= csn {
-            wrong = Some((slot, "it is newer than its checkpoint"));
-        }
-        filled.saved.insert(slot);
-        let Some(row) = row.filter(|_| !ended) else {
-            return;
-        };
-        match RowRef::parse(row) {
-            Ok(row) => {
-                filled.slots.replace(slot, written, Some(row.bytes()));
-                ended = !goes_on(filled.slots.bytes());
-            }
-            Err(_) => wrong = Some((slot, "it is no row")),
-        }
-    });
-    match read {
-        Ok(()) => {}
-        Err(
-            damage @ (CheckpointError::Damaged(_) | CheckpointError::Home(HomeError::Io { .. })),
-        ) => {
-            filled.known = SlotSet::of_bits(reader.known());
-            filled.saved = filled.saved.both(&filled.known);
-            for slot in SlotSet::ALL.minus(&filled.known).iter() {
-                filled.slots.replace(slot, Csn::ZERO, None);
-            }
-            filled.damage = Some(damage);
-        }
-        Err(error) => return Err(Unreadable::Page(error)),
-    }
-    match wrong {
-        Some((slot, why)) => Err(Unreadable::Row(slot, why)),
-        None => Ok(filled),
-    }
-}
 
 /// What is to be read of a chunk.
 struct Asked<'a, 'l> {

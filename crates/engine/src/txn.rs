@@ -7,6 +7,7 @@
 //! Every version examined counts as read: the transaction depends on it, rejected rows and tombstones included (T1).
 
 mod depends;
+mod read;
 mod scan;
 
 pub(crate) use depends::cover_chunk;
@@ -17,10 +18,10 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use logstead_commit::Collected;
-use logstead_types::{Csn, Dsn, Rid};
+use logstead_types::{Csn, Rid};
 use smallvec::SmallVec;
 
-use crate::absent::{Absent, AbsentRow};
+use crate::absent::Absent;
 use crate::ahead::Ahead;
 use crate::engine::EngineInner;
 use crate::error::WriteError;
@@ -29,11 +30,9 @@ use crate::index::{Index, IndexCursor};
 use crate::memory::Charge;
 use crate::row::RowRef;
 use crate::row_lock::RowLock;
-use crate::rows::Rows;
 use crate::savepoint::Savepoint;
 use crate::serializable::{Ordinal, Tracked};
 use crate::state::TxnId;
-use crate::stats::add;
 use crate::table::Table;
 use crate::table_lock::{Held, TableLock};
 use crate::version::{Guard, Kind, Stamp, VersionRef};
@@ -349,165 +348,6 @@ impl Txn {
     #[inline]
     pub(crate) fn is_own(&self, version: VersionRef<'_>) -> bool {
         self.work.as_ref().is_some_and(|w| version.is_of(&w.writer))
-    }
-
-    /// Takes a row's chunk for absent, by chance, in tests.
-    #[inline]
-    fn play_absent(&self, rows: &Rows, rid: Rid) -> Result<(), AbsentRow> {
-        if self.worker.plays_absent(rows) {
-            return Err(AbsentRow(rid));
-        }
-        Ok(())
-    }
-
-    /// The version of a chain that the statement sees.
-    #[inline]
-    fn see<'g>(
-        &mut self,
-        rows: &Rows,
-        rid: Rid,
-        guard: &'g Guard,
-    ) -> Result<Option<(VersionRef<'g>, VersionId)>, AbsentRow> {
-        self.play_absent(rows, rid)?;
-        let mut at = rows.head(rid, guard)?;
-        let snapshot = self.snapshot();
-        let mut steps = 0;
-        let seen = loop {
-            let Some(version) = at else { break None };
-            at = version.next(guard);
-            steps += 1;
-            let kind = version.kind();
-            if kind == Kind::LockOnly {
-                continue;
-            }
-            let csn = match version.stamp() {
-                Stamp::Committed(csn) => csn,
-                Stamp::Writer(_) if self.is_own(version) => {
-                    if version.command() < self.command {
-                        break (kind != Kind::Tombstone)
-                            .then(|| (version, VersionId::own(version.command())));
-                    }
-                    continue;
-                }
-                Stamp::Writer(state) => match state.settled() {
-                    Some(csn) => csn,
-                    None => continue,
-                },
-            };
-            if csn < snapshot {
-                self.cover(csn, rows, rid);
-                break (kind != Kind::Tombstone).then(|| (version, VersionId::committed(csn)));
-            }
-        };
-        if steps > 1 {
-            add(&self.worker.counters().chain_steps, steps - 1);
-        }
-        Ok(seen)
-    }
-
-    /// The row as the statement sees it.
-    #[inline]
-    pub fn read<'g>(
-        &mut self,
-        table: &Table,
-        rid: Rid,
-        guard: &'g Guard,
-    ) -> Result<Option<Row<'g>>, Absent> {
-        // Before the chain's head is read: a version installed in between would be missed.
-        self.snapshot();
-        self.track_row(table.id(), rid);
-        match self.see(&table.rows, rid, guard) {
-            Ok(seen) => Ok(seen.map(|seen| row_of(rid, seen))),
-            Err(absent) => Err(absent.of(&table.rows)),
-        }
-    }
-
-    /// The row's newest version that is committed or this transaction's own.
-    pub fn read_newest<'g>(
-        &mut self,
-        table: &Table,
-        rid: Rid,
-        guard: &'g Guard,
-    ) -> Result<Option<Row<'g>>, Absent> {
-        self.read_newest_of(table, rid, guard)
-            .map_err(|absent| absent.of(&table.rows))
-    }
-
-    fn read_newest_of<'g>(
-        &mut self,
-        table: &Table,
-        rid: Rid,
-        guard: &'g Guard,
-    ) -> Result<Option<Row<'g>>, AbsentRow> {
-        // Before the chain is looked at.
-        let from = self.newest_from();
-        self.track_newest_row(table.id(), rid, from);
-        self.play_absent(&table.rows, rid)?;
-        loop {
-            let head = table.rows.head(rid, guard)?;
-            if let Ok(found) = self.newest_below(table, rid, head, guard, || ()) {
-                return Ok(found);
-            }
-        }
-    }
-
-    /// The newest version of a chain whose head was `head`; an error if one may have become newest meanwhile.
-    ///
-    /// A writer may leave several versions of a row with one CSN, and only the newest of them is what it left. While the
-    /// chain is walked a writer that was running may write the row once more, which moves the head, or commit after its
-    /// newest version was passed over. So both are looked at again once a version is found committed. `passed` is called
-    /// after a version of a running transaction was passed over.
-    fn newest_below<'g>(
-        &mut self,
-        table: &Table,
-        rid: Rid,
-        head: Option<VersionRef<'g>>,
-        guard: &'g Guard,
-        mut passed: impl FnMut(),
-    ) -> Result<Option<Row<'g>>, Superseded> {
-        let is_committed = |version: VersionRef<'g>| match version.stamp() {
-            Stamp::Committed(_) => true,
-            Stamp::Writer(state) => state.committed().is_some(),
-        };
-        let mut at = head;
-        let mut running: Option<VersionRef<'g>> = None;
-        while let Some(version) = at {
-            at = version.next(guard);
-            if version.kind() == Kind::LockOnly {
-                continue;
-            }
-            let id = if self.is_own(version) {
-                VersionId::own(version.command())
-            } else {
-                let csn = match version.stamp() {
-                    Stamp::Committed(csn) => csn,
-                    Stamp::Writer(state) => match state.settled() {
-                        Some(csn) => csn,
-                        None => {
-                            running.get_or_insert(version);
-                            passed();
-                            continue;
-                        }
-                    },
-                };
-                if table.rows.head(rid, guard) != Ok(head) || running.is_some_and(is_committed) {
-                    return Err(Superseded);
-                }
-                self.examined_newest(csn, &table.rows, rid);
-                VersionId::committed(csn)
-            };
-            return Ok((version.kind() != Kind::Tombstone).then(|| Row {
-                rid,
-                version: id,
-                bytes: RowRef::new(version.row()),
-            }));
-        }
-        Ok(None)
-    }
-
-    fn examined_newest(&mut self, csn: Csn, rows: &Rows, rid: Rid) {
-        self.cover(csn, rows, rid);
-        self.track_examined(Dsn(csn.0));
     }
 
     /// The visible row with this key in a unique index (in another index: one of them).

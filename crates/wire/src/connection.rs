@@ -240,6 +240,8 @@ async fn run(link: &mut Link, session: &mut Session) -> Result<Goodbye, Connecti
                     return Ok(Goodbye);
                 }
                 due = false;
+            } else {
+                session.waits_for_client();
             }
             if dry {
                 match wait_for_input(link, session).await? {
@@ -402,15 +404,23 @@ fn tell_notifications(link: &mut Link, session: &mut Session) {
     }
 }
 
-/// Sends the replies once everything they tell is Committed. `Some` when the session cannot go on.
+/// Sends the replies once everything they tell is Committed. `Some` when the session cannot go on. If nothing more was asked, others see the session wait
+/// for its client before the client has its answer: who has one and looks finds it at rest.
 async fn send(link: &mut Link, session: &mut Session) -> Result<Option<Goodbye>, ConnectionLost> {
+    let last = !link.has_frame();
     if link.output().is_empty() {
+        if last {
+            session.waits_for_client();
+        }
         return Ok(None);
     }
     if let Err(error) = session.settle().await {
         // Replies that were not confirmed must never reach the client.
         link.only_error(&error);
         return Ok(Some(Goodbye));
+    }
+    if last {
+        session.waits_for_client();
     }
     link.write_out().await?;
     Ok(None)
@@ -428,7 +438,6 @@ enum Waited {
 
 /// Waits until bytes arrive, or something else happens.
 async fn wait_for_input(link: &mut Link, session: &mut Session) -> Result<Waited, ConnectionLost> {
-    session.waits_for_client();
     let signals = session.signals();
     let in_transaction = session.in_transaction();
     let limit = session.idle_limit();

@@ -143,12 +143,7 @@ impl LockState {
         loop {
             let txn = cx.txn()?;
             let guard = txn.pin();
-            let current = if self.newest {
-                txn.read_newest(table, rid, &guard)
-            } else {
-                txn.read(table, rid, &guard)
-            };
-            let current = match current {
+            let current = match txn.read_or_newest(table, rid, self.newest, &guard) {
                 Ok(Some(current)) => current,
                 Ok(None) => {
                     txn.pass_turn();

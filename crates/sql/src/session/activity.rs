@@ -2,8 +2,8 @@
 //!
 //! Owns: [`Live`], the part of a session that any thread may look at, and when it changes: a statement begins, the session waits for its client.
 //!
-//! A statement is over when the next one begins or when the session has told its client everything and waits: so its time has the wait
-//! for the log in it, as a client sees it. Of a long text the first [`SHOWN_BYTES_MAX`] bytes are kept, in a buffer that is used again.
+//! A statement is over when the next one begins or when all there is to tell the client is durable and about to be sent: so its time has the wait
+//! for the log in it, as a client sees it, and who has an answer finds the session at rest. Of a long text the first [`SHOWN_BYTES_MAX`] bytes are kept, in a buffer that is used again.
 //!
 //! Invariant: a lock of this module is held for a copy of a few hundred bytes, never while anything is awaited.
 
@@ -383,7 +383,7 @@ impl Session {
         self.context.rows.set(0);
     }
 
-    /// What the session has told its client is all there is to tell: its statement is over.
+    /// What the session is about to tell its client is all there is to tell: its statement is over.
     pub fn waits_for_client(&mut self) {
         let state = match self.status() {
             b'T' => State::InTransaction,

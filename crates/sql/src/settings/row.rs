@@ -27,12 +27,8 @@ pub(super) const fn server(
     doc: &'static str,
 ) -> Setting {
     Setting {
-        name,
-        kind,
-        default,
         scope: Scope::Server,
-        reported: false,
-        doc,
+        ..session(name, kind, default, doc)
     }
 }
 

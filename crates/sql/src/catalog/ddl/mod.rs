@@ -26,6 +26,7 @@ mod foreign;
 mod generated;
 mod grant;
 mod index;
+mod index_objects;
 mod like;
 mod materialized;
 mod names;

@@ -4,16 +4,16 @@ use super::DdlContext;
 use crate::catalog::change::Change;
 use crate::catalog::pg_catalog::{PG_CLASS, PG_NAMESPACE};
 use crate::catalog::rights::kind_of;
-use crate::catalog::store::{attach_index, comment_name, write_error};
+use crate::catalog::store::{comment_name, write_error};
 use crate::catalog::stored::{self, COMMENTS, ObjectKey, ObjectRow, RELATIONS, SCHEMAS};
 use crate::catalog::temporary::ALIAS;
 use crate::catalog::text::truncate_name;
-use crate::catalog::{Catalog, IndexDef, Relation, RelationKind, Schema, calls, index_keys};
+use crate::catalog::{Catalog, IndexDef, Relation, RelationKind, Schema, calls};
 use crate::error::{Result, SqlError};
 use crate::exec::wait::{Obstacle, wait_for};
 use crate::role::acl::AclKind;
 use crate::value::{Oid, user};
-use logstead_engine::{Index, Row, RowBuilder, RowLock, ScanCursor, Table, TableLock, WriteError};
+use logstead_engine::{Row, RowBuilder, RowLock, Table, TableLock, WriteError};
 use logstead_types::{Csn, Rid, SqlState, TableId};
 use sqlparser::ast::ObjectName;
 use std::future::poll_fn;
@@ -21,7 +21,7 @@ use std::sync::Arc;
 use std::task::Poll;
 
 /// Rows looked at between two yields.
-const SCAN_ROWS: usize = 1_024;
+pub(super) const SCAN_ROWS: usize = 1_024;
 
 impl DdlContext<'_> {
     /// The catalog as this transaction sees it now.
@@ -98,7 +98,7 @@ impl DdlContext<'_> {
     }
 
     /// The newest version of a row, as `read` takes it.
-    async fn read_newest<T>(
+    pub(super) async fn read_newest<T>(
         &mut self,
         table: &Table,
         rid: Rid,
@@ -284,7 +284,12 @@ impl DdlContext<'_> {
     }
 
     /// Fails for a name that the session's temporary schema has already: no unique index stands behind it.
-    fn temporary_name_is_free(&mut self, schema: Oid, name: &str, own: Oid) -> Result<()> {
+    pub(super) fn temporary_name_is_free(
+        &mut self,
+        schema: Oid,
+        name: &str,
+        own: Oid,
+    ) -> Result<()> {
         match self.catalog()?.names.get(&(schema, name.to_owned())) {
             Some(other) if *other != own => Err(name_taken(name)),
             _ => Ok(()),
@@ -384,7 +389,7 @@ impl DdlContext<'_> {
         })
     }
 
-    fn index_row(&mut self, schema: Oid, index: &IndexDef) -> Result<ObjectRow> {
+    pub(super) fn index_row(&mut self, schema: Oid, index: &IndexDef) -> Result<ObjectRow> {
         let catalog = self.catalog()?;
         let options = catalog
             .notes
@@ -497,176 +502,6 @@ impl DdlContext<'_> {
             _ => self.state.unused(relation.storage),
         }
         Ok(())
-    }
-
-    /// Stores a new index, attaches it to the table's storage and fills it.
-    pub(super) async fn create_index(
-        &mut self,
-        relation: &Relation,
-        index: IndexDef,
-    ) -> Result<Arc<IndexDef>> {
-        for ty in index.texts().into_iter().flat_map(user::types_named) {
-            self.hold_type(ty).await?;
-        }
-        if relation.is_temporary() {
-            self.temporary_name_is_free(relation.schema, &index.name, index.oid)?;
-        } else {
-            let row = self.index_row(relation.schema, &index)?;
-            if !self.insert_row(RELATIONS, &row).await? {
-                return Err(name_taken(&index.name));
-            }
-        }
-        let index = Arc::new(index);
-        self.attach(relation, &index).await?;
-        self.state.push(Change::PutIndex(Arc::clone(&index)));
-        Ok(index)
-    }
-
-    /// Attaches an index to the table's storage and fills it, some rows at a time, while writers go on. Whatever goes wrong,
-    /// the statement's undoing detaches it again.
-    pub(super) async fn attach(
-        &mut self,
-        relation: &Relation,
-        index: &Arc<IndexDef>,
-    ) -> Result<()> {
-        let table = self.storage(relation)?;
-        let catalog = self.catalog()?;
-        attach_index(self.store.engine(), &table, relation, index, &catalog)?;
-        self.state.attached(Arc::clone(&table), Arc::clone(index));
-        let built = table
-            .index(index.storage)
-            .ok_or_else(|| SqlError::internal("a new index is missing"))?;
-        let mut next = 0;
-        loop {
-            match self.txn.build_index_step(&table, &built, &mut next, 4_096) {
-                Ok(false) if index.unique && index.deferrable => {
-                    return self.check_built(relation, index, &table, &built).await;
-                }
-                Ok(false) => return Ok(()),
-                Ok(true) => {
-                    self.cancel.check()?;
-                    yield_once().await;
-                }
-                Err(WriteError::Unique { rid, .. }) => {
-                    return Err(self.duplicate(relation, index, &table, rid).await);
-                }
-                Err(WriteError::NoKey { .. }) => {
-                    return Err(self.without_key(&table, &built).await);
-                }
-                // What was done stays done: the step goes on where it stood.
-                Err(error) => self.wait_after(error).await?,
-            }
-        }
-    }
-
-    /// Building an index of a deferrable constraint judges nothing: each row is judged afterwards.
-    async fn check_built(
-        &mut self,
-        relation: &Relation,
-        index: &Arc<IndexDef>,
-        table: &Arc<Table>,
-        built: &Arc<logstead_engine::Index>,
-    ) -> Result<()> {
-        let mut cursor = ScanCursor::new(table);
-        loop {
-            self.cancel.check()?;
-            let mut rids = Vec::new();
-            let mut absent = None;
-            {
-                let guard = self.txn.pin();
-                while rids.len() < 4_096 {
-                    match self.txn.scan_newest(&mut cursor, &guard) {
-                        Ok(Some(row)) => rids.push(row.rid),
-                        Ok(None) => break,
-                        Err(missing) => {
-                            absent = Some(missing);
-                            break;
-                        }
-                    }
-                }
-            }
-            match absent {
-                Some(absent) => self.wait(absent).await?,
-                None if rids.is_empty() => return Ok(()),
-                None => {}
-            }
-            for rid in rids {
-                loop {
-                    match self.txn.check_unique(table, built, rid) {
-                        Ok(()) => break,
-                        Err(WriteError::Unique { rid, .. }) => {
-                            return Err(self.duplicate(relation, index, table, rid).await);
-                        }
-                        Err(error) => self.wait_after(error).await?,
-                    }
-                }
-            }
-            yield_once().await;
-        }
-    }
-
-    async fn duplicate(
-        &mut self,
-        relation: &Relation,
-        index: &IndexDef,
-        table: &Arc<Table>,
-        rid: logstead_types::Rid,
-    ) -> SqlError {
-        let error = SqlError::new(
-            SqlState::UNIQUE_VIOLATION,
-            format!("could not create unique index \"{}\"", index.name),
-        )
-        .table(&relation.schema_name, &relation.name)
-        .constraint(&index.name);
-        let keys = table.index(index.storage);
-        let keys = keys.as_deref().and_then(index_keys::of);
-        let session = self.session;
-        let key = self.read_newest(table, rid, |row| {
-            keys.zip(row)
-                .and_then(|(keys, row)| keys.described(relation, index, row.bytes, session).ok())
-        });
-        match key.await {
-            Ok(Some(key)) => error.detail(format!("Key {key} is duplicated.")),
-            Ok(None) => error,
-            Err(error) => error,
-        }
-    }
-
-    /// The error of an index expression over a stored row.
-    async fn without_key(&mut self, table: &Arc<Table>, index: &Index) -> SqlError {
-        let mut cursor = ScanCursor::new(table);
-        let Some(keys) = index_keys::of(index) else {
-            return SqlError::internal("an index without keys");
-        };
-        loop {
-            let mut absent = None;
-            {
-                let guard = self.txn.pin();
-                for _ in 0..SCAN_ROWS {
-                    let row = match self.txn.scan_newest(&mut cursor, &guard) {
-                        Ok(Some(row)) => row,
-                        Ok(None) => {
-                            return SqlError::internal("a row without a key has one after all");
-                        }
-                        Err(missing) => {
-                            absent = Some(missing);
-                            break;
-                        }
-                    };
-                    if let Err(error) = keys.values(row.bytes) {
-                        return error;
-                    }
-                }
-            }
-            let waited = match absent {
-                Some(absent) => self.wait(absent).await,
-                None => self.cancel.check(),
-            };
-            if let Err(error) = waited {
-                return error;
-            }
-            yield_once().await;
-        }
     }
 
     /// The engine's table of a relation.

@@ -28,6 +28,7 @@ pub(crate) mod cells;
 mod checkpoints;
 mod commit;
 mod cost;
+mod depends;
 mod functions;
 mod io_functions;
 mod relations;

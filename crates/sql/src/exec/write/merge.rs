@@ -101,12 +101,7 @@ impl MergeWriter {
         loop {
             let txn = cx.txn()?;
             let guard = txn.pin();
-            let current = if self.newest {
-                txn.read_newest(table, rid, &guard)
-            } else {
-                txn.read(table, rid, &guard)
-            };
-            let current = match current {
+            let current = match txn.read_or_newest(table, rid, self.newest, &guard) {
                 Ok(Some(current)) => current,
                 Ok(None) => {
                     cx.txn()?.pass_turn();

@@ -92,12 +92,7 @@ impl UpdateWriter {
         loop {
             let txn = cx.txn()?;
             let guard = txn.pin();
-            let current = if self.newest {
-                txn.read_newest(table, rid, &guard)
-            } else {
-                txn.read(table, rid, &guard)
-            };
-            let current = match current {
+            let current = match txn.read_or_newest(table, rid, self.newest, &guard) {
                 Ok(Some(current)) => current,
                 Ok(None) => return cx.skip_row(),
                 Err(absent) => return Ok(Outcome::Wait(absent.into())),

@@ -1,0 +1,187 @@
+//! What a statement sees of a row, and what is newest.
+
+use logstead_types::{Csn, Dsn, Rid};
+
+use super::{Row, Superseded, Txn, VersionId, row_of};
+use crate::absent::{Absent, AbsentRow};
+use crate::row::RowRef;
+use crate::rows::Rows;
+use crate::stats::add;
+use crate::table::Table;
+use crate::version::{Guard, Kind, Stamp, VersionRef};
+
+impl Txn {
+    /// Takes a row's chunk for absent, by chance, in tests.
+    #[inline]
+    pub(super) fn play_absent(&self, rows: &Rows, rid: Rid) -> Result<(), AbsentRow> {
+        if self.worker.plays_absent(rows) {
+            return Err(AbsentRow(rid));
+        }
+        Ok(())
+    }
+
+    /// The version of a chain that the statement sees.
+    #[inline]
+    pub(super) fn see<'g>(
+        &mut self,
+        rows: &Rows,
+        rid: Rid,
+        guard: &'g Guard,
+    ) -> Result<Option<(VersionRef<'g>, VersionId)>, AbsentRow> {
+        self.play_absent(rows, rid)?;
+        let mut at = rows.head(rid, guard)?;
+        let snapshot = self.snapshot();
+        let mut steps = 0;
+        let seen = loop {
+            let Some(version) = at else { break None };
+            at = version.next(guard);
+            steps += 1;
+            let kind = version.kind();
+            if kind == Kind::LockOnly {
+                continue;
+            }
+            let csn = match version.stamp() {
+                Stamp::Committed(csn) => csn,
+                Stamp::Writer(_) if self.is_own(version) => {
+                    if version.command() < self.command {
+                        break (kind != Kind::Tombstone)
+                            .then(|| (version, VersionId::own(version.command())));
+                    }
+                    continue;
+                }
+                Stamp::Writer(state) => match state.settled() {
+                    Some(csn) => csn,
+                    None => continue,
+                },
+            };
+            if csn < snapshot {
+                self.cover(csn, rows, rid);
+                break (kind != Kind::Tombstone).then(|| (version, VersionId::committed(csn)));
+            }
+        };
+        if steps > 1 {
+            add(&self.worker.counters().chain_steps, steps - 1);
+        }
+        Ok(seen)
+    }
+
+    /// The row as the statement sees it.
+    #[inline]
+    pub fn read<'g>(
+        &mut self,
+        table: &Table,
+        rid: Rid,
+        guard: &'g Guard,
+    ) -> Result<Option<Row<'g>>, Absent> {
+        // Before the chain's head is read: a version installed in between would be missed.
+        self.snapshot();
+        self.track_row(table.id(), rid);
+        match self.see(&table.rows, rid, guard) {
+            Ok(seen) => Ok(seen.map(|seen| row_of(rid, seen))),
+            Err(absent) => Err(absent.of(&table.rows)),
+        }
+    }
+
+    /// The row's newest version that is committed or this transaction's own.
+    pub fn read_newest<'g>(
+        &mut self,
+        table: &Table,
+        rid: Rid,
+        guard: &'g Guard,
+    ) -> Result<Option<Row<'g>>, Absent> {
+        self.read_newest_of(table, rid, guard)
+            .map_err(|absent| absent.of(&table.rows))
+    }
+
+    /// The row as the statement sees it, or its newest version: for who has waited for it and looks again.
+    #[inline]
+    pub fn read_or_newest<'g>(
+        &mut self,
+        table: &Table,
+        rid: Rid,
+        newest: bool,
+        guard: &'g Guard,
+    ) -> Result<Option<Row<'g>>, Absent> {
+        match newest {
+            true => self.read_newest(table, rid, guard),
+            false => self.read(table, rid, guard),
+        }
+    }
+
+    pub(super) fn read_newest_of<'g>(
+        &mut self,
+        table: &Table,
+        rid: Rid,
+        guard: &'g Guard,
+    ) -> Result<Option<Row<'g>>, AbsentRow> {
+        // Before the chain is looked at.
+        let from = self.newest_from();
+        self.track_newest_row(table.id(), rid, from);
+        self.play_absent(&table.rows, rid)?;
+        loop {
+            let head = table.rows.head(rid, guard)?;
+            if let Ok(found) = self.newest_below(table, rid, head, guard, || ()) {
+                return Ok(found);
+            }
+        }
+    }
+
+    /// The newest version of a chain whose head was `head`; an error if one may have become newest meanwhile.
+    ///
+    /// A writer may leave several versions of a row with one CSN, and only the newest of them is what it left. While the
+    /// chain is walked a writer that was running may write the row once more, which moves the head, or commit after its
+    /// newest version was passed over. So both are looked at again once a version is found committed. `passed` is called
+    /// after a version of a running transaction was passed over.
+    pub(super) fn newest_below<'g>(
+        &mut self,
+        table: &Table,
+        rid: Rid,
+        head: Option<VersionRef<'g>>,
+        guard: &'g Guard,
+        mut passed: impl FnMut(),
+    ) -> Result<Option<Row<'g>>, Superseded> {
+        let is_committed = |version: VersionRef<'g>| match version.stamp() {
+            Stamp::Committed(_) => true,
+            Stamp::Writer(state) => state.committed().is_some(),
+        };
+        let mut at = head;
+        let mut running: Option<VersionRef<'g>> = None;
+        while let Some(version) = at {
+            at = version.next(guard);
+            if version.kind() == Kind::LockOnly {
+                continue;
+            }
+            let id = if self.is_own(version) {
+                VersionId::own(version.command())
+            } else {
+                let csn = match version.stamp() {
+                    Stamp::Committed(csn) => csn,
+                    Stamp::Writer(state) => match state.settled() {
+                        Some(csn) => csn,
+                        None => {
+                            running.get_or_insert(version);
+                            passed();
+                            continue;
+                        }
+                    },
+                };
+                if table.rows.head(rid, guard) != Ok(head) || running.is_some_and(is_committed) {
+                    return Err(Superseded);
+                }
+                self.examined_newest(csn, &table.rows, rid);
+                VersionId::committed(csn)
+            };
+            return Ok((version.kind() != Kind::Tombstone).then(|| Row {
+                rid,
+                version: id,
+                bytes: RowRef::new(version.row()),
+            }));
+        }
+        Ok(None)
+    }
+
+    pub(super) fn examined_newest(&mut self, csn: Csn, rows: &Rows, rid: Rid) {
+        self.cover(csn, rows, rid);
+        self.track_examined(Dsn(csn.0));
+    }
+}

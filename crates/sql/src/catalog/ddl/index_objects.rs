@@ -1,0 +1,185 @@
+//! Indexes as DDL makes them: registered, built, checked.
+
+use super::DdlContext;
+use super::objects::{SCAN_ROWS, name_taken, yield_once};
+use crate::catalog::change::Change;
+use crate::catalog::store::attach_index;
+use crate::catalog::stored::RELATIONS;
+use crate::catalog::{IndexDef, Relation, index_keys};
+use crate::error::{Result, SqlError};
+use crate::value::user;
+use logstead_engine::{Index, ScanCursor, Table, WriteError};
+use logstead_types::SqlState;
+use std::sync::Arc;
+
+impl DdlContext<'_> {
+    /// Stores a new index, attaches it to the table's storage and fills it.
+    pub(super) async fn create_index(
+        &mut self,
+        relation: &Relation,
+        index: IndexDef,
+    ) -> Result<Arc<IndexDef>> {
+        for ty in index.texts().into_iter().flat_map(user::types_named) {
+            self.hold_type(ty).await?;
+        }
+        if relation.is_temporary() {
+            self.temporary_name_is_free(relation.schema, &index.name, index.oid)?;
+        } else {
+            let row = self.index_row(relation.schema, &index)?;
+            if !self.insert_row(RELATIONS, &row).await? {
+                return Err(name_taken(&index.name));
+            }
+        }
+        let index = Arc::new(index);
+        self.attach(relation, &index).await?;
+        self.state.push(Change::PutIndex(Arc::clone(&index)));
+        Ok(index)
+    }
+
+    /// Attaches an index to the table's storage and fills it, some rows at a time, while writers go on. Whatever goes wrong,
+    /// the statement's undoing detaches it again.
+    pub(super) async fn attach(
+        &mut self,
+        relation: &Relation,
+        index: &Arc<IndexDef>,
+    ) -> Result<()> {
+        let table = self.storage(relation)?;
+        let catalog = self.catalog()?;
+        attach_index(self.store.engine(), &table, relation, index, &catalog)?;
+        self.state.attached(Arc::clone(&table), Arc::clone(index));
+        let built = table
+            .index(index.storage)
+            .ok_or_else(|| SqlError::internal("a new index is missing"))?;
+        let mut next = 0;
+        loop {
+            match self.txn.build_index_step(&table, &built, &mut next, 4_096) {
+                Ok(false) if index.unique && index.deferrable => {
+                    return self.check_built(relation, index, &table, &built).await;
+                }
+                Ok(false) => return Ok(()),
+                Ok(true) => {
+                    self.cancel.check()?;
+                    yield_once().await;
+                }
+                Err(WriteError::Unique { rid, .. }) => {
+                    return Err(self.duplicate(relation, index, &table, rid).await);
+                }
+                Err(WriteError::NoKey { .. }) => {
+                    return Err(self.without_key(&table, &built).await);
+                }
+                // What was done stays done: the step goes on where it stood.
+                Err(error) => self.wait_after(error).await?,
+            }
+        }
+    }
+
+    /// Building an index of a deferrable constraint judges nothing: each row is judged afterwards.
+    async fn check_built(
+        &mut self,
+        relation: &Relation,
+        index: &Arc<IndexDef>,
+        table: &Arc<Table>,
+        built: &Arc<logstead_engine::Index>,
+    ) -> Result<()> {
+        let mut cursor = ScanCursor::new(table);
+        loop {
+            self.cancel.check()?;
+            let mut rids = Vec::new();
+            let mut absent = None;
+            {
+                let guard = self.txn.pin();
+                while rids.len() < 4_096 {
+                    match self.txn.scan_newest(&mut cursor, &guard) {
+                        Ok(Some(row)) => rids.push(row.rid),
+                        Ok(None) => break,
+                        Err(missing) => {
+                            absent = Some(missing);
+                            break;
+                        }
+                    }
+                }
+            }
+            match absent {
+                Some(absent) => self.wait(absent).await?,
+                None if rids.is_empty() => return Ok(()),
+                None => {}
+            }
+            for rid in rids {
+                loop {
+                    match self.txn.check_unique(table, built, rid) {
+                        Ok(()) => break,
+                        Err(WriteError::Unique { rid, .. }) => {
+                            return Err(self.duplicate(relation, index, table, rid).await);
+                        }
+                        Err(error) => self.wait_after(error).await?,
+                    }
+                }
+            }
+            yield_once().await;
+        }
+    }
+
+    async fn duplicate(
+        &mut self,
+        relation: &Relation,
+        index: &IndexDef,
+        table: &Arc<Table>,
+        rid: logstead_types::Rid,
+    ) -> SqlError {
+        let error = SqlError::new(
+            SqlState::UNIQUE_VIOLATION,
+            format!("could not create unique index \"{}\"", index.name),
+        )
+        .table(&relation.schema_name, &relation.name)
+        .constraint(&index.name);
+        let keys = table.index(index.storage);
+        let keys = keys.as_deref().and_then(index_keys::of);
+        let session = self.session;
+        let key = self.read_newest(table, rid, |row| {
+            keys.zip(row)
+                .and_then(|(keys, row)| keys.described(relation, index, row.bytes, session).ok())
+        });
+        match key.await {
+            Ok(Some(key)) => error.detail(format!("Key {key} is duplicated.")),
+            Ok(None) => error,
+            Err(error) => error,
+        }
+    }
+
+    /// The error of an index expression over a stored row.
+    async fn without_key(&mut self, table: &Arc<Table>, index: &Index) -> SqlError {
+        let mut cursor = ScanCursor::new(table);
+        let Some(keys) = index_keys::of(index) else {
+            return SqlError::internal("an index without keys");
+        };
+        loop {
+            let mut absent = None;
+            {
+                let guard = self.txn.pin();
+                for _ in 0..SCAN_ROWS {
+                    let row = match self.txn.scan_newest(&mut cursor, &guard) {
+                        Ok(Some(row)) => row,
+                        Ok(None) => {
+                            return SqlError::internal("a row without a key has one after all");
+                        }
+                        Err(missing) => {
+                            absent = Some(missing);
+                            break;
+                        }
+                    };
+                    if let Err(error) = keys.values(row.bytes) {
+                        return error;
+                    }
+                }
+            }
+            let waited = match absent {
+                Some(absent) => self.wait(absent).await,
+                None => self.cancel.check(),
+            };
+            if let Err(error) = waited {
+                return error;
+            }
+            yield_once().await;
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! pg_depend: what cannot be dropped without what.
+
+use super::cells::{Ch, Id, row};
+use super::relations::{
+    PG_ATTRDEF, PG_CLASS, PG_CONSTRAINT, PG_NAMESPACE, PG_REWRITE, PG_TYPE, attrdef_oid,
+    attribute_number, constraint_columns, live_columns, ordered,
+};
+use crate::catalog::{ConstraintKind, VirtualContext};
+use crate::error::Result;
+use crate::value::{Datum, Oid, user};
+
+type Rows = Result<Vec<Vec<Datum>>>;
+
+fn dependency(
+    class: Oid,
+    object: Oid,
+    sub: i32,
+    on_class: Oid,
+    on: Oid,
+    on_sub: i32,
+    kind: char,
+) -> Vec<Datum> {
+    row![
+        Id(class),
+        Id(object),
+        sub,
+        Id(on_class),
+        Id(on),
+        on_sub,
+        Ch(kind)
+    ]
+}
+
+/// `pg_depend`: what clients follow it for: owned sequences, defaults, indexes of constraints, columns of both.
+pub(super) fn pg_depend(cx: &VirtualContext<'_>) -> Rows {
+    let mut rows = Vec::new();
+    for ty in cx.catalog.types.all() {
+        let schema = ty.schema;
+        rows.push(dependency(PG_TYPE, ty.oid, 0, PG_NAMESPACE, schema, 0, 'n'));
+        rows.push(dependency(PG_TYPE, ty.oid + 1, 0, PG_TYPE, ty.oid, 0, 'i'));
+        let Some(domain) = ty.domain() else {
+            continue;
+        };
+        if user::class(domain.over.oid).is_some() {
+            rows.push(dependency(
+                PG_TYPE,
+                ty.oid,
+                0,
+                PG_TYPE,
+                domain.over.oid,
+                0,
+                'n',
+            ));
+        }
+        for check in &domain.checks {
+            rows.push(dependency(
+                PG_CONSTRAINT,
+                check.oid,
+                0,
+                PG_TYPE,
+                ty.oid,
+                0,
+                'a',
+            ));
+        }
+    }
+    for relation in ordered(cx.catalog) {
+        let table = relation.oid;
+        rows.push(dependency(
+            PG_CLASS,
+            table,
+            0,
+            PG_NAMESPACE,
+            relation.schema,
+            0,
+            'n',
+        ));
+        for (position, column) in live_columns(relation) {
+            let number = i32::from(attribute_number(position));
+            let declared = column.declared().oid;
+            if user::class(declared).is_some() {
+                rows.push(dependency(
+                    PG_CLASS, table, number, PG_TYPE, declared, 0, 'n',
+                ));
+            }
+            if column.default.is_some() {
+                let default = attrdef_oid(table, position);
+                let kind = if column.generated { 'i' } else { 'a' };
+                rows.push(dependency(
+                    PG_ATTRDEF, default, 0, PG_CLASS, table, number, kind,
+                ));
+                for base in column.generated_from(relation) {
+                    let base = i32::from(attribute_number(base));
+                    rows.push(dependency(
+                        PG_ATTRDEF, default, 0, PG_CLASS, table, base, 'n',
+                    ));
+                }
+                if let (Some(sequence), None) = (column.sequence, column.identity) {
+                    rows.push(dependency(
+                        PG_ATTRDEF, default, 0, PG_CLASS, sequence, 0, 'n',
+                    ));
+                }
+            }
+            if let Some(sequence) = column.sequence {
+                let kind = if column.identity.is_some() { 'i' } else { 'a' };
+                rows.push(dependency(
+                    PG_CLASS, sequence, 0, PG_CLASS, table, number, kind,
+                ));
+            }
+        }
+        if let Some(view) = relation.view() {
+            let mut on_class = |class, oid, sub, kind| {
+                let row = dependency(PG_REWRITE, view.rule, 0, class, oid, sub, kind);
+                if !rows.contains(&row) {
+                    rows.push(row);
+                }
+            };
+            for key in view.sources.iter().filter(|source| source.is_key()) {
+                on_class(PG_CONSTRAINT, key.relation, 0, 'n');
+            }
+            let mut on = |oid, sub, kind| on_class(PG_CLASS, oid, sub, kind);
+            on(table, 0, 'i');
+            for source in view.sources.iter().filter(|source| !source.is_key()) {
+                if source.used.is_empty() {
+                    on(source.relation, 0, 'n');
+                }
+                for position in &source.used {
+                    on(source.relation, i32::from(attribute_number(*position)), 'n');
+                }
+            }
+        }
+        for constraint in &relation.constraints {
+            for number in constraint_columns(relation, constraint) {
+                rows.push(dependency(
+                    PG_CONSTRAINT,
+                    constraint.oid,
+                    0,
+                    PG_CLASS,
+                    table,
+                    i32::from(number),
+                    'a',
+                ));
+            }
+        }
+        for index in &relation.indexes {
+            let owner = relation.constraints.iter().find(|c| {
+                matches!(&c.kind, ConstraintKind::PrimaryKey(i) | ConstraintKind::Unique(i) if *i == index.oid)
+            });
+            if let Some(constraint) = owner {
+                rows.push(dependency(
+                    PG_CLASS,
+                    index.oid,
+                    0,
+                    PG_CONSTRAINT,
+                    constraint.oid,
+                    0,
+                    'i',
+                ));
+            } else {
+                for position in index.mentions(relation) {
+                    let number = i32::from(attribute_number(position));
+                    rows.push(dependency(
+                        PG_CLASS, index.oid, 0, PG_CLASS, table, number, 'a',
+                    ));
+                }
+            }
+        }
+    }
+    Ok(rows)
+}
