@@ -343,10 +343,10 @@ impl Binder<'_> {
         }
     }
 
-    /// Everything that must be allowed, and the schemas whose names are used.
-    pub(crate) fn finish_access(&mut self) -> (Vec<Access>, Vec<(Oid, Option<String>)>) {
+    /// A change is bound, that of relations noted from number `from` on: another one may have a target of its own now.
+    pub(super) fn settle_change(&mut self, from: usize) {
         let target = std::mem::take(&mut self.uses.target);
-        self.settle_uses(0);
+        self.settle_uses(from);
         // What is read of a view is read of what is under it: by its owner, as far as the view's query goes.
         let read = target
             .first()
@@ -360,6 +360,12 @@ impl Binder<'_> {
                 }
             }
         }
+    }
+
+    /// Everything that must be allowed, and the schemas whose names are used.
+    pub(crate) fn finish_access(&mut self) -> (Vec<Access>, Vec<(Oid, Option<String>)>) {
+        // Settled a second time, what is under the view that a query of WITH changes names nothing any more.
+        self.settle_change(0);
         let uses = std::mem::take(&mut self.uses.uses);
         let mut all: Vec<Access> = uses
             .into_iter()

@@ -2,6 +2,7 @@
 
 use super::dml::{GENERATED_ALWAYS, live, null_of, place_returning};
 use super::judged::Change;
+use super::names::fold_ident;
 use super::query::{From, FromList};
 use super::select::push_conjuncts;
 use super::setop::is_default;
@@ -10,6 +11,7 @@ use super::{Binder, Clause, ColId, Frame};
 use crate::catalog::{Column, Relation};
 use crate::error::{Result, SqlError};
 use crate::expr::{Expr, Subquery, SubqueryKind};
+use crate::parse::current_of;
 use crate::plan::{Delete, Layout, Node, OutputColumn, Plan, Update, Wish, build, walk};
 use crate::role::acl::privilege;
 use logstead_types::SqlState;
@@ -333,10 +335,20 @@ impl Binder<'_> {
     ) -> Result<FromList> {
         let mut list = self.bind_from(from)?;
         list.items.insert(0, From::Rel(rel));
-        if let Some(selection) = selection {
-            let condition =
-                self.in_clause(Clause::Where, |b| b.condition_of(selection, "WHERE"))?;
-            push_conjuncts(condition, &mut list.conditions);
+        match selection.map(|selection| (selection, current_of(selection))) {
+            None => {}
+            Some((_, Some(_))) if self.through(relation).is_some() => {
+                return Err(SqlError::new(
+                    SqlState::FEATURE_NOT_SUPPORTED,
+                    "WHERE CURRENT OF on a view is not implemented",
+                ));
+            }
+            Some((_, Some(cursor))) => self.rels[rel].current_of = Some(fold_ident(cursor).into()),
+            Some((selection, None)) => {
+                let condition =
+                    self.in_clause(Clause::Where, |b| b.condition_of(selection, "WHERE"))?;
+                push_conjuncts(condition, &mut list.conditions);
+            }
         }
         let first = self.rels[rel].first;
         for position in live(relation) {

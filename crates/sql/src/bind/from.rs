@@ -377,7 +377,9 @@ impl Binder<'_> {
     ) -> Result<FromList> {
         let (schema, table) = schema_and_name(name, &self.cx.catalog.database_name)?;
         if schema.is_none()
-            && let Some(rel) = self.cte_reference(&table, alias)?
+            && let Some(rel) = self
+                .cte_reference(&table, alias)
+                .map_err(|error| error.at(self.at(name_span(name))))?
         {
             return Ok(FromList {
                 items: vec![From::Rel(rel)],
@@ -537,6 +539,7 @@ impl Binder<'_> {
             first,
             width,
             row_id: None,
+            current_of: None,
         });
         Ok(index)
     }

@@ -105,6 +105,8 @@ pub(crate) struct Rel {
     pub(crate) width: usize,
     /// Row id and version token wanted (targets of UPDATE, DELETE, FOR UPDATE): the two identities.
     pub(crate) row_id: Option<ColId>,
+    /// Only the row on which this cursor stands is read.
+    pub(crate) current_of: Option<Arc<str>>,
 }
 
 /// Where a FROM item's rows come from.
@@ -279,6 +281,8 @@ pub(crate) struct Cte {
     pub(crate) used: bool,
     /// The recursive term is being bound: rows so far come from the non-recursive term.
     pub(crate) recursive_now: bool,
+    /// It gives rows: what changes something does with RETURNING.
+    pub(crate) returns: bool,
     /// Its query, if it is read where it is named instead of being kept.
     pub(crate) inlined: Option<Arc<ast::Query>>,
 }
@@ -325,6 +329,8 @@ pub(crate) struct Binder<'a> {
     whole_conditions: bool,
     /// Queries of WITH may be read where they are named.
     inlines: bool,
+    /// The WITH that is bound next is the statement's: its queries may change something.
+    pub(crate) top: bool,
     depth: usize,
 }
 
@@ -370,6 +376,7 @@ impl<'a> Binder<'a> {
             outer_joins: 0,
             whole_conditions: false,
             inlines: true,
+            top: false,
             depth: 0,
         }
     }

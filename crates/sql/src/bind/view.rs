@@ -82,6 +82,8 @@ pub fn bind_view_query(query: &ast::Query, text: &str, cx: &PlanContext<'_>) -> 
     let mut binder = Binder::new(cx, text);
     binder.recorded = Some(Vec::new());
     binder.inlines = false;
+    // Who makes the view refuses what changes something in its own words.
+    binder.top = query.with.is_some();
     let plan = binder.subquery(query)?;
     if !binder.params.is_empty() {
         return Err(SqlError::new(
@@ -414,6 +416,7 @@ impl Binder<'_> {
             first,
             width,
             row_id: None,
+            current_of: None,
         });
         Ok(index)
     }

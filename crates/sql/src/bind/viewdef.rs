@@ -295,7 +295,7 @@ impl Definer<'_, '_> {
     ) -> Result<()> {
         self.binder.frames.push(Frame::new());
         for cte in &with.cte_tables {
-            self.binder.cte(cte, with.recursive, false)?;
+            self.binder.cte(cte, with.recursive, false, false)?;
         }
         // The query itself comes first: names inside of the WITH queries give way to its own.
         let (frame, level) = (self.binder.frames.len(), self.levels.len());

@@ -1,4 +1,7 @@
-//! WITH: common table expressions, recursive ones too, and references to them.
+//! WITH: common table expressions, recursive ones too, those that change something, and references to them.
+//!
+//! INSERT, UPDATE and DELETE stand in the WITH of a whole statement only. Such a query is kept whether it is read or not, and whoever runs the plan runs
+//! it to its end once ([`Reading`]). Its target, and the view between, are its own: the binder's are put aside meanwhile.
 
 use super::names::fold_ident;
 use super::select::Tail;
@@ -7,18 +10,21 @@ use super::unplanned::Unplanned;
 use super::{Binder, Cte, Frame, Source};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
-use crate::plan::{Merge, MergeAction, Node, OutputColumn, Plan, walk};
+use crate::plan::{Node, OutputColumn, Plan, Reading, walk};
 use crate::value::{SqlType, info, oid};
 use logstead_types::SqlState;
 use sqlparser::ast::{self, SetExpr};
+use std::cell::RefCell;
 use std::collections::HashMap;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 impl Binder<'_> {
     pub(crate) fn with_query(&mut self, query: &ast::Query, with: &ast::With) -> Result<Body> {
+        let top = std::mem::take(&mut self.top);
         let mut definitions = Vec::new();
         let mut behind = mentioned(query);
-        for cte in &with.cte_tables {
+        for cte in in_order(with)? {
             // What stands before it and in it names something else.
             let own = mentioned(&cte.query);
             for (name, count) in own {
@@ -31,57 +37,26 @@ impl Binder<'_> {
                 Some(ast::CteAsMaterialized::NotMaterialized) => true,
                 None => once,
             };
-            definitions.extend(self.cte(cte, with.recursive, inline)?);
+            definitions.extend(self.cte(cte, with.recursive, inline, top)?);
         }
         let body = self.query_without_with(query, true)?;
-        let used: Vec<usize> = self
-            .frame()?
-            .ctes
-            .iter()
-            .filter(|c| c.used)
-            .map(|c| c.slot)
-            .collect();
-        if !definitions.iter().any(|d| used.contains(&d.slot)) {
+        let definitions = self.kept(definitions)?;
+        if definitions.is_empty() {
             return Ok(body);
         }
-        let mut plan = self.finish(body)?;
-        for Definition {
-            slot,
-            name,
-            plan: definition,
-            recursive,
-        } in definitions.into_iter().rev()
-        {
-            if !used.contains(&slot) {
-                continue;
-            }
-            let rows = plan.rows;
-            let cost = plan.cost + definition.cost;
-            let columns = plan.columns.clone();
-            plan = Plan {
-                node: Node::With {
-                    slot,
-                    name,
-                    definition: Box::new(definition),
-                    recursive,
-                    body: Box::new(plan),
-                },
-                columns,
-                rows,
-                cost,
-            };
-        }
-        Ok(Body::Plan(Box::new(plan)))
+        let plan = self.finish(body)?;
+        Ok(Body::Plan(Box::new(around(definitions, plan))))
     }
 
-    /// WITH in front of INSERT, UPDATE, DELETE or MERGE: its queries belong to the source of the change.
+    /// WITH in front of INSERT, UPDATE, DELETE or MERGE.
     pub(crate) fn with_change(
         &mut self,
         with: &ast::With,
         change: impl FnOnce(&mut Self) -> Result<Plan>,
     ) -> Result<Plan> {
+        let top = std::mem::take(&mut self.top);
         self.frames.push(Frame::new());
-        let result = self.with_change_in_frame(with, change);
+        let result = self.with_change_in_frame(with, top, change);
         self.frames.pop();
         result
     }
@@ -89,89 +64,50 @@ impl Binder<'_> {
     fn with_change_in_frame(
         &mut self,
         with: &ast::With,
+        top: bool,
         change: impl FnOnce(&mut Self) -> Result<Plan>,
     ) -> Result<Plan> {
         let mut definitions = Vec::new();
-        for cte in &with.cte_tables {
-            definitions.extend(self.cte(cte, with.recursive, false)?);
+        for cte in in_order(with)? {
+            definitions.extend(self.cte(cte, with.recursive, false, top)?);
         }
-        let mut plan = change(self)?;
-        let used: Vec<usize> = self
-            .frame()?
-            .ctes
-            .iter()
-            .filter(|c| c.used)
-            .map(|c| c.slot)
-            .collect();
-        if used.is_empty() {
-            return Ok(plan);
+        let plan = change(self)?;
+        let definitions = self.kept(definitions)?;
+        Ok(around(definitions, plan))
+    }
+
+    /// The definitions that are read, or change something.
+    fn kept(&mut self, mut definitions: Vec<Definition>) -> Result<Vec<Definition>> {
+        let frame = self.frame()?;
+        let used = |slot: usize| frame.ctes.iter().any(|c| c.slot == slot && c.used);
+        definitions.retain(|d| d.plan.is_change() || used(d.slot));
+        Ok(definitions)
+    }
+
+    /// INSERT, UPDATE, DELETE or MERGE without its WITH.
+    pub(crate) fn change(&mut self, statement: &ast::Statement) -> Result<Plan> {
+        match statement {
+            ast::Statement::Insert(insert) => self.insert(insert),
+            ast::Statement::Update(update) => self.update(update),
+            ast::Statement::Delete(delete) => self.delete(delete),
+            ast::Statement::Merge(merge) => self.merge_statement(merge),
+            other => Err(SqlError::unsupported(format!("planning of {other}"))),
         }
-        let mut beside: Vec<&Expr> = Vec::new();
-        match &plan.node {
-            Node::Insert(insert) => {
-                beside.extend(&insert.values);
-                beside.extend(insert.returning.iter().flatten());
-                if let Some(update) = insert.conflict.as_ref().and_then(|c| c.update.as_ref()) {
-                    beside.extend(update.assignments.iter().map(|(_, e)| e));
-                    beside.extend(&update.filter);
-                }
-            }
-            Node::Update(update) => {
-                beside.extend(update.assignments.iter().map(|(_, e)| e));
-                beside.extend(update.returning.iter().flatten());
-                beside.extend(&update.recheck);
-            }
-            Node::Delete(delete) => {
-                beside.extend(delete.returning.iter().flatten());
-                beside.extend(&delete.recheck);
-            }
-            Node::Merge(merge) => merge_exprs(merge, &mut beside),
-            _ => {}
-        }
-        if beside.into_iter().any(walk::has_subquery) {
-            return Err(SqlError::unsupported(
-                "WITH together with subqueries in a data-modifying statement",
-            ));
-        }
-        let source = match &mut plan.node {
-            Node::Insert(insert) => &mut insert.source,
-            Node::Update(update) => &mut update.source,
-            Node::Delete(delete) => &mut delete.source,
-            Node::Merge(merge) => &mut merge.source,
-            _ => {
-                return Err(SqlError::internal(
-                    "WITH in front of something that changes nothing",
-                ));
-            }
-        };
-        for Definition {
-            slot,
-            name,
-            plan: definition,
-            recursive,
-        } in definitions.into_iter().rev()
-        {
-            if !used.contains(&slot) {
-                continue;
-            }
-            let body = source.clone();
-            let (columns, rows, cost) =
-                (body.columns.clone(), body.rows, body.cost + definition.cost);
-            let node = Node::With {
-                slot,
-                name,
-                definition: Box::new(definition),
-                recursive,
-                body: Box::new(body),
-            };
-            *source = Plan {
-                node,
-                columns,
-                rows,
-                cost,
-            };
-        }
-        Ok(plan)
+    }
+
+    /// Binds a query of WITH that changes something.
+    fn changing_cte(&mut self, query: &ast::Query, change: &ast::Statement) -> Result<Plan> {
+        let through = self.through.take();
+        let target = std::mem::take(&mut self.uses.target);
+        let from = self.uses_noted();
+        let bound = self.deeper(|b| match &query.with {
+            Some(with) => b.with_change(with, |b| b.change(change)),
+            None => b.change(change),
+        });
+        self.settle_change(from);
+        self.uses.target = target;
+        self.through = through;
+        bound
     }
 
     /// Binds a query of WITH. There is no definition if it is to be read where it is named, which only what is neither recursive nor volatile nor locks rows may be.
@@ -180,6 +116,7 @@ impl Binder<'_> {
         cte: &ast::Cte,
         recursive: bool,
         inline: bool,
+        top: bool,
     ) -> Result<Option<Definition>> {
         let name = fold_ident(&cte.alias.name);
         let at = self.at(cte.alias.name.span);
@@ -197,19 +134,53 @@ impl Binder<'_> {
             )
             .at(at));
         }
-        if matches!(
-            cte.query.body.as_ref(),
-            SetExpr::Insert(_) | SetExpr::Update(_) | SetExpr::Delete(_)
-        ) {
-            return Err(SqlError::unsupported("a data-modifying statement in WITH").at(at));
-        }
-        let slot = self.slot();
+        let change = match cte.query.body.as_ref() {
+            SetExpr::Insert(change) | SetExpr::Update(change) | SetExpr::Delete(change) => {
+                Some(change)
+            }
+            _ => None,
+        };
         let renames: Vec<String> = cte
             .alias
             .columns
             .iter()
             .map(|c| fold_ident(&c.name))
             .collect();
+        if let Some(change) = change {
+            if recursive && mentions(&cte.query, &name) {
+                let message =
+                    format!("recursive query \"{name}\" must not contain data-modifying statements");
+                return Err(SqlError::new(INVALID_RECURSION, message).at(at));
+            }
+            let plan = self.changing_cte(&cte.query, change)?;
+            if !top {
+                return Err(SqlError::new(
+                    SqlState::FEATURE_NOT_SUPPORTED,
+                    "WITH clause containing a data-modifying statement must be at the top level",
+                )
+                .at(at));
+            }
+            let slot = self.slot();
+            let columns = cte_columns(&plan.columns, &renames, &name)?;
+            let returns = plan.gives_rows();
+            self.frame()?.ctes.push(Cte {
+                name: name.clone(),
+                slot,
+                columns,
+                rows: plan.rows,
+                used: false,
+                recursive_now: false,
+                returns,
+                inlined: None,
+            });
+            return Ok(Some(Definition {
+                slot,
+                name: name.into(),
+                plan,
+                recursive: None,
+            }));
+        }
+        let slot = self.slot();
         let recursive_parts = if recursive {
             recursive_terms(&cte.query)
         } else {
@@ -238,6 +209,7 @@ impl Binder<'_> {
                     rows: first.rows,
                     used: false,
                     recursive_now: true,
+                    returns: true,
                     inlined: None,
                 });
                 let body = self.set_expr(second, &tail, false)?;
@@ -290,6 +262,7 @@ impl Binder<'_> {
                     rows,
                     used: false,
                     recursive_now: false,
+                    returns: true,
                     inlined: inline.then(|| Arc::from(cte.query.clone())),
                 });
                 let Some(plan) = plan else {
@@ -324,6 +297,12 @@ impl Binder<'_> {
         let Some((depth, at, cte)) = found else {
             return Ok(None);
         };
+        if !cte.returns {
+            return Err(SqlError::new(
+                SqlState::FEATURE_NOT_SUPPORTED,
+                format!("WITH query \"{name}\" does not have a RETURNING clause"),
+            ));
+        }
         let columns = cte
             .columns
             .into_iter()
@@ -337,19 +316,6 @@ impl Binder<'_> {
             Some(query) => self.inlined(query, depth, at)?,
         };
         self.add_item(source, columns, name, alias).map(Some)
-    }
-}
-
-/// What MERGE evaluates beside its source.
-fn merge_exprs<'p>(merge: &'p Merge, out: &mut Vec<&'p Expr>) {
-    out.extend(&merge.on);
-    for when in merge.matched.iter().chain(&merge.unmatched) {
-        out.extend(&when.condition);
-        match &when.action {
-            MergeAction::Update(update) => out.extend(update.assignments.iter().map(|(_, e)| e)),
-            MergeAction::Insert(insert) => out.extend(&insert.values),
-            MergeAction::Delete(_) | MergeAction::Nothing => {}
-        }
     }
 }
 
@@ -384,6 +350,127 @@ pub(crate) struct Definition {
     /// The recursive term, and whether all its rows are kept.
     recursive: Option<(Box<Plan>, bool)>,
 }
+
+/// Puts definitions around what reads them.
+fn around(definitions: Vec<Definition>, mut plan: Plan) -> Plan {
+    // An expression cannot wait for a locked row: what it reads of changes is there before.
+    let within = RefCell::new(Vec::new());
+    read_within(&plan, &within);
+    for definition in &definitions {
+        read_within(&definition.plan, &within);
+        if let Some((term, _)) = &definition.recursive {
+            read_within(term, &within);
+        }
+    }
+    let mut within = within.into_inner();
+    for definition in definitions.iter().rev() {
+        if within.contains(&definition.slot) {
+            reads(&definition.plan, &mut within);
+            if let Some((term, _)) = &definition.recursive {
+                reads(term, &mut within);
+            }
+        }
+    }
+    for definition in definitions.into_iter().rev() {
+        let (rows, cost) = (plan.rows, plan.cost + definition.plan.cost);
+        let columns = plan.columns.clone();
+        let reading = match (definition.plan.is_change(), within.contains(&definition.slot)) {
+            (false, _) => Reading::AsRead,
+            (true, false) => Reading::ToTheEnd,
+            (true, true) => Reading::Before,
+        };
+        plan = Plan {
+            node: Node::With {
+                slot: definition.slot,
+                name: definition.name,
+                definition: Box::new(definition.plan),
+                recursive: definition.recursive,
+                reading,
+                body: Box::new(plan),
+            },
+            columns,
+            rows,
+            cost,
+        };
+    }
+    plan
+}
+
+/// The queries of WITH that a plan reads, but for those that subqueries in its expressions do.
+fn reads(plan: &Plan, out: &mut Vec<usize>) {
+    if let Node::CteScan { slot, .. } = &plan.node {
+        out.push(*slot);
+    }
+    for below in crate::exec::children(plan) {
+        reads(below, out);
+    }
+}
+
+/// The queries of WITH that subqueries in a plan's expressions read.
+fn read_within(plan: &Plan, out: &RefCell<Vec<usize>>) {
+    let look = |expr: &Expr| {
+        walk::any(expr, &|e| {
+            if let Expr::Subquery(subquery) = e {
+                reads(&subquery.plan, &mut out.borrow_mut());
+            }
+            false
+        });
+    };
+    walk::plan_exprs(plan, 0, &mut |expr, _| look(expr));
+    walk::change_exprs(plan, &mut |expr| look(expr));
+}
+
+/// The queries of WITH in an order in which none reads one behind it. As written, but for RECURSIVE.
+fn in_order(with: &ast::With) -> Result<Vec<&ast::Cte>> {
+    let mut left: Vec<&ast::Cte> = with.cte_tables.iter().collect();
+    if !with.recursive {
+        return Ok(left);
+    }
+    let mut names: Vec<String> = left.iter().map(|c| fold_ident(&c.alias.name)).collect();
+    let twice = (1..names.len()).any(|i| names[..i].contains(&names[i]));
+    let mut ordered = Vec::with_capacity(left.len());
+    while !left.is_empty() {
+        let ready = left.iter().enumerate().position(|(i, cte)| {
+            let others = names.iter().enumerate().filter(|(other, _)| *other != i);
+            let mut others = others.map(|(_, name)| name);
+            !others.any(|name| mentions(&cte.query, name) && !defines(&cte.query, name))
+        });
+        let next = match ready {
+            Some(next) => next,
+            // The error is that of the name.
+            None if twice => 0,
+            None => {
+                return Err(SqlError::new(
+                    SqlState::FEATURE_NOT_SUPPORTED,
+                    "mutual recursion between WITH items is not implemented",
+                ));
+            }
+        };
+        ordered.push(left.remove(next));
+        names.remove(next);
+    }
+    Ok(ordered)
+}
+
+/// Whether a query of WITH in a query has this name.
+fn defines(query: &ast::Query, name: &str) -> bool {
+    struct Find<'n>(&'n str);
+    impl ast::Visitor for Find<'_> {
+        type Break = ();
+
+        fn pre_visit_query(&mut self, query: &ast::Query) -> ControlFlow<()> {
+            let mut all = query.with.iter().flat_map(|with| &with.cte_tables);
+            match all.any(|cte| fold_ident(&cte.alias.name) == self.0) {
+                true => ControlFlow::Break(()),
+                false => ControlFlow::Continue(()),
+            }
+        }
+    }
+    ast::Visit::visit(query, &mut Find(name)).is_break()
+}
+
+/// 42P19.
+const INVALID_RECURSION: SqlState = SqlState::new(b"42P19");
 
 /// How often a query names each relation without a schema.
 fn mentioned(query: &ast::Query) -> HashMap<String, usize> {

@@ -6,6 +6,10 @@
 //! query's working table is a range of its own result: while the recursive term runs, a scan of the slot reads that range;
 //! everywhere else it reads the result from the start. Asking for rows only as far as they are read makes
 //! `WITH RECURSIVE ... LIMIT n` end.
+//!
+//! A definition that changes something runs to its end whoever reads it. What is left of it when the body has ended is run then, the last
+//! definition first, as PostgreSQL does: nobody reads its rows any more. One that is read by a subquery in an expression runs before the body, for
+//! an expression cannot wait for a locked row. All of it is one statement: one snapshot, one command, and events are judged at the end of all.
 
 use super::batch::Batch;
 use super::context::Cx;
@@ -15,7 +19,7 @@ use super::operator::{Running, Step};
 use super::spill::{Got, Spool, SpoolReader};
 use super::stats::{NodeStats, never_ran};
 use crate::error::{Result, SqlError};
-use crate::plan::{Node, Plan};
+use crate::plan::{Node, Plan, Reading};
 use crate::value::Oid;
 
 /// A WITH query being computed.
@@ -44,12 +48,17 @@ struct Producer {
 /// State of a WITH node.
 pub(crate) struct WithState {
     pub(crate) body: Running,
+    /// What goes before the body has been done.
+    begun: bool,
+    body_done: bool,
 }
 
 impl WithState {
     pub(crate) fn new(body: &Plan) -> WithState {
         WithState {
             body: Running::new(body),
+            begun: false,
+            body_done: false,
         }
     }
 
@@ -65,7 +74,25 @@ impl WithState {
             cx.withs.resize(slot + 1, None);
         }
         cx.withs[slot] = Some((node, cx.outer.len()));
-        self.body.next(body, cx, out)
+        let reading = match node {
+            Node::With { reading, .. } => *reading,
+            _ => return Err(SqlError::internal("WITH was given another node")),
+        };
+        if reading == Reading::Before && !self.begun {
+            out.start(0);
+            if let Some(step) = to_the_end(slot, true, cx)? {
+                return Ok(step);
+            }
+            self.begun = true;
+        }
+        if !self.body_done {
+            match self.body.next(body, cx, out)? {
+                Step::Done if reading == Reading::ToTheEnd => self.body_done = true,
+                other => return Ok(other),
+            }
+        }
+        out.start(0);
+        Ok(to_the_end(slot, false, cx)?.unwrap_or(Step::Done))
     }
 
     pub(crate) fn rewind(&mut self, slot: usize, body: &Plan, cx: &mut Cx<'_>) {
@@ -74,6 +101,7 @@ impl WithState {
         }
         // What subqueries kept may come from the rows just dropped.
         cx.shared.subqueries.clear();
+        // Nothing that changes something is started over: its WITH is the statement's.
         self.body.rewind(body, cx);
     }
 }
@@ -97,9 +125,7 @@ impl CteScanState {
         if cx.tick()? {
             return Ok(Step::Yield);
         }
-        if cx.shared.ctes.len() <= slot {
-            cx.shared.ctes.resize_with(slot + 1, || None);
-        }
+        make_place(slot, cx);
         loop {
             if let Some(cte) = &cx.shared.ctes[slot] {
                 let (start, end) = if cte.inside {
@@ -136,7 +162,7 @@ impl CteScanState {
                     return Ok(Step::Done);
                 }
             }
-            match produce(slot, cx)? {
+            match produce(slot, true, cx)? {
                 Step::Batch | Step::Done => {}
                 other => return Ok(other),
             }
@@ -144,8 +170,31 @@ impl CteScanState {
     }
 }
 
-/// Computes more of a WITH query; `Done` when it is complete.
-fn produce(slot: usize, cx: &mut Cx<'_>) -> Result<Step> {
+fn make_place(slot: usize, cx: &mut Cx<'_>) {
+    if cx.shared.ctes.len() <= slot {
+        cx.shared.ctes.resize_with(slot + 1, || None);
+    }
+}
+
+/// Runs a WITH query to its end; or says what else is to be done first, then it is called again.
+fn to_the_end(slot: usize, keep: bool, cx: &mut Cx<'_>) -> Result<Option<Step>> {
+    make_place(slot, cx);
+    loop {
+        if cx.shared.ctes[slot].as_ref().is_some_and(|cte| cte.done) {
+            return Ok(None);
+        }
+        if cx.tick()? {
+            return Ok(Some(Step::Yield));
+        }
+        match produce(slot, keep, cx)? {
+            Step::Batch | Step::Done => {}
+            other => return Ok(Some(other)),
+        }
+    }
+}
+
+/// Computes more of a WITH query; `Done` when it is complete. `keep`: somebody may read the rows.
+fn produce(slot: usize, keep: bool, cx: &mut Cx<'_>) -> Result<Step> {
     let Some(Some((
         Node::With {
             definition,
@@ -185,6 +234,8 @@ fn produce(slot: usize, cx: &mut Cx<'_>) -> Result<Step> {
     };
     // The definition sees the rows that enclose WITH, not those that enclose this reader.
     let enclosing = cx.outer.split_off(depth.min(cx.outer.len()));
+    // Only the statement itself tells how many rows it wrote.
+    let affected = cx.affected;
     let step = if producer.definition_done {
         cte.inside = true;
         match (&mut producer.recursive, recursive) {
@@ -197,6 +248,7 @@ fn produce(slot: usize, cx: &mut Cx<'_>) -> Result<Step> {
             .next(definition, cx, &mut producer.batch)
     };
     cx.outer.extend(enclosing);
+    cx.affected = affected;
     let memory = cx.memory();
     let session = cx.session;
     let Some(cte) = &mut cx.shared.ctes[slot] else {
@@ -205,6 +257,7 @@ fn produce(slot: usize, cx: &mut Cx<'_>) -> Result<Step> {
     cte.inside = false;
     let mut step = step?;
     match step {
+        Step::Batch if !keep => {}
         Step::Batch => {
             if recursive.as_ref().is_some_and(|(_, union_all)| !union_all) {
                 let types: Vec<Oid> = definition

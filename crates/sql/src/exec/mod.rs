@@ -28,6 +28,7 @@ mod lock;
 mod operator;
 mod point;
 mod referential;
+mod row_scan;
 mod scan;
 mod setop;
 mod sort;
@@ -58,7 +59,7 @@ mod tests;
 
 use crate::error::{Result, SqlError};
 use crate::expr::Subquery;
-use crate::plan::{Node, Plan};
+use crate::plan::Plan;
 use crate::value::Datum;
 use batch::{BATCH_ROWS, Batch};
 use context::{Cx, Shared};
@@ -174,7 +175,10 @@ struct General {
     /// The operators have no more.
     ended: bool,
     affected: u64,
+    /// It writes, be it in its WITH: it runs to its end at the first call.
     writes: bool,
+    /// It is INSERT, UPDATE, DELETE or MERGE: it tells of the rows it wrote, not of those it gave.
+    changes: bool,
     /// The subqueries that go before the plan have run.
     primed: bool,
 }
@@ -404,10 +408,8 @@ impl General {
             ahead_reader: SpoolReader::default(),
             ended: false,
             affected: 0,
-            writes: matches!(
-                prepared.plan.node,
-                Node::Insert(_) | Node::Update(_) | Node::Delete(_) | Node::Merge(_)
-            ),
+            writes: prepared.plan.writes(),
+            changes: prepared.plan.is_change(),
             primed: false,
         }
     }
@@ -460,7 +462,7 @@ impl General {
             }
             if self.ended {
                 return Ok(Progress::Done {
-                    rows: if self.writes { self.affected } else { given },
+                    rows: if self.changes { self.affected } else { given },
                 });
             }
             if rows_max > 0 && given == rows_max {

@@ -14,6 +14,7 @@ use super::cte::{CteScanState, WithState};
 use super::hash_join::HashJoinState;
 use super::join::LoopState;
 use super::lock::LockState;
+use super::row_scan::RowState;
 use super::scan::{FunctionState, IndexState, SeqState, SystemState};
 use super::setop::{DistinctOnState, DistinctState, SetOpState};
 use super::sort::SortState;
@@ -60,6 +61,7 @@ enum Op {
     OneRow(bool),
     Values(ValuesState),
     Seq(Box<SeqState>),
+    Row(Box<RowState>),
     Index(Box<IndexState>),
     System(Box<SystemState>),
     Function(Box<FunctionState>),
@@ -91,6 +93,7 @@ impl Running {
             Node::OneRow => Op::OneRow(false),
             Node::Values(_) => Op::Values(ValuesState::default()),
             Node::SeqScan(scan) => Op::Seq(Box::new(SeqState::new(scan))),
+            Node::RowScan { scan, .. } => Op::Row(Box::new(RowState::new(scan))),
             Node::IndexScan { scan, .. } => Op::Index(Box::new(IndexState::new(scan))),
             Node::VirtualScan { .. } => Op::System(Box::default()),
             Node::FunctionScan { .. } => Op::Function(Box::default()),
@@ -154,6 +157,7 @@ impl Running {
                 state.next(rows, plan.columns.len(), cx, out)
             }
             (Op::Seq(state), Node::SeqScan(scan)) => state.next(scan, cx, out),
+            (Op::Row(state), Node::RowScan { scan, cursor }) => state.next(scan, cursor, cx, out),
             (
                 Op::Index(state),
                 Node::IndexScan {
@@ -257,6 +261,7 @@ impl Running {
             (Op::OneRow(given), _) => *given = false,
             (Op::Values(state), _) => *state = ValuesState::default(),
             (Op::Seq(state), _) => state.rewind(),
+            (Op::Row(state), _) => state.rewind(),
             (Op::Index(state), _) => state.rewind(),
             (Op::System(state), _) => state.rewind(),
             (Op::Function(state), _) => **state = FunctionState::default(),

@@ -55,6 +55,7 @@ pub fn children(plan: &Plan) -> Vec<&Plan> {
         Node::OneRow
         | Node::Values(_)
         | Node::SeqScan(_)
+        | Node::RowScan { .. }
         | Node::IndexScan { .. }
         | Node::VirtualScan { .. }
         | Node::FunctionScan { .. }
@@ -105,7 +106,7 @@ pub(crate) fn width(plan: &Plan) -> usize {
     match &plan.node {
         Node::OneRow => 0,
         Node::Values(rows) => rows.first().map_or(plan.columns.len(), Vec::len),
-        Node::SeqScan(scan) | Node::IndexScan { scan, .. } => {
+        Node::SeqScan(scan) | Node::IndexScan { scan, .. } | Node::RowScan { scan, .. } => {
             scan.columns.len() + if scan.row_id { 2 } else { 0 }
         }
         Node::VirtualScan { columns, .. } => columns.len(),

@@ -290,6 +290,20 @@ pub struct CursorRow {
     pub binary: bool,
     pub scrollable: bool,
     pub created: i64,
+    pub current: CurrentRow,
+}
+
+/// What WHERE CURRENT OF finds of a cursor.
+#[derive(Clone, Debug, Default)]
+pub struct CurrentRow {
+    /// Its transaction has committed.
+    pub persisted: bool,
+    /// It stands on a row.
+    pub on_row: bool,
+    /// Its query locks rows.
+    pub locks: bool,
+    /// The tables whose rows it tells, with the number of the current row; none where an outer join has none.
+    pub rows: Vec<(Oid, Option<i64>)>,
 }
 
 /// A row of `pg_settings`.

@@ -176,16 +176,3 @@ pub(super) fn fetch(text: &str, tokens: &[TokenWithSpan]) -> Result<Option<Fetch
         direction,
     }))
 }
-
-/// UPDATE and DELETE ... WHERE CURRENT OF.
-pub(super) fn is_positioned(tokens: &[TokenWithSpan]) -> bool {
-    if !is_word(tokens.first(), "update") && !is_word(tokens.first(), "delete") {
-        return false;
-    }
-    let words = ["where", "current", "of"];
-    tokens.windows(words.len()).any(|next| {
-        next.iter()
-            .zip(words)
-            .all(|(t, word)| is_word(Some(t), word))
-    })
-}

@@ -9,6 +9,7 @@
 mod comment;
 pub(crate) mod constraints;
 mod create_as;
+mod current_of;
 mod cursor;
 mod domains;
 mod extensions;
@@ -33,6 +34,7 @@ mod views;
 mod windows;
 
 pub use constraints::{AlterConstraint, SetConstraints};
+pub(crate) use current_of::current_of;
 pub use domains::{AlterDomain, CreateDomain, DomainCheckClause};
 pub use extensions::ExtensionCommand;
 pub(crate) use generated::{GeneratedChange, generated_change};
@@ -181,9 +183,6 @@ fn parse_one(text: &str, tokens: Vec<TokenWithSpan>) -> Result<Parsed> {
             (_, Some(first)) => Err(position::error_at_token(text, first)),
             (_, None) => Err(position::error_at_token(text, &TokenWithSpan::new_eof())),
         };
-    }
-    if cursor::is_positioned(&tokens) {
-        return Err(SqlError::unsupported("WHERE CURRENT OF"));
     }
     let has_powers = tokens.iter().any(|token| token.token == Token::Caret);
     let names_time = names_time(&tokens);

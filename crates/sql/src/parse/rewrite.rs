@@ -182,6 +182,7 @@ pub(super) fn rewrite(
             Keyword::GROUP if words(&tokens, at + 1, &["by"]) => {
                 super::grouping::group_by(&mut tokens, at + 2);
             }
+            Keyword::WHERE => super::current_of::rewrite(text, &mut tokens, at)?,
             Keyword::FOR => super::locking::rewrite(&mut tokens, at + 1),
             Keyword::ROWS | Keyword::RANGE | Keyword::GROUPS => {
                 super::windows::literal_offsets(&mut tokens, at);

@@ -83,6 +83,13 @@ pub enum Node {
     Values(Vec<Vec<Expr>>),
     /// All visible rows of a table.
     SeqScan(Scan),
+    /// The row on which a cursor stands (WHERE CURRENT OF), if the statement sees it.
+    RowScan {
+        /// What is read of it.
+        scan: Scan,
+        /// The cursor's name.
+        cursor: Arc<str>,
+    },
     /// Rows of a table by index, in index order.
     IndexScan {
         /// Table side.
@@ -230,6 +237,8 @@ pub enum Node {
         definition: Box<Plan>,
         /// Recursive term (reads the working table through `CteScan` of the same slot); `union_all` false removes duplicates.
         recursive: Option<(Box<Plan>, bool)>,
+        /// When the definition runs.
+        reading: Reading,
         /// The query proper.
         body: Box<Plan>,
     },
@@ -257,6 +266,50 @@ pub enum Node {
     Delete(Box<Delete>),
     /// MERGE.
     Merge(Box<Merge>),
+}
+
+/// When the definition of a WITH query runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reading {
+    /// As far as it is read.
+    AsRead,
+    /// It changes something: as it is read, and to its end when the body has come to its own.
+    ToTheEnd,
+    /// It changes something, and a subquery in an expression reads it: to its end before the body begins.
+    Before,
+}
+
+impl Plan {
+    /// INSERT, UPDATE, DELETE or MERGE, perhaps with WITH in front of it.
+    pub fn is_change(&self) -> bool {
+        match &self.node {
+            Node::Insert(_) | Node::Update(_) | Node::Delete(_) | Node::Merge(_) => true,
+            Node::With { body, .. } => body.is_change(),
+            _ => false,
+        }
+    }
+
+    /// Changes something, itself or in its WITH.
+    pub fn writes(&self) -> bool {
+        match &self.node {
+            Node::With {
+                definition, body, ..
+            } => definition.is_change() || body.writes(),
+            _ => self.is_change(),
+        }
+    }
+
+    /// Gives rows: everything but a change without RETURNING.
+    pub fn gives_rows(&self) -> bool {
+        match &self.node {
+            Node::Insert(insert) => insert.returning.is_some(),
+            Node::Update(update) => update.returning.is_some(),
+            Node::Delete(delete) => delete.returning.is_some(),
+            Node::Merge(_) => false,
+            Node::With { body, .. } => body.gives_rows(),
+            _ => true,
+        }
+    }
 }
 
 /// What every scan of a stored table has. Output: `columns` (attribute positions, from 0) in this order, then, if

@@ -170,7 +170,11 @@ impl Binder<'_> {
         wish: &Wish,
     ) -> Result<Planned> {
         let rows = self.table_rows(table);
-        let candidate = self.best_index(rel, table, &conditions, wish, rows)?;
+        let current_of = self.rels[rel].current_of.clone();
+        let candidate = match &current_of {
+            Some(_) => None,
+            None => self.best_index(rel, table, &conditions, wish, rows)?,
+        };
         let (columns, mut layout, mut outputs) = self.wanted_columns(rel, table);
         if let Some(row_id) = self.rels[rel].row_id {
             let mut ids = layout.ids().to_vec();
@@ -195,6 +199,20 @@ impl Binder<'_> {
             row_id,
             alias,
         };
+        if let Some(cursor) = current_of {
+            let scan = make_scan(conditions);
+            let plan = Plan {
+                node: Node::RowScan { scan, cursor },
+                columns: outputs,
+                rows: 1.0,
+                cost: 0.01,
+            };
+            return Ok(Planned {
+                plan,
+                layout,
+                ordered: false,
+            });
+        }
         let Some(candidate) = candidate else {
             let plan = Plan {
                 node: Node::SeqScan(make_scan(conditions)),

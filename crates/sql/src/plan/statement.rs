@@ -75,26 +75,30 @@ pub fn plan_statement(
 ) -> Result<Planned> {
     let mut binder = Binder::new(cx, text);
     let (plan, command) = match statement {
-        ast::Statement::Query(query) => match query.body.as_ref() {
-            ast::SetExpr::Insert(inner)
-            | ast::SetExpr::Update(inner)
-            | ast::SetExpr::Delete(inner)
-            | ast::SetExpr::Merge(inner) => match &query.with {
-                Some(with) if with.recursive && matches!(inner, ast::Statement::Merge(_)) => {
-                    return Err(SqlError::new(
-                        SqlState::FEATURE_NOT_SUPPORTED,
-                        "WITH RECURSIVE is not supported for MERGE statement",
-                    ));
-                }
-                Some(with) => (
-                    binder.with_change(with, |b| change(b, inner))?,
-                    command(inner),
-                ),
-                None => (change(&mut binder, inner)?, command(inner)),
-            },
-            _ => (binder.subquery(query)?, Command::Select),
-        },
-        other => (change(&mut binder, other)?, command(other)),
+        ast::Statement::Query(query) => {
+            let query = bare(query);
+            binder.top = query.with.is_some();
+            match query.body.as_ref() {
+                ast::SetExpr::Insert(inner)
+                | ast::SetExpr::Update(inner)
+                | ast::SetExpr::Delete(inner)
+                | ast::SetExpr::Merge(inner) => match &query.with {
+                    Some(with) if with.recursive && matches!(inner, ast::Statement::Merge(_)) => {
+                        return Err(SqlError::new(
+                            SqlState::FEATURE_NOT_SUPPORTED,
+                            "WITH RECURSIVE is not supported for MERGE statement",
+                        ));
+                    }
+                    Some(with) => (
+                        binder.with_change(with, |b| b.change(inner))?,
+                        command(inner),
+                    ),
+                    None => (binder.change(inner)?, command(inner)),
+                },
+                _ => (binder.subquery(query)?, Command::Select),
+            }
+        }
+        other => (binder.change(other)?, command(other)),
     };
     let mut lost = Vec::new();
     walk::plan_ids(&plan, &mut lost);
@@ -126,13 +130,19 @@ pub fn plan_statement(
     })
 }
 
-fn change(binder: &mut Binder<'_>, statement: &ast::Statement) -> Result<Plan> {
-    match statement {
-        ast::Statement::Insert(insert) => binder.insert(insert),
-        ast::Statement::Update(update) => binder.update(update),
-        ast::Statement::Delete(delete) => binder.delete(delete),
-        ast::Statement::Merge(merge) => binder.merge_statement(merge),
-        other => Err(SqlError::unsupported(format!("planning of {other}"))),
+/// A query without parentheses around all of it.
+fn bare(query: &ast::Query) -> &ast::Query {
+    match query.body.as_ref() {
+        ast::SetExpr::Query(inner)
+            if query.with.is_none()
+                && query.order_by.is_none()
+                && query.limit_clause.is_none()
+                && query.fetch.is_none()
+                && query.locks.is_empty() =>
+        {
+            bare(inner)
+        }
+        _ => query,
     }
 }
 

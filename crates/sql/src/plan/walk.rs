@@ -1,6 +1,6 @@
 //! Walks over expressions and plans, and equality of expressions.
 
-use super::{AggregateCall, KeyRange, Node, Plan, Scan};
+use super::{AggregateCall, KeyRange, MergeAction, Node, Plan, Scan};
 use crate::bind::{COLUMN_BASE, ColId};
 use crate::expr::{Expr, Subquery, SubqueryKind};
 use crate::value::{Datum, stored};
@@ -134,7 +134,7 @@ pub(crate) fn plan_exprs(plan: &Plan, depth: usize, f: &mut dyn FnMut(&Expr, usi
     match &plan.node {
         Node::OneRow | Node::CteScan { .. } => {}
         Node::Values(rows) => rows.iter().flatten().for_each(|e| f(e, depth)),
-        Node::SeqScan(scan) => scan_filter(scan, f),
+        Node::SeqScan(scan) | Node::RowScan { scan, .. } => scan_filter(scan, f),
         Node::IndexScan {
             scan, range: keys, ..
         } => {
@@ -235,11 +235,54 @@ pub(crate) fn plan_exprs(plan: &Plan, depth: usize, f: &mut dyn FnMut(&Expr, usi
             recheck.iter().for_each(|e| f(e, depth));
             plan_exprs(input, depth, f);
         }
-        // Statements are never nested in other plans, and their rows are resolved when they are made.
+        // Changes stand at the top of a plan or in its WITH, and their rows are resolved when they are made.
         Node::Insert(insert) => plan_exprs(&insert.source, depth, f),
         Node::Update(update) => plan_exprs(&update.source, depth, f),
         Node::Delete(delete) => plan_exprs(&delete.source, depth, f),
         Node::Merge(merge) => plan_exprs(&merge.source, depth, f),
+    }
+}
+
+/// The expressions that changes evaluate beside their sources; behind WITH too.
+pub(crate) fn change_exprs(plan: &Plan, f: &mut dyn FnMut(&Expr)) {
+    match &plan.node {
+        Node::Insert(insert) => {
+            insert.values.iter().for_each(&mut *f);
+            insert.returning.iter().flatten().for_each(&mut *f);
+            if let Some(update) = insert.conflict.as_ref().and_then(|c| c.update.as_ref()) {
+                update.assignments.iter().for_each(|(_, e)| f(e));
+                update.filter.iter().for_each(f);
+            }
+        }
+        Node::Update(update) => {
+            update.assignments.iter().for_each(|(_, e)| f(e));
+            update.returning.iter().flatten().for_each(&mut *f);
+            update.recheck.iter().for_each(f);
+        }
+        Node::Delete(delete) => {
+            delete.returning.iter().flatten().for_each(&mut *f);
+            delete.recheck.iter().for_each(f);
+        }
+        Node::Merge(merge) => {
+            merge.on.iter().for_each(&mut *f);
+            for when in merge.matched.iter().chain(&merge.unmatched) {
+                when.condition.iter().for_each(&mut *f);
+                match &when.action {
+                    MergeAction::Update(update) => {
+                        update.assignments.iter().for_each(|(_, e)| f(e));
+                    }
+                    MergeAction::Insert(insert) => insert.values.iter().for_each(&mut *f),
+                    MergeAction::Delete(_) | MergeAction::Nothing => {}
+                }
+            }
+        }
+        Node::With {
+            definition, body, ..
+        } => {
+            change_exprs(definition, f);
+            change_exprs(body, f);
+        }
+        _ => {}
     }
 }
 
@@ -248,7 +291,9 @@ pub(crate) fn plan_exprs_mut(plan: &mut Plan, depth: usize, f: &mut dyn FnMut(&m
     match &mut plan.node {
         Node::OneRow | Node::CteScan { .. } => {}
         Node::Values(rows) => rows.iter_mut().flatten().for_each(|e| f(e, depth)),
-        Node::SeqScan(scan) => scan.filter.iter_mut().for_each(|e| f(e, depth)),
+        Node::SeqScan(scan) | Node::RowScan { scan, .. } => {
+            scan.filter.iter_mut().for_each(|e| f(e, depth));
+        }
         Node::IndexScan { scan, range, .. } => {
             scan.filter.iter_mut().for_each(|e| f(e, depth));
             range.exprs_mut().for_each(|e| f(e, depth));

@@ -13,17 +13,18 @@
 //! - What a cursor keeps is charged to the server's memory budget.
 
 use super::client::Client;
+use super::current_of::{Telling, telling};
 use super::portal::Collected;
 use super::run::guarded;
 use super::statement::{CachedPlan, Statement};
 use super::{Reply, Session};
 use crate::error::{Result, SqlError};
-use crate::exec::{ExecContext, Execution, Held, Progress};
+use crate::exec::{self, ExecContext, Execution, Held, Progress};
 use crate::func;
 use crate::parse::{DeclareCursor, FetchDirection, FetchRows, Parsed, StatementKind};
 use crate::plan::{Node, OutputColumn, Plan, SetOpKind};
-use crate::value::{self, Datum};
-use logstead_engine::RowLock;
+use crate::value::{self, Datum, Oid};
+use logstead_engine::{RowLock, View};
 use logstead_types::SqlState;
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
@@ -55,6 +56,18 @@ struct Cursor {
     state: State,
     rows: Kept,
     place: Place,
+    tells: Tells,
+}
+
+/// What a cursor knows of the rows that its rows come from, for WHERE CURRENT OF.
+#[derive(Default)]
+struct Tells {
+    tables: Vec<Oid>,
+    locks: bool,
+    /// The numbers of the rows of the row that was given last.
+    current: Vec<Datum>,
+    /// Keeps rows that are not locked from being another's by their numbers.
+    _view: Option<View>,
 }
 
 enum State {
@@ -166,6 +179,24 @@ fn shown(name: &str, cursor: &Cursor) -> func::CursorRow {
         binary: cursor.binary,
         scrollable: cursor.back != Back::Never,
         created: cursor.created,
+        current: func::CurrentRow {
+            persisted: cursor.persisted,
+            on_row: !cursor.place.at_start && !cursor.place.at_end,
+            locks: cursor.tells.locks,
+            rows: cursor.current(),
+        },
+    }
+}
+
+impl Cursor {
+    /// The tables whose rows it tells, with the current one's number.
+    fn current(&self) -> Vec<(Oid, Option<i64>)> {
+        let tables = self.tells.tables.iter().enumerate();
+        let rows = tables.map(|(at, table)| match self.tells.current.get(at) {
+            Some(Datum::Int8(rid)) => (*table, Some(*rid)),
+            _ => (*table, None),
+        });
+        rows.collect()
     }
 }
 
@@ -225,6 +256,7 @@ impl Cursors {
         for cursor in self.by_name.values_mut() {
             cursor.persisted = true;
             cursor.level = 0;
+            cursor.tells = Tells::default();
         }
     }
 
@@ -254,6 +286,7 @@ fn formats(cursor: &Cursor) -> &'static [i16] {
 fn runs_backwards(plan: &Plan) -> bool {
     match &plan.node {
         Node::SeqScan(_)
+        | Node::RowScan { .. }
         | Node::IndexScan { .. }
         | Node::VirtualScan { .. }
         | Node::FunctionScan { .. }
@@ -346,6 +379,11 @@ impl Session {
             ));
         }
         let not_supported = |text: String| SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, text);
+        if plan.prepared.plan().writes() {
+            return Err(not_supported(
+                "DECLARE CURSOR must not contain data-modifying statements in WITH".to_owned(),
+            ));
+        }
         let locks = locking_clause(plan.prepared.plan());
         if let Some(clause) = locks {
             let refused = |what: &str, detail: &str| {
@@ -370,10 +408,6 @@ impl Session {
                 )
                 .detail("Insensitive cursors must be READ ONLY."));
             }
-        } else if !plan.read_only {
-            return Err(not_supported(
-                "DECLARE CURSOR must not contain data-modifying statements in WITH".to_owned(),
-            ));
         }
         let work_mem_bytes = self.context.settings.borrow().typed().work_mem_bytes;
         let back = match declare.scroll {
@@ -384,7 +418,23 @@ impl Session {
             _ => Back::Never,
         };
         self.begin_run().await?;
-        let execution = Box::new(Execution::new(Arc::clone(&plan.prepared)));
+        let mut tells = Tells::default();
+        let prepared = match telling(plan.prepared.plan()) {
+            Some(Telling {
+                plan: telling,
+                tables,
+                locks,
+            }) => {
+                tells.tables = tables;
+                tells.locks = locks;
+                if !locks {
+                    tells._view = Some(self.transaction()?.txn.view());
+                }
+                Arc::new(exec::prepare(telling))
+            }
+            None => Arc::clone(&plan.prepared),
+        };
+        let execution = Box::new(Execution::new(prepared));
         let cursor = Cursor {
             text: Rc::clone(&statement.text.text),
             columns: plan.columns.clone(),
@@ -405,6 +455,7 @@ impl Session {
                 at_start: true,
                 at_end: false,
             },
+            tells,
         };
         self.cursors.insert(declare.name.clone(), cursor);
         Ok(Reply::tag("DECLARE CURSOR"))
@@ -516,7 +567,8 @@ impl Session {
                 _ => cursor.rows.get(cursor.place.at - 1),
             };
             if let Some(client) = &mut out {
-                client.row(row.ok_or_else(forward_only)?)?;
+                let row = row.ok_or_else(forward_only)?;
+                client.row(row.get(..cursor.columns.len()).unwrap_or(row))?;
             }
             return Ok(1);
         }
@@ -549,9 +601,7 @@ impl Session {
             let Some(row) = cursor.rows.get(next) else {
                 break;
             };
-            if let Some(client) = out {
-                client.row(row)?;
-            }
+            give(row, cursor.columns.len(), &mut cursor.tells, out)?;
             done += 1;
             cursor.rows.given(next + 1, cursor.back);
             self.make_room(out).await?;
@@ -583,9 +633,7 @@ impl Session {
             let Some(row) = cursor.rows.get(left - 1) else {
                 return Err(forward_only());
             };
-            if let Some(client) = out {
-                client.row(row)?;
-            }
+            give(row, cursor.columns.len(), &mut cursor.tells, out)?;
             left -= 1;
             done += 1;
             self.make_room(out).await?;
@@ -697,6 +745,19 @@ impl Session {
             pulled?;
         }
         Ok(())
+    }
+}
+
+/// Gives a row's columns, and keeps which rows it comes from.
+fn give(row: &[Datum], columns: usize, tells: &mut Tells, out: &mut Out<'_>) -> Result<()> {
+    let (given, told) = row.split_at(columns.min(row.len()));
+    if !tells.tables.is_empty() {
+        tells.current.clear();
+        tells.current.extend_from_slice(told);
+    }
+    match out {
+        Some(client) => client.row(given),
+        None => Ok(()),
     }
 }
 

@@ -94,6 +94,7 @@ impl Session {
         context.catalog.replace(Arc::clone(&plan.catalog));
         let mut execution = Execution::measured(Arc::clone(&plan.prepared));
         let begun = clock.monotonic();
+        self.show_cursors();
         self.transaction()?.txn.begin_statement();
         loop {
             let open = self.transaction()?;

@@ -20,6 +20,7 @@ mod copy_binary;
 mod copy_format;
 mod copy_in;
 mod copy_out;
+mod current_of;
 mod cursor;
 mod ddl;
 mod explain;

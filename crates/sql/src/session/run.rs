@@ -133,7 +133,7 @@ impl Session {
                     SqlState::READ_ONLY_SQL_TRANSACTION,
                     format!(
                         "cannot execute {} in a read-only transaction",
-                        command_name(plan.command)
+                        command_name(&plan)
                     ),
                 ));
             }
@@ -354,8 +354,9 @@ pub(super) fn connection_lost() -> SqlError {
     SqlError::new(SqlState::CONNECTION_FAILURE, "connection to client lost").fatal()
 }
 
-fn command_name(command: Command) -> &'static str {
-    match command {
+fn command_name(plan: &CachedPlan) -> &'static str {
+    match plan.command {
+        Command::Select if plan.prepared.plan().writes() => "SELECT",
         Command::Select => "SELECT FOR UPDATE",
         Command::Insert => "INSERT",
         Command::Update => "UPDATE",

@@ -45,7 +45,6 @@ pub(super) struct CachedPlan {
     pub(super) columns: Vec<OutputColumn>,
     pub(super) param_types: Vec<SqlType>,
     pub(super) command: Command,
-    pub(super) read_only: bool,
     /// It writes, or locks rows, where it is not temporary: a read-only transaction may not.
     pub(super) writes_lasting: bool,
     /// Storages to lock before running.
@@ -231,7 +230,6 @@ impl Session {
             columns: planned.columns,
             param_types: planned.param_types,
             command: planned.command,
-            read_only: planned.read_only,
             writes_lasting: planned
                 .tables_written
                 .iter()

@@ -95,8 +95,14 @@ pub(super) async fn execute(table: &ast::CreateTable, cx: &mut DdlContext<'_>) -
         })?;
         super::permit::must_use(&planned.schemas, cx)?;
         super::permit::must_allow(&planned.accesses, cx)?;
-        for read in planned.tables_read.iter().chain(&planned.tables_written) {
-            cx.lock_storage(read.storage, TableLock::Read).await?;
+        for (relations, lock) in [
+            (&planned.tables_written, TableLock::Write),
+            (&planned.tables_locked, TableLock::RowShare),
+            (&planned.tables_read, TableLock::Read),
+        ] {
+            for relation in relations {
+                cx.lock_storage(relation.storage, lock).await?;
+            }
         }
         if cx.catalog()?.version == catalog.version {
             break (planned, catalog);

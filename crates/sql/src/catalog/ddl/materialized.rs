@@ -33,7 +33,7 @@ pub(super) async fn create(create: &CreateView, cx: &mut DdlContext<'_>) -> Resu
     if is_temporary_schema(&schema.name) {
         return Err(super::unsupported_all("temporary materialized views"));
     }
-    let (bound, catalog) = view::bound_query(&create.query, cx).await?;
+    let (bound, catalog) = view::bound_query(&create.query, true, cx).await?;
     if bound.reads_temporary(&catalog) {
         return Err(SqlError::new(
             SqlState::FEATURE_NOT_SUPPORTED,

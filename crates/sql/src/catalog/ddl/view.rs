@@ -22,6 +22,7 @@ use std::sync::Arc;
 /// The query of a new view, bound; its tables are locked.
 pub(super) async fn bound_query(
     query: &ast::Query,
+    materialized: bool,
     cx: &mut DdlContext<'_>,
 ) -> Result<(ViewQuery, Arc<crate::catalog::Catalog>)> {
     // One that changed while we waited is looked at again.
@@ -31,6 +32,15 @@ pub(super) async fn bound_query(
         let bound = with_planner(cx, &catalog, |plan| {
             bind::bind_view_query(query, text, plan)
         })?;
+        if bound.plan.writes() {
+            return Err(SqlError::new(
+                SqlState::FEATURE_NOT_SUPPORTED,
+                match materialized {
+                    true => "materialized views must not use data-modifying statements in WITH",
+                    false => "views must not contain data-modifying statements in WITH",
+                },
+            ));
+        }
         super::permit::must_use(&bound.schemas, cx)?;
         for read in &bound.tables_read {
             cx.lock_storage(read.storage, TableLock::Read).await?;
@@ -241,7 +251,7 @@ pub(super) async fn create(create: &CreateView, cx: &mut DdlContext<'_>) -> Resu
             "views must not contain SELECT INTO",
         ));
     }
-    let (bound, catalog) = bound_query(&create.query, cx).await?;
+    let (bound, catalog) = bound_query(&create.query, false, cx).await?;
     let reads_temporary = bound.reads_temporary(&catalog);
     let temporary = create.temporary || reads_temporary;
     let (schema, name) = cx.new_name_of(&create.name, temporary)?;

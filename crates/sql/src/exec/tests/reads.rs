@@ -394,6 +394,7 @@ fn recursive_queries_end_under_a_limit_and_without_duplicates() {
             name: "r".into(),
             definition: Box::new(one(int(1))),
             recursive: Some((Box::new(recursive), all)),
+            reading: Reading::AsRead,
             body: Box::new(body),
         };
         plan(node, &[INT])

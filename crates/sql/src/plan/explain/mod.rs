@@ -74,6 +74,7 @@ fn tables(plan: &Plan) -> usize {
     let own = usize::from(matches!(
         plan.node,
         Node::SeqScan(_)
+            | Node::RowScan { .. }
             | Node::IndexScan { .. }
             | Node::VirtualScan { .. }
             | Node::FunctionScan { .. }
@@ -194,6 +195,7 @@ impl Reader<'_> {
                 definition,
                 recursive,
                 body,
+                ..
             } => {
                 self.withs.push((*slot, Arc::clone(name)));
                 self.stats();
@@ -402,6 +404,12 @@ impl Reader<'_> {
                     shown.detail("Filter", print(filter, subplans));
                 }
             }
+            Node::RowScan { scan, cursor } => {
+                shown.detail("TID Cond", format!("CURRENT OF {cursor}"));
+                if let Some(filter) = &scan.filter {
+                    shown.detail("Filter", print(filter, subplans));
+                }
+            }
             Node::IndexScan {
                 scan, index, range, ..
             } => {
@@ -561,6 +569,12 @@ impl Reader<'_> {
             }
             Node::SeqScan(scan) => self.scan(
                 "Seq Scan",
+                &scan.table.schema_name,
+                &scan.table.name,
+                &scan.alias,
+            ),
+            Node::RowScan { scan, .. } => self.scan(
+                "Tid Scan",
                 &scan.table.schema_name,
                 &scan.table.name,
                 &scan.alias,

@@ -9,9 +9,10 @@ impl Reader<'_> {
     /// Names of the row a node's expressions see.
     pub(super) fn input_names(&self, plan: &Plan) -> Names {
         match &plan.node {
-            Node::SeqScan(_) | Node::IndexScan { .. } | Node::VirtualScan { .. } => {
-                self.names(plan)
-            }
+            Node::SeqScan(_)
+            | Node::RowScan { .. }
+            | Node::IndexScan { .. }
+            | Node::VirtualScan { .. } => self.names(plan),
             Node::NestedLoop { left, right, .. } | Node::HashJoin { left, right, .. } => {
                 let mut names = self.names(left);
                 names.extend(self.names(right));
@@ -28,7 +29,7 @@ impl Reader<'_> {
     /// Names of a node's output columns.
     pub(super) fn names(&self, plan: &Plan) -> Names {
         match &plan.node {
-            Node::SeqScan(scan) | Node::IndexScan { scan, .. } => {
+            Node::SeqScan(scan) | Node::IndexScan { scan, .. } | Node::RowScan { scan, .. } => {
                 let mut names: Names = scan
                     .columns
                     .iter()
