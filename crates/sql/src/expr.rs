@@ -166,6 +166,8 @@ pub struct Subquery {
     pub uncorrelated: bool,
     /// Result type of the expression.
     pub ty: SqlType,
+    /// Not 0: copies with this number are one subquery, which is run once for a row.
+    pub shared: usize,
 }
 
 /// What an expression asks of a subquery.

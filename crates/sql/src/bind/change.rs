@@ -10,9 +10,9 @@ use super::updatable::Verb;
 use super::{Binder, Clause, ColId, Frame};
 use crate::catalog::{Column, Relation};
 use crate::error::{Result, SqlError};
-use crate::expr::{Expr, Subquery, SubqueryKind};
+use crate::expr::Expr;
 use crate::parse::current_of;
-use crate::plan::{Delete, Layout, Node, OutputColumn, Plan, Update, Wish, build, walk};
+use crate::plan::{Delete, Layout, Node, OutputColumn, Plan, Update, Wish, build};
 use crate::role::acl::privilege;
 use logstead_types::SqlState;
 use sqlparser::ast::{self, Expr as Ast, Spanned};
@@ -75,19 +75,8 @@ impl Binder<'_> {
                     if whole.columns.len() != positions.len() {
                         return Err(mismatch());
                     }
-                    let mut ids = Vec::new();
-                    walk::plan_ids(&whole, &mut ids);
-                    for (i, position) in positions.into_iter().enumerate() {
-                        let column = whole.columns[i].clone();
-                        let ty = column.ty;
-                        let one =
-                            build::project(whole.clone(), vec![Expr::Column(i, ty)], vec![column]);
-                        let value = Expr::Subquery(Arc::new(Subquery {
-                            plan: one,
-                            kind: SubqueryKind::Scalar,
-                            uncorrelated: ids.is_empty(),
-                            ty,
-                        }));
+                    let row = self.row_of_plan(whole)?;
+                    for (value, position) in row.into_iter().zip(positions) {
                         refuse_value(&relation.columns[position])?;
                         let value = self.assign(value, &relation.columns[position], at)?;
                         self.push_assignment(&mut out, relation, position, value)?;

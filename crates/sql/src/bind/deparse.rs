@@ -170,6 +170,23 @@ fn print(expr: &Ast, typed: bool) -> String {
                 print(pattern, true)
             )
         }
+        Ast::SimilarTo {
+            negated,
+            expr: inner,
+            pattern,
+            escape_char,
+        } => {
+            let escape = escape_char
+                .as_ref()
+                .map(|e| format!(", {}", print(e, true)));
+            format!(
+                "({} {} similar_to_escape({}{}))",
+                print(inner, true),
+                if *negated { "!~" } else { "~" },
+                print(pattern, true),
+                escape.unwrap_or_default()
+            )
+        }
         Ast::Function(function) => call(function),
         Ast::Case {
             operand,

@@ -136,7 +136,15 @@ impl Binder<'_> {
                 let op = if *negated { "!~~*" } else { "~~*" };
                 self.like(op, *any, left, pattern, escape_char.as_deref())
             }
-            Ast::SimilarTo { .. } => Err(SqlError::unsupported("SIMILAR TO")),
+            Ast::SimilarTo {
+                negated,
+                expr: left,
+                pattern,
+                escape_char,
+            } => {
+                let op = if *negated { "!~" } else { "~" };
+                self.similar(op, left, pattern, escape_char.as_deref())
+            }
             Ast::AnyOp {
                 left,
                 compare_op,
@@ -328,6 +336,14 @@ impl Binder<'_> {
             .map(|field| Expr::IsNull(Box::new(field), negated))
             .collect();
         match tests.len() {
+            // What record it is only the value tells.
+            0 if operand.ty().oid == oid::RECORD && record::shape_of(operand.ty()).is_none() => {
+                let function = match negated {
+                    true => &crate::func::ROW_IS_NOT_NULL,
+                    false => &crate::func::ROW_IS_NULL,
+                };
+                self.call(function, vec![operand], SqlType::of(oid::BOOL))
+            }
             0 => Ok(Expr::IsNull(Box::new(operand), negated)),
             1 => Ok(tests.remove(0)),
             _ => Ok(Expr::And(tests)),
@@ -370,6 +386,24 @@ impl Binder<'_> {
         self.operator(op, value, pattern, at)
     }
 
+    /// SIMILAR TO, with the words of its pattern put into those of a regular expression.
+    fn similar(
+        &mut self,
+        op: &str,
+        left: &Ast,
+        pattern: &Ast,
+        escape: Option<&Ast>,
+    ) -> Result<Expr> {
+        let at = self.operator_at(left);
+        let value = self.expr(left)?;
+        let mut args = vec![self.expr(pattern)?];
+        if let Some(escape) = escape {
+            args.push(self.expr(escape)?);
+        }
+        let pattern = self.named_call("similar_to_escape", args, at)?;
+        self.operator(op, value, pattern, at)
+    }
+
     fn case(
         &mut self,
         operand: Option<&Ast>,
@@ -404,8 +438,8 @@ impl Binder<'_> {
             results.insert(0, (bound, self.at(otherwise.span())));
         }
         let (mut results, mut ty) = self.unify(results, "CASE")?;
-        if !has_else {
-            // The NULL that stands for it has no modifier.
+        if !has_else && ty.oid != oid::RECORD {
+            // The NULL that stands for it has no modifier. A record's is its shape, which NULL may have.
             ty = SqlType::of(ty.oid);
         }
         let otherwise = has_else.then(|| Box::new(results.remove(0)));

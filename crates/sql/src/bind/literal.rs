@@ -4,7 +4,7 @@ use super::Binder;
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::func::CastContext;
-use crate::value::{Bits, Datum, Numeric, SqlType, oid, user};
+use crate::value::{Bits, Datum, Numeric, SqlType, datetime, oid, user};
 use logstead_types::SqlState;
 use sqlparser::ast::{self, Spanned, Value};
 
@@ -63,43 +63,9 @@ impl Binder<'_> {
 
     /// `INTERVAL '...' [fields]`.
     pub(crate) fn interval_literal(&mut self, interval: &ast::Interval) -> Result<Expr> {
-        let mut expr = self.expr(&interval.value)?;
-        if let (Some(field), Expr::Const(Datum::Text(text), _)) = (&interval.leading_field, &expr) {
-            let bare = text.trim();
-            let plain_number = !bare.is_empty() && bare.parse::<f64>().is_ok();
-            match (&interval.last_field, plain_number) {
-                (None, true) => {
-                    let text = format!("{bare} {}", field.to_string().to_lowercase());
-                    expr = Expr::Const(Datum::Text(text.into()), SqlType::of(oid::UNKNOWN));
-                }
-                // '1-2' YEAR TO MONTH, '1:30' HOUR TO MINUTE, '1 02:03' DAY TO SECOND read the same without the fields.
-                (Some(_), false)
-                    if !matches!(
-                        field,
-                        ast::DateTimeField::Minute | ast::DateTimeField::Minutes
-                    ) => {}
-                _ => {
-                    return Err(SqlError::unsupported(
-                        "this combination of interval literal and fields",
-                    ));
-                }
-            }
-        }
-        let ty = match interval
-            .fractional_seconds_precision
-            .or(interval.leading_precision)
-        {
-            Some(precision) => {
-                let args = [i64::try_from(precision).unwrap_or(i64::MAX)];
-                SqlType {
-                    oid: oid::INTERVAL,
-                    typmod: crate::value::info::typmod_in(oid::INTERVAL, &args)?,
-                }
-            }
-            None => SqlType::of(oid::INTERVAL),
-        };
+        let expr = self.expr(&interval.value)?;
         let at = self.at(interval.value.span());
-        self.coerce(expr, ty, CastContext::Explicit, at)
+        self.coerce(expr, interval_type(interval)?, CastContext::Explicit, at)
     }
 }
 
@@ -109,6 +75,52 @@ fn bits(text: String) -> Result<Expr> {
         Datum::Bits(Bits::parse(&text)?),
         SqlType::of(oid::BIT),
     ))
+}
+
+/// The type of `INTERVAL '...' [fields]`.
+pub(super) fn interval_type(interval: &ast::Interval) -> Result<SqlType> {
+    use ast::DateTimeField as F;
+    use datetime::fields;
+    let range = match (&interval.leading_field, &interval.last_field) {
+        (None, _) => fields::ALL,
+        (Some(F::Year), None) => fields::YEAR,
+        (Some(F::Month), None) => fields::MONTH,
+        (Some(F::Day), None) => fields::DAY,
+        (Some(F::Hour), None) => fields::HOUR,
+        (Some(F::Minute), None) => fields::MINUTE,
+        (Some(F::Second), None) => fields::SECOND,
+        (Some(F::Year), Some(F::Month)) => fields::YEAR | fields::MONTH,
+        (Some(F::Day), Some(F::Hour)) => fields::DAY | fields::HOUR,
+        (Some(F::Day), Some(F::Minute)) => fields::DAY | fields::HOUR | fields::MINUTE,
+        (Some(F::Day), Some(F::Second)) => {
+            fields::DAY | fields::HOUR | fields::MINUTE | fields::SECOND
+        }
+        (Some(F::Hour), Some(F::Minute)) => fields::HOUR | fields::MINUTE,
+        (Some(F::Hour), Some(F::Second)) => fields::HOUR | fields::MINUTE | fields::SECOND,
+        (Some(F::Minute), Some(F::Second)) => fields::MINUTE | fields::SECOND,
+        (Some(first), last) => {
+            let near = last.as_ref().unwrap_or(first).to_string().to_lowercase();
+            return Err(SqlError::new(
+                SqlState::SYNTAX_ERROR,
+                format!("syntax error at or near \"{near}\""),
+            ));
+        }
+    };
+    let precision = interval
+        .fractional_seconds_precision
+        .or(interval.leading_precision);
+    if range == fields::ALL && precision.is_none() {
+        return Ok(SqlType::of(oid::INTERVAL));
+    }
+    let precision = match precision {
+        Some(precision) => i64::try_from(precision).unwrap_or(i64::MAX),
+        None => i64::from(fields::ANY_PRECISION),
+    };
+    let args = [i64::from(range), precision];
+    Ok(SqlType {
+        oid: oid::INTERVAL,
+        typmod: crate::value::info::typmod_in(oid::INTERVAL, &args)?,
+    })
 }
 
 /// A number: integer, bigint or numeric, the first that holds it.

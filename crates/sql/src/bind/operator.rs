@@ -253,12 +253,27 @@ impl Binder<'_> {
                 }
                 result.ok_or_else(|| SqlError::internal("empty row comparison"))
             }
-            _ => Err(SqlError::new(
-                SqlState::FEATURE_NOT_SUPPORTED,
-                format!("could not determine interpretation of row comparison operator {op}"),
-            )
-            .hint("Row comparison operators must be associated with btree operator families.")
-            .at(at)),
+            _ => {
+                for (l, r) in pairs {
+                    let one = self.operator(op, l, r, at)?.ty();
+                    if one.oid != oid::BOOL {
+                        return Err(SqlError::new(
+                            SqlState::DATATYPE_MISMATCH,
+                            format!(
+                                "row comparison operator must yield type boolean, not type {}",
+                                info::format_type(one)
+                            ),
+                        )
+                        .at(at));
+                    }
+                }
+                Err(SqlError::new(
+                    SqlState::FEATURE_NOT_SUPPORTED,
+                    format!("could not determine interpretation of row comparison operator {op}"),
+                )
+                .hint("Row comparison operators must be associated with btree operator families.")
+                .at(at))
+            }
         }
     }
 

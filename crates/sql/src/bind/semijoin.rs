@@ -171,6 +171,7 @@ impl Binder<'_> {
             kind: SubqueryKind::Exists,
             uncorrelated: ids.is_empty(),
             ty: SqlType::of(oid::BOOL),
+            shared: 0,
         }));
         Ok(if negated {
             Expr::Not(Box::new(exists))

@@ -9,7 +9,7 @@ use crate::error::{Result, SqlError};
 use crate::expr::{Expr, Subquery, SubqueryKind};
 use crate::func::CastContext;
 use crate::plan::{self, OutputColumn, Plan, SetOpKind, SortKey, build, walk};
-use crate::value::{SqlType, info, oid};
+use crate::value::{Datum, SqlType, info, oid, record};
 use logstead_types::SqlState;
 use sqlparser::ast::{self, Expr as Ast, SetExpr, Spanned};
 use std::sync::Arc;
@@ -475,6 +475,7 @@ impl Binder<'_> {
             kind,
             uncorrelated: ids.is_empty(),
             ty,
+            shared: 0,
         }))
     }
 
@@ -518,15 +519,60 @@ impl Binder<'_> {
         Ok(self.expression_subquery(plan, SubqueryKind::Array(element.oid), SqlType::of(array)))
     }
 
-    /// (a, b) = (SELECT ...): at most one row.
+    /// `(a, b) op (SELECT ...)`: a comparison with the one row that comes, NULL if none does.
     pub(crate) fn row_subquery(
         &mut self,
         left: &[&Ast],
         op: &str,
-        _query: &ast::Query,
+        query: &ast::Query,
         at: Option<usize>,
     ) -> Result<Expr> {
-        Err(SqlError::unsupported(format!("a row of {} items {op} (subquery)", left.len())).at(at))
+        let mut bound = Vec::with_capacity(left.len());
+        for item in left {
+            bound.push(self.expr(item)?);
+        }
+        let plan = self.subquery(query)?;
+        if plan.columns.len() != bound.len() {
+            return Err(SqlError::new(
+                SqlState::SYNTAX_ERROR,
+                match plan.columns.len() < bound.len() {
+                    true => "subquery has too few columns",
+                    false => "subquery has too many columns",
+                },
+            )
+            .at(at));
+        }
+        let fields = self.row_of_plan(plan)?;
+        self.row_comparison(op, bound, fields, at)
+    }
+
+    /// The columns of the one row that a subquery gives, each as an expression; the subquery is the same one in all.
+    pub(crate) fn row_of_plan(&mut self, plan: Plan) -> Result<Vec<Expr>> {
+        let columns = plan.columns.iter().enumerate();
+        let fields = columns.map(|(i, c)| Expr::Column(i, c.ty)).collect();
+        let shape: Vec<(Arc<str>, SqlType)> = plan
+            .columns
+            .iter()
+            .map(|c| (c.name.as_str().into(), c.ty))
+            .collect();
+        let ty = record::record_type(&shape)?;
+        let column = OutputColumn {
+            name: "row".to_owned(),
+            ty,
+            domain: None,
+            origin: (0, 0),
+        };
+        let whole = build::project(plan, vec![Expr::Array(fields, ty)], vec![column]);
+        let mut row = self.expression_subquery(whole, SubqueryKind::Scalar, ty);
+        if let Expr::Subquery(subquery) = &mut row {
+            Arc::make_mut(subquery).shared = self.slot() + 1;
+        }
+        let field = |(number, (_, ty)): (i32, (Arc<str>, SqlType))| Expr::Subscript {
+            array: Box::new(row.clone()),
+            index: Box::new(Expr::Const(Datum::Int4(number), SqlType::of(oid::INT4))),
+            ty,
+        };
+        Ok((1..).zip(shape).map(field).collect())
     }
 
     /// left op ANY/ALL (subquery), IN.

@@ -347,6 +347,22 @@ impl Typer<'_> {
                 let pattern = self.pattern(pattern, escape_char.as_deref());
                 self.binary(self.expr(e), &op, pattern)
             }
+            Expr::SimilarTo {
+                negated,
+                expr: e,
+                pattern,
+                escape_char,
+            } => {
+                let op = if *negated {
+                    B::PGRegexNotMatch
+                } else {
+                    B::PGRegexMatch
+                };
+                let mut args = vec![self.text_operand(pattern)];
+                args.extend(escape_char.as_deref().map(|e| self.text_operand(e)));
+                let pattern = text_call("similar_to_escape", args);
+                self.binary(self.expr(e), &op, pattern)
+            }
             Expr::AnyOp {
                 left,
                 compare_op,
@@ -543,22 +559,7 @@ impl Typer<'_> {
             return self.expr(pattern);
         };
         let args = [self.text_operand(pattern), self.text_operand(escape)];
-        let args = args.map(|e| ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(*e)));
-        let call = ast::Function {
-            name: ast::ObjectName::from(vec![ast::Ident::new("like_escape")]),
-            uses_odbc_syntax: false,
-            parameters: ast::FunctionArguments::None,
-            args: ast::FunctionArguments::List(ast::FunctionArgumentList {
-                duplicate_treatment: None,
-                args: args.to_vec(),
-                clauses: Vec::new(),
-            }),
-            filter: None,
-            null_treatment: None,
-            over: None,
-            within_group: Vec::new(),
-        };
-        (Expr::Function(call), Some(SqlType::of(oid::TEXT)))
+        text_call("like_escape", args)
     }
 
     /// A comparison of two rows; `None` if they are none.
@@ -755,4 +756,26 @@ impl Typer<'_> {
             .collect();
         (Expr::Function(function), result)
     }
+}
+
+/// A call of a function that gives text.
+fn text_call(name: &str, args: impl IntoIterator<Item = Box<Expr>>) -> Typed {
+    let args = args
+        .into_iter()
+        .map(|e| ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(*e)));
+    let call = ast::Function {
+        name: ast::ObjectName::from(vec![ast::Ident::new(name)]),
+        uses_odbc_syntax: false,
+        parameters: ast::FunctionArguments::None,
+        args: ast::FunctionArguments::List(ast::FunctionArgumentList {
+            duplicate_treatment: None,
+            args: args.collect(),
+            clauses: Vec::new(),
+        }),
+        filter: None,
+        null_treatment: None,
+        over: None,
+        within_group: Vec::new(),
+    };
+    (Expr::Function(call), Some(SqlType::of(oid::TEXT)))
 }

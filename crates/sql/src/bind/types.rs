@@ -2,7 +2,7 @@
 
 use super::names::name_parts;
 use crate::error::{Result, SqlError};
-use crate::value::{Oid, SqlType, info, oid, user};
+use crate::value::{Oid, SqlType, datetime, info, oid, user};
 use logstead_types::SqlState;
 use sqlparser::ast::{
     self, ArrayElemTypeDef, DataType as T, ExactNumberInfo, Spanned, TimezoneInfo, Visit, Visitor,
@@ -89,12 +89,15 @@ fn modifiers(data_type: &ast::DataType) -> Result<Vec<i64>> {
         T::Time(Some(p), _) | T::Timestamp(Some(p), _) => one(*p),
         T::Bit(Some(n)) | T::BitVarying(Some(n)) | T::VarBit(Some(n)) => one(*n),
         T::Interval { fields, precision } => {
-            if fields.is_some() {
-                return Err(SqlError::unsupported(
-                    "interval with a range of fields as a type",
-                ));
+            let Some(fields) = fields else {
+                return Ok(precision.map(one).unwrap_or_default());
+            };
+            let mut args = vec![i64::from(interval_fields(fields))];
+            match precision {
+                Some(p) => args.extend(one(*p)),
+                None => args.push(i64::from(datetime::fields::ANY_PRECISION)),
             }
-            precision.map(one).unwrap_or_default()
+            args
         }
         T::Custom(_, args) => args
             .iter()
@@ -272,4 +275,25 @@ fn is_of_postgres(name: &str) -> bool {
     ]
     .binary_search(&name)
     .is_ok()
+}
+
+/// The fields of an interval type, as its modifier has them.
+fn interval_fields(named: &ast::IntervalFields) -> i32 {
+    use ast::IntervalFields as F;
+    use datetime::fields::{DAY, HOUR, MINUTE, MONTH, SECOND, YEAR};
+    match named {
+        F::Year => YEAR,
+        F::Month => MONTH,
+        F::Day => DAY,
+        F::Hour => HOUR,
+        F::Minute => MINUTE,
+        F::Second => SECOND,
+        F::YearToMonth => YEAR | MONTH,
+        F::DayToHour => DAY | HOUR,
+        F::DayToMinute => DAY | HOUR | MINUTE,
+        F::DayToSecond => DAY | HOUR | MINUTE | SECOND,
+        F::HourToMinute => HOUR | MINUTE,
+        F::HourToSecond => HOUR | MINUTE | SECOND,
+        F::MinuteToSecond => MINUTE | SECOND,
+    }
 }

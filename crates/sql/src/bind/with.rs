@@ -148,8 +148,9 @@ impl Binder<'_> {
             .collect();
         if let Some(change) = change {
             if recursive && mentions(&cte.query, &name) {
-                let message =
-                    format!("recursive query \"{name}\" must not contain data-modifying statements");
+                let message = format!(
+                    "recursive query \"{name}\" must not contain data-modifying statements"
+                );
                 return Err(SqlError::new(INVALID_RECURSION, message).at(at));
             }
             let plan = self.changing_cte(&cte.query, change)?;
@@ -374,7 +375,10 @@ fn around(definitions: Vec<Definition>, mut plan: Plan) -> Plan {
     for definition in definitions.into_iter().rev() {
         let (rows, cost) = (plan.rows, plan.cost + definition.plan.cost);
         let columns = plan.columns.clone();
-        let reading = match (definition.plan.is_change(), within.contains(&definition.slot)) {
+        let reading = match (
+            definition.plan.is_change(),
+            within.contains(&definition.slot),
+        ) {
             (false, _) => Reading::AsRead,
             (true, false) => Reading::ToTheEnd,
             (true, true) => Reading::Before,

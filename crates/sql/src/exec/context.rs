@@ -319,7 +319,7 @@ impl Evaluation {
 pub(crate) struct Shared {
     /// Running WITH queries by slot.
     pub(crate) ctes: Vec<Option<Box<CteState>>>,
-    /// Subqueries in expressions, by the address of their plan, which lives as long as the execution.
+    /// Subqueries in expressions, by their address, which lives as long as the execution, or the number that copies of one share.
     pub(crate) subqueries: HashMap<usize, Box<SubqueryState>>,
     /// Evaluations begun so far.
     evaluations: u64,

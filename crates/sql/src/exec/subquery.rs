@@ -63,13 +63,21 @@ struct Hashed {
     rows: Rows,
 }
 
+/// What its state is kept by: its address, or the number that its copies share; no address is as small.
+fn identity(subquery: &Arc<Subquery>) -> usize {
+    match subquery.shared {
+        0 => Arc::as_ptr(subquery) as usize,
+        number => number,
+    }
+}
+
 /// The value of `subquery` for `row`.
 pub(crate) fn eval<'a>(
     subquery: &'a Arc<Subquery>,
     row: &[Datum],
     cx: &mut Cx<'a>,
 ) -> Result<Datum> {
-    let id = Arc::as_ptr(subquery) as usize;
+    let id = identity(subquery);
     let mut state = match cx.shared.subqueries.remove(&id) {
         Some(state) => state,
         None => new_state(subquery),
@@ -371,7 +379,7 @@ fn collect(expr: &Expr, found: &mut Vec<Arc<Subquery>>) {
 /// never come to it; when it does, it fails again.
 pub(crate) async fn run_ahead<'a>(subqueries: &'a [Arc<Subquery>], cx: &mut Cx<'a>) -> Result<()> {
     for subquery in subqueries {
-        let id = Arc::as_ptr(subquery) as usize;
+        let id = identity(subquery);
         if cx.shared.subqueries.contains_key(&id) {
             continue;
         }

@@ -387,6 +387,46 @@ pub static ARRAY_SLICE: super::Function = super::function(
     super::Body::Pure(slice),
 );
 
+/// `record IS NULL`, of a record of which nothing is known when the statement is planned.
+pub static ROW_IS_NULL: super::Function = super::function(
+    0,
+    "row_is_null",
+    &[oid::RECORD],
+    None,
+    oid::BOOL,
+    false,
+    super::Volatility::Immutable,
+    super::Body::Pure(row_is_null),
+);
+
+/// `record IS NOT NULL`.
+pub static ROW_IS_NOT_NULL: super::Function = super::function(
+    0,
+    "row_is_not_null",
+    &[oid::RECORD],
+    None,
+    oid::BOOL,
+    false,
+    super::Volatility::Immutable,
+    super::Body::Pure(row_is_not_null),
+);
+
+fn row_is_null(a: &[Datum]) -> Result<Datum> {
+    match a {
+        [Datum::Array(record)] => Ok(Datum::Bool(record.items.iter().all(Datum::is_null))),
+        [value] => Ok(Datum::Bool(value.is_null())),
+        _ => Err(bad_args(a)),
+    }
+}
+
+fn row_is_not_null(a: &[Datum]) -> Result<Datum> {
+    match a {
+        [Datum::Array(record)] => Ok(Datum::Bool(!record.items.iter().any(Datum::is_null))),
+        [value] => Ok(Datum::Bool(!value.is_null())),
+        _ => Err(bad_args(a)),
+    }
+}
+
 /// What of the array lies between two places; it begins at 1 again.
 fn slice(a: &[Datum]) -> Result<Datum> {
     let [Datum::Array(array), Datum::Int4(low), Datum::Int4(high)] = a else {

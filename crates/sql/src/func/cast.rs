@@ -43,7 +43,9 @@ pub fn find_cast(from: Oid, to: Oid, context: CastContext) -> Option<Cast> {
         || (context == CastContext::Explicit && string(from))
     {
         let pseudo = |t| info::by_oid(t).is_none_or(|i| i.kind == 'p');
-        return (!pseudo(from) && !pseudo(to)).then_some(Cast::ViaText);
+        // Values of pg_stats are arrays of whatever their column is.
+        let written = from == oid::ANYARRAY || !pseudo(from);
+        return (written && !pseudo(to)).then_some(Cast::ViaText);
     }
     None
 }

@@ -52,13 +52,14 @@ pub fn coerce_typmod(d: Datum, ty: SqlType, explicit: bool) -> Result<Datum> {
         (oid::VARBIT, Datum::Bits(v)) => bits::to_length_at_most(&v, ty.typmod, explicit),
         (oid::TIME, Datum::Time(t)) => Ok(Datum::Time(datetime::round_micros(t, ty.typmod))),
         (oid::INTERVAL, Datum::Interval(v)) => {
-            let precision = ty.typmod & 0xffff;
+            let precision = ty.typmod & datetime::fields::ANY_PRECISION;
+            let v = datetime::within(datetime::fields::of(ty.typmod), &v);
             if precision > 6 {
-                return Ok(Datum::Interval(v));
+                return Ok(Datum::Interval(Box::new(v)));
             }
             Ok(Datum::Interval(Box::new(Interval {
                 micros: datetime::round_micros(v.micros, precision),
-                ..*v
+                ..v
             })))
         }
         (array, Datum::Array(a)) if crate::value::info::element_of(array) == Some(a.element) => {

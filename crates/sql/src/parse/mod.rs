@@ -22,6 +22,7 @@ mod like;
 mod locking;
 mod maintenance;
 pub(crate) mod merge;
+mod nothing;
 mod parentheses;
 mod position;
 mod powers;

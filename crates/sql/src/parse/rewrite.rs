@@ -3,17 +3,20 @@
 use super::kind::{AlterSequence, StatementKind};
 use super::position::{byte_of, error_at_token};
 use crate::error::{Result, SqlError};
-use sqlparser::ast::{self, Statement};
+use sqlparser::ast::{self, Statement, VisitMut, VisitorMut};
 use sqlparser::dialect::PostgreSqlDialect;
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::Parser;
 use sqlparser::tokenizer::{Token, TokenWithSpan, Word};
+use std::ops::ControlFlow;
 
 /// What was taken out of the tokens and must be put into the tree.
 #[derive(Default)]
 pub(super) struct Notes {
-    overriding_system: bool,
-    overriding_user: bool,
+    /// OVERRIDING ... VALUE: of which INSERT INTO, counted from 0, and whether SYSTEM.
+    overriding: Vec<(usize, bool)>,
+    /// Some SELECT has no list.
+    of_nothing: bool,
     no_data: bool,
     concurrently: bool,
     set_columns: super::constraints::SetColumns,
@@ -156,6 +159,7 @@ pub(super) fn rewrite(
         );
     }
     let copy = is_word(tokens.first(), "copy");
+    let mut inserts = 0_usize;
     let mut is_symmetric: Vec<usize> = Vec::new();
     let mut at = 0;
     while at < tokens.len() {
@@ -182,10 +186,32 @@ pub(super) fn rewrite(
             Keyword::GROUP if words(&tokens, at + 1, &["by"]) => {
                 super::grouping::group_by(&mut tokens, at + 2);
             }
+            Keyword::INSERT if is_word(tokens.get(at + 1), "into") => inserts += 1,
+            Keyword::SELECT if super::nothing::is_next(&tokens, at + 1) => {
+                super::nothing::mark(&mut tokens, at + 1);
+                notes.of_nothing = true;
+            }
             Keyword::WHERE => super::current_of::rewrite(text, &mut tokens, at)?,
             Keyword::FOR => super::locking::rewrite(&mut tokens, at + 1),
             Keyword::ROWS | Keyword::RANGE | Keyword::GROUPS => {
                 super::windows::literal_offsets(&mut tokens, at);
+            }
+            // INTERVAL (p) 'text' is 'text'::interval(p).
+            Keyword::INTERVAL
+                if matches!(
+                    tokens.get(at + 1..at + 5).unwrap_or_default(),
+                    [open, digits, close, text]
+                        if open.token == Token::LParen
+                            && matches!(digits.token, Token::Number(..))
+                            && close.token == Token::RParen
+                            && matches!(text.token, Token::SingleQuotedString(_))
+                ) =>
+            {
+                let text = tokens.remove(at + 4);
+                let span = text.span;
+                let token = Token::DoubleColon;
+                tokens.splice(at..at, [text, TokenWithSpan { token, span }]);
+                at += 5;
             }
             Keyword::CONCURRENTLY if words(&tokens, 0, &["drop", "index"]) && at == 2 => {
                 notes.concurrently = true;
@@ -206,9 +232,9 @@ pub(super) fn rewrite(
             _ if word.value.eq_ignore_ascii_case("overriding")
                 && is_word(tokens.get(at + 2), "value") =>
             {
-                notes.overriding_system |= is_word(tokens.get(at + 1), "system");
-                notes.overriding_user |= is_word(tokens.get(at + 1), "user");
-                if notes.overriding_system || notes.overriding_user {
+                let system = is_word(tokens.get(at + 1), "system");
+                if system || is_word(tokens.get(at + 1), "user") {
+                    notes.overriding.push((inserts.saturating_sub(1), system));
                     tokens.drain(at..at + 3);
                     continue;
                 }
@@ -468,9 +494,15 @@ fn conflict_target(text: &str, tokens: &mut Vec<TokenWithSpan>, open: usize) {
 /// carry it: `overwrite` is OVERRIDING SYSTEM VALUE, `ignore` OVERRIDING USER VALUE. So does `transient` WITH NO DATA, and
 /// `purge` DROP INDEX CONCURRENTLY.
 pub(super) fn apply_notes(statement: &mut Statement, notes: &Notes) {
-    if let Statement::Insert(insert) = statement {
-        insert.overwrite = notes.overriding_system;
-        insert.ignore = notes.overriding_user;
+    if !notes.overriding.is_empty() {
+        let mut overriding = Overriding {
+            notes: &notes.overriding,
+            inserts: 0,
+        };
+        let _all = VisitMut::visit(statement, &mut overriding);
+    }
+    if notes.of_nothing {
+        super::nothing::unmark(statement);
     }
     if let Statement::CreateTable(table) = statement {
         table.transient = notes.no_data;
@@ -479,6 +511,28 @@ pub(super) fn apply_notes(statement: &mut Statement, notes: &Notes) {
         *purge = notes.concurrently;
     }
     super::constraints::put_set_columns(statement, &notes.set_columns);
+}
+
+/// Puts OVERRIDING ... VALUE where the binder looks for it.
+struct Overriding<'n> {
+    notes: &'n [(usize, bool)],
+    inserts: usize,
+}
+
+impl VisitorMut for Overriding<'_> {
+    type Break = ();
+
+    fn pre_visit_statement(&mut self, statement: &mut Statement) -> ControlFlow<()> {
+        if let Statement::Insert(insert) = statement {
+            let own = self.notes.iter().filter(|(of, _)| *of == self.inserts);
+            for (_, system) in own {
+                insert.overwrite |= system;
+                insert.ignore |= !system;
+            }
+            self.inserts += 1;
+        }
+        ControlFlow::Continue(())
+    }
 }
 
 fn alter_sequence(text: &str, tokens: &[TokenWithSpan]) -> Result<AlterSequence> {

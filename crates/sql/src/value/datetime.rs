@@ -8,7 +8,7 @@ pub mod input;
 mod interval_input;
 
 pub use input::{parse_date, parse_time, parse_timestamp, parse_timestamptz, parse_timetz};
-pub use interval_input::parse_interval;
+pub use interval_input::{fields, parse_interval, parse_interval_as, within};
 
 use super::Interval;
 use super::calendar::{self, DAY, HOUR, MINUTE, SECOND};

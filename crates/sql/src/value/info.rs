@@ -400,10 +400,11 @@ fn format_with(ty: SqlType, given: bool) -> String {
         oid::TIMESTAMP => precision("timestamp", " without time zone"),
         oid::TIMESTAMPTZ => precision("timestamp", " with time zone"),
         oid::INTERVAL => {
+            let fields = super::datetime::fields::words(super::datetime::fields::of(m));
             if m >= 0 && m & 0xffff != 0xffff {
-                format!("interval({})", m & 0xffff)
+                format!("interval{fields}({})", m & 0xffff)
             } else {
-                "interval".into()
+                format!("interval{fields}")
             }
         }
         oid::ANY => "\"any\"".into(),
@@ -488,6 +489,21 @@ pub fn typmod_in(ty: Oid, args: &[i64]) -> Result<i32> {
                 );
             }
             Ok(n as i32)
+        }
+        // Fields, and the digits of seconds.
+        (oid::INTERVAL, &[range, p]) => {
+            let any = super::datetime::fields::ANY_PRECISION;
+            if p < 0 {
+                return bad(
+                    invalid,
+                    format!("INTERVAL({p}) precision must not be negative"),
+                );
+            }
+            let p = match i32::try_from(p) {
+                Ok(p) if p == any => p,
+                _ => p.min(6) as i32,
+            };
+            Ok(((range as i32) << 16) | p)
         }
         (oid::TIME | oid::TIMETZ | oid::TIMESTAMP | oid::TIMESTAMPTZ | oid::INTERVAL, &[p]) => {
             let word = match ty {

@@ -1,9 +1,86 @@
-//! Reading intervals: PostgreSQL's verbose and SQL styles, and ISO 8601 durations.
+//! Reading intervals: PostgreSQL's verbose and SQL styles, and ISO 8601 durations; and the fields that a type modifier names.
 
 use crate::error::{Result, SqlError};
 use crate::value::Interval;
 use crate::value::calendar::{DAY, HOUR, MINUTE, SECOND};
 use logstead_types::SqlState;
+
+/// Fields of an interval type, a bit each, in the upper half of its modifier.
+pub mod fields {
+    #![allow(missing_docs, reason = "the names of the fields")]
+    pub const MONTH: i32 = 1 << 1;
+    pub const YEAR: i32 = 1 << 2;
+    pub const DAY: i32 = 1 << 3;
+    pub const HOUR: i32 = 1 << 10;
+    pub const MINUTE: i32 = 1 << 11;
+    pub const SECOND: i32 = 1 << 12;
+    /// All of them.
+    pub const ALL: i32 = 0x7fff;
+    /// Of a modifier: no digits of seconds are named.
+    pub const ANY_PRECISION: i32 = 0xffff;
+
+    /// The fields that a modifier names.
+    pub fn of(typmod: i32) -> i32 {
+        match typmod < 0 {
+            true => ALL,
+            false => (typmod >> 16) & ALL,
+        }
+    }
+
+    /// As in a type's name, with a blank in front; nothing for all of them.
+    pub fn words(range: i32) -> &'static str {
+        match range {
+            YEAR => " year",
+            MONTH => " month",
+            DAY => " day",
+            HOUR => " hour",
+            MINUTE => " minute",
+            SECOND => " second",
+            r if r == YEAR | MONTH => " year to month",
+            r if r == DAY | HOUR => " day to hour",
+            r if r == DAY | HOUR | MINUTE => " day to minute",
+            r if r == DAY | HOUR | MINUTE | SECOND => " day to second",
+            r if r == HOUR | MINUTE => " hour to minute",
+            r if r == HOUR | MINUTE | SECOND => " hour to second",
+            r if r == MINUTE | SECOND => " minute to second",
+            _ => "",
+        }
+    }
+
+    /// What a number without a unit counts.
+    pub(super) fn last(range: i32) -> &'static str {
+        match range {
+            ALL => "second",
+            r if r & SECOND != 0 => "second",
+            r if r & MINUTE != 0 => "minute",
+            r if r & HOUR != 0 => "hour",
+            r if r & DAY != 0 => "day",
+            r if r & MONTH != 0 => "month",
+            _ => "year",
+        }
+    }
+}
+
+/// An interval with nothing in it but what its fields may have: what is smaller is cut off, as PostgreSQL does.
+pub fn within(range: i32, v: &Interval) -> Interval {
+    use fields::{DAY as D, HOUR as H, MINUTE as M, MONTH, SECOND as S, YEAR};
+    let cut = |unit: i64| v.micros / unit * unit;
+    let (months, days, micros) = match range {
+        YEAR => (v.months / 12 * 12, 0, 0),
+        MONTH => (v.months, 0, 0),
+        r if r == YEAR | MONTH => (v.months, 0, 0),
+        D => (v.months, v.days, 0),
+        r if r == H || r == D | H => (v.months, v.days, cut(HOUR)),
+        r if r == M || r == H | M || r == D | H | M => (v.months, v.days, cut(MINUTE)),
+        r if r & S != 0 => (v.months, v.days, v.micros),
+        _ => (v.months, v.days, v.micros),
+    };
+    Interval {
+        months,
+        days,
+        micros,
+    }
+}
 
 struct Sum {
     months: i64,
@@ -147,7 +224,7 @@ impl Sum {
 }
 
 /// `[+-]hh:mm[:ss[.fff]]` in microseconds.
-fn clock(t: &str, sum: &mut Sum) -> Result<(), Bad> {
+fn clock(t: &str, range: i32, sum: &mut Sum) -> Result<(), Bad> {
     let (sign, body) = match t.as_bytes().first() {
         Some(b'-') => (-1, &t[1..]),
         Some(b'+') => (1, &t[1..]),
@@ -162,7 +239,7 @@ fn clock(t: &str, sum: &mut Sum) -> Result<(), Bad> {
         }
     };
     let (h, m, s) = match parts.as_slice() {
-        [m, s] if s.contains('.') => (0, int(m)?, *s),
+        [m, s] if s.contains('.') || range == fields::MINUTE | fields::SECOND => (0, int(m)?, *s),
         [h, m] => (int(h)?, int(m)?, "0"),
         [h, m, s] => (int(h)?, int(m)?, *s),
         _ => return Err(Bad::Syntax),
@@ -210,7 +287,7 @@ fn iso(body: &str) -> Result<Sum, Bad> {
     if any { Ok(sum) } else { Err(Bad::Syntax) }
 }
 
-fn verbose(text: &str) -> Result<Sum, Bad> {
+fn verbose(text: &str, range: i32) -> Result<Sum, Bad> {
     let mut sum = Sum {
         months: 0,
         days: 0,
@@ -240,7 +317,7 @@ fn verbose(text: &str) -> Result<Sum, Bad> {
         rest = &rest[end..];
         any = true;
         if token.contains(':') {
-            clock(token, &mut sum)?;
+            clock(token, range, &mut sum)?;
             continue;
         }
         let n = number(token).ok_or(Bad::Syntax)?;
@@ -265,13 +342,11 @@ fn verbose(text: &str) -> Result<Sum, Bad> {
             .unwrap_or(tail.len());
         let unit = &tail[..end];
         if unit.is_empty() {
-            // "1 04:05:06" counts days; a lone number at the end counts seconds.
-            if tail.contains(':') {
-                sum.add(&n, "day")?
-            } else {
-                sum.add(&n, "second")?
-            }
-            if !tail.is_empty() && !tail.contains(':') {
+            // "1 04:05:06" counts days, and "1 2" of days to hours; a lone number at the end counts what the type ends with.
+            let hours = fields::last(range) == "hour" && number(tail).is_some();
+            let days = tail.contains(':') || hours;
+            sum.add(&n, if days { "day" } else { fields::last(range) })?;
+            if !tail.is_empty() && !days {
                 return Err(Bad::Syntax);
             }
             continue;
@@ -284,13 +359,18 @@ fn verbose(text: &str) -> Result<Sum, Bad> {
 
 /// `interval` input.
 pub fn parse_interval(text: &str) -> Result<Interval> {
+    parse_interval_as(text, -1)
+}
+
+/// The same for a type with a modifier, which says what numbers without units count.
+pub fn parse_interval_as(text: &str, typmod: i32) -> Result<Interval> {
     let lower = text.trim().to_ascii_lowercase();
     let read = if !lower.is_ascii() {
         Err(Bad::Syntax)
     } else if let Some(body) = lower.strip_prefix('p') {
         iso(body)
     } else {
-        verbose(&lower)
+        verbose(&lower, fields::of(typmod))
     };
     read.and_then(Sum::done).map_err(|e| match e {
         Bad::Syntax => SqlError::new(

@@ -371,7 +371,7 @@ pub fn input(ty: SqlType, text: &str, cx: Option<&dyn Context>) -> Result<Datum>
         oid::BIT | oid::VARBIT => Datum::Bits(Bits::parse(text)?),
         oid::TIMESTAMP => Datum::Timestamp(datetime::parse_timestamp(text, cx)?),
         oid::TIMESTAMPTZ => Datum::TimestampTz(datetime::parse_timestamptz(text, cx)?),
-        oid::INTERVAL => Datum::Interval(Box::new(datetime::parse_interval(text)?)),
+        oid::INTERVAL => Datum::Interval(Box::new(datetime::parse_interval_as(text, ty.typmod)?)),
         oid::UUID => uuid(text)?,
         oid::MONEY => Datum::Money(money::parse(text)?),
         oid::INET | oid::CIDR => Datum::Inet(Inet::parse(text, ty.oid == oid::CIDR)?),

@@ -426,6 +426,7 @@ fn subqueries_and_in_with_nulls() {
             kind,
             uncorrelated,
             ty,
+            shared: 0,
         }))
     };
     let project = |exprs: Vec<Expr>| {
