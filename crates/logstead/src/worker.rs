@@ -154,6 +154,7 @@ async fn flush(sessions: Rc<WorkerSessions>, dirty: Arc<Notify>) {
         } else {
             dirty.notified().await;
         }
+        sessions.about_to_flush(true);
         let mut progress = sessions.progress();
         let mut idle = false;
         for _ in 0..YIELDS_MAX {
@@ -167,6 +168,7 @@ async fn flush(sessions: Rc<WorkerSessions>, dirty: Arc<Notify>) {
             // Readers may come without end.
             worker.between();
         }
+        sessions.about_to_flush(false);
         again = if idle {
             // If nobody waits for this flush, the thread is better off without the device.
             worker.idle(sessions.working() == 0 && sessions.waiting() > 0, None)

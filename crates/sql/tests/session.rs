@@ -12,6 +12,8 @@ mod script;
 mod spill;
 #[path = "session/temporary.rs"]
 mod temporary;
+#[path = "session/turns.rs"]
+mod turns;
 #[path = "session/views.rs"]
 mod views;
 #[path = "session/waiting.rs"]

@@ -84,6 +84,8 @@ pub struct Cancel {
     waiter: Mutex<Option<Waker>>,
     /// It waits for something to be brought into memory.
     loading: AtomicBool,
+    /// The statement has run for so long that others go first: it yields more often.
+    long: AtomicBool,
 }
 
 /// A wait for something to be brought into memory, while it lasts.
@@ -102,6 +104,7 @@ impl Default for Cancel {
             deadline_us: AtomicI64::new(i64::MAX),
             waiter: Mutex::default(),
             loading: AtomicBool::new(false),
+            long: AtomicBool::new(false),
         }
     }
 }
@@ -123,7 +126,19 @@ impl Cancel {
     /// Forgets a request and the deadline, before the next statement.
     pub fn clear(&self) {
         self.reason.store(0, Ordering::Relaxed);
+        self.long.store(false, Ordering::Relaxed);
         self.set_deadline(None);
+    }
+
+    /// From now on the statement yields more often.
+    pub(crate) fn set_long(&self) {
+        self.long.store(true, Ordering::Relaxed);
+    }
+
+    /// Has it run for long?
+    #[inline]
+    pub(crate) fn is_long(&self) -> bool {
+        self.long.load(Ordering::Relaxed)
     }
 
     /// Sets when the statement times out, in microseconds of `Context::clock_time`. A session's own timer fires in time
@@ -368,6 +383,9 @@ pub(crate) struct Cx<'a> {
 /// Rows examined between two yields: some tens of microseconds of work.
 const WORK_ROWS: usize = 1024;
 
+/// The same of a long statement, for which whoever comes in between has to wait: as a rule one batch.
+const WORK_ROWS_LONG: usize = 255;
+
 impl<'a> Cx<'a> {
     /// The context of a statement.
     pub(crate) fn of(cx: &'a mut ExecContext<'_>, shared: &'a mut Shared, measure: bool) -> Cx<'a> {
@@ -502,11 +520,15 @@ impl<'a> Cx<'a> {
     /// Called by every leaf operator before a batch: fails when cancelled, says whether it is time to yield.
     #[inline]
     pub(crate) fn tick(&mut self) -> Result<bool> {
+        let mut work_max = WORK_ROWS;
         if let Some(storage) = &self.storage {
             storage.cancel.check()?;
+            if storage.cancel.is_long() {
+                work_max = WORK_ROWS_LONG;
+            }
         }
         self.work += 1;
-        if self.work > WORK_ROWS {
+        if self.work > work_max {
             self.work = 0;
             self.check_deadline()?;
             return Ok(true);

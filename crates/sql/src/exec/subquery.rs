@@ -1,10 +1,10 @@
 //! Subqueries inside expressions: scalar, EXISTS, ANY/ALL/IN, ARRAY(...).
 //!
 //! What refers to no enclosing row runs once per execution and is kept, IN lists in a hash table; as a rule it runs before
-//! the plan, where it can yield and wait. What depends on a row runs inside the expression, in one go: an expression
-//! cannot yield, so the operator is told that a yield is owed and stops at its next row. It cannot wait either: what finds
-//! something absent gives up the evaluation of the row, which is begun again after the operator has waited (see
-//! `Evaluation`). Where there is no operator that could (`evaluation` 0) the worker blocks until it is there.
+//! the plan, where it can yield and wait. What depends on a row runs inside the expression. An expression can neither wait nor yield: what
+//! finds something absent, waits for a temporary file, or has worked for long enough gives up the evaluation of the row, which is begun again after the
+//! operator has waited or others had their turn (see `Evaluation`). Every operator that evaluates what may have subqueries does so in
+//! an `Evaluation`; if one did not (`evaluation` 0), the worker would block until the statement is cancelled or what it needs is there.
 
 use super::batch::{BATCH_ROWS, Batch, Rows, check_memory};
 use super::context::Cx;
@@ -277,21 +277,25 @@ impl SubqueryState {
                     }
                 }
                 Step::Done => break,
-                Step::Yield => owed = true,
-                // An expression cannot wait, but be evaluated again.
-                Step::Wait(obstacle @ (Obstacle::Absent(_) | Obstacle::Spill(_)))
-                    if evaluation != 0 =>
-                {
-                    self.suspended = evaluation;
-                    cx.suspended = Some(obstacle);
-                    cx.owed = owed;
-                    return Err(SqlError::internal("an evaluation that was given up"));
+                // An expression cannot yield or wait, but be evaluated again.
+                Step::Yield if evaluation != 0 => {
+                    return Err(self.give_up(evaluation, Obstacle::Turn, cx));
                 }
+                Step::Wait(
+                    obstacle @ (Obstacle::Absent(_) | Obstacle::Spill(_) | Obstacle::Turn),
+                ) if evaluation != 0 => {
+                    cx.owed = owed;
+                    return Err(self.give_up(evaluation, obstacle, cx));
+                }
+                Step::Yield | Step::Wait(Obstacle::Turn) => owed = true,
                 Step::Wait(Obstacle::Absent(absent)) => {
                     let loaded = absent.load_here(cx.txn()?);
                     loaded.map_err(|error| fault(&error))?;
                 }
-                Step::Wait(Obstacle::Spill(ticket)) => ticket.wait_here(),
+                Step::Wait(Obstacle::Spill(ticket)) => {
+                    let cancel = cx.storage()?.cancel;
+                    ticket.wait_here(|| cancel.check())?;
+                }
                 Step::Wait(Obstacle::Held(_)) => {
                     return Err(SqlError::unsupported(
                         "FOR UPDATE in a subquery of an expression",
@@ -301,6 +305,15 @@ impl SubqueryState {
         }
         cx.owed = owed;
         Ok(std::mem::take(&mut self.partial))
+    }
+}
+
+impl SubqueryState {
+    /// Gives up the evaluation that it runs in, to go on when the row is evaluated again. The error is none.
+    fn give_up(&mut self, evaluation: u64, obstacle: Obstacle, cx: &mut Cx<'_>) -> SqlError {
+        self.suspended = evaluation;
+        cx.suspended = Some(obstacle);
+        SqlError::internal("an evaluation that was given up")
     }
 }
 

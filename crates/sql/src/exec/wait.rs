@@ -21,6 +21,8 @@ pub(crate) enum Obstacle {
     Absent(Absent),
     /// A block of a temporary file is on its way.
     Spill(Ticket),
+    /// The others' turn: something in the middle of an expression has worked for long enough.
+    Turn,
 }
 
 impl From<Blocker> for Obstacle {
@@ -73,6 +75,10 @@ pub(crate) async fn wait_for(obstacle: Obstacle, txn: &mut Txn, cancel: &Cancel)
             // Nor is this.
             let _loading = cancel.begin_load();
             unless_cancelled(ticket.wait(), cancel).await
+        }
+        Obstacle::Turn => {
+            tokio::task::yield_now().await;
+            cancel.check()
         }
     }
 }

@@ -3,7 +3,7 @@
 use super::client::{Client, CopyInput};
 use super::copy_binary::{BinaryRows, Next};
 use super::copy_format::{CopyFormat, Fields, Records};
-use super::run::{Limits, guarded, lock};
+use super::run::{Limits, guarded, lock, watched};
 use super::statement::Statement;
 use super::transaction::fold;
 use super::{Reply, Session};
@@ -428,7 +428,7 @@ impl Session {
                 ..limits
             };
             let into = reader.room()?;
-            let input = guarded(&signals, waits, client.copy_input(into)).await?;
+            let input = watched(&signals, waits, client.copy_input(into)).await?;
             self.begin_request();
             match input {
                 CopyInput::Data => {}
@@ -458,7 +458,7 @@ impl Session {
             };
             while reader.next(end, &context)? {
                 let row = std::mem::take(&mut reader.row);
-                let pushed = guarded(&signals, limits, inserter.push(&mut cx, &row)).await;
+                let pushed = watched(&signals, limits, inserter.push(&mut cx, &row)).await;
                 reader.row = row;
                 match pushed {
                     Ok(_) => rows += 1,

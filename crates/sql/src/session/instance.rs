@@ -8,6 +8,7 @@ use super::notify::Channels;
 use super::signals::Signals;
 use super::statement::Statement;
 use super::statistics::Statistics;
+use super::turns::Turns;
 use crate::catalog::{Catalog, CatalogStore};
 use crate::error::{Result, SqlError};
 use crate::exec::SpillSpace;
@@ -101,8 +102,8 @@ impl Instance {
         }
     }
 
-    /// Takes a place for a session.
-    pub(super) fn admit(&self) -> Result<Place> {
+    /// Takes a place for a session of this worker.
+    pub(super) fn admit(&self, worker: &WorkerSessions) -> Result<Place> {
         if self.stopping.load(Ordering::SeqCst) {
             return Err(SqlError::new(
                 SqlState::CANNOT_CONNECT_NOW,
@@ -119,7 +120,7 @@ impl Instance {
             .fatal());
         }
         let secret = self.env.random.u64() as i32;
-        let signals = Arc::new(Signals::default());
+        let signals = Arc::new(Signals::new(Arc::clone(&worker.turns)));
         let live = Arc::new(Live::new(self.env.clock.now_micros_since_2000()));
         let mut sessions = self.sessions.lock();
         let pid = loop {
@@ -240,12 +241,15 @@ pub struct WorkerSessions {
     working: Cell<usize>,
     waiting: Cell<usize>,
     progress: Cell<u64>,
+    turns: Arc<Turns>,
 }
 
 impl WorkerSessions {
     /// For the thread that calls.
     pub fn new(instance: Arc<Instance>, worker: Worker) -> Rc<WorkerSessions> {
+        let turns = Turns::new(Arc::clone(&instance.env.clock));
         Rc::new(WorkerSessions {
+            turns: Arc::new(turns),
             instance,
             worker,
             caches: RefCell::default(),
@@ -331,6 +335,17 @@ impl WorkerSessions {
 
     pub(super) fn step(&self) {
         self.progress.set(self.progress.get().wrapping_add(1));
+        self.turns.step();
+    }
+
+    /// While the log is about to be flushed: long statements wait, but for their share, so that it is not put off.
+    pub fn about_to_flush(&self, about_to: bool) {
+        self.turns.hold(about_to);
+    }
+
+    /// How often a long statement had its turn.
+    pub fn long_turns(&self) -> u64 {
+        self.turns.long_turns()
     }
 }
 

@@ -41,6 +41,7 @@ mod statement;
 mod statistics;
 mod temporary;
 mod transaction;
+mod turns;
 mod utility;
 
 pub use client::{Client, ConnectionLost, CopyInput, LocalFuture};
@@ -157,7 +158,7 @@ impl Session {
         ) {
             return Err(SqlError::unsupported("replication"));
         }
-        let place = instance.admit()?;
+        let place = instance.admit(worker)?;
         let pid = place.pid;
         // From here on the place must be given back.
         let session = Session::admitted(worker, request, place);

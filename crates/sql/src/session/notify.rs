@@ -435,7 +435,7 @@ mod tests {
     #[tokio::test]
     async fn delivery_is_in_commit_order_and_only_of_what_is_durable() {
         let channels = Channels::default();
-        let listener = Arc::new(Signals::default());
+        let listener = Arc::new(Signals::of_nobody());
         channels.listen(5, &"c".into(), 7, &listener);
         let turn = channels.turn().await;
         let first = channels.take_place(&turn, 5, vec![note("c", "1"), note("other", "x")]);

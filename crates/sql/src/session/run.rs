@@ -7,6 +7,7 @@ use super::Session;
 use super::client::Client;
 use super::statement::{CachedPlan, Statement};
 use super::transaction::Open;
+use super::turns::in_turns;
 use crate::catalog::Catalog;
 use crate::error::{Result, SqlError};
 use crate::exec::{CancelReason, ExecContext, Execution, Progress, judge_deferred};
@@ -32,8 +33,18 @@ pub(super) struct Limits {
     pub(super) lock_ms: u64,
 }
 
-/// Runs `work` until it is done, cancelled, or out of time; then it is dropped where it stands.
+/// Runs `work` until it is done, cancelled, or out of time; then it is dropped where it stands. A long statement takes turns.
 pub(super) async fn guarded<T>(
+    signals: &Signals,
+    limits: Limits,
+    work: impl Future<Output = Result<T>>,
+) -> Result<T> {
+    let work = pin!(work);
+    watched(signals, limits, in_turns(signals, work)).await
+}
+
+/// The same of one of many small pieces of a statement, which takes turns by itself.
+pub(super) async fn watched<T>(
     signals: &Signals,
     limits: Limits,
     work: impl Future<Output = Result<T>>,

@@ -3,10 +3,12 @@
 //! Invariant: a session that registers its waker and then looks at the flags never sleeps through a signal (traps T13).
 
 use super::notify::Mailbox;
+use super::turns::{Turns, Used};
 use crate::error::SqlError;
 use crate::exec::{Cancel, CancelReason};
 use logstead_types::SqlState;
 use parking_lot::{Mutex, MutexGuard};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::task::Waker;
 
@@ -14,15 +16,35 @@ const STOP: u8 = 1;
 const TERMINATE: u8 = 2;
 
 /// Flags of one session, set from any thread.
-#[derive(Default)]
 pub struct Signals {
     cancel: Cancel,
+    turns: Arc<Turns>,
+    used: Used,
     state: AtomicU8,
     waker: Mutex<Option<Waker>>,
     mailbox: Mutex<Mailbox>,
 }
 
 impl Signals {
+    /// Those of a session on the worker that these turns are of.
+    pub(super) fn new(turns: Arc<Turns>) -> Signals {
+        Signals {
+            cancel: Cancel::default(),
+            turns,
+            used: Used::default(),
+            state: AtomicU8::default(),
+            waker: Mutex::default(),
+            mailbox: Mutex::default(),
+        }
+    }
+
+    /// Those of a session that is on no worker.
+    #[cfg(test)]
+    pub(super) fn of_nobody() -> Signals {
+        let clock = Arc::new(logstead_env::SimClock::new());
+        Signals::new(Arc::new(Turns::new(clock)))
+    }
+
     /// Asks the running statement, if any, to end.
     pub fn cancel(&self) {
         self.cancel.cancel(CancelReason::User);
@@ -68,9 +90,20 @@ impl Signals {
         &self.cancel
     }
 
+    /// Whose turn it is on the session's worker.
+    pub(super) fn turns(&self) -> &Turns {
+        &self.turns
+    }
+
+    /// What the running statement has used of the worker's time.
+    pub(super) fn used(&self) -> &Used {
+        &self.used
+    }
+
     /// A statement begins: a cancel request that came before it is forgotten.
     pub fn begin_statement(&self) {
         self.cancel.clear();
+        self.used.clear();
         if self.must_end_now() {
             self.cancel.cancel(CancelReason::Shutdown);
         }

@@ -12,9 +12,13 @@ use std::future::poll_fn;
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::{Poll, Waker};
+use std::time::Duration;
 
 /// Threads, and so queues: the disk's own queue is behind them.
 const THREADS: usize = 2;
+
+/// How often a thread that waits for a job looks whether it still should.
+const LOOK: Duration = Duration::from_millis(20);
 
 type Job = Box<dyn FnOnce() + Send>;
 
@@ -174,16 +178,15 @@ impl Ticket {
         .await;
     }
 
-    /// Waits for the job and has the thread wait with it: where nothing can be begun again.
-    pub(crate) fn wait_here(&self) {
+    /// Waits for the job and has the thread wait with it, where nothing can be begun again; unless `go_on`, which is asked now and then, fails.
+    pub(crate) fn wait_here<E>(&self, go_on: impl Fn() -> Result<(), E>) -> Result<(), E> {
         let mut state = lock(&self.0.state);
         while !state.done {
-            state = self
-                .0
-                .changed
-                .wait(state)
-                .unwrap_or_else(PoisonError::into_inner);
+            go_on()?;
+            let waited = self.0.changed.wait_timeout(state, LOOK);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
+        Ok(())
     }
 }
 
@@ -197,7 +200,7 @@ mod tests {
         assert!(!waits.is_done());
         drop(finish);
         assert!(waits.is_done());
-        waits.wait_here();
+        waits.wait_here(|| Ok::<_, ()>(())).unwrap();
         assert!(waits.take().is_err());
     }
 
@@ -211,7 +214,7 @@ mod tests {
         }
         let (last, finish) = ticket();
         pool.submit(7, Box::new(move || drop(finish)));
-        last.wait_here();
+        last.wait_here(|| Ok::<_, ()>(())).unwrap();
         assert_eq!(*lock(&order), (0..100).collect::<Vec<_>>());
     }
 }

@@ -1,0 +1,106 @@
+//! Whose turn it is on a worker, counted in rounds: a task that only counts is polled once in each.
+
+use super::{Env, MemoryHome, Script, ask, converse_with, session, worker_on};
+use logstead_env::{Clock, Instant};
+use logstead_sql::session::WorkerSessions;
+use std::cell::Cell;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A clock that goes on by a millisecond whenever somebody looks at it.
+#[derive(Default)]
+struct Ticking(AtomicU64);
+
+impl Clock for Ticking {
+    fn monotonic(&self) -> Instant {
+        Instant::from_nanos(self.0.fetch_add(1_000_000, Ordering::Relaxed))
+    }
+
+    fn now_micros_since_2000(&self) -> i64 {
+        self.0.load(Ordering::Relaxed).cast_signed() / 1000
+    }
+}
+
+fn run(conversation: impl AsyncFnOnce(Rc<WorkerSessions>)) {
+    let (env, _files) = Env::simulated(7);
+    let clock = Arc::new(Ticking::default());
+    let env = Env { clock, ..env };
+    let home = Arc::new(MemoryHome::new(1 << 20));
+    converse_with(true, || worker_on(home, env), conversation);
+}
+
+/// Counts rounds as long as it is there.
+fn count_rounds() -> (Rc<Cell<u64>>, tokio::task::JoinHandle<()>) {
+    let rounds = Rc::new(Cell::new(0));
+    let counted = Rc::clone(&rounds);
+    let task = tokio::task::spawn_local(async move {
+        loop {
+            counted.set(counted.get() + 1);
+            tokio::task::yield_now().await;
+        }
+    });
+    (rounds, task)
+}
+
+const LONG: &str = "SELECT count(*) FROM generate_series(1, 100000) a";
+
+#[test]
+fn what_is_long_lets_what_is_short_go_first_and_is_not_starved() {
+    run(async |worker| {
+        let (mut long, mut c) = (session(&worker), Script::default());
+        let (rounds, counter) = count_rounds();
+        let said = ask(&mut long, &mut c, LONG).await;
+        assert_eq!(said[1], "100000");
+        let turns = worker.long_turns();
+        assert!(turns >= 300, "{turns}: a turn is a batch");
+        let took = rounds.get();
+        assert!(
+            took < turns * 3 / 2,
+            "{took} rounds of a free worker for {turns} turns"
+        );
+        counter.abort();
+        // Beside a session that always has something to do.
+        let short_done = Rc::new(Cell::new(0u64));
+        let done = Rc::clone(&short_done);
+        let (mut short, mut sc) = (session(&worker), Script::default());
+        let chatting = tokio::task::spawn_local(async move {
+            loop {
+                short.begin_request();
+                ask(&mut short, &mut sc, "SELECT 1").await;
+                short.end_request();
+                done.set(done.get() + 1);
+                tokio::task::yield_now().await;
+            }
+        });
+        let before = worker.long_turns();
+        let said = ask(&mut long, &mut c, LONG).await;
+        assert_eq!(said[1], "100000");
+        chatting.abort();
+        let (turns, done) = (worker.long_turns() - before, short_done.get());
+        assert!(
+            done >= 3 * turns,
+            "{done} short statements beside {turns} turns"
+        );
+    });
+}
+
+#[test]
+fn a_subquery_in_an_expression_yields_in_its_middle() {
+    run(async |worker| {
+        let (mut s, mut c) = (session(&worker), Script::default());
+        let (rounds, counter) = count_rounds();
+        for query in [
+            "SELECT (SELECT count(*) FROM generate_series(1, 50000) g WHERE g > x) FROM generate_series(1, 2) x",
+            "SELECT x FROM generate_series(1, 2) x WHERE 49998 <= (SELECT count(*) FROM generate_series(1, 50000) g WHERE g > x)",
+            "SELECT sum((SELECT max(g) FROM generate_series(1, 50000) g WHERE (SELECT g > x))) FROM generate_series(1, 2) x",
+        ] {
+            let before = rounds.get();
+            let said = ask(&mut s, &mut c, query).await;
+            assert!(!said[0].starts_with("ERROR"), "{said:?}");
+            let had = rounds.get() - before;
+            assert!(had >= 90, "{query}: the others had {had} turns");
+        }
+        counter.abort();
+    });
+}
