@@ -2,7 +2,8 @@
 //!
 //! Invariant: a plan is given out only for the very catalog snapshot, search path and parameter types that it was made with, and
 //! never if it depends on one session. All caches are bounded: two generations, the older one is dropped when the younger
-//! is full, so what is in use stays.
+//! is full, so what is in use stays. A text is kept from its second coming on: most texts that are not prepared never come again, and
+//! thousands of trees and plans that nobody asks for cost more, in memory that is always cold, than the parsing.
 
 use super::statement::CachedPlan;
 use super::statistics::AtHand;
@@ -12,7 +13,7 @@ use crate::parse::{self, Parsed};
 use crate::value::Oid;
 use logstead_types::Csn;
 use std::collections::HashMap;
-use std::hash::Hash;
+use std::hash::{BuildHasher, Hash};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -20,16 +21,27 @@ use std::sync::Arc;
 const TEXT_BYTES_MAX: usize = 4096;
 /// Entries of one generation.
 const GENERATION_MAX: usize = 512;
+/// The same of what came once, of which there is a number each.
+const SEEN_MAX: usize = 8 * GENERATION_MAX;
 
 /// A map of two generations.
 struct Generations<K, V> {
+    entries_max: usize,
     young: HashMap<K, V, foldhash::fast::RandomState>,
     old: HashMap<K, V, foldhash::fast::RandomState>,
 }
 
 impl<K, V> Default for Generations<K, V> {
     fn default() -> Self {
+        Generations::of(GENERATION_MAX)
+    }
+}
+
+impl<K, V> Generations<K, V> {
+    /// Empty, with so many entries in a generation.
+    fn of(entries_max: usize) -> Generations<K, V> {
         Generations {
+            entries_max,
             young: HashMap::default(),
             old: HashMap::default(),
         }
@@ -50,7 +62,7 @@ impl<K: Hash + Eq, V: Clone> Generations<K, V> {
     }
 
     fn insert(&mut self, key: K, value: V) {
-        if self.young.len() >= GENERATION_MAX {
+        if self.young.len() >= self.entries_max {
             self.old = std::mem::take(&mut self.young);
         }
         self.young.insert(key, value);
@@ -108,11 +120,25 @@ pub(super) enum Lifting {
 }
 
 /// The caches of one worker.
-#[derive(Default)]
 pub(super) struct Caches {
     kinds: Generations<Rc<str>, Kind>,
+    /// Hashes of the texts that came once.
+    seen: Generations<u64, ()>,
+    hasher: foldhash::fast::RandomState,
     texts: Generations<Rc<str>, Rc<ParsedText>>,
     plans: Generations<PlanKey, Rc<CachedPlan>>,
+}
+
+impl Default for Caches {
+    fn default() -> Self {
+        Caches {
+            kinds: Generations::default(),
+            seen: Generations::of(SEEN_MAX),
+            hasher: foldhash::fast::RandomState::default(),
+            texts: Generations::default(),
+            plans: Generations::default(),
+        }
+    }
 }
 
 impl Caches {
@@ -125,8 +151,13 @@ impl Caches {
             return Ok(parsed);
         }
         let parsed = ParsedText::new(text.into(), parse::parse(text)?);
-        self.texts
-            .insert(Rc::clone(&parsed.text), Rc::clone(&parsed));
+        let hash = self.hasher.hash_one(text);
+        match self.seen.get(&hash) {
+            Some(()) => self
+                .texts
+                .insert(Rc::clone(&parsed.text), Rc::clone(&parsed)),
+            None => self.seen.insert(hash, ()),
+        }
         Ok(parsed)
     }
 
@@ -187,7 +218,7 @@ impl Caches {
         self.plans.retain(|plan| is_current(&plan.catalog));
     }
 
-    /// Keeps a plan that any session may use.
+    /// Keeps a plan that any session may use, if its text came before.
     pub(super) fn keep(
         &mut self,
         text: &Rc<str>,
@@ -196,7 +227,9 @@ impl Caches {
         path: &Rc<[String]>,
         plan: &Rc<CachedPlan>,
     ) {
-        if text.len() > TEXT_BYTES_MAX {
+        let comes_again = self.texts.get(&**text).is_some()
+            || matches!(self.kinds.get(&**text), Some(Kind::Parsed(_)));
+        if !comes_again {
             return;
         }
         let key = PlanKey {
