@@ -17,6 +17,7 @@ use crate::plan::{Scan, walk};
 use crate::value::Datum;
 use logstead_engine::{Absent, Guard, Row, ScanCursor, Table, Txn};
 use logstead_types::Rid;
+use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -26,6 +27,12 @@ pub(crate) struct Emitter {
     /// Output columns that the filter reads: decoded first, the others only for rows that pass.
     first: Vec<usize>,
     rest: Vec<usize>,
+    /// Whether each column is one of `first`.
+    judged: Vec<bool>,
+    /// Of `first`, those that each of the filter's conditions is the first to read: what comes before may have refused the row.
+    stages: Vec<Vec<usize>>,
+    /// The row while it is judged.
+    scratch: Cell<Vec<Datum>>,
     row_id: bool,
     /// The filter has one, and may be evaluated again for a row.
     has_subquery: bool,
@@ -47,11 +54,30 @@ impl Emitter {
                 first = all.clone().collect();
             }
         }
-        let rest = all.filter(|column| !first.contains(column)).collect();
+        let rest = all
+            .clone()
+            .filter(|column| !first.contains(column))
+            .collect();
+        let mut decoded: Vec<usize> = Vec::new();
+        let mut stages = Vec::new();
+        for condition in scan.filter.iter().flat_map(conditions) {
+            let mut read = Vec::new();
+            if !columns_read(condition, &mut read) {
+                read = all.clone().collect();
+            }
+            read.retain(|column| *column < columns.len() && !decoded.contains(column));
+            read.sort_unstable();
+            read.dedup();
+            decoded.extend_from_slice(&read);
+            stages.push(read);
+        }
         Emitter {
+            judged: all.map(|column| first.contains(&column)).collect(),
             columns,
             first,
             rest,
+            stages,
+            scratch: Cell::default(),
             row_id: scan.row_id,
             has_subquery: scan.filter.as_ref().is_some_and(walk::has_subquery),
         }
@@ -86,6 +112,23 @@ impl Emitter {
             out.end_row();
             return Ok(Ok(()));
         };
+        // A condition may look at the hidden columns.
+        if !self.has_subquery && !self.row_id {
+            let mut scratch = self.scratch.take();
+            let passes = self.passes(scan, row, &mut scratch, cx);
+            if let Ok(true) = passes {
+                for (at, column) in self.columns.iter().enumerate() {
+                    match scratch.get_mut(at) {
+                        Some(judged) if self.judged[at] => out.push(std::mem::take(judged)),
+                        _ => out.push(column.decode(row.bytes)?),
+                    }
+                }
+                self.push_row_id(row, out);
+                out.end_row();
+            }
+            self.scratch.set(scratch);
+            return passes.map(|_| Ok(()));
+        }
         for _ in 0..self.columns.len() {
             out.push(Datum::Null);
         }
@@ -127,10 +170,15 @@ impl Emitter {
             return Ok(true);
         };
         scratch.resize(self.columns.len(), Datum::Null);
-        for &column in &self.first {
-            scratch[column] = self.columns[column].decode(row.bytes)?;
+        for (condition, columns) in conditions(filter).iter().zip(&self.stages) {
+            for &column in columns {
+                scratch[column] = self.columns[column].decode(row.bytes)?;
+            }
+            if !holds(condition, scratch, cx)? {
+                return Ok(false);
+            }
         }
-        holds(filter, scratch, cx)
+        Ok(true)
     }
 
     /// The hidden columns. Writers find the version again through the statement's snapshot, so its token is not spelled out.
@@ -139,6 +187,14 @@ impl Emitter {
             out.push(Datum::Int8(row.rid.get().cast_signed()));
             out.push(Datum::Int8(0));
         }
+    }
+}
+
+/// The conditions all of which a filter asks.
+fn conditions(filter: &Expr) -> &[Expr] {
+    match filter {
+        Expr::And(all) => all,
+        one => std::slice::from_ref(one),
     }
 }
 

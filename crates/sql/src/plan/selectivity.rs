@@ -274,7 +274,7 @@ impl Binder<'_> {
                 continue;
             };
             let variable = self.variable(column);
-            let constant = self.constant(value);
+            let constant = self.compared_with(value, column);
             let known = variable
                 .as_ref()
                 .zip(constant.as_ref())
@@ -324,7 +324,10 @@ impl Binder<'_> {
         let Expr::Call { function, args, .. } = condition else {
             return None;
         };
-        let (op, _, _) = func::operator_class(function.oid)?;
+        let op = match func::operator_class(function.oid) {
+            Some((op, _, _)) => op,
+            None => compared_days(function.name)?,
+        };
         let [a, b] = args.as_slice() else {
             return None;
         };
@@ -339,6 +342,17 @@ impl Binder<'_> {
             same => same,
         };
         plain_column(b).map(|_| (b, turned, a))
+    }
+
+    /// The value that a column is compared with, if it has one already, as one of the column's type.
+    fn compared_with(&self, value: &Expr, column: &Expr) -> Option<Datum> {
+        const DAY_US: i64 = 86_400_000_000;
+        Some(match self.constant(value)? {
+            Datum::Timestamp(us) if column.ty().oid == oid::DATE => {
+                Datum::Date(i32::try_from(us.div_euclid(DAY_US)).ok()?)
+            }
+            value => value,
+        })
     }
 
     /// The value of an expression that has one already.
@@ -478,7 +492,7 @@ impl Binder<'_> {
                 _ => estimate::RANGE,
             };
         }
-        let constant = self.constant(value);
+        let constant = self.compared_with(value, column);
         match op {
             Comparison::Eq => variable.equal(constant.as_ref()),
             Comparison::Ne => {
@@ -651,6 +665,17 @@ impl Binder<'_> {
         }
         groups.min(rows).max(1.0)
     }
+}
+
+/// What compares a date with a timestamp is of no operator class.
+fn compared_days(function: &str) -> Option<Comparison> {
+    Some(match function {
+        "date_lt_timestamp" => Comparison::Lt,
+        "date_le_timestamp" => Comparison::Le,
+        "date_gt_timestamp" => Comparison::Gt,
+        "date_ge_timestamp" => Comparison::Ge,
+        _ => return None,
+    })
 }
 
 /// The share of rows for which a condition, or its opposite, holds.
