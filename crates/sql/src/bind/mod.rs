@@ -20,6 +20,7 @@ mod domain;
 mod expr;
 mod from;
 mod function;
+mod grouped;
 mod grouping;
 mod judged;
 mod literal;
@@ -49,6 +50,7 @@ pub(crate) use coerce::and;
 pub(crate) use deparse::bit_literal;
 pub use deparse::expr_to_sql;
 pub use domain::{VALUE, domain_value, value_relation};
+pub(crate) use grouped::the_subquery;
 pub use names::fold_ident;
 pub(crate) use names::index_column_name;
 pub use standalone::{
@@ -331,6 +333,10 @@ pub(crate) struct Binder<'a> {
     inlines: bool,
     /// The WITH that is bound next is the statement's: its queries may change something.
     pub(crate) top: bool,
+    /// Conditions that are bound in two forms, of which the planner chooses one.
+    pub(crate) grouped: Vec<grouped::Grouped>,
+    /// A second form is being bound: nothing in it has two.
+    binds_again: bool,
     depth: usize,
 }
 
@@ -377,6 +383,8 @@ impl<'a> Binder<'a> {
             whole_conditions: false,
             inlines: true,
             top: false,
+            grouped: Vec::new(),
+            binds_again: false,
             depth: 0,
         }
     }

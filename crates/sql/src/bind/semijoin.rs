@@ -4,11 +4,12 @@
 //! set-returning functions) becomes a join of everything FROM has with the subquery's own FROM, so that it can be
 //! answered by hash or by index. `NOT IN` stays a subquery: a NULL among its rows decides it.
 
+use super::grouped::may_be_grouped;
 use super::operator::{row_of, strip};
 use super::query::{Distinct, From, FromList, Select};
 use super::select::{Tail, collect_rels, push_conjuncts};
 use super::setop::Body;
-use super::{Binder, ColId, Source};
+use super::{Binder, COLUMN_BASE, ColId, Source};
 use crate::error::{Result, SqlError};
 use crate::expr::{Expr, Subquery, SubqueryKind};
 use crate::plan::{JoinKind, walk};
@@ -38,18 +39,23 @@ impl Binder<'_> {
             head = strip(left);
         }
         conjuncts.push(head);
-        if conjuncts.iter().all(|c| candidate(c).is_none()) || from.items.is_empty() {
+        let plain = |c: &&Ast| candidate(c).is_none() && !may_be_grouped(c);
+        if conjuncts.iter().all(plain) || from.items.is_empty() {
             let condition = self.condition_of(selection, "WHERE")?;
             push_conjuncts(condition, &mut from.conditions);
             return Ok(());
         }
         let mut joins = Vec::new();
+        let mut groups = Vec::new();
         let what = if conjuncts.len() > 1 { "AND" } else { "WHERE" };
         for conjunct in conjuncts.into_iter().rev() {
             match candidate(conjunct) {
                 None => {
                     let condition = self.condition_of(conjunct, what)?;
-                    push_conjuncts(condition, &mut from.conditions);
+                    match self.group_aggregate(conjunct, &condition)? {
+                        Some(item) => groups.push(item),
+                        None => push_conjuncts(condition, &mut from.conditions),
+                    }
                 }
                 Some(candidate) => match self.semi_join(&candidate)? {
                     Ok(join) => joins.push(join),
@@ -65,6 +71,11 @@ impl Binder<'_> {
                 right: Box::new(right),
                 on,
             }];
+        }
+        // What other conditions leave is compared with groups, or asked about.
+        for (rel, conditions) in groups {
+            from.items.push(From::Rel(rel));
+            from.conditions.extend(conditions);
         }
         Ok(())
     }
@@ -129,6 +140,9 @@ impl Binder<'_> {
             };
             // Conditions that need the outer row join; the rest stays with the subquery's FROM.
             let own = self.ranges(&block.from);
+            if matches!(candidate, Candidate::Exists(..)) {
+                self.forget_outputs(&block.from, &own);
+            }
             let mut right = block.from;
             let (stay, join): (Vec<Expr>, Vec<Expr>) = std::mem::take(&mut right.conditions)
                 .into_iter()
@@ -151,6 +165,15 @@ impl Binder<'_> {
             return self.as_subquery(lefts, block, negated, at).map(Err);
         }
         self.as_subquery(lefts, block, negated, at).map(Err)
+    }
+
+    /// Of what EXISTS selects nothing is asked: columns are read only if conditions are about them.
+    fn forget_outputs(&mut self, from: &FromList, own: &[(ColId, ColId)]) {
+        let mut needed = Vec::new();
+        self.list_exprs(from, &mut |e| walk::column_ids(e, &mut needed));
+        for id in own.iter().flat_map(|(from, to)| *from..*to) {
+            self.columns[id - COLUMN_BASE].used &= needed.contains(&id);
+        }
     }
 
     fn as_subquery(
@@ -209,7 +232,7 @@ impl Binder<'_> {
     }
 
     /// Identities that FROM items refer to within themselves.
-    fn inside(&self, item: &From, out: &mut Vec<ColId>) {
+    pub(super) fn inside(&self, item: &From, out: &mut Vec<ColId>) {
         match item {
             From::Rel(rel) => match &self.rels[*rel].source {
                 Source::Plan(Some(plan)) => walk::plan_ids(plan, out),
@@ -231,7 +254,7 @@ impl Binder<'_> {
         }
     }
 
-    fn ranges(&self, list: &FromList) -> Vec<(ColId, ColId)> {
+    pub(super) fn ranges(&self, list: &FromList) -> Vec<(ColId, ColId)> {
         let mut rels = Vec::new();
         collect_rels(list, &mut rels);
         rels.iter()
@@ -245,7 +268,7 @@ impl Binder<'_> {
     }
 }
 
-fn within(expr: &Expr, ranges: &[(ColId, ColId)]) -> bool {
+pub(super) fn within(expr: &Expr, ranges: &[(ColId, ColId)]) -> bool {
     let mut ids = Vec::new();
     walk::column_ids(expr, &mut ids);
     ids.iter()

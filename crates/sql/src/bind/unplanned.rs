@@ -114,7 +114,7 @@ impl Binder<'_> {
         select.limit.iter().chain(&select.offset).for_each(f);
     }
 
-    fn list_exprs(&self, list: &FromList, f: &mut dyn FnMut(&Expr)) {
+    pub(super) fn list_exprs(&self, list: &FromList, f: &mut dyn FnMut(&Expr)) {
         list.conditions.iter().for_each(&mut *f);
         for item in &list.items {
             match item {

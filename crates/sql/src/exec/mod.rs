@@ -28,6 +28,7 @@ mod lock;
 mod operator;
 mod point;
 mod referential;
+mod remembered;
 mod row_scan;
 mod scan;
 mod setop;

@@ -1,5 +1,7 @@
 //! Subqueries inside expressions: scalar, EXISTS, ANY/ALL/IN, ARRAY(...).
 //!
+//! What a correlated one gave is kept by the values that it refers to (`remembered`).
+//!
 //! What refers to no enclosing row runs once per execution and is kept, IN lists in a hash table; as a rule it runs before
 //! the plan, where it can yield and wait. What depends on a row runs inside the expression. An expression can neither wait nor yield: what
 //! finds something absent, waits for a temporary file, or has worked for long enough gives up the evaluation of the row, which is begun again after the
@@ -12,6 +14,7 @@ use super::eval::{apply, as_bool, eval_in, truth};
 use super::fixed::reads_with;
 use super::keytable::{KeyTable, row_key};
 use super::operator::{Running, Step};
+use super::remembered::Remembered;
 use super::step;
 use super::wait::{Obstacle, fault};
 use crate::error::{Result, SqlError};
@@ -29,6 +32,7 @@ pub(crate) struct SubqueryState {
     batch: Batch,
     started: bool,
     kept: Option<Kept>,
+    remembered: Option<Remembered>,
     /// What the run under way has come to.
     partial: Partial,
     /// The evaluation that was given up in the middle of the run, which goes on with it.
@@ -157,9 +161,16 @@ impl SubqueryState {
                 if let Some(Kept::Value(value)) = &self.kept {
                     return Ok(value.clone());
                 }
+                if let Some(remembered) = &mut self.remembered
+                    && let Some(value) = remembered.find(row, cx)
+                {
+                    return Ok(value);
+                }
                 let value = self.single(subquery, kind, row, cx)?;
                 if subquery.uncorrelated {
                     self.kept = Some(Kept::Value(value.clone()));
+                } else if let Some(remembered) = &mut self.remembered {
+                    remembered.keep(&value, cx)?;
                 }
                 Ok(value)
             }
@@ -441,6 +452,7 @@ fn new_state(subquery: &Subquery) -> Box<SubqueryState> {
         batch: Batch::of(capacity),
         started: false,
         kept: None,
+        remembered: Remembered::of(subquery),
         partial: Partial::default(),
         suspended: 0,
         known: None,

@@ -68,6 +68,7 @@ impl Binder<'_> {
                 self.plan_unplanned(rel, &mut unit.conditions)?;
             }
         }
+        constant.extend(self.choose_grouped(&mut units, &mut joining)?);
         for i in 0..units.len() {
             let mut needed = Vec::new();
             self.needs(&units[i].from, &mut needed);
@@ -290,7 +291,13 @@ impl Binder<'_> {
                 touches(&condition, &left_ids),
                 touches(&condition, &right_ids),
             );
-            if l && !r && kind != JoinKind::Full {
+            // A subquery is asked about the rows that a half join leaves.
+            let waits = matches!(kind, JoinKind::Semi | JoinKind::Anti)
+                && walk::any(
+                    &condition,
+                    &|e| matches!(e, Expr::Subquery(subquery) if !subquery.uncorrelated),
+                );
+            if l && !r && kind != JoinKind::Full && !waits {
                 left.conditions.push(condition);
             } else {
                 filter.push(condition);
@@ -638,7 +645,7 @@ fn half_rows(kind: JoinKind, rows: f64, share: f64) -> f64 {
 }
 
 /// Whether a condition is never true when all columns of `filled` are NULL.
-fn refuses_null(condition: &Expr, filled: &[(ColId, ColId)]) -> bool {
+pub(crate) fn refuses_null(condition: &Expr, filled: &[(ColId, ColId)]) -> bool {
     let strict_on = |expr: &Expr| null_in_null_out(expr, filled);
     match condition {
         Expr::Call { function, args, .. } => function.strict && args.iter().any(strict_on),

@@ -477,7 +477,7 @@ impl Binder<'_> {
     }
 
     /// Rows that an item gives under its own conditions, and what reading it costs.
-    fn unit_estimate(&mut self, unit: &Unit) -> Result<(f64, f64)> {
+    pub(super) fn unit_estimate(&mut self, unit: &Unit) -> Result<(f64, f64)> {
         match &unit.from {
             From::Rel(rel) => self.item_estimate(*rel, &unit.conditions),
             From::Join {

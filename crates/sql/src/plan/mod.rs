@@ -9,6 +9,7 @@ mod equal;
 mod estimate;
 mod explain;
 mod explain_expr;
+mod grouped;
 pub(crate) mod implies;
 mod index_path;
 mod join;
@@ -22,6 +23,7 @@ pub(crate) mod walk;
 pub(crate) mod window;
 
 pub use explain::{ExplainOptions, ExplainTimes, explain, explain_json};
+pub(crate) use join::refuses_null;
 pub(crate) use layout::Layout;
 pub(crate) use scan::Wish;
 pub(crate) use select::plan_select;
