@@ -21,6 +21,7 @@ pub mod parse;
 pub mod plan;
 pub mod ri;
 pub mod role;
+mod search;
 pub mod session;
 pub mod settings;
 pub mod value;

@@ -250,6 +250,7 @@ impl Binder<'_> {
             U::PGSquareRoot => "|/",
             U::PGCubeRoot => "||/",
             U::PGAbs => "@",
+            U::PGPrefixFactorial => "!!",
             // BETWEEN SYMMETRIC: see `parse::rewrite`.
             U::AtDashAt => return self.expr(operand),
             other => return Err(SqlError::unsupported(format!("operator {other}"))),

@@ -170,6 +170,8 @@ pub(crate) fn base_type(data_type: &ast::DataType) -> Result<Oid> {
             };
             return found.ok_or_else(absent);
         }
+        T::TsVector => oid::TSVECTOR,
+        T::TsQuery => oid::TSQUERY,
         T::JSON => oid::JSON,
         T::JSONB => oid::JSONB,
         T::Bit(_) => oid::BIT,
@@ -257,18 +259,14 @@ fn is_of_postgres(name: &str) -> bool {
         "polygon",
         "refcursor",
         "regcollation",
-        "regconfig",
-        "regdictionary",
         "regoper",
         "regoperator",
         "regprocedure",
         "tid",
         "tsmultirange",
-        "tsquery",
         "tsrange",
         "tstzmultirange",
         "tstzrange",
-        "tsvector",
         "txid_snapshot",
         "xid8",
         "xml",

@@ -86,7 +86,7 @@ impl Cell {
         let width = match &datum {
             Datum::Null => return Cell::Null,
             Datum::Text(text) => text.len(),
-            Datum::Bytea(bytes) => bytes.len(),
+            Datum::Bytea(bytes) | Datum::TsVector(bytes) | Datum::TsQuery(bytes) => bytes.len(),
             Datum::Jsonb(_) | Datum::Array(_) => stored_len(&datum),
             _ => 0,
         };
@@ -100,7 +100,9 @@ impl Cell {
     pub(crate) fn size_bytes(&self) -> usize {
         let held = match self {
             Cell::Value(Datum::Text(text)) => text.len() + 16,
-            Cell::Value(Datum::Bytea(bytes)) => bytes.len() + 16,
+            Cell::Value(Datum::Bytea(bytes) | Datum::TsVector(bytes) | Datum::TsQuery(bytes)) => {
+                bytes.len() + 16
+            }
             Cell::Value(datum @ (Datum::Jsonb(_) | Datum::Array(_))) => 2 * stored_len(datum) + 64,
             Cell::Null | Cell::Wide(_) | Cell::Value(_) => 0,
         };

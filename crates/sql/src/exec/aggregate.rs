@@ -695,7 +695,12 @@ impl Cell {
             let growing = args.iter().any(|arg| {
                 matches!(
                     arg,
-                    Datum::Text(_) | Datum::Bytea(_) | Datum::Array(_) | Datum::Jsonb(_)
+                    Datum::Text(_)
+                        | Datum::Bytea(_)
+                        | Datum::TsVector(_)
+                        | Datum::TsQuery(_)
+                        | Datum::Array(_)
+                        | Datum::Jsonb(_)
                 )
             }) || call.aggregate.name == "array_agg"
                 || matches!(call.aggregate.result, oid::JSON | oid::JSONB);

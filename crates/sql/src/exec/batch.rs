@@ -250,7 +250,7 @@ impl Rows {
 fn outside_bytes(datum: &Datum) -> usize {
     match datum {
         Datum::Text(text) => text.len(),
-        Datum::Bytea(bytes) => bytes.len(),
+        Datum::Bytea(bytes) | Datum::TsVector(bytes) | Datum::TsQuery(bytes) => bytes.len(),
         Datum::Jsonb(json) => json.bytes().len(),
         Datum::Array(_) => crate::value::size_bytes(datum),
         _ => 0,

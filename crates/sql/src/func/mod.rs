@@ -25,6 +25,7 @@ mod regexp_search;
 mod registry;
 mod regression;
 mod resolve;
+mod search;
 mod series;
 mod strings;
 mod system;
@@ -55,6 +56,7 @@ pub use resolve::{
     resolve_operator, resolve_window_function, type_cast_call,
 };
 pub use series::Series;
+pub(crate) use strings::lower_text;
 pub use typmod::coerce_typmod;
 pub use window::{WINDOW_FUNCTIONS, WindowFunction, WindowKind, in_range, range_offsets};
 

@@ -5,7 +5,7 @@
 
 use super::aggregate::AGGREGATES;
 use super::{
-    Aggregate, CastContext, Function, json, table_casts, table_functions, table_money,
+    Aggregate, CastContext, Function, json, search, table_casts, table_functions, table_money,
     table_network, table_operator_functions, table_operators, table_timetz_bits,
 };
 use crate::value::{Oid, SqlType, info, oid, record};
@@ -67,6 +67,7 @@ fn tables() -> impl Iterator<Item = &'static Function> {
         .chain(table_network::FUNCTIONS)
         .chain(table_timetz_bits::FUNCTIONS)
         .chain(table_money::FUNCTIONS)
+        .chain(search::table::FUNCTIONS)
 }
 
 fn registry() -> &'static Registry {
@@ -206,6 +207,17 @@ pub(super) fn set_columns(function: &Function) -> &'static [(&'static str, Oid)]
         "json_each" => &[("key", oid::TEXT), ("value", oid::JSON)],
         "jsonb_each" => &[("key", oid::TEXT), ("value", oid::JSONB)],
         "json_each_text" | "jsonb_each_text" => &[("key", oid::TEXT), ("value", oid::TEXT)],
+        "unnest" if function.result == oid::RECORD => &[
+            ("lexeme", oid::TEXT),
+            ("positions", oid::INT2_ARRAY),
+            ("weights", oid::TEXT_ARRAY),
+        ],
+        "ts_token_type" => &[
+            ("tokid", oid::INT4),
+            ("alias", oid::TEXT),
+            ("description", oid::TEXT),
+        ],
+        "ts_parse" => &[("tokid", oid::INT4), ("token", oid::TEXT)],
         "pg_options_to_table" => &[("option_name", oid::TEXT), ("option_value", oid::TEXT)],
         _ => &[],
     }

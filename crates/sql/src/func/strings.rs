@@ -54,6 +54,8 @@ pub(super) fn type_of(d: &Datum) -> SqlType {
         Datum::Text(_) => oid::TEXT,
         Datum::Numeric(_) => oid::NUMERIC,
         Datum::Bytea(_) => oid::BYTEA,
+        Datum::TsVector(_) => oid::TSVECTOR,
+        Datum::TsQuery(_) => oid::TSQUERY,
         Datum::Date(_) => oid::DATE,
         Datum::Time(_) => oid::TIME,
         Datum::Timestamp(_) => oid::TIMESTAMP,
@@ -143,7 +145,7 @@ fn case(c: char, upper: bool) -> char {
 }
 
 /// Lower case of a text.
-pub(super) fn lower_text(t: &str) -> String {
+pub(crate) fn lower_text(t: &str) -> String {
     map_case(t, false)
 }
 

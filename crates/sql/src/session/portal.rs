@@ -102,7 +102,7 @@ fn datum_bytes(datum: &Datum) -> usize {
     std::mem::size_of::<Datum>()
         + match datum {
             Datum::Text(text) => text.len(),
-            Datum::Bytea(bytes) => bytes.len(),
+            Datum::Bytea(bytes) | Datum::TsVector(bytes) | Datum::TsQuery(bytes) => bytes.len(),
             Datum::Jsonb(json) => json.bytes().len(),
             _ => 0,
         }

@@ -61,6 +61,12 @@ pub(super) fn date_style(value: &str) -> Option<String> {
     Some("ISO, MDY".to_owned())
 }
 
+/// A text search configuration, shown with its schema.
+pub(super) fn text_search_config(value: &str) -> Option<String> {
+    let config = crate::search::dictionary::named_config(value).ok()?;
+    Some(format!("pg_catalog.{}", config.name))
+}
+
 pub(super) fn search_path(value: &str) -> Option<String> {
     super::session::split_identifiers(value).map(|_| value.to_owned())
 }

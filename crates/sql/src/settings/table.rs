@@ -2,7 +2,7 @@
 
 use super::checked::{
     application_name, client_encoding, date_style, listen_address, metrics_address, only_on,
-    search_path, time_zone, workers_per_lane,
+    search_path, text_search_config, time_zone, workers_per_lane,
 };
 use super::row::{fact, reported, server, session, superuser};
 use super::{Kind, Setting, Unit};
@@ -190,6 +190,12 @@ pub static TABLE: &[Setting] = &[
         Kind::Bool,
         "off",
         "Sets the default deferrable status of new transactions.",
+    ),
+    session(
+        "default_text_search_config",
+        Kind::Checked(text_search_config),
+        "pg_catalog.english",
+        "Sets default text search configuration.",
     ),
     session(
         "default_transaction_isolation",

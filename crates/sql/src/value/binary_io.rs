@@ -8,6 +8,7 @@ use super::{
     Array, Bits, Datum, Inet, Interval, TimeTz, bits, calendar, info, json, network, timetz, user,
 };
 use crate::error::{Result, SqlError};
+use crate::search::{query, vector};
 use logstead_types::SqlState;
 use std::sync::Arc;
 
@@ -35,7 +36,8 @@ fn fixed<const N: usize>(b: &[u8]) -> Result<[u8; N]> {
     b.try_into().map_err(|_| bad_length())
 }
 
-fn text(b: &[u8]) -> Result<&str> {
+/// Text as clients send it: UTF-8 without zero bytes.
+pub(crate) fn text(b: &[u8]) -> Result<&str> {
     let invalid = |bytes: &[u8]| {
         let list: Vec<String> = bytes.iter().map(|b| format!("0x{b:02x}")).collect();
         SqlError::new(
@@ -104,6 +106,8 @@ pub fn binary_input(ty: SqlType, b: &[u8]) -> Result<Datum> {
             Datum::text(json::path::print(&json::path::parse(text(rest)?)?))
         }
         oid::BYTEA => Datum::Bytea(Arc::from(b)),
+        oid::TSVECTOR => vector::receive(b)?,
+        oid::TSQUERY => query::receive(b)?,
         oid::UUID => Datum::Uuid(Box::new(fixed(b)?)),
         oid::OID
         | oid::XID
@@ -111,7 +115,9 @@ pub fn binary_input(ty: SqlType, b: &[u8]) -> Result<Datum> {
         | oid::REGTYPE
         | oid::REGPROC
         | oid::REGNAMESPACE
-        | oid::REGROLE => Datum::Oid(u32::from_be_bytes(fixed(b)?)),
+        | oid::REGROLE
+        | oid::REGCONFIG
+        | oid::REGDICTIONARY => Datum::Oid(u32::from_be_bytes(fixed(b)?)),
         oid::DATE => {
             let v = i32::from_be_bytes(fixed(b)?);
             if v != i32::MIN
@@ -461,6 +467,8 @@ pub fn binary_output(d: &Datum, ty: SqlType, out: &mut Vec<u8>) {
             out.extend_from_slice(v.as_bytes());
         }
         Datum::Text(v) => out.extend_from_slice(v.as_bytes()),
+        Datum::TsVector(v) => vector::send(v, out),
+        Datum::TsQuery(v) => query::send(v, out),
         Datum::Bytea(v) => out.extend_from_slice(v),
         Datum::Uuid(v) => out.extend_from_slice(&**v),
         Datum::Interval(v) => {

@@ -5,6 +5,7 @@
 
 use super::types::{Oid, oid};
 use super::{Array, Datum, Numeric};
+use crate::search::query;
 use std::cmp::Ordering;
 use std::hash::{Hash, Hasher};
 
@@ -48,7 +49,8 @@ fn compare_rest(a: &Datum, b: &Datum) -> Ordering {
         (Numeric(x), Numeric(y)) => x.compare(y),
         (Oid(x), Oid(y)) => x.cmp(y),
         (Char(x), Char(y)) => x.cmp(y),
-        (Bytea(x), Bytea(y)) => x.cmp(y),
+        (Bytea(x), Bytea(y)) | (TsVector(x), TsVector(y)) => x.cmp(y),
+        (TsQuery(x), TsQuery(y)) => query::ordered(x).cmp(query::ordered(y)),
         (Date(x), Date(y)) => x.cmp(y),
         (Time(x), Time(y)) | (Timestamp(x), Timestamp(y)) | (TimestampTz(x), TimestampTz(y)) => {
             x.cmp(y)
@@ -104,6 +106,8 @@ fn rank(d: &Datum) -> u8 {
         TimeTz(_) => 20,
         Bits(_) => 21,
         Money(_) => 22,
+        TsVector(_) => 23,
+        TsQuery(_) => 24,
         Null => u8::MAX,
     }
 }
@@ -153,7 +157,8 @@ pub fn hash<H: Hasher>(d: &Datum, h: &mut H) {
         Oid(v) => h.write_u32(*v),
         Char(v) => h.write_u8(*v),
         Text(v) => v.as_bytes().hash(h),
-        Bytea(v) => v.hash(h),
+        Bytea(v) | TsVector(v) => v.hash(h),
+        TsQuery(v) => query::ordered(v).hash(h),
         Date(v) => h.write_i32(*v),
         Money(v) | Time(v) | Timestamp(v) | TimestampTz(v) => h.write_i64(*v),
         Uuid(v) => h.write(&**v),

@@ -11,6 +11,7 @@ use super::stored::decode;
 use super::types::{Oid, oid};
 use super::{Datum, info};
 use crate::error::Result;
+use crate::search::query;
 
 const NULL_FIRST: u8 = 0x00;
 const VALUE: u8 = 0x01;
@@ -51,7 +52,9 @@ pub fn encode_key_stored(
             wide[..b.len()].copy_from_slice(b);
             integer(i64::from_le_bytes(wide), out);
         }
-        oid::TEXT | oid::VARCHAR | oid::NAME | oid::BYTEA => bytes(b, out),
+        oid::TEXT | oid::VARCHAR | oid::NAME | oid::BYTEA | oid::TSVECTOR => {
+            bytes(b, out);
+        }
         oid::BPCHAR => {
             let end = b.iter().rposition(|&c| c != b' ').map_or(0, |i| i + 1);
             bytes(&b[..end], out);
@@ -115,7 +118,8 @@ fn value_key(ty: Oid, d: &Datum, out: &mut Vec<u8>) {
         Datum::Char(v) => out.push(*v),
         Datum::Text(v) if ty == oid::BPCHAR => bytes(trim_blanks(v).as_bytes(), out),
         Datum::Text(v) => bytes(v.as_bytes(), out),
-        Datum::Bytea(v) => bytes(v, out),
+        Datum::Bytea(v) | Datum::TsVector(v) => bytes(v, out),
+        Datum::TsQuery(v) => bytes(query::ordered(v), out),
         Datum::Date(v) => out.extend_from_slice(&((*v as u32) ^ (1 << 31)).to_be_bytes()),
         Datum::Money(v) | Datum::Time(v) | Datum::Timestamp(v) | Datum::TimestampTz(v) => {
             integer(*v, out)

@@ -64,6 +64,10 @@ pub enum Datum {
     Numeric(Box<Numeric>),
     /// bytea
     Bytea(Arc<[u8]>),
+    /// tsvector: its form in `crate::search`, which orders as bytes
+    TsVector(Arc<[u8]>),
+    /// tsquery, likewise
+    TsQuery(Arc<[u8]>),
     /// date: days since 2000-01-01; `i32::MIN` / `i32::MAX` are -infinity / infinity
     Date(i32),
     /// time: microseconds since midnight
@@ -204,6 +208,22 @@ impl Datum {
         match self {
             Datum::Bytea(b) => Ok(b),
             _ => Err(self.mismatch("Bytea")),
+        }
+    }
+
+    /// The form of the tsvector inside.
+    pub(crate) fn as_tsvector(&self) -> Result<&[u8]> {
+        match self {
+            Datum::TsVector(b) => Ok(b),
+            _ => Err(self.mismatch("TsVector")),
+        }
+    }
+
+    /// The form of the tsquery inside.
+    pub(crate) fn as_tsquery(&self) -> Result<&[u8]> {
+        match self {
+            Datum::TsQuery(b) => Ok(b),
+            _ => Err(self.mismatch("TsQuery")),
         }
     }
 

@@ -2,7 +2,7 @@
 //!
 //! Fixed-width numbers are their little-endian bytes; text and bytea are the raw bytes; numeric is a 16-bit scale (or a special)
 //! and the mantissa's shortest two's complement; interval is months, days, microseconds; json is its text, jsonb the form of
-//! [`super::json`]; an enum's value is its label's place ([`super::user`]); inet and cidr are the length of the mask and the address's 4
+//! [`super::json`]; tsvector and tsquery are forms that order as bytes (`crate::search`); an enum's value is its label's place ([`super::user`]); inet and cidr are the length of the mask and the address's 4
 //! or 16 bytes in the order of the network, as are the bytes of macaddr and macaddr8; timetz is
 //! the local microseconds (i64) and how many seconds its zone is west (i32); bit and varbit are the number of bits (u32) and the bytes, the first
 //! bit in the highest of the first; an array is element OID, lower bound,
@@ -42,7 +42,7 @@ pub fn encode(d: &Datum, out: &mut Vec<u8>) {
         Datum::Oid(v) => out.extend_from_slice(&v.to_le_bytes()),
         Datum::Char(v) => out.push(*v),
         Datum::Text(v) => out.extend_from_slice(v.as_bytes()),
-        Datum::Bytea(v) => out.extend_from_slice(v),
+        Datum::Bytea(v) | Datum::TsVector(v) | Datum::TsQuery(v) => out.extend_from_slice(v),
         Datum::Uuid(v) => out.extend_from_slice(&**v),
         Datum::Interval(v) => {
             out.extend_from_slice(&v.months.to_le_bytes());
@@ -179,8 +179,12 @@ pub fn decode(ty: Oid, b: &[u8]) -> Result<Datum> {
         | oid::REGTYPE
         | oid::REGPROC
         | oid::REGNAMESPACE
-        | oid::REGROLE => Datum::Oid(u32::from_le_bytes(fixed(ty, b)?)),
+        | oid::REGROLE
+        | oid::REGCONFIG
+        | oid::REGDICTIONARY => Datum::Oid(u32::from_le_bytes(fixed(ty, b)?)),
         oid::BYTEA => Datum::Bytea(Arc::from(b)),
+        oid::TSVECTOR => Datum::TsVector(Arc::from(b)),
+        oid::TSQUERY => Datum::TsQuery(Arc::from(b)),
         oid::DATE => Datum::Date(i32::from_le_bytes(fixed(ty, b)?)),
         oid::TIME => Datum::Time(i64::from_le_bytes(fixed(ty, b)?)),
         oid::TIMESTAMP => Datum::Timestamp(i64::from_le_bytes(fixed(ty, b)?)),

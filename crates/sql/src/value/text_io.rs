@@ -13,6 +13,7 @@ use super::types::{Oid, SqlType, oid};
 use super::{Array, Bits, Datum, Inet, datetime, info, json, money, network, user};
 use crate::error::{Result, SqlError};
 use crate::func::{self, Context};
+use crate::search::{dictionary, query, reading, vector};
 use jiff::tz::TimeZone;
 use logstead_types::SqlState;
 use std::sync::Arc;
@@ -311,6 +312,8 @@ fn named_object(ty: Oid, text: &str, cx: Option<&dyn Context>) -> Result<Datum> 
                 },
             }
         }
+        oid::REGCONFIG => dictionary::named_config(t).map(|c| Datum::Oid(c.oid)),
+        oid::REGDICTIONARY => dictionary::named_dictionary(t).map(|d| Datum::Oid(d.oid)),
         _ => {
             let call = if ty == oid::REGROLE {
                 "regrolein"
@@ -364,6 +367,8 @@ pub fn input(ty: SqlType, text: &str, cx: Option<&dyn Context>) -> Result<Datum>
             Datum::Float4(v)
         }
         oid::BYTEA => bytea(text)?,
+        oid::TSVECTOR => vector::parse(text)?,
+        oid::TSQUERY => reading::input(text)?,
         oid::CHAR => Datum::Char(char_input(text)),
         oid::DATE => Datum::Date(datetime::parse_date(text, cx)?),
         oid::TIME => Datum::Time(datetime::parse_time(text, cx)?),
@@ -379,9 +384,13 @@ pub fn input(ty: SqlType, text: &str, cx: Option<&dyn Context>) -> Result<Datum>
         oid::MACADDR8 => Datum::Mac8(network::parse_mac8(text)?),
         oid::OID => Datum::Oid(object_id(text, "oid")?),
         oid::XID => Datum::Oid(object_id(text, "xid")?),
-        oid::REGCLASS | oid::REGTYPE | oid::REGPROC | oid::REGNAMESPACE | oid::REGROLE => {
-            named_object(ty.oid, text, cx)?
-        }
+        oid::REGCLASS
+        | oid::REGTYPE
+        | oid::REGPROC
+        | oid::REGNAMESPACE
+        | oid::REGROLE
+        | oid::REGCONFIG
+        | oid::REGDICTIONARY => named_object(ty.oid, text, cx)?,
         oid::INT2VECTOR | oid::OIDVECTOR => {
             let element = if ty.oid == oid::INT2VECTOR {
                 oid::INT2
@@ -626,6 +635,14 @@ fn write_object(v: u32, ty: Oid, style: &OutputStyle<'_>, out: &mut Vec<u8>) {
             Some(name) => out.extend_from_slice(name.as_bytes()),
             None => number(out),
         },
+        oid::REGCONFIG => match dictionary::config_by_oid(v) {
+            Some(config) => out.extend_from_slice(config.name.as_bytes()),
+            None => number(out),
+        },
+        oid::REGDICTIONARY => match dictionary::dictionary_by_oid(v) {
+            Some(dictionary) => out.extend_from_slice(dictionary.name.as_bytes()),
+            None => number(out),
+        },
         oid::REGNAMESPACE | oid::REGROLE => {
             let call = if ty == oid::REGROLE {
                 "regroleout"
@@ -662,6 +679,8 @@ pub fn output(d: &Datum, ty: SqlType, style: &OutputStyle<'_>, out: &mut Vec<u8>
             out.extend_from_slice(&[b'\\', b'0' + (v >> 6), b'0' + (v >> 3 & 7), b'0' + (v & 7)])
         }
         Datum::Text(v) => out.extend_from_slice(v.as_bytes()),
+        Datum::TsVector(v) => vector::output(v, out),
+        Datum::TsQuery(v) => query::output(v, out),
         Datum::Bytea(v) if style.bytea_escape => write_escaped(v, out),
         Datum::Bytea(v) => {
             out.extend_from_slice(b"\\x");

@@ -77,6 +77,10 @@ pub mod oid {
     pub const RECORD: Oid = 2249;
     pub const JSONB: Oid = 3802;
     pub const JSONPATH: Oid = 4072;
+    pub const TSVECTOR: Oid = 3614;
+    pub const TSQUERY: Oid = 3615;
+    pub const REGCONFIG: Oid = 3734;
+    pub const REGDICTIONARY: Oid = 3769;
     pub const JSONPATH_ARRAY: Oid = 4073;
     pub const JSONB_ARRAY: Oid = 3807;
     pub const BOOL_ARRAY: Oid = 1000;

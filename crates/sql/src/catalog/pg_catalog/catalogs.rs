@@ -233,20 +233,20 @@ pub(super) static TABLES: &[VirtualTable] = virtual_tables! {
         tgconstrrelid OID, tgconstrindid OID, tgconstraint OID, tgdeferrable BOOL, tginitdeferred BOOL, tgnargs INT2,
         tgattr INT2VECTOR, tgargs BYTEA, tgqual PG_NODE_TREE, tgoldtable NAME, tgnewtable NAME,
     }
-    3602 pg_ts_config = none {
+    3602 pg_ts_config = super::search::pg_ts_config {
         oid OID, cfgname NAME, cfgnamespace OID, cfgowner OID, cfgparser OID,
     }
-    3603 pg_ts_config_map = none {
+    3603 pg_ts_config_map = super::search::pg_ts_config_map {
         mapcfg OID, maptokentype INT4, mapseqno INT4, mapdict OID,
     }
-    3600 pg_ts_dict = none {
+    3600 pg_ts_dict = super::search::pg_ts_dict {
         oid OID, dictname NAME, dictnamespace OID, dictowner OID, dicttemplate OID, dictinitoption TEXT,
     }
-    3601 pg_ts_parser = none {
+    3601 pg_ts_parser = super::search::pg_ts_parser {
         oid OID, prsname NAME, prsnamespace OID, prsstart REGPROC, prstoken REGPROC, prsend REGPROC,
         prsheadline REGPROC, prslextype REGPROC,
     }
-    3764 pg_ts_template = none {
+    3764 pg_ts_template = super::search::pg_ts_template {
         oid OID, tmplname NAME, tmplnamespace OID, tmplinit REGPROC, tmpllexize REGPROC,
     }
     1247 pg_type = super::types::pg_type {

@@ -33,6 +33,7 @@ mod functions;
 mod io_functions;
 mod relations;
 pub(crate) mod roles;
+mod search;
 mod shared;
 mod statistics;
 mod types;

@@ -51,6 +51,8 @@ const BTREE_CLASSES: &[(Oid, &str, Oid, Oid, bool)] = &[
     (10_043, "varbit_ops", oid::VARBIT, 2002, true),
     (10_044, "varchar_ops", oid::TEXT, 1994, false),
     (10_047, "money_ops", oid::MONEY, 2099, true),
+    (10_071, "tsvector_ops", oid::TSVECTOR, 3626, true),
+    (10_074, "tsquery_ops", oid::TSQUERY, 3683, true),
     (10_065, "uuid_ops", oid::UUID, 2968, true),
     (10_088, "jsonb_ops", oid::JSONB, 4033, true),
 ];
@@ -81,6 +83,8 @@ const BTREE_FAMILIES: &[(Oid, &str)] = &[
     (2099, "money_ops"),
     (2968, "uuid_ops"),
     (3371, "macaddr8_ops"),
+    (3626, "tsvector_ops"),
+    (3683, "tsquery_ops"),
     (4033, "jsonb_ops"),
 ];
 
@@ -89,7 +93,13 @@ pub(crate) fn operator_class(ty: Oid) -> Oid {
     let key = match ty {
         oid::VARCHAR => oid::TEXT,
         oid::CIDR => oid::INET,
-        oid::REGCLASS | oid::REGTYPE | oid::REGPROC | oid::REGNAMESPACE | oid::REGROLE => oid::OID,
+        oid::REGCLASS
+        | oid::REGTYPE
+        | oid::REGPROC
+        | oid::REGNAMESPACE
+        | oid::REGROLE
+        | oid::REGCONFIG
+        | oid::REGDICTIONARY => oid::OID,
         _ if user::is_enum(ty) => oid::ANYENUM,
         _ => ty,
     };

@@ -43,6 +43,8 @@ mod tag {
     pub(super) const TIMETZ: u8 = 25;
     pub(super) const BIT: u8 = 26;
     pub(super) const MONEY: u8 = 27;
+    pub(super) const TSVECTOR: u8 = 28;
+    pub(super) const TSQUERY: u8 = 29;
 }
 
 /// Arrays (records are arrays of their fields) lie within each other no deeper than statements nest.
@@ -124,6 +126,14 @@ fn encode_datum(datum: &Datum, out: &mut Vec<u8>) {
         }
         Datum::Bytea(v) => {
             out.push(tag::BYTEA);
+            length(v, out);
+        }
+        Datum::TsVector(v) => {
+            out.push(tag::TSVECTOR);
+            length(v, out);
+        }
+        Datum::TsQuery(v) => {
+            out.push(tag::TSQUERY);
             length(v, out);
         }
         Datum::Jsonb(v) => {
@@ -242,6 +252,8 @@ impl<'b> Cursor<'b> {
                 Datum::Text(Arc::from(text))
             }
             tag::BYTEA => Datum::Bytea(Arc::from(self.long()?)),
+            tag::TSVECTOR => Datum::TsVector(Arc::from(self.long()?)),
+            tag::TSQUERY => Datum::TsQuery(Arc::from(self.long()?)),
             tag::JSONB => Datum::Jsonb(Jsonb::from_stored(self.long()?)?),
             tag::NUMERIC => stored::decode(oid::NUMERIC, self.long()?)?,
             tag::INET => stored::decode(oid::INET, self.long()?)?,

@@ -9,7 +9,7 @@ mod cast;
 mod change;
 mod expand;
 mod make;
-mod node;
+pub(in crate::func) mod node;
 mod path;
 mod populate;
 pub(super) mod table;

@@ -7,30 +7,30 @@ use crate::value::json::{Build, Kind, View};
 use logstead_types::SqlState;
 
 /// A whole argument, read.
-pub(super) enum Document<'a> {
+pub(in crate::func) enum Document<'a> {
     Text(Item<'a>),
     Binary(View<'a>),
 }
 
 /// A value inside a document.
 #[derive(Clone, Copy)]
-pub(super) enum Node<'a> {
+pub(in crate::func) enum Node<'a> {
     Text(&'a Item<'a>),
     Binary(View<'a>),
 }
 
 /// 22023, for functions that are called on the wrong kind of value.
-pub(super) fn wrong_kind(message: impl Into<String>) -> SqlError {
+pub(in crate::func) fn wrong_kind(message: impl Into<String>) -> SqlError {
     SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message)
 }
 
 impl<'a> Document<'a> {
-    pub(super) fn of(datum: &'a Datum) -> Result<Document<'a>> {
+    pub(in crate::func) fn of(datum: &'a Datum) -> Result<Document<'a>> {
         Document::read(datum, true)
     }
 
     /// Without the strings of a json value.
-    pub(super) fn outline(datum: &'a Datum) -> Result<Document<'a>> {
+    pub(in crate::func) fn outline(datum: &'a Datum) -> Result<Document<'a>> {
         Document::read(datum, false)
     }
 
@@ -41,7 +41,7 @@ impl<'a> Document<'a> {
         })
     }
 
-    pub(super) fn root(&'a self) -> Node<'a> {
+    pub(in crate::func) fn root(&'a self) -> Node<'a> {
         match self {
             Document::Text(item) => Node::Text(item),
             Document::Binary(view) => Node::Binary(*view),
@@ -50,7 +50,7 @@ impl<'a> Document<'a> {
 }
 
 impl<'a> Node<'a> {
-    pub(super) fn kind(self) -> Kind {
+    pub(in crate::func) fn kind(self) -> Kind {
         match self {
             Node::Binary(view) => view.kind(),
             Node::Text(item) => match &item.value {
@@ -66,7 +66,7 @@ impl<'a> Node<'a> {
     }
 
     /// Elements of an array.
-    pub(super) fn elements(self) -> Box<dyn Iterator<Item = Node<'a>> + 'a> {
+    pub(in crate::func) fn elements(self) -> Box<dyn Iterator<Item = Node<'a>> + 'a> {
         match self {
             Node::Binary(view) => Box::new(view.elements().map(Node::Binary)),
             Node::Text(item) => match &item.value {
@@ -77,7 +77,7 @@ impl<'a> Node<'a> {
     }
 
     /// Members of an object: in a json value as they stand, duplicates included.
-    pub(super) fn members(self) -> Box<dyn Iterator<Item = (&'a str, Node<'a>)> + 'a> {
+    pub(in crate::func) fn members(self) -> Box<dyn Iterator<Item = (&'a str, Node<'a>)> + 'a> {
         match self {
             Node::Binary(view) => Box::new(view.members().map(|(k, v)| (k, Node::Binary(v)))),
             Node::Text(item) => match &item.value {
@@ -90,7 +90,7 @@ impl<'a> Node<'a> {
     }
 
     /// The value of a key of an object; the last one if there are several.
-    pub(super) fn member(self, key: &str) -> Option<Node<'a>> {
+    pub(in crate::func) fn member(self, key: &str) -> Option<Node<'a>> {
         match self {
             Node::Binary(view) => view.member(key).map(Node::Binary),
             Node::Text(_) => self
@@ -102,7 +102,7 @@ impl<'a> Node<'a> {
     }
 
     /// Element `i` of an array, counted from its end if it is negative.
-    pub(super) fn element_at(self, i: i64) -> Option<Node<'a>> {
+    pub(in crate::func) fn element_at(self, i: i64) -> Option<Node<'a>> {
         match self {
             Node::Binary(view) => view.element_at(i).map(Node::Binary),
             Node::Text(item) => {
@@ -120,7 +120,7 @@ impl<'a> Node<'a> {
         }
     }
 
-    pub(super) fn element_count(self) -> usize {
+    pub(in crate::func) fn element_count(self) -> usize {
         match self {
             Node::Binary(view) => view.len(),
             Node::Text(item) => match &item.value {
@@ -131,7 +131,7 @@ impl<'a> Node<'a> {
     }
 
     /// The value on its own, of its document's type.
-    pub(super) fn datum(self) -> Datum {
+    pub(in crate::func) fn datum(self) -> Datum {
         match self {
             Node::Binary(view) => Datum::Jsonb(view.to_jsonb()),
             Node::Text(item) => Datum::text(item.raw),
@@ -139,7 +139,7 @@ impl<'a> Node<'a> {
     }
 
     /// What `->>` gives of it: the text of a string, nothing for null, JSON for the rest.
-    pub(super) fn text(self) -> Option<String> {
+    pub(in crate::func) fn text(self) -> Option<String> {
         match self {
             Node::Binary(view) => view.to_text(),
             Node::Text(item) => match &item.value {
@@ -151,7 +151,7 @@ impl<'a> Node<'a> {
     }
 
     /// Its JSON text.
-    pub(super) fn json(self) -> String {
+    pub(in crate::func) fn json(self) -> String {
         match self {
             Node::Binary(view) => view.to_string(),
             Node::Text(item) => item.raw.to_owned(),
@@ -159,7 +159,7 @@ impl<'a> Node<'a> {
     }
 
     /// As a part of a jsonb value.
-    pub(super) fn build(self) -> Result<Build<'a>> {
+    pub(in crate::func) fn build(self) -> Result<Build<'a>> {
         match self {
             Node::Binary(view) => Ok(Build::View(view)),
             // Its strings may have been left out.
@@ -167,7 +167,7 @@ impl<'a> Node<'a> {
         }
     }
 
-    pub(super) fn text_datum(self) -> Datum {
+    pub(in crate::func) fn text_datum(self) -> Datum {
         self.text().map_or(Datum::Null, Datum::text)
     }
 }

@@ -1,0 +1,7 @@
+//! Functions and operators of text search: what SQL calls, over `crate::search`.
+
+mod headlines;
+mod queries;
+pub(super) mod table;
+mod texts;
+mod vectors;
