@@ -2,8 +2,6 @@
 -- The position of a wrong type modifier.
 CREATE TABLE dif_a (id varchar(0));
 CREATE TABLE dif_a (id numeric(2000));
--- time with time zone.
-SELECT pg_typeof(current_time);
 -- A literal continued on the next line, and one that is not.
 SELECT 'a'
   'b' AS continued;

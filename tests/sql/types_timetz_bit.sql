@@ -29,7 +29,7 @@ SELECT id, count(*) OVER (ORDER BY t RANGE BETWEEN '1 hour' PRECEDING AND CURREN
 COPY (SELECT t, p FROM tz_a ORDER BY id) TO STDOUT;
 SELECT ARRAY[t, '1:00+01'], to_json(t) FROM tz_a WHERE id = 2;
 DROP TABLE tz_a;
-RESET TIME ZONE;
+RESET timezone;
 SELECT B'101', b'', X'1f', x'ABC', B'101'::varbit, '1010'::bit(4), 'x1F'::bit(8), 'b11'::varbit, B'1'::bit, B'1011'::bit, '101'::bit varying(5);
 SELECT B'102';
 SELECT X'1g';

@@ -5,6 +5,7 @@ use super::{Binder, types};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::func::CastContext;
+use crate::value::array::{DIMENSIONS_MAX, stacked, too_many_dimensions};
 use crate::value::{Datum, SqlType, info, oid, record};
 use logstead_types::SqlState;
 use sqlparser::ast::{self, AccessExpr, Expr as Ast, Spanned, UnaryOperator as U};
@@ -455,14 +456,18 @@ impl Binder<'_> {
     /// ARRAY[...]; `wanted` is the element type of an enclosing cast.
     pub(crate) fn array(&mut self, array: &ast::Array, wanted: Option<SqlType>) -> Result<Expr> {
         let mut items = Vec::with_capacity(array.elem.len());
+        let mut nested = false;
         for item in &array.elem {
-            if matches!(item, Ast::Array(_)) {
-                return Err(
-                    SqlError::unsupported("a multidimensional array").at(self.at(item.span()))
-                );
-            }
-            let bound = self.expr(item)?;
+            // Brackets within brackets need not say again that they are an array, and are cast as the whole is.
+            let bound = match item {
+                Ast::Array(inner) => self.array(inner, wanted)?,
+                item => self.expr(item)?,
+            };
+            nested |= matches!(item, Ast::Array(_)) || is_array(bound.ty());
             items.push((bound, self.at(item.span())));
+        }
+        if nested {
+            return self.stacked(items, wanted);
         }
         let (items, element) = match wanted {
             Some(element) => {
@@ -506,6 +511,43 @@ impl Binder<'_> {
         Ok(Expr::Array(items, SqlType::of(ty)))
     }
 
+    /// ARRAY[...] of arrays: one of a dimension more.
+    fn stacked(
+        &mut self,
+        items: Vec<(Expr, Option<usize>)>,
+        wanted: Option<SqlType>,
+    ) -> Result<Expr> {
+        let wanted = wanted.and_then(|element| {
+            Some(SqlType {
+                oid: info::array_of(element.oid)?,
+                typmod: element.typmod,
+            })
+        });
+        let (items, ty) = match wanted {
+            Some(array) => {
+                let items = items
+                    .into_iter()
+                    .map(|(item, at)| self.coerce(item, array, CastContext::Explicit, at))
+                    .collect::<Result<Vec<_>>>()?;
+                (items, array)
+            }
+            None => self.unify(items, "ARRAY")?,
+        };
+        let ty = SqlType::of(ty.oid);
+        let constants = items.iter().map(|item| match item {
+            Expr::Const(datum, _) => Some(datum.clone()),
+            _ => None,
+        });
+        if let (Some(parts), Some(element)) = (
+            constants.collect::<Option<Vec<_>>>(),
+            info::element_of(ty.oid),
+        ) {
+            let array = stacked(element, &parts)?;
+            return Ok(Expr::Const(Datum::Array(array.into()), ty));
+        }
+        Ok(Expr::Array(items, ty))
+    }
+
     /// a.b[1], (array)[1], (item).column.
     fn access(&mut self, root: &Ast, chain: &[AccessExpr]) -> Result<Expr> {
         let mut chain = chain;
@@ -537,7 +579,22 @@ impl Binder<'_> {
                 None => self.expr(root)?,
             },
         };
-        for access in chain {
+        while let Some((access, rest)) = chain.split_first() {
+            // Several subscripts of an array ask one thing of it.
+            let subscripts = chain
+                .iter()
+                .take_while(|access| matches!(access, AccessExpr::Subscript(_)))
+                .count();
+            let sliced = chain[..subscripts].iter().any(|access| {
+                matches!(access, AccessExpr::Subscript(ast::Subscript::Slice { .. }))
+            });
+            if sliced || (subscripts > 1 && is_array(value.ty())) {
+                value =
+                    self.subscripts(value, &chain[..subscripts], sliced, self.at(root.span()))?;
+                chain = &chain[subscripts..];
+                continue;
+            }
+            chain = rest;
             match access {
                 AccessExpr::Dot(Ast::Identifier(field)) => {
                     let at = self.at(root.span());
@@ -546,16 +603,8 @@ impl Binder<'_> {
                 AccessExpr::Dot(field) => {
                     return Err(SqlError::unsupported(format!("field access .{field}")));
                 }
-                AccessExpr::Subscript(ast::Subscript::Slice {
-                    lower_bound,
-                    upper_bound,
-                    stride: None,
-                }) if chain.len() == 1 => {
-                    let bounds = [lower_bound.as_ref(), upper_bound.as_ref()];
-                    value = self.slice(value, bounds, self.at(root.span()))?;
-                }
                 AccessExpr::Subscript(ast::Subscript::Slice { .. }) => {
-                    return Err(SqlError::unsupported("a slice of a multidimensional array"));
+                    return Err(SqlError::unsupported("this kind of slice"));
                 }
                 AccessExpr::Subscript(ast::Subscript::Index { index }) => {
                     let ty = value.ty();
@@ -635,9 +684,20 @@ impl Binder<'_> {
             })
     }
 
-    /// array[low:high]; a bound that is left out is the array's.
-    fn slice(&mut self, array: Expr, bounds: [Option<&Ast>; 2], at: Option<usize>) -> Result<Expr> {
+    /// array[low:high]...; a bound that is left out is the array's, and a number alone among slices is one from the first to it. Or, if nothing is
+    /// sliced, array[i][j]...
+    fn subscripts(
+        &mut self,
+        array: Expr,
+        chain: &[AccessExpr],
+        sliced: bool,
+        at: Option<usize>,
+    ) -> Result<Expr> {
+        if chain.len() > DIMENSIONS_MAX {
+            return Err(too_many_dimensions(chain.len()).at(at));
+        }
         let ty = match array.ty() {
+            ty if !sliced => ty,
             ty if ty.oid == oid::INT2VECTOR => SqlType::of(oid::INT2_ARRAY),
             ty if ty.oid == oid::OIDVECTOR => SqlType::of(oid::OID_ARRAY),
             ty if ty.oid == oid::JSONB => {
@@ -649,7 +709,7 @@ impl Binder<'_> {
             }
             ty => ty,
         };
-        if info::element_of(ty.oid).is_none() {
+        let Some(element) = info::element_of(ty.oid) else {
             return Err(SqlError::new(
                 SqlState::DATATYPE_MISMATCH,
                 format!(
@@ -658,16 +718,46 @@ impl Binder<'_> {
                 ),
             )
             .at(at));
-        }
+        };
+        let constant = |number| Expr::Const(Datum::Int4(number), SqlType::of(oid::INT4));
         let mut args = vec![array];
-        for (bound, end) in bounds.into_iter().zip([i32::MIN, i32::MAX]) {
-            args.push(match bound {
-                Some(bound) => self.subscript(bound)?,
-                None => Expr::Const(Datum::Int4(end), SqlType::of(oid::INT4)),
-            });
+        for access in chain {
+            match access {
+                AccessExpr::Subscript(ast::Subscript::Index { index }) => {
+                    if sliced {
+                        args.push(constant(1));
+                    }
+                    args.push(self.subscript(index)?);
+                }
+                AccessExpr::Subscript(ast::Subscript::Slice {
+                    lower_bound,
+                    upper_bound,
+                    stride: None,
+                }) => {
+                    for (bound, end) in [(lower_bound, i32::MIN), (upper_bound, i32::MAX)] {
+                        args.push(match bound {
+                            Some(bound) => self.subscript(bound)?,
+                            None => constant(end),
+                        });
+                    }
+                }
+                _ => return Err(SqlError::unsupported("this kind of subscript").at(at)),
+            }
         }
-        self.call(&crate::func::ARRAY_SLICE, args, ty)
+        if sliced {
+            return self.call(&crate::func::ARRAY_SLICE, args, ty);
+        }
+        let element = SqlType {
+            oid: element,
+            typmod: ty.typmod,
+        };
+        self.call(&crate::func::ARRAY_ELEMENT, args, element)
     }
+}
+
+/// True for arrays whose elements are values of their own: vectors are one.
+fn is_array(ty: SqlType) -> bool {
+    info::element_of(ty.oid).is_some() && !matches!(ty.oid, oid::INT2VECTOR | oid::OIDVECTOR)
 }
 
 /// All fields of a record; none of anything else, nor where nothing is known of them.

@@ -337,6 +337,7 @@ fn int4_array() -> Datum {
     Datum::Array(Arc::new(crate::value::Array {
         element,
         lower,
+        shape: None,
         items,
     }))
 }
@@ -382,6 +383,7 @@ fn sequence_row(catalog: &Catalog, sequence: Option<Oid>) -> Datum {
         Datum::Array(Arc::new(crate::value::Array {
             element: crate::value::oid::INT8,
             lower: 1,
+            shape: None,
             items,
         }))
     })

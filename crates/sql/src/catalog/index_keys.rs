@@ -208,6 +208,10 @@ impl RowKeys {
         };
         for (part, column) in self.parts.iter().zip(&self.index.columns) {
             add(&part.ty.to_le_bytes());
+            // Since keys tell arrays apart by their dimensions.
+            if info::element_of(part.ty).is_some() {
+                add(b"dimensions");
+            }
             add(&[u8::from(part.desc), u8::from(part.nulls_first)]);
             match (&part.source, &column.key) {
                 (Source::Column(position, missing), _) => {

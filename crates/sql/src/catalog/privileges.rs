@@ -20,6 +20,7 @@ pub(crate) fn acl_datum(acl: &Acl, roles: &Roles) -> Datum {
     Datum::Array(Arc::new(Array {
         element: oid::ACLITEM,
         lower: 1,
+        shape: None,
         items: items.collect(),
     }))
 }
@@ -307,6 +308,7 @@ pub(super) fn explode(args: &[Datum], cx: &VirtualContext<'_>) -> Result<Datum> 
     Ok(Datum::Array(Arc::new(Array {
         element: oid::ANY,
         lower: 1,
+        shape: None,
         items: cells,
     })))
 }

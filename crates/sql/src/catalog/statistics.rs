@@ -87,6 +87,7 @@ impl Cell {
             Datum::Null => return Cell::Null,
             Datum::Text(text) => text.len(),
             Datum::Bytea(bytes) | Datum::TsVector(bytes) | Datum::TsQuery(bytes) => bytes.len(),
+            Datum::Bits(bits) => bits.bytes().len(),
             Datum::Jsonb(_) | Datum::Array(_) => stored_len(&datum),
             _ => 0,
         };
@@ -103,6 +104,7 @@ impl Cell {
             Cell::Value(Datum::Bytea(bytes) | Datum::TsVector(bytes) | Datum::TsQuery(bytes)) => {
                 bytes.len() + 16
             }
+            Cell::Value(Datum::Bits(bits)) => bits.bytes().len() + 16,
             Cell::Value(datum @ (Datum::Jsonb(_) | Datum::Array(_))) => 2 * stored_len(datum) + 64,
             Cell::Null | Cell::Wide(_) | Cell::Value(_) => 0,
         };

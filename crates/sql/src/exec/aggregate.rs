@@ -699,6 +699,7 @@ impl Cell {
                         | Datum::Bytea(_)
                         | Datum::TsVector(_)
                         | Datum::TsQuery(_)
+                        | Datum::Bits(_)
                         | Datum::Array(_)
                         | Datum::Jsonb(_)
                 )

@@ -251,6 +251,7 @@ fn outside_bytes(datum: &Datum) -> usize {
     match datum {
         Datum::Text(text) => text.len(),
         Datum::Bytea(bytes) | Datum::TsVector(bytes) | Datum::TsQuery(bytes) => bytes.len(),
+        Datum::Bits(bits) => bits.bytes().len(),
         Datum::Jsonb(json) => json.bytes().len(),
         Datum::Array(_) => crate::value::size_bytes(datum),
         _ => 0,

@@ -6,7 +6,8 @@ use crate::error::{Result, SqlError};
 use crate::expr::{DomainRules, Expr};
 use crate::func::{self, Body, Function, Volatility};
 use crate::plan::walk;
-use crate::value::{Array, Datum, Oid, OutputStyle, SqlType, compare, info, oid, record, text_io};
+use crate::value::array::stacked;
+use crate::value::{Datum, Oid, OutputStyle, SqlType, compare, info, oid, record, text_io};
 use logstead_types::SqlState;
 use smallvec::SmallVec;
 use std::cmp::Ordering;
@@ -423,17 +424,13 @@ fn array<'a>(items: &'a [Expr], ty: SqlType, row: &[Datum], cx: &mut Cx<'a>) -> 
         .ok_or_else(|| SqlError::internal("ARRAY[] of a type without arrays"))?;
     let mut values = Vec::with_capacity(items.len());
     for item in items {
-        let value = eval_in(item, row, cx)?;
-        if matches!(value, Datum::Array(_)) {
-            return Err(SqlError::unsupported("an array of more than one dimension"));
-        }
-        values.push(value);
+        values.push(eval_in(item, row, cx)?);
     }
-    Ok(Datum::Array(Arc::new(Array {
-        element,
-        lower: 1,
-        items: values,
-    })))
+    // Arrays in an array are the parts of its first dimension.
+    match items.iter().any(|item| item.ty().oid == ty.oid) {
+        true => Ok(Datum::Array(Arc::new(stacked(element, &values)?))),
+        false => Ok(Datum::array(element, values)),
+    }
 }
 
 fn subscript(array: &Datum, index: &Datum) -> Datum {
@@ -445,6 +442,10 @@ fn subscript(array: &Datum, index: &Datum) -> Datum {
     let (Datum::Array(array), Datum::Int4(index)) = (array, index) else {
         return Datum::Null;
     };
+    // One subscript is not enough for more dimensions.
+    if array.shape.is_some() {
+        return Datum::Null;
+    }
     usize::try_from(i64::from(*index) - i64::from(array.lower))
         .ok()
         .and_then(|at| array.items.get(at))

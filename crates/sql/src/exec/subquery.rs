@@ -215,6 +215,7 @@ impl SubqueryState {
             SubqueryKind::Array(element) => Ok(Datum::Array(Arc::new(Array {
                 element: *element,
                 lower: 1,
+                shape: None,
                 items,
             }))),
             _ if found > 1 => Err(more_than_one()),
@@ -339,6 +340,7 @@ fn keep(subquery: &Subquery, rows: Rows, max_bytes: usize) -> Result<Kept> {
         SubqueryKind::Array(element) => Kept::Value(Datum::Array(Arc::new(Array {
             element: *element,
             lower: 1,
+            shape: None,
             items: (0..rows.len()).map(first).collect(),
         }))),
         SubqueryKind::Compare {

@@ -5,7 +5,7 @@
 
 use super::numbers::{bad_args, out_of_range};
 use super::regression::{self, Regression as Pair};
-use super::{Aggregate, AggregateState, bits, money, ordered};
+use super::{Aggregate, AggregateState, arrays, bits, money, ordered};
 use crate::error::Result;
 use crate::value::oid::*;
 use crate::value::{Datum, Interval, Numeric, Oid, SqlType, compare_as, size_bytes};
@@ -256,6 +256,7 @@ pub static AGGREGATES: &[Aggregate] = &[
     keeps_nulls(a(3538, "string_agg", &[TEXT, TEXT], TEXT, string_agg)),
     keeps_nulls(a(3545, "string_agg", &[BYTEA, BYTEA], BYTEA, bytea_agg)),
     keeps_nulls(a(2335, "array_agg", &[ANYNONARRAY], ANYARRAY, array_agg)),
+    keeps_nulls(a(4053, "array_agg", &[ANYARRAY], ANYARRAY, arrays::stack)),
     a(2154, "stddev", &[INT8], NUMERIC, |_| moments(What::StddevSamp)),
     a(2155, "stddev", &[INT4], NUMERIC, |_| moments(What::StddevSamp)),
     a(2156, "stddev", &[INT2], NUMERIC, |_| moments(What::StddevSamp)),

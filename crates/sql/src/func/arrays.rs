@@ -1,10 +1,11 @@
-//! Functions and operators of one-dimensional arrays.
+//! Functions and operators of arrays. What lies in an array of several dimensions is a list of elements to those that ask of elements.
 
-use super::Context;
 use super::numbers::bad_args;
 use super::strings::{show, type_of};
+use super::{AggregateState, Context};
 use crate::error::{Result, SqlError};
-use crate::value::{Array, Datum, compare_as, oid};
+use crate::value::array::{DIMENSIONS_MAX, Dim, items_of, stacked, too_many_dimensions};
+use crate::value::{Array, Datum, SqlType, compare_as, info, oid, size_bytes};
 use logstead_types::SqlState;
 use std::sync::Arc;
 
@@ -17,11 +18,11 @@ fn array(a: &[Datum], i: usize) -> Result<Option<&Array>> {
 }
 
 fn made(element: u32, lower: i32, items: Vec<Datum>) -> Result<Datum> {
-    Ok(Datum::Array(Arc::new(Array {
-        element,
-        lower,
-        items,
-    })))
+    Ok(Datum::Array(Arc::new(Array::flat(element, lower, items))))
+}
+
+fn shaped(element: u32, dims: &[Dim], items: Vec<Datum>) -> Result<Datum> {
+    Array::shaped(element, dims, items).map(|array| Datum::Array(Arc::new(array)))
 }
 
 fn same(element: u32, x: &Datum, y: &Datum) -> bool {
@@ -32,10 +33,21 @@ fn same(element: u32, x: &Datum, y: &Datum) -> bool {
     }
 }
 
+fn of_one_dimension(v: &Array) -> Result<()> {
+    match v.shape {
+        None => Ok(()),
+        Some(_) => Err(SqlError::new(
+            SqlState::DATA_EXCEPTION,
+            "argument must be empty or one-dimensional array",
+        )),
+    }
+}
+
 /// `array_append`, `array || element`
 pub(super) fn append(a: &[Datum]) -> Result<Datum> {
     match array(a, 0)? {
         Some(v) => {
+            of_one_dimension(v)?;
             let mut items = v.items.clone();
             items.push(a[1].clone());
             made(v.element, v.lower, items)
@@ -48,6 +60,7 @@ pub(super) fn append(a: &[Datum]) -> Result<Datum> {
 pub(super) fn prepend(a: &[Datum]) -> Result<Datum> {
     match array(a, 1)? {
         Some(v) => {
+            of_one_dimension(v)?;
             let mut items = Vec::with_capacity(v.items.len() + 1);
             items.push(a[0].clone());
             items.extend_from_slice(&v.items);
@@ -57,19 +70,49 @@ pub(super) fn prepend(a: &[Datum]) -> Result<Datum> {
     }
 }
 
-/// `array_cat`, `array || array`
+/// `array_cat`, `array || array`: along the first dimension; one of a dimension less is one more part of the other.
 pub(super) fn cat(a: &[Datum]) -> Result<Datum> {
-    match (array(a, 0)?, array(a, 1)?) {
-        (None, None) => Ok(Datum::Null),
-        (Some(_), None) => Ok(a[0].clone()),
-        (None, Some(_)) => Ok(a[1].clone()),
-        (Some(x), Some(_)) if x.items.is_empty() => Ok(a[1].clone()),
-        (Some(x), Some(y)) => made(
-            x.element,
-            x.lower,
-            x.items.iter().chain(&y.items).cloned().collect(),
+    let (x, y) = match (array(a, 0)?, array(a, 1)?) {
+        (None, None) => return Ok(Datum::Null),
+        (Some(_), None) => return Ok(a[0].clone()),
+        (None, Some(_)) => return Ok(a[1].clone()),
+        (Some(x), Some(_)) if x.items.is_empty() => return Ok(a[1].clone()),
+        (Some(_), Some(y)) if y.items.is_empty() => return Ok(a[0].clone()),
+        (Some(x), Some(y)) => (x, y),
+    };
+    let incompatible = |detail: String| {
+        SqlError::new(
+            SqlState::ARRAY_SUBSCRIPT_ERROR,
+            "cannot concatenate incompatible arrays",
+        )
+        .detail(detail)
+    };
+    let (left, right) = (x.dims(), y.dims());
+    let (mut dims, more, fits, kind) = match left.len() as i64 - right.len() as i64 {
+        0 => (
+            left.clone(),
+            right[0].len,
+            left[1..] == right[1..],
+            "element ",
         ),
+        1 => (left.clone(), 1, left[1..] == right[..], ""),
+        -1 => (right.clone(), 1, left[..] == right[1..], ""),
+        _ => {
+            return Err(incompatible(format!(
+                "Arrays of {} and {} dimensions are not compatible for concatenation.",
+                left.len(),
+                right.len()
+            )));
+        }
+    };
+    if !fits {
+        return Err(incompatible(format!(
+            "Arrays with differing {kind}dimensions are not compatible for concatenation."
+        )));
     }
+    dims[0].len = dims[0].len.saturating_add(more);
+    let items = x.items.iter().chain(&y.items).cloned().collect();
+    shaped(x.element, &dims, items)
 }
 
 /// `array_remove`
@@ -77,6 +120,12 @@ pub(super) fn remove(a: &[Datum]) -> Result<Datum> {
     let Some(v) = array(a, 0)? else {
         return Ok(Datum::Null);
     };
+    if v.shape.is_some() {
+        return Err(SqlError::new(
+            SqlState::FEATURE_NOT_SUPPORTED,
+            "removing elements from multidimensional arrays is not supported",
+        ));
+    }
     made(
         v.element,
         v.lower,
@@ -104,7 +153,17 @@ pub(super) fn replace(a: &[Datum]) -> Result<Datum> {
             }
         })
         .collect();
-    made(v.element, v.lower, items)
+    Ok(Datum::Array(Arc::new(v.with_items(v.element, items))))
+}
+
+fn searched(v: &Array) -> Result<()> {
+    match v.shape {
+        None => Ok(()),
+        Some(_) => Err(SqlError::new(
+            SqlState::FEATURE_NOT_SUPPORTED,
+            "searching for elements in multidimensional arrays is not supported",
+        )),
+    }
 }
 
 /// `array_position`
@@ -112,6 +171,7 @@ pub(super) fn position(a: &[Datum]) -> Result<Datum> {
     let Some(v) = array(a, 0)? else {
         return Ok(Datum::Null);
     };
+    searched(v)?;
     let from = match a.get(2) {
         Some(Datum::Null) => {
             return Err(SqlError::new(
@@ -136,6 +196,7 @@ pub(super) fn positions(a: &[Datum]) -> Result<Datum> {
     let Some(v) = array(a, 0)? else {
         return Ok(Datum::Null);
     };
+    searched(v)?;
     let found = v
         .items
         .iter()
@@ -149,38 +210,49 @@ pub(super) fn positions(a: &[Datum]) -> Result<Datum> {
     ))
 }
 
-fn bounds(a: &[Datum]) -> Result<Option<(i32, i32)>> {
+/// The dimension that is asked for.
+fn dimension(a: &[Datum]) -> Result<Option<Dim>> {
     let Some(v) = array(a, 0)? else {
         return Ok(None);
     };
-    let dimension = a.get(1).map_or(Ok(1), Datum::as_i32)?;
-    Ok((dimension == 1 && !v.items.is_empty())
-        .then(|| (v.lower, v.lower + v.items.len() as i32 - 1)))
+    let number = a.get(1).map_or(Ok(1), Datum::as_i32)?;
+    let at = usize::try_from(i64::from(number) - 1).ok();
+    Ok(at.and_then(|at| v.dims().get(at).copied()))
 }
 
 /// `array_length`
 pub(super) fn length(a: &[Datum]) -> Result<Datum> {
-    Ok(bounds(a)?.map_or(Datum::Null, |(lo, hi)| Datum::Int4(hi - lo + 1)))
+    Ok(dimension(a)?.map_or(Datum::Null, |dim| Datum::Int4(dim.len)))
 }
 
 /// `array_lower`
 pub(super) fn lower(a: &[Datum]) -> Result<Datum> {
-    Ok(bounds(a)?.map_or(Datum::Null, |(lo, _)| Datum::Int4(lo)))
+    Ok(dimension(a)?.map_or(Datum::Null, |dim| Datum::Int4(dim.lower)))
 }
 
 /// `array_upper`
 pub(super) fn upper(a: &[Datum]) -> Result<Datum> {
-    Ok(bounds(a)?.map_or(Datum::Null, |(_, hi)| Datum::Int4(hi)))
+    Ok(dimension(a)?.map_or(Datum::Null, |dim| Datum::Int4(dim.upper())))
 }
 
 /// `array_ndims`
 pub(super) fn ndims(a: &[Datum]) -> Result<Datum> {
-    Ok(bounds(a)?.map_or(Datum::Null, |_| Datum::Int4(1)))
+    Ok(match array(a, 0)?.map_or(0, |v| v.dims().len()) {
+        0 => Datum::Null,
+        count => Datum::Int4(count as i32),
+    })
 }
 
 /// `array_dims`
 pub(super) fn dims(a: &[Datum]) -> Result<Datum> {
-    Ok(bounds(a)?.map_or(Datum::Null, |(lo, hi)| Datum::text(format!("[{lo}:{hi}]"))))
+    let dims = array(a, 0)?.map_or_else(Vec::new, Array::dims);
+    if dims.is_empty() {
+        return Ok(Datum::Null);
+    }
+    let shown = dims
+        .iter()
+        .map(|dim| format!("[{}:{}]", dim.lower, dim.upper()));
+    Ok(Datum::text(shown.collect::<String>()))
 }
 
 /// `cardinality`
@@ -188,29 +260,24 @@ pub(super) fn cardinality(a: &[Datum]) -> Result<Datum> {
     Ok(array(a, 0)?.map_or(Datum::Null, |v| Datum::Int4(v.items.len() as i32)))
 }
 
-/// `trim_array`
+/// `trim_array`: of the first dimension
 pub(super) fn trim_array(a: &[Datum]) -> Result<Datum> {
     let Some(v) = array(a, 0)? else {
         return Ok(Datum::Null);
     };
     let n = a[1].as_i32()?;
-    if n < 0 || n as usize > v.items.len() {
+    let len = v.dims().first().map_or(0, |dim| dim.len);
+    if n < 0 || n > len {
         return Err(SqlError::new(
             SqlState::ARRAY_SUBSCRIPT_ERROR,
-            format!(
-                "number of elements to trim must be between 0 and {}",
-                v.items.len()
-            ),
+            format!("number of elements to trim must be between 0 and {len}"),
         ));
     }
-    made(
-        v.element,
-        v.lower,
-        v.items[..v.items.len() - n as usize].to_vec(),
-    )
+    let end = i64::from(v.lower) + i64::from(len) - 1 - i64::from(n);
+    part(v, &[(i64::from(v.lower), end)])
 }
 
-/// `array_fill(value, {n})`
+/// `array_fill(value, lengths [, first subscripts])`
 pub(super) fn fill(a: &[Datum]) -> Result<Datum> {
     let null = || {
         SqlError::new(
@@ -218,32 +285,48 @@ pub(super) fn fill(a: &[Datum]) -> Result<Datum> {
             "dimension array or low bound array cannot be null",
         )
     };
-    let sizes = array(a, 1)?.ok_or_else(null)?;
-    let lower = if a.len() > 2 {
-        array(a, 2)?
-            .ok_or_else(null)?
-            .items
-            .first()
-            .map_or(Ok(1), Datum::as_i32)?
-    } else {
-        1
-    };
-    match sizes.items.as_slice() {
-        [] => made(type_of(&a[0]).oid, 1, Vec::new()),
-        [n] => {
-            let n = n.as_i32()?.max(0) as usize;
-            if n > 134_217_727 {
-                return Err(SqlError::new(
-                    SqlState::PROGRAM_LIMIT_EXCEEDED,
-                    "array size exceeds the maximum allowed (134217727)",
-                ));
-            }
-            made(type_of(&a[0]).oid, lower, vec![a[0].clone(); n])
+    let numbers = |at: usize| -> Result<Vec<i32>> {
+        let given = array(a, at)?.ok_or_else(null)?;
+        if given.shape.is_some() {
+            return Err(SqlError::new(
+                SqlState::ARRAY_SUBSCRIPT_ERROR,
+                "wrong number of array subscripts",
+            )
+            .detail("Dimension array must be one dimensional."));
         }
-        _ => Err(SqlError::unsupported("multidimensional array")),
+        if given.items.iter().any(Datum::is_null) {
+            return Err(SqlError::new(
+                SqlState::NULL_VALUE_NOT_ALLOWED,
+                "dimension values cannot be null",
+            ));
+        }
+        given.items.iter().map(Datum::as_i32).collect()
+    };
+    let lengths = numbers(1)?;
+    let lowers = match a.len() {
+        3 => numbers(2)?,
+        _ => vec![1; lengths.len()],
+    };
+    if lowers.len() != lengths.len() {
+        return Err(SqlError::new(
+            SqlState::ARRAY_SUBSCRIPT_ERROR,
+            "wrong number of array subscripts",
+        )
+        .detail("Low bound array has different size than dimensions array."));
     }
+    if lengths.len() > DIMENSIONS_MAX {
+        return Err(too_many_dimensions(lengths.len()));
+    }
+    let dims = lengths.iter().zip(&lowers);
+    let dims = dims.map(|(len, lower)| Dim {
+        lower: *lower,
+        len: (*len).max(0),
+    });
+    let dims: Vec<Dim> = dims.collect();
+    let count = if dims.is_empty() { 0 } else { items_of(&dims)? };
+    let dims = if count == 0 { &[][..] } else { &dims[..] };
+    shaped(type_of(&a[0]).oid, dims, vec![a[0].clone(); count])
 }
-
 /// `array_to_string`
 pub(super) fn to_string(cx: &dyn Context, a: &[Datum]) -> Result<Datum> {
     let (Some(v), Some(Datum::Text(by))) = (array(a, 0)?, a.get(1)) else {
@@ -375,7 +458,7 @@ pub(super) fn options_to_table(_: &dyn Context, a: &[Datum]) -> Result<Vec<Vec<D
         .collect())
 }
 
-/// `array[low:high]`, which has no name in SQL.
+/// `array[low:high]...`, which has no name in SQL: two bounds for each dimension, as far as they are written.
 pub static ARRAY_SLICE: super::Function = super::function(
     0,
     "array_slice",
@@ -427,17 +510,141 @@ fn row_is_not_null(a: &[Datum]) -> Result<Datum> {
     }
 }
 
-/// What of the array lies between two places; it begins at 1 again.
-fn slice(a: &[Datum]) -> Result<Datum> {
-    let [Datum::Array(array), Datum::Int4(low), Datum::Int4(high)] = a else {
+/// `array[i][j]...` of two subscripts or more, which has no name in SQL either.
+pub static ARRAY_ELEMENT: super::Function = super::function(
+    0,
+    "array_element",
+    &[oid::ANYARRAY, oid::INT4, oid::INT4],
+    None,
+    oid::ANYELEMENT,
+    true,
+    super::Volatility::Immutable,
+    super::Body::Pure(element),
+);
+
+fn subscripts(a: &[Datum]) -> Result<(&Array, Vec<i32>)> {
+    let [Datum::Array(array), subscripts @ ..] = a else {
         return Err(bad_args(a));
     };
-    let first = i64::from(*low).max(i64::from(array.lower)) - i64::from(array.lower);
-    let end = i64::from(*high) - i64::from(array.lower) + 1;
-    let end = end.min(array.items.len() as i64);
-    let items = match (usize::try_from(first), usize::try_from(end)) {
-        (Ok(first), Ok(end)) => array.items.get(first..end).unwrap_or_default().to_vec(),
-        _ => Vec::new(),
+    let subscripts = subscripts
+        .iter()
+        .map(Datum::as_i32)
+        .collect::<Result<_>>()?;
+    Ok((array, subscripts))
+}
+
+/// An element; NULL if there is none.
+fn element(a: &[Datum]) -> Result<Datum> {
+    let (array, subscripts) = subscripts(a)?;
+    Ok(array.at(&subscripts).cloned().unwrap_or_default())
+}
+
+/// What of the array lies between the bounds; its subscripts begin at 1 again.
+fn slice(a: &[Datum]) -> Result<Datum> {
+    let (array, bounds) = subscripts(a)?;
+    let pairs = bounds.chunks_exact(2);
+    let bounds: Vec<(i64, i64)> = pairs
+        .map(|pair| (i64::from(pair[0]), i64::from(pair[1])))
+        .collect();
+    part(array, &bounds)
+}
+
+fn part(array: &Array, bounds: &[(i64, i64)]) -> Result<Datum> {
+    let dims = array.dims();
+    let nothing = || made(array.element, 1, Vec::new());
+    if bounds.len() > dims.len() {
+        return nothing();
+    }
+    let mut ranges = Vec::with_capacity(dims.len());
+    for (i, dim) in dims.iter().enumerate() {
+        let (low, high) = bounds.get(i).copied().unwrap_or((i64::MIN, i64::MAX));
+        let low = low.max(i64::from(dim.lower)) - i64::from(dim.lower);
+        let end = high.min(i64::from(dim.upper())) - i64::from(dim.lower) + 1;
+        match (usize::try_from(low), usize::try_from(end)) {
+            (Ok(low), Ok(end)) if low < end => ranges.push(low..end),
+            _ => return nothing(),
+        }
+    }
+    // Whether the element with this number lies within all ranges: its place in each dimension, from the last one.
+    let within = |number: usize| {
+        let mut rest = number;
+        ranges.iter().zip(&dims).rev().all(|(range, dim)| {
+            let len = usize::try_from(dim.len).unwrap_or(1).max(1);
+            let place = rest % len;
+            rest /= len;
+            range.contains(&place)
+        })
     };
-    Ok(Datum::array(array.element, items))
+    let items = array.items.iter().enumerate();
+    let items: Vec<Datum> = items
+        .filter(|(number, _)| within(*number))
+        .map(|(_, item)| item.clone())
+        .collect();
+    let dims: Vec<Dim> = ranges
+        .iter()
+        .map(|range| Dim {
+            lower: 1,
+            len: i32::try_from(range.len()).unwrap_or(i32::MAX),
+        })
+        .collect();
+    shaped(array.element, &dims, items)
+}
+
+/// `array_agg` of arrays: one of a dimension more.
+struct Stack {
+    element: u32,
+    parts: Vec<Datum>,
+    bytes: usize,
+}
+
+/// The state of `array_agg` of arrays.
+pub(super) fn stack(types: &[SqlType]) -> Box<dyn AggregateState> {
+    Box::new(Stack {
+        element: types
+            .first()
+            .and_then(|ty| info::element_of(ty.oid))
+            .unwrap_or(oid::TEXT),
+        parts: Vec::new(),
+        bytes: 0,
+    })
+}
+
+impl AggregateState for Stack {
+    fn add(&mut self, args: &[Datum]) -> Result<()> {
+        let refused = |state, message| Err(SqlError::new(state, message));
+        let part = match args.first() {
+            Some(part @ Datum::Array(array)) => {
+                let unlike = match self.parts.first() {
+                    Some(Datum::Array(first)) => first.dims() != array.dims(),
+                    _ => false,
+                };
+                if array.items.is_empty() {
+                    let message = "cannot accumulate empty arrays";
+                    return refused(SqlState::ARRAY_SUBSCRIPT_ERROR, message);
+                }
+                if unlike {
+                    let message = "cannot accumulate arrays of different dimensionality";
+                    return refused(SqlState::ARRAY_SUBSCRIPT_ERROR, message);
+                }
+                part
+            }
+            Some(Datum::Null) => {
+                let message = "cannot accumulate null arrays";
+                return refused(SqlState::NULL_VALUE_NOT_ALLOWED, message);
+            }
+            _ => return Err(bad_args(args)),
+        };
+        self.bytes += size_bytes(part);
+        self.parts.push(part.clone());
+        Ok(())
+    }
+    fn value(&self) -> Result<Datum> {
+        if self.parts.is_empty() {
+            return Ok(Datum::Null);
+        }
+        stacked(self.element, &self.parts).map(|array| Datum::Array(Arc::new(array)))
+    }
+    fn size_bytes(&self) -> usize {
+        self.bytes
+    }
 }

@@ -4,7 +4,7 @@ use super::numbers::{bad_args, out_of_range};
 use super::{Body, Cast, CastContext, Context, registry};
 use crate::error::{Result, SqlError};
 use crate::value::text_io::{self, OutputStyle, truncate_name};
-use crate::value::{Array, Datum, Inet, Numeric, Oid, SqlType, compare::trim_blanks, info, oid};
+use crate::value::{Datum, Inet, Numeric, Oid, SqlType, compare::trim_blanks, info, oid};
 use logstead_types::SqlState;
 
 /// The way from one type to another in a context, if there is one (PostgreSQL's find_coercion_pathway).
@@ -97,11 +97,8 @@ pub fn apply_cast(
                     .iter()
                     .map(|i| apply_cast(step, i, SqlType::of(a.element), target, explicit, cx))
                     .collect();
-                return Ok(Datum::Array(std::sync::Arc::new(Array {
-                    element,
-                    lower: a.lower,
-                    items: items?,
-                })));
+                let array = a.with_items(element, items?);
+                return Ok(Datum::Array(std::sync::Arc::new(array)));
             }
             let style = cx.map_or(OutputStyle::UTC, OutputStyle::of);
             let text = text_io::to_text(d, from, &style);

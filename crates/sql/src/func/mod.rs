@@ -41,7 +41,7 @@ mod typmod;
 mod window;
 
 pub use aggregate::AGGREGATES;
-pub use arrays::{ARRAY_SLICE, ROW_IS_NOT_NULL, ROW_IS_NULL};
+pub use arrays::{ARRAY_ELEMENT, ARRAY_SLICE, ROW_IS_NOT_NULL, ROW_IS_NULL};
 pub use cast::{apply_cast, find_cast};
 pub use enums::takes_labels;
 pub use patterns::{like_match, like_prefix};

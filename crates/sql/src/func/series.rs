@@ -195,11 +195,12 @@ pub(super) fn generate_subscripts(_: &dyn Context, a: &[Datum]) -> Result<Vec<Ve
     let (Some(Datum::Array(v)), Some(Datum::Int4(dimension))) = (a.first(), a.get(1)) else {
         return Err(bad_args(a));
     };
-    if *dimension != 1 || v.items.is_empty() {
+    let at = usize::try_from(i64::from(*dimension) - 1).ok();
+    let Some(dim) = at.and_then(|at| v.dims().get(at).copied()) else {
         return Ok(Vec::new());
-    }
-    let mut subscripts: Vec<i64> = (0..v.items.len() as i64)
-        .map(|i| i + i64::from(v.lower))
+    };
+    let mut subscripts: Vec<i64> = (0..i64::from(dim.len))
+        .map(|i| i + i64::from(dim.lower))
         .collect();
     if matches!(a.get(2), Some(Datum::Bool(true))) {
         subscripts.reverse();

@@ -72,11 +72,8 @@ pub fn coerce_typmod(d: Datum, ty: SqlType, explicit: bool) -> Result<Datum> {
                 .iter()
                 .map(|i| coerce_typmod(i.clone(), element, explicit))
                 .collect();
-            Ok(Datum::Array(std::sync::Arc::new(crate::value::Array {
-                element: a.element,
-                lower: a.lower,
-                items: items?,
-            })))
+            let array = a.with_items(a.element, items?);
+            Ok(Datum::Array(std::sync::Arc::new(array)))
         }
         (_, d) => Ok(d),
     }

@@ -278,6 +278,7 @@ impl SessionContext {
                 Some(Datum::Array(Arc::new(Array {
                     element: oid::INT4,
                     lower: 1,
+                    shape: None,
                     items: pids.collect(),
                 })))
             }

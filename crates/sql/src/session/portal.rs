@@ -103,6 +103,7 @@ fn datum_bytes(datum: &Datum) -> usize {
         + match datum {
             Datum::Text(text) => text.len(),
             Datum::Bytea(bytes) | Datum::TsVector(bytes) | Datum::TsQuery(bytes) => bytes.len(),
+            Datum::Bits(bits) => bits.bytes().len(),
             Datum::Jsonb(json) => json.bytes().len(),
             _ => 0,
         }

@@ -1,12 +1,29 @@
-//! Text form of arrays: `{a,"b c",NULL}`, with bounds where they do not start at 1.
+//! Text form of arrays: `{a,"b c",NULL}`, `{{1,2},{3,4}}`, with bounds where they do not start at 1.
 
-use super::{OutputStyle, input, is_space, output, trim};
+use super::{OutputStyle, input, is_space, output};
 use crate::error::{Result, SqlError};
 use crate::func::Context;
+use crate::value::array::{DIMENSIONS_MAX, Dim, items_of, too_many_dimensions};
 use crate::value::types::{Oid, SqlType, oid};
 use crate::value::{Array, Datum};
 use logstead_types::SqlState;
 use std::sync::Arc;
+
+/// What the last thing was that was read of a literal.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Last {
+    Nothing,
+    LevelStart,
+    Element,
+    QuotedOpen,
+    Quoted,
+    ElementEnd,
+    LevelEnd,
+    LevelDelimiter,
+}
+
+/// An element as it is written: its text, or NULL.
+type Word = Option<String>;
 
 pub(super) fn array_input(element: SqlType, text: &str, cx: Option<&dyn Context>) -> Result<Datum> {
     let malformed = |detail: &str| {
@@ -16,144 +33,218 @@ pub(super) fn array_input(element: SqlType, text: &str, cx: Option<&dyn Context>
         )
         .detail(detail)
     };
-    let mut t = trim(text);
-    let mut lower = 1i32;
-    let mut length = None;
-    if t.starts_with('[') {
-        let (bounds, rest) = t
-            .split_once('=')
-            .ok_or_else(|| malformed("Missing \"=\" after array dimensions."))?;
-        let inner = bounds
-            .trim()
-            .strip_prefix('[')
-            .and_then(|b| b.strip_suffix(']'))
-            .unwrap_or("");
-        let (lo, hi) = inner
-            .split_once(':')
-            .ok_or_else(|| malformed("Missing array dimension value."))?;
-        let (lo, hi): (i32, i32) = match (lo.trim().parse(), hi.trim().parse()) {
-            (Ok(l), Ok(h)) => (l, h),
-            _ => return Err(malformed("Missing array dimension value.")),
+    let mut rest = text;
+    let mut given = Vec::new();
+    loop {
+        rest = rest.trim_start_matches(|c: char| c.is_ascii() && is_space(c as u8));
+        let Some(tail) = rest.strip_prefix('[') else {
+            break;
         };
-        if hi < lo {
+        if given.len() >= DIMENSIONS_MAX {
+            return Err(too_many_dimensions(given.len() + 1));
+        }
+        let (first, tail) = number(tail);
+        let first = first.ok_or_else(|| {
+            malformed("\"[\" must introduce explicitly-specified array dimensions.")
+        })?;
+        let (lower, upper, tail) = match tail.strip_prefix(':') {
+            Some(tail) => {
+                let (upper, tail) = number(tail);
+                let upper = upper.ok_or_else(|| malformed("Missing array dimension value."))?;
+                (first, upper, tail)
+            }
+            None => (1, first, tail),
+        };
+        rest = tail
+            .strip_prefix(']')
+            .ok_or_else(|| malformed("Missing \"]\" after array dimensions."))?;
+        if upper < lower {
             return Err(SqlError::new(
                 SqlState::ARRAY_SUBSCRIPT_ERROR,
                 "upper bound cannot be less than lower bound",
             ));
         }
-        lower = lo;
-        length = Some(i64::from(hi) - i64::from(lo) + 1);
-        t = rest.trim();
+        let len = i32::try_from(i64::from(upper) - i64::from(lower) + 1).unwrap_or(i32::MAX);
+        given.push(Dim { lower, len });
     }
-    let Some(body) = t.strip_prefix('{') else {
-        return Err(malformed(
-            "Array value must start with \"{\" or dimension information.",
-        ));
-    };
-    let b = body.as_bytes();
-    let mut items = Vec::new();
-    let mut i = 0;
-    let skip = |mut i: usize| {
-        while i < b.len() && is_space(b[i]) {
-            i += 1;
+    if !given.is_empty() {
+        rest = rest
+            .strip_prefix('=')
+            .ok_or_else(|| malformed("Missing \"=\" after array dimensions."))?;
+        rest = rest.trim_start_matches(|c: char| c.is_ascii() && is_space(c as u8));
+    }
+    if !rest.starts_with('{') {
+        return Err(malformed(match given.is_empty() {
+            true => "Array value must start with \"{\" or dimension information.",
+            false => "Array contents must start with \"{\".",
+        }));
+    }
+    let (mut dims, words) = read(rest.as_bytes(), &malformed)?;
+    if !given.is_empty() {
+        let lengths = |dims: &[Dim]| dims.iter().map(|dim| dim.len).collect::<Vec<_>>();
+        if lengths(&given) != lengths(&dims) {
+            return Err(malformed(
+                "Specified array dimensions do not match array contents.",
+            ));
         }
-        i
-    };
-    let unexpected = || malformed("Unexpected end of input.");
-    i = skip(i);
-    if b.get(i) == Some(&b'}') {
+        dims = given;
+    }
+    if !dims.is_empty() && items_of(&dims)? != words.len() {
+        return Err(malformed(
+            "Multidimensional arrays must have sub-arrays with matching dimensions.",
+        ));
+    }
+    let mut items = Vec::with_capacity(words.len());
+    for word in words {
+        items.push(match word {
+            None => Datum::Null,
+            Some(word) => input(element, &word, cx)?,
+        });
+    }
+    Ok(Datum::Array(Arc::new(Array::shaped(
+        element.oid,
+        &dims,
+        items,
+    )?)))
+}
+
+/// A number with its sign, as C's atoi reads it, and what follows; none without a digit or sign.
+fn number(text: &str) -> (Option<i32>, &str) {
+    let end = text.find(|c: char| !c.is_ascii_digit() && !matches!(c, '-' | '+'));
+    let (digits, rest) = text.split_at(end.unwrap_or(text.len()));
+    if digits.is_empty() {
+        return (None, rest);
+    }
+    let read = digits.parse::<i64>().unwrap_or(0);
+    let read = read.clamp(i64::from(i32::MIN), i64::from(i32::MAX));
+    (i32::try_from(read).ok(), rest)
+}
+
+/// Reads braces and what is between them: the dimensions and the elements. The rules, with their errors, are those of PostgreSQL 15.
+fn read(b: &[u8], malformed: &dyn Fn(&str) -> SqlError) -> Result<(Vec<Dim>, Vec<Word>)> {
+    let unexpected = |c: u8| malformed(&format!("Unexpected \"{}\" character.", c as char));
+    let end = || malformed("Unexpected end of input.");
+    let mut last = Last::Nothing;
+    // Of each level: its elements so far, and those of the one before it.
+    let mut counts = [1usize; DIMENSIONS_MAX];
+    let mut before = [0usize; DIMENSIONS_MAX];
+    let (mut level, mut deepest) = (0usize, 0usize);
+    let mut words = Vec::new();
+    let mut word: Vec<u8> = Vec::new();
+    // Blanks at the end belong to the syntax unless escaped; what is escaped or quoted is never NULL.
+    let (mut keep, mut exact, mut started) = (0, false, false);
+    let mut i = 0;
+    loop {
+        let c = *b.get(i).ok_or_else(end)?;
         i += 1;
-    } else {
-        loop {
-            i = skip(i);
-            let mut word: Vec<u8> = Vec::new();
-            let mut quoted = false;
-            match b.get(i) {
-                None => return Err(unexpected()),
-                Some(b'{') => return Err(SqlError::unsupported("multidimensional array")),
-                Some(b'"') => {
-                    quoted = true;
-                    i += 1;
-                    loop {
-                        match b.get(i) {
-                            None => return Err(unexpected()),
-                            Some(b'"') => break,
-                            Some(b'\\') => {
-                                i += 1;
-                                word.push(*b.get(i).ok_or_else(unexpected)?);
-                            }
-                            Some(&c) => word.push(c),
-                        }
-                        i += 1;
-                    }
+        if last == Last::QuotedOpen {
+            match c {
+                b'\\' => {
+                    word.push(*b.get(i).ok_or_else(end)?);
                     i += 1;
                 }
-                Some(_) => {
-                    // Trailing blanks belong to the syntax unless escaped.
-                    let mut keep = 0;
-                    while let Some(&c) = b.get(i) {
-                        match c {
-                            b',' | b'}' => break,
-                            b'"' | b'{' => {
-                                return Err(malformed(&format!(
-                                    "Unexpected \"{}\" character.",
-                                    c as char
-                                )));
-                            }
-                            b'\\' => {
-                                i += 1;
-                                word.push(*b.get(i).ok_or_else(unexpected)?);
-                                quoted = true;
-                                keep = word.len();
-                            }
-                            _ => {
-                                word.push(c);
-                                if !is_space(c) {
-                                    keep = word.len();
-                                }
-                            }
-                        }
-                        i += 1;
-                    }
+                b'"' => {
+                    last = Last::Quoted;
+                    keep = word.len();
+                }
+                _ => word.push(c),
+            }
+            continue;
+        }
+        match c {
+            b'\\' => {
+                if !matches!(last, Last::LevelStart | Last::Element | Last::ElementEnd) {
+                    return Err(unexpected(c));
+                }
+                last = Last::Element;
+                (exact, started) = (true, true);
+                word.push(*b.get(i).ok_or_else(end)?);
+                i += 1;
+                keep = word.len();
+            }
+            b'"' => {
+                if !matches!(last, Last::LevelStart | Last::ElementEnd) {
+                    return Err(malformed("Unexpected array element."));
+                }
+                last = Last::QuotedOpen;
+                (exact, started) = (true, true);
+            }
+            b'{' => {
+                if !matches!(
+                    last,
+                    Last::Nothing | Last::LevelStart | Last::LevelDelimiter
+                ) {
+                    return Err(unexpected(c));
+                }
+                last = Last::LevelStart;
+                if level >= DIMENSIONS_MAX {
+                    return Err(too_many_dimensions(level + 1));
+                }
+                level += 1;
+                deepest = deepest.max(level);
+            }
+            b'}' | b',' => {
+                let nothing = c == b'}' && level == 1 && last == Last::LevelStart;
+                if !nothing && !matches!(last, Last::Element | Last::Quoted | Last::LevelEnd) {
+                    return Err(unexpected(c));
+                }
+                if started {
                     word.truncate(keep);
-                    if word.is_empty() && !quoted {
-                        let c = b.get(i).map_or("}".into(), |c| (*c as char).to_string());
-                        return Err(malformed(&format!("Unexpected \"{c}\" character.")));
-                    }
+                    let text = std::mem::take(&mut word);
+                    let null = !exact && text.eq_ignore_ascii_case(b"null");
+                    let text = String::from_utf8(text)
+                        .map_err(|_| malformed("Unexpected array element."))?;
+                    words.push((!null).then_some(text));
+                    (keep, exact, started) = (0, false, false);
                 }
-            }
-            if !quoted && word.eq_ignore_ascii_case(b"null") {
-                items.push(Datum::Null);
-            } else {
-                let s =
-                    String::from_utf8(word).map_err(|_| malformed("Unexpected array element."))?;
-                items.push(input(element, &s, cx)?);
-            }
-            i = skip(i);
-            match b.get(i) {
-                Some(b',') => i += 1,
-                Some(b'}') => {
-                    i += 1;
+                if c == b',' {
+                    last = match last {
+                        Last::LevelEnd => Last::LevelDelimiter,
+                        _ => Last::ElementEnd,
+                    };
+                    counts[level - 1] += 1;
+                    continue;
+                }
+                last = Last::LevelEnd;
+                level -= 1;
+                if before[level] != 0 && counts[level] != before[level] {
+                    return Err(malformed(
+                        "Multidimensional arrays must have sub-arrays with matching dimensions.",
+                    ));
+                }
+                before[level] = counts[level];
+                counts[level] = 1;
+                if level == 0 {
                     break;
                 }
-                None => return Err(unexpected()),
-                Some(_) => return Err(malformed("Unexpected array element.")),
+            }
+            _ if is_space(c) => {
+                if last == Last::Element {
+                    word.push(c);
+                }
+            }
+            _ => {
+                if !matches!(last, Last::LevelStart | Last::Element | Last::ElementEnd) {
+                    return Err(malformed("Unexpected array element."));
+                }
+                last = Last::Element;
+                started = true;
+                word.push(c);
+                keep = word.len();
             }
         }
     }
-    if skip(i) != b.len() {
+    if !b[i..].iter().all(|c| is_space(*c)) {
         return Err(malformed("Junk after closing right brace."));
     }
-    if length.is_some_and(|length| length != items.len() as i64) {
-        return Err(malformed(
-            "Specified array dimensions do not match array contents.",
-        ));
+    if words.is_empty() {
+        return Ok((Vec::new(), words));
     }
-    Ok(Datum::Array(Arc::new(Array {
-        element: element.oid,
-        lower,
-        items,
-    })))
+    let dims = before[..deepest].iter().map(|count| Dim {
+        lower: 1,
+        len: i32::try_from(*count).unwrap_or(i32::MAX),
+    });
+    Ok((dims.collect(), words))
 }
 
 pub(super) fn array_output(a: &Array, ty: Oid, style: &OutputStyle<'_>, out: &mut Vec<u8>) {
@@ -167,39 +258,65 @@ pub(super) fn array_output(a: &Array, ty: Oid, style: &OutputStyle<'_>, out: &mu
         }
         return;
     }
-    if a.lower != 1 && !a.items.is_empty() {
-        let upper = i64::from(a.lower) + a.items.len() as i64 - 1;
-        out.extend_from_slice(format!("[{}:{upper}]=", a.lower).as_bytes());
+    let dims = a.dims();
+    if dims.iter().any(|dim| dim.lower != 1) {
+        for dim in &dims {
+            out.extend_from_slice(format!("[{}:{}]", dim.lower, dim.upper()).as_bytes());
+        }
+        out.push(b'=');
     }
-    out.push(b'{');
+    if dims.is_empty() {
+        out.extend_from_slice(b"{}");
+        return;
+    }
+    // How many elements there are in a part of each dimension, from the outermost.
+    let mut parts: Vec<usize> = Vec::with_capacity(dims.len());
+    let mut size = 1;
+    for dim in dims.iter().rev() {
+        size *= usize::try_from(dim.len).unwrap_or(1).max(1);
+        parts.push(size);
+    }
     let mut word = Vec::new();
     for (i, item) in a.items.iter().enumerate() {
         if i > 0 {
             out.push(b',');
         }
-        if item.is_null() {
-            out.extend_from_slice(b"NULL");
-            continue;
-        }
-        word.clear();
-        output(item, element, style, &mut word);
-        let quote = word.is_empty()
-            || word.eq_ignore_ascii_case(b"null")
-            || word
-                .iter()
-                .any(|&c| matches!(c, b'"' | b'\\' | b'{' | b'}' | b',') || is_space(c));
-        if !quote {
-            out.extend_from_slice(&word);
-            continue;
-        }
-        out.push(b'"');
-        for &c in &word {
-            if matches!(c, b'"' | b'\\') {
-                out.push(b'\\');
-            }
-            out.push(c);
-        }
-        out.push(b'"');
+        let opened = parts.iter().filter(|size| i % **size == 0).count();
+        out.resize(out.len() + opened, b'{');
+        write_item(item, element, style, &mut word, out);
+        let closed = parts.iter().filter(|size| (i + 1) % **size == 0).count();
+        out.resize(out.len() + closed, b'}');
     }
-    out.push(b'}');
+}
+
+fn write_item(
+    item: &Datum,
+    element: SqlType,
+    style: &OutputStyle<'_>,
+    word: &mut Vec<u8>,
+    out: &mut Vec<u8>,
+) {
+    if item.is_null() {
+        out.extend_from_slice(b"NULL");
+        return;
+    }
+    word.clear();
+    output(item, element, style, word);
+    let quote = word.is_empty()
+        || word.eq_ignore_ascii_case(b"null")
+        || word
+            .iter()
+            .any(|&c| matches!(c, b'"' | b'\\' | b'{' | b'}' | b',') || is_space(c));
+    if !quote {
+        out.extend_from_slice(word);
+        return;
+    }
+    out.push(b'"');
+    for &c in word.iter() {
+        if matches!(c, b'"' | b'\\') {
+            out.push(b'\\');
+        }
+        out.push(c);
+    }
+    out.push(b'"');
 }

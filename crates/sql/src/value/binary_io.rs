@@ -2,6 +2,7 @@
 //!
 //! Owns: [`binary_input`] and [`binary_output`]. Input comes from clients: every length is checked, wrong ones are 22P03 or 08P01.
 
+use super::array::{Dim, items_of};
 use super::numeric::Numeric;
 use super::types::{Oid, SqlType, oid};
 use super::{
@@ -302,24 +303,28 @@ fn array_input(ty: Oid, b: &[u8]) -> Result<Datum> {
             ),
         ));
     }
-    if dimensions > 1 {
-        return Err(SqlError::unsupported("multidimensional array"));
+    let mut dims = Vec::new();
+    for _ in 0..dimensions {
+        let (len, lower) = (word(&mut b)?, word(&mut b)?);
+        if len < 0 {
+            return Err(bad_length());
+        }
+        if lower.checked_add(len).is_none() {
+            return Err(SqlError::new(
+                SqlState::PROGRAM_LIMIT_EXCEEDED,
+                format!("array lower bound is too large: {lower}"),
+            ));
+        }
+        dims.push(Dim { lower, len });
     }
-    if dimensions == 0 {
-        return Ok(Datum::Array(Arc::new(Array {
-            element,
-            lower: i32::from(!vector),
-            items: Vec::new(),
-        })));
-    }
-    let count = word(&mut b)?;
-    let lower = word(&mut b)?;
-    let count = usize::try_from(count).map_err(|_| bad_length())?;
+    let count = if dims.is_empty() { 0 } else { items_of(&dims)? };
     if count > b.len() / 4 {
         return Err(too_short());
     }
-    if i64::from(lower) + count as i64 > i64::from(i32::MAX) {
-        return Err(invalid("array lower bound is too large".to_owned()));
+    if vector && dims.len() > 1 {
+        return Err(invalid(format!(
+            "invalid number of dimensions: {dimensions}"
+        )));
     }
     let mut items = Vec::with_capacity(count);
     for _ in 0..count {
@@ -339,11 +344,11 @@ fn array_input(ty: Oid, b: &[u8]) -> Result<Datum> {
     if !b.is_empty() {
         return Err(bad_length());
     }
-    Ok(Datum::Array(Arc::new(Array {
-        element,
-        lower,
-        items,
-    })))
+    let array = match vector {
+        true => Array::flat(element, dims.first().map_or(0, |dim| dim.lower), items),
+        false => Array::shaped(element, &dims, items)?,
+    };
+    Ok(Datum::Array(Arc::new(array)))
 }
 
 const SIGN_NEGATIVE: u16 = 0x4000;
@@ -508,14 +513,28 @@ pub fn binary_output(d: &Datum, ty: SqlType, out: &mut Vec<u8>) {
             let element = info::element_of(ty.oid).unwrap_or(a.element);
             // An empty vector still has its one dimension.
             let empty = a.items.is_empty() && !matches!(ty.oid, oid::INT2VECTOR | oid::OIDVECTOR);
-            out.extend_from_slice(&i32::from(!empty).to_be_bytes());
+            let dimensions = match &a.shape {
+                Some(shape) => shape.len() as i32,
+                None => i32::from(!empty),
+            };
+            out.extend_from_slice(&dimensions.to_be_bytes());
             out.extend_from_slice(&i32::from(a.items.iter().any(Datum::is_null)).to_be_bytes());
             out.extend_from_slice(&element.to_be_bytes());
             if empty {
                 return;
             }
-            out.extend_from_slice(&(a.items.len() as i32).to_be_bytes());
-            out.extend_from_slice(&a.lower.to_be_bytes());
+            match &a.shape {
+                Some(shape) => {
+                    for dim in shape.iter() {
+                        out.extend_from_slice(&dim.len.to_be_bytes());
+                        out.extend_from_slice(&dim.lower.to_be_bytes());
+                    }
+                }
+                None => {
+                    out.extend_from_slice(&(a.items.len() as i32).to_be_bytes());
+                    out.extend_from_slice(&a.lower.to_be_bytes());
+                }
+            }
             for item in &a.items {
                 let at = out.len();
                 out.extend_from_slice(&(-1i32).to_be_bytes());

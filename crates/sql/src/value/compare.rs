@@ -77,7 +77,10 @@ fn compare_arrays(a: &Array, b: &Array) -> Ordering {
             return o;
         }
     }
-    a.items.len().cmp(&b.items.len())
+    a.items
+        .len()
+        .cmp(&b.items.len())
+        .then_with(|| a.compare_shapes(b))
 }
 
 fn rank(d: &Datum) -> u8 {

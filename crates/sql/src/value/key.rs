@@ -165,6 +165,18 @@ fn value_key(ty: Oid, d: &Datum, out: &mut Vec<u8>) {
             }
             // Below every element's first byte: a prefix sorts before its extensions.
             out.push(0);
+            // Of arrays with the same elements: the number of dimensions, their lengths, their first subscripts. A record has none.
+            if a.element == oid::RECORD {
+                return;
+            }
+            let dims = a.dims();
+            out.push(dims.len() as u8);
+            for dim in &dims {
+                out.extend_from_slice(&dim.len.to_be_bytes());
+            }
+            for dim in &dims {
+                out.extend_from_slice(&((dim.lower as u32) ^ (1 << 31)).to_be_bytes());
+            }
         }
     }
 }

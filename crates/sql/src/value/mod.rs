@@ -3,6 +3,7 @@
 //! Owns: [`SqlType`], [`Datum`], text and binary input/output, the stored form inside rows, the memcmp-comparable key
 //! form inside indexes. Invariant: `decode(encode(v)) == v` for every form, and keys compare exactly as values do.
 
+pub mod array;
 pub mod binary_io;
 pub mod bits;
 pub mod calendar;
@@ -22,6 +23,7 @@ pub mod timetz;
 mod types;
 pub mod user;
 
+pub use array::Array;
 pub use bits::Bits;
 pub use compare::{compare, compare_as, hash, hash_as, not_distinct};
 pub use info::{TypeInfo, format_type};
@@ -82,7 +84,7 @@ pub enum Datum {
     Interval(Box<Interval>),
     /// jsonb
     Jsonb(Jsonb),
-    /// one-dimensional array (also int2vector and oidvector)
+    /// array (also int2vector, oidvector and records)
     Array(Arc<Array>),
     /// a value of an enum
     Enum(EnumValue),
@@ -109,17 +111,6 @@ pub struct Interval {
     pub days: i32,
     /// Microseconds.
     pub micros: i64,
-}
-
-/// A one-dimensional array value.
-#[derive(Clone, Debug)]
-pub struct Array {
-    /// Element type.
-    pub element: Oid,
-    /// First subscript: 1 for arrays, 0 for int2vector and oidvector.
-    pub lower: i32,
-    /// Elements, NULLs included.
-    pub items: Vec<Datum>,
 }
 
 macro_rules! accessors {
@@ -150,11 +141,7 @@ impl Datum {
 
     /// A one-dimensional array with subscripts from 1.
     pub fn array(element: Oid, items: Vec<Datum>) -> Datum {
-        Datum::Array(Arc::new(Array {
-            element,
-            lower: 1,
-            items,
-        }))
+        Datum::Array(Arc::new(Array::flat(element, 1, items)))
     }
 
     /// True for SQL NULL.

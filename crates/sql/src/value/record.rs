@@ -68,6 +68,7 @@ pub fn record(fields: Vec<Datum>) -> Datum {
     Datum::Array(Arc::new(Array {
         element: oid::RECORD,
         lower: 1,
+        shape: None,
         items: fields,
     }))
 }

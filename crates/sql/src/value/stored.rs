@@ -6,9 +6,11 @@
 //! or 16 bytes in the order of the network, as are the bytes of macaddr and macaddr8; timetz is
 //! the local microseconds (i64) and how many seconds its zone is west (i32); bit and varbit are the number of bits (u32) and the bytes, the first
 //! bit in the highest of the first; an array is element OID, lower bound,
-//! count, then per element a length (u32, `u32::MAX` for NULL) and the element's own stored form. NULL has no stored form: rows
+//! count (in several dimensions: how many they are with the highest bit set, then the lower bound and the length of each), then
+//! per element a length (u32, `u32::MAX` for NULL) and the element's own stored form. NULL has no stored form: rows
 //! keep it in their bitmap. Invariant: `decode(ty, encode(v)) == v`. Decoding never panics on damaged bytes: it gives an error.
 
+use super::array::{DIMENSIONS_MAX, Dim, items_of};
 use super::numeric::Numeric;
 use super::text_io::{self, OutputStyle};
 use super::types::{Oid, SqlType, oid};
@@ -18,6 +20,10 @@ use super::{
 use crate::error::{Result, SqlError};
 use num_bigint::BigInt;
 use std::sync::Arc;
+
+/// In the place of an array's count: it has several dimensions, as many as the other bits say. No count has this bit, and builds that do not know it find
+/// more elements than there are bytes: they refuse the value.
+const SHAPED: u32 = 1 << 31;
 
 const NAN: u16 = 0xffff;
 const INF: u16 = 0xfffe;
@@ -69,7 +75,16 @@ pub fn encode(d: &Datum, out: &mut Vec<u8>) {
         Datum::Array(a) => {
             out.extend_from_slice(&a.element.to_le_bytes());
             out.extend_from_slice(&a.lower.to_le_bytes());
-            out.extend_from_slice(&(a.items.len() as u32).to_le_bytes());
+            match &a.shape {
+                None => out.extend_from_slice(&(a.items.len() as u32).to_le_bytes()),
+                Some(shape) => {
+                    out.extend_from_slice(&(SHAPED | shape.len() as u32).to_le_bytes());
+                    for dim in shape.iter() {
+                        out.extend_from_slice(&dim.lower.to_le_bytes());
+                        out.extend_from_slice(&dim.len.to_le_bytes());
+                    }
+                }
+            }
             for item in &a.items {
                 let at = out.len();
                 out.extend_from_slice(&u32::MAX.to_le_bytes());
@@ -252,7 +267,22 @@ fn decode_array(ty: Oid, b: &[u8]) -> Result<Datum> {
     };
     let element = word(&mut rest)?;
     let lower = word(&mut rest)? as i32;
-    let count = word(&mut rest)? as usize;
+    let count = word(&mut rest)?;
+    let mut dims = Vec::new();
+    let count = match count & SHAPED {
+        0 => count as usize,
+        _ => {
+            let several = 2..=DIMENSIONS_MAX;
+            if !several.contains(&((count & !SHAPED) as usize)) {
+                return Err(damaged(ty));
+            }
+            for _ in 0..count & !SHAPED {
+                let (lower, len) = (word(&mut rest)? as i32, word(&mut rest)? as i32);
+                dims.push(Dim { lower, len });
+            }
+            items_of(&dims).map_err(|_| damaged(ty))?
+        }
+    };
     if count > rest.len() / 4 {
         return Err(damaged(ty));
     }
@@ -274,11 +304,11 @@ fn decode_array(ty: Oid, b: &[u8]) -> Result<Datum> {
         items.push(decode(element, item)?);
         rest = tail;
     }
-    Ok(Datum::Array(Arc::new(Array {
-        element,
-        lower,
-        items,
-    })))
+    let array = match dims.is_empty() {
+        true => Array::flat(element, lower, items),
+        false => Array::shaped(element, &dims, items).map_err(|_| damaged(ty))?,
+    };
+    Ok(Datum::Array(Arc::new(array)))
 }
 
 fn stored_label(ty: Oid, stored: &[u8]) -> Result<Arc<str>> {

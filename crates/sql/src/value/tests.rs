@@ -113,8 +113,8 @@ impl Seeded {
                 micros: v / 1000,
             })),
             _ => {
-                let n = self.below(4);
-                let items = (0..n)
+                let n = self.below(4) * (1 + self.below(2));
+                let items: Vec<Datum> = (0..n)
                     .map(|_| {
                         if self.below(5) == 0 {
                             Datum::Null
@@ -123,7 +123,18 @@ impl Seeded {
                         }
                     })
                     .collect();
-                Datum::array(oid::INT4, items)
+                // Sometimes pairs, sometimes counted from elsewhere.
+                let lower = 1 - self.below(2) as i32;
+                let dim = |len: u64| array::Dim {
+                    lower,
+                    len: len as i32,
+                };
+                let dims = match self.below(2) {
+                    0 if n.is_multiple_of(2) => vec![dim(n / 2), dim(2)],
+                    _ => vec![dim(n)],
+                };
+                let made = Array::shaped(oid::INT4, &dims, items);
+                Datum::Array(std::sync::Arc::new(made.expect("dimensions")))
             }
         }
     }
@@ -423,4 +434,43 @@ fn numeric_modifiers_round_or_refuse() {
         e.fields().message,
         "value too long for type character varying(3)"
     );
+}
+
+#[test]
+fn arrays_of_one_dimension_are_stored_as_ever() {
+    let read = |text: &str| input(SqlType::of(oid::INT4_ARRAY), text, None).expect("array");
+    let stored = |text: &str| {
+        let mut bytes = Vec::new();
+        stored::encode(&read(text), &mut bytes);
+        bytes
+    };
+    // Element type, first subscript, count, then each element's length and bytes: what rows of older servers hold.
+    let old = [
+        23, 0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 4, 0, 0, 0, 7, 0, 0, 0, 255, 255, 255, 255,
+    ];
+    assert_eq!(stored("{7,NULL}"), old);
+    let back = stored::decode(oid::INT4_ARRAY, &old).expect("decode");
+    assert_eq!(compare(&back, &read("{7,NULL}")), Ordering::Equal);
+    // More dimensions are told by the count's highest bit, which older servers take for damage.
+    let new = stored("[0:1][5:5]={{7},{8}}");
+    assert_eq!(new[8..12], [2, 0, 0, 128]);
+    let back = stored::decode(oid::INT4_ARRAY, &new).expect("decode");
+    assert_eq!(
+        to_text(&back, SqlType::of(oid::INT4_ARRAY), &OutputStyle::UTC),
+        "[0:1][5:5]={{7},{8}}"
+    );
+    for end in 0..new.len() {
+        assert!(
+            stored::decode(oid::INT4_ARRAY, &new[..end]).is_err(),
+            "{end} bytes"
+        );
+    }
+    for dimensions in [0, 1, 7, 0x7fff_ffff_u32] {
+        let mut bad = new.clone();
+        bad[8..12].copy_from_slice(&(dimensions | 1 << 31).to_le_bytes());
+        assert!(
+            stored::decode(oid::INT4_ARRAY, &bad).is_err(),
+            "{dimensions}"
+        );
+    }
 }

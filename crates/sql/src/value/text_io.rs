@@ -404,6 +404,7 @@ pub fn input(ty: SqlType, text: &str, cx: Option<&dyn Context>) -> Result<Datum>
             Datum::Array(Arc::new(Array {
                 element,
                 lower: 0,
+                shape: None,
                 items: items?,
             }))
         }

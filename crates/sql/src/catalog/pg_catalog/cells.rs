@@ -136,6 +136,7 @@ fn vector(element: Oid, lower: i32, items: Vec<Datum>) -> Datum {
     Datum::Array(Arc::new(Array {
         element,
         lower,
+        shape: None,
         items,
     }))
 }

@@ -312,6 +312,7 @@ fn attribute_row(a: &AttributeRow<'_>) -> Vec<Datum> {
         Datum::Array(Arc::new(Array {
             element: user::base_type(a.ty).oid,
             lower: 1,
+            shape: None,
             items: vec![value.clone()],
         }))
     });
@@ -583,6 +584,7 @@ fn equalities(catalog: &Catalog, child: &Relation, key: &ForeignKey, side: Side)
     Datum::Array(Arc::new(Array {
         element: oid::OID,
         lower: 1,
+        shape: None,
         items: operators.collect(),
     }))
 }

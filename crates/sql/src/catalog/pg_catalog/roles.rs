@@ -129,6 +129,7 @@ pub(super) fn pg_group(cx: &VirtualContext<'_>) -> Rows {
             let members = Array {
                 element: oid::OID,
                 lower: 1,
+                shape: None,
                 items: members,
             };
             row![&group.name, Id(group.oid), Datum::Array(Arc::new(members))]

@@ -6,6 +6,7 @@
 //! does not make sense all the same is an error, never a panic.
 
 use crate::error::{Result, SqlError};
+use crate::value::array::Dim;
 use crate::value::{Array, Datum, EnumValue, Interval, Jsonb, oid, stored};
 use logstead_types::SqlState;
 use std::ops::Range;
@@ -163,6 +164,12 @@ fn encode_datum(datum: &Datum, out: &mut Vec<u8>) {
             out.push(tag::ARRAY);
             out.extend_from_slice(&v.element.to_le_bytes());
             out.extend_from_slice(&v.lower.to_le_bytes());
+            let shape = v.shape.as_deref().unwrap_or_default();
+            out.push(u8::try_from(shape.len()).unwrap_or(u8::MAX));
+            for dim in shape {
+                out.extend_from_slice(&dim.lower.to_le_bytes());
+                out.extend_from_slice(&dim.len.to_le_bytes());
+            }
             let count = u32::try_from(v.items.len()).unwrap_or(u32::MAX);
             out.extend_from_slice(&count.to_le_bytes());
             for item in &v.items {
@@ -275,6 +282,13 @@ impl<'b> Cursor<'b> {
             tag::ARRAY => {
                 let element = self.u32()?;
                 let lower = i32::from_le_bytes(self.fixed()?);
+                let [dimensions] = self.fixed()?;
+                let mut dims = Vec::new();
+                for _ in 0..dimensions {
+                    let lower = i32::from_le_bytes(self.fixed()?);
+                    let len = i32::from_le_bytes(self.fixed()?);
+                    dims.push(Dim { lower, len });
+                }
                 let count = self.u32()? as usize;
                 // An item takes a byte at least.
                 if count > self.0.len() {
@@ -284,10 +298,9 @@ impl<'b> Cursor<'b> {
                 for _ in 0..count {
                     items.push(self.datum(depth + 1)?);
                 }
-                Datum::Array(Arc::new(Array {
-                    element,
-                    lower,
-                    items,
+                Datum::Array(Arc::new(match dims.is_empty() {
+                    true => Array::flat(element, lower, items),
+                    false => Array::shaped(element, &dims, items).map_err(|_| damaged())?,
                 }))
             }
             _ => return Err(damaged()),
@@ -345,11 +358,13 @@ mod tests {
             Datum::Array(Arc::new(Array {
                 element: oid::RECORD,
                 lower: 1,
+                shape: None,
                 items: vec![
                     Datum::Null,
                     Datum::Array(Arc::new(Array {
                         element: oid::TEXT,
                         lower: -2,
+                        shape: None,
                         items: vec![Datum::Text("x".into())],
                     })),
                 ],

@@ -7,6 +7,7 @@ use super::node::wrong_kind;
 use crate::error::{Result, SqlError};
 use crate::func::Context;
 use crate::func::numbers::bad_args;
+use crate::value::array::Dim;
 use crate::value::json::{Build, text};
 use crate::value::record::shape_of;
 use crate::value::{Array, Datum, Jsonb, Numeric, OutputStyle, SqlType, info, oid, text_io};
@@ -134,15 +135,46 @@ impl<'a> Writer<'a> {
 
     fn array(&self, array: &Array, ty: SqlType, between: &str, out: &mut Vec<u8>) -> Result<()> {
         let element = element_type(array, ty);
+        self.dimension(&array.items, &array.dims(), element, between, out)
+    }
+
+    /// An array of arrays if there are more dimensions; only the outermost is laid out in lines.
+    fn dimension(
+        &self,
+        items: &[Datum],
+        dims: &[Dim],
+        element: SqlType,
+        between: &str,
+        out: &mut Vec<u8>,
+    ) -> Result<()> {
         out.push(b'[');
-        for (i, item) in array.items.iter().enumerate() {
+        let inner = dims.get(1..).unwrap_or_default();
+        for (i, part) in items.chunks(part_len(items, dims)).enumerate() {
             if i > 0 {
                 out.extend_from_slice(between.as_bytes());
             }
-            self.value(item, element, out)?;
+            match part {
+                [item] if inner.is_empty() => self.value(item, element, out)?,
+                part => self.dimension(part, inner, element, ",", out)?,
+            }
         }
         out.push(b']');
         Ok(())
+    }
+
+    /// The same as a part of a jsonb value.
+    fn build_dimension<'d>(
+        &self,
+        items: &'d [Datum],
+        dims: &[Dim],
+        element: SqlType,
+    ) -> Result<Build<'d>> {
+        let inner = dims.get(1..).unwrap_or_default();
+        let parts = items.chunks(part_len(items, dims)).map(|part| match part {
+            [item] if inner.is_empty() => self.build(item, element),
+            part => self.build_dimension(part, inner, element),
+        });
+        Ok(Build::Array(parts.collect::<Result<_>>()?))
     }
 
     fn record(&self, record: &Array, ty: SqlType, between: &str, out: &mut Vec<u8>) -> Result<()> {
@@ -192,8 +224,7 @@ impl<'a> Writer<'a> {
             (Form::Jsonb, Datum::Jsonb(json)) => Build::View(json.view()),
             (Form::Array, Datum::Array(array)) => {
                 let element = element_type(array, ty);
-                let items = array.items.iter().map(|item| self.build(item, element));
-                Build::Array(items.collect::<Result<_>>()?)
+                self.build_dimension(&array.items, &array.dims(), element)?
             }
             (Form::Record, Datum::Array(record)) => {
                 let pairs = record.items.iter().zip(fields(record, ty));
@@ -205,6 +236,12 @@ impl<'a> Writer<'a> {
             _ => Build::string(self.text(d, ty)),
         })
     }
+}
+
+/// How many elements are in each part of the first dimension.
+fn part_len(items: &[Datum], dims: &[Dim]) -> usize {
+    let parts = dims.first().and_then(|dim| usize::try_from(dim.len).ok());
+    (items.len() / parts.unwrap_or(1).max(1)).max(1)
 }
 
 pub(super) fn json(bytes: Vec<u8>) -> Result<Datum> {
@@ -348,7 +385,14 @@ fn pairs(a: &[Datum]) -> Result<Vec<(&str, &Datum)>> {
     let mut all = Vec::new();
     match a {
         [both] => {
-            let items = &both.as_array()?.items;
+            let both = both.as_array()?;
+            let items = &both.items;
+            match both.shape.as_deref() {
+                None => {}
+                Some([_, columns]) if columns.len == 2 => {}
+                Some([_, _]) => return Err(subscripts("array must have two columns")),
+                Some(_) => return Err(subscripts("wrong number of array subscripts")),
+            }
             if items.len() % 2 == 1 {
                 return Err(subscripts("array must have even number of elements"));
             }
@@ -358,7 +402,11 @@ fn pairs(a: &[Datum]) -> Result<Vec<(&str, &Datum)>> {
             }
         }
         [keys, values] => {
-            let (keys, values) = (&keys.as_array()?.items, &values.as_array()?.items);
+            let (keys, values) = (keys.as_array()?, values.as_array()?);
+            if keys.shape.is_some() || values.shape.is_some() {
+                return Err(subscripts("wrong number of array subscripts"));
+            }
+            let (keys, values) = (&keys.items, &values.items);
             if keys.len() != values.len() {
                 return Err(subscripts("mismatched array dimensions"));
             }

@@ -9,9 +9,8 @@ use crate::func::numbers::bad_args;
 use crate::func::{Context, Rows};
 use crate::value::json::Kind;
 use crate::value::record::{self, Shape, shape_of};
-use crate::value::{Array, Datum, SqlType, info, oid, text_io};
+use crate::value::{Datum, SqlType, info, oid, text_io};
 use logstead_types::SqlState;
-use std::sync::Arc;
 
 struct Filling<'a> {
     cx: &'a dyn Context,
@@ -87,15 +86,13 @@ impl Filling<'_> {
             let mut items = Vec::new();
             for item in node.elements() {
                 if item.kind() == Kind::Array {
-                    return Err(SqlError::unsupported("a multidimensional array"));
+                    return Err(SqlError::unsupported(
+                        "json arrays in each other as an array",
+                    ));
                 }
                 items.push(self.field(item, element_type, key)?);
             }
-            return Ok(Datum::Array(Arc::new(Array {
-                element,
-                lower: 1,
-                items,
-            })));
+            return Ok(Datum::array(element, items));
         }
         // Scalars, and whatever has no other way in, by their text.
         let text = node.text().unwrap_or_default();
