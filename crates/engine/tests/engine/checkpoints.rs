@@ -9,11 +9,10 @@ use logstead_engine::{
     TableId, Worker, WorkerId,
 };
 use logstead_env::Env;
-use logstead_home::ObjectId;
 
 use crate::world::{block_on, commit, number};
 
-const TABLES: [TableId; 3] = [TableId(20_000), TableId(20_001), TableId(20_002)];
+pub(crate) const TABLES: [TableId; 3] = [TableId(20_000), TableId(20_001), TableId(20_002)];
 
 /// Random numbers of one seed.
 struct Dice(u64);
@@ -43,21 +42,21 @@ fn open(home: &Arc<dyn LogHome>) -> (Engine, logstead_engine::RecoveryReport) {
 }
 
 /// One engine with one worker, over a home that can be opened again.
-struct Place {
-    memory: MemoryHome,
-    home: Arc<dyn LogHome>,
-    engine: Engine,
-    worker: Worker,
+pub(crate) struct Place {
+    pub(crate) memory: MemoryHome,
+    pub(crate) home: Arc<dyn LogHome>,
+    pub(crate) engine: Engine,
+    pub(crate) worker: Worker,
 }
 
 impl Place {
-    fn new() -> Place {
+    pub(crate) fn new() -> Place {
         let memory = MemoryHome::new(1 << 20);
         let home: Arc<dyn LogHome> = Arc::new(memory.clone());
         Place::over(memory, home)
     }
 
-    fn over(memory: MemoryHome, home: Arc<dyn LogHome>) -> Place {
+    pub(crate) fn over(memory: MemoryHome, home: Arc<dyn LogHome>) -> Place {
         let (engine, _) = open(&home);
         for id in TABLES {
             engine.create_table(id);
@@ -72,7 +71,7 @@ impl Place {
     }
 
     /// The machine stops and starts again.
-    fn restarted(self) -> (Place, logstead_engine::RecoveryReport) {
+    pub(crate) fn restarted(self) -> (Place, logstead_engine::RecoveryReport) {
         let Place {
             memory,
             home,
@@ -95,15 +94,15 @@ impl Place {
         (place, report)
     }
 
-    fn table(&self, id: TableId) -> Arc<Table> {
+    pub(crate) fn table(&self, id: TableId) -> Arc<Table> {
         self.engine.table(id).expect("there")
     }
 
-    fn rows(&self) -> Rows {
+    pub(crate) fn rows(&self) -> Rows {
         rows(&self.engine, &self.worker)
     }
 
-    fn insert(&self, id: TableId, row: &[u8]) -> Rid {
+    pub(crate) fn insert(&self, id: TableId, row: &[u8]) -> Rid {
         let mut txn = self.worker.begin(Isolation::ReadCommitted);
         let rid = txn.insert(&self.table(id), row).expect("insert");
         commit(txn);
@@ -111,7 +110,7 @@ impl Place {
     }
 
     /// Gives the row new bytes, or deletes it.
-    fn change(&self, id: TableId, rid: Rid, row: Option<&[u8]>) {
+    pub(crate) fn change(&self, id: TableId, rid: Rid, row: Option<&[u8]>) {
         let table = self.table(id);
         let mut txn = self.worker.begin(Isolation::ReadCommitted);
         let guard = Guard::pin();
@@ -128,7 +127,7 @@ impl Place {
         commit(txn);
     }
 
-    fn fill(&self, id: TableId, count: i64) {
+    pub(crate) fn fill(&self, id: TableId, count: i64) {
         let mut txn = self.worker.begin(Isolation::ReadCommitted);
         for n in 0..count {
             txn.insert(&self.table(id), &row(n, 20)).expect("insert");
@@ -136,15 +135,15 @@ impl Place {
         commit(txn);
     }
 
-    fn flush(&self) {
+    pub(crate) fn flush(&self) {
         block_on(self.engine.flush_all_and_wait()).expect("flushed");
     }
 
-    fn checkpoint(&self) -> CheckpointReport {
+    pub(crate) fn checkpoint(&self) -> CheckpointReport {
         self.engine.checkpoint().expect("taken")
     }
 
-    fn objects(&self) -> Vec<u64> {
+    pub(crate) fn objects(&self) -> Vec<u64> {
         let objects = self.home.objects().expect("listed");
         objects.into_iter().map(|info| info.id.0).collect()
     }
@@ -166,7 +165,7 @@ fn rows(engine: &Engine, worker: &Worker) -> Rows {
     rows
 }
 
-fn row(n: i64, bytes: usize) -> Vec<u8> {
+pub(crate) fn row(n: i64, bytes: usize) -> Vec<u8> {
     let mut row = RowBuilder::new();
     row.start(1, 2);
     row.push(Some(&number(n)));
@@ -333,59 +332,6 @@ fn changes_of_rows_that_compress_well_do_not_rewrite_their_chunk() {
     let (place, report) = place.restarted();
     assert_eq!(report.entries, 0, "all of it is in the checkpoint");
     assert!(before == place.rows());
-}
-
-/// Objects with few live bytes go by moving their pages as they are: chunks of which little has changed are not written whole for that.
-#[test]
-fn compaction_moves_deltas_and_rewrites_no_chunks() {
-    const CHUNKS: u64 = 12;
-    // Each chunk gets four of them.
-    const ROUNDS: u64 = 12;
-    let place = Place::new();
-    place.fill(TABLES[0], CHUNKS as i64 * 64);
-    assert_eq!(place.checkpoint().pages, CHUNKS);
-    let mut moved = 0;
-    for round in 0..ROUNDS {
-        for chunk in (round % 3..CHUNKS).step_by(3) {
-            let rid = Rid(chunk * 64 + 5 * round);
-            place.change(TABLES[0], rid, Some(&row(-(round as i64), 20)));
-        }
-        let report = place.checkpoint();
-        assert_eq!(
-            (report.pages, report.delta_pages, report.rows),
-            (0, CHUNKS / 3, CHUNKS / 3),
-            "{round}: {report:?}"
-        );
-        assert!(report.objects_in_use < 12, "{report:?}");
-        moved += report.bytes_moved;
-    }
-    assert!(moved > 0, "objects with few live bytes were emptied");
-    place.flush();
-    let before = place.rows();
-    let (place, report) = place.restarted();
-    assert_eq!(report.entries, 0, "all of it is in the checkpoint");
-    assert!(before == place.rows());
-}
-
-/// A life that ends in the middle of a checkpoint leaves objects behind: the next one's first checkpoint removes them before it needs room.
-#[test]
-fn orphans_are_removed_before_the_first_checkpoint_needs_room() {
-    let place = Place::new();
-    place.fill(TABLES[0], 2_048);
-    place.checkpoint();
-    let named = place.objects();
-    let orphan = ObjectId(1 << 32 | 0xffff);
-    place
-        .home
-        .put_object(orphan, b"half a checkpoint")
-        .expect("put");
-    let (place, _) = place.restarted();
-    place.change(TABLES[0], Rid(1), Some(&row(5, 20)));
-    let mut next = place.engine.begin_checkpoint().expect("begun");
-    place.flush();
-    assert!(!next.walk(1_000).expect("walks"));
-    assert_eq!(place.objects(), named, "before anything of it was stored");
-    next.publish().expect("published");
 }
 
 /// A row that is deleted, collected, and whose number is used again, all between two checkpoints.
@@ -808,88 +754,6 @@ fn a_damaged_page_is_told_to_who_needs_it() {
         }
         txn.abort();
     }
-}
-
-/// Objects that only a replaced record names go; of what the present one needs nothing does, however often (T8). A record that was
-/// given up before it was published leaves nothing either, in the end.
-#[test]
-fn objects_of_replaced_checkpoints_go_and_no_others() {
-    let place = Place::new();
-    place.fill(TABLES[0], 4_000);
-    place.checkpoint();
-    let mut most = 0;
-    for round in 0..40 {
-        let mut txn = place.worker.begin(Isolation::ReadCommitted);
-        let (table, guard) = (place.table(TABLES[0]), Guard::pin());
-        for rid in (round..4_000).step_by(3) {
-            let version = txn
-                .read(&table, Rid(rid), &guard)
-                .expect_present()
-                .expect("a row")
-                .version;
-            let new = row((rid * round) as i64, 20);
-            txn.update(&table, Rid(rid), version, &new).expect("update");
-        }
-        drop(guard);
-        commit(txn);
-        if round % 5 == 4 {
-            // Given up after it has stored something.
-            let mut taking = place.engine.begin_checkpoint().expect("begins");
-            place.flush();
-            taking.walk(2).expect("walks");
-            drop(taking);
-        }
-        let report = place.checkpoint();
-        assert!(report.collection_failed.is_none(), "{report:?}");
-        most = most.max(place.objects().len());
-        assert_eq!(
-            place.objects().len() as u64,
-            report.objects_in_use + 1,
-            "and the record"
-        );
-    }
-    assert!(most < 30, "{most} objects");
-    let before = place.rows();
-    let (place, _) = place.restarted();
-    assert!(before == place.rows());
-}
-
-/// Log from before a checkpoint is removed, segments and side segments of large transactions, and no more than that.
-#[test]
-fn the_log_before_a_checkpoint_goes() {
-    let place = Place::new();
-    let large = vec![7; 100_000];
-    for round in 0..12 {
-        let mut txn = place.worker.begin(Isolation::ReadCommitted);
-        for n in 0..20 {
-            let mut row = RowBuilder::new();
-            row.start(1, 2);
-            row.push(Some(&number(n)));
-            row.push(Some(&large));
-            txn.insert(&place.table(TABLES[0]), row.finish())
-                .expect("insert");
-        }
-        commit(txn);
-        for n in 0..200 {
-            place.insert(TABLES[1], &row(n, 2_000));
-        }
-        place.flush();
-        if round % 4 == 3 {
-            let report = place.checkpoint();
-            assert!(
-                report.segments_removed > 0 && report.sides_removed >= 3,
-                "{report:?}"
-            );
-        }
-    }
-    let lane = logstead_types::LaneId(0);
-    // At most that of an entry in the segment that is being written.
-    assert!(place.home.sides(lane).expect("listed").len() <= 1);
-    assert!(place.home.segments(lane).expect("listed").len() <= 2);
-    let before = place.rows();
-    let (place, report) = place.restarted();
-    assert_eq!(report.entries, 0);
-    assert!(before == place.rows());
 }
 
 /// The thread takes checkpoints by itself, tells of each, and ends when the log has failed.

@@ -55,6 +55,21 @@ pub(crate) fn open(home: &Arc<dyn LogHome>, memory_bytes: u64) -> Place {
     }
 }
 
+/// The second column of a row, whoever has to bring it.
+pub(crate) fn look(place: &Place, rid: u64) -> Result<Option<i64>, FaultError> {
+    let mut txn = place.begin();
+    loop {
+        let absent = {
+            let guard = Guard::pin();
+            match txn.read(&place.table, Rid(rid), &guard) {
+                Ok(row) => return Ok(row.map(|row| column(&row, 1))),
+                Err(absent) => absent,
+            }
+        };
+        block_on(absent.wait(&mut txn))?;
+    }
+}
+
 impl Place {
     /// With rows 0 to `count`, whose rids are their keys, in a checkpoint.
     pub(crate) fn saved(count: i64) -> Place {

@@ -15,6 +15,7 @@ mod locks;
 mod memory;
 mod past;
 mod recovery;
+mod removal;
 mod replay;
 mod restore_points;
 mod room;
