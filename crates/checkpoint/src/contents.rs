@@ -49,7 +49,7 @@ pub(crate) fn page_keys(
             return Ok(false);
         };
         match header.kind {
-            FrameKind::Node | FrameKind::Record => {}
+            FrameKind::Node | FrameKind::Fork | FrameKind::Record => {}
             FrameKind::RowsBase
             | FrameKind::RowsDelta
             | FrameKind::RowPiece

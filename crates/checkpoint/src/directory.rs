@@ -9,20 +9,23 @@
 //! - `apply` tells how many bytes of every object it has begun or ceased to use ([`Applied::live`]). Their sum over all checkpoints is what an
 //!   object's live bytes are, which is what collection goes by.
 //! - A node that weighs less than a quarter of what it may joins a neighbour under the same parent, so a directory from which most was removed is small again.
+//! - A node that cannot be read stays where it is; what is to be changed under it lies over the tree, until it can ([`crate::fork`]).
 //!
 //! Does not: know which objects exist, or publish anything.
 
-use crate::cache::{CACHE_BYTES, Nodes};
+use crate::cache::{CACHE_BYTES, Nodes, Root};
 use crate::contents::page_keys;
 use crate::error::CheckpointError;
-use crate::frame::Encoder;
+use crate::fork::{self, Fork};
+use crate::frame::{Encoder, FrameError, FrameKind};
 use crate::node::{self, Entries, LEVELS_MAX, NODE_BYTES_MIN, Node};
 use crate::place::{Chain, KeyBytes, PageKey, PageRef};
 use crate::read::damaged;
+use crate::rows::RowsPage;
 use crate::writer::ObjectWriter;
 use logstead_home::{LogHome, ObjectId};
 use logstead_types::{Csn, IndexId, TableId};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 /// Bytes of each object that came into use (positive) or are used no more (negative).
@@ -45,6 +48,53 @@ pub struct Applied {
     pub nodes: u64,
     /// Their bytes.
     pub node_bytes: u64,
+    /// Why some changes could not be put into the tree, if so, and how many: they lie over it.
+    pub unreadable: Option<(CheckpointError, usize)>,
+}
+
+/// A directory from its root down to the tree.
+#[derive(Default)]
+struct Layers {
+    /// Forks, and where they lie, the root first. There is more than one if the root could not be read once.
+    forks: Vec<(PageRef, Arc<Fork>)>,
+    /// What they say together.
+    over: Option<Arc<Fork>>,
+    /// The tree's root.
+    under: Option<PageRef>,
+    /// It, if it could be read.
+    top: Option<Arc<Node>>,
+}
+
+impl Layers {
+    fn over(&self) -> &[fork::Entry] {
+        self.over.as_ref().map_or(&[], |over| &over.over)
+    }
+
+    /// The tree's root.
+    fn top(&self, nodes: &Nodes) -> Result<Option<Arc<Node>>, CheckpointError> {
+        match (&self.top, &self.under) {
+            (Some(top), _) => Ok(Some(Arc::clone(top))),
+            (None, Some(under)) => nodes.load(under, None).map(Some),
+            (None, None) => Ok(None),
+        }
+    }
+}
+
+/// What `above` says over `below`.
+fn joined(below: &Fork, above: &Fork) -> Fork {
+    let mut entries: BTreeMap<KeyBytes, Option<Chain>> = below.over.iter().cloned().collect();
+    for (key, chain) in &above.over {
+        let older = entries.get(key).and_then(Option::as_ref);
+        let chain = match (chain, older) {
+            (Some(chain), Some(older)) if chain.is_below() => Some(older.with(chain)),
+            (chain, _) => chain.clone(),
+        };
+        entries.insert(key.clone(), chain);
+    }
+    Fork {
+        under: below.under,
+        over: entries.into_iter().collect(),
+    }
 }
 
 /// Where tiles of a part of an index begin.
@@ -92,22 +142,74 @@ impl Directory {
         self.nodes.bytes()
     }
 
+    /// What it consists of.
+    fn layers(&self) -> Result<Layers, CheckpointError> {
+        let mut layers = Layers {
+            under: self.root,
+            ..Layers::default()
+        };
+        while let Some(at) = layers.under {
+            match self.nodes.root(&at) {
+                Ok(Root::Node(node)) => {
+                    layers.top = Some(node);
+                    break;
+                }
+                Ok(Root::Fork(fork)) => {
+                    layers.over = Some(match &layers.over {
+                        Some(above) => Arc::new(joined(&fork, above)),
+                        None => Arc::clone(&fork),
+                    });
+                    layers.under = Some(fork.under);
+                    layers.forks.push((at, fork));
+                }
+                // Who looks in the tree is told.
+                Err(error) if error.is_unreadable() => break,
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(layers)
+    }
+
     /// The chain of a page.
     pub fn get(&self, key: &PageKey) -> Result<Option<Chain>, CheckpointError> {
-        let Some(root) = self.root else {
+        let layers = self.layers()?;
+        let key = key.encode();
+        let above = match layers.over.as_ref().and_then(|over| over.get(&key)) {
+            None => return self.get_under(&layers, &key),
+            Some(None) => return Ok(None),
+            Some(Some(chain)) if !chain.is_below() => return Ok(Some(chain.clone())),
+            Some(Some(chain)) => chain,
+        };
+        match self.get_under(&layers, &key) {
+            Ok(Some(older)) => Ok(Some(older.with(above))),
+            Ok(None) => Ok(Some(above.clone())),
+            Err(error) if error.is_unreadable() => Ok(Some(above.clone())),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The same for who is to write a page behind it: where it cannot be looked up, one that begins below. What is written behind that
+    /// counts over whatever there is.
+    pub fn get_to_change(&self, key: &PageKey) -> Result<Option<Chain>, CheckpointError> {
+        match self.get(key) {
+            Err(error) if error.is_unreadable() => Ok(Some(Chain::below())),
+            found => found,
+        }
+    }
+
+    fn get_under(&self, layers: &Layers, key: &KeyBytes) -> Result<Option<Chain>, CheckpointError> {
+        let Some(mut node) = layers.top(&self.nodes)? else {
             return Ok(None);
         };
-        let key = key.encode();
-        let mut node = self.nodes.load(&root, None)?;
         loop {
             let entries = match &node.entries {
                 Entries::Leaf(entries) => {
-                    let found = entries.binary_search_by(|(at, _)| at.cmp(&key)).ok();
+                    let found = entries.binary_search_by(|(at, _)| at.cmp(key)).ok();
                     return Ok(found.map(|index| entries[index].1.clone()));
                 }
                 Entries::Inner(entries) => entries,
             };
-            let index = entries.partition_point(|(first, _)| *first <= key);
+            let index = entries.partition_point(|(first, _)| first <= key);
             let Some((first, child)) = index.checked_sub(1).map(|index| &entries[index]) else {
                 return Ok(None);
             };
@@ -119,9 +221,11 @@ impl Directory {
     pub fn scan(&self, from: Option<&PageKey>) -> Scan {
         Scan {
             nodes: Arc::clone(&self.nodes),
-            start: self.root,
+            start: Some(self.clone()),
             from: from.map(PageKey::encode).unwrap_or_default(),
             path: Vec::new(),
+            over: VecDeque::new(),
+            under: None,
         }
     }
 
@@ -167,7 +271,29 @@ impl Directory {
             *at > from && at.starts_with(&prefix) && to.as_ref().is_none_or(|to| at < to)
         };
         let below = |at: &KeyBytes| is_within(at).then(|| at[prefix.len()..].to_vec());
-        let mut at = self.root;
+        let layers = self.layers()?;
+        if layers
+            .over
+            .as_ref()
+            .is_some_and(|over| over.has_prefix(&prefix))
+        {
+            // What is in the tree does not tell alone: each tile is looked at.
+            let mut division = Division {
+                lows: Vec::new(),
+                exact: true,
+            };
+            for tile in self.tiles(table, index, low.to_vec()) {
+                let (at, _) = tile?;
+                if high.is_some_and(|high| &at[..] >= high) {
+                    break;
+                }
+                if &at[..] > low {
+                    division.lows.push(at);
+                }
+            }
+            return Ok(division);
+        }
+        let mut at = layers.under;
         let mut expected: Option<(u8, KeyBytes)> = None;
         while let Some(place) = at.take() {
             let first = expected.as_ref().map(|(level, first)| (*level, &first[..]));
@@ -207,7 +333,23 @@ impl Directory {
         let low = entry.to_vec();
         let key = PageKey::Leaf { table, index, low }.encode();
         let own = key.len() - entry.len();
-        let mut at = self.root;
+        let layers = self.layers()?;
+        if layers
+            .over
+            .as_ref()
+            .is_some_and(|over| over.has_prefix(&key[..own]))
+        {
+            let mut found = None;
+            for tile in self.tiles(table, index, Vec::new()) {
+                let (low, _) = tile?;
+                if &low[..] > entry {
+                    break;
+                }
+                found = Some(low);
+            }
+            return Ok(found);
+        }
+        let mut at = layers.under;
         let mut expected: Option<(u8, KeyBytes)> = None;
         while let Some(place) = at.take() {
             let first = expected.as_ref().map(|(level, first)| (*level, &first[..]));
@@ -307,8 +449,15 @@ impl Directory {
     /// Everything that the directory needs of one object: its nodes there and pages, in no order.
     pub(crate) fn references_in(&self, object: ObjectId) -> Result<Vec<PageRef>, CheckpointError> {
         let mut found = Vec::new();
+        let layers = self.layers()?;
+        for (at, fork) in &layers.forks {
+            found.extend(Some(*at).filter(|at| at.object == object));
+            let chains = fork.over.iter().flat_map(|(_, chain)| chain);
+            let pages = chains.flat_map(Chain::pages).copied();
+            found.extend(pages.filter(|page| page.object == object && !page.is_special()));
+        }
         let mut open: Vec<(PageRef, Option<(u8, KeyBytes)>)> =
-            self.root.iter().map(|root| (*root, None)).collect();
+            layers.under.iter().map(|root| (*root, None)).collect();
         while let Some((at, expected)) = open.pop() {
             let expected = expected.as_ref();
             let expected = expected.map(|(level, first)| (*level, first.as_slice()));
@@ -332,7 +481,8 @@ impl Directory {
     }
 
     /// Makes the directory with these changes, sorted by key, each key once: a new chain, or none any more. Only nodes that differ are written, as of
-    /// `csn`, and those that lie in objects of `leave`.
+    /// `csn`, and those that lie in objects of `leave`. A node that cannot be read stays as it is, and what was to be changed under it lies over the tree, where an
+    /// [`apply`](Directory::apply) of the directory that is made finds it, and tries again.
     pub fn apply(
         &self,
         changes: &[(PageKey, Option<Chain>)],
@@ -347,6 +497,18 @@ impl Directory {
         if changes.windows(2).any(|pair| pair[0].0 >= pair[1].0) {
             return Err(CheckpointError::Misuse("changes out of their order"));
         }
+        let layers = self.layers()?;
+        let changes = match layers.over() {
+            [] => changes,
+            over => {
+                let old = over
+                    .iter()
+                    .map(|(key, chain)| (key.clone(), chain.as_ref()));
+                // Who made the changes knew what lay over the tree.
+                let all: BTreeMap<_, _> = old.chain(changes).collect();
+                all.into_iter().collect()
+            }
+        };
         let mut work = Apply {
             nodes: &self.nodes,
             leave,
@@ -357,8 +519,19 @@ impl Directory {
             live: LiveChanges::new(),
             written: 0,
             written_bytes: 0,
+            left: Vec::new(),
+            unreadable: None,
         };
-        let root = work.root(self.root, &changes)?;
+        for (at, fork) in &layers.forks {
+            work.count(at, -1);
+            for (_, chain) in &fork.over {
+                work.count_chain(chain.as_ref(), -1);
+            }
+        }
+        let under = work.root(layers.under, &changes)?;
+        let left = work.left.len();
+        let root = work.fork(under)?;
+        let unreadable = work.unreadable.take().map(|error| (error, left));
         let Apply {
             live,
             written,
@@ -373,6 +546,7 @@ impl Directory {
             live: live.into_iter().filter(|(_, bytes)| *bytes != 0).collect(),
             nodes: written,
             node_bytes: written_bytes,
+            unreadable,
         })
     }
 }
@@ -398,10 +572,17 @@ struct Apply<'a, 'w> {
     live: LiveChanges,
     written: u64,
     written_bytes: u64,
+    /// Changes under nodes that cannot be read, in their order.
+    left: Vec<fork::Entry>,
+    /// The first of these.
+    unreadable: Option<CheckpointError>,
 }
 
 impl Apply<'_, '_> {
     fn count(&mut self, page: &PageRef, sign: i64) {
+        if page.is_special() {
+            return;
+        }
         *self.live.entry(page.object).or_default() += sign * i64::from(page.len);
     }
 
@@ -419,10 +600,13 @@ impl Apply<'_, '_> {
         let (mut level, mut entries) = match root {
             None => (
                 0,
-                self.leaf(&[], changes).unwrap_or(Entries::Leaf(Vec::new())),
+                self.leaf(&[], changes)?
+                    .unwrap_or(Entries::Leaf(Vec::new())),
             ),
             Some(at) => {
-                let node = self.nodes.load(&at, None)?;
+                let Some(node) = self.readable(&at, None, changes)? else {
+                    return Ok(root);
+                };
                 let Some(entries) = self.changed(&at, &node, changes)? else {
                     return Ok(root);
                 };
@@ -449,6 +633,54 @@ impl Apply<'_, '_> {
         }
     }
 
+    /// A node that is to be changed. Nothing if it cannot be read: it stays, and the changes are left.
+    fn readable(
+        &mut self,
+        at: &PageRef,
+        expected: Option<(u8, &[u8])>,
+        changes: &[Change<'_>],
+    ) -> Result<Option<Arc<Node>>, CheckpointError> {
+        match self.nodes.load(at, expected) {
+            Ok(node) => Ok(Some(node)),
+            Err(error) if error.is_unreadable() => {
+                let left = changes.iter();
+                self.left
+                    .extend(left.map(|(key, chain)| (key.clone(), chain.cloned())));
+                self.unreadable.get_or_insert(error);
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The root of a directory with this tree and what was left.
+    fn fork(&mut self, under: Option<PageRef>) -> Result<Option<PageRef>, CheckpointError> {
+        let (false, Some(under)) = (self.left.is_empty(), under) else {
+            return Ok(under);
+        };
+        let fork = Fork {
+            under,
+            over: std::mem::take(&mut self.left),
+        };
+        for (_, chain) in &fork.over {
+            self.count_chain(chain.as_ref(), 1);
+        }
+        let frame = match fork.encode(self.csn, &mut self.encoder) {
+            // Nothing is published then.
+            Err(FrameError::TooLarge) => {
+                let too_large = CheckpointError::Misuse("too much under nodes that cannot be read");
+                return Err(self.unreadable.take().unwrap_or(too_large));
+            }
+            frame => frame?,
+        };
+        let at = self.writer.put(frame)?;
+        self.count(&at, 1);
+        self.written += 1;
+        self.written_bytes += u64::from(at.len);
+        self.nodes.keep_fork(at, Arc::new(fork));
+        Ok(Some(at))
+    }
+
     /// The entries that a node at a place is to have; `None`: it stays as and where it is. Otherwise its place counts as free.
     fn changed(
         &mut self,
@@ -457,7 +689,7 @@ impl Apply<'_, '_> {
         changes: &[Change<'_>],
     ) -> Result<Option<Entries>, CheckpointError> {
         let entries = match &node.entries {
-            Entries::Leaf(entries) => self.leaf(entries, changes),
+            Entries::Leaf(entries) => self.leaf(entries, changes)?,
             Entries::Inner(children) => self.inner(node.level, children, changes)?,
         };
         let entries = match entries {
@@ -470,7 +702,23 @@ impl Apply<'_, '_> {
         Ok(entries)
     }
 
-    fn leaf(&mut self, entries: &[(KeyBytes, Chain)], changes: &[Change<'_>]) -> Option<Entries> {
+    /// The page that a chunk has which the tree does not know: what was written behind it, when that could not be told, is all there is.
+    fn empty_base(&mut self, key: &KeyBytes) -> Result<Option<Chain>, CheckpointError> {
+        let Ok(key @ PageKey::Rows { .. }) = PageKey::decode(key) else {
+            return Ok(None);
+        };
+        let mut page = RowsPage::new();
+        page.begin(self.csn);
+        let frame = page.finish(FrameKind::RowsBase, &key, &mut self.encoder)?;
+        let at = self.writer.put(frame)?;
+        Ok(Chain::whole(&[at]))
+    }
+
+    fn leaf(
+        &mut self,
+        entries: &[(KeyBytes, Chain)],
+        changes: &[Change<'_>],
+    ) -> Result<Option<Entries>, CheckpointError> {
         let mut out = Vec::with_capacity(entries.len() + changes.len());
         let mut differs = false;
         let mut old = entries.iter().peekable();
@@ -479,17 +727,26 @@ impl Apply<'_, '_> {
                 out.push(before.clone());
             }
             let replaced = old.next_if(|(at, _)| at == key).map(|(_, chain)| chain);
-            if replaced != *chain {
+            // What could not be looked up when it was written is known now.
+            let known = match (chain, replaced) {
+                (Some(chain), Some(older)) if chain.is_below() => Some(older.with(chain)),
+                (Some(chain), None) if chain.is_below() => {
+                    self.empty_base(key)?.map(|base| base.with(chain))
+                }
+                _ => None,
+            };
+            let chain = known.as_ref().or(*chain);
+            if replaced != chain {
                 differs = true;
                 self.count_chain(replaced, -1);
-                self.count_chain(*chain, 1);
+                self.count_chain(chain, 1);
             }
             if let Some(chain) = chain {
-                out.push((key.clone(), (*chain).clone()));
+                out.push((key.clone(), chain.clone()));
             }
         }
         out.extend(old.cloned());
-        differs.then_some(Entries::Leaf(out))
+        Ok(differs.then_some(Entries::Leaf(out)))
     }
 
     fn inner(
@@ -518,7 +775,10 @@ impl Apply<'_, '_> {
                 out.push(Child::Kept(first.clone(), *at));
                 continue;
             }
-            let child = self.nodes.load(at, Some((level - 1, first)))?;
+            let Some(child) = self.readable(at, Some((level - 1, first)), own)? else {
+                out.push(Child::Kept(first.clone(), *at));
+                continue;
+            };
             match self.changed(at, &child, own)? {
                 Some(entries) => {
                     differs = true;
@@ -551,9 +811,19 @@ impl Apply<'_, '_> {
             match joined.pop() {
                 None => joined.push(child),
                 Some(left) if is_small(&left) || is_small(&child) => {
-                    let mut left = self.opened(level, left)?;
-                    left.append(self.opened(level, child)?);
-                    joined.push(Child::New(left));
+                    // What cannot be read is joined with nothing.
+                    match (self.opened(level, left)?, self.opened(level, child)?) {
+                        (Ok(mut left), Ok(child)) => {
+                            left.append(child);
+                            joined.push(Child::New(left));
+                        }
+                        (left, child) => {
+                            let as_it_is = |child: Result<Entries, Child>| {
+                                child.map_or_else(|kept| kept, Child::New)
+                            };
+                            joined.extend([left, child].map(as_it_is));
+                        }
+                    }
                 }
                 Some(left) => joined.extend([left, child]),
             }
@@ -572,15 +842,22 @@ impl Apply<'_, '_> {
         Ok(places)
     }
 
-    /// The entries of a child that is to be joined with a neighbour.
-    fn opened(&mut self, level: u8, child: Child) -> Result<Entries, CheckpointError> {
+    /// The entries of a child that is to be joined with a neighbour; it itself, if it cannot be read.
+    fn opened(
+        &mut self,
+        level: u8,
+        child: Child,
+    ) -> Result<Result<Entries, Child>, CheckpointError> {
         match child {
-            Child::New(entries) => Ok(entries),
-            Child::Kept(first, at) => {
-                let node = self.nodes.load(&at, Some((level, &first)))?;
-                self.count(&at, -1);
-                Ok(node.entries.clone())
-            }
+            Child::New(entries) => Ok(Ok(entries)),
+            Child::Kept(first, at) => match self.nodes.load(&at, Some((level, &first))) {
+                Ok(node) => {
+                    self.count(&at, -1);
+                    Ok(Ok(node.entries.clone()))
+                }
+                Err(error) if error.is_unreadable() => Ok(Err(Child::Kept(first, at))),
+                Err(error) => Err(error),
+            },
         }
     }
 
@@ -599,11 +876,15 @@ impl Apply<'_, '_> {
 /// Pages in the order of keys; see [`Directory::scan`].
 pub struct Scan {
     nodes: Arc<Nodes>,
-    /// The root, until the first entry is asked for.
-    start: Option<PageRef>,
+    /// What is scanned, until the first entry is asked for.
+    start: Option<Directory>,
     from: KeyBytes,
-    /// From the root down: nodes, and which entry comes next.
+    /// From the tree's root down: nodes, and which entry comes next.
     path: Vec<(Arc<Node>, PageRef, usize)>,
+    /// What lies over the tree and was not met yet.
+    over: VecDeque<fork::Entry>,
+    /// The tree's next entry, and the node that has it, if it was looked at.
+    under: Option<Option<(KeyBytes, Chain, PageRef)>>,
 }
 
 impl Scan {
@@ -624,19 +905,59 @@ impl Scan {
     }
 
     fn step(&mut self) -> Result<Option<(PageKey, Chain)>, CheckpointError> {
-        if let Some(root) = self.start.take() {
-            self.enter(&root, None)?;
+        if let Some(directory) = self.start.take() {
+            let layers = directory.layers()?;
+            let over = layers.over().iter();
+            self.over = over.filter(|(key, _)| *key >= self.from).cloned().collect();
+            if let Some(root) = layers.under {
+                self.enter(&root, None)?;
+            }
         }
+        loop {
+            let under = match self.under.take() {
+                Some(known) => known,
+                None => self.step_under()?,
+            };
+            let is_over = match (self.over.front(), &under) {
+                (None, _) => false,
+                (Some(_), None) => true,
+                (Some((key, _)), Some((at, ..))) => key <= at,
+            };
+            let above = match is_over {
+                true => self.over.pop_front(),
+                false => None,
+            };
+            let Some((key, chain)) = above else {
+                let Some((key, chain, at)) = under else {
+                    self.under = Some(None);
+                    return Ok(None);
+                };
+                return Ok(Some((decoded(&key, &at)?, chain)));
+            };
+            let (older, later) = match under {
+                Some((at, older, _)) if at == key => (Some(older), None),
+                later => (None, Some(later)),
+            };
+            self.under = later;
+            let chain = match (chain, older) {
+                (Some(chain), Some(older)) if chain.is_below() => Some(older.with(&chain)),
+                (chain, _) => chain,
+            };
+            if let Some(chain) = chain {
+                return Ok(Some((decoded(&key, &chain.base())?, chain)));
+            }
+        }
+    }
+
+    /// The tree's next entry.
+    fn step_under(&mut self) -> Result<Option<(KeyBytes, Chain, PageRef)>, CheckpointError> {
         while let Some((node, at, index)) = self.path.last_mut() {
             let here = *index;
             *index += 1;
             match &node.entries {
                 Entries::Leaf(entries) => {
                     if let Some((key, chain)) = entries.get(here) {
-                        let decoded = PageKey::decode(key).map_err(|why| {
-                            damaged("a key in a leaf of the page directory", at, why)
-                        })?;
-                        return Ok(Some((decoded, chain.clone())));
+                        return Ok(Some((key.clone(), chain.clone(), *at)));
                     }
                 }
                 Entries::Inner(entries) => {
@@ -653,6 +974,10 @@ impl Scan {
     }
 }
 
+fn decoded(key: &[u8], at: &PageRef) -> Result<PageKey, CheckpointError> {
+    PageKey::decode(key).map_err(|why| damaged("a key in a leaf of the page directory", at, why))
+}
+
 impl Iterator for Scan {
     type Item = Result<(PageKey, Chain), CheckpointError>;
 
@@ -661,6 +986,8 @@ impl Iterator for Scan {
         if step.is_err() {
             self.start = None;
             self.path.clear();
+            self.over.clear();
+            self.under = Some(None);
         }
         step.transpose()
     }

@@ -26,6 +26,16 @@ pub enum CheckpointError {
     Overtaken,
 }
 
+impl CheckpointError {
+    /// Is it that something cannot be read, now or for ever, as opposed to a home that is somebody else's, say?
+    pub fn is_unreadable(&self) -> bool {
+        matches!(
+            self,
+            CheckpointError::Damaged(_) | CheckpointError::Home(HomeError::Io { .. })
+        )
+    }
+}
+
 /// Where something is damaged, and how.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{what} in object {object} at offset {offset}, {len} bytes long: {why}")]

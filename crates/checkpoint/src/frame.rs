@@ -4,7 +4,7 @@
 //!
 //! ```text
 //!  0  8  magic, the ASCII bytes LGSTFRAM
-//!  8  2  format version: 1, of changes of rows 2, of pieces of changes 3
+//!  8  2  format version: 1, of changes of rows 2, of pieces of changes 3, of forks 4
 //! 10  1  kind
 //! 11  1  how the payload is stored: 0 as it is, 1 as an LZ4 block
 //! 12  2  length of the key
@@ -34,11 +34,13 @@ use lz4_flex::block::{
 use thiserror::Error;
 
 /// The newest format that this code reads.
-pub const FORMAT_VERSION: u16 = 3;
+pub const FORMAT_VERSION: u16 = 4;
 /// The format of everything that servers have always known.
 const FIRST_VERSION: u16 = 1;
 /// That of changes of rows.
 const CHANGES_VERSION: u16 = 2;
+/// That of pieces of changes.
+const CHANGE_PIECES_VERSION: u16 = 3;
 /// Bytes before the key.
 pub const HEADER_BYTES: usize = 40;
 /// The longest key.
@@ -78,6 +80,8 @@ pub enum FrameKind {
     RowChanges = 8,
     /// A piece of one such change that is too large for a page.
     ChangePiece = 9,
+    /// The root of a directory some nodes of which could not be read when they were to be changed.
+    Fork = 10,
 }
 
 impl FrameKind {
@@ -92,6 +96,7 @@ impl FrameKind {
             FrameKind::LeafPiece,
             FrameKind::RowChanges,
             FrameKind::ChangePiece,
+            FrameKind::Fork,
         ]
         .into_iter()
         .find(|kind| *kind as u8 == byte)
@@ -101,7 +106,8 @@ impl FrameKind {
     fn version(self) -> u16 {
         match self {
             FrameKind::RowChanges => CHANGES_VERSION,
-            FrameKind::ChangePiece => FORMAT_VERSION,
+            FrameKind::ChangePiece => CHANGE_PIECES_VERSION,
+            FrameKind::Fork => FORMAT_VERSION,
             _ => FIRST_VERSION,
         }
     }

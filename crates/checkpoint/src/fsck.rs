@@ -4,8 +4,8 @@
 //!
 //! Does not: read the log (`log verify` does), look into rows and entries (crate `sql` compares them), or repair anything.
 
-use crate::cache::Nodes;
-use crate::directory::LiveChanges;
+use crate::cache::{Nodes, Root};
+use crate::directory::{Directory, LiveChanges};
 use crate::error::CheckpointError;
 use crate::frame::KEY_BYTES_MAX;
 use crate::leaf::Leaf;
@@ -277,7 +277,7 @@ impl Check<'_> {
         };
         self.report.records += 1;
         if let Some(root) = &record.root {
-            self.node(&mut walk, root, None, None)?;
+            self.root(&mut walk, root)?;
         }
         self.end_of_index(&mut walk);
         if walk.is_newest {
@@ -331,6 +331,48 @@ impl Check<'_> {
                 used.object
             )),
             Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+
+    /// The root: a node, or what lies over one ([`crate::fork`]).
+    fn root(&mut self, walk: &mut Walk<'_>, at: &PageRef) -> Result<(), HomeError> {
+        let read = self.nodes.root(at);
+        let fork = match self.sort(read, &lost(None, None))? {
+            Some(Root::Node(_)) => return self.node(walk, at, None, None),
+            Some(Root::Fork(fork)) => fork,
+            None => {
+                walk.is_cut = true;
+                walk.next = Next::Lost;
+                return Ok(());
+            }
+        };
+        *walk.live.entry(at.object).or_default() += i64::from(at.len);
+        self.report.nodes += 1;
+        self.report.bytes += u64::from(at.len);
+        self.root(walk, &fork.under)?;
+        let directory = Directory::with_cache(Arc::clone(self.home), Some(*at), 0);
+        for (key, above) in &fork.over {
+            for page in above.iter().flat_map(Chain::pages) {
+                if !page.is_special() {
+                    *walk.live.entry(page.object).or_default() += i64::from(page.len);
+                }
+            }
+            let Ok(key) = PageKey::decode(key) else {
+                self.wrong(format!("a key over the page directory in {at}: unknown"));
+                continue;
+            };
+            let chain = self.sort(directory.get(&key), "")?.flatten();
+            match (&key, chain) {
+                (PageKey::Rows { table, chunk }, Some(chain)) => {
+                    self.chunk(walk, &key, (*table, *chunk), &chain)?;
+                }
+                (PageKey::Leaf { .. }, Some(chain)) => {
+                    let read = self.reader.leaf(&key, &chain, &mut self.leaf);
+                    self.sort(read, "")?;
+                }
+                (_, None) => {}
+            }
         }
         Ok(())
     }

@@ -29,6 +29,7 @@ mod contents;
 mod copy;
 mod directory;
 mod error;
+mod fork;
 pub mod frame;
 mod fsck;
 mod holds;

@@ -137,11 +137,17 @@ pub(crate) fn frame_key(level: u8, first: &[u8]) -> KeyBytes {
     key
 }
 
-fn put_key(key: &[u8], before: &[u8], payload: &mut Vec<u8>) {
+pub(crate) fn put_key(key: &[u8], before: &[u8], payload: &mut Vec<u8>) {
     let shared = key.iter().zip(before).take_while(|(a, b)| a == b).count();
     varint::put(shared as u64, payload);
     varint::put((key.len() - shared) as u64, payload);
     payload.extend_from_slice(&key[shared..]);
+}
+
+pub(crate) fn put_chain(chain: &Chain, payload: &mut Vec<u8>) {
+    varint::put(chain.parts().len() as u64, payload);
+    varint::put(chain.pages().count() as u64 - 1, payload);
+    chain.pages().for_each(|page| page.put(payload));
 }
 
 /// Makes the frame of a node that has entries.
@@ -159,9 +165,7 @@ pub(crate) fn encode<'a>(
             for (key, chain) in entries {
                 put_key(key, before, payload);
                 before = key;
-                varint::put(chain.parts().len() as u64, payload);
-                varint::put(chain.pages().count() as u64 - 1, payload);
-                chain.pages().for_each(|page| page.put(payload));
+                put_chain(chain, payload);
             }
         }
         Entries::Inner(entries) => {
@@ -212,20 +216,9 @@ fn parse(level: u8, first: &[u8], payload: &[u8]) -> Result<Entries, FormatError
     let mut before = KeyBytes::new();
     for index in 0..count {
         let at = from.at();
-        let shared = from.number()?;
-        let further = from.number()?;
-        let further = from.bytes(further)?;
-        let shared = usize::try_from(shared)
-            .ok()
-            .and_then(|shared| before.get(..shared))
-            .ok_or(FormatError::new("a key that shares more than there is", at))?;
-        let mut key = KeyBytes::from_slice(shared);
-        key.extend_from_slice(further);
+        let key = read_key(&mut from, &before)?;
         if (index == 0 && &key[..] != first) || (index > 0 && key <= before) {
             return Err(FormatError::new("keys out of their order", at));
-        }
-        if key.len() > frame::KEY_BYTES_MAX - 1 {
-            return Err(FormatError::new("a key that is too long", at));
         }
         before.clone_from(&key);
         match &mut entries {
@@ -239,7 +232,24 @@ fn parse(level: u8, first: &[u8], payload: &[u8]) -> Result<Entries, FormatError
     Ok(entries)
 }
 
-fn read_chain(from: &mut Reader<'_>, payload_len: usize) -> Result<Chain, FormatError> {
+pub(crate) fn read_key(from: &mut Reader<'_>, before: &[u8]) -> Result<KeyBytes, FormatError> {
+    let at = from.at();
+    let shared = from.number()?;
+    let further = from.number()?;
+    let further = from.bytes(further)?;
+    let shared = usize::try_from(shared)
+        .ok()
+        .and_then(|shared| before.get(..shared))
+        .ok_or(FormatError::new("a key that shares more than there is", at))?;
+    let mut key = KeyBytes::from_slice(shared);
+    key.extend_from_slice(further);
+    if key.len() > frame::KEY_BYTES_MAX - 1 {
+        return Err(FormatError::new("a key that is too long", at));
+    }
+    Ok(key)
+}
+
+pub(crate) fn read_chain(from: &mut Reader<'_>, payload_len: usize) -> Result<Chain, FormatError> {
     let at = from.at();
     let parts = from.number_u32()?;
     let rest = from.number()?;

@@ -124,6 +124,26 @@ pub struct PageRef {
 pub(crate) const REF_BYTES: usize = 20;
 
 impl PageRef {
+    /// No page: what takes the place of a chain's base in a fork ([`crate::fork`]). No object has this number: epochs begin at 1.
+    const fn special(offset: u32) -> PageRef {
+        PageRef {
+            object: ObjectId(0),
+            offset,
+            len: HEADER_BYTES as u32,
+            crc: 0,
+        }
+    }
+
+    /// Whatever the directory below has.
+    const BELOW: PageRef = PageRef::special(0);
+    /// Nothing.
+    const GONE: PageRef = PageRef::special(1);
+
+    /// Is there such a page?
+    pub(crate) fn is_special(&self) -> bool {
+        self.object == ObjectId(0)
+    }
+
     pub(crate) fn put(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.object.0.to_le_bytes());
         out.extend_from_slice(&self.offset.to_le_bytes());
@@ -182,6 +202,40 @@ impl Chain {
             parts: u32::try_from(parts.len()).ok()?,
             rest: SmallVec::from_slice(parts),
         })
+    }
+
+    /// The chain of a chunk of which it cannot be told where it lies: what is written behind it counts over that.
+    pub(crate) fn below() -> Chain {
+        Chain {
+            base: PageRef::BELOW,
+            parts: 0,
+            rest: SmallVec::new(),
+        }
+    }
+
+    /// Is it not known where its older pages lie?
+    pub fn is_below(&self) -> bool {
+        self.base == PageRef::BELOW
+    }
+
+    /// What stands for no chain in a fork.
+    pub(crate) fn gone() -> Chain {
+        Chain {
+            base: PageRef::GONE,
+            ..Chain::below()
+        }
+    }
+
+    /// See [`Chain::gone`].
+    pub(crate) fn is_gone(&self) -> bool {
+        self.base == PageRef::GONE
+    }
+
+    /// This chain with the pages behind it of one that begins below.
+    pub(crate) fn with(&self, above: &Chain) -> Chain {
+        let mut chain = self.clone();
+        chain.rest.extend_from_slice(&above.rest);
+        chain
     }
 
     /// What was changed since: the pages of one delta, as [`ChunkWriter`](crate::ChunkWriter) gave them.

@@ -454,6 +454,10 @@ impl PageReader {
         at: &PageRef,
     ) -> Result<(&[u8], &mut Vec<u8>), CheckpointError> {
         let what = || format!("a page of {key}");
+        if at.is_special() {
+            let hidden = "where it lies is in a node of the page directory that cannot be read";
+            return Err(damaged(what(), at, FormatError::new(hidden, 0)));
+        }
         let loaded = self.windows.load(&*self.home, at);
         if loaded.map_err(|error| unread(what, at, error))? {
             self.reads.requests += 1;

@@ -31,6 +31,45 @@ pub(crate) struct Base {
     newest: Arc<Newest>,
     /// Of the last one, for the next.
     pub(super) buffers: Buffers,
+    /// Tables, and indexes, that are gone and of whose pages some are still named, because a node of the directory could not be read.
+    hidden: BTreeSet<Other>,
+}
+
+/// A table, or one of its indexes.
+type Other = (TableId, Option<IndexId>);
+
+/// The pages of tables and indexes that are gone.
+#[derive(Default)]
+pub(super) struct Others {
+    /// In no order.
+    pub(super) keys: Vec<PageKey>,
+    /// Those of which some could not be found, to be looked for again.
+    hidden: BTreeSet<Other>,
+    /// Why.
+    pub(super) damage: Option<PagesError>,
+}
+
+impl Others {
+    /// Adds the keys of `other` among pages that are read in order, up to the first that is not of it.
+    fn add(
+        &mut self,
+        other: Other,
+        pages: impl Iterator<Item = Result<PageKey, PagesError>>,
+    ) -> Result<(), CheckpointError> {
+        for key in pages {
+            match key {
+                Ok(key) => self.keys.push(key),
+                // What is found is removed, the rest stays, until it can be found.
+                Err(error) if error.is_unreadable() => {
+                    self.hidden.insert(other);
+                    self.damage.get_or_insert(error);
+                    break;
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
 }
 
 /// The newest published checkpoint, for those who do not take any.
@@ -168,6 +207,7 @@ impl Base {
             publisher,
             directory,
             buffers: Buffers::default(),
+            hidden: BTreeSet::new(),
         })
     }
 
@@ -202,16 +242,28 @@ impl Base {
         same && self.publisher.has_told_of_pins()
     }
 
-    /// Where a chunk lies.
-    pub(super) fn chain(&self, key: &PageKey) -> Result<Option<Chain>, CheckpointError> {
-        Ok(self.directory.get(key)?)
+    /// Where a chunk lies that is to be changed; perhaps below what can be read.
+    pub(super) fn chain_to_change(&self, key: &PageKey) -> Result<Option<Chain>, CheckpointError> {
+        Ok(self.directory.get_to_change(key)?)
     }
 
-    /// What the next checkpoint had better write anew.
+    /// Where something lies that is to be moved. Nothing, if that cannot be told now.
+    pub(super) fn chain_to_move(&self, key: &PageKey) -> Result<Option<Chain>, CheckpointError> {
+        match self.directory.get(key) {
+            Err(error) if error.is_unreadable() => Ok(None),
+            found => Ok(found?.filter(|chain| !chain.is_below())),
+        }
+    }
+
+    /// What the next checkpoint had better write anew. Nothing while what lies in an object cannot be told.
     pub(super) fn moves(&self) -> Result<Moves, CheckpointError> {
         let found = self
             .publisher
-            .to_rewrite(&self.directory, &Limits::default())?;
+            .to_rewrite(&self.directory, &Limits::default());
+        let found = match found {
+            Err(error) if error.is_unreadable() => return Ok(Moves::default()),
+            found => found?,
+        };
         let mut moves = Moves {
             objects: found.objects,
             ..Moves::default()
@@ -236,40 +288,51 @@ impl Base {
         }
     }
 
-    /// The pages of the newest checkpoint's tables and indexes but those that stay, in order.
+    /// The pages of the newest checkpoint's tables and indexes but those that stay.
     pub(super) fn pages_of_others(
         &self,
         stays: impl Fn(TableId) -> bool,
         index_stays: impl Fn(TableId, IndexId) -> bool,
-    ) -> Result<Vec<PageKey>, CheckpointError> {
-        let mut keys = Vec::new();
+    ) -> Result<Others, CheckpointError> {
         let record = self.publisher.newest().map(|newest| &newest.record);
-        for info in record.iter().flat_map(|record| &record.tables) {
-            if stays(info.table) {
-                continue;
-            }
-            let from = PageKey::Rows {
-                table: info.table,
-                chunk: 0,
-            };
-            for entry in self.directory.scan(Some(&from)) {
-                match entry?.0 {
-                    key @ PageKey::Rows { table, .. } if table == info.table => keys.push(key),
-                    _ => break,
+        let tables = record.iter().flat_map(|record| &record.tables);
+        let gone_tables = tables
+            .filter(|info| !stays(info.table))
+            .map(|info| (info.table, None));
+        let indexes = record.iter().flat_map(|record| &record.indexes);
+        let gone_indexes = indexes
+            .filter(|info| !index_stays(info.table, info.index))
+            .map(|info| (info.table, Some(info.index)));
+        let gone: BTreeSet<Other> = gone_tables
+            .chain(gone_indexes)
+            .chain(self.hidden.iter().copied())
+            .collect();
+        let mut others = Others::default();
+        for other in gone {
+            match other {
+                (table, None) => {
+                    let from = PageKey::Rows { table, chunk: 0 };
+                    let is_of_it = |key: &PageKey| matches!(key, PageKey::Rows { table: of, .. } if *of == table);
+                    let pages = self.directory.scan(Some(&from));
+                    let keys = pages.map(|page| page.map(|(key, _)| key));
+                    others.add(
+                        other,
+                        keys.take_while(|key| key.as_ref().map_or(true, is_of_it)),
+                    )?;
+                }
+                (table, Some(index)) => {
+                    let tiles = self.directory.tiles(table, index, Vec::new());
+                    let key = |low| PageKey::Leaf { table, index, low };
+                    others.add(other, tiles.map(|tile| tile.map(|(low, _)| key(low))))?;
                 }
             }
         }
-        for info in record.iter().flat_map(|record| &record.indexes) {
-            let (table, index) = (info.table, info.index);
-            if index_stays(table, index) {
-                continue;
-            }
-            for tile in self.directory.tiles(table, index, Vec::new()) {
-                let (low, _) = tile?;
-                keys.push(PageKey::Leaf { table, index, low });
-            }
-        }
-        Ok(keys)
+        Ok(others)
+    }
+
+    /// What was found of them is not named any more.
+    pub(super) fn others_are_gone(&mut self, others: Others) {
+        self.hidden = others.hidden;
     }
 
     /// Appends what a new tile changes in the directory.
@@ -279,8 +342,8 @@ impl Base {
         high: Option<&[u8]>,
         chain: Chain,
         changes: &mut Vec<(PageKey, Option<Chain>)>,
-    ) -> Result<(), CheckpointError> {
-        Ok(self.directory.replace_tile(key, high, chain, changes)?)
+    ) -> Result<(), PagesError> {
+        self.directory.replace_tile(key, high, chain, changes)
     }
 
     /// What the start has loaded of an index, if its keys are made like that: nothing once this life has published a checkpoint of its own.

@@ -47,7 +47,7 @@ impl Checkpoint {
         is_moved: bool,
     ) -> Result<bool, CheckpointError> {
         let base = self.base.as_ref().ok_or(CheckpointError::Busy)?;
-        let chain = base.chain(&key)?;
+        let chain = base.chain_to_change(&key)?;
         let extent = match chain {
             Some(_) => Extent::Delta,
             None => Extent::Whole,

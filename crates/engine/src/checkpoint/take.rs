@@ -23,6 +23,7 @@ use super::{CheckpointError, CheckpointReport};
 use crate::delta;
 use crate::engine::Engine;
 use crate::load::has_plenty;
+use crate::pending::Tail;
 use crate::snapshots::Snapshots;
 use crate::table::Table;
 use crate::version::{CHUNK_SLOTS, Chunk, Guard, NoSlots, SlotSet};
@@ -30,6 +31,10 @@ use crate::version::{CHUNK_SLOTS, Chunk, Guard, NoSlots, SlotSet};
 /// Rows of a chunk that take more than this are copied before they are written: a page may be full in the middle of them, and then the
 /// home is waited for, which nobody does under a guard.
 pub(super) const COPIED_BYTES_MIN: usize = logstead_checkpoint::PAGE_BYTES / 2;
+
+/// Of so many chunks older pages are read together, where they are needed, and so much of them: as much as a scan's runs ([`crate::load`]).
+const AHEAD_CHUNKS: u64 = 64;
+const AHEAD_BYTES_MAX: u64 = 512 << 10;
 
 /// A chunk that was written.
 pub(super) struct Change {
@@ -85,6 +90,8 @@ pub struct Checkpoint {
     tables: Vec<Arc<Table>>,
     /// The next chunk to look at.
     at: (usize, u64),
+    /// The first chunk of which older pages were not read ahead.
+    ahead: (usize, u64),
     /// Known once the walk has begun.
     pub(super) moves: Moves,
     pub(super) tiles: Tiles,
@@ -179,6 +186,7 @@ impl Engine {
             tiles,
             tables,
             at: (0, 0),
+            ahead: (0, 0),
             moves: Moves::default(),
             writer: Some(writer),
             pages: ChunkWriter::new(),
@@ -245,6 +253,9 @@ impl Checkpoint {
             let Some((chunk, _)) = table.rows.slot(Rid(number * CHUNK_SLOTS as u64)) else {
                 continue;
             };
+            if (table_at, number) >= self.ahead && chunk.is_changed() {
+                self.ahead = (table_at, self.read_ahead(&table, number));
+            }
             self.bring_due(&table, number)?;
             let is_moved = self.moves.contains(table.id(), number);
             let Some(changed) = chunk.begin_writing(is_moved) else {
@@ -313,12 +324,15 @@ impl Checkpoint {
         let chain = self
             .base
             .as_ref()
-            .map_or(Ok(None), |base| base.chain(&key))?;
+            .map_or(Ok(None), |base| base.chain_to_change(&key))?;
+        // Nothing of it can be read any more but what is written now: all that is in memory.
+        let is_hidden = |chain: &Chain| chain.is_below() && chain.deltas().is_empty();
         let chain = if present.is_empty() {
             None
         } else {
             let due = chain.as_ref().is_none_or(|chain| {
-                !same && chain.is_due_for_merge(changed.bytes as u64, all.bytes as u64)
+                let bytes = (changed.bytes as u64, all.bytes as u64);
+                !same && (is_hidden(chain) || chain.is_due_for_merge(bytes.0, bytes.1))
             });
             let moved = match &chain {
                 Some(chain) if is_moved && !due => self.move_pages(chain).ok(),
@@ -333,7 +347,9 @@ impl Checkpoint {
             let how = match (older, &chain) {
                 (Found::All(older), _) => Some(How::Whole(older)),
                 (Found::Newer(older, newer), Some(chain))
-                    if !same && newer.are_many(chain, all.bytes + older.bytes()) =>
+                    if !same
+                        && (is_hidden(chain)
+                            || newer.are_many(chain, all.bytes + older.bytes())) =>
                 {
                     Some(How::Folded(chain.clone(), older, newer))
                 }
@@ -366,6 +382,63 @@ impl Checkpoint {
         Ok(true)
     }
 
+    /// Has the readers read the older pages that chunks from the `first` on will need, several at once where they lie together. What comes of it is a guess: what is needed
+    /// and was not read is read by itself. Gives the first chunk that was not looked at.
+    fn read_ahead(&mut self, table: &Table, first: u64) -> u64 {
+        let end = table.rows.chunk_end().min(first + AHEAD_CHUNKS);
+        // Of chunks that are brought in; and of others.
+        let (mut loads, mut others) = (Vec::new(), Vec::new());
+        let mut bytes = 0;
+        let mut number = first;
+        while number < end && bytes < AHEAD_BYTES_MAX {
+            let chunk = table.rows.chunk(number);
+            let key = PageKey::Rows {
+                table: table.id(),
+                chunk: number,
+            };
+            number += 1;
+            let Some(chunk) = chunk.filter(|chunk| chunk.is_changed()) else {
+                continue;
+            };
+            let tail = table.rows.tails.get(number - 1);
+            let is_absent = || {
+                let absence = chunk.absence(&Guard::pin());
+                absence.is_some_and(|absence| !absence.slots().is_empty())
+            };
+            if tail.is_none() && !is_absent() {
+                continue;
+            }
+            // Whoever needs it is told if it cannot be looked up.
+            let found = self.base.as_ref().map(|base| base.chain_to_move(&key));
+            let Some(Ok(Some(chain))) = found else {
+                continue;
+            };
+            let pages = match &tail {
+                Some(tail) if self.is_due(&chain, tail) => &mut loads,
+                Some(_) => &mut others,
+                // How much its rows are is not known: at least when its deltas are many it is written whole.
+                None if chain.is_due_for_merge(0, u64::MAX) => &mut others,
+                None => continue,
+            };
+            pages.extend(chain.pages().copied());
+            bytes += chain.len_bytes();
+        }
+        let most = AHEAD_BYTES_MAX as usize;
+        self.reader.read_ahead(others, most);
+        if !loads.is_empty() {
+            let chunks = &self.engine.inner().chunks;
+            let reader = self.loads.get_or_insert_with(|| chunks.reader());
+            reader.read_ahead(loads, most);
+        }
+        number
+    }
+
+    /// Had a chunk with a tail better be brought in, and written whole?
+    fn is_due(&self, chain: &Chain, tail: &Tail) -> bool {
+        // How much its rows are is not known before they are there: perhaps a delta will do.
+        chain.is_due_for_merge(tail.len_bytes(), 0) && has_plenty(self.engine.memory())
+    }
+
     /// Brings in a chunk with a tail that had better be written whole, as long as there is room.
     fn bring_due(&mut self, table: &Table, number: u64) -> Result<(), CheckpointError> {
         let inner = self.engine.inner();
@@ -379,10 +452,9 @@ impl Checkpoint {
         let chain = self
             .base
             .as_ref()
-            .map_or(Ok(None), |base| base.chain(&key))?;
-        // How much its rows are is not known before they are there: perhaps a delta will do.
-        let is_due = chain.is_some_and(|chain| chain.is_due_for_merge(tail.len_bytes(), 0));
-        if is_due && has_plenty(self.engine.memory()) {
+            .map_or(Ok(None), |base| base.chain_to_change(&key))?;
+        let chain = chain.filter(|chain| !chain.is_below());
+        if chain.is_some_and(|chain| self.is_due(&chain, &tail)) {
             let chunks = &inner.chunks;
             let reader = self.loads.get_or_insert_with(|| chunks.reader());
             // If it does not come, what the tail says is written behind its pages.
@@ -410,7 +482,7 @@ impl Checkpoint {
         key: &PageKey,
     ) -> Result<bool, CheckpointError> {
         let base = self.base.as_ref().ok_or(CheckpointError::Busy)?;
-        let Some(chain) = base.chain(key)? else {
+        let Some(chain) = base.chain_to_move(key)? else {
             return Ok(false);
         };
         let Ok(moved) = self.move_pages(&chain) else {
@@ -542,6 +614,18 @@ impl Checkpoint {
         }
     }
 
+    /// Tells of a node of the directory that cannot be read: once, not with each checkpoint that meets it.
+    fn tell_hidden(&self, damage: &logstead_checkpoint::CheckpointError, changes: usize) {
+        let damage = damage.to_string();
+        let mut stats = self.engine.inner().checkpoints.stats.lock();
+        if stats.last_damage.as_ref() != Some(&damage) {
+            tracing::error!(
+                "{damage}: where pages lie that it names cannot be told; what has changed of them, {changes} now, is kept beside it, and the log goes on being truncated"
+            );
+            stats.last_damage = Some(damage);
+        }
+    }
+
     /// Names what was written as the newest checkpoint, and removes what nothing needs any more. All chunks were walked.
     pub fn publish(mut self) -> Result<CheckpointReport, CheckpointError> {
         assert!(!self.walk(1)?, "a checkpoint is of all chunks");
@@ -558,7 +642,7 @@ impl Checkpoint {
         let others =
             base.pages_of_others(of_these, |table, index| self.tiles.contains(table, index))?;
         let changes = &mut self.named;
-        changes.extend(others.into_iter().map(|key| (key, None)));
+        changes.extend(others.keys.iter().map(|key| (key.clone(), None)));
         changes.extend(self.changes.iter().map(|change| {
             let key = PageKey::Rows {
                 table: self.tables[change.table].id(),
@@ -570,6 +654,10 @@ impl Checkpoint {
         changes.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
         let mut writer = self.writer.take().ok_or(CheckpointError::Busy)?;
         let made = base.make(changes, &self.moves, self.csn, &mut writer)?;
+        let hidden = made.unreadable.as_ref();
+        if let Some(damage) = hidden.map(|(damage, _)| damage).or(others.damage.as_ref()) {
+            self.tell_hidden(damage, hidden.map_or(0, |(_, count)| *count));
+        }
         let mut stored = writer.finish()?;
         let object = kept(stored.take_buffer());
         self.report.nodes = made.nodes;
@@ -589,6 +677,7 @@ impl Checkpoint {
         base.buffers.object = object;
         let retention = &self.engine.inner().checkpoints.retention;
         base.publish(new, made, stored, retention, &mut self.report)?;
+        base.others_are_gone(others);
         // From here on the next one is taken from this.
         self.published = true;
         self.tiles.published();

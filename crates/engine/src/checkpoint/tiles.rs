@@ -18,6 +18,8 @@
 //! An index with entries that wait for a leaf that is damaged, or cannot be read, ([`Index::add_late`]) would have tiles without these: the checkpoint says of it that its
 //! tiles are not to be used ([`NOT_RESTORED`]), and the next start builds it from rows. So is the damage mended; it does not cost the checkpoint.
 //!
+//! So it is with an index of which a tile is to be written where a node of the pages' directory cannot be read ([`logstead_checkpoint::Directory`]): its walk ends there, and is not published.
+//!
 //! No guard and no lock is held while a tile is written: the walk gives copies.
 
 use std::collections::BTreeSet;
@@ -265,7 +267,25 @@ impl Checkpoint {
         self.report.tiles += 1;
         let base = self.base.as_ref().ok_or(CheckpointError::Busy)?;
         let known = changes.len();
-        base.replace_tile(key, tile.high, chain, changes)?;
+        match base.replace_tile(key, tile.high, chain, changes) {
+            Ok(()) => {}
+            // Which tiles it takes the place of cannot be told. The index is not in this checkpoint then: its leaves that have changed stay in memory, and are
+            // given by the next one's walk again, for this one is not published.
+            Err(error) if error.is_unreadable() => {
+                indexed.keys = NOT_RESTORED;
+                indexed.walk = None;
+                if index.is_damaged_for_the_first_time() {
+                    tracing::error!(
+                        "{error}: index {} cannot be written while that cannot be read; if the server starts meanwhile it builds the index from rows",
+                        index.id()
+                    );
+                    let stats = &self.engine.inner().checkpoints.stats;
+                    stats.lock().last_damage = Some(error.to_string());
+                }
+                return Ok(false);
+            }
+            Err(error) => return Err(error.into()),
+        }
         let memory = index.rows.memory();
         self.tiles.hold(known, memory);
         Ok(true)
@@ -301,7 +321,7 @@ impl Checkpoint {
             return Ok(false);
         }
         let base = self.base.as_ref().ok_or(CheckpointError::Busy)?;
-        let Some(chain) = base.chain(&key)? else {
+        let Some(chain) = base.chain_to_move(&key)? else {
             return Ok(false);
         };
         match self.move_pages(&chain) {

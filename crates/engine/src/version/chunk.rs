@@ -329,6 +329,11 @@ impl Chunk {
         !self.slots.load(Ordering::SeqCst).is_null()
     }
 
+    /// Has it changed since a checkpoint looked at it last, as far as marks tell?
+    pub(crate) fn is_changed(&self) -> bool {
+        self.state.load(Ordering::SeqCst) & CHANGED != 0
+    }
+
     /// Is it being evicted? That is over soon, one way or the other.
     pub(crate) fn is_leaving(&self) -> bool {
         self.state.load(Ordering::SeqCst) & EVICTING != 0

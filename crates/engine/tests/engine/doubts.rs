@@ -9,7 +9,7 @@ use logstead_engine::{
 
 use logstead_home::ObjectId;
 
-use crate::eviction::{Place, of_bytes, open};
+use crate::eviction::{Place, look, of_bytes, open};
 use crate::room::noise;
 use crate::world::{block_on, column, commit};
 
@@ -77,23 +77,22 @@ impl World {
         self.memory.set_unreadable(Some((id, pages)));
     }
 
+    /// Damages the nodes of the directory that lie behind the pages, and gives what makes them whole again.
+    fn damage_nodes(&self, id: ObjectId) -> Vec<u8> {
+        /// More than they take: the last pages are damaged too.
+        const NODES_BYTES: usize = 12 << 10;
+        let whole = self.bytes(id);
+        let mut damaged = whole.clone();
+        for at in (whole.len() - NODES_BYTES..whole.len()).step_by(50) {
+            damaged[at] ^= 0x10;
+        }
+        self.replace(id, &damaged);
+        whole
+    }
+
     fn mend(&self, id: ObjectId, whole: &[u8]) {
         self.memory.set_unreadable(None);
         self.replace(id, whole);
-    }
-}
-
-fn look(place: &Place, rid: u64) -> Result<Option<i64>, FaultError> {
-    let mut txn = place.begin();
-    loop {
-        let absent = {
-            let guard = Guard::pin();
-            match txn.read(&place.table, Rid(rid), &guard) {
-                Ok(row) => return Ok(row.map(|row| column(&row, 1))),
-                Err(absent) => absent,
-            }
-        };
-        block_on(absent.wait(&mut txn))?;
     }
 }
 
@@ -433,4 +432,73 @@ fn deltas_over_a_page_that_cannot_be_read_do_not_pile_up() {
         let place = world.restart(place);
         assert_eq!(scan(&place), Ok(expected), "{by_flip}");
     }
+}
+
+/// Nodes of the pages' directory cannot be read under which the log has changed rows, and under which new ones come: the checkpoint has all of that, names the damage, and the log may go. What
+/// the nodes name is there when they can be read again.
+#[test]
+fn a_checkpoint_goes_on_where_a_node_of_the_directory_cannot_be_read() {
+    const CHUNKS: u64 = 200;
+    const HIDDEN: u64 = 100 * CHUNK;
+    let world = World::new();
+    let place = world.open();
+    let mut txn = place.begin();
+    for rid in 0..CHUNKS * CHUNK {
+        let put = txn.insert(&place.table, &noise(rid as i64, 60));
+        assert_eq!(put.expect("inserts"), Rid(rid));
+    }
+    commit(txn);
+    place.collect();
+    place.checkpoint();
+    let object = world.largest();
+    let place = world.restart(place);
+    // The root, and the first leaf, are in another object.
+    update(&place, 3, 1_003);
+    place.checkpoint();
+    let mut place = world.restart(place);
+    update(&place, HIDDEN + 4, 1_004);
+    delete(&place, HIDDEN + 5);
+    let whole = world.damage_nodes(object);
+    place = world.restart(place);
+    assert!(place.engine.chunk_counts().with_tails > 0);
+    let mut expected: BTreeMap<u64, i64> =
+        (0..CHUNKS * CHUNK).map(|rid| (rid, rid as i64)).collect();
+    expected.extend([(3, 1_003), (HIDDEN + 4, 1_004)]);
+    expected.remove(&(HIDDEN + 5));
+    for life in 0..3 {
+        let new = insert(&place);
+        assert!(new >= CHUNKS * CHUNK, "{new}");
+        expected.insert(new, 9_000);
+        update(&place, new, 9_001 + life);
+        expected.insert(new, 9_001 + life);
+        update(&place, 7, 70 + life);
+        expected.insert(7, 70 + life);
+        place.checkpoint();
+        let stats = place.engine.checkpoint_stats();
+        let told = stats.last_damage.expect("it is told");
+        assert!(told.contains("page directory") || life == 0, "{told}");
+        assert_eq!(place.engine.chunk_counts().with_tails, 0);
+        place.engine.evict_all();
+        assert_eq!(look(&place, new), Ok(Some(9_001 + life)));
+        assert_eq!(look(&place, 7), Ok(Some(70 + life)));
+        assert_eq!(look(&place, 9), Ok(Some(9)));
+        for rid in [HIDDEN + 4, HIDDEN + 6] {
+            assert!(look(&place, rid).is_err(), "it cannot be found");
+        }
+        place = world.restart(place);
+        assert_eq!(
+            place.engine.chunk_counts().with_tails,
+            0,
+            "nothing is in the log alone"
+        );
+    }
+    world.mend(object, &whole);
+    let place = world.restart(place);
+    assert_eq!(scan(&place), Ok(expected.clone()));
+    update(&place, HIDDEN + 6, 1_006);
+    expected.insert(HIDDEN + 6, 1_006);
+    place.checkpoint();
+    assert_eq!(place.engine.checkpoint_stats().last_damage, None);
+    let place = world.restart(place);
+    assert_eq!(scan(&place), Ok(expected));
 }

@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use logstead_engine::{FaultError, FlushMode, Guard, LogHome, MemoryHome, Rid, Txn, WriteError};
 
-use crate::eviction::{Place, TABLE, of_bytes, open};
+use crate::eviction::{Place, TABLE, look, of_bytes, open};
 use crate::room::noise;
-use crate::world::{block_on, column, commit};
+use crate::world::commit;
 
 const BUDGET: u64 = 16 << 20;
 const ROWS: u64 = 40_000;
@@ -135,21 +135,6 @@ fn a_first_checkpoint_needs_no_room_for_what_the_log_has_changed() {
     assert_balances(&place, balance);
     crash(place, &memory);
     assert_balances(&open(&home, BUDGET), balance);
-}
-
-/// What is read of a row.
-fn look(place: &Place, rid: u64) -> Result<Option<i64>, FaultError> {
-    let mut txn = place.begin();
-    loop {
-        let absent = {
-            let guard = Guard::pin();
-            match txn.read(&place.table, Rid(rid), &guard) {
-                Ok(row) => return Ok(row.map(|row| column(&row, 1))),
-                Err(absent) => absent,
-            }
-        };
-        block_on(absent.wait(&mut txn))?;
-    }
 }
 
 /// One write in a transaction of its own.
@@ -282,5 +267,57 @@ fn a_row_of_a_dropped_table_is_not_waited_for() {
     for rid in [3, 4] {
         let told = look(&place, rid).expect_err("no checkpoint has it");
         assert!(told.to_string().contains("dropped"), "{told}");
+    }
+}
+
+/// The pages under what the log has changed, and of rows that are absent of chunks that are written whole, are read together where they lie together.
+#[test]
+fn a_checkpoint_reads_older_pages_together() {
+    const CHUNKS: u64 = 128;
+    let (memory, home) = home();
+    let place = open(&home, u64::MAX);
+    let mut txn = place.begin();
+    for rid in 0..CHUNKS * CHUNK {
+        let put = txn.insert(&place.table, &noise(rid as i64, 60));
+        assert_eq!(put.expect("inserts"), Rid(rid));
+    }
+    commit(txn);
+    place.collect();
+    place.checkpoint();
+    let touch = |place: &Place, balance: i64| {
+        let mut txn = place.begin();
+        for chunk in 0..CHUNKS {
+            place
+                .update(&mut txn, chunk * CHUNK + 3, balance)
+                .expect("updates");
+        }
+        commit(txn);
+        place.collect();
+    };
+    touch(&place, 7);
+    crash(place, &memory);
+    let place = open(&home, u64::MAX);
+    assert_eq!(place.engine.chunk_counts().with_tails, CHUNKS);
+    let checkpoint = |round: i64| {
+        let before = memory.object_reads().0;
+        place.checkpoint();
+        let reads = memory.object_reads().0 - before;
+        assert!(reads < CHUNKS / 2, "{reads} in checkpoint {round}");
+    };
+    checkpoint(0);
+    let mut whole = 0;
+    for round in 1..7 {
+        place.engine.evict_all();
+        touch(&place, 10 + round);
+        place.engine.evict_all();
+        checkpoint(round);
+        let stats = place.engine.checkpoint_stats();
+        whole += stats.last.expect("one was taken").pages;
+    }
+    assert!(whole >= CHUNKS, "{whole}: all were written whole once");
+    let mut txn = place.begin();
+    for rid in 0..CHUNKS * CHUNK {
+        let known = if rid % CHUNK == 3 { 16 } else { rid as i64 };
+        assert_eq!(place.balance(&mut txn, rid), Some(known), "{rid}");
     }
 }

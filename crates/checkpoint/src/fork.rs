@@ -1,0 +1,107 @@
+//! What could not be put into the directory because nodes of it cannot be read: a second layer over its root.
+//!
+//! A node that cannot be read hides where the pages lie that it names, and who wants one of them is told. It does not keep a checkpoint from being taken: what that has to change under the
+//! node lies in a *fork*, the root of such a directory. It refers to the root of the tree below, which goes on naming the node that cannot be read, and holds the changes themselves. A lookup
+//! asks the fork first. Every checkpoint tries again to put all of it into the tree; when the node can be read there is no fork any more.
+//!
+//! # Why nothing is lost
+//!
+//! - *No reference is dropped.* A node that cannot be read keeps its place in its parent, and none of the pages it names counts as used no more, until it has been read and they have been replaced. So
+//!   no object with any of them is removed, and what the node says is there when it can be read again.
+//! - *Every change is stored.* A change goes into the tree or into the fork, none anywhere else: the checkpoint holds all that was committed below its CSN, like any other, and the log before its starts may
+//!   go. If the fork would be too large for a frame the checkpoint is not taken, and then nothing of the log goes.
+//! - *Nothing old comes back.* What the fork says of a page takes the place of what the tree says, also that it is gone. What was written behind a chain that nobody could look up is a chain
+//!   that begins *below* ([`Chain::below`]): it counts over whatever the tree has, and is put behind that as soon as it is known. Until then its own pages can be read, and a slot that they do not
+//!   tell of is one that cannot be read.
+//!
+//! Payload: the reference to the root of the tree below (as in a node), varint number of entries, and for each its key as in a node and its chain as in a leaf. A chain whose base lies in object 0 is special:
+//! at offset 0 it begins below, at offset 1 the page is gone. Keys grow.
+
+use crate::frame::{self, Encoder, FrameError, FrameKind};
+use crate::node::{put_chain, put_key, read_chain, read_key};
+use crate::place::{Chain, KeyBytes, PageRef, REF_BYTES};
+use logstead_types::Csn;
+use logstead_wal::FormatError;
+use logstead_wal::varint::{self, Reader};
+
+/// The key of the frame: there is one in a checkpoint.
+const KEY: &[u8] = b"fork";
+
+/// A change that is in no node: a chain, or none any more.
+pub(crate) type Entry = (KeyBytes, Option<Chain>);
+
+/// See the module's documentation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Fork {
+    /// The root of the tree.
+    pub(crate) under: PageRef,
+    /// What counts over it, in the order of keys.
+    pub(crate) over: Vec<Entry>,
+}
+
+impl Fork {
+    /// What it says of a key, if anything.
+    pub(crate) fn get(&self, key: &[u8]) -> Option<&Option<Chain>> {
+        let at = self.over.binary_search_by(|(at, _)| at[..].cmp(key)).ok()?;
+        Some(&self.over[at].1)
+    }
+
+    /// Does it say anything of keys that begin like this?
+    pub(crate) fn has_prefix(&self, prefix: &[u8]) -> bool {
+        let at = self.over.partition_point(|(key, _)| key[..] < *prefix);
+        self.over
+            .get(at)
+            .is_some_and(|(key, _)| key.starts_with(prefix))
+    }
+
+    /// Makes its frame.
+    pub(crate) fn encode<'a>(
+        &self,
+        csn: Csn,
+        encoder: &'a mut Encoder,
+    ) -> Result<&'a [u8], FrameError> {
+        let mut payload = Vec::new();
+        self.under.put(&mut payload);
+        varint::put(self.over.len() as u64, &mut payload);
+        let mut before: &[u8] = &[];
+        for (key, chain) in &self.over {
+            put_key(key, before, &mut payload);
+            before = key;
+            put_chain(chain.as_ref().unwrap_or(&Chain::gone()), &mut payload);
+        }
+        encoder.encode(FrameKind::Fork, csn, KEY, &payload)
+    }
+
+    /// Reads its frame; `None` if it is one of another kind.
+    pub(crate) fn decode(bytes: &[u8], buffer: &mut Vec<u8>) -> Result<Option<Fork>, FrameError> {
+        let frame = frame::decode(bytes, buffer)?;
+        if frame.kind != FrameKind::Fork {
+            return Ok(None);
+        }
+        if frame.key != KEY {
+            return Err(FormatError::new("another fork", frame::HEADER_BYTES).into());
+        }
+        let mut from = Reader::new(frame.payload);
+        let under = PageRef::read(&mut from)?;
+        let count = from.number()?;
+        // See nodes: a length that the payload does not bear out reserves nothing.
+        if count > (frame.payload.len() / REF_BYTES) as u64 {
+            return Err(FormatError::new("impossible number of entries", 0).into());
+        }
+        let mut over: Vec<Entry> = Vec::with_capacity(count as usize);
+        for _ in 0..count {
+            let at = from.at();
+            let before = over.last().map_or(&[][..], |(key, _)| key);
+            let key = read_key(&mut from, before)?;
+            if over.last().is_some_and(|(before, _)| key <= *before) {
+                return Err(FormatError::new("keys out of their order", at).into());
+            }
+            let chain = read_chain(&mut from, frame.payload.len())?;
+            over.push((key, (!chain.is_gone()).then_some(chain)));
+        }
+        if !from.is_empty() {
+            return Err(FormatError::new("bytes behind the entries", from.at()).into());
+        }
+        Ok(Some(Fork { under, over }))
+    }
+}
