@@ -606,7 +606,10 @@ fn type_text(data_type: &ast::DataType) -> String {
 
 fn constant(value: &Value) -> String {
     match value {
-        Value::SingleQuotedString(text) | Value::EscapedStringLiteral(text) => quote_literal(text),
+        // The name of a type may stand in it by number.
+        Value::SingleQuotedString(text) | Value::EscapedStringLiteral(text) => {
+            quote_literal(&user::shown(text))
+        }
         Value::DollarQuotedString(text) => quote_literal(&text.value),
         Value::Boolean(value) => value.to_string(),
         bits @ (Value::SingleQuotedByteStringLiteral(_) | Value::HexStringLiteral(_)) => {

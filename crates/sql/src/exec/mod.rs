@@ -461,13 +461,19 @@ impl General {
                 }
                 continue;
             }
-            if self.ended {
-                return Ok(Progress::Done {
-                    rows: if self.changes { self.affected } else { given },
-                });
-            }
+            // Whoever has what was asked for is told of the end when asking for more.
             if rows_max > 0 && given == rows_max {
                 return Ok(Progress::Suspended);
+            }
+            if self.ended {
+                // Of rows that are asked for in parts, only those of this part count.
+                let in_parts = rows_max > 0 && plan.gives_rows();
+                return Ok(Progress::Done {
+                    rows: match self.changes && !in_parts {
+                        true => self.affected,
+                        false => given,
+                    },
+                });
             }
             let wanted = if rows_max > 0 {
                 usize::try_from(rows_max - given).unwrap_or(BATCH_ROWS)

@@ -7,6 +7,7 @@ mod aggregate;
 mod arrays;
 mod bits;
 mod cast;
+mod compiled;
 mod datetime;
 mod digests;
 mod encodings;

@@ -1,14 +1,14 @@
 //! LIKE, and regular expressions: PostgreSQL's advanced ones, translated to the library's syntax where they differ.
 //!
-//! Matching takes linear time whatever the pattern. Lookaround and back references cannot be translated: they fail with 0A000.
+//! Matching takes linear time, but for patterns with lookaround or back references, whose matching is bounded (`compiled`).
 //! Compiled expressions are kept per thread, a few dozen of them.
 
+use super::compiled::{Compiled, Found, Options};
 use super::numbers::bad_args;
 use super::regexp_search::Matches;
 use crate::error::{Result, SqlError};
 use crate::value::{Datum, oid};
 use logstead_types::SqlState;
-use regex::Regex;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -270,11 +270,11 @@ fn parse_flags(text: &str) -> Result<Flags> {
     Ok(f)
 }
 
-/// Translates an advanced regular expression.
-fn translate(pattern: &str, flags: &mut Flags) -> Result<String> {
+/// Translates an advanced regular expression. Tells whether it takes the library that goes back.
+fn translate(pattern: &str, flags: &mut Flags) -> Result<(String, bool)> {
     let mut p = pattern;
     if let Some(rest) = p.strip_prefix("***=") {
-        return Ok(regex::escape(rest));
+        return Ok((regex::escape(rest), false));
     }
     p = p.strip_prefix("***:").unwrap_or(p);
     // Embedded options stand at the very start.
@@ -289,11 +289,15 @@ fn translate(pattern: &str, flags: &mut Flags) -> Result<String> {
         p = &rest[end + 1..];
     }
     if flags.literal {
-        return Ok(regex::escape(p));
+        return Ok((regex::escape(p), false));
     }
     let c: Vec<char> = p.chars().collect();
     let mut out = String::with_capacity(p.len() + 8);
     let mut i = 0;
+    let mut backtracks = false;
+    // Open parentheses: whether each is lookaround, or within it. What stands there is no group.
+    let mut open: Vec<bool> = Vec::new();
+    let mut groups = 0_usize;
     while i < c.len() {
         match c[i] {
             '\\' => {
@@ -311,9 +315,21 @@ fn translate(pattern: &str, flags: &mut Flags) -> Result<String> {
                     'B' => out.push_str("\\\\"),
                     'e' => out.push_str("\\x1b"),
                     '1'..='9' => {
-                        return Err(SqlError::unsupported(
-                            "back reference in a regular expression",
-                        ));
+                        let digits = c.iter().skip(i).take_while(|d| d.is_ascii_digit());
+                        let digits: String = digits.collect();
+                        let number = digits.parse::<usize>().unwrap_or(usize::MAX);
+                        if digits.len() > 1 && number > groups {
+                            return Err(SqlError::unsupported(
+                                "an octal escape in a regular expression",
+                            ));
+                        }
+                        if number > groups || open.last().is_some_and(|inside| *inside) {
+                            return Err(bad_regex("invalid backreference number"));
+                        }
+                        out.push('\\');
+                        out.push_str(&digits);
+                        backtracks = true;
+                        i += digits.len() - 1;
                     }
                     'A' | 'd' | 'D' | 's' | 'S' | 'w' | 'W' | 'n' | 't' | 'r' | 'f' | 'v' | 'a'
                     | 'x' | 'u' | 'U' => {
@@ -329,14 +345,35 @@ fn translate(pattern: &str, flags: &mut Flags) -> Result<String> {
             }
             '[' => i = bracket(&c, i, flags.newline_stops, &mut out)?,
             '(' if c.get(i + 1) == Some(&'?') => {
-                match c.get(i + 2) {
-                    Some(':') => out.push_str("(?:"),
-                    Some('=' | '!' | '<') => {
-                        return Err(SqlError::unsupported("lookaround in a regular expression"));
-                    }
+                let around = match (c.get(i + 2), c.get(i + 3)) {
+                    (Some(':'), _) => "",
+                    (Some('='), _) => "(?=",
+                    (Some('!'), _) => "(?!",
+                    (Some('<'), Some('=')) => "(?<=",
+                    (Some('<'), Some('!')) => "(?<!",
                     _ => return Err(bad_regex("quantifier operand invalid")),
+                };
+                backtracks |= !around.is_empty();
+                let inside = open.last().is_some_and(|inside| *inside) || !around.is_empty();
+                open.push(inside);
+                out.push_str(if around.is_empty() { "(?:" } else { around });
+                i += around.len().max(3);
+            }
+            '(' => {
+                let inside = open.last().is_some_and(|inside| *inside);
+                open.push(inside);
+                if inside {
+                    out.push_str("(?:");
+                } else {
+                    groups += 1;
+                    out.push('(');
                 }
-                i += 3;
+                i += 1;
+            }
+            ')' => {
+                open.pop();
+                out.push(')');
+                i += 1;
             }
             '{' if !c.get(i + 1).is_some_and(char::is_ascii_digit) => {
                 out.push_str("\\{");
@@ -359,7 +396,7 @@ fn translate(pattern: &str, flags: &mut Flags) -> Result<String> {
             }
         }
     }
-    Ok(out)
+    Ok((out, backtracks))
 }
 
 /// Copies a bracket expression, escaping what the library would read as set operations.
@@ -429,43 +466,45 @@ fn bracket(c: &[char], start: usize, newline_stops: bool, out: &mut String) -> R
 }
 
 thread_local! {
-    static COMPILED: RefCell<HashMap<(String, Flags), Arc<Regex>>> = RefCell::new(HashMap::new());
+    static COMPILED: RefCell<HashMap<(String, Flags), Arc<Compiled>>> = RefCell::new(HashMap::new());
 }
 
-pub(super) fn compile(pattern: &str, flags: Flags) -> Result<Arc<Regex>> {
+pub(super) fn compile(pattern: &str, flags: Flags) -> Result<Arc<Compiled>> {
     let key = (pattern.to_owned(), flags);
     if let Some(r) = COMPILED.with(|c| c.borrow().get(&key).cloned()) {
         return Ok(r);
     }
     let mut f = flags;
-    let translated = translate(pattern, &mut f)?;
-    let regex = regex::RegexBuilder::new(&translated)
-        .case_insensitive(f.ignore_case)
-        .dot_matches_new_line(!f.newline_stops)
-        .multi_line(f.newline_anchors)
-        .ignore_whitespace(f.extended)
-        .size_limit(16 << 20)
-        .build()
-        .map_err(|e| {
-            let text = e.to_string();
-            bad_regex(
-                if text.contains("unclosed group") || text.contains("unopened group") {
-                    "parentheses () not balanced"
-                } else if text.contains("unclosed character class") {
-                    "brackets [] not balanced"
-                } else if text.contains("repetition operator missing") {
-                    "quantifier operand invalid"
-                } else if text.contains("invalid character class range") {
-                    "invalid character range"
-                } else if text.contains("repetition") {
-                    "invalid repetition count(s)"
-                } else if text.contains("size limit") {
-                    "regular expression is too complex"
-                } else {
-                    "invalid escape \\ sequence"
-                },
-            )
-        })?;
+    let (translated, backtracks) = translate(pattern, &mut f)?;
+    let options = Options {
+        ignore_case: f.ignore_case,
+        newline_stops: f.newline_stops,
+        newline_anchors: f.newline_anchors,
+        extended: f.extended,
+        backtracks,
+    };
+    let regex = Compiled::new(&translated, options).map_err(|text| {
+        bad_regex(
+            if text.contains("unclosed group")
+                || text.contains("unopened group")
+                || text.contains("parenthesis")
+            {
+                "parentheses () not balanced"
+            } else if text.contains("unclosed character class") {
+                "brackets [] not balanced"
+            } else if text.contains("repetition operator missing") {
+                "quantifier operand invalid"
+            } else if text.contains("invalid character class range") {
+                "invalid character range"
+            } else if text.contains("repetition") {
+                "invalid repetition count(s)"
+            } else if text.contains("size limit") {
+                "regular expression is too complex"
+            } else {
+                "invalid escape \\ sequence"
+            },
+        )
+    })?;
     let regex = Arc::new(regex);
     COMPILED.with(|c| {
         let mut c = c.borrow_mut();
@@ -483,7 +522,7 @@ fn matches(a: &[Datum], ignore_case: bool, wanted: bool) -> Result<Datum> {
         ignore_case,
         ..Flags::default()
     };
-    Ok(Datum::Bool(compile(p, flags)?.is_match(t) == wanted))
+    Ok(Datum::Bool(compile(p, flags)?.is_match(t)? == wanted))
 }
 
 /// `~`
@@ -548,7 +587,7 @@ pub(super) fn positive(v: i32, name: &str) -> Result<i32> {
 pub(super) fn substring_regex(a: &[Datum]) -> Result<Datum> {
     let (t, p) = texts(a)?;
     let r = compile(p, Flags::default())?;
-    let Some(c) = r.captures(t) else {
+    let Some(c) = r.find_at(t, 0)? else {
         return Ok(Datum::Null);
     };
     let group = if r.captures_len() > 1 {
@@ -559,7 +598,7 @@ pub(super) fn substring_regex(a: &[Datum]) -> Result<Datum> {
     Ok(group.map_or(Datum::Null, |m| Datum::text(m.as_str())))
 }
 
-fn append_replacement(with: &str, c: &regex::Captures<'_>, out: &mut String) {
+fn append_replacement(with: &str, c: &Found<'_>, out: &mut String) {
     let mut chars = with.chars();
     while let Some(ch) = chars.next() {
         if ch != '\\' {
@@ -615,6 +654,7 @@ pub(super) fn regexp_replace(a: &[Datum]) -> Result<Datum> {
     let mut out = String::with_capacity(text.len() + with.len());
     let mut last = 0;
     for (seen, c) in Matches::new(&r, text, start).enumerate() {
+        let c = c?;
         let Some(m) = c.get(0) else { continue };
         if wanted != 0 && seen as i32 + 1 != wanted {
             continue;
@@ -630,7 +670,7 @@ pub(super) fn regexp_replace(a: &[Datum]) -> Result<Datum> {
     Ok(Datum::text(out))
 }
 
-fn groups(r: &Regex, c: &regex::Captures<'_>) -> Datum {
+fn groups(r: &Compiled, c: &Found<'_>) -> Datum {
     let first = usize::from(r.captures_len() > 1);
     let last = if first == 0 { 1 } else { r.captures_len() };
     let items = (first..last)
@@ -649,8 +689,8 @@ pub(super) fn regexp_match(a: &[Datum]) -> Result<Datum> {
         ));
     }
     let r = compile(text_at(a, 1)?, flags)?;
-    Ok(r.captures(text_at(a, 0)?)
-        .map_or(Datum::Null, |c| groups(&r, &c)))
+    let found = r.find_at(text_at(a, 0)?, 0)?;
+    Ok(found.map_or(Datum::Null, |c| groups(&r, &c)))
 }
 
 /// `regexp_matches`
@@ -658,18 +698,17 @@ pub(super) fn regexp_matches(_: &dyn super::Context, a: &[Datum]) -> Result<Vec<
     let flags = flags_at(a, 2)?;
     let r = compile(text_at(a, 1)?, flags)?;
     let limit = if flags.global { usize::MAX } else { 1 };
-    Ok(Matches::new(&r, text_at(a, 0)?, 1)
+    Matches::new(&r, text_at(a, 0)?, 1)
         .take(limit)
-        .map(|c| vec![groups(&r, &c)])
-        .collect())
+        .map(|c| Ok(vec![groups(&r, &c?)]))
+        .collect()
 }
 
 /// `regexp_like`
 pub(super) fn regexp_like(a: &[Datum]) -> Result<Datum> {
     let flags = no_global(flags_at(a, 2)?, "regexp_like")?;
-    Ok(Datum::Bool(
-        compile(text_at(a, 1)?, flags)?.is_match(text_at(a, 0)?),
-    ))
+    let r = compile(text_at(a, 1)?, flags)?;
+    r.is_match(text_at(a, 0)?).map(Datum::Bool)
 }
 
 /// `regexp_count`
@@ -677,8 +716,12 @@ pub(super) fn regexp_count(a: &[Datum]) -> Result<Datum> {
     let start = positive(int_at(a, 2, 1)?, "start")?;
     let flags = no_global(flags_at(a, 3)?, "regexp_count")?;
     let r = compile(text_at(a, 1)?, flags)?;
-    let n = Matches::new(&r, text_at(a, 0)?, start).count();
-    Ok(Datum::Int4(n as i32))
+    let mut n = 0;
+    for found in Matches::new(&r, text_at(a, 0)?, start) {
+        found?;
+        n += 1;
+    }
+    Ok(Datum::Int4(n))
 }
 
 /// `regexp_substr`
@@ -692,10 +735,21 @@ pub(super) fn regexp_substr(a: &[Datum]) -> Result<Datum> {
     }
     let text = text_at(a, 0)?;
     let r = compile(text_at(a, 1)?, flags)?;
-    let found = Matches::new(&r, text, start).nth(nth as usize - 1);
+    let found = nth_of(Matches::new(&r, text, start), nth)?;
     Ok(found
         .and_then(|c| c.get(group as usize).map(|m| Datum::text(m.as_str())))
         .unwrap_or(Datum::Null))
+}
+
+/// The match with a number, counted from 1.
+pub(super) fn nth_of<'t>(matches: Matches<'_, 't>, nth: i32) -> Result<Option<Found<'t>>> {
+    for (found, number) in matches.zip(1..) {
+        let found = found?;
+        if number == nth {
+            return Ok(Some(found));
+        }
+    }
+    Ok(None)
 }
 
 fn split<'a>(a: &'a [Datum], function: &str) -> Result<Vec<&'a str>> {
@@ -704,7 +758,7 @@ fn split<'a>(a: &'a [Datum], function: &str) -> Result<Vec<&'a str>> {
     let r = compile(text_at(a, 1)?, flags)?;
     let mut parts = Vec::new();
     let mut last = 0;
-    for m in r.find_iter(text) {
+    for m in r.find_all(text)? {
         // An empty match at either end, or right behind the last one, splits nothing.
         if m.is_empty() && (m.start() == 0 || m.start() >= text.len() || m.start() == last) {
             continue;

@@ -1,15 +1,15 @@
 //! Where PostgreSQL finds a regular expression's matches in a text, one after the other, and `regexp_instr`.
 
+use super::compiled::{Compiled, Found};
 use super::numbers::bad_args;
-use super::patterns::{compile, flags_at, int_at, no_global, positive, text_at};
+use super::patterns::{compile, flags_at, int_at, no_global, nth_of, positive, text_at};
 use crate::error::Result;
 use crate::value::Datum;
-use regex::{Captures, Regex};
 
 /// Matches from a position on. Behind a match that is not empty an empty one counts, which the library's own iterator passes over; and one
 /// that begins before the position hides none behind it.
 pub(super) struct Matches<'r, 't> {
-    regex: &'r Regex,
+    regex: &'r Compiled,
     text: &'t str,
     /// Where to look next; none at the end.
     from: Option<usize>,
@@ -17,7 +17,7 @@ pub(super) struct Matches<'r, 't> {
 
 impl<'r, 't> Matches<'r, 't> {
     /// From the character with number `start` on (from 1); none if the text ends before it.
-    pub(super) fn new(regex: &'r Regex, text: &'t str, start: i32) -> Self {
+    pub(super) fn new(regex: &'r Compiled, text: &'t str, start: i32) -> Self {
         let before = usize::try_from(start).unwrap_or(1).saturating_sub(1);
         let mut places = text.char_indices().map(|(at, _)| at);
         let from = places
@@ -29,18 +29,24 @@ impl<'r, 't> Matches<'r, 't> {
 }
 
 impl<'t> Iterator for Matches<'_, 't> {
-    type Item = Captures<'t>;
+    type Item = Result<Found<'t>>;
 
-    fn next(&mut self) -> Option<Captures<'t>> {
-        let found = self.regex.captures_at(self.text, self.from.take()?)?;
+    fn next(&mut self) -> Option<Result<Found<'t>>> {
+        let found = match self.regex.find_at(self.text, self.from.take()?) {
+            Ok(found) => found?,
+            Err(error) => return Some(Err(error)),
+        };
         let whole = found.get(0)?;
         self.from = if whole.is_empty() {
-            let next = self.text.get(whole.end()..)?.chars().next();
+            let next = self
+                .text
+                .get(whole.end()..)
+                .and_then(|rest| rest.chars().next());
             next.map(|c| whole.end() + c.len_utf8())
         } else {
             Some(whole.end())
         };
-        Some(found)
+        Some(Ok(found))
     }
 }
 
@@ -59,7 +65,7 @@ pub(super) fn regexp_instr(a: &[Datum]) -> Result<Datum> {
     }
     let text = text_at(a, 0)?;
     let regex = compile(text_at(a, 1)?, flags)?;
-    let found = Matches::new(&regex, text, start).nth(nth as usize - 1);
+    let found = nth_of(Matches::new(&regex, text, start), nth)?;
     let Some(part) = found.as_ref().and_then(|c| c.get(group as usize)) else {
         return Ok(Datum::Int4(0));
     };

@@ -299,6 +299,7 @@ impl Session {
                 Progress::Done { rows } => {
                     let rows = match plan.command {
                         Command::Select => given + rows,
+                        _ if rows_max > 0 && plan.gives_rows() => given + rows,
                         _ => rows,
                     };
                     context.rows.set(rows);

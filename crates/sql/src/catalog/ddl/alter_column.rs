@@ -262,6 +262,9 @@ async fn set_type(
             quote_ident(name)
         )));
     }
+    if let Some(domain) = domain {
+        cx.hold_domain(domain).await?;
+    }
     super::view::refuse_readers(table, position, cx)?;
     generated::refuse_type_change(table, position)?;
     if using.is_none() && ty == old && domain == was {

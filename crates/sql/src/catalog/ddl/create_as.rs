@@ -104,6 +104,12 @@ pub(super) async fn execute(table: &ast::CreateTable, cx: &mut DdlContext<'_>) -
                 cx.lock_storage(relation.storage, lock).await?;
             }
         }
+        // Nor may the rules change of a domain that its columns will have.
+        for output in &planned.columns {
+            if let Some(domain) = output.domain_in(&catalog) {
+                cx.hold_domain(domain).await?;
+            }
+        }
         if cx.catalog()?.version == catalog.version {
             break (planned, catalog);
         }

@@ -581,6 +581,21 @@ impl DdlContext<'_> {
         }
     }
 
+    /// Holds a domain, and those that it is over: the rules that are read from here on stay what they are.
+    pub(super) async fn hold_domain(&mut self, domain: Oid) -> Result<()> {
+        let mut next = user::domain_in(domain);
+        while let Some(oid) = next {
+            let Some(held) = self.hold_type(oid).await? else {
+                return Err(SqlError::new(
+                    SqlState::UNDEFINED_OBJECT,
+                    "a domain has been dropped",
+                ));
+            };
+            next = held.domain().and_then(|d| user::domain_in(d.over.oid));
+        }
+        Ok(())
+    }
+
     /// Holds the types that a domain depends on.
     pub(super) async fn hold_types_of_type(&mut self, ty: &UserType) -> Result<()> {
         let mut used = BTreeSet::new();

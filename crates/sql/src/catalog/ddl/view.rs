@@ -13,7 +13,7 @@ use crate::catalog::{Catalog, Column, Relation, RelationKind, View, ViewSource, 
 use crate::error::{Result, SqlError};
 use crate::parse::{self, CreateView};
 use crate::plan::OutputColumn;
-use crate::value::{Datum, OutputStyle, format_type, text_io, user};
+use crate::value::{Datum, OutputStyle, format_type, oid, text_io, user};
 use logstead_engine::TableLock;
 use logstead_types::{SqlState, TableId};
 use sqlparser::ast;
@@ -91,7 +91,12 @@ pub(super) fn numbered(
             parse::byte_of(text, span.start),
             parse::byte_of(text, span.end),
         );
-        let kept = text_io::to_text(value, *ty, &OutputStyle::UTC);
+        let write = || text_io::to_text(value, *ty, &OutputStyle::UTC);
+        // A user's type by its number: the view depends on it, and goes on when it gets another name.
+        let kept = match ty.oid {
+            oid::REGTYPE => user::numbered(write),
+            _ => write(),
+        };
         places.push((from, to, quote_literal(&kept)));
     }
     sources.extend(

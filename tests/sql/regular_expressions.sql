@@ -1,0 +1,33 @@
+-- Back references and lookaround in regular expressions.
+SELECT 'abab' ~ '^(ab)\1$' AS a, 'abac' ~ '^(ab)\1$' AS b, 'xAax' ~* '(a)\1' AS c, 'xAbx' ~* '(a)\1' AS d, 'aa bb' ~ '(\w)\1 (\w)\2' AS e, 'aa ba' ~ '(\w)\1 (\w)\2' AS f;
+SELECT regexp_replace('hello wood', '(.)\1', '<\1>', 'g') AS a, regexp_replace('aabbc', '(.)\1', '', 'g') AS b, substring('one two two three' from '\m(\w+) \1\M') AS c;
+SELECT regexp_match('abcabc-', '(a)(bc)\1\2') AS a, regexp_count('aabbcdd', '(.)\1') AS b, regexp_instr('abccd', '(.)\1') AS c, regexp_substr('xyzzy', '(.)\1') AS d, regexp_split_to_array('oneXXtwoYYthree', '([XY])\1') AS e;
+SELECT regexp_matches('aa-bb-cc', '(\w)\1', 'g');
+SELECT 'foobar' ~ 'foo(?=bar)' AS a, 'foobaz' ~ 'foo(?=bar)' AS b, 'foobaz' ~ 'foo(?!bar)' AS c, 'foobar' ~ 'foo(?!bar)' AS d, 'foobar' ~ '(?<=foo)bar' AS e, 'fozbar' ~ '(?<=foo)bar' AS f, 'fozbar' ~ '(?<!foo)bar' AS g;
+SELECT regexp_replace('price 100 200', '\d+(?= )', 'n') AS a, regexp_match('key=value', '(?<=(k)ey=)(\w+)') AS b, regexp_replace('1234567', '(\d)(?=(\d{3})+$)', '\1,', 'g') AS c;
+SELECT regexp_split_to_array('aXbXc', '(?=X)') AS a, 'ab' ~ '^(?:(a)|b)\1' AS b, regexp_match('aXbbX', '(X|b)\1') AS c;
+SELECT 'a' ~ '\1';
+SELECT 'a' ~ '(a)\2';
+SELECT 'a' ~ '(a(?=\1))';
+SELECT 'a' ~ '(a)\1(';
+CREATE TABLE rex (a text CHECK (a !~ '(.)\1\1'));
+INSERT INTO rex VALUES ('aab'), ('abab');
+INSERT INTO rex VALUES ('xaaax');
+SELECT a FROM rex WHERE a ~ '^(.+)\1$';
+BEGIN READ ONLY;
+ANALYZE rex;
+DELETE FROM rex;
+ROLLBACK;
+BEGIN;
+ANALYZE rex;
+ROLLBACK;
+DROP TABLE rex;
+-- A type that a view names in a constant.
+CREATE TYPE rex_mood AS ENUM ('ok');
+CREATE VIEW rex_v AS SELECT 'rex_mood'::regtype AS r;
+DROP TYPE rex_mood;
+ALTER TYPE rex_mood RENAME TO "Rex mood";
+SELECT * FROM rex_v;
+SELECT pg_get_viewdef('rex_v');
+DROP VIEW rex_v;
+DROP TYPE "Rex mood";
