@@ -2,9 +2,11 @@
 //!
 //! All sessions of a worker share its thread. A statement that has used [`LONG_NS`] of it is *long*; from then on it goes on only in turns of the
 //! long ones. There is one
-//! - when nobody else had anything to do for a round: whatever was ready has run, the sockets were looked at, and no session has taken a step; or
-//! - when their share is due: of a thread that is never free long statements get one part in [`SHARE`] all the same, so none starves, and none that holds
-//!   locks holds them for ever.
+//! - when nobody else had anything to do for a round, and has little to do altogether: whatever was ready has run, the sockets were looked at, and no session has
+//!   taken a step; or
+//! - when their share is due: of a thread that is busy long statements get one part in [`SHARE`], so none starves, and none that holds locks holds them for ever.
+//!   They get no more of it, though there be free rounds: whoever comes in the middle of a turn waits for its end, and clients on the same machine need
+//!   processors too. Who waits for its share then sleeps.
 //!
 //! A turn is one poll: what a statement does between two yields, which long ones do more often (`exec::context`), so that whoever comes meanwhile
 //! does not wait for long. In a round there is one turn at most, however many long statements there are; they have theirs in the order in which they ask.
@@ -23,12 +25,20 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::Poll;
+use std::time::Duration;
 
 /// A statement that has used so much of its worker's time is long: some hundred times what one by key takes.
 const LONG_NS: u64 = 5_000_000;
 
-/// Long statements together get one part in so many of a worker that has other things to do all the time.
-const SHARE: u32 = 16;
+/// Long statements together get one part in so many of a worker that is busy.
+const SHARE: u32 = 10;
+
+/// A worker is busy if its sessions took so many steps, about two for each request, in each stretch of so much time.
+const BUSY_STEPS: u64 = 20;
+const STRETCH: Duration = Duration::from_millis(10);
+
+/// How long who waits for its share sleeps at a time: the runtime's clock knows nothing shorter.
+const NAP: Duration = Duration::from_millis(1);
 
 /// One worker's turns. Used by its thread alone; shared because what reaches a session from elsewhere is.
 pub(super) struct Turns {
@@ -49,6 +59,32 @@ struct Line {
     turns: u64,
     /// When their share is due.
     due: Instant,
+    /// When the present stretch began, and after which step; whether the one before was busy.
+    stretch: (Instant, u64),
+    busy: bool,
+}
+
+impl Line {
+    /// Goes on to the next stretch when this one is over.
+    fn measure(&mut self, now: Instant, steps: u64) {
+        let (began, first) = self.stretch;
+        let elapsed = now.since(began);
+        if elapsed >= STRETCH {
+            let stretches = elapsed.as_millis() / STRETCH.as_millis();
+            self.busy = u128::from(steps.wrapping_sub(first)) >= u128::from(BUSY_STEPS) * stretches;
+            self.stretch = (now, steps);
+        }
+    }
+}
+
+/// What who wants to go on is told.
+#[derive(Debug, PartialEq, Eq)]
+enum Answer {
+    GoOn,
+    /// Others have something to do: ask again when they have done it.
+    NextRound,
+    /// The share is not due.
+    Sleep,
 }
 
 /// What of its worker's time a statement has used.
@@ -101,11 +137,29 @@ pub(super) async fn in_turns<T>(
     mut work: Pin<&mut impl Future<Output = T>>,
 ) -> T {
     let mut turn = Turn::of(signals);
+    let mut nap = pin!(None);
     poll_fn(|cx| {
-        if !turn.begin() {
-            // Asks again in the next round. The future is made for this one poll, which has the task woken when all others had theirs.
-            let _is_pending = pin!(tokio::task::yield_now()).poll(cx);
-            return Poll::Pending;
+        if let Some(sleeps) = nap.as_mut().as_pin_mut() {
+            let sleeps: Pin<&mut tokio::time::Sleep> = sleeps;
+            if sleeps.poll(cx).is_pending() && !turn.is_cancelled() {
+                return Poll::Pending;
+            }
+            nap.set(None);
+        }
+        match turn.begin() {
+            Answer::GoOn => {}
+            Answer::NextRound => {
+                // The future is made for this one poll, which has the task woken when all others had theirs.
+                let _is_pending = pin!(tokio::task::yield_now()).poll(cx);
+                return Poll::Pending;
+            }
+            Answer::Sleep => {
+                nap.set(Some(tokio::time::sleep(NAP)));
+                if let Some(sleeps) = nap.as_mut().as_pin_mut() {
+                    let _registers_its_waker = sleeps.poll(cx);
+                }
+                return Poll::Pending;
+            }
         }
         let polled = work.as_mut().poll(cx);
         turn.end();
@@ -135,27 +189,32 @@ impl<'s> Turn<'s> {
         }
     }
 
+    /// Is the statement to end? That is seen to by who polls it.
+    fn is_cancelled(&self) -> bool {
+        self.signals.statement().is_set()
+    }
+
     /// May it go on now?
-    fn begin(&mut self) -> bool {
+    fn begin(&mut self) -> Answer {
         let (turns, used) = (self.signals.turns(), self.signals.used());
         if !used.started.load(Ordering::Relaxed) {
             used.started.store(true, Ordering::Relaxed);
-            return true;
+            return Answer::GoOn;
         }
+        let now = turns.clock.monotonic();
         if self.signals.statement().is_long() {
-            let now = turns.clock.monotonic();
-            if !self.ask(turns, now) {
-                return false;
+            let answer = self.ask(turns, now);
+            if answer != Answer::GoOn {
+                return answer;
             }
-            self.began = Some(now);
         } else {
             turns.step();
-            self.began = Some(turns.clock.monotonic());
         }
-        true
+        self.began = Some(now);
+        Answer::GoOn
     }
 
-    fn ask(&mut self, turns: &Turns, now: Instant) -> bool {
+    fn ask(&mut self, turns: &Turns, now: Instant) -> Answer {
         let mut line = turns.line.lock();
         let ticket = match self.ticket {
             Some(ticket) => ticket,
@@ -167,14 +226,19 @@ impl<'s> Turn<'s> {
             }
         };
         let sees = (turns.steps.load(Ordering::Relaxed), line.turns);
+        line.measure(now, sees.0);
         // It asks once in a round: nothing has happened since the last time, nothing in a whole round.
         let free = self.seen.replace(sees) == Some(sees) && !turns.held.load(Ordering::Relaxed);
-        if line.waiting.front() != Some(&ticket) || !(free || now >= line.due) {
-            return false;
+        let may = now >= line.due || (free && !line.busy);
+        if !may || line.waiting.front() != Some(&ticket) {
+            return match line.busy && free {
+                true => Answer::Sleep,
+                false => Answer::NextRound,
+            };
         }
         line.waiting.pop_front();
         self.ticket = None;
-        true
+        Answer::GoOn
     }
 
     /// It has had its turn.
@@ -214,7 +278,6 @@ impl Drop for Turn<'_> {
 mod tests {
     use super::*;
     use logstead_env::SimClock;
-    use std::time::Duration;
 
     struct World {
         clock: Arc<SimClock>,
@@ -234,7 +297,7 @@ mod tests {
 
         /// A poll that takes so many microseconds, if the statement may go on.
         fn poll(&self, turn: &mut Turn<'_>, us: u64) -> bool {
-            let begins = turn.begin();
+            let begins = turn.begin() == Answer::GoOn;
             if begins {
                 self.clock.advance(Duration::from_micros(us));
                 turn.end();
@@ -296,9 +359,20 @@ mod tests {
                 world.clock.advance(Duration::from_micros(10));
             }
         }
-        // 15 parts of 100 us are 150 rounds of the others.
+        // Nine parts of 100 us are 90 rounds of the others.
         let had = world.turns.long_turns() - before;
-        assert!((100..=110).contains(&had), "{had}");
+        assert!((170..=180).contains(&had), "{had}");
+        // Free rounds of a busy worker are nobody's.
+        assert!(!world.poll(&mut turn, 100));
+        assert_eq!(turn.begin(), Answer::Sleep);
+        // A worker that has had little to do for a while is not busy.
+        for _ in 0..2 {
+            world.clock.advance(Duration::from_millis(20));
+            assert!(world.poll(&mut turn, 100), "the share is due");
+        }
+        world.turns.step();
+        assert!(!world.poll(&mut turn, 100));
+        assert!(world.poll(&mut turn, 100), "a free round");
     }
 
     #[test]
