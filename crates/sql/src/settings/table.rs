@@ -186,16 +186,16 @@ pub static TABLE: &[Setting] = &[
         "Sets the default compression method for compressible values.",
     ),
     session(
-        "default_transaction_deferrable",
-        Kind::Bool,
-        "off",
-        "Sets the default deferrable status of new transactions.",
-    ),
-    session(
         "default_text_search_config",
         Kind::Checked(text_search_config),
         "pg_catalog.english",
         "Sets default text search configuration.",
+    ),
+    session(
+        "default_transaction_deferrable",
+        Kind::Bool,
+        "off",
+        "Sets the default deferrable status of new transactions.",
     ),
     session(
         "default_transaction_isolation",
