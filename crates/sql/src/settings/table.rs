@@ -180,16 +180,16 @@ pub static TABLE: &[Setting] = &[
         "Sets the default tablespace to create tables and indexes in.",
     ),
     session(
-        "default_toast_compression",
-        Kind::Enum(&["pglz", "lz4"]),
-        "pglz",
-        "Sets the default compression method for compressible values.",
-    ),
-    session(
         "default_text_search_config",
         Kind::Checked(text_search_config),
         "pg_catalog.english",
         "Sets default text search configuration.",
+    ),
+    session(
+        "default_toast_compression",
+        Kind::Enum(&["pglz", "lz4"]),
+        "pglz",
+        "Sets the default compression method for compressible values.",
     ),
     session(
         "default_transaction_deferrable",
