@@ -160,8 +160,8 @@ need_suites() {
     export SUITES_CACHE="$cache/suites"
     mkdir -p "$SUITES_CACHE"
     case "$wanted" in
-    *" sqlalchemy "* | *" django "* | *" logic "* | *" sysbench "* | *" drizzle "*) ;;
-    *) wanted=" sqlalchemy django logic sysbench drizzle " ;;
+    *" sqlalchemy "* | *" django "* | *" logic "* | *" sysbench "* | *" drizzle "* | *" rails "* | *" pgx "*) ;;
+    *) wanted=" sqlalchemy django logic sysbench drizzle rails pgx " ;;
     esac
     [[ $wanted != *" sqlalchemy "* ]] || suite_python sqlalchemy
     if [[ $wanted == *" django "* ]]; then
@@ -178,6 +178,18 @@ need_suites() {
         fi
     fi
     [[ $wanted != *" sysbench "* ]] || packages sysbench:sysbench
+    if [[ $wanted == *" rails "* ]]; then
+        packages ruby:ruby "/usr/share/rubygems-integration/*/specifications/activerecord-*:ruby-activerecord" \
+            "/usr/share/rubygems-integration/*/specifications/pg-*:ruby-pg"
+    fi
+    if [[ $wanted == *" pgx "* ]]; then
+        local pgx=v5.11.0
+        need_go 1.26.6
+        export SUITE_GO="$go"
+        # Its tests come with the module.
+        SUITE_PGX_SOURCE=$(cd "$SUITES_CACHE" && "$go" mod download -json "github.com/jackc/pgx/v5@$pgx" | sed -n 's/^\t"Dir": "\(.*\)",$/\1/p')
+        export SUITE_PGX_SOURCE
+    fi
     if [[ $wanted == *" drizzle "* ]]; then
         packages node:nodejs npm:npm
         name="$SUITES_CACHE/drizzle"

@@ -114,6 +114,15 @@ def test_psycopg_work(server, item):
             assert found == (None if 10 <= i < 20 else (f"n{i}",))
 
 
+def test_explain_takes_parameters(server, item):
+    """Active Record explains what it runs, parameters and all."""
+    with server.connect(autocommit=True) as connection:
+        plan = connection.execute(f"EXPLAIN SELECT * FROM {item} WHERE id = %s LIMIT %s", (1, 2)).fetchall()
+        assert any("py_item_pkey" in line for (line,) in plan)
+        plan = connection.execute(f"EXPLAIN (ANALYZE, TIMING off) SELECT * FROM {item} WHERE id = %b", (1,)).fetchall()
+        assert any("rows=0" in line for (line,) in plan)
+
+
 def test_psycopg_transactions(server, item):
     with server.connect() as connection:
         with connection.transaction():

@@ -44,6 +44,16 @@ EXECUTE names;
 DEALLOCATE names;
 DEALLOCATE ALL;
 EXECUTE upd (1, 1);
+-- What the session has prepared.
+PREPARE seen (int, text) AS SELECT $1, $2;
+PREPARE also AS SELECT 1;
+EXECUTE seen (1, 'a');
+EXECUTE seen (2, 'b');
+SELECT name, statement, parameter_types, from_sql, prepare_time <= now() AS earlier, generic_plans + custom_plans AS runs FROM pg_prepared_statements ORDER BY name;
+DEALLOCATE also;
+SELECT name FROM pg_prepared_statements;
+DEALLOCATE ALL;
+SELECT count(*) FROM pg_prepared_statements;
 -- Inside transactions: a rollback does not take a prepared statement back.
 BEGIN;
 PREPARE kept AS SELECT count(*) FROM pre_a;

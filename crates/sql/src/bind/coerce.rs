@@ -310,10 +310,12 @@ fn depends_on_session(ty: u32) -> bool {
             | oid::TIMETZ
             | oid::TIMESTAMP
             | oid::TIMESTAMPTZ
+            | oid::INTERVAL
             | oid::REGCLASS
             | oid::REGTYPE
             | oid::REGPROC
             | oid::REGNAMESPACE
+            | oid::REGPROCEDURE
             | oid::REGROLE
     )
 }

@@ -47,7 +47,7 @@ struct Typer<'a> {
 pub(crate) fn explicit(expr: &Expr, relation: &Relation, session: &dyn Context) -> Expr {
     let style = OutputStyle {
         names: None,
-        ..OutputStyle::of(session)
+        ..OutputStyle::of(session).kept()
     };
     typed(expr, &relation, session, style)
 }

@@ -261,7 +261,6 @@ fn is_of_postgres(name: &str) -> bool {
         "regcollation",
         "regoper",
         "regoperator",
-        "regprocedure",
         "tid",
         "tsmultirange",
         "tsrange",

@@ -339,13 +339,18 @@ fn cast_via_text(datum: &Datum, from: SqlType, to: SqlType, cx: &Cx<'_>) -> Resu
 pub(crate) fn text_of(datum: &Datum, ty: SqlType, session: &dyn func::Context) -> Result<String> {
     // Most types print alike in every session: no settings need be asked.
     let style = match datum {
-        Datum::Float4(_)
-        | Datum::Float8(_)
-        | Datum::Bytea(_)
-        | Datum::TimestampTz(_)
-        | Datum::Oid(_)
-        | Datum::Array(_) => OutputStyle::of(session),
-        _ => OutputStyle::UTC,
+        Datum::Text(_)
+        | Datum::Bool(_)
+        | Datum::Int2(_)
+        | Datum::Int4(_)
+        | Datum::Int8(_)
+        | Datum::Numeric(_)
+        | Datum::Uuid(_)
+        | Datum::Date(_)
+        | Datum::Time(_)
+        | Datum::Timestamp(_)
+        | Datum::Jsonb(_) => OutputStyle::UTC,
+        _ => OutputStyle::of(session),
     };
     let mut text = Vec::new();
     text_io::output(datum, ty, &style, &mut text);

@@ -246,6 +246,10 @@ pub trait Context {
     fn listening_channels(&self) -> Vec<std::sync::Arc<str>> {
         Vec::new()
     }
+    /// The session's prepared statements: pg_prepared_statements.
+    fn prepared_statements(&self) -> Vec<PreparedRow> {
+        Vec::new()
+    }
     /// The session's cursors: pg_cursors.
     fn cursors(&self) -> Vec<CursorRow> {
         Vec::new()
@@ -281,6 +285,19 @@ pub struct AdvisoryLockRow {
     pub pid: i32,
     pub mode: &'static str,
     pub granted: bool,
+}
+
+/// A row of `pg_prepared_statements`; the time in microseconds since 2000-01-01 UTC.
+#[derive(Clone, Debug)]
+#[allow(missing_docs, reason = "the columns of pg_prepared_statements")]
+pub struct PreparedRow {
+    pub name: String,
+    pub statement: String,
+    pub prepared_at: i64,
+    pub types: Vec<Oid>,
+    pub from_sql: bool,
+    /// All of them with the one plan for all parameters.
+    pub runs: i64,
 }
 
 /// A row of `pg_cursors`; the time in microseconds since 2000-01-01 UTC.

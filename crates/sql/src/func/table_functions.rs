@@ -536,6 +536,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
     f(3495, "to_regclass", &[TEXT], None, REGCLASS, true, Stable, Body::Context(|cx, a| system::to_reg(cx, a, REGCLASS))),
     f(4086, "to_regnamespace", &[TEXT], None, REGNAMESPACE, true, Stable, Body::Context(|cx, a| system::to_reg(cx, a, REGNAMESPACE))),
     f(3494, "to_regproc", &[TEXT], None, REGPROC, true, Stable, Body::Context(|cx, a| system::to_reg(cx, a, REGPROC))),
+    f(3479, "to_regprocedure", &[TEXT], None, REGPROCEDURE, true, Stable, Body::Context(|cx, a| system::to_reg(cx, a, REGPROCEDURE))),
     f(4093, "to_regrole", &[TEXT], None, REGROLE, true, Stable, Body::Context(|cx, a| system::to_reg(cx, a, REGROLE))),
     f(3493, "to_regtype", &[TEXT], None, REGTYPE, true, Stable, Body::Context(|cx, a| system::to_reg(cx, a, REGTYPE))),
     f(1158, "to_timestamp", &[FLOAT8], None, TIMESTAMPTZ, true, Immutable, Body::Pure(datetime::to_timestamp)),

@@ -6,14 +6,16 @@ use super::instance::Instance;
 use super::notify::Asked;
 use super::past::{AS_OF_POINT, is_as_of, too_late};
 use super::signals::Signals;
+use super::statement::Statements;
 use crate::catalog::{Catalog, SequenceSession, VirtualContext, calls};
 use crate::error::{Result, SqlError};
 use crate::exec::Spill;
 use crate::func::{
-    Activity, AdvisoryLockRow, Context, CursorRow, RestorePointRequest, StatementRow,
+    Activity, AdvisoryLockRow, Context, CursorRow, PreparedRow, RestorePointRequest, StatementRow,
 };
 use crate::role::acl::privilege as p;
 use crate::settings::{self, SessionSettings};
+use crate::value::datetime::IntervalStyle;
 use crate::value::{Datum, Oid, OutputStyle};
 use jiff::tz::TimeZone;
 use logstead_engine::{Awaits, Worker};
@@ -41,6 +43,8 @@ pub struct SessionContext {
     pub(super) depends_on: RefCell<Awaits>,
     /// Restore points that the running statement asks for.
     pub(super) restore_points: RefCell<Vec<RestorePointRequest>>,
+    /// Prepared statements.
+    pub(super) statements: RefCell<Statements>,
     /// What `pg_cursors` shows.
     pub(super) cursors: RefCell<Vec<CursorRow>>,
     /// Advisory locks.
@@ -57,6 +61,7 @@ pub struct SessionContext {
     time_zone: Cell<&'static TimeZone>,
     extra_float_digits: Cell<i32>,
     bytea_escape: Cell<bool>,
+    interval_style: Cell<IntervalStyle>,
     /// Answers wait until what they tell is durable.
     pub(super) synchronous: Cell<bool>,
     /// What the others see.
@@ -102,6 +107,7 @@ impl SessionContext {
             sequences: RefCell::default(),
             depends_on: RefCell::default(),
             restore_points: RefCell::default(),
+            statements: RefCell::default(),
             cursors: RefCell::default(),
             advisory: RefCell::default(),
             asked: RefCell::default(),
@@ -111,6 +117,7 @@ impl SessionContext {
             time_zone: Cell::new(&settings::UTC),
             extra_float_digits: Cell::new(1),
             bytea_escape: Cell::new(false),
+            interval_style: Cell::default(),
             synchronous: Cell::new(true),
             live,
             rows: Cell::new(0),
@@ -130,6 +137,7 @@ impl SessionContext {
             time_zone: self.time_zone.get(),
             extra_float_digits: self.extra_float_digits.get(),
             bytea_escape: self.bytea_escape.get(),
+            interval: self.interval_style.get(),
             names: Some(self),
         }
     }
@@ -141,6 +149,7 @@ impl SessionContext {
         self.time_zone.set(typed.time_zone);
         self.extra_float_digits.set(typed.extra_float_digits);
         self.bytea_escape.set(!typed.bytea_hex);
+        self.interval_style.set(typed.interval_style);
         self.synchronous.set(typed.synchronous_commit);
         self.live
             .call_it(settings.canonical_value("application_name").unwrap_or(""));
@@ -256,6 +265,14 @@ impl Context for SessionContext {
 
     fn listening_channels(&self) -> Vec<Arc<str>> {
         self.asked.borrow().listening()
+    }
+
+    fn prepared_statements(&self) -> Vec<PreparedRow> {
+        let statements = self.statements.borrow();
+        let named = statements.iter().filter(|(name, _)| !name.is_empty());
+        let mut rows: Vec<_> = named.map(|(name, known)| known.shown(name)).collect();
+        rows.sort_unstable_by(|a, b| (a.prepared_at, &a.name).cmp(&(b.prepared_at, &b.name)));
+        rows
     }
 
     fn cursors(&self) -> Vec<CursorRow> {

@@ -1,5 +1,6 @@
 //! EXPLAIN [ANALYZE].
 
+use super::statement::Statement;
 use super::utility::text_column;
 use super::{Reply, Session};
 use crate::error::{Result, SqlError};
@@ -27,7 +28,13 @@ impl RowSink for Discarded {
 }
 
 impl Session {
-    pub(super) async fn explain(&mut self, parsed: &Parsed, text: &Rc<str>) -> Result<Reply> {
+    pub(super) async fn explain(
+        &mut self,
+        outer: &Statement,
+        parsed: &Parsed,
+        given: &[Datum],
+    ) -> Result<Reply> {
+        let text = &outer.text.text;
         let ast::Statement::Explain {
             analyze,
             verbose,
@@ -61,7 +68,12 @@ impl Session {
                     .ok_or_else(|| SqlError::unsupported("EXPLAIN of nothing"))?;
                 (Arc::clone(&parsed.statement), types, params)
             }
-            other => (Arc::new(other.clone()), Vec::new(), Vec::new()),
+            other if given.is_empty() => (Arc::new(other.clone()), Vec::new(), Vec::new()),
+            other => {
+                let promise = self.promise(outer)?;
+                let types = promise.param_types.iter().map(|ty| Some(ty.oid)).collect();
+                (Arc::new(other.clone()), types, given.to_vec())
+            }
         };
         if !matches!(crate::parse::kind_of(&inner), StatementKind::Query) {
             return Err(SqlError::unsupported(format!("EXPLAIN {inner}")));
@@ -131,6 +143,25 @@ impl Session {
         };
         Ok(reply(plan.prepared.plan(), &chosen, asked.json, times))
     }
+}
+
+/// The query that is explained, if it is one: its parameters are those of the EXPLAIN.
+pub(super) fn query_of(statement: &Statement, parsed: &Parsed) -> Option<Statement> {
+    let ast::Statement::Explain {
+        statement: inner, ..
+    } = &*parsed.statement
+    else {
+        return None;
+    };
+    let kind = crate::parse::kind_of(inner);
+    matches!(kind, StatementKind::Query).then(|| {
+        let text = Rc::clone(&statement.text.text);
+        Statement::once(
+            text,
+            Arc::new((**inner).clone()),
+            statement.declared.clone(),
+        )
+    })
 }
 
 /// What the options of EXPLAIN ask for.

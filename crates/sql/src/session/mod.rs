@@ -128,7 +128,6 @@ pub struct Session {
     /// The past that transactions read, if `logstead.as_of` names one.
     reading: Option<Rc<Reading>>,
     savepoints: Vec<Savepoint>,
-    statements: HashMap<String, Rc<Statement>, foldhash::fast::RandomState>,
     portals: HashMap<String, Portal, foldhash::fast::RandomState>,
     /// Portals in the middle of their rows.
     suspended: usize,
@@ -268,7 +267,6 @@ impl Session {
             temporary,
             reading: None,
             savepoints: Vec::new(),
-            statements: HashMap::default(),
             portals: HashMap::default(),
             suspended: 0,
             cursors: Cursors::default(),
@@ -621,8 +619,8 @@ impl Session {
         self.shows(text);
         // The unnamed statement is gone even if the new one does not parse.
         if name.is_empty() {
-            self.statements.remove("");
-        } else if self.statements.contains_key(name) {
+            self.context.statements.borrow_mut().remove("");
+        } else if self.context.statements.borrow().contains_key(name) {
             return Err(SqlError::new(
                 SqlState::DUPLICATE_PREPARED_STATEMENT,
                 format!("prepared statement \"{name}\" already exists"),
@@ -676,11 +674,13 @@ impl Session {
 
     fn utility_promise(&mut self, statement: &Statement) -> Result<Promise> {
         let mut param_types = Vec::new();
-        if let Some(parsed) = statement.parsed()
-            && let StatementKind::Declare(_) = parsed.kind
-        {
-            let plan = self.plan(&cursor::query_of(statement, parsed))?;
-            param_types.clone_from(&plan.param_types);
+        let inner = statement.parsed().and_then(|parsed| match parsed.kind {
+            StatementKind::Declare(_) => Some(cursor::query_of(statement, parsed)),
+            StatementKind::Explain => explain::query_of(statement, parsed),
+            _ => None,
+        });
+        if let Some(inner) = inner {
+            param_types.clone_from(&self.plan(&inner)?.param_types);
         }
         let columns = self.utility_columns(statement)?;
         Ok(Promise {
@@ -691,7 +691,8 @@ impl Session {
     }
 
     fn find_statement(&self, name: &str) -> Result<Rc<Statement>> {
-        self.statements.get(name).cloned().ok_or_else(|| {
+        let known = self.context.statements.borrow().get(name).cloned();
+        known.ok_or_else(|| {
             let message = if name.is_empty() {
                 "unnamed prepared statement does not exist".to_owned()
             } else {
@@ -718,7 +719,7 @@ impl Session {
 
     /// Close of a statement; unknown names are fine.
     pub fn close_statement(&mut self, name: &str) {
-        self.statements.remove(name);
+        self.context.statements.borrow_mut().remove(name);
     }
 
     /// Sync: ends the implicit transaction of a pipeline. Its error, if any, is answered here.

@@ -49,11 +49,13 @@ impl Session {
             }
             ast::Statement::Deallocate { name, .. } => {
                 if name.quote_style.is_none() && name.value.eq_ignore_ascii_case("all") {
-                    self.statements.retain(|name, _| name.is_empty());
+                    let mut statements = self.context.statements.borrow_mut();
+                    statements.retain(|name, _| name.is_empty());
                     return Ok(Reply::tag("DEALLOCATE ALL"));
                 }
                 let name = fold(name);
-                match self.statements.remove(&name) {
+                let known = self.context.statements.borrow_mut().remove(&name);
+                match known {
                     Some(_) => Ok(Reply::tag("DEALLOCATE")),
                     None => Err(SqlError::new(
                         SqlState::INVALID_SQL_STATEMENT_NAME,
@@ -74,7 +76,7 @@ impl Session {
         inner: &ast::Statement,
     ) -> Result<Reply> {
         let name = fold(name);
-        if self.statements.contains_key(&name) {
+        if self.context.statements.borrow().contains_key(&name) {
             return Err(SqlError::new(
                 SqlState::DUPLICATE_PREPARED_STATEMENT,
                 format!("prepared statement \"{name}\" already exists"),
@@ -99,7 +101,8 @@ impl Session {
             kind,
         };
         let text = super::cache::ParsedText::new(Rc::clone(&outer.text.text), vec![inner]);
-        let statement = Statement::new(text, Some(0), declared);
+        let mut statement = Statement::new(text, Some(0), declared);
+        statement.from_sql = true;
         self.promise(&statement)?;
         self.keep_statement(name, statement);
         Ok(Reply::tag("PREPARE"))

@@ -132,6 +132,7 @@ impl Session {
 
     /// Plans and locks: afterwards the plan is right for the catalog, and stays so until the transaction ends.
     pub(super) async fn prepare_run(&mut self, statement: &Statement) -> Result<Rc<CachedPlan>> {
+        statement.runs.set(statement.runs.get() + 1);
         if self.modes_for_statement()?.deferrable {
             // Before locks are held: those waited for may want them, and this wait is not in the wait-for graph.
             self.transaction()?;

@@ -250,7 +250,7 @@ impl Session {
                 self.cursors.clear();
                 self.unlisten_all();
                 self.forget_advisory_locks();
-                self.statements.clear();
+                self.context.statements.borrow_mut().clear();
                 self.set_identity("session_authorization", None, false)?;
                 self.context.settings.borrow_mut().reset_all();
                 self.context.sequences.borrow_mut().discard();

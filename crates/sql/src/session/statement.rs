@@ -6,6 +6,7 @@ use super::permit::{self, Needs};
 use crate::catalog::{Catalog, Relation, RelationKind};
 use crate::error::{Result, SqlError};
 use crate::exec;
+use crate::func::PreparedRow;
 use crate::parse::{Parsed, StatementKind};
 use crate::plan::{self, Command, OutputColumn, PlanContext};
 use crate::settings::Scans;
@@ -13,6 +14,7 @@ use crate::value::{Oid, SqlType, user};
 use logstead_engine::{Table, TableLock};
 use logstead_types::SqlState;
 use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -29,7 +31,16 @@ pub(super) struct Statement {
     /// What the client was told, fixed for the life of the statement.
     pub(super) promised: RefCell<Option<Rc<Promise>>>,
     plan: RefCell<Option<Rc<CachedPlan>>>,
+    /// When it was prepared, in microseconds since 2000-01-01 UTC.
+    pub(super) prepared_at: i64,
+    /// By PREPARE.
+    pub(super) from_sql: bool,
+    /// How often it was run.
+    pub(super) runs: Cell<i64>,
 }
+
+/// A session's prepared statements by name; the unnamed one is "".
+pub(super) type Statements = HashMap<String, Rc<Statement>, foldhash::fast::RandomState>;
 
 /// What a prepared statement takes and gives.
 pub(super) struct Promise {
@@ -78,6 +89,23 @@ impl Statement {
             declared,
             promised: RefCell::new(None),
             plan: RefCell::new(None),
+            prepared_at: 0,
+            from_sql: false,
+            runs: Cell::new(0),
+        }
+    }
+
+    /// As `pg_prepared_statements` shows it.
+    pub(super) fn shown(&self, name: &str) -> PreparedRow {
+        let promised = self.promised.borrow();
+        let types = promised.iter().flat_map(|p| &p.param_types);
+        PreparedRow {
+            name: name.to_owned(),
+            statement: self.text.text.to_string(),
+            prepared_at: self.prepared_at,
+            types: types.map(|ty| ty.oid).collect(),
+            from_sql: self.from_sql,
+            runs: self.runs.get(),
         }
     }
 
@@ -127,10 +155,11 @@ impl Statement {
 
 impl Session {
     /// Keeps a prepared statement by name, in the place of one that has it.
-    pub(super) fn keep_statement(&mut self, name: String, statement: Statement) {
+    pub(super) fn keep_statement(&mut self, name: String, mut statement: Statement) {
+        statement.prepared_at = self.context.statement_time.get();
         let statement = Rc::new(statement);
         self.worker.remember_statement(&statement);
-        self.statements.insert(name, statement);
+        self.context.statements.borrow_mut().insert(name, statement);
     }
 
     /// The plan of a query for the catalog as this transaction sees it now: the statement's own, a shared one, or a new one.

@@ -59,7 +59,7 @@ impl Session {
             }
             StatementKind::Prepared => self.prepared(statement, &parsed, formats, client).await,
             StatementKind::Copy => self.copy(statement, &parsed, client).await,
-            StatementKind::Explain => self.explain(&parsed, &statement.text.text).await,
+            StatementKind::Explain => self.explain(statement, &parsed, params).await,
             StatementKind::Cursor => match &*parsed.statement {
                 ast::Statement::Close { cursor } => self.close_cursor(cursor),
                 _ => Err(SqlError::internal("a cursor's statement that is not CLOSE")),

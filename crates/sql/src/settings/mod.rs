@@ -252,7 +252,15 @@ impl Setting {
                 None if words.contains(&"off") && is_spelled(value, &["false", "no", "0"]) => {
                     Ok("off".to_owned())
                 }
-                None => Err(invalid().hint(format!("Available values: {}.", words.join(", ")))),
+                None => Err(SqlError::new(
+                    SqlState::INVALID_PARAMETER_VALUE,
+                    // As statements name it: they have no capitals.
+                    format!(
+                        "invalid value for parameter \"{}\": \"{value}\"",
+                        name.to_ascii_lowercase()
+                    ),
+                )
+                .hint(format!("Available values: {}.", words.join(", ")))),
             },
             Kind::Text => Ok(value.to_owned()),
             Kind::Checked(check) => check(value).ok_or_else(invalid),

@@ -8,6 +8,7 @@ use super::{Scope, Setting, TABLE, find, unknown};
 use crate::error::{Result, SqlError};
 use crate::role::{BOOTSTRAP, Role};
 use crate::value::Oid;
+use crate::value::datetime::IntervalStyle;
 use jiff::tz::TimeZone;
 use logstead_types::SqlState;
 use parking_lot::Mutex;
@@ -41,6 +42,8 @@ pub struct Typed {
     pub extra_float_digits: i32,
     /// bytea_output is hex.
     pub bytea_hex: bool,
+    /// IntervalStyle.
+    pub interval_style: IntervalStyle,
     /// search_path, with "$user" replaced.
     pub search_path: Rc<[String]>,
     /// statement_timeout; 0 is none.
@@ -133,6 +136,7 @@ impl SessionSettings {
                 time_zone: &UTC,
                 extra_float_digits: 1,
                 bytea_hex: true,
+                interval_style: IntervalStyle::Postgres,
                 search_path: Rc::from([]),
                 statement_timeout_ms: 0,
                 lock_timeout_ms: 0,
@@ -473,6 +477,9 @@ impl SessionSettings {
             time_zone: zone,
             extra_float_digits: self.number("extra_float_digits") as i32,
             bytea_hex: self.canonical_value("bytea_output") == Some("hex"),
+            interval_style: self
+                .canonical_value("intervalstyle")
+                .map_or(IntervalStyle::Postgres, IntervalStyle::named),
             search_path: path.into(),
             statement_timeout_ms: self.number("statement_timeout") as u64,
             lock_timeout_ms: self.number("lock_timeout") as u64,

@@ -340,9 +340,9 @@ pub static TABLE: &[Setting] = &[
     )),
     reported(session(
         "IntervalStyle",
-        Kind::Enum(&["postgres"]),
+        Kind::Enum(&["postgres", "postgres_verbose", "sql_standard", "iso_8601"]),
         "postgres",
-        "Sets the display format for interval values; postgres only.",
+        "Sets the display format for interval values.",
     )),
     reported(fact(
         "is_superuser",

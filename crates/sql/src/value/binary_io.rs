@@ -116,6 +116,7 @@ pub fn binary_input(ty: SqlType, b: &[u8]) -> Result<Datum> {
         | oid::REGTYPE
         | oid::REGPROC
         | oid::REGNAMESPACE
+        | oid::REGPROCEDURE
         | oid::REGROLE
         | oid::REGCONFIG
         | oid::REGDICTIONARY => Datum::Oid(u32::from_be_bytes(fixed(b)?)),

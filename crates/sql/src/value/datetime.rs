@@ -1,4 +1,4 @@
-//! Text output of date and time types (DateStyle ISO, IntervalStyle postgres), and the entry points of their input.
+//! Text output of date and time types (DateStyle ISO; intervals in [`interval_output`]), and the entry points of their input.
 //!
 //! Input is in [`input`]: it takes everything PostgreSQL's usual spellings take, in MDY order where the order is open.
 
@@ -6,11 +6,13 @@
 pub mod input;
 #[path = "interval_input.rs"]
 mod interval_input;
+#[path = "interval_output.rs"]
+mod interval_output;
 
 pub use input::{parse_date, parse_time, parse_timestamp, parse_timestamptz, parse_timetz};
-pub use interval_input::{fields, parse_interval, parse_interval_as, within};
+pub use interval_input::{fields, parse_interval, parse_interval_as, read_in, within};
+pub use interval_output::{IntervalStyle, write_interval};
 
-use super::Interval;
 use super::calendar::{self, DAY, HOUR, MINUTE, SECOND};
 use crate::error::Result;
 use jiff::tz::TimeZone;
@@ -121,49 +123,6 @@ pub fn write_timestamptz(t: i64, tz: &TimeZone, out: &mut Vec<u8>) {
     write_offset(offset, out);
     if p.year <= 0 {
         out.extend_from_slice(b" BC");
-    }
-}
-
-/// Appends an interval in PostgreSQL's style.
-pub fn write_interval(v: &Interval, out: &mut Vec<u8>) {
-    let (mut zero, mut before) = (true, false);
-    let (years, months) = (v.months / 12, v.months % 12);
-    for (n, unit) in [(years, "year"), (months, "mon"), (v.days, "day")] {
-        if n == 0 {
-            continue;
-        }
-        if !zero {
-            out.push(b' ');
-        }
-        if before && n > 0 {
-            out.push(b'+');
-        }
-        out.extend_from_slice(n.to_string().as_bytes());
-        out.push(b' ');
-        out.extend_from_slice(unit.as_bytes());
-        if n != 1 {
-            out.push(b's');
-        }
-        before = n < 0;
-        zero = false;
-    }
-    if zero || v.micros != 0 {
-        if !zero {
-            out.push(b' ');
-        }
-        if v.micros < 0 {
-            out.push(b'-');
-        } else if before {
-            out.push(b'+');
-        }
-        let u = v.micros.unsigned_abs();
-        let (hour, rest) = ((u / HOUR as u64) as i64, (u % HOUR as u64) as i64);
-        pad(hour, 2, out);
-        out.push(b':');
-        pad(rest / MINUTE, 2, out);
-        out.push(b':');
-        pad(rest / SECOND % 60, 2, out);
-        fraction(rest % SECOND, out);
     }
 }
 

@@ -1,5 +1,8 @@
 //! Reading intervals: PostgreSQL's verbose and SQL styles, and ISO 8601 durations; and the fields that a type modifier names.
 
+use std::borrow::Cow;
+
+use super::IntervalStyle;
 use crate::error::{Result, SqlError};
 use crate::value::Interval;
 use crate::value::calendar::{DAY, HOUR, MINUTE, SECOND};
@@ -214,6 +217,45 @@ impl Sum {
         }
     }
 
+    /// One half of the alternative format of ISO 8601, `P0001-02-03T04:05:06`: fields by their places. Without separators they have
+    /// their widths, if there are as many digits as that.
+    fn iso_fields(
+        &mut self,
+        part: &str,
+        separator: char,
+        units: [&str; 3],
+        widths: [usize; 3],
+    ) -> Result<(), Bad> {
+        if part.is_empty() {
+            return Ok(());
+        }
+        let whole = part.split('.').next().unwrap_or(part);
+        let packed = whole.len() == widths.iter().sum::<usize>()
+            && whole.bytes().all(|b| b.is_ascii_digit());
+        if packed {
+            let (first, rest) = part.split_at(widths[0]);
+            let (second, third) = rest.split_at(widths[1]);
+            for (text, unit) in [first, second, third].into_iter().zip(units) {
+                self.add(&number(text).ok_or(Bad::Syntax)?, unit)?;
+            }
+            return Ok(());
+        }
+        // A separator directly before another is a sign: a field may be negative.
+        let mut units = units.into_iter();
+        let mut rest = part;
+        loop {
+            let unit = units.next().ok_or(Bad::Syntax)?;
+            let from = usize::from(rest.starts_with(['-', '+']));
+            let end = rest[from..].find(separator).map(|at| at + from);
+            let text = end.map_or(rest, |end| &rest[..end]);
+            self.add(&number(text).ok_or(Bad::Syntax)?, unit)?;
+            match end {
+                Some(end) => rest = &rest[end + 1..],
+                None => return Ok(()),
+            }
+        }
+    }
+
     fn done(self) -> Result<Interval, Bad> {
         Ok(Interval {
             months: i32::try_from(self.months).map_err(|_| Bad::Range)?,
@@ -260,6 +302,13 @@ fn iso(body: &str) -> Result<Sum, Bad> {
         days: 0,
         micros: 0,
     };
+    let (date, clock) = body.split_once('t').unwrap_or((body, ""));
+    let has_no_units = |part: &str| !part.contains(|c: char| c.is_ascii_lowercase());
+    if has_no_units(date) && has_no_units(clock) && !(date.is_empty() && clock.is_empty()) {
+        sum.iso_fields(date, '-', ["year", "month", "day"], [4, 2, 2])?;
+        sum.iso_fields(clock, ':', ["hour", "minute", "second"], [2, 2, 2])?;
+        return Ok(sum);
+    }
     let (mut rest, mut time, mut any) = (body, false, false);
     while !rest.is_empty() {
         if let Some(r) = rest.strip_prefix('t') {
@@ -355,6 +404,29 @@ fn verbose(text: &str, range: i32) -> Result<Sum, Bad> {
         rest = &tail[end..];
     }
     if any { Ok(sum) } else { Err(Bad::Syntax) }
+}
+
+/// An interval's text as the style of the session has it read: in that of the standard, a sign in front of everything is the sign of
+/// everything, unless there is another one.
+pub fn read_in(style: IntervalStyle, text: &str) -> Cow<'_, str> {
+    let mut words = text.split_ascii_whitespace();
+    let first = words.next().filter(|word| word.starts_with('-'));
+    let signed = |word: &str| word.starts_with(['+', '-']);
+    let (IntervalStyle::SqlStandard, Some(first)) = (style, first) else {
+        return Cow::Borrowed(text);
+    };
+    if words.clone().any(signed) {
+        return Cow::Borrowed(text);
+    }
+    let mut all = first.to_owned();
+    for word in words {
+        all.push(' ');
+        if word.starts_with(|c: char| c.is_ascii_digit() || c == '.') {
+            all.push('-');
+        }
+        all.push_str(word);
+    }
+    Cow::Owned(all)
 }
 
 /// `interval` input.

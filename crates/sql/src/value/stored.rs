@@ -194,6 +194,7 @@ pub fn decode(ty: Oid, b: &[u8]) -> Result<Datum> {
         | oid::REGTYPE
         | oid::REGPROC
         | oid::REGNAMESPACE
+        | oid::REGPROCEDURE
         | oid::REGROLE
         | oid::REGCONFIG
         | oid::REGDICTIONARY => Datum::Oid(u32::from_le_bytes(fixed(ty, b)?)),

@@ -8,6 +8,7 @@ mod array_text;
 
 use array_text::{array_input, array_output};
 
+use super::datetime::IntervalStyle;
 use super::numeric::Numeric;
 use super::types::{Oid, SqlType, oid};
 use super::{Array, Bits, Datum, Inet, datetime, info, json, money, network, user};
@@ -27,6 +28,8 @@ pub struct OutputStyle<'a> {
     pub extra_float_digits: i32,
     /// bytea_output = escape
     pub bytea_escape: bool,
+    /// IntervalStyle
+    pub interval: IntervalStyle,
     /// Gives names to regclass and its kin; numbers are printed without it.
     pub names: Option<&'a dyn Context>,
 }
@@ -37,6 +40,7 @@ impl OutputStyle<'static> {
         time_zone: &TimeZone::UTC,
         extra_float_digits: 1,
         bytea_escape: false,
+        interval: IntervalStyle::Postgres,
         names: None,
     };
 }
@@ -53,7 +57,20 @@ impl<'a> OutputStyle<'a> {
             bytea_escape: cx
                 .setting("bytea_output")
                 .is_some_and(|s| s.eq_ignore_ascii_case("escape")),
+            interval: cx
+                .setting("intervalstyle")
+                .map_or(IntervalStyle::Postgres, |s| IntervalStyle::named(&s)),
             names: Some(cx),
+        }
+    }
+}
+
+impl OutputStyle<'_> {
+    /// The same for a text that is kept: one that is read alike in every session, which intervals of the standard's style are not.
+    pub fn kept(self) -> Self {
+        OutputStyle {
+            interval: IntervalStyle::Postgres,
+            ..self
         }
     }
 }
@@ -292,6 +309,7 @@ fn named_object(ty: Oid, text: &str, cx: Option<&dyn Context>) -> Result<Datum> 
                 )),
             }
         }
+        oid::REGPROCEDURE => crate::catalog::pg_catalog::procedure_by_name(t).map(Datum::Oid),
         oid::REGPROC => {
             let name = t.strip_prefix("pg_catalog.").unwrap_or(t);
             let mut found = func::functions_named(name)
@@ -376,7 +394,12 @@ pub fn input(ty: SqlType, text: &str, cx: Option<&dyn Context>) -> Result<Datum>
         oid::BIT | oid::VARBIT => Datum::Bits(Bits::parse(text)?),
         oid::TIMESTAMP => Datum::Timestamp(datetime::parse_timestamp(text, cx)?),
         oid::TIMESTAMPTZ => Datum::TimestampTz(datetime::parse_timestamptz(text, cx)?),
-        oid::INTERVAL => Datum::Interval(Box::new(datetime::parse_interval_as(text, ty.typmod)?)),
+        oid::INTERVAL => {
+            let style = cx.and_then(|cx| cx.setting("intervalstyle"));
+            let style = style.map_or(IntervalStyle::Postgres, |name| IntervalStyle::named(&name));
+            let text = datetime::read_in(style, text);
+            Datum::Interval(Box::new(datetime::parse_interval_as(&text, ty.typmod)?))
+        }
         oid::UUID => uuid(text)?,
         oid::MONEY => Datum::Money(money::parse(text)?),
         oid::INET | oid::CIDR => Datum::Inet(Inet::parse(text, ty.oid == oid::CIDR)?),
@@ -388,6 +411,7 @@ pub fn input(ty: SqlType, text: &str, cx: Option<&dyn Context>) -> Result<Datum>
         | oid::REGTYPE
         | oid::REGPROC
         | oid::REGNAMESPACE
+        | oid::REGPROCEDURE
         | oid::REGROLE
         | oid::REGCONFIG
         | oid::REGDICTIONARY => named_object(ty.oid, text, cx)?,
@@ -626,6 +650,10 @@ fn write_object(v: u32, ty: Oid, style: &OutputStyle<'_>, out: &mut Vec<u8>) {
             Some(_) => out.extend_from_slice(info::format_type_bare(v).as_bytes()),
             None => number(out),
         },
+        oid::REGPROCEDURE => match crate::catalog::pg_catalog::procedure_name(v) {
+            Some(name) => out.extend_from_slice(name.as_bytes()),
+            None => number(out),
+        },
         oid::REGPROC => {
             match func::name_of(v).or_else(|| crate::catalog::pg_catalog::io_function_name(v)) {
                 Some(name) => out.extend_from_slice(name.as_bytes()),
@@ -691,7 +719,7 @@ pub fn output(d: &Datum, ty: SqlType, style: &OutputStyle<'_>, out: &mut Vec<u8>
         Datum::Time(v) => datetime::write_time(*v, out),
         Datum::Timestamp(v) => datetime::write_timestamp(*v, out),
         Datum::TimestampTz(v) => datetime::write_timestamptz(*v, style.time_zone, out),
-        Datum::Interval(v) => datetime::write_interval(v, out),
+        Datum::Interval(v) => style.interval.write(v, out),
         Datum::Jsonb(v) => v.view().write(out),
         Datum::Uuid(v) => {
             for (i, range) in [0..4, 4..6, 6..8, 8..10, 10..16].into_iter().enumerate() {

@@ -73,6 +73,7 @@ pub mod oid {
     pub const ANYENUM: Oid = 3500;
     pub const UUID: Oid = 2950;
     pub const REGNAMESPACE: Oid = 4089;
+    pub const REGPROCEDURE: Oid = 2202;
     pub const REGROLE: Oid = 4096;
     pub const RECORD: Oid = 2249;
     pub const JSONB: Oid = 3802;

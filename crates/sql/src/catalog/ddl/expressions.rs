@@ -44,7 +44,7 @@ pub(super) fn default_text(
             let value = text_io::input(base, &text, Some(cx.session));
             let value = value.map_err(|e| e.at(cx.at(expr.span())))?;
             Some(user::numbered(|| {
-                constant_text(&value, base, &OutputStyle::of(cx.session))
+                constant_text(&value, base, &OutputStyle::of(cx.session).kept())
             }))
         }
         Some(Literal::Negative(digits)) => {

@@ -52,8 +52,8 @@ pub(super) static VIEWS: &[VirtualTable] = virtual_tables! {
         schemaname NAME, tablename NAME, policyname NAME, permissive TEXT, roles NAME_ARRAY, cmd TEXT, qual TEXT,
         with_check TEXT,
     }
-    12095 pg_prepared_statements = none {
-        name TEXT, statement TEXT, prepare_time TIMESTAMPTZ, parameter_types TEXT, from_sql BOOL, generic_plans INT8,
+    12095 pg_prepared_statements = super::shared::pg_prepared_statements {
+        name TEXT, statement TEXT, prepare_time TIMESTAMPTZ, parameter_types REGTYPE_ARRAY, from_sql BOOL, generic_plans INT8,
         custom_plans INT8,
     }
     12090 pg_prepared_xacts = none {

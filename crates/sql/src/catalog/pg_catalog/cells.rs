@@ -132,6 +132,11 @@ pub(crate) fn text_array<S: AsRef<str>>(items: impl IntoIterator<Item = S>) -> D
     )
 }
 
+/// A `regtype[]`.
+pub(crate) fn regtype_array(items: impl IntoIterator<Item = Oid>) -> Datum {
+    vector(oid::REGTYPE, 1, items.into_iter().map(Datum::Oid).collect())
+}
+
 fn vector(element: Oid, lower: i32, items: Vec<Datum>) -> Datum {
     Datum::Array(Arc::new(Array {
         element,

@@ -4,26 +4,30 @@ use super::OWNER;
 use super::cells::{Ch, Id, Nil, oidvector, row};
 use super::io_functions::IO_FUNCTIONS;
 use crate::catalog::VirtualContext;
-use crate::error::Result;
+use crate::error::{Result, SqlError};
 use crate::func::{self, Aggregate, CastContext, Function, Volatility};
-use crate::value::{Datum, Oid, SqlType, info, oid};
+use crate::value::{Datum, Oid, SqlType, info, oid, user};
+use logstead_types::SqlState;
 use std::collections::{HashMap, HashSet};
 use std::sync::OnceLock;
 
 type Rows = Result<Vec<Vec<Datum>>>;
 
 /// Functions listed once each: several entries of one OID are one function with default arguments.
-fn functions() -> Vec<&'static Function> {
-    let mut seen = HashMap::new();
-    for function in func::all_functions() {
-        let entry = seen.entry(function.oid).or_insert(function);
-        if entry.args.len() < function.args.len() {
-            *entry = function;
+fn functions() -> &'static [&'static Function] {
+    static ALL: OnceLock<Vec<&'static Function>> = OnceLock::new();
+    ALL.get_or_init(|| {
+        let mut seen = HashMap::new();
+        for function in func::all_functions() {
+            let entry = seen.entry(function.oid).or_insert(function);
+            if entry.args.len() < function.args.len() {
+                *entry = function;
+            }
         }
-    }
-    let mut all: Vec<_> = seen.into_values().collect();
-    all.sort_unstable_by_key(|f| f.oid);
-    all
+        let mut all: Vec<_> = seen.into_values().collect();
+        all.sort_unstable_by_key(|f| f.oid);
+        all
+    })
 }
 
 struct ProcRow<'a> {
@@ -181,16 +185,111 @@ fn io_arguments(name: &str) -> Vec<Oid> {
     match printed {
         Some(t) => vec![t.oid],
         None if name.ends_with("typmodin") => vec![CSTRING_ARRAY],
+        None if name == "enum_in" => vec![CSTRING, oid::OID],
+        None if name == "enum_recv" => vec![INTERNAL, oid::OID],
+        // Those that read types with modifiers are told the type and the modifier.
+        None if WITH_MODIFIER.contains(&name) => {
+            let first = if name.ends_with("recv") {
+                INTERNAL
+            } else {
+                CSTRING
+            };
+            vec![first, oid::OID, oid::INT4]
+        }
         None if name.ends_with("typmodout") => vec![oid::INT4],
         None if name.ends_with("recv") => vec![INTERNAL],
         None => vec![CSTRING],
     }
 }
 
+/// Readers of types with modifiers, by name, sorted.
+const WITH_MODIFIER: &[&str] = &[
+    "array_in",
+    "array_recv",
+    "bit_in",
+    "bit_recv",
+    "bpcharin",
+    "bpcharrecv",
+    "domain_in",
+    "domain_recv",
+    "interval_in",
+    "interval_recv",
+    "numeric_in",
+    "numeric_recv",
+    "range_in",
+    "range_recv",
+    "record_in",
+    "record_recv",
+    "time_in",
+    "time_recv",
+    "timestamp_in",
+    "timestamp_recv",
+    "timestamptz_in",
+    "timestamptz_recv",
+    "timetz_in",
+    "timetz_recv",
+    "varbit_in",
+    "varbit_recv",
+    "varcharin",
+    "varcharrecv",
+];
+
+/// A function as `regprocedure` prints it: its name and the types that it takes.
+pub(crate) fn procedure_name(function: Oid) -> Option<String> {
+    let name = func::name_of(function).or_else(|| super::io_function_name(function))?;
+    let (arguments, _) = signature(function)?;
+    let arguments = arguments.replace("VARIADIC ", "").replace(", ", ",");
+    Some(format!("{name}({arguments})"))
+}
+
+/// The function that `regprocedure` reads: a name with the types that it takes.
+pub(crate) fn procedure_by_name(text: &str) -> Result<Oid> {
+    let (name, rest) = text.split_once('(').ok_or_else(|| {
+        SqlError::new(
+            SqlState::INVALID_TEXT_REPRESENTATION,
+            "expected a left parenthesis",
+        )
+    })?;
+    let inner = rest.trim_end().strip_suffix(')').ok_or_else(|| {
+        SqlError::new(
+            SqlState::INVALID_TEXT_REPRESENTATION,
+            "expected a right parenthesis",
+        )
+    })?;
+    let name = name.trim().to_ascii_lowercase();
+    let name = name.strip_prefix("pg_catalog.").unwrap_or(&name);
+    let mut wanted = Vec::new();
+    for part in inner.split(',').filter(|_| !inner.trim().is_empty()) {
+        let part = part.trim().trim_matches('"').to_ascii_lowercase();
+        let ty = user::find_text(&part).or_else(|| info::by_name(&part));
+        let ty = ty.ok_or_else(|| {
+            SqlError::new(
+                SqlState::UNDEFINED_OBJECT,
+                format!("type \"{part}\" does not exist"),
+            )
+        })?;
+        wanted.push(info::format_type(SqlType::of(ty)));
+    }
+    let wanted = format!("{name}({})", wanted.join(","));
+    func::functions_named(name)
+        .map(|f| f.oid)
+        .chain(func::aggregates_named(name).map(|a| a.oid))
+        .chain(super::io_function_by_name(name))
+        .find(|found| procedure_name(*found).is_some_and(|found| found == wanted))
+        .ok_or_else(|| {
+            SqlError::new(
+                SqlState::UNDEFINED_FUNCTION,
+                format!("function \"{text}\" does not exist"),
+            )
+        })
+}
+
 /// Argument list and result of a function, as `pg_get_function_arguments` and `_result` print them.
 pub(crate) fn signature(function: Oid) -> Option<(String, String)> {
     let name = |oid: Oid| info::format_type(SqlType::of(oid));
-    if let Some(f) = functions().into_iter().find(|f| f.oid == function) {
+    let all = functions();
+    if let Ok(at) = all.binary_search_by_key(&function, |f| f.oid) {
+        let f = all[at];
         let mut arguments: Vec<String> = f.args.iter().map(|a| name(*a)).collect();
         if let Some(element) = f.variadic {
             let array = info::array_of(element).unwrap_or(element);

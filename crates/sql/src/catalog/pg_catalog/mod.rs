@@ -40,7 +40,7 @@ mod types;
 mod views;
 
 pub use cost::Tariff;
-pub(crate) use functions::signature;
+pub(crate) use functions::{procedure_by_name, procedure_name, signature};
 pub(crate) use relations::{
     PG_AUTHID, PG_CLASS, PG_CONSTRAINT, PG_DATABASE, PG_NAMESPACE, PG_TYPE,
 };

@@ -1,7 +1,7 @@
 //! Rows about what every database has: databases, roles, tablespaces, access methods, operator classes, collations, languages, settings.
 
 use super::OWNER;
-use super::cells::{Ch, Id, Nil, row};
+use super::cells::{Ch, Id, Nil, regtype_array, row};
 use super::relations::{PG_AUTHID, PG_DATABASE};
 use crate::catalog::VirtualContext;
 use crate::error::Result;
@@ -97,6 +97,7 @@ pub(crate) fn operator_class(ty: Oid) -> Oid {
         | oid::REGTYPE
         | oid::REGPROC
         | oid::REGNAMESPACE
+        | oid::REGPROCEDURE
         | oid::REGROLE
         | oid::REGCONFIG
         | oid::REGDICTIONARY => oid::OID,
@@ -292,6 +293,22 @@ pub(super) fn pg_locks(cx: &VirtualContext<'_>) -> Rows {
             lock.granted,
             false,
             Nil
+        ]
+    });
+    Ok(rows.collect())
+}
+
+/// `pg_prepared_statements`
+pub(super) fn pg_prepared_statements(cx: &VirtualContext<'_>) -> Rows {
+    let rows = cx.session.prepared_statements().into_iter().map(|p| {
+        row![
+            p.name,
+            p.statement,
+            Datum::TimestampTz(p.prepared_at),
+            regtype_array(p.types),
+            p.from_sql,
+            p.runs,
+            0i64
         ]
     });
     Ok(rows.collect())
