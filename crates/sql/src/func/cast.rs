@@ -112,7 +112,7 @@ pub fn apply_cast(
 fn relabel(d: &Datum, to: Oid) -> Datum {
     match (d, to) {
         (Datum::Text(s), oid::NAME) => Datum::text(truncate_name(s)),
-        (Datum::Inet(v), oid::INET) => Datum::Inet(Inet { cidr: false, ..*v }),
+        (Datum::Inet(v), oid::INET) => Datum::inet(Inet { cidr: false, ..**v }),
         _ => d.clone(),
     }
 }

@@ -25,13 +25,13 @@ fn one(a: &[Datum]) -> Result<&Inet> {
 
 fn two(a: &[Datum]) -> Result<(&Inet, &Inet)> {
     match a {
-        [Datum::Inet(x), Datum::Inet(y)] => Ok((x, y)),
+        [Datum::Inet(x), Datum::Inet(y)] => Ok((&**x, &**y)),
         _ => Err(bad_args(a)),
     }
 }
 
 fn inet(v: &Inet, address: u128, bits: u8) -> Result<Datum> {
-    Ok(Datum::Inet(Inet {
+    Ok(Datum::inet(Inet {
         cidr: false,
         address,
         bits,
@@ -162,7 +162,7 @@ pub(super) fn broadcast(a: &[Datum]) -> Result<Datum> {
 /// `network`, and the cast of `inet` to `cidr`
 pub(super) fn to_cidr(a: &[Datum]) -> Result<Datum> {
     let v = one(a)?;
-    Ok(Datum::Inet(v.to_cidr(v.bits)))
+    Ok(Datum::inet(v.to_cidr(v.bits)))
 }
 
 /// `netmask`
@@ -205,6 +205,7 @@ fn asked_bits(a: &[Datum]) -> Result<(&Inet, u8)> {
     let [Datum::Inet(v), Datum::Int4(asked)] = a else {
         return Err(bad_args(a));
     };
+    let v = &**v;
     if *asked == -1 {
         return Ok((v, v.width()));
     }
@@ -222,7 +223,7 @@ pub(super) fn set_masklen(a: &[Datum]) -> Result<Datum> {
 
 /// `set_masklen(cidr, integer)`
 pub(super) fn set_masklen_cidr(a: &[Datum]) -> Result<Datum> {
-    asked_bits(a).map(|(v, bits)| Datum::Inet(v.to_cidr(bits)))
+    asked_bits(a).map(|(v, bits)| Datum::inet(v.to_cidr(bits)))
 }
 
 /// `inet_same_family`
@@ -240,17 +241,17 @@ pub(super) fn merge(a: &[Datum]) -> Result<Datum> {
     while !x.same_prefix(y, bits) {
         bits -= 1;
     }
-    Ok(Datum::Inet(x.to_cidr(bits)))
+    Ok(Datum::inet(x.to_cidr(bits)))
 }
 
 /// The lower of two networks.
 pub(super) fn smaller(a: &[Datum]) -> Result<Datum> {
-    two(a).map(|(x, y)| Datum::Inet(if x.compare(y).is_lt() { *x } else { *y }))
+    two(a).map(|(x, y)| Datum::inet(if x.compare(y).is_lt() { *x } else { *y }))
 }
 
 /// The higher of two networks.
 pub(super) fn larger(a: &[Datum]) -> Result<Datum> {
-    two(a).map(|(x, y)| Datum::Inet(if x.compare(y).is_gt() { *x } else { *y }))
+    two(a).map(|(x, y)| Datum::inet(if x.compare(y).is_gt() { *x } else { *y }))
 }
 
 /// The three-way comparison of two values.

@@ -195,7 +195,7 @@ pub fn binary_input(ty: SqlType, b: &[u8]) -> Result<Datum> {
             }))
         }
         oid::NUMERIC => Datum::numeric(numeric_input(b)?),
-        oid::INET | oid::CIDR => Datum::Inet(inet_input(b, ty.oid == oid::CIDR)?),
+        oid::INET | oid::CIDR => Datum::inet(inet_input(b, ty.oid == oid::CIDR)?),
         oid::MACADDR => Datum::Mac(fixed(b)?),
         oid::MONEY => Datum::Money(i64::from_be_bytes(fixed(b)?)),
         oid::MACADDR8 => Datum::Mac8(match b.len() {

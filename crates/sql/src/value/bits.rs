@@ -10,11 +10,11 @@ use std::sync::Arc;
 /// The most bits that a string may have.
 pub const BITS_MAX: u32 = 2_147_483_640;
 
-/// A string of bits, the first in the highest bit of the first byte.
+/// A string of bits, the first in the highest bit of the first byte. One pointer, to keep values small.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bits {
-    len: u32,
-    bytes: Arc<[u8]>,
+    /// How many bits of the last byte are none (0 to 7), then the bytes.
+    held: Arc<[u8]>,
 }
 
 /// The string would be too long.
@@ -37,37 +37,38 @@ impl Bits {
         if let (Some(last), rest @ 1..) = (bytes.last_mut(), len % 8) {
             *last &= 0xff << (8 - rest);
         }
-        Bits {
-            len,
-            bytes: bytes.into(),
-        }
+        let unused = (8 - len % 8) % 8;
+        bytes.insert(0, unused as u8);
+        Bits { held: bytes.into() }
     }
 
     /// How many bits.
     pub fn len(&self) -> u32 {
-        self.len
+        let unused = self.held.first().copied().unwrap_or(0);
+        // No longer than BITS_MAX.
+        (self.bytes().len() as u32 * 8).saturating_sub(u32::from(unused))
     }
 
     /// True if there are none.
     pub fn is_empty(&self) -> bool {
-        self.len == 0
+        self.bytes().is_empty()
     }
 
     /// The bytes; what is behind the end is 0.
     pub fn bytes(&self) -> &[u8] {
-        &self.bytes
+        self.held.get(1..).unwrap_or_default()
     }
 
     /// A bit by its place; false behind the end.
     pub fn bit(&self, at: u32) -> bool {
-        let byte = self.bytes.get((at / 8) as usize).copied().unwrap_or(0);
+        let byte = self.bytes().get((at / 8) as usize).copied().unwrap_or(0);
         byte & (0x80 >> (at % 8)) != 0
     }
 
     /// The bits from `start` up to `end`, which lie inside.
     pub fn slice(&self, start: u32, end: u32) -> Bits {
         let shift = start % 8;
-        let from = &self.bytes[((start / 8) as usize).min(self.bytes.len())..];
+        let from = &self.bytes()[((start / 8) as usize).min(self.bytes().len())..];
         let len = end.saturating_sub(start);
         let bytes = (0..bytes_of(len)).map(|i| {
             let high = from.get(i).copied().unwrap_or(0);
@@ -79,14 +80,17 @@ impl Bits {
 
     /// This string, then the other.
     pub fn concat(&self, other: &Bits) -> Result<Bits> {
-        let len = self.len.checked_add(other.len).filter(|n| *n <= BITS_MAX);
+        let len = self
+            .len()
+            .checked_add(other.len())
+            .filter(|n| *n <= BITS_MAX);
         let len = len.ok_or_else(too_long)?;
-        let mut bytes = self.bytes.to_vec();
-        let shift = self.len % 8;
+        let mut bytes = self.bytes().to_vec();
+        let shift = self.len() % 8;
         if shift == 0 {
-            bytes.extend_from_slice(&other.bytes);
+            bytes.extend_from_slice(other.bytes());
         } else {
-            for byte in other.bytes.iter() {
+            for byte in other.bytes() {
                 if let Some(last) = bytes.last_mut() {
                     *last |= byte >> shift;
                 }
@@ -98,15 +102,15 @@ impl Bits {
 
     /// PostgreSQL's order: by the bits, a prefix before what it begins.
     pub fn compare(&self, other: &Bits) -> Ordering {
-        let common = self.bytes.len().min(other.bytes.len());
-        self.bytes[..common]
-            .cmp(&other.bytes[..common])
-            .then_with(|| self.len.cmp(&other.len))
+        let common = self.bytes().len().min(other.bytes().len());
+        self.bytes()[..common]
+            .cmp(&other.bytes()[..common])
+            .then_with(|| self.len().cmp(&other.len()))
     }
 
     /// Appends zeros and ones.
     pub fn write(&self, out: &mut Vec<u8>) {
-        out.extend((0..self.len).map(|at| b'0' + u8::from(self.bit(at))));
+        out.extend((0..self.len()).map(|at| b'0' + u8::from(self.bit(at))));
     }
 
     /// Reads zeros and ones, with a `b` before them or not, or hexadecimal digits behind an `x`.
@@ -163,11 +167,11 @@ impl Bits {
 
     /// The number that at most `width` bits are; `None` if there are more.
     pub fn to_integer(&self, width: u32) -> Option<u64> {
-        if self.len > width.min(64) {
+        if self.len() > width.min(64) {
             return None;
         }
         let value = |value: u128, byte: &u8| value << 8 | u128::from(*byte);
-        let whole = self.bytes.iter().fold(0, value);
-        u64::try_from(whole >> (self.bytes.len() as u32 * 8 - self.len)).ok()
+        let whole = self.bytes().iter().fold(0, value);
+        u64::try_from(whole >> (self.bytes().len() as u32 * 8 - self.len())).ok()
     }
 }

@@ -137,7 +137,7 @@ fn value_key(ty: Oid, d: &Datum, out: &mut Vec<u8>) {
             out.push(u8::from(v.v6));
             let network = super::Inet {
                 address: v.network(),
-                ..*v
+                ..**v
             };
             out.extend_from_slice(&network.bytes());
             out.push(v.bits);

@@ -88,8 +88,8 @@ pub enum Datum {
     Array(Arc<Array>),
     /// a value of an enum
     Enum(EnumValue),
-    /// inet, cidr
-    Inet(Inet),
+    /// inet, cidr, boxed to keep the enum small
+    Inet(Box<Inet>),
     /// macaddr
     Mac([u8; 6]),
     /// macaddr8
@@ -132,6 +132,11 @@ impl Datum {
     /// A text value.
     pub fn text(s: impl Into<Arc<str>>) -> Datum {
         Datum::Text(s.into())
+    }
+
+    /// An inet or cidr value.
+    pub fn inet(v: Inet) -> Datum {
+        Datum::Inet(Box::new(v))
     }
 
     /// A numeric value.
@@ -282,6 +287,7 @@ pub fn size_bytes(d: &Datum) -> usize {
         Datum::Jsonb(j) => j.bytes().len() + 16,
         Datum::Numeric(_) => 48,
         Datum::Uuid(_) | Datum::Interval(_) => 16,
+        Datum::Inet(_) => 32,
         Datum::Array(a) => 48 + a.items.iter().map(size_bytes).sum::<usize>(),
         _ => 0,
     }

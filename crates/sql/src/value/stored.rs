@@ -209,7 +209,7 @@ pub fn decode(ty: Oid, b: &[u8]) -> Result<Datum> {
         oid::INET | oid::CIDR => {
             let (bits, address) = b.split_first().ok_or_else(|| damaged(ty))?;
             let inet = Inet::of_bytes(address, *bits).ok_or_else(|| damaged(ty))?;
-            Datum::Inet(Inet {
+            Datum::inet(Inet {
                 cidr: ty == oid::CIDR,
                 ..inet
             })

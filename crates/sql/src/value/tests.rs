@@ -89,7 +89,7 @@ impl Seeded {
                 let bytes: Vec<u8> = (0..width).map(|i| (u8::from(i > 1)) * low).collect();
                 let bits = self.below(u64::from(width as u8) * 8 + 1) as u8;
                 let inet = Inet::of_bytes(&bytes, bits).expect("inet");
-                Datum::Inet(if ty == oid::CIDR {
+                Datum::inet(if ty == oid::CIDR {
                     inet.to_cidr(bits)
                 } else {
                     inet

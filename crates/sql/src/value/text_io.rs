@@ -402,7 +402,7 @@ pub fn input(ty: SqlType, text: &str, cx: Option<&dyn Context>) -> Result<Datum>
         }
         oid::UUID => uuid(text)?,
         oid::MONEY => Datum::Money(money::parse(text)?),
-        oid::INET | oid::CIDR => Datum::Inet(Inet::parse(text, ty.oid == oid::CIDR)?),
+        oid::INET | oid::CIDR => Datum::inet(Inet::parse(text, ty.oid == oid::CIDR)?),
         oid::MACADDR => Datum::Mac(network::parse_mac(text)?),
         oid::MACADDR8 => Datum::Mac8(network::parse_mac8(text)?),
         oid::OID => Datum::Oid(object_id(text, "oid")?),

@@ -240,7 +240,7 @@ pub(super) fn pg_stat_activity(cx: &VirtualContext<'_>) -> Rows {
             Id(a.role),
             &a.user,
             a.application_name.as_ref(),
-            address.map(Datum::Inet),
+            address.map(Datum::inet),
             Nil,
             a.client_port,
             at(a.backend_start),
