@@ -1,4 +1,4 @@
-//! Text output of date and time types (DateStyle ISO; intervals in [`interval_output`]), and the entry points of their input.
+//! Text output of date and time types (DateStyle ISO; intervals in `interval_output`), and the entry points of their input.
 //!
 //! Input is in [`input`]: it takes everything PostgreSQL's usual spellings take, in MDY order where the order is open.
 
