@@ -29,7 +29,7 @@ def test_everybody_is_seen(server):
         row = seen(watcher, pid)
         assert (row["state"], row["wait_event"], row["query"]) == ("idle", "ClientRead", "SELECT 'first of all'")
         assert row["application_name"] == "worked" and row["usename"] == "postgres" and row["datname"] == "postgres"
-        assert row["client_addr"] == "127.0.0.1" and row["client_port"] > 0 and row["xact_start"] is None
+        assert str(row["client_addr"]) == "127.0.0.1" and row["client_port"] > 0 and row["xact_start"] is None
         assert row["backend_start"] <= row["query_start"] <= row["state_change"]
         worker.execute("BEGIN; SET application_name = 'renamed'")
         row = seen(watcher, pid)

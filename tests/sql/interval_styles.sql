@@ -31,6 +31,12 @@ SET IntervalStyle = postgres;
 INSERT INTO kept VALUES (1);
 SELECT v FROM kept;
 SELECT v FROM seen;
+-- Too large.
+SELECT interval '768614336404564650.9 years';
+SELECT interval 'P9223372036854775807M0.9Y';
+SELECT interval '9223372036854775807 days 0.9 weeks';
+SELECT interval '768614336404564650-11';
+SELECT interval '-9223372036854775807 mons -1 mon 0 day ago';
 SET IntervalStyle = other;
 RESET IntervalStyle;
 DROP VIEW seen;

@@ -5,6 +5,7 @@
 
 use super::batch::check_memory;
 use super::cte::CteState;
+use super::operator::Step;
 use super::spill::Spill;
 use super::subquery::SubqueryState;
 use super::wait::Obstacle;
@@ -534,6 +535,13 @@ impl<'a> Cx<'a> {
             return Ok(true);
         }
         Ok(self.take_owed())
+    }
+
+    /// Rows that are there go first, before the step that made their operator stop. What it waits for it will meet again; a yield it
+    /// would not, because the work that it came for is counted anew: it is owed.
+    pub(crate) fn batch_before(&mut self, step: &Step) -> Step {
+        self.owed |= matches!(step, Step::Yield);
+        Step::Batch
     }
 
     /// Whether a yield is owed; it no longer is.

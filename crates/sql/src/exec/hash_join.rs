@@ -247,7 +247,7 @@ impl HashJoinState {
             match step {
                 None => {}
                 // What made it stop says so again at the next call.
-                Some(_) if !out.is_empty() => return Ok(Step::Batch),
+                Some(step) if !out.is_empty() => return Ok(cx.batch_before(&step)),
                 Some(step) => return Ok(step),
             }
             self.phase = match self.phase {

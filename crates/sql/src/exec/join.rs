@@ -216,9 +216,11 @@ impl LoopState {
             if self.left_done {
                 if shape.keeps_right()
                     && let Some(step) = self.unmatched(shape, cx, out)?
-                    && out.is_empty()
                 {
-                    return Ok(step);
+                    return Ok(match out.is_empty() {
+                        true => step,
+                        false => cx.batch_before(&step),
+                    });
                 }
                 return Ok(if out.is_empty() {
                     Step::Done
@@ -265,7 +267,8 @@ impl LoopState {
                 Ended::Row => {}
                 Ended::Step(step) if out.is_empty() => return Ok(step),
                 // What made it stop says so again at the next call.
-                Ended::Step(_) | Ended::Full => return Ok(Step::Batch),
+                Ended::Step(step) => return Ok(cx.batch_before(&step)),
+                Ended::Full => return Ok(Step::Batch),
             }
             shape.end_left(self.left_batch.row(self.left_at), self.matched, out);
             self.left_at += 1;

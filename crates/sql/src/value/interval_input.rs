@@ -156,7 +156,7 @@ impl Sum {
 
     fn days_fraction(&mut self, days: f64) -> Result<(), Bad> {
         let whole = days.trunc();
-        self.days += whole as i64;
+        self.days = self.days.checked_add(whole as i64).ok_or(Bad::Range)?;
         self.micros_fraction(days - whole, DAY)
     }
 
@@ -168,7 +168,8 @@ impl Sum {
                 .and_then(|v| v.checked_add(s.months))
                 .ok_or(Bad::Range)?;
             // Fractions of years and longer count whole months.
-            s.months += (n.fraction * per as f64).round_ties_even() as i64;
+            let more = (n.fraction * per as f64).round_ties_even() as i64;
+            s.months = s.months.checked_add(more).ok_or(Bad::Range)?;
             Ok(())
         };
         match unit {
@@ -351,8 +352,8 @@ fn verbose(text: &str, range: i32) -> Result<Sum, Bad> {
         }
         if rest == "ago" && any {
             sum = Sum {
-                months: -sum.months,
-                days: -sum.days,
+                months: sum.months.checked_neg().ok_or(Bad::Range)?,
+                days: sum.days.checked_neg().ok_or(Bad::Range)?,
                 micros: sum.micros.checked_neg().ok_or(Bad::Range)?,
             };
             rest = "";
@@ -381,7 +382,7 @@ fn verbose(text: &str, range: i32) -> Result<Sum, Bad> {
             }
             let sign = if token.starts_with('-') { -1 } else { 1 };
             sum.add(&n, "year")?;
-            sum.months += sign * m;
+            sum.months = sum.months.checked_add(sign * m).ok_or(Bad::Range)?;
             rest = &tail[end..];
             continue;
         }

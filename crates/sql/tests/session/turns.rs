@@ -104,3 +104,23 @@ fn a_subquery_in_an_expression_yields_in_its_middle() {
         counter.abort();
     });
 }
+
+#[test]
+fn a_join_that_gives_a_row_for_every_pair_yields() {
+    run(async |worker| {
+        let (mut s, mut c) = (session(&worker), Script::default());
+        let (rounds, counter) = count_rounds();
+        for query in [
+            "SELECT count(*) FROM generate_series(1, 600) a, generate_series(1, 600) b",
+            "SELECT count(*) FROM generate_series(1, 600) a LEFT JOIN generate_series(1, 600) b ON true",
+            "SELECT count(*) FROM generate_series(1, 600) a, LATERAL (SELECT b FROM generate_series(1, 600) b WHERE b + a > 0) l",
+        ] {
+            let before = rounds.get();
+            let said = ask(&mut s, &mut c, query).await;
+            assert_eq!(said[1], "360000", "{said:?}");
+            let had = rounds.get() - before;
+            assert!(had >= 100, "{query}: the others had {had} turns");
+        }
+        counter.abort();
+    });
+}
