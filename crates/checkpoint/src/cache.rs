@@ -41,19 +41,14 @@ pub(crate) struct Nodes {
     pub(crate) home: Arc<dyn LogHome>,
     cache: Mutex<Cache>,
     bytes_max: usize,
-    /// Forks: those that are in use, of which there is hardly ever one.
-    forks: Mutex<Vec<(PageRef, Arc<Fork>)>>,
     /// Read ahead by one reader at a time; others read what they need.
     ahead: Mutex<Windows>,
 }
 
-/// The most forks that are kept.
-const FORKS_MAX: usize = 4;
-
 /// What is at the root of a directory.
 pub(crate) enum Root {
-    /// A node.
-    Node(Arc<Node>),
+    /// A node, cached now.
+    Node,
     /// What could not be put into the tree below it.
     Fork(Arc<Fork>),
 }
@@ -79,7 +74,6 @@ impl Nodes {
             home,
             cache: Mutex::default(),
             bytes_max,
-            forks: Mutex::default(),
             ahead: Mutex::new(Windows::new(AHEAD_BYTES_MAX)),
         }
     }
@@ -112,35 +106,21 @@ impl Nodes {
         Some(node)
     }
 
-    /// What is at a place that is the root of a directory.
+    /// What is at a place that is the root of a directory. A fork is not kept here: the directory does that, as long as it is there itself.
     pub(crate) fn root(&self, at: &PageRef) -> Result<Root, CheckpointError> {
-        if let Some(node) = self.cached(at) {
-            return Ok(Root::Node(node));
-        }
-        let fork = self.forks.lock().iter().find(|(of, _)| of == at).cloned();
-        if let Some((_, fork)) = fork {
-            return Ok(Root::Fork(fork));
+        if self.cached(at).is_some() {
+            return Ok(Root::Node);
         }
         let what = || "the root of the page directory".to_owned();
         let (mut bytes, mut buffer) = (Vec::new(), Vec::new());
         read_frame(&*self.home, at, what, &mut bytes)?;
         let bad = |why| damaged(what(), at, why);
         if let Some(fork) = Fork::decode(&bytes, &mut buffer).map_err(bad)? {
-            let fork = Arc::new(fork);
-            self.keep_fork(*at, Arc::clone(&fork));
-            return Ok(Root::Fork(fork));
+            return Ok(Root::Fork(Arc::new(fork)));
         }
         let node = Arc::new(node::decode(&bytes, None, &mut buffer).map_err(bad)?);
-        self.keep(*at, Arc::clone(&node));
-        Ok(Root::Node(node))
-    }
-
-    pub(crate) fn keep_fork(&self, at: PageRef, fork: Arc<Fork>) {
-        let mut forks = self.forks.lock();
-        if forks.len() >= FORKS_MAX {
-            forks.remove(0);
-        }
-        forks.push((at, fork));
+        self.keep(*at, node);
+        Ok(Root::Node)
     }
 
     /// The node at a place. `expected`: its level and first key, unless it is the root.

@@ -10,6 +10,7 @@
 //!   object's live bytes are, which is what collection goes by.
 //! - A node that weighs less than a quarter of what it may joins a neighbour under the same parent, so a directory from which most was removed is small again.
 //! - A node that cannot be read stays where it is; what is to be changed under it lies over the tree, until it can ([`crate::fork`]).
+//! - What lies at its root, a node or a fork, is told alike as long as a directory is there. Before that is known nothing can be changed.
 //!
 //! Does not: know which objects exist, or publish anything.
 
@@ -25,8 +26,9 @@ use crate::rows::RowsPage;
 use crate::writer::ObjectWriter;
 use logstead_home::{LogHome, ObjectId};
 use logstead_types::{Csn, IndexId, TableId};
+use logstead_wal::FormatError;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// Bytes of each object that came into use (positive) or are used no more (negative).
 pub type LiveChanges = BTreeMap<ObjectId, i64>;
@@ -36,6 +38,9 @@ pub type LiveChanges = BTreeMap<ObjectId, i64>;
 pub struct Directory {
     nodes: Arc<Nodes>,
     root: Option<PageRef>,
+    /// Once they are known they stay: who makes changes out of what was looked up, and [`Directory::apply`] later on, have to go by the same fork, though it cannot be read
+    /// any more by then, or could not be before.
+    layers: Arc<OnceLock<Layers>>,
 }
 
 /// What [`Directory::apply`] has made.
@@ -53,47 +58,23 @@ pub struct Applied {
 }
 
 /// A directory from its root down to the tree.
-#[derive(Default)]
+#[derive(Clone, Debug, Default)]
 struct Layers {
-    /// Forks, and where they lie, the root first. There is more than one if the root could not be read once.
-    forks: Vec<(PageRef, Arc<Fork>)>,
-    /// What they say together.
-    over: Option<Arc<Fork>>,
-    /// The tree's root.
+    /// What lies over the tree, and where that lies itself.
+    fork: Option<(PageRef, Arc<Fork>)>,
+    /// The tree's root, which is a node, whether it can be read or not.
     under: Option<PageRef>,
-    /// It, if it could be read.
-    top: Option<Arc<Node>>,
 }
 
 impl Layers {
     fn over(&self) -> &[fork::Entry] {
-        self.over.as_ref().map_or(&[], |over| &over.over)
+        self.fork.as_ref().map_or(&[], |(_, fork)| &fork.over)
     }
 
-    /// The tree's root.
-    fn top(&self, nodes: &Nodes) -> Result<Option<Arc<Node>>, CheckpointError> {
-        match (&self.top, &self.under) {
-            (Some(top), _) => Ok(Some(Arc::clone(top))),
-            (None, Some(under)) => nodes.load(under, None).map(Some),
-            (None, None) => Ok(None),
-        }
-    }
-}
-
-/// What `above` says over `below`.
-fn joined(below: &Fork, above: &Fork) -> Fork {
-    let mut entries: BTreeMap<KeyBytes, Option<Chain>> = below.over.iter().cloned().collect();
-    for (key, chain) in &above.over {
-        let older = entries.get(key).and_then(Option::as_ref);
-        let chain = match (chain, older) {
-            (Some(chain), Some(older)) if chain.is_below() => Some(older.with(chain)),
-            (chain, _) => chain.clone(),
-        };
-        entries.insert(key.clone(), chain);
-    }
-    Fork {
-        under: below.under,
-        over: entries.into_iter().collect(),
+    /// What lies over the tree, if it says anything of keys that begin like this.
+    fn has_prefix(&self, prefix: &[u8]) -> bool {
+        let fork = self.fork.as_ref();
+        fork.is_some_and(|(_, fork)| fork.has_prefix(prefix))
     }
 }
 
@@ -121,6 +102,7 @@ impl Directory {
         Directory {
             nodes: Arc::new(Nodes::new(home, cache_bytes)),
             root,
+            layers: Arc::default(),
         }
     }
 
@@ -129,6 +111,7 @@ impl Directory {
         Directory {
             nodes: Arc::clone(&self.nodes),
             root,
+            layers: Arc::default(),
         }
     }
 
@@ -142,45 +125,60 @@ impl Directory {
         self.nodes.bytes()
     }
 
-    /// What it consists of.
-    fn layers(&self) -> Result<Layers, CheckpointError> {
-        let mut layers = Layers {
-            under: self.root,
-            ..Layers::default()
-        };
-        while let Some(at) = layers.under {
-            match self.nodes.root(&at) {
-                Ok(Root::Node(node)) => {
-                    layers.top = Some(node);
-                    break;
-                }
-                Ok(Root::Fork(fork)) => {
-                    layers.over = Some(match &layers.over {
-                        Some(above) => Arc::new(joined(&fork, above)),
-                        None => Arc::clone(&fork),
-                    });
-                    layers.under = Some(fork.under);
-                    layers.forks.push((at, fork));
-                }
-                // Who looks in the tree is told.
-                Err(error) if error.is_unreadable() => break,
-                Err(error) => return Err(error),
-            }
+    /// What it consists of. An error if that was never known and the root cannot be read: it may be a fork, of which nobody knows what it says then.
+    fn layers(&self) -> Result<&Layers, CheckpointError> {
+        if let Some(known) = self.layers.get() {
+            return Ok(known);
         }
-        Ok(layers)
+        let found = self.read_layers()?;
+        Ok(self.layers.get_or_init(|| found))
+    }
+
+    fn read_layers(&self) -> Result<Layers, CheckpointError> {
+        let Some(at) = self.root else {
+            return Ok(Layers::default());
+        };
+        let fork = match self.nodes.root(&at)? {
+            Root::Node => {
+                return Ok(Layers {
+                    fork: None,
+                    under: Some(at),
+                });
+            }
+            Root::Fork(fork) => fork,
+        };
+        let under = fork.under;
+        match self.nodes.root(&under) {
+            // It is a node all the same: a fork is made of nothing else.
+            Err(error) if error.is_unreadable() => {}
+            Ok(Root::Node) => {}
+            Ok(Root::Fork(_)) => {
+                let why = FormatError::new("a fork over another one", 0);
+                return Err(damaged("the root of the page directory", &at, why));
+            }
+            Err(error) => return Err(error),
+        }
+        Ok(Layers {
+            fork: Some((at, fork)),
+            under: Some(under),
+        })
     }
 
     /// The chain of a page.
     pub fn get(&self, key: &PageKey) -> Result<Option<Chain>, CheckpointError> {
-        let layers = self.layers()?;
+        self.get_in(self.layers()?, key)
+    }
+
+    fn get_in(&self, layers: &Layers, key: &PageKey) -> Result<Option<Chain>, CheckpointError> {
         let key = key.encode();
-        let above = match layers.over.as_ref().and_then(|over| over.get(&key)) {
-            None => return self.get_under(&layers, &key),
+        let fork = layers.fork.as_ref();
+        let above = match fork.and_then(|(_, fork)| fork.get(&key)) {
+            None => return self.get_under(layers, &key),
             Some(None) => return Ok(None),
             Some(Some(chain)) if !chain.is_below() => return Ok(Some(chain.clone())),
             Some(Some(chain)) => chain,
         };
-        match self.get_under(&layers, &key) {
+        match self.get_under(layers, &key) {
             Ok(Some(older)) => Ok(Some(older.with(above))),
             Ok(None) => Ok(Some(above.clone())),
             Err(error) if error.is_unreadable() => Ok(Some(above.clone())),
@@ -189,18 +187,19 @@ impl Directory {
     }
 
     /// The same for who is to write a page behind it: where it cannot be looked up, one that begins below. What is written behind that
-    /// counts over whatever there is.
+    /// counts over whatever there is in the tree. An error while it is not known what lies over the tree: it may say that the page is gone, or lies elsewhere.
     pub fn get_to_change(&self, key: &PageKey) -> Result<Option<Chain>, CheckpointError> {
-        match self.get(key) {
+        match self.get_in(self.layers()?, key) {
             Err(error) if error.is_unreadable() => Ok(Some(Chain::below())),
             found => found,
         }
     }
 
     fn get_under(&self, layers: &Layers, key: &KeyBytes) -> Result<Option<Chain>, CheckpointError> {
-        let Some(mut node) = layers.top(&self.nodes)? else {
+        let Some(root) = &layers.under else {
             return Ok(None);
         };
+        let mut node = self.nodes.load(root, None)?;
         loop {
             let entries = match &node.entries {
                 Entries::Leaf(entries) => {
@@ -272,11 +271,7 @@ impl Directory {
         };
         let below = |at: &KeyBytes| is_within(at).then(|| at[prefix.len()..].to_vec());
         let layers = self.layers()?;
-        if layers
-            .over
-            .as_ref()
-            .is_some_and(|over| over.has_prefix(&prefix))
-        {
+        if layers.has_prefix(&prefix) {
             // What is in the tree does not tell alone: each tile is looked at.
             let mut division = Division {
                 lows: Vec::new(),
@@ -334,11 +329,7 @@ impl Directory {
         let key = PageKey::Leaf { table, index, low }.encode();
         let own = key.len() - entry.len();
         let layers = self.layers()?;
-        if layers
-            .over
-            .as_ref()
-            .is_some_and(|over| over.has_prefix(&key[..own]))
-        {
+        if layers.has_prefix(&key[..own]) {
             let mut found = None;
             for tile in self.tiles(table, index, Vec::new()) {
                 let (low, _) = tile?;
@@ -450,7 +441,7 @@ impl Directory {
     pub(crate) fn references_in(&self, object: ObjectId) -> Result<Vec<PageRef>, CheckpointError> {
         let mut found = Vec::new();
         let layers = self.layers()?;
-        for (at, fork) in &layers.forks {
+        if let Some((at, fork)) = &layers.fork {
             found.extend(Some(*at).filter(|at| at.object == object));
             let chains = fork.over.iter().flat_map(|(_, chain)| chain);
             let pages = chains.flat_map(Chain::pages).copied();
@@ -482,7 +473,7 @@ impl Directory {
 
     /// Makes the directory with these changes, sorted by key, each key once: a new chain, or none any more. Only nodes that differ are written, as of
     /// `csn`, and those that lie in objects of `leave`. A node that cannot be read stays as it is, and what was to be changed under it lies over the tree, where an
-    /// [`apply`](Directory::apply) of the directory that is made finds it, and tries again.
+    /// [`apply`](Directory::apply) of the directory that is made finds it, and tries again. A root that cannot be read, and is not known to be a node, is an error.
     pub fn apply(
         &self,
         changes: &[(PageKey, Option<Chain>)],
@@ -504,8 +495,16 @@ impl Directory {
                 let old = over
                     .iter()
                     .map(|(key, chain)| (key.clone(), chain.as_ref()));
-                // Who made the changes knew what lay over the tree.
-                let all: BTreeMap<_, _> = old.chain(changes).collect();
+                let mut all: BTreeMap<_, _> = old.collect();
+                for (key, chain) in changes {
+                    let is_below = |chain: Option<&Chain>| chain.is_some_and(Chain::is_below);
+                    let above = all.insert(key, chain);
+                    // Who made the changes knew what lay over the tree. Where that has nothing to do with the tree any more, nothing begins there.
+                    if is_below(chain) && above.is_some_and(|above| !is_below(above)) {
+                        let why = "a change that does not know what lies over the tree";
+                        return Err(CheckpointError::Misuse(why));
+                    }
+                }
                 all.into_iter().collect()
             }
         };
@@ -522,7 +521,7 @@ impl Directory {
             left: Vec::new(),
             unreadable: None,
         };
-        for (at, fork) in &layers.forks {
+        if let Some((at, fork)) = &layers.fork {
             work.count(at, -1);
             for (_, chain) in &fork.over {
                 work.count_chain(chain.as_ref(), -1);
@@ -530,7 +529,9 @@ impl Directory {
         }
         let under = work.root(layers.under, &changes)?;
         let left = work.left.len();
-        let root = work.fork(under)?;
+        let fork = work.fork(under)?;
+        let layers = Layers { fork, under };
+        let root = layers.fork.as_ref().map_or(under, |(at, _)| Some(*at));
         let unreadable = work.unreadable.take().map(|error| (error, left));
         let Apply {
             live,
@@ -542,6 +543,7 @@ impl Directory {
             directory: Directory {
                 nodes: Arc::clone(&self.nodes),
                 root,
+                layers: Arc::new(OnceLock::from(layers)),
             },
             live: live.into_iter().filter(|(_, bytes)| *bytes != 0).collect(),
             nodes: written,
@@ -653,10 +655,13 @@ impl Apply<'_, '_> {
         }
     }
 
-    /// The root of a directory with this tree and what was left.
-    fn fork(&mut self, under: Option<PageRef>) -> Result<Option<PageRef>, CheckpointError> {
+    /// What was left, over this tree, and where it lies; nothing if nothing was.
+    fn fork(
+        &mut self,
+        under: Option<PageRef>,
+    ) -> Result<Option<(PageRef, Arc<Fork>)>, CheckpointError> {
         let (false, Some(under)) = (self.left.is_empty(), under) else {
-            return Ok(under);
+            return Ok(None);
         };
         let fork = Fork {
             under,
@@ -677,8 +682,7 @@ impl Apply<'_, '_> {
         self.count(&at, 1);
         self.written += 1;
         self.written_bytes += u64::from(at.len);
-        self.nodes.keep_fork(at, Arc::new(fork));
-        Ok(Some(at))
+        Ok(Some((at, Arc::new(fork))))
     }
 
     /// The entries that a node at a place is to have; `None`: it stays as and where it is. Otherwise its place counts as free.

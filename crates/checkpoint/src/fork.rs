@@ -4,13 +4,18 @@
 //! node lies in a *fork*, the root of such a directory. It refers to the root of the tree below, which goes on naming the node that cannot be read, and holds the changes themselves. A lookup
 //! asks the fork first. Every checkpoint tries again to put all of it into the tree; when the node can be read there is no fork any more.
 //!
+//! A fork lies over a tree, never over another fork. So it has to be known what a directory's root is, and, if it is a fork, what that says, before anything is changed: a root that cannot be read
+//! *might* be a fork. As long as that is not known no checkpoint is taken, the last one and the log behind it stay, and who asks for a checkpoint is told why. Once it is known it stays
+//! so for as long as the directory is there ([`Directory`](crate::Directory) keeps it): a node at the root that becomes unreadable is hidden like any other, and what was looked up
+//! and what is changed later are of the same fork.
+//!
 //! # Why nothing is lost
 //!
 //! - *No reference is dropped.* A node that cannot be read keeps its place in its parent, and none of the pages it names counts as used no more, until it has been read and they have been replaced. So
 //!   no object with any of them is removed, and what the node says is there when it can be read again.
 //! - *Every change is stored.* A change goes into the tree or into the fork, none anywhere else: the checkpoint holds all that was committed below its CSN, like any other, and the log before its starts may
 //!   go. If the fork would be too large for a frame the checkpoint is not taken, and then nothing of the log goes.
-//! - *Nothing old comes back.* What the fork says of a page takes the place of what the tree says, also that it is gone. What was written behind a chain that nobody could look up is a chain
+//! - *Nothing old comes back.* What the fork says of a page takes the place of what the tree says, also that it is gone: a chain that begins below is refused there. What was written behind a chain that nobody could look up is a chain
 //!   that begins *below* ([`Chain::below`]): it counts over whatever the tree has, and is put behind that as soon as it is known. Until then its own pages can be read, and a slot that they do not
 //!   tell of is one that cannot be read.
 //!
@@ -103,5 +108,56 @@ impl Fork {
             return Err(FormatError::new("bytes behind the entries", from.at()).into());
         }
         Ok(Some(Fork { under, over }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Directory, Ledger, ObjectWriter, PageKey};
+    use logstead_home::{LogHome, MemoryHome};
+    use logstead_types::{Epoch, TableId};
+    use std::collections::BTreeSet;
+    use std::sync::Arc;
+
+    /// Nobody writes one: that its entries count over those of the other, also where these say that a page is gone, is told nowhere.
+    #[test]
+    fn a_fork_over_another_one_is_refused() {
+        let home: Arc<dyn LogHome> = Arc::new(MemoryHome::new(1 << 20));
+        let ledger = Arc::new(Ledger::new(Epoch(2)));
+        let mut writer = ObjectWriter::new(Arc::clone(&home), ledger, None);
+        let key = PageKey::Rows {
+            table: TableId(1),
+            chunk: 7,
+        };
+        let none = BTreeSet::new();
+        let empty = Directory::open(Arc::clone(&home), None);
+        let page = PageRef {
+            object: logstead_home::ObjectId(1 << 60),
+            offset: 0,
+            len: 1_000,
+            crc: 5,
+        };
+        let changes = [(key.clone(), Chain::whole(&[page]))];
+        let tree = empty.apply(&changes, &none, Csn(1), &mut writer);
+        let mut under = tree.expect("made").directory.root().expect("there");
+        let mut encoder = Encoder::new();
+        let mut forks = Vec::new();
+        for chain in [None, Some(Chain::below())] {
+            let over = vec![(key.encode(), chain)];
+            let fork = Fork { under, over };
+            let frame = fork.encode(Csn(2), &mut encoder).expect("a frame");
+            under = writer.put(frame).expect("written");
+            forks.push(under);
+        }
+        let stored = writer.finish().expect("stored");
+        let one = Directory::open(Arc::clone(&home), Some(forks[0]));
+        assert_eq!(one.get_to_change(&key).expect("read"), None);
+        let two = Directory::open(Arc::clone(&home), Some(forks[1]));
+        assert!(two.get_to_change(&key).is_err());
+        let ledger = Arc::new(Ledger::new(Epoch(3)));
+        let mut writer = ObjectWriter::new(Arc::clone(&home), ledger, None);
+        assert!(two.apply(&[], &none, Csn(3), &mut writer).is_err());
+        drop(stored);
     }
 }

@@ -339,7 +339,7 @@ impl Check<'_> {
     fn root(&mut self, walk: &mut Walk<'_>, at: &PageRef) -> Result<(), HomeError> {
         let read = self.nodes.root(at);
         let fork = match self.sort(read, &lost(None, None))? {
-            Some(Root::Node(_)) => return self.node(walk, at, None, None),
+            Some(Root::Node) => return self.node(walk, at, None, None),
             Some(Root::Fork(fork)) => fork,
             None => {
                 walk.is_cut = true;

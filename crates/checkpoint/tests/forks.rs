@@ -3,7 +3,8 @@
 mod rig;
 
 use logstead_checkpoint::{
-    Chain, Directory, Ledger, LiveChanges, ObjectId, ObjectWriter, PageKey, PageReader, PageRef,
+    Chain, CheckpointError, Directory, Ledger, LiveChanges, ObjectId, ObjectWriter, PageKey,
+    PageReader, PageRef,
 };
 use logstead_home::{LogHome, MemoryHome};
 use logstead_types::{Csn, Epoch, IndexId, TableId};
@@ -51,14 +52,24 @@ enum What {
     Gone,
 }
 
+/// What happens after pages were looked up, and before they are changed.
+#[derive(Clone, Debug)]
+enum Between {
+    Nothing,
+    Hide(usize),
+    Unhide,
+}
+
 #[derive(Clone, Debug)]
 enum Step {
-    Apply(Vec<(u64, What)>),
+    Apply(Vec<(u64, What)>, Between),
+    /// A checkpoint that is not published.
+    Fail(Vec<(u64, What)>),
     /// Of the objects with nodes there are, this one cannot be read.
     Hide(usize),
     Mend,
-    /// Nothing is cached any more.
-    Forget,
+    /// Nothing is cached any more, and little is from here on if it is true.
+    Forget(bool),
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
@@ -77,12 +88,18 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
             changes.into_iter().map(at).collect()
         });
     let far = prop::collection::vec((0..2 * KEYS, what), 1..8);
+    let changes = prop_oneof![near, far].boxed();
+    let between = prop_oneof![
+        2 => Just(Between::Nothing),
+        1 => (0..100_usize).prop_map(Between::Hide),
+        1 => Just(Between::Unhide),
+    ];
     let step = prop_oneof![
-        3 => near.prop_map(Step::Apply),
-        3 => far.prop_map(Step::Apply),
+        6 => (changes.clone(), between).prop_map(|(changes, between)| Step::Apply(changes, between)),
+        1 => changes.prop_map(Step::Fail),
         2 => (0..100_usize).prop_map(Step::Hide),
         1 => Just(Step::Mend),
-        2 => Just(Step::Forget),
+        2 => any::<bool>().prop_map(Step::Forget),
     ];
     prop::collection::vec(step, 1..25)
 }
@@ -115,7 +132,8 @@ impl World {
         // In several objects.
         for part in 0..4 {
             let keys = (0..2 * KEYS).filter(|key| key / (KEYS / 2) == part);
-            world.apply(&keys.map(|key| (key, What::Whole)).collect::<Vec<_>>());
+            let keys = keys.map(|key| (key, What::Whole)).collect::<Vec<_>>();
+            assert!(world.apply(&keys));
         }
         world
     }
@@ -127,21 +145,49 @@ impl World {
 
     /// Some changes; true if all are in the tree.
     fn apply(&mut self, changes: &[(u64, What)]) -> bool {
+        let applied = self.apply_between(changes, &Between::Nothing);
+        applied.expect("whatever cannot be read")
+    }
+
+    /// The same, while what can be read changes; or an error, and then nothing is changed.
+    fn apply_between(
+        &mut self,
+        changes: &[(u64, What)],
+        between: &Between,
+    ) -> Result<bool, CheckpointError> {
+        let (changes, model) = self.look_up(changes)?;
+        match between {
+            Between::Nothing => {}
+            Between::Hide(which) => self.hide(*which),
+            Between::Unhide => self.memory.set_unreadable(None),
+        }
+        let is_in_tree = self.change(changes)?;
+        self.model = model;
+        Ok(is_in_tree)
+    }
+
+    /// What makes changes, of the directory and the model.
+    #[expect(clippy::type_complexity, reason = "as `apply` takes them")]
+    fn look_up(
+        &mut self,
+        changes: &[(u64, What)],
+    ) -> Result<(Vec<(PageKey, Option<Chain>)>, BTreeMap<PageKey, Chain>), CheckpointError> {
         let mut all = BTreeMap::new();
+        let mut model = self.model.clone();
         for (number, what) in changes {
             let key = key(*number);
             if all.contains_key(&key) {
                 continue;
             }
             let page = self.page();
-            let older = self.model.get(&key).cloned();
+            let older = model.get(&key).cloned();
             let (known, found) = match (what, older) {
                 (What::Whole, _) | (What::Delta, None) => {
                     let whole = Chain::whole(&[page]).expect("a page");
                     (Some(whole.clone()), Some(whole))
                 }
                 (What::Delta, Some(mut known)) => {
-                    let found = self.directory.get_to_change(&key).expect("found");
+                    let found = self.directory.get_to_change(&key)?;
                     let mut found = found.expect("it is there");
                     known.push(&[page]);
                     found.push(&[page]);
@@ -151,32 +197,67 @@ impl World {
             };
             all.insert(key.clone(), found);
             match known {
-                Some(known) => self.model.insert(key, known),
-                None => self.model.remove(&key),
+                Some(known) => model.insert(key, known),
+                None => model.remove(&key),
             };
         }
-        self.change(all.into_iter().collect())
+        Ok((all.into_iter().collect(), model))
     }
 
     /// The same with what it makes of the directory's entries.
-    fn change(&mut self, changes: Vec<(PageKey, Option<Chain>)>) -> bool {
+    fn change(&mut self, changes: Vec<(PageKey, Option<Chain>)>) -> Result<bool, CheckpointError> {
+        let (directory, live, is_in_tree) = self.make(changes)?;
+        for (object, bytes) in live {
+            *self.live.entry(object).or_default() += bytes;
+        }
+        self.live.retain(|_, bytes| *bytes != 0);
+        self.directory = directory;
+        Ok(is_in_tree)
+    }
+
+    fn make(
+        &mut self,
+        changes: Vec<(PageKey, Option<Chain>)>,
+    ) -> Result<(Directory, LiveChanges, bool), CheckpointError> {
         self.csn += 1;
         let mut writer = ObjectWriter::new(Arc::clone(&self.home), Arc::clone(&self.ledger), None);
         let (csn, none) = (Csn(self.csn), BTreeSet::new());
-        let applied = self.directory.apply(&changes, &none, csn, &mut writer);
-        let applied = applied.expect("whatever cannot be read");
+        let applied = self.directory.apply(&changes, &none, csn, &mut writer)?;
         rig::keep(writer.finish().expect("stored"));
-        for (object, bytes) in &applied.live {
-            *self.live.entry(*object).or_default() += bytes;
+        let is_in_tree = applied.unreadable.is_none();
+        Ok((applied.directory, applied.live, is_in_tree))
+    }
+
+    /// A checkpoint that is not published.
+    fn fail(&mut self, changes: &[(u64, What)]) -> Result<(), CheckpointError> {
+        let (changes, _) = self.look_up(changes)?;
+        self.make(changes).map(drop)
+    }
+
+    /// Checkpoints fail for one reason: nobody knows what lies at the root.
+    fn expect_hidden_root<T>(&self, outcome: Result<T, CheckpointError>) {
+        if let Err(error) = outcome {
+            assert!(error.is_unreadable(), "{error}");
+            let root = self.directory.root().expect("there");
+            let mut byte = [0];
+            let read = self.home.read_object(root.object, 0, &mut byte);
+            read.expect_err("the root cannot be read");
         }
-        self.live.retain(|_, bytes| *bytes != 0);
-        self.directory = applied.directory;
-        applied.unreadable.is_none()
+    }
+
+    fn hide_object(&self, object: ObjectId) {
+        self.memory.set_unreadable(Some((object, u64::MAX)));
     }
 
     fn forget(&mut self) {
         let root = self.directory.root();
         self.directory = Directory::open(Arc::clone(&self.home), root);
+    }
+
+    /// From here on hardly anything is cached.
+    fn forget_all(&mut self) {
+        let root = self.directory.root();
+        self.directory = Directory::with_cache(Arc::clone(&self.home), root, 0);
     }
 
     fn hide(&mut self, which: usize) {
@@ -185,8 +266,10 @@ impl World {
             .keys()
             .filter(|object| object.0 < 1 << 60)
             .collect();
-        let object = *objects[which % objects.len()];
-        self.memory.set_unreadable(Some((object, u64::MAX)));
+        // The root's as often as all others.
+        let root = self.directory.root().filter(|_| which >= 50);
+        let object = root.map_or(*objects[which % objects.len()], |root| root.object);
+        self.hide_object(object);
     }
 
     /// What is told is true, and each page that is needed counts as such.
@@ -283,12 +366,18 @@ proptest! {
         let mut world = World::new();
         for step in steps {
             match step {
-                Step::Apply(changes) => {
-                    world.apply(&changes);
+                Step::Apply(changes, between) => {
+                    let applied = world.apply_between(&changes, &between);
+                    world.expect_hidden_root(applied);
+                }
+                Step::Fail(changes) => {
+                    let failed = world.fail(&changes);
+                    world.expect_hidden_root(failed);
                 }
                 Step::Hide(which) => world.hide(which),
                 Step::Mend => world.mend(),
-                Step::Forget => world.forget(),
+                Step::Forget(false) => world.forget(),
+                Step::Forget(true) => world.forget_all(),
             }
             world.check();
         }
@@ -336,9 +425,10 @@ fn a_chunk_that_had_no_page_is_what_was_written_behind_it() {
     assert!(chain.is_below());
     let page = world.page();
     chain.push(&[page]);
-    world.change(vec![(key(gone), Some(chain))]);
+    let changed = world.change(vec![(key(gone), Some(chain))]);
+    assert!(!changed.expect("over the tree"));
     world.memory.set_unreadable(None);
-    world.change(Vec::new());
+    assert!(world.change(Vec::new()).expect("in the tree"));
     let chain = world
         .directory
         .get(&key(gone))
@@ -351,4 +441,76 @@ fn a_chunk_that_had_no_page_is_what_was_written_behind_it() {
     let read = reader.chunk(&key(gone), &base, |slot, _, _| unreachable!("row {slot}"));
     read.expect("an empty page");
     assert!(world.directory.get(&key(beside)).expect("found").is_some());
+}
+
+/// A world whose root is a fork, in an object of its own; and a key of which the leaf cannot be read.
+fn forked(what: What) -> (World, u64) {
+    let mut world = World::new();
+    let root = world.directory.root().expect("there").object;
+    // The first leaves are in the first object, the root in the last.
+    let nodes = world.live.keys().filter(|object| object.0 < 1 << 60);
+    let object = *nodes.min().expect("some");
+    assert_ne!(object, root);
+    world.forget_all();
+    world.hide_object(object);
+    let is_hidden = |number: &u64| world.directory.get(&key(*number)).is_err();
+    let hidden = (0..KEYS).find(is_hidden).expect("some leaf");
+    assert!(!world.apply(&[(hidden, what)]), "over the tree");
+    let fork = world.directory.root().expect("there").object;
+    assert!(fork != root && fork != object);
+    (world, hidden)
+}
+
+/// A fork that was known once is known as long as its directory is there: what is changed on top of it does not depend on whether it can be read again just then.
+#[test]
+fn what_is_changed_over_a_fork_does_not_depend_on_reading_it_again() {
+    let (mut world, hidden) = forked(What::Whole);
+    // More forks than anybody would keep, of checkpoints that fail.
+    for _ in 0..8 {
+        world.fail(&[(hidden + 1, What::Whole)]).expect("made");
+    }
+    world.hide_object(world.directory.root().expect("there").object);
+    let applied = world.apply_between(&[(hidden, What::Delta)], &Between::Unhide);
+    assert!(applied.expect("changed"));
+    world.mend();
+    assert_eq!(world.model[&key(hidden)].pages().count(), 2);
+}
+
+/// While it is not known what a fork says nothing is changed, neither now nor when the fork can be read in between.
+#[test]
+fn nothing_is_changed_while_a_fork_cannot_be_read() {
+    let (mut world, hidden) = forked(What::Whole);
+    world.forget_all();
+    world.hide_object(world.directory.root().expect("there").object);
+    for between in [Between::Nothing, Between::Unhide] {
+        let applied = world.apply_between(&[(hidden, What::Delta)], &between);
+        assert!(applied.expect_err("not known").is_unreadable());
+    }
+    let applied = world.apply_between(&[], &Between::Nothing);
+    assert!(applied.expect_err("not known").is_unreadable());
+    world.memory.set_unreadable(None);
+    assert!(world.apply(&[(hidden, What::Delta)]));
+    world.mend();
+}
+
+/// What a fork says is gone does not come back below what is written later, neither while the fork cannot be read nor by who has not asked it.
+#[test]
+fn what_a_fork_says_is_gone_does_not_come_back_below_a_delta() {
+    let (mut world, gone) = forked(What::Gone);
+    let beside = world.directory.get_to_change(&key(gone + 1));
+    let mut below = beside.expect("hidden").expect("perhaps there");
+    assert!(below.is_below());
+    below.push(&[page(9_999)]);
+    let fork = world.directory.root().expect("there").object;
+    world.forget_all();
+    world.hide_object(fork);
+    let found = world.directory.get_to_change(&key(gone));
+    assert!(found.expect_err("not known").is_unreadable());
+    let changed = world.change(vec![(key(gone), Some(below.clone()))]);
+    assert!(changed.expect_err("not known").is_unreadable());
+    world.memory.set_unreadable(None);
+    let changed = world.change(vec![(key(gone), Some(below))]);
+    assert!(matches!(changed, Err(CheckpointError::Misuse(_))));
+    assert_eq!(world.directory.get(&key(gone)).expect("known"), None);
+    world.mend();
 }

@@ -502,3 +502,39 @@ fn a_checkpoint_goes_on_where_a_node_of_the_directory_cannot_be_read() {
     let place = world.restart(place);
     assert_eq!(scan(&place), Ok(expected));
 }
+
+/// The root of the pages' directory cannot be read from the start on: it may be a fork, so checkpoints fail and the log stays, which has what has changed. What is known of the directory
+/// once stays known.
+#[test]
+fn no_checkpoint_is_taken_while_a_root_that_was_never_read_cannot_be() {
+    let world = World::new();
+    let place = world.open();
+    fill(&place, 2 * CHUNK);
+    place.checkpoint();
+    let object = world.largest();
+    let mut place = world.restart(place);
+    update(&place, 4, 1_004);
+    delete(&place, 5);
+    let whole = world.bytes(object);
+    for _life in 0..2 {
+        world.memory.set_unreadable(Some((object, u64::MAX)));
+        place = world.restart(place);
+        assert!(place.engine.chunk_counts().with_tails > 0);
+        for _ in 0..2 {
+            place.engine.checkpoint().expect_err("not known");
+        }
+        assert!(look(&place, 6).is_err());
+    }
+    world.mend(object, &whole);
+    let mut expected: BTreeMap<u64, i64> = (0..2 * CHUNK).map(|rid| (rid, rid as i64)).collect();
+    expected.insert(4, 1_004);
+    expected.remove(&5);
+    assert_eq!(scan(&place), Ok(expected.clone()));
+    // A node from here on, whether it can be read or not.
+    world.memory.set_unreadable(Some((object, u64::MAX)));
+    place.checkpoint();
+    world.mend(object, &whole);
+    place.checkpoint();
+    let place = world.restart(place);
+    assert_eq!(scan(&place), Ok(expected));
+}
