@@ -6,11 +6,13 @@
 //!   outer row are equalities of one type, each with an expression over its own row on one side.
 //! - The aggregates give NULL for no rows (`count` does not), and the condition is never true for NULL: where there is no group the join has no row, and the
 //!   subquery's condition would not be true.
-//! - Nothing is volatile, and what is computed of groups that nobody asks about cannot fail: aggregates of columns, of types whose sums do not overflow.
-//!   What is computed of the aggregates is computed above the join.
+//! - The condition is about rows of its own FROM list only: what looks further out may become a condition of a join around it, where the planner could
+//!   not take the groups out again.
+//! - Nothing is volatile, and what is computed of rows and groups that nobody asks about cannot fail: aggregates of columns, of types whose sums do not
+//!   overflow, and of all conditions and of what is made of the aggregates only what [`cannot_fail`].
 
 use super::operator::strip;
-use super::query::{Distinct, Grouping, Output, Select};
+use super::query::{Distinct, From, Grouping, Output, Select};
 use super::select::{Tail, collect_rels};
 use super::semijoin::within;
 use super::setop::Body;
@@ -20,7 +22,7 @@ use crate::error::Result;
 use crate::expr::{Expr, Subquery, SubqueryKind};
 use crate::func::{self, Comparison};
 use crate::plan::{refuses_null, walk};
-use crate::value::oid;
+use crate::value::{Oid, oid};
 use sqlparser::ast::{self, BinaryOperator, Expr as Ast, SetExpr};
 use std::sync::Arc;
 
@@ -45,11 +47,13 @@ struct Made {
 }
 
 impl Binder<'_> {
-    /// A new item and the conditions under which the block joins it in the place of `condition`; `None` if that has to stay.
+    /// A new item and the conditions under which the block, whose FROM list has the columns `block_columns`, joins it in the place of `condition`;
+    /// `None` if that has to stay.
     pub(super) fn group_aggregate(
         &mut self,
         conjunct: &Ast,
         condition: &Expr,
+        block_columns: &[(ColId, ColId)],
     ) -> Result<Option<(usize, Vec<Expr>)>> {
         let Some(select) = aggregate_candidate(conjunct) else {
             return Ok(None);
@@ -60,7 +64,10 @@ impl Binder<'_> {
         let Some(subquery) = the_subquery(condition).filter(|_| plain) else {
             return Ok(None);
         };
-        if walk::is_volatile(condition) || subquery.uncorrelated {
+        if walk::is_volatile(condition)
+            || subquery.uncorrelated
+            || !within(condition, block_columns)
+        {
             return Ok(None);
         }
         let ty = subquery.ty;
@@ -100,7 +107,7 @@ impl Binder<'_> {
         rename(&mut value, &of_group);
         let mut compared = condition.clone();
         put(&mut compared, &value);
-        if !refuses_null(&compared, &[(first + keys, first + width)]) {
+        if !refuses_null(&compared, &[(first + keys, first + width)]) || !cannot_fail(&compared) {
             return Ok(None);
         }
         let mut conditions = Vec::with_capacity(keys + 1);
@@ -203,10 +210,10 @@ impl Binder<'_> {
         let fits = calls_fit
             && !aggregates.is_empty()
             && inside.iter().all(is_own)
+            && from.items.iter().all(joins_cannot_fail)
+            && from.conditions.iter().all(cannot_fail)
             && read.iter().all(|id| aggregates.contains(id))
-            && !walk::has_subquery(&output.expr)
-            && !walk::is_volatile(&output.expr)
-            && !from.conditions.iter().any(walk::is_volatile);
+            && cannot_fail(&output.expr);
         if !fits {
             return None;
         }
@@ -289,6 +296,63 @@ fn own_side(condition: &Expr, own: &[(ColId, ColId)]) -> Option<usize> {
         ((own, all), (0, _)) if own == all && own > 0 => Some(0),
         ((0, _), (own, all)) if own == all && own > 0 => Some(1),
         _ => None,
+    }
+}
+
+/// Whether an expression has a value whatever the columns' are: comparisons, casts to wider numbers, and sums and products of numerics, which like the
+/// aggregates' sums are taken not to overflow. No subquery, nothing volatile.
+fn cannot_fail(expr: &Expr) -> bool {
+    let itself = match expr {
+        Expr::Column(..)
+        | Expr::Const(..)
+        | Expr::Param(..)
+        | Expr::Outer { .. }
+        | Expr::Relabel(..)
+        | Expr::And(_)
+        | Expr::Or(_)
+        | Expr::Not(_)
+        | Expr::IsNull(..)
+        | Expr::IsBool { .. } => true,
+        Expr::InList { op, .. } => func::operator_class(op.oid).is_some(),
+        Expr::Call { function, .. } => {
+            let is_date = |ty: &Oid| matches!(*ty, oid::DATE | oid::TIMESTAMP);
+            func::operator_class(function.oid).is_some()
+                || function.result == oid::BOOL
+                    && function.args.len() == 2
+                    && function.args.iter().all(is_date)
+                || matches!(
+                    (function.name, function.args),
+                    ("int4" | "int8" | "numeric" | "float8", [oid::INT2])
+                        | ("int8" | "numeric" | "float8", [oid::INT4])
+                        | ("numeric" | "float8", [oid::INT8])
+                        | ("float8", [oid::FLOAT4])
+                        | ("text", [oid::BPCHAR | oid::NAME])
+                        | (
+                            "numeric_add" | "numeric_sub" | "numeric_mul",
+                            [oid::NUMERIC, oid::NUMERIC]
+                        )
+                )
+        }
+        _ => false,
+    };
+    let mut all = itself;
+    walk::children(expr, &mut |child| all = all && cannot_fail(child));
+    all
+}
+
+/// The same of all conditions of joins in an item.
+fn joins_cannot_fail(item: &From) -> bool {
+    match item {
+        From::Rel(_) => true,
+        From::Join {
+            left, right, on, ..
+        } => {
+            on.iter().all(cannot_fail)
+                && [left, right].iter().all(|list| {
+                    list.conditions.iter().all(cannot_fail)
+                        && list.items.iter().all(joins_cannot_fail)
+                })
+        }
     }
 }
 

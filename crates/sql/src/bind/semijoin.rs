@@ -47,12 +47,13 @@ impl Binder<'_> {
         }
         let mut joins = Vec::new();
         let mut groups = Vec::new();
+        let own = self.ranges(from);
         let what = if conjuncts.len() > 1 { "AND" } else { "WHERE" };
         for conjunct in conjuncts.into_iter().rev() {
             match candidate(conjunct) {
                 None => {
                     let condition = self.condition_of(conjunct, what)?;
-                    match self.group_aggregate(conjunct, &condition)? {
+                    match self.group_aggregate(conjunct, &condition, &own)? {
                         Some(item) => groups.push(item),
                         None => push_conjuncts(condition, &mut from.conditions),
                     }
