@@ -38,4 +38,14 @@ SELECT 1 IN (SELECT 1 WHERE false), 1 NOT IN (SELECT 1 WHERE false), NULL IN (SE
 SELECT nothing FROM (SELECT id FROM sub_c) s;
 SELECT s.id FROM (SELECT id FROM sub_c);
 SELECT name FROM sub_c WHERE id IN (SELECT missing FROM sub_o);
+-- A WITH query is there for subqueries of subqueries, which do not depend on a row.
+WITH u AS MATERIALIZED (SELECT 1 AS id) SELECT 1 WHERE EXISTS (SELECT 1 FROM sub_c WHERE id = (SELECT id FROM u));
+WITH u AS MATERIALIZED (SELECT 1 AS id) SELECT (SELECT count(*) FROM sub_c WHERE id IN (SELECT id FROM u)), 1 IN (SELECT id FROM sub_c WHERE id >= ALL (SELECT id FROM u)), ARRAY(SELECT id FROM sub_c WHERE id > (SELECT id FROM u) ORDER BY id);
+WITH u AS MATERIALIZED (SELECT 1 AS id) SELECT count(*) FROM sub_c WHERE (SELECT (SELECT (SELECT max(id) FROM u))) = id;
+WITH RECURSIVE u AS (SELECT 1 AS id UNION ALL SELECT id + 1 FROM u WHERE EXISTS (SELECT 1 FROM sub_c WHERE id = (SELECT max(id) FROM sub_c)) AND id < 3) SELECT * FROM u WHERE id <= (SELECT count(*) FROM sub_c WHERE id >= (SELECT min(id) FROM u));
+-- TABLE after WITH.
+WITH i AS (SELECT 1 AS one, 2) TABLE i;
+WITH i AS (SELECT id FROM sub_c), j (n) AS (SELECT max(id) FROM i) TABLE j;
+WITH i AS (SELECT id FROM sub_c) TABLE i ORDER BY id DESC LIMIT 2;
+WITH i AS (SELECT 1) TABLE missing;
 DROP TABLE sub_c, sub_o;

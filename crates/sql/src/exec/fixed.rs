@@ -37,6 +37,19 @@ fn expr_refers_above(expr: &Expr, depth: usize) -> bool {
     found
 }
 
+/// As [`reads_with`], also in the subqueries of its expressions and in theirs.
+pub(crate) fn reads_with_within(plan: &Plan) -> bool {
+    let mut found = reads_with(plan);
+    walk::plan_exprs(plan, 0, &mut |expr, _| {
+        found = found
+            || walk::any(
+                expr,
+                &|e| matches!(e, Expr::Subquery(subquery) if reads_with(&subquery.plan)),
+            );
+    });
+    found
+}
+
 /// Whether `plan` reads a WITH query, its own or another's.
 pub(crate) fn reads_with(plan: &Plan) -> bool {
     matches!(plan.node, Node::CteScan { .. }) || stats::children(plan).into_iter().any(reads_with)

@@ -11,7 +11,7 @@
 use super::batch::{BATCH_ROWS, Batch, Rows, check_memory};
 use super::context::Cx;
 use super::eval::{apply, as_bool, eval_in, truth};
-use super::fixed::reads_with;
+use super::fixed::reads_with_within;
 use super::keytable::{KeyTable, row_key};
 use super::operator::{Running, Step};
 use super::remembered::Remembered;
@@ -379,8 +379,8 @@ fn more_than_one() -> SqlError {
     )
 }
 
-/// The subqueries of `plan` that may run before it, inner ones first: they refer to no enclosing row, read no WITH query
-/// (that is computed when the plan runs), and call nothing whose effect depends on how often it is called.
+/// The subqueries of `plan` that may run before it, inner ones first: they refer to no enclosing row, read no WITH query,
+/// nor do subqueries of their own (that is computed when the plan runs), and call nothing whose effect depends on how often it is called.
 pub(crate) fn to_run_ahead(plan: &Plan) -> Vec<Arc<Subquery>> {
     let mut found = Vec::new();
     walk::plan_exprs(plan, 0, &mut |expr, _| collect(expr, &mut found));
@@ -394,7 +394,7 @@ fn collect(expr: &Expr, found: &mut Vec<Arc<Subquery>>) {
         walk::plan_exprs(&subquery.plan, 0, &mut |inner, _| {
             volatile = volatile || walk::is_volatile(inner);
         });
-        if subquery.uncorrelated && !volatile && !reads_with(&subquery.plan) {
+        if subquery.uncorrelated && !volatile && !reads_with_within(&subquery.plan) {
             found.push(Arc::clone(subquery));
         }
     }

@@ -116,6 +116,19 @@ pub(super) fn without_grammar(
     )))
 }
 
+/// Where a TABLE command stands: at the beginning, or behind the parenthesis that ends WITH.
+fn table_query(tokens: &[TokenWithSpan]) -> Option<usize> {
+    if is_word(tokens.first(), "table") {
+        return Some(0);
+    }
+    if !is_word(tokens.first(), "with") {
+        return None;
+    }
+    let behind =
+        |pair: &[TokenWithSpan]| pair[0].token == Token::RParen && is_word(pair.get(1), "table");
+    tokens.windows(2).position(behind).map(|at| at + 1)
+}
+
 /// Applies the rewrites. Cheap when there is nothing to do: one pass over the tokens.
 pub(super) fn rewrite(
     text: &str,
@@ -134,9 +147,9 @@ pub(super) fn rewrite(
         deferrable: take_deferrable(&mut tokens),
         ..Notes::default()
     };
-    if is_word(tokens.first(), "table") {
+    if let Some(at) = table_query(&tokens) {
         // TABLE t is SELECT * FROM t.
-        let span = tokens[0].span;
+        let span = tokens[at].span;
         let word = |word: &str, keyword| TokenWithSpan {
             token: Token::Word(Word {
                 value: word.to_owned(),
@@ -150,7 +163,7 @@ pub(super) fn rewrite(
             span,
         };
         tokens.splice(
-            0..1,
+            at..=at,
             [
                 word("SELECT", Keyword::SELECT),
                 star,
