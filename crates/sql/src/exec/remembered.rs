@@ -27,7 +27,9 @@ pub(super) struct Remembered {
     values_bytes: usize,
     held: Held,
     key: Vec<u8>,
+    /// Questions that came to an answer: a run that is interrupted asks again each time that it goes on.
     asked: usize,
+    /// Those of them that were answered with what is kept.
     found: usize,
 }
 
@@ -80,14 +82,15 @@ impl Remembered {
             };
             key::encode_key(*ty, value, false, false, &mut self.key);
         }
-        self.asked += 1;
         let number = self.keys.find(&self.key)?;
+        self.asked += 1;
         self.found += 1;
         self.values.get(number).cloned()
     }
 
     /// Keeps what it gave for the values of the last [`find`](Self::find), if there is room.
     pub(super) fn keep(&mut self, value: &Datum, cx: &Cx<'_>) -> Result<()> {
+        self.asked += 1;
         if self.gave_up() {
             (self.keys, self.values, self.values_bytes) = Default::default();
             return self.held.set(0, cx.memory());
