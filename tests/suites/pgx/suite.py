@@ -51,9 +51,12 @@ def run(context):
 
 
 def errors(told: str) -> str:
-    """What a test said, without the lines that say only that it runs."""
+    """What a test said, the line that has the error first."""
     lines = [line for line in told.splitlines() if not line.lstrip().startswith(("=== ", "--- "))]
-    return "\n".join(lines)[:3000]
+    server = next((found.group(0) for line in lines if (found := re.search(r"ERROR: .*\(SQLSTATE \w+\)", line))), None)
+    checked = next((line.split("Error:", 1)[1].strip() for line in lines if "Error:" in line), None)
+    other = next((re.sub(r"^\s*\w+\.go:\d+: ", "", line) for line in lines if line.strip()), "")
+    return "\n".join([server or checked or other, *lines])[:3000]
 
 
 def results(said: str, ended: str) -> list[Result]:
