@@ -248,3 +248,13 @@ DROP DOMAIN posint CASCADE;
 \d dom_a
 DROP DOMAIN zip, cash, sorted, pair CASCADE;
 DROP TABLE dom_a, dom_b, dom_c, dom_d, dom_m;
+-- Names that are types elsewhere.
+CREATE DOMAIN uint64 AS numeric(20,0) CHECK (value >= 0);
+CREATE TABLE counted (id uint64, string text, map int);
+INSERT INTO counted VALUES (18446744073709551615, 'a', 1);
+SELECT id, id::uint64 + 1 AS more, string, map, CAST('5' AS uint64) FROM counted;
+INSERT INTO counted VALUES (-1, 'b', 2);
+SELECT '1'::datetime;
+SELECT 1::tinyint;
+DROP TABLE counted;
+DROP DOMAIN uint64;

@@ -129,6 +129,59 @@ fn table_query(tokens: &[TokenWithSpan]) -> Option<usize> {
     tokens.windows(2).position(behind).map(|at| at + 1)
 }
 
+/// Words that the grammar takes for types of other products: here they are names like others, of domains say.
+const NO_TYPES_HERE: &[Keyword] = &[
+    Keyword::BIGDECIMAL,
+    Keyword::BIGNUMERIC,
+    Keyword::BLOB,
+    Keyword::BYTES,
+    Keyword::CLOB,
+    Keyword::DATE32,
+    Keyword::DATETIME,
+    Keyword::DATETIME64,
+    Keyword::ENUM16,
+    Keyword::ENUM8,
+    Keyword::FIXEDSTRING,
+    Keyword::FLOAT32,
+    Keyword::FLOAT64,
+    Keyword::HUGEINT,
+    Keyword::INT128,
+    Keyword::INT16,
+    Keyword::INT256,
+    Keyword::INT32,
+    Keyword::INT64,
+    Keyword::LONGBLOB,
+    Keyword::LONGTEXT,
+    Keyword::LOWCARDINALITY,
+    Keyword::MAP,
+    Keyword::MEDIUMBLOB,
+    Keyword::MEDIUMINT,
+    Keyword::MEDIUMTEXT,
+    Keyword::NESTED,
+    Keyword::NULLABLE,
+    Keyword::NVARCHAR,
+    Keyword::SIGNED,
+    Keyword::STRING,
+    Keyword::STRUCT,
+    Keyword::TIMESTAMP_NTZ,
+    Keyword::TINYBLOB,
+    Keyword::TINYINT,
+    Keyword::TINYTEXT,
+    Keyword::TUPLE,
+    Keyword::UBIGINT,
+    Keyword::UHUGEINT,
+    Keyword::UINT128,
+    Keyword::UINT16,
+    Keyword::UINT256,
+    Keyword::UINT32,
+    Keyword::UINT64,
+    Keyword::UINT8,
+    Keyword::UNSIGNED,
+    Keyword::USMALLINT,
+    Keyword::UTINYINT,
+    Keyword::VARBINARY,
+];
+
 /// Applies the rewrites. Cheap when there is nothing to do: one pass over the tokens.
 pub(super) fn rewrite(
     text: &str,
@@ -187,6 +240,14 @@ pub(super) fn rewrite(
             continue;
         };
         if word.quote_style.is_some() {
+            at += 1;
+            continue;
+        }
+        if NO_TYPES_HERE.contains(&word.keyword) {
+            let Token::Word(word) = &mut tokens[at].token else {
+                return Err(SqlError::internal("a word that is none"));
+            };
+            word.keyword = Keyword::NoKeyword;
             at += 1;
             continue;
         }

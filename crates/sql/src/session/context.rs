@@ -7,6 +7,7 @@ use super::notify::Asked;
 use super::past::{AS_OF_POINT, is_as_of, too_late};
 use super::signals::Signals;
 use super::statement::Statements;
+use super::transaction::Modes;
 use crate::catalog::{Catalog, SequenceSession, VirtualContext, calls};
 use crate::error::{Result, SqlError};
 use crate::exec::Spill;
@@ -57,6 +58,9 @@ pub struct SessionContext {
     pub(super) as_of_point: RefCell<String>,
     /// The running transaction may not write.
     pub(super) read_only: Cell<bool>,
+    /// Its other characteristics, as `current_setting` tells them.
+    isolation_name: Cell<&'static str>,
+    deferrable: Cell<bool>,
     /// Style of output, refreshed when a setting changes.
     time_zone: Cell<&'static TimeZone>,
     extra_float_digits: Cell<i32>,
@@ -114,6 +118,8 @@ impl SessionContext {
             level: Cell::new(0),
             as_of_point: RefCell::default(),
             read_only: Cell::new(false),
+            isolation_name: Cell::new("read committed"),
+            deferrable: Cell::new(false),
             time_zone: Cell::new(&settings::UTC),
             extra_float_digits: Cell::new(1),
             bytea_escape: Cell::new(false),
@@ -153,6 +159,27 @@ impl SessionContext {
         self.synchronous.set(typed.synchronous_commit);
         self.live
             .call_it(settings.canonical_value("application_name").unwrap_or(""));
+    }
+
+    /// Takes over the characteristics of the transaction.
+    pub(super) fn take_modes(&self, modes: &Modes) {
+        self.read_only.set(modes.read_only);
+        self.isolation_name.set(modes.isolation_name);
+        self.deferrable.set(modes.deferrable);
+    }
+
+    /// A setting that is a characteristic of the transaction, not of the session.
+    fn of_transaction(&self, name: &str) -> Option<&'static str> {
+        let on_off = |on: &Cell<bool>| if on.get() { "on" } else { "off" };
+        if name.eq_ignore_ascii_case("transaction_isolation") {
+            Some(self.isolation_name.get())
+        } else if name.eq_ignore_ascii_case("transaction_read_only") {
+            Some(on_off(&self.read_only))
+        } else if name.eq_ignore_ascii_case("transaction_deferrable") {
+            Some(on_off(&self.deferrable))
+        } else {
+            None
+        }
     }
 
     fn may_write(&self, function: &str) -> Result<()> {
@@ -285,6 +312,9 @@ impl Context for SessionContext {
         }
         if self.is_hidden(name) {
             return None;
+        }
+        if let Some(value) = self.of_transaction(name) {
+            return Some(value.to_owned());
         }
         self.settings.borrow().show(name)
     }
@@ -448,6 +478,11 @@ impl Context for SessionContext {
     fn settings(&self) -> Vec<crate::func::Setting> {
         let mut rows = self.settings.borrow().rows();
         rows.retain(|row| !self.is_hidden(&row.name));
+        for row in &mut rows {
+            if let Some(value) = self.of_transaction(&row.name) {
+                row.value = value.to_owned();
+            }
+        }
         rows
     }
 }

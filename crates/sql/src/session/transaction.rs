@@ -98,7 +98,7 @@ impl Session {
                 self.modes.read_only = true;
                 isolation = Isolation::ReadCommitted;
             }
-            self.context.read_only.set(self.modes.read_only);
+            self.context.take_modes(&self.modes);
             let mut txn = self.worker.worker.begin(isolation);
             self.context.live.begins(txn.id());
             // What this session has done or was told, and no crash may take back alone: a pipeline's later transactions
@@ -396,7 +396,7 @@ impl Session {
                     apply(&mut chosen, modes, deferrable)?;
                     self.check_modes(&chosen, deferrable)?;
                     self.modes = chosen;
-                    self.context.read_only.set(chosen.read_only);
+                    self.context.take_modes(&chosen);
                     if self.open.is_none() {
                         self.context
                             .transaction_time
@@ -477,7 +477,7 @@ impl Session {
                 if let Some(savepoint) = self.savepoints.last() {
                     let read_only = savepoint.read_only || self.reading().is_some();
                     self.modes.read_only = read_only;
-                    self.context.read_only.set(read_only);
+                    self.context.take_modes(&self.modes);
                 }
                 self.context.settings.borrow_mut().rollback_to(index);
                 self.context.refresh_style();
@@ -551,7 +551,7 @@ impl Session {
         if chain {
             self.modes = modes;
             self.block = Block::Open;
-            self.context.read_only.set(modes.read_only);
+            self.context.take_modes(&modes);
             self.context
                 .transaction_time
                 .set(self.context.statement_time.get());
@@ -586,7 +586,7 @@ impl Session {
         apply(&mut chosen, modes, deferrable)?;
         self.check_modes(&chosen, deferrable)?;
         self.modes = chosen;
-        self.context.read_only.set(chosen.read_only);
+        self.context.take_modes(&chosen);
         Ok(())
     }
 
@@ -662,7 +662,7 @@ impl Session {
         }
         self.check_modes(&chosen, deferrable)?;
         self.modes = chosen;
-        self.context.read_only.set(chosen.read_only);
+        self.context.take_modes(&chosen);
         Ok(())
     }
 
