@@ -15,14 +15,12 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import os
 import re
 import resource
 import socket
 import statistics
 import struct
 import sys
-import tempfile
 import threading
 import time
 from pathlib import Path
@@ -378,16 +376,7 @@ def main() -> None:
     parser.add_argument("--servers", default="logstead,postgres", help="logstead, postgres or both")
     parser.add_argument("--arguments", type=str.split, default=[], help="more arguments of Logstead")
     parser.add_argument("--directory", type=Path, default=REPOSITORY / "bench/results", help="where data and results go")
-    options = parser.parse_args()
-    options.directory.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix="analysis-", dir=options.directory) as root:
-        os.chmod(root, 0o755)
-        found = PARTS[options.part](options, Path(root))
-    file = options.directory / f"analysis-{options.part}-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}.json"
-    configuration = {key: str(value) for key, value in vars(options).items()}
-    file.write_text(json.dumps({"machine": document.machine(), "configuration": configuration, "found": found}, indent=1) + "\n")
-    print(document.machine()["description"])
-    print(f"raw numbers: {file}")
+    document.measure("analysis", PARTS, parser.parse_args())
 
 
 if __name__ == "__main__":

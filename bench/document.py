@@ -10,7 +10,10 @@ import os
 import platform
 import re
 import subprocess
-from collections.abc import Sequence
+import tempfile
+import time
+from argparse import Namespace
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 FORMAT = "logstead-bench/2"
@@ -99,3 +102,17 @@ def write(file: Path, name: str, runs: list[dict], **more) -> None:
     """Writes a document; `more` is kept and not read by the report."""
     document = {"format": FORMAT, "name": name, "machine": machine(), "runs": runs, **more}
     file.write_text(json.dumps(document, indent=1) + "\n")
+
+
+def measure(program: str, parts: dict[str, Callable], options: Namespace) -> None:
+    """Runs the part that was asked for in a directory of its own and keeps what it found, with the machine and the configuration."""
+    options.directory.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=f"{program}-", dir=options.directory) as root:
+        # PostgreSQL runs as another user.
+        os.chmod(root, 0o755)
+        found = parts[options.part](options, Path(root))
+    file = options.directory / f"{program}-{options.part}-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}.json"
+    configuration = {key: str(value) for key, value in vars(options).items()}
+    file.write_text(json.dumps({"machine": machine(), "configuration": configuration, "found": found}, indent=1) + "\n")
+    print(machine()["description"])
+    print(f"raw numbers: {file}")

@@ -387,16 +387,7 @@ def main() -> None:
     parser.add_argument("--store", choices=objectstores.ALL, help="recovery: with the log in this object store, on loopback")
     parser.add_argument("--arguments", type=str.split, default=[], help="recovery: more arguments of the server")
     parser.add_argument("--directory", type=Path, default=REPOSITORY / "bench/results", help="where data and results go")
-    options = parser.parse_args()
-    options.directory.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix="storage-", dir=options.directory) as root:
-        os.chmod(root, 0o755)
-        found = PARTS[options.part](options, Path(root))
-    file = options.directory / f"storage-{options.part}-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}.json"
-    configuration = {key: str(value) for key, value in vars(options).items()}
-    file.write_text(json.dumps({"machine": document.machine(), "configuration": configuration, "found": found}, indent=1) + "\n")
-    print(document.machine()["description"])
-    print(f"raw numbers: {file}")
+    document.measure("storage", PARTS, parser.parse_args())
 
 
 if __name__ == "__main__":
