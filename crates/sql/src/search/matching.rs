@@ -27,6 +27,22 @@ pub(crate) enum Found {
     At(Places),
 }
 
+impl Found {
+    /// At these places, in any order.
+    pub(crate) fn among(mut at: Vec<u32>) -> Found {
+        if at.is_empty() {
+            return Found::Nowhere;
+        }
+        at.sort_unstable();
+        at.dedup();
+        Found::At(Places {
+            at,
+            negated: false,
+            width: 0,
+        })
+    }
+}
+
 /// What a query is asked of.
 pub(crate) trait Text {
     /// Is the word in it?
@@ -66,16 +82,7 @@ impl Text for Vector<'_> {
             let places = lexeme.places.iter().filter(|p| wanted(p.weight));
             at.extend(places.map(|p| u32::from(p.at)));
         }
-        if at.is_empty() {
-            return Found::Nowhere;
-        }
-        at.sort_unstable();
-        at.dedup();
-        Found::At(Places {
-            at,
-            negated: false,
-            width: 0,
-        })
+        Found::among(at)
     }
 }
 

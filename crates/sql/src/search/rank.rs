@@ -3,7 +3,7 @@
 //! Owns: both measures. Ranks are compared and shown by clients, so they are PostgreSQL's to the last bit: where it computes in single
 //! precision, so do we. A lexeme without places stands at the last place there is.
 
-use super::matching::{Found, Places, Text, matches};
+use super::matching::{Found, Text, matches};
 use super::query::{Node, Op, Query, Word};
 use super::vector::{Lexeme, PLACE_MAX, Place, Vector};
 use std::collections::BTreeMap;
@@ -184,21 +184,8 @@ impl Text for Met<'_> {
     fn places(&self, word: &Word) -> Found {
         let key = (word.text.as_str(), word.weights, word.prefix);
         let numbers = self.numbers.get(&key).into_iter().flatten();
-        let mut at: Vec<u32> = numbers
-            .filter_map(|n| self.at.get(*n))
-            .flatten()
-            .copied()
-            .collect();
-        if at.is_empty() {
-            return Found::Nowhere;
-        }
-        at.sort_unstable();
-        at.dedup();
-        Found::At(Places {
-            at,
-            negated: false,
-            width: 0,
-        })
+        let at = numbers.filter_map(|n| self.at.get(*n)).flatten();
+        Found::among(at.copied().collect())
     }
 }
 
