@@ -328,10 +328,11 @@ class Proxy:
                 if arm["times"] <= 0:
                     self.armed.remove(arm)
                 return arm["fault"]
-        if now < self.expired_until:
-            return "expired"
+        # Also of a window: credentials drawn to expire must not meet what the filter spares.
         if self.only and not self.only.search(what):
             return None
+        if now < self.expired_until:
+            return "expired"
         # One draw for all kinds: the sum of the rates is the share of the requests that suffer.
         drawn = self.rng.random()
         for fault in FAULTS:

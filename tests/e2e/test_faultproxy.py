@@ -236,6 +236,15 @@ def test_expired(proxy, store, headers, statuses, code):
     assert ask(proxy, headers=headers)[0] == 200 and injured(proxy, "expired") == 41
 
 
+def test_a_window_of_expired_credentials_spares_what_the_filter_spares(proxy, store):
+    """A server that starts within it has never been known to the store, and rightly does not wait for better credentials."""
+    proxy.times(late_s=0.05, slow_s=0.01, expired_s=3600.0)
+    proxy.rates(only=r"^(?!.*/probe/)", expired=1.0)
+    assert ask(proxy)[0] in (400, 403)
+    assert ask(proxy, path="/probe/a")[0] == 200
+    assert ask(proxy)[0] in (400, 403) and injured(proxy, "expired") == 2
+
+
 def test_rates_and_filters(proxy, store):
     """Every kind happens at its rate, to what the filter names, and the counts add up."""
     proxy.times(late_s=0.05, slow_s=0.01, expired_s=0.0)
