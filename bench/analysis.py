@@ -2,7 +2,8 @@
 """Long statements, Logstead and (where it says so) PostgreSQL 15 side by side.
 
     tpch     the 22 queries like TPC-H's (bench/tpch.py), one client, beside PostgreSQL: the median time of each, and the geometric mean of the quotients
-    beside   TPC-B-like transactions alone, and while other clients run some of those queries in a loop: throughput, latencies, and queries done
+    beside   transactions (TPC-B-like, or with --script tpcc those of bench/tpcc.py) alone, and while other clients run some of those queries in a loop:
+             throughput, latencies, and queries done
     idle     memory of the server per connection that has done a little and waits for its client, at 1,000 and 10,000 connections, beside PostgreSQL
     point    planning a select by key: microseconds of the server per statement that is planned anew, as EXPLAIN counts them and as clients see them
 
@@ -31,6 +32,7 @@ sys.path.insert(0, str(REPOSITORY / "tests/e2e"))
 import document  # noqa: E402
 import pgbench  # noqa: E402
 import psycopg  # noqa: E402
+import tpcc  # noqa: E402
 import tpch  # noqa: E402
 from harness import LogsteadServer, PostgresServer, Server  # noqa: E402
 
@@ -206,16 +208,22 @@ def beside(options, root: Path) -> list[dict]:
     numbers = options.queries or [1, 3, 6, 9, 13, 18]
     try:
         load(made, options.scale)
+        script, env = options.script, {}
+        if options.script == "tpcc":
+            script, env = tpcc.scripts(root, options.bench_scale), tpcc.ENVIRONMENT
         for server in made:
-            server.run("pgbench", "-i", "-q", "-s", options.bench_scale, timeout_s=3600)
+            if options.script == "tpcc":
+                tpcc.load(server, options.bench_scale)
+            else:
+                server.run("pgbench", "-i", "-q", "-s", options.bench_scale, timeout_s=3600)
             server.execute("CHECKPOINT")
-            pgbench.run_once(server, options.script, options.clients, 3, 2)
+            pgbench.run_once(server, script, options.clients, 3, 2, env)
         for repetition in range(options.repeat):
             for server in made:
                 for analysts in (0, options.analysts) if repetition % 2 == 0 else (options.analysts, 0):
                     group = Analysts(server, analysts, numbers, options.scale)
                     began = time.monotonic()
-                    done = pgbench.run_once(server, options.script, options.clients, options.seconds, 2)
+                    done = pgbench.run_once(server, script, options.clients, options.seconds, 2, env)
                     queries = group.stop()
                     spread = document.latency(done["latencies"])
                     found.append(
@@ -225,6 +233,9 @@ def beside(options, root: Path) -> list[dict]:
                         }
                     )  # fmt: skip
                     say(json.dumps(found[-1]))
+        if options.script == "tpcc":
+            for server in made:
+                tpcc.check(server)
     finally:
         for server in made:
             server.stop(timeout_s=120)
@@ -369,8 +380,8 @@ def main() -> None:
     parser.add_argument("--seconds", type=int, default=10, help="beside: length of one run")
     parser.add_argument("--clients", type=int, default=16, help="beside: clients that run transactions")
     parser.add_argument("--analysts", type=int, default=2, help="beside: clients that run queries")
-    parser.add_argument("--bench-scale", type=int, default=10, help="beside: pgbench's scale factor")
-    parser.add_argument("--script", default="tpcb-like", help="beside: pgbench's script")
+    parser.add_argument("--bench-scale", type=int, default=10, help="beside: pgbench's scale factor, or warehouses")
+    parser.add_argument("--script", default="tpcb-like", help="beside: one of pgbench's, or tpcc")
     parser.add_argument("--connections", default="1000,10000", help="idle: how many, by commas")
     parser.add_argument("--postgres-connections", type=int, default=1000, help="idle: PostgreSQL is not asked for more")
     parser.add_argument("--servers", default="logstead,postgres", help="logstead, postgres or both")

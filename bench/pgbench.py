@@ -42,12 +42,13 @@ POSTGRES_SETTINGS = {
 }
 
 
-def run_once(server: Server, script: str, clients: int, seconds: int, threads: int) -> dict:
-    """One run: transactions per second as pgbench reports them, and the latency of each transaction."""
+def run_once(server: Server, script: str | list[str], clients: int, seconds: int, threads: int, env: dict | None = None) -> dict:
+    """One run of a builtin script, or of those that arguments of pgbench name: transactions per second as pgbench reports them, and the latency of each
+    transaction."""
     with tempfile.TemporaryDirectory(prefix="pgbench-log-") as directory:
         done = server.run(
-            "pgbench", "-n", "-M", "prepared", "-b", script, "-c", clients, "-j", min(threads, clients), "-T", seconds,
-            "-l", "--log-prefix", Path(directory) / "log", timeout_s=seconds + 300,
+            "pgbench", "-n", "-M", "prepared", *(["-b", script] if isinstance(script, str) else script), "-c", clients, "-j", min(threads, clients), "-T", seconds,
+            "-l", "--log-prefix", Path(directory) / "log", timeout_s=seconds + 300, env=env,
         )  # fmt: skip
         # Client, transaction, microseconds, script, and when.
         latencies = [
