@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use shuttle::thread;
 
-use super::absent::Shared;
 use super::races::{explore, interleaved, rid, wide};
+use super::stored::Shared;
 use super::*;
 use crate::tree::interleave::set_hook;
 

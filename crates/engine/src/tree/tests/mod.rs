@@ -1,12 +1,14 @@
 //! The tree against a sorted set, by one thread and by many, and under a scheduler that tries out interleavings.
 
 mod absent;
+mod absent_model;
 mod measure;
 #[cfg(debug_assertions)]
 mod meetings;
 mod model;
 #[cfg(debug_assertions)]
 mod races;
+mod stored;
 mod threads;
 
 use super::*;

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use super::absent::Shared;
+use super::stored::Shared;
 use super::*;
 
 fn rounds(default: u64) -> u64 {
