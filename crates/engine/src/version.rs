@@ -369,11 +369,13 @@ mod chunk;
 mod evict;
 mod page_mark;
 mod prune;
+mod slot_set;
 mod unshared;
 
-pub(crate) use chunk::{Absence, CHUNK_BYTES, CHUNK_SLOTS, Chunk, NoSlots, SHELL_BYTES, SlotSet};
+pub(crate) use chunk::{Absence, CHUNK_BYTES, CHUNK_SLOTS, Chunk, NoSlots, SHELL_BYTES};
 pub(crate) use evict::Kept;
 pub(crate) use prune::Prune;
+pub(crate) use slot_set::SlotSet;
 pub(crate) use unshared::UnsharedSlots;
 
 #[cfg(test)]
