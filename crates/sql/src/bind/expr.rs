@@ -137,6 +137,21 @@ impl Binder<'_> {
                 let op = if *negated { "!~~*" } else { "~~*" };
                 self.like(op, *any, left, pattern, escape_char.as_deref())
             }
+            Ast::IsNormalized {
+                expr: operand,
+                form,
+                negated,
+            } => {
+                let at = self.at(operand.span());
+                let form = form.map_or_else(|| "NFC".to_owned(), |form| form.to_string());
+                let form = Expr::Const(Datum::text(form), SqlType::of(oid::TEXT));
+                let operand = self.expr(operand)?;
+                let call = self.named_call("is_normalized", vec![operand, form], at)?;
+                Ok(match negated {
+                    true => Expr::Not(Box::new(call)),
+                    false => call,
+                })
+            }
             Ast::SimilarTo {
                 negated,
                 expr: left,

@@ -13,6 +13,16 @@ use sqlparser::ast::{
     FunctionArguments, Spanned,
 };
 
+/// A normal form's name is a word of the call's syntax.
+fn normal_form(arg: &FunctionArg) -> Option<String> {
+    let FunctionArg::Unnamed(FunctionArgExpr::Expr(ast::Expr::Identifier(word))) = arg else {
+        return None;
+    };
+    let form = word.value.to_ascii_uppercase();
+    let known = ["NFC", "NFD", "NFKC", "NFKD"].contains(&form.as_str());
+    (word.quote_style.is_none() && known).then_some(form)
+}
+
 impl Binder<'_> {
     pub(crate) fn function(&mut self, function: &Function) -> Result<Expr> {
         let at = self.at(name_span(&function.name));
@@ -48,6 +58,16 @@ impl Binder<'_> {
                 "coalesce" => return self.coalesce(list, at),
                 "greatest" | "least" => return self.extreme(&name, list, at),
                 "nullif" => return self.null_if(list, at),
+                "normalize" => {
+                    if let [text, form] = list.args.as_slice()
+                        && let Some(form) = normal_form(form)
+                    {
+                        let mut args =
+                            self.plain_arg_list(std::slice::from_ref(text), &name, at)?;
+                        args.push(Expr::Const(Datum::text(form), SqlType::of(oid::TEXT)));
+                        return self.named_call(&name, args, at);
+                    }
+                }
                 "row" => {
                     let fields = self.plain_args(list, &name, at)?;
                     return self.row(fields);

@@ -124,6 +124,11 @@ fn figure(expr: &Ast) -> Option<(String, u8)> {
         Ast::Ceil { .. } => strong("ceil"),
         Ast::Floor { .. } => strong("floor"),
         Ast::AtTimeZone { .. } => strong("timezone"),
+        Ast::BinaryOp {
+            op: ast::BinaryOperator::Overlaps,
+            ..
+        } => strong("overlaps"),
+        Ast::IsNormalized { negated: false, .. } => strong("is_normalized"),
         _ => None,
     }
 }

@@ -20,7 +20,12 @@ pub(crate) fn operator_name(op: &B) -> Result<String> {
             }
             parts.last().cloned().unwrap_or_default()
         }
-        B::Overlaps => return Err(SqlError::unsupported("OVERLAPS")),
+        B::Overlaps => {
+            return Err(SqlError::new(
+                SqlState::SYNTAX_ERROR,
+                "syntax error at or near \"overlaps\"",
+            ));
+        }
         other => other.to_string(),
     })
 }
@@ -119,8 +124,30 @@ impl Binder<'_> {
         Ok(so_far)
     }
 
+    /// `(from, to) OVERLAPS (from, to)`, which is a function.
+    fn overlaps(&mut self, left: &Ast, right: &Ast, at: Option<usize>) -> Result<Expr> {
+        let mut args = Vec::with_capacity(4);
+        for (side, expr) in [("left", left), ("right", right)] {
+            let ends = row_of(expr).unwrap_or_default();
+            if ends.len() != 2 {
+                return Err(SqlError::new(
+                    SqlState::SYNTAX_ERROR,
+                    format!("wrong number of parameters on {side} side of OVERLAPS expression"),
+                )
+                .at(at));
+            }
+            for end in ends {
+                args.push(self.expr(end)?);
+            }
+        }
+        self.named_call("overlaps", args, at)
+    }
+
     fn binary_pair(&mut self, left: &Ast, op: &B, right: &Ast) -> Result<Expr> {
         let at = self.operator_at(left);
+        if *op == B::Overlaps {
+            return self.overlaps(left, right, at);
+        }
         let name = operator_name(op)?;
         if let Some(left_items) = row_of(left) {
             if let Ast::Subquery(query) = strip(right) {

@@ -1,4 +1,4 @@
-//! MD5 and SHA-256, for the functions of these names only: nothing here protects anything.
+//! MD5 and SHA-224, for the functions of these names only: nothing here protects anything.
 
 /// MD5 (RFC 1321).
 pub(super) fn md5(input: &[u8]) -> [u8; 16] {
@@ -62,24 +62,20 @@ fn padded(input: &[u8], big_endian: bool) -> Vec<u8> {
     v
 }
 
-/// SHA-256 (FIPS 180-4).
-pub(super) fn sha256(input: &[u8]) -> [u8; 32] {
-    // Fractions of the roots of the first primes, as the standard defines its constants.
+/// SHA-224 (FIPS 180-4): SHA-256 with another beginning, cut. The library of the other digests does not have it.
+pub(super) fn sha224(input: &[u8]) -> [u8; 28] {
+    // Fractions of the cube roots of the first primes, as the standard defines its constants.
     let primes: Vec<u32> = (2u32..)
         .filter(|n| (2..*n).take_while(|d| d * d <= *n).all(|d| n % d != 0))
         .take(64)
         .collect();
-    let fraction = |p: u32, cube: bool| -> u32 {
+    let fraction = |p: u32| -> u32 {
         // The integer root of p * 2^(32 k) holds 32 fraction bits.
-        let target = u128::from(p) << if cube { 96 } else { 64 };
+        let target = u128::from(p) << 96;
         let (mut lo, mut hi) = (0u128, 1u128 << 40);
         while hi - lo > 1 {
             let mid = (lo + hi) / 2;
-            let power = if cube {
-                mid.checked_mul(mid).and_then(|s| s.checked_mul(mid))
-            } else {
-                mid.checked_mul(mid)
-            };
+            let power = mid.checked_mul(mid).and_then(|s| s.checked_mul(mid));
             if power.is_some_and(|p| p <= target) {
                 lo = mid
             } else {
@@ -88,8 +84,18 @@ pub(super) fn sha256(input: &[u8]) -> [u8; 32] {
         }
         lo as u32
     };
-    let k: Vec<u32> = primes.iter().map(|p| fraction(*p, true)).collect();
-    let mut state: Vec<u32> = primes[..8].iter().map(|p| fraction(*p, false)).collect();
+    let k: Vec<u32> = primes.iter().map(|p| fraction(*p)).collect();
+    // As the standard lists them: bits 33 to 64 of the fractions of the square roots of the 9th to 16th primes.
+    let mut state = [
+        0xc105_9ed8_u32,
+        0x367c_d507,
+        0x3070_dd17,
+        0xf70e_5939,
+        0xffc0_0b31,
+        0x6858_1511,
+        0x64f9_8fa7,
+        0xbefa_4fa4,
+    ];
     for block in padded(input, true).chunks_exact(64) {
         let mut w = [0u32; 64];
         for (i, c) in block.chunks_exact(4).enumerate() {
@@ -103,8 +109,7 @@ pub(super) fn sha256(input: &[u8]) -> [u8; 32] {
                 .wrapping_add(w[i - 7])
                 .wrapping_add(s1);
         }
-        let mut h = [0u32; 8];
-        h.copy_from_slice(&state);
+        let mut h = state;
         for i in 0..64 {
             let s1 = h[4].rotate_right(6) ^ h[4].rotate_right(11) ^ h[4].rotate_right(25);
             let choice = (h[4] & h[5]) ^ (!h[4] & h[6]);
@@ -130,7 +135,7 @@ pub(super) fn sha256(input: &[u8]) -> [u8; 32] {
             *s = s.wrapping_add(v);
         }
     }
-    let mut out = [0; 32];
+    let mut out = [0; 28];
     for (o, s) in out.chunks_exact_mut(4).zip(state) {
         o.copy_from_slice(&s.to_be_bytes());
     }
@@ -148,12 +153,8 @@ mod tests {
         assert_eq!(hex(&super::md5(b"")), "d41d8cd98f00b204e9800998ecf8427e");
         assert_eq!(hex(&super::md5(b"abc")), "900150983cd24fb0d6963f7d28e17f72");
         assert_eq!(
-            hex(&super::sha256(b"abc")),
-            "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
-        );
-        assert_eq!(
-            hex(&super::sha256(&[b'a'; 200])),
-            "c2a908d98f5df987ade41b5fce213067efbcc21ef2240212a41e54b5e7c28ae5"
+            hex(&super::sha224(b"abc")),
+            "23097d223405d8228642a477bda255b32aadbce4bda0b3f7e36c9da7"
         );
     }
 }

@@ -3,7 +3,7 @@
 use super::Context;
 use super::numbers::{bad_args, checked, division_by_zero, out_of_range};
 use crate::error::{Result, SqlError};
-use crate::value::{Datum, Numeric};
+use crate::value::{Datum, Numeric, compare_as};
 use logstead_types::SqlState;
 
 fn range() -> SqlError {
@@ -503,6 +503,30 @@ pub(super) fn width_bucket(a: &[Datum]) -> Result<Datum> {
     Ok(Datum::Int4(
         (f64::from(count) * ((v - low) / (high - low))).floor() as i32 + 1,
     ))
+}
+
+/// `width_bucket(operand, thresholds)`: how many of the thresholds, which rise, are not above the operand
+pub(super) fn width_bucket_among(a: &[Datum]) -> Result<Datum> {
+    let [operand, Datum::Array(thresholds)] = a else {
+        return Err(bad_args(a));
+    };
+    if thresholds.dims().len() > 1 {
+        return Err(SqlError::new(
+            SqlState::ARRAY_SUBSCRIPT_ERROR,
+            "thresholds must be one-dimensional array",
+        ));
+    }
+    if thresholds.items.iter().any(Datum::is_null) {
+        return Err(SqlError::new(
+            SqlState::NULL_VALUE_NOT_ALLOWED,
+            "thresholds array must not contain NULLs",
+        ));
+    }
+    let below = |t: &Datum| compare_as(thresholds.element, t, operand).is_le();
+    let count = thresholds.items.partition_point(below);
+    i32::try_from(count)
+        .map(Datum::Int4)
+        .map_err(|_| out_of_range("integer"))
 }
 
 fn numeric_bucket(v: &Numeric, low: &Numeric, high: &Numeric, count: i32) -> Result<Datum> {

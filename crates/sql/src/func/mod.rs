@@ -6,6 +6,7 @@
 mod aggregate;
 mod arrays;
 mod bits;
+mod bytes;
 mod cast;
 mod compiled;
 mod datetime;
@@ -15,11 +16,13 @@ mod enums;
 mod format;
 mod json;
 mod keywords;
+mod like;
 mod math;
 mod money;
 mod network;
 mod numbers;
 mod ordered;
+mod overlaps;
 mod patterns;
 mod quoting;
 mod regexp_search;
@@ -36,16 +39,18 @@ mod table_money;
 mod table_network;
 mod table_operator_functions;
 mod table_operators;
+mod table_texts;
 mod table_timetz_bits;
 mod timetz;
 mod typmod;
+mod unicode;
 mod window;
 
 pub use aggregate::AGGREGATES;
 pub use arrays::{ARRAY_ELEMENT, ARRAY_SLICE, ROW_IS_NOT_NULL, ROW_IS_NULL};
 pub use cast::{apply_cast, find_cast};
 pub use enums::takes_labels;
-pub use patterns::{like_match, like_prefix};
+pub use like::{like_match, like_prefix};
 pub use quoting::quote_identifier;
 pub use registry::{
     CastRow, Operator, aggregates_named, all_functions, all_operators, cast_rows, function_by_oid,

@@ -4,7 +4,7 @@ use super::numbers::bad_args;
 use super::strings::type_of;
 use super::{Context, RestorePointRequest};
 use crate::error::{Result, SqlError};
-use crate::value::{Datum, SqlType, info, oid, stored, text_io};
+use crate::value::{Datum, Numeric, SqlType, info, oid, stored, text_io};
 use logstead_types::SqlState;
 
 /// `version`
@@ -85,30 +85,6 @@ pub(super) fn format_type(a: &[Datum]) -> Result<Datum> {
         [Datum::Oid(t), Datum::Null] => Ok(Datum::text(info::format_type_bare(*t))),
         _ => Ok(Datum::Null),
     }
-}
-
-/// `pg_encoding_to_char`: UTF8 is number 6
-pub(super) fn encoding_to_char(a: &[Datum]) -> Result<Datum> {
-    Ok(Datum::text(match a[0].as_i32()? {
-        0 => "SQL_ASCII",
-        6 => "UTF8",
-        _ => "",
-    }))
-}
-
-/// `pg_char_to_encoding`
-pub(super) fn char_to_encoding(a: &[Datum]) -> Result<Datum> {
-    let plain: String = a[0]
-        .as_str()?
-        .chars()
-        .filter(char::is_ascii_alphanumeric)
-        .collect::<String>()
-        .to_ascii_lowercase();
-    Ok(Datum::Int4(match plain.as_str() {
-        "utf8" | "unicode" => 6,
-        "sqlascii" => 0,
-        _ => -1,
-    }))
 }
 
 /// `pg_sleep`: seconds, and nothing for less than none
@@ -240,6 +216,75 @@ pub(super) fn size_pretty(a: &[Datum]) -> Result<Datum> {
         size = half(size);
     }
     Ok(Datum::text(format!("{size} {}", units[unit])))
+}
+
+/// `pg_size_bytes`: a number, and the unit behind it
+pub(super) fn size_bytes(a: &[Datum]) -> Result<Datum> {
+    let said = a[0].as_str()?;
+    let invalid = || {
+        SqlError::new(
+            SqlState::INVALID_PARAMETER_VALUE,
+            format!("invalid size: \"{said}\""),
+        )
+    };
+    let space = |c: char| matches!(c, ' ' | '\t' | '\n' | '\r' | '\u{b}' | '\u{c}');
+    let text = said.trim_matches(space);
+    let digits = |from: usize| {
+        let part = text.get(from..).unwrap_or_default();
+        part.bytes().take_while(u8::is_ascii_digit).count()
+    };
+    let sign = usize::from(text.starts_with(['+', '-']));
+    let whole = digits(sign);
+    let mut end = sign + whole;
+    let mut some = whole > 0;
+    if text.get(end..).is_some_and(|rest| rest.starts_with('.')) {
+        let part = digits(end + 1);
+        some |= part > 0;
+        end += 1 + part;
+    }
+    if !some {
+        return Err(invalid());
+    }
+    // An exponent is one only with digits.
+    if text
+        .get(end..)
+        .is_some_and(|rest| rest.starts_with(['e', 'E']))
+    {
+        let signed = text
+            .get(end + 1..)
+            .is_some_and(|rest| rest.starts_with(['+', '-']));
+        let from = end + 1 + usize::from(signed);
+        if digits(from) > 0 {
+            end = from + digits(from);
+        }
+    }
+    let (number, unit) = text.split_at_checked(end).ok_or_else(invalid)?;
+    let Datum::Numeric(number) = text_io::input(SqlType::of(oid::NUMERIC), number, None)? else {
+        return Err(invalid());
+    };
+    let unit = unit.trim_start_matches(space);
+    let names = ["bytes", "kb", "mb", "gb", "tb", "pb"];
+    let power = match unit.to_ascii_lowercase().as_str() {
+        "" => 0,
+        lower => {
+            match names.iter().position(|name| *name == lower) {
+                Some(power) => power as u32,
+                None => {
+                    return Err(invalid()
+                    .detail(format!("Invalid size unit: \"{unit}\"."))
+                    .hint("Valid units are \"bytes\", \"kB\", \"MB\", \"GB\", \"TB\", and \"PB\"."));
+                }
+            }
+        }
+    };
+    let bytes = number.mul(&Numeric::from(1024_i64.pow(power)))?;
+    bytes.to_i64("bigint").map(Datum::Int8)
+}
+
+/// `timeofday`
+pub(super) fn time_of_day(cx: &dyn Context, _: &[Datum]) -> Result<Datum> {
+    let now = Datum::TimestampTz(cx.clock_time());
+    super::format::to_char(cx, &[now, Datum::text("Dy Mon DD HH24:MI:SS.US YYYY TZ")])
 }
 
 /// A lookup that gives NULL instead of an error: `to_regclass` and its kin

@@ -6,8 +6,8 @@ use super::Volatility::{Immutable, Stable, Volatile};
 use super::math::{plain, trig};
 use super::numbers::{modulo, pick};
 use super::{
-    Body, Function, arrays, datetime, encodings, enums, format, keywords, math, numbers, patterns,
-    quoting, regexp_search, series, strings, system, timetz,
+    Body, Function, arrays, datetime, encodings, enums, format, keywords, like, math, numbers,
+    patterns, quoting, regexp_search, series, strings, system, timetz,
 };
 use crate::func::function as f;
 use crate::value::Datum;
@@ -248,7 +248,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
     f(1317, "length", &[TEXT], None, INT4, true, Immutable, Body::Pure(strings::length)),
     f(2010, "length", &[BYTEA], None, INT4, true, Immutable, Body::Pure(strings::length)),
     f(1318, "length", &[BPCHAR], None, INT4, true, Immutable, Body::Pure(strings::length_blank)),
-    f(1637, "like_escape", &[TEXT, TEXT], None, TEXT, true, Immutable, Body::Pure(patterns::like_escape)),
+    f(1637, "like_escape", &[TEXT, TEXT], None, TEXT, true, Immutable, Body::Pure(like::like_escape)),
     f(1341, "ln", &[FLOAT8], None, FLOAT8, true, Immutable, Body::Pure(math::ln)),
     f(1734, "ln", &[NUMERIC], None, NUMERIC, true, Immutable, Body::Pure(math::ln)),
     f(12940, "logstead_create_restore_point", &[TEXT], None, TEXT, true, Volatile, Body::Context(system::create_restore_point)),
@@ -318,7 +318,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
     f(2026, "pg_backend_pid", &[], None, INT4, true, Stable, Body::Context(system::backend_pid)),
     f(2561, "pg_blocking_pids", &[INT4], None, INT4_ARRAY, true, Volatile, Body::Context(|cx, a| cx.catalog_call("pg_blocking_pids", a))),
     f(2171, "pg_cancel_backend", &[INT4], None, BOOL, true, Volatile, Body::Context(|cx, a| cx.catalog_call("pg_cancel_backend", a))),
-    f(1264, "pg_char_to_encoding", &[NAME], None, INT4, true, Stable, Body::Pure(system::char_to_encoding)),
+    f(1264, "pg_char_to_encoding", &[NAME], None, INT4, true, Stable, Body::Pure(encodings::char_to_encoding)),
     f(810, "pg_client_encoding", &[], None, NAME, true, Stable, Body::Pure(|_| Ok(Datum::text("UTF8")))),
     f(3815, "pg_collation_is_visible", &[OID], None, BOOL, true, Stable, Body::Context(|cx, a| cx.catalog_call("pg_collation_is_visible", a))),
     f(3843, "pg_column_is_updatable", &[REGCLASS, INT2, BOOL], None, BOOL, true, Stable, Body::Context(|cx, a| cx.catalog_call("pg_column_is_updatable", a))),
@@ -329,7 +329,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
     f(3801, "pg_current_logfile", &[TEXT], None, TEXT, false, Volatile, Body::Context(|cx, a| cx.catalog_call("pg_current_logfile", a))),
     f(2168, "pg_database_size", &[NAME], None, INT8, true, Volatile, Body::Context(|cx, a| cx.catalog_call("pg_database_size", a))),
     f(2324, "pg_database_size", &[OID], None, INT8, true, Volatile, Body::Context(|cx, a| cx.catalog_call("pg_database_size", a))),
-    f(1597, "pg_encoding_to_char", &[INT4], None, NAME, true, Stable, Body::Pure(system::encoding_to_char)),
+    f(1597, "pg_encoding_to_char", &[INT4], None, NAME, true, Stable, Body::Pure(encodings::encoding_to_char)),
     f(3809, "pg_export_snapshot", &[], None, TEXT, true, Volatile, Body::Context(|cx, a| cx.catalog_call("pg_export_snapshot", a))),
     f(3454, "pg_filenode_relation", &[OID, OID], None, REGCLASS, true, Stable, Body::Context(|cx, a| cx.catalog_call("pg_filenode_relation", a))),
     f(2081, "pg_function_is_visible", &[OID], None, BOOL, true, Stable, Body::Context(|cx, a| cx.catalog_call("pg_function_is_visible", a))),
@@ -491,8 +491,8 @@ pub(super) static FUNCTIONS: &[Function] = &[
     f(1993, "shobj_description", &[OID, NAME], None, TEXT, true, Stable, Body::Context(|cx, a| cx.catalog_call("shobj_description", a))),
     f(1706, "sign", &[NUMERIC], None, NUMERIC, true, Immutable, Body::Pure(math::sign)),
     f(2310, "sign", &[FLOAT8], None, FLOAT8, true, Immutable, Body::Pure(math::sign)),
-    f(1986, "similar_to_escape", &[TEXT, TEXT], None, TEXT, true, Immutable, Body::Pure(patterns::similar_to_escape)),
-    f(1987, "similar_to_escape", &[TEXT], None, TEXT, true, Immutable, Body::Pure(patterns::similar_to_escape)),
+    f(1986, "similar_to_escape", &[TEXT, TEXT], None, TEXT, true, Immutable, Body::Pure(like::similar_to_escape)),
+    f(1987, "similar_to_escape", &[TEXT], None, TEXT, true, Immutable, Body::Pure(like::similar_to_escape)),
     f(1604, "sin", &[FLOAT8], None, FLOAT8, true, Immutable, Body::Pure(trig!(f64::sin))),
     f(2735, "sind", &[FLOAT8], None, FLOAT8, true, Immutable, Body::Pure(trig!(math::sind))),
     f(2462, "sinh", &[FLOAT8], None, FLOAT8, true, Immutable, Body::Pure(plain!(sinh))),

@@ -5,7 +5,7 @@
 use super::Volatility::{Immutable, Stable};
 use super::math::plain;
 use super::numbers::{arith, bits, compared, compared_blank, divide, modulo, shift};
-use super::{Body, Function, arrays, datetime, math, numbers, patterns, strings};
+use super::{Body, Function, arrays, datetime, like, math, numbers, patterns, strings};
 use crate::func::function as f;
 use crate::value::Datum;
 use crate::value::oid::*;
@@ -241,12 +241,12 @@ pub(super) static FUNCTIONS: &[Function] = &[
     f(309, "float84gt", &[FLOAT8, FLOAT4], None, BOOL, true, Immutable, Body::Pure(compared!(is_gt))),
     f(308, "float84le", &[FLOAT8, FLOAT4], None, BOOL, true, Immutable, Body::Pure(compared!(is_le))),
     f(310, "float84ge", &[FLOAT8, FLOAT4], None, BOOL, true, Immutable, Body::Pure(compared!(is_ge))),
-    f(858, "namelike", &[NAME, TEXT], None, BOOL, true, Immutable, Body::Pure(patterns::like)),
-    f(859, "namenlike", &[NAME, TEXT], None, BOOL, true, Immutable, Body::Pure(patterns::not_like)),
-    f(850, "textlike", &[TEXT, TEXT], None, BOOL, true, Immutable, Body::Pure(patterns::like)),
-    f(851, "textnlike", &[TEXT, TEXT], None, BOOL, true, Immutable, Body::Pure(patterns::not_like)),
-    f(1631, "bpcharlike", &[BPCHAR, TEXT], None, BOOL, true, Immutable, Body::Pure(patterns::like)),
-    f(1632, "bpcharnlike", &[BPCHAR, TEXT], None, BOOL, true, Immutable, Body::Pure(patterns::not_like)),
+    f(858, "namelike", &[NAME, TEXT], None, BOOL, true, Immutable, Body::Pure(like::like)),
+    f(859, "namenlike", &[NAME, TEXT], None, BOOL, true, Immutable, Body::Pure(like::not_like)),
+    f(850, "textlike", &[TEXT, TEXT], None, BOOL, true, Immutable, Body::Pure(like::like)),
+    f(851, "textnlike", &[TEXT, TEXT], None, BOOL, true, Immutable, Body::Pure(like::not_like)),
+    f(1631, "bpcharlike", &[BPCHAR, TEXT], None, BOOL, true, Immutable, Body::Pure(like::like)),
+    f(1632, "bpcharnlike", &[BPCHAR, TEXT], None, BOOL, true, Immutable, Body::Pure(like::not_like)),
     f(1240, "nameicregexeq", &[NAME, TEXT], None, BOOL, true, Immutable, Body::Pure(patterns::regex_ieq)),
     f(1241, "nameicregexne", &[NAME, TEXT], None, BOOL, true, Immutable, Body::Pure(patterns::regex_ine)),
     f(1238, "texticregexeq", &[TEXT, TEXT], None, BOOL, true, Immutable, Body::Pure(patterns::regex_ieq)),
@@ -277,12 +277,12 @@ pub(super) static FUNCTIONS: &[Function] = &[
     f(1618, "interval_mul", &[INTERVAL, FLOAT8], None, INTERVAL, true, Immutable, Body::Pure(datetime::interval_mul)),
     f(1624, "mul_d_interval", &[FLOAT8, INTERVAL], None, INTERVAL, true, Immutable, Body::Pure(datetime::interval_mul)),
     f(1326, "interval_div", &[INTERVAL, FLOAT8], None, INTERVAL, true, Immutable, Body::Pure(datetime::interval_div)),
-    f(1635, "nameiclike", &[NAME, TEXT], None, BOOL, true, Immutable, Body::Pure(patterns::ilike)),
-    f(1636, "nameicnlike", &[NAME, TEXT], None, BOOL, true, Immutable, Body::Pure(patterns::not_ilike)),
-    f(1633, "texticlike", &[TEXT, TEXT], None, BOOL, true, Immutable, Body::Pure(patterns::ilike)),
-    f(1634, "texticnlike", &[TEXT, TEXT], None, BOOL, true, Immutable, Body::Pure(patterns::not_ilike)),
-    f(1660, "bpchariclike", &[BPCHAR, TEXT], None, BOOL, true, Immutable, Body::Pure(patterns::ilike)),
-    f(1661, "bpcharicnlike", &[BPCHAR, TEXT], None, BOOL, true, Immutable, Body::Pure(patterns::not_ilike)),
+    f(1635, "nameiclike", &[NAME, TEXT], None, BOOL, true, Immutable, Body::Pure(like::ilike)),
+    f(1636, "nameicnlike", &[NAME, TEXT], None, BOOL, true, Immutable, Body::Pure(like::not_ilike)),
+    f(1633, "texticlike", &[TEXT, TEXT], None, BOOL, true, Immutable, Body::Pure(like::ilike)),
+    f(1634, "texticnlike", &[TEXT, TEXT], None, BOOL, true, Immutable, Body::Pure(like::not_ilike)),
+    f(1660, "bpchariclike", &[BPCHAR, TEXT], None, BOOL, true, Immutable, Body::Pure(like::ilike)),
+    f(1661, "bpcharicnlike", &[BPCHAR, TEXT], None, BOOL, true, Immutable, Body::Pure(like::not_ilike)),
     f(1691, "boolle", &[BOOL, BOOL], None, BOOL, true, Immutable, Body::Pure(compared!(is_le))),
     f(1692, "boolge", &[BOOL, BOOL], None, BOOL, true, Immutable, Body::Pure(compared!(is_ge))),
     f(1771, "numeric_uminus", &[NUMERIC], None, NUMERIC, true, Immutable, Body::Pure(numbers::negate)),

@@ -260,6 +260,7 @@ pub(super) fn rewrite(
             Keyword::GROUP if words(&tokens, at + 1, &["by"]) => {
                 super::grouping::group_by(&mut tokens, at + 2);
             }
+            Keyword::SUBSTRING => similar_substring(&mut tokens, at + 1),
             Keyword::INSERT if is_word(tokens.get(at + 1), "into") => inserts += 1,
             Keyword::SELECT if super::nothing::is_next(&tokens, at + 1) => {
                 super::nothing::mark(&mut tokens, at + 1);
@@ -364,8 +365,35 @@ pub(super) fn rewrite(
     Ok((tokens, notes))
 }
 
-/// Takes [NOT] DEFERRABLE out of a transaction's modes, with the comma that parts it from its neighbour. The last one
-/// counts.
+/// `substring(text SIMILAR pattern ESCAPE character)` is a call of three arguments.
+fn similar_substring(tokens: &mut [TokenWithSpan], open: usize) {
+    if tokens.get(open).is_none_or(|t| t.token != Token::LParen) {
+        return;
+    }
+    let mut depth = 0_usize;
+    let mut similar = None;
+    for at in open..tokens.len() {
+        match &tokens[at].token {
+            Token::LParen => depth += 1,
+            Token::RParen if depth == 1 => return,
+            Token::RParen => depth = depth.saturating_sub(1),
+            Token::Word(_) if depth == 1 => {
+                let word = Some(&tokens[at]);
+                if is_word(word, "similar") && !is_word(tokens.get(at + 1), "to") {
+                    similar = Some(at);
+                } else if is_word(word, "escape")
+                    && let Some(similar) = similar
+                {
+                    tokens[similar].token = Token::Comma;
+                    tokens[at].token = Token::Comma;
+                    return;
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
 /// Types whose names the grammar does not know to begin a literal, `inet '10.0.0.1'`.
 const LITERAL_TYPES: [&str; 6] = ["cidr", "inet", "macaddr", "macaddr8", "money", "varbit"];
 
@@ -388,6 +416,8 @@ fn typed_literal(tokens: &mut Vec<TokenWithSpan>, at: usize) {
     tokens.insert(at + 1, cast);
 }
 
+/// Takes [NOT] DEFERRABLE out of a transaction's modes, with the comma that parts it from its neighbour. The last one
+/// counts.
 fn take_deferrable(tokens: &mut Vec<TokenWithSpan>) -> Option<bool> {
     let modes = [
         &["begin"] as &[&str],
