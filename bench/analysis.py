@@ -5,7 +5,8 @@
     beside   transactions (TPC-B-like, or with --script tpcc those of bench/tpcc.py) alone, and while other clients run some of those queries in a loop:
              throughput, latencies, and queries done
     idle     memory of the server per connection that has done a little and waits for its client, at 1,000 and 10,000 connections, beside PostgreSQL
-    point    planning a select by key: microseconds of the server per statement that is planned anew, as EXPLAIN counts them and as clients see them
+    point    planning a select by key: microseconds of the server per statement that is planned anew, as EXPLAIN counts them and as clients see them;
+             planning a join of ten catalog tables
 
     ./test e2e --collect-only        once, to set up the Python environment
     ~/.cache/logstead/venv/bin/python bench/analysis.py tpch --scale 0.05
@@ -41,6 +42,15 @@ MIB = 1 << 20
 WORK_MEM = "64MB"
 # One text is sent to COPY in pieces of about so many bytes.
 PIECE_BYTES = 1 << 18
+# As tools ask for everything about all tables at once.
+CATALOG_JOIN = """
+SELECT n.nspname, c.relname, a.attname, t.typname, pg_get_expr(d.adbin, d.adrelid), i.relname, am.amname, con.conname, r.rolname FROM pg_class c
+JOIN pg_namespace n ON n.oid = c.relnamespace JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+JOIN pg_type t ON t.oid = a.atttypid LEFT JOIN pg_attrdef d ON d.adrelid = c.oid AND d.adnum = a.attnum LEFT JOIN pg_index x ON x.indrelid = c.oid
+LEFT JOIN pg_class i ON i.oid = x.indexrelid LEFT JOIN pg_am am ON am.oid = i.relam
+LEFT JOIN pg_constraint con ON con.conrelid = c.oid AND con.conindid = i.oid LEFT JOIN pg_roles r ON r.oid = c.relowner
+WHERE c.relkind IN ('r', 'p') AND n.nspname NOT IN ('pg_catalog', 'information_schema') ORDER BY 1, 2, a.attnum
+"""
 
 
 def say(text: str) -> None:
@@ -333,6 +343,12 @@ def idle(options, root: Path) -> list[dict]:
     return found
 
 
+def planning_us(connection: psycopg.Connection, query: str) -> float:
+    """Microseconds that the server says planning took."""
+    told = connection.execute(f"EXPLAIN (SUMMARY) {query}").fetchall()
+    return next(float(line.partition(": ")[2].split()[0]) * 1000 for (line,) in told if line.startswith("Planning Time"))
+
+
 def point(options, root: Path) -> list[dict]:
     """Each statement has another text, so that nothing is found in a cache of plans."""
     made = servers(options, root)
@@ -343,11 +359,11 @@ def point(options, root: Path) -> list[dict]:
             columns = ", ".join(f"c{n} int" for n in range(8))
             server.execute(f"CREATE TABLE points (id int PRIMARY KEY, {columns})", "INSERT INTO points SELECT g FROM generate_series(1, 1000) g", "ANALYZE points")
             with server.connect(autocommit=True) as connection:
-                times = []
-                for n in range(500):
-                    told = connection.execute(f"EXPLAIN (SUMMARY) SELECT c{n % 8}, id AS a{n} FROM points WHERE id = {n}").fetchall()
-                    times += [float(line.partition(": ")[2].split()[0]) * 1000 for (line,) in told if line.startswith("Planning Time")]
-                one = {"server": server.name, "planning us": round(statistics.median(times[100:]), 1)}
+                times = [planning_us(connection, f"SELECT c{n % 8}, id AS a{n} FROM points WHERE id = {n}") for n in range(500)]
+                joins = [planning_us(connection, CATALOG_JOIN) for _ in range(100)]
+                one = {
+                    "server": server.name, "planning us": round(statistics.median(times[100:]), 1), "catalog join us": round(statistics.median(joins[20:]), 1),
+                }  # fmt: skip
             with server.connect(autocommit=True, prepare_threshold=None) as connection:
                 for kind in ("kept", "planned"):
                     took = []
