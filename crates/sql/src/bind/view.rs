@@ -351,8 +351,17 @@ impl Binder<'_> {
                 Some(Some((_, name))) => (name.as_str(), true),
                 Some(None) => (column.name.as_str(), false),
             };
+            // Mostly its identity has that name.
+            let identity = match what {
+                NsWhat::Column(id) => self.columns.get(id - super::COLUMN_BASE),
+                _ => None,
+            };
+            let name = match identity {
+                Some(identity) if *identity.name == *name => Arc::clone(&identity.name),
+                _ => name.into(),
+            };
             columns.push(NsColumn {
-                name: name.into(),
+                name,
                 what: if column.dropped || !there {
                     NsWhat::Gone {
                         counts: known.is_some() && there,

@@ -110,6 +110,19 @@ struct Candidate<T> {
     types: Vec<Oid>,
 }
 
+impl Candidate<&'static Operator> {
+    fn of_operator(operator: &'static Operator) -> Self {
+        let types = match operator.left {
+            0 => vec![operator.right],
+            left => vec![left, operator.right],
+        };
+        Candidate {
+            what: operator,
+            types,
+        }
+    }
+}
+
 /// True if the polymorphic arguments can be bound together.
 fn consistent(declared: &[Oid], input: &[Oid]) -> bool {
     if !declared.iter().any(|d| is_polymorphic(*d)) {
@@ -462,30 +475,23 @@ pub fn resolve_operator(op: &str, left: Option<SqlType>, right: SqlType) -> Resu
     let actual: Vec<SqlType> = actual.map(user::base_type).collect();
     let input: Vec<Oid> = actual.iter().map(|t| t.oid).collect();
     let op = if op == "!=" { "<>" } else { op };
-    let candidates: Vec<Candidate<&'static Operator>> = registry::operators_named(op)
+    let named = registry::operators_named(op);
+    // Mostly the types are an operator's own. One side unknown: first try the other side's type for both.
+    let guess = match input[..] {
+        [l, oid::UNKNOWN] => [l, l],
+        [oid::UNKNOWN, r] => [r, r],
+        [l, r] => [l, r],
+        _ => [0, user::base_type(right).oid],
+    };
+    let exact = named
         .iter()
-        .filter(|o| (o.left == 0) == left.is_none())
-        .map(|o| Candidate {
-            what: *o,
-            types: if o.left == 0 {
-                vec![o.right]
-            } else {
-                vec![o.left, o.right]
-            },
-        })
-        .collect();
-    // One side unknown: first try the other side's type for both.
-    let mut guess = input.clone();
-    if let [l, r] = &mut guess[..] {
-        if *l == oid::UNKNOWN {
-            *l = *r;
-        } else if *r == oid::UNKNOWN {
-            *r = *l;
+        .find(|o| [o.left, o.right] == guess && guess[1] != oid::UNKNOWN);
+    let chosen = match exact {
+        Some(o) => Ok(Candidate::of_operator(o)),
+        None => {
+            let fitting = named.iter().filter(|o| (o.left == 0) == left.is_none());
+            choose(fitting.map(|o| Candidate::of_operator(o)).collect(), &input)
         }
-    }
-    let chosen = match candidates.iter().position(|c| c.types == guess) {
-        Some(i) if guess[0] != oid::UNKNOWN => candidates.into_iter().nth(i).ok_or(Failure::None),
-        _ => choose(candidates, &input),
     };
     let c = chosen.map_err(|f| {
         let names: Vec<String> = actual.iter().map(|t| format_type_bare(t.oid)).collect();
