@@ -25,6 +25,7 @@ mod join;
 mod join_table;
 mod keytable;
 mod lock;
+mod merge_join;
 mod operator;
 mod point;
 mod referential;

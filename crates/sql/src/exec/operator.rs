@@ -14,6 +14,7 @@ use super::cte::{CteScanState, WithState};
 use super::hash_join::HashJoinState;
 use super::join::LoopState;
 use super::lock::LockState;
+use super::merge_join::MergeJoinState;
 use super::row_scan::RowState;
 use super::scan::{FunctionState, IndexState, SeqState, SystemState};
 use super::setop::{DistinctOnState, DistinctState, SetOpState};
@@ -70,6 +71,7 @@ enum Op {
     Project(Box<ProjectState>),
     Loop(Box<LoopState>),
     Hash(Box<HashJoinState>),
+    Merged(Box<MergeJoinState>),
     Aggregate(Box<AggregateState>),
     Sort(Box<SortState>),
     Window(Box<WindowState>),
@@ -103,6 +105,9 @@ impl Running {
             Node::NestedLoop { left, right, .. } => Op::Loop(Box::new(LoopState::new(left, right))),
             Node::HashJoin { left, right, .. } => {
                 Op::Hash(Box::new(HashJoinState::new(left, right)))
+            }
+            Node::MergeJoin { left, right, .. } => {
+                Op::Merged(Box::new(MergeJoinState::new(left, right)))
             }
             Node::Aggregate { input, .. } => Op::Aggregate(Box::new(AggregateState::new(input))),
             Node::Sort { input, .. } => Op::Sort(Box::new(SortState::new(input))),
@@ -196,6 +201,7 @@ impl Running {
             }
             (Op::Loop(state), Node::NestedLoop { .. }) => state.next(plan, cx, out),
             (Op::Hash(state), Node::HashJoin { .. }) => state.next(plan, cx, out),
+            (Op::Merged(state), Node::MergeJoin { .. }) => state.next(plan, cx, out),
             (
                 Op::Aggregate(state),
                 Node::Aggregate {
@@ -279,6 +285,9 @@ impl Running {
                 },
             ) => state.rewind(left, right, *lateral, cx),
             (Op::Hash(state), Node::HashJoin { left, right, .. }) => state.rewind(left, right, cx),
+            (Op::Merged(state), Node::MergeJoin { left, right, .. }) => {
+                state.rewind(left, right, cx)
+            }
             (Op::Aggregate(state), Node::Aggregate { input, .. }) => state.rewind(input, cx),
             (Op::Sort(state), Node::Sort { input, .. }) => state.rewind(input, cx),
             (Op::Window(state), Node::Window { input, window }) => state.rewind(input, window, cx),
@@ -329,6 +338,10 @@ impl Running {
             Op::Project(state) => (Some(&state.input), None),
             Op::Loop(state) => (Some(&state.left), Some(&state.right)),
             Op::Hash(state) => (Some(&state.left), Some(&state.right)),
+            Op::Merged(state) => {
+                let (left, right) = state.inputs();
+                (Some(left), Some(right))
+            }
             Op::Aggregate(state) => (Some(&state.input), None),
             Op::Sort(state) => (Some(&state.input), None),
             Op::Window(state) => (Some(&state.input), None),

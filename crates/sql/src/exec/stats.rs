@@ -72,6 +72,7 @@ pub fn children(plan: &Plan) -> Vec<&Plan> {
         | Node::LockRows { input, .. } => vec![input],
         Node::NestedLoop { left, right, .. }
         | Node::HashJoin { left, right, .. }
+        | Node::MergeJoin { left, right, .. }
         | Node::SetOp { left, right, .. } => {
             vec![left, right]
         }
@@ -122,6 +123,9 @@ pub(crate) fn width(plan: &Plan) -> usize {
             left, right, kind, ..
         }
         | Node::HashJoin {
+            left, right, kind, ..
+        }
+        | Node::MergeJoin {
             left, right, kind, ..
         } => {
             use crate::plan::JoinKind::{Anti, Semi};

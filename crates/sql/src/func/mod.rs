@@ -225,6 +225,10 @@ pub trait Context {
     fn spill(&self) -> Option<crate::exec::Spill> {
         None
     }
+    /// `work_mem`, for the planner; what runs has its own.
+    fn work_mem_bytes(&self) -> usize {
+        4 << 20
+    }
     /// How many times `work_mem` a hash table may hold.
     fn hash_mem_multiplier(&self) -> f64 {
         1.0

@@ -1,6 +1,7 @@
 //! Costs, and what is assumed where nothing is known. Costs are in PostgreSQL's unit (one sequential page read) scaled to rows in memory; only their
 //! order matters.
 
+use super::Plan;
 use crate::catalog::Relation;
 use crate::value::info;
 
@@ -29,6 +30,8 @@ pub(crate) const ROW: f64 = 0.01;
 pub(crate) const CONDITION: f64 = 0.0025;
 /// Putting a row into a hash table, beside taking it.
 pub(crate) const HASHED: f64 = 0.015;
+/// Writing a row to a temporary file and reading it again.
+const SPILLED: f64 = 0.01;
 /// Starting the inner side of a loop over.
 pub(crate) const REWIND: f64 = 0.02;
 
@@ -74,6 +77,24 @@ pub(crate) fn sort(rows: f64) -> f64 {
 /// A hash join beside what its sides cost.
 pub(crate) fn hash_join(probe: f64, build: f64) -> f64 {
     probe * ROW + build * HASHED
+}
+
+/// A merge join beside what its sides cost.
+pub(crate) fn merge_join(left: f64, right: f64) -> f64 {
+    (left + right) * ROW
+}
+
+/// Writing rows to temporary files, and reading them again: those that are more than there is room for.
+pub(crate) fn spilled(plan: &Plan, rows: f64, memory_bytes: f64) -> f64 {
+    /// What a value takes in memory beside its bytes.
+    const VALUE_BYTES: usize = 24;
+    let columns = plan.columns.iter();
+    let width: usize = columns.map(|c| width_of(c.ty.oid) + VALUE_BYTES).sum();
+    let bytes = rows * width as f64;
+    if bytes <= memory_bytes {
+        return 0.0;
+    }
+    rows * (1.0 - memory_bytes / bytes) * SPILLED
 }
 
 /// A loop over kept rows beside what its sides cost.

@@ -1,14 +1,23 @@
 //! Joins: which order, which method.
 
 use super::layout::Layout;
-use super::scan::{Planned, Wish};
+use super::merge_join::{Pairs, gives, wished_cost};
+use super::scan::{Again, Planned, Wish};
 use super::{JoinKind, Node, Plan, estimate, walk};
 use crate::bind::query::{From, FromList};
 use crate::bind::{Binder, ColId, Source, collect_rels};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::func::{self, CastContext, Comparison};
-use crate::value::SqlType;
+use crate::value::{SqlType, oid};
+
+/// The kinds of join that a session wants.
+#[derive(Clone, Copy)]
+pub(super) struct JoinsAllowed {
+    pub(super) hash: bool,
+    pub(super) merge: bool,
+    pub(super) nested_loop: bool,
+}
 
 /// One thing to join with its own conditions.
 pub(super) struct Unit {
@@ -83,8 +92,9 @@ impl Binder<'_> {
             let unit = units.remove(0);
             self.plan_unit(unit.from, unit.conditions, wish)?
         } else {
-            self.join_units(units, joining)?
+            self.join_units(units, joining, wish)?
         };
+        planned.ordered |= gives(&planned.order, &wish.order);
         if constant.iter().any(super::equal::is_never) {
             // WHERE false: clients ask so for the columns alone.
             let columns = std::mem::take(&mut planned.plan.columns);
@@ -258,13 +268,20 @@ impl Binder<'_> {
         wish: &Wish,
     ) -> Result<Planned> {
         match from {
-            From::Rel(rel) => self.scan(rel, conditions, wish),
+            From::Rel(rel) => {
+                let again = matches!(self.rels[rel].source, Source::Table(_)).then(|| {
+                    let conditions = conditions.clone();
+                    Box::new(Again { rel, conditions })
+                });
+                let planned = self.scan(rel, conditions, wish)?;
+                Ok(Planned { again, ..planned })
+            }
             From::Join {
                 kind,
                 left,
                 right,
                 on,
-            } => self.plan_join(kind, *left, *right, on, conditions),
+            } => self.plan_join(kind, *left, *right, on, conditions, wish),
         }
     }
 
@@ -276,6 +293,7 @@ impl Binder<'_> {
         mut right: FromList,
         on: Vec<Expr>,
         above: Vec<Expr>,
+        wish: &Wish,
     ) -> Result<Planned> {
         let left_ids = self.id_ranges_of_list(&left);
         let right_ids = self.id_ranges_of_list(&right);
@@ -326,14 +344,19 @@ impl Binder<'_> {
             let right = self.plan_from(right, &Wish::default())?;
             self.lateral_join(kind, left, right, conditions)?
         } else {
-            self.join_pair(kind, left, right, conditions)?
+            self.join_pair(kind, left, right, conditions, wish)?
         };
         let plan = self.filtered(joined.plan, filter, &joined.layout);
-        Ok(Planned {
-            plan,
-            layout: joined.layout,
-            ordered: false,
-        })
+        Ok(Planned { plan, ..joined })
+    }
+
+    pub(super) fn joins_allowed(&self) -> JoinsAllowed {
+        let on = |name: &str| self.cx.session.setting(name).as_deref() != Some("off");
+        JoinsAllowed {
+            hash: on("enable_hashjoin"),
+            merge: on("enable_mergejoin"),
+            nested_loop: on("enable_nestloop"),
+        }
     }
 
     /// Joins a planned left side with a list: by index for each left row, by hash, or by loop.
@@ -343,6 +366,7 @@ impl Binder<'_> {
         left: Planned,
         right: FromList,
         on: Vec<Expr>,
+        wish: &Wish,
     ) -> Result<Planned> {
         if let ([From::Rel(rel)], false) = (right.items.as_slice(), kind == JoinKind::Full) {
             let rel = *rel;
@@ -351,14 +375,17 @@ impl Binder<'_> {
             if let Some((rows, cost)) = self.index_lookup_through(rel, &all, &right.conditions)? {
                 let (kept, whole) = self.item_estimate(rel, &right.conditions)?;
                 let hashed = whole + estimate::hash_join(left.plan.rows, kept);
-                if left.plan.rows * (cost + estimate::REWIND) <= hashed {
+                let looped = left.plan.rows * (cost + estimate::REWIND);
+                let allowed = self.joins_allowed();
+                let others = allowed.hash || allowed.merge;
+                if looped + off(allowed.nested_loop) <= hashed + off(others) {
                     let right = self.index_side(rel, right.conditions, &on)?;
                     return self.lateral_join_rows(kind, left, right, on, Some(rows));
                 }
             }
         }
         let right = self.plan_from(right, &Wish::default())?;
-        self.hash_or_loop(kind, left, right, on)
+        self.join_sides(kind, left, right, on, wish)
     }
 
     /// As [`Binder::index_lookup`], but only if a join condition takes part.
@@ -449,6 +476,11 @@ impl Binder<'_> {
         let condition = crate::bind::and(on).map(|c| both.resolve(c));
         let half = matches!(kind, JoinKind::Semi | JoinKind::Anti);
         let mut columns = left.plan.columns.clone();
+        // Left rows are gone through in their order.
+        let order = match kind {
+            JoinKind::Right | JoinKind::Full => Vec::new(),
+            _ => left.order,
+        };
         let layout = if half {
             left.layout
         } else {
@@ -463,24 +495,26 @@ impl Binder<'_> {
             condition,
             lateral,
         };
+        let plan = Plan {
+            node,
+            columns,
+            rows,
+            cost,
+        };
         Planned {
-            plan: Plan {
-                node,
-                columns,
-                rows,
-                cost,
-            },
-            layout,
-            ordered: false,
+            order,
+            ..Planned::new(plan, layout)
         }
     }
 
-    pub(super) fn hash_or_loop(
+    /// Joins two planned sides that do not depend on each other.
+    pub(super) fn join_sides(
         &mut self,
         kind: JoinKind,
         left: Planned,
         right: Planned,
         on: Vec<Expr>,
+        wish: &Wish,
     ) -> Result<Planned> {
         let share = self.share(on.iter(), right.plan.rows);
         let mut rows = left.plan.rows * right.plan.rows * share;
@@ -495,23 +529,54 @@ impl Binder<'_> {
             rows = half_rows(kind, left.plan.rows, share);
         }
         let rows = rows.max(1.0);
-        let mut left_keys = Vec::new();
-        let mut right_keys = Vec::new();
-        let mut rest = Vec::new();
+        let mut pairs: Pairs = Vec::new();
+        let (mut rest, mut equalities) = (Vec::new(), Vec::new());
         for condition in on {
             match self.hash_keys(&condition, &left.layout, &right.layout)? {
-                Some((l, r)) => {
-                    left_keys.push(l);
-                    right_keys.push(r);
+                Some(pair) => {
+                    pairs.push(pair);
+                    equalities.push(condition);
                 }
                 None => rest.push(condition),
             }
         }
-        if left_keys.is_empty() {
-            let cost = left.plan.cost
-                + right.plan.cost
-                + estimate::kept_loop(left.plan.rows, right.plan.rows);
-            return Ok(self.nested_loop(kind, left, right, rest, false, rows, cost));
+        let sides = left.plan.cost + right.plan.cost;
+        let looped = sides + estimate::kept_loop(left.plan.rows, right.plan.rows);
+        if pairs.is_empty() {
+            return Ok(self.nested_loop(kind, left, right, rest, false, rows, looped));
+        }
+        let allowed = self.joins_allowed();
+        let memory_bytes = self.cx.session.work_mem_bytes() as f64;
+        let memory_bytes = memory_bytes * self.cx.session.hash_mem_multiplier();
+        let mut spilled = estimate::spilled(&right.plan, right.plan.rows, memory_bytes);
+        if spilled > 0.0 {
+            spilled += estimate::spilled(&left.plan, left.plan.rows, memory_bytes);
+        }
+        let hashed = sides
+            + estimate::hash_join(left.plan.rows, right.plan.rows)
+            + rows * estimate::ROW
+            + spilled;
+        let mut best = wished_cost(hashed, right.plan.cost, rows, false, wish) + off(allowed.hash);
+        let mut is_looped = false;
+        // Where both can be had a hash join is as good as a loop for few rows and better for many.
+        if !allowed.hash {
+            let ordered = gives(&left.order, &wish.order) && !keeps_right(kind);
+            let cost = wished_cost(looped, right.plan.cost, rows, ordered, wish);
+            let cost = cost + off(allowed.nested_loop);
+            is_looped = cost < best;
+            best = best.min(cost);
+        }
+        // Of few rows nothing is saved, and planning takes time.
+        let worth_it = best - sides > FEW;
+        if worth_it
+            && let Some(way) = self.merge_way(kind, &left, &right, &pairs, rows, wish, best)?
+            && way.wished + off(allowed.merge) < best
+        {
+            return Ok(self.merge_join(kind, way, &pairs, rest, rows));
+        }
+        if is_looped {
+            rest.extend(equalities);
+            return Ok(self.nested_loop(kind, left, right, rest, false, rows, looped));
         }
         let both = left.layout.concat(&right.layout);
         let condition = crate::bind::and(rest).map(|c| both.resolve(c));
@@ -520,18 +585,10 @@ impl Binder<'_> {
         if !half {
             columns.extend(right.plan.columns.iter().cloned());
         }
-        let cost = left.plan.cost
-            + right.plan.cost
-            + estimate::hash_join(left.plan.rows, right.plan.rows)
-            + rows * estimate::ROW;
-        let left_keys = left_keys
+        let (left_keys, right_keys) = pairs
             .into_iter()
-            .map(|k| left.layout.resolve(k))
-            .collect();
-        let right_keys = right_keys
-            .into_iter()
-            .map(|k| right.layout.resolve(k))
-            .collect();
+            .map(|(l, r)| (left.layout.resolve(l), right.layout.resolve(r)))
+            .unzip();
         let layout = if half { left.layout } else { both };
         let node = Node::HashJoin {
             left: Box::new(left.plan),
@@ -541,16 +598,13 @@ impl Binder<'_> {
             right_keys,
             condition,
         };
-        Ok(Planned {
-            plan: Plan {
-                node,
-                columns,
-                rows,
-                cost,
-            },
-            layout,
-            ordered: false,
-        })
+        let plan = Plan {
+            node,
+            columns,
+            rows,
+            cost: hashed,
+        };
+        Ok(Planned::new(plan, layout))
     }
 
     /// Share of left rows that have a partner on a right side of so many rows.
@@ -622,7 +676,7 @@ impl Binder<'_> {
             _ => return Ok(None),
         };
         let (l, r) = (l.clone(), r.clone());
-        if l.ty().oid == r.ty().oid {
+        if l.ty().oid == r.ty().oid || same_keys(l.ty().oid, r.ty().oid) {
             return Ok(Some((l, r)));
         }
         let Ok(common) = func::common_type(&[l.ty(), r.ty()]) else {
@@ -633,6 +687,25 @@ impl Binder<'_> {
         let r = self.try_coerce(r, common, CastContext::Implicit, None)?;
         Ok(l.zip(r))
     }
+}
+
+/// Types whose equal values have the same key (`value::key`).
+fn same_keys(a: u32, b: u32) -> bool {
+    let both = |types: &[u32]| types.contains(&a) && types.contains(&b);
+    both(&[oid::INT2, oid::INT4, oid::INT8]) || both(&[oid::FLOAT4, oid::FLOAT8])
+}
+
+/// What a join that a session does not want is taken to cost more; it stays possible where nothing else is.
+pub(super) fn off(allowed: bool) -> f64 {
+    const DISABLED: f64 = 1e10;
+    if allowed { 0.0 } else { DISABLED }
+}
+
+/// Joins that cost no more than this beside their sides are not worth a second thought.
+const FEW: f64 = 0.5;
+
+fn keeps_right(kind: JoinKind) -> bool {
+    matches!(kind, JoinKind::Right | JoinKind::Full)
 }
 
 /// Rows of a semi or anti join, of whose left rows such a share has partners.

@@ -8,7 +8,7 @@
 //! - An item that needs columns of others (LATERAL) stands on the right of them.
 //! - Rows of a set do not depend on the order in which it was joined.
 
-use super::join::Unit;
+use super::join::{JoinsAllowed, Unit, off};
 use super::scan::{Planned, Wish};
 use super::{JoinKind, estimate, walk};
 use crate::bind::query::{From, FromList};
@@ -63,6 +63,7 @@ struct Search {
     /// Lookups of an item under some edges: rows and cost of one.
     lookups: Vec<Vec<Lookup>>,
     steps: usize,
+    allowed: JoinsAllowed,
 }
 
 /// The best way known to join a set of items.
@@ -76,7 +77,12 @@ struct Entry {
 
 impl Binder<'_> {
     /// Joins items under conditions over several of them.
-    pub(super) fn join_units(&mut self, units: Vec<Unit>, joining: Vec<Expr>) -> Result<Planned> {
+    pub(super) fn join_units(
+        &mut self,
+        units: Vec<Unit>,
+        joining: Vec<Expr>,
+        wish: &Wish,
+    ) -> Result<Planned> {
         let mut search = self.search(units, joining)?;
         let found = match search.units.len() {
             0..=SEARCHED_MAX => self.searched(&mut search)?,
@@ -85,9 +91,9 @@ impl Binder<'_> {
         let mut planned = match found {
             Some(entries) => {
                 let all = entries.len() as u32 - 1;
-                self.built(&mut search, &entries, all)?
+                self.built(&mut search, &entries, all, wish)?
             }
-            None => self.greedy(&mut search)?,
+            None => self.greedy(&mut search, wish)?,
         };
         let left: Vec<Expr> = search
             .edges
@@ -167,6 +173,7 @@ impl Binder<'_> {
             edges,
             edges_of,
             steps: 0,
+            allowed: self.joins_allowed(),
         })
     }
 
@@ -277,7 +284,9 @@ impl Binder<'_> {
                         left = (left - 1) & set;
                         continue;
                     }
-                    let (mut cost, mut method) = join_cost(&l, &r, rows, hashable, lateral);
+                    let allowed = search.allowed;
+                    let (mut cost, mut method) =
+                        join_cost(&l, &r, rows, hashable, lateral, allowed);
                     if single && !lateral && joined {
                         let between: Vec<usize> = (0..edges.len())
                             .filter(|e| {
@@ -286,7 +295,7 @@ impl Binder<'_> {
                             })
                             .collect();
                         if let Some((_, each)) = self.lookup(search, unit, &between)? {
-                            let by_index = index_cost(&l, each, rows);
+                            let by_index = index_cost(&l, each, rows, allowed);
                             if by_index < cost {
                                 (cost, method) = (by_index, Method::Index);
                             }
@@ -317,6 +326,7 @@ impl Binder<'_> {
         search: &mut Search,
         entries: &[Option<Entry>],
         set: u32,
+        wish: &Wish,
     ) -> Result<Planned> {
         if set.count_ones() == 1 {
             let unit = take(search, set.trailing_zeros() as usize)?;
@@ -328,7 +338,7 @@ impl Binder<'_> {
             .flatten()
             .ok_or_else(|| SqlError::internal("a set of items was not joined"))?;
         let right = set & !entry.left;
-        let left = self.built(search, entries, entry.left)?;
+        let left = self.built(search, entries, entry.left, &Wish::default())?;
         let within = |edge: &Edge| edge.units.iter().all(|u| set >> u & 1 == 1);
         // What belongs to the right side alone is judged there.
         let right_only = |edge: &Edge| edge.units.iter().all(|u| right >> u & 1 == 1);
@@ -340,10 +350,10 @@ impl Binder<'_> {
         }
         if right.count_ones() == 1 {
             let unit = right.trailing_zeros() as usize;
-            return self.join_unit(search, left, unit, conditions, entry.method);
+            return self.join_unit(search, left, unit, conditions, entry.method, wish);
         }
-        let right = self.built(search, entries, right)?;
-        self.smaller_kept(left, right, conditions)
+        let right = self.built(search, entries, right, &Wish::default())?;
+        self.smaller_kept(left, right, conditions, wish)
     }
 
     /// Joins what is there with one more item.
@@ -354,6 +364,7 @@ impl Binder<'_> {
         unit: usize,
         conditions: Vec<Expr>,
         method: Method,
+        wish: &Wish,
     ) -> Result<Planned> {
         let unit = take(search, unit)?;
         match (unit.from, method) {
@@ -368,7 +379,7 @@ impl Binder<'_> {
             }
             (from, _) => {
                 let right = self.plan_unit(from, unit.conditions, &Wish::default())?;
-                self.smaller_kept(left, right, conditions)
+                self.smaller_kept(left, right, conditions, wish)
             }
         }
     }
@@ -379,17 +390,18 @@ impl Binder<'_> {
         left: Planned,
         right: Planned,
         conditions: Vec<Expr>,
+        wish: &Wish,
     ) -> Result<Planned> {
         let (left, right) = if right.plan.rows > left.plan.rows {
             (right, left)
         } else {
             (left, right)
         };
-        self.hash_or_loop(JoinKind::Inner, left, right, conditions)
+        self.join_sides(JoinKind::Inner, left, right, conditions, wish)
     }
 
     /// Begins with the smallest item, then takes the cheapest next join each time.
-    fn greedy(&mut self, search: &mut Search) -> Result<Planned> {
+    fn greedy(&mut self, search: &mut Search, wish: &Wish) -> Result<Planned> {
         let count = search.units.len();
         let circle = || SqlError::unsupported("LATERAL references in a circle");
         let start = (0..count)
@@ -411,7 +423,7 @@ impl Binder<'_> {
         for edge in &search.edges_of[start] {
             waiting[*edge] -= 1;
         }
-        for _ in 1..count {
+        for last in (1..count).map(|at| at + 1 == count) {
             let mut best: Option<(usize, Entry, bool)> = None;
             for unit in 0..count {
                 if there[unit] || !search.needs[unit].iter().all(|u| there[*u]) {
@@ -438,12 +450,14 @@ impl Binder<'_> {
                 if !joined && best.as_ref().is_some_and(|(_, _, joined)| *joined) {
                     continue;
                 }
-                let (mut cost, mut method) = join_cost(&current, &right, rows, hashable, lateral);
+                let allowed = search.allowed;
+                let (mut cost, mut method) =
+                    join_cost(&current, &right, rows, hashable, lateral, allowed);
                 if !lateral
                     && !edges.is_empty()
                     && let Some((_, each)) = self.lookup(search, unit, &edges)?
                 {
-                    let by_index = index_cost(&current, each, rows);
+                    let by_index = index_cost(&current, each, rows, allowed);
                     if by_index < cost {
                         (cost, method) = (by_index, Method::Index);
                     }
@@ -470,7 +484,9 @@ impl Binder<'_> {
                 }
             }
             there[unit] = true;
-            planned = self.join_unit(search, planned, unit, conditions, entry.method)?;
+            let none = Wish::default();
+            let wish = if last { wish } else { &none };
+            planned = self.join_unit(search, planned, unit, conditions, entry.method, wish)?;
             current = entry;
         }
         Ok(planned)
@@ -572,6 +588,7 @@ fn join_cost(
     rows: f64,
     hashable: bool,
     lateral: bool,
+    allowed: JoinsAllowed,
 ) -> (f64, Method) {
     let given = rows * estimate::ROW;
     if lateral {
@@ -579,7 +596,8 @@ fn join_cost(
         return (cost + given, Method::Lateral);
     }
     let sides = left.cost + right.cost;
-    if hashable {
+    let by_keys = allowed.hash || allowed.merge || !allowed.nested_loop;
+    if hashable && by_keys {
         let (probe, build) = (left.rows.max(right.rows), left.rows.min(right.rows));
         return (
             sides + estimate::hash_join(probe, build) + given,
@@ -590,6 +608,7 @@ fn join_cost(
     (cost + given, Method::Loop)
 }
 
-fn index_cost(left: &Entry, each: f64, rows: f64) -> f64 {
-    left.cost + left.rows * (each + estimate::REWIND) + rows * estimate::ROW
+fn index_cost(left: &Entry, each: f64, rows: f64, allowed: JoinsAllowed) -> f64 {
+    let looped = left.rows * (each + estimate::REWIND) + rows * estimate::ROW;
+    left.cost + looped + off(allowed.nested_loop)
 }

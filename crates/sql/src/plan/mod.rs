@@ -15,6 +15,7 @@ mod index_path;
 mod join;
 mod join_order;
 mod layout;
+mod merge_join;
 mod scan;
 mod select;
 mod selectivity;
@@ -172,6 +173,19 @@ pub enum Node {
         left_keys: Vec<Expr>,
         /// Keys over the right row.
         right_keys: Vec<Expr>,
+        /// Further condition over the concatenated row, part of the join condition.
+        condition: Option<Expr>,
+    },
+    /// Equality join of two sides that are sorted by the keys (NULL keys never match, and may stand anywhere).
+    MergeJoin {
+        /// Outer side.
+        left: Box<Plan>,
+        /// Inner side: rows with the same key are kept while left rows with it come.
+        right: Box<Plan>,
+        /// Kind (Full and Right included).
+        kind: JoinKind,
+        /// What both are sorted by, most significant first.
+        keys: Vec<MergeKey>,
         /// Further condition over the concatenated row, part of the join condition.
         condition: Option<Expr>,
     },
@@ -477,6 +491,17 @@ pub struct SortKey {
     pub desc: bool,
     /// NULLs first (PostgreSQL's default: last ascending, first descending).
     pub nulls_first: bool,
+}
+
+/// A key of a merge join: values that are equal have equal keys (`value::key`), whichever side they are of.
+#[derive(Clone)]
+pub struct MergeKey {
+    /// Over the left row.
+    pub left: Expr,
+    /// Over the right row.
+    pub right: Expr,
+    /// Descending.
+    pub desc: bool,
 }
 
 /// A table whose rows LockRows locks.

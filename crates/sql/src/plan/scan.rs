@@ -2,6 +2,7 @@
 
 use super::estimate;
 use super::layout::Layout;
+use super::merge_join::{Sorted, as_wanted};
 use super::{Node, OutputColumn, Plan, Scan};
 use crate::bind::{Binder, COLUMN_BASE, ColId, Source};
 use crate::catalog::Relation;
@@ -11,11 +12,36 @@ use crate::value::{SqlType, oid};
 use std::sync::Arc;
 
 /// A plan with the identities of its columns.
+#[derive(Clone)]
 pub(crate) struct Planned {
     pub(crate) plan: Plan,
     pub(crate) layout: Layout,
     /// Rows come in the order that was wanted.
     pub(crate) ordered: bool,
+    /// What they are sorted by, where that is known.
+    pub(super) order: Vec<Sorted>,
+    /// How a table could be read in another order.
+    pub(super) again: Option<Box<Again>>,
+}
+
+/// A scan of a table, to be planned once more.
+#[derive(Clone)]
+pub(super) struct Again {
+    pub(super) rel: usize,
+    pub(super) conditions: Vec<Expr>,
+}
+
+impl Planned {
+    /// Rows of which no order is known.
+    pub(crate) fn new(plan: Plan, layout: Layout) -> Planned {
+        Planned {
+            plan,
+            layout,
+            ordered: false,
+            order: Vec::new(),
+            again: None,
+        }
+    }
 }
 
 /// An order of rows: column or expression, descending, NULLs first.
@@ -61,11 +87,7 @@ impl Binder<'_> {
                     rows: (rows * share).max(1.0),
                     cost: rows * 0.01,
                 };
-                Ok(Planned {
-                    plan,
-                    layout,
-                    ordered: false,
-                })
+                Ok(Planned::new(plan, layout))
             }
             Source::Plan(_) | Source::Query(_) | Source::Cte { .. } | Source::Function { .. } => {
                 self.other_scan(rel, conditions)
@@ -118,11 +140,7 @@ impl Binder<'_> {
         };
         let layout = Layout::new(ids);
         let plan = self.filtered(plan, conditions, &layout);
-        Ok(Planned {
-            plan,
-            layout,
-            ordered: false,
-        })
+        Ok(Planned::new(plan, layout))
     }
 
     fn output_column(&self, id: ColId) -> OutputColumn {
@@ -207,11 +225,7 @@ impl Binder<'_> {
                 rows: 1.0,
                 cost: 0.01,
             };
-            return Ok(Planned {
-                plan,
-                layout,
-                ordered: false,
-            });
+            return Ok(Planned::new(plan, layout));
         }
         let Some(candidate) = candidate else {
             let plan = Plan {
@@ -220,11 +234,7 @@ impl Binder<'_> {
                 rows: (rows * share).max(1.0),
                 cost: estimate::seq_scan(rows),
             };
-            return Ok(Planned {
-                plan,
-                layout,
-                ordered: false,
-            });
+            return Ok(Planned::new(plan, layout));
         };
         let rest: Vec<Expr> = conditions
             .into_iter()
@@ -245,9 +255,12 @@ impl Binder<'_> {
             cost: candidate.cost,
         };
         Ok(Planned {
-            plan,
-            layout,
             ordered: candidate.ordered,
+            order: match candidate.ordered {
+                true => as_wanted(&wish.order),
+                false => Vec::new(),
+            },
+            ..Planned::new(plan, layout)
         })
     }
 }

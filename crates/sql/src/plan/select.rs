@@ -92,9 +92,8 @@ pub(crate) fn plan_select(binder: &mut Binder<'_>, select: Select) -> Result<Pla
         let layout = Layout::default();
         let plan = binder.filtered(plan, from.conditions, &layout);
         Planned {
-            plan,
-            layout,
             ordered: true,
+            ..Planned::new(plan, layout)
         }
     } else {
         match extreme {
@@ -475,11 +474,7 @@ fn aggregate(input: Planned, grouping: Grouping, binder: &Binder<'_>) -> Result<
         cost,
     };
     let plan = binder.filtered(plan, grouping.having, &layout);
-    Ok(Planned {
-        plan,
-        layout,
-        ordered: false,
-    })
+    Ok(Planned::new(plan, layout))
 }
 
 fn describe(binder: &Binder<'_>, id: ColId) -> OutputColumn {
@@ -528,16 +523,13 @@ fn project_sets(mut planned: Planned, mut sets: Vec<(ColId, Expr)>) -> Result<Pl
             input: Box::new(planned.plan),
             exprs,
         };
-        planned = Planned {
-            plan: Plan {
-                node,
-                columns,
-                rows,
-                cost,
-            },
-            layout: Layout::new(ids),
-            ordered: false,
+        let plan = Plan {
+            node,
+            columns,
+            rows,
+            cost,
         };
+        planned = Planned::new(plan, Layout::new(ids));
         sets = later;
     }
     Ok(planned)

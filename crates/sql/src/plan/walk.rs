@@ -178,6 +178,18 @@ pub(crate) fn plan_exprs(plan: &Plan, depth: usize, f: &mut dyn FnMut(&Expr, usi
             plan_exprs(left, depth, f);
             plan_exprs(right, depth, f);
         }
+        Node::MergeJoin {
+            left,
+            right,
+            keys,
+            condition,
+            ..
+        } => {
+            let sides = keys.iter().flat_map(|key| [&key.left, &key.right]);
+            sides.chain(condition).for_each(|e| f(e, depth));
+            plan_exprs(left, depth, f);
+            plan_exprs(right, depth, f);
+        }
         Node::Aggregate {
             input,
             keys,
@@ -332,6 +344,19 @@ pub(crate) fn plan_exprs_mut(plan: &mut Plan, depth: usize, f: &mut dyn FnMut(&m
                 .chain(right_keys)
                 .chain(condition)
                 .for_each(|e| f(e, depth));
+            plan_exprs_mut(left, depth, f);
+            plan_exprs_mut(right, depth, f);
+        }
+        Node::MergeJoin {
+            left,
+            right,
+            keys,
+            condition,
+            ..
+        } => {
+            let sides = keys.iter_mut();
+            let sides = sides.flat_map(|key| [&mut key.left, &mut key.right]);
+            sides.chain(condition).for_each(|e| f(e, depth));
             plan_exprs_mut(left, depth, f);
             plan_exprs_mut(right, depth, f);
         }

@@ -281,6 +281,7 @@ pub(crate) fn windows(
         mut plan,
         mut layout,
         ordered,
+        ..
     } = input;
     // What the rows are sorted by.
     let mut sorted = match ordered {
@@ -318,9 +319,8 @@ pub(crate) fn windows(
         below.replace(&mut key.expr);
     }
     Ok(Planned {
-        plan,
-        layout,
         ordered: !wanted.is_empty() && begins_with(&sorted, &wanted),
+        ..Planned::new(plan, layout)
     })
 }
 

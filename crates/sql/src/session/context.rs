@@ -216,6 +216,10 @@ impl Context for SessionContext {
         Some(self.spill.limited(limit))
     }
 
+    fn work_mem_bytes(&self) -> usize {
+        self.settings.borrow().typed().work_mem_bytes
+    }
+
     fn hash_mem_multiplier(&self) -> f64 {
         self.settings.borrow().typed().hash_mem_multiplier
     }

@@ -93,6 +93,12 @@ pub struct Scans {
     pub sequential: bool,
     /// enable_indexscan.
     pub index: bool,
+    /// enable_hashjoin.
+    pub hash_join: bool,
+    /// enable_mergejoin.
+    pub merge_join: bool,
+    /// enable_nestloop.
+    pub nested_loop: bool,
 }
 
 impl Default for Scans {
@@ -100,6 +106,9 @@ impl Default for Scans {
         Scans {
             sequential: true,
             index: true,
+            hash_join: true,
+            merge_join: true,
+            nested_loop: true,
         }
     }
 }
@@ -505,6 +514,9 @@ impl SessionSettings {
             scans: Scans {
                 sequential: self.is_on("enable_seqscan"),
                 index: self.is_on("enable_indexscan"),
+                hash_join: self.is_on("enable_hashjoin"),
+                merge_join: self.is_on("enable_mergejoin"),
+                nested_loop: self.is_on("enable_nestloop"),
             },
             session_role: match self.number(SESSION_OID) {
                 0 => BOOTSTRAP,

@@ -228,6 +228,12 @@ pub static TABLE: &[Setting] = &[
         "Accepted: the planner has no bitmap scans to enable.",
     ),
     session(
+        "enable_hashjoin",
+        Kind::Bool,
+        "on",
+        "Enables the planner's use of hash joins.",
+    ),
+    session(
         "enable_indexonlyscan",
         Kind::Bool,
         "on",
@@ -238,6 +244,18 @@ pub static TABLE: &[Setting] = &[
         Kind::Bool,
         "on",
         "Enables the planner's use of index scans.",
+    ),
+    session(
+        "enable_mergejoin",
+        Kind::Bool,
+        "on",
+        "Enables the planner's use of merge joins.",
+    ),
+    session(
+        "enable_nestloop",
+        Kind::Bool,
+        "on",
+        "Enables the planner's use of nested loops where another join would do.",
     ),
     session(
         "enable_seqscan",

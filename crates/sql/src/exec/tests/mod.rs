@@ -1,5 +1,6 @@
 //! Tests of the executor over hand-made plans and a real engine on a log in memory.
 
+mod merge_joins;
 mod reads;
 mod windows;
 mod world;

@@ -4,10 +4,12 @@
 //! projection is the output of the node below, a condition over a join or an aggregate is that node's filter, the kept side of a hash join stands under a
 //! node `Hash`, WITH is a plan beside the one that reads it.
 
+mod joins;
 mod json;
 mod names;
 mod text;
 
+use self::joins::{join_type, join_words};
 use super::explain_expr::{Names, expr_text, qualified};
 use super::{JoinKind, KeyRange, Node, Plan, Probe, SetOpKind, SortKey, estimate};
 use crate::catalog::IndexKey;
@@ -388,6 +390,9 @@ impl Reader<'_> {
             }
             | Node::HashJoin {
                 condition: None, ..
+            }
+            | Node::MergeJoin {
+                condition: None, ..
             } => Vec::new(),
             _ => self.input_names(plan),
         };
@@ -443,28 +448,11 @@ impl Reader<'_> {
                     shown.detail("Join Filter", print(condition, subplans));
                 }
             }
-            Node::HashJoin {
-                left,
-                right,
-                left_keys,
-                right_keys,
-                condition,
-                ..
-            } => {
+            Node::HashJoin { condition, .. } | Node::MergeJoin { condition, .. } => {
                 shown.details.push(("Inner Unique", Value::Flag(false)));
-                let (l, r) = (self.names(left), self.names(right));
-                let pairs: Vec<String> = left_keys
-                    .iter()
-                    .zip(right_keys)
-                    .map(|(a, b)| {
-                        format!(
-                            "({} = {})",
-                            expr_text(a, &l, outer),
-                            expr_text(b, &r, outer)
-                        )
-                    })
-                    .collect();
-                shown.detail("Hash Cond", joined(&pairs));
+                if let Some((label, pairs)) = self.join_keys(plan, outer) {
+                    shown.detail(label, joined(&pairs));
+                }
                 if let Some(condition) = condition {
                     shown.detail("Join Filter", print(condition, subplans));
                 }
@@ -625,6 +613,11 @@ impl Reader<'_> {
                 format!("Hash{}", join_words(*kind, true)),
                 *kind,
             ),
+            Node::MergeJoin { kind, .. } => join(
+                "Merge Join",
+                format!("Merge{}", join_words(*kind, true)),
+                *kind,
+            ),
             Node::Aggregate {
                 sets: Some(sets), ..
             } => match sets.sets.iter().filter(|set| set.is_empty()).count() {
@@ -716,6 +709,7 @@ fn takes_filter(plan: &Plan) -> bool {
         | Node::CteScan { .. }
         | Node::NestedLoop { .. }
         | Node::HashJoin { .. }
+        | Node::MergeJoin { .. }
         | Node::Aggregate { .. } => true,
         Node::Project { input, .. } => takes_filter(input) && !matches!(input.node, Node::OneRow),
         _ => false,
@@ -736,29 +730,6 @@ fn collect_subplans(expr: &Expr, out: &mut Vec<Arc<Subquery>>) {
     super::walk::children(expr, &mut |e| collect_subplans(e, out));
 }
 
-fn join_type(kind: JoinKind) -> &'static str {
-    match kind {
-        JoinKind::Inner => "Inner",
-        JoinKind::Left => "Left",
-        JoinKind::Right => "Right",
-        JoinKind::Full => "Full",
-        JoinKind::Semi => "Semi",
-        JoinKind::Anti => "Anti",
-    }
-}
-
-fn join_words(kind: JoinKind, hash: bool) -> &'static str {
-    match (kind, hash) {
-        (JoinKind::Inner, true) => " Join",
-        (JoinKind::Inner, false) => "",
-        (JoinKind::Left, _) => " Left Join",
-        (JoinKind::Right, _) => " Right Join",
-        (JoinKind::Full, _) => " Full Join",
-        (JoinKind::Semi, _) => " Semi Join",
-        (JoinKind::Anti, _) => " Anti Join",
-    }
-}
-
 /// Cost before the first row: everything below a node that must see all its input.
 fn startup(plan: &Plan) -> f64 {
     let first = match &plan.node {
@@ -766,6 +737,7 @@ fn startup(plan: &Plan) -> f64 {
         Node::Distinct(input) => input.cost,
         Node::HashJoin { left, right, .. } => right.cost + startup(left),
         Node::NestedLoop { left, .. } => startup(left),
+        Node::MergeJoin { left, right, .. } => startup(left) + startup(right),
         Node::Filter { input, .. }
         | Node::Project { input, .. }
         | Node::Window { input, .. }

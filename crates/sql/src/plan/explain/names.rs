@@ -13,7 +13,9 @@ impl Reader<'_> {
             | Node::RowScan { .. }
             | Node::IndexScan { .. }
             | Node::VirtualScan { .. } => self.names(plan),
-            Node::NestedLoop { left, right, .. } | Node::HashJoin { left, right, .. } => {
+            Node::NestedLoop { left, right, .. }
+            | Node::HashJoin { left, right, .. }
+            | Node::MergeJoin { left, right, .. } => {
                 let mut names = self.names(left);
                 names.extend(self.names(right));
                 names
@@ -88,6 +90,9 @@ impl Reader<'_> {
             }
             | Node::HashJoin {
                 left, right, kind, ..
+            }
+            | Node::MergeJoin {
+                left, right, kind, ..
             } => {
                 let mut names = self.names(left);
                 if !crate::plan::build::is_half(*kind) {
@@ -142,7 +147,9 @@ pub(super) fn is_computed(expr: &Expr, below: &Plan) -> bool {
         Node::Filter { input, .. } | Node::Sort { input, .. } | Node::Limit { input, .. } => {
             is_computed(expr, input)
         }
-        Node::NestedLoop { left, right, .. } | Node::HashJoin { left, right, .. } => {
+        Node::NestedLoop { left, right, .. }
+        | Node::HashJoin { left, right, .. }
+        | Node::MergeJoin { left, right, .. } => {
             let width = crate::exec::width(left);
             match index.checked_sub(width) {
                 None => is_computed(expr, left),
