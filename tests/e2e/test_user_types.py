@@ -8,6 +8,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from psycopg.types.composite import CompositeInfo, register_composite
 from psycopg.types.enum import EnumInfo, register_enum
 
 CLIENTS = Path(__file__).parent / "clients"
@@ -287,3 +288,54 @@ def test_a_new_rule_waits_for_who_writes_and_holds_for_who_waited(server):
                 inserts.result(timeout=20)
     finally:
         server.execute(*DROP_DOMAINS)
+
+
+COMPOSITES = """
+CREATE TYPE ut_item AS (name text COLLATE "C", price numeric(10,2));
+CREATE TYPE ut_order AS (no int, item ut_item, gone bool, tags text[]);
+ALTER TYPE ut_order DROP ATTRIBUTE gone;
+CREATE TABLE ut_plain (a int, b text);
+CREATE TABLE ut_orders (id int PRIMARY KEY, o ut_order, items ut_item[], row ut_plain);
+CREATE INDEX ut_by_order ON ut_orders (o, id);
+CREATE VIEW ut_named AS SELECT id, ((o).item).name AS name FROM ut_orders WHERE (o).no > 0;
+COMMENT ON TYPE ut_item IS 'what is sold';
+INSERT INTO ut_orders VALUES
+    (1, ROW(2, ROW('cup, "red"', 1.5), '{a,b}'), '{"(x,1)",NULL}', ROW(1, 'one')), (2, ROW(1, NULL, NULL), '{}', NULL), (3, NULL, NULL, '(,)');
+"""
+DROP_COMPOSITES = ["DROP TABLE IF EXISTS ut_orders CASCADE", "DROP TABLE IF EXISTS ut_plain", "DROP TYPE IF EXISTS ut_order, ut_item"]
+ORDERS = [(2, "(1,,)", "{}", None), (1, '(2,"(""cup, """"red"""""",1.50)","{a,b}")', '{"(x,1.00)",NULL}', "(1,one)"), (3, None, None, "(,)")]
+
+
+def test_composites_outlive_a_crash_and_pg_dump_and_drivers_know_them(private_server):
+    orders = lambda: private_server.execute(  # noqa: E731
+        "SET enable_seqscan = off", "SELECT id, o::text, items::text, row::text FROM ut_orders ORDER BY o, id"
+    )
+    private_server.start()
+    private_server.psql("-q", "-v", "ON_ERROR_STOP=1", stdin=COMPOSITES)
+    private_server.kill()
+    private_server.start()
+    assert orders() == ORDERS
+    assert private_server.execute("SELECT id FROM ut_orders WHERE o = ROW(2, ROW('cup, \"red\"', 1.5), '{a,b}')::ut_order") == [(1,)]
+    dump = private_server.run("pg_dump").stdout
+    assert "CREATE TYPE public.ut_order AS (\n\tno integer,\n\titem public.ut_item,\n\ttags text[]\n);" in dump
+    assert 'name text COLLATE pg_catalog."C"' in dump
+    private_server.execute(*DROP_COMPOSITES)
+    private_server.psql("-q", "-v", "ON_ERROR_STOP=1", stdin=dump)
+    assert orders() == ORDERS
+    assert private_server.execute("SELECT * FROM ut_named") == [(1, 'cup, "red"'), (2, None)]
+    without = lambda text: [line for line in text.splitlines() if not line.startswith("\\")]  # noqa: E731
+    assert without(private_server.run("pg_dump").stdout) == without(dump)
+    with private_server.connect() as connection:
+        for name in ("ut_item", "ut_order", "ut_plain"):
+            info = CompositeInfo.fetch(connection, name)
+            register_composite(info, connection)
+        assert info.field_names == ["a", "b"]
+        for binary in (False, True):
+            with connection.cursor(binary=binary) as cursor:
+                found = cursor.execute("SELECT o, items, row FROM ut_orders WHERE id = 1").fetchone()
+                assert found[0].item.name == 'cup, "red"' and found[0].tags == ["a", "b"] and found[2] == (1, "one")
+                assert [item and item.name for item in found[1]] == ["x", None]
+                # What was read goes back as it came, in both formats.
+                for place in ("%t", "%b"):
+                    same = cursor.execute(f"SELECT id FROM ut_orders WHERE o = {place} AND row = {place}", [found[0], found[2]]).fetchall()
+                    assert same == [(1,)]

@@ -86,18 +86,18 @@ impl Binder<'_> {
         // Nor does a text tell that it is json, or of which kind of strings it is.
         if resolved.function.name == "pg_typeof"
             && let [arg] = coerced.as_slice()
-            && matches!(
-                arg.ty().oid,
-                oid::JSON
-                    | oid::JSON_ARRAY
-                    | oid::RECORD
-                    | oid::VARCHAR
-                    | oid::BPCHAR
-                    | oid::NAME
-                    | oid::INET
-                    | oid::CIDR
-                    | oid::VARBIT
-            )
+            && (record::is_record(arg.ty().oid)
+                || matches!(
+                    arg.ty().oid,
+                    oid::JSON
+                        | oid::JSON_ARRAY
+                        | oid::VARCHAR
+                        | oid::BPCHAR
+                        | oid::NAME
+                        | oid::INET
+                        | oid::CIDR
+                        | oid::VARBIT
+                ))
         {
             return Ok(Expr::Const(Datum::Oid(arg.ty().oid), resolved.result));
         }

@@ -3,6 +3,7 @@
 use super::dml::{GENERATED_ALWAYS, live, null_of, place_returning};
 use super::judged::Change;
 use super::names::fold_ident;
+use super::part::Target;
 use super::query::{From, FromList};
 use super::select::push_conjuncts;
 use super::setop::is_default;
@@ -18,25 +19,39 @@ use logstead_types::SqlState;
 use sqlparser::ast::{self, Expr as Ast, Spanned};
 use std::sync::Arc;
 
+/// Assignments so far.
+struct Assigned {
+    /// The first column of the row that is changed.
+    first: ColId,
+    /// Columns that were assigned to as a whole.
+    whole: Vec<usize>,
+    all: Vec<(usize, Expr)>,
+}
+
 impl Binder<'_> {
-    /// SET a = 1, (b, c) = (2, DEFAULT), (d, e) = (SELECT ...).
+    /// SET a = 1, (b, c) = (2, DEFAULT), (d, e) = (SELECT ...), f.g = 3. The columns of the row that is changed begin at `first`.
     pub(crate) fn assignments(
         &mut self,
         assignments: &[ast::Assignment],
         relation: &Arc<Relation>,
+        first: ColId,
     ) -> Result<Vec<(usize, Expr)>> {
-        let mut out: Vec<(usize, Expr)> = Vec::with_capacity(assignments.len());
+        let mut out = Assigned {
+            first,
+            whole: Vec::new(),
+            all: Vec::with_capacity(assignments.len()),
+        };
         for assignment in assignments {
             match &assignment.target {
                 ast::AssignmentTarget::ColumnName(name) => {
-                    let position = self.assignment_target(name, relation)?;
-                    let value = self.assignment_value(&assignment.value, relation, position)?;
-                    self.push_assignment(&mut out, relation, position, value)?;
+                    let target = self.part_target(name, relation)?;
+                    let value = self.assignment_value(&assignment.value, relation, &target)?;
+                    self.push_assignment(&mut out, relation, &target, value)?;
                 }
                 ast::AssignmentTarget::Tuple(names) => {
-                    let mut positions = Vec::with_capacity(names.len());
+                    let mut targets = Vec::with_capacity(names.len());
                     for name in names {
-                        positions.push(self.assignment_target(name, relation)?);
+                        targets.push(self.part_target(name, relation)?);
                     }
                     let at = self.at(assignment.value.span());
                     let mismatch = || {
@@ -49,20 +64,20 @@ impl Binder<'_> {
                     if let Some(items) =
                         super::operator::row_of(super::operator::strip(&assignment.value))
                     {
-                        if items.len() != positions.len() {
+                        if items.len() != targets.len() {
                             return Err(mismatch());
                         }
-                        for (item, position) in items.into_iter().zip(positions) {
-                            let value = self.assignment_value(item, relation, position)?;
-                            self.push_assignment(&mut out, relation, position, value)?;
+                        for (item, target) in items.into_iter().zip(targets) {
+                            let value = self.assignment_value(item, relation, &target)?;
+                            self.push_assignment(&mut out, relation, &target, value)?;
                         }
                         continue;
                     }
                     let Ast::Subquery(query) = super::operator::strip(&assignment.value) else {
-                        if positions.len() == 1 {
+                        if let [target] = targets.as_slice() {
                             let value =
-                                self.assignment_value(&assignment.value, relation, positions[0])?;
-                            self.push_assignment(&mut out, relation, positions[0], value)?;
+                                self.assignment_value(&assignment.value, relation, target)?;
+                            self.push_assignment(&mut out, relation, target, value)?;
                             continue;
                         }
                         return Err(SqlError::new(
@@ -72,75 +87,81 @@ impl Binder<'_> {
                         .at(at));
                     };
                     let whole = self.subquery(query)?;
-                    if whole.columns.len() != positions.len() {
+                    if whole.columns.len() != targets.len() {
                         return Err(mismatch());
                     }
                     let row = self.row_of_plan(whole)?;
-                    for (value, position) in row.into_iter().zip(positions) {
-                        refuse_value(&relation.columns[position])?;
-                        let value = self.assign(value, &relation.columns[position], at)?;
-                        self.push_assignment(&mut out, relation, position, value)?;
+                    for (value, target) in row.into_iter().zip(targets) {
+                        let column = &relation.columns[target.position];
+                        refuse_value(column)?;
+                        let value = self.assign_part(value, column, &target.path, at)?;
+                        self.push_assignment(&mut out, relation, &target, value)?;
                     }
                 }
             }
         }
-        Ok(out)
-    }
-
-    fn assignment_target(&mut self, name: &ast::ObjectName, relation: &Relation) -> Result<usize> {
-        match name.0.as_slice() {
-            [ast::ObjectNamePart::Identifier(ident)] => self.attribute(relation, ident),
-            [ast::ObjectNamePart::Identifier(ident), ..] => {
-                // "SET t.a" means field a of column t.
-                self.attribute(relation, ident)?;
-                Err(
-                    SqlError::unsupported(format!("assignment to a field: {name}"))
-                        .at(self.at(ident.span)),
-                )
-            }
-            _ => Err(SqlError::unsupported(format!("assignment to {name}"))),
-        }
+        Ok(out.all)
     }
 
     fn assignment_value(
         &mut self,
         value: &Ast,
         relation: &Arc<Relation>,
-        position: usize,
+        target: &Target,
     ) -> Result<Expr> {
+        let position = target.position;
+        let column = &relation.columns[position];
         if is_default(value) {
+            if !target.path.is_empty() {
+                return Err(SqlError::new(
+                    SqlState::FEATURE_NOT_SUPPORTED,
+                    "cannot set a subfield to DEFAULT",
+                )
+                .at(self.at(value.span())));
+            }
             // A view's column without a default of its own becomes NULL.
             if let Some(through) = self.through(relation)
                 && through.default_for(position).is_none()
             {
-                return Ok(null_of(&relation.columns[position]));
+                return Ok(null_of(column));
             }
             return self.target_default(relation, position);
         }
-        let column = &relation.columns[position];
         let at = self.at(value.span());
         refuse_value(column)?;
-        let bound = self.in_clause(Clause::Assign, |b| b.expr(value))?;
-        self.assign(bound, column, at)
+        let ty = self.part(column, &target.path)?.ty;
+        let bound = self.in_clause(Clause::Assign, |b| b.value_for(value, ty))?;
+        self.assign_part(bound, column, &target.path, at)
     }
 
     fn push_assignment(
-        &self,
-        out: &mut Vec<(usize, Expr)>,
+        &mut self,
+        out: &mut Assigned,
         relation: &Relation,
-        position: usize,
+        target: &Target,
         value: Expr,
     ) -> Result<()> {
-        if out.iter().any(|(p, _)| *p == position) {
+        let position = target.position;
+        let column = &relation.columns[position];
+        let known = out.all.iter().position(|(p, _)| *p == position);
+        let whole = target.path.is_empty();
+        if known.is_some() && (whole || out.whole.contains(&position)) {
             return Err(SqlError::new(
                 SqlState::SYNTAX_ERROR,
-                format!(
-                    "multiple assignments to same column \"{}\"",
-                    relation.columns[position].name
-                ),
+                format!("multiple assignments to same column \"{}\"", column.name),
             ));
         }
-        out.push((position, value));
+        if whole {
+            out.whole.push(position);
+            out.all.push((position, value));
+            return Ok(());
+        }
+        let old = match known {
+            Some(at) => out.all.remove(at).1,
+            None => self.old_value(out.first, position, column),
+        };
+        let changed = self.with_part(old, column, &target.path, value)?;
+        out.all.push((position, changed));
         Ok(())
     }
 
@@ -196,7 +217,8 @@ impl Binder<'_> {
         let mut list = self.change_conditions(&relation, rel, from, update.selection.as_ref())?;
         // What the view asks comes first: nothing of the statement's sees other rows.
         list.conditions.splice(0..0, shown);
-        let assignments = self.assignments(&update.assignments, &relation)?;
+        let first = self.rels[rel].first;
+        let assignments = self.assignments(&update.assignments, &relation, first)?;
         self.target_writes(&changed_positions(&assignments), privilege::UPDATE);
         let returning = self.returning_items(update.returning.as_deref())?;
         let changed = self.change_source(&relation, rel, list)?;

@@ -4,7 +4,7 @@ use super::Binder;
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::func::{self, Body, Cast, CastContext, Function, Volatility};
-use crate::value::{Datum, SqlType, info, oid, text_io, user};
+use crate::value::{Datum, SqlType, info, oid, record, text_io, user};
 use logstead_types::SqlState;
 
 impl Binder<'_> {
@@ -29,6 +29,9 @@ impl Binder<'_> {
                 return self.try_coerce(expr, SqlType::of(oid::TEXT), context, at);
             }
             return Ok(Some(expr));
+        }
+        if record::is_record(from.oid) && record::is_record(target.oid) {
+            return self.coerce_record(expr, target, context, at);
         }
         if from.oid == oid::UNKNOWN {
             return match expr {

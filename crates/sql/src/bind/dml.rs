@@ -2,6 +2,7 @@
 
 use super::judged::Change;
 use super::names::{fold_ident, name_span, schema_and_name};
+use super::part::Target;
 use super::query::Output;
 use super::scope::NsItem;
 use super::setop::is_default;
@@ -133,18 +134,27 @@ impl Binder<'_> {
     pub(super) fn insert_value(
         &mut self,
         relation: &Relation,
-        position: usize,
+        target: &Target,
         expr: &Ast,
         overriding: Overriding,
     ) -> Result<Expr> {
+        let position = target.position;
         let column = &relation.columns[position];
+        if is_default(expr) && !target.path.is_empty() {
+            return Err(SqlError::new(
+                SqlState::FEATURE_NOT_SUPPORTED,
+                "cannot set a subfield to DEFAULT",
+            )
+            .at(self.at(expr.span())));
+        }
         if is_default(expr) || (overriding == Overriding::User && column.identity.is_some()) {
             return self.target_default(relation, position);
         }
         let at = self.at(expr.span());
         refuse_generated(column, overriding)?;
-        let bound = self.expr(expr)?;
-        self.assign(bound, column, at)
+        let ty = self.part(column, &target.path)?.ty;
+        let bound = self.value_for(expr, ty)?;
+        self.assign_part(bound, column, &target.path, at)
     }
 
     pub(crate) fn insert(&mut self, insert: &ast::Insert) -> Result<Plan> {
@@ -168,18 +178,18 @@ impl Binder<'_> {
         };
         self.writes(&relation);
         let explicit = !insert.columns.is_empty();
-        let mut targets: Vec<usize> = Vec::new();
+        let mut targets: Vec<Target> = Vec::new();
         let mut beyond = None;
         if explicit {
             targets = self.insert_targets(&insert.columns, &relation)?;
         } else {
             match self.through(&relation) {
-                None => targets.extend(live(&relation)),
+                None => targets.extend(live(&relation).map(Target::whole)),
                 Some(through) => {
                     // Columns that cannot be written count only if there are values for them.
                     for position in live(&through.view) {
                         match through.base_position(position) {
-                            Ok(base) => targets.push(base),
+                            Ok(base) => targets.push(Target::whole(base)),
                             Err(error) => {
                                 beyond = Some(error);
                                 break;
@@ -276,23 +286,26 @@ impl Binder<'_> {
         &self,
         columns: &[ast::ObjectName],
         relation: &Relation,
-    ) -> Result<Vec<usize>> {
-        let mut targets = Vec::with_capacity(columns.len());
+    ) -> Result<Vec<Target>> {
+        let mut targets: Vec<Target> = Vec::with_capacity(columns.len());
         for column in columns {
-            let [ast::ObjectNamePart::Identifier(ident)] = column.0.as_slice() else {
-                return Err(SqlError::unsupported(format!(
-                    "INSERT into part of a column: {column}"
-                )));
+            let target = self.part_target(column, relation)?;
+            let again = |other: &Target| {
+                let partly = !other.path.is_empty() && !target.path.is_empty();
+                other.position == target.position && !partly
             };
-            let position = self.attribute(relation, ident)?;
-            if targets.contains(&position) {
+            if targets.iter().any(again) {
+                let name = match column.0.first() {
+                    Some(ast::ObjectNamePart::Identifier(ident)) => fold_ident(ident),
+                    _ => column.to_string(),
+                };
                 return Err(SqlError::new(
                     SqlState::DUPLICATE_COLUMN,
-                    format!("column \"{}\" specified more than once", fold_ident(ident)),
+                    format!("column \"{name}\" specified more than once"),
                 )
-                .at(self.at(ident.span)));
+                .at(self.at(name_span(column))));
             }
-            targets.push(position);
+            targets.push(target);
         }
         Ok(targets)
     }
@@ -302,7 +315,7 @@ impl Binder<'_> {
         &mut self,
         query: &ast::Query,
         relation: &Arc<Relation>,
-        targets: &[usize],
+        targets: &[Target],
         explicit: bool,
         overriding: Overriding,
         insert: &ast::Insert,
@@ -338,8 +351,8 @@ impl Binder<'_> {
                         return Err(too_few(b, row.content.len()));
                     }
                     let mut out = Vec::with_capacity(width);
-                    for (expr, &position) in row.content.iter().zip(targets) {
-                        out.push(b.insert_value(relation, position, expr, overriding)?);
+                    for (expr, target) in row.content.iter().zip(targets) {
+                        out.push(b.insert_value(relation, target, expr, overriding)?);
                     }
                     rows.push(out);
                 }
@@ -348,12 +361,13 @@ impl Binder<'_> {
             self.frames.pop();
             let rows = rows?;
             let mut columns = Vec::with_capacity(width);
-            for (i, &position) in targets.iter().take(width).enumerate() {
-                let column = &relation.columns[position];
-                values[position] = Some(Expr::Column(i, column.ty));
+            for (i, target) in targets.iter().take(width).enumerate() {
+                let column = &relation.columns[target.position];
+                let ty = self.part(column, &target.path)?.ty;
+                self.give_part(values, relation, target, Expr::Column(i, ty))?;
                 columns.push(OutputColumn {
                     name: column.name.clone(),
-                    ty: column.ty,
+                    ty,
                     domain: None,
                     origin: (0, 0),
                 });
@@ -375,14 +389,15 @@ impl Binder<'_> {
         if explicit && types.len() < targets.len() {
             return Err(too_few(self, types.len()));
         }
-        for (ty, &position) in types.iter_mut().zip(targets) {
+        for (ty, target) in types.iter_mut().zip(targets) {
             if ty.oid == oid::UNKNOWN {
-                *ty = SqlType::of(relation.columns[position].ty.oid);
+                let part = self.part(&relation.columns[target.position], &target.path)?;
+                *ty = SqlType::of(part.ty.oid);
             }
         }
         let source = self.finish_as(body, &types)?;
-        for (i, (&position, column)) in targets.iter().zip(&source.columns).enumerate() {
-            let target = &relation.columns[position];
+        for (i, (goal, column)) in targets.iter().zip(&source.columns).enumerate() {
+            let target = &relation.columns[goal.position];
             if overriding == Overriding::User && target.identity.is_some() {
                 continue;
             }
@@ -395,13 +410,15 @@ impl Binder<'_> {
                 _ => None,
             };
             let value = Expr::Column(i, column.ty);
-            let same =
-                target.domain.is_some() && column.domain_in(self.cx.catalog) == target.domain;
-            values[position] = Some(match same && column.ty == target.ty {
+            let same = target.domain.is_some()
+                && goal.path.is_empty()
+                && column.domain_in(self.cx.catalog) == target.domain;
+            let value = match same && column.ty == target.ty {
                 // It is one of the domain's already.
                 true => value,
-                false => self.assign(value, target, at)?,
-            });
+                false => self.assign_part(value, target, &goal.path, at)?,
+            };
+            self.give_part(values, relation, goal, value)?;
         }
         Ok(source)
     }
@@ -633,7 +650,7 @@ impl Binder<'_> {
                 .chain(excluded..excluded + width)
                 .collect(),
         );
-        let assignments = self.assignments(&update.assignments, relation)?;
+        let assignments = self.assignments(&update.assignments, relation, first)?;
         let changed: Vec<usize> = assignments.iter().map(|(position, _)| *position).collect();
         self.target_writes(&changed, privilege::UPDATE);
         let (assignments, generated) = self.with_generated(assignments, relation, &layout)?;

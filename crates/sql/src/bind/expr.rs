@@ -6,9 +6,10 @@ use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::func::CastContext;
 use crate::value::array::{DIMENSIONS_MAX, stacked, too_many_dimensions};
-use crate::value::{Datum, SqlType, info, oid, record};
+use crate::value::{Datum, SqlType, info, oid, record, user};
 use logstead_types::SqlState;
 use sqlparser::ast::{self, AccessExpr, Expr as Ast, Spanned, UnaryOperator as U};
+use std::sync::Arc;
 
 impl Binder<'_> {
     /// Binds an expression. Its type may still be unknown (a bare literal or parameter): see [`Binder::settle`].
@@ -225,10 +226,7 @@ impl Binder<'_> {
             | Ast::Trim { .. }
             | Ast::Overlay { .. } => self.special_syntax(expr),
             Ast::Tuple(items) => {
-                let fields = items
-                    .iter()
-                    .map(|item| self.expr(item))
-                    .collect::<Result<_>>()?;
+                let fields = self.row_items(items.iter())?;
                 self.row(fields)
             }
             Ast::Wildcard(_) | Ast::QualifiedWildcard(..) => Err(SqlError::new(
@@ -301,10 +299,8 @@ impl Binder<'_> {
         let ty = match (types::sql_type(data_type), data_type) {
             (Ok(ty), _) => ty,
             (Err(error), ast::DataType::Custom(name, modifiers)) if modifiers.is_empty() => {
-                return match self.row_type(name) {
-                    Some(row) => self.cast_to_row(operand, row?, at),
-                    None => Err(error.at(type_at)),
-                };
+                // A temporary table's.
+                self.row_type(name).ok_or_else(|| error.at(type_at))?
             }
             (Err(error), _) => return Err(error.at(type_at)),
         };
@@ -315,8 +311,51 @@ impl Binder<'_> {
             let array = self.array(array, Some(SqlType::of(element)))?;
             return self.coerce(array, ty, CastContext::Explicit, at);
         }
-        let value = self.expr(operand)?;
+        let value = self.value_for(operand, ty)?;
         self.coerce(value, ty, CastContext::Explicit, at)
+    }
+
+    /// The items of a row that is written out; `(record).*` among them is as many as it has fields.
+    pub(crate) fn row_items<'e>(
+        &mut self,
+        items: impl Iterator<Item = &'e Ast>,
+    ) -> Result<Vec<Expr>> {
+        let mut bound = Vec::new();
+        for item in items {
+            match crate::parse::all_fields(item) {
+                Some(record) => {
+                    let fields = self.fields_of(&record)?;
+                    bound.extend(fields.into_iter().map(|(_, field)| field));
+                }
+                None => bound.push(self.expr(item)?),
+            }
+        }
+        Ok(bound)
+    }
+
+    /// An expression that is to be of a type: the items of a row that is written out need not have types of their own.
+    pub(crate) fn value_for(&mut self, value: &Ast, ty: SqlType) -> Result<Expr> {
+        let (Some(items), true) = (row_of(strip(value)), user::is_composite(ty.oid)) else {
+            return self.expr(value);
+        };
+        if items
+            .iter()
+            .any(|item| crate::parse::all_fields(item).is_some())
+        {
+            return self.expr(value);
+        }
+        let shape = record::shape_of(ty);
+        let fields = shape.iter().flat_map(|shape| shape.iter());
+        let known = fields.map(|(_, ty)| *ty);
+        let known = known.chain(std::iter::repeat(SqlType::of(oid::UNKNOWN)));
+        let mut bound = Vec::with_capacity(items.len());
+        let mut types: Vec<(Arc<str>, SqlType)> = Vec::with_capacity(items.len());
+        for ((item, field), number) in items.into_iter().zip(known).zip(1..) {
+            let item = self.value_for(item, field)?;
+            types.push((format!("f{number}").into(), item.ty()));
+            bound.push(item);
+        }
+        Ok(Expr::Array(bound, record::record_type(&types)?))
     }
 
     /// Where the type name of `x::t` begins.
@@ -776,14 +815,14 @@ fn is_array(ty: SqlType) -> bool {
 }
 
 /// All fields of a record; none of anything else, nor where nothing is known of them.
-fn fields_of(record: &Expr) -> Vec<Expr> {
+pub(super) fn fields_of(record: &Expr) -> Vec<Expr> {
     let Some(shape) = record::shape_of(record.ty()) else {
         return Vec::new();
     };
     if let Expr::Array(fields, _) = record {
         return fields.clone();
     }
-    let field = |(number, (_, ty)): (i32, &(std::sync::Arc<str>, SqlType))| Expr::Subscript {
+    let field = |(number, (_, ty)): (i32, &(Arc<str>, SqlType))| Expr::Subscript {
         array: Box::new(record.clone()),
         index: Box::new(Expr::Const(Datum::Int4(number), SqlType::of(oid::INT4))),
         ty: *ty,
@@ -794,7 +833,7 @@ fn fields_of(record: &Expr) -> Vec<Expr> {
 /// A field of a record.
 fn field_of(value: Expr, field: &str) -> Result<Expr> {
     let ty = value.ty();
-    if ty.oid != oid::RECORD {
+    if !record::is_record(ty.oid) {
         return Err(SqlError::new(
             SqlState::WRONG_OBJECT_TYPE,
             format!(
@@ -807,10 +846,14 @@ fn field_of(value: Expr, field: &str) -> Result<Expr> {
     let found = shape.iter().flat_map(|shape| shape.iter()).zip(1..);
     let found = found.filter(|((name, _), _)| **name == *field).last();
     let Some(((_, ty), number)) = found else {
-        return Err(SqlError::new(
-            SqlState::UNDEFINED_COLUMN,
-            format!("could not identify column \"{field}\" in record data type"),
-        ));
+        let message = match ty.oid {
+            oid::RECORD => format!("could not identify column \"{field}\" in record data type"),
+            _ => {
+                let shown = info::format_type(ty);
+                format!("column \"{field}\" not found in data type {shown}")
+            }
+        };
+        return Err(SqlError::new(SqlState::UNDEFINED_COLUMN, message));
     };
     // A record's value is an array of its fields.
     Ok(Expr::Subscript {

@@ -768,7 +768,7 @@ impl Binder<'_> {
             args: coerced,
             ordinality,
         };
-        let scalar = columns.len() == 1 && resolved.result.oid != oid::RECORD;
+        let scalar = columns.len() == 1 && !record::is_record(resolved.result.oid);
         let rel = self.add_item(source, columns, &function_name, alias)?;
         if let Some(item) = self.frame()?.ns.last_mut() {
             item.scalar = scalar;

@@ -69,7 +69,14 @@ impl Binder<'_> {
                     }
                 }
                 "row" => {
-                    let fields = self.plain_args(list, &name, at)?;
+                    let items = list.args.iter().map(|arg| match arg {
+                        FunctionArg::Unnamed(FunctionArgExpr::Expr(item)) => Some(item),
+                        _ => None,
+                    });
+                    let fields = match items.collect::<Option<Vec<_>>>() {
+                        Some(items) => self.row_items(items.into_iter())?,
+                        None => self.plain_args(list, &name, at)?,
+                    };
                     return self.row(fields);
                 }
                 "grouping" => return self.grouping_call(list, at),

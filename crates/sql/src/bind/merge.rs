@@ -5,10 +5,11 @@
 use super::change::{Changed, changed_positions};
 use super::dml::{Overriding, live};
 use super::judged::Change;
+use super::part::Target;
 use super::query::{From, FromList};
 use super::select::push_conjuncts;
 use super::updatable::Verb;
-use super::{Binder, Clause, Frame};
+use super::{Binder, Clause, ColId, Frame};
 use crate::catalog::{Relation, RelationKind};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
@@ -107,7 +108,7 @@ impl Binder<'_> {
         }
         let mut bound = Vec::with_capacity(merge.clauses.len());
         for clause in &merge.clauses {
-            bound.push(self.merge_clause(clause, &relation)?);
+            bound.push(self.merge_clause(clause, &relation, first)?);
         }
         if bound
             .iter()
@@ -201,6 +202,7 @@ impl Binder<'_> {
         &mut self,
         clause: &ast::MergeClause,
         relation: &Arc<Relation>,
+        first: ColId,
     ) -> Result<Bound> {
         let matched = clause.clause_kind == ast::MergeClauseKind::Matched;
         if let Some(target) = self.frame()?.ns.first_mut() {
@@ -228,7 +230,7 @@ impl Binder<'_> {
                 if update.update_predicate.is_some() || update.delete_predicate.is_some() {
                     return Err(SqlError::unsupported("WHERE in MERGE"));
                 }
-                let assignments = self.assignments(assignments, relation)?;
+                let assignments = self.assignments(assignments, relation, first)?;
                 self.target_writes(&changed_positions(&assignments), privilege::UPDATE);
                 Action::Update(assignments)
             }
@@ -280,7 +282,7 @@ impl Binder<'_> {
             let explicit = !columns.is_empty();
             let targets = match explicit {
                 true => self.insert_targets(&columns, relation)?,
-                false => live(relation).collect(),
+                false => live(relation).map(Target::whole).collect(),
             };
             let [row] = values.rows.as_slice() else {
                 return Err(SqlError::new(
@@ -298,11 +300,11 @@ impl Binder<'_> {
                     .and_then(|c| self.at(c.span()));
                 return Err(SqlError::new(SqlState::SYNTAX_ERROR, super::dml::TOO_FEW).at(at));
             }
-            for (value, &position) in row.content.iter().zip(&targets) {
+            for (value, target) in row.content.iter().zip(&targets) {
                 let bound = self.in_clause(Clause::Values, |b| {
-                    b.insert_value(relation, position, value, overriding)
+                    b.insert_value(relation, target, value, overriding)
                 });
-                given[position] = Some(bound?);
+                self.give_part(&mut given, relation, target, bound?)?;
             }
         }
         let named = given

@@ -29,6 +29,7 @@ mod named;
 mod names;
 mod operator;
 mod ordered;
+mod part;
 pub(crate) mod query;
 mod row;
 mod scope;

@@ -4,7 +4,7 @@ use super::Binder;
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::func::{self, CastContext, Function, Resolved};
-use crate::value::{Datum, SqlType, info, oid};
+use crate::value::{Datum, SqlType, info, oid, record};
 use logstead_types::SqlState;
 use sqlparser::ast::{self, BinaryOperator as B, Expr as Ast, Spanned};
 
@@ -63,11 +63,12 @@ impl Binder<'_> {
     ) -> Result<Expr> {
         let resolved =
             func::resolve_operator(op, Some(left.ty()), right.ty()).map_err(|e| e.at(at))?;
-        self.apply_operator(&resolved, left, right, at)
+        self.apply_operator(op, &resolved, left, right, at)
     }
 
     fn apply_operator(
         &mut self,
+        op: &str,
         resolved: &Resolved,
         left: Expr,
         right: Expr,
@@ -75,6 +76,9 @@ impl Binder<'_> {
     ) -> Result<Expr> {
         let left = self.coerce(left, arg(resolved, 0), CastContext::Implicit, at)?;
         let right = self.coerce(right, arg(resolved, 1), CastContext::Implicit, at)?;
+        if arg(resolved, 0).oid == oid::RECORD {
+            comparable(op, left.ty(), right.ty()).map_err(|e| e.at(at))?;
+        }
         self.call(resolved.function, vec![left, right], resolved.result)
     }
 
@@ -115,9 +119,6 @@ impl Binder<'_> {
         while let Some((left, op, right)) = chain.pop() {
             let at = self.operator_at(left);
             let name = operator_name(op)?;
-            if row_of(right).is_some() {
-                return Err(mixed_row(at));
-            }
             let right = self.expr(right)?;
             so_far = self.operator(&name, so_far, right, at)?;
         }
@@ -154,7 +155,14 @@ impl Binder<'_> {
                 return self.row_subquery(&left_items, &name, query, at);
             }
             let Some(right_items) = row_of(right) else {
-                return Err(mixed_row(at));
+                // A record beside one that is written out.
+                let left = left_items
+                    .iter()
+                    .map(|e| self.expr(e))
+                    .collect::<Result<Vec<_>>>()?;
+                let left = self.row(left)?;
+                let right = self.expr(right)?;
+                return self.operator(&name, left, right, at);
             };
             let left = left_items
                 .iter()
@@ -167,9 +175,6 @@ impl Binder<'_> {
             return self.row_comparison(&name, left, right, at);
         }
         let left = self.expr(left)?;
-        if row_of(right).is_some() {
-            return Err(mixed_row(at));
-        }
         let right = self.expr(right)?;
         self.operator(&name, left, right, at)
     }
@@ -315,7 +320,10 @@ impl Binder<'_> {
             let mut all = Vec::new();
             for item in list {
                 let Some(right) = row_of(item) else {
-                    return Err(mixed_row(at));
+                    let row = self.row(left.clone())?;
+                    let item = self.expr(item)?;
+                    all.push(self.operator("=", row, item, at)?);
+                    continue;
                 };
                 let right = right
                     .iter()
@@ -346,7 +354,8 @@ impl Binder<'_> {
         let types: Vec<SqlType> = std::iter::once(left.ty())
             .chain(items.iter().map(Expr::ty))
             .collect();
-        if let Ok(common) = func::common_type(&types) {
+        let records = types.iter().any(|ty| record::is_record(ty.oid));
+        if !records && let Ok(common) = func::common_type(&types) {
             let common = SqlType::of(common.oid);
             let resolved =
                 func::resolve_operator("=", Some(left.ty()), common).map_err(|e| e.at(at))?;
@@ -519,8 +528,44 @@ fn join(mut all: Vec<Expr>, make: fn(Vec<Expr>) -> Expr) -> Expr {
     }
 }
 
-fn mixed_row(at: Option<usize>) -> SqlError {
-    SqlError::unsupported("a row value next to a single value").at(at)
+/// Fails for records that cannot be compared: they must have as many fields, of the same types, and those an order. PostgreSQL finds out when it
+/// meets the first pair.
+fn comparable(op: &str, left: SqlType, right: SqlType) -> Result<()> {
+    let (Some(l), Some(r)) = (record::shape_of(left), record::shape_of(right)) else {
+        return Ok(());
+    };
+    for (((_, a), (_, b)), number) in l.iter().zip(r.iter()).zip(1..) {
+        if a.oid != b.oid {
+            return Err(SqlError::new(
+                SqlState::DATATYPE_MISMATCH,
+                format!(
+                    "cannot compare dissimilar column types {} and {} at record column {number}",
+                    info::format_type(SqlType::of(a.oid)),
+                    info::format_type(SqlType::of(b.oid))
+                ),
+            ));
+        }
+        if let Some(ty) = super::select::unordered(*a) {
+            return Err(SqlError::new(
+                SqlState::UNDEFINED_FUNCTION,
+                format!(
+                    "could not identify {} for type {}",
+                    match op {
+                        "=" | "<>" => "an equality operator",
+                        _ => "a comparison function",
+                    },
+                    info::format_type(ty)
+                ),
+            ));
+        }
+    }
+    match l.len() == r.len() {
+        true => Ok(()),
+        false => Err(SqlError::new(
+            SqlState::DATATYPE_MISMATCH,
+            "cannot compare record types with different numbers of columns",
+        )),
+    }
 }
 
 /// An expression without its parentheses.

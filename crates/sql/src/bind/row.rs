@@ -5,7 +5,9 @@ use super::scope::{NsColumn, NsWhat};
 use super::{Binder, Source};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
-use crate::value::{Datum, SqlType, oid, record};
+use crate::func::CastContext;
+use crate::value::{Datum, SqlType, info, oid, record, user};
+use logstead_types::SqlState;
 use sqlparser::ast;
 use std::sync::Arc;
 
@@ -15,45 +17,92 @@ impl Binder<'_> {
         let mut settled = Vec::with_capacity(fields.len());
         let mut shape: Vec<(Arc<str>, SqlType)> = Vec::with_capacity(fields.len());
         for (field, number) in fields.into_iter().zip(1..) {
-            let field = self.settle(field)?;
-            shape.push((format!("f{number}").into(), field.ty()));
+            // A literal waits for the type that the row may yet be cast to; its value is the text that it is otherwise.
+            let field = match field {
+                Expr::Const(..) => field,
+                field => self.settle(field)?,
+            };
+            let ty = match field.ty() {
+                ty if ty.oid == oid::UNKNOWN => SqlType::of(oid::TEXT),
+                ty => ty,
+            };
+            shape.push((format!("f{number}").into(), ty));
             settled.push(field);
         }
         Ok(Expr::Array(settled, record::record_type(&shape)?))
     }
 
     /// The type of a table's rows, if a table has that name.
-    pub(crate) fn row_type(&mut self, name: &ast::ObjectName) -> Option<Result<SqlType>> {
+    pub(crate) fn row_type(&mut self, name: &ast::ObjectName) -> Option<SqlType> {
         let relation = self.relation(name).ok()?;
-        let live = relation.columns.iter().filter(|c| !c.dropped);
-        if live.clone().any(|c| c.domain.is_some()) {
-            return Some(Err(SqlError::unsupported(
-                "the type of a table's rows with columns of domains",
-            )));
-        }
-        let shape: Vec<(Arc<str>, SqlType)> =
-            live.map(|c| (c.name.as_str().into(), c.ty)).collect();
-        Some(record::record_type(&shape))
+        self.cx.catalog.types.row_type(relation.oid)
     }
 
-    /// A value as a row of a table: NULL, or a record with fields of the same types.
-    pub(crate) fn cast_to_row(
+    /// A record as one of another type; `None` if there is no way. Whatever is a record is one of no name in particular; the fields of one
+    /// that is written out are brought to those of a composite type.
+    pub(crate) fn coerce_record(
         &mut self,
-        operand: &ast::Expr,
-        row: SqlType,
+        value: Expr,
+        target: SqlType,
+        context: CastContext,
         at: Option<usize>,
-    ) -> Result<Expr> {
-        let value = self.expr(operand)?;
+    ) -> Result<Option<Expr>> {
+        let from = value.ty();
+        let shape = record::shape_of(from);
+        if target.oid == oid::RECORD {
+            // Its fields stay known.
+            let ty = match shape {
+                Some(shape) => record::record_type(&shape)?,
+                None => target,
+            };
+            return Ok(Some(Expr::Relabel(Box::new(value), ty)));
+        }
+        if from.oid != oid::RECORD {
+            return Ok(None);
+        }
         if matches!(value, Expr::Const(Datum::Null, _)) {
-            return Ok(Expr::Const(Datum::Null, row));
+            return Ok(Some(Expr::Const(Datum::Null, target)));
         }
-        let types = |ty| {
-            record::shape_of(ty).map(|shape| shape.iter().map(|f| f.1.oid).collect::<Vec<_>>())
+        user::refuse_domains(target.oid).map_err(|e| e.at(at))?;
+        let refused = |detail: &str| {
+            SqlError::new(
+                SqlState::CANNOT_COERCE,
+                format!("cannot cast type record to {}", info::format_type(target)),
+            )
+            .detail(detail)
+            .at(at)
         };
-        match (types(value.ty()), types(row)) {
-            (Some(from), Some(to)) if from == to => Ok(Expr::Relabel(Box::new(value), row)),
-            _ => Err(SqlError::unsupported("this cast to the type of a table's rows").at(at)),
+        let wanted = record::shape_of(target)
+            .ok_or_else(|| SqlError::internal("a composite type without fields"))?;
+        let Expr::Array(fields, _) = value else {
+            // What is made elsewhere must have the fields already.
+            let same = shape.is_some_and(|shape| {
+                let types = |shape: &record::Shape| shape.iter().map(|f| f.1).collect::<Vec<_>>();
+                types(&shape) == types(&wanted)
+            });
+            return Ok(same.then(|| Expr::Relabel(Box::new(value), target)));
+        };
+        if fields.len() != wanted.len() {
+            return Err(refused(match fields.len() < wanted.len() {
+                true => "Input has too few columns.",
+                false => "Input has too many columns.",
+            }));
         }
+        let mut brought = Vec::with_capacity(fields.len());
+        for ((field, (_, ty)), number) in fields.into_iter().zip(wanted.iter()).zip(1..) {
+            let is = field.ty();
+            match self.try_coerce(field, *ty, context, at)? {
+                Some(field) => brought.push(field),
+                None => {
+                    return Err(refused(&format!(
+                        "Cannot cast type {} to {} in column {number}.",
+                        info::format_type(SqlType::of(is.oid)),
+                        info::format_type(SqlType::of(ty.oid))
+                    )));
+                }
+            }
+        }
+        Ok(Some(Expr::Array(brought, target)))
     }
 
     /// `item.*` as one value.
@@ -92,7 +141,18 @@ impl Binder<'_> {
         if scalar && fields.len() == 1 {
             return Ok(fields.remove(0));
         }
-        let ty = record::record_type(&shape)?;
+        // Of a table's own type, whatever the columns are called here.
+        let own = self.cx.catalog.types.row_type(table);
+        let own = own.filter(|own| {
+            record::shape_of(*own).is_some_and(|row| {
+                let pairs = row.iter().zip(&shape);
+                row.len() == shape.len() && { pairs }.all(|(a, b)| a.1 == b.1)
+            })
+        });
+        let ty = match own {
+            Some(own) => own,
+            None => record::record_type(&shape)?,
+        };
         if !nullable {
             return Ok(Expr::Array(fields, ty));
         }

@@ -11,9 +11,10 @@ use super::{Binder, Clause, Frame, Source};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::func::CastContext;
+use crate::parse::all_fields;
 use crate::parse::{LockingClause, locking_clause};
 use crate::plan::{LockWait, OutputColumn, SortKey};
-use crate::value::{Datum, SqlType, info, oid};
+use crate::value::{Datum, SqlType, info, oid, record};
 use logstead_types::SqlState;
 use sqlparser::ast::{self, Expr as Ast, SelectItem, Spanned};
 use std::sync::Arc;
@@ -175,6 +176,10 @@ impl Binder<'_> {
         for item in items {
             match item {
                 SelectItem::UnnamedExpr(expr) => {
+                    if let Some(record) = all_fields(expr) {
+                        self.record_star(&record, out)?;
+                        continue;
+                    }
                     let name = output_name(expr);
                     let bound = self.expr(expr)?;
                     self.output(name, bound, out);
@@ -244,6 +249,37 @@ impl Binder<'_> {
             }
         }
         Ok(())
+    }
+
+    /// `(record).*`: a column for each field.
+    fn record_star(&mut self, expr: &Ast, out: &mut Vec<Output>) -> Result<()> {
+        for (name, field) in self.fields_of(expr)? {
+            let field = self.settle(field)?;
+            self.output(name.to_string(), field, out);
+        }
+        Ok(())
+    }
+
+    /// Names and values of a record's fields.
+    pub(crate) fn fields_of(&mut self, expr: &Ast) -> Result<Vec<(Arc<str>, Expr)>> {
+        let record = self.expr(expr)?;
+        let at = self.at(expr.span());
+        let ty = record.ty();
+        let Some(shape) = record::shape_of(ty) else {
+            return Err(match ty.oid {
+                oid::RECORD => SqlError::new(
+                    SqlState::SYNTAX_ERROR,
+                    "record type has not been registered",
+                ),
+                _ => SqlError::new(
+                    SqlState::WRONG_OBJECT_TYPE,
+                    format!("type {} is not composite", info::format_type(ty)),
+                ),
+            }
+            .at(at));
+        };
+        let names = shape.iter().map(|(name, _)| Arc::clone(name));
+        Ok(names.zip(super::expr::fields_of(&record)).collect())
     }
 
     fn star(
@@ -665,9 +701,22 @@ fn is_json(ty: SqlType) -> bool {
     matches!(ty.oid, oid::JSON | oid::JSON_ARRAY)
 }
 
+/// The type that keeps a type from being compared: itself, or that of a field within.
+pub(crate) fn unordered(ty: SqlType) -> Option<SqlType> {
+    let element = SqlType::of(info::element_of(ty.oid).unwrap_or(ty.oid));
+    if is_json(ty) || ty.oid == oid::VOID {
+        return Some(ty);
+    }
+    let shape = record::shape_of(if ty.oid == oid::RECORD { ty } else { element });
+    shape
+        .iter()
+        .flat_map(|shape| shape.iter())
+        .find_map(|(_, field)| unordered(*field))
+}
+
 /// 42883 for types without an equality.
 pub(super) fn groupable(ty: SqlType, at: Option<usize>) -> Result<()> {
-    if is_json(ty) {
+    if unordered(ty).is_some() && ty.oid != oid::VOID {
         return Err(SqlError::new(
             SqlState::UNDEFINED_FUNCTION,
             format!(
@@ -682,7 +731,7 @@ pub(super) fn groupable(ty: SqlType, at: Option<usize>) -> Result<()> {
 
 /// 42883 for types without an order.
 pub(super) fn sortable(ty: SqlType, at: Option<usize>) -> Result<()> {
-    if ty.oid == oid::RECORD || ty.oid == oid::VOID || is_json(ty) {
+    if unordered(ty).is_some() {
         return Err(SqlError::new(
             SqlState::UNDEFINED_FUNCTION,
             format!(

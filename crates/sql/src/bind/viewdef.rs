@@ -436,6 +436,11 @@ impl Definer<'_, '_> {
         let mut list: Vec<(Ast, Ast, String)> = Vec::new();
         for item in &select.projection {
             match item {
+                SelectItem::UnnamedExpr(e) if crate::parse::all_fields(e).is_some() => {
+                    return Err(SqlError::unsupported(
+                        "the definition of a view with (expression).*",
+                    ));
+                }
                 SelectItem::UnnamedExpr(e) => {
                     list.push((e.clone(), self.expr(e)?, output_name(e)));
                 }

@@ -51,6 +51,7 @@ pub use view::{View, ViewSource};
 use crate::error::Result;
 use crate::func::Context;
 use crate::role::Roles;
+use crate::value::record::Shape;
 use crate::value::user::UserTypes;
 use crate::value::{Datum, Oid, SqlType};
 use logstead_engine::{
@@ -347,7 +348,7 @@ impl Catalog {
 
     /// Adds or replaces a relation: its name and its indexes' names follow.
     pub fn put_relation(&mut self, relation: Arc<Relation>) {
-        self.remove_relation(relation.oid);
+        self.take_relation(relation.oid);
         self.names
             .insert((relation.schema, relation.name.clone()), relation.oid);
         for index in &relation.indexes {
@@ -361,11 +362,26 @@ impl Catalog {
                 tables.push(relation.oid);
             }
         }
+        if let Some(shape) = relation.row_shape() {
+            let name = (&*relation.schema_name, &*relation.name);
+            let domains = relation.columns.iter().any(|c| c.domain.is_some());
+            if !self.types.has_row(relation.oid, name, (&shape, domains)) {
+                Arc::make_mut(&mut self.types).put_row(relation.oid, name, (shape, domains));
+            }
+        }
         self.relations.insert(relation.oid, relation);
     }
 
     /// Takes a relation and its indexes out.
     pub fn remove_relation(&mut self, oid: Oid) {
+        self.take_relation(oid);
+        if self.types.knows_row(oid) {
+            Arc::make_mut(&mut self.types).remove_row(oid);
+        }
+    }
+
+    /// Takes a relation and its indexes out, the type of its rows excepted.
+    fn take_relation(&mut self, oid: Oid) {
         let Some(old) = self.relations.remove(&oid) else {
             return;
         };
@@ -407,19 +423,27 @@ impl Catalog {
         }
     }
 
-    /// OID of a relation or index by name; `schema` None searches `path` as [`Catalog::relation`] does.
+    /// OID of a relation, a composite type as one, or an index by name; `schema` None searches `path` as [`Catalog::relation`] does.
     pub fn object_by_name(&self, schema: Option<&str>, name: &str, path: &[String]) -> Option<Oid> {
         self.find_in(schema, path, |schema| {
-            self.names.get(&(schema.oid, name.to_owned())).copied()
+            let known = self.names.get(&(schema.oid, name.to_owned())).copied();
+            known.or_else(|| {
+                let ty = self.types.get(self.types.by_name(&schema.name, name)?)?;
+                Some(ty.composite()?.relation)
+            })
         })
     }
 
-    /// Schema and name of a relation or index.
+    /// Schema and name of a relation, a composite type as one, or an index.
     pub fn name_of(&self, oid: Oid) -> Option<(&str, &str)> {
         if let Some(relation) = self.relations.get(&oid) {
             return Some((&relation.schema_name, &relation.name));
         }
-        let table = self.relations.get(self.index_tables.get(&oid)?)?;
+        let Some(table) = self.index_tables.get(&oid) else {
+            let ty = self.types.composite_of(oid)?;
+            return Some((&ty.schema_name, &ty.name));
+        };
+        let table = self.relations.get(table)?;
         let index = table.indexes.iter().find(|i| i.oid == oid)?;
         Some((&table.schema_name, &index.name))
     }
@@ -462,6 +486,19 @@ impl Relation {
             RelationKind::View(view) | RelationKind::Materialized(view, _) => Some(view),
             _ => None,
         }
+    }
+
+    /// Names and types of the columns that a row of it has as a value; none of what has no type of rows: sequences, and the system's own
+    /// relations.
+    pub fn row_shape(&self) -> Option<Shape> {
+        if matches!(
+            self.kind,
+            RelationKind::Sequence(_) | RelationKind::Virtual(_)
+        ) {
+            return None;
+        }
+        let live = self.columns.iter().filter(|c| !c.dropped);
+        Some(live.map(|c| (c.name.as_str().into(), c.ty)).collect())
     }
 
     /// Has it rows of its own?

@@ -85,6 +85,44 @@ impl Printer {
         }
     }
 
+    /// Fields and elements: `((c).f).g`, `a[1]`, `(expression)[1:2]`.
+    fn part_of(&self, root: &Expr, chain: &[ast::AccessExpr]) -> String {
+        let root = stripped(root);
+        let mut text = self.print(root, Parent::Free);
+        // What needs no parentheses in front of a bracket.
+        let mut bare = matches!(root, Expr::Identifier(_) | Expr::CompoundIdentifier(_));
+        let bound = |bound: &Option<Expr>| {
+            let bound = bound.as_ref();
+            bound.map_or_else(String::new, |b| self.print(b, Parent::Free))
+        };
+        for access in chain {
+            text = match access {
+                ast::AccessExpr::Dot(Expr::Identifier(field)) => {
+                    bare = true;
+                    format!("({text}).{}", quote_ident(&fold(field)))
+                }
+                ast::AccessExpr::Dot(field) => format!("({text}).{field}"),
+                ast::AccessExpr::Subscript(subscript) => {
+                    let inside = match subscript {
+                        ast::Subscript::Index { index } => self.print(index, Parent::Free),
+                        ast::Subscript::Slice {
+                            lower_bound,
+                            upper_bound,
+                            ..
+                        } => format!("{}:{}", bound(lower_bound), bound(upper_bound)),
+                    };
+                    let wrap = !bare && !text.starts_with('(');
+                    bare = true;
+                    match wrap {
+                        true => format!("({text})[{inside}]"),
+                        false => format!("{text}[{inside}]"),
+                    }
+                }
+            };
+        }
+        text
+    }
+
     pub(super) fn print(&self, expr: &Expr, parent: Parent) -> String {
         let free = parent == Parent::Free;
         let tight = |e: &Expr| self.print(e, Parent::Tight);
@@ -100,6 +138,7 @@ impl Printer {
                 .last()
                 .map(|p| quote_ident(&fold(p)))
                 .unwrap_or_default(),
+            Expr::CompoundFieldAccess { root, access_chain } => self.part_of(root, access_chain),
             Expr::Value(value) => constant(&value.value),
             Expr::TypedString(typed) => {
                 let ty = type_text(&typed.data_type);

@@ -9,7 +9,7 @@
 //!
 //! Does not: read rows (`ddl::analyze`), store (`stored_statistics`) or use them (`plan::estimate`).
 
-use crate::value::{Datum, Oid, key, oid, stored};
+use crate::value::{Datum, Oid, info, key, oid, record, stored};
 use logstead_types::TableId;
 
 /// Values longer than this are counted, not kept.
@@ -126,7 +126,8 @@ fn width_of(datum: &Datum) -> usize {
 
 /// Whether values of a type have an order.
 fn has_order(ty: Oid) -> bool {
-    !matches!(ty, oid::JSON | oid::JSON_ARRAY | oid::RECORD | oid::VOID)
+    let element = info::element_of(ty).unwrap_or(ty);
+    !matches!(ty, oid::JSON | oid::JSON_ARRAY | oid::VOID) && !record::is_record(element)
 }
 
 /// The statistics of one column: `cells` are its values in the sample's rows, in their order in the table, which has `rows` rows; `target` is how many values are

@@ -42,6 +42,8 @@ use std::time::Duration;
 const FIRST_OID: Oid = FIRST_USER_OID;
 /// OIDs reserved by one log record.
 const OID_BATCH: u32 = 1_024;
+/// No object has this number or a higher one: those of the types of tables' rows are twice their table's.
+const OIDS_END: Oid = 1 << 29;
 /// Attempts of a small transaction that finds its lane full.
 const ATTEMPTS_MAX: usize = 5_000;
 /// Pause before the next attempt: the lane's buffer is on its way, or its next segment is being made.
@@ -431,7 +433,8 @@ impl CatalogStore {
     }
 
     fn reserve(&self, worker: &Worker, oids: &mut Oids) -> Result<()> {
-        let limit = oids.limit.checked_add(OID_BATCH).ok_or_else(|| {
+        let limit = oids.limit.checked_add(OID_BATCH);
+        let limit = limit.filter(|limit| *limit < OIDS_END).ok_or_else(|| {
             SqlError::new(
                 SqlState::PROGRAM_LIMIT_EXCEEDED,
                 "all object identifiers have been used",

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::error::{Result, SqlError};
 use crate::parse::CheckOption;
-use crate::value::{Datum, Oid, SqlType, stored};
+use crate::value::{Datum, Oid, SqlType, info, stored, user};
 use logstead_engine::{KeyExtractor, KeyKind, RowBuilder, RowRef};
 use logstead_types::{IndexId, SqlState, TableId};
 
@@ -22,6 +22,8 @@ const FORMAT: u8 = 2;
 const FORMAT_GENERATED: u8 = 3;
 /// Version of definitions whose columns say of which domain they are. 4 is that of types, which are no relations.
 const FORMAT_DOMAINS: u8 = 5;
+/// The same with columns whose values are records. 6 is that of composite types.
+const FORMAT_RECORDS: u8 = 7;
 
 /// Stands for a position where a key column is an expression; a table never has as many columns.
 const EXPRESSION: u16 = u16::MAX;
@@ -339,7 +341,7 @@ fn write_column(w: &mut Writer, c: &Column, format: u8) {
         }
     };
     w.opt(missing, |w, bytes| w.bytes(&bytes));
-    if format == FORMAT_DOMAINS {
+    if matches!(format, FORMAT_DOMAINS | FORMAT_RECORDS) {
         w.opt(c.domain, Writer::u32);
     }
 }
@@ -358,7 +360,7 @@ fn read_column(r: &mut Reader<'_>, format: u8) -> Result<Column> {
         .opt(|r| stored::decode(ty.oid, r.bytes()?))?
         .unwrap_or(Datum::Null);
     let domain = match format {
-        FORMAT_DOMAINS => r.opt(Reader::u32)?,
+        FORMAT_DOMAINS | FORMAT_RECORDS => r.opt(Reader::u32)?,
         _ => None,
     };
     let (not_null, dropped, generated) = (flags & 1 != 0, flags & 2 != 0, flags & 4 != 0);
@@ -537,7 +539,13 @@ fn read_view(r: &mut Reader<'_>) -> Result<View> {
 pub(crate) fn encode_relation(relation: &Relation, options: &[String]) -> Vec<u8> {
     let mut w = Writer::default();
     let any = |is: fn(&Column) -> bool| relation.columns.iter().any(is);
-    let format = if any(|c| c.domain.is_some()) {
+    let records = |c: &Column| {
+        let element = info::element_of(c.ty.oid);
+        user::is_composite(element.unwrap_or(c.ty.oid))
+    };
+    let format = if any(records) {
+        FORMAT_RECORDS
+    } else if any(|c| c.domain.is_some()) {
         FORMAT_DOMAINS
     } else if any(|c| c.generated) {
         FORMAT_GENERATED
@@ -622,9 +630,10 @@ pub(crate) fn encode_index(index: &IndexDef, options: &[String]) -> Vec<u8> {
 pub(crate) fn decode_relation(row: &ObjectRow) -> Result<StoredRelation> {
     let mut r = Reader(&row.definition);
     let format = r.u8()?;
-    if ![FORMAT, FORMAT_GENERATED, FORMAT_DOMAINS].contains(&format) {
+    let known = [FORMAT, FORMAT_GENERATED, FORMAT_DOMAINS, FORMAT_RECORDS];
+    if !known.contains(&format) {
         return Err(corrupt(&format!(
-            "definition of \"{}\" has format {format}, this build reads {FORMAT}, {FORMAT_GENERATED} and {FORMAT_DOMAINS}",
+            "definition of \"{}\" has format {format}, this build reads {known:?}",
             row.key.name
         )));
     }

@@ -3,7 +3,9 @@
 
 use super::stored::{ObjectKey, ObjectRow, Reader, Writer, corrupt};
 use crate::error::Result;
-use crate::value::user::{self, Class, Domain, DomainCheck, Label, UserKind, UserType};
+use crate::value::user::{
+    self, Attribute, Class, Composite, Domain, DomainCheck, Label, UserKind, UserType,
+};
 use crate::value::{Oid, SqlType};
 use std::sync::Arc;
 
@@ -11,6 +13,8 @@ use std::sync::Arc;
 const TYPE_NAMESPACE: Oid = 1 << 31;
 /// Version of the definitions of types.
 const FORMAT: u8 = 4;
+/// Version of those of composite types, which builds that know only [`FORMAT`] refuse.
+const FORMAT_COMPOSITE: u8 = 6;
 
 /// True for the row of a type.
 pub(crate) fn is_type(row: &ObjectRow) -> bool {
@@ -20,7 +24,10 @@ pub(crate) fn is_type(row: &ObjectRow) -> bool {
 /// The row of a type.
 pub(crate) fn encode(database: Oid, ty: &UserType) -> ObjectRow {
     let mut w = Writer::default();
-    w.u8(FORMAT);
+    w.u8(match &ty.kind {
+        UserKind::Composite(_) => FORMAT_COMPOSITE,
+        _ => FORMAT,
+    });
     match &ty.kind {
         UserKind::Enum(labels) => {
             w.u8(b'e');
@@ -49,6 +56,19 @@ pub(crate) fn encode(database: Oid, ty: &UserType) -> ObjectRow {
                 w.u8(u8::from(check.validated));
             });
         }
+        UserKind::Composite(composite) => {
+            w.u8(b'c');
+            w.bytes(ty.array_name.as_bytes());
+            w.u32(composite.relation);
+            w.u16(composite.numbers.cast_unsigned());
+            w.list(&composite.attributes, |w, attribute| {
+                w.bytes(attribute.name.as_bytes());
+                w.u32(attribute.ty.oid);
+                w.u32(attribute.ty.typmod.cast_unsigned());
+                w.u16(attribute.number.cast_unsigned());
+                w.u32(attribute.collation);
+            });
+        }
     }
     ObjectRow {
         key: ObjectKey {
@@ -65,9 +85,9 @@ pub(crate) fn encode(database: Oid, ty: &UserType) -> ObjectRow {
 pub(crate) fn decode(row: &ObjectRow) -> Result<UserType> {
     let mut r = Reader(&row.definition);
     let format = r.u8()?;
-    if format != FORMAT {
+    if ![FORMAT, FORMAT_COMPOSITE].contains(&format) {
         return Err(corrupt(&format!(
-            "definition of type \"{}\" has format {format}, this build reads {FORMAT}",
+            "definition of type \"{}\" has format {format}, this build reads {FORMAT} and {FORMAT_COMPOSITE}",
             row.key.name
         )));
     }
@@ -117,6 +137,28 @@ pub(crate) fn decode(row: &ObjectRow) -> Result<UserType> {
             };
             let kind = UserKind::Domain(Box::new(domain));
             (Class::Domain, kind, array_name)
+        }
+        b'c' if format == FORMAT_COMPOSITE => {
+            let array_name = r.str()?;
+            let relation = r.u32()?;
+            let numbers = r.u16()?.cast_signed();
+            let attributes = r.list(|r| {
+                Ok(Attribute {
+                    name: Arc::from(r.str()?),
+                    ty: SqlType {
+                        oid: r.u32()?,
+                        typmod: r.u32()?.cast_signed(),
+                    },
+                    number: r.u16()?.cast_signed(),
+                    collation: r.u32()?,
+                })
+            })?;
+            if !attributes.is_sorted_by(|a, b| a.number < b.number) {
+                return Err(corrupt("attributes of a composite type are out of order"));
+            }
+            let composite = Composite::new(relation, numbers, attributes);
+            let kind = UserKind::Composite(Box::new(composite));
+            (Class::Composite, kind, array_name)
         }
         _ => return Err(corrupt("unknown kind of type")),
     };
@@ -214,6 +256,34 @@ mod tests {
         }
         // Nor is it an enum.
         let wrong = ObjectRow { oid: 16_400, ..row };
+        assert!(decode(&wrong).is_err());
+    }
+
+    #[test]
+    fn a_composite_type_is_read_as_it_was_stored() {
+        let attribute = |name: &str, number: i16| Attribute {
+            name: Arc::from(name),
+            ty: SqlType {
+                oid: crate::value::oid::VARCHAR,
+                typmod: 7,
+            },
+            number,
+            collation: 950,
+        };
+        let composite = Composite::new(16_405, 3, vec![attribute("a", 1), attribute("b", 3)]);
+        let ty = UserType {
+            oid: 16_404,
+            kind: UserKind::Composite(Box::new(composite)),
+            ..mood()
+        };
+        let row = encode(5, &ty);
+        assert_eq!(decode(&row).unwrap(), ty);
+        for end in 0..row.definition.len() {
+            let mut cut = row.clone();
+            cut.definition.truncate(end);
+            assert!(decode(&cut).is_err(), "{end} bytes");
+        }
+        let wrong = ObjectRow { oid: 16_402, ..row };
         assert!(decode(&wrong).is_err());
     }
 

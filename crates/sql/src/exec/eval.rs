@@ -7,7 +7,7 @@ use crate::expr::{DomainRules, Expr};
 use crate::func::{self, Body, Function, Volatility};
 use crate::plan::walk;
 use crate::value::array::stacked;
-use crate::value::{Datum, Oid, OutputStyle, SqlType, compare, info, oid, record, text_io};
+use crate::value::{Datum, Oid, OutputStyle, SqlType, compare, info, record, text_io};
 use logstead_types::SqlState;
 use smallvec::SmallVec;
 use std::cmp::Ordering;
@@ -418,7 +418,7 @@ fn in_list<'a>(
 }
 
 fn array<'a>(items: &'a [Expr], ty: SqlType, row: &[Datum], cx: &mut Cx<'a>) -> Result<Datum> {
-    if ty.oid == oid::RECORD {
+    if record::is_record(ty.oid) {
         let mut fields = Vec::with_capacity(items.len());
         for item in items {
             fields.push(eval_in(item, row, cx)?);

@@ -7,7 +7,7 @@ use super::held::Held;
 pub(crate) use super::index_scan::IndexState;
 use super::operator::Step;
 use super::stored::StoredColumn;
-use super::stream::{Set, call_set};
+use super::stream::{Set, call_table};
 use super::wait::Obstacle;
 use crate::catalog::{VirtualContext, VirtualTable};
 use crate::error::{Result, SqlError};
@@ -414,7 +414,7 @@ impl FunctionState {
         let set = match &mut self.set {
             Some(set) => set,
             none => {
-                let call = |cx: &mut Cx<'a>| call_set(function, args, &[], cx);
+                let call = |cx: &mut Cx<'a>| call_table(function, args, cx);
                 match self.evaluation.of(args, cx, call)? {
                     Ok(set) => {
                         let held_bytes = set.size_bytes();

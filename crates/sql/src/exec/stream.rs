@@ -9,7 +9,7 @@ use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::func::{Body, Function, Series};
 use crate::plan::{Plan, walk};
-use crate::value::{Datum, SqlType, oid, record};
+use crate::value::{Datum, SqlType, info, oid, record};
 use logstead_types::SqlState;
 
 /// State of VALUES: the next row.
@@ -337,7 +337,8 @@ impl ProjectSetState {
                         Expr::Call { function, args, ty } if function.is_set() => {
                             let mut set = call_set(function, args, row, cx)?;
                             if let Set::Rows(rows) = &mut set
-                                && ty.oid == oid::RECORD
+                                && record::is_record(ty.oid)
+                                && !record_of_array(function, args)
                             {
                                 for row in rows {
                                     *row = vec![record::record(std::mem::take(row))];
@@ -382,6 +383,35 @@ impl ProjectSetState {
     }
 }
 
+/// True for what takes an array of records apart: each of its rows is a record already.
+fn record_of_array(function: &Function, args: &[Expr]) -> bool {
+    let array = args.first().and_then(|arg| info::element_of(arg.ty().oid));
+    function.result == oid::ANYELEMENT && array.is_some_and(record::is_record)
+}
+
+/// The same in FROM, where the fields of records are columns.
+pub(crate) fn call_table<'a>(
+    function: &'static Function,
+    args: &'a [Expr],
+    cx: &mut Cx<'a>,
+) -> Result<Set> {
+    let mut set = call_set(function, args, &[], cx)?;
+    if let Set::Rows(rows) = &mut set
+        && record_of_array(function, args)
+    {
+        let array = args.first().map_or(0, |arg| arg.ty().oid);
+        let element = SqlType::of(info::element_of(array).unwrap_or(array));
+        let width = record::shape_of(element).map_or(0, |shape| shape.len());
+        for row in rows {
+            *row = match row.first() {
+                Some(Datum::Array(fields)) => fields.items.clone(),
+                _ => vec![Datum::Null; width],
+            };
+        }
+    }
+    Ok(set)
+}
+
 /// Rows of a function in a place that takes sets; any other function gives one row.
 pub(crate) fn call_set<'a>(
     function: &'static Function,
@@ -409,7 +439,7 @@ pub(crate) fn call_set<'a>(
             let record = args
                 .first()
                 .map(Expr::ty)
-                .filter(|ty| ty.oid == oid::RECORD);
+                .filter(|ty| record::is_record(ty.oid));
             let shape = record.filter(|_| function.result == oid::ANYELEMENT);
             vec![match (value, shape.and_then(record::shape_of)) {
                 (Datum::Array(fields), Some(_)) => fields.items.clone(),

@@ -4,7 +4,7 @@ use super::numbers::{bad_args, out_of_range};
 use super::{Body, Cast, CastContext, Context, registry};
 use crate::error::{Result, SqlError};
 use crate::value::text_io::{self, OutputStyle, truncate_name};
-use crate::value::{Datum, Inet, Numeric, Oid, SqlType, compare::trim_blanks, info, oid};
+use crate::value::{Datum, Inet, Numeric, Oid, SqlType, compare::trim_blanks, info, oid, user};
 use logstead_types::SqlState;
 
 /// The way from one type to another in a context, if there is one (PostgreSQL's find_coercion_pathway).
@@ -14,6 +14,9 @@ pub fn find_cast(from: Oid, to: Oid, context: CastContext) -> Option<Cast> {
     }
     if from == oid::UNKNOWN {
         return Some(Cast::ViaText);
+    }
+    if to == oid::RECORD && user::is_composite(from) {
+        return Some(Cast::Relabel);
     }
     if let Some(row) = registry::cast_row(from, to) {
         if context < row.context {

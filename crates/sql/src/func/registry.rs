@@ -246,6 +246,13 @@ pub fn record_columns(function: &Function, args: &[SqlType]) -> Vec<(Arc<str>, S
         return shape.to_vec();
     }
     let element = args.first().and_then(|ty| info::element_of(ty.oid));
+    // Elements that are records, taken apart.
+    if function.is_set()
+        && function.result == oid::ANYELEMENT
+        && let Some(shape) = element.and_then(|ty| record::shape_of(SqlType::of(ty)))
+    {
+        return shape.to_vec();
+    }
     let column = |(name, ty): &(&'static str, Oid)| {
         let ty = match *ty {
             oid::ANYELEMENT => element.unwrap_or(oid::TEXT),

@@ -74,6 +74,11 @@ impl Words<'_> {
         found.map_err(|_| self.error())
     }
 
+    /// A type's name.
+    pub(super) fn data_type(&mut self) -> Result<ast::DataType> {
+        self.by_grammar(|parser| parser.parse_data_type())
+    }
+
     fn parenthesised(&mut self) -> Result<ast::Expr> {
         if !self.take_token(&Token::LParen) {
             return Err(self.error());
@@ -167,7 +172,7 @@ impl Words<'_> {
     fn create_domain(&mut self) -> Result<StatementKind> {
         let name = self.object()?;
         self.take("as");
-        let data_type = self.by_grammar(|parser| parser.parse_data_type())?;
+        let data_type = self.data_type()?;
         let mut create = CreateDomain {
             name,
             data_type,

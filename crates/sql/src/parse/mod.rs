@@ -49,11 +49,11 @@ pub(crate) use locking::{LockingClause, locking_clause};
 pub use maintenance::Maintain;
 pub(crate) use position::Lines;
 pub use position::{byte_of, position_of};
-pub(crate) use rewrite::EXPRESSION_MARK;
+pub(crate) use rewrite::{EXPRESSION_MARK, all_fields};
 pub use roles::{RoleCommand, RoleName, RoleOptions};
 pub(crate) use sequence_options::sequence_name;
 pub(crate) use set_schema::schema_of;
-pub use types::TypeCommand;
+pub use types::{AlterAttribute, AttributeClause, TypeCommand};
 pub use views::{AlterView, CheckOption, CreateView, ViewCommand};
 pub(crate) use windows::{EXCLUSIONS, carried};
 

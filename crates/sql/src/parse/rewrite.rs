@@ -236,6 +236,18 @@ pub(super) fn rewrite(
             if tokens[at].token == Token::AtDashAt && !is_symmetric.contains(&at) {
                 return Err(SqlError::unsupported("operator @-@"));
             }
+            // (record).*
+            if matches!(tokens[at].token, Token::RParen | Token::RBracket)
+                && tokens.get(at + 1).map(|t| &t.token) == Some(&Token::Period)
+                && let Some(star) = tokens.get_mut(at + 2)
+                && star.token == Token::Mul
+            {
+                star.token = Token::Word(Word {
+                    value: STAR_MARK.to_owned(),
+                    quote_style: Some('"'),
+                    keyword: Keyword::NoKeyword,
+                });
+            }
             at += 1;
             continue;
         };
@@ -392,6 +404,28 @@ fn similar_substring(tokens: &mut [TokenWithSpan], open: usize) {
             _ => {}
         }
     }
+}
+
+/// The field that stands for all fields of a record, `(record).*`: the grammar has it of names only.
+pub(crate) const STAR_MARK: &str = "\0*";
+
+/// The record whose fields an expression stands for, if it is `(record).*`.
+pub(crate) fn all_fields(expr: &ast::Expr) -> Option<ast::Expr> {
+    let ast::Expr::CompoundFieldAccess { root, access_chain } = expr else {
+        return None;
+    };
+    let (last, rest) = access_chain.split_last()?;
+    match last {
+        ast::AccessExpr::Dot(ast::Expr::Identifier(field)) if field.value == STAR_MARK => {}
+        _ => return None,
+    }
+    Some(match rest {
+        [] => ast::Expr::clone(root),
+        rest => ast::Expr::CompoundFieldAccess {
+            root: root.clone(),
+            access_chain: rest.to_vec(),
+        },
+    })
 }
 
 /// Types whose names the grammar does not know to begin a literal, `inet '10.0.0.1'`.

@@ -2,10 +2,31 @@
 
 use super::domains::{AlterDomain, CreateDomain};
 use super::kind::StatementKind;
+use super::rewrite::is_word;
 use super::roles::Words;
 use crate::error::Result;
 use sqlparser::ast;
 use sqlparser::tokenizer::{Token, TokenWithSpan};
+
+/// An attribute of a composite type.
+#[derive(Clone, Debug)]
+pub struct AttributeClause {
+    /// Its name.
+    pub name: String,
+    /// Its type.
+    pub data_type: ast::DataType,
+    /// COLLATE.
+    pub collation: Option<ast::ObjectName>,
+}
+
+/// What ALTER TYPE does with an attribute.
+#[derive(Clone, Debug)]
+#[allow(missing_docs, reason = "SQL's own words")]
+pub enum AlterAttribute {
+    Add(AttributeClause),
+    Drop { if_exists: bool, name: String },
+    Type(AttributeClause),
+}
 
 /// A statement about types.
 #[derive(Clone, Debug)]
@@ -14,6 +35,19 @@ pub enum TypeCommand {
     CreateEnum {
         name: ast::ObjectName,
         labels: Vec<String>,
+    },
+    CreateComposite {
+        name: ast::ObjectName,
+        attributes: Vec<AttributeClause>,
+    },
+    AlterAttributes {
+        name: ast::ObjectName,
+        changes: Vec<AlterAttribute>,
+    },
+    RenameAttribute {
+        name: ast::ObjectName,
+        from: String,
+        to: String,
     },
     AddValue {
         name: ast::ObjectName,
@@ -52,7 +86,7 @@ impl TypeCommand {
     /// The command tag.
     pub fn tag(&self) -> &'static str {
         match self {
-            TypeCommand::CreateEnum { .. } => "CREATE TYPE",
+            TypeCommand::CreateEnum { .. } | TypeCommand::CreateComposite { .. } => "CREATE TYPE",
             TypeCommand::Drop { domain: false, .. } => "DROP TYPE",
             TypeCommand::Drop { domain: true, .. } => "DROP DOMAIN",
             TypeCommand::CreateDomain(_) => "CREATE DOMAIN",
@@ -82,6 +116,82 @@ impl Words<'_> {
         }
     }
 
+    /// `name type [COLLATE collation]`
+    fn attribute(&mut self) -> Result<AttributeClause> {
+        let name = self.ident()?;
+        let data_type = self.data_type()?;
+        let collation = match self.take("collate") {
+            true => Some(self.object()?),
+            false => None,
+        };
+        Ok(AttributeClause {
+            name,
+            data_type,
+            collation,
+        })
+    }
+
+    fn attributes(&mut self) -> Result<Vec<AttributeClause>> {
+        let mut attributes = Vec::new();
+        if !self.take_token(&Token::LParen) {
+            return Err(self.error());
+        }
+        if self.take_token(&Token::RParen) {
+            return Ok(attributes);
+        }
+        loop {
+            attributes.push(self.attribute()?);
+            if self.take_token(&Token::RParen) {
+                return Ok(attributes);
+            }
+            if !self.take_token(&Token::Comma) {
+                return Err(self.error());
+            }
+        }
+    }
+
+    /// CASCADE or RESTRICT, which speak of typed tables: there are none.
+    fn cascade_or_restrict(&mut self) {
+        if !self.take("cascade") {
+            self.take("restrict");
+        }
+    }
+
+    /// The actions of ALTER TYPE on attributes.
+    fn alter_attributes(&mut self) -> Result<Vec<AlterAttribute>> {
+        let mut changes = Vec::new();
+        loop {
+            let change = if self.take_all(&["add", "attribute"]) {
+                AlterAttribute::Add(self.attribute()?)
+            } else if self.take_all(&["drop", "attribute"]) {
+                let if_exists = self.take_all(&["if", "exists"]);
+                let name = self.ident()?;
+                AlterAttribute::Drop { if_exists, name }
+            } else if self.take_all(&["alter", "attribute"]) {
+                let name = self.ident()?;
+                self.take_all(&["set", "data"]);
+                self.expect("type")?;
+                let data_type = self.data_type()?;
+                let collation = match self.take("collate") {
+                    true => Some(self.object()?),
+                    false => None,
+                };
+                AlterAttribute::Type(AttributeClause {
+                    name,
+                    data_type,
+                    collation,
+                })
+            } else {
+                return Err(self.error());
+            };
+            self.cascade_or_restrict();
+            changes.push(change);
+            if !self.take_token(&Token::Comma) {
+                return Ok(changes);
+            }
+        }
+    }
+
     fn create_type(&mut self) -> Result<StatementKind> {
         let name = self.object()?;
         if self.take_all(&["as", "enum"]) {
@@ -91,7 +201,8 @@ impl Words<'_> {
         let what = if self.take_all(&["as", "range"]) {
             "CREATE TYPE ... AS RANGE"
         } else if self.take("as") {
-            "CREATE TYPE of a composite type"
+            let attributes = self.attributes()?;
+            return Ok(of(TypeCommand::CreateComposite { name, attributes }));
         } else {
             "CREATE TYPE of a base type"
         };
@@ -122,6 +233,18 @@ impl Words<'_> {
             self.expect("to")?;
             let to = self.string()?;
             TypeCommand::RenameValue { name, from, to }
+        } else if self.take_all(&["rename", "attribute"]) {
+            let from = self.ident()?;
+            self.expect("to")?;
+            let to = self.ident()?;
+            self.cascade_or_restrict();
+            TypeCommand::RenameAttribute { name, from, to }
+        } else if ["add", "drop", "alter"]
+            .iter()
+            .any(|word| self.is(word) && is_word(self.tokens.get(self.at + 1), "attribute"))
+        {
+            let changes = self.alter_attributes()?;
+            TypeCommand::AlterAttributes { name, changes }
         } else if self.take_all(&["rename", "to"]) {
             let new = self.ident()?;
             TypeCommand::Rename { name, new }

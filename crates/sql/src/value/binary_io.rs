@@ -203,6 +203,7 @@ pub fn binary_input(ty: SqlType, b: &[u8]) -> Result<Datum> {
             _ => fixed(b)?,
         }),
         _ if user::is_enum(ty.oid) => user::enum_input(ty.oid, text(b)?)?,
+        _ if super::record::is_record(ty.oid) => return super::record::record_receive(ty, b),
         _ if info::category(ty.oid) == 'A' => array_input(ty.oid, b)?,
         _ => {
             let name = info::format_type_bare(ty.oid);

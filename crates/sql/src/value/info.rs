@@ -231,6 +231,7 @@ pub fn by_oid(oid: Oid) -> Option<&'static TypeInfo> {
         Some(Class::Domain) => of_base(oid),
         Some(Class::Array) if user::domain_in(oid).is_some() => of_base(oid),
         Some(Class::Array) => Some(&USER_ARRAY),
+        Some(Class::Composite) => Some(&COMPOSITE),
         Some(Class::Other) => None,
     }
 }
@@ -244,8 +245,7 @@ fn of_base(oid: Oid) -> Option<&'static TypeInfo> {
 pub fn exists(oid: Oid) -> bool {
     match user::class(oid) {
         None => by_oid(oid).is_some(),
-        Some(Class::Array) => user::get(oid - 1).is_some(),
-        Some(_) => user::get(oid).is_some(),
+        Some(_) => user::exists(oid),
     }
 }
 
@@ -253,6 +253,11 @@ pub fn exists(oid: Oid) -> bool {
 #[rustfmt::skip]
 pub static ENUM: TypeInfo =
     t(3500, "anyenum", 4, true, 'e', 'E', false, 0, 0, 'i', 'p', ["enum_in", "enum_out", "enum_recv", "enum_send", "", ""]);
+
+/// What all composite types have alike.
+#[rustfmt::skip]
+pub static COMPOSITE: TypeInfo =
+    t(2249, "record", -1, false, 'c', 'C', false, 0, 0, 'd', 'x', ["record_in", "record_out", "record_recv", "record_send", "", ""]);
 
 /// What all arrays over users' types have alike.
 #[rustfmt::skip]
@@ -291,7 +296,8 @@ pub fn array_of(element: Oid) -> Option<Oid> {
         return None;
     }
     if let Some(class) = user::class(element) {
-        return matches!(class, Class::Enum | Class::Domain).then(|| element + 1);
+        return matches!(class, Class::Enum | Class::Domain | Class::Composite)
+            .then(|| element + 1);
     }
     by_oid(element).map(|t| t.array).filter(|&a| a != 0)
 }

@@ -1,13 +1,15 @@
-//! Shapes of records: the names and types of the fields that a value of type `record` has.
+//! Records: their text and binary forms, and their shapes, which are the names and types of the fields.
 //!
-//! Owns: the list of the shapes met by this process. A type's modifier says which one it is: 0 and up are positions in the
-//! list, -1 is a record of which nothing is known. A record's value is an array of its fields whose element type is `record`.
+//! Owns: the list of the shapes of anonymous records met by this process. The modifier of the type `record` says which one it is: 0 and up are
+//! positions in the list, -1 is a record of which nothing is known. The shape of a composite type, or of a table's rows, is the catalog's
+//! ([`user::shape`]). A record's value is an array of its fields whose element type is `record`, whatever its type's name.
 //!
 //! Invariants: one shape has one modifier; the list only grows, to `SHAPES_MAX` at most.
 
-use super::text_io::{OutputStyle, is_space, output};
-use super::{Array, Datum, Oid, SqlType, binary_io, oid};
+use super::text_io::{OutputStyle, input, is_space, output};
+use super::{Array, Datum, Oid, SqlType, binary_io, info, oid, user};
 use crate::error::{Result, SqlError};
+use crate::func::Context;
 use foldhash::HashMap;
 use logstead_types::SqlState;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
@@ -17,6 +19,9 @@ pub type Shape = Arc<[(Arc<str>, SqlType)]>;
 
 /// Most shapes that are told apart: they are never forgotten, and statements choose the names.
 const SHAPES_MAX: usize = 100_000;
+
+/// Most records in each other that a type may ask for.
+pub const NESTING_MAX: usize = 64;
 
 #[derive(Default)]
 struct Shapes {
@@ -54,8 +59,17 @@ pub fn record_type(fields: &[(Arc<str>, SqlType)]) -> Result<SqlType> {
     })
 }
 
+/// True for types whose values are records: `record` itself, composite types, the types of tables' rows.
+#[inline]
+pub fn is_record(ty: Oid) -> bool {
+    ty == oid::RECORD || user::is_composite(ty)
+}
+
 /// The fields of a record type; `None` if nothing is known of them.
 pub fn shape_of(ty: SqlType) -> Option<Shape> {
+    if user::is_composite(ty.oid) {
+        return user::shape(ty.oid);
+    }
     let at = usize::try_from(ty.typmod)
         .ok()
         .filter(|_| ty.oid == oid::RECORD)?;
@@ -131,6 +145,140 @@ pub(super) fn record_send(record: &Array, ty: SqlType, out: &mut Vec<u8>) {
             out[at..at + 4].copy_from_slice(&len.to_be_bytes());
         }
     }
+}
+
+fn malformed(text: &str, detail: &str) -> SqlError {
+    SqlError::new(
+        SqlState::INVALID_TEXT_REPRESENTATION,
+        format!("malformed record literal: \"{text}\""),
+    )
+    .detail(detail)
+}
+
+/// One field's text, which ends at a comma or closing parenthesis outside of quotes, and where that is.
+fn field_text(whole: &str, from: usize) -> Result<(String, usize)> {
+    let end = || malformed(whole, "Unexpected end of input.");
+    let mut text = String::new();
+    let mut quoted = false;
+    let mut rest = whole.get(from..).unwrap_or_default().char_indices();
+    while let Some((at, c)) = rest.next() {
+        match c {
+            ',' | ')' if !quoted => return Ok((text, from + at)),
+            '\\' => text.push(rest.next().ok_or_else(end)?.1),
+            '"' if !quoted => quoted = true,
+            // Two within quotes are one.
+            '"' if rest.as_str().starts_with('"') => {
+                rest.next();
+                text.push('"');
+            }
+            '"' => quoted = false,
+            c => text.push(c),
+        }
+    }
+    Err(end())
+}
+
+/// Reads the text form of a record of type `ty`.
+pub(super) fn record_input(ty: SqlType, text: &str, cx: Option<&dyn Context>) -> Result<Datum> {
+    let Some(shape) = shape_of(ty) else {
+        return Err(SqlError::new(
+            SqlState::FEATURE_NOT_SUPPORTED,
+            "input of anonymous composite types is not implemented",
+        ));
+    };
+    user::refuse_domains(ty.oid)?;
+    let blank = |c: char| c.is_ascii() && is_space(c as u8);
+    let start = text.len() - text.trim_start_matches(blank).len();
+    if !text[start..].starts_with('(') {
+        return Err(malformed(text, "Missing left parenthesis."));
+    }
+    let mut at = start + 1;
+    let mut fields = Vec::with_capacity(shape.len());
+    for (number, (_, ty)) in shape.iter().enumerate() {
+        if number > 0 {
+            match text.as_bytes().get(at) {
+                Some(b',') => at += 1,
+                _ => return Err(malformed(text, "Too few columns.")),
+            }
+        }
+        // Nothing at all is NULL.
+        if matches!(text.as_bytes().get(at), Some(b',' | b')')) {
+            fields.push(Datum::Null);
+            continue;
+        }
+        let (field, end) = field_text(text, at)?;
+        fields.push(input(*ty, &field, cx)?);
+        at = end;
+    }
+    if text.as_bytes().get(at) != Some(&b')') {
+        return Err(malformed(text, "Too many columns."));
+    }
+    if !text[at + 1..].trim_start_matches(blank).is_empty() {
+        return Err(malformed(text, "Junk after right parenthesis."));
+    }
+    Ok(record(fields))
+}
+
+/// Reads the binary form.
+pub(super) fn record_receive(ty: SqlType, bytes: &[u8]) -> Result<Datum> {
+    let Some(shape) = shape_of(ty) else {
+        return Err(SqlError::new(
+            SqlState::FEATURE_NOT_SUPPORTED,
+            "input of anonymous composite types is not implemented",
+        ));
+    };
+    user::refuse_domains(ty.oid)?;
+    let short = || {
+        SqlError::new(
+            SqlState::PROTOCOL_VIOLATION,
+            "insufficient data left in message",
+        )
+    };
+    let mut rest = bytes;
+    let word = |rest: &mut &[u8]| -> Result<i32> {
+        let (head, tail) = rest.split_first_chunk::<4>().ok_or_else(short)?;
+        *rest = tail;
+        Ok(i32::from_be_bytes(*head))
+    };
+    let count = word(&mut rest)?;
+    if usize::try_from(count) != Ok(shape.len()) {
+        return Err(SqlError::new(
+            SqlState::DATATYPE_MISMATCH,
+            format!("wrong number of columns: {count}, expected {}", shape.len()),
+        ));
+    }
+    let mut fields = Vec::with_capacity(shape.len());
+    for (number, (_, ty)) in (1..).zip(shape.iter()) {
+        let sent: Oid = word(&mut rest)?.cast_unsigned();
+        // A field of a domain may come as its base type, and the other way round.
+        if sent != ty.oid && user::base_type(SqlType::of(sent)).oid != ty.oid {
+            return Err(SqlError::new(
+                SqlState::DATATYPE_MISMATCH,
+                format!(
+                    "binary data has type {sent} ({}) instead of expected {} ({}) in record column {number}",
+                    info::format_type_bare(sent),
+                    ty.oid,
+                    info::format_type_bare(ty.oid)
+                ),
+            ));
+        }
+        let len = word(&mut rest)?;
+        if len == -1 {
+            fields.push(Datum::Null);
+            continue;
+        }
+        let len = usize::try_from(len).map_err(|_| short())?;
+        let (field, tail) = rest.split_at_checked(len).ok_or_else(short)?;
+        fields.push(binary_io::binary_input(*ty, field)?);
+        rest = tail;
+    }
+    if !rest.is_empty() {
+        return Err(SqlError::new(
+            SqlState::INVALID_BINARY_REPRESENTATION,
+            "improper binary format in record",
+        ));
+    }
+    Ok(record(fields))
 }
 
 #[cfg(test)]

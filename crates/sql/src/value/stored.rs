@@ -7,7 +7,8 @@
 //! the local microseconds (i64) and how many seconds its zone is west (i32); bit and varbit are the number of bits (u32) and the bytes, the first
 //! bit in the highest of the first; an array is element OID, lower bound,
 //! count (in several dimensions: how many they are with the highest bit set, then the lower bound and the length of each), then
-//! per element a length (u32, `u32::MAX` for NULL) and the element's own stored form. NULL has no stored form: rows
+//! per element a length (u32, `u32::MAX` for NULL) and the element's own stored form; a record is the number of its fields (u32) and per
+//! field the type whose form it has (u32), its length and the form, so it is read without the catalog. NULL has no stored form: rows
 //! keep it in their bitmap. Invariant: `decode(ty, encode(v)) == v`. Decoding never panics on damaged bytes: it gives an error.
 
 use super::array::{DIMENSIONS_MAX, Dim, items_of};
@@ -15,10 +16,12 @@ use super::numeric::Numeric;
 use super::text_io::{self, OutputStyle};
 use super::types::{Oid, SqlType, oid};
 use super::{
-    Array, Bits, Datum, EnumValue, Inet, Interval, Jsonb, TimeTz, binary_io, bits, info, json, user,
+    Array, Bits, Datum, EnumValue, Inet, Interval, Jsonb, TimeTz, binary_io, bits, info, json,
+    record, user,
 };
 use crate::error::{Result, SqlError};
 use num_bigint::BigInt;
+use std::cell::Cell;
 use std::sync::Arc;
 
 /// In the place of an array's count: it has several dimensions, as many as the other bits say. No count has this bit, and builds that do not know it find
@@ -72,6 +75,13 @@ pub fn encode(d: &Datum, out: &mut Vec<u8>) {
             out.extend_from_slice(&v.len().to_le_bytes());
             out.extend_from_slice(v.bytes());
         }
+        Datum::Array(a) if a.element == oid::RECORD => {
+            out.extend_from_slice(&(a.items.len() as u32).to_le_bytes());
+            for item in &a.items {
+                out.extend_from_slice(&form_of(item).to_le_bytes());
+                encode_item(item, out);
+            }
+        }
         Datum::Array(a) => {
             out.extend_from_slice(&a.element.to_le_bytes());
             out.extend_from_slice(&a.lower.to_le_bytes());
@@ -86,15 +96,56 @@ pub fn encode(d: &Datum, out: &mut Vec<u8>) {
                 }
             }
             for item in &a.items {
-                let at = out.len();
-                out.extend_from_slice(&u32::MAX.to_le_bytes());
-                if !item.is_null() {
-                    encode(item, out);
-                    let len = (out.len() - at - 4) as u32;
-                    out[at..at + 4].copy_from_slice(&len.to_le_bytes());
-                }
+                encode_item(item, out);
             }
         }
+    }
+}
+
+/// A part of an array or record: its length and its form.
+fn encode_item(item: &Datum, out: &mut Vec<u8>) {
+    let at = out.len();
+    out.extend_from_slice(&u32::MAX.to_le_bytes());
+    if !item.is_null() {
+        encode(item, out);
+        let len = (out.len() - at - 4) as u32;
+        out[at..at + 4].copy_from_slice(&len.to_le_bytes());
+    }
+}
+
+/// The type as whose form a value is stored: of those that are stored alike it is one.
+fn form_of(d: &Datum) -> Oid {
+    match d {
+        Datum::Null | Datum::Text(_) => oid::TEXT,
+        Datum::Bool(_) => oid::BOOL,
+        Datum::Int2(_) => oid::INT2,
+        Datum::Int4(_) => oid::INT4,
+        Datum::Int8(_) => oid::INT8,
+        Datum::Float4(_) => oid::FLOAT4,
+        Datum::Float8(_) => oid::FLOAT8,
+        Datum::Oid(_) => oid::OID,
+        Datum::Char(_) => oid::CHAR,
+        Datum::Numeric(_) => oid::NUMERIC,
+        Datum::Bytea(_) => oid::BYTEA,
+        Datum::TsVector(_) => oid::TSVECTOR,
+        Datum::TsQuery(_) => oid::TSQUERY,
+        Datum::Date(_) => oid::DATE,
+        Datum::Time(_) => oid::TIME,
+        Datum::Timestamp(_) => oid::TIMESTAMP,
+        Datum::TimestampTz(_) => oid::TIMESTAMPTZ,
+        Datum::Uuid(_) => oid::UUID,
+        Datum::Interval(_) => oid::INTERVAL,
+        Datum::Jsonb(_) => oid::JSONB,
+        Datum::Array(a) if a.element == oid::RECORD => oid::RECORD,
+        Datum::Array(_) => oid::ANYARRAY,
+        Datum::Enum(v) => v.ty,
+        Datum::Inet(v) if v.cidr => oid::CIDR,
+        Datum::Inet(_) => oid::INET,
+        Datum::Mac(_) => oid::MACADDR,
+        Datum::Mac8(_) => oid::MACADDR8,
+        Datum::Money(_) => oid::MONEY,
+        Datum::TimeTz(_) => oid::TIMETZ,
+        Datum::Bits(_) => oid::VARBIT,
     }
 }
 
@@ -165,6 +216,56 @@ pub(super) fn decode_numeric(b: &[u8]) -> Result<Numeric> {
             BigInt::from_signed_bytes_le(tail),
             u32::from(scale),
         )),
+    }
+}
+
+thread_local! {
+    /// How many records those that are being read lie in.
+    static NESTED: Cell<usize> = const { Cell::new(0) };
+}
+
+/// Most records in each other that are read. Whoever makes types and values sees to it that there are no more ([`record::NESTING_MAX`]):
+/// what has more is damaged.
+const NESTED_MAX: usize = 4 * record::NESTING_MAX;
+
+fn decode_record(ty: Oid, b: &[u8]) -> Result<Datum> {
+    struct Up;
+    impl Drop for Up {
+        fn drop(&mut self) {
+            NESTED.set(NESTED.get().saturating_sub(1));
+        }
+    }
+    NESTED.set(NESTED.get() + 1);
+    let _up = Up;
+    if NESTED.get() > NESTED_MAX {
+        return Err(damaged(ty));
+    }
+    let mut rest = b;
+    let word = |rest: &mut &[u8]| -> Result<u32> {
+        let (head, tail) = rest.split_first_chunk::<4>().ok_or_else(|| damaged(ty))?;
+        *rest = tail;
+        Ok(u32::from_le_bytes(*head))
+    };
+    let count = word(&mut rest)? as usize;
+    if count > rest.len() / 8 {
+        return Err(damaged(ty));
+    }
+    let mut fields = Vec::with_capacity(count);
+    for _ in 0..count {
+        let (form, len) = (word(&mut rest)?, word(&mut rest)?);
+        if len == u32::MAX {
+            fields.push(Datum::Null);
+            continue;
+        }
+        let (field, tail) = rest
+            .split_at_checked(len as usize)
+            .ok_or_else(|| damaged(ty))?;
+        fields.push(decode(form, field)?);
+        rest = tail;
+    }
+    match rest.is_empty() {
+        true => Ok(record::record(fields)),
+        false => Err(damaged(ty)),
     }
 }
 
@@ -249,6 +350,7 @@ pub fn decode(ty: Oid, b: &[u8]) -> Result<Datum> {
             ty,
             place: u64::from_le_bytes(fixed(ty, b)?),
         }),
+        _ if record::is_record(ty) => decode_record(ty, b)?,
         _ if info::category(ty) == 'A' || ty == oid::ANYARRAY => decode_array(ty, b)?,
         _ => {
             return Err(SqlError::internal(format!(

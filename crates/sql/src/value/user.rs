@@ -1,4 +1,4 @@
-//! Types that users make: enums and domains, and the arrays over them.
+//! Types that users make: enums, domains and composite types, the types of tables' rows, and the arrays over all of them.
 //!
 //! Owns: [`UserTypes`], a catalog's list of them, and the scope: which list, and which search path, the running statement sees.
 //! Most code that handles values knows a type by its OID alone, so what it must know without asking stands in the OID itself:
@@ -13,15 +13,21 @@
 //! A domain is the type of no value: what is declared with it holds values of its *base type* ([`base_type`]), which never changes, and
 //! whoever makes such a value asks the domain's rules first (`bind::domain`). So rows, keys and output know nothing of domains.
 //!
+//! A composite type's value is a record, an array of its fields ([`super::record`]); so is a row of a table, whose type has no number of
+//! its own: it follows from the table's ([`row_type_of`]).
+//!
 //! Invariants: an OID never changes its kind; within a type places are different, and their order is that of `pg_enum`'s sort order;
 //! a value read in a statement has a label in its scope, because a label never goes.
 
+use super::record::Shape;
 use super::types::{FIRST_USER_OID, Oid, SqlType};
 use super::{Datum, info};
+use crate::catalog::text::truncate_name;
 use crate::error::{Result, SqlError};
 use crate::func::quote_identifier;
 use foldhash::HashMap;
 use logstead_types::SqlState;
+use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
 use std::future::Future;
 use std::pin::Pin;
@@ -41,6 +47,8 @@ pub enum Class {
     Array,
     /// A domain; its array has the next OID.
     Domain,
+    /// A composite type, or the type of a relation's rows; its array has the next OID.
+    Composite,
     /// Any other user's type; it is the type of no value.
     Other,
 }
@@ -49,6 +57,26 @@ pub enum Class {
 pub const ENUM_BITS: Oid = 0;
 /// Low bits of the OID of a domain; one more is its array.
 pub const DOMAIN_BITS: Oid = 2;
+/// Low bits of the OID of a composite type; one more is its array.
+pub const COMPOSITE_BITS: Oid = 4;
+
+/// The types of relations' rows begin here: twice the relation's OID behind it. No counter of OIDs comes near it.
+const ROW_TYPES: Oid = 1 << 30;
+/// They end here.
+const ROW_TYPES_END: Oid = 1 << 31;
+
+/// The type of a relation's rows; one more is the array over it.
+pub fn row_type_of(relation: Oid) -> Oid {
+    ROW_TYPES | (relation << 1 & (ROW_TYPES - 1))
+}
+
+/// The relation whose rows are of this type, or are what the array is over.
+#[inline]
+pub fn relation_of_row_type(oid: Oid) -> Option<Oid> {
+    (ROW_TYPES..ROW_TYPES_END)
+        .contains(&oid)
+        .then_some((oid & (ROW_TYPES - 1)) >> 1)
+}
 
 /// The kind of a type by its OID; `None` for built-in types.
 #[inline]
@@ -56,10 +84,18 @@ pub fn class(oid: Oid) -> Option<Class> {
     if oid < FIRST_USER_OID {
         return None;
     }
+    if oid >= ROW_TYPES {
+        return Some(match (oid < ROW_TYPES_END, oid & 1) {
+            (true, 0) => Class::Composite,
+            (true, _) => Class::Array,
+            (false, _) => Class::Other,
+        });
+    }
     Some(match oid & CLASS_BITS {
         0 => Class::Enum,
-        1 | 3 => Class::Array,
+        1 | 3 | 5 => Class::Array,
         2 => Class::Domain,
+        4 => Class::Composite,
         _ => Class::Other,
     })
 }
@@ -68,6 +104,12 @@ pub fn class(oid: Oid) -> Option<Class> {
 #[inline]
 pub fn is_enum(oid: Oid) -> bool {
     class(oid) == Some(Class::Enum)
+}
+
+/// True for composite types and the types of relations' rows.
+#[inline]
+pub fn is_composite(oid: Oid) -> bool {
+    class(oid) == Some(Class::Composite)
 }
 
 /// A value of an enum.
@@ -132,6 +174,55 @@ impl Domain {
     }
 }
 
+/// A field of a composite type.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Attribute {
+    /// `attname`
+    pub name: Arc<str>,
+    /// `atttypid` and `atttypmod`
+    pub ty: SqlType,
+    /// `attnum`; numbers of fields that were dropped are not given again.
+    pub number: i16,
+    /// `attcollation` if it was said, else 0. All order alike.
+    pub collation: Oid,
+}
+
+/// What a composite type is.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Composite {
+    /// Its OID in `pg_class`, where it is a relation of kind `c`.
+    pub relation: Oid,
+    /// `relnatts`: the highest number that a field has or had.
+    pub numbers: i16,
+    /// The fields there are.
+    pub attributes: Vec<Attribute>,
+    shape: Shape,
+}
+
+impl Composite {
+    /// A composite type of these fields.
+    pub fn new(relation: Oid, numbers: i16, attributes: Vec<Attribute>) -> Composite {
+        let fields = attributes.iter().map(|a| (Arc::clone(&a.name), a.ty));
+        let shape = fields.collect();
+        Composite {
+            relation,
+            numbers,
+            attributes,
+            shape,
+        }
+    }
+}
+
+/// What the type of a relation's rows is.
+#[derive(Clone, Debug, PartialEq)]
+struct RowType {
+    schema_name: String,
+    name: String,
+    shape: Shape,
+    /// Some columns are declared as domains: who makes a row would have to ask these.
+    domains: bool,
+}
+
 /// What a user's type is.
 #[derive(Clone, Debug, PartialEq)]
 pub enum UserKind {
@@ -139,6 +230,8 @@ pub enum UserKind {
     Enum(Vec<Label>),
     /// A domain.
     Domain(Box<Domain>),
+    /// A composite type.
+    Composite(Box<Composite>),
 }
 
 /// A type that a user has made.
@@ -163,7 +256,7 @@ impl UserType {
     pub fn labels(&self) -> &[Label] {
         match &self.kind {
             UserKind::Enum(labels) => labels,
-            UserKind::Domain(_) => &[],
+            UserKind::Domain(_) | UserKind::Composite(_) => &[],
         }
     }
 
@@ -171,7 +264,15 @@ impl UserType {
     pub fn domain(&self) -> Option<&Domain> {
         match &self.kind {
             UserKind::Domain(domain) => Some(domain),
-            UserKind::Enum(_) => None,
+            UserKind::Enum(_) | UserKind::Composite(_) => None,
+        }
+    }
+
+    /// The composite type, if it is one.
+    pub fn composite(&self) -> Option<&Composite> {
+        match &self.kind {
+            UserKind::Composite(composite) => Some(composite),
+            UserKind::Enum(_) | UserKind::Domain(_) => None,
         }
     }
 
@@ -180,7 +281,7 @@ impl UserType {
         let mut settled = self.clone();
         match &mut settled.kind {
             UserKind::Enum(labels) => labels.iter_mut().for_each(|label| label.fresh = false),
-            UserKind::Domain(_) => {}
+            UserKind::Domain(_) | UserKind::Composite(_) => {}
         }
         settled
     }
@@ -198,12 +299,22 @@ pub struct UserTypes {
     types: HashMap<Oid, Arc<UserType>>,
     /// Types and arrays by schema and name.
     names: HashMap<(String, String), Oid>,
+    /// The types of relations' rows, by relation.
+    rows: HashMap<Oid, Arc<RowType>>,
+    /// The same by schema and name of the relation.
+    row_names: HashMap<(String, String), Oid>,
 }
 
 impl UserTypes {
     /// The type with this OID, arrays aside.
     pub fn get(&self, oid: Oid) -> Option<&Arc<UserType>> {
         self.types.get(&oid)
+    }
+
+    /// The composite type with this number in `pg_class`.
+    pub fn composite_of(&self, relation: Oid) -> Option<&Arc<UserType>> {
+        let is = |ty: &&Arc<UserType>| ty.composite().is_some_and(|c| c.relation == relation);
+        self.types.values().find(is)
     }
 
     /// All of them, oldest first.
@@ -218,6 +329,83 @@ impl UserTypes {
         self.names
             .get(&(schema.to_owned(), name.to_owned()))
             .copied()
+    }
+
+    /// OID of a relation's row type, or of the array over one, by schema and name. Types that were made come first.
+    pub fn row_type_by_name(&self, schema: &str, name: &str) -> Option<Oid> {
+        let row = |name: &str| self.row_names.get(&(schema.to_owned(), name.to_owned()));
+        match (row(name), name.strip_prefix('_')) {
+            (Some(relation), _) => Some(row_type_of(*relation)),
+            (None, Some(element)) => row(element).map(|relation| row_type_of(*relation) + 1),
+            (None, None) => None,
+        }
+    }
+
+    fn any_by_name(&self, schema: &str, name: &str) -> Option<Oid> {
+        self.by_name(schema, name)
+            .or_else(|| self.row_type_by_name(schema, name))
+    }
+
+    /// Fields of a composite type or of a relation's row.
+    pub fn shape(&self, oid: Oid) -> Option<Shape> {
+        match relation_of_row_type(oid) {
+            Some(relation) => self.rows.get(&relation).map(|row| Arc::clone(&row.shape)),
+            None => Some(Arc::clone(&self.get(oid)?.composite()?.shape)),
+        }
+    }
+
+    /// True if the relation's row type is known as this.
+    pub fn has_row(
+        &self,
+        relation: Oid,
+        (schema, name): (&str, &str),
+        (shape, domains): (&Shape, bool),
+    ) -> bool {
+        let known = self.rows.get(&relation);
+        known.is_some_and(|row| {
+            let named = row.schema_name == schema && row.name == name;
+            named && row.shape == *shape && row.domains == domains
+        })
+    }
+
+    /// Adds or replaces the type of a relation's rows.
+    pub fn put_row(
+        &mut self,
+        relation: Oid,
+        (schema, name): (&str, &str),
+        (shape, domains): (Shape, bool),
+    ) {
+        self.remove_row(relation);
+        let row = RowType {
+            schema_name: schema.to_owned(),
+            name: name.to_owned(),
+            shape,
+            domains,
+        };
+        let key = (schema.to_owned(), name.to_owned());
+        self.row_names.insert(key, relation);
+        self.rows.insert(relation, Arc::new(row));
+    }
+
+    /// Takes the type of a relation's rows out.
+    pub fn remove_row(&mut self, relation: Oid) {
+        if let Some(old) = self.rows.remove(&relation) {
+            let key = (old.schema_name.clone(), old.name.clone());
+            if self.row_names.get(&key) == Some(&relation) {
+                self.row_names.remove(&key);
+            }
+        }
+    }
+
+    /// True if the type of the relation's rows is known.
+    pub fn knows_row(&self, relation: Oid) -> bool {
+        self.rows.contains_key(&relation)
+    }
+
+    /// The type of the rows of a relation that has rows.
+    pub fn row_type(&self, relation: Oid) -> Option<SqlType> {
+        self.knows_row(relation)
+            .then(|| SqlType::of(row_type_of(relation)))
     }
 
     /// Adds or replaces a type.
@@ -253,13 +441,27 @@ impl UserTypes {
     }
 
     /// Schema and name of a type or array.
-    pub fn name_of(&self, oid: Oid) -> Option<(&str, &str)> {
+    pub fn name_of(&self, oid: Oid) -> Option<(&str, Cow<'_, str>)> {
+        if let Some(relation) = relation_of_row_type(oid) {
+            let row = self.rows.get(&relation)?;
+            let name = match class(oid) {
+                Some(Class::Array) => {
+                    let name = format!("_{}", row.name);
+                    Cow::Owned(truncate_name(&name).to_owned())
+                }
+                _ => Cow::Borrowed(&*row.name),
+            };
+            return Some((&row.schema_name, name));
+        }
         match class(oid)? {
             Class::Array => {
                 let element = self.get(oid - 1)?;
-                Some((&element.schema_name, &element.array_name))
+                Some((&element.schema_name, Cow::Borrowed(&*element.array_name)))
             }
-            _ => self.get(oid).map(|t| (&*t.schema_name, &*t.name)),
+            _ => {
+                let found = self.get(oid)?;
+                Some((&found.schema_name, Cow::Borrowed(&*found.name)))
+            }
         }
     }
 }
@@ -312,6 +514,34 @@ fn types() -> Arc<UserTypes> {
 pub fn get(oid: Oid) -> Option<Arc<UserType>> {
     class(oid)?;
     SCOPE.with_borrow(|scope| scope.types.get(oid).cloned())
+}
+
+/// Fields of a composite type or of a relation's row, as the running statement sees them.
+pub fn shape(oid: Oid) -> Option<Shape> {
+    if !is_composite(oid) {
+        return None;
+    }
+    SCOPE.with_borrow(|scope| scope.types.shape(oid))
+}
+
+/// 0A000 for the type of rows that domains have to be asked about: values of it are made by nobody but their table.
+pub fn refuse_domains(oid: Oid) -> Result<()> {
+    let Some(relation) = relation_of_row_type(oid) else {
+        return Ok(());
+    };
+    let types = types();
+    match types.rows.get(&relation) {
+        Some(row) if row.domains => Err(SqlError::unsupported(format!(
+            "a value of type {}, which has columns of domains, that is not a row of its table",
+            info::format_type_bare(oid)
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// True if there is a type, or an array over one, with this OID, as the running statement sees it.
+pub fn exists(oid: Oid) -> bool {
+    SCOPE.with_borrow(|scope| scope.types.name_of(oid).is_some())
 }
 
 /// The domain that a type is, or is an array over.
@@ -454,12 +684,13 @@ pub fn find(schema: Option<&str>, name: &str) -> Option<Oid> {
             let oid: Oid = number.parse().ok()?;
             return scope.types.name_of(oid).map(|_| oid);
         }
-        if scope.types.types.is_empty() {
+        if scope.types.types.is_empty() && scope.types.rows.is_empty() {
             return None;
         }
+        let types = &scope.types;
         match schema {
-            Some(schema) => scope.types.by_name(schema, name),
-            None => scope.path.iter().find_map(|s| scope.types.by_name(s, name)),
+            Some(schema) => types.any_by_name(schema, name),
+            None => scope.path.iter().find_map(|s| types.any_by_name(s, name)),
         }
     })
 }
@@ -478,7 +709,7 @@ pub fn find_text(text: &str) -> Option<Oid> {
         _ => None,
     }?;
     match (array, class(found)) {
-        (true, Some(Class::Enum | Class::Domain)) => Some(found + 1),
+        (true, Some(Class::Enum | Class::Domain | Class::Composite)) => Some(found + 1),
         _ => Some(found),
     }
 }
@@ -487,7 +718,7 @@ pub fn find_text(text: &str) -> Option<Oid> {
 pub fn is_visible(oid: Oid) -> bool {
     let types = types();
     match types.name_of(oid) {
-        Some((_, name)) => info::by_name(name).is_none() && find(None, name) == Some(oid),
+        Some((_, name)) => info::by_name(&name).is_none() && find(None, &name) == Some(oid),
         None => false,
     }
 }
@@ -498,9 +729,9 @@ pub(super) fn format(oid: Oid) -> String {
         return number_text(oid);
     }
     match types().name_of(oid) {
-        Some((_, name)) if is_visible(oid) => quote_identifier(name),
+        Some((_, name)) if is_visible(oid) => quote_identifier(&name),
         Some((schema, name)) => {
-            format!("{}.{}", quote_identifier(schema), quote_identifier(name))
+            format!("{}.{}", quote_identifier(schema), quote_identifier(&name))
         }
         None => "???".to_owned(),
     }
@@ -510,7 +741,7 @@ pub(super) fn format(oid: Oid) -> String {
 pub(super) fn name(oid: Oid) -> String {
     types()
         .name_of(oid)
-        .map_or_else(|| "???".to_owned(), |(_, name)| name.to_owned())
+        .map_or_else(|| "???".to_owned(), |(_, name)| name.into_owned())
 }
 
 /// The schema of a user's type or array.

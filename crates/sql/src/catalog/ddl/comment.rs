@@ -186,6 +186,11 @@ fn target(
             let ty = info::by_name(&plain).filter(|_| built_in);
             let ty = ty.or_else(|| user::find(schema.as_deref(), &plain));
             let ty = ty.ok_or_else(|| no_object("type", &plain))?;
+            if user::relation_of_row_type(ty).is_some() {
+                return Err(SqlError::unsupported(
+                    "COMMENT ON the type of a table's rows",
+                ));
+            }
             if *kind == CommentObject::Domain && user::class(ty) != Some(user::Class::Domain) {
                 let message = format!("\"{plain}\" is not a domain");
                 return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message));

@@ -3,7 +3,7 @@
 //! Owns: views on relations and on their columns, foreign keys on tables, and generated columns on what they are made of. Defaults that use a sequence are `drop`'s.
 
 use super::drop::{CASCADE_HINT, cascade_notice, still_used, word_of};
-use super::{DdlContext, drop, foreign, types};
+use super::{DdlContext, composites, drop, foreign, types};
 use crate::catalog::Catalog;
 use crate::error::{Result, SqlError};
 use crate::value::{Oid, info};
@@ -30,6 +30,8 @@ pub(super) enum Object {
     Index(Oid, Oid),
     /// A CHECK of a domain: the domain and its OID.
     DomainCheck(Oid, Oid),
+    /// An attribute of a composite type: the type and the attribute's number.
+    Attribute(Oid, i16),
 }
 
 /// As messages name it.
@@ -60,6 +62,15 @@ pub(super) fn describe(catalog: &Catalog, path: &[String], object: Object) -> St
             let domain = catalog.types.get(domain).and_then(|t| t.domain());
             let found = domain.and_then(|d| d.checks.iter().find(|c| c.oid == check));
             format!("constraint {}", found.map_or("?", |c| c.name.as_str()))
+        }
+        Object::Attribute(ty, number) => {
+            let composite = catalog.types.get(ty).and_then(|t| t.composite());
+            let found = composite.and_then(|c| c.attributes.iter().find(|a| a.number == number));
+            format!(
+                "column {} of composite type {}",
+                found.map_or("?", |a| &a.name),
+                info::format_type_bare(ty)
+            )
         }
         Object::Type(oid) => format!("type {}", info::format_type_bare(oid)),
         Object::Default(oid, position) => format!(
@@ -120,7 +131,17 @@ fn direct(catalog: &Catalog, object: Object, targets: &[Object]) -> Vec<Object> 
         }
     }
     found.sort_by_key(|(oid, _)| std::cmp::Reverse(*oid));
-    found.into_iter().map(|(_, object)| object).collect()
+    let mut found: Vec<Object> = found.into_iter().map(|(_, object)| object).collect();
+    if column.is_none() && matches!(object, Object::Relation(_)) {
+        // The type of its rows, with what is of it.
+        found.extend(
+            catalog
+                .types
+                .row_type(relation)
+                .map(|ty| Object::Type(ty.oid)),
+        );
+    }
+    found
 }
 
 /// Everything that goes with `targets`, each with what it depends on, in the order in which PostgreSQL tells of them: an object
@@ -135,11 +156,20 @@ pub(super) fn all(catalog: &Catalog, targets: &[Object]) -> Vec<(Object, Object)
     found.reverse();
     found
         .into_iter()
-        // The array over a type is nothing of its own.
-        .filter(|(object, _)| !matches!(object, Object::Type(oid) if types::is_array(*oid)))
-        .filter(|(object, _)| !targets.contains(object))
+        // The array over a type is nothing of its own, nor is the type of a table's rows.
+        .filter(|(object, _)| !matches!(object, Object::Type(oid) if types::is_implied(*oid)))
+        .filter(|(object, _)| !targets.contains(object) && !targets.contains(&whole(*object)))
         .filter_map(|(object, on)| Some((object, on?)))
         .collect()
+}
+
+/// What an object is a part of, and goes with; itself if of nothing.
+fn whole(object: Object) -> Object {
+    match object {
+        Object::Column(relation, _) | Object::Default(relation, _) => Object::Relation(relation),
+        Object::DomainCheck(ty, _) | Object::Attribute(ty, _) => Object::Type(ty),
+        other => other,
+    }
 }
 
 fn visit(
@@ -209,8 +239,8 @@ pub(super) async fn clear(
                 | Object::Index(oid, _) => {
                     cx.lock_table(*oid, TableLock::Exclusive).await?;
                 }
-                Object::Type(oid) | Object::DomainCheck(oid, _) => {
-                    if !types::is_array(*oid) {
+                Object::Type(oid) | Object::DomainCheck(oid, _) | Object::Attribute(oid, _) => {
+                    if !types::is_implied(*oid) {
                         cx.hold_type(*oid).await?;
                     }
                 }
@@ -261,6 +291,9 @@ pub(super) async fn drop_found(found: &[(Object, Object)], cx: &mut DdlContext<'
                 }
             }
             Object::Type(oid) => types::delete(*oid, cx).await?,
+            Object::Attribute(ty, number) => {
+                composites::remove_attribute(*ty, *number, cx).await?;
+            }
             Object::DomainCheck(domain, check) => {
                 types::remove_check(*domain, *check, cx).await?;
             }

@@ -38,6 +38,9 @@ fn base_of(create: &CreateDomain, cx: &DdlContext<'_>) -> Result<SqlType> {
         )));
     }
     let base = user::base_type(over);
+    if user::is_composite(info::element_of(base.oid).unwrap_or(base.oid)) {
+        return Err(SqlError::unsupported("a domain over a composite type"));
+    }
     if let Some(collation) = &create.collation {
         if info::by_oid(base.oid).is_none_or(|t| t.collation() == 0) {
             return Err(wrong_type(format!(
@@ -52,7 +55,7 @@ fn base_of(create: &CreateDomain, cx: &DdlContext<'_>) -> Result<SqlType> {
 }
 
 /// `pg_collation.oid` of a collation that is there.
-fn collation_oid(name: &ast::ObjectName) -> Oid {
+pub(super) fn collation_oid(name: &ast::ObjectName) -> Oid {
     let last = name.0.last().map(ToString::to_string);
     match last.as_deref().map(|name| name.trim_matches('"')) {
         Some("C") => 950,

@@ -14,6 +14,7 @@ mod alter_view;
 mod analyze;
 mod columns;
 mod comment;
+mod composites;
 mod constraints;
 mod create_as;
 mod create_table;

@@ -5,7 +5,7 @@
 
 use super::dependents::{self, Object};
 use super::objects::no_schema;
-use super::{DdlContext, domains};
+use super::{DdlContext, composites, domains};
 use crate::catalog::change::Change;
 use crate::catalog::stored::{ObjectRow, RELATIONS};
 use crate::catalog::text::{NAME_LENGTH_MAX, columns_in, quote_literal, truncate_name};
@@ -26,6 +26,15 @@ use std::sync::Arc;
 pub(super) async fn execute(command: &TypeCommand, cx: &mut DdlContext<'_>) -> Result<()> {
     match command {
         TypeCommand::CreateEnum { name, labels } => create_enum(name, labels, cx).await,
+        TypeCommand::CreateComposite { name, attributes } => {
+            composites::create(name, attributes, cx).await
+        }
+        TypeCommand::AlterAttributes { name, changes } => {
+            composites::alter(name, changes, cx).await
+        }
+        TypeCommand::RenameAttribute { name, from, to } => {
+            composites::rename(name, from, to, cx).await
+        }
         TypeCommand::AddValue {
             name,
             if_not_exists,
@@ -58,6 +67,7 @@ async fn rename(name: &ast::ObjectName, new: &str, cx: &mut DdlContext<'_>) -> R
     let new = cx.name(new);
     let mut changed = UserType::clone(&ty);
     free(&ty.schema_name, ty.schema, &new, cx)?;
+    refuse_relation_name(&ty, ty.schema, &new, cx)?;
     changed.array_name = array_name(&ty.schema_name, &new, ty.oid, cx)?;
     changed.name = new;
     put(&changed, cx).await
@@ -74,11 +84,26 @@ async fn set_schema(name: &ast::ObjectName, schema: &str, cx: &mut DdlContext<'_
     refuse_temporary(&schema.name)?;
     cx.hold_schema_of(schema.oid, &schema.name).await?;
     free(&schema.name, schema.oid, &ty.name, cx)?;
+    refuse_relation_name(&ty, schema.oid, &ty.name, cx)?;
     let mut changed = UserType::clone(&ty);
     changed.schema = schema.oid;
     changed.schema_name.clone_from(&schema.name);
     changed.array_name = array_name(&schema.name, &ty.name, ty.oid, cx)?;
     put(&changed, cx).await
+}
+
+/// Fails if a composite type, which is a relation too, is to have the name of one.
+fn refuse_relation_name(
+    ty: &UserType,
+    schema: Oid,
+    name: &str,
+    cx: &mut DdlContext<'_>,
+) -> Result<()> {
+    let taken = cx.catalog()?.names.contains_key(&(schema, name.to_owned()));
+    match ty.composite() {
+        Some(_) if taken => Err(super::objects::name_taken(name)),
+        _ => Ok(()),
+    }
 }
 
 /// ALTER TYPE ... OWNER TO: all types are the bootstrap superuser's.
@@ -141,6 +166,13 @@ fn find(name: &ast::ObjectName, cx: &mut DdlContext<'_>) -> Result<Option<Arc<Us
     let Some(oid) = user::find(schema.as_deref(), &plain) else {
         return Ok(None);
     };
+    if let Some((word, name)) = composites::refuse_row_type_of(&catalog, oid) {
+        return Err(SqlError::new(
+            SqlState::WRONG_OBJECT_TYPE,
+            format!("{name} is a {word}'s row type"),
+        )
+        .hint("Use ALTER TABLE instead."));
+    }
     Ok(catalog.types.get(oid).cloned().or_else(|| {
         // The array over a type is asked for by the type.
         catalog.types.get(oid.wrapping_sub(1)).cloned()
@@ -184,12 +216,12 @@ fn is_row_type(catalog: &Catalog, schema: Oid, name: &str) -> bool {
 
 /// Fails if a type has the name that a new relation is to have.
 pub(super) fn refuse_row_type(catalog: &Catalog, relation: &Relation) -> Result<()> {
-    let taken = catalog
-        .types
-        .by_name(&relation.schema_name, &relation.name)
-        .is_some();
-    if !taken {
+    let taken = catalog.types.by_name(&relation.schema_name, &relation.name);
+    let Some(taken) = taken else {
         return Ok(());
+    };
+    if user::is_composite(taken) {
+        return Err(super::objects::name_taken(&relation.name));
     }
     Err(SqlError::new(
         SqlState::DUPLICATE_OBJECT,
@@ -350,7 +382,7 @@ async fn add_value(
     cx: &mut DdlContext<'_>,
 ) -> Result<()> {
     let ty = altered(name, cx).await?;
-    if ty.domain().is_some() {
+    if !user::is_enum(ty.oid) {
         return Err(not_an_enum(ty.oid));
     }
     check_label(label)?;
@@ -517,7 +549,7 @@ async fn rename_in_texts(
 }
 
 /// All that the catalog keeps of a relation as text.
-fn texts(relation: &Relation) -> Vec<&str> {
+pub(super) fn texts(relation: &Relation) -> Vec<&str> {
     let mut texts: Vec<&str> = Vec::new();
     let live = relation.columns.iter().filter(|c| !c.dropped);
     texts.extend(live.filter_map(|c| c.default.as_deref()));
@@ -599,6 +631,8 @@ impl DdlContext<'_> {
     /// Holds the types that a domain depends on.
     pub(super) async fn hold_types_of_type(&mut self, ty: &UserType) -> Result<()> {
         let mut used = BTreeSet::new();
+        let attributes = ty.composite().map_or(&[][..], |c| &c.attributes);
+        used.extend(attributes.iter().filter_map(|a| of_users(a.ty.oid)));
         if let Some(domain) = ty.domain() {
             used.extend(of_users(domain.over.oid));
             for text in domain.texts() {
@@ -624,7 +658,15 @@ impl DdlContext<'_> {
 
     async fn hold_types(&mut self, types: BTreeSet<Oid>) -> Result<()> {
         for oid in types {
-            if self.hold_type(oid).await?.is_none() {
+            let held = match user::relation_of_row_type(oid) {
+                // It is its table's: nobody changes that meanwhile.
+                Some(table) => {
+                    let lock = TableLock::ShareUpdateExclusive;
+                    self.lock_table(table, lock).await?.is_some()
+                }
+                None => self.hold_type(oid).await?.is_some(),
+            };
+            if !held {
                 return Err(SqlError::new(
                     SqlState::UNDEFINED_OBJECT,
                     format!("type with OID {oid} does not exist"),
@@ -635,9 +677,9 @@ impl DdlContext<'_> {
     }
 }
 
-/// True for the array over a type.
-pub(super) fn is_array(oid: Oid) -> bool {
-    user::class(oid) == Some(Class::Array)
+/// True for the array over a type and for the type of a table's rows: they are made and go with what they are of.
+pub(super) fn is_implied(oid: Oid) -> bool {
+    user::class(oid) == Some(Class::Array) || user::relation_of_row_type(oid).is_some()
 }
 
 /// What depends on a type, or on the array over one, directly; newest first, and the array, which is older than all that uses
@@ -645,6 +687,13 @@ pub(super) fn is_array(oid: Oid) -> bool {
 pub(super) fn dependents_of(catalog: &Catalog, ty: Oid) -> Vec<Object> {
     let mut found: Vec<((Oid, usize), Object)> = Vec::new();
     for other in catalog.types.all() {
+        if let Some(composite) = other.composite() {
+            for attribute in composite.attributes.iter().filter(|a| a.ty.oid == ty) {
+                let number = attribute.number;
+                let key = (composite.relation, usize::from(number.unsigned_abs()));
+                found.push((key, Object::Attribute(other.oid, number)));
+            }
+        }
         let Some(domain) = other.domain() else {
             continue;
         };
@@ -764,6 +813,14 @@ async fn drop_types(
                 format!("cannot drop type {array} because type {element} requires it"),
             )
             .hint(format!("You can drop type {element} instead.")));
+        }
+        if let Some((word, relation)) = composites::refuse_row_type_of(&*cx.catalog()?, oid) {
+            let shown = info::format_type_bare(oid);
+            return Err(SqlError::new(
+                SqlState::DEPENDENT_OBJECTS_STILL_EXIST,
+                format!("cannot drop type {shown} because {word} {relation} requires it"),
+            )
+            .hint(format!("You can drop {word} {relation} instead.")));
         }
         if domain && user::class(oid) != Some(Class::Domain) {
             return Err(SqlError::new(

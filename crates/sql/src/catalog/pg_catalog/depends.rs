@@ -38,6 +38,17 @@ pub(super) fn pg_depend(cx: &VirtualContext<'_>) -> Rows {
         let schema = ty.schema;
         rows.push(dependency(PG_TYPE, ty.oid, 0, PG_NAMESPACE, schema, 0, 'n'));
         rows.push(dependency(PG_TYPE, ty.oid + 1, 0, PG_TYPE, ty.oid, 0, 'i'));
+        if let Some(composite) = ty.composite() {
+            // As a relation it is the type's, and of its attributes' types.
+            let relation = composite.relation;
+            rows.push(dependency(PG_CLASS, relation, 0, PG_TYPE, ty.oid, 0, 'i'));
+            for attribute in &composite.attributes {
+                let (number, of) = (i32::from(attribute.number), attribute.ty.oid);
+                if user::class(of).is_some() {
+                    rows.push(dependency(PG_CLASS, relation, number, PG_TYPE, of, 0, 'n'));
+                }
+            }
+        }
         let Some(domain) = ty.domain() else {
             continue;
         };
@@ -75,6 +86,18 @@ pub(super) fn pg_depend(cx: &VirtualContext<'_>) -> Rows {
             0,
             'n',
         ));
+        if let Some(row) = cx.catalog.types.row_type(table) {
+            rows.push(dependency(PG_TYPE, row.oid, 0, PG_CLASS, table, 0, 'i'));
+            rows.push(dependency(
+                PG_TYPE,
+                row.oid + 1,
+                0,
+                PG_TYPE,
+                row.oid,
+                0,
+                'i',
+            ));
+        }
         for (position, column) in live_columns(relation) {
             let number = i32::from(attribute_number(position));
             let declared = column.declared().oid;

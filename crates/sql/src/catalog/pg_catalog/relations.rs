@@ -106,6 +106,8 @@ struct ClassRow<'a> {
     temporary: bool,
     owner: Oid,
     acl: Datum,
+    /// `reltype`: the type of its rows.
+    row: Oid,
 }
 
 /// `pg_init_privs`: what the system's own relations and schemas are granted from the beginning. pg_dump leaves out what is as here.
@@ -133,7 +135,7 @@ fn class_row(c: &ClassRow<'_>) -> Vec<Datum> {
         Id(c.oid),
         c.name,
         Id(c.schema),
-        Id(0),
+        Id(c.row),
         Id(0),
         Id(c.owner),
         Id(c.method),
@@ -197,6 +199,7 @@ pub(super) fn pg_class(cx: &VirtualContext<'_>) -> Rows {
             temporary: false,
             owner: OWNER,
             acl: acl(cx.catalog, PG_CLASS, table.oid),
+            row: 0,
         }));
     }
     for relation in ordered(cx.catalog) {
@@ -239,6 +242,11 @@ pub(super) fn pg_class(cx: &VirtualContext<'_>) -> Rows {
             temporary: relation.is_temporary(),
             owner: cx.catalog.owner_of(PG_CLASS, relation.oid),
             acl: acl(cx.catalog, PG_CLASS, relation.oid),
+            row: cx
+                .catalog
+                .types
+                .row_type(relation.oid)
+                .map_or(0, |ty| ty.oid),
         }));
         for index in &relation.indexes {
             rows.push(class_row(&ClassRow {
@@ -262,8 +270,34 @@ pub(super) fn pg_class(cx: &VirtualContext<'_>) -> Rows {
                 temporary: relation.is_temporary(),
                 owner: cx.catalog.owner_of(PG_CLASS, relation.oid),
                 acl: Datum::Null,
+                row: 0,
             }));
         }
+    }
+    for ty in cx.catalog.types.all() {
+        let Some(composite) = ty.composite() else {
+            continue;
+        };
+        rows.push(class_row(&ClassRow {
+            oid: composite.relation,
+            name: &ty.name,
+            schema: ty.schema,
+            method: 0,
+            file: 0,
+            kind: 'c',
+            columns: usize::from(composite.numbers.unsigned_abs()),
+            checks: 0,
+            has_index: false,
+            has_triggers: false,
+            rows: 0.0,
+            pages: 0,
+            options: None,
+            populated: true,
+            temporary: false,
+            owner: OWNER,
+            acl: Datum::Null,
+            row: ty.oid,
+        }));
     }
     Ok(rows)
 }
@@ -297,6 +331,8 @@ struct AttributeRow<'a> {
     generated: bool,
     dropped: bool,
     acl: Datum,
+    /// `attcollation` if it was said, else 0.
+    collation: Oid,
 }
 
 fn attribute_row(a: &AttributeRow<'_>) -> Vec<Datum> {
@@ -306,6 +342,7 @@ fn attribute_row(a: &AttributeRow<'_>) -> Vec<Datum> {
     let domain = user::domain_in(a.ty.oid).and_then(user::get);
     let collation = match domain.as_deref().and_then(|ty| ty.domain()) {
         Some(domain) => super::types::collation_of(domain),
+        None if a.collation != 0 => a.collation,
         None => info.map_or(0, info::TypeInfo::collation),
     };
     let missing = a.missing.map(|value| {
@@ -369,6 +406,7 @@ fn virtual_attributes(table: &VirtualTable, rows: &mut Vec<Vec<Datum>>) {
             generated: false,
             dropped: false,
             acl: Datum::Null,
+            collation: 0,
         }));
     }
 }
@@ -403,6 +441,7 @@ pub(super) fn pg_attribute(cx: &VirtualContext<'_>) -> Rows {
                 generated: column.generated,
                 dropped: column.dropped,
                 acl: granted(position),
+                collation: 0,
             }));
         }
         for index in &relation.indexes {
@@ -426,8 +465,30 @@ pub(super) fn pg_attribute(cx: &VirtualContext<'_>) -> Rows {
                     generated: false,
                     dropped: false,
                     acl: Datum::Null,
+                    collation: 0,
                 }));
             }
+        }
+    }
+    for ty in cx.catalog.types.all() {
+        let Some(composite) = ty.composite() else {
+            continue;
+        };
+        for attribute in &composite.attributes {
+            rows.push(attribute_row(&AttributeRow {
+                relation: composite.relation,
+                name: &attribute.name,
+                number: usize::from(attribute.number.unsigned_abs()),
+                ty: attribute.ty,
+                not_null: false,
+                has_default: false,
+                missing: None,
+                identity: None,
+                generated: false,
+                dropped: false,
+                acl: Datum::Null,
+                collation: attribute.collation,
+            }));
         }
     }
     Ok(rows)

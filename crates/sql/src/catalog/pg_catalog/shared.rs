@@ -33,6 +33,7 @@ const BTREE_CLASSES: &[(Oid, &str, Oid, Oid, bool)] = &[
     (4218, "varchar_pattern_ops", oid::TEXT, 2095, false),
     (4219, "bpchar_pattern_ops", oid::BPCHAR, 2097, false),
     (10_000, "array_ops", oid::ANYARRAY, 397, true),
+    (10_034, "record_ops", oid::RECORD, 2994, true),
     (10_002, "bit_ops", oid::BIT, 423, true),
     (10_003, "bool_ops", oid::BOOL, 424, true),
     (10_009, "cidr_ops", oid::INET, 1974, false),
@@ -102,6 +103,7 @@ pub(crate) fn operator_class(ty: Oid) -> Oid {
         | oid::REGCONFIG
         | oid::REGDICTIONARY => oid::OID,
         _ if user::is_enum(ty) => oid::ANYENUM,
+        _ if user::is_composite(ty) => oid::RECORD,
         _ => ty,
     };
     let exact = BTREE_CLASSES.iter().find(|c| c.2 == key && c.4);

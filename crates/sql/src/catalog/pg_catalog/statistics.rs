@@ -90,6 +90,7 @@ fn operator(name: &str, ty: Oid) -> Oid {
         oid::VARCHAR => oid::TEXT,
         oid::CIDR => oid::INET,
         _ if user::is_enum(ty) => oid::ANYENUM,
+        _ if user::is_composite(ty) => oid::RECORD,
         _ if info::category(ty) == 'A' => oid::ANYARRAY,
         _ => ty,
     };

@@ -52,6 +52,14 @@ pub(super) fn pg_type(cx: &VirtualContext<'_>) -> Result<Vec<Vec<Datum>>> {
                 ty.schema,
             )),
             UserKind::Domain(domain) => rows.extend(domain_row(cx, ty, domain)),
+            UserKind::Composite(composite) => {
+                rows.push(composite_row(
+                    ty.oid,
+                    &ty.name,
+                    ty.schema,
+                    composite.relation,
+                ));
+            }
         }
         let mut array = type_row(
             &info::TypeInfo {
@@ -66,13 +74,53 @@ pub(super) fn pg_type(cx: &VirtualContext<'_>) -> Result<Vec<Vec<Datum>>> {
         if let (Some(domain), Some(slot)) = (ty.domain(), array.get_mut(column::COLLATION)) {
             *slot = Id(collation_of(domain)).datum();
         }
+        if let (Some(_), Some(slot)) = (ty.composite(), array.get_mut(column::ALIGN)) {
+            *slot = Ch('d').datum();
+        }
         rows.push(array);
+    }
+    for relation in super::relations::ordered(cx.catalog) {
+        let Some(ty) = cx.catalog.types.row_type(relation.oid) else {
+            continue;
+        };
+        rows.push(composite_row(
+            ty.oid,
+            &relation.name,
+            relation.schema,
+            relation.oid,
+        ));
+        rows.push(type_row(
+            &info::TypeInfo {
+                oid: ty.oid + 1,
+                elem: ty.oid,
+                align: 'd',
+                ..info::USER_ARRAY
+            },
+            &info::type_name(ty.oid + 1),
+            relation.schema,
+        ));
     }
     Ok(rows)
 }
 
-/// What a domain has that other types have not: its place among the columns of `pg_type`.
+/// A composite type, or the type of a relation's rows.
+fn composite_row(oid: Oid, name: &str, schema: Oid, relation: Oid) -> Vec<Datum> {
+    let info = info::TypeInfo {
+        oid,
+        array: oid + 1,
+        ..info::COMPOSITE
+    };
+    let mut row = type_row(&info, name, schema);
+    if let Some(slot) = row.get_mut(column::RELATION) {
+        *slot = Id(relation).datum();
+    }
+    row
+}
+
+/// What some types have that others have not: its place among the columns of `pg_type`.
 mod column {
+    pub(super) const RELATION: usize = 11;
+    pub(super) const ALIGN: usize = 22;
     pub(super) const SUBSCRIPT: usize = 12;
     pub(super) const NOT_NULL: usize = 24;
     pub(super) const BASE_TYPE: usize = 25;

@@ -9,7 +9,7 @@ use crate::func::Context;
 use crate::func::numbers::bad_args;
 use crate::value::array::Dim;
 use crate::value::json::{Build, text};
-use crate::value::record::shape_of;
+use crate::value::record::{is_record, shape_of};
 use crate::value::{Array, Datum, Jsonb, Numeric, OutputStyle, SqlType, info, oid, text_io};
 use logstead_types::SqlState;
 use std::borrow::Cow;
@@ -37,7 +37,7 @@ fn form(ty: SqlType) -> Form {
         oid::DATE | oid::TIMESTAMP | oid::TIMESTAMPTZ => Form::Moment,
         oid::JSON => Form::Json,
         oid::JSONB => Form::Jsonb,
-        oid::RECORD => Form::Record,
+        _ if is_record(ty.oid) => Form::Record,
         _ if info::element_of(ty.oid).is_some() => Form::Array,
         _ => Form::Text,
     }

@@ -9,7 +9,7 @@ use crate::func::numbers::bad_args;
 use crate::func::{Context, Rows};
 use crate::value::json::Kind;
 use crate::value::record::{self, Shape, shape_of};
-use crate::value::{Datum, SqlType, info, oid, text_io};
+use crate::value::{Datum, SqlType, info, oid, text_io, user};
 use logstead_types::SqlState;
 
 struct Filling<'a> {
@@ -18,12 +18,13 @@ struct Filling<'a> {
 }
 
 fn shape(ty: SqlType, name: &str) -> Result<Shape> {
-    if ty.oid != oid::RECORD {
+    if !record::is_record(ty.oid) {
         return Err(SqlError::new(
             SqlState::DATATYPE_MISMATCH,
             format!("first argument of {name} must be a row type"),
         ));
     }
+    user::refuse_domains(ty.oid)?;
     shape_of(ty).ok_or_else(|| {
         SqlError::new(
             SqlState::DATATYPE_MISMATCH,
@@ -64,7 +65,8 @@ impl Filling<'_> {
         match ty.oid {
             oid::JSONB => return node.build()?.finish().map(Datum::Jsonb),
             oid::JSON => return Ok(Datum::text(node.json())),
-            oid::RECORD => {
+            // A string is read as a record's text.
+            of if record::is_record(of) && node.kind() != Kind::String => {
                 let shape = shape(ty, self.name)?;
                 return Ok(record::record(self.record(node, &Datum::Null, &shape)?));
             }

@@ -1,0 +1,225 @@
+//! Assignments to parts of columns: `SET c.field = 1`, `INSERT INTO t (c.field)`.
+//!
+//! The new value of the column is the old one with the part replaced; where there was none, the other parts are NULL. Several assignments to parts of one
+//! column are made one after the other.
+
+use super::names::fold_ident;
+use super::{Binder, ColId};
+use crate::catalog::{Column, Relation};
+use crate::error::{Result, SqlError};
+use crate::expr::Expr;
+use crate::func::CastContext;
+use crate::value::{Datum, SqlType, info, record, user};
+use logstead_types::SqlState;
+use sqlparser::ast;
+
+/// What of a column is assigned to.
+pub(crate) struct Target {
+    /// The column.
+    pub(crate) position: usize,
+    /// The way to the part; none for the whole.
+    pub(crate) path: Vec<Step>,
+}
+
+/// A step on the way to a part.
+pub(crate) enum Step {
+    /// A field of a record.
+    Field(String),
+}
+
+/// A part to which values are assigned: its type, and how messages name it.
+pub(crate) struct Part {
+    pub(crate) ty: SqlType,
+    name: String,
+}
+
+impl Target {
+    /// A whole column.
+    pub(crate) fn whole(position: usize) -> Target {
+        Target {
+            position,
+            path: Vec::new(),
+        }
+    }
+}
+
+impl Binder<'_> {
+    /// What a name with dots stands for where values are assigned.
+    pub(crate) fn part_target(
+        &self,
+        name: &ast::ObjectName,
+        relation: &Relation,
+    ) -> Result<Target> {
+        let mut parts = name.0.iter().map(|part| match part {
+            ast::ObjectNamePart::Identifier(ident) => Ok(ident),
+            _ => Err(SqlError::unsupported(format!("assignment to {name}"))),
+        });
+        let first = parts
+            .next()
+            .ok_or_else(|| SqlError::internal("a target without a name"))??;
+        let position = self.attribute(relation, first)?;
+        let path = parts
+            .map(|part| part.map(|ident| Step::Field(fold_ident(ident))))
+            .collect::<Result<Vec<_>>>()?;
+        let target = Target { position, path };
+        if let Some(column) = relation.columns.get(position) {
+            let at = self.at(first.span);
+            self.part(column, &target.path).map_err(|e| e.at(at))?;
+        }
+        Ok(target)
+    }
+
+    /// The part of a column at the end of a path.
+    pub(crate) fn part(&self, column: &Column, path: &[Step]) -> Result<Part> {
+        let mut part = Part {
+            ty: column.ty,
+            name: column.name.clone(),
+        };
+        for step in path {
+            match step {
+                Step::Field(field) => {
+                    let ty = field_type(&part, field)?.1;
+                    part = Part {
+                        ty,
+                        name: field.clone(),
+                    };
+                }
+            }
+        }
+        Ok(part)
+    }
+
+    /// Brings a value to the type of the part it is assigned to.
+    pub(crate) fn assign_part(
+        &mut self,
+        value: Expr,
+        column: &Column,
+        path: &[Step],
+        at: Option<usize>,
+    ) -> Result<Expr> {
+        if path.is_empty() {
+            return self.assign(value, column, at);
+        }
+        let part = self.part(column, path)?;
+        let from = value.ty();
+        match self.try_coerce(value, part.ty, CastContext::Assignment, at)? {
+            Some(value) => Ok(value),
+            None => Err(SqlError::new(
+                SqlState::DATATYPE_MISMATCH,
+                format!(
+                    "subfield \"{}\" is of type {} but expression is of type {}",
+                    part.name,
+                    info::format_type(part.ty),
+                    info::format_type(SqlType::of(from.oid))
+                ),
+            )
+            .hint("You will need to rewrite or cast the expression.")
+            .at(at)),
+        }
+    }
+
+    /// The column's value with a part replaced.
+    pub(crate) fn with_part(
+        &mut self,
+        old: Expr,
+        column: &Column,
+        path: &[Step],
+        value: Expr,
+    ) -> Result<Expr> {
+        let whole = Part {
+            ty: old.ty(),
+            name: column.name.clone(),
+        };
+        let changed = replaced(old, &whole, path, value)?;
+        match column.domain {
+            Some(domain) => self.as_domain(changed, domain),
+            None => Ok(changed),
+        }
+    }
+
+    /// Puts a value of a new row, or a part of one, in its place.
+    pub(crate) fn give_part(
+        &mut self,
+        given: &mut [Option<Expr>],
+        relation: &Relation,
+        target: &Target,
+        value: Expr,
+    ) -> Result<()> {
+        let lost = || SqlError::internal("a target that is no column");
+        let column = relation.columns.get(target.position).ok_or_else(lost)?;
+        let slot = given.get_mut(target.position).ok_or_else(lost)?;
+        let value = match target.path.as_slice() {
+            [] => value,
+            path => {
+                let null = Expr::Const(Datum::Null, column.ty);
+                self.with_part(slot.take().unwrap_or(null), column, path, value)?
+            }
+        };
+        *slot = Some(value);
+        Ok(())
+    }
+
+    /// A column of the row that is changed, as its new value is made of it: nobody asks to see it.
+    pub(crate) fn old_value(&mut self, first: ColId, position: usize, column: &Column) -> Expr {
+        self.give_column(first + position);
+        Expr::Column(first + position, column.ty)
+    }
+}
+
+/// Number and type of a field.
+fn field_type(whole: &Part, field: &str) -> Result<(usize, SqlType)> {
+    let shape = record::shape_of(whole.ty).ok_or_else(|| {
+        SqlError::new(
+            SqlState::DATATYPE_MISMATCH,
+            format!(
+                "cannot assign to field \"{field}\" of column \"{}\" because its type {} is not a composite type",
+                whole.name,
+                info::format_type(whole.ty)
+            ),
+        )
+    })?;
+    user::refuse_domains(whole.ty.oid)?;
+    let found = shape.iter().position(|(name, _)| **name == *field);
+    let found = found.and_then(|at| Some((at, shape.get(at)?.1)));
+    found.ok_or_else(|| {
+        SqlError::new(
+            SqlState::UNDEFINED_COLUMN,
+            format!(
+                "cannot assign to field \"{field}\" of column \"{}\" because there is no such column in data type {}",
+                whole.name,
+                info::format_type(whole.ty)
+            ),
+        )
+    })
+}
+
+fn replaced(old: Expr, whole: &Part, path: &[Step], value: Expr) -> Result<Expr> {
+    let Some((step, rest)) = path.split_first() else {
+        return Ok(value);
+    };
+    match step {
+        Step::Field(field) => {
+            let (at, ty) = field_type(whole, field)?;
+            let mut fields = match &old {
+                // Nothing yet.
+                Expr::Const(Datum::Null, _) => {
+                    let shape = record::shape_of(whole.ty);
+                    let fields = shape.iter().flat_map(|shape| shape.iter());
+                    let null = |(_, ty): &(_, SqlType)| Expr::Const(Datum::Null, *ty);
+                    fields.map(null).collect()
+                }
+                old => super::expr::fields_of(old),
+            };
+            let slot = fields
+                .get_mut(at)
+                .ok_or_else(|| SqlError::internal("a record without its field"))?;
+            let inner = Part {
+                ty,
+                name: field.clone(),
+            };
+            let before = std::mem::replace(slot, Expr::Const(Datum::Null, ty));
+            *slot = replaced(before, &inner, rest, value)?;
+            Ok(Expr::Array(fields, whole.ty))
+        }
+    }
+}
