@@ -204,7 +204,7 @@ def test_when_the_setting_takes_effect(private_server):
         connection.execute("SET logstead.as_of = 'then'")
         refused(connection, "SET logstead.as_of = '2020-01-01'", "22023")
         assert total(connection) == 1
-        for clause in ("FROM t AS OF '2020-01-01'", "FROM t FOR SYSTEM_TIME AS OF now()", "FROM t AS OF SYSTEM TIME '-1s'"):
+        for clause in ("FROM (SELECT * FROM t AS OF 'then') q", "FROM t FOR SYSTEM_TIME AS OF now()", "FROM t AS OF 'then', other"):
             error = refused(connection, f"SELECT * {clause}", "0A000")
             assert "logstead.as_of" in error.diag.message_hint
     # A session may begin with it.
@@ -221,6 +221,104 @@ def test_when_the_setting_takes_effect(private_server):
         refused(connection, "UPDATE t SET n = 3", "22023")
         connection.execute("SET logstead.as_of = ''")
         assert total(connection) == 2
+
+
+def test_a_statement_names_its_past(private_server):
+    """AS OF at its end: for itself alone, in every way to send it."""
+    private_server.start(OFTEN)
+    private_server.execute(*SETUP)
+    private_server.execute(*SINCE)
+    private_server.execute("SELECT logstead_create_restore_point('later')")
+    private_server.execute("DELETE FROM t")
+    with private_server.connect(autocommit=True) as connection:
+
+        def rows(statement: str, *parameters, **options) -> list:
+            return connection.execute(statement, parameters or None, **options).fetchall()
+
+        # By psycopg's parameters the extended protocol, else the simple one.
+        then, later, now = [(ROWS, ROWS)], [(2000, 1000 * 2 + 500 + 500 * 3)], [(0, None)]
+        for _ in range(3):
+            assert rows("SELECT count(*), sum(n) FROM t AS OF 'then'") == then
+            assert rows("SELECT count(*), sum(n) FROM t AS OF 'later'") == later
+            assert rows("SELECT count(*), sum(n) FROM t") == now
+            for point, found in (("then", then), ("later", later)):
+                assert rows("SELECT count(*), sum(n) FROM t AS OF %s", point, prepare=True) == found
+                assert rows(f"SELECT count(*), sum(n) FROM t AS OF '{point}' WHERE id > %s", 0, prepare=True) == found
+            assert rows("SELECT count(*), sum(n) FROM t WHERE id > %s", 0, prepare=True) == now
+        # Its catalog is that of then; the next statement's is not.
+        assert rows("SELECT a FROM gone AS OF 'then'") == [(7,)]
+        assert rows("SELECT note FROM other WHERE id = %s AS OF 'then'", 100) == [("then",)]
+        assert rows("SELECT later FROM t ORDER BY id LIMIT 1 AS OF 'later'") == [(5,)]
+        refused(connection, "SELECT later FROM t AS OF 'then'", "42703")
+        refused(connection, "SELECT a FROM gone", "42P01")
+        assert rows("TABLE gone AS OF 'then'") == rows("WITH g AS (SELECT a FROM gone) TABLE g AS OF 'then'") == [(7,)]
+        assert rows("VALUES (1) AS OF 'then'") == rows("SELECT 1 AS of") == [(1,)]
+        plan = "\n".join(line for (line,) in rows("EXPLAIN SELECT * FROM t WHERE v = 'v7' AS OF 'then'"))
+        assert "t_v" in plan, plan
+        plan = "\n".join(line for (line,) in rows("EXPLAIN ANALYZE SELECT * FROM t WHERE v = 'v7' AS OF 'then'"))
+        assert "t_v" in plan and "rows=40" in plan, plan
+        with connection.cursor() as cursor, cursor.copy("COPY (SELECT a FROM gone AS OF 'then') TO STDOUT") as copy:
+            assert b"".join(copy) == b"7\n"
+        # By PREPARE, whose parameter names the point.
+        connection.execute("PREPARE p (text) AS SELECT count(*), sum(n) FROM t AS OF $1")
+        connection.execute("PREPARE q AS SELECT a FROM gone AS OF 'then'")
+        for _ in range(2):
+            assert rows("EXECUTE p('then')") == then and rows("EXECUTE p('later')") == later
+            assert rows("EXECUTE q") == [(7,)]
+        refused(connection, "EXECUTE p(NULL)", "22004")
+        refused(connection, "EXECUTE p('never')", "22023")
+        assert rows("SELECT count(*), sum(n) FROM t") == now
+        # By time.
+        (moment,) = rows("SELECT taken_at FROM logstead_restore_points WHERE name = 'then'")[0]
+        assert rows("SELECT count(*), sum(n) FROM t AS OF %s", moment) == then
+        assert rows(f"SELECT count(*), sum(n) FROM t AS OF TIMESTAMP '{moment}'") == then
+        connection.execute("CHECKPOINT")
+        assert rows("SELECT count(*), sum(n) FROM t AS OF SYSTEM TIME '-0.000001s'") == now
+        assert "is no point in time" in refused(connection, "TABLE t AS OF TIMESTAMP 'then'", "22023").diag.message_detail
+        error = refused(connection, "SELECT 1 AS OF '-9 years'", "22023")
+        assert error.diag.message_primary == "invalid point in AS OF: \"-9 years\"" and error.diag.statement_position == "16"
+        # It says which point it was, and only while it runs.
+        (shown,) = rows("SELECT current_setting('logstead.as_of_point') AS OF 'then'")[0]
+        assert "restore point \"then\"" in shown, shown
+        assert rows("SELECT current_setting('logstead.as_of_point')") == [("",)]
+        # What does not read, or not as a whole.
+        refused(connection, "SELECT nextval('other_id_seq') AS OF 'later'", "25006")
+        refused(connection, "WITH d AS (DELETE FROM t RETURNING 1) TABLE d AS OF 'then'", "25006")
+        for statement in ("TABLE t AS OF 'then' FOR UPDATE", "CREATE TABLE x AS TABLE t AS OF 'then'", "CREATE VIEW x AS TABLE t AS OF 'then'"):
+            refused(connection, statement, "0A000")
+        # In a transaction only where that reads the same point.
+        connection.execute("BEGIN")
+        refused(connection, "TABLE gone AS OF 'then'", "25001")
+        connection.execute("ROLLBACK")
+        refused(connection, "DECLARE c CURSOR FOR TABLE gone AS OF 'then'", "0A000")
+        refused(connection, "SELECT 1; TABLE gone AS OF 'then'", "25001")
+        refused(connection, "TABLE gone AS OF 'then'; INSERT INTO t VALUES (1)", "25001")
+        connection.execute("BEGIN")
+        connection.execute("SET LOCAL logstead.as_of = 'then'")
+        assert rows("TABLE gone AS OF 'then'") == [(7,)]
+        connection.execute("SAVEPOINT s")
+        refused(connection, "SELECT 1 AS OF 'later'", "25001")
+        connection.execute("ROLLBACK TO s")
+        assert rows("SELECT count(*), sum(n) FROM t") == then
+        connection.execute("COMMIT")
+        # With another past set, its own counts.
+        connection.execute("SET logstead.as_of = 'then'")
+        assert rows("SELECT count(*), sum(n) FROM t AS OF 'later'") == later
+        assert rows("SELECT count(*), sum(n) FROM t") == then
+        connection.execute("RESET logstead.as_of")
+        # In a pipeline what follows reads, and writes, the present.
+        with connection.pipeline():
+            past = connection.execute("SELECT count(*), sum(n) FROM t AS OF 'then'")
+            connection.execute("INSERT INTO t VALUES (1, 'x', 1, 1)")
+            present = connection.execute("SELECT count(*), sum(n) FROM t")
+            assert past.fetchall() == then and present.fetchall() == [(1, 1)]
+        # A role reads what it may read now.
+        connection.execute("CREATE ROLE reader")
+        connection.execute("GRANT SELECT ON t TO reader")
+        connection.execute("SET ROLE reader")
+        assert rows("SELECT count(*), sum(n) FROM t AS OF 'then'") == then
+        for table in ("other", "gone"):
+            refused(connection, f"TABLE {table} AS OF 'then'", "42501")
 
 
 @pytest.mark.parametrize("more", [(), ("--evict-always",)], ids=["", "evict"])

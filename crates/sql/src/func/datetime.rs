@@ -213,7 +213,7 @@ pub(super) fn add_to_timestamp(t: i64, v: &Interval) -> Result<i64> {
 }
 
 /// timestamptz + interval: months and days by the zone's calendar, time by the clock.
-pub(super) fn add_to_timestamptz(t: i64, v: &Interval, tz: &TimeZone) -> Result<i64> {
+pub(crate) fn add_to_timestamptz(t: i64, v: &Interval, tz: &TimeZone) -> Result<i64> {
     if infinite(t) {
         return Ok(t);
     }

@@ -6,6 +6,7 @@
 //!
 //! Invariant: whatever the text, parsing, walking and dropping the tree uses a bounded amount of stack.
 
+mod as_of;
 mod comment;
 pub(crate) mod constraints;
 mod create_as;
@@ -34,6 +35,7 @@ mod types;
 mod views;
 mod windows;
 
+pub use as_of::{AsOf, AsOfPoint};
 pub use constraints::{AlterConstraint, SetConstraints};
 pub(crate) use current_of::current_of;
 pub use domains::{AlterDomain, CreateDomain, DomainCheckClause};
@@ -84,6 +86,8 @@ pub struct Parsed {
     pub end: usize,
     /// Who handles it.
     pub kind: StatementKind,
+    /// The past that it is to read; PREPARE's is that of what it prepares.
+    pub as_of: Option<AsOf>,
 }
 
 /// Parses all statements of `text`. Empty statements vanish: an empty text gives an empty list.
@@ -150,13 +154,7 @@ fn names_time(tokens: &[TokenWithSpan]) -> bool {
     })
 }
 
-fn as_of_clause() -> SqlError {
-    SqlError::unsupported("AS OF in a query").hint(
-        "SET logstead.as_of = 'a time or a restore point' has all that follows read the database as of then.",
-    )
-}
-
-fn parse_one(text: &str, tokens: Vec<TokenWithSpan>) -> Result<Parsed> {
+fn parse_one(text: &str, mut tokens: Vec<TokenWithSpan>) -> Result<Parsed> {
     check_size(text, &tokens)?;
     let start = tokens
         .first()
@@ -164,17 +162,24 @@ fn parse_one(text: &str, tokens: Vec<TokenWithSpan>) -> Result<Parsed> {
     let end = tokens
         .last()
         .map_or(text.len(), |token| byte_of(text, token.span.end));
+    let as_of = as_of::take(text, &mut tokens);
     if let Some((statement, kind)) = rewrite::without_grammar(text, &tokens)? {
         return Ok(Parsed {
             statement: Arc::new(statement),
             start,
             end,
             kind,
+            as_of: None,
         });
     }
     if let Some((declare, from)) = cursor::declare(text, &tokens)? {
         let query = tokens.get(from..).unwrap_or_default();
         let parsed = parse_one(text, query.to_vec())?;
+        if parsed.as_of.is_some() {
+            return Err(SqlError::unsupported("AS OF in a cursor").hint(
+                "In a block that begins with SET LOCAL logstead.as_of = '...' cursors read the past.",
+            ));
+        }
         return match (&*parsed.statement, query.first()) {
             (ast::Statement::Query(_), _) => Ok(Parsed {
                 start,
@@ -187,7 +192,13 @@ fn parse_one(text: &str, tokens: Vec<TokenWithSpan>) -> Result<Parsed> {
     }
     let has_powers = tokens.iter().any(|token| token.token == Token::Caret);
     let names_time = names_time(&tokens);
-    let unless_time = |error| if names_time { as_of_clause() } else { error };
+    let unless_time = |error| {
+        if names_time {
+            as_of::not_there()
+        } else {
+            error
+        }
+    };
     let (tokens, notes) = rewrite::rewrite(text, tokens)?;
     let dialect = PostgreSqlDialect {};
     let mut parser = Parser::new(&dialect)
@@ -212,11 +223,15 @@ fn parse_one(text: &str, tokens: Vec<TokenWithSpan>) -> Result<Parsed> {
     if is_into {
         kind = StatementKind::Ddl("SELECT INTO");
     }
+    if as_of.is_some() {
+        as_of::check(&statement, &kind)?;
+    }
     Ok(Parsed {
         statement: Arc::new(statement),
         start,
         end,
         kind,
+        as_of,
     })
 }
 

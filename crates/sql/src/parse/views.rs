@@ -306,7 +306,12 @@ fn give_values(tokens: &mut Vec<TokenWithSpan>) {
 /// A query that is part of a statement.
 fn parse_query(text: &str, tokens: Vec<TokenWithSpan>) -> Result<Box<ast::Query>> {
     let first = tokens.first().cloned();
-    let Parsed { statement, .. } = super::parse_one(text, tokens)?;
+    let Parsed {
+        statement, as_of, ..
+    } = super::parse_one(text, tokens)?;
+    if as_of.is_some() {
+        return Err(super::as_of::not_there());
+    }
     match std::sync::Arc::unwrap_or_clone(statement) {
         Statement::Query(query) => Ok(query),
         _ => Err(error_at_token(

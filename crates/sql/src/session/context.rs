@@ -56,6 +56,8 @@ pub struct SessionContext {
     pub(super) level: Cell<usize>,
     /// What `logstead.as_of_point` shows.
     pub(super) as_of_point: RefCell<String>,
+    /// The same while a statement with AS OF runs.
+    pub(super) clause_point: RefCell<Option<String>>,
     /// The running transaction may not write.
     pub(super) read_only: Cell<bool>,
     /// Its other characteristics, as `current_setting` tells them.
@@ -117,6 +119,7 @@ impl SessionContext {
             asked: RefCell::default(),
             level: Cell::new(0),
             as_of_point: RefCell::default(),
+            clause_point: RefCell::default(),
             read_only: Cell::new(false),
             isolation_name: Cell::new("read committed"),
             deferrable: Cell::new(false),
@@ -312,7 +315,8 @@ impl Context for SessionContext {
 
     fn setting(&self, name: &str) -> Option<String> {
         if name.eq_ignore_ascii_case(AS_OF_POINT) {
-            return Some(self.as_of_point.borrow().clone());
+            let of_clause = self.clause_point.borrow().clone();
+            return Some(of_clause.unwrap_or_else(|| self.as_of_point.borrow().clone()));
         }
         if self.is_hidden(name) {
             return None;

@@ -62,6 +62,7 @@ impl Session {
                 let prepared = self.find_statement(&super::prepared::statement_name(name))?;
                 let promise = self.promise(&prepared)?;
                 let params = self.arguments(parameters, &promise.param_types).await?;
+                self.enter_as_of(&prepared, &params).await?;
                 let types = promise.param_types.iter().map(|ty| Some(ty.oid)).collect();
                 let parsed = prepared
                     .parsed()

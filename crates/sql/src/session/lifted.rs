@@ -131,7 +131,7 @@ impl Session {
 
     /// The statement that `text` is without its integers, if it is known to be one by key.
     fn lifted(&mut self, text: &str) -> Option<(Statement, Vec<Datum>)> {
-        if self.block == Block::Failed || self.has_private_catalog() {
+        if self.block == Block::Failed || self.has_private_catalog() || self.is_held_by_as_of() {
             return None;
         }
         let Lifted { text, params } = lift(text)?;
@@ -145,6 +145,7 @@ impl Session {
         let statement = Statement::new(parsed, Some(0), types);
         self.begin_statement();
         let by_key = statement.is_query()
+            && statement.as_of().is_none()
             && self.plan(&statement).is_ok_and(|plan| {
                 plan.prepared.is_by_key()
                     && plan.param_types.len() == params.len()

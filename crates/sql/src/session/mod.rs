@@ -127,6 +127,8 @@ pub struct Session {
     temporary: Rc<TempObjects>,
     /// The past that transactions read, if `logstead.as_of` names one.
     reading: Option<Rc<Reading>>,
+    /// The past that the statement at hand names with AS OF: the next transaction is its own, and takes this.
+    clause: Option<Rc<Reading>>,
     savepoints: Vec<Savepoint>,
     portals: HashMap<String, Portal, foldhash::fast::RandomState>,
     /// Portals in the middle of their rows.
@@ -266,6 +268,7 @@ impl Session {
             open: None,
             temporary,
             reading: None,
+            clause: None,
             savepoints: Vec::new(),
             portals: HashMap::default(),
             suspended: 0,
@@ -424,6 +427,9 @@ impl Session {
         self.context.in_block.set(self.block != Block::None);
         self.signals.begin_statement();
         self.context.level.set(self.savepoints.len());
+        if !self.is_held_by_as_of() {
+            self.forget_clause();
+        }
     }
 
     /// A simple query: all statements of `text`. Errors of statements are answered here; `Err` means the session ends.
@@ -464,6 +470,7 @@ impl Session {
             self.shows(text);
             self.counts(&statement);
             self.refuse_in_failed_block(&statement)?;
+            self.refuse_beside_as_of()?;
             if statement.needs_catalog() {
                 self.follow_as_of().await?;
             }
@@ -496,6 +503,7 @@ impl Session {
         implicit: bool,
         client: &mut dyn Client,
     ) -> Result<Reply> {
+        self.enter_as_of(statement, &[]).await?;
         if !statement.is_query() {
             self.refuse_in_block(statement, implicit)?;
             return self.run_utility(statement, &[], &[], client).await;
@@ -640,10 +648,11 @@ impl Session {
         let declared = types.iter().map(|ty| (*ty != 0).then_some(*ty)).collect();
         let statement = Statement::new(parsed, index, declared);
         self.refuse_in_failed_block(&statement)?;
+        self.refuse_beside_as_of()?;
         if statement.needs_catalog() {
             self.follow_as_of().await?;
         }
-        self.promise(&statement)?;
+        self.promise_as_of(&statement).await?;
         self.keep_statement(name.to_owned(), statement);
         Ok(())
     }

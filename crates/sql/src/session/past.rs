@@ -1,4 +1,4 @@
-//! Reads of the past: `logstead.as_of`.
+//! Reads of the past: `logstead.as_of`, and AS OF at the end of a statement.
 //!
 //! The setting names a point in time or a restore point. It is looked up once, when it is set (or before the first statement, if the session began with it), and the session reads that very
 //! point until it is set anew: what retention thins out, or somebody drops, meanwhile, is not taken away from it. Every transaction that begins while it is set reads the past and is read-only. It takes
@@ -9,14 +9,20 @@
 //! - While the setting names a point that is not opened no statement gets a catalog ([`Session::catalog`]): nobody is given the present who has asked for the past.
 //! - What is planned for the past is planned with its catalog, and finds its tables by that alone ([`Catalog::table`]).
 //!
+//! AS OF in a statement is the setting for that statement alone: the point is looked up when it is prepared, to plan it with the point's catalog, and anew whenever it runs; it has a transaction of its own, which ends
+//! with it, so nothing else reads that past ([`Session::clause`], [`Open::is_of_clause`](super::transaction::Open)). Where there is a transaction already it is refused, unless that reads the same point.
+//!
 //! The engine's transaction is READ COMMITTED whatever level SQL shows: what it reads never changes, so each level is the strictest, and nothing of the present is kept for it.
 
 use super::client::Client;
 use super::run::{Limits, guarded};
+use super::statement::{Promise, Statement};
 use super::{Block, Session};
 use crate::catalog::{Catalog, PastCatalogs};
 use crate::error::{Result, SqlError};
 use crate::exec::wait::{Obstacle, wait_for};
+use crate::func::{self, Context};
+use crate::parse::{AsOf, AsOfPoint, StatementKind};
 use crate::value::{self, Datum, SqlType, datetime, oid};
 use logstead_engine::{Isolation, Past, Which};
 use logstead_types::SqlState;
@@ -34,6 +40,16 @@ pub(super) struct Reading {
     value: Rc<str>,
     pub(super) past: Arc<Past>,
     pub(super) catalog: Arc<Catalog>,
+}
+
+/// Who names a point.
+#[derive(Clone, Copy)]
+enum Asker {
+    Setting,
+    /// AS OF; does it say that it names a time?
+    Clause {
+        is_time: bool,
+    },
 }
 
 /// 25001: the transaction reads what it reads.
@@ -57,6 +73,9 @@ pub(super) fn is_as_of(name: &str) -> bool {
 impl Session {
     /// The point that the open transaction reads, or that the next one will.
     pub(super) fn reading(&self) -> Option<&Rc<Reading>> {
+        if self.clause.is_some() {
+            return self.clause.as_ref();
+        }
         match &self.open {
             Some(open) => open.reading.as_ref(),
             None => self.reading.as_ref(),
@@ -65,6 +84,9 @@ impl Session {
 
     /// Is what the setting names what the next transaction would read?
     pub(super) fn follows_as_of(&self) -> bool {
+        if self.clause.is_some() {
+            return true;
+        }
         let settings = self.context.settings.borrow();
         let wanted = &settings.typed().as_of;
         match &self.reading {
@@ -119,10 +141,20 @@ impl Session {
     }
 
     pub(super) async fn open_past(&mut self, value: &str) -> Result<Rc<Reading>> {
-        let which = self.point(value)?;
+        let which = self.point(value, Asker::Setting)?;
+        self.open_point(&which, value, Asker::Setting).await
+    }
+
+    async fn open_point(
+        &mut self,
+        which: &Which,
+        value: &str,
+        asker: Asker,
+    ) -> Result<Rc<Reading>> {
         let engine = self.worker.instance.engine.clone();
-        let past = engine.past(&which);
-        let past = past.ok_or_else(|| self.no_point(value, "There is none that is old enough."))?;
+        let past = engine.past(which);
+        let past =
+            past.ok_or_else(|| self.no_point(value, asker, "There is none that is old enough."))?;
         let signals = Arc::clone(&self.signals);
         // No lock is waited for.
         let limits = Limits {
@@ -154,11 +186,141 @@ impl Session {
         }))
     }
 
+    /// The point that a clause names.
+    async fn open_clause(
+        &mut self,
+        as_of: &AsOf,
+        params: &[Datum],
+        types: &[SqlType],
+    ) -> Result<Rc<Reading>> {
+        let asker = Asker::Clause {
+            is_time: as_of.is_time,
+        };
+        let text;
+        let value = match &as_of.point {
+            AsOfPoint::Text(value) => value,
+            AsOfPoint::Parameter(at) => match params.get(*at) {
+                Some(Datum::Text(value)) => {
+                    text = value.to_string();
+                    &text
+                }
+                Some(Datum::TimestampTz(micros)) => {
+                    text = self.time(*micros);
+                    return self.open_point(&Which::At(*micros), &text, asker).await;
+                }
+                Some(datum @ (Datum::Timestamp(_) | Datum::Date(_))) => {
+                    let mut out = Vec::new();
+                    let ty = types.get(*at).copied().unwrap_or(SqlType::of(oid::TEXT));
+                    let style = self.context.output_style();
+                    value::text_io::output(datum, ty, &style, &mut out);
+                    text = String::from_utf8_lossy(&out).into_owned();
+                    &text
+                }
+                Some(Datum::Null) => {
+                    return Err(SqlError::new(
+                        SqlState::NULL_VALUE_NOT_ALLOWED,
+                        "AS OF must not be null",
+                    ));
+                }
+                Some(_) => {
+                    return Err(SqlError::new(
+                        SqlState::DATATYPE_MISMATCH,
+                        "AS OF takes a time or the name of a restore point",
+                    ));
+                }
+                None => {
+                    return Err(SqlError::new(
+                        SqlState::UNDEFINED_PARAMETER,
+                        format!("there is no parameter ${}", *at + 1),
+                    ));
+                }
+            },
+        };
+        let which = self.point(value, asker)?;
+        self.open_point(&which, value, asker).await
+    }
+
+    /// What a statement takes and gives, as of the past that it names, if that can be known before it runs.
+    pub(super) async fn promise_as_of(&mut self, statement: &Statement) -> Result<Rc<Promise>> {
+        let named = statement
+            .as_of()
+            .filter(|as_of| matches!(as_of.point, AsOfPoint::Text(_)));
+        let Some(as_of) = named.cloned() else {
+            return self.promise(statement);
+        };
+        let reading = self.open_clause(&as_of, &[], &[]).await;
+        let reading = reading.map_err(|error| error.at(Some(as_of.position)))?;
+        let before = self.clause.replace(reading);
+        let promise = self.promise(statement);
+        self.clause = before;
+        promise
+    }
+
+    /// A statement is about to be planned and run: if it names a past it has a transaction of its own, which reads that.
+    pub(super) async fn enter_as_of(
+        &mut self,
+        statement: &Statement,
+        params: &[Datum],
+    ) -> Result<()> {
+        // PREPARE reads nothing: its clause is that of what it prepares.
+        let reads = statement
+            .parsed()
+            .filter(|parsed| !matches!(parsed.kind, StatementKind::Prepared));
+        let Some(as_of) = reads.and_then(|parsed| parsed.as_of.clone()) else {
+            return Ok(());
+        };
+        let promise = statement.promised.borrow().clone();
+        let types = promise.map_or_else(Vec::new, |promise| promise.param_types.clone());
+        let reading = self.open_clause(&as_of, params, &types).await;
+        let reading = reading.map_err(|error| error.at(Some(as_of.position)))?;
+        if self.open.is_none() && !self.context.in_block.get() {
+            let shown = self.shown_point(&reading.past);
+            self.context.clause_point.replace(Some(shown));
+            self.clause = Some(reading);
+            return Ok(());
+        }
+        match self.reading() {
+            Some(now) if Arc::ptr_eq(&now.past, &reading.past) => Ok(()),
+            _ => Err(SqlError::new(
+                SqlState::ACTIVE_SQL_TRANSACTION,
+                "a statement with AS OF cannot run inside a transaction that does not read that point",
+            )
+            .hint("Run it by itself, or have the whole transaction read the past with SET LOCAL logstead.as_of.")
+            .at(Some(as_of.position))),
+        }
+    }
+
+    /// The clause of the statement before is not that of the next one.
+    pub(super) fn forget_clause(&mut self) {
+        self.clause = None;
+        self.context.clause_point.take();
+    }
+
+    /// Is a transaction open that belongs to a statement with AS OF?
+    pub(super) fn is_held_by_as_of(&self) -> bool {
+        self.open.as_ref().is_some_and(|open| open.is_of_clause)
+    }
+
+    /// 25001: a statement with AS OF has rows left to give, and its transaction is its own.
+    pub(super) fn refuse_beside_as_of(&self) -> Result<()> {
+        match self.is_held_by_as_of() {
+            false => Ok(()),
+            true => Err(SqlError::new(
+                SqlState::ACTIVE_SQL_TRANSACTION,
+                "a statement with AS OF has not given all of its rows: nothing else runs in its transaction",
+            )),
+        }
+    }
+
     /// What a value names: a restore point, if there is one of that name, else a point in time.
-    fn point(&self, value: &str) -> Result<Which> {
+    fn point(&self, value: &str, asker: Asker) -> Result<Which> {
+        let names = match asker {
+            Asker::Setting => true,
+            Asker::Clause { is_time } => !is_time,
+        };
         let points = self.worker.instance.engine.restore_points();
         let is_name = |name: &Option<String>| name.as_deref() == Some(value);
-        if points.iter().any(|point| is_name(&point.name)) {
+        if names && points.iter().any(|point| is_name(&point.name)) {
             return Ok(Which::Named(value.to_owned()));
         }
         if self.block == Block::None {
@@ -166,15 +328,24 @@ impl Session {
             let now = self.context.statement_time.get();
             self.context.transaction_time.set(now);
         }
+        // '-10 s' is that long ago, where a statement says so.
+        if !matches!(asker, Asker::Setting)
+            && value.trim_start().starts_with('-')
+            && let Ok(ago) = datetime::parse_interval(value)
+        {
+            let now = self.context.statement_time.get();
+            let zone = self.context.time_zone();
+            return Ok(Which::At(func::add_to_timestamptz(now, &ago, zone)?));
+        }
         let time = datetime::parse_timestamptz(value, Some(&*self.context));
         let time = time.map_err(|_| {
             let why = "There is no restore point of that name, and it is no point in time.";
-            self.no_point(value, why)
+            self.no_point(value, asker, why)
         })?;
         Ok(Which::At(time))
     }
 
-    fn no_point(&self, value: &str, why: &str) -> SqlError {
+    fn no_point(&self, value: &str, asker: Asker, why: &str) -> SqlError {
         let oldest = match self.worker.instance.engine.restore_points().first() {
             Some(oldest) => format!(
                 "the oldest was taken at {}",
@@ -184,7 +355,10 @@ impl Session {
         };
         SqlError::new(
             SqlState::INVALID_PARAMETER_VALUE,
-            format!("invalid value for parameter \"{AS_OF}\": \"{value}\""),
+            match asker {
+                Asker::Setting => format!("invalid value for parameter \"{AS_OF}\": \"{value}\""),
+                Asker::Clause { .. } => format!("invalid point in AS OF: \"{value}\""),
+            },
         )
         .detail(format!("{why} Of all restore points {oldest}."))
         .hint("logstead_restore_points shows which there are; restore_point_retention and logstead_create_restore_point() keep more.")
@@ -247,6 +421,7 @@ impl Session {
     pub(super) fn reads_past(&self) -> bool {
         match &self.open {
             Some(open) => open.reading.is_some(),
+            None if self.clause.is_some() => true,
             None => !self.context.settings.borrow().typed().as_of.is_empty(),
         }
     }

@@ -275,6 +275,11 @@ impl Session {
             self.follow_as_of().await?;
         }
         let state = std::mem::replace(&mut portal.state, PortalState::Done);
+        if matches!(state, PortalState::Ready) {
+            self.refuse_beside_as_of()?;
+            let statement = Rc::clone(&portal.statement);
+            self.enter_as_of(&statement, &portal.params).await?;
+        }
         portal.state = match state {
             PortalState::Ready if portal.statement.is_query() => {
                 let plan = self.prepare_run(&portal.statement).await?;
@@ -336,6 +341,10 @@ impl Session {
         };
         if portal.state.is_suspended() {
             self.suspended += 1;
+        }
+        if self.is_held_by_as_of() && matches!(portal.state, PortalState::Done) {
+            // What else the pipeline holds reads the present.
+            self.commit().await?;
         }
         // ROLLBACK and COMMIT drop all portals, this one included.
         if self.block != Block::None || self.open.is_some() {

@@ -37,7 +37,10 @@ impl Session {
                 name,
                 data_types,
                 statement: inner,
-            } => self.prepare(statement, parsed, name, data_types, inner),
+            } => {
+                self.prepare(statement, parsed, name, data_types, inner)
+                    .await
+            }
             ast::Statement::Execute {
                 name: Some(name),
                 parameters,
@@ -67,7 +70,7 @@ impl Session {
         }
     }
 
-    fn prepare(
+    async fn prepare(
         &mut self,
         outer: &Statement,
         parsed: &Parsed,
@@ -99,11 +102,12 @@ impl Session {
             start: parsed.start,
             end: parsed.end,
             kind,
+            as_of: parsed.as_of.clone(),
         };
         let text = super::cache::ParsedText::new(Rc::clone(&outer.text.text), vec![inner]);
         let mut statement = Statement::new(text, Some(0), declared);
         statement.from_sql = true;
-        self.promise(&statement)?;
+        self.promise_as_of(&statement).await?;
         self.keep_statement(name, statement);
         Ok(Reply::tag("PREPARE"))
     }
@@ -134,6 +138,7 @@ impl Session {
             ));
         }
         let params = self.arguments(arguments, &promise.param_types).await?;
+        self.enter_as_of(statement, &params).await?;
         let plan = self.prepare_run(statement).await?;
         if plan.gives_rows() && self.in_simple_query {
             client.row_description(&plan.columns, formats);

@@ -7,10 +7,10 @@ use crate::catalog::{Catalog, Relation, RelationKind};
 use crate::error::{Result, SqlError};
 use crate::exec;
 use crate::func::PreparedRow;
-use crate::parse::{Parsed, StatementKind};
+use crate::parse::{AsOf, AsOfPoint, Parsed, StatementKind};
 use crate::plan::{self, Command, OutputColumn, PlanContext};
 use crate::settings::Scans;
-use crate::value::{Oid, SqlType, user};
+use crate::value::{Oid, SqlType, oid, user};
 use logstead_engine::{Table, TableLock};
 use logstead_types::SqlState;
 use std::cell::{Cell, RefCell};
@@ -81,8 +81,17 @@ impl Statement {
     pub(super) fn new(
         text: Rc<ParsedText>,
         index: Option<usize>,
-        declared: Vec<Option<Oid>>,
+        mut declared: Vec<Option<Oid>>,
     ) -> Statement {
+        let parsed = index.and_then(|index| text.statements.get(index));
+        let as_of = parsed.and_then(|parsed| parsed.as_of.as_ref());
+        if let Some(AsOfPoint::Parameter(at)) = as_of.map(|as_of| &as_of.point) {
+            // Nothing else may say of which type it is.
+            if declared.len() <= *at {
+                declared.resize(*at + 1, None);
+            }
+            declared[*at].get_or_insert(oid::TEXT);
+        }
         Statement {
             text,
             index,
@@ -121,6 +130,8 @@ impl Statement {
             start: 0,
             end,
             kind: StatementKind::Query,
+            // Whoever it stands in has it.
+            as_of: None,
         };
         Statement::new(ParsedText::new(text, vec![parsed]), Some(0), declared)
     }
@@ -145,6 +156,11 @@ impl Statement {
                 StatementKind::Transaction(_) | StatementKind::Setting
             )
         })
+    }
+
+    /// The past that it is to read.
+    pub(super) fn as_of(&self) -> Option<&AsOf> {
+        self.parsed()?.as_of.as_ref()
     }
 
     pub(super) fn is_query(&self) -> bool {

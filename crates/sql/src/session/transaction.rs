@@ -54,6 +54,8 @@ pub(super) struct Open {
     pub(super) events: Events,
     /// The past that it reads; none is the present.
     pub(super) reading: Option<Rc<Reading>>,
+    /// It is that of one statement, which has named its past.
+    pub(super) is_of_clause: bool,
 }
 
 /// A named savepoint.
@@ -92,7 +94,8 @@ impl Session {
             if !self.follows_as_of() {
                 return Err(SqlError::internal("the past is not open"));
             }
-            let reading = self.reading.clone();
+            let is_of_clause = self.clause.is_some();
+            let reading = self.clause.take().or_else(|| self.reading.clone());
             let mut isolation = self.modes.isolation;
             if reading.is_some() {
                 self.modes.read_only = true;
@@ -120,6 +123,7 @@ impl Session {
                 savepoints,
                 events: Events::default(),
                 reading,
+                is_of_clause,
             });
         }
         self.open
@@ -277,6 +281,7 @@ impl Session {
 
     /// What a session has of its transaction goes, or becomes the session's.
     pub(super) fn transaction_over(&mut self, committed: bool) {
+        self.forget_clause();
         if committed {
             self.cursors.committed();
             self.listen_from_now();
