@@ -115,7 +115,7 @@ impl Fork {
 mod tests {
     use super::*;
     use crate::{Directory, Ledger, ObjectWriter, PageKey};
-    use logstead_home::{LogHome, MemoryHome};
+    use logstead_home::{LogHome, MemoryHome, ObjectId};
     use logstead_types::{Epoch, TableId};
     use std::collections::BTreeSet;
     use std::sync::Arc;
@@ -159,5 +159,73 @@ mod tests {
         let mut writer = ObjectWriter::new(Arc::clone(&home), ledger, None);
         assert!(two.apply(&[], &none, Csn(3), &mut writer).is_err());
         drop(stored);
+    }
+
+    /// A page is looked up while the tree can be read, and changed when it cannot be any more: what the tree goes on naming does not count twice.
+    #[test]
+    fn a_page_that_was_looked_up_before_counts_once() {
+        let memory = MemoryHome::new(1 << 20);
+        let home: Arc<dyn LogHome> = Arc::new(memory.clone());
+        let ledger = Arc::new(Ledger::new(Epoch(2)));
+        let key = PageKey::Rows {
+            table: TableId(1),
+            chunk: 7,
+        };
+        let none = BTreeSet::new();
+        let mut directory = Directory::open(Arc::clone(&home), None);
+        let mut live = crate::LiveChanges::new();
+        let mut chain: Option<Chain> = None;
+        let mut kept = Vec::new();
+        let mut of_tree = 0;
+        // The second and the third come while the tree, which is in the first object, cannot be read; the third was looked up while it could be.
+        for (csn, was_looked_up) in [(1, true), (2, true), (3, true), (4, false)] {
+            let mut writer = ObjectWriter::new(Arc::clone(&home), Arc::clone(&ledger), None);
+            let page = writer.put(&[csn as u8; 200]).expect("written");
+            memory.set_unreadable(None);
+            if !was_looked_up {
+                memory.set_unreadable(Some((ObjectId(of_tree), u64::MAX)));
+            }
+            let changed = match directory.get_to_change(&key).expect("looked up") {
+                None => Chain::whole(&[page]).expect("a page"),
+                Some(mut found) => {
+                    found.push(&[page]);
+                    found
+                }
+            };
+            match &mut chain {
+                None => chain = Some(changed.clone()),
+                Some(chain) => chain.push(&[page]),
+            }
+            if csn > 1 {
+                memory.set_unreadable(Some((ObjectId(of_tree), u64::MAX)));
+            }
+            let changes = [(key.clone(), Some(changed))];
+            let uncached = directory.uncached();
+            let applied = uncached.apply(&changes, &none, Csn(csn), &mut writer);
+            let applied = applied.expect("made");
+            assert_eq!(applied.unreadable.is_some(), csn > 1);
+            let stored = writer.finish().expect("stored");
+            for (object, bytes) in &applied.live {
+                *live.entry(*object).or_default() += bytes;
+            }
+            let sizes = home.objects().expect("listed");
+            for (object, bytes) in live.iter().filter(|(_, bytes)| **bytes != 0) {
+                let info = sizes.iter().find(|info| info.id == *object);
+                let size = info.expect("there").size_bytes as i64;
+                assert!((1..=size).contains(bytes), "{csn}: {bytes} of {size}");
+            }
+            kept.push(stored);
+            directory = applied.directory.uncached();
+            if csn == 1 {
+                of_tree = directory.root().expect("there").object.0;
+            } else {
+                let found = directory.get(&key).expect("partly known").expect("there");
+                assert!(found.is_below(), "{csn}");
+                assert_eq!(found.deltas().len() as u64, csn - 1);
+            }
+        }
+        memory.set_unreadable(None);
+        assert_eq!(directory.get(&key).expect("known"), chain);
+        drop(kept);
     }
 }

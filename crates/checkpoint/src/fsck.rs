@@ -7,6 +7,7 @@
 use crate::cache::{Nodes, Root};
 use crate::directory::{Directory, LiveChanges};
 use crate::error::CheckpointError;
+use crate::fork::Fork;
 use crate::frame::KEY_BYTES_MAX;
 use crate::leaf::Leaf;
 use crate::node::Entries;
@@ -197,6 +198,18 @@ struct Walk<'a> {
     index: Option<(TableId, IndexId)>,
     next: Next,
     indexes_met: BTreeSet<(TableId, IndexId)>,
+    /// What lies over the tree that is being walked: what it speaks of is not as the tree has it.
+    fork: Option<Arc<Fork>>,
+}
+
+impl Walk<'_> {
+    /// Do some tiles of the index lie over the tree? Then those in the tree are not all that there are, and their order tells nothing.
+    fn is_partly_over(&self, (table, index): (TableId, IndexId)) -> bool {
+        let low = Vec::new();
+        let prefix = PageKey::Leaf { table, index, low }.encode();
+        let fork = self.fork.as_ref();
+        fork.is_some_and(|fork| fork.has_prefix(&prefix))
+    }
 }
 
 /// Where a tile must begin.
@@ -274,6 +287,7 @@ impl Check<'_> {
             index: None,
             next: Next::Unknown,
             indexes_met: BTreeSet::new(),
+            fork: None,
         };
         self.report.records += 1;
         if let Some(root) = &record.root {
@@ -350,6 +364,7 @@ impl Check<'_> {
         *walk.live.entry(at.object).or_default() += i64::from(at.len);
         self.report.nodes += 1;
         self.report.bytes += u64::from(at.len);
+        walk.fork = Some(Arc::clone(&fork));
         self.root(walk, &fork.under)?;
         let directory = Directory::with_cache(Arc::clone(self.home), Some(*at), 0);
         for (key, above) in &fork.over {
@@ -367,7 +382,8 @@ impl Check<'_> {
                 (PageKey::Rows { table, chunk }, Some(chain)) => {
                     self.chunk(walk, &key, (*table, *chunk), &chain)?;
                 }
-                (PageKey::Leaf { .. }, Some(chain)) => {
+                (PageKey::Leaf { table, index, .. }, Some(chain)) => {
+                    walk.indexes_met.insert((*table, *index));
                     let read = self.reader.leaf(&key, &chain, &mut self.leaf);
                     self.sort(read, "")?;
                 }
@@ -406,6 +422,10 @@ impl Check<'_> {
                 for (key, chain) in &entries {
                     for page in chain.pages() {
                         *walk.live.entry(page.object).or_default() += i64::from(page.len);
+                    }
+                    let fork = walk.fork.as_ref();
+                    if fork.is_some_and(|fork| fork.get(key).is_some()) {
+                        continue;
                     }
                     match PageKey::decode(key) {
                         Ok(key @ PageKey::Rows { table, chunk }) => {
@@ -503,6 +523,7 @@ impl Check<'_> {
         if walk.index != Some(of) {
             let first = match walk.next {
                 Next::Lost => Next::Lost,
+                _ if walk.is_partly_over(of) => Next::Unknown,
                 _ => Next::At(Vec::new()),
             };
             self.end_of_index(walk);
@@ -551,6 +572,7 @@ impl Check<'_> {
             }
         }
         walk.next = match high {
+            _ if walk.is_partly_over(of) => Next::Unknown,
             None => Next::Unknown,
             Some(None) => Next::End,
             Some(Some(high)) => Next::At(high),

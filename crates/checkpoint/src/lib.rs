@@ -62,7 +62,7 @@ pub use pins::{
     BranchState, PIN_NAME_BYTES_MAX, PINS, Pin, PinKind, Pins, PinsError, Point, Which, choose,
     pin_point, points,
 };
-pub use place::{Chain, FENCE_BYTES_MAX, PageKey, PageRef};
+pub use place::{Chain, FENCE_BYTES_MAX, Owner, PageKey, PageRef};
 pub use publish::{Collected, Head, NewCheckpoint, Published, Publisher, Rewrites};
 pub use read::{Merge, NewerPages, PageReader, Reads, Spans, move_pages};
 pub use record::{IndexInfo, KeptRecord, ObjectUse, Record, TableInfo};

@@ -32,6 +32,25 @@ pub enum PageKey {
     },
 }
 
+/// A table, whose pages are its rows', or one of its indexes.
+pub type Owner = (TableId, Option<IndexId>);
+
+/// The owner whose keys are the next ones.
+pub(crate) fn next_owner((table, index): Owner) -> Option<Owner> {
+    let next = |table: TableId| table.get().checked_add(1).map(TableId);
+    let Some(index) = index else {
+        return Some(match next(table) {
+            Some(table) => (table, None),
+            // Tiles are behind the rows of all tables.
+            None => (TableId(0), Some(IndexId(0))),
+        });
+    };
+    match index.get().checked_add(1) {
+        Some(index) => Some((table, Some(IndexId(index)))),
+        None => next(table).map(|table| (table, Some(IndexId(0)))),
+    }
+}
+
 /// First byte of the keys of rows.
 const ROWS: u8 = 1;
 /// First byte of the keys of tiles.
@@ -60,6 +79,26 @@ impl PageKey {
             }
         }
         bytes
+    }
+
+    /// Whose page it is.
+    pub(crate) fn owner(&self) -> Owner {
+        match self {
+            PageKey::Rows { table, .. } => (*table, None),
+            PageKey::Leaf { table, index, .. } => (*table, Some(*index)),
+        }
+    }
+
+    /// The least key that an owner's page can have.
+    pub(crate) fn first_of((table, index): Owner) -> PageKey {
+        match index {
+            None => PageKey::Rows { table, chunk: 0 },
+            Some(index) => PageKey::Leaf {
+                table,
+                index,
+                low: Vec::new(),
+            },
+        }
     }
 
     pub(crate) fn decode(bytes: &[u8]) -> Result<PageKey, FormatError> {
@@ -290,6 +329,12 @@ impl Chain {
     /// All pages, oldest first.
     pub fn pages(&self) -> impl DoubleEndedIterator<Item = &PageRef> {
         std::iter::once(&self.base).chain(&self.rest)
+    }
+
+    /// The end of this chain that [`Chain::with`] puts behind what cannot be looked up: its last `count` pages, which are deltas. `None`: they are not all deltas.
+    pub(crate) fn last_deltas(&self, count: usize) -> Option<&[PageRef]> {
+        let deltas = self.deltas();
+        deltas.get(deltas.len().checked_sub(count)?..)
     }
 
     /// The same chain with each page in another place.

@@ -6,7 +6,7 @@ use logstead_checkpoint::{
     Applied, Chain, ChunkWriter, Directory, Extent, Head, IndexInfo, KeptRecord, LeafWriter,
     Ledger, NewCheckpoint, ObjectWriter, PageKey, Publisher, Record, Report, TableInfo, fsck,
 };
-use logstead_home::{HomeError, LogHome, ObjectId};
+use logstead_home::{HomeError, LogHome, MemoryHome, ObjectId};
 use logstead_types::{Csn, DatabaseId, Epoch, IndexId, TableId};
 use logstead_wal::manifest::Checkpoint;
 use parking_lot::Mutex;
@@ -305,4 +305,86 @@ fn tiles_that_do_not_fit_together_are_found() {
             Some(what) => assert!(says(what), "{what}: {:#?}", found.damage),
         }
     }
+}
+
+/// What lies over the tree because a leaf of the directory could not be read is checked with it: when the leaf can be read again nothing is wrong, though the tiles in the tree alone have a gap.
+#[test]
+fn what_lies_over_the_tree_is_as_whole_as_the_tree() {
+    const TILES: u32 = 1_500;
+    let memory = MemoryHome::new(64 << 20);
+    let home: Arc<dyn LogHome> = Arc::new(memory.clone());
+    let named = Arc::new(Mutex::new(None));
+    let head = Named(Arc::clone(&named));
+    let ledger = Arc::new(Ledger::new(Epoch(1)));
+    let mut publisher =
+        Publisher::open(Arc::clone(&home), head, DATABASE, Arc::clone(&ledger), None).unwrap();
+    let low = |number: u32| match number {
+        0 => Vec::new(),
+        _ => number.to_be_bytes().to_vec(),
+    };
+    let put = |from: u32, to: u32, csn, writer: &mut ObjectWriter<'_>| {
+        let high = (to < TILES).then(|| low(to));
+        put_tile(&low(from), high.as_deref(), csn, writer)
+    };
+    let mut directory = Directory::open(Arc::clone(&home), None);
+    let mut publish = |directory: &Directory,
+                       csn: u64,
+                       changes: &[(PageKey, Option<Chain>)],
+                       mut writer: ObjectWriter<'_>| {
+        let applied = directory
+            .apply(changes, &BTreeSet::new(), Csn(csn), &mut writer)
+            .unwrap();
+        let new = NewCheckpoint {
+            csn: Csn(csn),
+            taken_at_micros: 1,
+            tables: Vec::new(),
+            indexes: vec![INDEX],
+            starts: Vec::new(),
+        };
+        let stored = writer.finish().unwrap();
+        publisher
+            .publish(new, &applied, stored, |_: &KeptRecord| false)
+            .unwrap();
+        (applied.directory, applied.unreadable.is_some())
+    };
+    let writer = || ObjectWriter::new(Arc::clone(&home), Arc::clone(&ledger), None);
+    // The first leaf alone stays in the first object.
+    let mut first = writer();
+    let all: Vec<_> = (0..TILES)
+        .map(|number| put(number, number + 1, Csn(10), &mut first))
+        .collect();
+    (directory, _) = publish(&directory, 10, &all, first);
+    let object = directory.root().unwrap().object;
+    let uncached = |root| Directory::with_cache(Arc::clone(&home), root, 0);
+    let mut others = writer();
+    let rest: Vec<_> = (TILES / 2..TILES)
+        .map(|number| put(number, number + 1, Csn(20), &mut others))
+        .collect();
+    directory = publish(&directory, 20, &rest, others).0;
+    directory = uncached(directory.root());
+    memory.set_unreadable(Some((object, u64::MAX)));
+    let is_hidden = |number: &u32| directory.get(&tile(1, 2, &low(*number))).is_err();
+    let hidden = (0..TILES).filter(is_hidden).max().expect("some leaf");
+    assert!(hidden + 2 < TILES, "not all");
+    // One tile takes the place of the last one there and the next, whose leaf can be read.
+    let mut over = writer();
+    let mut changes = vec![put(hidden, hidden + 2, Csn(30), &mut over)];
+    changes.push((tile(1, 2, &low(hidden + 1)), None));
+    let (forked, is_over) = publish(&directory, 30, &changes, over);
+    assert!(is_over);
+    let newest = || named.lock().clone().unwrap();
+    let found = report(&home, &newest());
+    assert!(!found.is_clean());
+    assert!(
+        !found.damage.iter().any(|what| what.contains("live bytes")),
+        "{:#?}",
+        found.damage
+    );
+    memory.set_unreadable(None);
+    let found = report(&home, &newest());
+    assert!(found.is_clean(), "{:#?}", found.damage);
+    let (whole, is_over) = publish(&forked, 40, &[], writer());
+    assert!(!is_over && whole.root().is_some());
+    let found = report(&home, &newest());
+    assert!(found.is_clean(), "{:#?}", found.damage);
 }

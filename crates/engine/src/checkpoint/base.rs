@@ -9,7 +9,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use logstead_checkpoint::{
     Applied, Chain, CheckpointError as PagesError, Directory, Finished, KeptRecord, Ledger, Limits,
-    NewCheckpoint, ObjectId, ObjectWriter, PageKey, PinsError, Point, Publisher, Record, Retention,
+    NewCheckpoint, ObjectId, ObjectWriter, Owner, PageKey, PinsError, Point, Publisher, Record,
+    Retention,
 };
 use logstead_home::LogHome;
 use logstead_types::{Csn, DatabaseId, Epoch, IndexId, TableId};
@@ -32,11 +33,10 @@ pub(crate) struct Base {
     /// Of the last one, for the next.
     pub(super) buffers: Buffers,
     /// Tables, and indexes, that are gone and of whose pages some are still named, because a node of the directory could not be read.
-    hidden: BTreeSet<Other>,
+    hidden: BTreeSet<Owner>,
+    /// All that the directory has pages of was named by a checkpoint that this life has published, or was found and removed: an earlier life may have left some for the same reason.
+    has_looked: bool,
 }
-
-/// A table, or one of its indexes.
-type Other = (TableId, Option<IndexId>);
 
 /// The pages of tables and indexes that are gone.
 #[derive(Default)]
@@ -44,29 +44,31 @@ pub(super) struct Others {
     /// In no order.
     pub(super) keys: Vec<PageKey>,
     /// Those of which some could not be found, to be looked for again.
-    hidden: BTreeSet<Other>,
+    hidden: BTreeSet<Owner>,
+    /// All were looked for.
+    has_looked: bool,
     /// Why.
     pub(super) damage: Option<PagesError>,
 }
 
 impl Others {
-    /// Adds the keys of `other` among pages that are read in order, up to the first that is not of it.
+    /// Adds the pages of `other`. What is found is removed, the rest stays, until it can be found.
     fn add(
         &mut self,
-        other: Other,
-        pages: impl Iterator<Item = Result<PageKey, PagesError>>,
+        other: Owner,
+        found: Result<(Vec<PageKey>, Option<PagesError>), PagesError>,
     ) -> Result<(), CheckpointError> {
-        for key in pages {
-            match key {
-                Ok(key) => self.keys.push(key),
-                // What is found is removed, the rest stays, until it can be found.
-                Err(error) if error.is_unreadable() => {
-                    self.hidden.insert(other);
-                    self.damage.get_or_insert(error);
-                    break;
-                }
-                Err(error) => return Err(error.into()),
+        let why = match found {
+            Ok((mut keys, why)) => {
+                self.keys.append(&mut keys);
+                why
             }
+            Err(error) if error.is_unreadable() => Some(error),
+            Err(error) => return Err(error.into()),
+        };
+        if let Some(why) = why {
+            self.hidden.insert(other);
+            self.damage.get_or_insert(why);
         }
         Ok(())
     }
@@ -208,6 +210,7 @@ impl Base {
             directory,
             buffers: Buffers::default(),
             hidden: BTreeSet::new(),
+            has_looked: false,
         })
     }
 
@@ -303,29 +306,30 @@ impl Base {
         let gone_indexes = indexes
             .filter(|info| !index_stays(info.table, info.index))
             .map(|info| (info.table, Some(info.index)));
-        let gone: BTreeSet<Other> = gone_tables
+        let mut gone: BTreeSet<Owner> = gone_tables
             .chain(gone_indexes)
             .chain(self.hidden.iter().copied())
             .collect();
-        let mut others = Others::default();
-        for other in gone {
-            match other {
-                (table, None) => {
-                    let from = PageKey::Rows { table, chunk: 0 };
-                    let is_of_it = |key: &PageKey| matches!(key, PageKey::Rows { table: of, .. } if *of == table);
-                    let pages = self.directory.scan(Some(&from));
-                    let keys = pages.map(|page| page.map(|(key, _)| key));
-                    others.add(
-                        other,
-                        keys.take_while(|key| key.as_ref().map_or(true, is_of_it)),
-                    )?;
+        let mut others = Others {
+            has_looked: self.has_looked,
+            ..Others::default()
+        };
+        if !self.has_looked {
+            match self.directory.owners() {
+                Ok((owners, why)) => {
+                    gone.extend(owners.into_iter().filter(|other| match *other {
+                        (table, None) => !stays(table),
+                        (table, Some(index)) => !index_stays(table, index),
+                    }));
+                    others.has_looked = why.is_none();
+                    others.damage = why;
                 }
-                (table, Some(index)) => {
-                    let tiles = self.directory.tiles(table, index, Vec::new());
-                    let key = |low| PageKey::Leaf { table, index, low };
-                    others.add(other, tiles.map(|tile| tile.map(|(low, _)| key(low))))?;
-                }
+                Err(error) if error.is_unreadable() => others.damage = Some(error),
+                Err(error) => return Err(error.into()),
             }
+        }
+        for other in gone {
+            others.add(other, self.directory.keys_of(other))?;
         }
         Ok(others)
     }
@@ -333,6 +337,7 @@ impl Base {
     /// What was found of them is not named any more.
     pub(super) fn others_are_gone(&mut self, others: Others) {
         self.hidden = others.hidden;
+        self.has_looked = others.has_looked;
     }
 
     /// Appends what a new tile changes in the directory.

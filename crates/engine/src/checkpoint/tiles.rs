@@ -18,7 +18,8 @@
 //! An index with entries that wait for a leaf that is damaged, or cannot be read, ([`Index::add_late`]) would have tiles without these: the checkpoint says of it that its
 //! tiles are not to be used ([`NOT_RESTORED`]), and the next start builds it from rows. So is the damage mended; it does not cost the checkpoint.
 //!
-//! So it is with an index of which a tile is to be written where a node of the pages' directory cannot be read ([`logstead_checkpoint::Directory`]): its walk ends there, and is not published.
+//! So it is with an index of which a tile is to be written where a node of the pages' directory cannot be read ([`logstead_checkpoint::Directory`]): its walk ends there, and nothing of it is published: the directory goes on
+//! having all tiles of an earlier walk.
 //!
 //! No guard and no lock is held while a tile is written: the walk gives copies.
 
@@ -50,6 +51,8 @@ struct Indexed {
     walk: Option<ChangedLeaves>,
     /// What the record says of its keys.
     keys: u64,
+    /// How many changes there were when its walk began.
+    first: usize,
 }
 
 /// The indexes of a checkpoint, and how far their walk has come.
@@ -82,6 +85,7 @@ impl Tiles {
                 keys: index.keys(),
                 index,
                 walk: None,
+                first: 0,
             }));
         }
         indexes.sort_unstable_by_key(|indexed| (indexed.table, indexed.index.id()));
@@ -135,6 +139,17 @@ impl Tiles {
         self.held_bytes += new.sum::<usize>();
         let held = self.held.get_or_insert_with(|| memory.charge());
         held.force(self.held_bytes);
+    }
+
+    /// Forgets the changes from the `from`-th on.
+    fn drop_changes(&mut self, from: usize) {
+        let dropped = self.changes.drain(from.min(self.changes.len())..);
+        let bytes: usize = dropped.as_ref().iter().map(change_bytes).sum();
+        drop(dropped);
+        self.held_bytes = self.held_bytes.saturating_sub(bytes);
+        if let Some(held) = &mut self.held {
+            held.force(self.held_bytes);
+        }
     }
 
     /// Loads find the tiles from here on.
@@ -230,6 +245,9 @@ impl Checkpoint {
                 Err(error) => return Err(error.into()),
             }
         }
+        if indexed.walk.is_none() {
+            indexed.first = changes.len();
+        }
         let walk = indexed.walk.get_or_insert_with(|| index.changed_leaves());
         let Some(mut tile) = walk.next() else {
             return Ok(false);
@@ -282,6 +300,8 @@ impl Checkpoint {
                     let stats = &self.engine.inner().checkpoints.stats;
                     stats.lock().last_damage = Some(error.to_string());
                 }
+                let first = indexed.first;
+                self.tiles.drop_changes(first);
                 return Ok(false);
             }
             Err(error) => return Err(error.into()),

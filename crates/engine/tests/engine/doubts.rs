@@ -4,12 +4,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use logstead_engine::{
-    FaultError, FlushMode, Guard, LogHome, MemoryHome, Rid, ScanCursor, Txn, WriteError,
+    Engine, EngineOptions, FaultError, FlushMode, Guard, LogHome, MemoryHome, Rid, ScanCursor, Txn,
+    WriteError,
 };
 
+use logstead_env::Env;
 use logstead_home::ObjectId;
 
-use crate::eviction::{Place, look, of_bytes, open};
+use crate::eviction::{Place, TABLE, look, of_bytes, open};
 use crate::room::noise;
 use crate::world::{block_on, column, commit};
 
@@ -501,6 +503,46 @@ fn a_checkpoint_goes_on_where_a_node_of_the_directory_cannot_be_read() {
     assert_eq!(place.engine.checkpoint_stats().last_damage, None);
     let place = world.restart(place);
     assert_eq!(scan(&place), Ok(expected));
+}
+
+/// A table is dropped of whose pages some cannot be found: those that can go at once, the others when they can be found, in whatever life that is.
+#[test]
+fn the_pages_of_a_dropped_table_go_when_they_can_be_found() {
+    const CHUNKS: u64 = 200;
+    let world = World::new();
+    let place = world.open();
+    let mut txn = place.begin();
+    for rid in 0..CHUNKS * CHUNK {
+        let put = txn.insert(&place.table, &noise(rid as i64, 60));
+        assert_eq!(put.expect("inserts"), Rid(rid));
+    }
+    commit(txn);
+    place.collect();
+    place.checkpoint();
+    let object = world.largest();
+    let place = world.restart(place);
+    // The root, and the first and the last leaf, are in another object.
+    update(&place, 3, 1_003);
+    update(&place, CHUNKS * CHUNK - 1, 1_004);
+    let all = place.engine.checkpoint().expect("taken").bytes_live;
+    let whole = world.damage_nodes(object);
+    let place = world.restart(place);
+    place.engine.drop_table(TABLE);
+    let left = place.engine.checkpoint().expect("taken").bytes_live;
+    assert!(0 < left && left < all, "{left} of {all}");
+    assert!(place.engine.checkpoint_stats().last_damage.is_some());
+    drop(place);
+    world.mend(object, &whole);
+    world.memory.crash();
+    // Nobody makes the table again.
+    let (env, _) = Env::simulated(1);
+    let options = EngineOptions {
+        workers: 2,
+        ..EngineOptions::default()
+    };
+    let (engine, _) = Engine::open(options, Arc::clone(&world.home), env).expect("opens");
+    assert_eq!(engine.checkpoint().expect("taken").bytes_live, 0);
+    assert_eq!(engine.checkpoint_stats().last_damage, None);
 }
 
 /// The root of the pages' directory cannot be read from the start on: it may be a fork, so checkpoints fail and the log stays, which has what has changed. What is known of the directory
