@@ -138,7 +138,8 @@ impl Absent {
             from_reserve,
         } = *self.wanted
         {
-            let granted = txn.engine().room.want_here(bytes, from_reserve)?;
+            let held = txn.held_bytes.get();
+            let granted = txn.engine().room.want_here(bytes, from_reserve, held)?;
             txn.granted.replace(Some(granted));
             return Ok(());
         }

@@ -22,7 +22,8 @@
 //! - *Patience is each want's own.* A round is in vain for it if nothing was evicted, nothing that was evicted is still to be freed, no load is
 //!   under way (what it brings can go), and no checkpoint can help: one that began after the want came has ended, or the last one
 //!   failed. After [`PATIENCE_ROUNDS`] of those the oldest of a line is refused, alone: the transaction that ends of it may be all the
-//!   others wait for. And nobody waits longer than a minute ([`Engine::set_memory_wait`]), whatever happens: a checkpoint may hang.
+//!   others wait for. One of a transaction that itself holds most of the budget, in what it has written and not committed, is refused after the first: a checkpoint does not make room of that, and rounds and checkpoints
+//!   over so many rows take long. And nobody waits longer than a minute ([`Engine::set_memory_wait`]), whatever happens: a checkpoint may hang.
 //!
 //! # Checkpoints
 //!

@@ -622,9 +622,10 @@ impl Future for FaultWait<'_> {
         } = *this.wanted
         {
             let room = &this.txn.engine().room;
+            let held = this.txn.held_bytes.get();
             let want = this
                 .room
-                .get_or_insert_with(|| room.want(bytes, from_reserve));
+                .get_or_insert_with(|| room.want_beside(bytes, from_reserve, held));
             return match want.poll(cx.waker()) {
                 Poll::Pending => Poll::Pending,
                 Poll::Ready(Ok(granted)) => {

@@ -519,9 +519,10 @@ impl ChunkLoader {
         let granted = match (room, patience) {
             (Some(charge), _) => Ok(charge),
             (None, Patience::GivesUp(_)) => return Err(self.memory.exhausted().into()),
-            (None, Patience::Waits) if !self.room.is_hopeless() => self
-                .room
-                .want_here(bytes.min(self.room.limit(false)), false),
+            (None, Patience::Waits) if !self.room.is_hopeless() => {
+                self.room
+                    .want_here(bytes.min(self.room.limit(false)), false, 0)
+            }
             (None, Patience::Waits | Patience::Hurries) => Err(self.memory.exhausted()),
         };
         let (charge, alone) = match granted {

@@ -16,6 +16,7 @@ pub(crate) struct Savepoint {
     log_bytes: usize,
     hooks: usize,
     table_locks: usize,
+    held_bytes: u64,
 }
 
 impl Txn {
@@ -33,6 +34,7 @@ impl Txn {
             log_bytes,
             hooks: self.hooks.len(),
             table_locks: self.tables_since.len(),
+            held_bytes: self.held_bytes.get(),
         });
         id
     }
@@ -49,8 +51,10 @@ impl Txn {
             log_bytes,
             hooks,
             table_locks,
+            held_bytes,
             ..
         } = self.savepoints[at];
+        self.held_bytes.set(held_bytes);
         self.pass_turn();
         self.give_up_intent();
         self.undo_to(writes, log_bytes);
@@ -61,6 +65,24 @@ impl Txn {
             work.writer.state().wake();
         }
         self.unlock_tables_to(table_locks);
+        true
+    }
+
+    /// Begins to roll back, to a savepoint or altogether: undoes up to `budget` writes, newest first. True if there are more. Who has undone some can do nothing with the transaction but roll back so far, which
+    /// undoes the rest: many writes need not be undone in one go.
+    pub fn unwind(&mut self, to: Option<SavepointId>, budget: usize) -> bool {
+        let writes = match to {
+            None => 0,
+            Some(id) => match self.savepoints.binary_search_by_key(&id, |s| s.id) {
+                Ok(at) => self.savepoints[at].writes,
+                Err(_) => return false,
+            },
+        };
+        for _ in 0..budget {
+            if !self.undo_last(writes) {
+                return false;
+            }
+        }
         true
     }
 
@@ -86,19 +108,27 @@ impl Txn {
 
     /// Undoes writes, newest first, until `writes` are left.
     pub(crate) fn undo_to(&mut self, writes: usize, log_bytes: usize) {
-        loop {
-            let Some(work) = &mut self.work else { return };
-            if work.buffers.writes.len() <= writes {
-                work.buffers.truncate_log(log_bytes);
-                return;
-            }
-            let Some(write) = work.buffers.writes.pop() else {
-                return;
-            };
-            let table = work.buffers.tables[write.table as usize].clone();
-            // A guard per write: undoing a bulk load must not hold the collector back.
-            let guard = Guard::pin();
-            self.undo(&table, write.rid, write.what, &guard);
+        while self.undo_last(writes) {}
+        if let Some(work) = &mut self.work {
+            work.buffers.truncate_log(log_bytes);
         }
+    }
+
+    /// Undoes the newest write, unless no more than `writes` are left.
+    fn undo_last(&mut self, writes: usize) -> bool {
+        let Some(work) = &mut self.work else {
+            return false;
+        };
+        if work.buffers.writes.len() <= writes {
+            return false;
+        }
+        let Some(write) = work.buffers.writes.pop() else {
+            return false;
+        };
+        let table = work.buffers.tables[write.table as usize].clone();
+        // A guard per write: undoing a bulk load must not hold the collector back.
+        let guard = Guard::pin();
+        self.undo(&table, write.rid, write.what, &guard);
+        true
     }
 }

@@ -151,6 +151,8 @@ pub struct Txn {
     pub(crate) room_asked: logstead_wal::Asked,
     /// Memory it has waited for, kept for its next write.
     pub(crate) granted: RefCell<Option<Charge>>,
+    /// About what its writes take in memory until it ends: nothing of that is in a checkpoint before, so none of it can be evicted.
+    pub(crate) held_bytes: Cell<u64>,
     pub(crate) missed: Option<Missed>,
     /// How often it wanted an empty slot that could not be read.
     pub(crate) unread_slots: Cell<u32>,
@@ -206,6 +208,7 @@ impl Txn {
             uses_reserve: false,
             room_asked: logstead_wal::Asked::default(),
             granted: RefCell::default(),
+            held_bytes: Cell::new(0),
             missed: None,
             unread_slots: Cell::new(0),
             ahead: None,

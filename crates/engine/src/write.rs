@@ -263,7 +263,14 @@ impl Txn {
         // A tombstone leads out of want.
         let from_reserve = row_bytes == 0 || table.uses_reserve() || self.uses_reserve;
         let bytes = version_bytes(row_bytes) + growth + more;
-        self.admit_bytes(bytes, from_reserve)
+        self.admit_bytes(bytes, from_reserve)?;
+        self.holds(bytes);
+        Ok(())
+    }
+
+    /// So much more cannot go before it ends.
+    fn holds(&self, bytes: usize) {
+        self.held_bytes.set(self.held_bytes.get() + bytes as u64);
     }
 
     /// Asks for memory: who gets none waits, if there is somebody who may make room.
@@ -345,6 +352,7 @@ impl Txn {
             }
             let length = new_key.len();
             self.worker.took(length + ENTRY_BYTES);
+            self.holds(length + ENTRY_BYTES);
             Index::complete(new_key, rid);
             if index.is_unique() && kind == KeyKind::Unique {
                 let judge = Judge {

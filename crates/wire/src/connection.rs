@@ -324,6 +324,7 @@ async fn run(link: &mut Link, session: &mut Session) -> Result<Goodbye, Connecti
         session.end_request();
         if let Err(error) = done {
             let fatal = error.fields().fatal;
+            session.unwind().await;
             session.fail(error, link);
             if fatal {
                 return Ok(Goodbye);

@@ -27,6 +27,8 @@ const WAIT_MAX: Duration = Duration::from_secs(60);
 pub(crate) struct Want {
     bytes: u64,
     from_reserve: bool,
+    /// Who asks holds most of what there is, and nobody but it can free that.
+    is_of_most: bool,
     since: Instant,
     /// How many checkpoints had begun by then.
     begun: u64,
@@ -98,7 +100,7 @@ impl State {
 
     /// May a checkpoint help it that did not yet?
     fn may_be_saved(&self, want: &Want) -> bool {
-        !self.failing && self.ended <= want.begun
+        !want.is_of_most && !self.failing && self.ended <= want.begun
     }
 }
 
@@ -173,6 +175,10 @@ impl Drop for AheadShare<'_> {
         self.room.remove_ahead(self.bytes.get());
     }
 }
+
+/// A transaction that holds more than this part of the budget without its reserve is not worth waiting for: what could go, or be saved so that it can, is less than what it has
+/// written already. Its first wait that brings nothing is its last.
+const MOST_PERCENT: u64 = LOW_PERCENT;
 
 /// Who wants memory, and what the evictor is told.
 pub(crate) struct Room {
@@ -307,11 +313,18 @@ impl Room {
     }
 
     /// Asks for room. Whoever asks polls what is given until it is settled, or drops it.
+    #[cfg(test)]
     pub(crate) fn want(&self, bytes: u64, from_reserve: bool) -> Arc<Want> {
+        self.want_beside(bytes, from_reserve, 0)
+    }
+
+    /// The same for a transaction that holds so much already that cannot go before it ends.
+    pub(crate) fn want_beside(&self, bytes: u64, from_reserve: bool, held: u64) -> Arc<Want> {
         let mut state = self.state.lock();
         let want = Arc::new(Want {
             bytes,
             from_reserve,
+            is_of_most: held > self.mark(MOST_PERCENT),
             since: now(),
             begun: state.begun,
             state: Mutex::default(),
@@ -334,8 +347,13 @@ impl Room {
     }
 
     /// Asks for room and blocks until that is settled.
-    pub(crate) fn want_here(&self, bytes: u64, from_reserve: bool) -> Result<Charge, OutOfMemory> {
-        let want = self.want(bytes, from_reserve);
+    pub(crate) fn want_here(
+        &self,
+        bytes: u64,
+        from_reserve: bool,
+        held: u64,
+    ) -> Result<Charge, OutOfMemory> {
+        let want = self.want_beside(bytes, from_reserve, held);
         let waker = Waker::from(Arc::new(super::Unpark(std::thread::current())));
         loop {
             match want.poll(&waker) {
@@ -395,7 +413,7 @@ impl Room {
     pub(super) fn wants_checkpoint(&self) -> bool {
         let state = self.state.lock();
         let mut oldest = state.wants.iter().filter_map(VecDeque::front);
-        oldest.any(|want| !state.failing && state.begun <= want.begun)
+        oldest.any(|want| !want.is_of_most && !state.failing && state.begun <= want.begun)
     }
 
     /// A round has found nothing. Of each line the oldest is refused, if it has had its share of such rounds.
@@ -412,6 +430,13 @@ impl Room {
         }
         let mut is_hopeless = false;
         for (at, wants) in state.wants.iter_mut().enumerate() {
+            // Wherever it stands: what others wait for is that it ends.
+            wants.retain(|want| {
+                if want.is_of_most {
+                    want.settle(Err(self.memory.exhausted()));
+                }
+                !want.is_of_most
+            });
             let hopeless = |want: &mut Arc<Want>| want.state.lock().in_vain > PATIENCE_ROUNDS;
             if let Some(want) = wants.pop_front_if(hopeless) {
                 want.settle(Err(self.memory.exhausted()));

@@ -103,6 +103,25 @@ fn what_can_never_be_is_refused_at_once() {
     assert!(is_refused(&place.room.want(8001, true)));
 }
 
+/// A transaction that holds most of the budget itself: no checkpoint frees that, and others wait for its end.
+#[test]
+fn who_holds_most_is_refused_after_one_round_in_vain() {
+    let place = Place::new(6990);
+    let beside = |held| place.room.want_beside(100, false, held);
+    let (first, most, last) = (beside(5000), beside(5300), beside(0));
+    place.room.serve();
+    assert!(poll(&most).is_none(), "what is others' may go");
+    in_vain(&place.room, 1);
+    assert!(is_refused(&most));
+    assert!(poll(&first).is_none() && poll(&last).is_none());
+    // The same where a checkpoint is hoped for.
+    place.room.checkpoint_begins();
+    let most = beside(5300);
+    in_vain(&place.room, 1);
+    assert!(is_refused(&most));
+    assert!(poll(&first).is_none() && poll(&last).is_none());
+}
+
 #[test]
 fn who_gives_up_is_not_in_the_way() {
     let place = Place::new(6000);

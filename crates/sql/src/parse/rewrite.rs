@@ -305,6 +305,8 @@ pub(super) fn rewrite(
                 tokens.remove(at);
                 continue;
             }
+            // `a OPERATOR(pg_catalog.=) ANY (...)`, which the grammar knows without a schema alone.
+            Keyword::OPERATOR => own_operator(&mut tokens, at),
             Keyword::ON if words(&tokens, at + 1, &["conflict"]) => {
                 conflict_target(text, &mut tokens, at + 2)
             }
@@ -780,4 +782,21 @@ fn alter_sequence(text: &str, tokens: &[TokenWithSpan]) -> Result<AlterSequence>
         owned_by,
         rename,
     })
+}
+
+/// Takes the schema of an operator in front of ANY, SOME or ALL out, if that is PostgreSQL's own.
+fn own_operator(tokens: &mut Vec<TokenWithSpan>, at: usize) {
+    let is = |at: usize, token: &Token| tokens.get(at).is_some_and(|t| t.token == *token);
+    let quantified = ["any", "some", "all"];
+    if is(at + 1, &Token::LParen)
+        && is_word(tokens.get(at + 2), "pg_catalog")
+        && is(at + 3, &Token::Period)
+        && is(at + 5, &Token::RParen)
+        && quantified
+            .iter()
+            .any(|word| is_word(tokens.get(at + 6), word))
+    {
+        tokens.remove(at + 5);
+        tokens.drain(at..at + 4);
+    }
 }

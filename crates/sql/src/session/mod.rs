@@ -405,6 +405,7 @@ impl Session {
 
     /// The session says goodbye: its transaction is rolled back and its locks are free, then the last replies are settled.
     pub async fn finish(&mut self) -> Result<()> {
+        self.unwind_to(None).await;
         self.rollback();
         self.settle().await
     }
@@ -437,7 +438,10 @@ impl Session {
         self.drop_portal("");
         self.in_simple_query = true;
         match self.run_text(text, client).await {
-            Err(error) if !error.fields().fatal => self.fail(error, client),
+            Err(error) if !error.fields().fatal => {
+                self.unwind().await;
+                self.fail(error, client);
+            }
             result => result?,
         }
         self.rest();

@@ -9,6 +9,7 @@ use super::client::Client;
 use super::instance::Waiting;
 use super::past::{Reading, read_write};
 use super::run::{Limits, guarded};
+use super::turns::in_turns;
 use crate::catalog::ddl::DdlState;
 use crate::catalog::{Catalog, dependency_failure};
 use crate::error::{Result, SqlError};
@@ -18,6 +19,7 @@ use crate::value::user;
 use logstead_engine::{Awaits, CommitError, Isolation, SavepointId, Txn};
 use logstead_types::SqlState;
 use sqlparser::ast::{self, TransactionAccessMode, TransactionIsolationLevel, TransactionMode};
+use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -63,6 +65,9 @@ pub(super) struct Savepoint {
     name: String,
     read_only: bool,
 }
+
+/// Writes that are undone before others have their turn.
+const UNWOUND_AT_ONCE: usize = 256;
 
 const READ_COMMITTED: &str = "read committed";
 const REPEATABLE_READ: &str = "repeatable read";
@@ -333,6 +338,29 @@ impl Session {
         self.context.refresh_style();
     }
 
+    /// Undoes, in turns with the worker's other sessions, what a rollback that is about to come has to undo: all of the transaction, or what came since the last savepoint.
+    pub async fn unwind(&mut self) {
+        let savepoints = self.open.as_ref().map(|open| &open.savepoints);
+        let last = savepoints.and_then(|savepoints| savepoints.last());
+        let to = last.map(|(savepoint, _)| *savepoint);
+        self.unwind_to(to.filter(|_| self.block != Block::None))
+            .await;
+    }
+
+    pub(super) async fn unwind_to(&mut self, to: Option<SavepointId>) {
+        let Some(open) = &mut self.open else { return };
+        if !open.txn.unwind(to, UNWOUND_AT_ONCE) {
+            return;
+        }
+        let signals = Arc::clone(&self.signals);
+        let rest = pin!(async {
+            while open.txn.unwind(to, UNWOUND_AT_ONCE) {
+                tokio::task::yield_now().await;
+            }
+        });
+        in_turns(&signals, rest).await;
+    }
+
     fn abort_open(&mut self) {
         let synchronous = self.context.synchronous.get();
         // Values of sequences that were told stay told.
@@ -460,6 +488,7 @@ impl Session {
                         "there is no transaction in progress",
                     );
                 }
+                self.unwind_to(None).await;
                 self.rollback();
                 self.chain(*chain, modes);
                 Ok("ROLLBACK")

@@ -322,7 +322,7 @@ pub(crate) fn out_of_memory(error: &OutOfMemory) -> SqlError {
             "The memory budget of {} MB is used up (setting \"memory\").",
             budget_bytes >> 20
         ))
-        .hint("Delete rows in small transactions, truncate or drop a table, end long transactions, or raise \"memory\".")
+        .hint("What one transaction writes must fit: split a large load, update or delete into several. Otherwise truncate or drop a table, end long transactions, or raise \"memory\".")
 }
 
 /// 40001.
