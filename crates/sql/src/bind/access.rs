@@ -270,6 +270,20 @@ impl Binder<'_> {
         (!invoker && !view.is_temporary()).then_some(owner)
     }
 
+    /// Has a relation been read so far, or a column of it been named?
+    pub(super) fn is_read(&self, number: usize) -> bool {
+        self.uses.uses.get(number).is_some_and(|found| {
+            let mut slots = found.slots.iter().flatten();
+            found.access.wanted & p::SELECT != 0 || slots.any(|slot| self.is_named(*slot))
+        })
+    }
+
+    /// Whose rights count for the table under the target.
+    pub(super) fn target_role(&self) -> Option<Oid> {
+        let number = self.uses.target.last().copied().unwrap_or(NOBODYS);
+        self.uses.uses.get(number)?.access.as_role
+    }
+
     /// The target takes these privileges.
     pub(super) fn target_wants(&mut self, wanted: Mask) {
         for number in self.uses.target.clone() {

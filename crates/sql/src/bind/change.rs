@@ -12,7 +12,7 @@ use super::{Binder, Clause, ColId, Frame};
 use crate::catalog::{Column, Relation};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
-use crate::parse::current_of;
+use crate::parse::{PolicyCommand, current_of};
 use crate::plan::{Delete, Layout, Node, OutputColumn, Plan, Update, Wish, build};
 use crate::role::acl::privilege;
 use logstead_types::SqlState;
@@ -221,6 +221,8 @@ impl Binder<'_> {
         let assignments = self.assignments(&update.assignments, &relation, first)?;
         self.target_writes(&changed_positions(&assignments), privilege::UPDATE);
         let returning = self.returning_items(update.returning.as_deref())?;
+        self.guard_target(rel, &relation, Some(PolicyCommand::Update))?;
+        let policies = self.update_policies(&relation)?;
         let changed = self.change_source(&relation, rel, list)?;
         let (assignments, generated) =
             self.with_generated(assignments, &relation, &changed.whole)?;
@@ -238,6 +240,7 @@ impl Binder<'_> {
             assignments,
             generated,
             recheck: changed.recheck,
+            policies,
             checks,
             rules,
             returning,
@@ -286,6 +289,7 @@ impl Binder<'_> {
         // What the view asks comes first: nothing of the statement's sees other rows.
         list.conditions.splice(0..0, shown);
         let returning = self.returning_items(delete.returning.as_deref())?;
+        self.guard_target(rel, &relation, Some(PolicyCommand::Delete))?;
         let changed = self.change_source(&relation, rel, list)?;
         let (returning, columns) = place_returning(returning, &changed.visible);
         let rules = self.rules(&relation, &Change::Delete)?;
@@ -380,7 +384,9 @@ impl Binder<'_> {
         let row_id = self.rels[rel]
             .row_id
             .ok_or_else(|| SqlError::internal("the target has no row id"))?;
-        let recheck = super::and(list.conditions.clone());
+        let mut recheck = self.guards_of([rel]);
+        recheck.extend(list.conditions.iter().cloned());
+        let recheck = super::and(recheck);
         let planned = self.plan_from(list, &Wish::default())?;
         let own = first..first + width;
         let mut ids: Vec<ColId> = own.clone().collect();

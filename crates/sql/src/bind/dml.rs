@@ -262,12 +262,20 @@ impl Binder<'_> {
                 place_returning(result?, &Layout::new((first..first + width).collect()))
             }
         };
+        let updates = conflict.as_ref().is_some_and(|c| c.update.is_some());
+        let policies = self.insert_policies(&relation, updates)?;
+        let mut conflict = conflict;
+        if let Some(update) = conflict.as_mut().and_then(|c| c.update.as_mut()) {
+            update.existing = policies.conflicting;
+            update.policies = policies.updated;
+        }
         let (rows, cost) = (source.rows, source.cost + source.rows * 0.05);
         let node = Node::Insert(Box::new(Insert {
             table: relation,
             source,
             values: full,
             generated,
+            policies: policies.proposed,
             checks,
             conflict,
             rules,
@@ -667,6 +675,8 @@ impl Binder<'_> {
             assignments,
             generated,
             filter,
+            existing: Vec::new(),
+            policies: Vec::new(),
         })
     }
 }

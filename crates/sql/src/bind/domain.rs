@@ -43,6 +43,7 @@ pub fn value_relation(over: SqlType) -> Relation {
         constraints: Vec::new(),
         storage: logstead_types::TableId(0),
         schema_version: 0,
+        security: crate::catalog::RowSecurity::default(),
     }
 }
 

@@ -397,6 +397,7 @@ impl Binder<'_> {
             return self.view_item(&relation, view, alias, frozen, span);
         }
         let rel = self.add_relation_as(&relation, alias, frozen)?;
+        self.guard_item(rel, &relation)?;
         let first = self.rels[rel].first;
         self.record(span, &relation, first);
         Ok(FromList {
@@ -540,6 +541,8 @@ impl Binder<'_> {
             width,
             row_id: None,
             current_of: None,
+            guard: Vec::new(),
+            as_role: None,
         });
         Ok(index)
     }

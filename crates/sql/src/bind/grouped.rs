@@ -143,6 +143,8 @@ impl Binder<'_> {
             width,
             row_id: None,
             current_of: None,
+            guard: Vec::new(),
+            as_role: None,
         });
         self.grouped.push(Grouped {
             rel: index,

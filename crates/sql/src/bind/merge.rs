@@ -6,6 +6,7 @@ use super::change::{Changed, changed_positions};
 use super::dml::{Overriding, live};
 use super::judged::Change;
 use super::part::Target;
+use super::policy::MergePolicies;
 use super::query::{From, FromList};
 use super::select::push_conjuncts;
 use super::updatable::Verb;
@@ -119,7 +120,11 @@ impl Binder<'_> {
             // Nothing is done to it: then it is read, if no more than that it has rows.
             self.target_reads(&[]);
         }
-        let on = super::and(conditions.clone());
+        self.guard_target(rel, &relation, None)?;
+        let policies = self.merge_policies(&relation)?;
+        let mut on = self.guards_of([rel]);
+        on.extend(conditions.iter().cloned());
+        let on = super::and(on);
         if inserts {
             let target = FromList {
                 items: vec![From::Rel(rel)],
@@ -145,7 +150,7 @@ impl Binder<'_> {
         let (mut matched, mut unmatched) = (Vec::new(), Vec::new());
         for clause in bound {
             let of_matched = clause.matched;
-            let when = self.merge_when(clause, &relation, &changed, &checks)?;
+            let when = self.merge_when(clause, &relation, &changed, &checks, &policies)?;
             match of_matched {
                 true => matched.push(when),
                 false => unmatched.push(when),
@@ -330,6 +335,7 @@ impl Binder<'_> {
         relation: &Arc<Relation>,
         changed: &Changed,
         checks: &[Check],
+        policies: &MergePolicies,
     ) -> Result<When> {
         let whole = &changed.whole;
         let placeholder = Plan {
@@ -337,6 +343,11 @@ impl Binder<'_> {
             columns: Vec::new(),
             rows: 1.0,
             cost: 0.0,
+        };
+        let existing = match &clause.action {
+            Action::Update(_) => policies.updating.clone(),
+            Action::Delete => policies.deleting.clone(),
+            Action::Nothing | Action::Insert(_) => Vec::new(),
         };
         let action = match clause.action {
             Action::Nothing => MergeAction::Nothing,
@@ -350,6 +361,7 @@ impl Binder<'_> {
                     assignments,
                     generated,
                     recheck: None,
+                    policies: policies.updated.clone(),
                     checks: checks.to_vec(),
                     rules: self.rules(relation, &Change::Update(positions))?,
                     returning: None,
@@ -360,6 +372,7 @@ impl Binder<'_> {
                 source: placeholder,
                 values: values.into_iter().map(|e| whole.resolve(e)).collect(),
                 generated: super::standalone::generated(self, relation)?,
+                policies: policies.inserted.clone(),
                 checks: checks.to_vec(),
                 conflict: None,
                 rules: self.rules(relation, &Change::Insert(Vec::new()))?,
@@ -368,6 +381,7 @@ impl Binder<'_> {
         };
         Ok(When {
             condition: clause.condition.map(|c| whole.resolve(c)),
+            existing,
             action,
         })
     }

@@ -30,6 +30,7 @@ mod names;
 mod operator;
 mod ordered;
 mod part;
+mod policy;
 pub(crate) mod query;
 mod row;
 mod scope;
@@ -54,6 +55,8 @@ pub use domain::{VALUE, domain_value, value_relation};
 pub(crate) use grouped::the_subquery;
 pub use names::fold_ident;
 pub(crate) use names::index_column_name;
+pub(crate) use policy::refused_by_row_security;
+pub use policy::{PolicyQuery, bind_policy, policy_shown};
 pub use standalone::{
     bind_scalar, bind_scalar_text, check_default, check_exprs, default_expr, generated_exprs,
     insert_rules, plan_copy_from,
@@ -110,6 +113,10 @@ pub(crate) struct Rel {
     pub(crate) row_id: Option<ColId>,
     /// Only the row on which this cursor stands is read.
     pub(crate) current_of: Option<Arc<str>>,
+    /// What row security asks of each row, before anything else does: every scan of the item has it first.
+    pub(crate) guard: Vec<Expr>,
+    /// Whose rights count where it stands; none is the role that runs the statement.
+    pub(crate) as_role: Option<crate::value::Oid>,
 }
 
 /// Where a FROM item's rows come from.
@@ -153,6 +160,7 @@ pub(crate) enum Clause {
     Default,
     Check,
     Generated,
+    Policy,
     IndexExpression,
     IndexPredicate,
     Filter,
@@ -185,6 +193,7 @@ impl Clause {
             Clause::Default => "DEFAULT expressions",
             Clause::Check => "check constraints",
             Clause::Generated => "column generation expressions",
+            Clause::Policy => "policy expressions",
             Clause::IndexExpression => "index expressions",
             Clause::IndexPredicate => "index predicates",
             Clause::Filter => "FILTER",
@@ -332,6 +341,10 @@ pub(crate) struct Binder<'a> {
     whole_conditions: bool,
     /// Queries of WITH may be read where they are named.
     inlines: bool,
+    /// Policies of tables are asked: off only where nothing is run of what is bound.
+    secures: bool,
+    /// A table with row security was met: what comes of it is for this role only.
+    pub(crate) role_matters: bool,
     /// The WITH that is bound next is the statement's: its queries may change something.
     pub(crate) top: bool,
     /// Conditions that are bound in two forms, of which the planner chooses one.
@@ -383,6 +396,8 @@ impl<'a> Binder<'a> {
             outer_joins: 0,
             whole_conditions: false,
             inlines: true,
+            secures: true,
+            role_matters: false,
             top: false,
             grouped: Vec::new(),
             binds_again: false,

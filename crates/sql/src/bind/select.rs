@@ -595,6 +595,9 @@ impl Binder<'_> {
                 }
                 self.locks_rows(&table);
                 self.note_lock(&table);
+                if self.rels[rel].row_id.is_none() {
+                    self.guard_locked(rel, &table)?;
+                }
                 self.give_row_id(rel);
                 match marks.iter_mut().find(|m| m.rel == rel) {
                     Some(mark) => {

@@ -8,7 +8,7 @@ use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::func::{self, CastContext};
 use crate::parse;
-use crate::plan::{Check, Insert, Layout, Node, OutputColumn, Plan, PlanContext};
+use crate::plan::{Check, CheckKind, Insert, Layout, Node, OutputColumn, Plan, PlanContext};
 use crate::ri::RuleSet;
 use crate::value::{Datum, SqlType, info, oid, user};
 use logstead_types::SqlState;
@@ -211,7 +211,7 @@ pub(crate) fn checks(binder: &mut Binder<'_>, relation: &Relation) -> Result<Vec
         out.push(Check {
             name: constraint.name.clone(),
             expr,
-            view: false,
+            kind: CheckKind::Constraint,
         });
     }
     // PostgreSQL checks them in the order of their names.
@@ -271,6 +271,8 @@ pub fn plan_copy_from(
         values,
         generated,
         checks,
+        // Nobody for whom policies hold copies into the table.
+        policies: Vec::new(),
         conflict: None,
         rules,
         returning: None,

@@ -201,8 +201,8 @@ fn undefined(data_type: &ast::DataType) -> SqlError {
     )
 }
 
-/// The users' types that a query names in its casts, and where.
-pub fn types_in(query: &ast::Query) -> Vec<(Span, Oid)> {
+/// The users' types that a query or expression names in its casts, and where.
+pub fn types_in(query: &impl Visit) -> Vec<(Span, Oid)> {
     struct Types(Vec<(Span, Oid)>);
     impl Visitor for Types {
         type Break = ();

@@ -118,12 +118,15 @@ impl Binder<'_> {
         list.conditions.iter().for_each(&mut *f);
         for item in &list.items {
             match item {
-                From::Rel(rel) => match &self.rels[*rel].source {
-                    Source::Plan(Some(plan)) => walk::plan_exprs(plan, 0, &mut |e, _| f(e)),
-                    Source::Query(Some(query)) => self.body_exprs(&query.body, f),
-                    Source::Function { args, .. } => args.iter().for_each(&mut *f),
-                    _ => {}
-                },
+                From::Rel(rel) => {
+                    self.rels[*rel].guard.iter().for_each(&mut *f);
+                    match &self.rels[*rel].source {
+                        Source::Plan(Some(plan)) => walk::plan_exprs(plan, 0, &mut |e, _| f(e)),
+                        Source::Query(Some(query)) => self.body_exprs(&query.body, f),
+                        Source::Function { args, .. } => args.iter().for_each(&mut *f),
+                        _ => {}
+                    }
+                }
                 From::Join {
                     left, right, on, ..
                 } => {

@@ -12,7 +12,7 @@ use crate::catalog::{Relation, RelationKind, View, ViewSource};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::parse::CheckOption;
-use crate::plan::{Check, Layout, PlanContext, walk};
+use crate::plan::{Check, CheckKind, Layout, PlanContext, walk};
 use logstead_types::SqlState;
 use sqlparser::ast::{self, SetExpr, TableFactor};
 use std::sync::Arc;
@@ -383,7 +383,7 @@ impl Binder<'_> {
                 checks.push(Check {
                     name: relation.name.clone(),
                     expr: layout.resolve(holds),
-                    view: true,
+                    kind: CheckKind::View,
                 });
             }
         }
@@ -433,6 +433,7 @@ pub fn updatable_columns(relation: &Arc<Relation>, cx: &PlanContext<'_>) -> Opti
         return None;
     };
     let mut binder = Binder::new(cx, "");
+    binder.secures = false;
     let opened = binder.open_view(relation, view, true).ok()?.ok()?;
     let columns = opened.columns.iter();
     Some(
@@ -447,7 +448,9 @@ pub fn check_option_allowed(relation: &Arc<Relation>, cx: &PlanContext<'_>) -> R
     let RelationKind::View(view) = &relation.kind else {
         return Ok(());
     };
-    let detail = match Binder::new(cx, "").open_view(relation, view, true)? {
+    let mut binder = Binder::new(cx, "");
+    binder.secures = false;
+    let detail = match binder.open_view(relation, view, true)? {
         Ok(opened) => {
             let plain = |e: &Expr| matches!(e, Expr::Column(..));
             (!opened.columns.iter().any(plain)).then_some(NO_COLUMN)

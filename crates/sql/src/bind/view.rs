@@ -80,33 +80,14 @@ impl ViewQuery {
 /// Binds the query of CREATE VIEW. `text` is what its spans count in.
 pub fn bind_view_query(query: &ast::Query, text: &str, cx: &PlanContext<'_>) -> Result<ViewQuery> {
     let mut binder = Binder::new(cx, text);
+    // Policies are asked when it is read.
+    binder.secures = false;
     binder.recorded = Some(Vec::new());
     binder.inlines = false;
     // Who makes the view refuses what changes something in its own words.
     binder.top = query.with.is_some();
     let plan = binder.subquery(query)?;
-    if !binder.params.is_empty() {
-        return Err(SqlError::new(
-            SqlState::UNDEFINED_PARAMETER,
-            "there is no parameter $1",
-        ));
-    }
-    let recorded = binder.recorded.take().unwrap_or_default();
-    let sources = recorded.into_iter().map(|item| {
-        let used = (0..item.relation.columns.len())
-            .filter(|i| binder.info(item.first + i).used)
-            .collect();
-        (item.span, item.relation, used)
-    });
-    Ok(ViewQuery {
-        columns: plan.columns.clone(),
-        sources: sources.collect(),
-        plan,
-        fixed: std::mem::take(&mut binder.fixed),
-        relied: std::mem::take(&mut binder.relied),
-        tables_read: binder.tables_read.clone(),
-        schemas: std::mem::take(&mut binder.uses.schemas),
-    })
+    binder.into_view_query(plan)
 }
 
 /// Plans the query of a view that keeps rows. With the plan comes everything that it reads, to be locked, and what its owner must be allowed.
@@ -139,6 +120,32 @@ fn without_position(mut error: SqlError) -> SqlError {
 }
 
 impl Binder<'_> {
+    /// What a query to be kept was found to be made from.
+    pub(super) fn into_view_query(mut self, plan: Plan) -> Result<ViewQuery> {
+        if !self.params.is_empty() {
+            return Err(SqlError::new(
+                SqlState::UNDEFINED_PARAMETER,
+                "there is no parameter $1",
+            ));
+        }
+        let recorded = self.recorded.take().unwrap_or_default();
+        let sources = recorded.into_iter().map(|item| {
+            let used = (0..item.relation.columns.len())
+                .filter(|i| self.info(item.first + i).used)
+                .collect();
+            (item.span, item.relation, used)
+        });
+        Ok(ViewQuery {
+            columns: plan.columns.clone(),
+            sources: sources.collect(),
+            plan,
+            fixed: std::mem::take(&mut self.fixed),
+            relied: std::mem::take(&mut self.relied),
+            tables_read: self.tables_read.clone(),
+            schemas: std::mem::take(&mut self.uses.schemas),
+        })
+    }
+
     /// Remembers a table of the query that a view is made from.
     pub(crate) fn record(&mut self, span: Span, relation: &Arc<Relation>, first: ColId) {
         if let Some(recorded) = &mut self.recorded {
@@ -209,15 +216,26 @@ impl Binder<'_> {
                 ),
             ));
         }
+        let role = self.view_role(relation);
+        self.stored_body(relation.oid, view, role, bind)
+    }
+
+    /// Binds a query that is kept, of the view or of a policy of the table `owner`, outside of everything that is in sight here.
+    pub(super) fn stored_body<T>(
+        &mut self,
+        owner: Oid,
+        view: &Arc<View>,
+        role: Option<Oid>,
+        bind: impl FnOnce(&mut Self, &ast::Query) -> Result<T>,
+    ) -> Result<T> {
         if self.expanding.len() >= NESTING_MAX {
             return Err(crate::parse::too_deep());
         }
         let tree = view.tree()?;
-        self.expanding.push(relation.oid);
+        self.expanding.push(owner);
         let frames = std::mem::take(&mut self.frames);
         let recorded = self.recorded.take();
         let text = std::mem::take(&mut self.text);
-        let role = self.view_role(relation);
         let as_role = std::mem::replace(&mut self.uses.as_role, role);
         let attach = self.uses.attach.take();
         let outer = self.view.replace(Arc::clone(view));
@@ -426,6 +444,8 @@ impl Binder<'_> {
             width,
             row_id: None,
             current_of: None,
+            guard: Vec::new(),
+            as_role: None,
         });
         Ok(index)
     }

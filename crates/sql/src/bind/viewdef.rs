@@ -50,9 +50,19 @@ pub fn view_query_shown(
     view: &Arc<View>,
     cx: &PlanContext<'_>,
 ) -> Result<ast::Query> {
+    stored_query_shown(relation, view, cx)
+}
+
+/// A query that is kept, of a view or of a policy of a table, ready to be printed.
+pub(super) fn stored_query_shown(
+    relation: &Relation,
+    view: &Arc<View>,
+    cx: &PlanContext<'_>,
+) -> Result<ast::Query> {
     let mut binder = Binder::new(cx, "");
     binder.inlines = false;
-    binder.view_body(relation, view, |binder, tree| {
+    binder.secures = false;
+    binder.stored_body(relation.oid, view, None, |binder, tree| {
         // Views that it reads stay FROM items.
         binder.recorded = Some(Vec::new());
         let mut definer = Definer {

@@ -124,7 +124,25 @@ pub fn catalog_call(name: &str, args: &[Datum], cx: &VirtualContext<'_>) -> Resu
         "aclexplode" => privileges::explode(args, cx)?,
         "makeaclitem" => privileges::make(args, cx)?,
         "pg_has_role" => privileges::has_role(args, cx)?,
-        "row_security_active" => Datum::Bool(false),
+        "row_security_active" => {
+            let relation = match args.first() {
+                Some(Datum::Text(name)) => {
+                    let path = cx.session.search_path();
+                    let found = relation_by_text(catalog, name, &path)?;
+                    found.ok_or_else(|| {
+                        SqlError::new(
+                            SqlState::UNDEFINED_TABLE,
+                            format!("relation \"{name}\" does not exist"),
+                        )
+                    })?
+                }
+                _ => oid_arg(args, 0).unwrap_or_default(),
+            };
+            let judge = catalog.judge(&catalog.roles);
+            let role = cx.session.current_role();
+            let active = |relation| judge.is_secured_for(role, relation).is_some();
+            Datum::Bool(catalog.relations.get(&relation).is_some_and(|r| active(r)))
+        }
         "obj_description" => comment(
             catalog,
             oid_arg(args, 0),

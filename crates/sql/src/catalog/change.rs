@@ -97,6 +97,11 @@ impl Change {
                         forget_comments(catalog, object);
                     }
                 }
+                for object in policies_of(catalog, relation.oid) {
+                    if new.security.policies.iter().all(|p| p.oid != object) {
+                        forget_comments(catalog, object);
+                    }
+                }
                 catalog.put_relation(Arc::new(new));
             }
             Change::DropRelation(oid) => {
@@ -104,7 +109,8 @@ impl Change {
                     let gone: Vec<_> = old.indexes.iter().map(|i| i.oid).chain([*oid]).collect();
                     let constraints: Vec<_> = old.constraints.iter().map(|c| c.oid).collect();
                     catalog.notes.on_commit.remove(oid);
-                    for object in gone.into_iter().chain(constraints) {
+                    let policies = policies_of(catalog, *oid);
+                    for object in gone.into_iter().chain(constraints).chain(policies) {
                         catalog.notes.options.remove(&object);
                         forget_comments(catalog, object);
                     }
@@ -173,6 +179,12 @@ impl Change {
             }
         }
     }
+}
+
+fn policies_of(catalog: &Catalog, table: Oid) -> Vec<Oid> {
+    let policies = catalog.relations.get(&table);
+    let policies = policies.map_or(&[][..], |table| &table.security.policies);
+    policies.iter().map(|policy| policy.oid).collect()
 }
 
 fn forget_comments(catalog: &mut Catalog, object: Oid) {

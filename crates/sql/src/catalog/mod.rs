@@ -21,6 +21,7 @@ mod print_query;
 mod privileges;
 mod read;
 pub(crate) mod rights;
+mod security;
 mod sequence;
 pub(crate) mod statistics;
 mod store;
@@ -28,6 +29,7 @@ mod stored;
 mod stored_indexes;
 mod stored_rights;
 mod stored_roles;
+mod stored_security;
 mod stored_statistics;
 mod stored_types;
 mod temporary;
@@ -39,6 +41,7 @@ pub use constraint::{Action, Constraint, ConstraintKind, ForeignKey, Timing};
 pub use index_def::{IndexColumn, IndexDef, IndexKey};
 pub(crate) use past::PastCatalogs;
 pub use pg_catalog::Tariff;
+pub use security::{Policy, RowSecurity};
 pub use sequence::{OWN_NUMBER, SEQUENCE_ROW, SequenceSession};
 pub use statistics::{ColumnStatistics, TableStatistics};
 pub(crate) use store::dependency_failure;
@@ -176,6 +179,8 @@ pub struct Relation {
     pub storage: TableId,
     /// Stamped into rows; rises with every change of columns.
     pub schema_version: u16,
+    /// Which of its rows who sees; tables only.
+    pub security: RowSecurity,
 }
 
 /// Kinds of relation.
@@ -538,6 +543,7 @@ impl Relation {
             constraints: Vec::new(),
             storage: TableId(table.oid),
             schema_version: 0,
+            security: RowSecurity::default(),
         }
     }
 }

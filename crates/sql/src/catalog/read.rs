@@ -7,7 +7,7 @@
 //! Does not: make tables or indexes in an engine (`store` does), or change a row.
 
 use super::change::Change;
-use super::pg_catalog::{PG_CLASS, PG_CONSTRAINT, PG_DATABASE, PG_NAMESPACE, PG_TYPE};
+use super::pg_catalog::{PG_CLASS, PG_CONSTRAINT, PG_DATABASE, PG_NAMESPACE, PG_POLICY, PG_TYPE};
 use super::store::PUBLIC;
 use super::stored::{
     self, COUNTER, DATABASES, OBJECT_TABLES, ObjectRow, RELATIONS, RIGHTS, ROLES, SCHEMAS,
@@ -172,6 +172,11 @@ impl Rows {
                     orphans.push((stored::COMMENTS, rid));
                 }
                 (Some(catalog), Some(((class, object, _), _)))
+                    if class == PG_POLICY && !has_policy(catalog, object) =>
+                {
+                    orphans.push((stored::COMMENTS, rid));
+                }
+                (Some(catalog), Some(((class, object, _), _)))
                     if class == PG_TYPE
                         && user::class(object).is_some()
                         && catalog.types.get(object).is_none() =>
@@ -255,6 +260,14 @@ impl Rows {
             orphans,
         })
     }
+}
+
+fn has_policy(catalog: &Catalog, oid: Oid) -> bool {
+    let mut policies = catalog
+        .relations
+        .values()
+        .flat_map(|r| &r.security.policies);
+    policies.any(|policy| policy.oid == oid)
 }
 
 fn constraints_of(catalog: &Catalog) -> HashSet<Oid> {

@@ -233,6 +233,16 @@ impl Judge<'_> {
         self.is_sessions(class, object) || self.members.has_privileges_of(role, owner)
     }
 
+    /// Do the policies of a table hold for the role? If so, whether it is the owner's, who is subject to them by FORCE alone.
+    pub(crate) fn is_secured_for(&self, role: Oid, relation: &Relation) -> Option<bool> {
+        let security = &relation.security;
+        if !security.enabled || self.members.bypasses_policies(role) {
+            return None;
+        }
+        let owner = self.owns(role, PG_CLASS, relation.oid);
+        (!owner || security.forced).then_some(owner)
+    }
+
     /// 42501 unless the role owns a relation.
     pub(crate) fn must_own(&self, role: Oid, relation: &Relation) -> Result<()> {
         match self.owns(role, PG_CLASS, relation.oid) {

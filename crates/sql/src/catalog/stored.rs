@@ -8,7 +8,7 @@
 
 use super::{
     Action, Column, Constraint, ConstraintKind, ForeignKey, IndexColumn, IndexDef, IndexKey,
-    Relation, RelationKind, SequenceDef, Timing, View, ViewSource,
+    Relation, RelationKind, RowSecurity, SequenceDef, Timing, View, ViewSource, stored_security,
 };
 use crate::error::{Result, SqlError};
 use crate::parse::CheckOption;
@@ -24,6 +24,8 @@ const FORMAT_GENERATED: u8 = 3;
 const FORMAT_DOMAINS: u8 = 5;
 /// The same with columns whose values are records. 6 is that of composite types.
 const FORMAT_RECORDS: u8 = 7;
+/// The same, of tables, with row security at the end; columns may be records.
+const FORMAT_SECURED: u8 = 8;
 
 /// Stands for a position where a key column is an expression; a table never has as many columns.
 const EXPRESSION: u16 = u16::MAX;
@@ -341,7 +343,7 @@ fn write_column(w: &mut Writer, c: &Column, format: u8) {
         }
     };
     w.opt(missing, |w, bytes| w.bytes(&bytes));
-    if matches!(format, FORMAT_DOMAINS | FORMAT_RECORDS) {
+    if format >= FORMAT_DOMAINS {
         w.opt(c.domain, Writer::u32);
     }
 }
@@ -360,7 +362,7 @@ fn read_column(r: &mut Reader<'_>, format: u8) -> Result<Column> {
         .opt(|r| stored::decode(ty.oid, r.bytes()?))?
         .unwrap_or(Datum::Null);
     let domain = match format {
-        FORMAT_DOMAINS | FORMAT_RECORDS => r.opt(Reader::u32)?,
+        FORMAT_DOMAINS | FORMAT_RECORDS | FORMAT_SECURED => r.opt(Reader::u32)?,
         _ => None,
     };
     let (not_null, dropped, generated) = (flags & 1 != 0, flags & 2 != 0, flags & 4 != 0);
@@ -493,7 +495,7 @@ fn read_constraint(r: &mut Reader<'_>) -> Result<Constraint> {
     })
 }
 
-fn write_view(w: &mut Writer, view: &View) {
+pub(super) fn write_view(w: &mut Writer, view: &View) {
     w.u32(view.rule);
     w.bytes(view.query.as_bytes());
     w.u8(match view.check {
@@ -513,7 +515,7 @@ fn write_view(w: &mut Writer, view: &View) {
     });
 }
 
-fn read_view(r: &mut Reader<'_>) -> Result<View> {
+pub(super) fn read_view(r: &mut Reader<'_>) -> Result<View> {
     let rule = r.u32()?;
     let query = r.str()?;
     let check = match r.u8()? {
@@ -543,7 +545,9 @@ pub(crate) fn encode_relation(relation: &Relation, options: &[String]) -> Vec<u8
         let element = info::element_of(c.ty.oid);
         user::is_composite(element.unwrap_or(c.ty.oid))
     };
-    let format = if any(records) {
+    let format = if !relation.security.is_none() {
+        FORMAT_SECURED
+    } else if any(records) {
         FORMAT_RECORDS
     } else if any(|c| c.domain.is_some()) {
         FORMAT_DOMAINS
@@ -593,6 +597,9 @@ pub(crate) fn encode_relation(relation: &Relation, options: &[String]) -> Vec<u8
             w.list(&relation.columns, write_column);
             w.list(&relation.constraints, |w, c| write_constraint(w, c));
             w.list(options, |w, o| w.bytes(o.as_bytes()));
+            if format == FORMAT_SECURED {
+                stored_security::write(&mut w, &relation.security);
+            }
         }
     }
     w.0
@@ -630,7 +637,13 @@ pub(crate) fn encode_index(index: &IndexDef, options: &[String]) -> Vec<u8> {
 pub(crate) fn decode_relation(row: &ObjectRow) -> Result<StoredRelation> {
     let mut r = Reader(&row.definition);
     let format = r.u8()?;
-    let known = [FORMAT, FORMAT_GENERATED, FORMAT_DOMAINS, FORMAT_RECORDS];
+    let known = [
+        FORMAT,
+        FORMAT_GENERATED,
+        FORMAT_DOMAINS,
+        FORMAT_RECORDS,
+        FORMAT_SECURED,
+    ];
     if !known.contains(&format) {
         return Err(corrupt(&format!(
             "definition of \"{}\" has format {format}, this build reads {known:?}",
@@ -650,6 +663,7 @@ pub(crate) fn decode_relation(row: &ObjectRow) -> Result<StoredRelation> {
             constraints,
             storage,
             schema_version,
+            security: RowSecurity::default(),
         })
     };
     let found = match r.u8()? {
@@ -681,10 +695,11 @@ pub(crate) fn decode_relation(row: &ObjectRow) -> Result<StoredRelation> {
             let columns = r.list(read_column)?;
             let constraints = r.list(|r| Ok(std::sync::Arc::new(read_constraint(r)?)))?;
             let options = r.list(Reader::str)?;
-            StoredRelation::Relation(
-                relation(RelationKind::Table, storage, columns, constraints, version),
-                options,
-            )
+            let mut table = relation(RelationKind::Table, storage, columns, constraints, version);
+            if format == FORMAT_SECURED {
+                table.security = stored_security::read(&mut r)?;
+            }
+            StoredRelation::Relation(table, options)
         }
         b'v' => {
             let storage = TableId(r.u32()?);

@@ -1,6 +1,6 @@
 //! The text of a view: `pg_get_viewdef`, `pg_views`, `information_schema.views`.
 
-use super::{Catalog, Relation, print_query};
+use super::{Catalog, Relation, View, print, print_query};
 use crate::error::Result;
 use crate::func::Context;
 use crate::plan::PlanContext;
@@ -22,6 +22,26 @@ pub(super) fn updatable(
         rows_of: &rows_of,
     };
     crate::bind::updatable_columns(relation, &cx)
+}
+
+/// A condition of a policy as PostgreSQL shows it.
+pub(super) fn policy(
+    catalog: &Arc<Catalog>,
+    relation: &Arc<Relation>,
+    condition: &Arc<View>,
+    session: &dyn Context,
+) -> Result<String> {
+    let path = session.search_path();
+    let rows_of = |_: &Relation| 1_000.0;
+    let cx = PlanContext {
+        catalog,
+        search_path: &path,
+        param_types: &[],
+        session,
+        rows_of: &rows_of,
+    };
+    let shown = crate::bind::policy_shown(relation, condition, &cx)?;
+    Ok(print::normal(&shown))
 }
 
 /// The query of a view as PostgreSQL shows it; none for any other relation.

@@ -22,6 +22,15 @@ pub fn eval(expr: &Expr, row: &[Datum], cx: &EvalContext<'_>) -> Result<Datum> {
 
 /// Whether a condition is true (neither false nor NULL).
 pub(crate) fn holds<'a>(condition: &'a Expr, row: &[Datum], cx: &mut Cx<'a>) -> Result<bool> {
+    // Each of several must hold: what comes behind one that does not is not evaluated, be that false or unknown. Row security relies on it.
+    if let Expr::And(all) = condition {
+        for one in all {
+            if !holds(one, row, cx)? {
+                return Ok(false);
+            }
+        }
+        return Ok(true);
+    }
     Ok(eval_bool(condition, row, cx)? == Some(true))
 }
 

@@ -123,6 +123,9 @@ pub(crate) fn recognise(plan: &Plan) -> Option<Fast> {
         }
         Node::Update(update) => {
             whole_row_by_key(&update.source, &update.table)?;
+            if !update.policies.is_empty() {
+                return None;
+            }
             let mut read = Vec::new();
             let all = update.assignments.iter().map(|(_, expr)| expr);
             let all = all.chain(update.checks.iter().map(|check| &check.expr));
@@ -147,6 +150,9 @@ pub(crate) fn recognise(plan: &Plan) -> Option<Fast> {
         }
         Node::Insert(insert) => {
             single_row(insert)?;
+            if !insert.policies.is_empty() {
+                return None;
+            }
             let conflict = insert
                 .conflict
                 .as_ref()

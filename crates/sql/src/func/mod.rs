@@ -182,6 +182,14 @@ pub trait Context {
     fn current_role(&self) -> Oid {
         crate::role::BOOTSTRAP
     }
+    /// `row_security`: who is subject to policies is, instead of being refused.
+    fn row_security(&self) -> bool {
+        true
+    }
+    /// The catalog as it is now, whatever the statement reads.
+    fn present_catalog(&self) -> Option<std::sync::Arc<crate::catalog::Catalog>> {
+        None
+    }
     /// session_user.
     fn session_user(&self) -> String {
         self.user().to_owned()

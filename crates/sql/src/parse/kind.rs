@@ -3,6 +3,7 @@
 use super::constraints::{AlterConstraint, SetConstraints};
 use super::extensions::ExtensionCommand;
 use super::grants::RightsCommand;
+use super::policies::PolicyStatement;
 use super::roles::RoleCommand;
 use super::types::TypeCommand;
 use super::views::ViewCommand;
@@ -31,6 +32,8 @@ pub enum StatementKind {
     AlterConstraint(Box<AlterConstraint>),
     /// Views, which it lacks in part: the catalog. The statement is a placeholder.
     View(Box<ViewCommand>),
+    /// Policies of tables, whose expressions it does not place: the catalog. The statement is a placeholder.
+    Policy(Box<PolicyStatement>),
     /// COMMENT ON CONSTRAINT, which it lacks as well: the catalog. The statement is a placeholder.
     CommentOn(Box<CommentOn>),
     /// SET CONSTRAINTS; the statement is a placeholder.

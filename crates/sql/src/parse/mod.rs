@@ -25,6 +25,7 @@ mod maintenance;
 pub(crate) mod merge;
 mod nothing;
 mod parentheses;
+mod policies;
 mod position;
 mod powers;
 mod rewrite;
@@ -49,6 +50,8 @@ pub use kind::{
 pub(crate) use like::LIKE_MARK;
 pub(crate) use locking::{LockingClause, locking_clause};
 pub use maintenance::Maintain;
+pub(crate) use policies::policy_expr;
+pub use policies::{PolicyAction, PolicyClause, PolicyCommand, PolicyStatement};
 pub(crate) use position::Lines;
 pub use position::{byte_of, position_of};
 pub(crate) use rewrite::{EXPRESSION_MARK, all_fields};

@@ -72,6 +72,9 @@ pub(super) fn without_grammar(
             StatementKind::View(Box::new(command)),
         )));
     }
+    if let Some(kind) = super::policies::policies(text, tokens)? {
+        return Ok(Some((Statement::UnlockTables, kind)));
+    }
     if let Some(kind) = super::comment::on_constraint(text, tokens)? {
         return Ok(Some((Statement::UnlockTables, kind)));
     }

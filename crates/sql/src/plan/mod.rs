@@ -533,12 +533,34 @@ pub enum LockWait {
 /// A condition every stored row must not make false.
 #[derive(Clone)]
 pub struct Check {
-    /// Constraint's or view's name.
+    /// The name of the constraint, view or policy.
     pub name: String,
     /// Over the table's full row (all attribute positions, dropped ones NULL).
     pub expr: Expr,
-    /// WITH CHECK OPTION of the view of that name, not a constraint.
-    pub view: bool,
+    /// What it is.
+    pub kind: CheckKind,
+}
+
+/// What asks something of rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CheckKind {
+    /// A CHECK constraint.
+    Constraint,
+    /// WITH CHECK OPTION of the view of that name.
+    View,
+    /// A restrictive policy of that name; without a name, the permissive ones together.
+    Policy(PolicyCheck),
+}
+
+/// Of which row a policy asks something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PolicyCheck {
+    /// The one that is written.
+    NewRow,
+    /// The one in the way, which ON CONFLICT DO UPDATE would change.
+    Conflicting,
+    /// The one that MERGE would change or delete.
+    Target,
 }
 
 /// INSERT: for each source row, `values` gives the full row.
@@ -552,6 +574,8 @@ pub struct Insert {
     pub values: Vec<Expr>,
     /// Generated columns: (attribute position, value over the row that `values` makes, where they are NULL), coerced.
     pub generated: Vec<(usize, Expr)>,
+    /// What row security asks of the new full row, before anything else is.
+    pub policies: Vec<Check>,
     /// CHECK constraints.
     pub checks: Vec<Check>,
     /// ON CONFLICT.
@@ -580,6 +604,10 @@ pub struct ConflictUpdate {
     pub generated: usize,
     /// WHERE.
     pub filter: Option<Expr>,
+    /// What row security asks of the existing row that is to be changed.
+    pub existing: Vec<Check>,
+    /// And of what becomes of it.
+    pub policies: Vec<Check>,
 }
 
 /// UPDATE. The source row is: all attribute positions of the target (dropped ones NULL), then any other columns (FROM), then
@@ -596,6 +624,8 @@ pub struct Update {
     pub generated: usize,
     /// Whole WHERE over the source row: evaluated again on the newest version after a wait (READ COMMITTED).
     pub recheck: Option<Expr>,
+    /// What row security asks of the new full row, before anything else is.
+    pub policies: Vec<Check>,
     /// CHECK constraints, over the new full row.
     pub checks: Vec<Check>,
     /// As for [`Insert`].
@@ -639,6 +669,8 @@ pub struct Merge {
 pub struct When {
     /// AND, over the source row.
     pub condition: Option<Expr>,
+    /// What row security asks of the row that is to be changed or deleted: its columns are the source row's first.
+    pub existing: Vec<Check>,
     /// What is done.
     pub action: MergeAction,
 }

@@ -187,6 +187,15 @@ impl Binder<'_> {
         conditions: Vec<Expr>,
         wish: &Wish,
     ) -> Result<Planned> {
+        // Row security first: what a scan asks it asks in this order.
+        let conditions = match self.rels[rel].guard.is_empty() {
+            true => conditions,
+            false => {
+                let mut guarded = self.rels[rel].guard.clone();
+                guarded.extend(conditions);
+                guarded
+            }
+        };
         let rows = self.table_rows(table);
         let current_of = self.rels[rel].current_of.clone();
         let candidate = match &current_of {

@@ -80,7 +80,11 @@ pub(crate) fn plan_select(binder: &mut Binder<'_>, select: Select) -> Result<Pla
     let extreme = extreme_wish(binder, &from, grouping.as_ref());
     let mut recheck = None;
     if locks.is_some() {
-        recheck = Some(from.conditions.clone());
+        // The policies of the tables come first, as in their scans.
+        let marked = locks.iter().flatten().map(|mark| mark.rel);
+        let mut conditions = binder.guards_of(marked);
+        conditions.extend(from.conditions.iter().cloned());
+        recheck = Some(conditions);
     }
     let mut planned = if from.items.is_empty() {
         let plan = Plan {

@@ -62,6 +62,8 @@ pub struct Planned {
     pub volatile: bool,
     /// Writes nothing and locks no rows (nextval and the like count as writing).
     pub read_only: bool,
+    /// A table with row security is read or written: the plan is for the role that it was made for, and for `row_security` as it was.
+    pub role_matters: bool,
     /// Literals were read with the session's clock, time zone or search path: not to be shared between sessions.
     pub session_dependent: bool,
 }
@@ -126,6 +128,7 @@ pub fn plan_statement(
         catalog_version: cx.catalog.version,
         volatile: binder.volatile,
         read_only: binder.read_only,
+        role_matters: binder.role_matters,
         session_dependent: binder.session_dependent,
     })
 }

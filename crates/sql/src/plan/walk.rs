@@ -260,14 +260,18 @@ pub(crate) fn change_exprs(plan: &Plan, f: &mut dyn FnMut(&Expr)) {
     match &plan.node {
         Node::Insert(insert) => {
             insert.values.iter().for_each(&mut *f);
+            insert.policies.iter().for_each(|check| f(&check.expr));
             insert.returning.iter().flatten().for_each(&mut *f);
             if let Some(update) = insert.conflict.as_ref().and_then(|c| c.update.as_ref()) {
                 update.assignments.iter().for_each(|(_, e)| f(e));
+                let policies = update.existing.iter().chain(&update.policies);
+                policies.for_each(|check| f(&check.expr));
                 update.filter.iter().for_each(f);
             }
         }
         Node::Update(update) => {
             update.assignments.iter().for_each(|(_, e)| f(e));
+            update.policies.iter().for_each(|check| f(&check.expr));
             update.returning.iter().flatten().for_each(&mut *f);
             update.recheck.iter().for_each(f);
         }
@@ -279,11 +283,16 @@ pub(crate) fn change_exprs(plan: &Plan, f: &mut dyn FnMut(&Expr)) {
             merge.on.iter().for_each(&mut *f);
             for when in merge.matched.iter().chain(&merge.unmatched) {
                 when.condition.iter().for_each(&mut *f);
+                when.existing.iter().for_each(|check| f(&check.expr));
                 match &when.action {
                     MergeAction::Update(update) => {
                         update.assignments.iter().for_each(|(_, e)| f(e));
+                        update.policies.iter().for_each(|check| f(&check.expr));
                     }
-                    MergeAction::Insert(insert) => insert.values.iter().for_each(&mut *f),
+                    MergeAction::Insert(insert) => {
+                        insert.values.iter().for_each(&mut *f);
+                        insert.policies.iter().for_each(|check| f(&check.expr));
+                    }
                     MergeAction::Delete(_) | MergeAction::Nothing => {}
                 }
             }

@@ -195,6 +195,12 @@ impl Members<'_> {
         self.roles.is_superuser(role)
     }
 
+    /// Is it subject to no policies? BYPASSRLS goes to no member.
+    pub(crate) fn bypasses_policies(&self, role: Oid) -> bool {
+        let found = self.roles.get(role);
+        self.is_superuser(role) || found.is_some_and(|found| found.bypass_rls)
+    }
+
     /// Has `member` the privileges of `role`?
     pub(crate) fn has_privileges_of(&self, member: Oid, role: Oid) -> bool {
         if role == DATABASE_OWNER && member != role {

@@ -5,7 +5,7 @@
 //! is full, so what is in use stays. A text is kept from its second coming on: most texts that are not prepared never come again, and
 //! thousands of trees and plans that nobody asks for cost more, in memory that is always cold, than the parsing.
 
-use super::statement::CachedPlan;
+use super::statement::{CachedPlan, MadeFor};
 use super::statistics::AtHand;
 use crate::catalog::Catalog;
 use crate::error::Result;
@@ -101,6 +101,8 @@ struct PlanKey {
     database: Oid,
     /// The version of its catalog, if it is of the past.
     past: Option<u64>,
+    /// For whom it is, if that matters.
+    made_for: Option<MadeFor>,
 }
 
 /// What is known of a text whose integers were lifted out (see [`lifted`](super::lifted)).
@@ -199,18 +201,23 @@ impl Caches {
         types: &[Option<Oid>],
         path: &Rc<[String]>,
         catalog: &Arc<Catalog>,
+        asker: MadeFor,
     ) -> Option<Rc<CachedPlan>> {
-        let key = PlanKey {
+        let mut key = PlanKey {
             text: Rc::clone(text),
             start,
             types: types.to_vec(),
             path: Rc::clone(path),
             database: catalog.database,
             past: catalog.past.is_some().then_some(catalog.version),
+            made_for: None,
         };
-        self.plans
-            .get(&key)
-            .filter(|plan| Arc::ptr_eq(&plan.catalog, catalog))
+        let current = |plan: &Rc<CachedPlan>| Arc::ptr_eq(&plan.catalog, catalog);
+        if let Some(plan) = self.plans.get(&key).filter(current) {
+            return Some(plan);
+        }
+        key.made_for = Some(asker);
+        self.plans.get(&key).filter(current)
     }
 
     /// Drops the plans made with a catalog that `is_current` does not know.
@@ -239,6 +246,7 @@ impl Caches {
             path: Rc::clone(path),
             database: plan.catalog.database,
             past: plan.catalog.past.is_some().then_some(plan.catalog.version),
+            made_for: plan.made_for,
         };
         self.plans.insert(key, Rc::clone(plan));
     }

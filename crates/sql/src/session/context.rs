@@ -259,6 +259,15 @@ impl Context for SessionContext {
         self.settings.borrow().typed().session_role
     }
 
+    fn row_security(&self) -> bool {
+        self.settings.borrow().typed().row_security
+    }
+
+    fn present_catalog(&self) -> Option<Arc<Catalog>> {
+        let database = self.catalog.borrow().database;
+        self.instance.store.current_by_oid(database)
+    }
+
     fn current_role(&self) -> Oid {
         let settings = self.settings.borrow();
         let typed = settings.typed();

@@ -548,6 +548,8 @@ impl Session {
             },
             values,
             generated: bind::generated_exprs(relation, &cx)?,
+            // Nobody for whom policies hold copies into the table.
+            policies: Vec::new(),
             checks: bind::check_exprs(relation, &cx)?,
             conflict: None,
             rules: bind::insert_rules(relation, &cx)?,

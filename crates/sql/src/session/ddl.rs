@@ -113,6 +113,7 @@ fn refused_in_read_only(parsed: &Parsed) -> SqlError {
         StatementKind::Index(command) => command.tag(),
         StatementKind::Maintain(command) => command.tag(),
         StatementKind::View(command) => command.tag(),
+        StatementKind::Policy(statement) => statement.tag(),
         StatementKind::Role(command) => command.tag(),
         StatementKind::Type(command) => command.tag(),
         StatementKind::Extension(command) => command.tag(),
@@ -131,5 +132,6 @@ fn notice_fields(notice: &Notice) -> Fields {
         .fields()
         .clone();
     fields.detail.clone_from(&notice.detail);
+    fields.hint = notice.hint.map(Into::into);
     fields
 }

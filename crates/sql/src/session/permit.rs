@@ -151,8 +151,10 @@ impl SessionContext {
             return error;
         }
         let judge = catalog.judge(&roles);
-        let reads =
-            |relation: &Relation| judge.on_relation(role, relation, privilege::SELECT, 0).0 != 0;
+        let reads = |relation: &Relation| {
+            judge.on_relation(role, relation, privilege::SELECT, 0).0 != 0
+                && judge.is_secured_for(role, relation).is_none()
+        };
         let fields = error.fields();
         let table = fields.table.as_ref().and_then(|table| {
             let schema = catalog.schema(fields.schema.as_deref()?)?;
@@ -170,7 +172,18 @@ impl SessionContext {
             reads(table) && parent.is_none_or(|parent| parent.is_some_and(|p| reads(p)))
         });
         if !seen {
-            error.fields_mut().detail = None;
+            // Which table it is about is no secret.
+            let known = |detail: &str| {
+                let about = [
+                    " is not present in table ",
+                    " is still referenced from table ",
+                ];
+                let at = about.iter().filter_map(|about| detail.rfind(about)).max()?;
+                Some(format!("Key{}", detail.get(at..)?))
+            };
+            let detail = error.fields().detail.clone();
+            let detail = detail.filter(|_| error.code() == SqlState::FOREIGN_KEY_VIOLATION);
+            error.fields_mut().detail = detail.and_then(|detail| known(&detail));
         }
         error
     }
@@ -297,6 +310,7 @@ impl Session {
                 | K::AlterSequence(_)
                 | K::AlterConstraint(_)
                 | K::View(_)
+                | K::Policy(_)
                 | K::CommentOn(_)
                 | K::Index(_)
         ) {
@@ -357,9 +371,19 @@ impl Session {
         let roles = self.context.roles(catalog);
         let role = self.context.current_role();
         let judge = catalog.judge(&roles);
-        match judge.has(role, &relation, privilege::INSERT, &positions) {
-            true => Ok(relation),
-            false => Err(denied_relation(&relation)),
+        if !judge.has(role, &relation, privilege::INSERT, &positions) {
+            return Err(denied_relation(&relation));
+        }
+        match judge.is_secured_for(role, &relation) {
+            None => Ok(relation),
+            Some(owner) if !self.context.row_security() => {
+                Err(crate::bind::refused_by_row_security(&relation, owner))
+            }
+            Some(_) => Err(SqlError::new(
+                SqlState::FEATURE_NOT_SUPPORTED,
+                "COPY FROM not supported with row-level security",
+            )
+            .hint("Use INSERT statements instead.")),
         }
     }
 

@@ -6,7 +6,7 @@ use super::permit::{self, Needs};
 use crate::catalog::{Catalog, Relation, RelationKind};
 use crate::error::{Result, SqlError};
 use crate::exec;
-use crate::func::PreparedRow;
+use crate::func::{Context, PreparedRow};
 use crate::parse::{AsOf, AsOfPoint, Parsed, StatementKind};
 use crate::plan::{self, Command, OutputColumn, PlanContext};
 use crate::settings::Scans;
@@ -64,11 +64,16 @@ pub(super) struct CachedPlan {
     pub(super) catalog: Arc<Catalog>,
     path: Rc<[String]>,
     scans: Scans,
+    /// For whom it was made, if that matters: the role, and `row_security`.
+    pub(super) made_for: Option<MadeFor>,
     /// What whoever runs it must be allowed.
     pub(super) needs: Needs,
     /// The role that was last found to have them, by the roles of the plan's catalog; 0 is none.
     pub(super) permitted: Cell<Oid>,
 }
+
+/// A role, and whether `row_security` was on: what plans of tables with row security are made for.
+pub(super) type MadeFor = (Oid, bool);
 
 impl CachedPlan {
     /// Does it give rows, be it of no columns?
@@ -186,9 +191,11 @@ impl Session {
             let typed = settings.typed();
             (Rc::clone(&typed.search_path), typed.scans)
         };
+        let asker = (self.context.current_role(), self.context.row_security());
         if let Some(plan) = &*statement.plan.borrow()
             && Arc::ptr_eq(&plan.catalog, &catalog)
             && plan.scans == scans
+            && plan.made_for.is_none_or(|made_for| made_for == asker)
             && (Rc::ptr_eq(&plan.path, &path) || plan.path == path)
         {
             return Ok(Rc::clone(plan));
@@ -208,7 +215,7 @@ impl Session {
             self.worker
                 .caches
                 .borrow_mut()
-                .plan(text, parsed.start, &types, &path, &catalog)
+                .plan(text, parsed.start, &types, &path, &catalog, asker)
         } else {
             None
         };
@@ -269,6 +276,9 @@ impl Session {
             }
         }
         let session_dependent = planned.session_dependent;
+        let made_for = planned
+            .role_matters
+            .then(|| (self.context.current_role(), self.context.row_security()));
         let needs = permit::needs(&mut planned);
         let plan = CachedPlan {
             prepared: Arc::new(exec::prepare(planned.plan)),
@@ -284,6 +294,7 @@ impl Session {
             catalog: Arc::clone(catalog),
             path: Rc::clone(path),
             scans: self.context.settings.borrow().typed().scans,
+            made_for,
             needs,
             permitted: Cell::new(0),
         };

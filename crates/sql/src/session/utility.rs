@@ -82,6 +82,7 @@ impl Session {
             | StatementKind::AlterSequence(_)
             | StatementKind::AlterConstraint(_)
             | StatementKind::View(_)
+            | StatementKind::Policy(_)
             | StatementKind::CommentOn(_)
             | StatementKind::Role(_)
             | StatementKind::Rights(_)

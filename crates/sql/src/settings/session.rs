@@ -78,6 +78,8 @@ pub struct Typed {
     pub session_role: Oid,
     /// OID of the role that SET ROLE has chosen; 0 is none.
     pub role: Oid,
+    /// row_security.
+    pub row_security: bool,
     /// Answers wait until what they tell is durable (synchronous_commit).
     pub synchronous_commit: bool,
     /// log_min_duration_statement; below 0 nothing is logged.
@@ -163,6 +165,7 @@ impl SessionSettings {
                 scans: Scans::default(),
                 session_role: BOOTSTRAP,
                 role: 0,
+                row_security: true,
                 synchronous_commit: true,
                 log_min_duration_ms: -1,
                 track_statements: true,
@@ -523,6 +526,7 @@ impl SessionSettings {
                 oid => oid as Oid,
             },
             role: self.number(ROLE_OID) as Oid,
+            row_security: self.canonical_value("row_security") != Some("off"),
             synchronous_commit: self.canonical_value("synchronous_commit") != Some("off"),
             log_min_duration_ms: self.number("log_min_duration_statement"),
             track_statements: self.canonical_value("pg_stat_statements.track") != Some("none"),

@@ -574,7 +574,7 @@ pub static TABLE: &[Setting] = &[
         "row_security",
         Kind::Bool,
         "on",
-        "Enables row security; there are no policies yet.",
+        "Enables row security; off fails a query that policies would affect.",
     ),
     session(
         "search_path",

@@ -266,6 +266,7 @@ async fn set_type(
         cx.hold_domain(domain).await?;
     }
     super::view::refuse_readers(table, position, cx)?;
+    super::policies::refuse_type_change(table, position, cx)?;
     generated::refuse_type_change(table, position)?;
     if using.is_none() && ty == old && domain == was {
         return Ok(());

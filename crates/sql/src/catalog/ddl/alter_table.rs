@@ -148,6 +148,9 @@ async fn run(operation: &Op, table: &Arc<Relation>, cx: &mut DdlContext<'_>) -> 
     if let Some(schema) = super::set_schema::target(operation) {
         return super::set_schema::execute(table, schema, cx).await;
     }
+    if super::policies::alter_table(operation, table, cx).await? {
+        return Ok(());
+    }
     match operation {
         Op::AddColumn {
             if_not_exists,
@@ -252,7 +255,6 @@ async fn run(operation: &Op, table: &Arc<Relation>, cx: &mut DdlContext<'_>) -> 
         // All tables are logged, and nothing replicates them: both hold already.
         Op::SetLogged | Op::SetUnlogged | Op::ReplicaIdentity { .. } => Ok(()),
         Op::ValidateConstraint { name } => validate_constraint(&fold(name), table, cx).await,
-        Op::DisableRowLevelSecurity | Op::NoForceRowLevelSecurity => Ok(()),
         other => Err(SqlError::unsupported(format!("ALTER TABLE ... {other}"))),
     }
 }

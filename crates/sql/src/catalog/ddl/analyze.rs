@@ -89,6 +89,7 @@ fn warn(cx: &mut DdlContext<'_>, message: String) {
         code: SqlState::WARNING,
         message,
         detail: None,
+        hint: None,
     });
 }
 

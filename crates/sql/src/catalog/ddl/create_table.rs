@@ -45,6 +45,7 @@ pub(super) async fn execute(table: &ast::CreateTable, cx: &mut DdlContext<'_>) -
             code: SqlState::new(b"01000"),
             message: "GLOBAL is deprecated in temporary table creation".to_owned(),
             detail: None,
+            hint: None,
         });
     }
     if exists(cx, &schema, &name, table.if_not_exists)? {
@@ -174,6 +175,7 @@ pub(super) async fn create(
         constraints: Vec::new(),
         storage: TableId(oid),
         schema_version: 1,
+        security: crate::catalog::RowSecurity::default(),
     };
     let mut wanted = Vec::new();
     let mut generated = Vec::new();

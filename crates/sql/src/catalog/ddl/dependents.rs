@@ -32,6 +32,8 @@ pub(super) enum Object {
     DomainCheck(Oid, Oid),
     /// An attribute of a composite type: the type and the attribute's number.
     Attribute(Oid, i16),
+    /// A policy: its table and its OID.
+    Policy(Oid, Oid),
 }
 
 /// As messages name it.
@@ -72,6 +74,13 @@ pub(super) fn describe(catalog: &Catalog, path: &[String], object: Object) -> St
                 info::format_type_bare(ty)
             )
         }
+        Object::Policy(owner, oid) => {
+            let relation = catalog.relations.get(&owner);
+            let policies = relation.map_or(&[][..], |r| &r.security.policies);
+            let found = policies.iter().find(|policy| policy.oid == oid);
+            let name = found.map_or("?", |policy| policy.name.as_str());
+            format!("policy {name} on table {}", table(&owner))
+        }
         Object::Type(oid) => format!("type {}", info::format_type_bare(oid)),
         Object::Default(oid, position) => format!(
             "default value for {}",
@@ -109,6 +118,13 @@ fn direct(catalog: &Catalog, object: Object, targets: &[Object]) -> Vec<Object> 
             && view.reads(relation, column)
         {
             found.push((view.rule, Object::Relation(other.oid)));
+        }
+        // Those of a table that goes anyway go with it.
+        let goes = targets.contains(&Object::Relation(other.oid));
+        for policy in other.security.policies.iter().filter(|_| !goes) {
+            if policy.reads(relation, column) && (column.is_some() || other.oid != relation) {
+                found.push((policy.oid, Object::Policy(other.oid, policy.oid)));
+            }
         }
     }
     for (child, constraint) in catalog.references_to(relation) {
@@ -166,7 +182,9 @@ pub(super) fn all(catalog: &Catalog, targets: &[Object]) -> Vec<(Object, Object)
 /// What an object is a part of, and goes with; itself if of nothing.
 fn whole(object: Object) -> Object {
     match object {
-        Object::Column(relation, _) | Object::Default(relation, _) => Object::Relation(relation),
+        Object::Column(relation, _)
+        | Object::Default(relation, _)
+        | Object::Policy(relation, _) => Object::Relation(relation),
         Object::DomainCheck(ty, _) | Object::Attribute(ty, _) => Object::Type(ty),
         other => other,
     }
@@ -236,6 +254,7 @@ pub(super) async fn clear(
                 | Object::Foreign(oid, _)
                 | Object::Default(oid, _)
                 | Object::Constraint(oid, _)
+                | Object::Policy(oid, _)
                 | Object::Index(oid, _) => {
                     cx.lock_table(*oid, TableLock::Exclusive).await?;
                 }
@@ -289,6 +308,9 @@ pub(super) async fn drop_found(found: &[(Object, Object)], cx: &mut DdlContext<'
                 {
                     cx.delete_index(&table, index).await?;
                 }
+            }
+            Object::Policy(table, policy) => {
+                super::policies::delete(*table, *policy, cx).await?;
             }
             Object::Type(oid) => types::delete(*oid, cx).await?,
             Object::Attribute(ty, number) => {

@@ -503,6 +503,7 @@ pub(super) async fn drop_schemas(
                     | Object::Column(child, _)
                     | Object::Default(child, _)
                     | Object::Constraint(child, _)
+                    | Object::Policy(child, _)
                     | Object::Index(child, _) => dropping.contains(&child),
                     _ => found.iter().any(|(known, _)| *known == object),
                 };

@@ -104,6 +104,7 @@ fn no_columns() -> Relation {
         constraints: Vec::new(),
         storage: logstead_types::TableId(0),
         schema_version: 0,
+        security: crate::catalog::RowSecurity::default(),
     }
 }
 

@@ -165,6 +165,7 @@ fn grantor(
         code,
         message: format!("{words} {verb} for {}", target.named),
         detail: None,
+        hint: None,
     });
     Ok((grantor, may))
 }
@@ -480,6 +481,7 @@ async fn on_relation(
                     "sequence \"{name}\" only supports USAGE, SELECT, and UPDATE privileges"
                 ),
                 detail: None,
+                hint: None,
             });
             whole &= kind.all();
         }

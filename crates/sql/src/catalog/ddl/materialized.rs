@@ -61,6 +61,7 @@ pub(super) async fn create(create: &CreateView, cx: &mut DdlContext<'_>) -> Resu
         constraints: Vec::new(),
         storage: TableId(oid),
         schema_version: 1,
+        security: crate::catalog::RowSecurity::default(),
     };
     make_storage(cx, &relation);
     if !options.is_empty() {

@@ -34,6 +34,7 @@ mod names;
 mod objects;
 mod owners;
 pub(crate) mod permit;
+mod policies;
 mod rewrite;
 mod rights;
 pub(crate) mod roles;
@@ -71,6 +72,8 @@ pub struct Notice {
     pub message: String,
     /// Secondary text.
     pub detail: Option<String>,
+    /// What to do about it.
+    pub hint: Option<&'static str>,
 }
 
 /// What a DDL statement runs with.
@@ -157,6 +160,10 @@ pub async fn execute(parsed: &Parsed, cx: &mut DdlContext<'_>) -> Result<String>
             } => materialized::refresh(name, *concurrently, *data, cx).await?,
         }
         return Ok(command.tag().to_owned());
+    }
+    if let StatementKind::Policy(statement) = &parsed.kind {
+        policies::execute(statement, cx).await?;
+        return Ok(statement.tag().to_owned());
     }
     if let StatementKind::AlterConstraint(alter) = &parsed.kind {
         foreign::alter_timing(alter, cx).await?;

@@ -58,6 +58,7 @@ impl DdlContext<'_> {
             code,
             message: message.into(),
             detail: None,
+            hint: None,
         });
     }
 

@@ -4,7 +4,7 @@ use super::alter_table::{system_relation, wrong_kind};
 use super::dependents::{self, Object};
 use super::objects::{no_relation, no_schema};
 use super::{DdlContext, drop as dropping, grant, permit, types};
-use crate::catalog::pg_catalog::{PG_CLASS, PG_DATABASE, PG_NAMESPACE};
+use crate::catalog::pg_catalog::{PG_CLASS, PG_DATABASE, PG_NAMESPACE, PG_POLICY};
 use crate::catalog::rights::{Rights, denied};
 use crate::catalog::stored::RIGHTS;
 use crate::catalog::text::fold;
@@ -91,6 +91,7 @@ async fn relation(oid: Oid, owner: Oid, cx: &mut DdlContext<'_>) -> Result<()> {
                 code: SqlState::WRONG_OBJECT_TYPE,
                 message: format!("cannot change owner of index \"{name}\""),
                 detail: None,
+                hint: None,
             });
         }
         return Ok(());
@@ -315,6 +316,7 @@ pub(super) async fn drop_owned(
     }
     for role in found {
         revoke_all(role.oid, cx).await?;
+        super::policies::forget_role(role.oid, cx).await?;
         drop_all(role.oid, cascade, cx).await?;
     }
     Ok(())
@@ -439,6 +441,15 @@ fn lines(catalog: &Catalog, role: Oid, path: &[String], shared: bool) -> Vec<Str
                 let column = Object::Column(*object, *position);
                 let name = dependents::describe(catalog, path, column);
                 found.push((key(position + 1), format!("privileges for {name}")));
+            }
+        }
+    }
+    for relation in catalog.relations.values() {
+        for policy in &relation.security.policies {
+            if policy.roles.contains(&role) {
+                let object = Object::Policy(relation.oid, policy.oid);
+                let name = dependents::describe(catalog, path, object);
+                found.push(((policy.oid, PG_POLICY, 0), format!("target of {name}")));
             }
         }
     }

@@ -376,6 +376,14 @@ pub(super) fn ask(parsed: &Parsed, cx: &mut DdlContext<'_>) -> Result<()> {
             };
         }
         K::AlterConstraint(alter) => return asker.must_own(&alter.table),
+        K::Policy(statement) => {
+            return match asker.named(&statement.table)? {
+                Some((table, None)) if !asker.owns(table) => {
+                    Err(super::policies::not_owner(table, &statement.action))
+                }
+                _ => Ok(()),
+            };
+        }
         K::CommentOn(on) if !on.domain => return asker.must_own(&on.owner),
         K::Index(command) => {
             return match &**command {

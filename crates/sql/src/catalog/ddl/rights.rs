@@ -38,7 +38,7 @@ impl DdlContext<'_> {
     }
 
     /// May write rights that name the roles: they are there, and stay.
-    async fn hold_roles(&mut self, roles: &[Oid]) -> Result<()> {
+    pub(super) async fn hold_roles(&mut self, roles: &[Oid]) -> Result<()> {
         self.lock_storage(RIGHTS, TableLock::Write).await?;
         let catalog = self.catalog()?;
         let gone = |role: &&Oid| **role != PUBLIC && catalog.roles.get(**role).is_none();

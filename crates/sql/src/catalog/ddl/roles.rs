@@ -579,6 +579,7 @@ async fn revoke(role: &Role, member: &Role, admin: bool, cx: &mut DdlContext<'_>
                 member.name, role.name
             ),
             detail: None,
+            hint: None,
         });
         return Ok(());
     };

@@ -183,6 +183,7 @@ async fn store(
         constraints: Vec::new(),
         storage: TableId(oid),
         schema_version: 0,
+        security: crate::catalog::RowSecurity::default(),
     };
     new_state(cx, &relation, relation.storage, start, false)?;
     cx.create_relation(relation).await

@@ -749,6 +749,13 @@ pub(super) fn dependents_of(catalog: &Catalog, ty: Oid) -> Vec<Object> {
                 found.push(((constraint.oid, 0), object));
             }
         }
+        for policy in &relation.security.policies {
+            let mut conditions = policy.conditions();
+            if conditions.any(|view| named(&view.query)) {
+                let object = Object::Policy(relation.oid, policy.oid);
+                found.push(((policy.oid, 0), object));
+            }
+        }
         for index in &relation.indexes {
             let reads = index.mentions(relation).iter().any(goes);
             if !reads && index.texts().into_iter().any(named) {

@@ -58,21 +58,44 @@ pub(super) fn numbered(
     text: &str,
     catalog: &Catalog,
 ) -> Result<(String, Vec<ViewSource>)> {
-    let (start, end) = create.range;
+    let types = bind::types_in(&create.query);
+    let around = create.around.as_ref();
+    let around = around.map(|(before, after)| (before.as_str(), after.as_str()));
+    numbered_text(
+        create.range,
+        &types,
+        Vec::new(),
+        around,
+        bound,
+        text,
+        catalog,
+    )
+}
+
+/// The same of what stands at a place of the statement, users' types in it among `types`, behind the sources that `sources` has already. `around` is what is put
+/// before and after it.
+pub(super) fn numbered_text(
+    (start, end): (usize, usize),
+    types: &[(sqlparser::tokenizer::Span, crate::value::Oid)],
+    mut sources: Vec<ViewSource>,
+    around: Option<(&str, &str)>,
+    bound: &ViewQuery,
+    text: &str,
+    catalog: &Catalog,
+) -> Result<(String, Vec<ViewSource>)> {
     let mut places: Vec<(usize, usize, String)> = Vec::new();
-    for (span, ty) in bind::types_in(&create.query) {
+    for (span, ty) in types {
         let (from, to) = (
             parse::byte_of(text, span.start),
             parse::byte_of(text, span.end),
         );
-        places.push((from, to, user::number_text(ty)));
+        places.push((from, to, user::number_text(*ty)));
     }
-    let mut sources = Vec::with_capacity(bound.sources.len());
-    for (number, (span, relation, used)) in bound.sources.iter().enumerate() {
+    for (span, relation, used) in &bound.sources {
         places.push((
             parse::byte_of(text, span.start),
             parse::byte_of(text, span.end),
-            source_name(number),
+            source_name(sources.len()),
         ));
         let columns = relation.columns.iter().enumerate();
         sources.push(ViewSource {
@@ -116,7 +139,7 @@ pub(super) fn numbered(
         at = to;
     }
     out.push_str(text.get(at..end).unwrap_or_default());
-    if let Some((before, after)) = &create.around {
+    if let Some((before, after)) = around {
         out = format!("{before}{out}{after}");
     }
     Ok((out, sources))
@@ -296,6 +319,7 @@ pub(super) async fn create(create: &CreateView, cx: &mut DdlContext<'_>) -> Resu
         constraints: Vec::new(),
         storage: TableId(oid),
         schema_version: 0,
+        security: crate::catalog::RowSecurity::default(),
     };
     refuse_check(&relation, cx)?;
     super::create_table::make_storage(cx, &relation);

@@ -48,7 +48,7 @@ pub(super) static VIEWS: &[VirtualTable] = virtual_tables! {
         schemaname NAME, matviewname NAME, matviewowner NAME, tablespace NAME, hasindexes BOOL, ispopulated BOOL,
         definition TEXT,
     }
-    12018 pg_policies = none {
+    12018 pg_policies = super::policies::pg_policies {
         schemaname NAME, tablename NAME, policyname NAME, permissive TEXT, roles NAME_ARRAY, cmd TEXT, qual TEXT,
         with_check TEXT,
     }

@@ -150,7 +150,7 @@ pub(super) static TABLES: &[VirtualTable] = virtual_tables! {
         partrelid OID, partstrat CHAR, partnatts INT2, partdefid OID, partattrs INT2VECTOR, partclass OIDVECTOR,
         partcollation OIDVECTOR, partexprs PG_NODE_TREE,
     }
-    3256 pg_policy = none {
+    3256 pg_policy = super::policies::pg_policy {
         oid OID, polname NAME, polrelid OID, polcmd CHAR, polpermissive BOOL, polroles OID_ARRAY,
         polqual PG_NODE_TREE, polwithcheck PG_NODE_TREE,
     }

@@ -132,6 +132,17 @@ pub(crate) fn text_array<S: AsRef<str>>(items: impl IntoIterator<Item = S>) -> D
     )
 }
 
+/// A `name[]`.
+pub(crate) fn name_array<S: AsRef<str>>(items: impl IntoIterator<Item = S>) -> Datum {
+    let name = |s: S| Datum::Text(Arc::from(s.as_ref()));
+    vector(oid::NAME, 1, items.into_iter().map(name).collect())
+}
+
+/// An `oid[]`.
+pub(crate) fn oid_array(items: impl IntoIterator<Item = Oid>) -> Datum {
+    vector(oid::OID, 1, items.into_iter().map(Datum::Oid).collect())
+}
+
 /// A `regtype[]`.
 pub(crate) fn regtype_array(items: impl IntoIterator<Item = Oid>) -> Datum {
     vector(oid::REGTYPE, 1, items.into_iter().map(Datum::Oid).collect())

@@ -2,7 +2,7 @@
 
 use super::cells::{Ch, Id, row};
 use super::relations::{
-    PG_ATTRDEF, PG_CLASS, PG_CONSTRAINT, PG_NAMESPACE, PG_REWRITE, PG_TYPE, attrdef_oid,
+    PG_ATTRDEF, PG_CLASS, PG_CONSTRAINT, PG_NAMESPACE, PG_POLICY, PG_REWRITE, PG_TYPE, attrdef_oid,
     attribute_number, constraint_columns, live_columns, ordered,
 };
 use crate::catalog::{ConstraintKind, VirtualContext};
@@ -145,6 +145,24 @@ pub(super) fn pg_depend(cx: &VirtualContext<'_>) -> Rows {
             on(table, 0, 'i');
             for source in view.sources.iter().filter(|source| !source.is_key()) {
                 if source.used.is_empty() {
+                    on(source.relation, 0, 'n');
+                }
+                for position in &source.used {
+                    on(source.relation, i32::from(attribute_number(*position)), 'n');
+                }
+            }
+        }
+        for policy in &relation.security.policies {
+            let mut on = |oid, sub, kind| {
+                let row = dependency(PG_POLICY, policy.oid, 0, PG_CLASS, oid, sub, kind);
+                if !rows.contains(&row) {
+                    rows.push(row);
+                }
+            };
+            on(table, 0, 'a');
+            let sources = policy.conditions().flat_map(|view| &view.sources);
+            for source in sources.filter(|source| !source.is_key()) {
+                if source.used.is_empty() && source.relation != table {
                     on(source.relation, 0, 'n');
                 }
                 for position in &source.used {

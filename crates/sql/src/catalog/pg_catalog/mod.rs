@@ -2,7 +2,7 @@
 //!
 //! Owns: the list of PostgreSQL 15's system tables and views with their columns, and the functions that give their rows.
 //! Beside them stand views of Logstead's own (`commit`, `cost`, `checkpoints`).
-//! Relations of features that do not exist here (triggers, policies, publications ...) are there and empty: clients ask.
+//! Relations of features that do not exist here (triggers, publications ...) are there and empty: clients ask.
 //!
 //! Invariant: a row has exactly the columns of its list, each of its type or NULL (a test walks all of them).
 
@@ -31,6 +31,7 @@ mod cost;
 mod depends;
 mod functions;
 mod io_functions;
+mod policies;
 mod relations;
 pub(crate) mod roles;
 mod search;
@@ -42,7 +43,7 @@ mod views;
 pub use cost::Tariff;
 pub(crate) use functions::{procedure_by_name, procedure_name, signature};
 pub(crate) use relations::{
-    PG_AUTHID, PG_CLASS, PG_CONSTRAINT, PG_DATABASE, PG_NAMESPACE, PG_TYPE,
+    PG_AUTHID, PG_CLASS, PG_CONSTRAINT, PG_DATABASE, PG_NAMESPACE, PG_POLICY, PG_TYPE,
 };
 pub(crate) use shared::{PLPGSQL, operator_class, operator_class_name};
 pub use types::{io_function_by_name, io_function_name};

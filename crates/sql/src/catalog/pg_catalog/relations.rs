@@ -18,6 +18,7 @@ type Rows = Result<Vec<Vec<Datum>>>;
 pub(crate) const PG_CLASS: Oid = 1259;
 /// OID of `pg_constraint`.
 pub(crate) const PG_CONSTRAINT: Oid = 2606;
+pub(crate) const PG_POLICY: Oid = 3256;
 /// OID of `pg_rewrite`.
 pub(super) const PG_REWRITE: Oid = 2618;
 /// OID of `pg_attrdef`.
@@ -104,6 +105,8 @@ struct ClassRow<'a> {
     options: Option<&'a Vec<String>>,
     populated: bool,
     temporary: bool,
+    secured: bool,
+    forced: bool,
     owner: Oid,
     acl: Datum,
     /// `reltype`: the type of its rows.
@@ -154,8 +157,8 @@ fn class_row(c: &ClassRow<'_>) -> Vec<Datum> {
         matches!(c.kind, 'v' | 'm'),
         c.has_triggers,
         false,
-        false,
-        false,
+        c.secured,
+        c.forced,
         c.populated,
         Ch(if matches!(c.kind, 'r' | 'm') && c.oid >= 16_384 {
             'd'
@@ -197,6 +200,8 @@ pub(super) fn pg_class(cx: &VirtualContext<'_>) -> Rows {
             options: None,
             populated: true,
             temporary: false,
+            secured: false,
+            forced: false,
             owner: OWNER,
             acl: acl(cx.catalog, PG_CLASS, table.oid),
             row: 0,
@@ -240,6 +245,8 @@ pub(super) fn pg_class(cx: &VirtualContext<'_>) -> Rows {
             options: cx.catalog.notes.options.get(&relation.oid),
             populated: !matches!(relation.kind, RelationKind::Materialized(_, false)),
             temporary: relation.is_temporary(),
+            secured: relation.security.enabled,
+            forced: relation.security.forced,
             owner: cx.catalog.owner_of(PG_CLASS, relation.oid),
             acl: acl(cx.catalog, PG_CLASS, relation.oid),
             row: cx
@@ -268,6 +275,8 @@ pub(super) fn pg_class(cx: &VirtualContext<'_>) -> Rows {
                 options: cx.catalog.notes.options.get(&index.oid),
                 populated: true,
                 temporary: relation.is_temporary(),
+                secured: false,
+                forced: false,
                 owner: cx.catalog.owner_of(PG_CLASS, relation.oid),
                 acl: Datum::Null,
                 row: 0,
@@ -294,6 +303,8 @@ pub(super) fn pg_class(cx: &VirtualContext<'_>) -> Rows {
             options: None,
             populated: true,
             temporary: false,
+            secured: false,
+            forced: false,
             owner: OWNER,
             acl: Datum::Null,
             row: ty.oid,

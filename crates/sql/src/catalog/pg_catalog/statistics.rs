@@ -61,7 +61,8 @@ pub(super) fn pg_stats(cx: &VirtualContext<'_>) -> Rows {
     let judge = cx.catalog.judge(&cx.catalog.roles);
     let role = cx.session.current_role();
     let seen = known(cx.catalog)
-        .filter(|(relation, at, ..)| judge.has(role, relation, privilege::SELECT, &[*at]));
+        .filter(|(relation, at, ..)| judge.has(role, relation, privilege::SELECT, &[*at]))
+        .filter(|(relation, ..)| judge.is_secured_for(role, relation).is_none());
     let rows = seen.map(|(relation, _, column, known)| {
         let (values, freqs) = common(known, column.ty);
         row![

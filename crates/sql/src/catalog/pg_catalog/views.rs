@@ -43,7 +43,7 @@ pub(super) fn pg_tables(cx: &VirtualContext<'_>) -> Rows {
             !t.indexes.is_empty(),
             false,
             false,
-            false
+            t.security.enabled
         ]
     });
     Ok(system.chain(user).collect())

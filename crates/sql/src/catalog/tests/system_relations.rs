@@ -174,6 +174,7 @@ pub(crate) fn sample() -> Catalog {
         ],
         storage: TableId(20_000),
         schema_version: 3,
+        security: crate::catalog::RowSecurity::default(),
     }));
     let def = SequenceDef {
         ty: oid::INT4,
@@ -195,6 +196,7 @@ pub(crate) fn sample() -> Catalog {
         constraints: Vec::new(),
         storage: TableId(20_001),
         schema_version: 0,
+        security: crate::catalog::RowSecurity::default(),
     }));
     let source = ViewSource {
         relation: 20_000,
@@ -216,6 +218,7 @@ pub(crate) fn sample() -> Catalog {
         constraints: Vec::new(),
         storage: TableId(20_006),
         schema_version: 0,
+        security: crate::catalog::RowSecurity::default(),
     }));
     catalog
         .notes

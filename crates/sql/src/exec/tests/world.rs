@@ -161,6 +161,7 @@ impl World {
             constraints: Vec::new(),
             storage: TableId(20_000),
             schema_version: 1,
+            security: crate::catalog::RowSecurity::default(),
         });
         let table = self.engine.create_table(relation.storage);
         let keys = RowKeys::new(&relation, &index, &self.catalog).unwrap();
@@ -349,6 +350,7 @@ pub(super) fn insert(table: &Arc<Relation>, source: Plan) -> Insert {
         table: Arc::clone(table),
         source,
         values: vec![column(0, INT), column(1, TEXT), column(2, BIGINT)],
+        policies: Vec::new(),
         checks: Vec::new(),
         conflict: None,
         returning: None,

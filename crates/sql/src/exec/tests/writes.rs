@@ -36,6 +36,7 @@ fn update_by_key(t: &Arc<crate::catalog::Relation>, assignments: Vec<(usize, Exp
         source: by_key(t, true),
         assignments,
         recheck: Some(binary("=", column(0, INT), Expr::Param(0, INT))),
+        policies: Vec::new(),
         checks: Vec::new(),
         returning: None,
     }
@@ -118,7 +119,7 @@ fn not_null_and_check_show_the_failing_row() {
     }
     let check = || {
         vec![Check {
-            view: false,
+            kind: crate::plan::CheckKind::Constraint,
             name: "t_c_check".to_owned(),
             expr: binary(">", column(2, BIGINT), big(0)),
         }]
@@ -192,6 +193,8 @@ fn on_conflict_does_nothing_or_updates_once() {
     };
     let add = || {
         Some(ConflictUpdate {
+            existing: Vec::new(),
+            policies: Vec::new(),
             generated: 0,
             assignments: vec![(2, binary("+", column(2, BIGINT), column(5, BIGINT)))],
             filter: Some(binary("<>", column(0, INT), int(3))),

@@ -1,8 +1,8 @@
 //! INSERT, ON CONFLICT, and the inserter that COPY shares with it.
 
 use super::{
-    Outcome, Returning, check_constraints, check_not_null, encode_changed, encode_full,
-    serialization_failure, unique_violation, without_key, write_failed,
+    Outcome, Returning, check_constraints, check_not_null, check_policies, encode_changed,
+    encode_full, exprs_of, serialization_failure, unique_violation, without_key, write_failed,
 };
 use crate::catalog::{IndexDef, Relation};
 use crate::error::{Result, SqlError};
@@ -53,7 +53,8 @@ impl InsertWriter {
                 refuse_deferrable(relation, &conflict.indexes)?;
             }
             let row = &mut self.row;
-            let proposed = self.proposing.of(&insert.values, cx, |cx| {
+            let exprs = insert.values.iter().chain(exprs_of(&insert.policies));
+            let proposed = self.proposing.of(exprs, cx, |cx| {
                 row.clear();
                 for expr in &insert.values {
                     row.push(eval_in(expr, source, cx)?);
@@ -62,7 +63,7 @@ impl InsertWriter {
                     let value = eval_in(expr, row, cx)?;
                     place(row, *position, value)?;
                 }
-                Ok(())
+                check_policies(relation, &insert.policies, row, cx)
             });
             if let Err(absent) = proposed? {
                 return Ok(Outcome::Wait(absent));
@@ -228,6 +229,7 @@ impl InsertWriter {
         {
             return Ok(false);
         }
+        check_policies(relation, &update.existing, &self.joined, cx)?;
         self.updated.clear();
         self.updated
             .extend_from_slice(&self.joined[..relation.columns.len()]);
@@ -241,6 +243,7 @@ impl InsertWriter {
             let value = eval_in(expr, &self.updated, cx)?;
             place(&mut self.updated, *position, value)?;
         }
+        check_policies(relation, &update.policies, &self.updated, cx)?;
         let assigned = |position: usize| update.assignments.iter().any(|(at, _)| *at == position);
         check_not_null(relation, &self.updated, assigned, cx.session)?;
         check_constraints(relation, &insert.checks, &self.updated, cx)?;
@@ -274,7 +277,9 @@ impl InsertWriter {
                 }
                 let mut updating = std::mem::take(&mut self.updating);
                 let exprs = update.assignments.iter().map(|(_, expr)| expr);
-                let wanted = updating.of(exprs.chain(&update.filter), cx, |cx| {
+                let exprs = exprs.chain(&update.filter);
+                let policies = exprs_of(&update.existing).chain(exprs_of(&update.policies));
+                let wanted = updating.of(exprs.chain(policies), cx, |cx| {
                     self.compute(insert, update, existing.bytes, cx)
                 });
                 self.updating = updating;

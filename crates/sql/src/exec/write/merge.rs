@@ -5,7 +5,7 @@
 
 use super::delete::remove;
 use super::update::{UpdateWriter, fill, split_source};
-use super::{InsertWriter, Outcome, Stored};
+use super::{InsertWriter, Outcome, Stored, check_policies, exprs_of as policy_exprs};
 use crate::error::{Result, SqlError};
 use crate::exec::batch::{BATCH_ROWS, Batch};
 use crate::exec::context::{Cx, Evaluation};
@@ -170,6 +170,9 @@ impl MergeWriter {
         let Some(at) = first_of(&merge.matched, &self.row, cx)? else {
             return Ok(Choice::Nothing);
         };
+        if let Some(when) = merge.matched.get(at) {
+            check_policies(&merge.table, &when.existing, &self.row, cx)?;
+        }
         if let Some(MergeAction::Update(update)) = merge.matched.get(at).map(|when| &when.action) {
             self.update.make(update, &self.row, current.bytes, cx)?;
         }
@@ -231,13 +234,17 @@ fn first_of<'a>(clauses: &'a [When], row: &[Datum], cx: &mut Cx<'a>) -> Result<O
 /// All that is evaluated of a row that matches.
 fn exprs_of(merge: &Merge) -> impl Iterator<Item = &Expr> {
     let clauses = merge.matched.iter().flat_map(|when| {
-        let assigned = match &when.action {
-            MergeAction::Update(update) => update.assignments.as_slice(),
-            _ => &[],
+        let (assigned, policies) = match &when.action {
+            MergeAction::Update(update) => {
+                (update.assignments.as_slice(), update.policies.as_slice())
+            }
+            _ => (&[][..], &[][..]),
         };
+        let asked = policy_exprs(&when.existing).chain(policy_exprs(policies));
         when.condition
             .iter()
             .chain(assigned.iter().map(|(_, value)| value))
+            .chain(asked)
     });
     merge.on.iter().chain(clauses)
 }

@@ -20,14 +20,14 @@ pub(crate) use update::{UpdateState, UpdateWriter};
 
 use super::batch::Batch;
 use super::context::{Cx, Evaluation};
-use super::eval::{as_bool, eval_in, text_of};
+use super::eval::{as_bool, eval_in, holds, text_of};
 use super::wait::Obstacle;
 use crate::catalog::Relation;
 use crate::catalog::index_keys::{self, RowKeys};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::func::Context;
-use crate::plan::Check;
+use crate::plan::{Check, CheckKind, PolicyCheck};
 use crate::value::{Datum, stored};
 use logstead_engine::{OutOfMemory, RowBuilder, RowRef, Table, WriteError};
 use logstead_types::{IndexId, SqlState};
@@ -192,6 +192,49 @@ pub(crate) fn check_constraints<'a>(
     Ok(())
 }
 
+/// Row security over a full row: NULL is a violation.
+pub(super) fn check_policies<'a>(
+    relation: &Relation,
+    policies: &'a [Check],
+    row: &[Datum],
+    cx: &mut Cx<'a>,
+) -> Result<()> {
+    for policy in policies {
+        if !holds(&policy.expr, row, cx)? {
+            return Err(check_violation(relation, policy, row, cx.session));
+        }
+    }
+    Ok(())
+}
+
+/// The expressions of checks.
+pub(super) fn exprs_of(checks: &[Check]) -> impl Iterator<Item = &Expr> {
+    checks.iter().map(|check| &check.expr)
+}
+
+/// 42501 for a row that a policy refuses. It tells nothing of the row.
+fn policy_violation(relation: &Relation, name: &str, of: PolicyCheck) -> SqlError {
+    let row = match of {
+        PolicyCheck::Target => "target row",
+        PolicyCheck::NewRow | PolicyCheck::Conflicting => "new row",
+    };
+    let policy = match name {
+        "" => String::new(),
+        name => format!(" \"{name}\""),
+    };
+    let using = match of {
+        PolicyCheck::NewRow => "",
+        PolicyCheck::Conflicting | PolicyCheck::Target => " (USING expression)",
+    };
+    SqlError::new(
+        SqlState::INSUFFICIENT_PRIVILEGE,
+        format!(
+            "{row} violates row-level security policy{policy}{using} for table \"{}\"",
+            relation.name
+        ),
+    )
+}
+
 /// 23514 for a full row.
 pub(crate) fn check_violation(
     relation: &Relation,
@@ -199,10 +242,14 @@ pub(crate) fn check_violation(
     row: &[Datum],
     session: &dyn Context,
 ) -> SqlError {
-    if check.view {
-        let message = format!("new row violates check option for view \"{}\"", check.name);
-        return SqlError::new(SqlState::new(b"44000"), message)
-            .detail(failing_row(relation, row, session));
+    match check.kind {
+        CheckKind::Constraint => {}
+        CheckKind::View => {
+            let message = format!("new row violates check option for view \"{}\"", check.name);
+            return SqlError::new(SqlState::new(b"44000"), message)
+                .detail(failing_row(relation, row, session));
+        }
+        CheckKind::Policy(of) => return policy_violation(relation, &check.name, of),
     }
     let message = format!(
         "new row for relation \"{}\" violates check constraint \"{}\"",

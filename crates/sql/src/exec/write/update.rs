@@ -1,8 +1,8 @@
 //! UPDATE.
 
 use super::{
-    Outcome, Returning, Stored, check_constraints, check_not_null, encode_changed,
-    unique_violation, without_key, write_failed,
+    Outcome, Returning, Stored, check_constraints, check_not_null, check_policies, encode_changed,
+    exprs_of, unique_violation, without_key, write_failed,
 };
 use crate::catalog::Relation;
 use crate::error::{Result, SqlError};
@@ -103,7 +103,9 @@ impl UpdateWriter {
                 }
                 let mut evaluation = std::mem::take(&mut self.evaluation);
                 let exprs = update.assignments.iter().map(|(_, expr)| expr);
-                let wanted = evaluation.of(exprs.chain(&update.recheck), cx, |cx| {
+                let exprs = exprs.chain(&update.recheck);
+                let exprs = exprs.chain(exprs_of(&update.policies));
+                let wanted = evaluation.of(exprs, cx, |cx| {
                     self.compute_wanted(update, current.bytes, cx)
                 });
                 self.evaluation = evaluation;
@@ -246,10 +248,11 @@ impl UpdateWriter {
                             .get(*position)
                             .is_some_and(|column| column.not_null)
                 });
-        if !null_assigned && update.checks.is_empty() && update.returning.is_none() {
+        let unchecked = update.checks.is_empty() && update.policies.is_empty();
+        if !null_assigned && unchecked && update.returning.is_none() {
             return Ok(());
         }
-        if self.sparse && (null_assigned || !update.checks.is_empty()) {
+        if self.sparse && (null_assigned || !unchecked) {
             fill(relation, current, &mut self.row)?;
             self.sparse = false;
         }
@@ -259,6 +262,7 @@ impl UpdateWriter {
             .get(..relation.columns.len())
             .unwrap_or_default();
         let assigned = |position: usize| update.assignments.iter().any(|(at, _)| *at == position);
+        check_policies(relation, &update.policies, row, cx)?;
         check_not_null(relation, row, assigned, cx.session)?;
         check_constraints(relation, &update.checks, row, cx)
     }

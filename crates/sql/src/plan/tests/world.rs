@@ -143,6 +143,7 @@ fn table(oid: Oid, name: &str, columns: Vec<Column>, indexes: Vec<Arc<IndexDef>>
         constraints,
         storage: TableId(oid),
         schema_version: 1,
+        security: crate::catalog::RowSecurity::default(),
     }
 }
 

@@ -28,6 +28,7 @@ fn set(timing: Timing) -> Arc<RuleSet> {
         constraints: Vec::new(),
         storage: TableId(1),
         schema_version: 1,
+        security: crate::catalog::RowSecurity::default(),
     });
     let mut constraint = Constraint::new(3, "k", ConstraintKind::Unique(2));
     constraint.timing = timing;

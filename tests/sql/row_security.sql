@@ -1,0 +1,296 @@
+-- Row security: policies, whom they hold for, and what they do to every kind of statement.
+\set VERBOSITY verbose
+CREATE ROLE rls_owner;
+CREATE ROLE rls_alice;
+CREATE ROLE rls_bob;
+CREATE ROLE rls_staff;
+CREATE ROLE rls_carol IN ROLE rls_staff;
+CREATE ROLE rls_admin BYPASSRLS;
+CREATE SCHEMA rls AUTHORIZATION rls_owner;
+GRANT USAGE ON SCHEMA rls TO PUBLIC;
+SET search_path = rls, public;
+SET ROLE rls_owner;
+CREATE TABLE docs (id int PRIMARY KEY, owner name, level int, title text);
+INSERT INTO docs VALUES (1, 'rls_alice', 1, 'a1'), (2, 'rls_alice', 5, 'a5'), (3, 'rls_bob', 1, 'b1'), (4, 'rls_bob', 5, 'b5'), (5, 'rls_carol', 9, 'c9'), (6, NULL, 0, 'nobody');
+CREATE INDEX docs_owner ON docs (owner);
+GRANT ALL ON docs TO PUBLIC;
+-- A policy without row security says nothing.
+CREATE POLICY own ON docs USING (owner = current_user);
+SET ROLE rls_alice;
+SELECT count(*) FROM docs;
+SET ROLE rls_owner;
+ALTER TABLE docs ENABLE ROW LEVEL SECURITY;
+SELECT count(*) FROM docs;
+SET ROLE rls_alice;
+SELECT * FROM docs ORDER BY id;
+SELECT row_security_active('docs'), row_security_active('docs'::regclass);
+SET ROLE rls_admin;
+SELECT count(*) FROM docs;
+SELECT row_security_active('docs');
+SET ROLE rls_bob;
+SELECT * FROM docs ORDER BY id;
+SELECT title FROM docs WHERE id = 1;
+SELECT title FROM docs WHERE id = 3;
+-- Prepared: the role makes another plan.
+PREPARE p AS SELECT title FROM docs ORDER BY id;
+EXECUTE p;
+SET ROLE rls_alice;
+EXECUTE p;
+SET ROLE rls_owner;
+EXECUTE p;
+SET ROLE rls_alice;
+SET row_security = off;
+EXECUTE p;
+SELECT 1 FROM docs;
+SET ROLE rls_owner;
+SELECT count(*) FROM docs;
+ALTER TABLE docs FORCE ROW LEVEL SECURITY;
+SELECT count(*) FROM docs;
+RESET row_security;
+SELECT count(*) FROM docs;
+EXECUTE p;
+ALTER TABLE docs NO FORCE ROW LEVEL SECURITY;
+EXECUTE p;
+-- Changes.
+SET ROLE rls_alice;
+INSERT INTO docs VALUES (10, 'rls_alice', 1, 'mine');
+INSERT INTO docs VALUES (11, 'rls_bob', 1, 'his');
+INSERT INTO docs VALUES (11, NULL, 1, 'unknown');
+INSERT INTO docs VALUES (1, 'rls_bob', 1, 'taken and not mine');
+INSERT INTO docs VALUES (3, 'rls_alice', 1, 'taken by a row that is hidden');
+UPDATE docs SET title = title || '!' RETURNING id, title;
+UPDATE docs SET owner = 'rls_bob' WHERE id = 10;
+UPDATE docs SET title = 'x' WHERE id = 3;
+DELETE FROM docs WHERE id = 3;
+DELETE FROM docs WHERE id = 10 RETURNING *;
+DELETE FROM docs USING docs d WHERE docs.id = d.id AND d.id = 4;
+-- The statement's own conditions see no hidden row: neither by failing nor by what they give.
+SELECT id FROM docs WHERE 1 / (id - 3) < 2 ORDER BY id;
+UPDATE docs SET level = level WHERE 1 / (id - 3) < 2 RETURNING id;
+SELECT id FROM docs WHERE 1 / (id - 3) < 2 ORDER BY id FOR UPDATE;
+SELECT d.id FROM docs d JOIN docs e ON 1 / (d.id - 3) = 1 / (e.id - 4) AND d.id = e.id ORDER BY 1;
+SELECT id FROM docs WHERE EXISTS (SELECT 1 FROM docs e WHERE 1 / (e.id - 3) < 5) ORDER BY id;
+SELECT min(id), max(id), count(*) FROM docs;
+SELECT id FROM docs WHERE title = 'b1';
+-- Roles, commands, permissive and restrictive.
+SET ROLE rls_owner;
+CREATE POLICY staff ON docs FOR SELECT TO rls_staff USING (level < 6);
+CREATE POLICY low ON docs AS RESTRICTIVE USING (level < 5) WITH CHECK (level < 8);
+CREATE POLICY own ON docs USING (true);
+SET ROLE rls_alice;
+SELECT id FROM docs ORDER BY id;
+SET ROLE rls_carol;
+SELECT id FROM docs ORDER BY id;
+UPDATE docs SET title = 'c' WHERE id = 1 RETURNING id;
+INSERT INTO docs VALUES (12, 'rls_carol', 8, 'too high');
+INSERT INTO docs VALUES (12, 'rls_bob', 8, 'not hers, and too high');
+INSERT INTO docs VALUES (12, 'rls_carol', 7, 'high, but not to be seen') RETURNING id;
+INSERT INTO docs VALUES (12, 'rls_carol', 7, 'high');
+SELECT id FROM docs WHERE id = 12;
+INSERT INTO docs VALUES (13, 'rls_carol', 1, 'low') RETURNING id;
+-- Separate policies for each command.
+SET ROLE rls_owner;
+CREATE TABLE notes (id int PRIMARY KEY, who text, body text, CONSTRAINT short CHECK (length(body) < 20));
+GRANT SELECT, INSERT, UPDATE, DELETE ON notes TO PUBLIC;
+ALTER TABLE notes ENABLE ROW LEVEL SECURITY;
+INSERT INTO notes VALUES (1, 'rls_alice', 'one'), (2, 'rls_bob', 'two'), (3, 'rls_bob', 'three');
+SET ROLE rls_alice;
+SELECT * FROM notes;
+INSERT INTO notes VALUES (4, 'rls_alice', 'no policy');
+UPDATE notes SET body = 'x';
+SET ROLE rls_owner;
+CREATE POLICY notes_read ON notes FOR SELECT USING (id <> 3);
+CREATE POLICY notes_add ON notes FOR INSERT WITH CHECK (who = current_user);
+CREATE POLICY notes_change ON notes FOR UPDATE USING (who = current_user) WITH CHECK (id < 100);
+CREATE POLICY notes_drop ON notes FOR DELETE USING (who = current_user AND id > 1);
+SET ROLE rls_bob;
+SELECT * FROM notes ORDER BY id;
+UPDATE notes SET body = 'changed' RETURNING *;
+UPDATE notes SET body = 'all of mine';
+UPDATE notes SET id = 3 WHERE id = 2;
+UPDATE notes SET id = 200 WHERE id = 2;
+DELETE FROM notes WHERE id = 3;
+SELECT id FROM notes ORDER BY id FOR UPDATE;
+SELECT id FROM notes ORDER BY id FOR SHARE;
+INSERT INTO notes VALUES (5, 'rls_bob', 'a text that is far too long');
+INSERT INTO notes VALUES (5, 'rls_alice', 'a text that is far too long');
+-- ON CONFLICT.
+INSERT INTO notes VALUES (2, 'rls_bob', 'again') ON CONFLICT (id) DO UPDATE SET body = excluded.body RETURNING *;
+INSERT INTO notes VALUES (1, 'rls_bob', 'hers') ON CONFLICT (id) DO UPDATE SET body = excluded.body;
+INSERT INTO notes VALUES (1, 'rls_bob', 'hers') ON CONFLICT (id) DO UPDATE SET body = excluded.body WHERE notes.id > 1;
+INSERT INTO notes VALUES (1, 'rls_bob', 'hers') ON CONFLICT (id) DO NOTHING;
+INSERT INTO notes VALUES (1, 'rls_alice', 'not mine') ON CONFLICT DO NOTHING;
+INSERT INTO notes VALUES (3, 'rls_bob', 'unseen') ON CONFLICT DO NOTHING;
+INSERT INTO notes VALUES (3, 'rls_bob', 'unseen') ON CONFLICT (id) DO NOTHING;
+INSERT INTO notes VALUES (2, 'rls_bob', 'moved') ON CONFLICT (id) DO UPDATE SET id = 300;
+-- MERGE.
+MERGE INTO notes n USING (VALUES (2, 'm2'), (6, 'm6')) AS s (id, body) ON n.id = s.id
+  WHEN MATCHED THEN UPDATE SET body = s.body WHEN NOT MATCHED THEN INSERT VALUES (s.id, 'rls_bob', s.body);
+MERGE INTO notes n USING (VALUES (1, 'm1')) AS s (id, body) ON n.id = s.id WHEN MATCHED THEN UPDATE SET body = s.body;
+MERGE INTO notes n USING (VALUES (1, 'm1')) AS s (id, body) ON n.id = s.id WHEN MATCHED THEN DELETE;
+MERGE INTO notes n USING (VALUES (1, 'm1')) AS s (id, body) ON n.id = s.id WHEN MATCHED THEN DO NOTHING;
+MERGE INTO notes n USING (VALUES (7, 'm7')) AS s (id, body) ON n.id = s.id WHEN NOT MATCHED THEN INSERT VALUES (s.id, 'rls_alice', s.body);
+MERGE INTO notes n USING (VALUES (2, 'm2')) AS s (id, body) ON n.id = s.id WHEN MATCHED THEN UPDATE SET id = 400;
+SELECT * FROM notes ORDER BY id;
+-- COPY.
+COPY notes (id, body) TO STDOUT;
+COPY (SELECT id FROM notes ORDER BY id) TO STDOUT;
+COPY notes FROM STDIN;
+8	rls_bob	copied
+\.
+SET row_security = off;
+COPY notes TO STDOUT;
+RESET row_security;
+SET ROLE rls_admin;
+COPY notes FROM STDIN;
+8	rls_bob	copied
+\.
+-- TRUNCATE and foreign keys ask no policy.
+SET ROLE rls_owner;
+CREATE TABLE replies (id int PRIMARY KEY, note int REFERENCES notes ON DELETE CASCADE, CONSTRAINT note_known FOREIGN KEY (note) REFERENCES notes);
+GRANT ALL ON replies TO PUBLIC;
+ALTER TABLE replies DROP CONSTRAINT note_known;
+ALTER TABLE replies ENABLE ROW LEVEL SECURITY;
+CREATE POLICY none ON replies FOR INSERT WITH CHECK (true);
+SET ROLE rls_bob;
+INSERT INTO replies VALUES (1, 3);
+INSERT INTO replies VALUES (2, 2);
+INSERT INTO replies VALUES (3, 999);
+SELECT count(*) FROM replies;
+DELETE FROM notes WHERE id = 2;
+RESET ROLE;
+SELECT * FROM replies;
+SET ROLE rls_bob;
+TRUNCATE replies;
+-- Subqueries, which read as who asks; recursion.
+SET ROLE rls_owner;
+CREATE TABLE members (team int, who name);
+INSERT INTO members VALUES (1, 'rls_alice'), (2, 'rls_bob'), (2, 'rls_alice');
+CREATE TABLE tasks (id int PRIMARY KEY, team int, what text);
+INSERT INTO tasks SELECT i, i % 3, 'task ' || i FROM generate_series(1, 9) i;
+GRANT ALL ON tasks TO PUBLIC;
+ALTER TABLE tasks ENABLE ROW LEVEL SECURITY;
+CREATE POLICY teams ON tasks USING (EXISTS (SELECT FROM members m WHERE m.team = tasks.team AND who = current_user));
+SET ROLE rls_bob;
+SELECT * FROM tasks;
+RESET ROLE;
+GRANT SELECT ON members TO rls_bob, rls_alice;
+SET ROLE rls_bob;
+SELECT * FROM tasks ORDER BY id;
+UPDATE tasks SET what = upper(what) WHERE id < 6 RETURNING *;
+UPDATE tasks SET team = 1 WHERE id = 2;
+INSERT INTO tasks VALUES (20, 2, 'new'), (21, 2, 'new');
+INSERT INTO tasks VALUES (22, 1, 'new');
+INSERT INTO tasks VALUES (20, 2, 'newer') ON CONFLICT (id) DO UPDATE SET what = excluded.what RETURNING id, what;
+MERGE INTO tasks t USING (VALUES (20), (1)) s (id) ON t.id = s.id WHEN MATCHED THEN UPDATE SET what = 'merged';
+WITH gone AS (DELETE FROM tasks WHERE 1 / (id - 1) = 0 RETURNING id) SELECT * FROM gone ORDER BY id;
+SELECT count(*) FROM tasks WHERE id IN (SELECT id FROM tasks WHERE 1 / (id - 1) = 0);
+SET ROLE rls_owner;
+CREATE POLICY circle ON members USING (EXISTS (SELECT FROM tasks t WHERE t.team = members.team));
+ALTER TABLE members ENABLE ROW LEVEL SECURITY;
+SET ROLE rls_alice;
+SELECT * FROM tasks;
+SELECT * FROM members;
+SET ROLE rls_owner;
+SELECT count(*) FROM members;
+ALTER TABLE members DISABLE ROW LEVEL SECURITY;
+-- Settings.
+CREATE TABLE tenants (tenant int, v text);
+INSERT INTO tenants VALUES (1, 'one'), (2, 'two');
+GRANT SELECT ON tenants TO PUBLIC;
+ALTER TABLE tenants ENABLE ROW LEVEL SECURITY;
+CREATE POLICY tenant ON tenants USING (tenant = current_setting('app.tenant', true)::int);
+SET ROLE rls_alice;
+SELECT * FROM tenants;
+SET app.tenant = 2;
+SELECT * FROM tenants;
+SET app.tenant = 1;
+SELECT * FROM tenants;
+-- Views read as their owners, or as who asks.
+SET ROLE rls_owner;
+CREATE VIEW v_owner AS SELECT * FROM notes;
+CREATE VIEW v_asks WITH (security_invoker) AS SELECT * FROM notes;
+GRANT ALL ON v_owner, v_asks TO PUBLIC;
+SET ROLE rls_bob;
+SELECT id FROM v_owner ORDER BY id;
+SELECT id FROM v_asks ORDER BY id;
+UPDATE v_asks SET body = 'view' WHERE id = 1 RETURNING id;
+UPDATE v_asks SET body = 'view' RETURNING id;
+UPDATE v_owner SET body = 'view' WHERE id = 1 RETURNING id;
+INSERT INTO v_asks VALUES (30, 'rls_alice', 'x');
+INSERT INTO v_owner VALUES (30, 'rls_alice', 'x');
+DELETE FROM v_asks WHERE id = 30;
+DELETE FROM v_owner WHERE id = 30;
+RESET ROLE;
+ALTER VIEW v_owner OWNER TO rls_bob;
+SET ROLE rls_alice;
+SELECT id FROM v_owner ORDER BY id;
+SELECT id, body FROM v_owner WHERE id = 1 FOR UPDATE;
+-- What is shown.
+RESET ROLE;
+SELECT * FROM pg_policies WHERE schemaname = 'rls' ORDER BY tablename, policyname;
+SELECT polname, polcmd, polpermissive, polroles::regrole[], pg_get_expr(polqual, polrelid), pg_get_expr(polwithcheck, polrelid) FROM pg_policy WHERE polrelid = 'rls.docs'::regclass ORDER BY 1;
+SELECT relname, relrowsecurity, relforcerowsecurity FROM pg_class WHERE relnamespace = 'rls'::regnamespace AND relkind = 'r' ORDER BY 1;
+SELECT tablename, rowsecurity FROM pg_tables WHERE schemaname = 'rls' ORDER BY 1;
+\d docs
+\d tasks
+-- ALTER and DROP POLICY, comments.
+SET ROLE rls_owner;
+ALTER POLICY own ON docs RENAME TO owned;
+ALTER POLICY own ON docs RENAME TO owned;
+ALTER POLICY low ON docs RENAME TO owned;
+ALTER POLICY owned ON docs TO rls_alice, rls_bob USING (owner = current_user OR level = 0) WITH CHECK (owner = current_user);
+ALTER POLICY staff ON docs WITH CHECK (true);
+ALTER POLICY notes_add ON notes USING (true);
+COMMENT ON POLICY owned ON docs IS 'who owns it';
+SELECT obj_description(oid, 'pg_policy') FROM pg_policy WHERE polname = 'owned';
+SET ROLE rls_bob;
+SELECT id FROM docs ORDER BY id;
+ALTER POLICY owned ON docs USING (true);
+DROP POLICY owned ON docs;
+CREATE POLICY p ON docs;
+ALTER TABLE docs DISABLE ROW LEVEL SECURITY;
+SET ROLE rls_owner;
+CREATE POLICY p ON docs USING (count(*) > 0);
+CREATE POLICY p ON docs USING (id);
+CREATE POLICY p ON docs USING (nothing = 1);
+CREATE POLICY p ON docs FOR SELECT WITH CHECK (true);
+CREATE POLICY p ON docs FOR INSERT USING (true);
+CREATE POLICY p ON docs TO nobody;
+CREATE POLICY p ON docs AS LAX;
+CREATE POLICY p ON nothing;
+CREATE POLICY p ON v_asks;
+CREATE POLICY p ON docs TO rls_alice, PUBLIC;
+DROP POLICY p ON docs;
+DROP POLICY p ON docs;
+DROP POLICY IF EXISTS p ON docs;
+DROP POLICY IF EXISTS p ON nothing;
+-- What a policy depends on.
+ALTER TABLE docs RENAME COLUMN level TO grade;
+ALTER TABLE docs RENAME TO papers;
+ALTER TABLE members RENAME TO memberships;
+ALTER TABLE memberships RENAME COLUMN who TO member;
+\d papers
+\d tasks
+ALTER TABLE papers DROP COLUMN grade;
+ALTER TABLE memberships ALTER COLUMN team TYPE bigint;
+ALTER TABLE memberships DROP COLUMN member;
+DROP TABLE memberships;
+SET ROLE rls_bob;
+SELECT id FROM tasks ORDER BY id LIMIT 1;
+RESET ROLE;
+DROP ROLE rls_staff;
+ALTER TABLE rls.papers DROP COLUMN grade CASCADE;
+DROP TABLE rls.memberships CASCADE;
+SELECT polname FROM pg_policy WHERE polrelid IN ('rls.papers'::regclass, 'rls.tasks'::regclass) ORDER BY 1;
+DROP OWNED BY rls_bob;
+SELECT polname, polroles::regrole[] FROM pg_policy WHERE polrelid = 'rls.papers'::regclass;
+-- In a transaction, and back.
+BEGIN;
+DROP POLICY owned ON rls.papers;
+ALTER TABLE rls.papers DISABLE ROW LEVEL SECURITY;
+ROLLBACK;
+SELECT relrowsecurity, (SELECT count(*) FROM pg_policy WHERE polrelid = c.oid) FROM pg_class c WHERE oid = 'rls.papers'::regclass;
+SET client_min_messages = warning;
+DROP SCHEMA rls CASCADE;
+DROP ROLE rls_alice, rls_bob, rls_carol, rls_staff, rls_admin, rls_owner;
