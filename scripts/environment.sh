@@ -153,6 +153,18 @@ suite_python() {
     cp "$requirements" "$venv/requirements.txt"
 }
 
+# suite_source NAME: the source archive of the package of that name, for its tests, at the version that the suite's Python has.
+suite_source() {
+    local source="$SUITES_CACHE/$1/source"
+    [ ! -e "$source/complete" ] || return 0
+    say "the tests of $1"
+    rm -rf "$source"
+    mkdir -p "$source"
+    $suite_pip download --no-deps --no-binary :all: --dest "$source" "$(grep "^$1==" "$repository/tests/suites/$1/requirements.txt")"
+    tar -xzf "$source/$1"-*.tar.gz -C "$source"
+    touch "$source/complete"
+}
+
 # need_suites [NAME...]: what the suites that are named among the arguments need (all, if none is). Their texts are downloaded at the versions
 # that are pinned beside each, never kept in the repository.
 need_suites() {
@@ -160,22 +172,17 @@ need_suites() {
     export SUITES_CACHE="$cache/suites"
     mkdir -p "$SUITES_CACHE"
     case "$wanted" in
-    *" sqlalchemy "* | *" django "* | *" logic "* | *" sysbench "* | *" drizzle "* | *" rails "* | *" pgx "*) ;;
-    *) wanted=" sqlalchemy django logic sysbench drizzle rails pgx " ;;
+    *" sqlalchemy "* | *" django "* | *" logic "* | *" sysbench "* | *" drizzle "* | *" rails "* | *" pgx "* | *" asyncpg "*) ;;
+    *) wanted=" sqlalchemy django logic sysbench drizzle rails pgx asyncpg " ;;
     esac
     [[ $wanted != *" sqlalchemy "* ]] || suite_python sqlalchemy
     if [[ $wanted == *" django "* ]]; then
         suite_python django
-        local source="$SUITES_CACHE/django/source"
-        if [ ! -e "$source/complete" ]; then
-            say "Django's tests"
-            rm -rf "$source"
-            mkdir -p "$source"
-            $suite_pip download --no-deps --no-binary :all: --dest "$source" \
-                "$(grep '^django==' "$repository/tests/suites/django/requirements.txt")"
-            tar -xzf "$source"/django-*.tar.gz -C "$source"
-            touch "$source/complete"
-        fi
+        suite_source django
+    fi
+    if [[ $wanted == *" asyncpg "* ]]; then
+        suite_python asyncpg
+        suite_source asyncpg
     fi
     [[ $wanted != *" sysbench "* ]] || packages sysbench:sysbench
     if [[ $wanted == *" rails "* ]]; then
