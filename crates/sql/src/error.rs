@@ -35,6 +35,8 @@ pub struct Fields {
     pub constraint: Option<String>,
     /// Where it happened ("COPY t, line 3").
     pub context: Option<String>,
+    /// The function of PostgreSQL's source that raises it, where clients go by that.
+    pub routine: Option<&'static str>,
     /// True when the session cannot go on (FATAL).
     pub fatal: bool,
 }
@@ -54,6 +56,7 @@ impl SqlError {
             data_type: None,
             constraint: None,
             context: None,
+            routine: None,
             fatal: false,
         }))
     }
@@ -114,6 +117,13 @@ impl SqlError {
     pub fn table(mut self, schema: impl Into<String>, table: impl Into<String>) -> SqlError {
         self.0.schema = Some(schema.into());
         self.0.table = Some(table.into());
+        self
+    }
+
+    /// Names the function of PostgreSQL's source that raises it.
+    #[must_use]
+    pub fn routine(mut self, name: &'static str) -> SqlError {
+        self.0.routine = Some(name);
         self
     }
 

@@ -252,6 +252,9 @@ fn error_or_notice(out: &mut Vec<u8>, kind: u8, severity: &str, fields: &Fields)
     if let Some(position) = fields.position {
         field(b'P', &position.to_string());
     }
+    if let Some(routine) = fields.routine {
+        field(b'R', routine);
+    }
     out.push(0);
     end(out, at);
 }

@@ -39,6 +39,8 @@ pub(crate) struct Link {
     stream: Stream,
     input: BytesMut,
     output: Vec<u8>,
+    /// Bytes of output that are no longer in `output`.
+    passed: u64,
     rows: RowFormat,
     /// The last read filled the room it was given: the next one gets more.
     busy: bool,
@@ -55,6 +57,7 @@ impl Link {
             stream,
             input: BytesMut::new(),
             output: Vec::new(),
+            passed: 0,
             rows: RowFormat::default(),
             busy: false,
             lease,
@@ -125,7 +128,7 @@ impl Link {
         if written.is_ok() && matches!(self.stream, Stream::Tls(_)) {
             written = self.stream.flush().await;
         }
-        self.output.clear();
+        self.discard();
         if self.output.capacity() > 4 * IDLE_BUFFER_BYTES {
             self.output = Vec::new();
         }
@@ -307,6 +310,18 @@ impl Client for Link {
     }
 
     fn discard(&mut self) {
+        self.passed += self.output.len() as u64;
         self.output.clear();
+    }
+
+    fn mark(&self) -> u64 {
+        self.passed + self.output.len() as u64
+    }
+
+    fn take_back(&mut self, mark: u64) {
+        if let Some(kept) = mark.checked_sub(self.passed) {
+            self.output
+                .truncate(usize::try_from(kept).unwrap_or(usize::MAX));
+        }
     }
 }

@@ -67,6 +67,7 @@ impl RowFormat {
         }
     }
 
+    /// Appends a row; nothing of one that fails.
     pub(crate) fn row(&self, row: &[Datum], out: &mut Vec<u8>) -> Result<()> {
         let style = RowFormat::style(&self.context);
         let at = self.begin(out);
@@ -86,7 +87,22 @@ impl RowFormat {
         end_row(out, at)
     }
 
+    /// Appends a row from its stored bytes; nothing of one that fails.
     pub(crate) fn stored_row(
+        &self,
+        row: RowRef<'_>,
+        columns: &[StoredColumn],
+        out: &mut Vec<u8>,
+    ) -> Result<()> {
+        let start = out.len();
+        let added = self.add_stored_row(row, columns, out);
+        if added.is_err() {
+            out.truncate(start);
+        }
+        added
+    }
+
+    fn add_stored_row(
         &self,
         row: RowRef<'_>,
         columns: &[StoredColumn],

@@ -69,14 +69,18 @@ impl Binder<'_> {
                     }
                 }
                 "row" => {
-                    let items = list.args.iter().map(|arg| match arg {
-                        FunctionArg::Unnamed(FunctionArgExpr::Expr(item)) => Some(item),
-                        _ => None,
-                    });
-                    let fields = match items.collect::<Option<Vec<_>>>() {
-                        Some(items) => self.row_items(items.into_iter())?,
-                        None => self.plain_args(list, &name, at)?,
-                    };
+                    let mut fields = Vec::with_capacity(list.args.len());
+                    for arg in &list.args {
+                        fields.append(&mut match arg {
+                            FunctionArg::Unnamed(FunctionArgExpr::QualifiedWildcard(item)) => {
+                                self.columns_of(item)?
+                            }
+                            FunctionArg::Unnamed(FunctionArgExpr::Expr(item)) => {
+                                self.row_items(std::iter::once(item))?
+                            }
+                            arg => self.plain_arg_list(std::slice::from_ref(arg), &name, at)?,
+                        });
+                    }
                     return self.row(fields);
                 }
                 "grouping" => return self.grouping_call(list, at),

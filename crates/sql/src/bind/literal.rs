@@ -8,8 +8,9 @@ use crate::value::{Bits, Datum, Numeric, SqlType, datetime, oid, user};
 use logstead_types::SqlState;
 use sqlparser::ast::{self, Spanned, Value};
 
-/// Highest parameter number the protocol can carry.
-const PARAMS_MAX: usize = 65_535;
+/// Highest parameter number. Bind carries 65,535 values, but a statement with more can be prepared, and who does so is told then; PostgreSQL has half a billion,
+/// each of which costs memory here from its number alone.
+const PARAMS_MAX: usize = 1 << 17;
 
 impl Binder<'_> {
     pub(crate) fn literal(&mut self, value: &ast::ValueWithSpan) -> Result<Expr> {

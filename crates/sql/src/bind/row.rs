@@ -105,6 +105,25 @@ impl Binder<'_> {
         Ok(Some(Expr::Array(brought, target)))
     }
 
+    /// `item.*` among the fields of a row: its columns, one by one.
+    pub(crate) fn columns_of(&mut self, name: &ast::ObjectName) -> Result<Vec<Expr>> {
+        let at = self.at(super::names::name_span(name));
+        let (schema, rel) = schema_and_name(name, &self.cx.catalog.database_name)?;
+        let found = self
+            .find_item(schema.as_deref(), &rel)
+            .map_err(|e| e.at(at))?;
+        let Some((level, index)) = found else {
+            return Err(self.missing_item(schema.as_deref(), &rel).at(at));
+        };
+        let live = |c: &&NsColumn| !matches!(c.what, NsWhat::Gone { .. });
+        let columns = self.frames[level].ns[index].columns.iter().filter(live);
+        let columns: Vec<NsColumn> = columns.cloned().collect();
+        let fields = columns.into_iter();
+        fields
+            .map(|column| self.found(level, column.what, at))
+            .collect()
+    }
+
     /// `item.*` as one value.
     pub(crate) fn whole_row_of(&mut self, name: &ast::ObjectName) -> Result<Expr> {
         let at = self.at(super::names::name_span(name));

@@ -148,11 +148,19 @@ impl Batch {
         self.end_row();
     }
 
-    /// Keeps the rows that `keep` says yes to.
+    /// Keeps the rows that `keep` says yes to; of a batch with a row of which it cannot say, those before that row.
     pub(crate) fn retain(&mut self, mut keep: impl FnMut(&[Datum]) -> Result<bool>) -> Result<()> {
         let mut kept = 0;
+        let mut said = Ok(());
         for i in 0..self.rows {
-            if keep(self.row(i))? {
+            let keeps = match keep(self.row(i)) {
+                Ok(keeps) => keeps,
+                Err(error) => {
+                    said = Err(error);
+                    break;
+                }
+            };
+            if keeps {
                 if kept != i {
                     for c in 0..self.width {
                         self.data.swap(kept * self.width + c, i * self.width + c);
@@ -162,7 +170,7 @@ impl Batch {
             }
         }
         self.truncate(kept);
-        Ok(())
+        said
     }
 
     /// Drops rows from the front.

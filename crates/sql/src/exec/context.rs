@@ -544,6 +544,11 @@ impl<'a> Cx<'a> {
         Step::Batch
     }
 
+    /// Has the statement been asked to end?
+    pub(crate) fn is_cancelled(&self) -> bool {
+        self.storage.as_ref().is_some_and(|s| s.cancel.is_set())
+    }
+
     /// Whether a yield is owed; it no longer is.
     #[inline]
     pub(crate) fn take_owed(&mut self) -> bool {

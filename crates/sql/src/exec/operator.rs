@@ -4,8 +4,12 @@
 //! Operators are pulled: [`Running::next`] fills a batch. All of it is plain synchronous code: what would have to wait says
 //! so (`Step::Yield`, `Step::Wait`) and is called again, so a blocking operator passes the step up and keeps its state.
 //!
-//! Invariants: `next` clears `out` first; `Step::Batch` comes with at least one row, every other step with none. After
+//! Invariants: `next` clears `out` first; `Step::Batch` comes with at least one row, every other step, and an error, with none. After
 //! `Done` it says `Done` again until `rewind`.
+//!
+//! Rows before an error: an operator that makes its rows one by one meets the error of a row in the middle of a batch. The rows before it are
+//! given first, and the error when the next are asked for, so a client gets the rows that PostgreSQL would have sent by then, and who wanted no
+//! more of them (LIMIT, EXISTS) never hears of the error.
 
 use super::aggregate::AggregateState;
 use super::batch::Batch;
@@ -55,6 +59,8 @@ pub(crate) use pull;
 pub(crate) struct Running {
     op: Op,
     stats: NodeStats,
+    /// What the row behind those given last came to.
+    failed: Option<SqlError>,
 }
 
 enum Op {
@@ -127,6 +133,7 @@ impl Running {
         Running {
             op,
             stats: NodeStats::default(),
+            failed: None,
         }
     }
 
@@ -137,15 +144,55 @@ impl Running {
         cx: &mut Cx<'a>,
         out: &mut Batch,
     ) -> Result<Step> {
+        if let Some(error) = self.failed.take() {
+            out.start(0);
+            return Err(error);
+        }
         if !cx.measure {
-            return self.step(plan, cx, out);
+            let step = self.step(plan, cx, out);
+            return match step {
+                Ok(step) => Ok(step),
+                Err(error) => self.fail(error, cx, out),
+            };
         }
         let start_us = cx.session.clock_time();
-        let step = self.step(plan, cx, out)?;
+        let step = match self.step(plan, cx, out) {
+            Ok(step) => step,
+            Err(error) => self.fail(error, cx, out)?,
+        };
         self.stats.loops = self.stats.loops.max(1);
         self.stats.time_us += u64::try_from(cx.session.clock_time() - start_us).unwrap_or(0);
         self.stats.rows += out.len() as u64;
         Ok(step)
+    }
+
+    /// Gives the rows before an error, if there are any, and keeps the error for the next call.
+    #[cold]
+    fn fail(&mut self, error: SqlError, cx: &Cx<'_>, out: &mut Batch) -> Result<Step> {
+        out.abandon_row();
+        // What only has to wait is no error, and nothing is said of a statement that is asked to end.
+        let ends = cx.suspended.is_some() || cx.is_cancelled();
+        if ends || out.is_empty() || !self.adds_whole_rows() {
+            out.start(0);
+            return Err(error);
+        }
+        self.failed = Some(error);
+        Ok(Step::Batch)
+    }
+
+    /// Are the rows in its batch good whenever it fails, all of them, in their order? Others join, sort or write, or pass on what an operator below has put
+    /// there.
+    fn adds_whole_rows(&self) -> bool {
+        matches!(
+            self.op,
+            Op::Values(_)
+                | Op::Seq(_)
+                | Op::Index(_)
+                | Op::Function(_)
+                | Op::ProjectSet(_)
+                | Op::Filter(_)
+                | Op::Project(_)
+        )
     }
 
     fn step<'a>(&mut self, plan: &'a Plan, cx: &mut Cx<'a>, out: &mut Batch) -> Result<Step> {
@@ -263,6 +310,7 @@ impl Running {
     /// Makes it start over, for the next row of an enclosing loop. Operators on the path of index joins keep their buffers.
     pub(crate) fn rewind(&mut self, plan: &Plan, cx: &mut Cx<'_>) {
         self.stats.loops = self.stats.loops.max(1) + 1;
+        self.failed = None;
         match (&mut self.op, &plan.node) {
             (Op::OneRow(given), _) => *given = false,
             (Op::Values(state), _) => *state = ValuesState::default(),

@@ -4,6 +4,7 @@
 //! `Column(i)` is the row that its node takes in (for joins the concatenated row). `Outer` is as said on [`Expr`].
 
 pub(crate) mod build;
+mod constants;
 mod disjunct;
 mod equal;
 mod estimate;
@@ -23,6 +24,7 @@ mod statement;
 pub(crate) mod walk;
 pub(crate) mod window;
 
+pub(crate) use constants::failing;
 pub use explain::{ExplainOptions, ExplainTimes, explain, explain_json};
 pub(crate) use join::refuses_null;
 pub(crate) use layout::Layout;

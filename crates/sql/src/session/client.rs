@@ -71,4 +71,10 @@ pub trait Client: RowSink {
     fn flush(&mut self) -> LocalFuture<'_, Result<(), ConnectionLost>>;
     /// Throws away what has been collected and not sent: it must not be told.
     fn discard(&mut self);
+    /// Where what has been collected so far ends.
+    fn mark(&self) -> u64 {
+        0
+    }
+    /// Throws away what has been collected since, if none of it has been sent.
+    fn take_back(&mut self, _mark: u64) {}
 }

@@ -12,20 +12,25 @@
 //! - A held cursor whose transaction has committed has all its rows in memory: nothing of a transaction is left in it.
 //! - What a cursor keeps is charged to the server's memory budget.
 
+mod adopt;
+
+pub(super) use adopt::locks_rows;
+
 use super::client::Client;
-use super::current_of::{Telling, telling};
+use super::current_of::telling;
 use super::portal::Collected;
 use super::run::guarded;
 use super::statement::{CachedPlan, Statement};
 use super::{Reply, Session};
 use crate::error::{Result, SqlError};
-use crate::exec::{self, ExecContext, Execution, Held, Progress};
+use crate::exec::{ExecContext, Execution, Held, Progress};
 use crate::func;
 use crate::parse::{DeclareCursor, FetchDirection, FetchRows, Parsed, StatementKind};
 use crate::plan::{Node, OutputColumn, Plan, SetOpKind};
 use crate::value::{self, Datum, Oid};
 use logstead_engine::{RowLock, View};
 use logstead_types::SqlState;
+use smallvec::SmallVec;
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -46,6 +51,8 @@ struct Cursor {
     text: Rc<str>,
     columns: Vec<OutputColumn>,
     binary: bool,
+    /// What Execute gives them in, as in Bind; FETCH gives text, or everything binary.
+    formats: SmallVec<[i16; 4]>,
     hold: bool,
     back: Back,
     created: i64,
@@ -189,6 +196,11 @@ fn shown(name: &str, cursor: &Cursor) -> func::CursorRow {
 }
 
 impl Cursor {
+    /// Formats of its rows for Describe and Execute.
+    fn formats(&self) -> &[i16] {
+        if self.binary { &[1] } else { &self.formats }
+    }
+
     /// The tables whose rows it tells, with the current one's number.
     fn current(&self) -> Vec<(Oid, Option<i64>)> {
         let tables = self.tells.tables.iter().enumerate();
@@ -211,9 +223,9 @@ impl Cursors {
     }
 
     /// Columns and formats of a cursor's rows.
-    pub(super) fn columns(&self, name: &str) -> Option<(&[OutputColumn], &'static [i16])> {
+    pub(super) fn columns(&self, name: &str) -> Option<(&[OutputColumn], &[i16])> {
         let cursor = self.by_name.get(name)?;
-        Some((&cursor.columns, formats(cursor)))
+        Some((&cursor.columns, cursor.formats()))
     }
 
     fn insert(&mut self, name: String, cursor: Cursor) {
@@ -419,26 +431,13 @@ impl Session {
         };
         self.begin_run().await?;
         let mut tells = Tells::default();
-        let prepared = match telling(plan.prepared.plan()) {
-            Some(Telling {
-                plan: telling,
-                tables,
-                locks,
-            }) => {
-                tells.tables = tables;
-                tells.locks = locks;
-                if !locks {
-                    tells._view = Some(self.transaction()?.txn.view());
-                }
-                Arc::new(exec::prepare(telling))
-            }
-            None => Arc::clone(&plan.prepared),
-        };
+        let prepared = self.telling_plan(&plan, &mut tells)?;
         let execution = Box::new(Execution::new(prepared));
         let cursor = Cursor {
             text: Rc::clone(&statement.text.text),
             columns: plan.columns.clone(),
             binary: declare.binary,
+            formats: SmallVec::new(),
             hold: declare.hold,
             back,
             created: self.context.statement_time.get(),
@@ -463,10 +462,13 @@ impl Session {
 
     /// `pg_cursors` shows what there is now.
     pub(super) fn show_cursors(&self) {
-        if !self.cursors.by_name.is_empty() || !self.context.cursors.borrow().is_empty() {
+        let none = self.cursors.by_name.is_empty() && self.portals.is_empty();
+        if !none || !self.context.cursors.borrow().is_empty() {
             let rows = self.cursors.by_name.iter();
-            let rows = rows.map(|(name, cursor)| shown(name, cursor)).collect();
-            self.context.cursors.replace(rows);
+            let rows = rows.map(|(name, cursor)| shown(name, cursor));
+            let portals = self.portals.iter().filter(|(name, _)| !name.is_empty());
+            let portals = portals.map(|(name, portal)| adopt::shown(name, portal));
+            self.context.cursors.replace(rows.chain(portals).collect());
         }
     }
 
@@ -477,10 +479,12 @@ impl Session {
         formats_asked: &[i16],
         client: &mut dyn Client,
     ) -> Result<Reply> {
+        self.adopt_portal(&fetch.name).await?;
         let mut cursor = self
             .cursors
             .take(&fetch.name)
             .ok_or_else(|| unknown_cursor(&fetch.name))?;
+        let mark = client.mark();
         let result = if matches!(cursor.state, State::Failed) {
             Err(SqlError::new(
                 SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
@@ -498,6 +502,8 @@ impl Session {
             self.go(&mut cursor, fetch.direction, Some(client)).await
         };
         if result.is_err() {
+            // PostgreSQL gives the rows of a FETCH when it has them all.
+            client.take_back(mark);
             cursor.state = State::Failed;
             cursor.rows = Kept::default();
         }

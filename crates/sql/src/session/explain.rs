@@ -87,6 +87,9 @@ impl Session {
         let planning = clock.monotonic().since(begun);
         self.context
             .may_use(&super::permit::needs(&mut planned), &catalog)?;
+        if let Some(error) = crate::plan::failing(&planned.plan) {
+            return Err(error);
+        }
         let planning_ms = planning.as_secs_f64() * 1e3;
         if !asked.analyze {
             let times = ExplainTimes {

@@ -141,6 +141,8 @@ pub struct Session {
     working: Option<Working>,
     /// The statement whose time is being counted.
     running: Option<Running>,
+    /// When the first message came of an extended query that is not over, if its time is limited.
+    extended_since: Option<i64>,
 }
 
 impl Session {
@@ -277,6 +279,7 @@ impl Session {
             owed,
             working: None,
             running: None,
+            extended_since: None,
         };
         for (name, value) in identity {
             session
@@ -398,6 +401,7 @@ impl Session {
     pub fn fail(&mut self, error: SqlError, client: &mut dyn Client) {
         // The role is the one that the statement ran as, not the one that an end of the transaction brings back.
         let error = self.context.without_secrets(error);
+        self.extended_since = None;
         self.forget_running();
         self.fail_transaction();
         client.error(&error);
@@ -437,6 +441,7 @@ impl Session {
     pub async fn simple_query(&mut self, text: &str, client: &mut dyn Client) -> Result<()> {
         self.drop_portal("");
         self.in_simple_query = true;
+        self.extended_since = None;
         match self.run_text(text, client).await {
             Err(error) if !error.fields().fatal => {
                 self.unwind().await;
@@ -530,13 +535,19 @@ impl Session {
         params: &[Datum],
         client: &mut dyn Client,
     ) -> Result<u64> {
+        let mark = client.mark();
         if plan.gives_rows() {
             client.row_description(&plan.columns, &[]);
         }
         client.start_rows(&plan.columns, &[]);
         let mut execution = Execution::new(Arc::clone(&plan.prepared));
         let ran = self.run(plan, &mut execution, params, true, 0, client);
-        match ran.await? {
+        let ran = ran.await;
+        // PostgreSQL tells of what a statement has changed when all of it is.
+        if ran.is_err() && plan.prepared.plan().writes() {
+            client.take_back(mark);
+        }
+        match ran? {
             run::Ran::Done { rows } => Ok(rows),
             run::Ran::Suspended => Ok(0),
         }
@@ -556,10 +567,7 @@ impl Session {
         if ends_it {
             return Ok(());
         }
-        Err(SqlError::new(
-            SqlState::IN_FAILED_SQL_TRANSACTION,
-            "current transaction is aborted, commands ignored until end of transaction block",
-        ))
+        Err(aborted())
     }
 
     /// 25001 for what cannot run inside a block.
@@ -570,7 +578,9 @@ impl Session {
         let what = match &parsed.kind {
             StatementKind::Declare(declare) if !declare.hold => {
                 return match self.block {
-                    Block::None if !implicit => Err(only_in_block("DECLARE CURSOR")),
+                    Block::None if !implicit || !self.in_simple_query => {
+                        Err(only_in_block("DECLARE CURSOR"))
+                    }
                     _ => Ok(()),
                 };
             }
@@ -609,10 +619,10 @@ impl Session {
             },
             _ => return Ok(()),
         };
-        let message = if self.block != Block::None {
+        let message = if self.block != Block::None || (implicit && self.in_simple_query) {
             format!("{what} cannot run inside a transaction block")
         } else if implicit {
-            format!("{what} cannot be executed from a pipeline")
+            format!("{what} cannot be executed within a pipeline")
         } else {
             return Ok(());
         };
@@ -628,6 +638,7 @@ impl Session {
         _client: &mut dyn Client,
     ) -> Result<()> {
         self.begin_statement();
+        self.extended_goes_on()?;
         self.shows(text);
         // The unnamed statement is gone even if the new one does not parse.
         if name.is_empty() {
@@ -672,6 +683,7 @@ impl Session {
                 param_types: plan.param_types.clone(),
                 columns: plan.columns.clone(),
                 gives_rows: plan.gives_rows(),
+                fails: plan.fails.clone(),
             }
         } else {
             self.utility_promise(statement)?
@@ -699,6 +711,7 @@ impl Session {
         Ok(Promise {
             param_types,
             gives_rows: !columns.is_empty(),
+            fails: None,
             columns,
         })
     }
@@ -717,6 +730,7 @@ impl Session {
 
     /// Describe of a statement.
     pub async fn describe_statement(&mut self, name: &str, client: &mut dyn Client) -> Result<()> {
+        self.extended_goes_on()?;
         let statement = self.find_statement(name)?;
         self.refuse_in_failed_block(&statement)?;
         let promise = self.promise(&statement)?;
@@ -737,6 +751,7 @@ impl Session {
 
     /// Sync: ends the implicit transaction of a pipeline. Its error, if any, is answered here.
     pub async fn sync(&mut self, client: &mut dyn Client) -> Result<()> {
+        self.extended_since = None;
         if self.block == Block::None
             && let Err(error) = self.commit().await
         {
@@ -748,6 +763,14 @@ impl Session {
         self.rest();
         Ok(())
     }
+}
+
+/// 25P02.
+fn aborted() -> SqlError {
+    SqlError::new(
+        SqlState::IN_FAILED_SQL_TRANSACTION,
+        "current transaction is aborted, commands ignored until end of transaction block",
+    )
 }
 
 impl Drop for Session {

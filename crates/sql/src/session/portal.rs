@@ -1,13 +1,14 @@
 //! Portals: statements with their parameters, run as far as the client asked.
 
 use super::client::Client;
-use super::cursor::unknown_cursor;
+use super::cursor::{self, unknown_cursor};
 use super::run::{Ran, Tag};
 use super::statement::{CachedPlan, Statement};
 use super::transaction::{Block, fold};
 use super::{Reply, Session};
 use crate::error::{Result, SqlError};
 use crate::exec::{Execution, Held, RowSink, StoredColumn};
+use crate::func::Context;
 use crate::plan::{Command, OutputColumn};
 use crate::value::{self, Datum, SqlType};
 use logstead_engine::{Memory, RowRef};
@@ -38,6 +39,10 @@ pub(super) struct Portal {
     pub(super) state: PortalState,
     /// How many savepoints stood when it was made.
     pub(super) level: usize,
+    /// When it was made.
+    pub(super) created: i64,
+    /// Rows that it has given.
+    pub(super) given: u64,
 }
 
 pub(super) enum PortalState {
@@ -54,11 +59,13 @@ pub(super) enum PortalState {
         tag: Option<String>,
     },
     Done,
+    /// It has failed, or its transaction has.
+    Failed,
 }
 
 impl PortalState {
     /// Is it in the middle of its plan, and needs the transaction's snapshot to go on?
-    fn is_suspended(&self) -> bool {
+    pub(super) fn is_suspended(&self) -> bool {
         match self {
             PortalState::Running { execution, .. } => !execution.has_ended(),
             _ => false,
@@ -134,6 +141,7 @@ impl Session {
         request: &BindRequest<'_>,
         _client: &mut dyn Client,
     ) -> Result<()> {
+        self.extended_goes_on()?;
         let statement = self.find_statement(request.statement)?;
         self.refuse_in_failed_block(&statement)?;
         let promise = self.promise(&statement)?;
@@ -176,7 +184,14 @@ impl Session {
             };
             params.push(self.parameter(*bytes, *ty, binary)?);
         }
+        if let Some(error) = &promise.fails {
+            return Err(error.clone());
+        }
         self.drop_portal(request.portal);
+        let created = match request.portal {
+            "" => 0,
+            _ => self.context.clock_time(),
+        };
         self.portals.insert(
             request.portal.to_owned(),
             Portal {
@@ -185,6 +200,8 @@ impl Session {
                 formats: SmallVec::from_slice(request.result_formats),
                 state: PortalState::Ready,
                 level: self.savepoints.len(),
+                created,
+                given: 0,
             },
         );
         Ok(())
@@ -215,6 +232,7 @@ impl Session {
 
     /// Describe of a portal.
     pub fn describe_portal(&mut self, name: &str, client: &mut dyn Client) -> Result<()> {
+        self.extended_goes_on()?;
         let Some(portal) = self.portals.get(name) else {
             // A cursor is a portal too.
             let cursor = self.cursors.columns(name);
@@ -236,6 +254,7 @@ impl Session {
     /// Close of a portal; unknown names are fine.
     pub fn close_portal(&mut self, name: &str) {
         self.drop_portal(name);
+        self.cursors.close(name);
     }
 
     pub(super) fn drop_portal(&mut self, name: &str) {
@@ -254,8 +273,12 @@ impl Session {
         client: &mut dyn Client,
     ) -> Result<()> {
         self.begin_statement();
+        self.extended_goes_on()?;
         self.in_simple_query = false;
         let found = self.portals.get(name);
+        if found.is_none() && self.cursors.contains(name) {
+            return self.execute_cursor(name, rows_max, client).await;
+        }
         let statement = Rc::clone(&found.ok_or_else(|| unknown_portal(name))?.statement);
         self.shows(&statement.text.text);
         self.counts(&statement);
@@ -266,10 +289,62 @@ impl Session {
             .portals
             .remove_entry(name)
             .ok_or_else(|| unknown_portal(name))?;
+        let begins = matches!(portal.state, PortalState::Ready) && statement.is_query();
+        // The past is not locked.
+        let reads_past = statement.parsed().is_some_and(|p| p.as_of.is_some());
+        if begins && rows_max > 0 && !name.is_empty() && !reads_past {
+            self.refuse_beside_as_of()?;
+            self.follow_as_of().await?;
+            let plan = self.plan(&statement)?;
+            if cursor::locks_rows(&plan) {
+                return self.execute_as_cursor(key, portal, rows_max, client).await;
+            }
+        }
+        let executed = self.execute_portal(name, &mut portal, rows_max, client);
+        match executed.await {
+            Ok(state) => portal.state = state,
+            Err(error) => {
+                // It stays until its transaction is over, to be refused.
+                if self.block != Block::None {
+                    portal.state = PortalState::Failed;
+                    self.portals.insert(key, portal);
+                }
+                return Err(error);
+            }
+        }
+        if self.is_held_by_as_of() && matches!(portal.state, PortalState::Done) {
+            // What else the pipeline holds reads the present.
+            self.commit().await?;
+        }
+        match portal.state {
+            PortalState::Running { .. } | PortalState::Buffered { .. } => {}
+            // The next message begins another statement.
+            PortalState::Ready | PortalState::Done | PortalState::Failed => {
+                self.extended_since = None;
+            }
+        }
+        if portal.state.is_suspended() {
+            self.suspended += 1;
+        }
+        // ROLLBACK and COMMIT drop all portals, this one included. What is empty has done nothing.
+        let empty = matches!(portal.state, PortalState::Ready);
+        if self.block != Block::None || self.open.is_some() || empty {
+            self.portals.insert(key, portal);
+        }
+        Ok(())
+    }
+
+    /// Runs a portal that is taken out, on to its next state.
+    async fn execute_portal(
+        &mut self,
+        name: &str,
+        portal: &mut Portal,
+        rows_max: u64,
+        client: &mut dyn Client,
+    ) -> Result<PortalState> {
         if portal.statement.parsed().is_none() {
             client.empty_query();
-            self.portals.insert(key, portal);
-            return Ok(());
+            return Ok(PortalState::Ready);
         }
         if portal.statement.needs_catalog() {
             self.follow_as_of().await?;
@@ -280,17 +355,18 @@ impl Session {
             let statement = Rc::clone(&portal.statement);
             self.enter_as_of(&statement, &portal.params).await?;
         }
-        portal.state = match state {
+        let state = match state {
             PortalState::Ready if portal.statement.is_query() => {
                 let plan = self.prepare_run(&portal.statement).await?;
                 client.start_rows(&plan.columns, &portal.formats);
                 let execution = Execution::new(Arc::clone(&plan.prepared));
-                self.resume(plan, execution, &portal, true, rows_max, client)
+                self.resume(plan, execution, portal, true, rows_max, client)
                     .await?
             }
             PortalState::Ready => {
                 let statement = Rc::clone(&portal.statement);
-                self.refuse_in_block(&statement, false)?;
+                let pipelined = self.block == Block::None && self.open.is_some();
+                self.refuse_in_block(&statement, pipelined)?;
                 match self
                     .run_utility(&statement, &portal.params, &portal.formats, client)
                     .await?
@@ -314,7 +390,7 @@ impl Session {
                     self.suspended = self.suspended.saturating_sub(1);
                 }
                 client.start_rows(&plan.columns, &portal.formats);
-                self.resume(plan, execution, &portal, false, rows_max, client)
+                self.resume(plan, execution, portal, false, rows_max, client)
                     .await?
             }
             PortalState::Buffered { columns, rows, tag } => {
@@ -332,37 +408,27 @@ impl Session {
                 client.command_complete(&Tag(plan.command, 0));
                 PortalState::Done
             }
-            PortalState::Done => {
+            PortalState::Done | PortalState::Failed => {
                 return Err(SqlError::new(
                     SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
                     format!("portal \"{name}\" cannot be run"),
                 ));
             }
         };
-        if portal.state.is_suspended() {
-            self.suspended += 1;
-        }
-        if self.is_held_by_as_of() && matches!(portal.state, PortalState::Done) {
-            // What else the pipeline holds reads the present.
-            self.commit().await?;
-        }
-        // ROLLBACK and COMMIT drop all portals, this one included.
-        if self.block != Block::None || self.open.is_some() {
-            self.portals.insert(key, portal);
-        }
-        Ok(())
+        Ok(state)
     }
 
     async fn resume(
         &mut self,
         plan: Rc<CachedPlan>,
         mut execution: Execution,
-        portal: &Portal,
+        portal: &mut Portal,
         first: bool,
         rows_max: u64,
         client: &mut dyn Client,
     ) -> Result<PortalState> {
-        match self
+        let mark = client.mark();
+        let ran = self
             .run(
                 &plan,
                 &mut execution,
@@ -371,13 +437,19 @@ impl Session {
                 rows_max,
                 client,
             )
-            .await?
-        {
+            .await;
+        // PostgreSQL tells of what a statement has changed when all of it is.
+        if ran.is_err() && plan.prepared.plan().writes() {
+            client.take_back(mark);
+        }
+        match ran? {
             Ran::Done { rows } => {
+                portal.given += rows;
                 client.command_complete(&Tag(plan.command, rows));
                 Ok(PortalState::Done)
             }
             Ran::Suspended => {
+                portal.given += rows_max;
                 client.portal_suspended();
                 Ok(PortalState::Running { plan, execution })
             }
@@ -426,11 +498,23 @@ impl Session {
         Ok(())
     }
 
-    /// What came since a savepoint is rolled back: portals made since go, those that are older stay, all they have still to give in memory.
+    /// What came since a savepoint is rolled back: portals made since go, those that are older stay. One in the middle of its rows goes on: what is
+    /// rolled back is of later commands than it sees, and who failed before his command began has not moved the snapshot.
     pub(super) fn keep_portals(&mut self, level: usize) {
-        self.portals
-            .retain(|_, portal| portal.level <= level && !portal.state.is_suspended());
-        self.suspended = 0;
+        self.portals.retain(|_, portal| portal.level <= level);
+        let suspended = self.portals.values().filter(|p| p.state.is_suspended());
+        self.suspended = suspended.count();
+    }
+
+    /// The transaction has failed, or the part of it since as many savepoints: portals made since stay until that is rolled back, and give nothing.
+    pub(super) fn fail_portals(&mut self, level: Option<usize>) {
+        for portal in self.portals.values_mut() {
+            if level.is_none_or(|level| portal.level > level) {
+                portal.state = PortalState::Failed;
+            }
+        }
+        let suspended = self.portals.values().filter(|p| p.state.is_suspended());
+        self.suspended = suspended.count();
     }
 
     /// A savepoint is released: portals made since belong to what is around it.

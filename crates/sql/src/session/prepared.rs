@@ -140,15 +140,20 @@ impl Session {
         let params = self.arguments(arguments, &promise.param_types).await?;
         self.enter_as_of(statement, &params).await?;
         let plan = self.prepare_run(statement).await?;
+        let mark = client.mark();
         if plan.gives_rows() && self.in_simple_query {
             client.row_description(&plan.columns, formats);
         }
         client.start_rows(&plan.columns, formats);
         let mut execution = Execution::new(Arc::clone(&plan.prepared));
-        let rows = match self
+        let ran = self
             .run(&plan, &mut execution, &params, true, 0, client)
-            .await?
-        {
+            .await;
+        if ran.is_err() {
+            // PostgreSQL gives the rows of an EXECUTE when it has them all.
+            client.take_back(mark);
+        }
+        let rows = match ran? {
             Ran::Done { rows } => rows,
             Ran::Suspended => 0,
         };

@@ -130,6 +130,23 @@ impl Session {
         }
     }
 
+    /// A message of an extended query: its time begins with the first, and is up, if it is, when the next has come.
+    pub(super) fn extended_goes_on(&mut self) -> Result<()> {
+        let limits = self.limits();
+        if limits.statement_ms == 0 {
+            return Ok(());
+        }
+        let now = self.context.clock_time();
+        let since = *self.extended_since.get_or_insert(now);
+        let past_us = u64::try_from(now.saturating_sub(since)).unwrap_or(0);
+        if past_us / 1000 < limits.statement_ms {
+            return Ok(());
+        }
+        let cancel = self.signals.statement();
+        cancel.cancel(CancelReason::StatementTimeout);
+        cancel.check()
+    }
+
     /// Plans and locks: afterwards the plan is right for the catalog, and stays so until the transaction ends.
     pub(super) async fn prepare_run(&mut self, statement: &Statement) -> Result<Rc<CachedPlan>> {
         statement.runs.set(statement.runs.get() + 1);
@@ -140,6 +157,9 @@ impl Session {
         }
         loop {
             let plan = self.plan(statement)?;
+            if let Some(error) = &plan.fails {
+                return Err(error.clone());
+            }
             if plan.writes_lasting && self.modes_for_statement()?.read_only {
                 return Err(SqlError::new(
                     SqlState::READ_ONLY_SQL_TRANSACTION,
@@ -298,6 +318,8 @@ impl Session {
             }
             match progress {
                 Progress::Done { rows } => {
+                    // It may have asked for its own end.
+                    signals.statement().check()?;
                     let rows = match plan.command {
                         Command::Select => given + rows,
                         _ if rows_max > 0 && plan.gives_rows() => given + rows,

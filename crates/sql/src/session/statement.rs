@@ -48,6 +48,8 @@ pub(super) struct Promise {
     pub(super) columns: Vec<OutputColumn>,
     /// It gives rows, be it of no columns.
     pub(super) gives_rows: bool,
+    /// A constant in it cannot be computed: it cannot be run.
+    pub(super) fails: Option<SqlError>,
 }
 
 /// A plan ready to run, good for one catalog snapshot.
@@ -56,6 +58,8 @@ pub(super) struct CachedPlan {
     pub(super) columns: Vec<OutputColumn>,
     pub(super) param_types: Vec<SqlType>,
     pub(super) command: Command,
+    /// A constant in it cannot be computed: it cannot be run.
+    pub(super) fails: Option<SqlError>,
     /// It writes, or locks rows, where it is not temporary: a read-only transaction may not.
     pub(super) writes_lasting: bool,
     /// Storages to lock before running.
@@ -239,7 +243,9 @@ impl Session {
             return Err(SqlError::new(
                 SqlState::FEATURE_NOT_SUPPORTED,
                 "cached plan must not change result type",
-            ));
+            )
+            // Drivers prepare the statement again if it says so (JDBC, asyncpg, Active Record).
+            .routine("RevalidateCachedQuery"));
         }
         *statement.plan.borrow_mut() = Some(Rc::clone(&plan));
         Ok(plan)
@@ -280,7 +286,9 @@ impl Session {
             .role_matters
             .then(|| (self.context.current_role(), self.context.row_security()));
         let needs = permit::needs(&mut planned);
+        let fails = plan::failing(&planned.plan);
         let plan = CachedPlan {
+            fails,
             prepared: Arc::new(exec::prepare(planned.plan)),
             columns: planned.columns,
             param_types: planned.param_types,

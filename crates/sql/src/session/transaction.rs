@@ -384,13 +384,7 @@ impl Session {
         match self.block {
             Block::None => self.rollback(),
             Block::Open | Block::Failed => {
-                match self.savepoints.len().checked_sub(1) {
-                    Some(last) => self.keep_portals(last),
-                    None => {
-                        self.portals.clear();
-                        self.suspended = 0;
-                    }
-                }
+                self.fail_portals(self.savepoints.len().checked_sub(1));
                 if self.savepoints.is_empty() {
                     self.transaction_over(false);
                     self.abort_open();
