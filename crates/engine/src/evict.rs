@@ -23,7 +23,7 @@
 //!   under way (what it brings can go), and no checkpoint can help: one that began after the want came has ended, or the last one
 //!   failed. After [`PATIENCE_ROUNDS`] of those the oldest of a line is refused, alone: the transaction that ends of it may be all the
 //!   others wait for. One of a transaction that itself holds most of the budget, in what it has written and not committed, is refused after the first: a checkpoint does not make room of that, and rounds and checkpoints
-//!   over so many rows take long. And nobody waits longer than a minute ([`Engine::set_memory_wait`]), whatever happens: a checkpoint may hang.
+//!   over so many rows take long. When hardly anything is left beside it, it gets nothing more that is absent either. And nobody waits longer than a minute ([`Engine::set_memory_wait`]), whatever happens: a checkpoint may hang.
 //!
 //! # Checkpoints
 //!
@@ -59,7 +59,7 @@ use crate::index::Index;
 use crate::table::Table;
 use crate::version::{Guard, Kept, SlotSet};
 
-pub(crate) use room::{AheadShare, InLoad, Room, Want};
+pub(crate) use room::{AheadShare, GRANTS_MAX, InLoad, Room, Want};
 use room::{Hopes, Whose};
 
 /// The thread begins above this part of the budget without its reserve.

@@ -35,7 +35,7 @@ use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use crate::absent::FaultError;
 use crate::ahead::Run;
-use crate::evict::Want;
+use crate::evict::{GRANTS_MAX, Want};
 use crate::index::Index;
 use crate::past::Past;
 use crate::rows::Rows;
@@ -623,12 +623,17 @@ impl Future for FaultWait<'_> {
         {
             let room = &this.txn.engine().room;
             let held = this.txn.held_bytes.get();
+            if this.room.is_none() && this.txn.grants.get() > GRANTS_MAX && room.is_used_up_by(held)
+            {
+                return Poll::Ready(Err(this.txn.engine().memory().exhausted().into()));
+            }
             let want = this
                 .room
                 .get_or_insert_with(|| room.want_beside(bytes, from_reserve, held));
             return match want.poll(cx.waker()) {
                 Poll::Pending => Poll::Pending,
                 Poll::Ready(Ok(granted)) => {
+                    this.txn.grants.set(this.txn.grants.get().saturating_add(1));
                     this.txn.granted.replace(Some(granted));
                     Poll::Ready(Ok(()))
                 }
@@ -639,7 +644,12 @@ impl Future for FaultWait<'_> {
             let outcome = std::task::ready!(ticket.poll(cx.waker()));
             return Poll::Ready(this.txn.unless_optional(this.is_optional, outcome));
         }
-        match this.txn.engine().faults.ask(&this.wanted, cx.waker()) {
+        let engine = this.txn.engine();
+        if engine.room.is_used_up_by(this.txn.held_bytes.get()) {
+            let refused = Err(engine.memory().exhausted().into());
+            return Poll::Ready(this.txn.unless_optional(this.is_optional, refused));
+        }
+        match engine.faults.ask(&this.wanted, cx.waker()) {
             Asked::Done(outcome) => {
                 Poll::Ready(this.txn.unless_optional(this.is_optional, outcome))
             }

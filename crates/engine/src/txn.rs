@@ -153,6 +153,8 @@ pub struct Txn {
     pub(crate) granted: RefCell<Option<Charge>>,
     /// About what its writes take in memory until it ends: nothing of that is in a checkpoint before, so none of it can be evicted.
     pub(crate) held_bytes: Cell<u64>,
+    /// How often it was given memory that it had waited for since its last write.
+    pub(crate) grants: Cell<u32>,
     pub(crate) missed: Option<Missed>,
     /// How often it wanted an empty slot that could not be read.
     pub(crate) unread_slots: Cell<u32>,
@@ -209,6 +211,7 @@ impl Txn {
             room_asked: logstead_wal::Asked::default(),
             granted: RefCell::default(),
             held_bytes: Cell::new(0),
+            grants: Cell::new(0),
             missed: None,
             unread_slots: Cell::new(0),
             ahead: None,

@@ -464,6 +464,7 @@ impl Txn {
         record: Option<Record<'_>>,
     ) {
         let Some(work) = &mut self.work else { return };
+        self.grants.set(0);
         let buffers = &mut work.buffers;
         let at = match buffers.tables.iter().rposition(|t| Arc::ptr_eq(t, table)) {
             Some(at) => at,

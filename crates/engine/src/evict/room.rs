@@ -179,6 +179,10 @@ impl Drop for AheadShare<'_> {
 /// A transaction that holds more than this part of the budget without its reserve is not worth waiting for: what could go, or be saved so that it can, is less than what it has
 /// written already. Its first wait that brings nothing is its last.
 const MOST_PERCENT: u64 = LOW_PERCENT;
+/// Less than this part of it is hardly anything: the evictor begins long before, so it found nothing.
+const LITTLE_PART: u64 = 64;
+/// How often such a one may get room for the same write, and be too late for something else that the write needs.
+pub(crate) const GRANTS_MAX: u32 = 8;
 
 /// Who wants memory, and what the evictor is told.
 pub(crate) struct Room {
@@ -344,6 +348,13 @@ impl Room {
             want.settle(Err(self.memory.exhausted()));
         }
         want
+    }
+
+    /// Is hardly anything left, because of one that holds so much that cannot go? What it still wants, be it only to be looked at, would drive out what it has just looked at, and so on, at the pace
+    /// of waits.
+    pub(crate) fn is_used_up_by(&self, held: u64) -> bool {
+        let limit = self.limit(false);
+        held > self.mark(MOST_PERCENT) && self.memory.left_bytes(false) < limit / LITTLE_PART
     }
 
     /// Asks for room and blocks until that is settled.
