@@ -329,7 +329,7 @@ def test_composites_outlive_a_crash_and_pg_dump_and_drivers_know_them(private_se
         for name in ("ut_item", "ut_order", "ut_plain"):
             info = CompositeInfo.fetch(connection, name)
             register_composite(info, connection)
-        assert info.field_names == ["a", "b"]
+        assert list(info.field_names) == ["a", "b"]
         for binary in (False, True):
             with connection.cursor(binary=binary) as cursor:
                 found = cursor.execute("SELECT o, items, row FROM ut_orders WHERE id = 1").fetchone()

@@ -108,6 +108,33 @@ impl Binder<'_> {
         self.call(resolved.function, coerced, resolved.result)
     }
 
+    /// A call whose last argument is VARIADIC.
+    pub(crate) fn variadic_call(
+        &mut self,
+        schema: Option<&str>,
+        name: &str,
+        args: Vec<Expr>,
+        at: Option<usize>,
+        array_at: Option<usize>,
+    ) -> Result<Expr> {
+        let types: Vec<SqlType> = args.iter().map(Expr::ty).collect();
+        let resolved = func::resolve_variadic(schema, name, &types).map_err(|error| {
+            match error.code() == SqlState::DATATYPE_MISMATCH {
+                true => error.at(array_at),
+                false => error.at(at),
+            }
+        })?;
+        if resolved.function.is_set() {
+            return Err(SqlError::unsupported("VARIADIC in a call that gives rows").at(at));
+        }
+        let number = Datum::Oid(resolved.function.oid);
+        let mut coerced = vec![Expr::Const(number, SqlType::of(oid::OID))];
+        for (arg, target) in args.into_iter().zip(resolved.args) {
+            coerced.push(self.argument(arg, target, target.oid == oid::ANY, at)?);
+        }
+        self.call(&func::VARIADIC_CALL, coerced, resolved.result)
+    }
+
     /// An argument brought to the type that resolution chose. `any`: the function takes any type, which gives a parameter none.
     pub(crate) fn argument(
         &mut self,

@@ -113,11 +113,10 @@ impl Binder<'_> {
         let column = &relation.columns[position];
         if is_default(value) {
             if !target.path.is_empty() {
-                return Err(SqlError::new(
-                    SqlState::FEATURE_NOT_SUPPORTED,
-                    "cannot set a subfield to DEFAULT",
-                )
-                .at(self.at(value.span())));
+                return Err(
+                    SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, target.no_default())
+                        .at(self.at(value.span())),
+                );
             }
             // A view's column without a default of its own becomes NULL.
             if let Some(through) = self.through(relation)

@@ -141,11 +141,10 @@ impl Binder<'_> {
         let position = target.position;
         let column = &relation.columns[position];
         if is_default(expr) && !target.path.is_empty() {
-            return Err(SqlError::new(
-                SqlState::FEATURE_NOT_SUPPORTED,
-                "cannot set a subfield to DEFAULT",
-            )
-            .at(self.at(expr.span())));
+            return Err(
+                SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, target.no_default())
+                    .at(self.at(expr.span())),
+            );
         }
         if is_default(expr) || (overriding == Overriding::User && column.identity.is_some()) {
             return self.target_default(relation, position);

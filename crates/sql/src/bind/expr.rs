@@ -720,7 +720,7 @@ impl Binder<'_> {
     }
 
     /// The number between the brackets.
-    fn subscript(&mut self, index: &Ast) -> Result<Expr> {
+    pub(super) fn subscript(&mut self, index: &Ast) -> Result<Expr> {
         let place = self.at(index.span());
         let index = self.expr(index)?;
         let from = index.ty();

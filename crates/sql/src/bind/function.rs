@@ -110,6 +110,12 @@ impl Binder<'_> {
             )
             .at(at));
         }
+        if let Some((rest, array)) = crate::parse::variadic(&list.args) {
+            let mut args = self.plain_arg_list(rest, &name, at)?;
+            args.push(self.expr(array)?);
+            let array_at = self.at(array.span());
+            return self.variadic_call(schema.as_deref(), &name, args, at, array_at);
+        }
         let args = self.plain_args(list, &name, at)?;
         self.resolved_call(schema.as_deref(), &name, args, at)
     }

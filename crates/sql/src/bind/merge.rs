@@ -281,7 +281,10 @@ impl Binder<'_> {
             let columns: Vec<ast::ObjectName> = insert
                 .columns
                 .iter()
-                .filter(|name| !name.to_string().contains('\0'))
+                .filter(|name| match name.0.as_slice() {
+                    [ast::ObjectNamePart::Identifier(ident)] => !ident.value.contains('\0'),
+                    _ => true,
+                })
                 .cloned()
                 .collect();
             let explicit = !columns.is_empty();

@@ -1,4 +1,4 @@
-//! Assignments to parts of columns: `SET c.field = 1`, `INSERT INTO t (c.field)`.
+//! Assignments to parts of columns: `SET c.field = 1, a[2] = 3`, `INSERT INTO t (c.field, a[1:2])`.
 //!
 //! The new value of the column is the old one with the part replaced; where there was none, the other parts are NULL. Several assignments to parts of one
 //! column are made one after the other.
@@ -9,7 +9,8 @@ use crate::catalog::{Column, Relation};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::func::CastContext;
-use crate::value::{Datum, SqlType, info, record, user};
+use crate::parse::subscripts;
+use crate::value::{Datum, SqlType, info, oid, record, user};
 use logstead_types::SqlState;
 use sqlparser::ast;
 
@@ -25,6 +26,8 @@ pub(crate) struct Target {
 pub(crate) enum Step {
     /// A field of a record.
     Field(String),
+    /// An element or a slice of an array.
+    Subscripts(Vec<ast::Subscript>),
 }
 
 /// A part to which values are assigned: its type, and how messages name it.
@@ -34,6 +37,14 @@ pub(crate) struct Part {
 }
 
 impl Target {
+    /// Why DEFAULT is none for a part.
+    pub(crate) fn no_default(&self) -> &'static str {
+        match self.path.first() {
+            Some(Step::Subscripts(_)) => "cannot set an array element to DEFAULT",
+            _ => "cannot set a subfield to DEFAULT",
+        }
+    }
+
     /// A whole column.
     pub(crate) fn whole(position: usize) -> Target {
         Target {
@@ -58,9 +69,14 @@ impl Binder<'_> {
             .next()
             .ok_or_else(|| SqlError::internal("a target without a name"))??;
         let position = self.attribute(relation, first)?;
-        let path = parts
-            .map(|part| part.map(|ident| Step::Field(fold_ident(ident))))
-            .collect::<Result<Vec<_>>>()?;
+        let step = |part: Result<&ast::Ident>| {
+            let ident = part?;
+            Ok(match subscripts(ident) {
+                Some(subscripts) => Step::Subscripts(subscripts?),
+                None => Step::Field(fold_ident(ident)),
+            })
+        };
+        let path = parts.map(step).collect::<Result<Vec<_>>>()?;
         let target = Target { position, path };
         if let Some(column) = relation.columns.get(position) {
             let at = self.at(first.span);
@@ -83,6 +99,12 @@ impl Binder<'_> {
                         ty,
                         name: field.clone(),
                     };
+                }
+                Step::Subscripts(subscripts) => {
+                    let element = element_type(part.ty)?;
+                    if !is_slice(subscripts) {
+                        part.ty = element;
+                    }
                 }
             }
         }
@@ -107,8 +129,16 @@ impl Binder<'_> {
             None => Err(SqlError::new(
                 SqlState::DATATYPE_MISMATCH,
                 format!(
-                    "subfield \"{}\" is of type {} but expression is of type {}",
+                    "{} \"{}\" {} type {} but expression is of type {}",
+                    match path.last() {
+                        Some(Step::Subscripts(_)) => "subscripted assignment to",
+                        _ => "subfield",
+                    },
                     part.name,
+                    match path.last() {
+                        Some(Step::Subscripts(_)) => "requires",
+                        _ => "is of",
+                    },
                     info::format_type(part.ty),
                     info::format_type(SqlType::of(from.oid))
                 ),
@@ -130,7 +160,7 @@ impl Binder<'_> {
             ty: old.ty(),
             name: column.name.clone(),
         };
-        let changed = replaced(old, &whole, path, value)?;
+        let changed = self.replaced(old, &whole, path, value)?;
         match column.domain {
             Some(domain) => self.as_domain(changed, domain),
             None => Ok(changed),
@@ -193,33 +223,142 @@ fn field_type(whole: &Part, field: &str) -> Result<(usize, SqlType)> {
     })
 }
 
-fn replaced(old: Expr, whole: &Part, path: &[Step], value: Expr) -> Result<Expr> {
-    let Some((step, rest)) = path.split_first() else {
-        return Ok(value);
-    };
-    match step {
-        Step::Field(field) => {
-            let (at, ty) = field_type(whole, field)?;
-            let mut fields = match &old {
-                // Nothing yet.
-                Expr::Const(Datum::Null, _) => {
-                    let shape = record::shape_of(whole.ty);
-                    let fields = shape.iter().flat_map(|shape| shape.iter());
-                    let null = |(_, ty): &(_, SqlType)| Expr::Const(Datum::Null, *ty);
-                    fields.map(null).collect()
-                }
-                old => super::expr::fields_of(old),
-            };
-            let slot = fields
-                .get_mut(at)
-                .ok_or_else(|| SqlError::internal("a record without its field"))?;
-            let inner = Part {
-                ty,
-                name: field.clone(),
-            };
-            let before = std::mem::replace(slot, Expr::Const(Datum::Null, ty));
-            *slot = replaced(before, &inner, rest, value)?;
-            Ok(Expr::Array(fields, whole.ty))
+/// Is any of the subscripts a slice? Then all are.
+fn is_slice(subscripts: &[ast::Subscript]) -> bool {
+    let slice = |subscript: &_| matches!(subscript, ast::Subscript::Slice { .. });
+    subscripts.iter().any(slice)
+}
+
+/// The type of an array's elements.
+fn element_type(array: SqlType) -> Result<SqlType> {
+    if array.oid == oid::JSONB {
+        return Err(
+            SqlError::unsupported("assignment to a subscript of jsonb").hint("Use jsonb_set.")
+        );
+    }
+    let fixed = matches!(array.oid, oid::INT2VECTOR | oid::OIDVECTOR);
+    let element = info::element_of(array.oid).filter(|_| !fixed);
+    let element = element.ok_or_else(|| {
+        SqlError::new(
+            SqlState::DATATYPE_MISMATCH,
+            format!(
+                "cannot subscript type {} because it does not support subscripting",
+                info::format_type(array)
+            ),
+        )
+    })?;
+    Ok(SqlType {
+        oid: element,
+        typmod: array.typmod,
+    })
+}
+
+impl Binder<'_> {
+    fn replaced(&mut self, old: Expr, whole: &Part, path: &[Step], value: Expr) -> Result<Expr> {
+        let Some((step, rest)) = path.split_first() else {
+            return Ok(value);
+        };
+        match step {
+            Step::Field(field) => {
+                let (at, ty) = field_type(whole, field)?;
+                let mut fields = match &old {
+                    // Nothing yet.
+                    Expr::Const(Datum::Null, _) => {
+                        let shape = record::shape_of(whole.ty);
+                        let fields = shape.iter().flat_map(|shape| shape.iter());
+                        let null = |(_, ty): &(_, SqlType)| Expr::Const(Datum::Null, *ty);
+                        fields.map(null).collect()
+                    }
+                    old => super::expr::fields_of(old),
+                };
+                let slot = fields
+                    .get_mut(at)
+                    .ok_or_else(|| SqlError::internal("a record without its field"))?;
+                let inner = Part {
+                    ty,
+                    name: field.clone(),
+                };
+                let before = std::mem::replace(slot, Expr::Const(Datum::Null, ty));
+                *slot = self.replaced(before, &inner, rest, value)?;
+                Ok(Expr::Array(fields, whole.ty))
+            }
+            Step::Subscripts(subscripts) => self.with_element(old, whole, subscripts, rest, value),
         }
+    }
+
+    fn with_element(
+        &mut self,
+        old: Expr,
+        whole: &Part,
+        subscripts: &[ast::Subscript],
+        rest: &[Step],
+        value: Expr,
+    ) -> Result<Expr> {
+        let element = element_type(whole.ty)?;
+        let constant = |datum, ty| Expr::Const(datum, SqlType::of(ty));
+        let mut bounds = Vec::with_capacity(subscripts.len());
+        let slice = is_slice(subscripts);
+        for subscript in subscripts {
+            match subscript {
+                ast::Subscript::Index { index } => {
+                    // A number alone among slices is one from the first to it.
+                    if slice {
+                        bounds.push(constant(Datum::Int4(1), oid::INT4));
+                    }
+                    bounds.push(self.bound(index)?);
+                }
+                ast::Subscript::Slice {
+                    lower_bound,
+                    upper_bound,
+                    stride: None,
+                } => {
+                    for bound in [lower_bound, upper_bound] {
+                        bounds.push(match bound {
+                            Some(bound) => self.bound(bound)?,
+                            None => constant(Datum::Bool(false), oid::BOOL),
+                        });
+                    }
+                }
+                ast::Subscript::Slice { .. } => {
+                    return Err(SqlError::unsupported("this kind of subscript"));
+                }
+            }
+        }
+        let value = match (rest, slice) {
+            ([], _) => value,
+            (_, true) => {
+                return Err(SqlError::unsupported("assignment to a part of a slice"));
+            }
+            (rest, false) => {
+                let before = match &old {
+                    Expr::Const(Datum::Null, _) => Expr::Const(Datum::Null, element),
+                    old => {
+                        let mut args = vec![old.clone()];
+                        args.extend(bounds.iter().cloned());
+                        self.call(&crate::func::ARRAY_ELEMENT, args, element)?
+                    }
+                };
+                let inner = Part {
+                    ty: element,
+                    name: whole.name.clone(),
+                };
+                self.replaced(before, &inner, rest, value)?
+            }
+        };
+        let mut args = vec![constant(Datum::Oid(element.oid), oid::OID), old, value];
+        args.append(&mut bounds);
+        let function = match slice {
+            true => &crate::func::ARRAY_SET_SLICE,
+            false => &crate::func::ARRAY_SET_ELEMENT,
+        };
+        self.call(function, args, whole.ty)
+    }
+
+    /// A number between brackets. Its text is not at hand: errors have no place.
+    fn bound(&mut self, index: &ast::Expr) -> Result<Expr> {
+        self.subscript(index).map_err(|mut error| {
+            error.fields_mut().position = None;
+            error
+        })
     }
 }

@@ -691,12 +691,53 @@ impl Typer<'_> {
         left
     }
 
+    /// A call whose last argument is VARIADIC.
+    fn variadic_call(&self, written: &ast::Function) -> Typed {
+        let ty = self.names.type_of(&Expr::Function(written.clone()));
+        let mut function = written.clone();
+        let name = function.name.0.last().and_then(|p| p.as_ident());
+        let name = name.map(fold).unwrap_or_default();
+        if let ast::FunctionArguments::List(list) = &mut function.args {
+            let typed: Vec<Option<Typed>> = list
+                .args
+                .iter()
+                .map(|arg| match arg {
+                    ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(e)) => Some(self.expr(e)),
+                    marked => {
+                        let (_, array) = crate::parse::variadic(std::slice::from_ref(marked))?;
+                        Some(self.expr(array))
+                    }
+                })
+                .collect();
+            let types: Option<Vec<SqlType>> = typed.iter().map(|t| t.as_ref()?.1).collect();
+            let resolved = types.and_then(|types| func::resolve_variadic(None, &name, &types).ok());
+            for (at, (slot, typed)) in list.args.iter_mut().zip(typed).enumerate() {
+                let target = resolved.as_ref().and_then(|r| r.args.get(at));
+                let Some(typed) = typed else { continue };
+                let e = match target {
+                    Some(target) if target.oid != oid::ANY => self.to(typed, *target),
+                    _ => typed.0,
+                };
+                let value = ast::FunctionArgExpr::Expr(e);
+                match slot {
+                    ast::FunctionArg::Unnamed(arg)
+                    | ast::FunctionArg::Named { arg, .. }
+                    | ast::FunctionArg::ExprNamed { arg, .. } => *arg = value,
+                }
+            }
+        }
+        (Expr::Function(function), ty)
+    }
+
     fn call(&self, written: &ast::Function) -> Typed {
         let mut function = written.clone();
         let ast::FunctionArguments::List(list) = &mut function.args else {
             let ty = self.names.type_of(&Expr::Function(written.clone()));
             return (Expr::Function(function), ty);
         };
+        if crate::parse::variadic(&list.args).is_some() {
+            return self.variadic_call(written);
+        }
         let mut args = Vec::new();
         for arg in &list.args {
             let ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(e)) = arg else {

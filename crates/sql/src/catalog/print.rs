@@ -471,7 +471,10 @@ impl Printer {
                     Some(self.print(e, Parent::Free))
                 }
                 ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Wildcard) => Some("*".to_owned()),
-                _ => None,
+                marked => {
+                    let (_, array) = crate::parse::variadic(std::slice::from_ref(marked))?;
+                    Some(format!("VARIADIC {}", self.print(array, Parent::Free)))
+                }
             })
             .collect();
         let keyword = ["coalesce", "nullif", "greatest", "least"].contains(&name.as_str());

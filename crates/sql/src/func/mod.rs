@@ -4,6 +4,7 @@
 //! (manual, chapter 10) and the code of each. Does no name lookup in user schemas and reads no tables.
 
 mod aggregate;
+mod array_assign;
 mod arrays;
 mod bits;
 mod bytes;
@@ -44,9 +45,11 @@ mod table_timetz_bits;
 mod timetz;
 mod typmod;
 mod unicode;
+mod variadic;
 mod window;
 
 pub use aggregate::AGGREGATES;
+pub use array_assign::{ARRAY_SET_ELEMENT, ARRAY_SET_SLICE};
 pub use arrays::{ARRAY_ELEMENT, ARRAY_SLICE, ROW_IS_NOT_NULL, ROW_IS_NULL};
 pub use cast::{apply_cast, find_cast};
 pub(crate) use datetime::add_to_timestamptz;
@@ -60,11 +63,12 @@ pub use registry::{
 pub use resolve::{
     Comparison, Resolved, ResolvedAggregate, can_coerce, common_type, common_type_for,
     is_aggregate, is_window_function, operator_class, resolve_aggregate, resolve_function,
-    resolve_operator, resolve_window_function, type_cast_call,
+    resolve_operator, resolve_variadic, resolve_window_function, type_cast_call,
 };
 pub use series::Series;
 pub(crate) use strings::lower_text;
 pub use typmod::coerce_typmod;
+pub use variadic::VARIADIC_CALL;
 pub use window::{WINDOW_FUNCTIONS, WindowFunction, WindowKind, in_range, range_offsets};
 
 use crate::error::{Result, SqlError};

@@ -449,6 +449,41 @@ pub fn resolve_function(schema: Option<&str>, name: &str, args: &[SqlType]) -> R
     })
 }
 
+/// Chooses the function for a call whose last argument is VARIADIC: the array that stands for the tail.
+pub fn resolve_variadic(schema: Option<&str>, name: &str, args: &[SqlType]) -> Result<Resolved> {
+    let args = &without_domains(args)[..];
+    let full = schema.map_or_else(|| name.to_owned(), |s| format!("{s}.{name}"));
+    let searched = schema.unwrap_or("pg_catalog");
+    let input: Vec<Oid> = args.iter().map(|a| a.oid).collect();
+    let candidates: Vec<_> = registry::functions_named(name)
+        .filter(|f| registry::schema_of(f) == searched && f.args.len() + 1 == args.len())
+        .filter_map(|f| {
+            let tail = match f.variadic? {
+                oid::ANY => oid::ANY,
+                element => info::array_of(element)?,
+            };
+            let types = f.args.iter().copied().chain([tail]).collect();
+            Some(Candidate { what: f, types })
+        })
+        .collect();
+    let c = choose(candidates, &input).map_err(|f| no_function(&full, args, &f))?;
+    let tail = input.last().copied().unwrap_or(oid::UNKNOWN);
+    if c.types.last() == Some(&oid::ANY) && info::element_of(tail).is_none() {
+        return Err(SqlError::new(
+            SqlState::DATATYPE_MISMATCH,
+            "VARIADIC argument must be an array",
+        ));
+    }
+    let (types, result) = bind_types(&c.types, c.what.result, args)?;
+    Ok(Resolved {
+        function: c.what,
+        operator: None,
+        args: types,
+        result,
+        variadic: None,
+    })
+}
+
 /// `typename(x)` is a cast when no such function fits: the type, if this call is one.
 pub fn type_cast_call(name: &str, args: &[SqlType]) -> Option<Oid> {
     let [arg] = args else { return None };

@@ -197,6 +197,7 @@ pub(super) fn rewrite(
     super::set_schema::rewrite(&mut tokens);
     super::merge::rewrite(text, &mut tokens)?;
     super::like::rewrite(text, &mut tokens)?;
+    super::targets::rewrite(text, &mut tokens);
     let mut notes = Notes {
         no_data: super::create_as::rewrite(&mut tokens),
         set_columns: super::constraints::take_set_columns(&mut tokens)?,
@@ -373,7 +374,16 @@ pub(super) fn rewrite(
                     Some(Token::LParen | Token::Comma)
                 ) =>
             {
-                return Err(SqlError::unsupported("VARIADIC in a call"));
+                // Travels as an argument's name.
+                let span = tokens[at].span;
+                let name = Token::Word(Word {
+                    value: VARIADIC_MARK.to_owned(),
+                    quote_style: Some('"'),
+                    keyword: Keyword::NoKeyword,
+                });
+                let marked = [name, Token::RArrow].map(|token| TokenWithSpan { token, span });
+                tokens.splice(at..=at, marked);
+                at += 1;
             }
             _ => {}
         }
@@ -408,6 +418,27 @@ fn similar_substring(tokens: &mut [TokenWithSpan], open: usize) {
             }
             _ => {}
         }
+    }
+}
+
+/// The name that an argument has which is VARIADIC.
+const VARIADIC_MARK: &str = "\0variadic";
+
+/// The arguments in front of one that is VARIADIC, which is the last, and its array.
+pub(crate) fn variadic(args: &[ast::FunctionArg]) -> Option<(&[ast::FunctionArg], &ast::Expr)> {
+    let (last, rest) = args.split_last()?;
+    match last {
+        ast::FunctionArg::Named {
+            name,
+            arg: ast::FunctionArgExpr::Expr(array),
+            ..
+        }
+        | ast::FunctionArg::ExprNamed {
+            name: ast::Expr::Identifier(name),
+            arg: ast::FunctionArgExpr::Expr(array),
+            ..
+        } if name.value == VARIADIC_MARK => Some((rest, array)),
+        _ => None,
     }
 }
 

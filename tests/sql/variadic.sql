@@ -1,0 +1,26 @@
+-- VARIADIC in calls: an array in the place of the last arguments.
+SELECT concat(VARIADIC ARRAY[1, 2, NULL, 3]), concat('a', VARIADIC ARRAY['b', 'c']);
+SELECT concat_ws(',', VARIADIC ARRAY['x', NULL, 'y']), concat_ws('-', VARIADIC '{}'::text[]);
+SELECT concat(VARIADIC NULL::text[]), concat_ws(',', VARIADIC NULL::int[]) IS NULL;
+SELECT format('%s and %s', VARIADIC ARRAY['one', 'two']), format('%2$s %1$s', VARIADIC ARRAY[1, 2]), format('none', VARIADIC NULL::int[]);
+SELECT format('%s %s', VARIADIC ARRAY['one']);
+SELECT concat(VARIADIC 1);
+SELECT concat_ws(',', VARIADIC 'x');
+SELECT abs(VARIADIC ARRAY[1]);
+SELECT json_build_array(VARIADIC ARRAY['a', 'b']), jsonb_build_array(VARIADIC ARRAY[1.5, 2]), json_build_array(VARIADIC NULL::int[]);
+SELECT json_build_object(VARIADIC ARRAY['a', '1', 'b', '2']), jsonb_build_object(VARIADIC '{{a,1},{b,2}}'::text[]);
+SELECT json_build_object(VARIADIC ARRAY['a', '1', 'b']);
+SELECT jsonb_extract_path('{"a": {"b": 5}}', VARIADIC ARRAY['a', 'b']), json_extract_path_text('{"a": [1, 2]}', VARIADIC '{a,1}');
+SELECT jsonb_extract_path('{"a": 1}', VARIADIC ARRAY['a', NULL]) IS NULL;
+SELECT num_nulls(VARIADIC ARRAY[1, NULL, NULL]), num_nonnulls(VARIADIC '{a,b,NULL}'::text[]), num_nulls(VARIADIC NULL::int[]) IS NULL;
+CREATE TABLE va (a text[], CHECK (num_nulls(VARIADIC a) = 0));
+INSERT INTO va VALUES ('{a,b}'), ('{}');
+INSERT INTO va VALUES ('{a,NULL}');
+SELECT concat_ws('+', VARIADIC a) FROM va ORDER BY 1;
+CREATE VIEW vv AS SELECT concat_ws('+', VARIADIC a) AS joined FROM va;
+SELECT pg_get_viewdef('vv'::regclass);
+SELECT * FROM vv ORDER BY 1;
+PREPARE p AS SELECT concat(VARIADIC $1::int[]);
+EXECUTE p ('{4,5}');
+DROP VIEW vv;
+DROP TABLE va;
