@@ -98,6 +98,7 @@ fn postgresql_syntax_the_grammar_lacks() {
         "drop index concurrently if exists a",
         "alter sequence if exists s.t restart with -3 increment by 2 owned by a.b",
         "reindex table t",
+        "select 1 where 'r' operator(pg_catalog.=) any (array['r', 'v'])",
     ] {
         assert!(parse(text).is_ok(), "{text}");
     }
