@@ -475,7 +475,9 @@ impl MergeJoinState {
     fn gathered<'a>(&mut self, sides: Sides<'a>, cx: &mut Cx<'a>) -> Result<Option<Step>> {
         if sides.shape.keeps_right() && sides.condition.is_some() {
             self.group.matched.resize(self.group.len(), false);
-            self.held.set(self.group.size_bytes(), cx.memory())?;
+            let held_bytes = self.group.size_bytes();
+            self.held.set(held_bytes, cx.memory())?;
+            cx.check_memory("A merge join", held_bytes)?;
         }
         self.grouped = true;
         self.phase = Phase::Seek;
@@ -494,7 +496,7 @@ impl MergeJoinState {
         let mut judged = 0;
         while self.group_at < len {
             // What is full is given, and what has worked for long yields, before the next one.
-            if out.is_full() || judged == PAIRS_AT_ONCE {
+            if out.is_full() || judged == PAIRS_AT_ONCE || cx.owed {
                 return Ok(None);
             }
             judged += 1;

@@ -95,6 +95,10 @@ impl Binder<'_> {
             self.join_units(units, joining, wish)?
         };
         planned.ordered |= gives(&planned.order, &wish.order);
+        if !constant.is_empty() {
+            // These stand above the scan: they would be lost if it were planned anew, to be read in another way.
+            planned.again = None;
+        }
         if constant.iter().any(super::equal::is_never) {
             // WHERE false: clients ask so for the columns alone.
             let columns = std::mem::take(&mut planned.plan.columns);
