@@ -330,8 +330,11 @@ async fn run(link: &mut Link, session: &mut Session) -> Result<Goodbye, Connecti
                 return Ok(Goodbye);
             }
             skipping = true;
-            // An error is told at once: the client's Flush behind it will be skipped.
+            // An error is told at once: the client's Flush behind it will be skipped, and who is still sending may stop.
             due = true;
+            if link.has_frame() && send(link, session).await?.is_some() {
+                return Ok(Goodbye);
+            }
         }
     }
 }

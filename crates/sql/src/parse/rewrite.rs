@@ -35,6 +35,21 @@ pub(super) fn words(tokens: &[TokenWithSpan], at: usize, words: &[&str]) -> bool
         .all(|(i, word)| is_word(tokens.get(at + i), word))
 }
 
+/// Does ONLY stand in front of a table here? The grammar knows it in some statements.
+fn names_table(tokens: &[TokenWithSpan], at: usize) -> bool {
+    let Some(before) = at.checked_sub(1).and_then(|before| tokens.get(before)) else {
+        return false;
+    };
+    let behind = ["from", "join", "update", "into", "using"];
+    let follows =
+        before.token == Token::Comma || behind.iter().any(|word| is_word(Some(before), word));
+    follows
+        && matches!(
+            tokens.get(at + 1).map(|t| &t.token),
+            Some(Token::Word(_) | Token::LParen)
+        )
+}
+
 /// Statements recognised without the grammar.
 pub(super) fn without_grammar(
     text: &str,
@@ -367,6 +382,17 @@ pub(super) fn rewrite(
                         format!("COPY {option} must be a single one-byte character"),
                     ));
                 }
+            }
+            // No table has others below it.
+            _ if word.value.eq_ignore_ascii_case("only") && names_table(&tokens, at) => {
+                tokens.remove(at);
+                if tokens.get(at).is_some_and(|t| t.token == Token::LParen)
+                    && let Some(length) = tokens[at..].iter().position(|t| t.token == Token::RParen)
+                {
+                    tokens.remove(at + length);
+                    tokens.remove(at);
+                }
+                continue;
             }
             _ if word.value.eq_ignore_ascii_case("variadic")
                 && matches!(

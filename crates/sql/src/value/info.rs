@@ -319,6 +319,11 @@ pub fn by_name(name: &str) -> Option<Oid> {
     array_of(by_name(base)?)
 }
 
+/// The type that `pg_type` has under exactly this name, as a quoted name means it.
+pub fn by_catalog_name(name: &str) -> Option<Oid> {
+    TYPES.iter().find(|t| t.name == name).map(|t| t.oid)
+}
+
 const ALIASES: &[(&str, Oid)] = &[
     ("boolean", oid::BOOL),
     ("bool", oid::BOOL),

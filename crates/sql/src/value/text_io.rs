@@ -296,12 +296,15 @@ fn named_object(ty: Oid, text: &str, cx: Option<&dyn Context>) -> Result<Datum> 
             if let Some(oid) = user::find_text(t).filter(|_| info::by_name(t).is_none()) {
                 return Ok(Datum::Oid(oid));
             }
-            let name = t.strip_prefix("pg_catalog.").unwrap_or(t);
+            let name = t.strip_prefix("pg_catalog.");
+            let name = name.or_else(|| t.strip_prefix("\"pg_catalog\"."));
+            let name = name.unwrap_or(t);
+            let quoted = name.strip_prefix('"').and_then(|n| n.strip_suffix('"'));
             let name = name.to_ascii_lowercase();
             let base = name
                 .split_once('(')
                 .map_or(name.as_str(), |(b, _)| b.trim_end());
-            match info::by_name(base) {
+            match quoted.map_or_else(|| info::by_name(base), info::by_catalog_name) {
                 Some(o) => Ok(Datum::Oid(o)),
                 None => Err(SqlError::new(
                     SqlState::UNDEFINED_OBJECT,

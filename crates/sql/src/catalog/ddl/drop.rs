@@ -542,6 +542,16 @@ pub(super) async fn drop_schemas(
         for ty in types {
             super::types::delete(ty, cx).await?;
         }
+        // What new objects in it would have had goes with it.
+        let catalog = cx.catalog()?;
+        let defaults = catalog.rights.defaults.keys();
+        let defaults: Vec<_> = defaults
+            .filter(|key| key.1 == schema.oid)
+            .copied()
+            .collect();
+        for key in defaults {
+            cx.put_default_rights(key, None).await?;
+        }
         // A session's own stays, empty: it is in no stored catalog.
         if !is_temporary_schema(&schema.name) {
             cx.delete_schema(schema.oid).await?;
