@@ -31,3 +31,10 @@ SELECT * FROM rex_v;
 SELECT pg_get_viewdef('rex_v');
 DROP VIEW rex_v;
 DROP TYPE "Rex mood";
+-- which of several matches: the longest, or the shortest if the first quantifier says so; then the groups
+SELECT regexp_match('xyz', '.|...'), substring('foobar' from 'o|oob|oo'), regexp_replace('foobarfoo', 'fo|foo', 'X', 'g'), regexp_split_to_array('a--b-c', '-|--'), regexp_count('aaa', 'a|aa'), regexp_match('aab', 'a*(ab)?');
+SELECT substring('XY1234Z', 'Y*([0-9]{1,3})'), substring('XY1234Z', 'Y*?([0-9]{1,3})'), regexp_match('abc01234xyz', '(.*)(\d+)(.*)'), regexp_match('abc01234xyz', '(.*?)(\d+)(.*)'), regexp_match('abc01234xyz', '(?:(.*?)(\d+)(.*)){1,1}');
+SELECT regexp_match('llmmmfff', '^(l*){1,1}?(.*)(f*)$'), regexp_match('llmmmfff', '^(l*){1,1}?(.*){1,1}?(f*)$'), regexp_match('llmmmfff', '^(l*?){1,1}(.*)(f*)$'), regexp_match('llmmmfff', '^(l*)(.*?)(f*)$');
+SELECT regexp_match('<b>x</b><b>y</b>', '<b>(.*?)</b>'), regexp_match('key: value here', '^(.*?):\s*(.*)$'), regexp_matches('ab12cd345', '[a-z]+?\d+', 'g'), regexp_match('word boundary', '\y\w+\y|\y\w+ \w+\y'), substring('abcabc' similar '%#"b%#"c' escape '#');
+SELECT 'abc' ~ 'a**';
+SELECT 'a{x' ~ 'a{x', 'aa' ~ '^a{2}$', 'a}' ~ 'a}', length(regexp_replace(repeat('abc ', 200), '(a|ab)(c|bc)', 'x', 'g'));

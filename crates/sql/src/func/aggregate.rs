@@ -517,7 +517,7 @@ impl AggregateState for SumInterval {
             return Ok(Datum::Null);
         }
         let v = if self.avg {
-            super::datetime::scale_interval(&self.sum, 1.0 / self.count as f64)?
+            super::datetime::divide_interval(&self.sum, self.count as f64)?
         } else {
             self.sum
         };

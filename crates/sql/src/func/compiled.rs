@@ -1,6 +1,7 @@
 //! Compiled regular expressions: by the library that takes linear time whatever the pattern, or, for back references and lookaround, by
 //! one that goes back and tries again, no more often than [`BACKTRACK_MAX`] for a match.
 
+use super::regex_choice::Ends;
 use crate::error::{Result, SqlError};
 use logstead_types::SqlState;
 
@@ -11,7 +12,8 @@ const SIZE_BYTES_MAX: usize = 16 << 20;
 
 /// A compiled expression.
 pub(super) enum Compiled {
-    Linear(regex::Regex),
+    /// With what finds the ends that are PostgreSQL's, where they may be others.
+    Linear(regex::Regex, Option<Box<Ends>>),
     Backtracking(Box<fancy_regex::Regex>),
 }
 
@@ -24,6 +26,8 @@ pub(super) struct Options {
     pub(super) extended: bool,
     /// It has back references or lookaround.
     pub(super) backtracks: bool,
+    /// Whether the shortest match is wanted, or the longest; none if there is but one.
+    pub(super) shortest: Option<bool>,
 }
 
 /// A part of a text.
@@ -35,6 +39,10 @@ pub(super) struct Part<'t> {
 }
 
 impl<'t> Part<'t> {
+    pub(super) fn new(text: &'t str, start: usize, end: usize) -> Part<'t> {
+        Part { text, start, end }
+    }
+
     pub(super) fn start(&self) -> usize {
         self.start
     }
@@ -90,13 +98,18 @@ impl Compiled {
             .ignore_whitespace(options.extended)
             .size_limit(SIZE_BYTES_MAX)
             .build()
-            .map(Compiled::Linear)
+            .map(|regex| {
+                let ends = options
+                    .shortest
+                    .and_then(|s| Ends::new(pattern, options, s));
+                Compiled::Linear(regex, ends.map(Box::new))
+            })
             .map_err(|e| e.to_string())
     }
 
     pub(super) fn is_match(&self, text: &str) -> Result<bool> {
         match self {
-            Compiled::Linear(regex) => Ok(regex.is_match(text)),
+            Compiled::Linear(regex, _) => Ok(regex.is_match(text)),
             Compiled::Backtracking(regex) => regex.is_match(text).map_err(gave_up),
         }
     }
@@ -104,7 +117,7 @@ impl Compiled {
     /// Groups, the whole match being one.
     pub(super) fn captures_len(&self) -> usize {
         match self {
-            Compiled::Linear(regex) => regex.captures_len(),
+            Compiled::Linear(regex, _) => regex.captures_len(),
             Compiled::Backtracking(regex) => regex.captures_len(),
         }
     }
@@ -113,14 +126,29 @@ impl Compiled {
     pub(super) fn find_at<'t>(&self, text: &'t str, from: usize) -> Result<Option<Found<'t>>> {
         let part = |start: usize, end: usize| Part { text, start, end };
         Ok(match self {
-            Compiled::Linear(regex) => regex.captures_at(text, from).map(|found| {
-                let groups = found.iter();
-                Found(
-                    groups
-                        .map(|g| g.map(|m| part(m.start(), m.end())))
-                        .collect(),
-                )
-            }),
+            Compiled::Linear(regex, ends) => {
+                let Some(found) = regex.captures_at(text, from) else {
+                    return Ok(None);
+                };
+                let whole = found.get(0).map_or(0..0, |whole| whole.range());
+                let end = ends.as_ref().and_then(|ends| ends.end(text, whole.start));
+                match (ends, end) {
+                    (Some(_), Some(end)) if end != whole.end && regex.captures_len() == 1 => {
+                        Some(Found(vec![Some(part(whole.start, end))]))
+                    }
+                    (Some(ends), Some(end)) if end != whole.end => {
+                        Some(Found(ends.divide(text, whole.start, end)?))
+                    }
+                    _ => {
+                        let groups = found.iter();
+                        Some(Found(
+                            groups
+                                .map(|g| g.map(|m| part(m.start(), m.end())))
+                                .collect(),
+                        ))
+                    }
+                }
+            }
             Compiled::Backtracking(regex) => {
                 let found = regex.captures_from_pos(text, from).map_err(gave_up)?;
                 found.map(|found| {

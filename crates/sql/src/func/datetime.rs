@@ -156,10 +156,20 @@ pub(super) fn add_intervals(a: &Interval, b: &Interval) -> Result<Interval> {
     sum().ok_or_else(interval_out_of_range)
 }
 
-/// An interval times a factor; fractions of months go to days, of days to time.
+/// An interval times a factor.
 pub(super) fn scale_interval(v: &Interval, factor: f64) -> Result<Interval> {
-    let months = f64::from(v.months) * factor;
-    let days = f64::from(v.days) * factor;
+    scaled(v, |x| x * factor)
+}
+
+/// An interval divided: not the same as times one part, which may be rounded.
+pub(super) fn divide_interval(v: &Interval, by: f64) -> Result<Interval> {
+    scaled(v, |x| x / by)
+}
+
+/// Fractions of months go to days, of days to time.
+fn scaled(v: &Interval, scale: impl Fn(f64) -> f64) -> Result<Interval> {
+    let months = scale(f64::from(v.months));
+    let days = scale(f64::from(v.days));
     let fits = |x: f64| x.is_finite() && x >= f64::from(i32::MIN) && x <= f64::from(i32::MAX);
     if !fits(months) || !fits(days) {
         return Err(interval_out_of_range());
@@ -173,7 +183,7 @@ pub(super) fn scale_interval(v: &Interval, factor: f64) -> Result<Interval> {
         carried = (second_rest / 86_400.0).trunc();
         second_rest -= carried * 86_400.0;
     }
-    let micros = (v.micros as f64 * factor + second_rest * 1e6).round_ties_even();
+    let micros = (scale(v.micros as f64) + second_rest * 1e6).round_ties_even();
     if !micros.is_finite() || micros.abs() >= 9.223_372_036_854_775e18 {
         return Err(interval_out_of_range());
     }
@@ -351,7 +361,7 @@ pub(super) fn interval_mul(a: &[Datum]) -> Result<Datum> {
 pub(super) fn interval_div(a: &[Datum]) -> Result<Datum> {
     match a {
         [Datum::Interval(_), Datum::Float8(f)] if *f == 0.0 => Err(division_by_zero()),
-        [Datum::Interval(v), Datum::Float8(f)] => scale_interval(v, 1.0 / f).map(interval),
+        [Datum::Interval(v), Datum::Float8(f)] => divide_interval(v, *f).map(interval),
         _ => Err(bad_args(a)),
     }
 }
@@ -589,6 +599,12 @@ pub(super) fn justify_interval(a: &[Datum]) -> Result<Datum> {
 
 /// `timezone(zone, moment)`, the function behind AT TIME ZONE
 pub(super) fn timezone(a: &[Datum]) -> Result<Datum> {
+    // An infinite moment is one everywhere.
+    match &a[1] {
+        Datum::Timestamp(t) if infinite(*t) => return Ok(Datum::TimestampTz(*t)),
+        Datum::TimestampTz(t) if infinite(*t) => return Ok(Datum::Timestamp(*t)),
+        _ => {}
+    }
     let tz = match &a[0] {
         Datum::Text(name) => zone(name)?,
         Datum::Interval(v) => {

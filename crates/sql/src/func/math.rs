@@ -92,9 +92,15 @@ pub(super) fn cosd(x: f64) -> f64 {
     sign * cosd_quadrant(r)
 }
 
+/// A sign and an angle of the first quarter of the circle with the same tangent but for the sign.
 fn quarter(x: f64) -> (f64, f64) {
-    let r = x % 180.0;
+    let r = x % 360.0;
     let (sign, r) = if r < 0.0 { (-1.0, -r) } else { (1.0, r) };
+    let (sign, r) = if r > 180.0 {
+        (-sign, 360.0 - r)
+    } else {
+        (sign, r)
+    };
     if r > 90.0 {
         (-sign, 180.0 - r)
     } else {
@@ -263,6 +269,9 @@ pub(super) fn log(a: &[Datum]) -> Result<Datum> {
 
 fn float_power(x: f64, y: f64) -> Result<f64> {
     let bad = |t: &str| Err(SqlError::new(SqlState::INVALID_ARGUMENT_FOR_POWER, t));
+    if x.is_nan() || y.is_nan() {
+        return Ok(x.powf(y));
+    }
     if x == 0.0 && y < 0.0 {
         return bad("zero raised to a negative power is undefined");
     }
@@ -341,7 +350,15 @@ pub(super) fn atanh(a: &[Datum]) -> Result<Datum> {
     if !(-1.0..=1.0).contains(&v) && !v.is_nan() {
         Err(range())
     } else {
-        Ok(Datum::Float8(v.atanh()))
+        // Exact for small numbers, too, whose difference from 1 would lose digits.
+        let x = v.abs();
+        let twice = x + x;
+        let inner = if x < 0.5 {
+            twice + twice * x / (1.0 - x)
+        } else {
+            twice / (1.0 - x)
+        };
+        Ok(Datum::Float8((0.5 * inner.ln_1p()).copysign(v)))
     }
 }
 

@@ -26,6 +26,7 @@ mod ordered;
 mod overlaps;
 mod patterns;
 mod quoting;
+mod regex_choice;
 mod regexp_search;
 mod registry;
 mod regression;
@@ -68,6 +69,7 @@ pub use resolve::{
 pub use series::Series;
 pub(crate) use strings::lower_text;
 pub use typmod::coerce_typmod;
+pub(crate) use unicode::unescape_unicode;
 pub use variadic::VARIADIC_CALL;
 pub use window::{WINDOW_FUNCTIONS, WindowFunction, WindowKind, in_range, range_offsets};
 

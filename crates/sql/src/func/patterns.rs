@@ -6,13 +6,14 @@
 use super::compiled::{Compiled, Found, Options};
 use super::like::texts;
 use super::numbers::bad_args;
+use super::regex_choice::{Levels, Quantifier};
 use super::regexp_search::Matches;
 use crate::error::{Result, SqlError};
 use crate::value::{Datum, oid};
 use logstead_types::SqlState;
 use std::cell::RefCell;
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::rc::Rc;
 
 fn bad_regex(text: &str) -> SqlError {
     SqlError::new(
@@ -60,11 +61,11 @@ fn parse_flags(text: &str) -> Result<Flags> {
     Ok(f)
 }
 
-/// Translates an advanced regular expression. Tells whether it takes the library that goes back.
-fn translate(pattern: &str, flags: &mut Flags) -> Result<(String, bool)> {
+/// Translates an advanced regular expression. Tells whether it takes the library that goes back, and what match is wanted.
+fn translate(pattern: &str, flags: &mut Flags) -> Result<(String, bool, Option<bool>)> {
     let mut p = pattern;
     if let Some(rest) = p.strip_prefix("***=") {
-        return Ok((regex::escape(rest), false));
+        return Ok((regex::escape(rest), false, None));
     }
     p = p.strip_prefix("***:").unwrap_or(p);
     // Embedded options stand at the very start.
@@ -79,7 +80,7 @@ fn translate(pattern: &str, flags: &mut Flags) -> Result<(String, bool)> {
         p = &rest[end + 1..];
     }
     if flags.literal {
-        return Ok((regex::escape(p), false));
+        return Ok((regex::escape(p), false, None));
     }
     let c: Vec<char> = p.chars().collect();
     let mut out = String::with_capacity(p.len() + 8);
@@ -88,7 +89,45 @@ fn translate(pattern: &str, flags: &mut Flags) -> Result<(String, bool)> {
     // Open parentheses: whether each is lookaround, or within it. What stands there is no group.
     let mut open: Vec<bool> = Vec::new();
     let mut groups = 0_usize;
+    let mut levels = Levels::new();
+    // Open parentheses: whether each is a group with a number.
+    let mut capturing: Vec<bool> = Vec::new();
+    // Where the content of the group begins that has just been closed.
+    let mut closed: Option<usize> = None;
+    // A quantifier has just been read: there is nothing for another one.
+    let mut quantified = false;
     while i < c.len() {
+        if let Some((quantifier, len)) = quantifier_at(&c, i) {
+            if quantified {
+                return Err(bad_regex("quantifier operand invalid"));
+            }
+            if levels.quantifier(&quantifier)
+                && let Some(start) = closed.filter(|_| out.ends_with(')'))
+            {
+                // The group as a whole decides: its own quantifiers prefer the other way.
+                out.insert(out.len() - 1, ')');
+                out.insert_str(start, "(?U:");
+            }
+            out.extend(c.iter().skip(i).take(len));
+            i += len;
+            quantified = true;
+            closed = None;
+            continue;
+        }
+        quantified = false;
+        if c[i] != ')' {
+            closed = None;
+        }
+        match c[i] {
+            '|' => {
+                levels.alternative();
+                out.push('|');
+                i += 1;
+                continue;
+            }
+            '(' | ')' => {}
+            _ => levels.plain_atom(),
+        }
         match c[i] {
             '\\' => {
                 i += 1;
@@ -147,6 +186,8 @@ fn translate(pattern: &str, flags: &mut Flags) -> Result<(String, bool)> {
                 let inside = open.last().is_some_and(|inside| *inside) || !around.is_empty();
                 open.push(inside);
                 out.push_str(if around.is_empty() { "(?:" } else { around });
+                levels.open(out.len());
+                capturing.push(false);
                 i += around.len().max(3);
             }
             '(' => {
@@ -158,10 +199,14 @@ fn translate(pattern: &str, flags: &mut Flags) -> Result<(String, bool)> {
                     groups += 1;
                     out.push('(');
                 }
+                levels.open(out.len());
+                capturing.push(!inside);
                 i += 1;
             }
             ')' => {
                 open.pop();
+                let captures = capturing.pop().unwrap_or(false);
+                closed = levels.close(captures);
                 out.push(')');
                 i += 1;
             }
@@ -170,14 +215,7 @@ fn translate(pattern: &str, flags: &mut Flags) -> Result<(String, bool)> {
                 i += 1;
             }
             '}' => {
-                // The end of a bound is copied with it; a lone one is literal.
-                let open = out.rfind('{').filter(|o| !out[..*o].ends_with('\\'));
-                let bound = open.is_some_and(|o| {
-                    out[o + 1..]
-                        .bytes()
-                        .all(|b| b.is_ascii_digit() || b == b',')
-                });
-                out.push_str(if bound { "}" } else { "\\}" });
+                out.push_str("\\}");
                 i += 1;
             }
             other => {
@@ -186,7 +224,34 @@ fn translate(pattern: &str, flags: &mut Flags) -> Result<(String, bool)> {
             }
         }
     }
-    Ok((out, backtracks))
+    Ok((out, backtracks, levels.shortest()))
+}
+
+/// The quantifier that begins at a place, and how many characters it takes.
+fn quantifier_at(c: &[char], at: usize) -> Option<(Quantifier, usize)> {
+    let (exactly, fixed, mut len) = match c.get(at)? {
+        '*' | '+' | '?' => (false, false, 1),
+        '{' => {
+            let end = c.iter().skip(at).position(|c| *c == '}')?;
+            let inside: String = c.iter().skip(at + 1).take(end - 1).collect();
+            let number = |s: &str| !s.is_empty() && s.bytes().all(|b| b.is_ascii_digit());
+            match inside.split_once(',') {
+                None if number(&inside) => (true, false, end + 1),
+                Some((from, "")) if number(from) => (false, false, end + 1),
+                Some((from, to)) if number(from) && number(to) => (false, from == to, end + 1),
+                _ => return None,
+            }
+        }
+        _ => return None,
+    };
+    let lazy = c.get(at + len) == Some(&'?');
+    len += usize::from(lazy);
+    let quantifier = Quantifier {
+        exactly,
+        lazy: lazy && !exactly,
+        fixed,
+    };
+    Some((quantifier, len))
 }
 
 /// Copies a bracket expression, escaping what the library would read as set operations.
@@ -256,22 +321,23 @@ fn bracket(c: &[char], start: usize, newline_stops: bool, out: &mut String) -> R
 }
 
 thread_local! {
-    static COMPILED: RefCell<HashMap<(String, Flags), Arc<Compiled>>> = RefCell::new(HashMap::new());
+    static COMPILED: RefCell<HashMap<(String, Flags), Rc<Compiled>>> = RefCell::new(HashMap::new());
 }
 
-pub(super) fn compile(pattern: &str, flags: Flags) -> Result<Arc<Compiled>> {
+pub(super) fn compile(pattern: &str, flags: Flags) -> Result<Rc<Compiled>> {
     let key = (pattern.to_owned(), flags);
     if let Some(r) = COMPILED.with(|c| c.borrow().get(&key).cloned()) {
         return Ok(r);
     }
     let mut f = flags;
-    let (translated, backtracks) = translate(pattern, &mut f)?;
+    let (translated, backtracks, shortest) = translate(pattern, &mut f)?;
     let options = Options {
         ignore_case: f.ignore_case,
         newline_stops: f.newline_stops,
         newline_anchors: f.newline_anchors,
         extended: f.extended,
         backtracks,
+        shortest,
     };
     let regex = Compiled::new(&translated, options).map_err(|text| {
         bad_regex(
@@ -295,7 +361,7 @@ pub(super) fn compile(pattern: &str, flags: Flags) -> Result<Arc<Compiled>> {
             },
         )
     })?;
-    let regex = Arc::new(regex);
+    let regex = Rc::new(regex);
     COMPILED.with(|c| {
         let mut c = c.borrow_mut();
         if c.len() >= 64 {

@@ -39,26 +39,45 @@ fn code_at(t: &[char], from: usize, digits: usize) -> Option<u32> {
 
 /// `unistr`: text with the code points that its escapes name
 pub(super) fn unistr(a: &[Datum]) -> Result<Datum> {
+    let forms = [
+        (1, 4, None),
+        (2, 4, Some('u')),
+        (2, 6, Some('+')),
+        (2, 8, Some('U')),
+    ];
+    let hint = "Unicode escapes must be \\XXXX, \\+XXXXXX, \\uXXXX, or \\UXXXXXXXX.";
+    unescaped(s(a, 0)?, '\\', &forms, hint).and_then(text)
+}
+
+/// A literal or name behind `U&`, with its escape character.
+pub(crate) fn unescape_unicode(written: &str, escape: char) -> Result<String> {
+    let forms = [(1, 4, None), (2, 6, Some('+'))];
+    unescaped(
+        written,
+        escape,
+        &forms,
+        "Unicode escapes must be \\XXXX or \\+XXXXXX.",
+    )
+}
+
+/// Where digits begin behind the escape character, how many there are, and what stands in front of them.
+type Form = (usize, usize, Option<char>);
+
+fn unescaped(written: &str, escape: char, forms: &[Form], hint: &str) -> Result<String> {
     let bad_pair = || SqlError::new(SqlState::SYNTAX_ERROR, "invalid Unicode surrogate pair");
-    let t: Vec<char> = s(a, 0)?.chars().collect();
+    let t: Vec<char> = written.chars().collect();
     let mut out = String::with_capacity(t.len());
     let mut first: Option<u32> = None;
     let mut at = 0;
     while let Some(c) = t.get(at) {
-        if *c != '\\' || t.get(at + 1) == Some(&'\\') {
+        if *c != escape || t.get(at + 1) == Some(&escape) {
             if first.is_some() {
                 return Err(bad_pair());
             }
             out.push(*c);
-            at += if *c == '\\' { 2 } else { 1 };
+            at += if *c == escape { 2 } else { 1 };
             continue;
         }
-        let forms = [
-            (1, 4, None),
-            (2, 4, Some('u')),
-            (2, 6, Some('+')),
-            (2, 8, Some('U')),
-        ];
         let found = forms.iter().find_map(|(offset, digits, mark)| {
             if mark.is_some() && t.get(at + 1) != mark.as_ref() {
                 return None;
@@ -67,10 +86,7 @@ pub(super) fn unistr(a: &[Datum]) -> Result<Datum> {
             Some((code, offset + digits))
         });
         let Some((code, len)) = found else {
-            return Err(
-                SqlError::new(SqlState::SYNTAX_ERROR, "invalid Unicode escape")
-                    .hint("Unicode escapes must be \\XXXX, \\+XXXXXX, \\uXXXX, or \\UXXXXXXXX."),
-            );
+            return Err(SqlError::new(SqlState::SYNTAX_ERROR, "invalid Unicode escape").hint(hint));
         };
         if code == 0 || code > 0x10_ffff {
             return Err(invalid(format!("invalid Unicode code point: {code:04X}")));
@@ -90,7 +106,7 @@ pub(super) fn unistr(a: &[Datum]) -> Result<Datum> {
     if first.is_some() {
         return Err(bad_pair());
     }
-    text(out)
+    Ok(out)
 }
 
 /// `parse_ident`: the parts of a name with dots, as names are read

@@ -19,6 +19,7 @@ mod grants;
 mod grouping;
 mod index_commands;
 mod kind;
+mod lexing;
 mod like;
 mod locking;
 mod maintenance;
@@ -97,27 +98,11 @@ pub struct Parsed {
 
 /// Parses all statements of `text`. Empty statements vanish: an empty text gives an empty list.
 pub fn parse(text: &str) -> Result<Vec<Parsed>> {
-    let dialect = PostgreSqlDialect {};
-    let tokens = Tokenizer::new(&dialect, text)
-        .tokenize_with_location()
-        .map_err(|error| position::token_error(text, &error))?;
-    let mut statements = Vec::new();
-    let mut one: Vec<TokenWithSpan> = Vec::new();
-    for token in tokens {
-        match token.token {
-            Token::Whitespace(_) | Token::EOF => {}
-            Token::SemiColon => {
-                if !one.is_empty() {
-                    statements.push(parse_one(text, std::mem::take(&mut one))?);
-                }
-            }
-            _ => one.push(token),
-        }
-    }
-    if !one.is_empty() {
-        statements.push(parse_one(text, one)?);
-    }
-    Ok(statements)
+    let statements = lexing::statements(text)?;
+    statements
+        .into_iter()
+        .map(|tokens| parse_one(text, tokens))
+        .collect()
 }
 
 /// Who handles a statement that stands inside another one (PREPARE, EXPLAIN).

@@ -220,28 +220,7 @@ pub(super) fn rewrite(
         ..Notes::default()
     };
     if let Some(at) = table_query(&tokens) {
-        // TABLE t is SELECT * FROM t.
-        let span = tokens[at].span;
-        let word = |word: &str, keyword| TokenWithSpan {
-            token: Token::Word(Word {
-                value: word.to_owned(),
-                quote_style: None,
-                keyword,
-            }),
-            span,
-        };
-        let star = TokenWithSpan {
-            token: Token::Mul,
-            span,
-        };
-        tokens.splice(
-            at..=at,
-            [
-                word("SELECT", Keyword::SELECT),
-                star,
-                word("FROM", Keyword::FROM),
-            ],
-        );
+        select_all(&mut tokens, at);
     }
     let copy = is_word(tokens.first(), "copy");
     let mut inserts = 0_usize;
@@ -252,6 +231,10 @@ pub(super) fn rewrite(
             continue;
         }
         let Token::Word(word) = &tokens[at].token else {
+            if tokens[at].token == Token::Assignment {
+                // The older way to name an argument.
+                tokens[at].token = Token::RArrow;
+            }
             if tokens[at].token == Token::AtDashAt && !is_symmetric.contains(&at) {
                 return Err(SqlError::unsupported("operator @-@"));
             }
@@ -292,6 +275,10 @@ pub(super) fn rewrite(
                 super::grouping::group_by(&mut tokens, at + 2);
             }
             Keyword::SUBSTRING => similar_substring(&mut tokens, at + 1),
+            Keyword::TRIM => trim_from(&mut tokens, at + 1),
+            Keyword::TABLE if is_table_query(&tokens, at) => {
+                select_all(&mut tokens, at);
+            }
             Keyword::INSERT if is_word(tokens.get(at + 1), "into") => inserts += 1,
             Keyword::SELECT if super::nothing::is_next(&tokens, at + 1) => {
                 super::nothing::mark(&mut tokens, at + 1);
@@ -418,6 +405,64 @@ pub(super) fn rewrite(
     Ok((tokens, notes))
 }
 
+/// TABLE t is SELECT * FROM t.
+fn select_all(tokens: &mut Vec<TokenWithSpan>, at: usize) {
+    let Some(span) = tokens.get(at).map(|t| t.span) else {
+        return;
+    };
+    let word = |word: &str, keyword| TokenWithSpan {
+        token: Token::Word(Word {
+            value: word.to_owned(),
+            quote_style: None,
+            keyword,
+        }),
+        span,
+    };
+    let star = TokenWithSpan {
+        token: Token::Mul,
+        span,
+    };
+    tokens.splice(
+        at..=at,
+        [
+            word("SELECT", Keyword::SELECT),
+            star,
+            word("FROM", Keyword::FROM),
+        ],
+    );
+}
+
+/// Whether TABLE at `at` begins a query within another one.
+fn is_table_query(tokens: &[TokenWithSpan], at: usize) -> bool {
+    let Some(before) = at.checked_sub(1).and_then(|before| tokens.get(before)) else {
+        return false;
+    };
+    let begins = before.token == Token::LParen
+        || ["union", "intersect", "except"]
+            .iter()
+            .any(|word| is_word(Some(before), word))
+        || (is_word(Some(before), "all")
+            && at > 1
+            && ["union", "intersect", "except"]
+                .iter()
+                .any(|word| is_word(tokens.get(at - 2), word)));
+    begins && matches!(tokens.get(at + 1).map(|t| &t.token), Some(Token::Word(_)))
+}
+
+/// `trim(BOTH FROM text)` and `trim(FROM text)`: the grammar library wants FROM behind characters only.
+fn trim_from(tokens: &mut Vec<TokenWithSpan>, open: usize) {
+    if tokens.get(open).is_none_or(|t| t.token != Token::LParen) {
+        return;
+    }
+    let side = ["both", "leading", "trailing"]
+        .iter()
+        .any(|side| is_word(tokens.get(open + 1), side));
+    let from = open + 1 + usize::from(side);
+    if is_word(tokens.get(from), "from") {
+        tokens.remove(from);
+    }
+}
+
 /// `substring(text SIMILAR pattern ESCAPE character)` is a call of three arguments.
 fn similar_substring(tokens: &mut [TokenWithSpan], open: usize) {
     if tokens.get(open).is_none_or(|t| t.token != Token::LParen) {
@@ -491,7 +536,10 @@ pub(crate) fn all_fields(expr: &ast::Expr) -> Option<ast::Expr> {
 }
 
 /// Types whose names the grammar does not know to begin a literal, `inet '10.0.0.1'`.
-const LITERAL_TYPES: [&str; 6] = ["cidr", "inet", "macaddr", "macaddr8", "money", "varbit"];
+const LITERAL_TYPES: [&str; 11] = [
+    "bpchar", "cidr", "inet", "jsonpath", "macaddr", "macaddr8", "money", "name", "oid", "varbit",
+    "xid",
+];
 
 /// `type '...'` becomes the cast that it stands for.
 fn typed_literal(tokens: &mut Vec<TokenWithSpan>, at: usize) {

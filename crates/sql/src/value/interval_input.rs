@@ -85,7 +85,11 @@ pub fn within(range: i32, v: &Interval) -> Interval {
     }
 }
 
+#[derive(Default)]
 struct Sum {
+    /// Units that have been told.
+    seen: u32,
+    years: i64,
     months: i64,
     days: i64,
     micros: i64,
@@ -93,7 +97,15 @@ struct Sum {
 
 enum Bad {
     Syntax,
+    /// A field that is too large.
     Range,
+    /// Fields that are too large together.
+    Total,
+}
+
+/// Years, months and days are each as large as an integer at most.
+fn field(v: i64) -> Option<i64> {
+    i32::try_from(v).ok().map(i64::from)
 }
 
 /// A decimal number split exactly: whole part and millionths of the rest, both signed.
@@ -103,43 +115,79 @@ struct Number {
     fraction: f64,
 }
 
-fn number(s: &str) -> Option<Number> {
-    let (neg, body) = match s.as_bytes().first()? {
-        b'-' => (true, &s[1..]),
-        b'+' => (false, &s[1..]),
-        _ => (false, s),
+fn number(s: &str) -> Result<Number, Bad> {
+    let (neg, body) = match s.as_bytes().first() {
+        None => return Err(Bad::Syntax),
+        Some(b'-') => (true, &s[1..]),
+        Some(b'+') => (false, &s[1..]),
+        Some(_) => (false, s),
     };
     let (whole, frac) = body.split_once('.').unwrap_or((body, ""));
-    if (whole.is_empty() && frac.is_empty())
-        || !whole
-            .bytes()
-            .chain(frac.bytes())
-            .all(|b| b.is_ascii_digit())
-    {
-        return None;
+    let mut digits = whole.bytes().chain(frac.bytes());
+    if (whole.is_empty() && frac.is_empty()) || !digits.all(|b| b.is_ascii_digit()) {
+        return Err(Bad::Syntax);
     }
-    let w: i64 = if whole.is_empty() {
-        0
-    } else {
-        whole.parse().ok()?
+    let sign = if neg { "-" } else { "" };
+    let whole = match whole {
+        "" => 0,
+        // With its sign: the least number has no positive one.
+        digits => format!("{sign}{digits}").parse().map_err(|_| Bad::Range)?,
     };
-    let f: f64 = if frac.is_empty() {
-        0.0
-    } else {
-        format!("0.{frac}").parse().ok()?
+    let fraction = match frac {
+        "" => 0.0,
+        digits => format!("{sign}0.{digits}")
+            .parse()
+            .map_err(|_| Bad::Syntax)?,
     };
-    Some(if neg {
-        Number {
-            whole: -w,
-            fraction: -f,
-        }
-    } else {
-        Number {
-            whole: w,
-            fraction: f,
-        }
+    Ok(Number { whole, fraction })
+}
+
+/// A number of a duration as ISO 8601 has it, which PostgreSQL reads as a double.
+fn iso_number(s: &str) -> Result<Number, Bad> {
+    if !s.ends_with(|c: char| c.is_ascii_digit() || c == '.') {
+        return Err(Bad::Syntax);
+    }
+    let v: f64 = s.parse().map_err(|_| Bad::Syntax)?;
+    if v.is_nan() || v.abs() > 1e15 {
+        return Err(Bad::Range);
+    }
+    Ok(Number {
+        whole: v.trunc() as i64,
+        fraction: v - v.trunc(),
     })
 }
+
+/// What names a unit in the first ten letters of a word, and the bits of it that may be told once only.
+fn unit_of(word: &str) -> Option<(&'static str, u32)> {
+    const MICROSECOND: u32 = 1;
+    const MILLISECOND: u32 = 1 << 1;
+    Some(match word.get(..10).unwrap_or(word) {
+        "us" | "usec" | "usecs" | "usecond" | "useconds" | "microsecon" => {
+            ("microsecond", MICROSECOND)
+        }
+        "ms" | "msec" | "msecs" | "msecond" | "mseconds" | "millisecon" => {
+            ("millisecond", MILLISECOND)
+        }
+        "s" | "sec" | "secs" | "second" | "seconds" => ("second", SECONDS),
+        "m" | "min" | "mins" | "minute" | "minutes" => ("minute", 1 << 3),
+        "h" | "hr" | "hrs" | "hour" | "hours" => ("hour", 1 << 4),
+        "d" | "day" | "days" => ("day", 1 << 5),
+        "w" | "week" | "weeks" => ("week", 1 << 6),
+        "mon" | "mons" | "month" | "months" => ("month", MONTHS),
+        "y" | "yr" | "yrs" | "year" | "years" => ("year", 1 << 8),
+        "dec" | "decs" | "decade" | "decades" => ("decade", 1 << 9),
+        "c" | "cent" | "century" | "centuries" => ("century", 1 << 10),
+        "mil" | "mils" | "millennium" | "millennia" => ("millennium", 1 << 11),
+        _ => return None,
+    })
+}
+
+const SECONDS: u32 = 1 << 2;
+const MONTHS: u32 = 1 << 7;
+/// Seconds with a fraction tell of what is smaller, too.
+const ALL_SECONDS: u32 = 7;
+/// Hours, minutes and seconds with colons.
+const CLOCK: u32 = ALL_SECONDS | 1 << 3 | 1 << 4;
 
 impl Sum {
     fn micros(&mut self, n: i64, unit: i64) -> Result<(), Bad> {
@@ -156,66 +204,96 @@ impl Sum {
 
     fn days_fraction(&mut self, days: f64) -> Result<(), Bad> {
         let whole = days.trunc();
-        self.days = self.days.checked_add(whole as i64).ok_or(Bad::Range)?;
+        let sum = self.days.checked_add(whole as i64);
+        self.days = sum.and_then(field).ok_or(Bad::Range)?;
         self.micros_fraction(days - whole, DAY)
     }
 
     fn add(&mut self, n: &Number, unit: &str) -> Result<(), Bad> {
-        let months = |s: &mut Sum, per: i64| -> Result<(), Bad> {
-            s.months = n
+        let years = |s: &mut Sum, per: i64| -> Result<(), Bad> {
+            s.years = n
                 .whole
                 .checked_mul(per)
-                .and_then(|v| v.checked_add(s.months))
+                .and_then(|v| field(v.checked_add(s.years)?))
                 .ok_or(Bad::Range)?;
             // Fractions of years and longer count whole months.
-            let more = (n.fraction * per as f64).round_ties_even() as i64;
-            s.months = s.months.checked_add(more).ok_or(Bad::Range)?;
+            let more = (n.fraction * (per * 12) as f64).round_ties_even() as i64;
+            s.months = s
+                .months
+                .checked_add(more)
+                .and_then(field)
+                .ok_or(Bad::Range)?;
             Ok(())
         };
         match unit {
-            "microsecond" | "microseconds" | "us" | "usec" | "usecs" | "useconds" => {
+            "microsecond" => {
                 self.micros(n.whole, 1)?;
                 self.micros_fraction(n.fraction, 1)
             }
-            "millisecond" | "milliseconds" | "ms" | "msec" | "msecs" | "mseconds" => {
+            "millisecond" => {
                 self.micros(n.whole, 1000)?;
                 self.micros_fraction(n.fraction, 1000)
             }
-            "second" | "seconds" | "s" | "sec" | "secs" => {
+            "second" => {
                 self.micros(n.whole, SECOND)?;
                 self.micros_fraction(n.fraction, SECOND)
             }
-            "minute" | "minutes" | "m" | "min" | "mins" => {
+            "minute" => {
                 self.micros(n.whole, MINUTE)?;
                 self.micros_fraction(n.fraction, MINUTE)
             }
-            "hour" | "hours" | "h" | "hr" | "hrs" => {
+            "hour" => {
                 self.micros(n.whole, HOUR)?;
                 self.micros_fraction(n.fraction, HOUR)
             }
-            "day" | "days" | "d" => {
-                self.days = self.days.checked_add(n.whole).ok_or(Bad::Range)?;
+            "day" => {
+                self.days = self
+                    .days
+                    .checked_add(n.whole)
+                    .and_then(field)
+                    .ok_or(Bad::Range)?;
                 self.micros_fraction(n.fraction, DAY)
             }
-            "week" | "weeks" | "w" => {
+            "week" => {
                 self.days = n
                     .whole
                     .checked_mul(7)
-                    .and_then(|v| v.checked_add(self.days))
+                    .and_then(|v| field(v.checked_add(self.days)?))
                     .ok_or(Bad::Range)?;
                 self.days_fraction(n.fraction * 7.0)
             }
-            "month" | "months" | "mon" | "mons" => {
-                self.months = self.months.checked_add(n.whole).ok_or(Bad::Range)?;
+            "month" => {
+                self.months = self
+                    .months
+                    .checked_add(n.whole)
+                    .and_then(field)
+                    .ok_or(Bad::Range)?;
                 self.days_fraction(n.fraction * 30.0)
             }
-            "quarter" | "quarters" | "qtr" => months(self, 3),
-            "year" | "years" | "y" | "yr" | "yrs" => months(self, 12),
-            "decade" | "decades" | "dec" | "decs" => months(self, 120),
-            "century" | "centuries" | "c" | "cent" => months(self, 1200),
-            "millennium" | "millennia" | "mil" | "mils" => months(self, 12_000),
+            "year" => years(self, 1),
+            "decade" => years(self, 10),
+            "century" => years(self, 100),
+            "millennium" => years(self, 1000),
             _ => Err(Bad::Syntax),
         }
+    }
+
+    /// The same of a word, which tells of its unit once only.
+    fn add_once(&mut self, n: &Number, word: &str) -> Result<(), Bad> {
+        let (unit, mut bits) = unit_of(word).ok_or(Bad::Syntax)?;
+        if bits == SECONDS && n.fraction != 0.0 {
+            bits = ALL_SECONDS;
+        }
+        self.add(n, unit)?;
+        self.once(bits)
+    }
+
+    fn once(&mut self, bits: u32) -> Result<(), Bad> {
+        if self.seen & bits != 0 {
+            return Err(Bad::Syntax);
+        }
+        self.seen |= bits;
+        Ok(())
     }
 
     /// One half of the alternative format of ISO 8601, `P0001-02-03T04:05:06`: fields by their places. Without separators they have
@@ -237,7 +315,7 @@ impl Sum {
             let (first, rest) = part.split_at(widths[0]);
             let (second, third) = rest.split_at(widths[1]);
             for (text, unit) in [first, second, third].into_iter().zip(units) {
-                self.add(&number(text).ok_or(Bad::Syntax)?, unit)?;
+                self.add(&iso_number(text)?, unit)?;
             }
             return Ok(());
         }
@@ -249,7 +327,7 @@ impl Sum {
             let from = usize::from(rest.starts_with(['-', '+']));
             let end = rest[from..].find(separator).map(|at| at + from);
             let text = end.map_or(rest, |end| &rest[..end]);
-            self.add(&number(text).ok_or(Bad::Syntax)?, unit)?;
+            self.add(&iso_number(text)?, unit)?;
             match end {
                 Some(end) => rest = &rest[end + 1..],
                 None => return Ok(()),
@@ -257,9 +335,24 @@ impl Sum {
         }
     }
 
+    /// One half of a duration with a letter behind each number.
+    fn iso_units(&mut self, part: &str, units: &[(char, &str)]) -> Result<(), Bad> {
+        let mut rest = part;
+        while !rest.is_empty() {
+            let is_unit = |c: char| c.is_ascii_lowercase() && c != 'e';
+            let end = rest.find(is_unit).ok_or(Bad::Syntax)?;
+            let letter = rest[end..].chars().next();
+            let unit = units.iter().find(|(c, _)| Some(*c) == letter);
+            let (_, unit) = unit.ok_or(Bad::Syntax)?;
+            self.add(&iso_number(&rest[..end])?, unit)?;
+            rest = &rest[end + 1..];
+        }
+        Ok(())
+    }
+
     fn done(self) -> Result<Interval, Bad> {
         Ok(Interval {
-            months: i32::try_from(self.months).map_err(|_| Bad::Range)?,
+            months: i32::try_from(self.years * 12 + self.months).map_err(|_| Bad::Total)?,
             days: i32::try_from(self.days).map_err(|_| Bad::Range)?,
             micros: self.micros,
         })
@@ -287,7 +380,7 @@ fn clock(t: &str, range: i32, sum: &mut Sum) -> Result<(), Bad> {
         [h, m, s] => (int(h)?, int(m)?, *s),
         _ => return Err(Bad::Syntax),
     };
-    let sec = number(s).ok_or(Bad::Syntax)?;
+    let sec = number(s)?;
     if m > 59 || sec.whole > 60 {
         return Err(Bad::Range);
     }
@@ -298,51 +391,34 @@ fn clock(t: &str, range: i32, sum: &mut Sum) -> Result<(), Bad> {
 }
 
 fn iso(body: &str) -> Result<Sum, Bad> {
-    let mut sum = Sum {
-        months: 0,
-        days: 0,
-        micros: 0,
-    };
-    let (date, clock) = body.split_once('t').unwrap_or((body, ""));
+    let mut sum = Sum::default();
+    let (date, clock) = body
+        .split_once('t')
+        .map_or((body, None), |(d, c)| (d, Some(c)));
+    if date.is_empty() && clock.is_none_or(str::is_empty) {
+        return Err(Bad::Syntax);
+    }
     let has_no_units = |part: &str| !part.contains(|c: char| c.is_ascii_lowercase());
-    if has_no_units(date) && has_no_units(clock) && !(date.is_empty() && clock.is_empty()) {
-        sum.iso_fields(date, '-', ["year", "month", "day"], [4, 2, 2])?;
-        sum.iso_fields(clock, ':', ["hour", "minute", "second"], [2, 2, 2])?;
-        return Ok(sum);
-    }
-    let (mut rest, mut time, mut any) = (body, false, false);
-    while !rest.is_empty() {
-        if let Some(r) = rest.strip_prefix('t') {
-            (rest, time) = (r, true);
-            continue;
+    let dates = [('y', "year"), ('m', "month"), ('w', "week"), ('d', "day")];
+    let clocks = [('h', "hour"), ('m', "minute"), ('s', "second")];
+    match date {
+        plain if has_no_units(plain) => {
+            sum.iso_fields(plain, '-', ["year", "month", "day"], [4, 2, 2])?;
         }
-        let end = rest
-            .find(|c: char| c.is_ascii_lowercase())
-            .ok_or(Bad::Syntax)?;
-        let n = number(&rest[..end]).ok_or(Bad::Syntax)?;
-        let unit = match (rest.as_bytes()[end], time) {
-            (b'y', false) => "year",
-            (b'm', false) => "month",
-            (b'w', false) => "week",
-            (b'd', false) => "day",
-            (b'h', true) => "hour",
-            (b'm', true) => "minute",
-            (b's', true) => "second",
-            _ => return Err(Bad::Syntax),
-        };
-        sum.add(&n, unit)?;
-        rest = &rest[end + 1..];
-        any = true;
+        named => sum.iso_units(named, &dates)?,
     }
-    if any { Ok(sum) } else { Err(Bad::Syntax) }
+    match clock {
+        None | Some("") => {}
+        Some(plain) if has_no_units(plain) => {
+            sum.iso_fields(plain, ':', ["hour", "minute", "second"], [2, 2, 2])?;
+        }
+        Some(named) => sum.iso_units(named, &clocks)?,
+    }
+    Ok(sum)
 }
 
 fn verbose(text: &str, range: i32) -> Result<Sum, Bad> {
-    let mut sum = Sum {
-        months: 0,
-        days: 0,
-        micros: 0,
-    };
+    let mut sum = Sum::default();
     let mut rest = text.trim_start_matches('@').trim_start();
     let mut any = false;
     loop {
@@ -352,8 +428,10 @@ fn verbose(text: &str, range: i32) -> Result<Sum, Bad> {
         }
         if rest == "ago" && any {
             sum = Sum {
-                months: sum.months.checked_neg().ok_or(Bad::Range)?,
-                days: sum.days.checked_neg().ok_or(Bad::Range)?,
+                seen: sum.seen,
+                years: field(-sum.years).ok_or(Bad::Range)?,
+                months: field(-sum.months).ok_or(Bad::Range)?,
+                days: field(-sum.days).ok_or(Bad::Range)?,
                 micros: sum.micros.checked_neg().ok_or(Bad::Range)?,
             };
             rest = "";
@@ -367,10 +445,11 @@ fn verbose(text: &str, range: i32) -> Result<Sum, Bad> {
         rest = &rest[end..];
         any = true;
         if token.contains(':') {
+            sum.once(CLOCK)?;
             clock(token, range, &mut sum)?;
             continue;
         }
-        let n = number(token).ok_or(Bad::Syntax)?;
+        let n = number(token)?;
         // SQL style years-months: 1-2
         if let Some(tail) = rest.strip_prefix('-') {
             let end = tail
@@ -381,6 +460,7 @@ fn verbose(text: &str, range: i32) -> Result<Sum, Bad> {
                 return Err(Bad::Range);
             }
             let sign = if token.starts_with('-') { -1 } else { 1 };
+            sum.once(MONTHS)?;
             sum.add(&n, "year")?;
             sum.months = sum.months.checked_add(sign * m).ok_or(Bad::Range)?;
             rest = &tail[end..];
@@ -393,15 +473,15 @@ fn verbose(text: &str, range: i32) -> Result<Sum, Bad> {
         let unit = &tail[..end];
         if unit.is_empty() {
             // "1 04:05:06" counts days, and "1 2" of days to hours; a lone number at the end counts what the type ends with.
-            let hours = fields::last(range) == "hour" && number(tail).is_some();
+            let hours = fields::last(range) == "hour" && number(tail).is_ok();
             let days = tail.contains(':') || hours;
-            sum.add(&n, if days { "day" } else { fields::last(range) })?;
+            sum.add_once(&n, if days { "day" } else { fields::last(range) })?;
             if !tail.is_empty() && !days {
                 return Err(Bad::Syntax);
             }
             continue;
         }
-        sum.add(&n, unit)?;
+        sum.add_once(&n, unit)?;
         rest = &tail[end..];
     }
     if any { Ok(sum) } else { Err(Bad::Syntax) }
@@ -450,8 +530,9 @@ pub fn parse_interval_as(text: &str, typmod: i32) -> Result<Interval> {
             SqlState::INVALID_DATETIME_FORMAT,
             format!("invalid input syntax for type interval: \"{text}\""),
         ),
+        Bad::Total => SqlError::new(SqlState::DATETIME_FIELD_OVERFLOW, "interval out of range"),
         Bad::Range => SqlError::new(
-            SqlState::DATETIME_FIELD_OVERFLOW,
+            SqlState::INTERVAL_FIELD_OVERFLOW,
             format!("interval field value out of range: \"{text}\""),
         ),
     })

@@ -1,0 +1,181 @@
+//! From text to the tokens of one statement each, with what the grammar library's tokenizer does not do as PostgreSQL does: literals that
+//! go on in the next line, `U&` with its own escape character, letters right behind a number.
+
+use super::position::{byte_of, token_error};
+use crate::error::{Result, SqlError};
+use logstead_types::SqlState;
+use sqlparser::dialect::PostgreSqlDialect;
+use sqlparser::keywords::Keyword;
+use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer, Whitespace, Word};
+
+/// The statements of a text, each as its tokens without white space.
+pub(super) fn statements(text: &str) -> Result<Vec<Vec<TokenWithSpan>>> {
+    let dialect = PostgreSqlDialect {};
+    let tokens = Tokenizer::new(&dialect, text)
+        .tokenize_with_location()
+        .map_err(|error| token_error(text, &error))?;
+    let mut statements = Vec::new();
+    let mut one: Vec<TokenWithSpan> = Vec::new();
+    // A line has ended since the last token.
+    let mut new_line = false;
+    for token in tokens {
+        match &token.token {
+            Token::Whitespace(space) => {
+                new_line |= matches!(
+                    space,
+                    Whitespace::Newline | Whitespace::SingleLineComment { .. }
+                );
+                continue;
+            }
+            Token::EOF => {}
+            Token::SemiColon => {
+                if !one.is_empty() {
+                    statements.push(std::mem::take(&mut one));
+                }
+            }
+            Token::SingleQuotedString(more) if new_line && goes_on(&mut one, more) => {}
+            Token::Number(..) | Token::HexStringLiteral(_) | Token::Placeholder(_) => {
+                no_junk(text, &token)?;
+                one.push(token);
+            }
+            _ => one.push(token),
+        }
+        new_line = false;
+    }
+    if !one.is_empty() {
+        statements.push(one);
+    }
+    for one in &mut statements {
+        if one
+            .iter()
+            .any(|t| is_u(&t.token) || matches!(t.token, Token::UnicodeStringLiteral(_)))
+        {
+            unicode_escapes(text, one)?;
+        }
+    }
+    Ok(statements)
+}
+
+/// Adds the next line's part to a literal.
+fn goes_on(one: &mut [TokenWithSpan], more: &str) -> bool {
+    match one.last_mut().map(|t| &mut t.token) {
+        Some(Token::SingleQuotedString(text)) => {
+            text.push_str(more);
+            true
+        }
+        _ => false,
+    }
+}
+
+/// Letters right behind a number are an error: the tokenizer would take them for the next word.
+fn no_junk(text: &str, token: &TokenWithSpan) -> Result<()> {
+    let start = byte_of(text, token.span.start);
+    let rest = text.get(start..).unwrap_or_default();
+    let bytes = rest.as_bytes();
+    let digits = |from: usize| {
+        let part = bytes.get(from..).unwrap_or_default();
+        part.iter().take_while(|b| b.is_ascii_digit()).count()
+    };
+    let (what, mut end) = match bytes.first() {
+        Some(b'$') => ("parameter", 1 + digits(1)),
+        Some(b'0'..=b'9' | b'.') => {
+            let mut end = digits(0);
+            // `1..2` is no number with a point.
+            if bytes.get(end) == Some(&b'.') && bytes.get(end + 1) != Some(&b'.') {
+                end += 1 + digits(end + 1);
+            }
+            let signed = usize::from(matches!(bytes.get(end + 1), Some(b'+' | b'-')));
+            if matches!(bytes.get(end), Some(b'e' | b'E')) && digits(end + 1 + signed) > 0 {
+                end += 1 + signed + digits(end + 1 + signed);
+            }
+            ("numeric literal", end)
+        }
+        _ => return Ok(()),
+    };
+    let starts = |b: u8| b == b'_' || b.is_ascii_alphabetic() || b >= 0x80;
+    if end == 0 || !bytes.get(end).is_some_and(|b| starts(*b)) {
+        return Ok(());
+    }
+    let goes_on = |b: &&u8| starts(**b) || b.is_ascii_digit() || **b == b'$';
+    end += bytes.iter().skip(end).take_while(goes_on).count();
+    let near = rest.get(..end).unwrap_or_default();
+    let error = SqlError::new(
+        SqlState::SYNTAX_ERROR,
+        format!("trailing junk after {what} at or near \"{near}\""),
+    );
+    Err(error.at(Some(
+        text.get(..start).unwrap_or_default().chars().count() + 1,
+    )))
+}
+
+/// The word in front of `&"name"`.
+fn is_u(token: &Token) -> bool {
+    matches!(token, Token::Word(w) if w.quote_style.is_none() && w.value.eq_ignore_ascii_case("u"))
+}
+
+/// `U&'text'` and `U&"name"`, each with UESCAPE or without, become what they stand for.
+fn unicode_escapes(text: &str, one: &mut Vec<TokenWithSpan>) -> Result<()> {
+    let mut at = 0;
+    while at < one.len() {
+        let span = one[at].span;
+        let literal = matches!(one[at].token, Token::UnicodeStringLiteral(_));
+        let name = is_u(&one[at].token)
+            && matches!(one.get(at + 1).map(|t| &t.token), Some(Token::Ampersand))
+            && matches!(one.get(at + 2).map(|t| &t.token), Some(Token::Word(w)) if w.quote_style.is_some())
+            && one[at + 1].span.start == span.end
+            && one[at + 2].span.start == one[at + 1].span.end;
+        if !literal && !name {
+            at += 1;
+            continue;
+        }
+        let behind = if name { at + 3 } else { at + 1 };
+        let own = super::rewrite::is_word(one.get(behind), "uescape");
+        let escape = match one.get(behind + 1).map(|t| &t.token) {
+            Some(Token::SingleQuotedString(character)) if own => escape_character(character)?,
+            _ => '\\',
+        };
+        if literal && !own {
+            at += 1;
+            continue;
+        }
+        // The library has read the literal's escapes already, by its own rule: they are read again as they were written.
+        let last = one.get(behind - 1).map_or(span, |t| t.span);
+        let written = text
+            .get(byte_of(text, span.start)..byte_of(text, last.end))
+            .unwrap_or_default();
+        let quote = if name { '"' } else { '\'' };
+        let inside = written
+            .split_once(quote)
+            .and_then(|(_, rest)| rest.strip_suffix(quote))
+            .unwrap_or_default()
+            .replace(&format!("{quote}{quote}"), &quote.to_string());
+        let value = crate::func::unescape_unicode(&inside, escape)?;
+        let token = match name {
+            true => Token::Word(Word {
+                value,
+                quote_style: Some('"'),
+                keyword: Keyword::NoKeyword,
+            }),
+            false => Token::SingleQuotedString(value),
+        };
+        let end = if own { behind + 2 } else { behind };
+        one.splice(at..end.min(one.len()), [TokenWithSpan { token, span }]);
+        at += 1;
+    }
+    Ok(())
+}
+
+fn escape_character(said: &str) -> Result<char> {
+    let mut chars = said.chars();
+    match (chars.next(), chars.next()) {
+        (Some(c), None)
+            if !c.is_ascii_hexdigit() && !matches!(c, '+' | '\'' | '"') && !c.is_whitespace() =>
+        {
+            Ok(c)
+        }
+        _ => Err(SqlError::new(
+            SqlState::SYNTAX_ERROR,
+            format!("invalid Unicode escape character at or near \"'{said}'\""),
+        )),
+    }
+}
