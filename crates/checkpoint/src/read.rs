@@ -724,18 +724,16 @@ impl PageReader {
                 Page::Piece(piece) => Some((piece, false)),
                 Page::ChangePiece(piece) => Some((piece, true)),
             };
-            let broken = || {
-                let gap = FormatError::new("a row of which a piece is missing", 0);
-                damaged(format!("a page of {key}"), at, gap)
-            };
+            // Told below, when what is known of newer pages has been put back.
+            const MISSING: Result<(), &str> = Err("a row of which a piece is missing");
             match (piece, open) {
-                (None, Some(_)) => return Err(broken()),
+                (None, Some(_)) => (unfit, open) = (MISSING, None),
                 (None, None) => {}
+                (Some((piece, _)), None) if piece.offset + piece.bytes.len() != piece.total => {
+                    unfit = MISSING;
+                }
                 (Some((piece, of_change)), None) => {
                     (is_change, newest) = (of_change, page_at);
-                    if piece.offset + piece.bytes.len() != piece.total {
-                        return Err(broken());
-                    }
                     // Grows with the pieces that there are, whatever the length says.
                     large.clear();
                     if wanted(piece.slot) {
@@ -746,13 +744,14 @@ impl PageReader {
                 (Some((piece, of_change)), Some((slot, csn, missing))) => {
                     let end = piece.offset + piece.bytes.len();
                     let continues = (piece.slot, piece.csn, end, of_change);
-                    if continues != (slot, csn, missing, is_change) {
-                        return Err(broken());
+                    if continues == (slot, csn, missing, is_change) {
+                        if wanted(slot) {
+                            large.extend(piece.bytes.iter().rev());
+                        }
+                        open = Some((slot, csn, piece.offset));
+                    } else {
+                        (unfit, open) = (MISSING, None);
                     }
-                    if wanted(slot) {
-                        large.extend(piece.bytes.iter().rev());
-                    }
-                    open = Some((slot, csn, piece.offset));
                 }
             }
             if let Some((slot, csn, 0)) = open {
