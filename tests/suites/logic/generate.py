@@ -14,7 +14,7 @@ from script import Record
 from values import LITERALS, POLYMORPHIC, tables
 
 SEED = 20240229
-SCRIPTS = ["functions", "operators", "casts", "aggregates", "selects", "joins", "groups", "windows", "set_operations", "ctes", "subqueries", "changes"]
+SCRIPTS = ["functions", "operators", "casts", "aggregates", "selects", "joins", "groups", "windows", "set_operations", "ctes", "subqueries", "changes", "pictures", "patterns", "spans"]
 
 # Functions of the machinery of types, indexes and planner, and those that tell of the server.
 MACHINERY = """
@@ -141,7 +141,64 @@ def aggregates(rng, connection):
     return records
 
 
-FROM_CATALOG = {"functions": functions, "operators": operators, "casts": casts, "aggregates": aggregates}
+def combined(rng, connection, templates, count):
+    """Records of templates whose places are filled from lists, each list with equal chances."""
+    records = []
+    for _ in range(count):
+        template, *lists = rng.choice(templates)
+        filled = [template.format(*(rng.choice(words) for words in lists)) for _ in range(4)]
+        good, failed = [], {}
+        for sql in filled:
+            result = connection.pgconn.exec_(f"SELECT {sql}".encode())
+            if result.status == 2:
+                good.append(sql)
+            else:
+                failed.setdefault(result.error_field(67), sql)
+        records += [Record("SELECT " + ", ".join(good))] if good else []
+        records += [Record(f"SELECT {sql}") for code, sql in failed.items() if code not in (b"XX000", b"57014", b"53200")]
+    return records
+
+
+def pictures(rng, connection):
+    """Numbers and moments by pictures, and back."""
+    numbers = ["0", "0.0", "0.1", "-0.01", "-1.456", "7.5", "12.3", "485", "-485", "1234567.891", "(-0.25)::float8", "1.5::float4", "1e20::float8", "'NaN'::float8", "'-Infinity'::numeric", "2147483647", "(-5)::int8", "1.2345e-12", "99.999"]
+    parts = ["9", "0", "99", "00", "999", "9,999", "9G999", ".9", ".99", "D99", ".00", "9.9", "S", "MI", "PL", "SG", "PR", "FM", "L", "th", "TH", "V9", "EEEE", "RN", "rn", "B", " ", '"x"', "-", "\\"]
+    shapes = ["".join(rng.choice(parts) for _ in range(rng.randint(1, 4))) for _ in range(150)] + ["999.99", "FM990.009", "S9,999.9", "9.99EEEE", "999PR", "FM9.9", "0009", "9999.99MI"]
+    moments = ["'2024-02-29 12:34:56.789'::timestamp", "'1999-12-31 23:59:59'::timestamp", "'2000-01-01 00:00'::timestamp", "'0044-03-15 BC'::timestamp", "'2024-07-01 12:00+05:30'::timestamptz", "'2 years 3 mons 4 days 05:06:07.89'::interval", "'-36:00:00'::interval", "'infinity'::timestamp"]
+    fields = ["YYYY", "YYY", "YY", "Y", "Y,YYY", "IYYY", "IY", "MM", "Mon", "MONTH", "Month", "FMMonth", "RM", "rm", "DD", "DDD", "IDDD", "D", "ID", "Day", "FMDAY", "Dy", "HH", "HH12", "HH24", "MI", "SS", "MS", "US", "FF3", "SSSS", "AM", "p.m.", "BC", "a.d.", "CC", "Q", "WW", "W", "IW", "J", "DDth", "FMDDth", "TZH", "OF", "TZ"]
+    times = [rng.choice(["-", " ", "/", ":", "", '"of"']).join(rng.choice(fields) for _ in range(rng.randint(1, 4))) for _ in range(150)]
+    texts = ["2024-02-29", "29 Feb 2024", "February 29, 2024", "20240229", "12:34:56", "2024-02-29 12:34:56.789", "24-2-9", "1-2-3", "2024-366", "2024-W09-4", "Thursday", "12 PM", "99", "0001 BC"]
+    read = ["YYYY-MM-DD", "DD Mon YYYY", "Month DD, YYYY", "YYYYMMDD", "HH24:MI:SS", "YYYY-MM-DD HH24:MI:SS.MS", "YY-MM-DD", "Y-MM-DD", "YYYY-DDD", 'IYYY-"W"IW-ID', "Day", "HH AM", "YY", "YYYY BC", "FMYYYY-FMMM-FMDD", "FXYYYY-MM-DD"]
+    figures = ["-34,338,492", "0.00001-", "5.01-", "5 4 4 . 7 8", ".01", "<564.65>", "$1,234.56", "42nd", "123456", "+7", "", "abc", "1e5"]
+    return combined(rng, connection, [("to_char({}, '{}')", numbers, shapes), ("to_char({}, '{}')", moments, times), ("to_date('{}', '{}')", texts, read), ("to_timestamp('{}', '{}')", texts, read), ("to_number('{}', '{}')", figures, shapes)], 300)
+
+
+def patterns(rng, connection):
+    """Regular expressions, SIMILAR TO, LIKE."""
+    texts = ["", "a", "ab", "abc", "aaab", "abcabc", "foo123bar", "key: value here", "x=1;y=22", "<b>x</b><b>y</b>", "one two  three", "a.b-c_d", "Äpfel öl", "line1\nline2", "2024-02-29", "ABCabc"]
+    atoms = ["a", "b", "[a-c]", "[^a]", ".", "\\d", "\\w", "\\s", "(a|ab)", "(b|bc)?", "(?:x|xy)", "\\y", "^", "$", "[[:alpha:]]", "ö", "=", "foo", "(.)", "(.*)", "(.*?)", "(\\d+)"]
+    marks = ["", "", "*", "+", "?", "*?", "+?", "{1,2}", "{2}", "{1,2}?"]
+    shapes = ["".join(rng.choice(atoms) + rng.choice(marks) for _ in range(rng.randint(1, 3))) + rng.choice(["", "", "|b", "|abc"]) for _ in range(200)]
+    similar = ["a%", "%b%", "(a|b)+", "_+", "[a-c]*", "a|abc", "%#\"b%#\"c", "a{2,3}b", "x_1%"]
+    flags = ["", "g", "i", "n", "gi"]
+    forms = [("'{}' ~ '{}'", texts, shapes), ("regexp_match('{}', '{}')", texts, shapes), ("regexp_replace('{}', '{}', '<\\&>', '{}')", texts, shapes, flags), ("regexp_split_to_array('{}', '{}')", texts, shapes), ("substring('{}' from '{}')", texts, shapes), ("regexp_count('{}', '{}')", texts, shapes), ("regexp_instr('{}', '{}', 1, 1, {})", texts, shapes, ["0", "1"]), ("regexp_substr('{}', '{}', 1, {})", texts, shapes, ["1", "2"]), ("'{}' SIMILAR TO '{}'", texts, similar), ("substring('{}' similar '{}' escape '#')", texts, similar), ("'{}' LIKE '{}'", texts, ["a%", "%b%", "_b_", "%", "", "a\\_", "%o%o%"])]
+    return combined(rng, connection, forms, 300)
+
+
+def spans(rng, connection):
+    """Intervals as text, and reckoning with them; OVERLAPS."""
+    amounts = ["1", "-1", "2.5", "-0.5", "100", "36", "0"]
+    units = ["microseconds", "ms", "sec", "minutes", "hours", "days", "weeks", "mons", "years", "decades", "centuries", "quarters", "fortnights"]
+    texts = [" ".join(f"{rng.choice(amounts)} {rng.choice(units)}" for _ in range(rng.randint(1, 3))) + rng.choice(["", "", " ago"]) for _ in range(120)]
+    texts += ["P1Y2M3DT4H5M6S", "P0001-02-03T04:05:06", "PT36H", "1-2", "1-2 3 4:05:06", "-1-2 +3 -4:05:06", "@ 1 day 2 hours ago", "04:05", "04:05:06.789", "P1.5W", "infinity", ""]
+    numbers = ["2", "0.5", "-3", "7", "49", "1.1", "0.0"]
+    ends = ["date '2024-01-01'", "date '2024-02-29'", "NULL::date", "date '2023-12-31'", "date '2024-03-01'"]
+    lengths = ["interval '1 day'", "interval '1 mon'", "interval '-5 days'", "date '2024-01-15'"]
+    forms = [("interval '{}'", texts), ("interval '{}' * {}", texts, numbers), ("interval '{}' / {}", texts, numbers), ("timestamp '2024-01-31 10:00' + interval '{}'", texts), ("justify_interval(interval '{}')", texts), ("extract({} from interval '{}')", ["epoch", "day", "month", "hour", "second", "century"], texts), ("({}, {}) OVERLAPS ({}, {})", ends, lengths, ends, lengths), ("interval '{}' < interval '{}'", texts, texts)]
+    return combined(rng, connection, forms, 250)
+
+
+FROM_CATALOG = {"pictures": pictures, "patterns": patterns, "spans": spans, "functions": functions, "operators": operators, "casts": casts, "aggregates": aggregates}
 
 
 def scripts(connect, only) -> dict[str, list[Record]]:
