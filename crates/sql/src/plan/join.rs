@@ -380,6 +380,17 @@ impl Binder<'_> {
                 let (kept, whole) = self.item_estimate(rel, &right.conditions)?;
                 let hashed = whole + estimate::hash_join(left.plan.rows, kept);
                 let looped = left.plan.rows * (cost + estimate::REWIND);
+                if let Some(ordered) = self.in_order(kind, &left, wish)? {
+                    let rows = left.plan.rows.max(1.0);
+                    let sorted = left.plan.cost + looped.min(hashed);
+                    let sorted = wished_cost(sorted, 0.0, rows, false, wish);
+                    let cost = ordered.plan.cost + looped + off(self.joins_allowed().nested_loop);
+                    if wished_cost(cost, 0.0, rows, true, wish) < sorted {
+                        let right = self.index_side(rel, right.conditions, &on)?;
+                        let index_rows = Some(right.plan.rows);
+                        return self.lateral_join_rows(kind, ordered, right, on, index_rows);
+                    }
+                }
                 let allowed = self.joins_allowed();
                 let others = allowed.hash || allowed.merge;
                 if looped + off(allowed.nested_loop) <= hashed + off(others) {
@@ -390,6 +401,18 @@ impl Binder<'_> {
         }
         let right = self.plan_from(right, &Wish::default())?;
         self.join_sides(kind, left, right, on, wish)
+    }
+
+    /// The left side of a join in the order wished for, if an index gives it, the join keeps it, and few rows are taken.
+    fn in_order(&mut self, kind: JoinKind, left: &Planned, wish: &Wish) -> Result<Option<Planned>> {
+        let (Some(again), false) = (
+            &left.again,
+            wish.order.is_empty() || wish.limit.is_none() || keeps_right(kind),
+        ) else {
+            return Ok(None);
+        };
+        let planned = self.scan(again.rel, again.conditions.clone(), wish)?;
+        Ok(planned.ordered.then_some(planned))
     }
 
     /// As [`Binder::index_lookup`], but only if a join condition takes part.

@@ -7,8 +7,13 @@
 //! - A condition is judged where the last of its items joins, once.
 //! - An item that needs columns of others (LATERAL) stands on the right of them.
 //! - Rows of a set do not depend on the order in which it was joined.
+//!
+//! Where an order of rows is wished for, the cheapest way to have a set in this order is looked for beside the cheapest way at all: a table
+//! that an index gives in the order, and others looked up for each of its rows. It is for LIMIT: who takes all rows is served as well by a sort or a
+//! merge join, which the join made last looks at (`join`).
 
 use super::join::{JoinsAllowed, Unit, off};
+use super::merge_join::wished_cost;
 use super::scan::{Planned, Wish};
 use super::{JoinKind, estimate, walk};
 use crate::bind::query::{From, FromList};
@@ -75,6 +80,21 @@ struct Entry {
     method: Method,
 }
 
+/// What the search has found: by set of items, the cheapest way to join it, and the cheapest one that gives the order wished for.
+struct Found {
+    best: Vec<Option<Entry>>,
+    ordered: Vec<Option<Entry>>,
+}
+
+/// A set of items to be joined as was found.
+#[derive(Clone, Copy)]
+struct Wanted<'w> {
+    set: u32,
+    /// In the order wished for, by the way that gives it.
+    ordered: bool,
+    wish: &'w Wish,
+}
+
 impl Binder<'_> {
     /// Joins items under conditions over several of them.
     pub(super) fn join_units(
@@ -85,13 +105,21 @@ impl Binder<'_> {
     ) -> Result<Planned> {
         let mut search = self.search(units, joining)?;
         let found = match search.units.len() {
-            0..=SEARCHED_MAX => self.searched(&mut search)?,
+            0..=SEARCHED_MAX => self.searched(&mut search, wish)?,
             _ => None,
         };
         let mut planned = match found {
-            Some(entries) => {
-                let all = entries.len() as u32 - 1;
-                self.built(&mut search, &entries, all, wish)?
+            Some(found) => {
+                let set = found.best.len() as u32 - 1;
+                let at = set as usize;
+                let cost = |entries: &[Option<Entry>], ordered| {
+                    let entry = entries.get(at).copied().flatten()?;
+                    Some(wished_cost(entry.cost, 0.0, entry.rows, ordered, wish))
+                };
+                let (best, in_order) = (cost(&found.best, false), cost(&found.ordered, true));
+                let ordered = in_order.is_some_and(|cost| best.is_none_or(|best| cost < best));
+                let wanted = Wanted { set, ordered, wish };
+                self.built(&mut search, &found, wanted)?
             }
             None => self.greedy(&mut search, wish)?,
         };
@@ -102,6 +130,7 @@ impl Binder<'_> {
             .collect();
         if !left.is_empty() {
             planned.plan = self.filtered(planned.plan, left, &planned.layout);
+            planned.again = None;
         }
         Ok(planned)
     }
@@ -216,7 +245,7 @@ impl Binder<'_> {
     }
 
     /// The cheapest way to join everything, by set of items; `None` if there is none without products.
-    fn searched(&mut self, search: &mut Search) -> Result<Option<Vec<Option<Entry>>>> {
+    fn searched(&mut self, search: &mut Search, wish: &Wish) -> Result<Option<Found>> {
         let count = search.units.len();
         let mask = |units: &[usize]| units.iter().fold(0_u32, |m, u| m | 1 << u);
         let edges: Vec<(u32, f64, bool)> = search
@@ -225,10 +254,15 @@ impl Binder<'_> {
             .map(|e| (mask(&e.units), e.share, e.hashable))
             .collect();
         let needs: Vec<u32> = search.needs.iter().map(|n| mask(n)).collect();
+        let first = self.ordered_items(search, wish)?;
         let all = (1_u32 << count) - 1;
         // First by conditions alone; products only where nothing else joins everything.
         for products in [false, true] {
             let mut best: Vec<Option<Entry>> = vec![None; 1 << count];
+            let mut ordered = best.clone();
+            for (unit, entry) in first.iter().enumerate() {
+                ordered[1 << unit] = *entry;
+            }
             for (unit, guess) in search.guesses.iter().enumerate() {
                 best[1 << unit] = Some(Entry {
                     rows: guess.rows,
@@ -253,6 +287,7 @@ impl Binder<'_> {
                     .product();
                 let rows = (rows * share).max(1.0);
                 let mut chosen: Option<Entry> = None;
+                let mut in_order: Option<Entry> = None;
                 // Every way to divide the set, either side on the left.
                 let mut left = (set - 1) & set;
                 while left > 0 {
@@ -287,6 +322,7 @@ impl Binder<'_> {
                     let allowed = search.allowed;
                     let (mut cost, mut method) =
                         join_cost(&l, &r, rows, hashable, lateral, allowed);
+                    let mut each = None;
                     if single && !lateral && joined {
                         let between: Vec<usize> = (0..edges.len())
                             .filter(|e| {
@@ -294,11 +330,25 @@ impl Binder<'_> {
                                 within(m) && m & left != 0 && m & right != 0
                             })
                             .collect();
-                        if let Some((_, each)) = self.lookup(search, unit, &between)? {
+                        each = self.lookup(search, unit, &between)?.map(|(_, cost)| cost);
+                        if let Some(each) = each {
                             let by_index = index_cost(&l, each, rows, allowed);
                             if by_index < cost {
                                 (cost, method) = (by_index, Method::Index);
                             }
+                        }
+                    }
+                    if let Some(l) = ordered[left as usize]
+                        && let Some(each) = each
+                    {
+                        let cost = index_cost(&l, each, rows, allowed);
+                        if in_order.is_none_or(|c| cost < c.cost) {
+                            in_order = Some(Entry {
+                                rows,
+                                cost,
+                                left,
+                                method: Method::Index,
+                            });
                         }
                     }
                     if chosen.is_none_or(|c| cost < c.cost) {
@@ -312,33 +362,71 @@ impl Binder<'_> {
                     left = (left - 1) & set;
                 }
                 best[set as usize] = chosen;
+                ordered[set as usize] = in_order;
             }
             if best[all as usize].is_some() {
-                return Ok(Some(best));
+                return Ok(Some(Found { best, ordered }));
             }
         }
         Ok(None)
     }
 
+    /// The items that an index gives in the order wished for, with what that costs.
+    fn ordered_items(&mut self, search: &Search, wish: &Wish) -> Result<Vec<Option<Entry>>> {
+        let mut found = vec![None; search.units.len()];
+        if wish.order.is_empty() || wish.limit.is_none() {
+            return Ok(found);
+        }
+        for (unit, entry) in search.units.iter().zip(&mut found) {
+            let Some(Unit {
+                from: From::Rel(rel),
+                conditions,
+                needs,
+                ..
+            }) = unit
+            else {
+                continue;
+            };
+            if !needs.is_empty() || !matches!(self.rels[*rel].source, Source::Table(_)) {
+                continue;
+            }
+            let planned = self.scan(*rel, conditions.clone(), wish)?;
+            if planned.ordered {
+                *entry = Some(Entry {
+                    rows: planned.plan.rows,
+                    cost: planned.plan.cost,
+                    left: 0,
+                    method: Method::Loop,
+                });
+            }
+        }
+        Ok(found)
+    }
+
     /// The plan of a set of items, as the search has found it.
-    fn built(
-        &mut self,
-        search: &mut Search,
-        entries: &[Option<Entry>],
-        set: u32,
-        wish: &Wish,
-    ) -> Result<Planned> {
+    fn built(&mut self, search: &mut Search, found: &Found, wanted: Wanted<'_>) -> Result<Planned> {
+        let Wanted { set, ordered, wish } = wanted;
+        let none = Wish::default();
+        let part = |set: u32, ordered: bool| Wanted {
+            set,
+            ordered,
+            wish: if ordered { wish } else { &none },
+        };
         if set.count_ones() == 1 {
             let unit = take(search, set.trailing_zeros() as usize)?;
-            return self.plan_unit(unit.from, unit.conditions, &Wish::default());
+            return self.plan_unit(unit.from, unit.conditions, wish);
         }
+        let entries = match ordered {
+            true => &found.ordered,
+            false => &found.best,
+        };
         let entry = entries
             .get(set as usize)
             .copied()
             .flatten()
             .ok_or_else(|| SqlError::internal("a set of items was not joined"))?;
         let right = set & !entry.left;
-        let left = self.built(search, entries, entry.left, &Wish::default())?;
+        let left = self.built(search, found, part(entry.left, ordered))?;
         let within = |edge: &Edge| edge.units.iter().all(|u| set >> u & 1 == 1);
         // What belongs to the right side alone is judged there.
         let right_only = |edge: &Edge| edge.units.iter().all(|u| right >> u & 1 == 1);
@@ -352,7 +440,7 @@ impl Binder<'_> {
             let unit = right.trailing_zeros() as usize;
             return self.join_unit(search, left, unit, conditions, entry.method, wish);
         }
-        let right = self.built(search, entries, right, &Wish::default())?;
+        let right = self.built(search, found, part(right, false))?;
         self.smaller_kept(left, right, conditions, wish)
     }
 
