@@ -265,19 +265,28 @@ impl AggregateState {
     /// Sees to it that no more is held than may be: closes the table, or has what calls keep written. What to wait for.
     fn make_room(&mut self, cx: &mut Cx<'_>) -> Result<Option<Step>> {
         loop {
+            let mut step = None;
             while let Some(cell) = self.writing.last() {
                 let kept = self.cells.get_mut(*cell).and_then(|c| c.kept.as_mut());
-                if let Some(kept) = kept
-                    && let Some(step) = kept.sorter.work(cx)?
-                {
-                    return Ok(Some(step));
+                if let Some(kept) = kept {
+                    step = kept.sorter.work(cx)?;
+                }
+                if step.is_some() {
+                    break;
                 }
                 self.writing.pop();
             }
             let held_bytes = self.keys.size_bytes() + self.groups.size_bytes() + self.held_bytes;
+            if step.is_some() {
+                // What is on its way to a file is no longer a group's, and not yet gone.
+                let charged = held_bytes + self.writing_bytes();
+                self.held.set(charged, cx.memory())?;
+                return Ok(step);
+            }
             self.most_bytes = self.most_bytes.max(held_bytes);
             let open_bytes = self.overflow.as_ref().map_or(0, |o| o.size_bytes());
-            self.held.set(held_bytes + open_bytes, cx.memory())?;
+            let charged = held_bytes + open_bytes + self.writing_bytes();
+            self.held.set(charged, cx.memory())?;
             let room = cx.hash_mem_bytes().min(KEY_BYTES_MAX);
             if held_bytes > cx.work_mem_bytes && held_bytes > room {
                 if self.kept_bytes > room / 2
@@ -301,6 +310,13 @@ impl AggregateState {
                 None => None,
             });
         }
+    }
+
+    /// What sorters that are being written hold beside what is counted of their groups.
+    fn writing_bytes(&self) -> usize {
+        let cells = self.writing.iter().filter_map(|cell| self.cells.get(*cell));
+        let kept = cells.filter_map(|cell| cell.kept.as_ref());
+        kept.map(|kept| kept.sorter.beside_bytes()).sum()
     }
 
     /// All rows are of one group.
@@ -351,9 +367,11 @@ impl AggregateState {
             for (cell, call) in cells.zip(calls).skip(self.given.len()) {
                 let finished = cell.finish(call, cx)?;
                 if let Some(kept) = &cell.kept
-                    && kept.disk_bytes > 0
+                    && (kept.disk_bytes > 0 || kept.sorter.is_on_disk())
                 {
-                    let merging_bytes = kept.ordered.as_ref().map_or(0, Ordered::size_bytes);
+                    // Runs are being joined, or the last ones are being read.
+                    let merging_bytes = kept.ordered.as_ref().map_or(0, Ordered::size_bytes)
+                        + kept.sorter.beside_bytes();
                     self.held.set(held_bytes + merging_bytes, cx.memory())?;
                 }
                 match finished {

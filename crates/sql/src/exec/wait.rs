@@ -54,6 +54,19 @@ pub(crate) async fn wait(obstacle: Obstacle, cx: &mut Cx<'_>) -> Result<()> {
     wait_for(obstacle, storage.txn, storage.cancel).await
 }
 
+/// Waits for a temporary file, outside of any transaction.
+pub(crate) async fn wait_for_file(obstacle: Obstacle, cancel: &Cancel) -> Result<()> {
+    match obstacle {
+        Obstacle::Spill(ticket) => {
+            let _loading = cancel.begin_load();
+            unless_cancelled(ticket.wait(), cancel).await
+        }
+        Obstacle::Turn | Obstacle::Held(_) | Obstacle::Absent(_) => {
+            Err(SqlError::internal("a file waits for its blocks only"))
+        }
+    }
+}
+
 /// The same, of a transaction that runs no plan.
 pub(crate) async fn wait_for(obstacle: Obstacle, txn: &mut Txn, cancel: &Cancel) -> Result<()> {
     match obstacle {
@@ -71,11 +84,8 @@ pub(crate) async fn wait_for(obstacle: Obstacle, txn: &mut Txn, cancel: &Cancel)
                 .await?
                 .map_err(|error| fault(&error))
         }
-        Obstacle::Spill(ticket) => {
-            // Nor is this.
-            let _loading = cancel.begin_load();
-            unless_cancelled(ticket.wait(), cancel).await
-        }
+        // Nor is this.
+        Obstacle::Spill(_) => wait_for_file(obstacle, cancel).await,
         Obstacle::Turn => {
             tokio::task::yield_now().await;
             cancel.check()

@@ -3,14 +3,14 @@
 //! Owns: a session's cursors by name, each with the rows it keeps and its place between them.
 //!
 //! A cursor shows the data as they were when it was declared: before another statement moves the transaction on, it takes
-//! the rest of its rows into memory ([`Session::settle_cursors`]). Plans run forwards only, so rows that are
+//! the rest of its rows ([`Session::settle_cursors`]). Plans run forwards only, so rows that are
 //! to be given again are kept: all of them for SCROLL, none for NO SCROLL. A cursor that was declared without either may go
-//! back where PostgreSQL's would, over as many rows as `work_mem` holds.
+//! back where PostgreSQL's would, over as many rows as `work_mem` holds. What is more than `work_mem` is in a temporary file.
 //!
 //! Invariants:
 //! - `rows.first <= place.at <= rows.end()` unless the cursor is at its start; `rows.end()` rows have come out of the plan.
-//! - A held cursor whose transaction has committed has all its rows in memory: nothing of a transaction is left in it.
-//! - What a cursor keeps is charged to the server's memory budget.
+//! - A held cursor whose transaction has committed has all its rows: nothing of a transaction is left in it.
+//! - What a cursor keeps in memory is charged to the server's memory budget.
 
 mod adopt;
 
@@ -18,20 +18,22 @@ pub(super) use adopt::locks_rows;
 
 use super::client::Client;
 use super::current_of::telling;
+use super::cursor_rows::Kept;
 use super::portal::Collected;
 use super::run::guarded;
 use super::statement::{CachedPlan, Statement};
 use super::{Reply, Session};
 use crate::error::{Result, SqlError};
-use crate::exec::{ExecContext, Execution, Held, Progress};
+use crate::exec::wait::wait_for_file;
+use crate::exec::{ExecContext, Execution, Progress};
 use crate::func;
 use crate::parse::{DeclareCursor, FetchDirection, FetchRows, Parsed, StatementKind};
 use crate::plan::{Node, OutputColumn, Plan, SetOpKind};
-use crate::value::{self, Datum, Oid};
+use crate::value::{Datum, Oid};
 use logstead_engine::{RowLock, View};
 use logstead_types::SqlState;
 use smallvec::SmallVec;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -92,7 +94,7 @@ enum State {
 
 /// How far back a cursor goes.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Back {
+pub(super) enum Back {
     /// NO SCROLL, and plans that PostgreSQL cannot run backwards.
     Never,
     /// Not asked for, but possible: so many bytes of rows.
@@ -108,73 +110,6 @@ struct Place {
     at: u64,
     at_start: bool,
     at_end: bool,
-}
-
-/// Rows of a cursor that are in memory, those already given first.
-#[derive(Default)]
-struct Kept {
-    rows: VecDeque<(Vec<Datum>, usize)>,
-    /// Rows in front of these that have been forgotten.
-    first: u64,
-    bytes: usize,
-    /// Rows that have been given so far, and the bytes of those still kept.
-    behind: u64,
-    behind_bytes: usize,
-    held: Held,
-}
-
-impl Kept {
-    /// Rows that have come so far.
-    fn end(&self) -> u64 {
-        self.first + self.rows.len() as u64
-    }
-
-    /// A row by its number, from 0.
-    fn get(&self, number: u64) -> Option<&[Datum]> {
-        let at = usize::try_from(number.checked_sub(self.first)?).ok()?;
-        self.rows.get(at).map(|(row, _)| row.as_slice())
-    }
-
-    fn push(&mut self, row: Vec<Datum>) {
-        let bytes = std::mem::size_of::<(Vec<Datum>, usize)>()
-            + row.iter().map(value::size_bytes).sum::<usize>();
-        self.bytes += bytes;
-        self.rows.push_back((row, bytes));
-    }
-
-    fn pop(&mut self) {
-        if let Some((_, bytes)) = self.rows.pop_front() {
-            self.bytes = self.bytes.saturating_sub(bytes);
-            self.first += 1;
-            if self.first <= self.behind {
-                self.behind_bytes = self.behind_bytes.saturating_sub(bytes);
-            }
-        }
-    }
-
-    /// All rows below `number` have been given: forgets what is not to be given again. The row before `number` stays if
-    /// any does: it is the current one.
-    fn given(&mut self, number: u64, back: Back) {
-        while self.behind < number {
-            let at = usize::try_from(self.behind.saturating_sub(self.first));
-            let row = at.ok().and_then(|at| self.rows.get(at));
-            self.behind_bytes += row.map_or(0, |(_, bytes)| *bytes);
-            self.behind += 1;
-        }
-        match back {
-            Back::Always => {}
-            Back::Never => {
-                while self.first < number {
-                    self.pop();
-                }
-            }
-            Back::Bytes(bytes) => {
-                while self.behind_bytes > bytes && self.first + 1 < number {
-                    self.pop();
-                }
-            }
-        }
-    }
 }
 
 /// A row of `pg_cursors`.
@@ -568,9 +503,11 @@ impl Session {
             if out.is_none() || !on_row {
                 return Ok(u64::from(on_row));
             }
+            let number = cursor.place.at - 1;
+            self.bring(cursor, number).await?;
             let row = match cursor.back {
                 Back::Never => None,
-                _ => cursor.rows.get(cursor.place.at - 1),
+                _ => cursor.rows.get(number),
             };
             if let Some(client) = &mut out {
                 let row = row.ok_or_else(forward_only)?;
@@ -604,6 +541,7 @@ impl Session {
             if next >= cursor.rows.end() {
                 self.pull(cursor, (count - done).min(ROWS_AT_ONCE)).await?;
             }
+            self.bring(cursor, next).await?;
             let Some(row) = cursor.rows.get(next) else {
                 break;
             };
@@ -636,6 +574,7 @@ impl Session {
         let mut left = cursor.place.at - u64::from(!cursor.place.at_end);
         let mut done = 0;
         while done < count && left > 0 {
+            self.bring(cursor, left - 1).await?;
             let Some(row) = cursor.rows.get(left - 1) else {
                 return Err(forward_only());
             };
@@ -658,6 +597,14 @@ impl Session {
         Ok(done)
     }
 
+    /// Brings a row of a cursor into memory, if it has come and is kept.
+    async fn bring(&self, cursor: &mut Cursor, number: u64) -> Result<()> {
+        while let Some(obstacle) = cursor.rows.bring(number)? {
+            wait_for_file(obstacle, self.signals.statement()).await?;
+        }
+        Ok(())
+    }
+
     async fn make_room(&mut self, out: &mut Out<'_>) -> Result<()> {
         match out {
             Some(client) if client.is_full() => self.flush_batch(&mut **client).await,
@@ -665,7 +612,7 @@ impl Session {
         }
     }
 
-    /// Takes up to `rows_max` rows (0: all) out of a cursor's plan into memory.
+    /// Takes up to `rows_max` rows out of a cursor's plan.
     async fn pull(&mut self, cursor: &mut Cursor, rows_max: u64) -> Result<()> {
         let State::Running {
             plan,
@@ -707,23 +654,26 @@ impl Session {
         if context.sleep_us.get() > 0 {
             self.sleep_as_asked().await?;
         }
-        for row in collected.into_rows() {
-            cursor.rows.push(row);
+        let rows = &mut cursor.rows;
+        let spill = || func::Context::spill(&*context);
+        rows.extend(collected.into_rows(), cursor.back, work_mem_bytes, spill)?;
+        let held_bytes = rows.size_bytes();
+        rows.held.set(held_bytes, Some(engine.memory()))?;
+        while let Some(obstacle) = rows.behind()? {
+            wait_for_file(obstacle, signals.statement()).await?;
         }
-        let bytes = cursor.rows.bytes;
-        cursor.rows.held.set(bytes, Some(engine.memory()))?;
         if let Progress::Done { .. } = progress {
             cursor.state = State::Ended;
         }
         Ok(())
     }
 
-    /// Before a new statement moves the transaction's snapshot on, cursors take the rest of their rows into memory.
+    /// Before a new statement moves the transaction's snapshot on, cursors take the rest of their rows.
     pub(super) async fn settle_cursors(&mut self) -> Result<()> {
         self.end_plans(|_| true).await
     }
 
-    /// The transaction is about to commit: the cursors that outlive it take the rest of their rows into memory.
+    /// The transaction is about to commit: the cursors that outlive it take the rest of their rows.
     pub(super) async fn hold_cursors(&mut self) -> Result<()> {
         self.end_plans(|cursor| cursor.hold).await
     }
@@ -742,7 +692,10 @@ impl Session {
             let Some(mut cursor) = self.cursors.take(&name) else {
                 continue;
             };
-            let pulled = self.pull(&mut cursor, 0).await;
+            let mut pulled = Ok(());
+            while pulled.is_ok() && matches!(cursor.state, State::Running { .. }) {
+                pulled = self.pull(&mut cursor, ROWS_AT_ONCE).await;
+            }
             if pulled.is_err() {
                 cursor.state = State::Failed;
                 cursor.rows = Kept::default();
@@ -781,41 +734,4 @@ fn rewind(cursor: &mut Cursor) -> Result<()> {
         at_end: false,
     };
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn kept(rows: i32) -> Kept {
-        let mut kept = Kept::default();
-        for i in 0..rows {
-            kept.push(vec![Datum::Int4(i)]);
-        }
-        kept
-    }
-
-    #[test]
-    fn rows_that_are_not_given_again_are_forgotten() {
-        let one = kept(1).bytes;
-        let mut never = kept(10);
-        never.given(4, Back::Never);
-        assert_eq!((never.first, never.end(), never.bytes), (4, 10, 6 * one));
-        assert!(never.get(3).is_none() && never.get(4).is_some());
-
-        let mut always = kept(10);
-        always.given(10, Back::Always);
-        assert_eq!((always.first, always.bytes), (0, 10 * one));
-
-        // What lies ahead does not count, and the current row stays whatever the limit.
-        let mut some = kept(10);
-        some.given(6, Back::Bytes(3 * one));
-        assert_eq!(
-            (some.first, some.end(), some.behind_bytes),
-            (3, 10, 3 * one)
-        );
-        some.given(7, Back::Bytes(0));
-        assert_eq!(some.first, 6);
-        assert!(some.get(6).is_some());
-    }
 }

@@ -22,6 +22,7 @@ mod copy_in;
 mod copy_out;
 mod current_of;
 mod cursor;
+mod cursor_rows;
 mod ddl;
 mod explain;
 mod instance;

@@ -250,6 +250,80 @@ fn rows_that_are_kept() {
 }
 
 #[test]
+fn windows() {
+    everywhere(async |worker| {
+        compare_all(
+            worker,
+            &[
+                // Nothing is sorted here: the file is the window's.
+                "SELECT id, w, count(*) OVER (), sum(n) OVER () FROM big",
+                "SELECT id, lag(id, 3000) OVER o, lead(w, 2500, 'none') OVER o FROM big WINDOW o AS (ORDER BY id)",
+                "SELECT id, first_value(id) OVER o, last_value(w) OVER o, nth_value(id, 77) OVER o, ntile(7) OVER o, row_number() OVER o
+                    FROM big WINDOW o AS (PARTITION BY id % 2 ORDER BY k NULLS FIRST, id ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING)",
+                "SELECT id, percent_rank() OVER o, cume_dist() OVER o, rank() OVER o FROM big WINDOW o AS (ORDER BY n)",
+                "SELECT id, count(w) OVER o, first_value(id) OVER o, sum(n) OVER o
+                    FROM big WINDOW o AS (ORDER BY id RANGE BETWEEN 2000 PRECEDING AND 1500 FOLLOWING)",
+                "SELECT id, last_value(id) OVER (ORDER BY k GROUPS BETWEEN 900 FOLLOWING AND 1000 FOLLOWING) FROM big",
+            ],
+        )
+        .await;
+    });
+}
+
+#[test]
+fn held_cursors_keep_their_rows_in_a_file() {
+    everywhere(async |worker| {
+        let (mut s, mut c) = (session(&worker), Script::default());
+        fill(&mut s, &mut c).await;
+        ask(&mut s, &mut c, "SET work_mem = '64kB'").await;
+        let declare = "DECLARE c SCROLL CURSOR WITH HOLD FOR SELECT id, w FROM big ORDER BY id";
+        let said = ask(
+            &mut s,
+            &mut c,
+            &format!("BEGIN; {declare}; FETCH 2 FROM c; COMMIT"),
+        )
+        .await;
+        assert_eq!(said.last().map(String::as_str), Some("COMMIT"), "{said:?}");
+        assert!(worker.instance.spill.counts().files_open > 0);
+        ask(&mut s, &mut c, "DELETE FROM big").await;
+        for (fetch, ids) in [
+            ("FETCH 2 FROM c", &[3, 4][..]),
+            ("FETCH ABSOLUTE 5999 FROM c", &[5999]),
+            ("FETCH BACKWARD 3 FROM c", &[5998, 5997, 5996]),
+            ("FETCH FIRST FROM c", &[1]),
+            ("FETCH RELATIVE 3000 FROM c", &[3001]),
+            ("FETCH RELATIVE 0 FROM c", &[3001]),
+            ("MOVE FORWARD ALL IN c; FETCH PRIOR FROM c", &[6000]),
+            ("FETCH ABSOLUTE -5990 FROM c", &[11]),
+        ] {
+            let said = ask(&mut s, &mut c, fetch).await;
+            let rows = said.iter().filter(|line| line.contains('|'));
+            let expected: Vec<String> = ids
+                .iter()
+                .map(|id| format!("{id}|{}", "x".repeat(id % 90)))
+                .collect();
+            let rows: Vec<&str> = rows
+                .map(String::as_str)
+                .filter(|row| !row.starts_with("id|"))
+                .collect();
+            assert_eq!(rows, expected, "{fetch}: {said:?}");
+        }
+        ask(&mut s, &mut c, "CLOSE c").await;
+        nothing_is_left(&worker).await;
+        // One that only goes forward gives room back as it goes.
+        let declare = declare.replace("SCROLL CURSOR", "NO SCROLL CURSOR");
+        let declare = declare.replace("FROM big", "FROM other");
+        ask(&mut s, &mut c, &format!("BEGIN; {declare}; COMMIT")).await;
+        let before = worker.instance.spill.counts().used_bytes;
+        let said = ask(&mut s, &mut c, "FETCH 4900 FROM c").await;
+        assert_eq!(said.last().map(String::as_str), Some("FETCH 4900"));
+        assert!(worker.instance.spill.counts().used_bytes < before / 2);
+        ask(&mut s, &mut c, "CLOSE ALL").await;
+        nothing_is_left(&worker).await;
+    });
+}
+
+#[test]
 fn suspended_portals_keep_their_rows_in_a_file() {
     everywhere(async |worker| {
         let (mut s, mut c) = (session(&worker), Script::default());

@@ -211,6 +211,11 @@ impl BigSorter {
         self.sorter.size_bytes() + doing + file
     }
 
+    /// What it holds beside the rows that it takes: a run being written, runs being joined.
+    pub(crate) fn beside_bytes(&self) -> usize {
+        self.size_bytes().saturating_sub(self.sorter.size_bytes())
+    }
+
     /// One that gives each key once, with the row that came first.
     pub(crate) fn unique() -> BigSorter {
         BigSorter {

@@ -21,6 +21,7 @@ mod code;
 mod file;
 pub(crate) mod merge;
 pub(crate) mod overflow;
+mod pages;
 mod partition;
 mod pool;
 mod space;
@@ -28,6 +29,7 @@ mod spool;
 mod stream;
 
 pub(crate) use file::TempFile;
+pub(crate) use pages::Pages;
 pub(crate) use partition::{FANOUT, LEVELS_MAX, partition_of};
 pub(crate) use pool::Ticket;
 pub use space::{Spill, SpillCounts, SpillSpace};

@@ -84,7 +84,7 @@ impl Moving {
                 return Ok(None);
             }
             *work -= 1;
-            let row = rows.row(self.from);
+            let row = rows.row(self.from)?;
             let taken = match arguments(aggregate, call, row, cx)? {
                 Some(args) => self.state.remove(&args)?,
                 None => true,
@@ -100,7 +100,7 @@ impl Moving {
                 return Ok(None);
             }
             *work -= 1;
-            if let Some(args) = arguments(aggregate, call, rows.row(self.to), cx)? {
+            if let Some(args) = arguments(aggregate, call, rows.row(self.to)?, cx)? {
                 self.state.add_in(cx.session, &args)?;
             }
             self.to += 1;
@@ -137,7 +137,7 @@ impl Moving {
                     return Ok(None);
                 }
                 *work -= 1;
-                let row = rows.row(from + self.done - passed);
+                let row = rows.row(from + self.done - passed)?;
                 if let Some(args) = arguments(aggregate, call, row, cx)? {
                     self.state.add_in(cx.session, &args)?;
                 }

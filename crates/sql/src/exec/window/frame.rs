@@ -170,6 +170,8 @@ impl Frames {
                     && self.head_is_before(head, at, rows, offset, subtract, less, cx)?
                 {
                     head += 1;
+                    // A row that is not in memory ends this: it goes on from here.
+                    self.head = head;
                 }
                 head
             }
@@ -196,6 +198,7 @@ impl Frames {
                     && self.is_within_tail(tail, at, rows, offset, subtract, less, cx)?
                 {
                     tail += 1;
+                    self.tail = tail;
                 }
                 tail
             }
@@ -218,7 +221,7 @@ impl Frames {
         less: bool,
         cx: &Cx<'_>,
     ) -> Result<bool> {
-        let (value, base) = (&rows.row(head)[self.column], &rows.row(at)[self.column]);
+        let (value, base) = (&rows.row(head)?[self.column], &rows.row(at)?[self.column]);
         match (value.is_null(), base.is_null()) {
             // NULLs are in reach of each other only.
             (false, false) => Ok(!func::in_range(
@@ -244,7 +247,7 @@ impl Frames {
         less: bool,
         cx: &Cx<'_>,
     ) -> Result<bool> {
-        let (value, base) = (&rows.row(tail)[self.column], &rows.row(at)[self.column]);
+        let (value, base) = (&rows.row(tail)?[self.column], &rows.row(at)?[self.column]);
         match (value.is_null(), base.is_null()) {
             (false, false) => func::in_range(cx.session, value, base, offset, subtract, less),
             (true, false) => Ok(self.nulls_first),

@@ -125,7 +125,7 @@ impl WindowState {
                 self.open(window);
             }
             while self.next < self.batch.len()
-                && self.rows.push(self.batch.row(self.next), &self.keys)
+                && self.rows.push(self.batch.row(self.next), &self.keys)?
             {
                 self.next += 1;
             }
@@ -139,6 +139,10 @@ impl WindowState {
             }
             if self.is_ready(self.at) {
                 continue;
+            }
+            self.rows.make_room(cx.work_mem_bytes, || cx.spill());
+            if let Some(obstacle) = self.rows.behind()? {
+                return Ok(Step::Wait(obstacle));
             }
             self.batch.start(0);
             self.next = 0;
@@ -196,7 +200,7 @@ impl WindowState {
         if cx.tick()? {
             return Ok(Step::Yield);
         }
-        out.start(self.rows.row(self.at).len() + window.calls.len());
+        out.start(self.rows.width() + window.calls.len());
         let mut work = WORK_MAX;
         while !out.is_full() && self.is_ready(self.at) {
             // Only now: whether the last row known is the last of its peers was not known before the next came.
@@ -205,12 +209,29 @@ impl WindowState {
             {
                 self.group += 1;
             }
-            if !self.compute(window, &mut work, cx)? {
-                // The row goes on where it stands.
-                cx.owed = true;
-                break;
+            // However it ends, the row goes on where it stands.
+            match self.compute(window, &mut work, cx) {
+                Ok(true) => {}
+                Ok(false) => {
+                    cx.owed = true;
+                    break;
+                }
+                Err(error) => {
+                    let Some(missed) = self.rows.take_missed() else {
+                        return Err(error);
+                    };
+                    work = work.saturating_sub(1);
+                    match self.rows.bring(missed)? {
+                        None => continue,
+                        Some(obstacle) if out.is_empty() => {
+                            return Ok(Step::Wait(obstacle));
+                        }
+                        // It is met again with the next batch.
+                        Some(_) => break,
+                    }
+                }
             }
-            for datum in self.rows.row(self.at) {
+            for datum in self.rows.row(self.at)? {
                 out.push(datum.clone());
             }
             for datum in self.given.drain(..) {
@@ -247,12 +268,8 @@ impl WindowState {
             true => frames.of(at, group, rows, cx)?,
             false => (0, 0),
         };
-        for (call, state) in window
-            .calls
-            .iter()
-            .zip(&mut self.calls)
-            .skip(self.given.len())
-        {
+        let calls = window.calls.iter().zip(&mut self.calls);
+        for (call, state) in calls.skip(self.given.len()) {
             let value = match (call.function, state) {
                 (WindowFunction::Aggregate(aggregate), Call::Aggregate(moving)) => {
                     let value = if frames.excludes() {
@@ -273,6 +290,8 @@ impl WindowState {
             };
             self.given.push(value);
         }
+        // The row itself is given, too.
+        rows.row(at)?;
         Ok(true)
     }
 
@@ -408,7 +427,7 @@ fn own_value<'a>(
             let state = match state {
                 Some(state) => state,
                 None => {
-                    let buckets = arg(call, 0, rows.row(at), cx)?;
+                    let buckets = arg(call, 0, rows.row(at)?, cx)?;
                     if buckets.is_null() {
                         return Ok(Datum::Null);
                     }
@@ -418,7 +437,7 @@ fn own_value<'a>(
             Datum::Int4(state.next())
         }
         WindowKind::Lag | WindowKind::Lead => {
-            let row = rows.row(at);
+            let row = rows.row(at)?;
             let by = match call.args.len() {
                 1 => 1,
                 _ => match arg(call, 1, row, cx)? {
@@ -430,7 +449,7 @@ fn own_value<'a>(
             let there = i64::try_from(at).ok().and_then(|at| at.checked_add(by));
             let there = there.and_then(|there| usize::try_from(there).ok());
             match there.filter(|there| *there < rows.len()) {
-                Some(there) => arg(call, 0, rows.row(there), cx)?,
+                Some(there) => arg(call, 0, rows.row(there)?, cx)?,
                 None if call.args.len() > 2 => arg(call, 2, row, cx)?,
                 None => Datum::Null,
             }
@@ -441,7 +460,7 @@ fn own_value<'a>(
                 WindowKind::FirstValue => runs.first().map(|(from, _)| *from),
                 WindowKind::LastValue => runs.last().map(|(_, to)| to - 1),
                 _ => {
-                    let n = match arg(call, 1, rows.row(at), cx)? {
+                    let n = match arg(call, 1, rows.row(at)?, cx)? {
                         Datum::Null => return Ok(Datum::Null),
                         n => n.as_i32()?,
                     };
@@ -464,7 +483,7 @@ fn own_value<'a>(
                 }
             };
             match found {
-                Some(found) => arg(call, 0, rows.row(found), cx)?,
+                Some(found) => arg(call, 0, rows.row(found)?, cx)?,
                 None => Datum::Null,
             }
         }

@@ -1,19 +1,31 @@
 //! The rows of one partition, as far as they have come, and which of them are peers.
 //!
-//! Rows are numbered from 0 in the partition. Those that no call can look at any more are dropped from the front.
+//! Rows are numbered from 0 in the partition. Those that no call can look at any more are dropped from the front. The first
+//! ones are in memory; once they hold half of `work_mem`, those that follow go to pages, most of which are in a temporary file.
+//!
+//! Invariant: a row that is not in memory is missed, not waited for: whoever asked for it fails, keeping what it had done, and is
+//! asked again when the row is there ([`Partition::bring`]).
 
+use crate::error::{Result, SqlError};
 use crate::exec::batch::row_size_bytes;
+use crate::exec::spill::{Pages, Spill};
+use crate::exec::wait::Obstacle;
 use crate::plan::Window;
 use crate::value::{Datum, Oid, compare_as};
+use std::cell::Cell;
 use std::cmp::Ordering;
 
 /// A partition.
 #[derive(Default)]
 pub(super) struct Partition {
     width: usize,
-    /// Rows from `first` on, one after the other.
+    /// Rows from `first` on, one after the other, up to those in pages.
     data: Vec<Datum>,
     first: usize,
+    /// Rows from that number on.
+    paged: Option<(usize, Box<Pages>)>,
+    /// A row that was asked for and is not in memory.
+    missed: Cell<Option<usize>>,
     /// Rows so far, dropped ones too.
     len: usize,
     /// The first row of each group of peers from `first_group` on.
@@ -31,6 +43,8 @@ impl Partition {
         self.peers.clear();
         (self.first, self.first_group, self.len, self.bytes) = (0, 0, 0, 0);
         self.complete = false;
+        self.paged = None;
+        self.missed.set(None);
     }
 
     /// Rows so far.
@@ -38,20 +52,75 @@ impl Partition {
         self.len
     }
 
-    /// Row `i`, which has not been dropped.
-    pub(super) fn row(&self, i: usize) -> &[Datum] {
+    /// Columns of a row.
+    pub(super) fn width(&self) -> usize {
+        self.width
+    }
+
+    /// Row `i`, which has not been dropped. Fails if it is not in memory.
+    #[inline]
+    pub(super) fn row(&self, i: usize) -> Result<&[Datum]> {
+        if let Some((start, pages)) = &self.paged
+            && i >= *start
+        {
+            return pages.get((i - start) as u64).ok_or_else(|| {
+                self.missed.set(Some(i));
+                SqlError::internal("a row of a window that is not in memory")
+            });
+        }
         debug_assert!(i >= self.first, "a row that is looked at is there");
         let from = (i - self.first) * self.width;
-        &self.data[from..from + self.width]
+        Ok(&self.data[from..from + self.width])
+    }
+
+    /// Whether what has just failed did so for want of a row.
+    pub(super) fn take_missed(&self) -> Option<usize> {
+        self.missed.take()
+    }
+
+    /// Brings a row that was missed; what to wait for before it is called again.
+    pub(super) fn bring(&mut self, i: usize) -> Result<Option<Obstacle>> {
+        if let Some((start, pages)) = &mut self.paged
+            && let Some(number) = i.checked_sub(*start)
+        {
+            if let Some(obstacle) = pages.bring(number as u64)? {
+                return Ok(Some(obstacle));
+            }
+            if pages.get(number as u64).is_some() {
+                return Ok(None);
+            }
+        }
+        Err(SqlError::internal("a row of a window is gone"))
+    }
+
+    /// Rows that come from now on go to pages, if memory is full and there is anywhere to write them to.
+    pub(super) fn make_room(&mut self, work_mem_bytes: usize, spill: impl Fn() -> Option<Spill>) {
+        let part = work_mem_bytes / 2;
+        if self.paged.is_none()
+            && self.bytes > part
+            && let Some(spill) = spill()
+        {
+            let pages = Pages::new(&spill, self.width, part);
+            self.paged = Some((self.len, Box::new(pages)));
+        }
+    }
+
+    /// What to wait for before more is pushed.
+    pub(super) fn behind(&self) -> Result<Option<Obstacle>> {
+        match &self.paged {
+            Some((_, pages)) => pages.behind(),
+            None => Ok(None),
+        }
     }
 
     /// Adds a copy of `row`, unless it belongs to the next partition: then this one is complete, and false is returned.
-    pub(super) fn push(&mut self, row: &[Datum], keys: &Keys) -> bool {
+    pub(super) fn push(&mut self, row: &[Datum], keys: &Keys) -> Result<bool> {
         if self.len > 0 {
-            let last = self.row(self.len - 1);
+            // The newest row is always in memory.
+            let last = self.row(self.len - 1)?;
             if !alike(&keys.partition, last, row) {
                 self.complete = true;
-                return false;
+                return Ok(false);
             }
             if !alike(&keys.order, last, row) {
                 self.peers.push(self.len);
@@ -60,21 +129,31 @@ impl Partition {
             self.width = row.len();
             self.peers.push(0);
         }
-        self.bytes += row_size_bytes(row);
-        self.data.extend_from_slice(row);
+        match &mut self.paged {
+            Some((_, pages)) => pages.push(row)?,
+            None => {
+                self.bytes += row_size_bytes(row);
+                self.data.extend_from_slice(row);
+            }
+        }
         self.len += 1;
-        true
+        Ok(true)
     }
 
     /// Drops rows before `first`, when that gives back at least half of what is held.
     pub(super) fn drop_before(&mut self, first: usize) {
-        let rows = first
-            .min(self.len.saturating_sub(1))
-            .saturating_sub(self.first);
-        if rows < 256 || rows * 2 < self.len - self.first {
+        let first = first.min(self.len.saturating_sub(1));
+        let mut end = self.len;
+        if let Some((start, pages)) = &mut self.paged {
+            pages.drop_before(first.saturating_sub(*start) as u64);
+            // The last of those in memory may be the newest there is.
+            end = (*start).max(self.first);
+        }
+        let rows = first.min(end).saturating_sub(self.first);
+        if rows < 256 && first < end || rows * 2 < end - self.first {
             return;
         }
-        let gone = rows * self.width;
+        let gone = (rows * self.width).min(self.data.len());
         self.bytes -= row_size_bytes(&self.data[..gone]);
         self.data.drain(..gone);
         self.first += rows;
@@ -101,7 +180,8 @@ impl Partition {
 
     /// Memory held, roughly.
     pub(super) fn size_bytes(&self) -> usize {
-        self.bytes + self.peers.len() * size_of::<usize>()
+        let pages = self.paged.as_ref().map_or(0, |(_, p)| p.size_bytes());
+        self.bytes + pages + self.peers.len() * size_of::<usize>()
     }
 }
 

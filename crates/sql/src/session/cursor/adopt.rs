@@ -97,11 +97,7 @@ impl Session {
             created: portal.created,
             level: portal.level,
             persisted: false,
-            rows: Kept {
-                first: portal.given,
-                behind: portal.given,
-                ..Kept::default()
-            },
+            rows: Kept::after(portal.given),
             place: Place {
                 at: portal.given,
                 at_start: portal.given == 0,
