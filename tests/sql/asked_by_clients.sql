@@ -51,4 +51,11 @@ SELECT count(*) FROM pg_default_acl;
 DROP SCHEMA asked_too CASCADE;
 SELECT count(*) FROM pg_default_acl;
 DROP ROLE asked_role;
+
+-- By this pg_restore knows what to make first.
+CREATE TABLE asked_of (asked_id int CONSTRAINT asked_of_key REFERENCES asked);
+SELECT refobjid::regclass, refobjsubid, deptype FROM pg_depend
+WHERE classid = 'pg_constraint'::regclass AND objid = (SELECT oid FROM pg_constraint WHERE conname = 'asked_of_key')
+ORDER BY refobjid::regclass::text;
+DROP TABLE asked_of;
 DROP TABLE asked;

@@ -182,6 +182,18 @@ pub(super) fn pg_depend(cx: &VirtualContext<'_>) -> Rows {
                     'a',
                 ));
             }
+            // A foreign key needs the other key: by this pg_restore knows in which order to make them.
+            if let Some(key) = constraint.foreign() {
+                let mut on = vec![(key.index, 0)];
+                on.extend(key.referenced.iter().map(|position| {
+                    let number = attribute_number(*position);
+                    (key.table, i32::from(number))
+                }));
+                for (object, number) in on {
+                    let (of, on) = (PG_CONSTRAINT, PG_CLASS);
+                    rows.push(dependency(of, constraint.oid, 0, on, object, number, 'n'));
+                }
+            }
         }
         for index in &relation.indexes {
             let owner = relation.constraints.iter().find(|c| {
