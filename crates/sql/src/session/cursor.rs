@@ -31,7 +31,7 @@ use crate::parse::{DeclareCursor, FetchDirection, FetchRows, Parsed, StatementKi
 use crate::plan::{Node, OutputColumn, Plan, SetOpKind};
 use crate::value::{Datum, Oid};
 use logstead_engine::{RowLock, View};
-use logstead_types::SqlState;
+use logstead_types::{SqlState, TableId};
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -66,6 +66,8 @@ struct Cursor {
     rows: Kept,
     place: Place,
     tells: Tells,
+    /// What its plan reads: in use while the cursor is open in its transaction.
+    reads: Vec<TableId>,
 }
 
 /// What a cursor knows of the rows that its rows come from, for WHERE CURRENT OF.
@@ -151,6 +153,13 @@ impl Cursors {
     /// Is any of them in the middle of its plan?
     pub(super) fn are_running(&self) -> bool {
         self.running > 0
+    }
+
+    /// Storages that cursors of the running transaction read.
+    pub(super) fn in_use(&self) -> Vec<TableId> {
+        let open = self.by_name.values().filter(|cursor| !cursor.persisted);
+        open.flat_map(|cursor| cursor.reads.iter().copied())
+            .collect()
     }
 
     pub(super) fn contains(&self, name: &str) -> bool {
@@ -369,6 +378,7 @@ impl Session {
         let prepared = self.telling_plan(&plan, &mut tells)?;
         let execution = Box::new(Execution::new(prepared));
         let cursor = Cursor {
+            reads: plan.locks.iter().map(|(table, _)| table.id()).collect(),
             text: Rc::clone(&statement.text.text),
             columns: plan.columns.clone(),
             binary: declare.binary,

@@ -11,7 +11,7 @@ use crate::catalog::ddl::{self, DdlContext, Notice};
 use crate::error::{Fields, Result, SqlError};
 use crate::parse::{Parsed, StatementKind};
 use logstead_engine::{Isolation, Worker};
-use logstead_types::SqlState;
+use logstead_types::{SqlState, TableId};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -23,6 +23,7 @@ pub(super) struct Surroundings {
     context: Rc<SessionContext>,
     signals: Arc<Signals>,
     work_mem_bytes: usize,
+    in_use: Vec<TableId>,
     /// What it had to tell.
     notices: Vec<Notice>,
 }
@@ -42,6 +43,7 @@ impl Surroundings {
             context,
             signals: Arc::clone(&session.signals),
             work_mem_bytes,
+            in_use: session.cursors.in_use(),
             notices: Vec::new(),
         }
     }
@@ -58,6 +60,7 @@ impl Surroundings {
             search_path: &self.search_path,
             cancel: self.signals.statement(),
             work_mem_bytes: self.work_mem_bytes,
+            in_use: &self.in_use,
             notices: &mut self.notices,
             text,
         }

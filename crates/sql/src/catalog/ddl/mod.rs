@@ -57,7 +57,7 @@ use crate::exec::Cancel;
 use crate::func::Context;
 use crate::parse::{Parsed, RightsCommand, StatementKind, ViewCommand};
 use logstead_engine::{Txn, Worker};
-use logstead_types::SqlState;
+use logstead_types::{SqlState, TableId};
 use sqlparser::ast::Statement;
 use std::sync::Arc;
 
@@ -98,6 +98,8 @@ pub struct DdlContext<'a> {
     pub cancel: &'a Cancel,
     /// `work_mem`, for CREATE TABLE AS.
     pub work_mem_bytes: usize,
+    /// Storages that open cursors of the session read.
+    pub in_use: &'a [TableId],
     /// The text the statement was parsed from: errors point into it.
     pub text: &'a str,
 }

@@ -74,14 +74,19 @@ impl DdlContext<'_> {
 
     /// 55006 while deferred constraints of the table's rows are still to be judged by its present definition.
     pub(super) fn refuse_pending(&mut self, table: Oid, what: &str) -> Result<()> {
-        if !self.events.concern(table) {
-            return Ok(());
-        }
         let catalog = self.catalog()?;
+        let relation = catalog.relations.get(&table).filter(|r| r.has_rows());
+        let why = if relation.is_some_and(|r| self.in_use.contains(&r.storage)) {
+            "it is being used by active queries in this session"
+        } else if self.events.concern(table) {
+            "it has pending trigger events"
+        } else {
+            return Ok(());
+        };
         let name = catalog.name_of(table).map_or("?", |(_, name)| name);
         Err(SqlError::new(
             SqlState::OBJECT_IN_USE,
-            format!("cannot {what} \"{name}\" because it has pending trigger events"),
+            format!("cannot {what} \"{name}\" because {why}"),
         ))
     }
 

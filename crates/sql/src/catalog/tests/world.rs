@@ -103,6 +103,7 @@ impl World {
                 cancel: &self.cancel,
                 events: &mut crate::ri::Events::default(),
                 work_mem_bytes: 1 << 20,
+                in_use: &[],
                 text: sql,
             };
             tag = ddl::execute(&parsed, &mut cx).await?;

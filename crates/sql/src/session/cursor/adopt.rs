@@ -69,6 +69,7 @@ impl Session {
         }
         let mut tells = Tells::default();
         let columns = plan.columns.clone();
+        let reads = plan.locks.iter().map(|(table, _)| table.id()).collect();
         let params = params.as_slice().into();
         let state = match portal.state {
             PortalState::Running { plan, execution } => State::Running {
@@ -88,6 +89,7 @@ impl Session {
             _ => State::Ended,
         };
         let cursor = Cursor {
+            reads,
             text: Rc::clone(&statement.text.text),
             columns,
             binary: false,

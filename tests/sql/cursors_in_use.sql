@@ -1,0 +1,27 @@
+-- Tables in use by cursors; void as text.
+\set VERBOSITY verbose
+CREATE TABLE smq (a int PRIMARY KEY, b text);
+INSERT INTO smq VALUES (1, 'one'), (2, 'two');
+SELECT pg_sleep(0)::varchar, pg_sleep(0)::text;
+BEGIN;
+DECLARE c CURSOR FOR SELECT * FROM smq;
+TRUNCATE smq;
+ROLLBACK;
+BEGIN;
+DECLARE c CURSOR FOR SELECT * FROM smq;
+ALTER TABLE smq ADD c int;
+ROLLBACK;
+BEGIN;
+DECLARE c CURSOR FOR SELECT * FROM smq;
+DROP TABLE smq;
+ROLLBACK;
+BEGIN;
+DECLARE c CURSOR FOR SELECT * FROM smq;
+CLOSE c;
+ALTER TABLE smq ADD c int;
+COMMIT;
+BEGIN;
+DECLARE c CURSOR WITH HOLD FOR SELECT a FROM smq ORDER BY a;
+COMMIT;
+DROP TABLE smq;
+FETCH ALL c;
