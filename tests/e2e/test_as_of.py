@@ -406,3 +406,48 @@ def test_in_a_bucket(tmp_path):
                 holds_then(connection)
         finally:
             server.kill()
+
+
+def test_rights_are_those_of_the_present(private_server):
+    """Of statistics, of sequences' values and of views, too: what was allowed then and is not now is not allowed."""
+    private_server.start(OFTEN)
+    private_server.execute(
+        "CREATE ROLE reader",
+        "CREATE TABLE secret (a int)",
+        "INSERT INTO secret SELECT 7 FROM generate_series(1, 100)",
+        "CREATE TABLE open (a int)",
+        "INSERT INTO open SELECT 8 FROM generate_series(1, 100)",
+        "ANALYZE",
+        "CREATE SEQUENCE counts",
+        "SELECT nextval('counts')",
+        "CREATE VIEW v AS SELECT a FROM secret",
+        "GRANT SELECT ON secret, open, counts, v TO reader",
+        "SELECT logstead_create_restore_point('then')",
+    )
+    asked = {
+        "SELECT tablename::text FROM pg_stats WHERE schemaname = 'public' AS OF 'then'": [("open",), ("secret",)],
+        "SELECT last_value IS NOT NULL FROM pg_sequences WHERE sequencename = 'counts' AS OF 'then'": [(True,)],
+        "SELECT count(*) FROM v AS OF 'then'": [(100,)],
+    }
+    with private_server.connect(autocommit=True) as reader:
+        reader.execute("SET ROLE reader")
+        for statement, before in asked.items():
+            assert sorted(reader.execute(statement).fetchall()) == before, statement
+        private_server.execute("REVOKE SELECT ON secret, counts FROM reader", "ALTER VIEW v SET (security_invoker = true)")
+        statistics, value, view = asked
+        assert reader.execute(statistics).fetchall() == [("open",)]
+        assert reader.execute(value).fetchall() == [(False,)]
+        refused(reader, view, "42501")
+
+
+def test_arguments_of_execute_are_as_read_only_as_what_they_are_for(private_server):
+    private_server.start(OFTEN)
+    private_server.execute("CREATE SEQUENCE s", "SELECT logstead_create_restore_point('then')")
+    with private_server.connect(autocommit=True) as connection:
+        connection.execute("SET logstead.as_of = 'then'")
+        connection.execute("PREPARE p(bigint) AS SELECT $1")
+        refused(connection, "EXECUTE p(nextval('s'))", "25006")
+    with private_server.connect(autocommit=True) as connection:
+        connection.execute("PREPARE p(bigint) AS SELECT $1")
+        connection.execute("SELECT 1 AS OF 'then'")
+        assert connection.execute("EXECUTE p(nextval('s'))").fetchall() == [(1,)]

@@ -255,17 +255,21 @@ impl Binder<'_> {
 
     /// Whose rights count for the query of a view.
     pub(super) fn view_role(&self, view: &Relation) -> Option<Oid> {
-        let options = self.cx.catalog.notes.options.get(&view.oid);
+        // In the past, too, a view does what it may do now.
+        let now = self.cx.session.present_of(self.cx.catalog);
+        let is_view = |found: &Arc<Relation>| matches!(found.kind, RelationKind::View(_));
+        let catalog = now
+            .as_deref()
+            .filter(|now| now.relations.get(&view.oid).is_some_and(is_view))
+            .unwrap_or(self.cx.catalog);
+        let options = catalog.notes.options.get(&view.oid);
         let invoker = options.is_some_and(|all| {
             all.iter().any(|option| {
                 let (name, value) = option.split_once('=').unwrap_or((option, "true"));
                 name == "security_invoker" && crate::catalog::ddl::boolean(value) == Some(true)
             })
         });
-        let owner = self
-            .cx
-            .catalog
-            .owner_of(crate::catalog::pg_catalog::PG_CLASS, view.oid);
+        let owner = catalog.owner_of(crate::catalog::pg_catalog::PG_CLASS, view.oid);
         // A temporary one is the session's, whoever that acts as.
         (!invoker && !view.is_temporary()).then_some(owner)
     }

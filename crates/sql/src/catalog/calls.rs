@@ -303,10 +303,19 @@ pub fn catalog_call(name: &str, args: &[Datum], cx: &VirtualContext<'_>) -> Resu
 /// May the current role see the value of a sequence?
 pub(super) fn may_read_sequence(sequence: &Relation, cx: &VirtualContext<'_>) -> bool {
     use crate::role::acl::privilege as p;
-    let judge = cx.catalog.judge(&cx.catalog.roles);
+    // Rights are those of the present, whatever is read.
+    let now = cx.session.present_of(cx.catalog);
+    let present = now.as_deref().unwrap_or(cx.catalog);
+    let role = cx.session.current_role();
+    let Some(known) = present.relations.get(&sequence.oid) else {
+        return present.roles.is_superuser(role);
+    };
     let wanted = p::USAGE | p::SELECT;
-    let (has, _) = judge.on_relation(cx.session.current_role(), sequence, wanted, 0);
-    has != 0
+    present
+        .judge(&present.roles)
+        .on_relation(role, known, wanted, 0)
+        .0
+        != 0
 }
 
 /// Which columns of a view can be changed; none for what is no view.

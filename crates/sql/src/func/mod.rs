@@ -196,6 +196,13 @@ pub trait Context {
     fn present_catalog(&self) -> Option<std::sync::Arc<crate::catalog::Catalog>> {
         None
     }
+    /// The catalog as it is now, if `catalog` is one of the past.
+    fn present_of(
+        &self,
+        catalog: &crate::catalog::Catalog,
+    ) -> Option<std::sync::Arc<crate::catalog::Catalog>> {
+        catalog.past.as_ref().and_then(|_| self.present_catalog())
+    }
     /// session_user.
     fn session_user(&self) -> String {
         self.user().to_owned()

@@ -316,6 +316,10 @@ impl Session {
             // What else the pipeline holds reads the present.
             self.commit().await?;
         }
+        if !self.is_held_by_as_of() {
+            // EXPLAIN opened nothing that would have ended it.
+            self.forget_clause();
+        }
         match portal.state {
             PortalState::Running { .. } | PortalState::Buffered { .. } => {}
             // The next message begins another statement.

@@ -166,6 +166,9 @@ impl Session {
         arguments: &[ast::Expr],
         types: &[SqlType],
     ) -> Result<Vec<Datum>> {
+        // They run before the transaction of the statement is open, and are as read-only as that.
+        let modes = self.modes_for_statement()?;
+        self.context.take_modes(&modes);
         self.see_types_of(types)?;
         let mut values = Vec::with_capacity(arguments.len());
         for (argument, ty) in arguments.iter().zip(types) {

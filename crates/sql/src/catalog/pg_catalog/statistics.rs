@@ -58,11 +58,20 @@ fn common(known: &ColumnStatistics, ty: SqlType) -> (Datum, Datum) {
 
 /// `pg_stats`
 pub(super) fn pg_stats(cx: &VirtualContext<'_>) -> Rows {
-    let judge = cx.catalog.judge(&cx.catalog.roles);
+    // Rights are those of the present, whatever is read: what is gone since is shown to superusers only.
+    let now = cx.session.present_of(cx.catalog);
+    let present = now.as_deref().unwrap_or(cx.catalog);
+    let judge = present.judge(&present.roles);
     let role = cx.session.current_role();
-    let seen = known(cx.catalog)
-        .filter(|(relation, at, ..)| judge.has(role, relation, privilege::SELECT, &[*at]))
-        .filter(|(relation, ..)| judge.is_secured_for(role, relation).is_none());
+    let may_see = |relation: &Relation, at: usize| match present.relations.get(&relation.oid) {
+        Some(known) => {
+            judge.has(role, known, privilege::SELECT, &[at])
+                && judge.is_secured_for(role, known).is_none()
+                && judge.is_secured_for(role, relation).is_none()
+        }
+        None => present.roles.is_superuser(role),
+    };
+    let seen = known(cx.catalog).filter(|(relation, at, ..)| may_see(relation, *at));
     let rows = seen.map(|(relation, _, column, known)| {
         let (values, freqs) = common(known, column.ty);
         row![
