@@ -18,6 +18,8 @@
 //! - *Nothing old comes back.* What the fork says of a page takes the place of what the tree says, also that it is gone: a chain that begins below is refused there. What was written behind a chain that nobody could look up is a chain
 //!   that begins *below* ([`Chain::below`]): it counts over whatever the tree has, and is put behind that as soon as it is known. Until then its own pages can be read, and a slot that they do not
 //!   tell of is one that cannot be read.
+//! - *Nothing counts twice.* Who looked a chain up while the node could be read may put it here when it cannot be any more. Of it only the pages that were written behind what was looked up lie over the tree, wherever
+//!   the others were moved to meanwhile: the tree goes on naming these where they were.
 //!
 //! Payload: the reference to the root of the tree below (as in a node), varint number of entries, and for each its key as in a node and its chain as in a leaf. A chain whose base lies in object 0 is special:
 //! at offset 0 it begins below, at offset 1 the page is gone. Keys grow.
@@ -227,5 +229,108 @@ mod tests {
         memory.set_unreadable(None);
         assert_eq!(directory.get(&key).expect("known"), chain);
         drop(kept);
+    }
+
+    /// Pages are moved, and others written behind them, while the tree can be read; when all of it is put into the directory it cannot be read any more. What was written counts over what the
+    /// tree says, once. What was moved lies where the tree says, which goes on naming it there: the move is for nothing.
+    #[test]
+    fn what_was_written_behind_moved_pages_counts_and_these_count_once() {
+        for (of_tree, over, is_folded) in
+            (0..12).map(|shape| (shape % 3, shape / 3 % 2, shape / 6 == 1))
+        {
+            let pages = 2 + of_tree + over;
+            for (moved, written) in
+                (0..3 << pages).map(|case: usize| (case % (1 << pages), case >> pages))
+            {
+                if !is_folded || (written > 0 && of_tree > 0) {
+                    moves(of_tree, over, is_folded, moved, written);
+                }
+            }
+        }
+    }
+
+    /// One case of it: a base and a part with so many deltas of the tree, and others over it; the set of pages that are moved; how many are written.
+    fn moves(of_tree: usize, over: usize, is_folded: bool, moved: usize, written: usize) {
+        let case = format!("{of_tree} {over} {is_folded} {moved:b} {written}");
+        let memory = MemoryHome::new(1 << 20);
+        let home: Arc<dyn LogHome> = Arc::new(memory.clone());
+        let ledger = Arc::new(Ledger::new(Epoch(2)));
+        let key = PageKey::Rows {
+            table: TableId(1),
+            chunk: 7,
+        };
+        let mut stored = Vec::new();
+        let mut csn = 0;
+        let mut apply =
+            |directory: &Directory,
+             change: &mut dyn FnMut(&mut dyn FnMut() -> PageRef) -> Option<Chain>| {
+                csn += 1;
+                let mut writer = ObjectWriter::new(Arc::clone(&home), Arc::clone(&ledger), None);
+                let changed = change(&mut || writer.put(&[csn as u8; 200]).expect("written"));
+                let changes = changed.map(|chain| (key.clone(), Some(chain)));
+                let none = BTreeSet::new();
+                let made = directory.apply(changes.as_slice(), &none, Csn(csn), &mut writer);
+                stored.push(writer.finish().expect("stored"));
+                made.expect("made")
+            };
+        let looked_up = |directory: &Directory| directory.get_to_change(&key).expect("looked up");
+        let empty = Directory::open(Arc::clone(&home), None);
+        let mut directory = apply(&empty, &mut |put| Chain::whole(&[put(), put()])).directory;
+        for _ in 0..of_tree {
+            let mut chain = looked_up(&directory).expect("there");
+            directory = apply(&directory, &mut |put| {
+                chain.push(&[put()]);
+                Some(chain.clone())
+            })
+            .directory;
+        }
+        let tree = directory.root().expect("there").object;
+        let hidden = Some((tree, u64::MAX));
+        for _ in 0..over {
+            memory.set_unreadable(hidden);
+            let uncached = directory.uncached();
+            let mut chain = looked_up(&uncached).expect("there");
+            assert!(chain.is_below());
+            let made = apply(&uncached, &mut |put| {
+                chain.push(&[put()]);
+                Some(chain.clone())
+            });
+            memory.set_unreadable(None);
+            directory = made.directory;
+        }
+        let mut expected = looked_up(&directory).expect("there");
+        assert_eq!(expected.deltas().len(), of_tree + over, "{case}");
+        let mut at = 0;
+        let mut new = Vec::new();
+        memory.set_unreadable(hidden);
+        let made = apply(&directory.uncached(), &mut |put| {
+            let chain = expected.map(|page| {
+                at += 1;
+                Ok::<_, ()>(match moved >> (at - 1) & 1 {
+                    1 => put(),
+                    _ => *page,
+                })
+            });
+            let mut chain = chain.expect("moved");
+            new.extend((0..written).map(|_| put()));
+            match is_folded {
+                true => chain = chain.folded(2, &[], &new).expect("deltas"),
+                false if written > 0 => chain.push(&new),
+                false => {}
+            }
+            Some(chain)
+        });
+        assert!(made.unreadable.is_some(), "{case}");
+        let directory = made.directory;
+        expected.push(&new);
+        let hidden = directory.uncached().get(&key).ok().flatten();
+        let deltas = hidden.as_ref().map_or(&[][..], Chain::deltas);
+        assert_eq!(deltas, &expected.deltas()[of_tree..], "{case}");
+        memory.set_unreadable(None);
+        let found = directory.uncached().get(&key).expect("known");
+        assert_eq!(found.as_ref(), Some(&expected), "{case}");
+        let made = apply(&directory, &mut |_| None);
+        assert!(made.unreadable.is_none(), "{case}");
+        assert_eq!(made.directory.get(&key).expect("known"), found, "{case}");
     }
 }

@@ -224,13 +224,24 @@ const DELTAS_MAX: usize = 4;
 /// The pages of one chunk. Read from the newest to the oldest: a slot is what the first page that knows it says.
 ///
 /// A chunk that is too large for one page is written as a base page and further *parts*; what changes later are *deltas*.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Chain {
     base: PageRef,
     /// How many of the first `rest` are parts.
     parts: u32,
+    /// How many of the last pages were written since it was looked up: none of the others, wherever they were moved to, says anything that the directory does not say. Neither stored
+    /// nor compared, and zero in a directory ([`Chain::settled`]).
+    added: u32,
     rest: SmallVec<[PageRef; 1]>,
 }
+
+impl PartialEq for Chain {
+    fn eq(&self, other: &Chain) -> bool {
+        (self.base, self.parts) == (other.base, other.parts) && self.rest == other.rest
+    }
+}
+
+impl Eq for Chain {}
 
 impl Chain {
     /// The chain of a chunk that was written whole, as [`ChunkWriter`](crate::ChunkWriter) gave its pages; `None` for no pages.
@@ -239,6 +250,7 @@ impl Chain {
         Some(Chain {
             base: *base,
             parts: u32::try_from(parts.len()).ok()?,
+            added: u32::try_from(pages.len()).ok()?,
             rest: SmallVec::from_slice(parts),
         })
     }
@@ -248,6 +260,7 @@ impl Chain {
         Chain {
             base: PageRef::BELOW,
             parts: 0,
+            added: 0,
             rest: SmallVec::new(),
         }
     }
@@ -280,6 +293,26 @@ impl Chain {
     /// What was changed since: the pages of one delta, as [`ChunkWriter`](crate::ChunkWriter) gave them.
     pub fn push(&mut self, delta: &[PageRef]) {
         self.rest.extend_from_slice(delta);
+        self.added += delta.len() as u32;
+    }
+
+    /// The chain as it lies in a directory: nothing was written since.
+    pub(crate) fn settled(&self) -> Chain {
+        Chain {
+            added: 0,
+            ..self.clone()
+        }
+    }
+
+    /// Was all of it written since it was looked up, if it was?
+    pub(crate) fn is_new(&self) -> bool {
+        self.added as usize > self.rest.len()
+    }
+
+    /// What was written since it was looked up: the end of this chain that [`Chain::with`] puts behind what cannot be looked up any more. `None`: it is more than deltas.
+    pub(crate) fn added(&self) -> Option<&[PageRef]> {
+        let deltas = self.deltas();
+        deltas.get(deltas.len().checked_sub(self.added as usize)?..)
     }
 
     /// The chain in which these pages of one delta stand for all pages from the `first` on, which are deltas (the base is 0), but for those that `stay`: they keep
@@ -296,6 +329,7 @@ impl Chain {
         Some(Chain {
             base: self.base,
             parts: self.parts,
+            added: delta.len() as u32,
             rest: rest.chain(delta.iter().copied()).collect(),
         })
     }
@@ -308,7 +342,12 @@ impl Chain {
         if parts as usize > rest.len() {
             return Err(FormatError::new("a chain with more parts than pages", 0));
         }
-        Ok(Chain { base, parts, rest })
+        Ok(Chain {
+            base,
+            parts,
+            added: 0,
+            rest,
+        })
     }
 
     /// The first page.
@@ -331,12 +370,6 @@ impl Chain {
         std::iter::once(&self.base).chain(&self.rest)
     }
 
-    /// The end of this chain that [`Chain::with`] puts behind what cannot be looked up: its last `count` pages, which are deltas. `None`: they are not all deltas.
-    pub(crate) fn last_deltas(&self, count: usize) -> Option<&[PageRef]> {
-        let deltas = self.deltas();
-        deltas.get(deltas.len().checked_sub(count)?..)
-    }
-
     /// The same chain with each page in another place.
     pub(crate) fn map<E>(
         &self,
@@ -345,6 +378,7 @@ impl Chain {
         Ok(Chain {
             base: place(&self.base)?,
             parts: self.parts,
+            added: self.added,
             rest: self.rest.iter().map(place).collect::<Result<_, E>>()?,
         })
     }

@@ -253,11 +253,6 @@ impl<'a> ObjectWriter<'a> {
         Ok(reference)
     }
 
-    /// Is this object one of those that it fills?
-    pub(crate) fn has(&self, object: ObjectId) -> bool {
-        self.own.contains(&object)
-    }
-
     /// Bytes taken along so far.
     pub fn bytes(&self) -> u64 {
         self.written.bytes + self.buffer.len() as u64

@@ -207,7 +207,7 @@ impl Apply<'_, '_> {
             Ok(node) => Ok(Some(node)),
             Err(error) if error.is_unreadable() => {
                 for (key, chain) in changes {
-                    if let Some(left) = self.beside(key, *chain) {
+                    if let Some(left) = self.beside(key, *chain)? {
                         self.left.push((key.clone(), left));
                     }
                 }
@@ -218,30 +218,34 @@ impl Apply<'_, '_> {
         }
     }
 
-    /// A change as it is to lie over the tree; nothing if none needs to. Who made it may have looked up what the tree says while that could be read: the tree goes on naming those pages, and they must not count twice.
-    fn beside(&self, key: &KeyBytes, chain: Option<&Chain>) -> Option<Option<Chain>> {
+    /// A change as it is to lie over the tree; nothing if none needs to. Who made it may have looked up what the tree says while that could be read: the tree goes on naming those pages where they were, and they must not count
+    /// twice, wherever they were moved to, which can wait. What was written behind them lies in no other place, and must count.
+    fn beside(
+        &self,
+        key: &KeyBytes,
+        chain: Option<&Chain>,
+    ) -> Result<Option<Option<Chain>>, CheckpointError> {
         let above = self.fork.as_ref().and_then(|fork| fork.get(key));
-        let Some(chain) = chain.filter(|chain| !chain.is_below()) else {
-            return Some(chain.cloned());
+        let Some(chain) = chain else {
+            return Ok(Some(None));
         };
         let above = match above {
             // The tree has no part in it.
-            Some(Some(above)) if !above.is_below() => return Some(Some(chain.clone())),
+            Some(Some(above)) if !above.is_below() => return Ok(Some(Some(chain.settled()))),
             above => above.and_then(Option::as_ref),
         };
-        let is_new = |page: &&PageRef| self.writer.has(page.object);
-        let new = chain.pages().rev().take_while(is_new).count();
-        if new == 0 || new == chain.pages().count() {
-            return Some(Some(chain.clone()));
+        if chain.is_below() || chain.is_new() {
+            return Ok(Some(Some(chain.settled())));
         }
-        match chain.last_deltas(new) {
-            Some(deltas) if !is_new(&&chain.base()) => {
+        match chain.added() {
+            Some([]) => Ok(above.map(|above| Some(above.clone()))),
+            Some(added) => {
                 let mut below = above.cloned().unwrap_or_else(Chain::below);
-                below.push(deltas);
-                Some(Some(below))
+                below.push(added);
+                Ok(Some(Some(below.settled())))
             }
-            // It was to be moved, which can wait.
-            _ => above.map(|above| Some(above.clone())),
+            // Nobody writes parts behind what was looked up.
+            None => Err(CheckpointError::Misuse("a chain that is partly new")),
         }
     }
 
@@ -336,7 +340,7 @@ impl Apply<'_, '_> {
                 self.count_chain(chain, 1);
             }
             if let Some(chain) = chain {
-                out.push((key.clone(), chain.clone()));
+                out.push((key.clone(), chain.settled()));
             }
         }
         out.extend(old.cloned());
