@@ -268,7 +268,19 @@ impl Txn {
         Ok(())
     }
 
-    /// So much more cannot go before it ends.
+    /// Makes a write. One that comes to nothing, because it failed or found nothing to do, holds nothing: tries are not counted, nor rows that are not inserted after all.
+    #[inline]
+    pub(crate) fn holding<T>(&mut self, write: impl FnOnce(&mut Txn) -> T) -> T {
+        let noted = |txn: &Txn| txn.work.as_ref().map_or(0, |w| w.buffers.writes.len());
+        let (held, before) = (self.held_bytes.get(), noted(self));
+        let done = write(self);
+        if noted(self) == before {
+            self.held_bytes.set(held);
+        }
+        done
+    }
+
+    /// So much more cannot go before it ends, if the write is made ([`Txn::holding`]).
     fn holds(&self, bytes: usize) {
         self.held_bytes.set(self.held_bytes.get() + bytes as u64);
     }
@@ -537,6 +549,10 @@ impl Txn {
 
     /// Inserts a row.
     pub fn insert(&mut self, table: &Arc<Table>, row: &[u8]) -> Result<Rid, WriteError> {
+        self.holding(|txn| txn.insert_row(table, row))
+    }
+
+    fn insert_row(&mut self, table: &Arc<Table>, row: &[u8]) -> Result<Rid, WriteError> {
         if row.len() > ROW_BYTES_MAX {
             return Err(WriteError::TooLarge);
         }
@@ -608,7 +624,7 @@ impl Txn {
         base: VersionId,
         new_row: &[u8],
     ) -> Result<(), WriteError> {
-        let done = self.update_row(table, rid, base, new_row);
+        let done = self.holding(|txn| txn.update_row(table, rid, base, new_row));
         self.turn_used(table, rid, &done, RowLock::NoKeyUpdate);
         done
     }
@@ -689,7 +705,7 @@ impl Txn {
         rid: Rid,
         base: VersionId,
     ) -> Result<(), WriteError> {
-        let done = self.delete_row(table, rid, base);
+        let done = self.holding(|txn| txn.delete_row(table, rid, base));
         self.turn_used(table, rid, &done, RowLock::Update);
         done
     }

@@ -143,6 +143,16 @@ impl Txn {
         base: VersionId,
         lock: RowLock,
     ) -> Result<(), WriteError> {
+        self.holding(|txn| txn.lock_row_as(table, rid, base, lock))
+    }
+
+    fn lock_row_as(
+        &mut self,
+        table: &Arc<Table>,
+        rid: Rid,
+        base: VersionId,
+        lock: RowLock,
+    ) -> Result<(), WriteError> {
         self.start_work();
         self.admit(table, 0, 0)?;
         let guard = Guard::pin();

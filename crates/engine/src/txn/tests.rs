@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use logstead_env::Env;
 use logstead_home::MemoryHome;
-use logstead_types::{TableId, WorkerId};
+use logstead_types::{IndexId, TableId, WorkerId};
 
 use super::*;
-use crate::{Engine, EngineOptions, Present, RowBuilder};
+use crate::{Engine, EngineOptions, KeyExtractor, KeyKind, Present, RowBuilder, RowLock, RowRef};
 
 fn row(value: u8) -> Vec<u8> {
     let mut builder = RowBuilder::new();
@@ -110,4 +110,78 @@ fn a_writer_that_commits_supersedes_what_is_below_its_newest_version() {
 fn what_is_below_a_running_writer_is_the_newest() {
     let twice = Twice::new(|_, _| ());
     twice.newest_is(0);
+}
+
+struct ByValue;
+
+impl KeyExtractor for ByValue {
+    fn key(&self, row: RowRef<'_>, out: &mut Vec<u8>) -> KeyKind {
+        out.extend_from_slice(row.column(0).unwrap_or_default());
+        KeyKind::Unique
+    }
+
+    fn keys(&self) -> u64 {
+        1
+    }
+}
+
+/// A table with a unique index and committed rows.
+fn table_of(rows: u8) -> (crate::Worker, Arc<Table>, Vec<Rid>) {
+    let home = Arc::new(MemoryHome::new(4 << 20));
+    let env = Env::simulated(1).0;
+    let (engine, _) = Engine::open(EngineOptions::default(), home, env).expect("opens");
+    let table = engine.create_table(TableId(20_000));
+    engine.create_index(&table, IndexId(20_001), true, Arc::new(ByValue));
+    let worker = engine.worker(WorkerId(0));
+    let mut txn = worker.begin(Isolation::ReadCommitted);
+    let insert = |value| txn.insert(&table, &row(value)).expect("inserts");
+    let rids = (0..rows).map(insert).collect();
+    txn.try_precommit().expect("room");
+    (worker, table, rids)
+}
+
+fn version(txn: &mut Txn, table: &Table, rid: Rid) -> VersionId {
+    let guard = Guard::pin();
+    txn.begin_statement();
+    let found = txn.read(table, rid, &guard).expect_present();
+    found.expect("is there").version
+}
+
+#[test]
+fn a_write_that_comes_to_nothing_holds_nothing() {
+    let (worker, table, rids) = table_of(3);
+    let [free, taken] = [rids[0], rids[1]];
+    let mut holder = worker.begin(Isolation::ReadCommitted);
+    let base = version(&mut holder, &table, taken);
+    holder.delete(&table, taken, base).expect("deletes");
+    let mut txn = worker.begin(Isolation::ReadCommitted);
+    let base = version(&mut txn, &table, free);
+    txn.lock_row(&table, free, base, RowLock::Update)
+        .expect("locks");
+    let held = txn.held_bytes.get();
+    assert!(held > 0);
+    let base = version(&mut txn, &table, taken);
+    for _ in 0..3 {
+        let update = txn.update(&table, taken, base, &row(9));
+        assert!(matches!(update, Err(WriteError::Blocked(_))));
+        assert_eq!(txn.held_bytes.get(), held, "update");
+        let delete = txn.delete(&table, taken, base);
+        assert!(matches!(delete, Err(WriteError::Blocked(_))));
+        assert_eq!(txn.held_bytes.get(), held, "delete");
+        for lock in [RowLock::KeyShare, RowLock::Update] {
+            let lock = txn.lock_row(&table, taken, base, lock);
+            assert!(matches!(lock, Err(WriteError::Blocked(_))));
+            assert_eq!(txn.held_bytes.get(), held, "lock");
+        }
+        let insert = txn.insert(&table, &row(2));
+        assert!(matches!(insert, Err(WriteError::Unique { .. })));
+        assert_eq!(txn.held_bytes.get(), held, "insert");
+        // What it holds already is not taken again.
+        let base = version(&mut txn, &table, free);
+        txn.lock_row(&table, free, base, RowLock::Share)
+            .expect("is held");
+        assert_eq!(txn.held_bytes.get(), held, "held");
+    }
+    txn.insert(&table, &row(4)).expect("a key of its own");
+    assert!(txn.held_bytes.get() > held);
 }
