@@ -78,6 +78,9 @@ impl Txn {
                 Err(_) => return false,
             },
         };
+        // It wants nothing any more: nobody waits behind it while it undoes much.
+        self.pass_turn();
+        self.give_up_intent();
         for _ in 0..budget {
             if !self.undo_last(writes) {
                 return false;

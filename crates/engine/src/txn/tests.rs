@@ -1,13 +1,16 @@
 //! What needs a step between two of a read's own.
 
 use std::sync::Arc;
+use std::task::{Context, Waker};
 
 use logstead_env::Env;
 use logstead_home::MemoryHome;
 use logstead_types::{IndexId, TableId, WorkerId};
 
 use super::*;
-use crate::{Engine, EngineOptions, KeyExtractor, KeyKind, Present, RowBuilder, RowLock, RowRef};
+use crate::{
+    Engine, EngineOptions, KeyExtractor, KeyKind, Present, RowBuilder, RowLock, RowRef, TableLock,
+};
 
 fn row(value: u8) -> Vec<u8> {
     let mut builder = RowBuilder::new();
@@ -184,4 +187,49 @@ fn a_write_that_comes_to_nothing_holds_nothing() {
     }
     txn.insert(&table, &row(4)).expect("a key of its own");
     assert!(txn.held_bytes.get() > held);
+}
+
+#[test]
+fn who_begins_to_roll_back_gives_way_before_it_has_undone_everything() {
+    for to_savepoint in [false, true] {
+        let (worker, table, rids) = table_of(1);
+        let mut holder = worker.begin(Isolation::ReadCommitted);
+        let base = version(&mut holder, &table, rids[0]);
+        holder.delete(&table, rids[0], base).expect("deletes");
+        let mut txn = worker.begin(Isolation::ReadCommitted);
+        let savepoint = to_savepoint.then(|| txn.savepoint());
+        for value in 10..13 {
+            txn.insert(&table, &row(value)).expect("inserts");
+        }
+        let mut reader = worker.begin(Isolation::ReadCommitted);
+        reader.lock_table(&table, TableLock::Read).expect("free");
+        let base = version(&mut txn, &table, rids[0]);
+        let strong = txn.lock_table(&table, TableLock::Exclusive);
+        assert!(strong.is_err(), "the reader is in its way");
+        let mut cx = Context::from_waker(Waker::noop());
+        let mut wait = Box::pin(blocker(txn.delete(&table, rids[0], base)).wait(&mut txn));
+        assert!(wait.as_mut().poll(&mut cx).is_pending());
+        let mut behind = worker.begin(Isolation::ReadCommitted);
+        let base = version(&mut behind, &table, rids[0]);
+        let blocked = blocker(behind.delete(&table, rids[0], base));
+        let mut waits_behind = Box::pin(blocked.wait(&mut behind));
+        assert!(waits_behind.as_mut().poll(&mut cx).is_pending());
+        holder.abort();
+        assert!(wait.as_mut().poll(&mut cx).is_ready());
+        drop(wait);
+        // It is its turn, and it wants the table alone.
+        assert!(waits_behind.as_mut().poll(&mut cx).is_pending());
+        let mut other = worker.begin(Isolation::ReadCommitted);
+        assert!(other.lock_table(&table, TableLock::Read).is_err());
+        assert!(txn.unwind(savepoint, 1), "there is more to undo");
+        assert!(waits_behind.as_mut().poll(&mut cx).is_ready(), "its turn");
+        other.lock_table(&table, TableLock::Read).expect("free");
+    }
+}
+
+fn blocker(done: Result<(), WriteError>) -> Blocker {
+    match done {
+        Err(WriteError::Blocked(blocker)) => blocker,
+        other => panic!("expected a blocker, got {other:?}"),
+    }
 }
