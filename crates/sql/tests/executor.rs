@@ -102,6 +102,7 @@ impl Session {
                     events: &mut logstead_sql::ri::Events::default(),
                     work_mem_bytes: 4 << 20,
                     text,
+                    in_use: &[],
                 };
                 ddl::execute(&parsed, &mut cx).await?;
             }

@@ -1,7 +1,8 @@
 //! ALTER COLUMN ... DROP EXPRESSION, DROP IDENTITY and SET GENERATED, which the grammar library lacks: they travel as a SET DEFAULT of a
 //! name that nobody can write.
 
-use super::rewrite::{EXPRESSION_MARK, words};
+use super::conflict_target::EXPRESSION_MARK;
+use super::rewrite::words;
 use super::span_position;
 use crate::error::{Result, SqlError};
 use logstead_types::SqlState;

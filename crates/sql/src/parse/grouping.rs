@@ -1,6 +1,7 @@
 //! GROUP BY: grouping sets travel as calls of functions that nobody can name, so that they may stand in each other.
 
-use super::rewrite::{EXPRESSION_MARK, is_word, words};
+use super::conflict_target::EXPRESSION_MARK;
+use super::rewrite::{is_word, words};
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, TokenWithSpan, Word};
 

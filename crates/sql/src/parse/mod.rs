@@ -6,8 +6,10 @@
 //!
 //! Invariant: whatever the text, parsing, walking and dropping the tree uses a bounded amount of stack.
 
+mod alter_sequence;
 mod as_of;
 mod comment;
+mod conflict_target;
 pub(crate) mod constraints;
 mod create_as;
 mod current_of;
@@ -39,6 +41,7 @@ mod views;
 mod windows;
 
 pub use as_of::{AsOf, AsOfPoint};
+pub(crate) use conflict_target::EXPRESSION_MARK;
 pub use constraints::{AlterConstraint, SetConstraints};
 pub(crate) use current_of::current_of;
 pub use domains::{AlterDomain, CreateDomain, DomainCheckClause};
@@ -56,7 +59,7 @@ pub(crate) use policies::policy_expr;
 pub use policies::{PolicyAction, PolicyClause, PolicyCommand, PolicyStatement};
 pub(crate) use position::Lines;
 pub use position::{byte_of, position_of};
-pub(crate) use rewrite::{EXPRESSION_MARK, all_fields, variadic};
+pub(crate) use rewrite::{all_fields, variadic};
 pub use roles::{RoleCommand, RoleName, RoleOptions};
 pub(crate) use sequence_options::sequence_name;
 pub(crate) use set_schema::schema_of;

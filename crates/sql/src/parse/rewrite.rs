@@ -1,12 +1,11 @@
 //! PostgreSQL syntax that the grammar library lacks: tokens are dropped or replaced before it sees them.
 
-use super::kind::{AlterSequence, StatementKind};
-use super::position::{byte_of, error_at_token};
+use super::alter_sequence::alter_sequence;
+use super::conflict_target::conflict_target;
+use super::kind::StatementKind;
 use crate::error::{Result, SqlError};
 use sqlparser::ast::{self, Statement, VisitMut, VisitorMut};
-use sqlparser::dialect::PostgreSqlDialect;
 use sqlparser::keywords::Keyword;
-use sqlparser::parser::Parser;
 use sqlparser::tokenizer::{Token, TokenWithSpan, Word};
 use std::ops::ControlFlow;
 
@@ -634,110 +633,6 @@ fn boolean_option(tokens: &mut [TokenWithSpan], at: usize) {
     }
 }
 
-/// Marks the text of an expression in the column list of ON CONFLICT; twice, of its predicate. No statement has the byte.
-pub(crate) const EXPRESSION_MARK: char = '\0';
-
-/// ON CONFLICT (lower(a), b) WHERE predicate DO: the tree has place for names only, so expressions and the predicate travel
-/// in names that nobody can write.
-fn conflict_target(text: &str, tokens: &mut Vec<TokenWithSpan>, open: usize) {
-    if !matches!(tokens.get(open).map(|t| &t.token), Some(Token::LParen)) {
-        return;
-    }
-    let mut depth = 0_usize;
-    let mut at = open;
-    // Where the elements begin and end, then the predicate.
-    let (mut elements, mut start) = (Vec::new(), open + 1);
-    let (mut close, mut predicate, mut end) = (None, None, None);
-    while let Some(token) = tokens.get(at) {
-        match &token.token {
-            Token::LParen => depth += 1,
-            Token::RParen => {
-                depth = depth.saturating_sub(1);
-                if depth == 0 && close.is_none() {
-                    elements.push(start..at);
-                    close = Some(at);
-                }
-            }
-            Token::Comma if depth == 1 && close.is_none() => {
-                elements.push(start..at);
-                start = at + 1;
-            }
-            Token::Word(_) if depth == 0 => {
-                if is_word(Some(token), "where") && predicate.is_none() {
-                    predicate = Some(at + 1);
-                } else if is_word(Some(token), "do") {
-                    end = Some(at);
-                    break;
-                } else if predicate.is_none() {
-                    break;
-                }
-            }
-            _ => {}
-        }
-        at += 1;
-    }
-    let (Some(close), Some(end)) = (close, end) else {
-        return;
-    };
-    let is_name = |range: &std::ops::Range<usize>| {
-        range.len() == 1 && matches!(tokens[range.start].token, Token::Word(_))
-    };
-    if predicate.is_none() && elements.iter().all(is_name) {
-        return;
-    }
-    let marked = |mark: &str, range: std::ops::Range<usize>| -> Option<TokenWithSpan> {
-        let (first, last) = (
-            tokens.get(range.start)?,
-            tokens.get(range.end.checked_sub(1)?)?,
-        );
-        let written = text.get(byte_of(text, first.span.start)..byte_of(text, last.span.end))?;
-        Some(TokenWithSpan {
-            token: Token::Word(Word {
-                value: format!("{mark}{written}"),
-                quote_style: Some('"'),
-                keyword: Keyword::NoKeyword,
-            }),
-            span: first.span,
-        })
-    };
-    let mark = EXPRESSION_MARK.to_string();
-    let mut names = Vec::new();
-    for range in elements {
-        if range.is_empty() {
-            return;
-        }
-        if is_name(&range) {
-            names.push(tokens[range.start].clone());
-        } else {
-            names.extend(marked(&mark, range));
-        }
-    }
-    if let Some(from) = predicate {
-        if from >= end {
-            return;
-        }
-        names.extend(marked(&mark.repeat(2), from..end));
-    }
-    let span = tokens[close].span;
-    let comma = || TokenWithSpan {
-        token: Token::Comma,
-        span,
-    };
-    let mut list = Vec::with_capacity(names.len() * 2);
-    for name in names {
-        if !list.is_empty() {
-            list.push(comma());
-        }
-        list.push(name);
-    }
-    let rest = tokens.split_off(end);
-    let close = tokens[close].clone();
-    tokens.truncate(open + 1);
-    tokens.extend(list);
-    tokens.push(close);
-    tokens.extend(rest);
-}
-
 /// Puts into the tree what [`rewrite`] took out. The tree has no place for OVERRIDING, so two flags of other dialects
 /// carry it: `overwrite` is OVERRIDING SYSTEM VALUE, `ignore` OVERRIDING USER VALUE. So does `transient` WITH NO DATA, and
 /// `purge` DROP INDEX CONCURRENTLY.
@@ -781,115 +676,6 @@ impl VisitorMut for Overriding<'_> {
         }
         ControlFlow::Continue(())
     }
-}
-
-fn alter_sequence(text: &str, tokens: &[TokenWithSpan]) -> Result<AlterSequence> {
-    let mut at = 0;
-    let if_exists = words(tokens, 0, &["if", "exists"]);
-    if if_exists {
-        at += 2;
-    }
-    // The name and the options up to RESTART / OWNED / RENAME go through the grammar of CREATE SEQUENCE.
-    let mut create = Vec::with_capacity(tokens.len() + 2);
-    let mut restart = None;
-    let mut owned_by = None;
-    let mut rename = None;
-    let span = tokens
-        .first()
-        .map(|t| t.span)
-        .unwrap_or_else(sqlparser::tokenizer::Span::empty);
-    for (word, keyword) in [("CREATE", Keyword::CREATE), ("SEQUENCE", Keyword::SEQUENCE)] {
-        create.push(TokenWithSpan {
-            token: Token::Word(Word {
-                value: word.to_owned(),
-                quote_style: None,
-                keyword,
-            }),
-            span,
-        });
-    }
-    let end_error = |at: usize| match tokens.get(at) {
-        Some(token) => error_at_token(text, token),
-        None => error_at_token(text, &TokenWithSpan::new_eof()),
-    };
-    while let Some(token) = tokens.get(at) {
-        if is_word(Some(token), "restart") {
-            at += 1;
-            if is_word(tokens.get(at), "with") {
-                at += 1;
-            }
-            let minus = matches!(tokens.get(at).map(|t| &t.token), Some(Token::Minus));
-            if minus {
-                at += 1;
-            }
-            restart = match tokens.get(at).map(|t| &t.token) {
-                Some(Token::Number(digits, _)) => {
-                    let value: i64 = digits.parse().map_err(|_| end_error(at))?;
-                    at += 1;
-                    Some(Some(if minus { -value } else { value }))
-                }
-                _ if minus => return Err(end_error(at)),
-                _ => Some(None),
-            };
-        } else if words(tokens, at, &["owned", "by"]) || words(tokens, at, &["rename", "to"]) {
-            let owned = is_word(tokens.get(at), "owned");
-            at += 2;
-            let mut parts = Vec::new();
-            loop {
-                match tokens.get(at).map(|t| &t.token) {
-                    Some(Token::Word(word)) => parts.push(word.clone().into_ident(tokens[at].span)),
-                    _ => return Err(end_error(at)),
-                }
-                at += 1;
-                if matches!(tokens.get(at).map(|t| &t.token), Some(Token::Period)) {
-                    at += 1;
-                } else {
-                    break;
-                }
-            }
-            if owned {
-                owned_by = Some(ast::ObjectName::from(parts));
-            } else {
-                rename = parts.pop();
-            }
-        } else if words(tokens, at, &["set", "schema"]) || words(tokens, at, &["owner", "to"]) {
-            return Err(SqlError::unsupported(
-                "ALTER SEQUENCE SET SCHEMA / OWNER TO",
-            ));
-        } else {
-            create.push(token.clone());
-            at += 1;
-        }
-    }
-    super::sequence_options::sort_all(&mut create);
-    let dialect = PostgreSqlDialect {};
-    let mut parser = Parser::new(&dialect).with_tokens_with_locations(create);
-    let statement = parser
-        .parse_statement()
-        .map_err(|error| super::position::parse_error(text, &error, &parser.peek_token()))?;
-    let rest = parser.peek_token();
-    if rest.token != Token::EOF {
-        return Err(error_at_token(text, &rest));
-    }
-    let Statement::CreateSequence {
-        name,
-        mut sequence_options,
-        data_type,
-        ..
-    } = statement
-    else {
-        return Err(end_error(0));
-    };
-    let options = std::mem::take(&mut sequence_options);
-    Ok(AlterSequence {
-        if_exists,
-        name,
-        restart,
-        data_type,
-        options,
-        owned_by,
-        rename,
-    })
 }
 
 /// Takes the schema of an operator in front of ANY, SOME or ALL out, if that is PostgreSQL's own.

@@ -1,7 +1,8 @@
 //! The options of a sequence come in any order; the grammar library wants them in one. The name of an identity column's sequence, which
 //! it does not know, travels with CACHE, as a placeholder that nobody can write.
 
-use super::rewrite::{EXPRESSION_MARK, is_word, words};
+use super::conflict_target::EXPRESSION_MARK;
+use super::rewrite::{is_word, words};
 use sqlparser::ast;
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, TokenWithSpan, Word};

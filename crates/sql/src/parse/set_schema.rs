@@ -1,6 +1,7 @@
 //! ALTER TABLE and ALTER VIEW ... SET SCHEMA, which the grammar library lacks: it travels as a RENAME to a name that nobody can write.
 
-use super::rewrite::{EXPRESSION_MARK, is_word, words};
+use super::conflict_target::EXPRESSION_MARK;
+use super::rewrite::{is_word, words};
 use sqlparser::ast;
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, TokenWithSpan, Word};

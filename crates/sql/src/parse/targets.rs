@@ -1,8 +1,9 @@
 //! Subscripts where values are assigned, `SET a[2] = 5` and `INSERT INTO t (a[1])`: the grammar takes names there. What stands between the brackets travels
 //! as one more part of the name, which begins with a mark.
 
+use super::conflict_target::EXPRESSION_MARK;
 use super::position::byte_of;
-use super::rewrite::{EXPRESSION_MARK, is_word};
+use super::rewrite::is_word;
 use crate::error::{Result, SqlError};
 use sqlparser::ast;
 use sqlparser::keywords::Keyword;

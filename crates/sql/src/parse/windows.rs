@@ -1,6 +1,7 @@
 //! Frames of windows: what the grammar library does not know of them.
 
-use super::rewrite::{EXPRESSION_MARK, is_word, words};
+use super::conflict_target::EXPRESSION_MARK;
+use super::rewrite::{is_word, words};
 use sqlparser::ast;
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, TokenWithSpan, Word};

@@ -21,6 +21,7 @@ mod create_table;
 mod dependents;
 mod domains;
 mod drop;
+mod enums;
 mod expressions;
 mod extensions;
 mod foreign;
