@@ -451,3 +451,44 @@ def test_arguments_of_execute_are_as_read_only_as_what_they_are_for(private_serv
         connection.execute("PREPARE p(bigint) AS SELECT $1")
         connection.execute("SELECT 1 AS OF 'then'")
         assert connection.execute("EXECUTE p(nextval('s'))").fetchall() == [(1,)]
+
+
+def test_plans_of_the_past_do_not_outlive_row_security(private_server):
+    """Plans for the past are kept while the present goes on: who may see what is asked whenever they run."""
+    private_server.start(OFTEN)
+    private_server.execute(
+        "CREATE ROLE alice",
+        "CREATE ROLE bob BYPASSRLS",
+        "CREATE TABLE t (a int, owner text)",
+        "INSERT INTO t VALUES (1, 'alice'), (2, 'bob')",
+        "CREATE VIEW of_bob AS SELECT a FROM t",
+        "ALTER VIEW of_bob OWNER TO bob",
+        "GRANT SELECT ON t TO alice, bob",
+        "SELECT logstead_create_restore_point('then')",
+    )
+    query, through = "SELECT count(*) FROM t AS OF 'then'", "SELECT count(*) FROM of_bob AS OF 'then'"
+    with private_server.connect(autocommit=True) as connection:
+        connection.execute(f"PREPARE p AS {query}")
+        for statement in (query, through, "EXECUTE p"):
+            for _ in range(3):
+                assert connection.execute(statement).fetchall() == [(2,)], statement
+        private_server.execute(
+            "ALTER TABLE t ENABLE ROW LEVEL SECURITY",
+            "CREATE POLICY own ON t USING (owner = current_user)",
+        )
+        connection.execute("SET ROLE alice")
+        refused(connection, query + " WHERE true", "0A000")
+        refused(connection, query, "0A000")
+        refused(connection, "EXECUTE p", "0A000")
+        # Who is exempt is so no longer.
+        connection.execute("SET ROLE bob")
+        for statement in (query, "EXECUTE p"):
+            for _ in range(3):
+                assert connection.execute(statement).fetchall() == [(2,)], statement
+        private_server.execute("ALTER ROLE bob NOBYPASSRLS")
+        refused(connection, query, "0A000")
+        refused(connection, "EXECUTE p", "0A000")
+        # A superuser is exempt, and what it reads through the view of one who is not, is not.
+        connection.execute("RESET ROLE")
+        assert connection.execute(query).fetchall() == [(2,)]
+        refused(connection, through, "0A000")

@@ -12,6 +12,7 @@
 use super::scope::NsWhat;
 use super::select::push_conjuncts;
 use super::{Binder, COLUMN_BASE, Clause, ColId, Frame};
+use crate::catalog::rights::{PastSecurity, past_security, unknown_past};
 use crate::catalog::{Policy, Relation, View};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
@@ -111,30 +112,17 @@ impl Binder<'_> {
     }
 
     /// Who reads the past does so with the privileges of the present, and policies of the present may name what the past did not have: a table that has
-    /// row security now, or had it then, is read by those only who are exempt.
+    /// row security now, or had it then, is read by those only who are exempt. What is found here holds for now: `SessionContext::may_use` asks again
+    /// whenever the plan is run.
     fn secured_in_past(&mut self, relation: &Relation, role: Oid) -> Result<()> {
-        let now = self.cx.session.present_catalog();
-        let known = now
-            .as_ref()
-            .and_then(|now| now.relations.get(&relation.oid));
-        let secured_now = known.is_some_and(|known| known.security.enabled);
-        if !relation.security.enabled && !secured_now {
-            return Ok(());
-        }
-        self.role_matters = true;
-        let exempt = now.as_ref().is_some_and(|now| {
-            let judge = now.judge(&now.roles);
-            let mut asked = Relation::clone(known.unwrap_or(&Arc::new(relation.clone())));
-            asked.security.enabled = true;
-            asked.security.forced |= relation.security.forced;
-            judge.is_secured_for(role, &asked).is_none()
-        });
-        match exempt {
-            true => Ok(()),
-            false => Err(SqlError::unsupported(format!(
-                "reading the past of table \"{}\", which has row-level security,",
-                relation.name
-            ))),
+        let Some(now) = self.cx.session.present_catalog() else {
+            return Err(unknown_past(relation));
+        };
+        let security = past_security(relation, role, now.judge(&now.roles));
+        self.role_matters |= security != PastSecurity::None;
+        match security {
+            PastSecurity::None | PastSecurity::Exempt => Ok(()),
+            PastSecurity::Subject => Err(unknown_past(relation)),
         }
     }
 

@@ -406,6 +406,40 @@ impl Judge<'_> {
     }
 }
 
+/// What row security says of reading the past of a table.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum PastSecurity {
+    /// The table has none, and had none then.
+    None,
+    /// The role is exempt from it.
+    Exempt,
+    /// The role is subject to policies that nobody can apply to the past.
+    Subject,
+}
+
+/// What row security then, as `relation` had it, and of the present say of a role that reads the table's past.
+pub(crate) fn past_security(relation: &Relation, role: Oid, now: Judge<'_>) -> PastSecurity {
+    let known = now.catalog.relations.get(&relation.oid);
+    if !relation.security.enabled && !known.is_some_and(|known| known.security.enabled) {
+        return PastSecurity::None;
+    }
+    let mut asked = Relation::clone(known.map_or(relation, |known| known));
+    asked.security.enabled = true;
+    asked.security.forced |= relation.security.forced;
+    match now.is_secured_for(role, &asked) {
+        None => PastSecurity::Exempt,
+        Some(_) => PastSecurity::Subject,
+    }
+}
+
+/// 0A000 for a role that policies keep from a table's past.
+pub(crate) fn unknown_past(relation: &Relation) -> SqlError {
+    SqlError::unsupported(format!(
+        "reading the past of table \"{}\", which has row-level security,",
+        relation.name
+    ))
+}
+
 /// Which catalog's rights count for what is planned with `planned`: those of the present, whatever is read. What is there no more is its owner's then.
 pub(crate) fn allow_in_past(access: &Access, role: Oid, then: Judge<'_>, now: Judge<'_>) -> bool {
     let as_role = access.as_role.unwrap_or(role);
