@@ -39,6 +39,8 @@ pub async fn serve(stream: TcpStream, worker: Rc<WorkerSessions>, access: Arc<Ac
         {
             link.only_error(&error);
         }
+        // Whoever left, and however: much that is to be undone does not keep the worker's other sessions waiting.
+        session.unwind_all().await;
         // Aborts what is open, frees locks, forgets the cancel key.
         session.close();
         match end {

@@ -43,6 +43,7 @@ mod statistics;
 mod temporary;
 mod transaction;
 mod turns;
+mod unwind;
 mod utility;
 
 pub use client::{Client, ConnectionLost, CopyInput, LocalFuture};
@@ -410,12 +411,12 @@ impl Session {
 
     /// The session says goodbye: its transaction is rolled back and its locks are free, then the last replies are settled.
     pub async fn finish(&mut self) -> Result<()> {
-        self.unwind_to(None).await;
+        self.unwind_all().await;
         self.rollback();
         self.settle().await
     }
 
-    /// Ends the session: the transaction is rolled back, its locks are free.
+    /// Ends the session: the transaction is rolled back, its locks are free. At once, whatever it has written ([`Session::unwind_all`]).
     pub fn close(mut self) {
         self.rollback();
     }

@@ -9,7 +9,7 @@ use super::client::Client;
 use super::instance::Waiting;
 use super::past::{Reading, read_write};
 use super::run::{Limits, guarded};
-use super::turns::in_turns;
+use super::unwind::unwind_txn;
 use crate::catalog::ddl::DdlState;
 use crate::catalog::{Catalog, dependency_failure};
 use crate::error::{Result, SqlError};
@@ -19,7 +19,6 @@ use crate::value::user;
 use logstead_engine::{Awaits, CommitError, Isolation, SavepointId, Txn};
 use logstead_types::SqlState;
 use sqlparser::ast::{self, TransactionAccessMode, TransactionIsolationLevel, TransactionMode};
-use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -51,7 +50,7 @@ pub(super) struct Open {
     /// Catalog changes made by this transaction.
     pub(super) ddl: DdlState,
     /// The engine's savepoints, one per entry of `Session::savepoints`.
-    savepoints: Vec<(SavepointId, Mark)>,
+    pub(super) savepoints: Vec<(SavepointId, Mark)>,
     /// Constraints it has still to judge.
     pub(super) events: Events,
     /// The past that it reads; none is the present.
@@ -65,9 +64,6 @@ pub(super) struct Savepoint {
     name: String,
     read_only: bool,
 }
-
-/// Writes that are undone before others have their turn.
-const UNWOUND_AT_ONCE: usize = 256;
 
 const READ_COMMITTED: &str = "read committed";
 const REPEATABLE_READ: &str = "repeatable read";
@@ -209,6 +205,7 @@ impl Session {
         let announcement = match announcement {
             Ok(announcement) => announcement,
             Err(error) => {
+                self.unwind_all().await;
                 self.rollback();
                 return Err(error);
             }
@@ -235,6 +232,7 @@ impl Session {
         // Rows may have been told already, and are so whatever becomes of the commit.
         self.owed.merge(&open.txn.awaits(), synchronous);
         if let Err(error) = judged {
+            unwind_txn(&self.signals, &mut open.txn, None).await;
             open.txn.abort();
             self.transaction_over(false);
             self.context.settings.borrow_mut().rollback();
@@ -338,29 +336,6 @@ impl Session {
         self.context.refresh_style();
     }
 
-    /// Undoes, in turns with the worker's other sessions, what a rollback that is about to come has to undo: all of the transaction, or what came since the last savepoint.
-    pub async fn unwind(&mut self) {
-        let savepoints = self.open.as_ref().map(|open| &open.savepoints);
-        let last = savepoints.and_then(|savepoints| savepoints.last());
-        let to = last.map(|(savepoint, _)| *savepoint);
-        self.unwind_to(to.filter(|_| self.block != Block::None))
-            .await;
-    }
-
-    pub(super) async fn unwind_to(&mut self, to: Option<SavepointId>) {
-        let Some(open) = &mut self.open else { return };
-        if !open.txn.unwind(to, UNWOUND_AT_ONCE) {
-            return;
-        }
-        let signals = Arc::clone(&self.signals);
-        let rest = pin!(async {
-            while open.txn.unwind(to, UNWOUND_AT_ONCE) {
-                tokio::task::yield_now().await;
-            }
-        });
-        in_turns(&signals, rest).await;
-    }
-
     fn abort_open(&mut self) {
         let synchronous = self.context.synchronous.get();
         // Values of sequences that were told stay told.
@@ -447,6 +422,7 @@ impl Session {
                 }
                 let tag = match block {
                     Block::Failed => {
+                        self.unwind_all().await;
                         self.rollback();
                         "ROLLBACK"
                     }
@@ -482,7 +458,7 @@ impl Session {
                         "there is no transaction in progress",
                     );
                 }
-                self.unwind_to(None).await;
+                self.unwind_all().await;
                 self.rollback();
                 self.chain(*chain, modes);
                 Ok("ROLLBACK")
@@ -498,6 +474,11 @@ impl Session {
                 if self.block == Block::Open && self.suspended > 0 {
                     // What older portals have still to give is of before.
                     self.settle_suspended().await?;
+                }
+                let savepoints = self.open.as_ref().map(|open| &open.savepoints);
+                let savepoint = savepoints.and_then(|savepoints| savepoints.get(index));
+                if let Some(to) = savepoint.map(|(savepoint, _)| *savepoint) {
+                    self.unwind_to(Some(to)).await;
                 }
                 self.part_rolled_back(index);
                 self.undo_to(index);

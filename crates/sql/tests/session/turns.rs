@@ -124,3 +124,43 @@ fn a_join_that_gives_a_row_for_every_pair_yields() {
         counter.abort();
     });
 }
+
+#[test]
+fn whatever_rolls_back_much_yields() {
+    run(async |worker| {
+        let (mut s, mut c) = (session(&worker), Script::default());
+        let tables = "CREATE TABLE t (a int); CREATE TABLE d (a int PRIMARY KEY, b int REFERENCES d DEFERRABLE INITIALLY DEFERRED)";
+        ask(&mut s, &mut c, tables).await;
+        let (rounds, counter) = count_rounds();
+        let many = "INSERT INTO t SELECT g FROM generate_series(1, 10000) g";
+        for (before, end, heard) in [
+            (format!("BEGIN; {many}"), "ROLLBACK", "ROLLBACK"),
+            (
+                format!("BEGIN; SAVEPOINT s; {many}"),
+                "ROLLBACK TO s",
+                "ROLLBACK",
+            ),
+            (
+                format!("BEGIN; {many}; SAVEPOINT s; SELECT 1/0"),
+                "COMMIT",
+                "ROLLBACK",
+            ),
+            (
+                format!("BEGIN; {many}; INSERT INTO d VALUES (1, 2)"),
+                "COMMIT",
+                "foreign key",
+            ),
+        ] {
+            ask(&mut s, &mut c, &before).await;
+            let before = rounds.get();
+            let said = ask(&mut s, &mut c, end).await;
+            let had = rounds.get() - before;
+            assert!(said[0].contains(heard), "{said:?}");
+            assert!(had >= 30, "{end} ({heard}): the others had {had} turns");
+            ask(&mut s, &mut c, "ROLLBACK").await;
+            let said = ask(&mut s, &mut c, "SELECT count(*) FROM t").await;
+            assert_eq!(said[1], "0", "{said:?}");
+        }
+        counter.abort();
+    });
+}
