@@ -492,3 +492,28 @@ def test_plans_of_the_past_do_not_outlive_row_security(private_server):
         connection.execute("RESET ROLE")
         assert connection.execute(query).fetchall() == [(2,)]
         refused(connection, through, "0A000")
+
+
+def test_views_of_the_past_have_no_rights_that_were_granted_on_others(private_server):
+    """A view replaced since was never granted as it was; and roles are those of the present."""
+    private_server.start(OFTEN)
+    private_server.execute(
+        "CREATE ROLE alice",
+        "CREATE ROLE staff",
+        "GRANT staff TO alice",
+        "CREATE TABLE t (a int, owner text)",
+        "INSERT INTO t VALUES (1, 'alice'), (2, 'bob')",
+        "CREATE VIEW v AS SELECT * FROM t",
+        "CREATE VIEW same AS SELECT a FROM t",
+        "SELECT logstead_create_restore_point('then')",
+        "CREATE OR REPLACE VIEW v AS SELECT * FROM t WHERE owner = current_user",
+        "GRANT SELECT ON v, same TO alice",
+        "REVOKE staff FROM alice",
+    )
+    with private_server.connect(autocommit=True) as connection:
+        connection.execute("SET ROLE alice")
+        assert connection.execute("SELECT a FROM v").fetchall() == [(1,)]
+        refused(connection, "SELECT a FROM v AS OF 'then'", "42501")
+        assert connection.execute("SELECT count(*) FROM same AS OF 'then'").fetchall() == [(2,)]
+        asked = "SELECT pg_has_role('staff', 'usage'), has_table_privilege('same', 'select') AS OF 'then'"
+        assert connection.execute(asked).fetchall() == [(False, True)]

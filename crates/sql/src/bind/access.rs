@@ -11,8 +11,9 @@
 
 use super::scope::NsWhat;
 use super::{Binder, COLUMN_BASE, ColId};
+use crate::catalog::pg_catalog::PG_CLASS;
 use crate::catalog::rights::{Access, is_secret};
-use crate::catalog::{Relation, RelationKind};
+use crate::catalog::{Catalog, Relation, RelationKind};
 use crate::error::Result;
 use crate::expr::Expr;
 use crate::role::acl::{Mask, privilege as p};
@@ -60,6 +61,20 @@ pub(super) const NOBODYS: usize = usize::MAX;
 /// A system relation that everybody reads.
 fn is_everybodys(relation: &Relation) -> bool {
     matches!(relation.kind, RelationKind::Virtual(_)) && !is_secret(relation)
+}
+
+/// Is a view the same in both catalogs: its owner's, with the same options and the same query?
+fn is_unchanged(view: &Relation, then: &Catalog, now: &Catalog) -> bool {
+    let owner = |catalog: &Catalog| catalog.owner_of(PG_CLASS, view.oid);
+    let options = |catalog: &Catalog| catalog.notes.options.get(&view.oid).cloned();
+    let known = now.relations.get(&view.oid);
+    let same_query = |known: &Arc<Relation>| match (&known.kind, &view.kind) {
+        (RelationKind::View(now), RelationKind::View(then)) => {
+            now.query == then.query && now.sources == then.sources
+        }
+        _ => false,
+    };
+    known.is_some_and(same_query) && owner(then) == owner(now) && options(then) == options(now)
 }
 
 impl Binder<'_> {
@@ -255,13 +270,13 @@ impl Binder<'_> {
 
     /// Whose rights count for the query of a view.
     pub(super) fn view_role(&self, view: &Relation) -> Option<Oid> {
-        // In the past, too, a view does what it may do now.
-        let now = self.cx.session.present_of(self.cx.catalog);
-        let is_view = |found: &Arc<Relation>| matches!(found.kind, RelationKind::View(_));
-        let catalog = now
-            .as_deref()
-            .filter(|now| now.relations.get(&view.oid).is_some_and(is_view))
-            .unwrap_or(self.cx.catalog);
+        let catalog = self.cx.catalog;
+        // In the past, too, a view does what it may do now, if it is still what it was: whom it is granted to now was not given its query of then.
+        if let Some(now) = self.cx.session.present_of(catalog)
+            && !is_unchanged(view, catalog, &now)
+        {
+            return None;
+        }
         let options = catalog.notes.options.get(&view.oid);
         let invoker = options.is_some_and(|all| {
             all.iter().any(|option| {
@@ -269,7 +284,7 @@ impl Binder<'_> {
                 name == "security_invoker" && crate::catalog::ddl::boolean(value) == Some(true)
             })
         });
-        let owner = catalog.owner_of(crate::catalog::pg_catalog::PG_CLASS, view.oid);
+        let owner = catalog.owner_of(PG_CLASS, view.oid);
         // A temporary one is the session's, whoever that acts as.
         (!invoker && !view.is_temporary()).then_some(owner)
     }

@@ -1,9 +1,9 @@
 //! What has_table_privilege and its kin answer, and the functions on lists of privileges.
 
-use super::VirtualContext;
 use super::calls::{relation_by_text, text_arg, undefined_relation};
 use super::ddl::roles::no_role;
 use super::pg_catalog::PG_DATABASE;
+use super::{Catalog, VirtualContext};
 use crate::error::{Result, SqlError};
 use crate::role::Roles;
 use crate::role::acl::{Acl, AclItem, AclKind, Mask, PRIVILEGES, PUBLIC, privilege as p};
@@ -41,19 +41,26 @@ fn of(args: &[Datum], from_end: usize) -> Option<&Datum> {
     args.get(args.len().checked_sub(from_end)?)
 }
 
+/// The catalog whose roles and rights are told of: that of the present, whatever is read.
+fn present(cx: &VirtualContext<'_>) -> Option<Arc<Catalog>> {
+    cx.session.present_of(cx.catalog)
+}
+
 /// The role asked about: the first argument if there is one more than needed, else the current one.
 fn subject(args: &[Datum], own: usize, cx: &VirtualContext<'_>) -> Result<Option<Oid>> {
     if args.len() <= own {
         return Ok(Some(cx.session.current_role()));
     }
+    let now = present(cx);
+    let roles = &now.as_deref().unwrap_or(cx.catalog).roles;
     match args.first() {
         // PUBLIC may what everybody may.
         Some(Datum::Text(name)) if &**name == "public" => Ok(Some(PUBLIC)),
-        Some(Datum::Text(name)) => match cx.catalog.roles.by_name(name) {
+        Some(Datum::Text(name)) => match roles.by_name(name) {
             Some(role) => Ok(Some(role.oid)),
             None => Err(no_role(name)),
         },
-        Some(Datum::Oid(oid)) => Ok(cx.catalog.roles.get(*oid).map(|role| role.oid)),
+        Some(Datum::Oid(oid)) => Ok(roles.get(*oid).map(|role| role.oid)),
         _ => Ok(None),
     }
 }
@@ -118,7 +125,9 @@ pub(super) fn relation(name: &str, args: &[Datum], cx: &VirtualContext<'_>) -> R
     let (Some(role), Some(oid)) = (subject, found) else {
         return Ok(Datum::Null);
     };
-    let judge = cx.catalog.judge(&cx.catalog.roles);
+    let now = present(cx);
+    let rights = now.as_deref().unwrap_or(cx.catalog);
+    let judge = rights.judge(&rights.roles);
     let Some(relation) = cx.catalog.relations.get(&oid) else {
         // An index has no privileges.
         return Ok(Datum::Bool(judge.members.is_superuser(role)));
@@ -185,7 +194,9 @@ pub(super) fn schema(args: &[Datum], cx: &VirtualContext<'_>) -> Result<Datum> {
     let (Some(role), Some(schema)) = (subject, found) else {
         return Ok(Datum::Null);
     };
-    let judge = cx.catalog.judge(&cx.catalog.roles);
+    let now = present(cx);
+    let rights = now.as_deref().unwrap_or(cx.catalog);
+    let judge = rights.judge(&rights.roles);
     Ok(any(&privileges, |wanted, grantable| {
         judge.on_schema(role, schema.oid, wanted, grantable) == (wanted, grantable)
     }))
@@ -214,7 +225,9 @@ fn database(args: &[Datum], cx: &VirtualContext<'_>) -> Result<Datum> {
     let (Some(role), Some((database, _))) = (subject, found) else {
         return Ok(Datum::Null);
     };
-    let judge = catalog.judge(&catalog.roles);
+    let now = present(cx);
+    let rights = now.as_deref().unwrap_or(catalog);
+    let judge = rights.judge(&rights.roles);
     let object = (PG_DATABASE, *database, AclKind::Database);
     Ok(any(&privileges, |wanted, grantable| {
         judge.on_object(role, object, wanted, grantable) == (wanted, grantable)
@@ -231,12 +244,14 @@ pub(super) fn other(name: &str, args: &[Datum], cx: &VirtualContext<'_>) -> Resu
     let Some(role) = subject(args, 2, cx)? else {
         return Ok(Datum::Null);
     };
+    let now = present(cx);
+    let roles = &now.as_deref().unwrap_or(cx.catalog).roles;
     let may = |(_, grant): &(String, bool)| {
         let everybodys = matches!(
             name,
             "has_function_privilege" | "has_language_privilege" | "has_type_privilege"
         );
-        cx.catalog.roles.is_superuser(role) || (everybodys && !grant)
+        roles.is_superuser(role) || (everybodys && !grant)
     };
     Ok(Datum::Bool(privileges.iter().any(may)))
 }
@@ -244,8 +259,10 @@ pub(super) fn other(name: &str, args: &[Datum], cx: &VirtualContext<'_>) -> Resu
 /// pg_has_role.
 pub(super) fn has_role(args: &[Datum], cx: &VirtualContext<'_>) -> Result<Datum> {
     let member = subject(args, 2, cx)?;
-    let roles = &cx.catalog.roles;
-    let judge = cx.catalog.judge(roles);
+    let now = present(cx);
+    let rights = now.as_deref().unwrap_or(cx.catalog);
+    let roles = &rights.roles;
+    let judge = rights.judge(roles);
     let role = match of(args, 2) {
         Some(Datum::Text(name)) => match roles.by_name(name) {
             Some(role) => Some(role.oid),
