@@ -261,3 +261,20 @@ def test_a_materialized_view_is_not_filled_with_anothers_rights(server, roles):
     with pytest.raises(errors.FeatureNotSupported, match="SET ROLE"), server.connect(autocommit=True) as admin:
         admin.execute("REFRESH MATERIALIZED VIEW grants.who")
     server.execute("SET ROLE grants_maker", "REFRESH MATERIALIZED VIEW grants.who")
+
+
+def test_estimates_tell_nothing_of_hidden_rows(server, roles):
+    """What LIKE and its kin say of the values of a whole table is no matter of who sees some rows of it."""
+    with as_role(server, "grants_maker") as maker:
+        maker.execute("CREATE TABLE papers (owner text, title text)")
+        maker.execute("INSERT INTO papers SELECT 'x', CASE WHEN i % 2 = 0 THEN 'the secret' ELSE 'else' END FROM generate_series(1, 1000) i")
+        maker.execute("ANALYZE papers")
+        maker.execute("GRANT SELECT ON papers TO grants_reader")
+        maker.execute("GRANT USAGE ON SCHEMA grants TO grants_reader")
+    there, absent = "EXPLAIN SELECT FROM papers WHERE title LIKE '%secret'", "EXPLAIN SELECT FROM papers WHERE title LIKE '%nothin'"
+    with as_role(server, "grants_reader") as reader:
+        assert reader.execute(there).fetchone() != reader.execute(absent).fetchone()
+        with as_role(server, "grants_maker") as maker:
+            maker.execute("CREATE POLICY own ON papers USING (owner = 'x')")
+            maker.execute("ALTER TABLE papers ENABLE ROW LEVEL SECURITY")
+        assert reader.execute(there).fetchone() == reader.execute(absent).fetchone()

@@ -11,7 +11,7 @@ use crate::error::Result;
 use crate::expr::Expr;
 use crate::func;
 use crate::plan::{OutputColumn, SetOpKind, walk};
-use crate::value::{SqlType, oid};
+use crate::value::{Oid, SqlType, oid};
 use std::ops::Range;
 
 /// A query in FROM.
@@ -310,6 +310,37 @@ fn replace_keys(expr: &mut Expr, key: &dyn Fn(ColId) -> Option<Expr>) {
     walk::children_mut(expr, &mut |e| replace_keys(e, key));
 }
 
+/// Do comparisons of values of the type tell nobody of them, not even by failing?
+pub(crate) fn is_leakproof_type(ty: Oid) -> bool {
+    matches!(
+        ty,
+        oid::BOOL
+            | oid::INT2
+            | oid::INT4
+            | oid::INT8
+            | oid::OID
+            | oid::FLOAT4
+            | oid::FLOAT8
+            | oid::TEXT
+            | oid::VARCHAR
+            | oid::NAME
+            | oid::DATE
+            | oid::TIME
+            | oid::TIMESTAMP
+            | oid::TIMESTAMPTZ
+            | oid::UUID
+            | oid::MONEY
+            | oid::TIMETZ
+            | oid::BIT
+            | oid::VARBIT
+            | oid::INET
+            | oid::CIDR
+            | oid::MACADDR
+            | oid::MACADDR8
+            | oid::BYTEA
+    )
+}
+
 /// Whether a condition tells nobody of the values it sees, not even by failing: comparisons of columns with columns, constants and parameters.
 pub(crate) fn is_leakproof(condition: &Expr) -> bool {
     let plain = |e: &Expr| {
@@ -322,39 +353,12 @@ pub(crate) fn is_leakproof(condition: &Expr) -> bool {
             Expr::Column(..) | Expr::Const(..) | Expr::Param(..) | Expr::Outer { .. }
         )
     };
-    let safe = |ty: SqlType| {
-        matches!(
-            ty.oid,
-            oid::BOOL
-                | oid::INT2
-                | oid::INT4
-                | oid::INT8
-                | oid::OID
-                | oid::FLOAT4
-                | oid::FLOAT8
-                | oid::TEXT
-                | oid::VARCHAR
-                | oid::NAME
-                | oid::DATE
-                | oid::TIME
-                | oid::TIMESTAMP
-                | oid::TIMESTAMPTZ
-                | oid::UUID
-                | oid::MONEY
-                | oid::TIMETZ
-                | oid::BIT
-                | oid::VARBIT
-                | oid::INET
-                | oid::CIDR
-                | oid::MACADDR
-                | oid::MACADDR8
-                | oid::BYTEA
-        )
-    };
     match condition {
         Expr::Call { function, args, .. } => {
             func::operator_class(function.oid).is_some()
-                && args.iter().all(|a| plain(a) && safe(a.ty()))
+                && args
+                    .iter()
+                    .all(|a| plain(a) && is_leakproof_type(a.ty().oid))
         }
         Expr::IsNull(arg, _) => plain(arg),
         Expr::And(all) | Expr::Or(all) => all.iter().all(is_leakproof),

@@ -7,6 +7,7 @@ use super::estimate;
 use super::scan::plain_column;
 use super::walk;
 use super::{Node, Plan};
+use crate::bind::unplanned::is_leakproof_type;
 use crate::bind::{Binder, COLUMN_BASE, ColId, Source};
 use crate::catalog::{ColumnStatistics, Relation};
 use crate::exec;
@@ -24,11 +25,25 @@ pub(super) struct Variable<'b> {
     unique: bool,
     not_null: bool,
     ty: u32,
+    /// Row security hides rows of it. What is known is of all rows, so nothing that could tell of hidden values may be tried on it.
+    guarded: bool,
     /// The FROM item.
     pub(super) rel: usize,
 }
 
-impl Variable<'_> {
+impl<'b> Variable<'b> {
+    /// What comparisons by the column's type's own operators may look at.
+    fn compared(&self) -> Option<&'b ColumnStatistics> {
+        self.known
+            .filter(|_| !self.guarded || is_leakproof_type(self.ty))
+    }
+
+    /// The same for what other functions say of values, such as LIKE.
+    fn matched(self) -> Variable<'b> {
+        let known = self.known.filter(|_| !self.guarded);
+        Variable { known, ..self }
+    }
+
     /// Different values.
     pub(super) fn distinct(&self) -> f64 {
         if self.unique {
@@ -60,7 +75,7 @@ impl Variable<'_> {
         if self.unique {
             return 1.0 / self.rows.max(1.0);
         }
-        let Some(known) = self.known else {
+        let Some(known) = self.compared() else {
             return 1.0 / self.distinct();
         };
         let common: f64 = known.common.iter().map(|(_, f)| f64::from(*f)).sum();
@@ -85,7 +100,7 @@ impl Variable<'_> {
 
     /// Share of rows for which `value op constant` holds; `None` if nothing is known.
     fn side(&self, op: Comparison, value: &Datum) -> Option<f64> {
-        let known = self.known?;
+        let known = self.compared()?;
         let holds = |v: &Datum| {
             let ordering = order(v, value)?;
             Some(match op {
@@ -216,6 +231,7 @@ impl Binder<'_> {
             unique,
             not_null: false,
             ty: expr.ty().oid,
+            guarded: false,
             rel,
         };
         Some(match &item.source {
@@ -233,6 +249,7 @@ impl Binder<'_> {
                     unique,
                     not_null: column.not_null,
                     ty: column.ty.oid,
+                    guarded: !item.guard.is_empty(),
                     rel,
                 }
             }
@@ -522,7 +539,7 @@ impl Binder<'_> {
             return complement(estimate::MATCH, negated, 0.0);
         };
         let like = !name.contains("regex");
-        let variable = self.variable(left);
+        let variable = self.variable(left).map(Variable::matched);
         let guess = if like {
             self.pattern_share(&text, variable.as_ref())
         } else {
