@@ -234,6 +234,21 @@ SELECT relname, relrowsecurity, relforcerowsecurity FROM pg_class WHERE relnames
 SELECT tablename, rowsecurity FROM pg_tables WHERE schemaname = 'rls' ORDER BY 1;
 \d docs
 \d tasks
+-- What fails at COMMIT tells whoever commits, who is another afterwards, of no hidden rows.
+RESET ROLE;
+CREATE TABLE late (n int UNIQUE DEFERRABLE INITIALLY DEFERRED, owner name);
+INSERT INTO late VALUES (1, 'rls_bob');
+GRANT ALL ON late TO PUBLIC;
+CREATE POLICY own ON late USING (owner = current_user);
+ALTER TABLE late ENABLE ROW LEVEL SECURITY;
+BEGIN;
+SET LOCAL ROLE rls_alice;
+INSERT INTO late VALUES (1, 'rls_alice');
+COMMIT;
+BEGIN;
+INSERT INTO late VALUES (1, 'rls_alice');
+COMMIT;
+DROP TABLE late;
 -- ALTER and DROP POLICY, comments.
 SET ROLE rls_owner;
 ALTER POLICY own ON docs RENAME TO owned;
