@@ -48,6 +48,17 @@ SELECT a, count(*) FROM gs_t WHERE (SELECT count(*) FROM (SELECT b FROM gs_t i W
 WITH s AS (SELECT a, b, count(*) AS n FROM gs_t GROUP BY CUBE (a, b)) SELECT sum(n), count(*) FROM s;
 INSERT INTO gs_t SELECT a, b, GROUPING(a, b), sum(v), 100 + row_number() OVER (ORDER BY GROUPING(a, b), a, b) FROM gs_t WHERE a = 1 GROUP BY ROLLUP (a, b);
 SELECT * FROM gs_t WHERE id > 100 ORDER BY id;
+-- Keys that are constants: the output that is the key has none where the set lacks it, whatever else is equal to it.
+SELECT * FROM (SELECT 5 AS x, a, 5 + 1 AS y, count(*) FROM gs_t GROUP BY GROUPING SETS ((1, 3), 2)) s ORDER BY 1, 2;
+SELECT * FROM (SELECT 5 AS x, count(*) FROM gs_t GROUP BY ROLLUP (1)) s ORDER BY 1;
+SELECT * FROM (SELECT 5 AS x, 5 AS y, count(*), sum(5) FROM gs_t GROUP BY ROLLUP (1)) s ORDER BY 1;
+SELECT * FROM (SELECT 5 AS x, 5 AS y, count(*) FROM gs_t GROUP BY ROLLUP (1, 2)) s ORDER BY 1, 2;
+SELECT * FROM (SELECT 5 + 1 AS x, 5 + 1 AS y, 6 AS z, count(*) FROM gs_t GROUP BY ROLLUP (1)) s ORDER BY 1;
+SELECT * FROM (SELECT 'k' AS x, count(*) + 5, GROUPING('k'::text) FROM gs_t GROUP BY ROLLUP (x)) s ORDER BY 1;
+SELECT * FROM (SELECT 5 AS x, count(*), GROUPING(5) FROM gs_t GROUP BY ROLLUP (1) HAVING 5 = 5) s ORDER BY 1;
+SELECT * FROM (SELECT 'k' AS x, count(*) FROM gs_t GROUP BY ROLLUP (1) UNION ALL SELECT 'l', 0) s ORDER BY 1, 2;
+SELECT * FROM (SELECT a, 5 AS x, a + 5 AS y FROM gs_t GROUP BY GROUPING SETS ((1), (2), (1, 2))) s ORDER BY 1, 2;
+SELECT * FROM (SELECT 5 AS x, 6 AS y, count(*) FROM gs_t GROUP BY 1, ROLLUP (2)) s ORDER BY 1, 2;
 -- Without rows.
 SELECT a, count(*) FROM gs_t WHERE false GROUP BY GROUPING SETS (a);
 SELECT a, count(*), sum(v) FROM gs_t WHERE false GROUP BY GROUPING SETS (a, ());

@@ -1,5 +1,6 @@
 //! Grouping: keys, what may stand beside them, and the columns that follow from a primary key.
 
+use super::grouping::is_constant;
 use super::query::Grouping;
 use super::scope::NsWhat;
 use super::{Binder, ColId, Source};
@@ -153,7 +154,7 @@ fn replace_keys(expr: &mut Expr, keys: &[(ColId, Expr)]) {
         return;
     }
     for (id, key) in keys {
-        if same(expr, key) {
+        if same(expr, key) && !is_constant(key) {
             *expr = Expr::Column(*id, key.ty());
             return;
         }

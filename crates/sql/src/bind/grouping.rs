@@ -26,6 +26,8 @@ pub(crate) struct GroupBy {
     pub(crate) keys: Vec<(ColId, Expr)>,
     /// `None`: the one set is all keys.
     pub(crate) sets: Option<Vec<Vec<usize>>>,
+    /// Keys that are constants, each by the output that it is: equal constants elsewhere are no keys.
+    pub(crate) constants: Vec<(usize, usize)>,
 }
 
 /// GROUPING as it is bound: its arguments are looked for among the keys when those are known.
@@ -53,7 +55,7 @@ impl Binder<'_> {
         if items.is_empty() {
             return Ok(None);
         }
-        let mut keys: Vec<(ColId, Expr)> = Vec::new();
+        let mut by = GroupBy::default();
         let mut sets: Sets = vec![Vec::new()];
         let mut is_distinct = false;
         let mut has_sets = false;
@@ -65,7 +67,7 @@ impl Binder<'_> {
                     continue;
                 }
                 has_sets |= word.is_some_and(|word| word != GroupingWord::Empty);
-                let own = b.element(item, outputs, &mut keys)?;
+                let own = b.element(item, outputs, &mut by)?;
                 if sets.len().saturating_mul(own.len()) > SETS_MAX {
                     return Err(too_many_sets());
                 }
@@ -84,7 +86,9 @@ impl Binder<'_> {
             Ok(())
         })?;
         if !has_sets {
-            return Ok(Some(GroupBy { keys, sets: None }));
+            // Where all keys are in the one set, a constant is what it is.
+            by.constants.clear();
+            return Ok(Some(by));
         }
         if is_distinct {
             let mut seen: Sets = Vec::new();
@@ -99,21 +103,14 @@ impl Binder<'_> {
             });
         }
         sets.sort_by_key(Vec::len);
-        Ok(Some(GroupBy {
-            keys,
-            sets: Some(sets),
-        }))
+        by.sets = Some(sets);
+        Ok(Some(by))
     }
 
     /// The sets that one element of the list stands for.
-    fn element(
-        &mut self,
-        item: &Ast,
-        outputs: &[Output],
-        keys: &mut Vec<(ColId, Expr)>,
-    ) -> Result<Sets> {
+    fn element(&mut self, item: &Ast, outputs: &[Output], by: &mut GroupBy) -> Result<Sets> {
         let Some((word, args)) = marked(item) else {
-            return Ok(vec![self.keys_of(item, outputs, keys)?]);
+            return Ok(vec![self.keys_of(item, outputs, by)?]);
         };
         let mut parts: Sets = Vec::new();
         for arg in args {
@@ -122,8 +119,8 @@ impl Binder<'_> {
             };
             match word {
                 // What stands in GROUPING SETS stands for itself.
-                GroupingWord::Sets => parts.extend(self.element(arg, outputs, keys)?),
-                _ => parts.push(self.keys_of(arg, outputs, keys)?),
+                GroupingWord::Sets => parts.extend(self.element(arg, outputs, by)?),
+                _ => parts.push(self.keys_of(arg, outputs, by)?),
             }
             if parts.len() > SETS_MAX {
                 return Err(too_many_sets());
@@ -167,13 +164,8 @@ impl Binder<'_> {
         })
     }
 
-    /// The keys of an expression or of several in parentheses, added to `keys` where they are new.
-    fn keys_of(
-        &mut self,
-        item: &Ast,
-        outputs: &[Output],
-        keys: &mut Vec<(ColId, Expr)>,
-    ) -> Result<Vec<usize>> {
+    /// The keys of an expression or of several in parentheses, added to the keys where they are new.
+    fn keys_of(&mut self, item: &Ast, outputs: &[Output], by: &mut GroupBy) -> Result<Vec<usize>> {
         let exprs: Vec<&Ast> = match item {
             Ast::Tuple(items) => items.iter().collect(),
             other => vec![other],
@@ -181,7 +173,9 @@ impl Binder<'_> {
         let mut set: Vec<usize> = Vec::new();
         for expr in exprs {
             let at = self.at(expr.span());
-            let bound = self.group_expr(expr, outputs)?;
+            let (bound, output) = self.group_expr(expr, outputs)?;
+            let bound = self.settle(bound)?;
+            let constant = output.filter(|_| is_constant(&bound));
             self.refuse_own_windows(&bound, at)?;
             if self.has_own_aggregate(&bound) {
                 return Err(SqlError::new(
@@ -191,7 +185,14 @@ impl Binder<'_> {
                 .at(at));
             }
             groupable(bound.ty(), at)?;
-            let known = keys.iter().position(|(_, key)| same(key, &bound));
+            let known = match constant {
+                Some(output) => by
+                    .constants
+                    .iter()
+                    .find(|(_, of)| *of == output)
+                    .map(|(key, _)| *key),
+                None => by.keys.iter().position(|(_, key)| same(key, &bound)),
+            };
             let key = match known {
                 Some(key) => key,
                 None => {
@@ -199,8 +200,10 @@ impl Binder<'_> {
                         Expr::Column(id, _) => *id,
                         other => self.computed("", other.ty()),
                     };
-                    keys.push((id, bound));
-                    keys.len() - 1
+                    by.constants
+                        .extend(constant.map(|output| (by.keys.len(), output)));
+                    by.keys.push((id, bound));
+                    by.keys.len() - 1
                 }
             };
             if !set.contains(&key) {
@@ -210,14 +213,16 @@ impl Binder<'_> {
         Ok(set)
     }
 
-    fn group_expr(&mut self, item: &Ast, outputs: &[Output]) -> Result<Expr> {
-        if let Some(output) = self.output_by_position(item, outputs, "GROUP BY")? {
-            return Ok(output.expr.clone());
-        }
+    /// An element of GROUP BY, and the output that it is, if it is one.
+    fn group_expr(&mut self, item: &Ast, outputs: &[Output]) -> Result<(Expr, Option<usize>)> {
         let item = match item {
-            Ast::Nested(inner) => inner,
+            Ast::Nested(inner) => &**inner,
             other => other,
         };
+        if let Some(output) = self.output_by_position(item, outputs, "GROUP BY")? {
+            let at = outputs.iter().position(|o| o.id == output.id);
+            return Ok((output.expr.clone(), at));
+        }
         if let Ast::Identifier(ident) = item {
             // A column of FROM comes before an output of the same name; of this query only, not of enclosing ones.
             let name = fold_ident(ident);
@@ -226,22 +231,25 @@ impl Binder<'_> {
             let column = self.find_column(&name, self.at(ident.span));
             self.frames.splice(0..0, outer);
             if let Some(column) = column? {
-                return Ok(column);
+                return Ok((column, None));
             }
-            let mut hits = outputs.iter().filter(|o| o.column.name == name);
-            if let Some(first) = hits.next() {
-                if hits.any(|other| !same(&other.expr, &first.expr)) {
+            let named = |(_, o): &(usize, &Output)| o.column.name == name;
+            let mut hits = outputs.iter().enumerate().filter(named);
+            if let Some((at, first)) = hits.next() {
+                if hits.any(|(_, other)| !same(&other.expr, &first.expr)) {
                     return Err(SqlError::new(
                         SqlState::AMBIGUOUS_COLUMN,
                         format!("GROUP BY \"{name}\" is ambiguous"),
                     )
                     .at(self.at(ident.span)));
                 }
-                return Ok(first.expr.clone());
+                return Ok((first.expr.clone(), Some(at)));
             }
         }
         let expr = self.expr(item)?;
-        self.settle(expr)
+        let expr = self.settle(expr)?;
+        let at = outputs.iter().position(|o| same(&o.expr, &expr));
+        Ok((expr, at))
     }
 
     fn has_own_aggregate(&mut self, expr: &Expr) -> bool {
@@ -332,6 +340,17 @@ fn too_many_sets() -> SqlError {
         SqlState::STATEMENT_TOO_COMPLEX,
         format!("too many grouping sets present (maximum {SETS_MAX})"),
     )
+}
+
+/// Does it come to a constant before any row is read? Such a key is its output alone; one that a row has is its value wherever that is named.
+pub(super) fn is_constant(expr: &Expr) -> bool {
+    let varies = |e: &Expr| {
+        matches!(
+            e,
+            Expr::Column(..) | Expr::Outer { .. } | Expr::Param(..) | Expr::Subquery(_)
+        )
+    };
+    !walk::any(expr, &varies) && crate::catalog::index_keys::is_immutable(expr)
 }
 
 /// What the parser has put in place of grouping sets.

@@ -122,7 +122,19 @@ impl Binder<'_> {
         let aggregates = std::mem::take(&mut self.frame()?.aggregates);
         let calls = std::mem::take(&mut self.frame()?.groupings);
         if groups.is_some() || having.is_some() || !aggregates.is_empty() || !calls.is_empty() {
-            let GroupBy { keys, sets } = groups.unwrap_or_default();
+            let GroupBy {
+                keys,
+                sets,
+                constants,
+            } = groups.unwrap_or_default();
+            for (key, output) in constants {
+                if let (Some((id, key)), Some(output)) =
+                    (keys.get(key), block.outputs.get_mut(output))
+                {
+                    output.expr = Expr::Column(*id, key.ty());
+                    output.column.ty = key.ty();
+                }
+            }
             let calls = self.grouping_calls(calls, &keys)?;
             let mut grouping = Grouping {
                 keys,
@@ -595,7 +607,8 @@ impl Binder<'_> {
                 }
                 self.locks_rows(&table);
                 self.note_lock(&table);
-                if self.rels[rel].row_id.is_none() {
+                // Once, whatever else the item's row ids are for.
+                if marks.iter().all(|mark: &RowMark| mark.rel != rel) {
                     self.guard_locked(rel, &table)?;
                 }
                 self.give_row_id(rel);
