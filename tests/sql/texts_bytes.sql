@@ -49,3 +49,10 @@ SELECT (1, 2, 3) OVERLAPS (4, 5);
 -- paths that would know of time zones
 SELECT jsonb_path_exists_tz('{"a": 1}', '$.a'), jsonb_path_query_first_tz('[1, 2]', '$[*] ? (@ > 1)'), jsonb_path_query_array_tz('[1, 2]', '$[*]'), jsonb_path_match_tz('1', '$ == 1');
 SELECT * FROM jsonb_path_query_tz('[1, 2]', '$[*]');
+-- What takes values of any type writes them as their types do: a regclass is a name.
+CREATE TABLE named_here (id serial PRIMARY KEY);
+SELECT 'x' || 'named_here'::regclass, 'named_here'::regclass || 'x', concat('a', 'named_here'::regclass, NULL, true), concat_ws(',', 'int4'::regtype, NULL, 'int8'::regtype);
+SELECT format('%s %I %L %s', 'named_here'::regclass, 'named_here'::regclass, 'int4'::regtype, ARRAY['named_here'::regclass]), quote_literal('named_here'::regclass), quote_nullable('int8'::regtype);
+SELECT concat(VARIADIC ARRAY['int4'::regtype, 'int8']), format('%s', VARIADIC ARRAY['int4'::regtype]), 'ab'::char(4) || 'x', 'x' || 'ab'::char(4), concat('ab'::char(4), 'x'::name), 1.50 || 'x', 'x' || '{1,2}'::int[]::text, 'x' || date '2026-01-02';
+SELECT EXISTS (SELECT FROM pg_attrdef d WHERE d.adrelid = a.attrelid AND pg_get_expr(d.adbin, d.adrelid) = 'nextval(''' || pg_get_serial_sequence(a.attrelid::regclass::text, a.attname)::regclass || '''::regclass)') FROM pg_attribute a WHERE a.attrelid = 'named_here'::regclass AND a.attnum = 1;
+DROP TABLE named_here;

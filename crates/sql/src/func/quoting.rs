@@ -2,9 +2,9 @@
 
 use super::Context;
 use super::numbers::bad_args;
-use super::strings::{TEXT_MAX, invalid, s, shown, text, too_long};
+use super::strings::{TEXT_MAX, invalid, s, shown_as, text, too_long};
 use crate::error::{Result, SqlError};
-use crate::value::Datum;
+use crate::value::{Datum, SqlType};
 use logstead_types::SqlState;
 
 /// Quotes an identifier if it needs to be: not lower case, or a reserved word.
@@ -197,23 +197,21 @@ pub(super) fn quote_ident(a: &[Datum]) -> Result<Datum> {
 }
 
 /// `quote_literal`
-pub(super) fn quote_literal(cx: &dyn Context, a: &[Datum]) -> Result<Datum> {
-    text(quoted_literal(&shown(
-        cx,
-        a.first().ok_or_else(|| bad_args(a))?,
-    )))
+pub(super) fn quote_literal(cx: &dyn Context, types: &[SqlType], a: &[Datum]) -> Result<Datum> {
+    let value = a.first().ok_or_else(|| bad_args(a))?;
+    text(quoted_literal(&shown_as(cx, types.first(), value)))
 }
 
 /// `quote_nullable`
-pub(super) fn quote_nullable(cx: &dyn Context, a: &[Datum]) -> Result<Datum> {
+pub(super) fn quote_nullable(cx: &dyn Context, types: &[SqlType], a: &[Datum]) -> Result<Datum> {
     match a {
         [Datum::Null] => text("NULL"),
-        _ => quote_literal(cx, a),
+        _ => quote_literal(cx, types, a),
     }
 }
 
 /// `format`
-pub(super) fn format(cx: &dyn Context, a: &[Datum]) -> Result<Datum> {
+pub(super) fn format(cx: &dyn Context, types: &[SqlType], a: &[Datum]) -> Result<Datum> {
     let Some((pattern, args)) = a.split_first() else {
         return Err(bad_args(a));
     };
@@ -320,9 +318,9 @@ pub(super) fn format(cx: &dyn Context, a: &[Datum]) -> Result<Datum> {
                 ));
             }
             (_, Datum::Null) => "NULL".to_owned(),
-            ('s', d) => shown(cx, d),
-            ('I', d) => quote_identifier(&shown(cx, d)),
-            (_, d) => quoted_literal(&shown(cx, d)),
+            ('s', d) => shown_as(cx, types.get(i + 1), d),
+            ('I', d) => quote_identifier(&shown_as(cx, types.get(i + 1), d)),
+            (_, d) => quoted_literal(&shown_as(cx, types.get(i + 1), d)),
         };
         let missing = (width as usize).saturating_sub(piece.chars().count());
         if missing > TEXT_MAX {

@@ -83,11 +83,22 @@ pub(super) fn show(cx: &dyn Context, d: &Datum, out: &mut Vec<u8>) {
     text_io::output(d, type_of(d), &OutputStyle::of(cx), out);
 }
 
-pub(super) fn shown(cx: &dyn Context, d: &Datum) -> String {
-    if let Datum::Text(t) = d {
-        return t.to_string();
+/// As the output function of the type writes it: a regclass is a name. Of which nothing is known, by what the value itself is.
+pub(super) fn show_as(cx: &dyn Context, ty: Option<&SqlType>, d: &Datum, out: &mut Vec<u8>) {
+    match (d, ty) {
+        (Datum::Text(t), _) => out.extend_from_slice(t.as_bytes()),
+        (d, Some(ty)) if !d.is_null() && ty.oid != oid::UNKNOWN => {
+            text_io::output(d, *ty, &OutputStyle::of(cx), out);
+        }
+        _ => show(cx, d, out),
     }
-    text_io::to_text(d, type_of(d), &OutputStyle::of(cx))
+}
+
+/// [`show_as`], as a string.
+pub(super) fn shown_as(cx: &dyn Context, ty: Option<&SqlType>, d: &Datum) -> String {
+    let mut out = Vec::new();
+    show_as(cx, ty, d, &mut out);
+    String::from_utf8_lossy(&out).into_owned()
 }
 
 /// `length` of text
@@ -405,13 +416,8 @@ pub(super) fn bytea_cat(a: &[Datum]) -> Result<Datum> {
 }
 
 /// `text || anything` and `anything || text`
-pub(super) fn any_cat(cx: &dyn Context, a: &[Datum]) -> Result<Datum> {
-    concat(cx, a)
-}
-
-fn append(cx: &dyn Context, d: &Datum, out: &mut Vec<u8>) {
-    // concat() writes booleans short, as their output function does.
-    show(cx, d, out);
+pub(super) fn any_cat(cx: &dyn Context, types: &[SqlType], a: &[Datum]) -> Result<Datum> {
+    concat(cx, types, a)
 }
 
 pub(super) fn from_output(out: Vec<u8>) -> Result<Datum> {
@@ -419,16 +425,16 @@ pub(super) fn from_output(out: Vec<u8>) -> Result<Datum> {
 }
 
 /// `concat`: NULLs count as empty
-pub(super) fn concat(cx: &dyn Context, a: &[Datum]) -> Result<Datum> {
+pub(super) fn concat(cx: &dyn Context, types: &[SqlType], a: &[Datum]) -> Result<Datum> {
     let mut out = Vec::new();
-    for d in a {
-        append(cx, d, &mut out);
+    for (at, d) in a.iter().enumerate() {
+        show_as(cx, types.get(at), d, &mut out);
     }
     from_output(out)
 }
 
 /// `concat_ws`
-pub(super) fn concat_ws(cx: &dyn Context, a: &[Datum]) -> Result<Datum> {
+pub(super) fn concat_ws(cx: &dyn Context, types: &[SqlType], a: &[Datum]) -> Result<Datum> {
     let Some((by, rest)) = a.split_first() else {
         return Err(bad_args(a));
     };
@@ -437,12 +443,12 @@ pub(super) fn concat_ws(cx: &dyn Context, a: &[Datum]) -> Result<Datum> {
     }
     let mut out = Vec::new();
     let mut first = true;
-    for d in rest.iter().filter(|d| !d.is_null()) {
+    for (at, d) in rest.iter().enumerate().filter(|(_, d)| !d.is_null()) {
         if !first {
             out.extend_from_slice(by.as_str()?.as_bytes());
         }
         first = false;
-        append(cx, d, &mut out);
+        show_as(cx, types.get(at + 1), d, &mut out);
     }
     from_output(out)
 }
