@@ -21,13 +21,7 @@ def assert_same(found: str, expected: str, name: str) -> None:
         pytest.fail(f"{name} differs:\n{shown}{more}", pytrace=False)
 
 
-def scripts():
-    """All scripts; the one that collects known differences must fail, so that it is noticed when one is gone."""
-    known = pytest.mark.xfail(strict=True, reason="differs from PostgreSQL 15, see the script")
-    return [pytest.param(s, marks=known) if s.stem == "differences" else s for s in golden.scripts()]
-
-
-@pytest.mark.parametrize("script", scripts(), ids=lambda path: path.stem)
+@pytest.mark.parametrize("script", golden.scripts(), ids=lambda path: path.stem)
 def test_sql(server, script):
     assert_same(golden.run(server, script), golden.expected(script).read_text(), script.name)
 
@@ -63,7 +57,7 @@ def absent(request, server_kind, tmp_path_factory):
     server.stop()
 
 
-@pytest.mark.parametrize("script", scripts(), ids=lambda path: path.stem)
+@pytest.mark.parametrize("script", golden.scripts(), ids=lambda path: path.stem)
 def test_sql_with_rows_absent(absent, script):
     assert_same(golden.run(absent, script), golden.expected(script).read_text(), script.name)
 

@@ -1,4 +1,3 @@
--- What does not yet print as PostgreSQL 15 prints it; the test of this script is expected to fail until it does.
 -- The position of a wrong type modifier.
 CREATE TABLE dif_a (id varchar(0));
 CREATE TABLE dif_a (id numeric(2000));
