@@ -733,6 +733,7 @@ mod tests {
             unique: false,
             not_null: false,
             ty: oid::INT4,
+            guarded: false,
             rel: 0,
         }
     }
