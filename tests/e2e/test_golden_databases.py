@@ -93,7 +93,7 @@ def test_can_be_written(found):
     assert_clean(str(server.data))
 
 
-@pytest.mark.parametrize("found", filter(is_made_anew, golden_database.names()), indirect=True)
+@pytest.mark.parametrize("found", list(filter(is_made_anew, golden_database.names())), indirect=True)
 def test_copies_of_it_are_made_anew_where_they_are_opened(found, tmp_path):
     """A backup is the same, its log's tail included; a branch and what is restored are what the newest checkpoint was. None of them changes what it was made of."""
     name, server, expected = found
