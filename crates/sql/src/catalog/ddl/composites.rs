@@ -6,9 +6,7 @@
 
 use super::DdlContext;
 use super::columns::{check_collation, check_column_name, column_type};
-use super::types::{altered, array_name, free, put, refuse_temporary};
-use crate::catalog::change::Change;
-use crate::catalog::stored::RELATIONS;
+use super::types::{add, altered, array_name, free, put, refuse_temporary};
 use crate::catalog::text::quote_ident;
 use crate::catalog::{Catalog, Relation, RelationKind, calls};
 use crate::error::{Result, SqlError};
@@ -155,18 +153,7 @@ pub(super) async fn create(
         schema_name: schema.name.clone(),
         kind: UserKind::Composite(Box::new(composite)),
     };
-    cx.hold_schema_of(ty.schema, &ty.schema_name).await?;
-    cx.hold_types_of_type(&ty).await?;
-    let row = cx.type_row(&ty)?;
-    if !cx.insert_row(RELATIONS, &row).await? {
-        return Err(SqlError::new(
-            SqlState::DUPLICATE_OBJECT,
-            format!("type \"{}\" already exists", ty.name),
-        ));
-    }
-    cx.state.hold_type(oid);
-    cx.state.push(Change::PutType(Arc::new(ty)));
-    Ok(())
+    add(ty, cx).await
 }
 
 /// The composite type that is to be altered.

@@ -6,11 +6,9 @@
 use super::columns::check_collation;
 use super::expressions::{bound, bound_check, bound_default, check_text, default_text};
 use super::names::free_name;
-use super::types::{altered, array_name, free, put, refuse_temporary};
+use super::types::{add, altered, array_name, free, put, refuse_temporary};
 use super::{DdlContext, rewrite};
 use crate::bind::{self, VALUE, value_relation};
-use crate::catalog::change::Change;
-use crate::catalog::stored::RELATIONS;
 use crate::catalog::{Catalog, Relation};
 use crate::error::{Result, SqlError};
 use crate::parse::{self, AlterDomain, CreateDomain, DomainCheckClause};
@@ -101,18 +99,7 @@ pub(super) async fn create(create: &CreateDomain, cx: &mut DdlContext<'_>) -> Re
         schema_name: schema.name.clone(),
         kind: UserKind::Domain(Box::new(domain)),
     };
-    cx.hold_schema_of(ty.schema, &ty.schema_name).await?;
-    cx.hold_types_of_type(&ty).await?;
-    let row = cx.type_row(&ty)?;
-    if !cx.insert_row(RELATIONS, &row).await? {
-        return Err(SqlError::new(
-            SqlState::DUPLICATE_OBJECT,
-            format!("type \"{}\" already exists", ty.name),
-        ));
-    }
-    cx.state.hold_type(oid);
-    cx.state.push(Change::PutType(Arc::new(ty)));
-    Ok(())
+    add(ty, cx).await
 }
 
 /// The text under which a domain's DEFAULT is stored.

@@ -1,9 +1,7 @@
 //! Enums: their labels, which have places between others, and the texts that name them.
 
 use super::DdlContext;
-use super::types::{altered, array_name, free, put, refuse_temporary, texts};
-use crate::catalog::change::Change;
-use crate::catalog::stored::RELATIONS;
+use super::types::{add, altered, array_name, free, put, refuse_temporary, texts};
 use crate::catalog::text::{NAME_LENGTH_MAX, quote_literal};
 use crate::catalog::{Constraint, ConstraintKind, IndexDef, Relation};
 use crate::error::{Result, SqlError};
@@ -65,17 +63,7 @@ pub(super) async fn create(
         schema_name: schema.name.clone(),
         kind: UserKind::Enum(made),
     };
-    cx.hold_schema_of(ty.schema, &ty.schema_name).await?;
-    let row = cx.type_row(&ty)?;
-    if !cx.insert_row(RELATIONS, &row).await? {
-        return Err(SqlError::new(
-            SqlState::DUPLICATE_OBJECT,
-            format!("type \"{}\" already exists", ty.name),
-        ));
-    }
-    cx.state.hold_type(oid);
-    cx.state.push(Change::PutType(Arc::new(ty)));
-    Ok(())
+    add(ty, cx).await
 }
 
 fn label_exists(label: &str) -> SqlError {

@@ -260,6 +260,26 @@ pub(super) fn refuse_temporary(schema: &str) -> Result<()> {
     }
 }
 
+/// Stores a new type, behind what it depends on; 42710 if there is one of its name.
+pub(super) async fn add(ty: UserType, cx: &mut DdlContext<'_>) -> Result<()> {
+    cx.hold_schema_of(ty.schema, &ty.schema_name).await?;
+    cx.hold_types_of_type(&ty).await?;
+    let row = cx.type_row(&ty)?;
+    if !cx.insert_row(RELATIONS, &row).await? {
+        return Err(already_exists(&ty));
+    }
+    cx.state.hold_type(ty.oid);
+    cx.state.push(Change::PutType(Arc::new(ty)));
+    Ok(())
+}
+
+fn already_exists(ty: &UserType) -> SqlError {
+    SqlError::new(
+        SqlState::DUPLICATE_OBJECT,
+        format!("type \"{}\" already exists", ty.name),
+    )
+}
+
 pub(super) async fn put(ty: &UserType, cx: &mut DdlContext<'_>) -> Result<()> {
     let row = cx.type_row(ty)?;
     let database = row.key.database;
@@ -267,10 +287,7 @@ pub(super) async fn put(ty: &UserType, cx: &mut DdlContext<'_>) -> Result<()> {
         .change_row(RELATIONS, database, ty.oid, Some(&row))
         .await?
     {
-        return Err(SqlError::new(
-            SqlState::DUPLICATE_OBJECT,
-            format!("type \"{}\" already exists", ty.name),
-        ));
+        return Err(already_exists(ty));
     }
     cx.state.push(Change::PutType(Arc::new(ty.clone())));
     Ok(())
