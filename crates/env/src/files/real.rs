@@ -229,7 +229,7 @@ pub fn user_id() -> u32 {
 
 fn locked(file: std::fs::File) -> io::Result<Option<Box<dyn FileLock>>> {
     match file.try_lock() {
-        Ok(()) => Ok(Some(Box::new(RealLock { _file: file }))),
+        Ok(()) => Ok(Some(Box::new(RealLock { file }))),
         Err(std::fs::TryLockError::WouldBlock) => Ok(None),
         Err(std::fs::TryLockError::Error(error)) => Err(error),
     }
@@ -237,10 +237,18 @@ fn locked(file: std::fs::File) -> io::Result<Option<Box<dyn FileLock>>> {
 
 /// The kernel frees the lock when the last descriptor closes, also when the process is killed.
 struct RealLock {
-    _file: std::fs::File,
+    file: std::fs::File,
 }
 
 impl FileLock for RealLock {}
+
+impl Drop for RealLock {
+    /// Not left to the descriptor's end: a child that another thread is starting has a copy of it until it runs its own program.
+    fn drop(&mut self) {
+        // An error leaves the lock to the last descriptor.
+        let _unlocked = self.file.unlock();
+    }
+}
 
 impl File for RealFile {
     fn read_at(&self, offset: u64, into: &mut [u8]) -> io::Result<usize> {
@@ -292,4 +300,32 @@ impl File for RealFile {
 pub fn owner_and_mode(path: &std::path::Path) -> std::io::Result<(u32, u32)> {
     let stat = rustix::fs::stat(path)?;
     Ok((stat.st_uid, stat.st_mode))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As a child has it that another thread is starting.
+    #[test]
+    fn a_lock_ends_with_its_owner_whoever_has_a_copy_of_its_descriptor() {
+        let path = std::env::temp_dir().join(format!("logstead-lock-{}", std::process::id()));
+        let file = std::fs::File::create(&path).unwrap();
+        let copy = file.try_clone().unwrap();
+        let lock = locked(file).unwrap();
+        assert!(lock.is_some());
+        assert!(
+            locked(std::fs::File::open(&path).unwrap())
+                .unwrap()
+                .is_none()
+        );
+        drop(lock);
+        assert!(
+            locked(std::fs::File::open(&path).unwrap())
+                .unwrap()
+                .is_some()
+        );
+        drop(copy);
+        std::fs::remove_file(&path).unwrap();
+    }
 }
