@@ -171,6 +171,7 @@ pub static TYPES: &[TypeInfo] = &[
     t(1186, "interval", 16, false, 'b', 'T', true, 1187, 0, 'd', 'p', ["interval_in", "interval_out", "interval_recv", "interval_send", "intervaltypmodin", "intervaltypmodout"]),
     t(1187, "_interval", -1, false, 'b', 'A', false, 0, 1186, 'd', 'x', ["array_in", "array_out", "array_recv", "array_send", "intervaltypmodin", "intervaltypmodout"]),
     t(1231, "_numeric", -1, false, 'b', 'A', false, 0, 1700, 'i', 'x', ["array_in", "array_out", "array_recv", "array_send", "numerictypmodin", "numerictypmodout"]),
+    t(1263, "_cstring", -1, false, 'b', 'A', false, 0, 2275, 'i', 'x', ["array_in", "array_out", "array_recv", "array_send", "", ""]),
     t(1266, "timetz", 12, false, 'b', 'D', false, 1270, 0, 'd', 'p', ["timetz_in", "timetz_out", "timetz_recv", "timetz_send", "timetztypmodin", "timetztypmodout"]),
     t(1270, "_timetz", -1, false, 'b', 'A', false, 0, 1266, 'd', 'x', ["array_in", "array_out", "array_recv", "array_send", "timetztypmodin", "timetztypmodout"]),
     t(1560, "bit", -1, false, 'b', 'V', false, 1561, 0, 'i', 'x', ["bit_in", "bit_out", "bit_recv", "bit_send", "bittypmodin", "bittypmodout"]),
