@@ -314,6 +314,9 @@ fn depends_on_session(ty: u32) -> bool {
             | oid::TIMESTAMP
             | oid::TIMESTAMPTZ
             | oid::INTERVAL
+            | oid::DATERANGE
+            | oid::TSRANGE
+            | oid::TSTZRANGE
             | oid::REGCLASS
             | oid::REGTYPE
             | oid::REGPROC
@@ -327,7 +330,15 @@ fn depends_on_session(ty: u32) -> bool {
 pub(crate) fn is_pseudo(ty: u32) -> bool {
     matches!(
         ty,
-        oid::ANY | oid::ANYELEMENT | oid::ANYARRAY | 2776 | 3500 | 5077 | 5078 | 5079
+        oid::ANY
+            | oid::ANYELEMENT
+            | oid::ANYARRAY
+            | oid::ANYRANGE
+            | 2776
+            | 3500
+            | 5077
+            | 5078
+            | 5079
     )
 }
 

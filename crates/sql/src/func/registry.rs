@@ -6,7 +6,8 @@
 use super::aggregate::AGGREGATES;
 use super::{
     Aggregate, CastContext, Function, json, search, table_casts, table_functions, table_money,
-    table_network, table_operator_functions, table_operators, table_texts, table_timetz_bits,
+    table_network, table_operator_functions, table_operators, table_ranges, table_texts,
+    table_timetz_bits,
 };
 use crate::value::{Oid, SqlType, info, oid, record};
 use foldhash::HashMap;
@@ -66,6 +67,7 @@ fn tables() -> impl Iterator<Item = &'static Function> {
         .chain(json::table::FUNCTIONS)
         .chain(table_network::FUNCTIONS)
         .chain(table_timetz_bits::FUNCTIONS)
+        .chain(table_ranges::FUNCTIONS)
         .chain(table_money::FUNCTIONS)
         .chain(table_texts::FUNCTIONS)
         .chain(search::table::FUNCTIONS)
@@ -113,6 +115,7 @@ pub fn all_operators() -> impl Iterator<Item = &'static Operator> {
         .iter()
         .chain(table_network::OPERATORS)
         .chain(table_timetz_bits::OPERATORS)
+        .chain(table_ranges::OPERATORS)
         .chain(table_money::OPERATORS)
         .chain(table_texts::OPERATORS)
 }

@@ -7,7 +7,7 @@ use super::registry::{self, Operator};
 use super::{Aggregate, Cast, CastContext, Function, WINDOW_FUNCTIONS, WindowFunction, find_cast};
 use crate::error::{Result, SqlError};
 use crate::value::info::{self, by_oid, format_type_bare};
-use crate::value::{Oid, SqlType, oid, user};
+use crate::value::{Oid, SqlType, oid, range, user};
 use logstead_types::SqlState;
 
 /// A function chosen for a call.
@@ -73,6 +73,7 @@ fn is_polymorphic(t: Oid) -> bool {
             | oid::ANYARRAY
             | oid::ANYNONARRAY
             | oid::ANYENUM
+            | oid::ANYRANGE
             | oid::ANYCOMPATIBLE
             | oid::ANYCOMPATIBLEARRAY
             | oid::ANYCOMPATIBLENONARRAY
@@ -94,6 +95,7 @@ pub fn can_coerce(from: Oid, to: Oid, context: CastContext) -> bool {
             oid::ANYARRAY | oid::ANYCOMPATIBLEARRAY => array,
             oid::ANYNONARRAY | oid::ANYCOMPATIBLENONARRAY => !array,
             oid::ANYENUM => user::is_enum(from),
+            oid::ANYRANGE => range::is_range(from),
             _ => true,
         };
     }
@@ -140,6 +142,8 @@ fn consistent(declared: &[Oid], input: &[Oid]) -> bool {
     let element = |d: Oid, i: Oid| {
         if is_array_poly(d) {
             info::element_of(i).unwrap_or(0)
+        } else if d == oid::ANYRANGE {
+            range::subtype(i).unwrap_or(0)
         } else {
             i
         }
@@ -155,6 +159,7 @@ fn consistent(declared: &[Oid], input: &[Oid]) -> bool {
         oid::ANYARRAY,
         oid::ANYNONARRAY,
         oid::ANYENUM,
+        oid::ANYRANGE,
     ]);
     let common = family(&[
         oid::ANYCOMPATIBLE,
@@ -280,6 +285,7 @@ fn bind_types(declared: &[Oid], result: Oid, input: &[SqlType]) -> Result<(Vec<S
     let mismatch = |m: &str| SqlError::new(SqlState::DATATYPE_MISMATCH, m);
     let mut element: Option<Oid> = None;
     let mut array_like: Option<Oid> = None;
+    let mut range_like: Option<Oid> = None;
     let mut compatible: Vec<SqlType> = Vec::new();
     let (mut any, mut compat) = (false, false);
     for (d, i) in declared.iter().zip(input) {
@@ -297,6 +303,18 @@ fn bind_types(declared: &[Oid], result: Oid, input: &[SqlType]) -> Result<(Vec<S
                             ),
                         ),
                     );
+                }
+            }
+            oid::ANYRANGE => {
+                any = true;
+                if !unknown {
+                    range_like.get_or_insert(i.oid);
+                    let e = range::subtype(i.oid).unwrap_or(0);
+                    if *element.get_or_insert(e) != e {
+                        return Err(mismatch(
+                            "argument declared anyrange is not consistent with argument declared anyelement",
+                        ));
+                    }
                 }
             }
             oid::ANYARRAY => {
@@ -339,6 +357,7 @@ fn bind_types(declared: &[Oid], result: Oid, input: &[SqlType]) -> Result<(Vec<S
     let bind = |d: Oid, actual: Option<&SqlType>| -> SqlType {
         let ty = match d {
             oid::ANYELEMENT | oid::ANYNONARRAY | oid::ANYENUM => element.unwrap_or(oid::TEXT),
+            oid::ANYRANGE => range_like.unwrap_or(oid::TEXT),
             // A vector stays what it is: it has no array type of its own kind.
             oid::ANYARRAY => match actual {
                 Some(a) if a.oid != oid::UNKNOWN => a.oid,

@@ -535,8 +535,29 @@ pub(crate) fn all_fields(expr: &ast::Expr) -> Option<ast::Expr> {
 }
 
 /// Types whose names the grammar does not know to begin a literal, `inet '10.0.0.1'`.
-const LITERAL_TYPES: [&str; 11] = [
-    "bpchar", "cidr", "inet", "jsonpath", "macaddr", "macaddr8", "money", "name", "oid", "varbit",
+const LITERAL_TYPES: [&str; 23] = [
+    "bpchar",
+    "cidr",
+    "datemultirange",
+    "daterange",
+    "inet",
+    "int4multirange",
+    "int4range",
+    "int8multirange",
+    "int8range",
+    "jsonpath",
+    "macaddr",
+    "macaddr8",
+    "money",
+    "name",
+    "nummultirange",
+    "numrange",
+    "oid",
+    "tsmultirange",
+    "tsrange",
+    "tstzmultirange",
+    "tstzrange",
+    "varbit",
     "xid",
 ];
 

@@ -71,6 +71,9 @@ fn compare_rest(a: &Datum, b: &Datum) -> Ordering {
 }
 
 fn compare_arrays(a: &Array, b: &Array) -> Ordering {
+    if a.element == oid::ANYRANGE {
+        return super::range::compare_ranges(a, b);
+    }
     for (x, y) in a.items.iter().zip(&b.items) {
         let o = compare_as(a.element, x, y);
         if o != Ordering::Equal {
@@ -184,6 +187,9 @@ pub fn hash<H: Hasher>(d: &Datum, h: &mut H) {
             h.write(v.bytes());
         }
         Array(v) => {
+            if v.element == oid::ANYRANGE {
+                h.write_i32(v.lower);
+            }
             h.write_usize(v.items.len());
             for item in &v.items {
                 hash_as(v.element, item, h);

@@ -21,7 +21,7 @@ pub struct TypeInfo {
     pub len: i16,
     /// `typbyval`
     pub by_value: bool,
-    /// `typtype`: b base, e enum, p pseudo
+    /// `typtype`: b base, c composite, e enum, p pseudo, r range
     pub kind: char,
     /// `typcategory`
     pub category: char,
@@ -206,6 +206,19 @@ pub static TYPES: &[TypeInfo] = &[
     t(3770, "_regdictionary", -1, false, 'b', 'A', false, 0, 3769, 'i', 'x', ["array_in", "array_out", "array_recv", "array_send", "", ""]),
     t(3802, "jsonb", -1, false, 'b', 'U', false, 3807, 0, 'i', 'x', ["jsonb_in", "jsonb_out", "jsonb_recv", "jsonb_send", "", ""]),
     t(3807, "_jsonb", -1, false, 'b', 'A', false, 0, 3802, 'i', 'x', ["array_in", "array_out", "array_recv", "array_send", "", ""]),
+    t(3831, "anyrange", -1, false, 'p', 'P', false, 0, 0, 'd', 'x', ["anyrange_in", "anyrange_out", "", "", "", ""]),
+    t(3904, "int4range", -1, false, 'r', 'R', false, 3905, 0, 'i', 'x', ["range_in", "range_out", "range_recv", "range_send", "", ""]),
+    t(3905, "_int4range", -1, false, 'b', 'A', false, 0, 3904, 'i', 'x', ["array_in", "array_out", "array_recv", "array_send", "", ""]),
+    t(3906, "numrange", -1, false, 'r', 'R', false, 3907, 0, 'i', 'x', ["range_in", "range_out", "range_recv", "range_send", "", ""]),
+    t(3907, "_numrange", -1, false, 'b', 'A', false, 0, 3906, 'i', 'x', ["array_in", "array_out", "array_recv", "array_send", "", ""]),
+    t(3908, "tsrange", -1, false, 'r', 'R', false, 3909, 0, 'd', 'x', ["range_in", "range_out", "range_recv", "range_send", "", ""]),
+    t(3909, "_tsrange", -1, false, 'b', 'A', false, 0, 3908, 'd', 'x', ["array_in", "array_out", "array_recv", "array_send", "", ""]),
+    t(3910, "tstzrange", -1, false, 'r', 'R', false, 3911, 0, 'd', 'x', ["range_in", "range_out", "range_recv", "range_send", "", ""]),
+    t(3911, "_tstzrange", -1, false, 'b', 'A', false, 0, 3910, 'd', 'x', ["array_in", "array_out", "array_recv", "array_send", "", ""]),
+    t(3912, "daterange", -1, false, 'r', 'R', false, 3913, 0, 'i', 'x', ["range_in", "range_out", "range_recv", "range_send", "", ""]),
+    t(3913, "_daterange", -1, false, 'b', 'A', false, 0, 3912, 'i', 'x', ["array_in", "array_out", "array_recv", "array_send", "", ""]),
+    t(3926, "int8range", -1, false, 'r', 'R', false, 3927, 0, 'd', 'x', ["range_in", "range_out", "range_recv", "range_send", "", ""]),
+    t(3927, "_int8range", -1, false, 'b', 'A', false, 0, 3926, 'd', 'x', ["array_in", "array_out", "array_recv", "array_send", "", ""]),
     t(4072, "jsonpath", -1, false, 'b', 'U', false, 4073, 0, 'i', 'x', ["jsonpath_in", "jsonpath_out", "jsonpath_recv", "jsonpath_send", "", ""]),
     t(4073, "_jsonpath", -1, false, 'b', 'A', false, 0, 4072, 'i', 'x', ["array_in", "array_out", "array_recv", "array_send", "", ""]),
     t(4089, "regnamespace", 4, true, 'b', 'N', false, 4090, 0, 'i', 'p', ["regnamespacein", "regnamespaceout", "regnamespacerecv", "regnamespacesend", "", ""]),

@@ -154,6 +154,9 @@ fn value_key(ty: Oid, d: &Datum, out: &mut Vec<u8>) {
             bytes(v.bytes(), out);
             out.extend_from_slice(&v.len().to_be_bytes());
         }
+        Datum::Array(a) if a.element == oid::ANYRANGE => {
+            super::range::write_key(a, out, &|value, out| value_key(0, value, out));
+        }
         Datum::Array(a) => {
             let element = if a.element != 0 {
                 a.element

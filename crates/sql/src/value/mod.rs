@@ -16,6 +16,7 @@ pub mod money;
 pub mod network;
 pub mod numeric;
 mod numeric_math;
+pub mod range;
 pub mod record;
 pub mod stored;
 pub mod text_io;
@@ -84,7 +85,7 @@ pub enum Datum {
     Interval(Box<Interval>),
     /// jsonb
     Jsonb(Jsonb),
-    /// array (also int2vector, oidvector and records)
+    /// array (also int2vector, oidvector, records and ranges)
     Array(Arc<Array>),
     /// a value of an enum
     Enum(EnumValue),

@@ -8,7 +8,7 @@
 //! bit in the highest of the first; an array is element OID, lower bound,
 //! count (in several dimensions: how many they are with the highest bit set, then the lower bound and the length of each), then
 //! per element a length (u32, `u32::MAX` for NULL) and the element's own stored form; a record is the number of its fields (u32) and per
-//! field the type whose form it has (u32), its length and the form, so it is read without the catalog. NULL has no stored form: rows
+//! field the type whose form it has (u32), its length and the form, so it is read without the catalog; a range is a byte of flags and its finite bounds as fields of a record. NULL has no stored form: rows
 //! keep it in their bitmap. Invariant: `decode(ty, encode(v)) == v`. Decoding never panics on damaged bytes: it gives an error.
 
 use super::array::{DIMENSIONS_MAX, Dim, items_of};
@@ -17,7 +17,7 @@ use super::text_io::{self, OutputStyle};
 use super::types::{Oid, SqlType, oid};
 use super::{
     Array, Bits, Datum, EnumValue, Inet, Interval, Jsonb, TimeTz, binary_io, bits, info, json,
-    record, user,
+    range, record, user,
 };
 use crate::error::{Result, SqlError};
 use num_bigint::BigInt;
@@ -82,6 +82,13 @@ pub fn encode(d: &Datum, out: &mut Vec<u8>) {
                 encode_item(item, out);
             }
         }
+        Datum::Array(a) if a.element == oid::ANYRANGE => {
+            out.push(a.lower as u8);
+            for item in a.items.iter().filter(|item| !item.is_null()) {
+                out.extend_from_slice(&form_of(item).to_le_bytes());
+                encode_item(item, out);
+            }
+        }
         Datum::Array(a) => {
             out.extend_from_slice(&a.element.to_le_bytes());
             out.extend_from_slice(&a.lower.to_le_bytes());
@@ -137,6 +144,7 @@ fn form_of(d: &Datum) -> Oid {
         Datum::Interval(_) => oid::INTERVAL,
         Datum::Jsonb(_) => oid::JSONB,
         Datum::Array(a) if a.element == oid::RECORD => oid::RECORD,
+        Datum::Array(a) if a.element == oid::ANYRANGE => oid::ANYRANGE,
         Datum::Array(_) => oid::ANYARRAY,
         Datum::Enum(v) => v.ty,
         Datum::Inet(v) if v.cidr => oid::CIDR,
@@ -227,6 +235,45 @@ thread_local! {
 /// Most records in each other that are read. Whoever makes types and values sees to it that there are no more ([`record::NESTING_MAX`]):
 /// what has more is damaged.
 const NESTED_MAX: usize = 4 * record::NESTING_MAX;
+
+fn decode_range(ty: Oid, b: &[u8]) -> Result<Datum> {
+    let (flags, mut rest) = b.split_first().ok_or_else(|| damaged(ty))?;
+    let flags = i32::from(*flags);
+    let has = |flag: i32| flags & flag != 0;
+    if has(range::EMPTY) {
+        return match rest.is_empty() && flags == range::EMPTY {
+            true => Ok(range::empty()),
+            false => Err(damaged(ty)),
+        };
+    }
+    let mut items = Vec::with_capacity(2);
+    for infinite in [range::LOWER_INFINITE, range::UPPER_INFINITE] {
+        if has(infinite) {
+            items.push(Datum::Null);
+            continue;
+        }
+        let (form, tail) = rest.split_first_chunk::<4>().ok_or_else(|| damaged(ty))?;
+        let (len, tail) = tail.split_first_chunk::<4>().ok_or_else(|| damaged(ty))?;
+        let len = u32::from_le_bytes(*len) as usize;
+        let (value, tail) = tail.split_at_checked(len).ok_or_else(|| damaged(ty))?;
+        let form = u32::from_le_bytes(*form);
+        // No bound holds anything in it.
+        if info::by_oid(form).is_none_or(|t| t.kind != 'b' || t.category == 'A') {
+            return Err(damaged(ty));
+        }
+        items.push(decode(form, value)?);
+        rest = tail;
+    }
+    match rest.is_empty() {
+        true => Ok(Datum::Array(Arc::new(Array {
+            element: oid::ANYRANGE,
+            lower: flags,
+            shape: None,
+            items,
+        }))),
+        false => Err(damaged(ty)),
+    }
+}
 
 fn decode_record(ty: Oid, b: &[u8]) -> Result<Datum> {
     struct Up;
@@ -351,6 +398,7 @@ pub fn decode(ty: Oid, b: &[u8]) -> Result<Datum> {
             place: u64::from_le_bytes(fixed(ty, b)?),
         }),
         _ if record::is_record(ty) => decode_record(ty, b)?,
+        _ if range::is_range(ty) || ty == oid::ANYRANGE => decode_range(ty, b)?,
         _ if info::category(ty) == 'A' || ty == oid::ANYARRAY => decode_array(ty, b)?,
         _ => {
             return Err(SqlError::internal(format!(

@@ -84,6 +84,13 @@ pub mod oid {
     pub const REGDICTIONARY: Oid = 3769;
     pub const JSONPATH_ARRAY: Oid = 4073;
     pub const JSONB_ARRAY: Oid = 3807;
+    pub const ANYRANGE: Oid = 3831;
+    pub const INT4RANGE: Oid = 3904;
+    pub const NUMRANGE: Oid = 3906;
+    pub const TSRANGE: Oid = 3908;
+    pub const TSTZRANGE: Oid = 3910;
+    pub const DATERANGE: Oid = 3912;
+    pub const INT8RANGE: Oid = 3926;
     pub const BOOL_ARRAY: Oid = 1000;
     pub const BYTEA_ARRAY: Oid = 1001;
     pub const CHAR_ARRAY: Oid = 1002;

@@ -172,7 +172,7 @@ pub(super) static TABLES: &[VirtualTable] = virtual_tables! {
     6106 pg_publication_rel = none {
         oid OID, prpubid OID, prrelid OID, prqual PG_NODE_TREE, prattrs INT2VECTOR,
     }
-    3541 pg_range = none {
+    3541 pg_range = super::types::pg_range {
         rngtypid OID, rngsubtype OID, rngmultitypid OID, rngcollation OID, rngsubopc OID, rngcanonical REGPROC,
         rngsubdiff REGPROC,
     }

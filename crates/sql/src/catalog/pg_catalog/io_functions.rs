@@ -64,7 +64,7 @@ pub(super) static IO_FUNCTIONS: &[(u32, &str, u32)] = &[
     (3736, "regconfigin", 3734), (3737, "regconfigout", 2275), (3738, "regconfigrecv", 3734),
     (3739, "regconfigsend", 17), (3771, "regdictionaryin", 3769), (3772, "regdictionaryout", 2275),
     (3773, "regdictionaryrecv", 3769), (3774, "regdictionarysend", 17), (3803, "jsonb_send", 17),
-    (3804, "jsonb_out", 2275), (3805, "jsonb_recv", 3802), (3806, "jsonb_in", 3802), (4001, "jsonpath_in", 4072),
+    (3804, "jsonb_out", 2275), (3805, "jsonb_recv", 3802), (3806, "jsonb_in", 3802), (3832, "anyrange_in", 3831), (3833, "anyrange_out", 2275), (3834, "range_in", 3831), (3835, "range_out", 2275), (3836, "range_recv", 3831), (3837, "range_send", 17), (4001, "jsonpath_in", 4072),
     (4002, "jsonpath_recv", 4072), (4003, "jsonpath_out", 2275), (4004, "jsonpath_send", 17),
     (4084, "regnamespacein", 4089), (4085, "regnamespaceout", 2275), (4087, "regnamespacerecv", 4089),
     (4088, "regnamespacesend", 17), (4092, "regroleout", 2275), (4094, "regrolerecv", 4096), (4095, "regrolesend", 17),

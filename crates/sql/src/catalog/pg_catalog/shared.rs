@@ -5,7 +5,7 @@ use super::cells::{Ch, Id, Nil, regtype_array, row};
 use super::relations::{PG_AUTHID, PG_DATABASE};
 use crate::catalog::VirtualContext;
 use crate::error::Result;
-use crate::value::{Datum, Oid, info, oid, user};
+use crate::value::{Datum, Oid, info, oid, range, user};
 
 type Rows = Result<Vec<Vec<Datum>>>;
 
@@ -34,6 +34,7 @@ const BTREE_CLASSES: &[(Oid, &str, Oid, Oid, bool)] = &[
     (4219, "bpchar_pattern_ops", oid::BPCHAR, 2097, false),
     (10_000, "array_ops", oid::ANYARRAY, 397, true),
     (10_034, "record_ops", oid::RECORD, 2994, true),
+    (10_076, "range_ops", oid::ANYRANGE, 3901, true),
     (10_002, "bit_ops", oid::BIT, 423, true),
     (10_003, "bool_ops", oid::BOOL, 424, true),
     (10_009, "cidr_ops", oid::INET, 1974, false),
@@ -106,6 +107,7 @@ pub(crate) fn operator_class(ty: Oid) -> Oid {
         | oid::REGDICTIONARY => oid::OID,
         _ if user::is_enum(ty) => oid::ANYENUM,
         _ if user::is_composite(ty) => oid::RECORD,
+        _ if range::is_range(ty) => oid::ANYRANGE,
         _ => ty,
     };
     let exact = BTREE_CLASSES.iter().find(|c| c.2 == key && c.4);

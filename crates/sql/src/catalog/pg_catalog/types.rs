@@ -6,7 +6,7 @@ use super::io_functions::IO_FUNCTIONS;
 use crate::catalog::VirtualContext;
 use crate::error::Result;
 use crate::value::user::{Domain, UserKind, UserType};
-use crate::value::{Datum, Oid, info, oid};
+use crate::value::{Datum, Oid, info, oid, range};
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
@@ -19,6 +19,15 @@ pub fn io_function_name(function: Oid) -> Option<&'static str> {
         6179 => return Some("array_subscript_handler"),
         6180 => return Some("raw_array_subscript_handler"),
         6098 => return Some("jsonb_subscript_handler"),
+        3914 => return Some("int4range_canonical"),
+        3915 => return Some("daterange_canonical"),
+        3922 => return Some("int4range_subdiff"),
+        3923 => return Some("int8range_subdiff"),
+        3924 => return Some("numrange_subdiff"),
+        3925 => return Some("daterange_subdiff"),
+        3928 => return Some("int8range_canonical"),
+        3929 => return Some("tsrange_subdiff"),
+        3930 => return Some("tstzrange_subdiff"),
         _ => {}
     }
     let at = IO_FUNCTIONS.binary_search_by_key(&function, |f| f.0).ok()?;
@@ -173,6 +182,31 @@ fn domain_row(cx: &VirtualContext<'_>, ty: &UserType, domain: &Domain) -> Option
         }
     }
     Some(row)
+}
+
+/// `pg_range`: there are no multiranges.
+pub(super) fn pg_range(_: &VirtualContext<'_>) -> Result<Vec<Vec<Datum>>> {
+    let ranges = [
+        (oid::INT4RANGE, 1978, 3914, 3922),
+        (oid::NUMRANGE, 3125, 0, 3924),
+        (oid::TSRANGE, 3128, 0, 3929),
+        (oid::TSTZRANGE, 3127, 0, 3930),
+        (oid::DATERANGE, 3122, 3915, 3925),
+        (oid::INT8RANGE, 3124, 3928, 3923),
+    ];
+    let row = |(ty, class, canonical, difference)| {
+        let subtype = range::subtype(ty).unwrap_or(0);
+        row![
+            Id(ty),
+            Id(subtype),
+            Id(0),
+            Id(0),
+            Id(class),
+            Id(canonical),
+            Id(difference)
+        ]
+    };
+    Ok(ranges.into_iter().map(row).collect())
 }
 
 /// `pg_enum`
