@@ -6,7 +6,7 @@ use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::func::{self, CastContext};
 use crate::plan::walk;
-use crate::value::{Datum, Oid, SqlType, info, oid, record, user};
+use crate::value::{Datum, Oid, SqlType, info, multirange, oid, range, record, user};
 use logstead_types::SqlState;
 
 impl Binder<'_> {
@@ -87,6 +87,8 @@ impl Binder<'_> {
         if resolved.function.name == "pg_typeof"
             && let [arg] = coerced.as_slice()
             && (record::is_record(arg.ty().oid)
+                || range::is_range(arg.ty().oid)
+                || multirange::is_multirange(arg.ty().oid)
                 || matches!(
                     arg.ty().oid,
                     oid::JSON

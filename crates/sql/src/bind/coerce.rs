@@ -317,6 +317,9 @@ fn depends_on_session(ty: u32) -> bool {
             | oid::DATERANGE
             | oid::TSRANGE
             | oid::TSTZRANGE
+            | oid::DATEMULTIRANGE
+            | oid::TSMULTIRANGE
+            | oid::TSTZMULTIRANGE
             | oid::REGCLASS
             | oid::REGTYPE
             | oid::REGPROC
@@ -334,6 +337,7 @@ pub(crate) fn is_pseudo(ty: u32) -> bool {
             | oid::ANYELEMENT
             | oid::ANYARRAY
             | oid::ANYRANGE
+            | oid::ANYMULTIRANGE
             | 2776
             | 3500
             | 5077

@@ -4,6 +4,7 @@
 //! (128 bits), averages and variances of integers and numerics are exact until the last division, as in PostgreSQL.
 
 use super::numbers::{bad_args, out_of_range};
+use super::ranges::{self, RangeAgg};
 use super::regression::{self, Regression as Pair};
 use super::{Aggregate, AggregateState, arrays, bits, money, ordered};
 use crate::error::Result;
@@ -312,6 +313,10 @@ pub static AGGREGATES: &[Aggregate] = &[
     keeps_nulls(a(3980, "percentile_cont", &[FLOAT8_ARRAY, FLOAT8], FLOAT8_ARRAY, ordered::continuous)),
     keeps_nulls(a(3982, "percentile_cont", &[FLOAT8_ARRAY, INTERVAL], INTERVAL_ARRAY, ordered::continuous)),
     keeps_nulls(a(3984, "mode", &[ANYELEMENT], ANYELEMENT, ordered::mode)),
+    a(4301, "range_agg", &[ANYRANGE], ANYMULTIRANGE, |_| Box::new(RangeAgg::default())),
+    a(6227, "range_agg", &[ANYMULTIRANGE], ANYMULTIRANGE, |_| Box::new(RangeAgg::default())),
+    a(4450, "range_intersect_agg", &[ANYRANGE], ANYRANGE, |_| fold(|x, y| ranges::intersect(&[x.clone(), y.clone()]))),
+    a(4389, "range_intersect_agg", &[ANYMULTIRANGE], ANYMULTIRANGE, |_| fold(|x, y| ranges::multirange_intersect(&[x.clone(), y.clone()]))),
     super::json::aggregate::JSON_AGG,
     super::json::aggregate::JSON_OBJECT_AGG,
     super::json::aggregate::JSONB_AGG,

@@ -1,37 +1,53 @@
-//! Functions and operators of ranges. The rules and messages are PostgreSQL's.
+//! Functions and operators of ranges and multiranges. The rules and messages are PostgreSQL's.
+//!
+//! What asks for order alone (`<<`, `&<`, `-|-`, `lower`, ...) sees a multirange as the range from its beginning to its end, so one function
+//! answers for every pair of the two. What asks for contents goes through the ranges in order, by halving.
 
 use super::numbers::bad_args;
+use super::{AggregateState, Context, Rows};
 use crate::error::{Result, SqlError};
-use crate::value::range::{
-    Bound, LOWER_INCLUSIVE, LOWER_INFINITE, UPPER_INCLUSIVE, UPPER_INFINITE, bounds, empty, make,
-    of,
-};
-use crate::value::{Array, Datum};
+use crate::value::multirange::{self, ranges_in};
+use crate::value::range::{Bound, bounds, empty, make, meet, of};
+use crate::value::{Datum, size_bytes};
 use logstead_types::SqlState;
 use std::cmp::Ordering;
 
-fn two(a: &[Datum]) -> Result<(&Array, &Array)> {
-    match a {
-        [left, right] => Ok((of(left)?, of(right)?)),
-        _ => Err(bad_args(a)),
-    }
-}
-
-fn one(a: &[Datum]) -> Result<&Array> {
-    match a {
-        [range] => of(range),
-        _ => Err(bad_args(a)),
-    }
-}
-
 type Ends = (Bound, Bound);
 
-/// Judges the bounds of two ranges; what is said of an empty one is `otherwise`.
-fn judged(a: &[Datum], otherwise: bool, judge: fn(&Ends, &Ends) -> bool) -> Result<Datum> {
+fn ends(range: &Datum) -> Result<Option<Ends>> {
+    Ok(bounds(of(range)?))
+}
+
+/// Where a range or multirange begins and ends; none of an empty one.
+fn span(datum: &Datum) -> Result<Option<Ends>> {
+    let ([first, ..], [.., last]) = (ranges_in(datum)?, ranges_in(datum)?) else {
+        return Ok(None);
+    };
+    Ok(ends(first)?
+        .zip(ends(last)?)
+        .map(|(first, last)| (first.0, last.1)))
+}
+
+fn one(a: &[Datum]) -> Result<&Datum> {
+    match a {
+        [range] => Ok(range),
+        _ => Err(bad_args(a)),
+    }
+}
+
+fn two(a: &[Datum]) -> Result<(&Datum, &Datum)> {
+    match a {
+        [left, right] => Ok((left, right)),
+        _ => Err(bad_args(a)),
+    }
+}
+
+/// Judges where two begin and end; of an empty one nothing is true.
+fn judged(a: &[Datum], judge: fn(&Ends, &Ends) -> bool) -> Result<Datum> {
     let (left, right) = two(a)?;
-    Ok(Datum::Bool(match (bounds(left), bounds(right)) {
+    Ok(Datum::Bool(match (span(left)?, span(right)?) {
         (Some(left), Some(right)) => judge(&left, &right),
-        _ => otherwise,
+        _ => false,
     }))
 }
 
@@ -42,138 +58,151 @@ fn overlap(a: &Ends, b: &Ends) -> bool {
     begins_in(a, b) || begins_in(b, a)
 }
 
-/// Is nothing between where one ends and where another begins?
-fn meet(upper: &Bound, lower: &Bound) -> bool {
-    match upper.compare_values(lower) {
-        Ordering::Greater => false,
-        Ordering::Equal => upper.value.is_some() && upper.inclusive != lower.inclusive,
-        // What is between them; only of integers and dates that may be nothing.
-        Ordering::Less => {
-            let discrete = matches!(
-                (&upper.value, &lower.value),
-                (Some(Datum::Int4(_)), Some(_))
-                    | (Some(Datum::Int8(_)), Some(_))
-                    | (Some(Datum::Date(_)), Some(_))
-            );
-            let between = discrete.then(|| make(upper.turned(), lower.turned()));
-            matches!(between, Some(Ok(range)) if of(&range).is_ok_and(|r| bounds(r).is_none()))
-        }
-    }
+fn holds(outer: &Ends, inner: &Ends) -> bool {
+    outer.0.compare(&inner.0) != Ordering::Greater && outer.1.compare(&inner.1) != Ordering::Less
 }
 
 fn adjoin(a: &Ends, b: &Ends) -> bool {
     meet(&a.1, &b.0) || meet(&b.1, &a.0)
 }
 
+/// The first of some ranges in order that does not end before `begin`: if anything that begins there has to do with one of them, with this one.
+fn reaching(ranges: &[Datum], begin: &Bound) -> Result<Option<Ends>> {
+    let at = ranges.partition_point(|range| match range {
+        Datum::Array(range) => {
+            bounds(range).is_some_and(|ends| ends.1.compare(begin) == Ordering::Less)
+        }
+        _ => false,
+    });
+    ranges.get(at).map_or(Ok(None), ends)
+}
+
+/// Is there one among the ranges of the first that does so with one among those of the second?
+fn any_among(inner: &Datum, outer: &Datum, judge: fn(&Ends, &Ends) -> bool) -> Result<bool> {
+    let outer = ranges_in(outer)?;
+    for range in ranges_in(inner)? {
+        if let Some(range) = ends(range)?
+            && let Some(found) = reaching(outer, &range.0)?
+            && judge(&found, &range)
+        {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
 /// `&&`
 pub(super) fn overlaps(a: &[Datum]) -> Result<Datum> {
-    judged(a, false, overlap)
+    let (left, right) = two(a)?;
+    any_among(left, right, overlap).map(Datum::Bool)
 }
 
 /// `<<`
 pub(super) fn before(a: &[Datum]) -> Result<Datum> {
-    judged(a, false, |a, b| a.1.compare(&b.0) == Ordering::Less)
+    judged(a, |a, b| a.1.compare(&b.0) == Ordering::Less)
 }
 
 /// `>>`
 pub(super) fn after(a: &[Datum]) -> Result<Datum> {
-    judged(a, false, |a, b| a.0.compare(&b.1) == Ordering::Greater)
+    judged(a, |a, b| a.0.compare(&b.1) == Ordering::Greater)
 }
 
 /// `&<`
 pub(super) fn overleft(a: &[Datum]) -> Result<Datum> {
-    judged(a, false, |a, b| a.1.compare(&b.1) != Ordering::Greater)
+    judged(a, |a, b| a.1.compare(&b.1) != Ordering::Greater)
 }
 
 /// `&>`
 pub(super) fn overright(a: &[Datum]) -> Result<Datum> {
-    judged(a, false, |a, b| a.0.compare(&b.0) != Ordering::Less)
+    judged(a, |a, b| a.0.compare(&b.0) != Ordering::Less)
 }
 
 /// `-|-`
 pub(super) fn adjacent(a: &[Datum]) -> Result<Datum> {
-    judged(a, false, adjoin)
+    judged(a, adjoin)
 }
 
-fn holds(outer: &Array, inner: &Array) -> bool {
-    match (bounds(outer), bounds(inner)) {
-        (_, None) => true,
-        (None, Some(_)) => false,
-        (Some(o), Some(i)) => {
-            o.0.compare(&i.0) != Ordering::Greater && o.1.compare(&i.1) != Ordering::Less
+fn all_within(inner: &Datum, outer: &Datum) -> Result<Datum> {
+    let outer = ranges_in(outer)?;
+    for range in ranges_in(inner)? {
+        let Some(range) = ends(range)? else { continue };
+        let found = reaching(outer, &range.0)?;
+        if !found.is_some_and(|found| holds(&found, &range)) {
+            return Ok(Datum::Bool(false));
         }
     }
+    Ok(Datum::Bool(true))
 }
 
-/// `range @> range`
+/// `@>` of ranges and multiranges
 pub(super) fn contains(a: &[Datum]) -> Result<Datum> {
     let (outer, inner) = two(a)?;
-    Ok(Datum::Bool(holds(outer, inner)))
+    all_within(inner, outer)
 }
 
-/// `range <@ range`
+/// `<@` of ranges and multiranges
 pub(super) fn contained(a: &[Datum]) -> Result<Datum> {
     let (inner, outer) = two(a)?;
-    Ok(Datum::Bool(holds(outer, inner)))
+    all_within(inner, outer)
 }
 
-fn holds_value(range: &Datum, value: &Datum) -> Result<Datum> {
-    let Some((lower, upper)) = bounds(of(range)?) else {
-        return Ok(Datum::Bool(false));
-    };
+fn holds_value(ranges: &Datum, value: &Datum) -> Result<Datum> {
     let begin = Bound::new(Some(value.clone()), true, true);
     let end = Bound::new(Some(value.clone()), true, false);
-    let within =
-        lower.compare(&begin) != Ordering::Greater && upper.compare(&end) != Ordering::Less;
-    Ok(Datum::Bool(within))
+    let found = reaching(ranges_in(ranges)?, &begin)?;
+    Ok(Datum::Bool(
+        found.is_some_and(|found| holds(&found, &(begin, end))),
+    ))
 }
 
 /// `range @> value`
 pub(super) fn contains_value(a: &[Datum]) -> Result<Datum> {
-    match a {
-        [range, value] => holds_value(range, value),
-        _ => Err(bad_args(a)),
-    }
+    let (ranges, value) = two(a)?;
+    holds_value(ranges, value)
 }
 
 /// `value <@ range`
 pub(super) fn value_contained(a: &[Datum]) -> Result<Datum> {
-    match a {
-        [value, range] => holds_value(range, value),
-        _ => Err(bad_args(a)),
-    }
+    let (value, ranges) = two(a)?;
+    holds_value(ranges, value)
 }
 
 fn lesser(a: Bound, b: Bound) -> Bound {
-    if a.compare(&b) == Ordering::Greater {
-        b
-    } else {
-        a
+    match a.compare(&b) {
+        Ordering::Greater => b,
+        _ => a,
     }
 }
 
 fn greater(a: Bound, b: Bound) -> Bound {
-    if a.compare(&b) == Ordering::Less {
-        b
-    } else {
-        a
+    match a.compare(&b) {
+        Ordering::Less => b,
+        _ => a,
+    }
+}
+
+fn common(left: Ends, right: Ends) -> Result<Datum> {
+    match overlap(&left, &right) {
+        true => make(greater(left.0, right.0), lesser(left.1, right.1)),
+        false => Ok(empty()),
     }
 }
 
 /// `range * range`
 pub(super) fn intersect(a: &[Datum]) -> Result<Datum> {
     let (left, right) = two(a)?;
-    match (bounds(left), bounds(right)) {
-        (Some(l), Some(r)) if overlap(&l, &r) => make(greater(l.0, r.0), lesser(l.1, r.1)),
+    match (ends(left)?, ends(right)?) {
+        (Some(left), Some(right)) => common(left, right),
         _ => Ok(empty()),
     }
 }
 
 fn joined(a: &[Datum], strictly: bool) -> Result<Datum> {
     let (left, right) = two(a)?;
-    match (bounds(left), bounds(right), a) {
-        (None, _, [_, other]) | (_, None, [other, _]) => Ok(other.clone()),
-        (Some(l), Some(r), _) => {
+    match (ends(left)?, ends(right)?) {
+        (None, _) => Ok(right.clone()),
+        (_, None) => Ok(left.clone()),
+        (Some(l), Some(r)) => {
             if strictly && !overlap(&l, &r) && !adjoin(&l, &r) {
                 return Err(SqlError::new(
                     SqlState::DATA_EXCEPTION,
@@ -182,7 +211,6 @@ fn joined(a: &[Datum], strictly: bool) -> Result<Datum> {
             }
             make(lesser(l.0, r.0), greater(l.1, r.1))
         }
-        _ => Err(bad_args(a)),
     }
 }
 
@@ -191,16 +219,19 @@ pub(super) fn union(a: &[Datum]) -> Result<Datum> {
     joined(a, true)
 }
 
-/// `range_merge`
+/// `range_merge` of two ranges, or of those of a multirange
 pub(super) fn merge(a: &[Datum]) -> Result<Datum> {
-    joined(a, false)
+    match a {
+        [ranges] => span(ranges)?.map_or_else(|| Ok(empty()), |(lower, upper)| make(lower, upper)),
+        _ => joined(a, false),
+    }
 }
 
 /// `range - range`
 pub(super) fn minus(a: &[Datum]) -> Result<Datum> {
-    let (left, right) = two(a)?;
-    let (Some(l), Some(r), [whole, _]) = (bounds(left), bounds(right), a) else {
-        return a.first().cloned().ok_or_else(|| bad_args(a));
+    let (whole, less) = two(a)?;
+    let (Some(l), Some(r)) = (ends(whole)?, ends(less)?) else {
+        return Ok(whole.clone());
     };
     let begins = l.0.compare(&r.0);
     let ends = l.1.compare(&r.1);
@@ -222,50 +253,49 @@ pub(super) fn minus(a: &[Datum]) -> Result<Datum> {
     }
 }
 
-fn end(a: &[Datum], lower: bool) -> Result<Datum> {
-    Ok(bounds(one(a)?).map_or(Datum::Null, |ends| {
-        let bound = if lower { ends.0 } else { ends.1 };
-        bound.value.unwrap_or_default()
-    }))
-}
-
 /// `lower`
 pub(super) fn lower(a: &[Datum]) -> Result<Datum> {
-    end(a, true)
+    let ends = span(one(a)?)?;
+    Ok(ends
+        .and_then(|(lower, _)| lower.value)
+        .unwrap_or(Datum::Null))
 }
 
 /// `upper`
 pub(super) fn upper(a: &[Datum]) -> Result<Datum> {
-    end(a, false)
+    let ends = span(one(a)?)?;
+    Ok(ends
+        .and_then(|(_, upper)| upper.value)
+        .unwrap_or(Datum::Null))
 }
 
-fn flag(a: &[Datum], flag: i32) -> Result<Datum> {
-    Ok(Datum::Bool(one(a)?.lower & flag != 0))
+fn asked(a: &[Datum], ask: fn(&Ends) -> bool) -> Result<Datum> {
+    Ok(Datum::Bool(span(one(a)?)?.is_some_and(|ends| ask(&ends))))
 }
 
 /// `isempty`
 pub(super) fn is_empty(a: &[Datum]) -> Result<Datum> {
-    Ok(Datum::Bool(bounds(one(a)?).is_none()))
+    Ok(Datum::Bool(ranges_in(one(a)?)?.is_empty()))
 }
 
 /// `lower_inc`
 pub(super) fn lower_inc(a: &[Datum]) -> Result<Datum> {
-    flag(a, LOWER_INCLUSIVE)
+    asked(a, |ends| ends.0.inclusive)
 }
 
 /// `upper_inc`
 pub(super) fn upper_inc(a: &[Datum]) -> Result<Datum> {
-    flag(a, UPPER_INCLUSIVE)
+    asked(a, |ends| ends.1.inclusive)
 }
 
 /// `lower_inf`
 pub(super) fn lower_inf(a: &[Datum]) -> Result<Datum> {
-    flag(a, LOWER_INFINITE)
+    asked(a, |ends| ends.0.value.is_none())
 }
 
 /// `upper_inf`
 pub(super) fn upper_inf(a: &[Datum]) -> Result<Datum> {
-    flag(a, UPPER_INFINITE)
+    asked(a, |ends| ends.1.value.is_none())
 }
 
 /// `int4range(1, 5)`, `int4range(1, 5, '[]')` and their like.
@@ -298,4 +328,164 @@ pub(super) fn construct(a: &[Datum]) -> Result<Datum> {
         Bound::new(value(lower), from, true),
         Bound::new(value(upper), to, false),
     )
+}
+
+/// `int4multirange()`, `int4multirange(range, ...)` and their like.
+pub(super) fn construct_multirange(a: &[Datum]) -> Result<Datum> {
+    if a.iter().any(Datum::is_null) {
+        return Err(SqlError::new(
+            SqlState::NULL_VALUE_NOT_ALLOWED,
+            "multirange values cannot contain null members",
+        ));
+    }
+    multirange::make(a.to_vec())
+}
+
+/// `multirange + multirange`
+pub(super) fn multirange_union(a: &[Datum]) -> Result<Datum> {
+    let (left, right) = two(a)?;
+    multirange::make([ranges_in(left)?, ranges_in(right)?].concat())
+}
+
+/// `multirange * multirange`
+pub(super) fn multirange_intersect(a: &[Datum]) -> Result<Datum> {
+    let (left, right) = two(a)?;
+    let (mut left, mut right) = (ranges_in(left)?, ranges_in(right)?);
+    let mut kept = Vec::new();
+    while let ([l, left_rest @ ..], [r, right_rest @ ..]) = (left, right) {
+        let (Some(l), Some(r)) = (ends(l)?, ends(r)?) else {
+            return Err(bad_args(a));
+        };
+        // Which ends first meets no other.
+        match l.1.compare(&r.1) {
+            Ordering::Greater => right = right_rest,
+            _ => left = left_rest,
+        }
+        let both = common(l, r)?;
+        if bounds(of(&both)?).is_some() {
+            kept.push(both);
+        }
+    }
+    Ok(multirange::of_sorted(kept))
+}
+
+/// `multirange - multirange`
+pub(super) fn multirange_minus(a: &[Datum]) -> Result<Datum> {
+    let (left, right) = two(a)?;
+    let mut less = ranges_in(right)?;
+    let mut kept = Vec::new();
+    for range in ranges_in(left)? {
+        let Some((mut from, to)) = ends(range)? else {
+            continue;
+        };
+        // What is left of it, from where nothing has been taken from.
+        let mut rest = true;
+        while let [first, others @ ..] = less {
+            let Some(taken) = ends(first)? else {
+                return Err(bad_args(a));
+            };
+            if taken.0.compare(&to) == Ordering::Greater {
+                break;
+            }
+            if taken.1.compare(&from) != Ordering::Less {
+                if from.compare(&taken.0) == Ordering::Less {
+                    kept.push(make(from.clone(), taken.0.turned())?);
+                }
+                // It may take from the next range too.
+                if taken.1.compare(&to) != Ordering::Less {
+                    rest = false;
+                    break;
+                }
+                from = taken.1.turned();
+            }
+            less = others;
+        }
+        if rest {
+            kept.push(make(from, to)?);
+        }
+    }
+    Ok(multirange::of_sorted(kept))
+}
+
+/// `unnest` of a multirange
+pub(super) fn unnest(_: &dyn Context, a: &[Datum]) -> Result<Rows> {
+    Ok(ranges_in(one(a)?)?
+        .iter()
+        .map(|range| vec![range.clone()])
+        .collect())
+}
+
+/// The state of `range_agg`: all ranges, NULL before the first.
+#[derive(Default)]
+pub(super) struct RangeAgg {
+    ranges: Vec<Datum>,
+    any: bool,
+    bytes: usize,
+}
+
+impl AggregateState for RangeAgg {
+    fn add(&mut self, args: &[Datum]) -> Result<()> {
+        let ranges = ranges_in(one(args)?)?;
+        self.any = true;
+        self.bytes += ranges.iter().map(size_bytes).sum::<usize>();
+        self.ranges.extend_from_slice(ranges);
+        Ok(())
+    }
+    fn value(&self) -> Result<Datum> {
+        match self.any {
+            true => multirange::make(self.ranges.clone()),
+            false => Ok(Datum::Null),
+        }
+    }
+    fn finish(&mut self) -> Result<Datum> {
+        match self.any {
+            true => multirange::make(std::mem::take(&mut self.ranges)),
+            false => Ok(Datum::Null),
+        }
+    }
+    fn size_bytes(&self) -> usize {
+        self.bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::value::{OutputStyle, SqlType, oid, text_io};
+
+    fn read(ty: u32, text: &str) -> Datum {
+        text_io::input(SqlType::of(ty), text, None).unwrap()
+    }
+
+    #[test]
+    fn sets_of_numbers_agree_with_their_members() {
+        // Every set of the numbers 0..6 as a multirange, against bits.
+        let sets: Vec<Datum> = (0_u32..64)
+            .map(|bits| {
+                let members = (0..6).filter(|at| bits >> at & 1 == 1);
+                let ranges = members.map(|at| read(oid::INT4RANGE, &format!("[{at},{at}]")));
+                multirange::make(ranges.collect()).unwrap()
+            })
+            .collect();
+        let set = |bits: usize| sets.get(bits).unwrap().clone();
+        let shown =
+            |d: &Datum| text_io::to_text(d, SqlType::of(oid::INT4MULTIRANGE), &OutputStyle::UTC);
+        for a in 0..64 {
+            assert_eq!(read(oid::INT4MULTIRANGE, &shown(&set(a))), set(a));
+            for b in 0..64 {
+                let both = [set(a), set(b)];
+                let told = |f: fn(&[Datum]) -> Result<Datum>| f(&both).unwrap();
+                assert_eq!(told(multirange_union), set(a | b), "{a} {b}");
+                assert_eq!(told(multirange_intersect), set(a & b), "{a} {b}");
+                assert_eq!(told(multirange_minus), set(a & !b), "{a} {b}");
+                assert_eq!(told(overlaps), Datum::Bool(a & b != 0), "{a} {b}");
+                assert_eq!(told(contains), Datum::Bool(a & b == b), "{a} {b}");
+            }
+            for value in 0..6 {
+                let args = [set(a), Datum::Int4(value)];
+                let is_in = a >> value & 1 == 1;
+                assert_eq!(contains_value(&args).unwrap(), Datum::Bool(is_in));
+            }
+        }
+    }
 }

@@ -127,6 +127,7 @@ pub fn cast_rows() -> impl Iterator<Item = &'static CastRow> {
         .chain(table_network::CASTS)
         .chain(table_timetz_bits::CASTS)
         .chain(table_money::CASTS)
+        .chain(table_ranges::CASTS)
 }
 
 /// Function with this OID.

@@ -7,7 +7,7 @@ use super::registry::{self, Operator};
 use super::{Aggregate, Cast, CastContext, Function, WINDOW_FUNCTIONS, WindowFunction, find_cast};
 use crate::error::{Result, SqlError};
 use crate::value::info::{self, by_oid, format_type_bare};
-use crate::value::{Oid, SqlType, oid, range, user};
+use crate::value::{Oid, SqlType, multirange, oid, range, user};
 use logstead_types::SqlState;
 
 /// A function chosen for a call.
@@ -74,6 +74,7 @@ fn is_polymorphic(t: Oid) -> bool {
             | oid::ANYNONARRAY
             | oid::ANYENUM
             | oid::ANYRANGE
+            | oid::ANYMULTIRANGE
             | oid::ANYCOMPATIBLE
             | oid::ANYCOMPATIBLEARRAY
             | oid::ANYCOMPATIBLENONARRAY
@@ -82,6 +83,14 @@ fn is_polymorphic(t: Oid) -> bool {
 
 fn is_array_poly(t: Oid) -> bool {
     matches!(t, oid::ANYARRAY | oid::ANYCOMPATIBLEARRAY)
+}
+
+/// The type of the ranges of a range type, which is that itself, or of a multirange type.
+fn range_in(ty: Oid) -> Option<Oid> {
+    match range::is_range(ty) {
+        true => Some(ty),
+        false => multirange::range_of(ty),
+    }
 }
 
 /// True if a value of type `from` can stand where `to` is wanted, in the given context.
@@ -96,6 +105,7 @@ pub fn can_coerce(from: Oid, to: Oid, context: CastContext) -> bool {
             oid::ANYNONARRAY | oid::ANYCOMPATIBLENONARRAY => !array,
             oid::ANYENUM => user::is_enum(from),
             oid::ANYRANGE => range::is_range(from),
+            oid::ANYMULTIRANGE => multirange::is_multirange(from),
             _ => true,
         };
     }
@@ -142,8 +152,8 @@ fn consistent(declared: &[Oid], input: &[Oid]) -> bool {
     let element = |d: Oid, i: Oid| {
         if is_array_poly(d) {
             info::element_of(i).unwrap_or(0)
-        } else if d == oid::ANYRANGE {
-            range::subtype(i).unwrap_or(0)
+        } else if matches!(d, oid::ANYRANGE | oid::ANYMULTIRANGE) {
+            range_in(i).and_then(range::subtype).unwrap_or(0)
         } else {
             i
         }
@@ -160,6 +170,7 @@ fn consistent(declared: &[Oid], input: &[Oid]) -> bool {
         oid::ANYNONARRAY,
         oid::ANYENUM,
         oid::ANYRANGE,
+        oid::ANYMULTIRANGE,
     ]);
     let common = family(&[
         oid::ANYCOMPATIBLE,
@@ -305,15 +316,18 @@ fn bind_types(declared: &[Oid], result: Oid, input: &[SqlType]) -> Result<(Vec<S
                     );
                 }
             }
-            oid::ANYRANGE => {
+            oid::ANYRANGE | oid::ANYMULTIRANGE => {
                 any = true;
                 if !unknown {
-                    range_like.get_or_insert(i.oid);
-                    let e = range::subtype(i.oid).unwrap_or(0);
+                    let range = range_in(i.oid).unwrap_or(0);
+                    range_like.get_or_insert(range);
+                    let e = range::subtype(range).unwrap_or(0);
                     if *element.get_or_insert(e) != e {
-                        return Err(mismatch(
-                            "argument declared anyrange is not consistent with argument declared anyelement",
-                        ));
+                        let message = format!(
+                            "argument declared {} is not consistent with argument declared anyelement",
+                            info::type_name(*d)
+                        );
+                        return Err(mismatch(&message));
                     }
                 }
             }
@@ -347,6 +361,16 @@ fn bind_types(declared: &[Oid], result: Oid, input: &[SqlType]) -> Result<(Vec<S
             "could not determine polymorphic type because input has type unknown",
         ));
     }
+    // A range's type does not follow from that of its bounds.
+    let ranges = [oid::ANYRANGE, oid::ANYMULTIRANGE];
+    if range_like.is_none()
+        && let Some(d) = declared.iter().find(|d| ranges.contains(d))
+    {
+        return Err(mismatch(&format!(
+            "could not determine polymorphic type {} because input has type unknown",
+            info::type_name(*d)
+        )));
+    }
     let common = if compat && !compatible.is_empty() {
         Some(common_type(&compatible)?.oid)
     } else {
@@ -358,6 +382,9 @@ fn bind_types(declared: &[Oid], result: Oid, input: &[SqlType]) -> Result<(Vec<S
         let ty = match d {
             oid::ANYELEMENT | oid::ANYNONARRAY | oid::ANYENUM => element.unwrap_or(oid::TEXT),
             oid::ANYRANGE => range_like.unwrap_or(oid::TEXT),
+            oid::ANYMULTIRANGE => range_like
+                .and_then(multirange::multirange_of)
+                .unwrap_or(oid::TEXT),
             // A vector stays what it is: it has no array type of its own kind.
             oid::ANYARRAY => match actual {
                 Some(a) if a.oid != oid::UNKNOWN => a.oid,
@@ -508,7 +535,7 @@ pub fn type_cast_call(name: &str, args: &[SqlType]) -> Option<Oid> {
     let [arg] = args else { return None };
     let target = info::TYPES
         .iter()
-        .find(|t| t.name == name && t.kind == 'b')?
+        .find(|t| t.name == name && matches!(t.kind, 'b' | 'r' | 'm'))?
         .oid;
     if arg.oid == oid::UNKNOWN {
         return Some(target);

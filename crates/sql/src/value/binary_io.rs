@@ -205,6 +205,9 @@ pub fn binary_input(ty: SqlType, b: &[u8]) -> Result<Datum> {
         _ if user::is_enum(ty.oid) => user::enum_input(ty.oid, text(b)?)?,
         _ if super::record::is_record(ty.oid) => return super::record::record_receive(ty, b),
         _ if super::range::is_range(ty.oid) => return super::range::range_receive(ty, b),
+        _ if super::multirange::is_multirange(ty.oid) => {
+            return super::multirange::multirange_receive(ty, b);
+        }
         _ if info::category(ty.oid) == 'A' => array_input(ty.oid, b)?,
         _ => {
             let name = info::format_type_bare(ty.oid);
@@ -513,6 +516,9 @@ pub fn binary_output(d: &Datum, ty: SqlType, out: &mut Vec<u8>) {
         },
         Datum::Array(a) if a.element == oid::RECORD => super::record::record_send(a, ty, out),
         Datum::Array(a) if a.element == oid::ANYRANGE => super::range::range_send(a, ty, out),
+        Datum::Array(a) if a.element == oid::ANYMULTIRANGE => {
+            super::multirange::multirange_send(a, ty, out);
+        }
         Datum::Array(a) => {
             let element = info::element_of(ty.oid).unwrap_or(a.element);
             // An empty vector still has its one dimension.

@@ -21,7 +21,7 @@ pub struct TypeInfo {
     pub len: i16,
     /// `typbyval`
     pub by_value: bool,
-    /// `typtype`: b base, c composite, e enum, p pseudo, r range
+    /// `typtype`: b base, c composite, e enum, m multirange, p pseudo, r range
     pub kind: char,
     /// `typcategory`
     pub category: char,
@@ -225,9 +225,22 @@ pub static TYPES: &[TypeInfo] = &[
     t(4090, "_regnamespace", -1, false, 'b', 'A', false, 0, 4089, 'i', 'x', ["array_in", "array_out", "array_recv", "array_send", "", ""]),
     t(4096, "regrole", 4, true, 'b', 'N', false, 4097, 0, 'i', 'p', ["regrolein", "regroleout", "regrolerecv", "regrolesend", "", ""]),
     t(4097, "_regrole", -1, false, 'b', 'A', false, 0, 4096, 'i', 'x', ["array_in", "array_out", "array_recv", "array_send", "", ""]),
+    t(4451, "int4multirange", -1, false, 'm', 'R', false, 6150, 0, 'i', 'x', ["multirange_in", "multirange_out", "multirange_recv", "multirange_send", "", ""]),
+    t(4532, "nummultirange", -1, false, 'm', 'R', false, 6151, 0, 'i', 'x', ["multirange_in", "multirange_out", "multirange_recv", "multirange_send", "", ""]),
+    t(4533, "tsmultirange", -1, false, 'm', 'R', false, 6152, 0, 'd', 'x', ["multirange_in", "multirange_out", "multirange_recv", "multirange_send", "", ""]),
+    t(4534, "tstzmultirange", -1, false, 'm', 'R', false, 6153, 0, 'd', 'x', ["multirange_in", "multirange_out", "multirange_recv", "multirange_send", "", ""]),
+    t(4535, "datemultirange", -1, false, 'm', 'R', false, 6155, 0, 'i', 'x', ["multirange_in", "multirange_out", "multirange_recv", "multirange_send", "", ""]),
+    t(4536, "int8multirange", -1, false, 'm', 'R', false, 6157, 0, 'd', 'x', ["multirange_in", "multirange_out", "multirange_recv", "multirange_send", "", ""]),
+    t(4537, "anymultirange", -1, false, 'p', 'P', false, 0, 0, 'd', 'x', ["anymultirange_in", "anymultirange_out", "", "", "", ""]),
     t(5077, "anycompatible", 4, true, 'p', 'P', false, 0, 0, 'i', 'p', ["anycompatible_in", "anycompatible_out", "", "", "", ""]),
     t(5078, "anycompatiblearray", -1, false, 'p', 'P', false, 0, 0, 'd', 'x', ["anycompatiblearray_in", "anycompatiblearray_out", "anycompatiblearray_recv", "anycompatiblearray_send", "", ""]),
     t(5079, "anycompatiblenonarray", 4, true, 'p', 'P', false, 0, 0, 'i', 'p', ["anycompatiblenonarray_in", "anycompatiblenonarray_out", "", "", "", ""]),
+    t(6150, "_int4multirange", -1, false, 'b', 'A', false, 0, 4451, 'i', 'x', ["array_in", "array_out", "array_recv", "array_send", "", ""]),
+    t(6151, "_nummultirange", -1, false, 'b', 'A', false, 0, 4532, 'i', 'x', ["array_in", "array_out", "array_recv", "array_send", "", ""]),
+    t(6152, "_tsmultirange", -1, false, 'b', 'A', false, 0, 4533, 'd', 'x', ["array_in", "array_out", "array_recv", "array_send", "", ""]),
+    t(6153, "_tstzmultirange", -1, false, 'b', 'A', false, 0, 4534, 'd', 'x', ["array_in", "array_out", "array_recv", "array_send", "", ""]),
+    t(6155, "_datemultirange", -1, false, 'b', 'A', false, 0, 4535, 'i', 'x', ["array_in", "array_out", "array_recv", "array_send", "", ""]),
+    t(6157, "_int8multirange", -1, false, 'b', 'A', false, 0, 4536, 'd', 'x', ["array_in", "array_out", "array_recv", "array_send", "", ""]),
 ];
 
 fn index() -> &'static HashMap<Oid, &'static TypeInfo> {

@@ -157,6 +157,9 @@ fn value_key(ty: Oid, d: &Datum, out: &mut Vec<u8>) {
         Datum::Array(a) if a.element == oid::ANYRANGE => {
             super::range::write_key(a, out, &|value, out| value_key(0, value, out));
         }
+        Datum::Array(a) if a.element == oid::ANYMULTIRANGE => {
+            super::multirange::write_key(a, out, &|value, out| value_key(0, value, out));
+        }
         Datum::Array(a) => {
             let element = if a.element != 0 {
                 a.element

@@ -13,6 +13,7 @@ pub mod info;
 pub mod json;
 pub mod key;
 pub mod money;
+pub mod multirange;
 pub mod network;
 pub mod numeric;
 mod numeric_math;
@@ -85,7 +86,7 @@ pub enum Datum {
     Interval(Box<Interval>),
     /// jsonb
     Jsonb(Jsonb),
-    /// array (also int2vector, oidvector, records and ranges)
+    /// array (also int2vector, oidvector, records, ranges and multiranges)
     Array(Arc<Array>),
     /// a value of an enum
     Enum(EnumValue),

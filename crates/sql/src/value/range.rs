@@ -106,6 +106,23 @@ impl Bound {
     }
 }
 
+/// Is nothing between where one range ends and where another begins?
+pub fn meet(upper: &Bound, lower: &Bound) -> bool {
+    match upper.compare_values(lower) {
+        Ordering::Greater => false,
+        Ordering::Equal => upper.value.is_some() && upper.inclusive != lower.inclusive,
+        // What is between them; only of integers and dates that may be nothing.
+        Ordering::Less => {
+            let discrete = matches!(
+                upper.value,
+                Some(Datum::Int4(_) | Datum::Int8(_) | Datum::Date(_))
+            );
+            let between = discrete.then(|| make(upper.turned(), lower.turned()));
+            matches!(between, Some(Ok(range)) if of(&range).is_ok_and(|r| r.items.is_empty()))
+        }
+    }
+}
+
 /// Both bounds of a range; none of an empty one.
 pub fn bounds(range: &Array) -> Option<(Bound, Bound)> {
     let [lower, upper] = range.items.as_slice() else {
@@ -306,11 +323,11 @@ pub(super) fn range_input(ty: SqlType, text: &str, cx: Option<&dyn Context>) -> 
         Some(b'(') => false,
         _ => return Err(malformed("Missing left parenthesis or bracket.")),
     };
-    let (lower, rest) = bound_text(&start[1..]).ok_or_else(|| malformed(END))?;
+    let (lower, rest) = bound_text(&start[1..]).ok_or_else(|| malformed(EXPECTED_MORE))?;
     let rest = rest
         .strip_prefix(',')
         .ok_or_else(|| malformed("Missing comma after lower bound."))?;
-    let (upper, rest) = bound_text(rest).ok_or_else(|| malformed(END))?;
+    let (upper, rest) = bound_text(rest).ok_or_else(|| malformed(EXPECTED_MORE))?;
     let upper_inclusive = match rest.as_bytes().first() {
         Some(b']') => true,
         Some(b')') => false,
@@ -326,7 +343,8 @@ pub(super) fn range_input(ty: SqlType, text: &str, cx: Option<&dyn Context>) -> 
     )
 }
 
-const END: &str = "Unexpected end of input.";
+/// What is said of a text that ends too early.
+pub(super) const EXPECTED_MORE: &str = "Unexpected end of input.";
 
 /// A bound's text, none for an infinite one, and what follows; nothing if the input ends in it.
 fn bound_text(text: &str) -> Option<(Option<String>, &str)> {

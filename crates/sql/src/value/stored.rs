@@ -8,7 +8,8 @@
 //! bit in the highest of the first; an array is element OID, lower bound,
 //! count (in several dimensions: how many they are with the highest bit set, then the lower bound and the length of each), then
 //! per element a length (u32, `u32::MAX` for NULL) and the element's own stored form; a record is the number of its fields (u32) and per
-//! field the type whose form it has (u32), its length and the form, so it is read without the catalog; a range is a byte of flags and its finite bounds as fields of a record. NULL has no stored form: rows
+//! field the type whose form it has (u32), its length and the form, so it is read without the catalog; a range is a byte of flags and its finite bounds as fields of a record, a
+//! multirange per range a length (u32) and its form. NULL has no stored form: rows
 //! keep it in their bitmap. Invariant: `decode(ty, encode(v)) == v`. Decoding never panics on damaged bytes: it gives an error.
 
 use super::array::{DIMENSIONS_MAX, Dim, items_of};
@@ -17,7 +18,7 @@ use super::text_io::{self, OutputStyle};
 use super::types::{Oid, SqlType, oid};
 use super::{
     Array, Bits, Datum, EnumValue, Inet, Interval, Jsonb, TimeTz, binary_io, bits, info, json,
-    range, record, user,
+    multirange, range, record, user,
 };
 use crate::error::{Result, SqlError};
 use num_bigint::BigInt;
@@ -89,6 +90,13 @@ pub fn encode(d: &Datum, out: &mut Vec<u8>) {
                 encode_item(item, out);
             }
         }
+        Datum::Array(a) if a.element == oid::ANYMULTIRANGE => {
+            let count = u32::try_from(a.items.len()).unwrap_or(u32::MAX);
+            out.extend_from_slice(&count.to_le_bytes());
+            for item in &a.items {
+                encode_item(item, out);
+            }
+        }
         Datum::Array(a) => {
             out.extend_from_slice(&a.element.to_le_bytes());
             out.extend_from_slice(&a.lower.to_le_bytes());
@@ -145,6 +153,7 @@ fn form_of(d: &Datum) -> Oid {
         Datum::Jsonb(_) => oid::JSONB,
         Datum::Array(a) if a.element == oid::RECORD => oid::RECORD,
         Datum::Array(a) if a.element == oid::ANYRANGE => oid::ANYRANGE,
+        Datum::Array(a) if a.element == oid::ANYMULTIRANGE => oid::ANYMULTIRANGE,
         Datum::Array(_) => oid::ANYARRAY,
         Datum::Enum(v) => v.ty,
         Datum::Inet(v) if v.cidr => oid::CIDR,
@@ -275,6 +284,22 @@ fn decode_range(ty: Oid, b: &[u8]) -> Result<Datum> {
     }
 }
 
+fn decode_multirange(ty: Oid, b: &[u8]) -> Result<Datum> {
+    let (count, mut rest) = b.split_first_chunk::<4>().ok_or_else(|| damaged(ty))?;
+    let mut ranges = Vec::new();
+    for _ in 0..u32::from_le_bytes(*count) {
+        let (len, tail) = rest.split_first_chunk::<4>().ok_or_else(|| damaged(ty))?;
+        let len = u32::from_le_bytes(*len) as usize;
+        let (range, tail) = tail.split_at_checked(len).ok_or_else(|| damaged(ty))?;
+        ranges.push(decode_range(ty, range)?);
+        rest = tail;
+    }
+    match rest.is_empty() {
+        true => Ok(multirange::of_sorted(ranges)),
+        false => Err(damaged(ty)),
+    }
+}
+
 fn decode_record(ty: Oid, b: &[u8]) -> Result<Datum> {
     struct Up;
     impl Drop for Up {
@@ -399,6 +424,7 @@ pub fn decode(ty: Oid, b: &[u8]) -> Result<Datum> {
         }),
         _ if record::is_record(ty) => decode_record(ty, b)?,
         _ if range::is_range(ty) || ty == oid::ANYRANGE => decode_range(ty, b)?,
+        _ if multirange::is_multirange(ty) || ty == oid::ANYMULTIRANGE => decode_multirange(ty, b)?,
         _ if info::category(ty) == 'A' || ty == oid::ANYARRAY => decode_array(ty, b)?,
         _ => {
             return Err(SqlError::internal(format!(

@@ -11,7 +11,9 @@ use array_text::{array_input, array_output};
 use super::datetime::IntervalStyle;
 use super::numeric::Numeric;
 use super::types::{Oid, SqlType, oid};
-use super::{Array, Bits, Datum, Inet, datetime, info, json, money, network, range, record, user};
+use super::{
+    Array, Bits, Datum, Inet, datetime, info, json, money, multirange, network, range, record, user,
+};
 use crate::error::{Result, SqlError};
 use crate::func::{self, Context};
 use crate::search::{dictionary, query, reading, vector};
@@ -439,6 +441,9 @@ pub fn input(ty: SqlType, text: &str, cx: Option<&dyn Context>) -> Result<Datum>
         _ if user::is_enum(ty.oid) => user::enum_input(ty.oid, text)?,
         _ if record::is_record(ty.oid) => return record::record_input(ty, text, cx),
         _ if range::is_range(ty.oid) => return range::range_input(ty, text, cx),
+        _ if multirange::is_multirange(ty.oid) => {
+            return multirange::multirange_input(ty, text, cx);
+        }
         _ => match info::element_of(ty.oid) {
             Some(element) => {
                 return array_input(
@@ -749,6 +754,9 @@ pub fn output(d: &Datum, ty: SqlType, style: &OutputStyle<'_>, out: &mut Vec<u8>
             record::record_output(a, ty, style, out);
         }
         Datum::Array(a) if a.element == oid::ANYRANGE => range::range_output(a, ty, style, out),
+        Datum::Array(a) if a.element == oid::ANYMULTIRANGE => {
+            multirange::multirange_output(a, ty, style, out);
+        }
         Datum::Array(a) => array_output(a, ty.oid, style, out),
     }
 }

@@ -91,6 +91,13 @@ pub mod oid {
     pub const TSTZRANGE: Oid = 3910;
     pub const DATERANGE: Oid = 3912;
     pub const INT8RANGE: Oid = 3926;
+    pub const ANYMULTIRANGE: Oid = 4537;
+    pub const INT4MULTIRANGE: Oid = 4451;
+    pub const NUMMULTIRANGE: Oid = 4532;
+    pub const TSMULTIRANGE: Oid = 4533;
+    pub const TSTZMULTIRANGE: Oid = 4534;
+    pub const DATEMULTIRANGE: Oid = 4535;
+    pub const INT8MULTIRANGE: Oid = 4536;
     pub const BOOL_ARRAY: Oid = 1000;
     pub const BYTEA_ARRAY: Oid = 1001;
     pub const CHAR_ARRAY: Oid = 1002;

@@ -183,6 +183,9 @@ fn io_arguments(name: &str) -> Vec<Oid> {
         .iter()
         .find(|t| t.output == name || t.send == name);
     match printed {
+        // All of a kind are printed by one.
+        Some(t) if t.kind == 'r' => vec![oid::ANYRANGE],
+        Some(t) if t.kind == 'm' => vec![oid::ANYMULTIRANGE],
         Some(t) => vec![t.oid],
         None if name.ends_with("typmodin") => vec![CSTRING_ARRAY],
         None if name == "enum_in" => vec![CSTRING, oid::OID],
@@ -204,6 +207,8 @@ fn io_arguments(name: &str) -> Vec<Oid> {
 
 /// Readers of types with modifiers, by name, sorted.
 const WITH_MODIFIER: &[&str] = &[
+    "anymultirange_in",
+    "anyrange_in",
     "array_in",
     "array_recv",
     "bit_in",
@@ -214,6 +219,8 @@ const WITH_MODIFIER: &[&str] = &[
     "domain_recv",
     "interval_in",
     "interval_recv",
+    "multirange_in",
+    "multirange_recv",
     "numeric_in",
     "numeric_recv",
     "range_in",

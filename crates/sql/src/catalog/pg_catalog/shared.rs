@@ -5,7 +5,7 @@ use super::cells::{Ch, Id, Nil, regtype_array, row};
 use super::relations::{PG_AUTHID, PG_DATABASE};
 use crate::catalog::VirtualContext;
 use crate::error::Result;
-use crate::value::{Datum, Oid, info, oid, range, user};
+use crate::value::{Datum, Oid, info, multirange, oid, range, user};
 
 type Rows = Result<Vec<Vec<Datum>>>;
 
@@ -35,6 +35,7 @@ const BTREE_CLASSES: &[(Oid, &str, Oid, Oid, bool)] = &[
     (10_000, "array_ops", oid::ANYARRAY, 397, true),
     (10_034, "record_ops", oid::RECORD, 2994, true),
     (10_076, "range_ops", oid::ANYRANGE, 3901, true),
+    (10_080, "multirange_ops", oid::ANYMULTIRANGE, 4199, true),
     (10_002, "bit_ops", oid::BIT, 423, true),
     (10_003, "bool_ops", oid::BOOL, 424, true),
     (10_009, "cidr_ops", oid::INET, 1974, false),
@@ -89,7 +90,9 @@ const BTREE_FAMILIES: &[(Oid, &str)] = &[
     (3522, "enum_ops"),
     (3626, "tsvector_ops"),
     (3683, "tsquery_ops"),
+    (3901, "range_ops"),
     (4033, "jsonb_ops"),
+    (4199, "multirange_ops"),
 ];
 
 /// Default B-tree operator class of a column type; 0 if it has no order.
@@ -108,6 +111,7 @@ pub(crate) fn operator_class(ty: Oid) -> Oid {
         _ if user::is_enum(ty) => oid::ANYENUM,
         _ if user::is_composite(ty) => oid::RECORD,
         _ if range::is_range(ty) => oid::ANYRANGE,
+        _ if multirange::is_multirange(ty) => oid::ANYMULTIRANGE,
         _ => ty,
     };
     let exact = BTREE_CLASSES.iter().find(|c| c.2 == key && c.4);

@@ -6,7 +6,7 @@ use crate::catalog::{Catalog, Column, ColumnStatistics, Relation, VirtualContext
 use crate::error::Result;
 use crate::func;
 use crate::role::acl::privilege;
-use crate::value::{Datum, Oid, OutputStyle, SqlType, info, oid, range, text_io, user};
+use crate::value::{Datum, Oid, OutputStyle, SqlType, info, multirange, oid, range, text_io, user};
 use std::sync::Arc;
 
 type Rows = Result<Vec<Vec<Datum>>>;
@@ -102,6 +102,7 @@ fn operator(name: &str, ty: Oid) -> Oid {
         _ if user::is_enum(ty) => oid::ANYENUM,
         _ if user::is_composite(ty) => oid::RECORD,
         _ if range::is_range(ty) => oid::ANYRANGE,
+        _ if multirange::is_multirange(ty) => oid::ANYMULTIRANGE,
         _ if info::category(ty) == 'A' => oid::ANYARRAY,
         _ => ty,
     };

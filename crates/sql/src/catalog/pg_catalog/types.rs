@@ -6,7 +6,7 @@ use super::io_functions::IO_FUNCTIONS;
 use crate::catalog::VirtualContext;
 use crate::error::Result;
 use crate::value::user::{Domain, UserKind, UserType};
-use crate::value::{Datum, Oid, info, oid, range};
+use crate::value::{Datum, Oid, info, multirange, oid, range};
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
@@ -184,7 +184,7 @@ fn domain_row(cx: &VirtualContext<'_>, ty: &UserType, domain: &Domain) -> Option
     Some(row)
 }
 
-/// `pg_range`: there are no multiranges.
+/// `pg_range`
 pub(super) fn pg_range(_: &VirtualContext<'_>) -> Result<Vec<Vec<Datum>>> {
     let ranges = [
         (oid::INT4RANGE, 1978, 3914, 3922),
@@ -199,7 +199,7 @@ pub(super) fn pg_range(_: &VirtualContext<'_>) -> Result<Vec<Vec<Datum>>> {
         row![
             Id(ty),
             Id(subtype),
-            Id(0),
+            Id(multirange::multirange_of(ty).unwrap_or(0)),
             Id(0),
             Id(class),
             Id(canonical),
