@@ -664,29 +664,7 @@ impl Binder<'_> {
                     let ty = value.ty();
                     let at = self.at(root.span());
                     if ty.oid == oid::JSONB {
-                        // A step of a path: the text of a key or of a number.
-                        let step = self.expr(index)?;
-                        let step = self.settle(step)?;
-                        let text = SqlType::of(oid::TEXT);
-                        let place = self.at(index.span());
-                        let step = match step.ty().oid {
-                            oid::INT2 | oid::INT4 | oid::TEXT | oid::VARCHAR => {
-                                self.coerce(step, text, CastContext::Explicit, place)?
-                            }
-                            _ => {
-                                return Err(SqlError::new(
-                                    SqlState::DATATYPE_MISMATCH,
-                                    format!(
-                                        "subscript type {} is not supported",
-                                        info::format_type_bare(step.ty().oid)
-                                    ),
-                                )
-                                .hint(
-                                    "jsonb subscript must be coercible to either integer or text.",
-                                )
-                                .at(place));
-                            }
-                        };
+                        let (_, step) = self.document_step(index)?;
                         value = self.named_call("jsonb_extract_path", vec![value, step], at)?;
                         continue;
                     }
@@ -717,6 +695,40 @@ impl Binder<'_> {
             }
         }
         Ok(value)
+    }
+
+    /// A step into a document: the text of a key or of a number, and whether it is a number.
+    pub(super) fn document_step(&mut self, index: &Ast) -> Result<(bool, Expr)> {
+        let place = self.at(index.span());
+        let step = self.expr(index)?;
+        let step = self.settle(step)?;
+        let from = step.ty().oid;
+        let fits = |to| crate::func::can_coerce(from, to, CastContext::Implicit);
+        let wrong = |hint: &str| {
+            let ty = info::format_type_bare(from);
+            SqlError::new(
+                SqlState::DATATYPE_MISMATCH,
+                format!("subscript type {ty} is not supported"),
+            )
+            .hint(hint)
+            .at(place)
+        };
+        let number = match (fits(oid::INT4), fits(oid::TEXT)) {
+            (number, text) if number != text => number,
+            (true, _) => {
+                return Err(wrong(
+                    "jsonb subscript must be coercible to only one type, integer or text.",
+                ));
+            }
+            _ => {
+                return Err(wrong(
+                    "jsonb subscript must be coercible to either integer or text.",
+                ));
+            }
+        };
+        let text = SqlType::of(oid::TEXT);
+        let step = self.coerce(step, text, CastContext::Explicit, place)?;
+        Ok((number, step))
     }
 
     /// The number between the brackets.
@@ -755,11 +767,7 @@ impl Binder<'_> {
             ty if ty.oid == oid::INT2VECTOR => SqlType::of(oid::INT2_ARRAY),
             ty if ty.oid == oid::OIDVECTOR => SqlType::of(oid::OID_ARRAY),
             ty if ty.oid == oid::JSONB => {
-                return Err(SqlError::new(
-                    SqlState::FEATURE_NOT_SUPPORTED,
-                    "jsonb subscript does not support slices",
-                )
-                .at(at));
+                return Err(no_slices().at(at));
             }
             ty => ty,
         };
@@ -807,6 +815,14 @@ impl Binder<'_> {
         };
         self.call(&crate::func::ARRAY_ELEMENT, args, element)
     }
+}
+
+/// Documents have no slices.
+pub(super) fn no_slices() -> SqlError {
+    SqlError::new(
+        SqlState::FEATURE_NOT_SUPPORTED,
+        "jsonb subscript does not support slices",
+    )
 }
 
 /// True for arrays whose elements are values of their own: vectors are one.

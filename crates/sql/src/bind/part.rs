@@ -229,12 +229,11 @@ fn is_slice(subscripts: &[ast::Subscript]) -> bool {
     subscripts.iter().any(slice)
 }
 
-/// The type of an array's elements.
+/// The type of an array's elements, or of what is in a document.
 fn element_type(array: SqlType) -> Result<SqlType> {
+    // What is in a document is one.
     if array.oid == oid::JSONB {
-        return Err(
-            SqlError::unsupported("assignment to a subscript of jsonb").hint("Use jsonb_set.")
-        );
+        return Ok(SqlType::of(oid::JSONB));
     }
     let fixed = matches!(array.oid, oid::INT2VECTOR | oid::OIDVECTOR);
     let element = info::element_of(array.oid).filter(|_| !fixed);
@@ -294,6 +293,9 @@ impl Binder<'_> {
         rest: &[Step],
         value: Expr,
     ) -> Result<Expr> {
+        if whole.ty.oid == oid::JSONB {
+            return self.with_place(old, subscripts, value);
+        }
         let element = element_type(whole.ty)?;
         let constant = |datum, ty| Expr::Const(datum, SqlType::of(ty));
         let mut bounds = Vec::with_capacity(subscripts.len());
@@ -352,6 +354,35 @@ impl Binder<'_> {
             false => &crate::func::ARRAY_SET_ELEMENT,
         };
         self.call(function, args, whole.ty)
+    }
+
+    /// A document with a value at a place.
+    fn with_place(
+        &mut self,
+        old: Expr,
+        subscripts: &[ast::Subscript],
+        value: Expr,
+    ) -> Result<Expr> {
+        let mut args = vec![old, value];
+        let mut first = None;
+        for subscript in subscripts {
+            let ast::Subscript::Index { index } = subscript else {
+                return Err(super::expr::no_slices());
+            };
+            let (number, step) = self.document_step(index).map_err(|mut error| {
+                error.fields_mut().position = None;
+                error
+            })?;
+            first.get_or_insert(number);
+            args.push(step);
+        }
+        let array = Datum::Bool(first == Some(true));
+        args.insert(0, Expr::Const(array, SqlType::of(oid::BOOL)));
+        self.call(
+            &crate::func::JSONB_SET_ELEMENT,
+            args,
+            SqlType::of(oid::JSONB),
+        )
     }
 
     /// A number between brackets. Its text is not at hand: errors have no place.

@@ -16,7 +16,7 @@ use sqlparser::ast::{self, Spanned};
 use std::sync::Arc;
 
 /// Binds an expression of DDL over the full row of `relation` (all attribute positions). `what` is "CHECK" (the result is a
-/// condition), "USING" (any value), "GENERATED" (a generated column), "INDEX" (a key), "PREDICATE" (an index's condition) or "DEFAULT" (no columns may be used). `text` is what positions of errors count in.
+/// condition), "USING" (any value), "GENERATED" (a generated column), "INDEX" (a key), "PREDICATE" (an index's condition), "COPY" (COPY's) or "DEFAULT" (no columns may be used). `text` is what positions of errors count in.
 pub fn bind_scalar(
     expr: &ast::Expr,
     text: &str,
@@ -66,6 +66,10 @@ fn bind_over(
                 Clause::Generated,
                 "cannot use subquery in column generation expression",
             ),
+            "COPY" => (
+                Clause::CopyWhere,
+                "cannot use subquery in COPY FROM WHERE condition",
+            ),
             _ => (Clause::Check, "cannot use subquery in check constraint"),
         };
         let reads = binder.tables_read.len();
@@ -73,7 +77,7 @@ fn bind_over(
         binder.tables_read.truncate(reads);
         let bound = binder.in_clause(clause, |b| match what {
             "CHECK" => b.condition_of(expr, "CHECK"),
-            "PREDICATE" => b.condition_of(expr, "WHERE"),
+            "PREDICATE" | "COPY" => b.condition_of(expr, "WHERE"),
             "INDEX" | "GENERATED" => b.expr(expr).and_then(|e| b.settle(e)),
             _ => b.expr(expr),
         });

@@ -57,6 +57,7 @@ pub use arrays::{ARRAY_ELEMENT, ARRAY_SLICE, ROW_IS_NOT_NULL, ROW_IS_NULL};
 pub use cast::{apply_cast, find_cast};
 pub(crate) use datetime::add_to_timestamptz;
 pub use enums::takes_labels;
+pub use json::JSONB_SET_ELEMENT;
 pub use like::{like_match, like_prefix};
 pub use quoting::quote_identifier;
 pub use registry::{

@@ -145,7 +145,7 @@ pub(super) fn check(statement: &ast::Statement, kind: &StatementKind) -> Result<
             _ => return Err(not_there()),
         },
         (
-            StatementKind::Copy,
+            StatementKind::Copy(_),
             S::Copy {
                 source: CopySource::Query(query),
                 to: true,

@@ -45,8 +45,8 @@ pub enum StatementKind {
     Setting,
     /// PREPARE, EXECUTE, DEALLOCATE.
     Prepared,
-    /// COPY.
-    Copy,
+    /// COPY, and the condition of WHERE.
+    Copy(Option<Box<ast::Expr>>),
     /// EXPLAIN.
     Explain,
     /// CLOSE.
@@ -253,7 +253,7 @@ pub(super) fn classify(statement: &Statement) -> StatementKind {
         Statement::Prepare { .. } | Statement::Execute { .. } | Statement::Deallocate { .. } => {
             K::Prepared
         }
-        Statement::Copy { .. } => K::Copy,
+        Statement::Copy { .. } => K::Copy(None),
         Statement::Explain { .. } | Statement::ExplainTable { .. } => K::Explain,
         Statement::Close { .. } => K::Cursor,
         Statement::LISTEN { .. } | Statement::UNLISTEN { .. } | Statement::NOTIFY { .. } => {

@@ -11,6 +11,7 @@ mod as_of;
 mod comment;
 mod conflict_target;
 pub(crate) mod constraints;
+mod copy_where;
 mod create_as;
 mod current_of;
 mod cursor;
@@ -156,6 +157,19 @@ fn parse_one(text: &str, mut tokens: Vec<TokenWithSpan>) -> Result<Parsed> {
         .last()
         .map_or(text.len(), |token| byte_of(text, token.span.end));
     let as_of = as_of::take(text, &mut tokens);
+    let copied = match copy_where::take(text, &mut tokens)? {
+        Some(query) => {
+            let next = query.get(3).cloned();
+            let query = parse_one(text, query)?;
+            let condition = copy_where::condition(&query.statement);
+            let wrong = || match &next {
+                Some(next) => position::error_at_token(text, next),
+                None => position::error_at_token(text, &TokenWithSpan::new_eof()),
+            };
+            Some(Box::new(condition.ok_or_else(wrong)?))
+        }
+        None => None,
+    };
     if let Some((statement, kind)) = rewrite::without_grammar(text, &tokens)? {
         return Ok(Parsed {
             statement: Arc::new(statement),
@@ -215,6 +229,9 @@ fn parse_one(text: &str, mut tokens: Vec<TokenWithSpan>) -> Result<Parsed> {
     }
     if is_into {
         kind = StatementKind::Ddl("SELECT INTO");
+    }
+    if let StatementKind::Copy(condition) = &mut kind {
+        *condition = copied;
     }
     if as_of.is_some() {
         as_of::check(&statement, &kind)?;

@@ -12,8 +12,8 @@ use crate::catalog::{Catalog, Relation, RelationKind};
 use crate::error::{Result, SqlError};
 use crate::exec::{self, ExecContext, Inserter};
 use crate::expr::Expr;
-use crate::parse::Parsed;
-use crate::plan::{Insert, Node, Plan, PlanContext};
+use crate::parse::{Parsed, StatementKind};
+use crate::plan::{Insert, Node, Plan, PlanContext, walk};
 use crate::value::{self, Datum, SqlType};
 use logstead_engine::TableLock;
 use logstead_types::SqlState;
@@ -177,6 +177,42 @@ impl Reader {
     }
 }
 
+/// What WHERE leaves of the rows. It sees whole rows, and defaults are drawn once: so it makes them, and the plan takes them as they are.
+struct Filter {
+    values: Vec<Expr>,
+    condition: Expr,
+}
+
+impl Filter {
+    fn of(plan: &mut Plan, relation: &Relation, condition: Expr) -> Result<Filter> {
+        let Node::Insert(insert) = &mut plan.node else {
+            return Err(SqlError::internal("a COPY that does not insert"));
+        };
+        let columns = relation.columns.iter().enumerate();
+        let whole = columns.map(|(at, column)| Expr::Column(at, column.ty));
+        Ok(Filter {
+            values: std::mem::replace(&mut insert.values, whole.collect()),
+            condition,
+        })
+    }
+
+    /// Makes the whole row; is it one to keep?
+    fn whole(&self, row: &mut Vec<Datum>, session: &super::SessionContext) -> Result<bool> {
+        let eval = exec::EvalContext {
+            params: &[],
+            session,
+        };
+        let values = self.values.iter();
+        *row = values
+            .map(|value| exec::eval(value, row, &eval))
+            .collect::<Result<_>>()?;
+        Ok(matches!(
+            exec::eval(&self.condition, row, &eval)?,
+            Datum::Bool(true)
+        ))
+    }
+}
+
 fn read_field(field: &[u8], ty: SqlType, session: &super::SessionContext) -> Result<Datum> {
     // Escapes can make invalid text out of a valid line.
     let invalid = |at: usize| {
@@ -305,7 +341,16 @@ impl Session {
             CopySource::Table {
                 table_name,
                 columns,
-            } if !*to => self.copy_from(table_name, columns, format, client).await,
+            } if !*to => {
+                let condition = match &parsed.kind {
+                    StatementKind::Copy(Some(condition)) => {
+                        Some((&**condition, &*statement.text.text))
+                    }
+                    _ => None,
+                };
+                self.copy_from(table_name, columns, condition, format, client)
+                    .await
+            }
             source => self.copy_to(statement, source, format, client).await,
         }
     }
@@ -351,6 +396,7 @@ impl Session {
         &mut self,
         name: &ast::ObjectName,
         columns: &[ast::Ident],
+        condition: Option<(&ast::Expr, &str)>,
         format: CopyFormat,
         client: &mut dyn Client,
     ) -> Result<Reply> {
@@ -404,7 +450,14 @@ impl Session {
             }
         };
         let positions = copied_columns(&relation, columns)?;
-        let plan = self.copy_plan(&catalog, &relation, &positions)?;
+        let mut plan = self.copy_plan(&catalog, &relation, &positions)?;
+        let filter = match condition {
+            Some((condition, text)) => {
+                let condition = self.copy_condition(&catalog, &relation, condition, text)?;
+                Some(Filter::of(&mut plan, &relation, condition)?)
+            }
+            None => None,
+        };
         let domains = self.copied_domains(&catalog, &relation, &positions)?;
         let mut reader = reader(&relation, &positions, domains, format)?;
         self.settle_suspended().await?;
@@ -457,6 +510,12 @@ impl Session {
                 work_mem_bytes: usize::MAX >> 8,
             };
             while reader.next(end, &context)? {
+                if let Some(filter) = &filter {
+                    let kept = filter.whole(&mut reader.row, &context);
+                    if !kept.map_err(|error| error.context(reader.row_context()))? {
+                        continue;
+                    }
+                }
                 let row = std::mem::take(&mut reader.row);
                 let pushed = watched(&signals, limits, inserter.push(&mut cx, &row)).await;
                 reader.row = row;
@@ -491,6 +550,37 @@ impl Session {
         };
         guarded(&signals, limits, inserter.finish(&mut cx)).await?;
         Ok(Reply::Tag(format!("COPY {rows}")))
+    }
+
+    /// The condition of COPY ... WHERE, over whole rows of the table.
+    pub(super) fn copy_condition(
+        &self,
+        catalog: &Arc<Catalog>,
+        relation: &Relation,
+        condition: &ast::Expr,
+        text: &str,
+    ) -> Result<Expr> {
+        self.context.catalog.replace(Arc::clone(catalog));
+        let path = Rc::clone(&self.context.settings.borrow().typed().search_path);
+        let cx = PlanContext {
+            catalog,
+            search_path: &path,
+            param_types: &[],
+            session: &*self.context,
+            rows_of: &|_| 0.0,
+        };
+        let bound = bind::bind_scalar(condition, text, relation, &cx, "COPY")?;
+        for (at, column) in relation.columns.iter().enumerate() {
+            let named = |e: &Expr| matches!(e, Expr::Column(position, _) if *position == at);
+            if column.generated && walk::any(&bound, &named) {
+                return Err(SqlError::new(
+                    SqlState::INVALID_COLUMN_REFERENCE,
+                    "generated columns are not supported in COPY FROM WHERE conditions",
+                )
+                .detail(format!("Column \"{}\" is a generated column.", column.name)));
+            }
+        }
+        Ok(bound)
     }
 
     /// What the domains of copied columns ask of each value.

@@ -341,7 +341,7 @@ impl Session {
                 "must be superuser or have privileges of pg_checkpoint to do CHECKPOINT",
             )),
             (
-                K::Copy,
+                K::Copy(condition),
                 ast::Statement::Copy {
                     source:
                         ast::CopySource::Table {
@@ -351,9 +351,15 @@ impl Session {
                     to: false,
                     ..
                 },
-            ) => self.copy_target(&catalog, table_name, columns).map(drop),
+            ) => {
+                let relation = self.copy_target(&catalog, table_name, columns)?;
+                match condition {
+                    Some(condition) => self.may_judge(&catalog, &relation, condition),
+                    None => Ok(()),
+                }
+            }
             // It is run as a query.
-            (K::Copy, ast::Statement::Copy { to: true, .. }) => Ok(()),
+            (K::Copy(_), ast::Statement::Copy { to: true, .. }) => Ok(()),
             (K::Lock, _) if self.block == Block::None => Ok(()),
             (K::Lock, ast::Statement::Lock(lock)) => {
                 for target in &lock.tables {
@@ -396,6 +402,35 @@ impl Session {
                 "COPY FROM not supported with row-level security",
             )
             .hint("Use INSERT statements instead.")),
+        }
+    }
+
+    /// May the columns be read that the condition of a COPY names?
+    fn may_judge(
+        &self,
+        catalog: &Arc<Catalog>,
+        relation: &Arc<Relation>,
+        condition: &ast::Expr,
+    ) -> Result<()> {
+        let bound = self.copy_condition(catalog, relation, condition, "")?;
+        let all = relation.columns.iter().enumerate();
+        let named = |at: usize| {
+            crate::plan::walk::any(
+                &bound,
+                &|e| matches!(e, crate::expr::Expr::Column(c, _) if *c == at),
+            )
+        };
+        let read: Vec<usize> = all.map(|(at, _)| at).filter(|at| named(*at)).collect();
+        let roles = self.context.roles(catalog);
+        let role = self.context.current_role();
+        let has = |at: &usize| {
+            catalog
+                .judge(&roles)
+                .has(role, relation, privilege::SELECT, std::slice::from_ref(at))
+        };
+        match read.iter().all(has) {
+            true => Ok(()),
+            false => Err(denied_relation(relation)),
         }
     }
 

@@ -58,7 +58,7 @@ impl Session {
                 self.setting(&parsed.statement, client)
             }
             StatementKind::Prepared => self.prepared(statement, &parsed, formats, client).await,
-            StatementKind::Copy => self.copy(statement, &parsed, client).await,
+            StatementKind::Copy(_) => self.copy(statement, &parsed, client).await,
             StatementKind::Explain => self.explain(statement, &parsed, params).await,
             StatementKind::Cursor => match &*parsed.statement {
                 ast::Statement::Close { cursor } => self.close_cursor(cursor),

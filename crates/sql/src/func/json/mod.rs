@@ -5,6 +5,7 @@
 
 mod access;
 pub(super) mod aggregate;
+mod assign;
 mod cast;
 mod change;
 mod expand;
@@ -13,3 +14,5 @@ pub(in crate::func) mod node;
 mod path;
 mod populate;
 pub(super) mod table;
+
+pub use assign::JSONB_SET_ELEMENT;
