@@ -23,6 +23,8 @@ pub struct Fields {
     pub hint: Option<String>,
     /// Position in the statement, in characters from 1.
     pub position: Option<usize>,
+    /// A statement inside of the client's, and the position in it.
+    pub inner_query: Option<(usize, String)>,
     /// Schema of the object concerned.
     pub schema: Option<String>,
     /// Table concerned.
@@ -50,6 +52,7 @@ impl SqlError {
             detail: None,
             hint: None,
             position: None,
+            inner_query: None,
             schema: None,
             table: None,
             column: None,

@@ -19,6 +19,7 @@ pub mod expr;
 pub mod func;
 pub mod parse;
 pub mod plan;
+pub mod plpgsql;
 pub mod ri;
 pub mod role;
 mod search;

@@ -66,6 +66,7 @@ impl Session {
                         search_path: &path,
                         param_types: &[],
                         session: self,
+                        variables: None,
                         rows_of: &|_| 1000.0,
                     },
                 )?;

@@ -252,6 +252,10 @@ fn error_or_notice(out: &mut Vec<u8>, kind: u8, severity: &str, fields: &Fields)
     if let Some(position) = fields.position {
         field(b'P', &position.to_string());
     }
+    if let Some((position, query)) = &fields.inner_query {
+        field(b'p', &position.to_string());
+        field(b'q', query);
+    }
     if let Some(routine) = fields.routine {
         field(b'R', routine);
     }

@@ -41,6 +41,9 @@ impl Binder<'_> {
     }
 
     fn parameter(&mut self, name: &str, at: Option<usize>) -> Result<Expr> {
+        if self.variables().is_some() {
+            return self.numbered_variable(name, at);
+        }
         let number: usize = name
             .strip_prefix('$')
             .and_then(|n| n.parse().ok())

@@ -14,6 +14,7 @@ mod aggregate;
 mod call;
 mod change;
 mod coerce;
+mod declared;
 mod deparse;
 mod dml;
 mod domain;
@@ -43,12 +44,14 @@ mod typed;
 mod types;
 pub(crate) mod unplanned;
 pub(crate) mod updatable;
+mod variables;
 mod view;
 mod viewdef;
 mod window;
 mod with;
 
 pub(crate) use coerce::and;
+pub use declared::{assignment_cast, column_type, declared_type, row_type};
 pub(crate) use deparse::bit_literal;
 pub use deparse::expr_to_sql;
 pub use domain::{VALUE, domain_value, value_relation};
@@ -64,6 +67,7 @@ pub use standalone::{
 pub(crate) use typed::explicit;
 pub use types::{sql_type, types_in};
 pub use updatable::{check_option_allowed, updatable_columns};
+pub use variables::{Group, Variables};
 pub use view::{ViewQuery, bind_view_query, plan_view, view_column_type};
 pub use viewdef::view_query_shown;
 
@@ -264,6 +268,8 @@ pub(crate) struct Frame {
     pub(crate) references: Vec<(ColId, Option<usize>)>,
     /// WITH names in sight from here inwards.
     pub(crate) ctes: Vec<Cte>,
+    /// It is the one around the statement that has a procedure's variables.
+    pub(crate) is_of_variables: bool,
 }
 
 impl Frame {
@@ -281,6 +287,7 @@ impl Frame {
             sets: Vec::new(),
             references: Vec::new(),
             ctes: Vec::new(),
+            is_of_variables: false,
         }
     }
 }
@@ -309,6 +316,8 @@ pub(crate) struct Binder<'a> {
     pub(crate) rels: Vec<Rel>,
     pub(crate) frames: Vec<Frame>,
     pub(crate) params: Vec<Option<SqlType>>,
+    /// Which of them are variables that the statement names.
+    pub(crate) params_used: Vec<bool>,
     /// Rules of the domains met.
     domains: HashMap<crate::value::Oid, Arc<crate::expr::DomainRules>>,
     pub(crate) slots: usize,
@@ -377,6 +386,7 @@ impl<'a> Binder<'a> {
             rels: Vec::new(),
             frames: Vec::new(),
             params: declared,
+            params_used: Vec::new(),
             domains: HashMap::new(),
             slots: 0,
             volatile: false,

@@ -70,6 +70,11 @@ impl Binder<'_> {
                 if let Some(number) = computed {
                     self.name_computed(*number);
                 }
+                if let Expr::Param(number, _) = expr
+                    && let Some(used) = self.params_used.get_mut(*number)
+                {
+                    *used = true;
+                }
                 Ok(expr.clone())
             }
             NsWhat::Gone { .. } => Err(SqlError::internal("a dropped column was named")),
@@ -136,6 +141,9 @@ impl Binder<'_> {
                 }
             }
             if let Some(what) = hit {
+                if level > 0 && self.prefers_variable(name, at)? {
+                    continue;
+                }
                 return self.found(level, what, at).map(Some);
             }
         }
@@ -173,9 +181,20 @@ impl Binder<'_> {
                 .at(at));
             }
         };
-        let Some((level, index)) = self.find_item(schema, rel).map_err(|e| e.at(at))? else {
+        let Some((mut level, mut index)) = self.find_item(schema, rel).map_err(|e| e.at(at))?
+        else {
             return Err(self.missing_item(schema, rel).at(at));
         };
+        let has = |item: &NsItem| item.columns.iter().any(|c| *c.name == **column);
+        if level > 0
+            && schema.is_none()
+            && has(&self.frames[level].ns[index])
+            && self.prefers_field(rel, column, at)?
+        {
+            let variables = self.frames[0].ns.iter();
+            let found = { variables }.position(|item| item.rel_visible && *item.alias == **rel);
+            (level, index) = (0, found.unwrap_or(0));
+        }
         let item = &self.frames[level].ns[index];
         let mut hit: Option<NsWhat> = None;
         for c in item
@@ -193,6 +212,12 @@ impl Binder<'_> {
         }
         if let Some(expr) = self.system_column(Some((level, index)), column)? {
             return Ok(expr);
+        }
+        if level == 0
+            && self.variables().is_some()
+            && let Some(error) = self.no_field(index, column)
+        {
+            return Err(error);
         }
         let error = SqlError::new(
             SqlState::UNDEFINED_COLUMN,
@@ -301,7 +326,8 @@ impl Binder<'_> {
     fn suggest(&self, rel: Option<&str>, name: &str) -> Option<String> {
         let mut best = 4;
         let mut hits: Vec<String> = Vec::new();
-        for frame in self.frames.iter().rev() {
+        let frames = self.frames.iter().rev();
+        for frame in frames.filter(|frame| !frame.is_of_variables) {
             for item in frame
                 .ns
                 .iter()

@@ -51,6 +51,19 @@ fn bind_over(
     relation: &Relation,
     what: &str,
 ) -> Result<Expr> {
+    // What is around the statement has no names for it.
+    let frames = std::mem::take(&mut binder.frames);
+    let bound = bind_alone(binder, expr, relation, what);
+    binder.frames = frames;
+    bound
+}
+
+fn bind_alone(
+    binder: &mut Binder<'_>,
+    expr: &ast::Expr,
+    relation: &Relation,
+    what: &str,
+) -> Result<Expr> {
     let relation = Arc::new(relation.clone());
     if what != "DEFAULT" {
         let (clause, refusal) = match what {

@@ -65,6 +65,7 @@ fn bind_alone(relation: &Relation, index: &IndexDef, catalog: &Arc<Catalog>) -> 
         search_path: &[],
         param_types: &[],
         session: &Unchanging,
+        variables: None,
         rows_of: &rows_of,
     };
     user::with(&catalog.types, || bind(relation, index, &cx))

@@ -19,6 +19,7 @@ pub(super) fn updatable(
         search_path: &path,
         param_types: &[],
         session,
+        variables: None,
         rows_of: &rows_of,
     };
     crate::bind::updatable_columns(relation, &cx)
@@ -38,6 +39,7 @@ pub(super) fn policy(
         search_path: &path,
         param_types: &[],
         session,
+        variables: None,
         rows_of: &rows_of,
     };
     let shown = crate::bind::policy_shown(relation, condition, &cx)?;
@@ -61,6 +63,7 @@ pub(super) fn text(
         search_path: &path,
         param_types: &[],
         session,
+        variables: None,
         rows_of: &rows_of,
     };
     let query = crate::bind::view_query_shown(relation, view, &cx)?;

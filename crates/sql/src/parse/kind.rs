@@ -1,6 +1,7 @@
 //! Which part of the server handles a statement.
 
 use super::constraints::{AlterConstraint, SetConstraints};
+use super::do_block::DoBlock;
 use super::extensions::ExtensionCommand;
 use super::grants::RightsCommand;
 use super::policies::PolicyStatement;
@@ -55,6 +56,8 @@ pub enum StatementKind {
     Declare(Box<DeclareCursor>),
     /// FETCH, MOVE; the statement is a placeholder.
     Fetch(Box<FetchRows>),
+    /// DO; the statement is a placeholder.
+    Do(Box<DoBlock>),
     /// LISTEN, UNLISTEN, NOTIFY.
     Notify,
     /// CHECKPOINT; the statement is a placeholder.

@@ -104,11 +104,8 @@ pub(super) fn without_grammar(
             Some(token) => Err(super::position::error_at_token(text, token)),
             None => Ok(Some((Statement::UnlockTables, StatementKind::Checkpoint))),
         };
-    } else if is_word(tokens.first(), "do") {
-        return Ok(Some((
-            Statement::UnlockTables,
-            StatementKind::Unsupported("DO"),
-        )));
+    } else if let Some(kind) = super::do_block::do_block(text, tokens)? {
+        return Ok(Some((Statement::UnlockTables, kind)));
     } else if words(tokens, 0, &["alter", "sequence"]) {
         let alter = alter_sequence(text, &tokens[2..])?;
         return Ok(Some((

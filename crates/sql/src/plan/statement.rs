@@ -1,7 +1,7 @@
 //! From a parsed statement to something that can be run.
 
 use super::{OutputColumn, Plan, walk};
-use crate::bind::Binder;
+use crate::bind::{Binder, Variables};
 use crate::catalog::rights::Access;
 use crate::catalog::{Catalog, Relation};
 use crate::error::{Result, SqlError};
@@ -21,6 +21,8 @@ pub struct PlanContext<'a> {
     pub param_types: &'a [Option<Oid>],
     /// The session: literals such as 'now'::timestamptz or 't'::regclass are read when the statement is planned.
     pub session: &'a dyn Context,
+    /// The variables around the statement, if it stands in a procedure's body: its parameters are they.
+    pub variables: Option<&'a Variables>,
     /// Estimated rows of a relation.
     pub rows_of: &'a dyn Fn(&Relation) -> f64,
 }
@@ -44,6 +46,8 @@ pub struct Planned {
     pub columns: Vec<OutputColumn>,
     /// Types of all parameters, declared or inferred.
     pub param_types: Vec<SqlType>,
+    /// Which of them are variables that it names.
+    pub params_used: Vec<bool>,
     /// Which statement: decides the command tag.
     pub command: Command,
     /// Stored tables only read, each once: to be locked for reading.
@@ -76,6 +80,7 @@ pub fn plan_statement(
     cx: &PlanContext<'_>,
 ) -> Result<Planned> {
     let mut binder = Binder::new(cx, text);
+    binder.see_variables();
     let (plan, command) = match statement {
         ast::Statement::Query(query) => {
             let query = bare(query);
@@ -119,6 +124,7 @@ pub fn plan_statement(
         columns: plan.columns.clone(),
         plan,
         param_types,
+        params_used: binder.params_used,
         command,
         tables_read: read,
         tables_written: written,

@@ -567,6 +567,7 @@ impl Session {
             search_path: &path,
             param_types: &[],
             session: &*self.context,
+            variables: None,
             rows_of: &|_| 0.0,
         };
         let bound = bind::bind_scalar(condition, text, relation, &cx, "COPY")?;
@@ -596,6 +597,7 @@ impl Session {
             search_path: &path,
             param_types: &[],
             session: &*self.context,
+            variables: None,
             rows_of: &|_| 0.0,
         };
         let columns = positions.iter().filter_map(|p| relation.columns.get(*p));
@@ -618,6 +620,7 @@ impl Session {
             search_path: &path,
             param_types: &[],
             session: &*self.context,
+            variables: None,
             rows_of: &|_| 0.0,
         };
         let mut values = Vec::with_capacity(relation.columns.len());

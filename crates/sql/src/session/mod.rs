@@ -33,6 +33,7 @@ mod past;
 mod permit;
 mod portal;
 mod prepared;
+mod routine;
 mod run;
 mod set;
 mod set_constraints;
@@ -143,6 +144,10 @@ pub struct Session {
     working: Option<Working>,
     /// The statement whose time is being counted.
     running: Option<Running>,
+    /// Bodies of routines that are being run, one in another.
+    routines: usize,
+    /// Where the thread's stack was when the outermost of them began.
+    stack_begins: usize,
     /// When the first message came of an extended query that is not over, if its time is limited.
     extended_since: Option<i64>,
 }
@@ -281,6 +286,8 @@ impl Session {
             owed,
             working: None,
             running: None,
+            routines: 0,
+            stack_begins: 0,
             extended_since: None,
         };
         for (name, value) in identity {
@@ -433,6 +440,7 @@ impl Session {
         }
         self.context.in_block.set(self.block != Block::None);
         self.signals.begin_statement();
+        self.routines = 0;
         self.context.level.set(self.savepoints.len());
         if !self.is_held_by_as_of() {
             self.forget_clause();

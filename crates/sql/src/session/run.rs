@@ -124,10 +124,17 @@ impl Session {
     pub(super) fn limits(&self) -> Limits {
         let settings = self.context.settings.borrow();
         let typed = settings.typed();
-        Limits {
+        let mut limits = Limits {
             statement_ms: typed.statement_timeout_ms,
             lock_ms: typed.lock_timeout_ms,
+        };
+        // What a routine does has no more time than the statement around it.
+        if self.routines > 0 {
+            let left_us = self.signals.statement().left_us(self.context.clock_time());
+            let left_ms = left_us.map(|us| u64::try_from(us / 1000).unwrap_or(0).max(1));
+            limits.statement_ms = left_ms.unwrap_or(0);
         }
+        limits
     }
 
     /// A message of an extended query: its time begins with the first, and is up, if it is, when the next has come.
@@ -227,6 +234,9 @@ impl Session {
     }
 
     pub(super) fn set_deadline(&self, limits: Limits) {
+        if self.routines > 0 {
+            return;
+        }
         if let Some(limit_us) = i64::try_from(limits.statement_ms)
             .ok()
             .filter(|limit_ms| *limit_ms > 0)
@@ -295,27 +305,7 @@ impl Session {
             let sink: &mut dyn crate::exec::RowSink = &mut *client;
             let progress =
                 guarded(&signals, limits, execution.run(&mut cx, rows_left, sink)).await?;
-            if !context.restore_points.borrow().is_empty() {
-                self.do_restore_points().await?;
-            }
-            if !context.warnings.borrow().is_empty() {
-                for text in context.warnings.take() {
-                    self.warn(client, SqlState::new(b"01000"), &text);
-                }
-            }
-            if context.advisory.borrow().has_work() {
-                for text in self.wait_for_advisory_locks().await? {
-                    self.warn(client, SqlState::new(b"01000"), &text);
-                }
-            }
-            let asked = context.as_of_asked.borrow_mut().take();
-            if let Some(value) = asked.filter(|value| !value.is_empty()) {
-                // The statement fails if there is no such point.
-                self.open_past(&value).await?;
-            }
-            if context.sleep_us.get() > 0 {
-                self.sleep_as_asked().await?;
-            }
+            self.serve_functions(client).await?;
             match progress {
                 Progress::Done { rows } => {
                     // It may have asked for its own end.
@@ -338,6 +328,33 @@ impl Session {
                 }
             }
         }
+    }
+
+    /// Does what functions have asked for and could not do while they were evaluated.
+    pub(super) async fn serve_functions(&mut self, client: &mut dyn Client) -> Result<()> {
+        let context = Rc::clone(&self.context);
+        if !context.restore_points.borrow().is_empty() {
+            self.do_restore_points().await?;
+        }
+        if !context.warnings.borrow().is_empty() {
+            for text in context.warnings.take() {
+                self.warn(client, SqlState::new(b"01000"), &text);
+            }
+        }
+        if context.advisory.borrow().has_work() {
+            for text in self.wait_for_advisory_locks().await? {
+                self.warn(client, SqlState::new(b"01000"), &text);
+            }
+        }
+        let asked = context.as_of_asked.borrow_mut().take();
+        if let Some(value) = asked.filter(|value| !value.is_empty()) {
+            // The statement fails if there is no such point.
+            self.open_past(&value).await?;
+        }
+        if context.sleep_us.get() > 0 {
+            self.sleep_as_asked().await?;
+        }
+        Ok(())
     }
 
     /// Judges deferred constraints: all of them, or those that SET CONSTRAINTS has just made immediate.

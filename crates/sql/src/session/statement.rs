@@ -3,12 +3,14 @@
 use super::Session;
 use super::cache::ParsedText;
 use super::permit::{self, Needs};
+use crate::bind::Variables;
 use crate::catalog::{Catalog, Relation, RelationKind};
 use crate::error::{Result, SqlError};
 use crate::exec;
+use crate::expr::Expr;
 use crate::func::{Context, PreparedRow};
 use crate::parse::{AsOf, AsOfPoint, Parsed, StatementKind};
-use crate::plan::{self, Command, OutputColumn, PlanContext};
+use crate::plan::{self, Command, Node, OutputColumn, PlanContext};
 use crate::settings::Scans;
 use crate::value::{Oid, SqlType, oid, user};
 use logstead_engine::{Table, TableLock};
@@ -37,6 +39,8 @@ pub(super) struct Statement {
     pub(super) from_sql: bool,
     /// How often it was run.
     pub(super) runs: Cell<i64>,
+    /// The variables around it, if it stands in a procedure's body.
+    pub(super) variables: Option<Rc<Variables>>,
 }
 
 /// A session's prepared statements by name; the unnamed one is "".
@@ -57,6 +61,10 @@ pub(super) struct CachedPlan {
     pub(super) prepared: Arc<exec::Prepared>,
     pub(super) columns: Vec<OutputColumn>,
     pub(super) param_types: Vec<SqlType>,
+    /// Which of them are variables that it names.
+    pub(super) params_used: Vec<bool>,
+    /// All that it is: an expression that needs nothing of the database.
+    pub(super) simple: Option<Expr>,
     pub(super) command: Command,
     /// A constant in it cannot be computed: it cannot be run.
     pub(super) fails: Option<SqlError>,
@@ -110,6 +118,7 @@ impl Statement {
             prepared_at: 0,
             from_sql: false,
             runs: Cell::new(0),
+            variables: None,
         }
     }
 
@@ -213,7 +222,9 @@ impl Session {
             None => statement.declared.clone(),
         };
         // Plans that are shared are made with the planner's usual means.
-        let shareable = !self.has_private_catalog() && scans == Scans::default();
+        let shareable = !self.has_private_catalog()
+            && scans == Scans::default()
+            && statement.variables.is_none();
         let text = &statement.text.text;
         let kept = if shareable {
             self.worker
@@ -227,7 +238,7 @@ impl Session {
             Some(plan) => plan,
             None => {
                 let (plan, session_dependent) =
-                    self.make_plan(parsed, text, &types, &path, &catalog)?;
+                    self.make_plan(statement, parsed, &types, &path, &catalog)?;
                 if shareable && !session_dependent {
                     self.worker
                         .caches
@@ -253,13 +264,15 @@ impl Session {
 
     fn make_plan(
         &self,
+        statement: &Statement,
         parsed: &Parsed,
-        text: &str,
         types: &[Option<Oid>],
         path: &Rc<[String]>,
         catalog: &Arc<Catalog>,
     ) -> Result<(Rc<CachedPlan>, bool)> {
-        let mut planned = self.plan_ast(&parsed.statement, text, types, path, catalog)?;
+        let (text, variables) = (&statement.text.text, statement.variables.as_deref());
+        let tree = &parsed.statement;
+        let mut planned = self.plan_tree(tree, text, types, path, catalog, variables)?;
         if planned.columns.len() > COLUMNS_MAX {
             return Err(SqlError::new(
                 SqlState::TOO_MANY_COLUMNS,
@@ -287,11 +300,14 @@ impl Session {
             .then(|| (self.context.current_role(), self.context.row_security()));
         let needs = permit::needs(&mut planned);
         let fails = plan::failing(&planned.plan);
+        let simple = variables.and_then(|_| simple(&planned.plan));
         let plan = CachedPlan {
             fails,
             prepared: Arc::new(exec::prepare(planned.plan)),
             columns: planned.columns,
             param_types: planned.param_types,
+            params_used: planned.params_used,
+            simple,
             command: planned.command,
             writes_lasting: planned
                 .tables_written
@@ -318,6 +334,18 @@ impl Session {
         path: &Rc<[String]>,
         catalog: &Arc<Catalog>,
     ) -> Result<plan::Planned> {
+        self.plan_tree(statement, text, types, path, catalog, None)
+    }
+
+    fn plan_tree(
+        &self,
+        statement: &sqlparser::ast::Statement,
+        text: &str,
+        types: &[Option<Oid>],
+        path: &Rc<[String]>,
+        catalog: &Arc<Catalog>,
+        variables: Option<&Variables>,
+    ) -> Result<plan::Planned> {
         // Planning does not wait, so that no timer fires meanwhile.
         self.set_deadline(self.limits());
         self.context.catalog.replace(Arc::clone(catalog));
@@ -334,6 +362,7 @@ impl Session {
             search_path: path,
             param_types: types,
             session: &*self.context,
+            variables,
             rows_of: &rows_of,
         };
         plan::plan_statement(statement, text, &cx)
@@ -349,6 +378,19 @@ impl Session {
                     relation.name, relation.storage
                 ))
             })
+    }
+}
+
+/// The expression that is all of a plan, if it can be computed without a snapshot.
+fn simple(plan: &plan::Plan) -> Option<Expr> {
+    match &plan.node {
+        Node::Project { input, exprs } if matches!(input.node, Node::OneRow) => {
+            let [expr] = exprs.as_slice() else {
+                return None;
+            };
+            (!plan::walk::has_subquery(expr)).then(|| expr.clone())
+        }
+        _ => None,
     }
 }
 

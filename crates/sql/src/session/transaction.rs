@@ -478,22 +478,7 @@ impl Session {
                     // What older portals have still to give is of before.
                     self.settle_suspended().await?;
                 }
-                let savepoints = self.open.as_ref().map(|open| &open.savepoints);
-                let savepoint = savepoints.and_then(|savepoints| savepoints.get(index));
-                if let Some(to) = savepoint.map(|(savepoint, _)| *savepoint) {
-                    self.unwind_to(Some(to)).await;
-                }
-                self.part_rolled_back(index);
-                self.undo_to(index);
-                self.savepoints.truncate(index + 1);
-                if let Some(savepoint) = self.savepoints.last() {
-                    let read_only = savepoint.read_only || self.reading().is_some();
-                    self.modes.read_only = read_only;
-                    self.context.take_modes(&self.modes);
-                }
-                self.context.settings.borrow_mut().rollback_to(index);
-                self.context.refresh_style();
-                self.keep_portals(index);
+                self.roll_back_to(index).await;
                 self.block = Block::Open;
                 Ok("ROLLBACK")
             }
@@ -501,15 +486,7 @@ impl Session {
                 if self.block == Block::None {
                     return Err(only_in_block("SAVEPOINT"));
                 }
-                if let Some(open) = &mut self.open {
-                    let savepoint = open.txn.savepoint();
-                    open.savepoints.push((savepoint, open.events.mark()));
-                }
-                self.context.settings.borrow_mut().savepoint();
-                self.savepoints.push(Savepoint {
-                    name: fold(name),
-                    read_only: self.modes.read_only,
-                });
+                self.make_savepoint(fold(name));
                 Ok("SAVEPOINT")
             }
             ast::Statement::ReleaseSavepoint { name } => {
@@ -517,18 +494,7 @@ impl Session {
                     return Err(only_in_block("RELEASE SAVEPOINT"));
                 }
                 let index = self.find_savepoint(name)?;
-                if let Some(open) = &mut self.open
-                    && let Some((id, _)) = open.savepoints.get(index).cloned()
-                {
-                    open.savepoints.truncate(index);
-                    open.txn.release(id);
-                }
-                self.cursors.released(index);
-                self.context.advisory.borrow_mut().released(index);
-                self.context.asked.borrow_mut().released(index);
-                self.context.settings.borrow_mut().release(index);
-                self.savepoints.truncate(index);
-                self.raise_portals(index);
+                self.release(index);
                 Ok("RELEASE")
             }
             ast::Statement::Set(ast::Set::SetTransaction {
@@ -559,7 +525,56 @@ impl Session {
         }
     }
 
-    fn chain(&mut self, chain: bool, modes: Modes) {
+    /// A savepoint; one without a name is nobody's but who made it.
+    pub(super) fn make_savepoint(&mut self, name: String) {
+        if let Some(open) = &mut self.open {
+            let savepoint = open.txn.savepoint();
+            open.savepoints.push((savepoint, open.events.mark()));
+        }
+        self.context.settings.borrow_mut().savepoint();
+        self.savepoints.push(Savepoint {
+            name,
+            read_only: self.modes.read_only,
+        });
+    }
+
+    /// Back to the savepoint in front of which `index` others stand; it stays.
+    pub(super) async fn roll_back_to(&mut self, index: usize) {
+        let savepoints = self.open.as_ref().map(|open| &open.savepoints);
+        let savepoint = savepoints.and_then(|savepoints| savepoints.get(index));
+        if let Some(to) = savepoint.map(|(savepoint, _)| *savepoint) {
+            self.unwind_to(Some(to)).await;
+        }
+        self.part_rolled_back(index);
+        self.undo_to(index);
+        self.savepoints.truncate(index + 1);
+        if let Some(savepoint) = self.savepoints.last() {
+            let read_only = savepoint.read_only || self.reading().is_some();
+            self.modes.read_only = read_only;
+            self.context.take_modes(&self.modes);
+        }
+        self.context.settings.borrow_mut().rollback_to(index);
+        self.context.refresh_style();
+        self.keep_portals(index);
+    }
+
+    /// That savepoint and all behind it go; what was done since stays.
+    pub(super) fn release(&mut self, index: usize) {
+        if let Some(open) = &mut self.open
+            && let Some((id, _)) = open.savepoints.get(index).cloned()
+        {
+            open.savepoints.truncate(index);
+            open.txn.release(id);
+        }
+        self.cursors.released(index);
+        self.context.advisory.borrow_mut().released(index);
+        self.context.asked.borrow_mut().released(index);
+        self.context.settings.borrow_mut().release(index);
+        self.savepoints.truncate(index);
+        self.raise_portals(index);
+    }
+
+    pub(super) fn chain(&mut self, chain: bool, modes: Modes) {
         if chain {
             self.modes = modes;
             self.block = Block::Open;

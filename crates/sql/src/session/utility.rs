@@ -12,6 +12,7 @@ use crate::value::{Datum, SqlType, oid};
 use logstead_engine::TableLock;
 use logstead_types::SqlState;
 use sqlparser::ast;
+use std::rc::Rc;
 use std::sync::Arc;
 
 /// A computed text column of a result.
@@ -69,6 +70,10 @@ impl Session {
                     .await
             }
             StatementKind::Fetch(fetch) => self.fetch(fetch, formats, client).await,
+            StatementKind::Do(block) => {
+                let text = Rc::clone(&statement.text.text);
+                self.do_block(block, &text, client).await
+            }
             StatementKind::Notify => self.notification_command(&parsed.statement),
             StatementKind::Checkpoint => {
                 self.refuse_in_past("CHECKPOINT")?;

@@ -27,6 +27,7 @@ pub(super) fn with_planner<T>(
         search_path: cx.search_path,
         param_types: &[],
         session: cx.session,
+        variables: None,
         rows_of: &rows_of,
     })
 }

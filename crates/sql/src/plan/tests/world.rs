@@ -348,6 +348,7 @@ pub(super) fn planned(sql: &str) -> Result<Planned> {
         search_path: &path,
         param_types: &[],
         session: &Fixed,
+        variables: None,
         rows_of: &rows,
     };
     plan_statement(&parsed[0].statement, sql, &cx)

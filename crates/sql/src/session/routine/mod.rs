@@ -1,0 +1,257 @@
+//! Running PL/pgSQL: a body's statements, one after the other, in the session that called it.
+//!
+//! Owns: what a running body has (its variables, the error it handles, what it returns), the texts of CONTEXT. SQL in it goes the way of every
+//! statement of the session: planned once with the variables as parameters ([`crate::bind::Variables`]), locked, run, each with a snapshot of its own.
+//!
+//! Invariants:
+//! - A block with handlers is a savepoint; whatever ends the block, the savepoint is released or rolled back: there are as many behind it as before.
+//! - Bodies are futures of the session's task: they yield between statements, and every wait in them is one that the session has elsewhere.
+//! - A body has no time of its own: `statement_timeout` runs on from the statement around it.
+
+mod diagnostics;
+mod evaluate;
+mod loops;
+mod parts;
+mod raise;
+mod sql;
+mod steps;
+mod values;
+
+use super::client::Client;
+use super::run::guarded;
+use super::transaction::Block;
+use super::{Reply, Session};
+use crate::catalog::Catalog;
+use crate::error::{Result, SqlError};
+use crate::expr::Expr;
+use crate::parse::DoBlock;
+use crate::plan::PlanContext;
+use crate::plpgsql::{self, Body, Given};
+use crate::value::{Datum, SqlType};
+use evaluate::Piece;
+use foldhash::HashMap;
+use logstead_types::SqlState;
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+use values::Kind;
+
+/// What bodies in one another may take of the thread's stack while they are polled: more than half of a worker's.
+const STACK_BYTES_MAX: usize = 9 << 20;
+
+/// Statements that a body runs between two looks at whether others want the thread.
+const STATEMENTS_AT_ONCE: u32 = 256;
+
+/// A body, ready to be run with the catalog that it was made ready with.
+pub(super) struct Routine {
+    body: Body,
+    /// As CONTEXT names it: `inline_code_block`, `f(integer)`.
+    shown: String,
+    /// What each variable may hold.
+    kinds: Vec<Kind>,
+    /// Statements made of the body's expressions, by their numbers.
+    pieces: RefCell<Vec<Option<Rc<Piece>>>>,
+    casts: RefCell<HashMap<(SqlType, SqlType), Rc<Expr>>>,
+}
+
+/// A body that is being run.
+pub(super) struct Activation {
+    routine: Rc<Routine>,
+    values: Vec<Datum>,
+    /// What the values are; of a record, what it is now.
+    types: Vec<SqlType>,
+    /// Where it is: a line, and what stands there.
+    line: usize,
+    doing: &'static str,
+    /// Rows of the last statement.
+    row_count: u64,
+    /// Errors that are being handled, innermost last.
+    errors: Vec<SqlError>,
+    /// Blocks with handlers around what is being run.
+    parts: usize,
+    /// It may not end the transaction.
+    atomic: bool,
+    /// Statements since it last let others have the thread.
+    worked: u32,
+    /// What RETURN gave.
+    returned: Option<(Datum, SqlType)>,
+}
+
+/// How a statement ended.
+enum Flow {
+    Next,
+    /// EXIT with its label.
+    Exit(Option<String>),
+    /// CONTINUE with its label.
+    Continue(Option<String>),
+    Return,
+}
+
+impl Activation {
+    fn new(routine: Rc<Routine>, atomic: bool) -> Activation {
+        let types: Vec<SqlType> = routine.kinds.iter().map(Kind::first_type).collect();
+        let mut activation = Activation {
+            values: vec![Datum::Null; types.len()],
+            types,
+            line: 0,
+            doing: "",
+            row_count: 0,
+            errors: Vec::new(),
+            parts: 0,
+            atomic,
+            worked: 0,
+            returned: None,
+            routine,
+        };
+        let found = activation.routine.body.found;
+        activation.values[found] = Datum::Bool(false);
+        activation
+    }
+
+    /// CONTEXT of what happens now.
+    fn context(&self) -> String {
+        let shown = &self.routine.shown;
+        match (self.line, self.doing) {
+            (0, "") => format!("PL/pgSQL function {shown}"),
+            (0, doing) => format!("PL/pgSQL function {shown} {doing}"),
+            (line, doing @ "during statement block local variable initialization") => {
+                format!("PL/pgSQL function {shown} line {line} {doing}")
+            }
+            (line, doing) => format!("PL/pgSQL function {shown} line {line} at {doing}"),
+        }
+    }
+
+    fn found(&mut self, found: bool) {
+        let at = self.routine.body.found;
+        self.values[at] = Datum::Bool(found);
+    }
+}
+
+/// About where the thread's stack is now.
+#[inline(never)]
+fn stack_address() -> usize {
+    let here = 0_u8;
+    std::ptr::from_ref(&here).addr()
+}
+
+impl Session {
+    /// Reads a body and finds the types that it names.
+    fn routine(&mut self, text: &str, shown: String, given: &Given) -> Result<Routine> {
+        let catalog = self.catalog()?;
+        let body = plpgsql::read(text, given)?;
+        let kinds = self.with_planning(&catalog, |cx| values::kinds(&body, text, cx))?;
+        Ok(Routine {
+            pieces: RefCell::new(vec![None; body.exprs]),
+            casts: RefCell::default(),
+            shown,
+            kinds,
+            body,
+        })
+    }
+
+    /// What planning reads, of the session as it is.
+    fn with_planning<T>(
+        &self,
+        catalog: &Arc<Catalog>,
+        work: impl FnOnce(&PlanContext<'_>) -> Result<T>,
+    ) -> Result<T> {
+        let path = Rc::clone(&self.context.settings.borrow().typed().search_path);
+        self.context.catalog.replace(Arc::clone(catalog));
+        crate::value::user::enter(&catalog.types);
+        crate::value::user::search(&path);
+        work(&PlanContext {
+            catalog,
+            search_path: &path,
+            param_types: &[],
+            session: &*self.context,
+            variables: None,
+            rows_of: &|_| 0.0,
+        })
+    }
+
+    /// DO.
+    pub(super) async fn do_block(
+        &mut self,
+        block: &DoBlock,
+        text: &str,
+        client: &mut dyn Client,
+    ) -> Result<Reply> {
+        if block.language != "plpgsql" {
+            return Err(match block.language.as_str() {
+                "sql" | "internal" | "c" => SqlError::new(
+                    SqlState::FEATURE_NOT_SUPPORTED,
+                    format!(
+                        "language \"{}\" does not support inline code execution",
+                        block.language
+                    ),
+                ),
+                other => SqlError::new(
+                    SqlState::new(b"42704"),
+                    format!("language \"{other}\" does not exist"),
+                ),
+            });
+        }
+        let given = Given {
+            returns_nothing: true,
+            ..Given::default()
+        };
+        self.transaction()?;
+        let shown = "inline_code_block".to_owned();
+        let routine = self
+            .routine(&block.body, shown, &given)
+            .map_err(|error| block.place(error, text))?;
+        let atomic = self.block != Block::None || self.context.in_block.get();
+        let mut activation = Activation::new(Rc::new(routine), atomic);
+        self.activate(&mut activation, client).await?;
+        Ok(Reply::tag("DO"))
+    }
+
+    /// Runs a body to its end.
+    async fn activate(
+        &mut self,
+        activation: &mut Activation,
+        client: &mut dyn Client,
+    ) -> Result<()> {
+        let here = stack_address();
+        if self.routines == 0 {
+            self.set_deadline(self.limits());
+            self.stack_begins = here;
+        } else if self.stack_begins.abs_diff(here) > STACK_BYTES_MAX {
+            return Err(SqlError::new(
+                SqlState::STATEMENT_TOO_COMPLEX,
+                "stack depth limit exceeded",
+            )
+            .hint("Functions and blocks call one another too deeply."));
+        }
+        self.routines += 1;
+        let routine = Rc::clone(&activation.routine);
+        let ran = self
+            .statements(activation, &routine.body.block.body, client)
+            .await;
+        self.routines = self.routines.saturating_sub(1);
+        match ran {
+            Ok(Flow::Return | Flow::Next) => Ok(()),
+            Ok(Flow::Exit(_) | Flow::Continue(_)) => Err(SqlError::new(
+                SqlState::SYNTAX_ERROR,
+                "control reached the end of the body in the middle of a loop",
+            )),
+            Err(error) if error.fields().fatal => Err(error),
+            Err(error) => Err(error.context(activation.context())),
+        }
+    }
+
+    /// Lets others have the thread, and ends what is to end.
+    async fn breathe(&mut self) -> Result<()> {
+        let signals = Arc::clone(&self.signals);
+        let context = Rc::clone(&self.context);
+        signals
+            .statement()
+            .check_at(|| crate::func::Context::clock_time(&*context))?;
+        let limits = self.limits();
+        guarded(&signals, limits, async {
+            tokio::task::yield_now().await;
+            Ok(())
+        })
+        .await
+    }
+}

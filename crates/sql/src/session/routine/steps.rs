@@ -1,0 +1,225 @@
+//! Statements, one after the other.
+
+use super::{Activation, Flow, STATEMENTS_AT_ONCE, Session};
+use crate::error::{Result, SqlError};
+use crate::plpgsql::tree::{Expr, Kind, Statement, Target};
+use crate::session::client::{Client, LocalFuture};
+use crate::value::{Datum, SqlType, oid};
+use logstead_types::SqlState;
+
+impl Session {
+    /// Runs statements until one of them goes elsewhere.
+    pub(super) fn statements<'a>(
+        &'a mut self,
+        act: &'a mut Activation,
+        list: &'a [Statement],
+        client: &'a mut dyn Client,
+    ) -> LocalFuture<'a, Result<Flow>> {
+        Box::pin(async move {
+            let around = (act.line, act.doing);
+            for statement in list {
+                (act.line, act.doing) = (statement.line, statement.shown());
+                act.worked += 1;
+                if act.worked >= STATEMENTS_AT_ONCE {
+                    act.worked = 0;
+                    self.breathe().await?;
+                }
+                match self.step(act, statement, client).await? {
+                    Flow::Next => {}
+                    flow => return Ok(flow),
+                }
+            }
+            (act.line, act.doing) = around;
+            Ok(Flow::Next)
+        })
+    }
+
+    async fn step(
+        &mut self,
+        act: &mut Activation,
+        statement: &Statement,
+        client: &mut dyn Client,
+    ) -> Result<Flow> {
+        match &statement.kind {
+            Kind::Null => {}
+            Kind::Assign(target, expr) => self.assignment(act, target, expr, client).await?,
+            Kind::If(arms, otherwise) => {
+                for (condition, body) in arms {
+                    if self.holds(act, condition, client).await? == Some(true) {
+                        return self.statements(act, body, client).await;
+                    }
+                }
+                return self.statements(act, otherwise, client).await;
+            }
+            Kind::Case {
+                test,
+                arms,
+                otherwise,
+            } => {
+                if let Some((variable, tested)) = test {
+                    let (value, ty) = self.value(act, tested, client).await?;
+                    act.values[*variable] = value;
+                    act.types[*variable] = ty;
+                }
+                for (condition, body) in arms {
+                    if self.holds(act, condition, client).await? == Some(true) {
+                        return self.statements(act, body, client).await;
+                    }
+                }
+                let Some(otherwise) = otherwise else {
+                    return Err(SqlError::new(SqlState::new(b"20000"), "case not found")
+                        .hint("CASE statement is missing ELSE part."));
+                };
+                return self.statements(act, otherwise, client).await;
+            }
+            Kind::Block(block) => return self.block(act, block, client).await,
+            Kind::Loop(label, body) => {
+                return self.plain_loop(act, label, None, body, client).await;
+            }
+            Kind::While(label, condition, body) => {
+                return self
+                    .plain_loop(act, label, Some(condition), body, client)
+                    .await;
+            }
+            Kind::For(looped) => return self.for_loop(act, looped, client).await,
+            Kind::Exit(exits, label, condition) => {
+                if let Some(condition) = condition
+                    && self.holds(act, condition, client).await? != Some(true)
+                {
+                    return Ok(Flow::Next);
+                }
+                return Ok(match exits {
+                    true => Flow::Exit(label.clone()),
+                    false => Flow::Continue(label.clone()),
+                });
+            }
+            Kind::Return(expr) => {
+                if let Some(expr) = expr {
+                    act.returned = Some(self.value(act, expr, client).await?);
+                }
+                return Ok(Flow::Return);
+            }
+            Kind::ReturnNext(_) | Kind::ReturnQuery(_) | Kind::ReturnExecute(..) => {
+                return Err(SqlError::unsupported("RETURN NEXT"));
+            }
+            Kind::Raise(raise) => self.raise(act, raise, client).await?,
+            Kind::Assert(condition, message) => {
+                self.assert(act, condition, message.as_ref(), client)
+                    .await?
+            }
+            Kind::Perform(query) => {
+                let (_, count) = self.query(act, query, 0, client).await?;
+                act.row_count = count;
+                act.found(count > 0);
+            }
+            Kind::Sql {
+                query,
+                into,
+                changes,
+            } => {
+                self.sql_statement(act, query, into.as_ref(), *changes, client)
+                    .await?
+            }
+            Kind::Call(statement) => self.call_statement(act, statement, client).await?,
+            Kind::Execute {
+                query,
+                into,
+                params,
+            } => {
+                self.execute_text(act, query, into.as_ref(), params, client)
+                    .await?
+            }
+            Kind::Diagnostics(stacked, items) => self.diagnostics(act, *stacked, items)?,
+            Kind::Open(..) | Kind::Fetch(_) | Kind::Close(_) => {
+                return Err(SqlError::unsupported("a cursor variable in PL/pgSQL"));
+            }
+            Kind::Commit(chain) => self.end_transaction(act, true, *chain).await?,
+            Kind::Rollback(chain) => self.end_transaction(act, false, *chain).await?,
+        }
+        Ok(Flow::Next)
+    }
+
+    async fn assignment(
+        &mut self,
+        act: &mut Activation,
+        target: &Target,
+        expr: &Expr,
+        client: &mut dyn Client,
+    ) -> Result<()> {
+        let mut subscripts = Vec::new();
+        if let Target::Element(_, _, exprs) = target {
+            for subscript in exprs {
+                let value = self.value_as(act, subscript, oid::INT4, client).await?;
+                subscripts.push(value);
+            }
+        }
+        let (value, ty) = self.value(act, expr, client).await?;
+        self.put(act, target, subscripts, value, ty)
+    }
+
+    fn assert<'a>(
+        &'a mut self,
+        act: &'a mut Activation,
+        condition: &'a Expr,
+        message: Option<&'a Expr>,
+        client: &'a mut dyn Client,
+    ) -> LocalFuture<'a, Result<()>> {
+        Box::pin(async move {
+            if self.holds(act, condition, client).await? == Some(true) {
+                return Ok(());
+            }
+            let mut text = None;
+            if let Some(message) = message {
+                let (value, ty) = self.value(act, message, client).await?;
+                text = self.text_of_value(&value, ty);
+            }
+            let text = text.unwrap_or_else(|| "assertion failed".to_owned());
+            Err(SqlError::new(SqlState::new(b"P0004"), text))
+        })
+    }
+
+    /// The text of a value; none for NULL.
+    pub(super) fn text_of_value(&self, value: &Datum, ty: SqlType) -> Option<String> {
+        if value.is_null() {
+            return None;
+        }
+        let mut text = Vec::new();
+        let style = self.context.output_style();
+        crate::value::text_io::output(value, ty, &style, &mut text);
+        Some(String::from_utf8_lossy(&text).into_owned())
+    }
+
+    /// COMMIT and ROLLBACK.
+    fn end_transaction<'a>(
+        &'a mut self,
+        act: &'a mut Activation,
+        commits: bool,
+        chain: bool,
+    ) -> LocalFuture<'a, Result<()>> {
+        Box::pin(async move {
+            let refused = |text: &str| SqlError::new(SqlState::new(b"2D000"), text);
+            if act.atomic {
+                return Err(refused("invalid transaction termination"));
+            }
+            if act.parts > 0 {
+                return Err(refused(match commits {
+                    true => "cannot commit while a subtransaction is active",
+                    false => "cannot roll back while a subtransaction is active",
+                }));
+            }
+            let modes = self.modes;
+            if commits {
+                self.commit().await?;
+            } else {
+                self.unwind_all().await;
+                self.rollback();
+            }
+            if chain {
+                self.modes = modes;
+            }
+            let open = self.transaction()?;
+            open.txn.begin_statement();
+            Ok(())
+        })
+    }
+}

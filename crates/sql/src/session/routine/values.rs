@@ -1,0 +1,375 @@
+//! Variables: what they may hold, what is put into them.
+
+use super::{Activation, Session};
+use crate::bind::{assignment_cast, column_type, declared_type, row_type};
+use crate::error::{Result, SqlError};
+use crate::exec::{EvalContext, eval};
+use crate::plan::{OutputColumn, PlanContext};
+use crate::plpgsql::Body;
+use crate::plpgsql::tree::{Target, TypeName, VarNo};
+use crate::value::{Datum, SqlType, info, oid, record, user};
+use logstead_types::SqlState;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// What a variable may hold.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Kind {
+    /// Values of a type, which may be a domain.
+    Scalar(SqlType),
+    /// Rows of a composite type.
+    Row(SqlType),
+    /// Any row.
+    Record,
+}
+
+impl Kind {
+    /// The kind of variables of a type.
+    pub(super) fn of(ty: SqlType) -> Kind {
+        match ty.oid {
+            oid::RECORD => Kind::Record,
+            composite if user::is_composite(composite) => Kind::Row(ty),
+            _ => Kind::Scalar(ty),
+        }
+    }
+
+    /// The type of what it holds first.
+    pub(super) fn first_type(&self) -> SqlType {
+        match self {
+            Kind::Scalar(ty) => user::base_type(*ty),
+            Kind::Row(ty) => *ty,
+            Kind::Record => SqlType::of(oid::RECORD),
+        }
+    }
+}
+
+/// The kinds of a body's variables.
+pub(super) fn kinds(body: &Body, text: &str, cx: &PlanContext<'_>) -> Result<Vec<Kind>> {
+    let mut kinds: Vec<Kind> = Vec::with_capacity(body.variables.len());
+    for variable in &body.variables {
+        let placed = |at: &usize| {
+            let at = *at;
+            let before = text.get(..at).map_or(0, |before| before.chars().count());
+            move |mut error: SqlError| {
+                let fields = error.fields_mut();
+                fields.position = Some(before + fields.position.unwrap_or(1));
+                error
+            }
+        };
+        let kind = match &variable.ty {
+            TypeName::Known(ty) => Kind::of(*ty),
+            TypeName::Record => Kind::Record,
+            TypeName::Cursor => Kind::Scalar(SqlType::of(oid::TEXT)),
+            TypeName::Sql(name, at) => Kind::of(declared_type(name, cx).map_err(placed(at))?),
+            TypeName::OfColumn(parts, at) => Kind::of(column_type(parts, cx).map_err(placed(at))?),
+            TypeName::RowOf(parts, at) => Kind::of(row_type(parts, cx).map_err(placed(at))?),
+            TypeName::OfVariable(number) => match kinds.get(*number) {
+                Some(kind) => *kind,
+                None => {
+                    return Err(SqlError::internal(
+                        "a variable's type is declared behind it",
+                    ));
+                }
+            },
+        };
+        kinds.push(kind);
+    }
+    Ok(kinds)
+}
+
+fn not_composite() -> SqlError {
+    SqlError::new(
+        SqlState::DATATYPE_MISMATCH,
+        "cannot assign non-composite value to a record variable",
+    )
+}
+
+/// The fields of a record's value.
+fn fields_of(value: &Datum, count: usize) -> Vec<Datum> {
+    let mut fields = match value {
+        Datum::Array(array) => array.items.clone(),
+        _ => Vec::new(),
+    };
+    fields.resize(count, Datum::Null);
+    fields
+}
+
+impl Session {
+    /// A value of one type as one of another.
+    pub(super) fn cast(
+        &self,
+        act: &Activation,
+        value: Datum,
+        from: SqlType,
+        to: SqlType,
+    ) -> Result<Datum> {
+        let same = from.oid == to.oid && (to.typmod < 0 || from.typmod == to.typmod);
+        if same || (value.is_null() && user::domain_in(to.oid).is_none()) {
+            return Ok(value);
+        }
+        let known = act.routine.casts.borrow().get(&(from, to)).cloned();
+        let cast = match known {
+            Some(cast) => cast,
+            None => {
+                let catalog = Arc::clone(&self.context.catalog.borrow());
+                let cast = self.with_planning(&catalog, |cx| assignment_cast(from, to, cx))?;
+                let cast = Rc::new(cast);
+                let mut casts = act.routine.casts.borrow_mut();
+                casts.insert((from, to), Rc::clone(&cast));
+                cast
+            }
+        };
+        let cx = EvalContext {
+            params: &[],
+            session: &*self.context,
+        };
+        eval(&cast, &[value], &cx)
+    }
+
+    /// Puts a value into a variable.
+    pub(super) fn assign_variable(
+        &self,
+        act: &mut Activation,
+        variable: VarNo,
+        value: Datum,
+        ty: SqlType,
+    ) -> Result<()> {
+        let routine = Rc::clone(&act.routine);
+        let (value, ty) = match routine.kinds[variable] {
+            Kind::Scalar(to) if to.oid == oid::UNKNOWN => (value, ty),
+            Kind::Scalar(to) => (self.cast(act, value, ty, to)?, user::base_type(to)),
+            Kind::Record => {
+                if !record::is_record(ty.oid) {
+                    if !value.is_null() {
+                        return Err(not_composite());
+                    }
+                    // What is known of its fields stays.
+                    act.values[variable] = Datum::Null;
+                    return self.check_null(act, variable);
+                }
+                let ty = match record::shape_of(ty) {
+                    Some(shape) => record::record_type(&shape)?,
+                    None => SqlType::of(oid::RECORD),
+                };
+                (value, ty)
+            }
+            Kind::Row(to) if ty.oid == to.oid => (value, to),
+            Kind::Row(to) if value.is_null() => (Datum::Null, to),
+            Kind::Row(to) => {
+                let shape = match record::is_record(ty.oid) {
+                    true => record::shape_of(ty),
+                    false => None,
+                };
+                let shape = shape.ok_or_else(not_composite)?;
+                let types: Vec<SqlType> = shape.iter().map(|(_, ty)| *ty).collect();
+                let values = fields_of(&value, types.len());
+                (self.row_value(act, to, values, &types)?, to)
+            }
+        };
+        act.values[variable] = value;
+        act.types[variable] = ty;
+        self.check_null(act, variable)
+    }
+
+    /// A row of a composite type from values one by one: what is missing is NULL, what is too much is not taken.
+    fn row_value(
+        &self,
+        act: &Activation,
+        to: SqlType,
+        values: Vec<Datum>,
+        types: &[SqlType],
+    ) -> Result<Datum> {
+        let wanted = record::shape_of(to)
+            .ok_or_else(|| SqlError::internal("a composite type without fields"))?;
+        let mut given = values.into_iter().zip(types);
+        let mut fields = Vec::with_capacity(wanted.len());
+        for (_, field) in wanted.iter() {
+            fields.push(match given.next() {
+                Some((value, from)) => self.cast(act, value, *from, *field)?,
+                None => Datum::Null,
+            });
+        }
+        Ok(record::record(fields))
+    }
+
+    fn check_null(&self, act: &Activation, variable: VarNo) -> Result<()> {
+        let declared = &act.routine.body.variables[variable];
+        if declared.not_null && act.values[variable].is_null() {
+            return Err(SqlError::new(
+                SqlState::NULL_VALUE_NOT_ALLOWED,
+                format!(
+                    "null value cannot be assigned to variable \"{}\" declared NOT NULL",
+                    declared.name
+                ),
+            ));
+        }
+        Ok(())
+    }
+
+    /// Puts a value where a target says; subscripts have their values already.
+    pub(super) fn put(
+        &self,
+        act: &mut Activation,
+        target: &Target,
+        subscripts: Vec<Datum>,
+        value: Datum,
+        ty: SqlType,
+    ) -> Result<()> {
+        match target {
+            Target::Variable(variable) => self.assign_variable(act, *variable, value, ty),
+            Target::Field(variable, path) => {
+                let (whole, of) = (act.values[*variable].clone(), act.types[*variable]);
+                let name = act.routine.body.variables[*variable].name.clone();
+                let whole =
+                    self.with_field(act, &name, whole, of, path, &mut |session, act, to, _| {
+                        session.cast(act, value.clone(), ty, to)
+                    })?;
+                act.values[*variable] = whole;
+                Ok(())
+            }
+            Target::Element(variable, path, _) => {
+                let (whole, of) = (act.values[*variable].clone(), act.types[*variable]);
+                let mut put = |session: &Session, act: &Activation, to: SqlType, old: Datum| {
+                    session.with_element(act, to, old, &subscripts, (value.clone(), ty))
+                };
+                let whole = match path.is_empty() {
+                    true => put(self, act, of, whole)?,
+                    false => {
+                        let name = act.routine.body.variables[*variable].name.clone();
+                        self.with_field(act, &name, whole, of, path, &mut put)?
+                    }
+                };
+                // A domain over an array judges all of it.
+                match path.is_empty() {
+                    true => self.assign_variable(act, *variable, whole, of),
+                    false => {
+                        act.values[*variable] = whole;
+                        Ok(())
+                    }
+                }
+            }
+        }
+    }
+
+    /// A record with another value in one of its fields, or in a field of that: `put` makes it of the field's type and old value.
+    fn with_field(
+        &self,
+        act: &Activation,
+        name: &str,
+        whole: Datum,
+        of: SqlType,
+        path: &[String],
+        put: &mut dyn FnMut(&Session, &Activation, SqlType, Datum) -> Result<Datum>,
+    ) -> Result<Datum> {
+        let Some((field, rest)) = path.split_first() else {
+            return put(self, act, of, whole);
+        };
+        if !record::is_record(of.oid) {
+            return Err(SqlError::new(
+                SqlState::DATATYPE_MISMATCH,
+                format!("variable \"{name}\" is not a record"),
+            ));
+        }
+        let shape = record::shape_of(of).ok_or_else(|| unassigned(name))?;
+        let found = shape.iter().position(|(known, _)| **known == **field);
+        let Some(at) = found else {
+            return Err(SqlError::new(
+                SqlState::UNDEFINED_COLUMN,
+                format!("record \"{name}\" has no field \"{field}\""),
+            ));
+        };
+        let mut fields = fields_of(&whole, shape.len());
+        let old = std::mem::replace(&mut fields[at], Datum::Null);
+        fields[at] = self.with_field(act, field, old, shape[at].1, rest, put)?;
+        Ok(record::record(fields))
+    }
+
+    fn with_element(
+        &self,
+        act: &Activation,
+        array: SqlType,
+        old: Datum,
+        subscripts: &[Datum],
+        (value, ty): (Datum, SqlType),
+    ) -> Result<Datum> {
+        let base = user::base_type(array);
+        let Some(element) = info::element_of(base.oid) else {
+            return Err(SqlError::new(
+                SqlState::DATATYPE_MISMATCH,
+                format!(
+                    "cannot subscript type {} because it does not support subscripting",
+                    info::format_type(array)
+                ),
+            ));
+        };
+        let to = SqlType {
+            oid: element,
+            typmod: base.typmod,
+        };
+        let value = self.cast(act, value, ty, to)?;
+        let mut args = vec![
+            Datum::Oid(user::base_type(SqlType::of(element)).oid),
+            old,
+            value,
+        ];
+        args.extend_from_slice(subscripts);
+        match crate::func::ARRAY_SET_ELEMENT.body {
+            crate::func::Body::Pure(set) => set(&args),
+            _ => Err(SqlError::internal("array_set_element is pure")),
+        }
+    }
+
+    /// Puts a row's columns into targets: all into one record, or one into each. No row is NULLs.
+    pub(super) fn assign_row(
+        &self,
+        act: &mut Activation,
+        targets: &[Target],
+        columns: &[OutputColumn],
+        row: Option<&[Datum]>,
+    ) -> Result<()> {
+        if let [Target::Variable(variable)] = targets {
+            let variable = *variable;
+            match act.routine.kinds[variable] {
+                Kind::Record => {
+                    let shape: Vec<(Arc<str>, SqlType)> = columns
+                        .iter()
+                        .map(|column| (column.name.as_str().into(), column.ty))
+                        .collect();
+                    act.types[variable] = record::record_type(&shape)?;
+                    act.values[variable] = match row {
+                        Some(row) => record::record(row.to_vec()),
+                        None => Datum::Null,
+                    };
+                    return self.check_null(act, variable);
+                }
+                Kind::Row(ty) => {
+                    let types: Vec<SqlType> = columns.iter().map(|column| column.ty).collect();
+                    act.values[variable] = match row {
+                        Some(row) => self.row_value(act, ty, row.to_vec(), &types)?,
+                        None => Datum::Null,
+                    };
+                    return self.check_null(act, variable);
+                }
+                Kind::Scalar(_) => {}
+            }
+        }
+        for (at, target) in targets.iter().enumerate() {
+            let value = row.and_then(|row| row.get(at)).cloned();
+            let ty = columns.get(at).map_or(SqlType::of(oid::UNKNOWN), |c| c.ty);
+            if let Target::Element(..) = target {
+                return Err(SqlError::unsupported("INTO an element of an array"));
+            }
+            self.put(act, target, Vec::new(), value.unwrap_or(Datum::Null), ty)?;
+        }
+        Ok(())
+    }
+}
+
+/// 55000: nothing is known of the record's fields.
+fn unassigned(name: &str) -> SqlError {
+    SqlError::new(
+        SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
+        format!("record \"{name}\" is not assigned yet"),
+    )
+    .detail("The tuple structure of a not-yet-assigned record is indeterminate.")
+}
