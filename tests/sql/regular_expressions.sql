@@ -38,3 +38,34 @@ SELECT regexp_match('llmmmfff', '^(l*){1,1}?(.*)(f*)$'), regexp_match('llmmmfff'
 SELECT regexp_match('<b>x</b><b>y</b>', '<b>(.*?)</b>'), regexp_match('key: value here', '^(.*?):\s*(.*)$'), regexp_matches('ab12cd345', '[a-z]+?\d+', 'g'), regexp_match('word boundary', '\y\w+\y|\y\w+ \w+\y'), substring('abcabc' similar '%#"b%#"c' escape '#');
 SELECT 'abc' ~ 'a**';
 SELECT 'a{x' ~ 'a{x', 'aa' ~ '^a{2}$', 'a}' ~ 'a}', length(regexp_replace(repeat('abc ', 200), '(a|ab)(c|bc)', 'x', 'g'));
+-- what is no expression, and what is told of it
+SELECT 'a' ~ '^*';
+SELECT 'a' ~ '\y{2}';
+SELECT 'a' ~ 'a|*';
+SELECT 'a' ~ 'a{2}{3}';
+SELECT 'a' ~ 'a{2,1}';
+SELECT 'a' ~ 'a{256}';
+SELECT 'a' ~ 'a{1';
+SELECT 'a' ~ '[a';
+SELECT 'a' ~ '[b-a]';
+SELECT 'a' ~ '[a-\d]';
+SELECT 'a' ~ '[[:foo:]]';
+SELECT 'a' ~ '[[.foo.]]';
+SELECT 'a' ~ '(a';
+SELECT 'a' ~ 'a)';
+SELECT 'a' ~ '(?<a)';
+SELECT 'a' ~ '(?=a)*';
+SELECT 'a' ~ '\q';
+SELECT 'a' ~ 'a\';
+SELECT 'a' ~ '\u12';
+SELECT 'a' ~ '(a\1)';
+SELECT 'a' ~ '(?z)a';
+SELECT 'a' ~ '***?a';
+SELECT regexp_match('a', 'a', 'qx');
+-- classes, escapes, basic and extended expressions, white space and comments
+SELECT 'Ä' ~ '[[:alpha:]]' AS a, 'ä' ~ '[[:upper:]]' AS b, 'ä' ~* '[[:upper:]]' AS c, '٣' ~ '\d' AS d, '٣' ~ '[[:alnum:]]' AS e, chr(160) ~ '\s' AS f, chr(8195) ~ '\s' AS g, '€' ~ '[[:punct:]]' AS h, 'x' ~ '[\W\d]' AS i, '-' ~ '[[.hyphen.]]' AS j, 'a' ~ '[[=a=]]' AS k, 'ö' ~ '\ö' AS l;
+SELECT regexp_match('aa', '\x61\141\0141?'), regexp_match('é', '[a-\U7ffffffe]'), regexp_match('a-b~c&d[e]', '[-~&\[\]]+b[~]c[&&]d[[]e[]]'), regexp_match('foo bar', '[[:<:]]b.*[[:>:]]'), regexp_match('abc', '(?#foo)b(?#bar)c'), regexp_match('b{', 'b{'), regexp_match('a1a0', '(a)1\10');
+SELECT regexp_match('a b', E'a[ ]b # foo', 'x'), regexp_match('abab', '\(ab\)*\1', 'b'), regexp_match('a+', 'a+', 'e'), regexp_match('a)', '(?e)a)'), regexp_replace('foo.bar', 'o.b', '<\&>', 'q'), regexp_match('A.B', '***=.b', 'i');
+SELECT ('ab'||chr(10)||'c') ~ '(?n)b\Dc' AS a, ('ab'||chr(10)||'c') ~ '(?n)b[^x]c' AS b, ('ab'||chr(10)||'c') ~ '(?p)b$' AS c, ('ab'||chr(10)||'c') ~ '(?w)b$' AS d;
+-- a group that is repeated has what its last repetition is left with
+SELECT regexp_match('foobar', '([a-o]+)*b'), regexp_match('abcd', '(\w+)+'), regexp_match('abcd', '((\w)\w*)+'), regexp_match('aaa', '(a*){2}'), regexp_match('aaa', '(a*?){2,3}'), regexp_match('abab', '(ab|a|b)+'), substring('x=1;y=22' from '\w{1,2}?(.*)+\d|b');

@@ -23,7 +23,6 @@ pub(super) struct Options {
     pub(super) ignore_case: bool,
     pub(super) newline_stops: bool,
     pub(super) newline_anchors: bool,
-    pub(super) extended: bool,
     /// It has back references or lookaround.
     pub(super) backtracks: bool,
     /// Whether the shortest match is wanted, or the longest; none if there is but one.
@@ -84,7 +83,6 @@ impl Compiled {
                 .case_insensitive(options.ignore_case)
                 .dot_matches_new_line(!options.newline_stops)
                 .multi_line(options.newline_anchors)
-                .ignore_whitespace(options.extended)
                 .backtrack_limit(BACKTRACK_MAX)
                 .delegate_size_limit(SIZE_BYTES_MAX)
                 .build()
@@ -95,7 +93,6 @@ impl Compiled {
             .case_insensitive(options.ignore_case)
             .dot_matches_new_line(!options.newline_stops)
             .multi_line(options.newline_anchors)
-            .ignore_whitespace(options.extended)
             .size_limit(SIZE_BYTES_MAX)
             .build()
             .map(|regex| {

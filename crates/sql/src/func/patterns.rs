@@ -1,4 +1,4 @@
-//! Regular expressions: PostgreSQL's advanced ones, translated to the library's syntax where they differ.
+//! Regular expressions: PostgreSQL's, translated to the library's syntax (`regex_parse`).
 //!
 //! Matching takes linear time, but for patterns with lookaround or back references, whose matching is bounded (`compiled`).
 //! Compiled expressions are kept per thread, a few dozen of them.
@@ -6,7 +6,8 @@
 use super::compiled::{Compiled, Found, Options};
 use super::like::texts;
 use super::numbers::bad_args;
-use super::regex_choice::{Levels, Quantifier};
+use super::regex_lex::{Fault, Flavor, Syntax, TOO_COMPLEX};
+use super::regex_parse::translate;
 use super::regexp_search::Matches;
 use crate::error::{Result, SqlError};
 use crate::value::{Datum, oid};
@@ -15,41 +16,30 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
 
-fn bad_regex(text: &str) -> SqlError {
-    SqlError::new(
-        SqlState::INVALID_REGULAR_EXPRESSION,
-        format!("invalid regular expression: {text}"),
-    )
-}
-
 /// Flags of the regexp functions.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub(super) struct Flags {
-    ignore_case: bool,
+    syntax: Syntax,
     global: bool,
-    /// `.` and brackets stop at newlines
-    newline_stops: bool,
-    /// `^` and `$` match at lines
-    newline_anchors: bool,
-    extended: bool,
-    literal: bool,
 }
 
 fn parse_flags(text: &str) -> Result<Flags> {
     let mut f = Flags::default();
+    let s = &mut f.syntax;
     for c in text.chars() {
         match c {
             'g' => f.global = true,
-            'i' => f.ignore_case = true,
-            'c' => f.ignore_case = false,
-            'n' | 'm' => (f.newline_stops, f.newline_anchors) = (true, true),
-            'p' => (f.newline_stops, f.newline_anchors) = (true, false),
-            'w' => (f.newline_stops, f.newline_anchors) = (false, true),
-            's' => (f.newline_stops, f.newline_anchors) = (false, false),
-            'x' => f.extended = true,
-            't' => f.extended = false,
-            'q' => f.literal = true,
-            'e' | 'b' => {}
+            // PostgreSQL means extended expressions by `e`, but takes basic ones.
+            'b' | 'e' => (s.flavor, s.literal) = (Flavor::Basic, false),
+            'c' => s.ignore_case = false,
+            'i' => s.ignore_case = true,
+            'm' | 'n' => (s.newline_stops, s.newline_anchors) = (true, true),
+            'p' => (s.newline_stops, s.newline_anchors) = (true, false),
+            'q' => (s.flavor, s.literal) = (Flavor::Basic, true),
+            's' => (s.newline_stops, s.newline_anchors) = (false, false),
+            't' => s.expanded = false,
+            'w' => (s.newline_stops, s.newline_anchors) = (false, true),
+            'x' => s.expanded = true,
             _ => {
                 return Err(SqlError::new(
                     SqlState::INVALID_PARAMETER_VALUE,
@@ -61,265 +51,6 @@ fn parse_flags(text: &str) -> Result<Flags> {
     Ok(f)
 }
 
-/// Translates an advanced regular expression. Tells whether it takes the library that goes back, and what match is wanted.
-fn translate(pattern: &str, flags: &mut Flags) -> Result<(String, bool, Option<bool>)> {
-    let mut p = pattern;
-    if let Some(rest) = p.strip_prefix("***=") {
-        return Ok((regex::escape(rest), false, None));
-    }
-    p = p.strip_prefix("***:").unwrap_or(p);
-    // Embedded options stand at the very start.
-    if let Some(rest) = p.strip_prefix("(?")
-        && let Some(end) = rest.find(')')
-        && end > 0
-        && rest[..end].bytes().all(|b| b.is_ascii_lowercase())
-    {
-        let g = flags.global;
-        *flags = parse_flags(&rest[..end])?;
-        flags.global = g;
-        p = &rest[end + 1..];
-    }
-    if flags.literal {
-        return Ok((regex::escape(p), false, None));
-    }
-    let c: Vec<char> = p.chars().collect();
-    let mut out = String::with_capacity(p.len() + 8);
-    let mut i = 0;
-    let mut backtracks = false;
-    // Open parentheses: whether each is lookaround, or within it. What stands there is no group.
-    let mut open: Vec<bool> = Vec::new();
-    let mut groups = 0_usize;
-    let mut levels = Levels::new();
-    // Open parentheses: whether each is a group with a number.
-    let mut capturing: Vec<bool> = Vec::new();
-    // Where the content of the group begins that has just been closed.
-    let mut closed: Option<usize> = None;
-    // A quantifier has just been read: there is nothing for another one.
-    let mut quantified = false;
-    while i < c.len() {
-        if let Some((quantifier, len)) = quantifier_at(&c, i) {
-            if quantified {
-                return Err(bad_regex("quantifier operand invalid"));
-            }
-            if levels.quantifier(&quantifier)
-                && let Some(start) = closed.filter(|_| out.ends_with(')'))
-            {
-                // The group as a whole decides: its own quantifiers prefer the other way.
-                out.insert(out.len() - 1, ')');
-                out.insert_str(start, "(?U:");
-            }
-            out.extend(c.iter().skip(i).take(len));
-            i += len;
-            quantified = true;
-            closed = None;
-            continue;
-        }
-        quantified = false;
-        if c[i] != ')' {
-            closed = None;
-        }
-        match c[i] {
-            '|' => {
-                levels.alternative();
-                out.push('|');
-                i += 1;
-                continue;
-            }
-            '(' | ')' => {}
-            _ => levels.plain_atom(),
-        }
-        match c[i] {
-            '\\' => {
-                i += 1;
-                let Some(&e) = c.get(i) else {
-                    return Err(bad_regex("invalid escape \\ sequence"));
-                };
-                match e {
-                    'y' => out.push_str("\\b"),
-                    'Y' => out.push_str("\\B"),
-                    'm' => out.push_str("\\b{start}"),
-                    'M' => out.push_str("\\b{end}"),
-                    'Z' => out.push_str("\\z"),
-                    'b' => out.push_str("\\x08"),
-                    'B' => out.push_str("\\\\"),
-                    'e' => out.push_str("\\x1b"),
-                    '1'..='9' => {
-                        let digits = c.iter().skip(i).take_while(|d| d.is_ascii_digit());
-                        let digits: String = digits.collect();
-                        let number = digits.parse::<usize>().unwrap_or(usize::MAX);
-                        if digits.len() > 1 && number > groups {
-                            return Err(SqlError::unsupported(
-                                "an octal escape in a regular expression",
-                            ));
-                        }
-                        if number > groups || open.last().is_some_and(|inside| *inside) {
-                            return Err(bad_regex("invalid backreference number"));
-                        }
-                        out.push('\\');
-                        out.push_str(&digits);
-                        backtracks = true;
-                        i += digits.len() - 1;
-                    }
-                    'A' | 'd' | 'D' | 's' | 'S' | 'w' | 'W' | 'n' | 't' | 'r' | 'f' | 'v' | 'a'
-                    | 'x' | 'u' | 'U' => {
-                        out.push('\\');
-                        out.push(e);
-                    }
-                    _ if e.is_ascii_alphanumeric() => {
-                        return Err(bad_regex("invalid escape \\ sequence"));
-                    }
-                    _ => out.push_str(&regex::escape(e.encode_utf8(&mut [0; 4]))),
-                }
-                i += 1;
-            }
-            '[' => i = bracket(&c, i, flags.newline_stops, &mut out)?,
-            '(' if c.get(i + 1) == Some(&'?') => {
-                let around = match (c.get(i + 2), c.get(i + 3)) {
-                    (Some(':'), _) => "",
-                    (Some('='), _) => "(?=",
-                    (Some('!'), _) => "(?!",
-                    (Some('<'), Some('=')) => "(?<=",
-                    (Some('<'), Some('!')) => "(?<!",
-                    _ => return Err(bad_regex("quantifier operand invalid")),
-                };
-                backtracks |= !around.is_empty();
-                let inside = open.last().is_some_and(|inside| *inside) || !around.is_empty();
-                open.push(inside);
-                out.push_str(if around.is_empty() { "(?:" } else { around });
-                levels.open(out.len());
-                capturing.push(false);
-                i += around.len().max(3);
-            }
-            '(' => {
-                let inside = open.last().is_some_and(|inside| *inside);
-                open.push(inside);
-                if inside {
-                    out.push_str("(?:");
-                } else {
-                    groups += 1;
-                    out.push('(');
-                }
-                levels.open(out.len());
-                capturing.push(!inside);
-                i += 1;
-            }
-            ')' => {
-                open.pop();
-                let captures = capturing.pop().unwrap_or(false);
-                closed = levels.close(captures);
-                out.push(')');
-                i += 1;
-            }
-            '{' if !c.get(i + 1).is_some_and(char::is_ascii_digit) => {
-                out.push_str("\\{");
-                i += 1;
-            }
-            '}' => {
-                out.push_str("\\}");
-                i += 1;
-            }
-            other => {
-                out.push(other);
-                i += 1;
-            }
-        }
-    }
-    Ok((out, backtracks, levels.shortest()))
-}
-
-/// The quantifier that begins at a place, and how many characters it takes.
-fn quantifier_at(c: &[char], at: usize) -> Option<(Quantifier, usize)> {
-    let (exactly, fixed, mut len) = match c.get(at)? {
-        '*' | '+' | '?' => (false, false, 1),
-        '{' => {
-            let end = c.iter().skip(at).position(|c| *c == '}')?;
-            let inside: String = c.iter().skip(at + 1).take(end - 1).collect();
-            let number = |s: &str| !s.is_empty() && s.bytes().all(|b| b.is_ascii_digit());
-            match inside.split_once(',') {
-                None if number(&inside) => (true, false, end + 1),
-                Some((from, "")) if number(from) => (false, false, end + 1),
-                Some((from, to)) if number(from) && number(to) => (false, from == to, end + 1),
-                _ => return None,
-            }
-        }
-        _ => return None,
-    };
-    let lazy = c.get(at + len) == Some(&'?');
-    len += usize::from(lazy);
-    let quantifier = Quantifier {
-        exactly,
-        lazy: lazy && !exactly,
-        fixed,
-    };
-    Some((quantifier, len))
-}
-
-/// Copies a bracket expression, escaping what the library would read as set operations.
-fn bracket(c: &[char], start: usize, newline_stops: bool, out: &mut String) -> Result<usize> {
-    let unbalanced = || bad_regex("brackets [] not balanced");
-    let mut i = start + 1;
-    out.push('[');
-    let negated = c.get(i) == Some(&'^');
-    if negated {
-        out.push('^');
-        if newline_stops {
-            out.push_str("\\n");
-        }
-        i += 1;
-    }
-    if c.get(i) == Some(&']') {
-        out.push_str("\\]");
-        i += 1;
-    }
-    loop {
-        match c.get(i) {
-            None => return Err(unbalanced()),
-            Some(']') => {
-                out.push(']');
-                return Ok(i + 1);
-            }
-            Some('[') if matches!(c.get(i + 1), Some(':')) => {
-                let end = (i + 2..c.len())
-                    .find(|j| c[*j] == ':' && c.get(j + 1) == Some(&']'))
-                    .ok_or_else(unbalanced)?;
-                let name: String = c[i + 2..end].iter().collect();
-                match name.as_str() {
-                    "alnum" | "alpha" | "blank" | "cntrl" | "digit" | "graph" | "lower"
-                    | "print" | "punct" | "space" | "upper" | "xdigit" | "word" => {
-                        out.push_str("[:");
-                        out.push_str(&name);
-                        out.push_str(":]");
-                    }
-                    _ => return Err(bad_regex("invalid character class")),
-                }
-                i = end + 2;
-            }
-            Some('[') if matches!(c.get(i + 1), Some('.' | '=')) => {
-                return Err(SqlError::unsupported(
-                    "collating element in a regular expression",
-                ));
-            }
-            Some('\\') => {
-                let Some(&e) = c.get(i + 1) else {
-                    return Err(unbalanced());
-                };
-                out.push('\\');
-                out.push(if e == 'b' { '\u{8}' } else { e });
-                i += 2;
-            }
-            Some(&x @ ('[' | '&' | '~')) => {
-                out.push('\\');
-                out.push(x);
-                i += 1;
-            }
-            Some(&x) => {
-                out.push(x);
-                i += 1;
-            }
-        }
-    }
-}
-
 thread_local! {
     static COMPILED: RefCell<HashMap<(String, Flags), Rc<Compiled>>> = RefCell::new(HashMap::new());
 }
@@ -329,38 +60,16 @@ pub(super) fn compile(pattern: &str, flags: Flags) -> Result<Rc<Compiled>> {
     if let Some(r) = COMPILED.with(|c| c.borrow().get(&key).cloned()) {
         return Ok(r);
     }
-    let mut f = flags;
-    let (translated, backtracks, shortest) = translate(pattern, &mut f)?;
+    let translated = translate(pattern, flags.syntax).map_err(Fault::error)?;
     let options = Options {
-        ignore_case: f.ignore_case,
-        newline_stops: f.newline_stops,
-        newline_anchors: f.newline_anchors,
-        extended: f.extended,
-        backtracks,
-        shortest,
+        ignore_case: translated.syntax.ignore_case,
+        newline_stops: translated.syntax.newline_stops,
+        newline_anchors: translated.syntax.newline_anchors,
+        backtracks: translated.backtracks,
+        shortest: translated.shortest,
     };
-    let regex = Compiled::new(&translated, options).map_err(|text| {
-        bad_regex(
-            if text.contains("unclosed group")
-                || text.contains("unopened group")
-                || text.contains("parenthesis")
-            {
-                "parentheses () not balanced"
-            } else if text.contains("unclosed character class") {
-                "brackets [] not balanced"
-            } else if text.contains("repetition operator missing") {
-                "quantifier operand invalid"
-            } else if text.contains("invalid character class range") {
-                "invalid character range"
-            } else if text.contains("repetition") {
-                "invalid repetition count(s)"
-            } else if text.contains("size limit") {
-                "regular expression is too complex"
-            } else {
-                "invalid escape \\ sequence"
-            },
-        )
-    })?;
+    // What is wrong with an expression has been told. What is left is too large for the library.
+    let regex = Compiled::new(&translated.text, options).map_err(|_| TOO_COMPLEX.error())?;
     let regex = Rc::new(regex);
     COMPILED.with(|c| {
         let mut c = c.borrow_mut();
@@ -375,8 +84,11 @@ pub(super) fn compile(pattern: &str, flags: Flags) -> Result<Rc<Compiled>> {
 fn matches(a: &[Datum], ignore_case: bool, wanted: bool) -> Result<Datum> {
     let (t, p) = texts(a)?;
     let flags = Flags {
-        ignore_case,
-        ..Flags::default()
+        syntax: Syntax {
+            ignore_case,
+            ..Syntax::default()
+        },
+        global: false,
     };
     Ok(Datum::Bool(compile(p, flags)?.is_match(t)? == wanted))
 }

@@ -32,8 +32,6 @@ pub(super) struct Levels {
 
 #[derive(Debug, Default)]
 struct Level {
-    /// Where the group's content begins in what is written.
-    start: usize,
     /// Whether the first quantifier with a preference prefers what is short.
     first: Option<bool>,
     alternatives: bool,
@@ -65,11 +63,8 @@ impl Levels {
         self.atom = None;
     }
 
-    pub(super) fn open(&mut self, start: usize) {
-        self.levels.push(Level {
-            start,
-            ..Level::default()
-        });
+    pub(super) fn open(&mut self) {
+        self.levels.push(Level::default());
     }
 
     pub(super) fn alternative(&mut self) {
@@ -80,18 +75,20 @@ impl Levels {
         self.atom = None;
     }
 
-    /// The end of a group: where its content began, if no group within it divides that.
-    pub(super) fn close(&mut self, captures: bool) -> Option<usize> {
+    /// The end of a group: whether no group within it divides what it matches.
+    pub(super) fn close(&mut self, captures: bool) -> bool {
         if self.levels.len() < 2 {
-            return None;
+            return false;
         }
-        let level = self.levels.pop()?;
+        let Some(level) = self.levels.pop() else {
+            return false;
+        };
         self.atom = preference(&level);
         self.note(self.atom);
         if let Some(outer) = self.levels.last_mut() {
             outer.divided |= captures || level.divided;
         }
-        (!level.divided).then_some(level.start)
+        !level.divided
     }
 
     fn note(&mut self, preference: Option<bool>) {
@@ -100,6 +97,11 @@ impl Levels {
         {
             level.first = preference;
         }
+    }
+
+    /// Whether what stands right in front prefers to be short, if it prefers anything.
+    pub(super) fn atom(&self) -> Option<bool> {
+        self.atom
     }
 
     /// A quantifier behind an atom. True if what the atom prefers is not what the quantifier says: then the atom's own quantifiers are
@@ -151,8 +153,7 @@ impl Ends {
         let syntax = syntax::Config::new()
             .case_insensitive(options.ignore_case)
             .dot_matches_new_line(!options.newline_stops)
-            .multi_line(options.newline_anchors)
-            .ignore_whitespace(options.extended);
+            .multi_line(options.newline_anchors);
         let vm = PikeVM::builder()
             .syntax(syntax)
             .configure(PikeVM::config().match_kind(MatchKind::All))
