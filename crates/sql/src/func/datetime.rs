@@ -8,6 +8,7 @@ pub(super) use fields::{date_part, date_trunc, extract};
 use super::Context;
 use super::numbers::{bad_args, division_by_zero};
 use crate::error::{Result, SqlError};
+use crate::value::abbreviations::{Abbreviation, abbreviation, offset_of};
 use crate::value::calendar::{self, DAY, HOUR, MINUTE, SECOND};
 use crate::value::datetime as dt;
 use crate::value::{Datum, Interval};
@@ -427,7 +428,8 @@ pub(super) fn age(cx: &dyn Context, a: &[Datum]) -> Result<Datum> {
         [Datum::TimestampTz(y)] => (today(), dt::to_local(*y, tz)),
         _ => return Err(bad_args(a)),
     };
-    if infinite(x) || infinite(y) {
+    // The end of all times is a moment to PostgreSQL 15 here, the beginning is none.
+    if x == i64::MIN || y == i64::MIN {
         return Err(field_overflow("timestamp out of range"));
     }
     Ok(interval(calendar_difference(x, y)))
@@ -597,6 +599,21 @@ pub(super) fn justify_interval(a: &[Datum]) -> Result<Datum> {
         .map_err(|_| interval_out_of_range())
 }
 
+fn shifted(t: i64, seconds: i64) -> Result<i64> {
+    t.checked_add(seconds * SECOND)
+        .ok_or_else(calendar::timestamp_out_of_range)
+        .and_then(calendar::check_timestamp)
+}
+
+/// The moment behind a zone, in a zone that is so many seconds east of UTC.
+fn by_offset(east: i64, a: &[Datum]) -> Result<Datum> {
+    match &a[1] {
+        Datum::Timestamp(t) => shifted(*t, -east).map(Datum::TimestampTz),
+        Datum::TimestampTz(t) => shifted(*t, east).map(Datum::Timestamp),
+        _ => Err(bad_args(a)),
+    }
+}
+
 /// `timezone(zone, moment)`, the function behind AT TIME ZONE
 pub(super) fn timezone(a: &[Datum]) -> Result<Datum> {
     // An infinite moment is one everywhere.
@@ -606,7 +623,33 @@ pub(super) fn timezone(a: &[Datum]) -> Result<Datum> {
         _ => {}
     }
     let tz = match &a[0] {
-        Datum::Text(name) => zone(name)?,
+        Datum::Text(name) => {
+            if let Some(Abbreviation::Of(zone)) = abbreviation(name.trim())
+                && let Ok(zone) = TimeZone::get(zone)
+            {
+                let word = name.trim();
+                return match &a[1] {
+                    Datum::Timestamp(t) => {
+                        shifted(*t, -dt::input::abbreviated_offset(*t, word, &zone))
+                            .map(Datum::TimestampTz)
+                    }
+                    Datum::TimestampTz(t) => {
+                        let offset = offset_of(word, &zone, *t);
+                        let offset = offset.unwrap_or_else(|| calendar::offset_at(*t, &zone));
+                        shifted(*t, offset).map(Datum::Timestamp)
+                    }
+                    _ => Err(bad_args(a)),
+                };
+            }
+            match zone(name) {
+                Ok(zone) => zone,
+                // More hours than a day has.
+                Err(error) => {
+                    let east = calendar::posix_zone(name).ok_or(error)?;
+                    return by_offset(east, a);
+                }
+            }
+        }
         Datum::Interval(v) => {
             if v.months != 0 || v.days != 0 {
                 let mut text = Vec::new();
@@ -619,7 +662,8 @@ pub(super) fn timezone(a: &[Datum]) -> Result<Datum> {
                     ),
                 ));
             }
-            calendar::fixed_zone(v.micros / SECOND).ok_or_else(interval_out_of_range)?
+            // Any number of hours, more than a time zone can have.
+            return by_offset(v.micros / SECOND, a);
         }
         _ => return Err(bad_args(a)),
     };

@@ -67,14 +67,19 @@ pub(super) enum Case {
 /// A piece of a picture.
 #[derive(Clone, Debug)]
 pub(super) enum Piece {
-    /// A field with its FM prefix and its TH suffix (lower case or upper case).
+    /// A field with its FM prefix and its TH suffix (lower case or upper case), and its name as the picture spells it.
     Field {
         field: Field,
+        key: String,
         fill: bool,
         ordinal: Option<bool>,
     },
-    /// Text copied as it is.
+    /// Text in quotes, copied as it is.
     Text(String),
+    /// Any other character, copied too; for reading it may be a separator.
+    Bare(char),
+    /// FX, which reading obeys.
+    Exact,
 }
 
 /// Keywords; of several that fit the longest is taken, so longer ones stand first.
@@ -267,70 +272,66 @@ fn either_case(f: Field) -> bool {
 pub(super) fn pieces(picture: &str) -> Vec<Piece> {
     let mut out: Vec<Piece> = Vec::new();
     let mut rest = picture;
-    let literal = |out: &mut Vec<Piece>, s: &str| match out.last_mut() {
-        Some(Piece::Text(t)) => t.push_str(s),
-        _ => out.push(Piece::Text(s.to_owned())),
-    };
     while let Some(c) = rest.chars().next() {
         if c == '"' {
             let mut text = String::new();
-            let mut chars = rest[1..].char_indices();
-            let mut end = rest.len();
-            while let Some((i, c)) = chars.next() {
-                match c {
-                    '"' => {
-                        end = i + 2;
-                        break;
-                    }
-                    '\\' => {
-                        if let Some((_, c)) = chars.next() {
-                            text.push(c);
-                        }
-                    }
-                    c => text.push(c),
+            let mut chars = rest[1..].chars();
+            loop {
+                match chars.next() {
+                    None | Some('"') => break,
+                    // Whatever stands behind a backslash is meant.
+                    Some('\\') => text.push(chars.next().unwrap_or('\\')),
+                    Some(c) => text.push(c),
                 }
             }
-            literal(&mut out, &text);
-            rest = &rest[end..];
+            out.push(Piece::Text(text));
+            rest = chars.as_str();
             continue;
         }
-        let mut body = rest;
         let mut fill = false;
-        loop {
-            let upper = body.get(..2).map(str::to_ascii_uppercase);
-            match upper.as_deref() {
-                Some("FM") => (fill, body) = (true, &body[2..]),
-                Some("FX" | "TM") => body = &body[2..],
-                _ => break,
-            }
+        match rest.get(..2) {
+            Some("FM" | "fm") => (fill, rest) = (true, &rest[2..]),
+            Some("TM" | "tm") => rest = &rest[2..],
+            _ => {}
+        }
+        let Some(c) = rest.chars().next() else { break };
+        if let Some(behind) = rest.strip_prefix("FX").or(rest.strip_prefix("fx")) {
+            out.push(Piece::Exact);
+            rest = behind;
+            continue;
         }
         let found = KEYWORDS.iter().find(|(k, f)| {
-            body.starts_with(k)
+            rest.starts_with(k)
                 || (either_case(*f)
-                    && body
+                    && rest
                         .get(..k.len())
                         .is_some_and(|b| b == k.to_ascii_lowercase()))
         });
         let Some((key, field)) = found else {
-            if body.len() < rest.len() {
-                rest = body;
+            if c == '"' {
                 continue;
             }
-            literal(&mut out, &rest[..c.len_utf8()]);
-            rest = &rest[c.len_utf8()..];
+            // A backslash means something in front of a quote alone.
+            let escaped = rest.strip_prefix("\\\"");
+            out.push(Piece::Bare(if escaped.is_some() { '"' } else { c }));
+            rest = escaped.unwrap_or(&rest[c.len_utf8()..]);
             continue;
         };
-        rest = &body[key.len()..];
-        let ordinal = match rest.get(..2) {
-            Some("TH") => Some(false),
-            Some("th") => Some(true),
-            _ => None,
-        };
-        if ordinal.is_some() {
+        let key = rest[..key.len()].to_owned();
+        rest = &rest[key.len()..];
+        let mut ordinal = None;
+        loop {
+            match rest.get(..2) {
+                Some("TH") => ordinal = Some(false),
+                Some("th") => ordinal = Some(true),
+                Some("SP") => {}
+                _ => break,
+            }
             rest = &rest[2..];
         }
         out.push(Piece::Field {
             field: *field,
+            key,
             fill,
             ordinal,
         });
@@ -410,6 +411,26 @@ struct Value {
     interval: bool,
 }
 
+impl Value {
+    fn day_of_year(&self) -> i64 {
+        match self.interval {
+            true => self.year * 360 + self.month * 30 + self.day,
+            false => calendar::day_of_year(self.days),
+        }
+    }
+}
+
+/// A Julian day of an interval's parts, as if they were a date's: PostgreSQL computes one even where there is no such month.
+fn julian_of_parts(year: i64, month: i64, day: i64) -> i64 {
+    let (year, month) = if month > 2 {
+        (year + 4800, month + 1)
+    } else {
+        (year + 4799, month + 13)
+    };
+    let century = year / 100;
+    year * 365 - 32_167 + year / 4 - century + century / 4 + 7834 * month / 256 + day
+}
+
 fn padded(v: i64, width: usize, fill: bool) -> String {
     if fill {
         return v.to_string();
@@ -431,7 +452,9 @@ fn field_text(f: Field, fill: bool, v: &Value) -> String {
     match f {
         Field::Hour12 => {
             let h = v.hour % 12;
-            padded(if h == 0 { 12 } else { h }, 2, fill)
+            // The sign of an interval's hours takes a place, here too.
+            let width = if v.hour < 0 { 3 } else { 2 };
+            padded(if h == 0 { 12 } else { h }, width, fill)
         }
         Field::Hour24 => padded(v.hour, 2, fill),
         Field::Minute => padded(v.minute, 2, fill),
@@ -484,15 +507,7 @@ fn field_text(f: Field, fill: bool, v: &Value) -> String {
         Field::Month => padded(v.month, 2, fill),
         Field::DayName(c) => name(cased(DAYS[calendar::weekday(v.days) as usize], c), 9),
         Field::DayShort(c) => cased(&DAYS[calendar::weekday(v.days) as usize][..3], c),
-        Field::DayOfYear => padded(
-            if v.interval {
-                v.year * 360 + v.month * 30 + v.day
-            } else {
-                calendar::day_of_year(v.days)
-            },
-            3,
-            fill,
-        ),
+        Field::DayOfYear => padded(v.day_of_year(), 3, fill),
         Field::IsoDayOfYear => {
             let (y, _) = calendar::iso_week(v.days);
             padded(v.days - calendar::iso_week_start(y, 1) + 1, 3, fill)
@@ -501,7 +516,7 @@ fn field_text(f: Field, fill: bool, v: &Value) -> String {
         Field::DayOfWeek => (calendar::weekday(v.days) + 1).to_string(),
         Field::IsoDayOfWeek => ((calendar::weekday(v.days) + 6) % 7 + 1).to_string(),
         Field::WeekOfMonth => ((v.day - 1) / 7 + 1).to_string(),
-        Field::WeekOfYear => padded((calendar::day_of_year(v.days) - 1) / 7 + 1, 2, fill),
+        Field::WeekOfYear => padded((v.day_of_year() - 1) / 7 + 1, 2, fill),
         Field::IsoWeek => padded(calendar::iso_week(v.days).1, 2, fill),
         Field::Century => {
             let c = if v.interval {
@@ -517,6 +532,7 @@ fn field_text(f: Field, fill: bool, v: &Value) -> String {
                 c.to_string()
             }
         }
+        Field::Julian if v.interval => julian_of_parts(v.year, v.month, v.day).to_string(),
         Field::Julian => (v.days + calendar::EPOCH_JULIAN).to_string(),
         Field::Quarter => month(v).map_or(String::new(), |m| (m / 3 + 1).to_string()),
         Field::Roman { lower } => month(v).map_or(String::new(), |m| {
@@ -594,6 +610,8 @@ fn render(picture: &str, v: &Value) -> Result<String> {
     for piece in pieces(picture) {
         match piece {
             Piece::Text(t) => out.push_str(&t),
+            Piece::Bare(c) => out.push(c),
+            Piece::Exact => {}
             Piece::Field { field, .. } if v.interval && of_dates_only(field) => {
                 return Err(SqlError::new(
                     SqlState::INVALID_DATETIME_FORMAT,
@@ -605,6 +623,7 @@ fn render(picture: &str, v: &Value) -> Result<String> {
                 field,
                 fill,
                 ordinal,
+                key: _,
             } => {
                 let text = field_text(field, fill, v);
                 out.push_str(&text);

@@ -319,7 +319,7 @@ pub(super) fn number_to_char(d: &Datum, picture: &str) -> Result<String> {
             Datum::Float8(v) => v.round_ties_even() as i64,
             other => other.as_integer()?,
         };
-        return Ok(Walk::new(&mut p, &roman(n), 0, '\0').write());
+        return Walk::new(&mut p, &roman(n), 0, '\0').write();
     }
     if p.exponent {
         let text = match d {
@@ -378,10 +378,10 @@ pub(super) fn number_to_char(d: &Datum, picture: &str) -> Result<String> {
     if whole > p.before {
         let mut full = "#".repeat(p.before + p.after + 1);
         full.replace_range(p.before..=p.before, ".");
-        return Ok(Walk::new(&mut p, &full, 0, sign).write());
+        return Walk::new(&mut p, &full, 0, sign).write();
     }
     let spaces = p.before - whole;
-    Ok(Walk::new(&mut p, text, spaces, sign).write())
+    Walk::new(&mut p, text, spaces, sign).write()
 }
 
 /// Digits of a float, no more of them than the type has.
@@ -481,7 +481,7 @@ impl<'a> Walk<'a> {
             .is_some_and(|last| self.number.get(last) == Some(&b'.'))
     }
 
-    fn write(mut self) -> String {
+    fn write(mut self) -> Result<String> {
         let p = self.p;
         for item in &p.items {
             let key = match item {
@@ -512,9 +512,14 @@ impl<'a> Walk<'a> {
                         && !p.point =>
                 {
                     let text = String::from_utf8_lossy(self.number);
+                    if !text.ends_with(|c: char| c.is_ascii_digit()) {
+                        return Err(SqlError::new(
+                            SqlState::INVALID_TEXT_REPRESENTATION,
+                            format!("\"{text}\" is not a number"),
+                        ));
+                    }
                     self.out.push_str(ordinal_suffix(&text, lower));
                 }
-                _ if p.roman => {}
                 Key::Minus if self.sign == '-' => self.out.push('-'),
                 Key::Plus if self.sign == '+' => self.out.push('+'),
                 Key::Minus | Key::Plus if !p.fill => self.out.push(' '),
@@ -526,7 +531,7 @@ impl<'a> Walk<'a> {
         if let Some(end) = self.out.find('\0') {
             self.out.truncate(end);
         }
-        self.out
+        Ok(self.out)
     }
 
     /// The sign, where digits begin.
@@ -772,6 +777,11 @@ pub(in crate::func) fn to_number(a: &[Datum]) -> Result<Datum> {
     let mut n = Numeric::parse(digits)?;
     if r.sign == Some(b'-') {
         n = n.neg();
+    }
+    // The picture says how many digits there are in front of the point, and the text how many behind it.
+    let precision = p.before + p.multiply + r.read_after;
+    if precision <= 1000 {
+        n = n.apply_typmod((((precision as i32) << 16) | r.read_after as i32) + 4)?;
     }
     if p.multiplies {
         let shift = Numeric::from(-i64::try_from(p.multiply).unwrap_or(0));

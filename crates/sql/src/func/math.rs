@@ -362,11 +362,23 @@ pub(super) fn atanh(a: &[Datum]) -> Result<Datum> {
     }
 }
 
-/// `random`: 53 random bits in [0, 1)
+/// `random`: 52 random bits in [0, 1)
 pub(super) fn random(cx: &dyn Context, _: &[Datum]) -> Result<Datum> {
-    Ok(Datum::Float8(
-        (cx.random_u64() >> 11) as f64 / (1u64 << 53) as f64,
-    ))
+    let bits = cx.seeded_u64().unwrap_or_else(|| cx.random_u64());
+    Ok(Datum::Float8((bits >> 12) as f64 / (1u64 << 52) as f64))
+}
+
+/// `setseed`: from now on the session's random numbers follow from the seed
+pub(super) fn setseed(cx: &dyn Context, a: &[Datum]) -> Result<Datum> {
+    let seed = a[0].as_f64()?;
+    if !(-1.0..=1.0).contains(&seed) {
+        return Err(SqlError::new(
+            SqlState::INVALID_PARAMETER_VALUE,
+            format!("setseed parameter {seed} is out of allowed range [-1,1]"),
+        ));
+    }
+    cx.seed(((((1_u64 << 52) - 1) as f64) * seed) as i64 as u64);
+    Ok(Datum::text(""))
 }
 
 fn gcd_u(mut x: u64, mut y: u64) -> u64 {

@@ -50,15 +50,32 @@ pub(super) fn only_on(value: &str) -> Option<String> {
         .map(|_| "on".to_owned())
 }
 
-/// ISO is the only style; the field order may be named, MDY is the only one.
+/// ISO is the only style; the order of a date's fields is named or MDY.
 pub(super) fn date_style(value: &str) -> Option<String> {
+    let order = date_order(value)?.unwrap_or("MDY");
+    Some(format!("ISO, {order}"))
+}
+
+/// The order of fields that a style names, if it names one; none of both if it is no style that there is.
+pub(super) fn date_order(value: &str) -> Option<Option<&'static str>> {
+    let mut order = None;
     for word in value.split(',') {
-        match word.trim().to_ascii_lowercase().as_str() {
-            "iso" | "default" | "mdy" | "us" | "noneuro" | "noneuropean" => {}
+        let word = word.trim().to_ascii_lowercase();
+        let named = match word.as_str() {
+            "iso" => continue,
+            "mdy" | "us" | "default" => "MDY",
+            "dmy" => "DMY",
+            "ymd" => "YMD",
+            word if word.starts_with("noneuro") => "MDY",
+            word if word.starts_with("euro") => "DMY",
             _ => return None,
+        };
+        if order.is_some_and(|order| order != named) {
+            return None;
         }
+        order = Some(named);
     }
-    Some("ISO, MDY".to_owned())
+    Some(order)
 }
 
 /// A text search configuration, shown with its schema.

@@ -4,6 +4,7 @@
 //! midnight. The calendar is the proleptic Gregorian one; year 0 is 1 BC. Zone rules come from the library, which knows years
 //! -9999 to 9999; beyond, the offset at the end of its range holds.
 
+use super::abbreviations::{Abbreviation, abbreviation};
 use crate::error::{Result, SqlError};
 use jiff::tz::{AmbiguousOffset, TimeZone};
 use logstead_types::SqlState;
@@ -205,42 +206,48 @@ pub fn local_to_utc(local: i64, tz: &TimeZone) -> Result<i64> {
 /// hours (POSIX sign: positive is west) as PostgreSQL reads zone *names*.
 pub fn zone_by_name(name: &str) -> Option<TimeZone> {
     let name = name.trim();
-    if let Some(seconds) = abbreviation(name) {
-        return fixed_zone(seconds);
+    match abbreviation(name) {
+        Some(Abbreviation::Fixed(seconds)) => return fixed_zone(seconds),
+        Some(Abbreviation::Of(zone)) => return TimeZone::get(zone).ok(),
+        None => {}
     }
-    if let Some(rest) = name.strip_prefix('<') {
-        // <+03>-03 as PostgreSQL prints zones that were set by offset.
-        let (_, posix) = rest.split_once('>')?;
-        return posix_offset(posix).and_then(fixed_zone);
-    }
-    if name.starts_with(['+', '-']) || name.starts_with(|c: char| c.is_ascii_digit()) {
-        return posix_offset(name).and_then(fixed_zone);
-    }
-    if name.is_empty()
-        || !name
-            .bytes()
-            .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'/' | b'_' | b'-' | b'+'))
+    let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'/' | b'_' | b'-' | b'+');
+    if name.starts_with(|c: char| c.is_ascii_alphabetic())
+        && name.bytes().all(plain)
+        && let Ok(tz) = TimeZone::get(name)
     {
-        return None;
-    }
-    if let Ok(tz) = TimeZone::get(name) {
         return Some(tz);
     }
-    let split = name.find(['+', '-'])?;
-    if split >= 3 && name[..split].bytes().all(|b| b.is_ascii_alphabetic()) {
-        return posix_offset(&name[split..]).and_then(fixed_zone);
+    posix_zone(name).and_then(fixed_zone)
+}
+
+/// Seconds east of UTC of a zone in POSIX's form, a name and an offset to the west: `PST-03:00`, `<+03>-03`, `+5`.
+pub fn posix_zone(name: &str) -> Option<i64> {
+    let offset = match name.strip_prefix('<') {
+        Some(quoted) => quoted.split_once('>')?.1,
+        None => name.trim_start_matches(|c: char| !matches!(c, '0'..='9' | ',' | '+' | '-')),
+    };
+    let (sign, body) = match offset.strip_prefix('-') {
+        Some(body) => (1, body),
+        None => (-1, offset.strip_prefix('+').unwrap_or(offset)),
+    };
+    let mut seconds = 0;
+    let mut parts = body.split(':');
+    // A week of hours, as the time zone library has it.
+    for (unit, most) in [(3600, 167), (60, 59), (1, 60)] {
+        let Some(part) = parts.next() else {
+            return (unit != 3600).then_some(sign * seconds);
+        };
+        let number = parse_digits(part).filter(|number| *number <= most)?;
+        seconds += number * unit;
     }
-    None
+    parts.next().is_none().then_some(sign * seconds)
 }
 
 /// A zone with a fixed offset in seconds east of UTC.
 pub fn fixed_zone(seconds: i64) -> Option<TimeZone> {
     let offset = jiff::tz::Offset::from_seconds(i32::try_from(seconds).ok()?).ok()?;
     Some(TimeZone::fixed(offset))
-}
-
-fn posix_offset(text: &str) -> Option<i64> {
-    parse_offset(text).map(|s| -s)
 }
 
 /// `[+-]hh[:mm[:ss]]` or `[+-]hhmm` in seconds.
@@ -284,26 +291,6 @@ pub fn parse_digits(s: &str) -> Option<i64> {
         return None;
     }
     s.parse().ok()
-}
-
-/// Offset of a zone abbreviation in seconds east of UTC.
-pub fn abbreviation(word: &str) -> Option<i64> {
-    let hours = match word.to_ascii_lowercase().as_str() {
-        "utc" | "gmt" | "z" | "zulu" | "ut" | "uct" | "wet" => 0,
-        "bst" | "cet" | "met" | "west" => 1,
-        "cest" | "mest" | "eet" => 2,
-        "eest" | "msk" => 3,
-        "jst" | "kst" => 9,
-        "edt" | "ast" => -4,
-        "est" | "cdt" => -5,
-        "cst" | "mdt" => -6,
-        "mst" | "pdt" => -7,
-        "pst" | "akdt" => -8,
-        "akst" => -9,
-        "hst" => -10,
-        _ => return None,
-    };
-    Some(hours * 3600)
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Text output of date and time types (DateStyle ISO; intervals in `interval_output`), and the entry points of their input.
 //!
-//! Input is in [`input`]: it takes everything PostgreSQL's usual spellings take, in MDY order where the order is open.
+//! Input is in [`input`]: it takes everything PostgreSQL's usual spellings take, in the order of `DateStyle` where the order is open.
 
 #[path = "datetime_input.rs"]
 pub mod input;
@@ -9,7 +9,9 @@ mod interval_input;
 #[path = "interval_output.rs"]
 mod interval_output;
 
-pub use input::{parse_date, parse_time, parse_timestamp, parse_timestamptz, parse_timetz};
+pub use input::{
+    DateOrder, parse_date, parse_time, parse_timestamp, parse_timestamptz, parse_timetz,
+};
 pub use interval_input::{fields, parse_interval, parse_interval_as, read_in, within};
 pub use interval_output::{IntervalStyle, write_interval};
 

@@ -6,6 +6,7 @@
 use crate::error::{Result, SqlError};
 use crate::func::Context;
 use crate::value::TimeTz;
+use crate::value::abbreviations::{Abbreviation, abbreviation, offset_of};
 use crate::value::calendar::{self, DAY, HOUR, MINUTE, Parts, SECOND};
 use jiff::tz::TimeZone;
 use logstead_types::SqlState;
@@ -51,6 +52,29 @@ impl Bad {
     }
 }
 
+/// The order of a date's numbers where the first of them is no year.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum DateOrder {
+    /// 1/31/2024
+    #[default]
+    Mdy,
+    /// 31/1/2024
+    Dmy,
+    /// 24/1/31
+    Ymd,
+}
+
+impl DateOrder {
+    /// That of a value of the setting `DateStyle`.
+    pub fn of_style(style: &str) -> DateOrder {
+        match style {
+            style if style.ends_with("DMY") => DateOrder::Dmy,
+            style if style.ends_with("YMD") => DateOrder::Ymd,
+            _ => DateOrder::Mdy,
+        }
+    }
+}
+
 /// Special words that stand for a whole value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Special {
@@ -63,10 +87,13 @@ enum Special {
 enum Zone {
     Offset(i64),
     Named(TimeZone),
+    /// What it means hangs on the time.
+    Abbreviated(String, TimeZone),
 }
 
 #[derive(Default)]
 struct Fields {
+    order: DateOrder,
     /// Numbers that make the date, in order, with their count of digits.
     numbers: Vec<(i64, usize)>,
     month: Option<i64>,
@@ -174,13 +201,16 @@ fn take_while(s: &str, f: impl Fn(u8) -> bool) -> (&str, &str) {
     s.split_at(end)
 }
 
-fn scan(text: &str) -> Result<Fields, Bad> {
+fn scan(text: &str, cx: Option<&dyn Context>) -> Result<Fields, Bad> {
     if !text.is_ascii() {
         return Err(Bad::Syntax);
     }
     let lower = text.to_ascii_lowercase();
     let mut rest = lower.as_str();
-    let mut f = Fields::default();
+    let mut f = Fields {
+        order: cx.map_or(DateOrder::Mdy, Context::date_order),
+        ..Fields::default()
+    };
     let mut any = false;
     loop {
         rest =
@@ -354,7 +384,7 @@ fn word<'a>(rest: &'a str, f: &mut Fields) -> Result<&'a str, Bad> {
     }
     if next == b'/'
         || (next == b'-'
-            && calendar::abbreviation(w).is_none()
+            && abbreviation(w).is_none()
             && after[1..].starts_with(|c: char| c.is_ascii_lowercase()))
     {
         let (name, after) = take_while(rest, |b| {
@@ -398,7 +428,13 @@ fn named_zone<'a>(name: &str, after: &'a str, f: &mut Fields) -> Result<&'a str,
     if f.zone.is_some() {
         return Err(Bad::Syntax);
     }
-    if let Some(seconds) = calendar::abbreviation(name) {
+    if let Some(Abbreviation::Of(zone)) = abbreviation(name)
+        && let Ok(zone) = TimeZone::get(zone)
+    {
+        f.zone = Some(Zone::Abbreviated(name.to_owned(), zone));
+        return Ok(after);
+    }
+    if let Some(Abbreviation::Fixed(seconds)) = abbreviation(name) {
         // "UTC+3" and "GMT-5": the offset follows at once.
         if after.starts_with(['+', '-']) {
             let (o, tail) = take_while(&after[1..], |b| b.is_ascii_digit() || b == b':');
@@ -434,7 +470,8 @@ impl Fields {
         let n = &self.numbers;
         let (year, month, day) = match (self.month, n.as_slice()) {
             (Some(m), &[a, b]) => {
-                if a.1 >= 3 || a.0 > 31 {
+                let year_first = self.order == DateOrder::Ymd && b.1 < 3;
+                if a.1 >= 3 || year_first {
                     (a, m, b.0)
                 } else {
                     (b, m, a.0)
@@ -449,13 +486,12 @@ impl Fields {
                     Err(Bad::Field)
                 };
             }
-            (None, &[a, b, c]) => {
-                if a.1 >= 3 {
-                    (a, b.0, c.0)
-                } else {
-                    (c, a.0, b.0)
-                }
-            }
+            (None, &[a, b, c]) => match self.order {
+                _ if a.1 >= 3 => (a, b.0, c.0),
+                DateOrder::Ymd => (a, b.0, c.0),
+                DateOrder::Dmy => (c, b.0, a.0),
+                DateOrder::Mdy => (c, a.0, b.0),
+            },
             _ => return Err(Bad::Syntax),
         };
         let year = self.year(year)?;
@@ -500,6 +536,13 @@ fn zone_of(cx: Option<&dyn Context>) -> TimeZone {
     cx.map_or(TimeZone::UTC, |c| c.time_zone().clone())
 }
 
+/// Seconds east of UTC that an abbreviation means at a local moment.
+pub(crate) fn abbreviated_offset(local: i64, word: &str, zone: &TimeZone) -> i64 {
+    let offset = calendar::local_offset(local, zone);
+    let utc = local.saturating_sub(offset * SECOND);
+    offset_of(word, zone, utc).unwrap_or(offset)
+}
+
 fn local_now(cx: Option<&dyn Context>) -> Result<i64, Bad> {
     let cx = cx.ok_or(Bad::Clock)?;
     Ok(calendar::utc_to_local(cx.transaction_time(), cx.time_zone()).0)
@@ -507,7 +550,7 @@ fn local_now(cx: Option<&dyn Context>) -> Result<i64, Bad> {
 
 /// Local moment, and the zone it was given in.
 fn moment(text: &str, cx: Option<&dyn Context>) -> Result<(i64, Option<Zone>), Bad> {
-    let mut f = scan(text)?;
+    let mut f = scan(text, cx)?;
     match f.special {
         Some(_) if f.has_date() || f.time.is_some() => return Err(Bad::Syntax),
         Some(Special::Infinity) => return Ok((i64::MAX, None)),
@@ -560,6 +603,7 @@ pub fn parse_timestamptz(text: &str, cx: Option<&dyn Context>) -> Result<i64> {
     let offset = match zone {
         Some(Zone::Offset(s)) => s,
         Some(Zone::Named(tz)) => calendar::local_offset(t, &tz),
+        Some(Zone::Abbreviated(word, tz)) => abbreviated_offset(t, &word, &tz),
         None => calendar::local_offset(t, &zone_of(cx)),
     };
     t.checked_sub(offset * SECOND)
@@ -572,7 +616,7 @@ pub fn parse_timestamptz(text: &str, cx: Option<&dyn Context>) -> Result<i64> {
 pub fn parse_date(text: &str, cx: Option<&dyn Context>) -> Result<i32> {
     // Dates reach further than moments: the day is taken without multiplying it out.
     let day = (|| -> Result<Option<i64>, Bad> {
-        let f = scan(text)?;
+        let f = scan(text, cx)?;
         if f.special.is_none() && f.relative.is_none() && f.has_date() {
             f.time_of_day()?;
             return f.day().map(Some);
@@ -617,6 +661,10 @@ pub fn parse_timetz(text: &str, cx: Option<&dyn Context>) -> Result<TimeTz> {
         let east = match (fields.zone, moment, cx) {
             (Some(Zone::Offset(east)), ..) => east,
             (Some(Zone::Named(tz)), Some(at), _) => calendar::local_offset(at, &tz),
+            (Some(Zone::Abbreviated(word, tz)), at, cx) => {
+                let now = || cx.map_or(0, |cx| cx.transaction_time());
+                abbreviated_offset(at.unwrap_or_else(now), &word, &tz)
+            }
             (Some(Zone::Named(tz)), None, _) => {
                 i64::from(tz.to_fixed_offset().map_err(|_| Bad::Syntax)?.seconds())
             }
@@ -631,7 +679,7 @@ pub fn parse_timetz(text: &str, cx: Option<&dyn Context>) -> Result<TimeTz> {
 }
 
 fn read_time_of_day(text: &str, cx: Option<&dyn Context>) -> Result<(i64, Fields), Bad> {
-    let mut f = scan(text)?;
+    let mut f = scan(text, cx)?;
     if f.special == Some(Special::Now) {
         return Ok((local_now(cx)?.rem_euclid(DAY), f));
     }

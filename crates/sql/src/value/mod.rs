@@ -3,6 +3,7 @@
 //! Owns: [`SqlType`], [`Datum`], text and binary input/output, the stored form inside rows, the memcmp-comparable key
 //! form inside indexes. Invariant: `decode(encode(v)) == v` for every form, and keys compare exactly as values do.
 
+pub mod abbreviations;
 pub mod array;
 pub mod binary_io;
 pub mod bits;
