@@ -70,7 +70,7 @@ def functions(rng, connection):
     skipped |= {"now", "statement_timestamp", "transaction_timestamp", "timeofday", "ts_rank", "set_config", "current_setting", "format_type"}
     records = []
     for name, kinds, variadic, retset in rows:
-        if retset or name in skipped or not known(kinds) or name.startswith(("database_to", "schema_to", "table_to", "query_to", "cursor_to")):
+        if retset or name in skipped or (name == "age" and len(kinds) == 1) or not known(kinds) or name.startswith(("database_to", "schema_to", "table_to", "query_to", "cursor_to")):
             continue
         quoted = f'"{name}"' if name in ("overlay", "position", "substring", "overlaps", "char", "bit", "time", "timestamp", "interval") else name
         if variadic:

@@ -18,6 +18,7 @@ if the statement is not to be run twice.
 from __future__ import annotations
 
 import hashlib
+import itertools
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -45,7 +46,8 @@ def read(path: Path) -> list[Record]:
     """The records of a script."""
     records = []
     for block in path.read_text().split("\n\n"):
-        lines = [line for line in block.strip("\n").split("\n") if not line.startswith("#")]
+        # Remarks stand above a record; further down `#` is what a row begins with.
+        lines = list(itertools.dropwhile(lambda line: line.startswith("#"), block.strip("\n").split("\n")))
         if not lines or not lines[0]:
             continue
         head, body = lines[0], lines[1:]

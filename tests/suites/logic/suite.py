@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import sys
 import tempfile
 from pathlib import Path
@@ -68,7 +69,8 @@ def answer_all(server, path: Path, records) -> None:
     """Writes a script with PostgreSQL's answers."""
     connection = session(server)
     asker = script.Asker(connection)
-    preface = [line for line in path.read_text().splitlines() if line.startswith("#")] if path.exists() else []
+    head = path.read_text().split("\n\n")[0].splitlines() if path.exists() else []
+    preface = list(itertools.takewhile(lambda line: line.startswith("#"), head))
     blocks = ["\n".join(preface) + "\n"] if preface else []
     for record in records:
         blocks.append(asker.ask(record).text())
