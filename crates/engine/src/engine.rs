@@ -11,7 +11,7 @@ use logstead_commit::{
 };
 use logstead_env::Env;
 use logstead_home::LogHome;
-use logstead_types::{Csn, IndexId, TableId, WorkerId};
+use logstead_types::{Csn, Epoch, IndexId, TableId, WorkerId};
 use logstead_wal::Lane;
 use logstead_wal::lease::{Lease, LeaseOptions};
 use parking_lot::{Mutex, RwLock};
@@ -82,6 +82,7 @@ impl Default for EngineOptions {
 pub(crate) struct EngineInner {
     pub(crate) path: Arc<CommitPath>,
     home: Arc<dyn LogHome>,
+    epoch: Epoch,
     pub(crate) delta_records: bool,
     pub(crate) absent_one_in: u32,
     /// Each worker's, and behind them whoever takes a checkpoint.
@@ -210,6 +211,7 @@ impl Engine {
         Ok(Engine(Arc::new(EngineInner {
             path,
             home,
+            epoch: base.epoch(),
             delta_records: options.delta_records,
             absent_one_in: options.absent_one_in,
             published: (0..=workers).map(|_| Published::new()).collect(),
@@ -246,6 +248,11 @@ impl Engine {
     /// Clock, random numbers and files.
     pub fn env(&self) -> &Env {
         &self.0.env
+    }
+
+    /// This life of the home: each start has a greater one.
+    pub fn epoch(&self) -> Epoch {
+        self.0.epoch
     }
 
     /// How many workers it has.

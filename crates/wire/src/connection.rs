@@ -79,10 +79,11 @@ async fn start(
     worker: &WorkerSessions,
     access: &Access,
 ) -> Option<(Link, StartupRequest)> {
-    let client = stream.peer_addr().ok();
+    let (client, server) = (stream.peer_addr().ok(), stream.local_addr().ok());
     let (mut link, parameters, arrival) = first_packets(stream, worker, access).await?;
     let mut request = startup_request(parameters);
     request.client = client;
+    request.server = server;
     match authenticate(&mut link, worker, access, arrival, &mut request).await {
         true => Some((link, request)),
         false => {

@@ -228,7 +228,7 @@ impl Base {
     }
 
     /// This life of the server.
-    pub(super) fn epoch(&self) -> Epoch {
+    pub(crate) fn epoch(&self) -> Epoch {
         self.publisher.ledger().epoch()
     }
 

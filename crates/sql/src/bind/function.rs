@@ -23,6 +23,15 @@ fn normal_form(arg: &FunctionArg) -> Option<String> {
     (word.quote_style.is_none() && known).then_some(form)
 }
 
+fn is_quoted(name: &ast::ObjectName) -> bool {
+    let last = name.0.last().and_then(|part| part.as_ident());
+    last.is_some_and(|word| word.quote_style.is_some())
+}
+
+fn not_its_form() -> SqlError {
+    SqlError::new(SqlState::SYNTAX_ERROR, "syntax error at or near \",\"")
+}
+
 impl Binder<'_> {
     pub(crate) fn function(&mut self, function: &Function) -> Result<Expr> {
         let at = self.at(name_span(&function.name));
@@ -55,6 +64,8 @@ impl Binder<'_> {
         };
         if schema.is_none() {
             match name.as_str() {
+                // A word of the grammar: its arguments have a form of their own, unless it is quoted.
+                "extract" if !is_quoted(&function.name) => return Err(not_its_form().at(at)),
                 "coalesce" => return self.coalesce(list, at),
                 "greatest" | "least" => return self.extreme(&name, list, at),
                 "nullif" => return self.null_if(list, at),
@@ -66,6 +77,9 @@ impl Binder<'_> {
                             self.plain_arg_list(std::slice::from_ref(text), &name, at)?;
                         args.push(Expr::Const(Datum::text(form), SqlType::of(oid::TEXT)));
                         return self.named_call(&name, args, at);
+                    }
+                    if list.args.len() != 1 && !is_quoted(&function.name) {
+                        return Err(not_its_form().at(at));
                     }
                 }
                 "row" => {

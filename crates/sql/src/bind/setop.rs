@@ -8,7 +8,7 @@ use super::{Binder, Clause, Frame};
 use crate::error::{Result, SqlError};
 use crate::expr::{Expr, Subquery, SubqueryKind};
 use crate::func::CastContext;
-use crate::plan::{self, OutputColumn, Plan, SetOpKind, SortKey, build, walk};
+use crate::plan::{self, Node, OutputColumn, Plan, SetOpKind, SortKey, build, walk};
 use crate::value::{Datum, SqlType, info, oid, record};
 use logstead_types::SqlState;
 use sqlparser::ast::{self, Expr as Ast, SetExpr, Spanned};
@@ -493,7 +493,13 @@ impl Binder<'_> {
     }
 
     pub(crate) fn exists(&mut self, query: &ast::Query) -> Result<Expr> {
-        let plan = self.subquery(query)?;
+        let mut plan = self.subquery(query)?;
+        // Nobody asks what is selected: it is not computed.
+        if let Node::Project { exprs, .. } = &mut plan.node {
+            for (expr, column) in exprs.iter_mut().zip(&plan.columns) {
+                *expr = Expr::Const(Datum::Null, column.ty);
+            }
+        }
         Ok(self.expression_subquery(plan, SubqueryKind::Exists, SqlType::of(oid::BOOL)))
     }
 

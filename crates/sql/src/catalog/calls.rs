@@ -243,10 +243,6 @@ pub fn catalog_call(name: &str, args: &[Datum], cx: &VirtualContext<'_>) -> Resu
         "pg_indexam_has_property" | "pg_index_has_property" => access_property(args),
         // Sockets and files are not shown, no file holds one relation.
         "current_query"
-        | "inet_client_addr"
-        | "inet_client_port"
-        | "inet_server_addr"
-        | "inet_server_port"
         | "pg_current_logfile"
         | "pg_relation_filepath"
         | "pg_filenode_relation"

@@ -28,6 +28,8 @@ mod patterns;
 mod quoting;
 mod ranges;
 mod regex_choice;
+mod regex_lex;
+mod regex_parse;
 mod regexp_search;
 mod registry;
 mod regression;
@@ -177,8 +179,18 @@ pub trait Context {
     fn clock_time(&self) -> i64;
     /// Session time zone.
     fn time_zone(&self) -> &jiff::tz::TimeZone;
+    /// In which order a date's numbers stand where that is open.
+    fn date_order(&self) -> crate::value::datetime::DateOrder {
+        crate::value::datetime::DateOrder::Mdy
+    }
     /// Random 64 bits: random(), gen_random_uuid().
     fn random_u64(&self) -> u64;
+    /// The next of the numbers that follow from the session's seed, if it has one.
+    fn seeded_u64(&self) -> Option<u64> {
+        None
+    }
+    /// setseed().
+    fn seed(&self, _seed: u64) {}
     /// current_database().
     fn database(&self) -> &str;
     /// Who the client has connected as.

@@ -3,12 +3,12 @@
 use super::estimate;
 use super::layout::Layout;
 use super::merge_join::{Sorted, as_wanted};
-use super::{Node, OutputColumn, Plan, Scan};
+use super::{Node, OutputColumn, Plan, Scan, walk};
 use crate::bind::{Binder, COLUMN_BASE, ColId, Source};
 use crate::catalog::Relation;
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
-use crate::value::{SqlType, oid};
+use crate::value::{Datum, SqlType, oid};
 use std::sync::Arc;
 
 /// A plan with the identities of its columns.
@@ -55,6 +55,21 @@ pub(crate) struct Wish {
     pub(crate) limit: Option<f64>,
 }
 
+/// A subquery's columns that nobody asks for are not computed, unless computing them does something: one that fails fails nothing.
+fn leave_out(plan: &mut Plan, used: &[bool]) {
+    match &mut plan.node {
+        Node::Limit { input, .. } => leave_out(input, used),
+        Node::Project { exprs, .. } if exprs.len() == used.len() => {
+            for ((expr, column), used) in exprs.iter_mut().zip(&plan.columns).zip(used) {
+                if !*used && !walk::is_volatile(expr) && !walk::has_subquery(expr) {
+                    *expr = Expr::Const(Datum::Null, column.ty);
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
 impl Binder<'_> {
     /// Reads FROM item `rel` under `conditions` (all of them about this item alone, or about columns that an enclosing row
     /// gives: those only answer through an index, see `lateral`).
@@ -96,13 +111,19 @@ impl Binder<'_> {
     }
 
     fn other_scan(&mut self, rel: usize, conditions: Vec<Expr>) -> Result<Planned> {
+        let first = self.rels[rel].first;
+        let ids: Vec<ColId> = (first..first + self.rels[rel].width).collect();
+        let used: Vec<bool> = ids.iter().map(|&id| self.info(id).used).collect();
         let item = &mut self.rels[rel];
-        let ids: Vec<ColId> = (item.first..item.first + item.width).collect();
         let alias = item.alias.clone();
         let plan = match &mut item.source {
-            Source::Plan(plan) => *plan
-                .take()
-                .ok_or_else(|| SqlError::internal("a subquery was planned twice"))?,
+            Source::Plan(plan) => {
+                let mut plan = *plan
+                    .take()
+                    .ok_or_else(|| SqlError::internal("a subquery was planned twice"))?;
+                leave_out(&mut plan, &used);
+                plan
+            }
             Source::Cte { slot, rows } => {
                 let (slot, rows) = (*slot, *rows);
                 let node = Node::CteScan { slot, name: alias };

@@ -16,7 +16,7 @@ use super::statistics::Counted;
 use crate::error::{Result, SqlError};
 use crate::func::{Activity, Context};
 use crate::role::{READ_ALL_STATS, Roles, SIGNAL_BACKEND};
-use crate::value::{Array, Datum, Oid, oid};
+use crate::value::{Array, Datum, Inet, Oid, oid};
 use logstead_engine::{Held, TxnId, Waiting};
 use logstead_types::{SqlState, TableId};
 use parking_lot::Mutex;
@@ -59,6 +59,8 @@ struct Now {
     database_name: String,
     application_name: String,
     client: Option<SocketAddr>,
+    /// Where the client has reached the server.
+    server: Option<SocketAddr>,
     begun: i64,
     state: State,
     changed: i64,
@@ -89,7 +91,7 @@ impl Live {
         &self,
         (role, user): (Oid, &str),
         (database, database_name): (Oid, &str),
-        client: Option<SocketAddr>,
+        (client, server): (Option<SocketAddr>, Option<SocketAddr>),
     ) {
         let mut now = self.0.lock();
         now.role = role;
@@ -97,6 +99,12 @@ impl Live {
         now.database = database;
         database_name.clone_into(&mut now.database_name);
         now.client = client;
+        now.server = server;
+    }
+
+    fn ends(&self) -> (Option<SocketAddr>, Option<SocketAddr>) {
+        let now = self.0.lock();
+        (now.client, now.server)
     }
 
     /// `application_name` may have changed.
@@ -290,6 +298,24 @@ impl SessionContext {
             }
             _ => None,
         }
+    }
+
+    /// The two ends of the connection: `inet_client_addr` and its kin; nothing if it is another function. A socket of the machine has none.
+    pub(super) fn address_call(&self, name: &str) -> Option<Datum> {
+        let (client, server) = self.live.ends();
+        let end = match name {
+            "inet_client_addr" | "inet_client_port" => client,
+            "inet_server_addr" | "inet_server_port" => server,
+            _ => return None,
+        };
+        Some(match end {
+            None => Datum::Null,
+            Some(end) if name.ends_with("port") => Datum::Int4(i32::from(end.port())),
+            Some(end) => {
+                let address = end.ip().to_canonical().to_string();
+                Inet::parse(&address, false).map_or(Datum::Null, Datum::inet)
+            }
+        })
     }
 
     /// `pg_cancel_backend` and `pg_terminate_backend`; nothing if it is another function.

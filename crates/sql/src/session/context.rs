@@ -5,6 +5,7 @@ use super::advisory::{Advisor, Holdings};
 use super::instance::Instance;
 use super::notify::Asked;
 use super::past::{AS_OF_POINT, is_as_of, too_late};
+use super::seeded::Seeded;
 use super::signals::Signals;
 use super::statement::Statements;
 use super::transaction::Modes;
@@ -16,7 +17,7 @@ use crate::func::{
 };
 use crate::role::acl::privilege as p;
 use crate::settings::{self, SessionSettings};
-use crate::value::datetime::IntervalStyle;
+use crate::value::datetime::{DateOrder, IntervalStyle};
 use crate::value::{Datum, Oid, OutputStyle};
 use jiff::tz::TimeZone;
 use logstead_engine::{Awaits, Worker};
@@ -68,6 +69,11 @@ pub struct SessionContext {
     extra_float_digits: Cell<i32>,
     bytea_escape: Cell<bool>,
     interval_style: Cell<IntervalStyle>,
+    date_order: Cell<DateOrder>,
+    /// The random numbers that setseed() began.
+    seeded: Cell<Option<Seeded>>,
+    /// The number of the transaction, once somebody has asked for it.
+    number: Cell<Option<i64>>,
     /// Answers wait until what they tell is durable.
     pub(super) synchronous: Cell<bool>,
     /// What the others see.
@@ -76,6 +82,8 @@ pub struct SessionContext {
     pub(super) rows: Cell<u64>,
     /// What the running statement asks transactions to read from now on.
     pub(super) as_of_asked: RefCell<Option<String>>,
+    /// set_config() has made the transaction read-only: the session is to know.
+    pub(super) read_only_asked: Cell<bool>,
     /// In a block, or between statements of one text.
     pub(super) in_block: Cell<bool>,
     /// How long the running statement has asked to sleep.
@@ -127,10 +135,14 @@ impl SessionContext {
             extra_float_digits: Cell::new(1),
             bytea_escape: Cell::new(false),
             interval_style: Cell::default(),
+            date_order: Cell::default(),
+            seeded: Cell::new(None),
+            number: Cell::new(None),
             synchronous: Cell::new(true),
             live,
             rows: Cell::new(0),
             as_of_asked: RefCell::default(),
+            read_only_asked: Cell::new(false),
             in_block: Cell::new(false),
             sleep_us: Cell::new(0),
             warnings: RefCell::default(),
@@ -159,6 +171,7 @@ impl SessionContext {
         self.extra_float_digits.set(typed.extra_float_digits);
         self.bytea_escape.set(!typed.bytea_hex);
         self.interval_style.set(typed.interval_style);
+        self.date_order.set(typed.date_order);
         self.synchronous.set(typed.synchronous_commit);
         self.live
             .call_it(settings.canonical_value("application_name").unwrap_or(""));
@@ -183,6 +196,56 @@ impl SessionContext {
         } else {
             None
         }
+    }
+
+    /// A transaction has begun, which has no number yet.
+    pub(super) fn forget_number(&self) {
+        self.number.set(None);
+    }
+
+    /// `txid_current` and its kin; nothing if it is another function. Numbers are drawn when they are asked for, from a counter whose high bits
+    /// are the server's life, so that none comes twice and later transactions that ask later have greater ones.
+    fn transaction_number(&self, name: &str) -> Option<Datum> {
+        match name {
+            "txid_current" => {
+                let number = self.number.get();
+                let number = number.unwrap_or_else(|| self.instance.next_transaction_number());
+                self.number.set(Some(number));
+                Some(Datum::Int8(number))
+            }
+            "txid_current_if_assigned" => Some(self.number.get().map_or(Datum::Null, Datum::Int8)),
+            _ => None,
+        }
+    }
+
+    /// set_config() of a characteristic of the transaction, in which a query runs: it may become read-only, and else stays what it is.
+    fn set_characteristic(&self, name: &str, value: &str, now: &str) -> Result<String> {
+        let name = name.to_ascii_lowercase();
+        let late = |text: &str| Err(SqlError::new(SqlState::ACTIVE_SQL_TRANSACTION, text));
+        if name == "transaction_isolation" {
+            return match value.eq_ignore_ascii_case(now) {
+                true => Ok(now.to_owned()),
+                false => late("SET TRANSACTION ISOLATION LEVEL must be called before any query"),
+            };
+        }
+        let on = settings::parse_bool(value).ok_or_else(|| {
+            SqlError::new(
+                SqlState::INVALID_PARAMETER_VALUE,
+                format!("parameter \"{name}\" requires a Boolean value"),
+            )
+        })?;
+        match (name.as_str(), on, now) {
+            (_, true, "on") | (_, false, "off") => {}
+            ("transaction_read_only", true, _) => {
+                self.read_only.set(true);
+                self.read_only_asked.set(true);
+            }
+            ("transaction_read_only", false, _) => {
+                return late("transaction read-write mode must be set before any query");
+            }
+            _ => return late("SET TRANSACTION [NOT] DEFERRABLE must be called before any query"),
+        }
+        Ok(if on { "on" } else { "off" }.to_owned())
     }
 
     fn may_write(&self, function: &str) -> Result<()> {
@@ -239,12 +302,27 @@ impl Context for SessionContext {
         self.instance.env.clock.now_micros_since_2000()
     }
 
+    fn date_order(&self) -> DateOrder {
+        self.date_order.get()
+    }
+
     fn time_zone(&self) -> &TimeZone {
         self.time_zone.get()
     }
 
     fn random_u64(&self) -> u64 {
         self.instance.env.random.u64()
+    }
+
+    fn seeded_u64(&self) -> Option<u64> {
+        let mut seeded = self.seeded.get()?;
+        let number = seeded.next();
+        self.seeded.set(Some(seeded));
+        Some(number)
+    }
+
+    fn seed(&self, seed: u64) {
+        self.seeded.set(Some(Seeded::new(seed)));
     }
 
     fn database(&self) -> &str {
@@ -350,6 +428,9 @@ impl Context for SessionContext {
             self.settings.borrow_mut().set(name, value, false)?;
             *self.as_of_asked.borrow_mut() = Some(value.to_owned());
             return Ok(value.to_owned());
+        }
+        if let Some(now) = self.of_transaction(name) {
+            return self.set_characteristic(name, value, now);
         }
         self.settings.borrow_mut().set(name, value, local)?;
         self.refresh_style();
@@ -472,6 +553,12 @@ impl Context for SessionContext {
             let mut asked = self.asked.borrow_mut();
             asked.notify(&text(channel), &text(payload), self.level.get())?;
             return Ok(Datum::text(""));
+        }
+        if let Some(value) = self.transaction_number(name) {
+            return Ok(value);
+        }
+        if let Some(value) = self.address_call(name) {
+            return Ok(value);
         }
         if let Some(value) = self.signal_call(name, args)? {
             return Ok(value);

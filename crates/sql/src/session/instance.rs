@@ -23,7 +23,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicI64, AtomicUsize, Ordering};
 
 /// Connections that only superusers get, PostgreSQL's `superuser_reserved_connections`.
 const RESERVED_FOR_SUPERUSERS: usize = 3;
@@ -49,6 +49,8 @@ pub struct Instance {
     sessions: Mutex<HashMap<i32, Entry>>,
     session_count: AtomicUsize,
     next_pid: AtomicI32,
+    /// How many transactions have asked for a number.
+    transaction_numbers: AtomicI64,
     stopping: AtomicBool,
 }
 
@@ -68,7 +70,17 @@ struct Entry {
     role: Oid,
 }
 
+/// Bits of a transaction's number below those of the server's life.
+const NUMBER_BITS: u32 = 40;
+
 impl Instance {
+    /// A number for a transaction: greater than all before it, in earlier lives of the server too.
+    pub(super) fn next_transaction_number(&self) -> i64 {
+        let life = i64::from(self.engine.epoch().0);
+        let asked = self.transaction_numbers.fetch_add(1, Ordering::Relaxed);
+        (life << NUMBER_BITS).wrapping_add(asked + 1)
+    }
+
     /// A server over an open engine and catalog.
     pub fn new(
         engine: Engine,
@@ -98,6 +110,7 @@ impl Instance {
             session_count: AtomicUsize::new(0),
             // Numbers that look like process ids to tools; they are never used as such.
             next_pid: AtomicI32::new(1000),
+            transaction_numbers: AtomicI64::new(0),
             stopping: AtomicBool::new(false),
         }
     }

@@ -35,6 +35,7 @@ mod portal;
 mod prepared;
 mod routine;
 mod run;
+mod seeded;
 mod set;
 mod set_constraints;
 mod signals;
@@ -94,6 +95,8 @@ pub struct StartupRequest {
     pub replication: String,
     /// Where the client is.
     pub client: Option<SocketAddr>,
+    /// Where it has reached the server.
+    pub server: Option<SocketAddr>,
     /// Other parameters: settings.
     pub settings: Vec<(String, String)>,
 }
@@ -227,7 +230,11 @@ impl Session {
             .detail("User does not have CONNECT privilege."));
         }
         let database = catalog.database;
-        live.introduce((role.oid, &role.name), (database, &name), request.client);
+        live.introduce(
+            (role.oid, &role.name),
+            (database, &name),
+            (request.client, request.server),
+        );
         let mut settings = SessionSettings::new(Arc::clone(&instance.settings), &request.user)?;
         settings.begin_as(&role);
         for (name, value) in &role.settings {

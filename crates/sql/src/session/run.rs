@@ -346,6 +346,9 @@ impl Session {
                 self.warn(client, SqlState::new(b"01000"), &text);
             }
         }
+        if context.read_only_asked.take() {
+            self.modes.read_only = true;
+        }
         let asked = context.as_of_asked.borrow_mut().take();
         if let Some(value) = asked.filter(|value| !value.is_empty()) {
             // The statement fails if there is no such point.

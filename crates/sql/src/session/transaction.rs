@@ -105,6 +105,7 @@ impl Session {
             self.context.take_modes(&self.modes);
             let mut txn = self.worker.worker.begin(isolation);
             self.context.live.begins(txn.id());
+            self.context.forget_number();
             // What this session has done or was told, and no crash may take back alone: a pipeline's later transactions
             // do not survive without the earlier ones, nor a sequence's value without its record.
             txn.depends_on_all(self.owed.waits_for());

@@ -8,6 +8,7 @@
 //! Does not: read files or the environment (the server does), or act on a setting.
 
 mod checked;
+mod planner;
 mod row;
 mod session;
 mod table;
@@ -51,6 +52,8 @@ pub enum Unit {
     Kibibytes,
     /// Bytes.
     Bytes,
+    /// Blocks of 8 kB, which are PostgreSQL's pages.
+    Blocks,
 }
 
 impl Unit {
@@ -63,6 +66,7 @@ impl Unit {
             Unit::Seconds => Some("s"),
             Unit::Kibibytes => Some("kB"),
             Unit::Bytes => Some("B"),
+            Unit::Blocks => Some("8kB"),
         }
     }
 
@@ -99,6 +103,13 @@ impl Unit {
                 ("MB", 1 << 10, 1),
                 ("kB", 1, 1),
                 ("B", 1, 1 << 10),
+            ],
+            Unit::Blocks => &[
+                ("TB", 1 << 27, 1),
+                ("GB", 1 << 17, 1),
+                ("MB", 1 << 7, 1),
+                ("kB", 1, 8),
+                ("B", 1, 1 << 13),
             ],
             Unit::Bytes => &[
                 ("TB", 1 << 40, 1),
@@ -162,15 +173,15 @@ pub struct Setting {
     pub doc: &'static str,
 }
 
+/// All settings.
+pub fn all() -> impl Iterator<Item = &'static Setting> {
+    TABLE.iter().chain(planner::PLANNER)
+}
+
 /// Finds a setting by name; case makes no difference.
 pub fn find(name: &str) -> Option<&'static Setting> {
     static INDEX: OnceLock<HashMap<String, &'static Setting>> = OnceLock::new();
-    let index = INDEX.get_or_init(|| {
-        TABLE
-            .iter()
-            .map(|s| (s.name.to_ascii_lowercase(), s))
-            .collect()
-    });
+    let index = INDEX.get_or_init(|| all().map(|s| (s.name.to_ascii_lowercase(), s)).collect());
     match index.get(name) {
         Some(setting) => Some(setting),
         None => index.get(name.to_ascii_lowercase().as_str()).copied(),
@@ -214,7 +225,7 @@ impl Setting {
                         Unit::Microseconds | Unit::Milliseconds | Unit::Seconds => {
                             "Valid units for this parameter are \"us\", \"ms\", \"s\", \"min\", \"h\", and \"d\"."
                         }
-                        Unit::Kibibytes | Unit::Bytes => {
+                        Unit::Kibibytes | Unit::Bytes | Unit::Blocks => {
                             "Valid units for this parameter are \"B\", \"kB\", \"MB\", \"GB\", and \"TB\"."
                         }
                     };
@@ -278,6 +289,10 @@ impl Setting {
         if number <= 0 {
             return canonical.to_owned();
         }
+        let (number, unit) = match unit {
+            Unit::Blocks => (number * 8, Unit::Kibibytes),
+            unit => (number, unit),
+        };
         for (suffix, factor, divisor) in unit.suffixes() {
             if *divisor == 1 && number % factor == 0 {
                 return format!("{}{suffix}", number / factor);

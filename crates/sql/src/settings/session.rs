@@ -4,11 +4,11 @@
 //! what will hold after COMMIT, and what held before the transaction. COMMIT takes the second, ROLLBACK the third;
 //! savepoints keep a pair of the first two.
 
-use super::{Scope, Setting, TABLE, find, unknown};
+use super::{Scope, Setting, all, find, unknown};
 use crate::error::{Result, SqlError};
 use crate::role::{BOOTSTRAP, Role};
 use crate::value::Oid;
-use crate::value::datetime::IntervalStyle;
+use crate::value::datetime::{DateOrder, IntervalStyle};
 use jiff::tz::TimeZone;
 use logstead_types::SqlState;
 use parking_lot::Mutex;
@@ -44,6 +44,8 @@ pub struct Typed {
     pub bytea_hex: bool,
     /// IntervalStyle.
     pub interval_style: IntervalStyle,
+    /// The order of a date's fields, of DateStyle.
+    pub date_order: DateOrder,
     /// search_path, with "$user" replaced.
     pub search_path: Rc<[String]>,
     /// statement_timeout; 0 is none.
@@ -148,6 +150,7 @@ impl SessionSettings {
                 extra_float_digits: 1,
                 bytea_hex: true,
                 interval_style: IntervalStyle::Postgres,
+                date_order: DateOrder::Mdy,
                 search_path: Rc::from([]),
                 statement_timeout_ms: 0,
                 lock_timeout_ms: 0,
@@ -234,12 +237,23 @@ impl SessionSettings {
         match find(&lower) {
             Some(setting) => {
                 self.may_change(setting)?;
-                Ok((lower, setting.canonical(value)?))
+                let kept = self.kept_order(&lower, value);
+                let value = setting.canonical(kept.as_deref().unwrap_or(value))?;
+                Ok((lower, value))
             }
             // As in PostgreSQL, any two-part name is a place for an application's own value.
             None if is_custom(&lower) => Ok((lower, value.to_owned())),
             None => Err(unknown(name)),
         }
+    }
+
+    /// A date style that names no order of fields leaves the order as it is.
+    fn kept_order(&self, lower: &str, value: &str) -> Option<String> {
+        if lower != "datestyle" || super::checked::date_order(value) != Some(None) {
+            return None;
+        }
+        let (_, order) = self.canonical_value(lower)?.split_once(", ")?;
+        Some(format!("{value}, {order}"))
     }
 
     fn may_change(&self, setting: &Setting) -> Result<()> {
@@ -335,7 +349,7 @@ impl SessionSettings {
                 .unwrap_or_else(|| s.default.to_owned());
             let (min, max) = match s.kind {
                 super::Kind::Int { min, max, .. } => (Some(min.to_string()), Some(max.to_string())),
-                super::Kind::Real { min, max } => (Some(min.to_string()), Some(max.to_string())),
+                super::Kind::Real { min, max } => (Some(min.to_string()), Some(real_text(max))),
                 _ => (None, None),
             };
             let values = match s.kind {
@@ -357,7 +371,7 @@ impl SessionSettings {
                 reset,
             }
         };
-        let mut rows: Vec<_> = super::TABLE.iter().map(row).collect();
+        let mut rows: Vec<_> = super::all().map(row).collect();
         rows.sort_by_key(|row| row.name.to_lowercase());
         rows
     }
@@ -445,8 +459,7 @@ impl SessionSettings {
 
     /// Every reported setting: what a new client is told.
     pub fn reported(&self) -> impl Iterator<Item = (&'static str, String)> + '_ {
-        TABLE
-            .iter()
+        all()
             .filter(|s| s.reported)
             .map(|s| (s.name, self.show(s.name).unwrap_or_default()))
     }
@@ -492,6 +505,9 @@ impl SessionSettings {
             interval_style: self
                 .canonical_value("intervalstyle")
                 .map_or(IntervalStyle::Postgres, IntervalStyle::named),
+            date_order: self
+                .canonical_value("datestyle")
+                .map_or(DateOrder::Mdy, DateOrder::of_style),
             search_path: path.into(),
             statement_timeout_ms: self.number("statement_timeout") as u64,
             lock_timeout_ms: self.number("lock_timeout") as u64,
@@ -535,6 +551,13 @@ impl SessionSettings {
 }
 
 /// `session` is who the session is from now on, unless it stays who it is; `role` who it acts as.
+fn real_text(value: f64) -> String {
+    match value {
+        f64::MAX => "1.79769e+308".to_owned(),
+        value => value.to_string(),
+    }
+}
+
 fn insert_identity(
     values: &mut Values,
     session: Option<&Role>,
