@@ -4,6 +4,7 @@ import contextlib
 import enum
 import os
 from concurrent.futures import ThreadPoolExecutor
+from decimal import Decimal
 from pathlib import Path
 
 import psycopg
@@ -299,10 +300,14 @@ CREATE TABLE ut_orders (id int PRIMARY KEY, o ut_order, items ut_item[], row ut_
 CREATE INDEX ut_by_order ON ut_orders (o, id);
 CREATE VIEW ut_named AS SELECT id, ((o).item).name AS name FROM ut_orders WHERE (o).no > 0;
 COMMENT ON TYPE ut_item IS 'what is sold';
+CREATE FUNCTION ut_price(i ut_item, n int DEFAULT 2) RETURNS numeric LANGUAGE sql IMMUTABLE STRICT SET search_path = public AS $$ SELECT i.price * n $$;
+CREATE PROCEDURE ut_none(IN a int, INOUT b text) LANGUAGE plpgsql AS $$ BEGIN NULL; END $$;
+COMMENT ON FUNCTION ut_price(ut_item, int) IS 'of several';
+REVOKE EXECUTE ON FUNCTION ut_price(ut_item, int) FROM PUBLIC;
 INSERT INTO ut_orders VALUES
     (1, ROW(2, ROW('cup, "red"', 1.5), '{a,b}'), '{"(x,1)",NULL}', ROW(1, 'one')), (2, ROW(1, NULL, NULL), '{}', NULL), (3, NULL, NULL, '(,)');
 """
-DROP_COMPOSITES = ["DROP TABLE IF EXISTS ut_orders CASCADE", "DROP TABLE IF EXISTS ut_plain", "DROP TYPE IF EXISTS ut_order, ut_item"]
+DROP_COMPOSITES = ["DROP FUNCTION IF EXISTS ut_price", "DROP PROCEDURE IF EXISTS ut_none", "DROP TABLE IF EXISTS ut_orders CASCADE", "DROP TABLE IF EXISTS ut_plain", "DROP TYPE IF EXISTS ut_order, ut_item"]
 ORDERS = [(2, "(1,,)", "{}", None), (1, '(2,"(""cup, """"red"""""",1.50)","{a,b}")', '{"(x,1.00)",NULL}', "(1,one)"), (3, None, None, "(,)")]
 
 
@@ -310,11 +315,19 @@ def test_composites_outlive_a_crash_and_pg_dump_and_drivers_know_them(private_se
     orders = lambda: private_server.execute(  # noqa: E731
         "SET enable_seqscan = off", "SELECT id, o::text, items::text, row::text FROM ut_orders ORDER BY o, id"
     )
+    functions = lambda: private_server.execute(  # noqa: E731
+        "SELECT p.oid::regprocedure::text, ut_price((o).item), obj_description(p.oid, 'pg_proc'), has_function_privilege('pg_monitor', p.oid, 'EXECUTE') "
+        "FROM pg_proc p, ut_orders WHERE proname = 'ut_price' AND id = 1"
+    )
+    priced = [("ut_price(ut_item,integer)", Decimal("3.00"), "of several", False)]
     private_server.start()
     private_server.psql("-q", "-v", "ON_ERROR_STOP=1", stdin=COMPOSITES)
     private_server.kill()
     private_server.start()
     assert orders() == ORDERS
+    assert functions() == priced
+    assert "ut_none | " in (listed := private_server.psql("-c", "\\df ut_*")) and "i ut_item, n integer DEFAULT 2" in listed
+    assert " SET search_path TO 'public'\nAS $function$ SELECT i.price * n $function$" in private_server.psql("-At", "-c", "\\sf ut_price")
     assert private_server.execute("SELECT id FROM ut_orders WHERE o = ROW(2, ROW('cup, \"red\"', 1.5), '{a,b}')::ut_order") == [(1,)]
     dump = private_server.run("pg_dump").stdout
     assert "CREATE TYPE public.ut_order AS (\n\tno integer,\n\titem public.ut_item,\n\ttags text[]\n);" in dump
@@ -323,6 +336,7 @@ def test_composites_outlive_a_crash_and_pg_dump_and_drivers_know_them(private_se
     private_server.psql("-q", "-v", "ON_ERROR_STOP=1", stdin=dump)
     assert orders() == ORDERS
     assert private_server.execute("SELECT * FROM ut_named") == [(1, 'cup, "red"'), (2, None)]
+    assert functions() == priced
     without = lambda text: [line for line in text.splitlines() if not line.startswith("\\")]  # noqa: E731
     assert without(private_server.run("pg_dump").stdout) == without(dump)
     with private_server.connect() as connection:

@@ -243,6 +243,15 @@ impl Binder<'_> {
         }
     }
 
+    /// The relations noted from number `from` on.
+    pub(super) fn relations_noted(&self, from: usize) -> Vec<Oid> {
+        let noted = self.uses.uses.get(from..).unwrap_or_default();
+        noted
+            .iter()
+            .map(|found| found.access.relation.oid)
+            .collect()
+    }
+
     /// How many relations were noted.
     pub(super) fn uses_noted(&self) -> usize {
         self.uses.uses.len()

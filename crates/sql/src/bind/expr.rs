@@ -847,7 +847,7 @@ pub(super) fn fields_of(record: &Expr) -> Vec<Expr> {
 }
 
 /// A field of a record.
-fn field_of(value: Expr, field: &str) -> Result<Expr> {
+pub(super) fn field_of(value: Expr, field: &str) -> Result<Expr> {
     let ty = value.ty();
     if !record::is_record(ty.oid) {
         return Err(SqlError::new(

@@ -2,6 +2,7 @@
 
 use super::names::{fold_ident, name_span, schema_and_name};
 use super::query::{From, FromList};
+use super::routine::Called;
 use super::scope::{NsColumn, NsItem, NsWhat};
 use super::unplanned::Unplanned;
 use super::{Binder, Clause, Rel, Source};
@@ -414,7 +415,7 @@ impl Binder<'_> {
         if let Some(relation) =
             self.cx
                 .catalog
-                .relation(schema.as_deref(), &table, self.cx.search_path)
+                .relation(schema.as_deref(), &table, self.search_path())
         {
             if !matches!(relation.kind, RelationKind::Virtual(_)) {
                 let unqualified = schema.is_none().then_some(table);
@@ -429,7 +430,7 @@ impl Binder<'_> {
         // An index is a relation too, but no table.
         let is_index = self.cx.catalog.schemas.values().any(|s| {
             (schema.as_deref().map_or_else(
-                || self.cx.search_path.contains(&s.name),
+                || self.search_path().contains(&s.name),
                 |wanted| wanted == s.name,
             )) && self
                 .cx
@@ -689,7 +690,21 @@ impl Binder<'_> {
     ) -> Result<FromList> {
         let at = self.at(name_span(name));
         let (schema, function_name) = schema_and_name(name, &self.cx.catalog.database_name)?;
-        let args = self.in_clause(Clause::From, |b| b.plain_arg_list(args, &function_name, at))?;
+        let called = self.in_clause(Clause::From, |b| {
+            b.routine_of_call(schema.as_deref(), &function_name, args, at)
+        })?;
+        let chosen = match called {
+            Some(Called::Routine(call)) => return self.inlined_item(call, ordinality, alias, at),
+            Some(Called::BuiltIn(args, None)) => Some(args),
+            Some(Called::BuiltIn(_, Some(_))) => {
+                return Err(SqlError::unsupported("VARIADIC in a call in FROM").at(at));
+            }
+            None => None,
+        };
+        let args = match chosen {
+            Some(args) => args,
+            None => self.in_clause(Clause::From, |b| b.plain_arg_list(args, &function_name, at))?,
+        };
         let types: Vec<SqlType> = args.iter().map(Expr::ty).collect();
         let resolved = func::resolve_function(schema.as_deref(), &function_name, &types)
             .map_err(|e| e.at(at))?;

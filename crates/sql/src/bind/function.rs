@@ -37,6 +37,9 @@ impl Binder<'_> {
         let at = self.at(name_span(&function.name));
         let (schema, name) = schema_and_name(&function.name, &self.cx.catalog.database_name)?;
         let system = schema.as_deref().is_none_or(|s| s == "pg_catalog");
+        if let Some(call) = self.routine_call(function, schema.as_deref(), &name, at)? {
+            return Ok(call);
+        }
         if function.null_treatment.is_some()
             || !matches!(function.parameters, FunctionArguments::None)
         {
@@ -177,6 +180,11 @@ impl Binder<'_> {
 
     /// CURRENT_DATE and friends: functions without parentheses.
     pub(crate) fn keyword_function(&mut self, name: &str, at: Option<usize>) -> Result<Expr> {
+        if let (Some(owner), "user" | "current_role" | "current_user") = (self.definer, name) {
+            let role = self.cx.catalog.roles.get(owner);
+            let role = role.map(|role| role.name.clone()).unwrap_or_default();
+            return Ok(Expr::Const(Datum::text(role), SqlType::of(oid::NAME)));
+        }
         let function = match name {
             "user" | "current_role" => "current_user",
             "current_catalog" => "current_database",

@@ -41,6 +41,9 @@ impl Binder<'_> {
     }
 
     fn parameter(&mut self, name: &str, at: Option<usize>) -> Result<Expr> {
+        if let Some(arg) = self.numbered_argument(name) {
+            return arg.map_err(|e| e.at(at));
+        }
         if self.variables().is_some() {
             return self.numbered_variable(name, at);
         }

@@ -23,6 +23,8 @@ mod from;
 mod function;
 mod grouped;
 mod grouping;
+mod inlined;
+mod inlined_rows;
 mod judged;
 mod literal;
 mod merge;
@@ -33,6 +35,8 @@ mod ordered;
 mod part;
 mod policy;
 pub(crate) mod query;
+mod routine;
+mod routine_check;
 mod row;
 mod scope;
 mod select;
@@ -60,6 +64,7 @@ pub use names::fold_ident;
 pub(crate) use names::index_column_name;
 pub(crate) use policy::refused_by_row_security;
 pub use policy::{PolicyQuery, bind_policy, policy_shown};
+pub use routine_check::check_routine;
 pub use standalone::{
     bind_scalar, bind_scalar_text, check_default, check_exprs, default_expr, generated_exprs,
     insert_rules, plan_copy_from,
@@ -356,6 +361,24 @@ pub(crate) struct Binder<'a> {
     secures: bool,
     /// A table with row security was met: what comes of it is for this role only.
     pub(crate) role_matters: bool,
+    /// The function whose body is being bound.
+    routine: Option<inlined::RoutineScope>,
+    /// Functions whose bodies are being bound, outermost first.
+    expanded: Vec<crate::value::Oid>,
+    /// How many bodies have been bound.
+    bodies: usize,
+    /// The owner of the SECURITY DEFINER function that is being bound.
+    pub(crate) definer: Option<crate::value::Oid>,
+    /// The `search_path` of the function that is being bound, if it has one of its own.
+    path: Option<std::rc::Rc<[String]>>,
+    /// Users' functions called, each with whose rights count.
+    pub(crate) routines_used: Vec<(crate::value::Oid, Option<crate::value::Oid>)>,
+    /// Tables that volatile functions read, with their names.
+    pub(crate) read_by_volatile: Vec<(crate::value::Oid, String)>,
+    /// A function's body is only looked at.
+    checks_routine: bool,
+    /// An expression is bound that is to be kept.
+    fresh: bool,
     /// The WITH that is bound next is the statement's: its queries may change something.
     pub(crate) top: bool,
     /// Conditions that are bound in two forms, of which the planner chooses one.
@@ -410,6 +433,15 @@ impl<'a> Binder<'a> {
             inlines: true,
             secures: true,
             role_matters: false,
+            routine: None,
+            expanded: Vec::new(),
+            bodies: 0,
+            definer: None,
+            path: None,
+            routines_used: Vec::new(),
+            read_by_volatile: Vec::new(),
+            checks_routine: false,
+            fresh: false,
             top: false,
             grouped: Vec::new(),
             binds_again: false,

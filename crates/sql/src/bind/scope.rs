@@ -114,6 +114,9 @@ impl Binder<'_> {
         if let Some(found) = self.find_item(None, &name).map_err(|e| e.at(at))? {
             return self.whole_row(found, at);
         }
+        if let Some(arg) = self.routine_argument(&name) {
+            return Ok(arg);
+        }
         let error = SqlError::new(
             SqlState::UNDEFINED_COLUMN,
             format!("column \"{name}\" does not exist"),
@@ -183,6 +186,14 @@ impl Binder<'_> {
         };
         let Some((mut level, mut index)) = self.find_item(schema, rel).map_err(|e| e.at(at))?
         else {
+            if schema.is_none() {
+                if let Some(arg) = self.qualified_argument(rel, column) {
+                    return Ok(arg);
+                }
+                if let Some(arg) = self.routine_argument(rel) {
+                    return super::expr::field_of(arg, column).map_err(|e| e.at(at));
+                }
+            }
             return Err(self.missing_item(schema, rel).at(at));
         };
         let has = |item: &NsItem| item.columns.iter().any(|c| *c.name == **column);

@@ -467,7 +467,12 @@ impl Binder<'_> {
         Ok(Body::Plan(Box::new(build::limit(plan, limit, offset))))
     }
 
-    fn expression_subquery(&mut self, plan: Plan, kind: SubqueryKind, ty: SqlType) -> Expr {
+    pub(super) fn expression_subquery(
+        &mut self,
+        plan: Plan,
+        kind: SubqueryKind,
+        ty: SqlType,
+    ) -> Expr {
         let mut ids = Vec::new();
         walk::plan_ids(&plan, &mut ids);
         Expr::Subquery(Arc::new(Subquery {

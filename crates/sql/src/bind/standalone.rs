@@ -25,7 +25,17 @@ pub fn bind_scalar(
     what: &str,
 ) -> Result<Expr> {
     let mut binder = Binder::new(cx, text);
-    let expr = bind_over(&mut binder, expr, relation, what)?;
+    binder.fresh = true;
+    alone(&mut binder, expr, relation, what)
+}
+
+fn alone(
+    binder: &mut Binder<'_>,
+    expr: &ast::Expr,
+    relation: &Relation,
+    what: &str,
+) -> Result<Expr> {
+    let expr = bind_over(binder, expr, relation, what)?;
     if !binder.params.is_empty() {
         return Err(SqlError::new(
             SqlState::UNDEFINED_PARAMETER,
@@ -42,7 +52,8 @@ pub fn bind_scalar_text(
     cx: &PlanContext<'_>,
     what: &str,
 ) -> Result<Expr> {
-    bind_scalar(&parse::parse_expr(text)?, text, relation, cx, what)
+    let expr = parse::parse_expr(text)?;
+    alone(&mut Binder::new(cx, text), &expr, relation, what)
 }
 
 fn bind_over(

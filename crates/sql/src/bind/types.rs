@@ -170,6 +170,7 @@ pub(crate) fn base_type(data_type: &ast::DataType) -> Result<Oid> {
             };
             return found.ok_or_else(absent);
         }
+        T::Trigger => oid::TRIGGER,
         T::TsVector => oid::TSVECTOR,
         T::TsQuery => oid::TSQUERY,
         T::JSON => oid::JSON,

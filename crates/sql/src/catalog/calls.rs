@@ -2,7 +2,7 @@
 //!
 //! The function registry declares them; their bodies come here through `Context::catalog_call`.
 
-use super::pg_catalog::{PG_CLASS, io_function_name, operator_class};
+use super::pg_catalog::{PG_CLASS, io_function_name, operator_class, routines};
 use super::privileges;
 use super::text::{fold, quote_ident, split_qualified};
 use super::{
@@ -101,8 +101,25 @@ pub fn catalog_call(name: &str, args: &[Datum], cx: &VirtualContext<'_>) -> Resu
             .map_or(Datum::Null, |oid| {
                 Datum::Bool(user::class(oid).is_none() || user::is_visible(oid))
             }),
-        "pg_function_is_visible"
-        | "pg_operator_is_visible"
+        "pg_function_is_visible" => match oid_arg(args, 0) {
+            Some(function) => Datum::Bool(routines::is_visible(function, cx)),
+            None => Datum::Null,
+        },
+        "regprocin" => match text_arg(args, 0) {
+            Some(name) => Datum::Oid(routines::regproc_in(name, cx)?),
+            None => Datum::Null,
+        },
+        "regprocedurein" => match text_arg(args, 0) {
+            Some(name) => Datum::Oid(routines::regprocedure_in(name, cx)?),
+            None => Datum::Null,
+        },
+        "regprocout" => oid_arg(args, 0)
+            .and_then(|oid| routines::regproc_out(oid, cx))
+            .map_or(Datum::Null, text),
+        "regprocedureout" => oid_arg(args, 0)
+            .and_then(|oid| routines::regprocedure_out(oid, cx))
+            .map_or(Datum::Null, text),
+        "pg_operator_is_visible"
         | "pg_opclass_is_visible"
         | "pg_opfamily_is_visible"
         | "pg_collation_is_visible"
@@ -291,7 +308,10 @@ pub fn catalog_call(name: &str, args: &[Datum], cx: &VirtualContext<'_>) -> Resu
         | "pg_get_function_arguments"
         | "pg_get_function_result"
         | "pg_get_publication_tables"
-        | "pg_partition_root" => functions(name, args),
+        | "pg_partition_root" => match routines::told(name, args, cx) {
+            Some(told) => told,
+            None => functions(name, args),
+        },
         _ => return Err(SqlError::unsupported(format!("function {name}"))),
     })
 }

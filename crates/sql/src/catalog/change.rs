@@ -3,8 +3,9 @@
 //! Invariant: each change touches one object only, so that the lists of two transactions that commit at the same time may be
 //! applied in either order (the same object cannot be in both: its table lock or its catalog row was held to the end).
 
-use super::pg_catalog::{PG_CLASS, PG_DATABASE, PG_NAMESPACE};
+use super::pg_catalog::{PG_CLASS, PG_DATABASE, PG_NAMESPACE, PG_PROC};
 use super::rights::{DefaultKey, Rights};
+use super::routine::Routine;
 use super::temporary::{self, OnCommit};
 use super::{Catalog, IndexDef, Relation, RelationKind, Schema, TableStatistics};
 use crate::role::Role;
@@ -28,6 +29,10 @@ pub(crate) enum Change {
     PutType(Arc<UserType>),
     /// A type dropped.
     DropType(Oid),
+    /// A function or procedure made or replaced.
+    PutRoutine(Arc<Routine>),
+    /// A function or procedure dropped.
+    DropRoutine(Oid),
     /// An index made or replaced.
     PutIndex(Arc<IndexDef>),
     /// An index dropped.
@@ -131,6 +136,14 @@ impl Change {
             Change::DropType(oid) => {
                 forget_checks(catalog, *oid, |_| true);
                 Arc::make_mut(&mut catalog.types).remove(*oid);
+                forget_comments(catalog, *oid);
+            }
+            Change::PutRoutine(routine) => {
+                Arc::make_mut(&mut catalog.routines).put(Arc::clone(routine));
+            }
+            Change::DropRoutine(oid) => {
+                Arc::make_mut(&mut catalog.routines).remove(*oid);
+                catalog.rights.objects.remove(&(PG_PROC, *oid));
                 forget_comments(catalog, *oid);
             }
             Change::PutIndex(index) => edit_indexes(catalog, index.table, |indexes| match indexes

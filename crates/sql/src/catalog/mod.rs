@@ -21,6 +21,7 @@ mod print_query;
 mod privileges;
 mod read;
 pub(crate) mod rights;
+pub mod routine;
 mod security;
 mod sequence;
 pub(crate) mod statistics;
@@ -29,6 +30,7 @@ mod stored;
 mod stored_indexes;
 mod stored_rights;
 mod stored_roles;
+mod stored_routines;
 mod stored_security;
 mod stored_statistics;
 mod stored_types;
@@ -88,6 +90,8 @@ pub struct Catalog {
     pub referencing: HashMap<Oid, Vec<Oid>>,
     /// Types that users have made.
     pub types: Arc<UserTypes>,
+    /// Functions and procedures that users have made.
+    pub routines: Arc<routine::Routines>,
     /// All roles of the server.
     pub roles: Arc<Roles>,
     /// Owners and privileges.
@@ -328,6 +332,7 @@ impl Catalog {
             index_tables: HashMap::new(),
             referencing: HashMap::new(),
             types: Arc::default(),
+            routines: Arc::default(),
             roles: Arc::default(),
             rights: rights::RightsBook::default(),
             past: None,

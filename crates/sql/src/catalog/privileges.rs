@@ -2,7 +2,7 @@
 
 use super::calls::{relation_by_text, text_arg, undefined_relation};
 use super::ddl::roles::no_role;
-use super::pg_catalog::PG_DATABASE;
+use super::pg_catalog::{PG_DATABASE, PG_PROC, routines};
 use super::{Catalog, VirtualContext};
 use crate::error::{Result, SqlError};
 use crate::role::Roles;
@@ -240,12 +240,31 @@ pub(super) fn other(name: &str, args: &[Datum], cx: &VirtualContext<'_>) -> Resu
         return database(args, cx);
     }
     const KNOWN: &[&str] = &["create", "usage", "execute", "set", "alter system"];
-    let privileges = listed(args, KNOWN)?;
+    let known = match name {
+        "has_function_privilege" => &["execute"],
+        _ => KNOWN,
+    };
+    let privileges = listed(args, known)?;
     let Some(role) = subject(args, 2, cx)? else {
         return Ok(Datum::Null);
     };
     let now = present(cx);
-    let roles = &now.as_deref().unwrap_or(cx.catalog).roles;
+    let rights = now.as_deref().unwrap_or(cx.catalog);
+    let roles = &rights.roles;
+    if name == "has_function_privilege" {
+        let function = match of(args, 2) {
+            Some(Datum::Text(text)) => Some(routines::regprocedure_in(text, cx)?),
+            Some(Datum::Oid(oid)) => Some(*oid),
+            _ => None,
+        };
+        if let Some(routine) = function.and_then(|oid| cx.catalog.routines.get(oid)) {
+            let object = (PG_PROC, routine.oid, AclKind::Function);
+            let judge = rights.judge(roles);
+            return Ok(any(&privileges, |wanted, grantable| {
+                judge.on_object(role, object, wanted, grantable) == (wanted, grantable)
+            }));
+        }
+    }
     let may = |(_, grant): &(String, bool)| {
         let everybodys = matches!(
             name,

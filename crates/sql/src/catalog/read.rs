@@ -7,7 +7,9 @@
 //! Does not: make tables or indexes in an engine (`store` does), or change a row.
 
 use super::change::Change;
-use super::pg_catalog::{PG_CLASS, PG_CONSTRAINT, PG_DATABASE, PG_NAMESPACE, PG_POLICY, PG_TYPE};
+use super::pg_catalog::{
+    PG_CLASS, PG_CONSTRAINT, PG_DATABASE, PG_NAMESPACE, PG_POLICY, PG_PROC, PG_TYPE,
+};
 use super::store::PUBLIC;
 use super::stored::{
     self, COUNTER, DATABASES, OBJECT_TABLES, ObjectRow, RELATIONS, RIGHTS, ROLES, SCHEMAS,
@@ -16,10 +18,10 @@ use super::stored::{
 use super::stored_rights::{self, StoredRights};
 use super::stored_roles::{self, SECRET_BYTES, StoredRole};
 use super::{Catalog, Schema};
-use super::{stored_statistics, stored_types};
+use super::{stored_routines, stored_statistics, stored_types};
 use crate::error::Result;
 use crate::role::Roles;
-use crate::value::{Oid, user};
+use crate::value::{FIRST_USER_OID, Oid, user};
 use logstead_engine::RowRef;
 use logstead_types::{Rid, TableId};
 use std::collections::{HashMap, HashSet};
@@ -132,6 +134,13 @@ impl Rows {
                 Change::PutType(Arc::new(ty)).apply(catalog);
                 continue;
             }
+            if stored_routines::is_routine(row) {
+                let mut routine = stored_routines::decode(row)?;
+                let schema = catalog.schemas.get(&routine.schema);
+                routine.schema_name = schema.map(|s| s.name.clone()).unwrap_or_default();
+                Change::PutRoutine(Arc::new(routine)).apply(catalog);
+                continue;
+            }
             match stored::decode_relation(row)? {
                 StoredRelation::Relation(mut relation, options) => {
                     let schema = catalog.schemas.get(&relation.schema);
@@ -183,6 +192,13 @@ impl Rows {
                 {
                     orphans.push((stored::COMMENTS, rid));
                 }
+                (Some(catalog), Some(((class, object, _), _)))
+                    if class == PG_PROC
+                        && object >= FIRST_USER_OID
+                        && catalog.routines.get(object).is_none() =>
+                {
+                    orphans.push((stored::COMMENTS, rid));
+                }
                 (Some(catalog), Some((key, text))) => {
                     Change::Comment(key, Some(text)).apply(catalog)
                 }
@@ -219,6 +235,7 @@ impl Rows {
                         // They outlive their object in the log, nowhere else.
                         StoredRights::Object(class, object, _)
                             if (class == PG_CLASS && catalog.name_of(object).is_none())
+                                || (class == PG_PROC && catalog.routines.get(object).is_none())
                                 || (class == PG_NAMESPACE
                                     && !catalog.schemas.contains_key(&object)) =>
                         {

@@ -50,6 +50,7 @@ mod table_timetz_bits;
 mod timetz;
 mod typmod;
 mod unicode;
+mod users;
 mod variadic;
 mod window;
 
@@ -68,13 +69,14 @@ pub use registry::{
 };
 pub use resolve::{
     Comparison, Resolved, ResolvedAggregate, can_coerce, common_type, common_type_for,
-    is_aggregate, is_window_function, operator_class, resolve_aggregate, resolve_function,
-    resolve_operator, resolve_variadic, resolve_window_function, type_cast_call,
+    is_aggregate, is_polymorphic, is_window_function, operator_class, resolve_aggregate,
+    resolve_function, resolve_operator, resolve_variadic, resolve_window_function, type_cast_call,
 };
 pub use series::Series;
 pub(crate) use strings::lower_text;
 pub use typmod::coerce_typmod;
 pub(crate) use unicode::unescape_unicode;
+pub use users::{Chosen, UserCandidate, choose_with_users};
 pub use variadic::VARIADIC_CALL;
 pub use window::{WINDOW_FUNCTIONS, WindowFunction, WindowKind, in_range, range_offsets};
 

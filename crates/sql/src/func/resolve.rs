@@ -66,7 +66,8 @@ impl Comparison {
     }
 }
 
-fn is_polymorphic(t: Oid) -> bool {
+/// True for the pseudo-types that stand for any.
+pub fn is_polymorphic(t: Oid) -> bool {
     matches!(
         t,
         oid::ANYELEMENT
@@ -117,9 +118,9 @@ fn is_preferred(category: char, t: Oid) -> bool {
 }
 
 /// A possible overload: its declared argument types, variadic tail already repeated.
-struct Candidate<T> {
-    what: T,
-    types: Vec<Oid>,
+pub(super) struct Candidate<T> {
+    pub(super) what: T,
+    pub(super) types: Vec<Oid>,
 }
 
 impl Candidate<&'static Operator> {
@@ -182,12 +183,15 @@ fn consistent(declared: &[Oid], input: &[Oid]) -> bool {
 }
 
 /// Why no overload was chosen.
-enum Failure {
+pub(super) enum Failure {
     None,
     Ambiguous,
 }
 
-fn choose<T: Copy>(candidates: Vec<Candidate<T>>, input: &[Oid]) -> Result<Candidate<T>, Failure> {
+pub(super) fn choose<T: Copy>(
+    candidates: Vec<Candidate<T>>,
+    input: &[Oid],
+) -> Result<Candidate<T>, Failure> {
     let fits = |c: &Candidate<T>, input: &[Oid]| {
         c.types
             .iter()
@@ -292,7 +296,11 @@ fn unknown_categories<T>(cs: &[Candidate<T>], input: &[Oid]) -> Option<Vec<Optio
 }
 
 /// Binds polymorphic types: the types of the arguments after coercion, and of the result.
-fn bind_types(declared: &[Oid], result: Oid, input: &[SqlType]) -> Result<(Vec<SqlType>, SqlType)> {
+pub(super) fn bind_types(
+    declared: &[Oid],
+    result: Oid,
+    input: &[SqlType],
+) -> Result<(Vec<SqlType>, SqlType)> {
     let mismatch = |m: &str| SqlError::new(SqlState::DATATYPE_MISMATCH, m);
     let mut element: Option<Oid> = None;
     let mut array_like: Option<Oid> = None;
@@ -435,21 +443,29 @@ fn signature(name: &str, args: &[SqlType]) -> String {
 }
 
 fn no_function(name: &str, args: &[SqlType], failure: &Failure) -> SqlError {
+    no_function_shown(&signature(name, args), failure)
+}
+
+/// 42883 or 42725 for a call as it is shown.
+pub(super) fn no_function_shown(shown: &str, failure: &Failure) -> SqlError {
     match failure {
         Failure::None => {
-            SqlError::new(SqlState::UNDEFINED_FUNCTION, format!("function {} does not exist", signature(name, args))).hint(
+            SqlError::new(SqlState::UNDEFINED_FUNCTION, format!("function {shown} does not exist")).hint(
                 "No function matches the given name and argument types. You might need to add explicit type casts.",
             )
         }
         Failure::Ambiguous => {
-            SqlError::new(SqlState::AMBIGUOUS_FUNCTION, format!("function {} is not unique", signature(name, args))).hint(
+            SqlError::new(SqlState::AMBIGUOUS_FUNCTION, format!("function {shown} is not unique")).hint(
                 "Could not choose a best candidate function. You might need to add explicit type casts.",
             )
         }
     }
 }
 
-fn candidate(f: &'static Function, count: usize) -> Option<Candidate<&'static Function>> {
+pub(super) fn candidate(
+    f: &'static Function,
+    count: usize,
+) -> Option<Candidate<&'static Function>> {
     let mut types = f.args.to_vec();
     match f.variadic {
         None if types.len() == count => {}

@@ -62,7 +62,7 @@ fn not_for_domains(what: &str) -> SqlError {
 
 impl Words<'_> {
     /// Reads with the library's grammar from here.
-    fn by_grammar<T>(
+    pub(super) fn by_grammar<T>(
         &mut self,
         read: impl FnOnce(&mut Parser<'_>) -> Result<T, ParserError>,
     ) -> Result<T> {

@@ -1,6 +1,7 @@
 //! GRANT and REVOKE of privileges, ALTER DEFAULT PRIVILEGES, ALTER ... OWNER TO, REASSIGN OWNED, DROP OWNED.
 
 use super::roles::{RoleName, Words};
+use super::routines::{RoutineRef, RoutineWord};
 use crate::error::{Result, SqlError};
 use logstead_types::SqlState;
 use sqlparser::ast::{Ident, ObjectName, ObjectNamePart};
@@ -19,8 +20,8 @@ pub enum GrantOn {
     Languages(Vec<String>),
     AllTables(Vec<String>),
     AllSequences(Vec<String>),
-    /// There are none that anybody has made.
-    AllFunctions(Vec<String>),
+    Routines(RoutineWord, Vec<RoutineRef>),
+    AllRoutines(RoutineWord, Vec<String>),
     /// What is not supported, by name.
     Other(&'static str),
     /// The kind of objects that ALTER DEFAULT PRIVILEGES is about.
@@ -82,6 +83,11 @@ pub enum RightsCommand {
         name: ObjectName,
         owner: RoleName,
     },
+    RoutineOwner {
+        word: RoutineWord,
+        target: RoutineRef,
+        owner: RoleName,
+    },
     Reassign {
         roles: Vec<RoleName>,
         to: RoleName,
@@ -101,6 +107,11 @@ impl RightsCommand {
             RightsCommand::Defaults { .. } => "ALTER DEFAULT PRIVILEGES",
             RightsCommand::Reassign { .. } => "REASSIGN OWNED",
             RightsCommand::DropOwned { .. } => "DROP OWNED",
+            RightsCommand::RoutineOwner { word, .. } => match word {
+                RoutineWord::Function => "ALTER FUNCTION",
+                RoutineWord::Procedure => "ALTER PROCEDURE",
+                RoutineWord::Routine => "ALTER ROUTINE",
+            },
             RightsCommand::Owner { kind, .. } => match kind {
                 OwnedKind::Table => "ALTER TABLE",
                 OwnedKind::View => "ALTER VIEW",
@@ -190,21 +201,38 @@ impl Words<'_> {
         let all = [
             ("tables", GrantOn::AllTables as fn(Vec<String>) -> GrantOn),
             ("sequences", GrantOn::AllSequences),
-            ("functions", GrantOn::AllFunctions),
-            ("procedures", GrantOn::AllFunctions),
-            ("routines", GrantOn::AllFunctions),
+            ("functions", |schemas| {
+                GrantOn::AllRoutines(RoutineWord::Function, schemas)
+            }),
+            ("procedures", |schemas| {
+                GrantOn::AllRoutines(RoutineWord::Procedure, schemas)
+            }),
+            ("routines", |schemas| {
+                GrantOn::AllRoutines(RoutineWord::Routine, schemas)
+            }),
         ];
         for (word, make) in all {
             if self.take_all(&["all", word, "in", "schema"]) {
                 return Ok(make(self.idents()?));
             }
         }
+        for word in [
+            RoutineWord::Function,
+            RoutineWord::Procedure,
+            RoutineWord::Routine,
+        ] {
+            let behind = self.tokens.get(self.at + 1);
+            let named = matches!(behind.map(|t| &t.token), Some(Token::Word(_)))
+                && !super::rewrite::is_word(behind, "to")
+                && !super::rewrite::is_word(behind, "from");
+            if self.is(word.text()) && named {
+                self.at += 1;
+                return Ok(GrantOn::Routines(word, self.routine_refs()?));
+            }
+        }
         for (words, what) in [
-            (&["function"][..], "GRANT on a function"),
-            (&["procedure"], "GRANT on a procedure"),
-            (&["routine"], "GRANT on a routine"),
             (
-                &["foreign", "data", "wrapper"],
+                &["foreign", "data", "wrapper"][..],
                 "GRANT on a foreign-data wrapper",
             ),
             (&["foreign", "server"], "GRANT on a foreign server"),

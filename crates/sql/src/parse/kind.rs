@@ -6,6 +6,7 @@ use super::extensions::ExtensionCommand;
 use super::grants::RightsCommand;
 use super::policies::PolicyStatement;
 use super::roles::RoleCommand;
+use super::routines::RoutineCommand;
 use super::types::TypeCommand;
 use super::views::ViewCommand;
 use sqlparser::ast::{self, Statement};
@@ -27,6 +28,8 @@ pub enum StatementKind {
     Rights(Box<RightsCommand>),
     /// CREATE, ALTER and DROP of types: the catalog. The statement is a placeholder.
     Type(Box<TypeCommand>),
+    /// CREATE, ALTER and DROP of functions and procedures, COMMENT ON them: the catalog. The statement is a placeholder.
+    Routine(Box<RoutineCommand>),
     /// CREATE and DROP EXTENSION: the catalog. The statement is a placeholder.
     Extension(Box<ExtensionCommand>),
     /// ALTER TABLE ... ALTER CONSTRAINT, which it lacks too: the catalog. The statement is a placeholder.

@@ -28,6 +28,7 @@ pub(super) fn statements(text: &str) -> Result<Vec<Vec<TokenWithSpan>>> {
                 continue;
             }
             Token::EOF => {}
+            Token::SemiColon if super::routines::in_atomic_body(&one) => one.push(token),
             Token::SemiColon => {
                 if !one.is_empty() {
                     statements.push(std::mem::take(&mut one));

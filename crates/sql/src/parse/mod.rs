@@ -35,6 +35,7 @@ mod position;
 mod powers;
 mod rewrite;
 mod roles;
+mod routines;
 mod sequence_options;
 mod set_schema;
 mod targets;
@@ -64,6 +65,11 @@ pub(crate) use position::Lines;
 pub use position::{byte_of, position_of};
 pub(crate) use rewrite::{all_fields, variadic};
 pub use roles::{RoleCommand, RoleName, RoleOptions};
+pub(crate) use routines::redundant;
+pub use routines::{
+    AlterRoutine, ArgClause, ConfigClause, CreateRoutine, RoutineCommand, RoutineOption,
+    RoutineRef, RoutineWord, TypeClause,
+};
 pub(crate) use sequence_options::sequence_name;
 pub(crate) use set_schema::schema_of;
 pub(crate) use targets::subscripts;

@@ -57,6 +57,9 @@ pub(super) fn without_grammar(
     if let Some(kind) = super::roles::roles(text, tokens)? {
         return Ok(Some((Statement::UnlockTables, kind)));
     }
+    if let Some(kind) = super::routines::routines(text, tokens)? {
+        return Ok(Some((Statement::UnlockTables, kind)));
+    }
     if let Some(command) = super::grants::rights(text, tokens)? {
         let kind = StatementKind::Rights(Box::new(command));
         return Ok(Some((Statement::UnlockTables, kind)));

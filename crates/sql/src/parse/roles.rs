@@ -335,7 +335,7 @@ impl Words<'_> {
         Ok(options)
     }
 
-    fn setting_name(&mut self) -> Result<String> {
+    pub(super) fn setting_name(&mut self) -> Result<String> {
         if self.take_all(&["time", "zone"]) {
             return Ok("timezone".to_owned());
         }

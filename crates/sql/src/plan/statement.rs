@@ -60,6 +60,8 @@ pub struct Planned {
     pub accesses: Vec<Access>,
     /// Schemas in which names were looked up, with the name if it was not qualified.
     pub schemas: Vec<(Oid, Option<String>)>,
+    /// Users' functions called, each with whose rights count; none is the role that runs it.
+    pub routines: Vec<(Oid, Option<Oid>)>,
     /// Version of the catalog it was planned with.
     pub catalog_version: u64,
     /// Calls volatile functions.
@@ -116,6 +118,17 @@ pub fn plan_statement(
     }
     let param_types = binder.finish_params()?;
     let (accesses, schemas) = binder.finish_access();
+    let changed = |oid: Oid| binder.tables_written.iter().any(|table| table.oid == oid);
+    if let Some((_, name)) = binder
+        .read_by_volatile
+        .iter()
+        .find(|(oid, _)| changed(*oid))
+    {
+        return Err(SqlError::unsupported(format!(
+            "calling volatile function {name} in a statement that changes a table that it reads"
+        ))
+        .hint("A function that is STABLE sees the table as it was before the statement."));
+    }
     let written = binder.tables_written;
     let locked = binder.tables_locked;
     let mut read = binder.tables_read;
@@ -131,6 +144,7 @@ pub fn plan_statement(
         tables_locked: locked,
         accesses,
         schemas,
+        routines: binder.routines_used,
         catalog_version: cx.catalog.version,
         volatile: binder.volatile,
         read_only: binder.read_only,

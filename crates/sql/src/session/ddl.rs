@@ -119,6 +119,7 @@ fn refused_in_read_only(parsed: &Parsed) -> SqlError {
         StatementKind::Policy(statement) => statement.tag(),
         StatementKind::Role(command) => command.tag(),
         StatementKind::Type(command) => command.tag(),
+        StatementKind::Routine(command) => command.tag(),
         StatementKind::Extension(command) => command.tag(),
         StatementKind::AlterConstraint(_) => "ALTER TABLE",
         StatementKind::CommentOn(_) => "COMMENT",

@@ -15,7 +15,7 @@ use super::Session;
 use super::context::SessionContext;
 use super::statement::CachedPlan;
 use super::transaction::Block;
-use crate::catalog::ddl::permit::refuse_schemas;
+use crate::catalog::ddl::permit::{refuse_routines, refuse_schemas};
 use crate::catalog::rights::{self, Access, denied, denied_relation};
 use crate::catalog::text::fold;
 use crate::catalog::{Catalog, Relation, RelationKind, calls};
@@ -36,6 +36,7 @@ use std::sync::Arc;
 pub(super) struct Needs {
     accesses: Vec<Access>,
     schemas: Vec<(Oid, Option<String>)>,
+    routines: Vec<(Oid, Option<Oid>)>,
 }
 
 /// What a statement needs.
@@ -43,6 +44,7 @@ pub(super) fn needs(planned: &mut Planned) -> Needs {
     Needs {
         accesses: std::mem::take(&mut planned.accesses),
         schemas: std::mem::take(&mut planned.schemas),
+        routines: std::mem::take(&mut planned.routines),
     }
 }
 
@@ -104,6 +106,12 @@ impl SessionContext {
                 refuse_schemas(&there, catalog, now.judge(&roles), role)?;
             }
         }
+        refuse_routines(
+            &needs.routines,
+            now.as_deref().unwrap_or(catalog),
+            &roles,
+            role,
+        )?;
         let refused = needs.accesses.iter().find(|access| match &now {
             None => !then.allows(role, access),
             Some(now) => !rights::allow_in_past(access, role, then, now.judge(&roles)),
@@ -318,6 +326,7 @@ impl Session {
                 // It asks itself: `catalog::ddl::permit`.
                 | K::Role(_)
                 | K::Rights(_)
+                | K::Routine(_)
                 | K::Ddl(_)
                 | K::AlterSequence(_)
                 | K::AlterConstraint(_)

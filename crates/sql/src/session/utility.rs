@@ -92,6 +92,7 @@ impl Session {
             | StatementKind::Role(_)
             | StatementKind::Rights(_)
             | StatementKind::Type(_)
+            | StatementKind::Routine(_)
             | StatementKind::Extension(_)
             | StatementKind::Maintain(_)
             | StatementKind::Index(_) => self.ddl(&parsed, &statement.text.text, client).await,

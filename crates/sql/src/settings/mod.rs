@@ -16,6 +16,7 @@ mod table;
 mod tests;
 
 pub(crate) use session::UTC;
+pub(crate) use session::split_identifiers;
 pub use session::{Scans, SessionSettings, Typed};
 pub use table::TABLE;
 

@@ -591,7 +591,7 @@ pub(super) fn is_custom(lower: &str) -> bool {
 }
 
 /// Splits a list of identifiers (`"$user", public`): quoted ones keep their case. `None` if it is no such list.
-pub(super) fn split_identifiers(value: &str) -> Option<Vec<String>> {
+pub(crate) fn split_identifiers(value: &str) -> Option<Vec<String>> {
     let mut names = Vec::new();
     let mut rest = value.trim();
     if rest.is_empty() {

@@ -10,7 +10,7 @@ use array_text::{array_input, array_output};
 
 use super::datetime::IntervalStyle;
 use super::numeric::Numeric;
-use super::types::{Oid, SqlType, oid};
+use super::types::{FIRST_USER_OID, Oid, SqlType, oid};
 use super::{
     Array, Bits, Datum, Inet, datetime, info, json, money, multirange, network, range, record, user,
 };
@@ -314,34 +314,14 @@ fn named_object(ty: Oid, text: &str, cx: Option<&dyn Context>) -> Result<Datum> 
                 )),
             }
         }
-        oid::REGPROCEDURE => crate::catalog::pg_catalog::procedure_by_name(t).map(Datum::Oid),
-        oid::REGPROC => {
-            let name = t.strip_prefix("pg_catalog.").unwrap_or(t);
-            let mut found = func::functions_named(name)
-                .map(|f| f.oid)
-                .chain(func::aggregates_named(name).map(|a| a.oid));
-            match (found.next(), found.next()) {
-                (Some(o), None) => Ok(Datum::Oid(o)),
-                (Some(_), Some(_)) => Err(SqlError::new(
-                    SqlState::AMBIGUOUS_FUNCTION,
-                    format!("more than one function named \"{t}\""),
-                )),
-                (None, _) => match crate::catalog::pg_catalog::io_function_by_name(name) {
-                    Some(o) => Ok(Datum::Oid(o)),
-                    None => Err(SqlError::new(
-                        SqlState::UNDEFINED_FUNCTION,
-                        format!("function \"{t}\" does not exist"),
-                    )),
-                },
-            }
-        }
         oid::REGCONFIG => dictionary::named_config(t).map(|c| Datum::Oid(c.oid)),
         oid::REGDICTIONARY => dictionary::named_dictionary(t).map(|d| Datum::Oid(d.oid)),
         _ => {
-            let call = if ty == oid::REGROLE {
-                "regrolein"
-            } else {
-                "regnamespacein"
+            let call = match ty {
+                oid::REGROLE => "regrolein",
+                oid::REGPROC => "regprocin",
+                oid::REGPROCEDURE => "regprocedurein",
+                _ => "regnamespacein",
             };
             cx.ok_or_else(no_session)?
                 .catalog_call(call, &[Datum::text(t)])
@@ -660,12 +640,26 @@ fn write_object(v: u32, ty: Oid, style: &OutputStyle<'_>, out: &mut Vec<u8>) {
             Some(_) => out.extend_from_slice(info::format_type_bare(v).as_bytes()),
             None => number(out),
         },
-        oid::REGPROCEDURE => match crate::catalog::pg_catalog::procedure_name(v) {
-            Some(name) => out.extend_from_slice(name.as_bytes()),
-            None => number(out),
-        },
-        oid::REGPROC => {
+        oid::REGPROC if v < FIRST_USER_OID => {
             match func::name_of(v).or_else(|| crate::catalog::pg_catalog::io_function_name(v)) {
+                Some(name) => out.extend_from_slice(name.as_bytes()),
+                None => number(out),
+            }
+        }
+        oid::REGPROC | oid::REGPROCEDURE => {
+            let call = if ty == oid::REGPROC {
+                "regprocout"
+            } else {
+                "regprocedureout"
+            };
+            let name = style.names.and_then(|cx| {
+                let name = cx.catalog_call(call, &[Datum::Oid(v)]).ok()?;
+                match name {
+                    Datum::Text(name) => Some(name),
+                    _ => None,
+                }
+            });
+            match name {
                 Some(name) => out.extend_from_slice(name.as_bytes()),
                 None => number(out),
             }

@@ -70,6 +70,7 @@ pub mod oid {
     pub const REGCLASS: Oid = 2205;
     pub const REGTYPE: Oid = 2206;
     pub const VOID: Oid = 2278;
+    pub const TRIGGER: Oid = 2279;
     pub const ANYENUM: Oid = 3500;
     pub const UUID: Oid = 2950;
     pub const REGNAMESPACE: Oid = 4089;

@@ -506,6 +506,19 @@ pub fn search(path: &Rc<[String]>) {
     });
 }
 
+/// Runs something that looks for names in these schemas.
+pub fn searching<T>(path: &Rc<[String]>, run: impl FnOnce() -> T) -> T {
+    struct Back(Rc<[String]>);
+    impl Drop for Back {
+        fn drop(&mut self) {
+            search(&self.0);
+        }
+    }
+    let _back = Back(SCOPE.with_borrow(|scope| Rc::clone(&scope.path)));
+    search(path);
+    run()
+}
+
 fn types() -> Arc<UserTypes> {
     SCOPE.with_borrow(|scope| Arc::clone(&scope.types))
 }

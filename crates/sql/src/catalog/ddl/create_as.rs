@@ -95,6 +95,7 @@ pub(super) async fn execute(table: &ast::CreateTable, cx: &mut DdlContext<'_>) -
         })?;
         super::permit::must_use(&planned.schemas, cx)?;
         super::permit::must_allow(&planned.accesses, cx)?;
+        super::permit::must_call(&planned.routines, cx)?;
         for (relations, lock) in [
             (&planned.tables_written, TableLock::Write),
             (&planned.tables_locked, TableLock::RowShare),

@@ -3,7 +3,7 @@
 //! Owns: views on relations and on their columns, foreign keys on tables, and generated columns on what they are made of. Defaults that use a sequence are `drop`'s.
 
 use super::drop::{CASCADE_HINT, cascade_notice, still_used, word_of};
-use super::{DdlContext, composites, drop, foreign, types};
+use super::{DdlContext, composites, drop, foreign, routines, types};
 use crate::catalog::Catalog;
 use crate::error::{Result, SqlError};
 use crate::value::{Oid, info};
@@ -34,6 +34,8 @@ pub(super) enum Object {
     Attribute(Oid, i16),
     /// A policy: its table and its OID.
     Policy(Oid, Oid),
+    /// A function or procedure.
+    Routine(Oid),
 }
 
 /// As messages name it.
@@ -81,6 +83,13 @@ pub(super) fn describe(catalog: &Catalog, path: &[String], object: Object) -> St
             let name = found.map_or("?", |policy| policy.name.as_str());
             format!("policy {name} on table {}", table(&owner))
         }
+        Object::Routine(oid) => match catalog.routines.get(oid) {
+            Some(routine) => {
+                let name = catalog.routine_name(routine, path);
+                format!("{} {}", routine.word(), routine.signature(&name))
+            }
+            None => "function ?".to_owned(),
+        },
         Object::Type(oid) => format!("type {}", info::format_type_bare(oid)),
         Object::Default(oid, position) => format!(
             "default value for {}",
@@ -258,6 +267,9 @@ pub(super) async fn clear(
                 | Object::Index(oid, _) => {
                     cx.lock_table(*oid, TableLock::Exclusive).await?;
                 }
+                Object::Routine(oid) => {
+                    routines::hold(*oid, cx).await?;
+                }
                 Object::Type(oid) | Object::DomainCheck(oid, _) | Object::Attribute(oid, _) => {
                     if !types::is_implied(*oid) {
                         cx.hold_type(*oid).await?;
@@ -313,6 +325,7 @@ pub(super) async fn drop_found(found: &[(Object, Object)], cx: &mut DdlContext<'
                 super::policies::delete(*table, *policy, cx).await?;
             }
             Object::Type(oid) => types::delete(*oid, cx).await?,
+            Object::Routine(oid) => routines::delete(*oid, cx).await?,
             Object::Attribute(ty, number) => {
                 composites::remove_attribute(*ty, *number, cx).await?;
             }

@@ -6,6 +6,7 @@ use super::objects::{no_relation, no_schema};
 use super::{DdlContext, create_table, foreign, permit, sequence};
 use crate::catalog::pg_catalog::PG_NAMESPACE;
 use crate::catalog::rights::denied;
+use crate::catalog::routine::Routine;
 use crate::catalog::temporary::{ALIAS, is_temporary_schema};
 use crate::catalog::{Catalog, ConstraintKind, Relation, RelationKind, calls};
 use crate::error::{Result, SqlError};
@@ -480,6 +481,18 @@ pub(super) async fn drop_schemas(
         }
         let mut targets: Vec<Object> = inside.iter().map(|r| Object::Relation(r.oid)).collect();
         targets.extend(types.iter().copied().map(Object::Type));
+        let inside_too = |r: &&Arc<Routine>| r.schema == schema.oid;
+        let functions = catalog.routines.all().into_iter().filter(inside_too);
+        let functions: Vec<Oid> = functions.map(|routine| routine.oid).collect();
+        for function in &functions {
+            super::routines::hold(*function, cx).await?;
+        }
+        targets.extend(functions.iter().copied().map(Object::Routine));
+        // From the oldest on, whatever they are.
+        targets.sort_by_key(|target| match target {
+            Object::Relation(oid) | Object::Type(oid) | Object::Routine(oid) => *oid,
+            _ => 0,
+        });
         for relation in &inside {
             if !matches!(relation.kind, RelationKind::Sequence(_)) {
                 cx.lock_table(relation.oid, TableLock::Exclusive).await?;
@@ -537,6 +550,11 @@ pub(super) async fn drop_schemas(
                     drop_view(relation.oid, cx).await?;
                 }
                 _ => drop_table(relation.oid, true, &dropping, cx).await?,
+            }
+        }
+        for function in functions {
+            if cx.catalog()?.routines.get(function).is_some() {
+                super::routines::delete(function, cx).await?;
             }
         }
         for ty in types {

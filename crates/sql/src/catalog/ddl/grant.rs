@@ -2,12 +2,12 @@
 
 use super::alter_table::{system_relation, wrong_kind};
 use super::objects::{no_relation, no_schema};
-use super::{DdlContext, types};
-use crate::catalog::pg_catalog::{PG_CLASS, PG_DATABASE, PG_NAMESPACE};
+use super::{DdlContext, routine_lookup, types};
+use crate::catalog::pg_catalog::{PG_CLASS, PG_DATABASE, PG_NAMESPACE, PG_PROC};
 use crate::catalog::rights::{denied, kind_of, word_of};
 use crate::catalog::{Catalog, Relation, RelationKind, calls};
 use crate::error::{Result, SqlError};
-use crate::parse::{Grant, GrantOn, RoleName};
+use crate::parse::{Grant, GrantOn, RoleName, RoutineWord};
 use crate::role::BOOTSTRAP;
 use crate::role::acl::{
     Acl, AclItem, AclKind, INVALID_GRANT, Mask, Mode, PRIVILEGES, PUBLIC, best_grantor,
@@ -252,13 +252,33 @@ pub(super) async fn execute(grant: &Grant, cx: &mut DdlContext<'_>) -> Result<()
             }
             on_relations(&asked, &all, sequences, cx).await
         }
-        GrantOn::AllFunctions(schemas) => {
+        GrantOn::Routines(word, names) => {
+            asked.check(AclKind::Function)?;
+            for name in names {
+                let routine = routine_lookup::named(*word, name, cx)?;
+                let object = (PG_PROC, routine.oid, AclKind::Function);
+                on_object(&asked, object, &routine.name, cx).await?;
+            }
+            Ok(())
+        }
+        GrantOn::AllRoutines(word, schemas) => {
             asked.check(AclKind::Function)?;
             let catalog = cx.catalog()?;
             for name in schemas {
                 let schema = usable_schema(name, &catalog, cx)?;
                 if schema == 11 {
-                    return Err(SqlError::unsupported("GRANT on a function"));
+                    return Err(SqlError::unsupported("GRANT on a built-in function"));
+                }
+                for routine in catalog.routines.all() {
+                    let fits = match word {
+                        RoutineWord::Function => !routine.procedure,
+                        RoutineWord::Procedure => routine.procedure,
+                        RoutineWord::Routine => true,
+                    };
+                    if fits && routine.schema == schema {
+                        let object = (PG_PROC, routine.oid, AclKind::Function);
+                        on_object(&asked, object, &routine.name, cx).await?;
+                    }
                 }
             }
             Ok(())
@@ -408,7 +428,9 @@ async fn on_object(
         .acl
         .clone()
         .unwrap_or_else(|| Acl::default_for(kind, rights.owner));
+    let routine = catalog.routines.get(object).filter(|_| class == PG_PROC);
     let word = match kind {
+        AclKind::Function => routine.map_or("function", |r| r.word()),
         AclKind::Schema => "schema",
         AclKind::Type => "type",
         _ => "database",

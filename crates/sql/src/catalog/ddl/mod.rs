@@ -39,6 +39,9 @@ mod policies;
 mod rewrite;
 mod rights;
 pub(crate) mod roles;
+mod routine_lookup;
+mod routine_options;
+mod routines;
 mod sequence;
 mod set_schema;
 mod state;
@@ -137,6 +140,10 @@ pub async fn execute(parsed: &Parsed, cx: &mut DdlContext<'_>) -> Result<String>
     }
     if let StatementKind::Type(command) = &parsed.kind {
         types::execute(command, cx).await?;
+        return Ok(command.tag().to_owned());
+    }
+    if let StatementKind::Routine(command) = &parsed.kind {
+        routines::execute(command, cx).await?;
         return Ok(command.tag().to_owned());
     }
     if let StatementKind::Index(command) = &parsed.kind {
@@ -251,6 +258,11 @@ async fn rights(command: &RightsCommand, cx: &mut DdlContext<'_>) -> Result<()> 
             name,
             owner,
         } => owners::alter(*kind, *if_exists, name, owner, cx).await,
+        RightsCommand::RoutineOwner {
+            word,
+            target,
+            owner,
+        } => owners::of_routine(*word, target, owner, cx).await,
         RightsCommand::Reassign { roles, to } => owners::reassign(roles, to, cx).await,
         RightsCommand::DropOwned { roles, cascade } => {
             owners::drop_owned(roles, *cascade, cx).await

@@ -3,14 +3,14 @@
 use super::alter_table::{system_relation, wrong_kind};
 use super::dependents::{self, Object};
 use super::objects::{no_relation, no_schema};
-use super::{DdlContext, drop as dropping, grant, permit, types};
-use crate::catalog::pg_catalog::{PG_CLASS, PG_DATABASE, PG_NAMESPACE, PG_POLICY};
+use super::{DdlContext, drop as dropping, grant, permit, routine_lookup, routines, types};
+use crate::catalog::pg_catalog::{PG_CLASS, PG_DATABASE, PG_NAMESPACE, PG_POLICY, PG_PROC};
 use crate::catalog::rights::{Rights, denied};
 use crate::catalog::stored::RIGHTS;
 use crate::catalog::text::fold;
 use crate::catalog::{Catalog, Relation, RelationKind, calls};
 use crate::error::{Result, SqlError};
-use crate::parse::{OwnedKind, RoleName};
+use crate::parse::{OwnedKind, RoleName, RoutineRef, RoutineWord};
 use crate::role::Role;
 use crate::role::acl::{Acl, AclKind, privilege as p};
 use crate::value::Oid;
@@ -227,6 +227,33 @@ async fn schema(name: &str, owner: &RoleName, cx: &mut DdlContext<'_>) -> Result
     give(PG_NAMESPACE, schema, owner, cx).await
 }
 
+/// ALTER FUNCTION ... OWNER TO.
+pub(super) async fn of_routine(
+    word: RoutineWord,
+    target: &RoutineRef,
+    owner: &RoleName,
+    cx: &mut DdlContext<'_>,
+) -> Result<()> {
+    let owner = cx.find_role(owner)?.oid;
+    let found = routine_lookup::named(word, target, cx)?;
+    if cx.catalog()?.owner_of(PG_PROC, found.oid) == owner {
+        return Ok(());
+    }
+    let Some(routine) = routines::hold(found.oid, cx).await? else {
+        return Err(SqlError::internal("tuple concurrently updated"));
+    };
+    let superuser = cx.judged(|judge, role| judge.members.is_superuser(role))?;
+    if !superuser {
+        routines::must_own(&routine, cx)?;
+        must_be_member(owner, cx)?;
+        if !cx.judged(|judge, _| judge.may_create_in(owner, routine.schema))? {
+            let name = &routine.schema_name;
+            return Err(denied(format!("permission denied for schema {name}")));
+        }
+    }
+    give(PG_PROC, routine.oid, owner, cx).await
+}
+
 async fn database(name: &str, owner: &RoleName, cx: &mut DdlContext<'_>) -> Result<()> {
     let owner = cx.find_role(owner)?.oid;
     let catalog = cx.catalog()?;
@@ -388,6 +415,20 @@ async fn drop_all(role: Oid, cascade: bool, cx: &mut DdlContext<'_>) -> Result<(
         }
     }
     let catalog = cx.catalog()?;
+    let own = owned(&catalog, role).into_iter();
+    let own: Vec<Object> = own
+        .filter(|(class, oid)| *class == PG_PROC && catalog.routines.get(*oid).is_some())
+        .map(|(_, oid)| Object::Routine(oid))
+        .collect();
+    dependents::clear(&own, None, cascade, cx).await?;
+    for object in own {
+        if let Object::Routine(oid) = object
+            && routines::hold(oid, cx).await?.is_some()
+        {
+            routines::delete(oid, cx).await?;
+        }
+    }
+    let catalog = cx.catalog()?;
     for (_, schema) in owned(&catalog, role)
         .into_iter()
         .filter(|(class, _)| *class == PG_NAMESPACE)
@@ -404,6 +445,7 @@ async fn drop_all(role: Oid, cascade: bool, cx: &mut DdlContext<'_>) -> Result<(
 fn label(class: Oid, object: Oid, catalog: &Catalog, path: &[String]) -> String {
     match class {
         PG_CLASS => dependents::describe(catalog, path, Object::Relation(object)),
+        PG_PROC => dependents::describe(catalog, path, Object::Routine(object)),
         PG_NAMESPACE => {
             let name = catalog
                 .schemas

@@ -5,12 +5,13 @@
 //! - Names that mean nothing are let through: the statement itself says so.
 
 use super::DdlContext;
-use crate::catalog::pg_catalog::{PG_CLASS, PG_NAMESPACE};
+use crate::catalog::pg_catalog::{PG_CLASS, PG_NAMESPACE, PG_PROC};
 use crate::catalog::rights::{Access, Judge, denied, denied_relation, word_of};
 use crate::catalog::{Catalog, Relation, RelationKind, calls};
 use crate::error::{Result, SqlError};
 use crate::parse::{IndexCommand, Parsed, StatementKind, ViewCommand};
-use crate::role::acl::privilege as p;
+use crate::role::Roles;
+use crate::role::acl::{AclKind, privilege as p};
 use crate::value::Oid;
 use logstead_types::SqlState;
 use sqlparser::ast::{self, ObjectName, ObjectType, Statement as S};
@@ -22,6 +23,17 @@ pub(super) fn must_allow(accesses: &[Access], cx: &mut DdlContext<'_>) -> Result
         let refused = accesses.iter().find(|access| !judge.allows(role, access));
         refused.map_or(Ok(()), |access| Err(denied_relation(&access.relation)))
     })?
+}
+
+/// 42501 unless the current role may call the functions.
+pub(super) fn must_call(routines: &[(Oid, Option<Oid>)], cx: &mut DdlContext<'_>) -> Result<()> {
+    let catalog = cx.catalog()?;
+    refuse_routines(
+        routines,
+        &catalog,
+        &catalog.roles,
+        cx.session.current_role(),
+    )
 }
 
 /// 42501 unless the current role may look up names in the schemas.
@@ -48,6 +60,29 @@ pub(crate) fn refuse_schemas(
             ),
             None => denied_schema(*schema, catalog),
         });
+    }
+    Ok(())
+}
+
+/// 42501 for a function that may not be called.
+pub(crate) fn refuse_routines(
+    routines: &[(Oid, Option<Oid>)],
+    catalog: &Catalog,
+    roles: &Roles,
+    role: Oid,
+) -> Result<()> {
+    let judge = catalog.judge(roles);
+    for (routine, as_role) in routines {
+        let object = (PG_PROC, *routine, AclKind::Function);
+        if judge
+            .on_object(as_role.unwrap_or(role), object, p::EXECUTE, 0)
+            .0
+            == 0
+        {
+            let found = catalog.routines.get(*routine);
+            let name = found.map_or("?", |routine| routine.name.as_str());
+            return Err(denied(format!("permission denied for function {name}")));
+        }
     }
     Ok(())
 }
@@ -364,7 +399,7 @@ pub(super) fn ask(parsed: &Parsed, cx: &mut DdlContext<'_>) -> Result<()> {
     };
     match &parsed.kind {
         // They ask themselves.
-        K::Role(_) | K::Rights(_) | K::Maintain(_) => return Ok(()),
+        K::Role(_) | K::Rights(_) | K::Maintain(_) | K::Routine(_) => return Ok(()),
         K::AlterSequence(alter) => {
             asker.must_own(&alter.name)?;
             if alter.rename.is_some() {

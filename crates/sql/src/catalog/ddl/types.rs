@@ -307,7 +307,7 @@ pub(super) fn texts(relation: &Relation) -> Vec<&str> {
 }
 
 /// The user's type that a type is, or is an array over.
-fn of_users(oid: Oid) -> Option<Oid> {
+pub(super) fn of_users(oid: Oid) -> Option<Oid> {
     match user::class(oid)? {
         Class::Array => Some(oid - 1),
         _ => Some(oid),
@@ -401,7 +401,7 @@ impl DdlContext<'_> {
         self.hold_types(new).await
     }
 
-    async fn hold_types(&mut self, types: BTreeSet<Oid>) -> Result<()> {
+    pub(super) async fn hold_types(&mut self, types: BTreeSet<Oid>) -> Result<()> {
         for oid in types {
             let held = match user::relation_of_row_type(oid) {
                 // It is its table's: nobody changes that meanwhile.
@@ -451,6 +451,12 @@ pub(super) fn dependents_of(catalog: &Catalog, ty: Oid) -> Vec<Object> {
             if user::names_type(&check.text, ty) {
                 found.push(((check.oid, 0), Object::DomainCheck(other.oid, check.oid)));
             }
+        }
+    }
+    for routine in catalog.routines.all() {
+        let mut defaults = routine.args.iter().filter_map(|a| a.default.as_deref());
+        if routine.types().any(|of| of == ty) || defaults.any(|text| user::names_type(text, ty)) {
+            found.push(((routine.oid, 0), Object::Routine(routine.oid)));
         }
     }
     for relation in catalog.relations.values() {

@@ -5,6 +5,7 @@
 
 mod domains;
 mod privileges;
+mod routines;
 mod rows;
 mod views;
 

@@ -141,7 +141,7 @@ pub(super) static VIEWS: &[VirtualTable] = virtual_tables! {
         constraint_catalog NAME, constraint_schema NAME, constraint_name NAME, table_catalog NAME, table_schema NAME,
         table_name NAME, column_name NAME, ordinal_position INT4, position_in_unique_constraint INT4,
     }
-    13334 parameters = none {
+    13334 parameters = super::routines::parameters {
         specific_catalog NAME, specific_schema NAME, specific_name NAME, ordinal_position INT4,
         parameter_mode VARCHAR, is_result VARCHAR, as_locator VARCHAR, parameter_name NAME, data_type VARCHAR,
         character_maximum_length INT4, character_octet_length INT4, character_set_catalog NAME,
@@ -196,7 +196,7 @@ pub(super) static VIEWS: &[VirtualTable] = virtual_tables! {
         specific_catalog NAME, specific_schema NAME, specific_name NAME, routine_catalog NAME, routine_schema NAME,
         routine_name NAME, table_catalog NAME, table_schema NAME, table_name NAME,
     }
-    13377 routines = none {
+    13377 routines = super::routines::routines {
         specific_catalog NAME, specific_schema NAME, specific_name NAME, routine_catalog NAME, routine_schema NAME,
         routine_name NAME, routine_type VARCHAR, module_catalog NAME, module_schema NAME, module_name NAME,
         udt_catalog NAME, udt_schema NAME, udt_name NAME, data_type VARCHAR, character_maximum_length INT4,

@@ -2,12 +2,19 @@
 
 use super::cells::{Ch, Id, row};
 use super::relations::{
-    PG_ATTRDEF, PG_CLASS, PG_CONSTRAINT, PG_NAMESPACE, PG_POLICY, PG_REWRITE, PG_TYPE, attrdef_oid,
-    attribute_number, constraint_columns, live_columns, ordered,
+    PG_ATTRDEF, PG_CLASS, PG_CONSTRAINT, PG_NAMESPACE, PG_POLICY, PG_PROC, PG_REWRITE, PG_TYPE,
+    attrdef_oid, attribute_number, constraint_columns, live_columns, ordered,
 };
+use super::shared::PLPGSQL;
+use crate::catalog::routine::{LANGUAGE_PLPGSQL, Language};
 use crate::catalog::{ConstraintKind, VirtualContext};
 use crate::error::Result;
 use crate::value::{Datum, Oid, user};
+
+/// OID of `pg_language`.
+const PG_LANGUAGE: Oid = 2612;
+/// OID of `pg_extension`.
+const PG_EXTENSION: Oid = 3079;
 
 type Rows = Result<Vec<Vec<Datum>>>;
 
@@ -34,6 +41,29 @@ fn dependency(
 /// `pg_depend`: what clients follow it for: owned sequences, defaults, indexes of constraints, columns of both.
 pub(super) fn pg_depend(cx: &VirtualContext<'_>) -> Rows {
     let mut rows = Vec::new();
+    rows.push(dependency(
+        PG_LANGUAGE,
+        LANGUAGE_PLPGSQL,
+        0,
+        PG_EXTENSION,
+        PLPGSQL,
+        0,
+        'e',
+    ));
+    for routine in cx.catalog.routines.all() {
+        let mut on = vec![(PG_NAMESPACE, routine.schema)];
+        if routine.language == Language::PlPgSql {
+            on.push((PG_LANGUAGE, LANGUAGE_PLPGSQL));
+        }
+        let own = routine.types().filter(|ty| user::class(*ty).is_some());
+        on.extend(own.map(|ty| (PG_TYPE, ty)));
+        for (class, object) in on {
+            let row = dependency(PG_PROC, routine.oid, 0, class, object, 0, 'n');
+            if !rows.contains(&row) {
+                rows.push(row);
+            }
+        }
+    }
     for ty in cx.catalog.types.all() {
         let schema = ty.schema;
         rows.push(dependency(PG_TYPE, ty.oid, 0, PG_NAMESPACE, schema, 0, 'n'));

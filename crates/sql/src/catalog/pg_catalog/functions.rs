@@ -110,9 +110,12 @@ fn function_row(f: &Function) -> Vec<Datum> {
 }
 
 /// `pg_proc`
-pub(super) fn pg_proc(_: &VirtualContext<'_>) -> Rows {
+pub(super) fn pg_proc(cx: &VirtualContext<'_>) -> Rows {
     static ROWS: OnceLock<Vec<Vec<Datum>>> = OnceLock::new();
-    Ok(ROWS.get_or_init(all_procs).clone())
+    let mut rows = ROWS.get_or_init(all_procs).clone();
+    let own = cx.catalog.routines.all().into_iter();
+    rows.extend(own.map(|routine| super::routines::proc_row(routine, cx)));
+    Ok(rows)
 }
 
 fn all_procs() -> Vec<Vec<Datum>> {

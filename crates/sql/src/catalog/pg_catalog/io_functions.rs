@@ -24,7 +24,7 @@ pub(super) static IO_FUNCTIONS: &[(u32, &str, u32)] = &[
     (2212, "regprocedurein", 2202), (2213, "regprocedureout", 2275), (2218, "regclassin", 2205), (2219, "regclassout", 2275), (2220, "regtypein", 2206), (2221, "regtypeout", 2275),
     (2290, "record_in", 2249), (2291, "record_out", 2275), (2292, "cstring_in", 2275), (2293, "cstring_out", 2275),
     (2294, "any_in", 2276), (2295, "any_out", 2275), (2296, "anyarray_in", 2277), (2297, "anyarray_out", 2275),
-    (2298, "void_in", 2278), (2299, "void_out", 2275), (2304, "internal_in", 2281), (2305, "internal_out", 2275),
+    (2298, "void_in", 2278), (2299, "void_out", 2275), (2300, "trigger_in", 2279), (2301, "trigger_out", 2275), (2304, "internal_in", 2281), (2305, "internal_out", 2275),
     (2312, "anyelement_in", 2283), (2313, "anyelement_out", 2275), (2400, "array_recv", 2277), (2401, "array_send", 17),
     (2402, "record_recv", 2249), (2403, "record_send", 17), (2404, "int2recv", 21), (2405, "int2send", 17),
     (2406, "int4recv", 23), (2407, "int4send", 17), (2408, "int8recv", 20), (2409, "int8send", 17),

@@ -34,6 +34,7 @@ mod io_functions;
 mod policies;
 mod relations;
 pub(crate) mod roles;
+pub(crate) mod routines;
 mod search;
 mod shared;
 mod statistics;
@@ -41,9 +42,9 @@ mod types;
 mod views;
 
 pub use cost::Tariff;
-pub(crate) use functions::{procedure_by_name, procedure_name, signature};
+pub(crate) use functions::signature;
 pub(crate) use relations::{
-    PG_AUTHID, PG_CLASS, PG_CONSTRAINT, PG_DATABASE, PG_NAMESPACE, PG_POLICY, PG_TYPE,
+    PG_AUTHID, PG_CLASS, PG_CONSTRAINT, PG_DATABASE, PG_NAMESPACE, PG_POLICY, PG_PROC, PG_TYPE,
 };
 pub(crate) use shared::{PLPGSQL, operator_class, operator_class_name};
 pub use types::{io_function_by_name, io_function_name};

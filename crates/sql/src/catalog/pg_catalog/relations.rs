@@ -19,6 +19,8 @@ pub(crate) const PG_CLASS: Oid = 1259;
 /// OID of `pg_constraint`.
 pub(crate) const PG_CONSTRAINT: Oid = 2606;
 pub(crate) const PG_POLICY: Oid = 3256;
+/// OID of `pg_proc`.
+pub(crate) const PG_PROC: Oid = 1255;
 /// OID of `pg_rewrite`.
 pub(super) const PG_REWRITE: Oid = 2618;
 /// OID of `pg_attrdef`.

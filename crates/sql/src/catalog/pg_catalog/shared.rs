@@ -4,6 +4,7 @@ use super::OWNER;
 use super::cells::{Ch, Id, Nil, regtype_array, row};
 use super::relations::{PG_AUTHID, PG_DATABASE};
 use crate::catalog::VirtualContext;
+use crate::catalog::routine::LANGUAGE_PLPGSQL;
 use crate::error::Result;
 use crate::value::{Datum, Oid, info, multirange, oid, range, user};
 
@@ -268,7 +269,7 @@ pub(super) fn pg_language(_: &VirtualContext<'_>) -> Rows {
             Id(oid),
             name,
             Id(OWNER),
-            false,
+            name == "plpgsql",
             trusted,
             Id(0),
             Id(0),
@@ -280,6 +281,7 @@ pub(super) fn pg_language(_: &VirtualContext<'_>) -> Rows {
         language(12, "internal", false, 2246),
         language(13, "c", false, 2247),
         language(14, "sql", true, 2248),
+        language(LANGUAGE_PLPGSQL, "plpgsql", true, 0),
     ])
 }
 

@@ -1,0 +1,457 @@
+//! Calls of functions that users have made: which is meant, and with which arguments.
+//!
+//! Users' functions compete with the built-in ones of their name (`func::users`), as far as the number and the names of the arguments fit. What a function of
+//! LANGUAGE sql does then stands in the place of the call (`inlined`).
+
+use super::{Binder, Clause, Frame};
+use crate::catalog::routine::{Language, Routine};
+use crate::error::{Result, SqlError};
+use crate::expr::Expr;
+use crate::func::{self, CastContext, Chosen, UserCandidate};
+use crate::parse;
+use crate::value::{Datum, Oid, SqlType, info, oid};
+use logstead_types::SqlState;
+use sqlparser::ast::{self, FunctionArg, FunctionArgExpr, FunctionArguments, Spanned};
+use std::sync::Arc;
+
+/// A call of a user's function, its arguments in order and of their types.
+pub(crate) struct RoutineCall {
+    pub(crate) routine: Arc<Routine>,
+    pub(crate) args: Vec<Expr>,
+    pub(crate) result: SqlType,
+}
+
+/// What a call by name is.
+pub(crate) enum Called {
+    Routine(RoutineCall),
+    /// A built-in function, with these arguments; the last is VARIADIC, and stands there.
+    BuiltIn(Vec<Expr>, Option<Option<usize>>),
+}
+
+/// How the arguments of a call fit a function.
+struct Fit {
+    routine: Arc<Routine>,
+    /// The types that the arguments given are to have, in the order of the call.
+    types: Vec<Oid>,
+    /// For each input, which argument of the call it is; none has its default.
+    order: Vec<Option<usize>>,
+    /// How many arguments of the call the last input collects.
+    tail: Option<usize>,
+    /// It comes before pg_catalog on the path.
+    first: bool,
+}
+
+impl Fit {
+    fn is_plain(&self) -> bool {
+        self.tail.is_none() && self.order.iter().all(Option::is_some)
+    }
+}
+
+/// The arguments of a call as they are written.
+struct Written<'e> {
+    args: Vec<&'e FunctionArgExpr>,
+    names: Vec<Option<String>>,
+    /// The last one, if it is VARIADIC.
+    array: Option<&'e ast::Expr>,
+}
+
+fn written(args: &[FunctionArg]) -> Result<Written<'_>> {
+    let (plain, array) = match parse::variadic(args) {
+        Some((plain, array)) => (plain, Some(array)),
+        None => (args, None),
+    };
+    let mut all = Written {
+        args: Vec::new(),
+        names: Vec::new(),
+        array,
+    };
+    for arg in plain {
+        let (name, arg) = match arg {
+            FunctionArg::Unnamed(arg) => (None, arg),
+            FunctionArg::Named { name, arg, .. }
+            | FunctionArg::ExprNamed {
+                name: ast::Expr::Identifier(name),
+                arg,
+                ..
+            } => (Some(super::fold_ident(name)), arg),
+            FunctionArg::ExprNamed { .. } => {
+                return Err(SqlError::unsupported("this name of an argument"));
+            }
+        };
+        if name.is_none() && all.names.iter().any(Option::is_some) {
+            return Err(SqlError::new(
+                SqlState::SYNTAX_ERROR,
+                "positional argument cannot follow named argument",
+            ));
+        }
+        if name.is_some() && all.names.contains(&name) {
+            let name = name.unwrap_or_default();
+            return Err(SqlError::new(
+                SqlState::SYNTAX_ERROR,
+                format!("argument name \"{name}\" used more than once"),
+            ));
+        }
+        all.names.push(name);
+        all.args.push(arg);
+    }
+    Ok(all)
+}
+
+/// How a function fits a call with these names and so many arguments, if it does.
+fn fit(
+    routine: &Arc<Routine>,
+    names: &[Option<String>],
+    variadic: bool,
+    first: bool,
+) -> Option<Fit> {
+    let inputs: Vec<_> = routine.inputs().collect();
+    let (given, wanted) = (names.len(), inputs.len());
+    let made = |types, order, tail| {
+        Some(Fit {
+            routine: Arc::clone(routine),
+            types,
+            order,
+            tail,
+            first,
+        })
+    };
+    let mut order: Vec<Option<usize>> = vec![None; wanted];
+    let mut types = Vec::with_capacity(given);
+    let has_tail = routine.variadic() != 0;
+    let named = names.iter().any(Option::is_some);
+    if !named && has_tail && !variadic && given >= wanted {
+        let plain = wanted - 1;
+        types.extend(inputs.iter().take(plain).map(|arg| arg.ty));
+        types.resize(given, routine.variadic());
+        for (at, slot) in order.iter_mut().take(plain).enumerate() {
+            *slot = Some(at);
+        }
+        return made(types, order, Some(given - plain));
+    }
+    if variadic && (!has_tail || given != wanted) {
+        return None;
+    }
+    for (at, name) in names.iter().enumerate() {
+        let place = match name {
+            None => at,
+            Some(name) => inputs.iter().position(|arg| arg.name == *name)?,
+        };
+        let slot = order.get_mut(place)?;
+        if slot.replace(at).is_some() {
+            return None;
+        }
+        types.push(inputs.get(place)?.ty);
+    }
+    // Without VARIADIC, and without names, an array is no list of arguments.
+    if has_tail && !variadic && !named {
+        return None;
+    }
+    let rest = inputs.iter().zip(&order).filter(|(_, slot)| slot.is_none());
+    let all = { rest }.all(|(arg, _)| arg.default.is_some());
+    all.then(|| made(types, order, None)).flatten()
+}
+
+impl Binder<'_> {
+    /// Schemas searched for names.
+    pub(crate) fn search_path(&self) -> &[String] {
+        match &self.path {
+            Some(path) => path,
+            None => self.cx.search_path,
+        }
+    }
+
+    /// What a call by name is, if users' functions of the name come into question.
+    pub(crate) fn routine_of_call(
+        &mut self,
+        schema: Option<&str>,
+        name: &str,
+        args: &[FunctionArg],
+        at: Option<usize>,
+    ) -> Result<Option<Called>> {
+        if self.cx.catalog.routines.is_empty() {
+            return Ok(None);
+        }
+        // What is kept was made with built-in functions alone: nothing that somebody has made since changes what it means.
+        let in_kept = matches!(
+            self.clause(),
+            Clause::Default
+                | Clause::Check
+                | Clause::Generated
+                | Clause::Policy
+                | Clause::IndexExpression
+                | Clause::IndexPredicate
+        );
+        if self.view.is_some() || (in_kept && !self.fresh && self.recorded.is_none()) {
+            return Ok(None);
+        }
+        let catalog = Arc::clone(self.cx.catalog);
+        let path = self.search_path();
+        let found = catalog.routines_named(schema, name, path);
+        if found.is_empty() {
+            return Ok(None);
+        }
+        let system_at = path.iter().position(|s| s == "pg_catalog");
+        let system = schema.is_none_or(|s| s == "pg_catalog");
+        // What has a syntax of its own, or is computed of many rows, stays what it is.
+        if system && (func::is_aggregate(name) || func::is_window_function(name)) {
+            return Ok(None);
+        }
+        let args = written(args).map_err(|e| e.at(at))?;
+        let mut names = args.names.clone();
+        names.extend(args.array.map(|_| None));
+        let mut fits: Vec<Fit> = found
+            .into_iter()
+            .filter_map(|(place, routine)| {
+                let first = system_at.is_some_and(|system| place < system);
+                fit(routine, &names, args.array.is_some(), first)
+            })
+            .collect();
+        let is_named = names.iter().any(Option::is_some);
+        let has_built_in = system && func::functions_named(name).next().is_some();
+        // Who names arguments is told what is missing in these names.
+        if fits.is_empty() && (!is_named || has_built_in) {
+            return Ok(None);
+        }
+        // Of those that look alike, one that takes the arguments as they are.
+        let plain: Vec<Vec<Oid>> = fits
+            .iter()
+            .filter(|fit| fit.is_plain())
+            .map(|fit| fit.types.clone())
+            .collect();
+        fits.retain(|fit| fit.is_plain() || !plain.contains(&fit.types));
+        let mut exprs = Vec::with_capacity(names.len());
+        for arg in &args.args {
+            exprs.push(match arg {
+                FunctionArgExpr::Expr(expr) => self.expr(expr)?,
+                FunctionArgExpr::QualifiedWildcard(what) => self.whole_row_of(what)?,
+                FunctionArgExpr::Wildcard | FunctionArgExpr::WildcardWithOptions(_) => {
+                    return Err(SqlError::new(
+                        SqlState::WRONG_OBJECT_TYPE,
+                        format!("{name}(*) specified, but {name} is not an aggregate function"),
+                    )
+                    .at(at));
+                }
+            });
+        }
+        let mut array_at = None;
+        if let Some(array) = args.array {
+            exprs.push(self.expr(array)?);
+            array_at = Some(self.at(array.span()));
+        }
+        let types: Vec<SqlType> = exprs.iter().map(Expr::ty).collect();
+        let candidates: Vec<UserCandidate> = fits
+            .iter()
+            .map(|fit| UserCandidate {
+                types: fit.types.clone(),
+                result: fit.routine.result,
+                first: fit.first,
+            })
+            .collect();
+        let built_in = system && !is_named && args.array.is_none();
+        let shown = shown(schema, name, &names, &types);
+        let chosen = func::choose_with_users(name, built_in, &types, &candidates, &shown);
+        let (number, types, result) = match chosen {
+            Ok(Chosen::User(number, types, result)) => (number, types, result),
+            Ok(Chosen::BuiltIn) => return Ok(Some(Called::BuiltIn(exprs, array_at))),
+            // It may be a cast.
+            Err(error) if built_in && error.code() == SqlState::UNDEFINED_FUNCTION => {
+                return match func::type_cast_call(name, &types) {
+                    Some(_) => Ok(Some(Called::BuiltIn(exprs, None))),
+                    None => Err(error.at(at)),
+                };
+            }
+            Err(error) => return Err(error.at(at)),
+        };
+        let fit = fits.swap_remove(number);
+        self.routine_with(fit, exprs, &types, result, at)
+            .map(|call| Some(Called::Routine(call)))
+    }
+
+    /// The call with all arguments in order.
+    fn routine_with(
+        &mut self,
+        fit: Fit,
+        exprs: Vec<Expr>,
+        types: &[SqlType],
+        result: SqlType,
+        at: Option<usize>,
+    ) -> Result<RoutineCall> {
+        let routine = fit.routine;
+        if routine.procedure {
+            let types: Vec<String> = exprs
+                .iter()
+                .map(|e| info::format_type_bare(e.ty().oid))
+                .collect();
+            return Err(SqlError::new(
+                SqlState::WRONG_OBJECT_TYPE,
+                format!("{}({}) is a procedure", routine.name, types.join(", ")),
+            )
+            .hint("To call a procedure, use CALL.")
+            .at(at));
+        }
+        let mut given: Vec<Option<Expr>> = Vec::with_capacity(exprs.len());
+        for (expr, ty) in exprs.into_iter().zip(types) {
+            given.push(Some(self.argument(expr, *ty, false, at)?));
+        }
+        let mut args = Vec::with_capacity(fit.order.len());
+        for (input, slot) in routine.inputs().zip(&fit.order) {
+            let arg = match slot {
+                Some(number) => given.get_mut(*number).and_then(Option::take),
+                None => None,
+            };
+            args.push(match (arg, fit.tail, &input.default) {
+                (Some(arg), ..) => arg,
+                (None, Some(count), _) if args.len() + 1 == fit.order.len() => {
+                    let start = given.len().saturating_sub(count);
+                    let items: Vec<Expr> = given.drain(start..).flatten().collect();
+                    let element = items.first().map_or(oid::TEXT, |item| item.ty().oid);
+                    let array = info::array_of(element).ok_or_else(|| {
+                        SqlError::unsupported(format!(
+                            "an array of {}",
+                            info::format_type_bare(element)
+                        ))
+                    })?;
+                    Expr::Array(items, SqlType::of(array))
+                }
+                (None, _, Some(text)) => self.default_argument(text, input.ty)?,
+                (None, _, None) => {
+                    return Err(SqlError::internal("an argument is missing").at(at));
+                }
+            });
+        }
+        let role = self.definer;
+        self.routines_used.push((routine.oid, role));
+        Ok(RoutineCall {
+            routine,
+            args,
+            result,
+        })
+    }
+
+    /// The value of an argument that is not given.
+    fn default_argument(&mut self, text: &str, ty: Oid) -> Result<Expr> {
+        let expr = parse::parse_expr(text)?;
+        let frames = std::mem::replace(&mut self.frames, vec![Frame::new()]);
+        let shown = std::mem::take(&mut self.text);
+        let routine = self.routine.take();
+        let bound = self.in_clause(Clause::Default, |b| b.expr(&expr));
+        self.routine = routine;
+        self.text = shown;
+        self.frames = frames;
+        let bound = bound.and_then(|bound| self.settle(bound));
+        let coerced = bound.and_then(|bound| match func::is_polymorphic(ty) {
+            true => Ok(bound),
+            false => self.coerce(bound, SqlType::of(ty), CastContext::Assignment, None),
+        });
+        coerced.map_err(|mut error| {
+            error.fields_mut().position = None;
+            error
+        })
+    }
+
+    /// A call in an expression, if it is one of a user's function; of a built-in one too, if that was chosen among users'.
+    pub(crate) fn routine_call(
+        &mut self,
+        function: &ast::Function,
+        schema: Option<&str>,
+        name: &str,
+        at: Option<usize>,
+    ) -> Result<Option<Expr>> {
+        let FunctionArguments::List(list) = &function.args else {
+            return Ok(None);
+        };
+        let call = match self.routine_of_call(schema, name, &list.args, at)? {
+            None => return Ok(None),
+            Some(Called::BuiltIn(args, None)) => {
+                return self.resolved_call(schema, name, args, at).map(Some);
+            }
+            Some(Called::BuiltIn(args, Some(array_at))) => {
+                let call = self.variadic_call(schema, name, args, at, array_at);
+                return call.map(Some);
+            }
+            Some(Called::Routine(call)) => call,
+        };
+        let what = if function.over.is_some() {
+            Some(format!(
+                "OVER specified, but {name} is not a window function nor an aggregate function"
+            ))
+        } else {
+            let word = if function.filter.is_some() {
+                Some("FILTER")
+            } else if list.duplicate_treatment.is_some() {
+                Some("DISTINCT")
+            } else if !list.clauses.is_empty() {
+                Some("ORDER BY")
+            } else if !function.within_group.is_empty() {
+                Some("WITHIN GROUP")
+            } else {
+                None
+            };
+            word.map(|word| format!("{word} specified, but {name} is not an aggregate function"))
+        };
+        if let Some(message) = what {
+            return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message).at(at));
+        }
+        self.routine_value(call, at).map(Some)
+    }
+
+    /// The value of a call.
+    fn routine_value(&mut self, call: RoutineCall, at: Option<usize>) -> Result<Expr> {
+        self.refuse_in_kept(&call.routine, at)?;
+        if call.routine.set {
+            return self.inlined_rows_as_set(call, at);
+        }
+        if call.routine.language != Language::Sql {
+            return self.not_yet(&call, at);
+        }
+        self.inlined_value(call, at)
+    }
+
+    /// What cannot be called here: of a function that is only looked at, some value will do.
+    pub(super) fn not_yet(&self, call: &RoutineCall, at: Option<usize>) -> Result<Expr> {
+        if self.checks_routine {
+            return Ok(Expr::Const(Datum::Null, call.result));
+        }
+        Err(SqlError::unsupported(format!(
+            "calling function {} of LANGUAGE {}",
+            call.routine.name,
+            call.routine.language.name()
+        ))
+        .at(at))
+    }
+
+    /// 0A000 where an expression is kept: what it calls must stay what it is.
+    pub(super) fn refuse_in_kept(&self, routine: &Routine, at: Option<usize>) -> Result<()> {
+        let place = match self.clause() {
+            _ if self.recorded.is_some() => "a view, rule or policy",
+            Clause::Default => "DEFAULT",
+            Clause::Check => "a check constraint",
+            Clause::Generated => "a generated column",
+            Clause::Policy => "a policy",
+            Clause::IndexExpression | Clause::IndexPredicate => "an index",
+            _ => return Ok(()),
+        };
+        Err(SqlError::unsupported(format!(
+            "calling function {}, which a user has made, in {place}",
+            routine.name
+        ))
+        .at(at))
+    }
+}
+
+/// A call as messages have it.
+fn shown(schema: Option<&str>, name: &str, names: &[Option<String>], types: &[SqlType]) -> String {
+    let args: Vec<String> = names
+        .iter()
+        .zip(types)
+        .map(|(name, ty)| {
+            let ty = info::format_type_bare(ty.oid);
+            match name {
+                Some(name) => format!("{name} => {ty}"),
+                None => ty,
+            }
+        })
+        .collect();
+    let full = schema.map_or_else(|| name.to_owned(), |s| format!("{s}.{name}"));
+    format!("{full}({})", args.join(", "))
+}

@@ -1,0 +1,665 @@
+//! CREATE, ALTER and DROP of functions and procedures.
+//!
+//! A function has no table to lock: whoever changes it writes its row again and so waits for all others that do. Plans know the catalog that they were made with, so one
+//! that called it is planned anew.
+
+use super::DdlContext;
+use super::dependents::{self, Object};
+use super::expressions::{bound, default_text, with_planner};
+use super::objects::no_schema;
+use super::routine_lookup::{found, named};
+use super::routine_options::properties;
+use super::types::{of_users, refuse_temporary};
+use crate::bind;
+use crate::catalog::change::Change;
+use crate::catalog::pg_catalog::PG_PROC;
+use crate::catalog::rights::denied;
+use crate::catalog::routine::{
+    ArgMode, Argument, DEFAULT_COST, DEFAULT_ROWS, Language, Parallel, Routine, RoutineBody,
+};
+use crate::catalog::stored::RELATIONS;
+use crate::catalog::{Catalog, calls, stored_routines};
+use crate::error::{Result, SqlError};
+use crate::func::{CastContext, Volatility, can_coerce};
+use crate::parse::{
+    AlterRoutine, ArgClause, CreateRoutine, RoutineCommand, RoutineRef, RoutineWord, TypeClause,
+};
+use crate::role::acl::AclKind;
+use crate::value::{Oid, SqlType, info, oid, user};
+use logstead_types::SqlState;
+use sqlparser::ast;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// Arguments that a function may have.
+const ARGS_MAX: usize = 100;
+
+pub(super) fn invalid(message: impl Into<String>) -> SqlError {
+    SqlError::new(SqlState::new(b"42P13"), message)
+}
+
+/// Runs a statement about functions and procedures.
+pub(super) async fn execute(command: &RoutineCommand, cx: &mut DdlContext<'_>) -> Result<()> {
+    match command {
+        RoutineCommand::Create(new) => create(new, cx).await,
+        RoutineCommand::Alter {
+            word,
+            target,
+            alter: to,
+        } => alter(*word, target, to, cx).await,
+        RoutineCommand::Drop {
+            word,
+            if_exists,
+            targets,
+            cascade,
+        } => drop_routines(*word, *if_exists, targets, *cascade, cx).await,
+        RoutineCommand::Comment { word, target, text } => {
+            let routine = named(*word, target, cx)?;
+            must_own(&routine, cx)?;
+            let text = text.as_deref().filter(|text| !text.is_empty());
+            cx.put_comment(PG_PROC, routine.oid, 0, text).await
+        }
+    }
+}
+
+/// 42501 unless the function is the current role's.
+pub(super) fn must_own(routine: &Routine, cx: &mut DdlContext<'_>) -> Result<()> {
+    match cx.judged(|judge, role| judge.owns(role, PG_PROC, routine.oid))? {
+        true => Ok(()),
+        false => Err(denied(format!(
+            "must be owner of {} {}",
+            routine.word(),
+            routine.name
+        ))),
+    }
+}
+
+/// The type that a signature names.
+pub(super) fn type_of(clause: &TypeClause, cx: &mut DdlContext<'_>) -> Result<Oid> {
+    // Looks at the newest, which sets the scope.
+    let catalog = cx.catalog()?;
+    if !clause.of_column {
+        let ty = bind::sql_type(&clause.data_type)?;
+        return Ok(ty.oid);
+    }
+    let ast::DataType::Custom(name, _) = &clause.data_type else {
+        return Err(invalid(format!(
+            "improper %TYPE reference: {}",
+            clause.data_type
+        )));
+    };
+    let mut parts = name.0.clone();
+    let column = parts.pop().and_then(|part| part.as_ident().cloned());
+    let (Some(column), false) = (column, parts.is_empty()) else {
+        return Err(SqlError::new(
+            SqlState::SYNTAX_ERROR,
+            format!("improper %TYPE reference (too few dotted names): {name}"),
+        ));
+    };
+    let column = crate::catalog::text::fold(&column);
+    let table = ast::ObjectName(parts);
+    let (schema, plain) = calls::name_parts(&table)?;
+    let relation = catalog.relation(schema.as_deref(), &plain, cx.search_path);
+    let relation = relation.ok_or_else(|| super::objects::no_relation(&table))?;
+    let found = relation
+        .columns
+        .iter()
+        .find(|c| !c.dropped && c.name == column);
+    let found = found.ok_or_else(|| {
+        SqlError::new(
+            SqlState::UNDEFINED_COLUMN,
+            format!("column \"{column}\" of relation \"{plain}\" does not exist"),
+        )
+    })?;
+    let ty = found.declared().oid;
+    cx.notice(
+        SqlState::SUCCESSFUL_COMPLETION,
+        format!(
+            "type reference {plain}.{column}%TYPE converted to {}",
+            info::format_type_bare(ty)
+        ),
+    );
+    Ok(ty)
+}
+
+fn is_polymorphic(ty: Oid) -> Option<bool> {
+    match ty {
+        oid::ANYELEMENT
+        | oid::ANYARRAY
+        | oid::ANYNONARRAY
+        | oid::ANYENUM
+        | oid::ANYRANGE
+        | oid::ANYMULTIRANGE => Some(false),
+        oid::ANYCOMPATIBLE | oid::ANYCOMPATIBLEARRAY | oid::ANYCOMPATIBLENONARRAY => Some(true),
+        _ => None,
+    }
+}
+
+/// 42P13 for a result whose type no argument tells.
+fn check_polymorphic(result: Oid, inputs: &[Oid]) -> Result<()> {
+    let Some(family) = is_polymorphic(result) else {
+        return Ok(());
+    };
+    if inputs.iter().any(|ty| is_polymorphic(*ty) == Some(family)) {
+        return Ok(());
+    }
+    let of = match family {
+        false => "anyelement, anyarray, anynonarray, anyenum, anyrange, or anymultirange",
+        true => {
+            "anycompatible, anycompatiblearray, anycompatiblenonarray, anycompatiblerange, or anycompatiblemultirange"
+        }
+    };
+    Err(invalid("cannot determine result data type").detail(format!(
+        "A result of type {} requires at least one input of type {of}.",
+        info::format_type_bare(result)
+    )))
+}
+
+/// The arguments of a new function.
+fn arguments(new: &CreateRoutine, cx: &mut DdlContext<'_>) -> Result<Vec<Argument>> {
+    let mut args: Vec<Argument> = Vec::new();
+    let columns = new.table.iter().flatten();
+    let word = if new.procedure {
+        "procedures"
+    } else {
+        "functions"
+    };
+    let mut has_default = false;
+    for clause in new.args.iter().chain(columns) {
+        let ty = type_of(&clause.ty, cx).map_err(|error| unknown_type(error, clause))?;
+        if clause.ty.set {
+            return Err(invalid(format!("{word} cannot accept set arguments")));
+        }
+        let is_input = clause.mode.is_input();
+        let behind = args.iter().any(|a| a.mode == ArgMode::Variadic);
+        if is_input && behind {
+            return Err(invalid(
+                "VARIADIC parameter must be the last input parameter",
+            ));
+        }
+        if clause.mode == ArgMode::Out && behind && new.procedure {
+            return Err(invalid("VARIADIC parameter must be the last parameter"));
+        }
+        if clause.mode == ArgMode::Variadic
+            && ty != oid::ANY
+            && info::element_of(ty).is_none()
+            && !matches!(ty, oid::ANYARRAY | oid::ANYCOMPATIBLEARRAY)
+        {
+            return Err(invalid("VARIADIC parameter must be an array"));
+        }
+        let name = clause.name.as_deref().map(|name| cx.name(name));
+        let name = name.unwrap_or_default();
+        // An input and a column of the result may share a name with nothing but what is of the other kind.
+        let clashes = |other: &&Argument| {
+            let apart = |a: ArgMode, b: ArgMode| {
+                (a == ArgMode::In || a == ArgMode::Variadic)
+                    && (b == ArgMode::Out || b == ArgMode::Table)
+            };
+            other.name == name && !apart(clause.mode, other.mode) && !apart(other.mode, clause.mode)
+        };
+        if !name.is_empty() && args.iter().any(|other| clashes(&other)) {
+            return Err(invalid(format!(
+                "parameter name \"{name}\" used more than once"
+            )));
+        }
+        let mut default = None;
+        if let Some(expr) = &clause.default {
+            if !is_input {
+                return Err(invalid("only input parameters can have default values"));
+            }
+            default = Some(default_of(expr, ty, cx)?);
+            has_default = true;
+        } else if is_input && has_default {
+            return Err(invalid(
+                "input parameters after one with a default value must also have defaults",
+            ));
+        } else if new.procedure && clause.mode == ArgMode::Out && has_default {
+            return Err(invalid(
+                "procedure OUT parameters cannot appear after one with a default value",
+            ));
+        }
+        args.push(Argument {
+            name,
+            mode: clause.mode,
+            ty,
+            default,
+        });
+    }
+    let inputs = args.iter().filter(|arg| arg.mode.is_input()).count();
+    if inputs > ARGS_MAX {
+        return Err(SqlError::new(
+            SqlState::new(b"54023"),
+            format!("{word} cannot have more than {ARGS_MAX} arguments"),
+        ));
+    }
+    Ok(args)
+}
+
+/// An argument's type that is not there, in PostgreSQL's words.
+fn unknown_type(mut error: SqlError, clause: &ArgClause) -> SqlError {
+    if error.code() == SqlState::UNDEFINED_OBJECT && !clause.ty.of_column {
+        let fields = error.fields_mut();
+        fields.position = None;
+        fields.message = fields.message.replace('"', "");
+    }
+    error
+}
+
+/// The text under which the default of an argument is stored.
+fn default_of(expr: &ast::Expr, ty: Oid, cx: &mut DdlContext<'_>) -> Result<String> {
+    let catalog = cx.catalog()?;
+    let base = user::base_type(SqlType::of(ty));
+    let polymorphic = is_polymorphic(ty).is_some();
+    let nothing = bind::value_relation(SqlType::of(oid::BOOL));
+    let bound = bound(cx, &catalog, &nothing, expr, "DEFAULT")?;
+    let from = bound.ty();
+    if !polymorphic
+        && from.oid != oid::UNKNOWN
+        && !can_coerce(from.oid, base.oid, CastContext::Assignment)
+    {
+        return Err(SqlError::new(
+            SqlState::DATATYPE_MISMATCH,
+            format!(
+                "argument of DEFAULT must be type {}, not type {}",
+                info::format_type_bare(ty),
+                info::format_type_bare(from.oid)
+            ),
+        ));
+    }
+    let as_type = if polymorphic { from } else { base };
+    Ok(match default_text(expr, as_type, cx)? {
+        Some(text) => text,
+        None => user::numbered(|| format!("NULL::{}", info::format_type_bare(as_type.oid))),
+    })
+}
+
+/// Type and kind of a new function's result.
+fn result_of(
+    new: &CreateRoutine,
+    args: &[Argument],
+    cx: &mut DdlContext<'_>,
+) -> Result<(Oid, bool)> {
+    let outputs: Vec<Oid> = args
+        .iter()
+        .filter(|arg| arg.mode.is_output())
+        .map(|arg| arg.ty)
+        .collect();
+    let required = match (new.procedure, outputs.as_slice()) {
+        (_, []) => None,
+        (false, [one]) => Some(*one),
+        _ => Some(oid::RECORD),
+    };
+    if new.procedure {
+        return Ok((required.unwrap_or(oid::VOID), false));
+    }
+    let said = match (&new.returns, &new.table) {
+        (Some(clause), _) => {
+            let ty = type_of(clause, cx).map_err(|mut error| {
+                error.fields_mut().position = None;
+                error
+            })?;
+            Some((ty, clause.set))
+        }
+        (None, Some(_)) => Some((required.unwrap_or(oid::RECORD), true)),
+        (None, None) => None,
+    };
+    match (said, required) {
+        (Some((ty, set)), None) => Ok((ty, set)),
+        (Some((ty, set)), Some(required)) if ty == required => Ok((ty, set)),
+        (Some(_), Some(required)) => Err(invalid(format!(
+            "function result type must be {} because of OUT parameters",
+            info::format_type_bare(required)
+        ))),
+        (None, Some(required)) => Ok((required, false)),
+        (None, None) => Err(invalid("function result type must be specified")),
+    }
+}
+
+/// The language of a new function.
+fn language_of(said: Option<&str>, cx: &mut DdlContext<'_>) -> Result<Language> {
+    let untrusted = |name: &str, cx: &mut DdlContext<'_>| match cx
+        .judged(|judge, role| judge.members.is_superuser(role))
+    {
+        Ok(false) => denied(format!("permission denied for language {name}")),
+        Ok(true) => SqlError::unsupported(format!("LANGUAGE {name}")),
+        Err(error) => error,
+    };
+    match said.map(str::to_lowercase).as_deref() {
+        Some("sql") => Ok(Language::Sql),
+        Some("plpgsql") => Ok(Language::PlPgSql),
+        Some(name @ ("c" | "internal")) => Err(untrusted(name, cx)),
+        Some(name) => {
+            let error = SqlError::new(
+                SqlState::UNDEFINED_OBJECT,
+                format!("language \"{name}\" does not exist"),
+            );
+            let known = ["plperl", "plperlu", "plpython3u", "pltcl", "pltclu"];
+            Err(match known.contains(&name) {
+                true => error.hint("Use CREATE EXTENSION to load the language into the database."),
+                false => error,
+            })
+        }
+        None => Err(invalid("no language specified")),
+    }
+}
+
+async fn create(new: &CreateRoutine, cx: &mut DdlContext<'_>) -> Result<()> {
+    let (schema, name) = cx.new_name(&new.name)?;
+    cx.must_create_in(schema.oid)?;
+    refuse_temporary_routine(&schema.name)?;
+    let properties = properties(&new.options, new.procedure, cx)?;
+    let language = match (&properties.language, new.inline) {
+        (None, Some(_)) => Language::Sql,
+        (said, _) => language_of(said.as_deref(), cx)?,
+    };
+    let args = arguments(new, cx)?;
+    let (result, set) = result_of(new, &args, cx)?;
+    let inputs: Vec<Oid> = args
+        .iter()
+        .filter(|arg| arg.mode.is_input())
+        .map(|arg| arg.ty)
+        .collect();
+    for output in args.iter().filter(|arg| arg.mode.is_output()) {
+        check_polymorphic(output.ty, &inputs)?;
+    }
+    check_polymorphic(result, &inputs)?;
+    let body = match (&properties.text, new.inline) {
+        (Some(_), Some(_)) => return Err(invalid("duplicate function body specified")),
+        (Some(texts), None) => match texts.as_slice() {
+            [text] => RoutineBody::Text(text.clone()),
+            _ => {
+                return Err(invalid(format!(
+                    "only one AS item needed for language \"{}\"",
+                    language.name()
+                )));
+            }
+        },
+        (None, Some(_)) if language != Language::Sql => {
+            return Err(invalid(
+                "inline SQL function body only valid for language SQL",
+            ));
+        }
+        (None, Some(_)) => {
+            return Err(
+                SqlError::unsupported("a function body of RETURN or BEGIN ATOMIC")
+                    .hint("Write the body as a string: AS $$ SELECT ... $$."),
+            );
+        }
+        (None, None) => return Err(invalid("no function body specified")),
+    };
+    let mut routine = Routine {
+        oid: 0,
+        name,
+        schema: schema.oid,
+        schema_name: schema.name.clone(),
+        procedure: new.procedure,
+        language,
+        args,
+        result,
+        set,
+        volatility: Volatility::Volatile,
+        strict: false,
+        leakproof: false,
+        definer: false,
+        parallel: Parallel::Unsafe,
+        cost: DEFAULT_COST,
+        rows: if set { DEFAULT_ROWS } else { 0.0 },
+        config: Vec::new(),
+        body,
+    };
+    properties.apply(&mut routine, cx)?;
+    let catalog = cx.catalog()?;
+    let known = catalog.routine_exactly(&schema.name, &routine.name, &routine.input_types());
+    if let Some(known) = known {
+        let known = Arc::clone(known);
+        return replace(new, &known, routine, cx).await;
+    }
+    routine.oid = cx.new_oid()?;
+    check(&routine, cx)?;
+    cx.hold_schema_of(schema.oid, &schema.name).await?;
+    hold_types(&routine, cx).await?;
+    let row = stored_routines::encode(cx.catalog()?.database, &routine);
+    if !cx.insert_row(RELATIONS, &row).await? {
+        return Err(exists(&routine));
+    }
+    let (oid, schema) = (routine.oid, routine.schema);
+    cx.state.push(Change::PutRoutine(Arc::new(routine)));
+    cx.own_new(PG_PROC, oid, schema, AclKind::Function).await
+}
+
+/// A function is stored, a session's own schema is not.
+fn refuse_temporary_routine(schema: &str) -> Result<()> {
+    refuse_temporary(schema).map_err(|_| SqlError::unsupported("a function in a temporary schema"))
+}
+
+fn exists(routine: &Routine) -> SqlError {
+    SqlError::new(
+        SqlState::DUPLICATE_FUNCTION,
+        format!(
+            "function \"{}\" already exists with same argument types",
+            routine.name
+        ),
+    )
+}
+
+/// 42P13 for a definition whose body is wrong; asked of nobody who has said so (`check_function_bodies`).
+fn check(routine: &Routine, cx: &mut DdlContext<'_>) -> Result<()> {
+    // A body may name the function itself.
+    let mut catalog = Catalog::clone(&*cx.catalog()?);
+    Change::PutRoutine(Arc::new(routine.clone())).apply(&mut catalog);
+    let catalog = Arc::new(catalog);
+    let bodies = cx.session.setting("check_function_bodies");
+    let bodies = bodies.as_deref() != Some("off");
+    with_planner(cx, &catalog, |planner| {
+        bind::check_routine(routine, bodies, planner)
+    })
+}
+
+async fn hold_types(routine: &Routine, cx: &mut DdlContext<'_>) -> Result<()> {
+    let mut used: BTreeSet<Oid> = routine.types().filter_map(of_users).collect();
+    let catalog = cx.catalog()?;
+    let temporary = |ty: &Oid| {
+        let table = user::relation_of_row_type(*ty);
+        let table = table.and_then(|table| catalog.relations.get(&table));
+        table.is_some_and(|table| table.is_temporary())
+    };
+    if used.iter().any(temporary) {
+        return Err(SqlError::unsupported(
+            "a function of the row type of a temporary table",
+        ));
+    }
+    for text in routine.args.iter().filter_map(|arg| arg.default.as_deref()) {
+        used.extend(user::types_named(text));
+    }
+    cx.hold_types(used).await
+}
+
+/// The row of a function is written again as it is, or as it is to be: whoever else does waits. Gives the function as it is then.
+pub(super) async fn hold(oid: Oid, cx: &mut DdlContext<'_>) -> Result<Option<Arc<Routine>>> {
+    loop {
+        let Some(before) = cx.catalog()?.routines.get(oid).cloned() else {
+            return Ok(None);
+        };
+        let row = stored_routines::encode(cx.catalog()?.database, &before);
+        let database = row.key.database;
+        let held = cx.change_row(RELATIONS, database, oid, Some(&row)).await;
+        // What was waited for may have dropped it, or changed it.
+        match (held, cx.catalog()?.routines.get(oid).cloned()) {
+            (_, None) => return Ok(None),
+            (Err(error), _) => return Err(error),
+            (Ok(_), Some(after)) if after == before => return Ok(Some(after)),
+            (Ok(_), Some(_)) => {}
+        }
+    }
+}
+
+/// Stores a function that has changed.
+async fn put(routine: Routine, cx: &mut DdlContext<'_>) -> Result<()> {
+    let row = stored_routines::encode(cx.catalog()?.database, &routine);
+    let database = row.key.database;
+    if !cx
+        .change_row(RELATIONS, database, routine.oid, Some(&row))
+        .await?
+    {
+        return Err(exists(&routine));
+    }
+    cx.state.push(Change::PutRoutine(Arc::new(routine)));
+    Ok(())
+}
+
+/// Puts a new definition in the place of an old one.
+async fn replace(
+    new: &CreateRoutine,
+    known: &Arc<Routine>,
+    mut routine: Routine,
+    cx: &mut DdlContext<'_>,
+) -> Result<()> {
+    if !new.or_replace {
+        return Err(exists(&routine));
+    }
+    must_own(known, cx)?;
+    let catalog = cx.catalog()?;
+    let word = known.word();
+    if known.procedure != routine.procedure {
+        return Err(
+            SqlError::new(SqlState::WRONG_OBJECT_TYPE, "cannot change routine kind")
+                .detail(format!("\"{}\" is a {word}.", known.name)),
+        );
+    }
+    let drop_first = |routine: &Routine| {
+        let shown = routine.signature(&catalog.routine_name(routine, cx.search_path));
+        format!("Use DROP {} {shown} first.", word.to_uppercase())
+    };
+    if (known.result, known.set) != (routine.result, routine.set) {
+        let what = match known.procedure {
+            true => "cannot change whether a procedure has output parameters",
+            false => "cannot change return type of existing function",
+        };
+        return Err(invalid(what).hint(drop_first(known)));
+    }
+    let columns = |routine: &Routine| -> Vec<(String, Oid)> {
+        let all = routine.outputs();
+        all.map(|arg| (arg.name.clone(), arg.ty)).collect()
+    };
+    if routine.result == oid::RECORD && columns(known) != columns(&routine) {
+        return Err(invalid("cannot change return type of existing function")
+            .detail("Row type defined by OUT parameters is different.")
+            .hint(drop_first(known)));
+    }
+    for (old, now) in known.inputs().zip(routine.inputs()) {
+        if !old.name.is_empty() && old.name != now.name {
+            return Err(invalid(format!(
+                "cannot change name of input parameter \"{}\"",
+                old.name
+            ))
+            .hint(drop_first(known)));
+        }
+    }
+    if known.defaults() > routine.defaults() {
+        return Err(
+            invalid("cannot remove parameter defaults from existing function")
+                .hint(drop_first(known)),
+        );
+    }
+    routine.oid = known.oid;
+    check(&routine, cx)?;
+    if hold(known.oid, cx).await?.is_none() {
+        return Err(SqlError::internal("tuple concurrently updated"));
+    }
+    hold_types(&routine, cx).await?;
+    put(routine, cx).await
+}
+
+async fn alter(
+    word: RoutineWord,
+    target: &RoutineRef,
+    to: &AlterRoutine,
+    cx: &mut DdlContext<'_>,
+) -> Result<()> {
+    let found = named(word, target, cx)?;
+    must_own(&found, cx)?;
+    let Some(found) = hold(found.oid, cx).await? else {
+        return Err(SqlError::internal("tuple concurrently updated"));
+    };
+    let mut changed = Routine::clone(&found);
+    match to {
+        AlterRoutine::Options(options) => {
+            properties(options, found.procedure, cx)?.apply(&mut changed, cx)?;
+        }
+        AlterRoutine::Rename(new) => {
+            cx.must_create_in(found.schema)?;
+            changed.name = cx.name(new);
+            refuse_taken(&changed, &*cx.catalog()?)?;
+        }
+        AlterRoutine::SetSchema(schema) => {
+            let catalog = cx.catalog()?;
+            let schema = catalog.schema(schema).ok_or_else(|| no_schema(schema))?;
+            if schema.oid == found.schema {
+                return Ok(());
+            }
+            let schema = cx.target_schema(Some(&schema.name))?;
+            refuse_temporary_routine(&schema.name)?;
+            cx.must_create_in(schema.oid)?;
+            cx.hold_schema_of(schema.oid, &schema.name).await?;
+            changed.schema = schema.oid;
+            changed.schema_name.clone_from(&schema.name);
+            refuse_taken(&changed, &*cx.catalog()?)?;
+        }
+        AlterRoutine::Owner(_) => return Err(SqlError::internal("an owner is no property")),
+    }
+    put(changed, cx).await
+}
+
+/// 42723 if another function of the schema has the name and the input types.
+fn refuse_taken(routine: &Routine, catalog: &Catalog) -> Result<()> {
+    let types = routine.input_types();
+    match catalog.routine_exactly(&routine.schema_name, &routine.name, &types) {
+        Some(other) if other.oid != routine.oid => Err(SqlError::new(
+            SqlState::DUPLICATE_FUNCTION,
+            format!(
+                "function {} already exists in schema \"{}\"",
+                other.signature(&routine.name).replace(',', ", "),
+                routine.schema_name
+            ),
+        )),
+        _ => Ok(()),
+    }
+}
+
+async fn drop_routines(
+    word: RoutineWord,
+    if_exists: bool,
+    names: &[RoutineRef],
+    cascade: bool,
+    cx: &mut DdlContext<'_>,
+) -> Result<()> {
+    let mut targets: Vec<Oid> = Vec::new();
+    for name in names {
+        let Some(routine) = found(word, name, if_exists, cx)? else {
+            continue;
+        };
+        let schema = routine.schema;
+        let class = crate::catalog::pg_catalog::PG_NAMESPACE;
+        if !cx.judged(|judge, role| judge.owns(role, class, schema))? {
+            must_own(&routine, cx)?;
+        }
+        if hold(routine.oid, cx).await?.is_some() && !targets.contains(&routine.oid) {
+            targets.push(routine.oid);
+        }
+    }
+    let objects: Vec<Object> = targets.iter().copied().map(Object::Routine).collect();
+    dependents::clear(&objects, None, cascade, cx).await?;
+    for oid in targets {
+        delete(oid, cx).await?;
+    }
+    Ok(())
+}
+
+/// Removes a function that nothing depends on.
+pub(super) async fn delete(oid: Oid, cx: &mut DdlContext<'_>) -> Result<()> {
+    let database = cx.catalog()?.database;
+    cx.change_row(RELATIONS, database, oid, None).await?;
+    cx.delete_rights(PG_PROC, oid).await?;
+    cx.state.push(Change::DropRoutine(oid));
+    Ok(())
+}

@@ -1,0 +1,236 @@
+//! What `pg_catalog` shows of functions and procedures that users have made, and how their names are read and printed.
+
+use super::cells::{Ch, Id, Nil, oid_array, oidvector, row, text_array};
+use super::functions::{procedure_by_name, procedure_name};
+use super::relations::PG_PROC;
+use crate::catalog::privileges::acl_datum;
+use crate::catalog::routine::{ArgMode, Routine};
+use crate::catalog::text::{quote_ident, split_qualified};
+use crate::catalog::{Catalog, VirtualContext, calls};
+use crate::error::{Result, SqlError};
+use crate::func::{self, Volatility};
+use crate::value::{Array, Datum, Oid, info, oid, user};
+use logstead_types::SqlState;
+use std::sync::Arc;
+
+/// The row of `pg_proc`.
+pub(super) fn proc_row(routine: &Routine, cx: &VirtualContext<'_>) -> Vec<Datum> {
+    let catalog = cx.catalog;
+    let plain = routine.args.iter().all(|arg| arg.mode == ArgMode::In);
+    let all_types = (!plain).then(|| oid_array(routine.args.iter().map(|arg| arg.ty)));
+    let modes = (!plain).then(|| {
+        let letters = routine.args.iter().map(|arg| arg.mode.letter() as u8);
+        Datum::Array(Arc::new(Array {
+            element: oid::CHAR,
+            lower: 1,
+            shape: None,
+            items: letters.map(Datum::Char).collect(),
+        }))
+    });
+    let named = routine.args.iter().any(|arg| !arg.name.is_empty());
+    let names = named.then(|| text_array(routine.args.iter().map(|arg| arg.name.as_str())));
+    let defaults: Vec<String> = routine
+        .inputs()
+        .filter_map(|arg| arg.default.clone())
+        .collect();
+    let config = (!routine.config.is_empty()).then(|| text_array(&routine.config));
+    let acl = catalog.acl_of(PG_PROC, routine.oid);
+    let (inputs, source) = (routine.input_types(), routine.body.source());
+    let count = |n: usize| i16::try_from(n).unwrap_or(i16::MAX);
+    row![
+        Id(routine.oid),
+        &routine.name,
+        Id(routine.schema),
+        Id(catalog.owner_of(PG_PROC, routine.oid)),
+        Id(routine.language.oid()),
+        routine.cost,
+        routine.rows,
+        Id(routine.variadic()),
+        Id(0),
+        Ch(routine.kind()),
+        routine.definer,
+        routine.leakproof,
+        routine.strict,
+        routine.set,
+        Ch(match routine.volatility {
+            Volatility::Immutable => 'i',
+            Volatility::Stable => 's',
+            Volatility::Volatile => 'v',
+        }),
+        Ch(routine.parallel.letter()),
+        count(inputs.len()),
+        count(defaults.len()),
+        Id(routine.result),
+        oidvector(inputs),
+        all_types,
+        modes,
+        names,
+        (!defaults.is_empty()).then(|| defaults.join(", ")),
+        Nil,
+        source,
+        Nil,
+        Nil,
+        config,
+        acl.map(|acl| acl_datum(&acl, &catalog.roles)),
+    ]
+}
+
+fn text(value: impl Into<String>) -> Datum {
+    Datum::Text(Arc::from(value.into()))
+}
+
+/// What a function that tells of functions answers about one that a user has made; `None` if nobody has.
+pub(crate) fn told(name: &str, args: &[Datum], cx: &VirtualContext<'_>) -> Option<Datum> {
+    let Some(Datum::Oid(oid)) = args.first() else {
+        return None;
+    };
+    let routine = cx.catalog.routines.get(*oid)?;
+    let path = cx.session.search_path();
+    let shown = |stored: &str| calls::default_shown(cx.catalog, stored, &path);
+    Some(match name {
+        "pg_get_functiondef" => text(routine.definition(&shown)),
+        "pg_get_function_arguments" => text(routine.arguments_text(false, &shown)),
+        "pg_get_function_identity_arguments" => text(routine.arguments_text(true, &shown)),
+        "pg_get_function_result" => routine.result_text().map_or(Datum::Null, text),
+        "pg_get_function_arg_default" => {
+            let at = match args.get(1) {
+                Some(Datum::Int4(n)) => usize::try_from(*n - 1).ok(),
+                _ => None,
+            };
+            let arg = at.and_then(|at| routine.args.get(at));
+            let default = arg.and_then(|arg| arg.default.as_deref());
+            default.map_or(Datum::Null, |stored| text(shown(stored)))
+        }
+        _ => Datum::Null,
+    })
+}
+
+/// `pg_function_is_visible`
+pub(crate) fn is_visible(function: Oid, cx: &VirtualContext<'_>) -> bool {
+    match cx.catalog.routines.get(function) {
+        Some(routine) => {
+            let path = cx.session.search_path();
+            cx.catalog.routine_is_visible(routine, &path)
+        }
+        None => true,
+    }
+}
+
+/// A function as `regproc` prints it.
+pub(crate) fn regproc_out(function: Oid, cx: &VirtualContext<'_>) -> Option<String> {
+    let Some(routine) = cx.catalog.routines.get(function) else {
+        let name = func::name_of(function).or_else(|| super::io_function_name(function));
+        return name.map(ToOwned::to_owned);
+    };
+    let path = cx.session.search_path();
+    let found = candidates(cx.catalog, None, &routine.name, &path);
+    Some(match found.as_slice() {
+        [only] if *only == function => quote_ident(&routine.name),
+        _ => format!(
+            "{}.{}",
+            quote_ident(&routine.schema_name),
+            quote_ident(&routine.name)
+        ),
+    })
+}
+
+/// A function as `regprocedure` prints it.
+pub(crate) fn regprocedure_out(function: Oid, cx: &VirtualContext<'_>) -> Option<String> {
+    match cx.catalog.routines.get(function) {
+        Some(routine) => {
+            let path = cx.session.search_path();
+            let name = cx.catalog.routine_name(routine, &path);
+            Some(routine.signature(&name))
+        }
+        None => procedure_name(function),
+    }
+}
+
+/// All functions that a name may mean, by number, each once.
+fn candidates(catalog: &Catalog, schema: Option<&str>, name: &str, path: &[String]) -> Vec<Oid> {
+    let own = catalog.routines_named(schema, name, path);
+    let mut found: Vec<Oid> = own.into_iter().map(|(_, routine)| routine.oid).collect();
+    if schema.is_none_or(|s| s == "pg_catalog") {
+        found.extend(func::functions_named(name).map(|f| f.oid));
+        found.extend(func::aggregates_named(name).map(|a| a.oid));
+        if found.is_empty() {
+            found.extend(super::io_function_by_name(name));
+        }
+    }
+    let mut seen = std::collections::HashSet::new();
+    found.retain(|oid| seen.insert(*oid));
+    found
+}
+
+fn schema_and_name(given: &str, parts: Vec<String>) -> Result<(Option<String>, String)> {
+    match <[String; 1]>::try_from(parts) {
+        Ok([name]) => Ok((None, name)),
+        Err(parts) => match <[String; 2]>::try_from(parts) {
+            Ok([schema, name]) => Ok((Some(schema), name)),
+            Err(_) => Err(SqlError::new(
+                SqlState::SYNTAX_ERROR,
+                format!("improper qualified name (too many dotted names): {given}"),
+            )),
+        },
+    }
+}
+
+/// `regproc` of a text.
+pub(crate) fn regproc_in(given: &str, cx: &VirtualContext<'_>) -> Result<Oid> {
+    let (schema, name) = schema_and_name(given, split_qualified(given)?)?;
+    let path = cx.session.search_path();
+    match candidates(cx.catalog, schema.as_deref(), &name, &path).as_slice() {
+        [only] => Ok(*only),
+        [] => Err(SqlError::new(
+            SqlState::UNDEFINED_FUNCTION,
+            format!("function \"{given}\" does not exist"),
+        )),
+        _ => Err(SqlError::new(
+            SqlState::AMBIGUOUS_FUNCTION,
+            format!("more than one function named \"{given}\""),
+        )),
+    }
+}
+
+/// Where the first of a character stands that is not in double quotes.
+fn outside_quotes(text: &str, wanted: char) -> Option<usize> {
+    let mut quoted = false;
+    text.char_indices().find_map(|(at, c)| {
+        if c == '"' {
+            quoted = !quoted;
+        }
+        (c == wanted && !quoted).then_some(at)
+    })
+}
+
+/// `regprocedure` of a text.
+pub(crate) fn regprocedure_in(given: &str, cx: &VirtualContext<'_>) -> Result<Oid> {
+    let open = outside_quotes(given, '(');
+    let inner = open.and_then(|at| given.get(at + 1..)?.trim_end().strip_suffix(')'));
+    if let (Some(open), Some(inner)) = (open, inner) {
+        let name = given.get(..open).unwrap_or_default();
+        let (schema, name) = schema_and_name(given, split_qualified(name)?)?;
+        let path = cx.session.search_path();
+        let found = cx.catalog.routines_named(schema.as_deref(), &name, &path);
+        if !found.is_empty()
+            && let Some(types) = types_of(inner)
+            && let Some((_, routine)) = found.iter().find(|(_, r)| r.input_types() == types)
+        {
+            return Ok(routine.oid);
+        }
+    }
+    procedure_by_name(given)
+}
+
+/// The types of a list of names.
+fn types_of(mut rest: &str) -> Option<Vec<Oid>> {
+    let mut types = Vec::new();
+    while !rest.trim().is_empty() {
+        let end = outside_quotes(rest, ',').unwrap_or(rest.len());
+        let part = rest.get(..end)?.trim();
+        let known = info::by_name(&part.to_lowercase());
+        types.push(known.or_else(|| user::find_text(part))?);
+        rest = rest.get(end + 1..).unwrap_or_default();
+    }
+    Some(types)
+}

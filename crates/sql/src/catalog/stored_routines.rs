@@ -1,0 +1,195 @@
+//! The stored form of functions and procedures. As types are ([`super::stored_types`]), they are rows of the relations' table under names of their own: a name with the
+//! numbers of its input types, so that two transactions that make one function meet. Builds without functions refuse the database.
+
+use super::routine::{ArgMode, Argument, Language, Parallel, Routine, RoutineBody};
+use super::stored::{ObjectKey, ObjectRow, Reader, Writer, corrupt};
+use crate::error::Result;
+use crate::func::Volatility;
+use crate::value::Oid;
+
+/// Set in the namespace of a routine's row. Neither OIDs nor those of types come near it.
+const ROUTINE_NAMESPACE: Oid = 1 << 30;
+/// Version of the definitions of routines.
+const FORMAT: u8 = 9;
+
+/// True for the row of a function or procedure.
+pub(crate) fn is_routine(row: &ObjectRow) -> bool {
+    row.key.namespace & ROUTINE_NAMESPACE != 0 && row.key.namespace & (1 << 31) == 0
+}
+
+/// The row of a function or procedure.
+pub(crate) fn encode(database: Oid, routine: &Routine) -> ObjectRow {
+    let mut w = Writer::default();
+    w.u8(FORMAT);
+    w.bytes(routine.name.as_bytes());
+    w.u8(u8::from(routine.procedure)
+        | u8::from(routine.set) << 1
+        | u8::from(routine.strict) << 2
+        | u8::from(routine.leakproof) << 3
+        | u8::from(routine.definer) << 4);
+    w.u8(match routine.language {
+        Language::Sql => b's',
+        Language::PlPgSql => b'p',
+    });
+    w.u8(match routine.volatility {
+        Volatility::Immutable => b'i',
+        Volatility::Stable => b's',
+        Volatility::Volatile => b'v',
+    });
+    w.u8(routine.parallel.letter() as u8);
+    w.u32(routine.cost.to_bits());
+    w.u32(routine.rows.to_bits());
+    w.u32(routine.result);
+    w.list(&routine.args, |w, arg| {
+        w.bytes(arg.name.as_bytes());
+        w.u8(arg.mode.letter() as u8);
+        w.u32(arg.ty);
+        w.opt(arg.default.as_ref(), |w, text| w.bytes(text.as_bytes()));
+    });
+    w.list(&routine.config, |w, item| w.bytes(item.as_bytes()));
+    match &routine.body {
+        RoutineBody::Text(text) => {
+            w.u8(b't');
+            w.bytes(text.as_bytes());
+        }
+    }
+    let types: Vec<String> = routine
+        .input_types()
+        .iter()
+        .map(ToString::to_string)
+        .collect();
+    ObjectRow {
+        key: ObjectKey {
+            database,
+            namespace: routine.schema | ROUTINE_NAMESPACE,
+            name: format!("{}({})", routine.name, types.join(",")),
+        },
+        oid: routine.oid,
+        definition: w.0,
+    }
+}
+
+/// Reads the row of a function or procedure. `schema_name` is filled in by the caller.
+pub(crate) fn decode(row: &ObjectRow) -> Result<Routine> {
+    let mut r = Reader(&row.definition);
+    let format = r.u8()?;
+    if format != FORMAT {
+        return Err(corrupt(&format!(
+            "definition of function \"{}\" has format {format}, this build reads {FORMAT}",
+            row.key.name
+        )));
+    }
+    let name = r.str()?;
+    let flags = r.u8()?;
+    let language = match r.u8()? {
+        b's' => Language::Sql,
+        b'p' => Language::PlPgSql,
+        _ => return Err(corrupt("unknown language of a function")),
+    };
+    let volatility = match r.u8()? {
+        b'i' => Volatility::Immutable,
+        b's' => Volatility::Stable,
+        b'v' => Volatility::Volatile,
+        _ => return Err(corrupt("unknown volatility of a function")),
+    };
+    let parallel = match r.u8()? {
+        b'u' => Parallel::Unsafe,
+        b'r' => Parallel::Restricted,
+        b's' => Parallel::Safe,
+        _ => return Err(corrupt("a function that is parallel in an unknown way")),
+    };
+    let (cost, rows) = (f32::from_bits(r.u32()?), f32::from_bits(r.u32()?));
+    let result = r.u32()?;
+    let args = r.list(|r| {
+        let name = r.str()?;
+        let mode = ArgMode::of_letter(r.u8()?);
+        Ok(Argument {
+            name,
+            mode: mode.ok_or_else(|| corrupt("unknown mode of an argument"))?,
+            ty: r.u32()?,
+            default: r.opt(Reader::str)?,
+        })
+    })?;
+    let config = r.list(Reader::str)?;
+    let body = match r.u8()? {
+        b't' => RoutineBody::Text(r.str()?),
+        _ => return Err(corrupt("unknown kind of body of a function")),
+    };
+    if !r.0.is_empty() {
+        return Err(corrupt("a definition has bytes left over"));
+    }
+    let is = |bit: u8| flags & 1 << bit != 0;
+    Ok(Routine {
+        oid: row.oid,
+        name,
+        schema: row.key.namespace & !ROUTINE_NAMESPACE,
+        schema_name: String::new(),
+        procedure: is(0),
+        language,
+        args,
+        result,
+        set: is(1),
+        volatility,
+        strict: is(2),
+        leakproof: is(3),
+        definer: is(4),
+        parallel,
+        cost,
+        rows,
+        config,
+        body,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalog::stored::decode_relation;
+
+    #[test]
+    fn what_is_stored_is_read_and_checked() {
+        let arg = |name: &str, mode, default: Option<&str>| Argument {
+            name: name.to_owned(),
+            mode,
+            ty: 23,
+            default: default.map(str::to_owned),
+        };
+        let routine = Routine {
+            oid: 16_400,
+            name: "f(x".to_owned(),
+            schema: 2_200,
+            schema_name: String::new(),
+            procedure: false,
+            language: Language::PlPgSql,
+            args: vec![
+                arg("a", ArgMode::In, None),
+                arg("", ArgMode::InOut, Some("7")),
+                arg("c", ArgMode::Table, None),
+            ],
+            result: 2249,
+            set: true,
+            volatility: Volatility::Stable,
+            strict: true,
+            leakproof: false,
+            definer: true,
+            parallel: Parallel::Restricted,
+            cost: 1.5,
+            rows: 10.0,
+            config: vec!["search_path=public".to_owned()],
+            body: RoutineBody::Text("BEGIN END".to_owned()),
+        };
+        let row = encode(5, &routine);
+        assert!(is_routine(&row));
+        assert!(!super::super::stored_types::is_type(&row));
+        assert_eq!(row.key.name, "f(x(23,23)");
+        assert_eq!(decode(&row).unwrap(), routine);
+        for end in 0..row.definition.len() {
+            let mut cut = row.clone();
+            cut.definition.truncate(end);
+            assert!(decode(&cut).is_err(), "{end} bytes");
+        }
+        // A build without functions takes the row for a relation's, and refuses it.
+        let error = decode_relation(&row).unwrap_err();
+        assert!(error.fields().message.contains("has format 9"));
+    }
+}
