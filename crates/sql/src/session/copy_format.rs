@@ -239,7 +239,18 @@ impl Records {
         if self.ended {
             return Ok(None);
         }
-        while let Some(&byte) = self.bytes.get(self.at) {
+        loop {
+            // Most bytes mean nothing here.
+            let rest = self.bytes.get(self.at..).unwrap_or_default();
+            let means = match (format.csv, self.in_quotes) {
+                (false, _) => memchr::memchr3(b'\n', b'\r', b'\\', rest),
+                (true, false) => memchr::memchr3(b'\n', b'\r', format.quote, rest),
+                (true, true) => memchr::memchr2(format.quote, format.escape, rest),
+            };
+            self.at += means.unwrap_or(rest.len());
+            let Some(&byte) = self.bytes.get(self.at) else {
+                break;
+            };
             match byte {
                 b'\n' if !self.in_quotes => return Ok(self.record(self.at, self.at + 1, format)),
                 b'\r' if !self.in_quotes => {
@@ -357,15 +368,21 @@ impl Fields {
         let mut at = 0;
         loop {
             let (raw_start, start) = (at, self.text.len());
-            while let Some(&byte) = record.get(at) {
-                if byte == format.delimiter {
-                    break;
+            loop {
+                let rest = record.get(at..).unwrap_or_default();
+                let means = memchr::memchr2(format.delimiter, b'\\', rest);
+                let plain = rest.get(..means.unwrap_or(rest.len()));
+                self.text.extend_from_slice(plain.unwrap_or_default());
+                at += plain.map_or(0, <[u8]>::len);
+                match record.get(at) {
+                    Some(b'\\') => at += 1,
+                    _ => break,
                 }
-                at += 1;
-                if byte == b'\\' && at < record.len() {
+                // A last one stands for itself.
+                if at < record.len() {
                     at = self.unescape(record, at);
                 } else {
-                    self.text.push(byte);
+                    self.text.push(b'\\');
                 }
             }
             let is_null = record.get(raw_start..at) == Some(null);

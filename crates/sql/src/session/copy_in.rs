@@ -223,7 +223,7 @@ fn read_field(field: &[u8], ty: SqlType, session: &super::SessionContext) -> Res
         )
     };
     let text = std::str::from_utf8(field).map_err(|error| invalid(error.valid_up_to()))?;
-    if let Some(at) = text.find('\0') {
+    if let Some(at) = memchr::memchr(0, field) {
         return Err(invalid(at));
     }
     value::text_io::input(ty, text, Some(session))

@@ -132,9 +132,8 @@ impl InsertWriter {
     /// Forgets a row given up after an error.
     pub(crate) fn start(&mut self) {
         self.open = false;
-        // Perhaps another statement's expressions.
-        self.proposing = Evaluation::default();
-        self.updating = Evaluation::default();
+        self.proposing.reset();
+        self.updating.reset();
     }
 
     /// What RETURNING sees after `Written`.
