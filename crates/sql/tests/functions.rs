@@ -249,6 +249,7 @@ fn run(cx: &Fixed, call: &str) -> Result<String> {
         }
         _ if null => "NULL".to_owned(),
         Body::Pure(f) => show(&f(&actual)?),
+        Body::Pair(f) => show(&f(&actual[0], &actual[1])?),
         Body::Context(f) => show(&f(cx, &actual)?),
         Body::Typed(f) => show(&f(cx, &r.args, &actual)?),
         Body::Series(f) => {

@@ -260,8 +260,7 @@ impl Binder<'_> {
     /// A part of the statement is bound: that of relations noted from number `from` on.
     pub(super) fn settle_uses(&mut self, from: usize) {
         // A view put into another's query shares its columns with what is under it, and was noted after that: it has what is named now.
-        let all: Vec<usize> = (from..self.uses.uses.len()).rev().collect();
-        for number in all {
+        for number in (from..self.uses.uses.len()).rev() {
             if !self.uses.target.contains(&number) {
                 self.settle_use(number);
             }

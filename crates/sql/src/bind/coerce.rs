@@ -269,7 +269,7 @@ impl Binder<'_> {
             self.volatile = true;
         }
         if function.volatility == Volatility::Immutable
-            && let Body::Pure(body) = function.body
+            && matches!(function.body, Body::Pure(_) | Body::Pair(_))
             && args.iter().all(|a| matches!(a, Expr::Const(..)))
         {
             let values: Vec<Datum> = args
@@ -283,7 +283,7 @@ impl Binder<'_> {
                 return Ok(Expr::Const(Datum::Null, ty));
             }
             // An error is left to the run, which may never come to it (CASE).
-            if let Ok(value) = body(&values) {
+            if let Some(Ok(value)) = function.body.call_pure(&values) {
                 return Ok(Expr::Const(value, ty));
             }
         }

@@ -44,6 +44,7 @@ pub fn value_relation(over: SqlType) -> Relation {
         storage: logstead_types::TableId(0),
         schema_version: 0,
         security: crate::catalog::RowSecurity::default(),
+        shared_names: Default::default(),
     }
 }
 

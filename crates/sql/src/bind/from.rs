@@ -391,7 +391,7 @@ impl Binder<'_> {
         let frozen = view.as_ref().and_then(|view| view.source(name));
         let relation = match frozen {
             Some(source) => self.source_relation(source)?,
-            None => self.relation(name)?,
+            None => self.relation_called(name, schema, table)?,
         };
         let span = name.span();
         if let RelationKind::View(view) = &relation.kind {
@@ -412,6 +412,16 @@ impl Binder<'_> {
         let at = self.at(name_span(name));
         let (schema, table) =
             schema_and_name(name, &self.cx.catalog.database_name).map_err(|e| e.at(at))?;
+        self.relation_called(name, schema, table)
+    }
+
+    /// The same, of a name that is taken apart.
+    fn relation_called(
+        &mut self,
+        name: &ast::ObjectName,
+        schema: Option<String>,
+        table: String,
+    ) -> Result<Arc<Relation>> {
         if let Some(relation) =
             self.cx
                 .catalog
@@ -423,6 +433,7 @@ impl Binder<'_> {
             }
             return Ok(relation.clone());
         }
+        let at = self.at(name_span(name));
         let shown = match &schema {
             Some(schema) => format!("{schema}.{table}"),
             None => table.clone(),

@@ -3,6 +3,7 @@
 use crate::error::{Result, SqlError};
 use logstead_types::SqlState;
 use sqlparser::ast::{self, Expr as Ast};
+use std::borrow::Cow;
 
 /// Longest identifier in bytes; longer ones are cut.
 const NAME_MAX: usize = 63;
@@ -11,6 +12,8 @@ const NAME_MAX: usize = 63;
 pub fn fold_ident(ident: &ast::Ident) -> String {
     let mut name = if ident.quote_style.is_some() {
         ident.value.clone()
+    } else if ident.value.is_ascii() {
+        ident.value.to_ascii_lowercase()
     } else {
         ident.value.to_lowercase()
     };
@@ -22,6 +25,16 @@ pub fn fold_ident(ident: &ast::Ident) -> String {
         name.truncate(end);
     }
     name
+}
+
+/// The same without a copy, where it is written as it is folded.
+pub(crate) fn folded(ident: &ast::Ident) -> Cow<'_, str> {
+    let value = ident.value.as_str();
+    let plain = |b: u8| b.is_ascii() && !b.is_ascii_uppercase();
+    match value.len() <= NAME_MAX && (ident.quote_style.is_some() || value.bytes().all(plain)) {
+        true => Cow::Borrowed(value),
+        false => Cow::Owned(fold_ident(ident)),
+    }
 }
 
 /// The parts of a qualified name.
@@ -43,6 +56,10 @@ pub(crate) fn schema_and_name(
     name: &ast::ObjectName,
     database: &str,
 ) -> Result<(Option<String>, String)> {
+    // Mostly there is one part.
+    if let [ast::ObjectNamePart::Identifier(ident)] = name.0.as_slice() {
+        return Ok((None, fold_ident(ident)));
+    }
     let mut parts = name_parts(name)?;
     let last = parts.pop().unwrap_or_default();
     let schema = parts.pop();

@@ -7,10 +7,22 @@ use crate::func::{self, CastContext, Function, Resolved};
 use crate::value::{Datum, SqlType, info, oid, record};
 use logstead_types::SqlState;
 use sqlparser::ast::{self, BinaryOperator as B, Expr as Ast, Spanned};
+use std::borrow::Cow;
 
 /// The operator's name.
-pub(crate) fn operator_name(op: &B) -> Result<String> {
+pub(crate) fn operator_name(op: &B) -> Result<Cow<'static, str>> {
     Ok(match op {
+        // The usual ones, without making a text.
+        B::Eq => "=".into(),
+        B::NotEq => "<>".into(),
+        B::Lt => "<".into(),
+        B::LtEq => "<=".into(),
+        B::Gt => ">".into(),
+        B::GtEq => ">=".into(),
+        B::Plus => "+".into(),
+        B::Minus => "-".into(),
+        B::Multiply => "*".into(),
+        B::Divide => "/".into(),
         B::PGCustomBinaryOperator(parts) => {
             if parts.len() > 1 && parts[0] != "pg_catalog" {
                 return Err(SqlError::new(
@@ -18,7 +30,7 @@ pub(crate) fn operator_name(op: &B) -> Result<String> {
                     format!("operator does not exist: {}", parts.join(".")),
                 ));
             }
-            parts.last().cloned().unwrap_or_default()
+            parts.last().cloned().unwrap_or_default().into()
         }
         B::Overlaps => {
             return Err(SqlError::new(
@@ -26,7 +38,7 @@ pub(crate) fn operator_name(op: &B) -> Result<String> {
                 "syntax error at or near \"overlaps\"",
             ));
         }
-        other => other.to_string(),
+        other => other.to_string().into(),
     })
 }
 

@@ -1,6 +1,6 @@
 //! Name resolution: columns and FROM items, and what to say when a name means nothing.
 
-use super::names::{distance, fold_ident};
+use super::names::{distance, fold_ident, folded};
 use super::{Binder, ColId};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
@@ -94,12 +94,12 @@ impl Binder<'_> {
 
     /// `name`.
     pub(crate) fn resolve_column(&mut self, ident: &ast::Ident) -> Result<Expr> {
-        let name = fold_ident(ident);
+        let name = folded(ident);
         let at = self.at(ident.span);
         // Reserved words that the grammar takes for names.
         if ident.quote_style.is_none()
             && matches!(
-                name.as_str(),
+                &*name,
                 "current_schema" | "current_catalog" | "current_role" | "session_user" | "user"
             )
         {

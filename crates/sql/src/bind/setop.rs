@@ -85,7 +85,7 @@ impl Binder<'_> {
                 .hint("Use separate LIMIT and OFFSET clauses."));
             }
         };
-        let one = Ast::Value(ast::Value::Number("1".to_owned(), false).into());
+        let one;
         let limit = match &query.fetch {
             None => limit,
             Some(fetch) if fetch.with_ties => {
@@ -94,7 +94,13 @@ impl Binder<'_> {
             Some(fetch) if fetch.percent => {
                 return Err(SqlError::unsupported("FETCH FIRST ... PERCENT"));
             }
-            Some(fetch) => Some(fetch.quantity.as_ref().unwrap_or(&one)),
+            Some(fetch) => match &fetch.quantity {
+                Some(quantity) => Some(quantity),
+                None => {
+                    one = Ast::Value(ast::Value::Number("1".to_owned(), false).into());
+                    Some(&one)
+                }
+            },
         };
         let tail = Tail {
             order_by: query.order_by.as_ref(),

@@ -426,10 +426,12 @@ impl Binder<'_> {
         let index = self.rels.len();
         let first = super::COLUMN_BASE + self.columns.len();
         let mut what = Vec::with_capacity(relation.columns.len());
+        // And those of some outputs.
+        self.columns.reserve(relation.columns.len() + 8);
         for (i, column) in relation.columns.iter().enumerate() {
             let number = i16::try_from(i + 1).unwrap_or(0);
             let origin = (relation.oid, number);
-            let id = self.column(column.name.as_str().into(), column.ty, origin, index);
+            let id = self.column(relation.shared_name(i), column.ty, origin, index);
             what.push(NsWhat::Column(id));
         }
         let item = self.relation_names(relation, what, alias, source)?;

@@ -64,8 +64,10 @@ use logstead_engine::{
     RestorePoint, Table,
 };
 use logstead_types::{Csn, TableId};
+use std::borrow::Borrow;
 use std::collections::HashMap;
-use std::sync::{Arc, Weak};
+use std::hash::{Hash, Hasher};
+use std::sync::{Arc, OnceLock, Weak};
 
 /// A consistent picture of one database's catalog.
 #[derive(Clone)]
@@ -185,7 +187,58 @@ pub struct Relation {
     pub schema_version: u16,
     /// Which of its rows who sees; tables only.
     pub security: RowSecurity,
+    /// The names of its columns as statements share them.
+    pub shared_names: SharedNames,
 }
+
+/// Names of columns that many hold, made when they are first asked for. Nothing depends on them: who clones a relation is about to change it, so
+/// the clone makes its own.
+#[derive(Debug, Default)]
+pub struct SharedNames(OnceLock<Box<[Arc<str>]>>);
+
+impl Clone for SharedNames {
+    fn clone(&self) -> SharedNames {
+        SharedNames::default()
+    }
+}
+
+/// What names are found by in [`Catalog::names`], without owning it.
+trait NameKey {
+    fn parts(&self) -> (Oid, &str);
+}
+
+impl NameKey for (Oid, String) {
+    fn parts(&self) -> (Oid, &str) {
+        (self.0, &self.1)
+    }
+}
+
+impl NameKey for (Oid, &str) {
+    fn parts(&self) -> (Oid, &str) {
+        *self
+    }
+}
+
+impl<'k> Borrow<dyn NameKey + 'k> for (Oid, String) {
+    fn borrow(&self) -> &(dyn NameKey + 'k) {
+        self
+    }
+}
+
+// As the tuple hashes.
+impl Hash for dyn NameKey + '_ {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.parts().hash(state);
+    }
+}
+
+impl PartialEq for dyn NameKey + '_ {
+    fn eq(&self, other: &Self) -> bool {
+        self.parts() == other.parts()
+    }
+}
+
+impl Eq for dyn NameKey + '_ {}
 
 /// Kinds of relation.
 #[derive(Clone)]
@@ -271,7 +324,8 @@ impl Catalog {
         path: &[String],
     ) -> Option<&Arc<Relation>> {
         self.find_in(schema, path, |schema| {
-            let oid = self.names.get(&(schema.oid, name.to_owned()))?;
+            let key: &dyn NameKey = &(schema.oid, name);
+            let oid = self.names.get(key)?;
             self.relations.get(oid)
         })
     }
@@ -467,6 +521,24 @@ impl Catalog {
     }
 }
 
+impl Relation {
+    /// The name of a column, for somebody who keeps it.
+    pub(crate) fn shared_name(&self, position: usize) -> Arc<str> {
+        let name = self.columns.get(position).map_or("", |c| c.name.as_str());
+        let make = || {
+            self.columns
+                .iter()
+                .map(|c| c.name.as_str().into())
+                .collect()
+        };
+        match self.shared_names.0.get_or_init(make).get(position) {
+            // It may have been changed in its place meanwhile.
+            Some(shared) if **shared == *name => Arc::clone(shared),
+            _ => name.into(),
+        }
+    }
+}
+
 impl Column {
     /// The type it is declared as.
     pub fn declared(&self) -> SqlType {
@@ -549,6 +621,7 @@ impl Relation {
             storage: TableId(table.oid),
             schema_version: 0,
             security: RowSecurity::default(),
+            shared_names: Default::default(),
         }
     }
 }

@@ -664,6 +664,7 @@ pub(crate) fn decode_relation(row: &ObjectRow) -> Result<StoredRelation> {
             storage,
             schema_version,
             security: RowSecurity::default(),
+            shared_names: Default::default(),
         })
     };
     let found = match r.u8()? {

@@ -8,7 +8,7 @@
 
 use super::batch::{Batch, Rows};
 use super::context::{Cx, EvalContext, Evaluation};
-use super::eval::{eval, eval_in, holds};
+use super::eval::{eval, eval_in, holds, operand};
 use super::held::Held;
 use super::keytable::{KEY_BYTES_MAX, KeyTable};
 use super::operator::{Running, Step};
@@ -24,6 +24,7 @@ use crate::func::AggregateState as State;
 use crate::plan::{AggregateCall, GroupingSets, Plan, walk};
 use crate::value::{Datum, SqlType, key, oid};
 use smallvec::SmallVec;
+use std::borrow::Cow;
 
 /// State of an aggregation.
 pub(crate) struct AggregateState {
@@ -599,10 +600,10 @@ impl AggregateState {
             None => {
                 let key = &mut self.scratch.key;
                 let evaluate = |cx: &mut Cx<'a>| {
-                    let mut values: SmallVec<[Datum; 4]> = SmallVec::with_capacity(keys.len());
+                    let mut values: SmallVec<[Cow<'_, Datum>; 4]> = SmallVec::new();
                     key.clear();
                     for expr in keys {
-                        let datum = eval_in(expr, row, cx)?;
+                        let datum = operand(expr, row, cx)?;
                         key::encode_key(expr.ty().oid, &datum, false, false, key);
                         values.push(datum);
                     }
@@ -614,7 +615,11 @@ impl AggregateState {
                 };
                 match self.groups.find(&self.scratch.key) {
                     Some(group) => Some(group),
-                    None => self.new_group(&values, None, calls)?,
+                    None => {
+                        let values: SmallVec<[Datum; 4]> =
+                            values.into_iter().map(Cow::into_owned).collect();
+                        self.new_group(&values, None, calls)?
+                    }
                 }
             }
         };
@@ -701,6 +706,14 @@ impl Cell {
         {
             return Ok(0);
         }
+        if let ([arg], None) = (call.args.as_slice(), &self.kept) {
+            // Most calls: a column stays where it is.
+            let arg = operand(arg, row, cx)?;
+            return match call.aggregate.strict && arg.is_null() {
+                true => Ok(0),
+                false => self.add(call, std::slice::from_ref(&*arg), cx),
+            };
+        }
         let mut args: SmallVec<[Datum; 2]> = SmallVec::with_capacity(call.args.len());
         for arg in &call.args {
             args.push(eval_in(arg, row, cx)?);
@@ -709,27 +722,7 @@ impl Cell {
             return Ok(0);
         }
         let Some(kept) = &mut self.kept else {
-            // Only values that hold memory can make a state grow.
-            let growing = args.iter().any(|arg| {
-                matches!(
-                    arg,
-                    Datum::Text(_)
-                        | Datum::Bytea(_)
-                        | Datum::TsVector(_)
-                        | Datum::TsQuery(_)
-                        | Datum::Bits(_)
-                        | Datum::Array(_)
-                        | Datum::Jsonb(_)
-                )
-            }) || call.aggregate.name == "array_agg"
-                || matches!(call.aggregate.result, oid::JSON | oid::JSONB);
-            if !growing {
-                self.state.add_in(cx.session, &args)?;
-                return Ok(0);
-            }
-            let before = self.state.size_bytes();
-            self.state.add_in(cx.session, &args)?;
-            return Ok(self.state.size_bytes().saturating_sub(before));
+            return self.add(call, &args, cx);
         };
         scratch.order.clear();
         write_key(&call.order, row, &mut scratch.order, cx)?;
@@ -752,6 +745,31 @@ impl Cell {
             Ok(())
         })?;
         Ok(kept.size_bytes().saturating_sub(before))
+    }
+
+    /// Gives a row's arguments to the state; returns the memory that it grew by, roughly.
+    fn add(&mut self, call: &AggregateCall, args: &[Datum], cx: &Cx<'_>) -> Result<usize> {
+        // Only values that hold memory can make a state grow.
+        let growing = args.iter().any(|arg| {
+            matches!(
+                arg,
+                Datum::Text(_)
+                    | Datum::Bytea(_)
+                    | Datum::TsVector(_)
+                    | Datum::TsQuery(_)
+                    | Datum::Bits(_)
+                    | Datum::Array(_)
+                    | Datum::Jsonb(_)
+            )
+        }) || call.aggregate.name == "array_agg"
+            || matches!(call.aggregate.result, oid::JSON | oid::JSONB);
+        if !growing {
+            self.state.add_in(cx.session, args)?;
+            return Ok(0);
+        }
+        let before = self.state.size_bytes();
+        self.state.add_in(cx.session, args)?;
+        Ok(self.state.size_bytes().saturating_sub(before))
     }
 
     /// The value of the group; or a step that comes before.

@@ -85,6 +85,11 @@ impl Batch {
         &self.data[i * self.width..(i + 1) * self.width]
     }
 
+    /// Row `i`, for somebody who takes its values out.
+    pub(crate) fn row_mut(&mut self, i: usize) -> &mut [Datum] {
+        &mut self.data[i * self.width..(i + 1) * self.width]
+    }
+
     /// Adds one datum of the row being made.
     #[inline]
     pub(crate) fn push(&mut self, datum: Datum) {
@@ -214,6 +219,14 @@ impl Rows {
         self.width = row.len();
         self.bytes += row_size_bytes(row);
         self.data.extend_from_slice(row);
+        self.rows += 1;
+    }
+
+    /// Adds the values of `row`, and leaves NULLs in their place; all rows have the width of the first.
+    pub(crate) fn push_taken(&mut self, row: &mut [Datum]) {
+        self.width = row.len();
+        self.bytes += row_size_bytes(row);
+        self.data.extend(row.iter_mut().map(std::mem::take));
         self.rows += 1;
     }
 

@@ -10,6 +10,7 @@ use crate::value::array::stacked;
 use crate::value::{Datum, Oid, OutputStyle, SqlType, compare, info, record, text_io};
 use logstead_types::SqlState;
 use smallvec::SmallVec;
+use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::sync::Arc;
 
@@ -36,7 +37,7 @@ pub(crate) fn holds<'a>(condition: &'a Expr, row: &[Datum], cx: &mut Cx<'a>) -> 
 
 /// A boolean expression's three-valued result.
 fn eval_bool<'a>(expr: &'a Expr, row: &[Datum], cx: &mut Cx<'a>) -> Result<Option<bool>> {
-    as_bool(&eval_in(expr, row, cx)?)
+    as_bool(&*operand(expr, row, cx)?)
 }
 
 /// A boolean datum's three-valued truth.
@@ -48,23 +49,66 @@ pub(crate) fn as_bool(datum: &Datum) -> Result<Option<bool>> {
     }
 }
 
+/// Evaluates `expr` over `row`, leaving where it is what is there already: most operands are columns and constants, and copying a value that holds
+/// memory costs more than many an operator.
+pub(crate) fn operand<'a: 'r, 'r>(
+    expr: &'a Expr,
+    row: &'r [Datum],
+    cx: &mut Cx<'a>,
+) -> Result<Cow<'r, Datum>> {
+    match expr {
+        Expr::Column(index, _) => match row.get(*index) {
+            Some(datum) => Ok(Cow::Borrowed(datum)),
+            None => Err(no_column(*index, row)),
+        },
+        Expr::Const(datum, _) => Ok(Cow::Borrowed(datum)),
+        Expr::Param(index, _) => {
+            let params: &'a [Datum] = cx.params;
+            match params.get(*index) {
+                Some(datum) => Ok(Cow::Borrowed(datum)),
+                None => Err(no_param(*index)),
+            }
+        }
+        Expr::Relabel(arg, _) => operand(arg, row, cx),
+        Expr::Call { function, args, .. } => call(function, args, row, cx).map(Cow::Owned),
+        _ => eval_rest(expr, row, cx).map(Cow::Owned),
+    }
+}
+
+#[cold]
+fn no_column(index: usize, row: &[Datum]) -> SqlError {
+    SqlError::internal(format!("no column {index} in a row of {}", row.len()))
+}
+
+#[cold]
+fn no_param(index: usize) -> SqlError {
+    SqlError::new(
+        SqlState::UNDEFINED_PARAMETER,
+        format!("there is no parameter ${}", index + 1),
+    )
+}
+
 /// Evaluates `expr` over `row`.
 pub(crate) fn eval_in<'a>(expr: &'a Expr, row: &[Datum], cx: &mut Cx<'a>) -> Result<Datum> {
     match expr {
         Expr::Column(index, _) => match row.get(*index) {
             Some(datum) => Ok(datum.clone()),
-            None => Err(SqlError::internal(format!(
-                "no column {index} in a row of {}",
-                row.len()
-            ))),
+            None => Err(no_column(*index, row)),
         },
         Expr::Const(datum, _) => Ok(datum.clone()),
+        Expr::Call { function, args, .. } => call(function, args, row, cx),
+        _ => eval_rest(expr, row, cx),
+    }
+}
+
+/// What is not among the commonest: apart, because it takes so much room on the stack.
+#[inline(never)]
+fn eval_rest<'a>(expr: &'a Expr, row: &[Datum], cx: &mut Cx<'a>) -> Result<Datum> {
+    match expr {
+        Expr::Column(..) | Expr::Const(..) | Expr::Call { .. } => eval_in(expr, row, cx),
         Expr::Param(index, _) => match cx.params.get(*index) {
             Some(datum) => Ok(datum.clone()),
-            None => Err(SqlError::new(
-                SqlState::UNDEFINED_PARAMETER,
-                format!("there is no parameter ${}", index + 1),
-            )),
+            None => Err(no_param(*index)),
         },
         Expr::Outer { level, index, .. } => {
             let outer = cx
@@ -79,7 +123,6 @@ pub(crate) fn eval_in<'a>(expr: &'a Expr, row: &[Datum], cx: &mut Cx<'a>) -> Res
                 ))),
             }
         }
-        Expr::Call { function, args, .. } => call(function, args, row, cx),
         Expr::CastViaText(arg, ty) => {
             let datum = eval_in(arg, row, cx)?;
             cast_via_text(&datum, arg.ty(), *ty, cx)
@@ -101,7 +144,7 @@ pub(crate) fn eval_in<'a>(expr: &'a Expr, row: &[Datum], cx: &mut Cx<'a>) -> Res
         Expr::And(items) => connective(items, false, row, cx),
         Expr::Or(items) => connective(items, true, row, cx),
         Expr::Not(arg) => Ok(truth(eval_bool(arg, row, cx)?.map(|value| !value))),
-        Expr::IsNull(arg, negated) => Ok(Datum::Bool(eval_in(arg, row, cx)?.is_null() != *negated)),
+        Expr::IsNull(arg, negated) => Ok(Datum::Bool(operand(arg, row, cx)?.is_null() != *negated)),
         Expr::IsBool {
             arg,
             value,
@@ -114,8 +157,8 @@ pub(crate) fn eval_in<'a>(expr: &'a Expr, row: &[Datum], cx: &mut Cx<'a>) -> Res
             right,
             negated,
         } => {
-            let l = eval_in(left, row, cx)?;
-            let r = eval_in(right, row, cx)?;
+            let l = operand(left, row, cx)?;
+            let r = operand(right, row, cx)?;
             Ok(Datum::Bool(distinct(left.ty().oid, &l, &r) != *negated))
         }
         Expr::Case {
@@ -229,6 +272,10 @@ pub(crate) fn apply(function: &'static Function, args: &[Datum], cx: &Cx<'_>) ->
     }
     match function.body {
         Body::Pure(body) => body(args),
+        Body::Pair(body) => match args {
+            [a, b] => body(a, b),
+            _ => Err(SqlError::internal("an operator without two operands")),
+        },
         Body::Context(body) => body(cx.session, args),
         Body::Typed(_) => Err(SqlError::internal(
             "a function without its arguments' types",
@@ -237,6 +284,20 @@ pub(crate) fn apply(function: &'static Function, args: &[Datum], cx: &Cx<'_>) ->
             SqlState::FEATURE_NOT_SUPPORTED,
             "set-valued function called in context that cannot accept a set",
         )),
+    }
+}
+
+/// Calls an operator on operands that are evaluated, strictness included.
+pub(crate) fn apply_pair(
+    function: &'static Function,
+    left: &Datum,
+    right: &Datum,
+    cx: &Cx<'_>,
+) -> Result<Datum> {
+    match function.body {
+        Body::Pair(_) if left.is_null() || right.is_null() => Ok(Datum::Null),
+        Body::Pair(body) => body(left, right),
+        _ => apply(function, &[left.clone(), right.clone()], cx),
     }
 }
 
@@ -266,7 +327,28 @@ fn apply_once(function: &'static Function, args: &[Datum], cx: &mut Cx<'_>) -> R
     apply(function, args, cx)
 }
 
+#[inline]
 fn call<'a>(
+    function: &'static Function,
+    args: &'a [Expr],
+    row: &[Datum],
+    cx: &mut Cx<'a>,
+) -> Result<Datum> {
+    if let (Body::Pair(body), [left, right]) = (function.body, args) {
+        let left = operand(left, row, cx)?;
+        let right = operand(right, row, cx)?;
+        // Nothing of this kind is volatile, or not strict.
+        return match left.is_null() || right.is_null() {
+            true => Ok(Datum::Null),
+            false => body(&left, &right),
+        };
+    }
+    call_with(function, args, row, cx)
+}
+
+/// The same of code that takes its arguments side by side, as values of its own.
+#[inline(never)]
+fn call_with<'a>(
     function: &'static Function,
     args: &'a [Expr],
     row: &[Datum],
@@ -374,8 +456,9 @@ fn array_compare<'a>(
     row: &[Datum],
     cx: &mut Cx<'a>,
 ) -> Result<Datum> {
-    let left = eval_in(left, row, cx)?;
-    let array = match eval_in(array, row, cx)? {
+    let left = operand(left, row, cx)?;
+    let array = operand(array, row, cx)?;
+    let array = match &*array {
         Datum::Array(array) => array,
         Datum::Null => return Ok(Datum::Null),
         _ => {
@@ -385,10 +468,8 @@ fn array_compare<'a>(
         }
     };
     let mut unknown = false;
-    let mut pair = [left, Datum::Null];
     for item in &array.items {
-        pair[1] = item.clone();
-        match as_bool(&apply(op, &pair, cx)?)? {
+        match as_bool(&apply_pair(op, &left, item, cx)?)? {
             Some(value) if value != all => return Ok(Datum::Bool(!all)),
             Some(_) => {}
             None => unknown = true,
@@ -410,10 +491,10 @@ fn in_list<'a>(
     cx: &mut Cx<'a>,
 ) -> Result<Datum> {
     let mut unknown = false;
-    let mut pair = [eval_in(left, row, cx)?, Datum::Null];
+    let left = operand(left, row, cx)?;
     for item in list {
-        pair[1] = eval_in(item, row, cx)?;
-        match as_bool(&apply(op, &pair, cx)?)? {
+        let item = operand(item, row, cx)?;
+        match as_bool(&apply_pair(op, &left, &item, cx)?)? {
             Some(true) => return Ok(Datum::Bool(!negated)),
             Some(false) => {}
             None => unknown = true,

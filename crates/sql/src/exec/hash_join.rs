@@ -15,7 +15,7 @@
 
 use super::batch::{BATCH_ROWS, Batch};
 use super::context::{Cx, Evaluation};
-use super::eval::eval_in;
+use super::eval::operand;
 use super::fixed::is_fixed;
 use super::held::Held;
 use super::join::{Pair, Shape};
@@ -321,7 +321,8 @@ impl HashJoinState {
     /// Takes what is left of a batch of the right side.
     fn take_batch<'a>(&mut self, sides: Sides<'a>, cx: &mut Cx<'a>) -> Result<Option<Step>> {
         while self.right_at < self.right_batch.len() {
-            let row = self.right_batch.row(self.right_at);
+            let at = self.right_at;
+            let row = self.right_batch.row(at);
             let key = &mut self.key;
             let all = sides.left_keys.iter().chain(sides.right_keys);
             let evaluate = |cx: &mut Cx<'a>| hash_key(sides.right_keys, row, key, cx);
@@ -344,7 +345,7 @@ impl HashJoinState {
                     continue;
                 }
             }
-            self.table.push(key, row);
+            self.table.push(key, self.right_batch.row_mut(at));
         }
         Ok(None)
     }
@@ -382,7 +383,7 @@ impl HashJoinState {
                     continue;
                 }
             }
-            self.table.push(key, &self.row);
+            self.table.push(key, &mut self.row);
         }
         Ok(None)
     }
@@ -477,7 +478,9 @@ impl HashJoinState {
             let row = old.rows.row(row as usize);
             let part = part_of(key, level, &mut divided.turn);
             if divided.resident == Some(part) {
-                self.table.push(key, row);
+                self.row.clear();
+                self.row.extend_from_slice(row);
+                self.table.push(key, &mut self.row);
                 continue;
             }
             self.key.clear();
@@ -797,7 +800,7 @@ fn hash_key<'a>(
     out.clear();
     out.push(KEY);
     for expr in keys {
-        let datum = eval_in(expr, row, cx)?;
+        let datum = operand(expr, row, cx)?;
         if datum.is_null() {
             return Ok(false);
         }

@@ -22,10 +22,10 @@ pub(super) struct Table {
 }
 
 impl Table {
-    /// Adds a row; of those with one key the first to arrive comes first.
-    pub(super) fn push(&mut self, key: Option<&[u8]>, row: &[Datum]) {
+    /// Adds a row, whose values it takes out; of those with one key the first to arrive comes first.
+    pub(super) fn push(&mut self, key: Option<&[u8]>, row: &mut [Datum]) {
         let number = self.rows.len() as u32;
-        self.rows.push(row);
+        self.rows.push_taken(row);
         self.next.push(NONE);
         let Some(key) = key else {
             self.lonely.push(number);

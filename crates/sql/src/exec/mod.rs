@@ -39,6 +39,7 @@ mod stats;
 mod stored;
 mod stream;
 mod subquery;
+mod unread;
 pub(crate) mod wait;
 mod window;
 mod write;
@@ -130,13 +131,16 @@ impl Prepared {
 }
 
 /// Makes a plan ready to run.
-pub fn prepare(plan: Plan) -> Prepared {
+pub fn prepare(mut plan: Plan) -> Prepared {
     let fast = point::recognise(&plan);
     let direct = if fast.is_some() {
         None
     } else {
         direct::recognise(&plan)
     };
+    if fast.is_none() && direct.is_none() {
+        unread::mark(&mut plan);
+    }
     let ahead = subquery::to_run_ahead(&plan);
     Prepared {
         plan,

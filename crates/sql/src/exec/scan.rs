@@ -34,6 +34,8 @@ pub(crate) struct Emitter {
     /// The row while it is judged.
     scratch: Cell<Vec<Datum>>,
     row_id: bool,
+    /// Columns that nobody but the filter reads: NULL in the output.
+    unread: Vec<bool>,
     /// The filter has one, and may be evaluated again for a row.
     has_subquery: bool,
 }
@@ -79,8 +81,14 @@ impl Emitter {
             stages,
             scratch: Cell::default(),
             row_id: scan.row_id,
+            unread: scan.unread.clone(),
             has_subquery: scan.filter.as_ref().is_some_and(walk::has_subquery),
         }
+    }
+
+    #[inline]
+    fn is_unread(&self, column: usize) -> bool {
+        self.unread.get(column).copied().unwrap_or(false)
     }
 
     /// Columns of an output row.
@@ -105,8 +113,11 @@ impl Emitter {
             )));
         }
         let Some(filter) = &scan.filter else {
-            for column in &self.columns {
-                out.push(column.decode(row.bytes)?);
+            for (at, column) in self.columns.iter().enumerate() {
+                out.push(match self.is_unread(at) {
+                    true => Datum::Null,
+                    false => column.decode(row.bytes)?,
+                });
             }
             self.push_row_id(row, out);
             out.end_row();
@@ -119,6 +130,7 @@ impl Emitter {
             if let Ok(true) = passes {
                 for (at, column) in self.columns.iter().enumerate() {
                     match scratch.get_mut(at) {
+                        _ if self.is_unread(at) => out.push(Datum::Null),
                         Some(judged) if self.judged[at] => out.push(std::mem::take(judged)),
                         _ => out.push(column.decode(row.bytes)?),
                     }

@@ -1,6 +1,6 @@
 //! LIKE, and SIMILAR TO as a regular expression.
 
-use super::numbers::bad_args;
+use super::numbers::{bad_args, bad_pair};
 use crate::error::{Result, SqlError};
 use crate::value::Datum;
 use logstead_types::SqlState;
@@ -40,6 +40,9 @@ pub fn like_match(text: &str, pattern: &str) -> Result<bool> {
         let matched = match p.get(pi) {
             Some(b'%') => {
                 pi += 1;
+                if pi == p.len() {
+                    return Ok(true);
+                }
                 resume = Some((pi, ti));
                 continue;
             }
@@ -71,6 +74,16 @@ pub fn like_match(text: &str, pattern: &str) -> Result<bool> {
         match resume {
             Some((at, from)) if from < t.len() => {
                 let next = from + char_len(t[from]);
+                let next = match p.get(at) {
+                    // What begins with a character of its own can only begin where that stands.
+                    Some(first) if !matches!(first, b'%' | b'_' | b'\\') => {
+                        match memchr::memchr(*first, t.get(next..).unwrap_or_default()) {
+                            Some(skipped) => next + skipped,
+                            None => return Ok(false),
+                        }
+                    }
+                    _ => next,
+                };
                 resume = Some((at, next));
                 (pi, ti) = (at, next.min(t.len()));
             }
@@ -104,16 +117,21 @@ pub(super) fn texts(a: &[Datum]) -> Result<(&str, &str)> {
     }
 }
 
+fn matches(a: &Datum, b: &Datum) -> Result<bool> {
+    match (a, b) {
+        (Datum::Text(text), Datum::Text(pattern)) => like_match(text, pattern),
+        _ => Err(bad_pair(a, b)),
+    }
+}
+
 /// `~~`
-pub(super) fn like(a: &[Datum]) -> Result<Datum> {
-    let (t, p) = texts(a)?;
-    like_match(t, p).map(Datum::Bool)
+pub(super) fn like(a: &Datum, b: &Datum) -> Result<Datum> {
+    matches(a, b).map(Datum::Bool)
 }
 
 /// `!~~`
-pub(super) fn not_like(a: &[Datum]) -> Result<Datum> {
-    let (t, p) = texts(a)?;
-    like_match(t, p).map(|m| Datum::Bool(!m))
+pub(super) fn not_like(a: &Datum, b: &Datum) -> Result<Datum> {
+    matches(a, b).map(|m| Datum::Bool(!m))
 }
 
 /// `~~*`

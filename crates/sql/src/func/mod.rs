@@ -91,6 +91,8 @@ pub type Rows = Vec<Vec<Datum>>;
 pub enum Body {
     /// Depends on its arguments alone.
     Pure(fn(&[Datum]) -> Result<Datum>),
+    /// Depends on its two arguments alone, which stay where they are: operators, of which rows without number are asked.
+    Pair(fn(&Datum, &Datum) -> Result<Datum>),
     /// Needs the session: clock, time zone, settings, sequences, catalog.
     Context(fn(&dyn Context, &[Datum]) -> Result<Datum>),
     /// Needs the session and the types of its arguments: what takes values of any type.
@@ -101,6 +103,19 @@ pub enum Body {
     Series(fn(&dyn Context, &[Datum]) -> Result<Series>),
     /// Yields rows, and needs the types of its arguments.
     TypedSet(fn(&dyn Context, &[SqlType], &[Datum]) -> Result<Rows>),
+}
+
+impl Body {
+    /// Calls code that depends on its arguments alone; none for any other.
+    #[inline]
+    pub(crate) fn call_pure(&self, args: &[Datum]) -> Option<Result<Datum>> {
+        match (self, args) {
+            (Body::Pure(body), _) => Some(body(args)),
+            (Body::Pair(body), [a, b]) => Some(body(a, b)),
+            (Body::Pair(_), _) => Some(Err(numbers::bad_args(args))),
+            _ => None,
+        }
+    }
 }
 
 /// When a function's result may change.
@@ -263,6 +278,17 @@ pub trait Context {
     /// Where statements put what is more than `work_mem`; `None`: nowhere.
     fn spill(&self) -> Option<crate::exec::Spill> {
         None
+    }
+    /// Which ways of reading and joining the session wants, for the planner.
+    fn scans(&self) -> crate::settings::Scans {
+        let on = |name: &str| self.setting(name).as_deref() != Some("off");
+        crate::settings::Scans {
+            sequential: on("enable_seqscan"),
+            index: on("enable_indexscan"),
+            hash_join: on("enable_hashjoin"),
+            merge_join: on("enable_mergejoin"),
+            nested_loop: on("enable_nestloop"),
+        }
     }
     /// `work_mem`, for the planner; what runs has its own.
     fn work_mem_bytes(&self) -> usize {

@@ -24,15 +24,21 @@ pub(super) fn bad_args(a: &[Datum]) -> SqlError {
     SqlError::internal(format!("function called with wrong arguments: {a:?}"))
 }
 
+/// The same for code that takes two arguments side by side.
+#[cold]
+pub(super) fn bad_pair(a: &Datum, b: &Datum) -> SqlError {
+    bad_args(&[a.clone(), b.clone()])
+}
+
 /// Checked integer arithmetic: `arith!(Int4, Int8 => Int8 i64 checked_add "bigint")`.
 macro_rules! arith {
     ($l:ident, $r:ident => $o:ident $t:ty, $f:ident, $name:literal) => {
-        |a| match a {
-            [Datum::$l(x), Datum::$r(y)] => <$t>::from(*x)
+        |a, b| match (a, b) {
+            (Datum::$l(x), Datum::$r(y)) => <$t>::from(*x)
                 .$f(<$t>::from(*y))
                 .map(Datum::$o)
                 .ok_or_else(|| super::numbers::out_of_range($name)),
-            _ => Err(crate::func::numbers::bad_args(a)),
+            _ => Err(crate::func::numbers::bad_pair(a, b)),
         }
     };
 }
@@ -41,13 +47,13 @@ pub(super) use arith;
 /// Integer division and remainder, with PostgreSQL's two special divisors.
 macro_rules! divide {
     ($l:ident, $r:ident => $o:ident $t:ty, $f:ident, $name:literal) => {
-        |a| match a {
-            [Datum::$l(_), Datum::$r(0)] => Err(super::numbers::division_by_zero()),
-            [Datum::$l(x), Datum::$r(y)] => <$t>::from(*x)
+        |a, b| match (a, b) {
+            (Datum::$l(_), Datum::$r(0)) => Err(super::numbers::division_by_zero()),
+            (Datum::$l(x), Datum::$r(y)) => <$t>::from(*x)
                 .$f(<$t>::from(*y))
                 .map(Datum::$o)
                 .ok_or_else(|| super::numbers::out_of_range($name)),
-            _ => Err(crate::func::numbers::bad_args(a)),
+            _ => Err(crate::func::numbers::bad_pair(a, b)),
         }
     };
 }
@@ -56,10 +62,10 @@ pub(super) use divide;
 /// Remainder: anything modulo -1 is 0, the smallest value included.
 macro_rules! modulo {
     ($v:ident) => {
-        |a| match a {
-            [Datum::$v(_), Datum::$v(0)] => Err(super::numbers::division_by_zero()),
-            [Datum::$v(x), Datum::$v(y)] => Ok(Datum::$v(x.wrapping_rem(*y))),
-            _ => Err(crate::func::numbers::bad_args(a)),
+        |a, b| match (a, b) {
+            (Datum::$v(_), Datum::$v(0)) => Err(super::numbers::division_by_zero()),
+            (Datum::$v(x), Datum::$v(y)) => Ok(Datum::$v(x.wrapping_rem(*y))),
+            _ => Err(crate::func::numbers::bad_pair(a, b)),
         }
     };
 }
@@ -68,10 +74,7 @@ pub(super) use modulo;
 /// Comparison of two values of one type (or of integers or floats of two widths): `compared!(is_lt)`.
 macro_rules! compared {
     ($f:ident) => {
-        |a| match a {
-            [x, y] => Ok(Datum::Bool(crate::value::compare(x, y).$f())),
-            _ => Err(crate::func::numbers::bad_args(a)),
-        }
+        |a, b| Ok(Datum::Bool(crate::value::compare(a, b).$f()))
     };
 }
 pub(super) use compared;
@@ -79,11 +82,9 @@ pub(super) use compared;
 /// Comparison of `char(n)`: trailing blanks do not count.
 macro_rules! compared_blank {
     ($f:ident) => {
-        |a| match a {
-            [x, y] => Ok(Datum::Bool(
-                crate::value::compare_as(crate::value::oid::BPCHAR, x, y).$f(),
-            )),
-            _ => Err(crate::func::numbers::bad_args(a)),
+        |a, b| {
+            let order = crate::value::compare_as(crate::value::oid::BPCHAR, a, b);
+            Ok(Datum::Bool(order.$f()))
         }
     };
 }
@@ -183,66 +184,70 @@ fn float32_op(x: f32, y: f32, op: u8) -> Result<f32> {
     Ok(v)
 }
 
-fn floats(a: &[Datum], op: u8) -> Result<Datum> {
-    match a {
-        [Datum::Float8(x), Datum::Float8(y)] => float_op(*x, *y, op).map(Datum::Float8),
-        [Datum::Float4(x), Datum::Float8(y)] => float_op(f64::from(*x), *y, op).map(Datum::Float8),
-        [Datum::Float8(x), Datum::Float4(y)] => float_op(*x, f64::from(*y), op).map(Datum::Float8),
-        [Datum::Float4(x), Datum::Float4(y)] => float32_op(*x, *y, op).map(Datum::Float4),
-        _ => Err(bad_args(a)),
+fn floats(a: &Datum, b: &Datum, op: u8) -> Result<Datum> {
+    match (a, b) {
+        (Datum::Float8(x), Datum::Float8(y)) => float_op(*x, *y, op).map(Datum::Float8),
+        (Datum::Float4(x), Datum::Float8(y)) => float_op(f64::from(*x), *y, op).map(Datum::Float8),
+        (Datum::Float8(x), Datum::Float4(y)) => float_op(*x, f64::from(*y), op).map(Datum::Float8),
+        (Datum::Float4(x), Datum::Float4(y)) => float32_op(*x, *y, op).map(Datum::Float4),
+        _ => Err(bad_pair(a, b)),
     }
 }
 
 /// real and double precision `+`
-pub(super) fn float_add(a: &[Datum]) -> Result<Datum> {
-    floats(a, b'+')
+pub(super) fn float_add(a: &Datum, b: &Datum) -> Result<Datum> {
+    floats(a, b, b'+')
 }
 
 /// real and double precision `-`
-pub(super) fn float_sub(a: &[Datum]) -> Result<Datum> {
-    floats(a, b'-')
+pub(super) fn float_sub(a: &Datum, b: &Datum) -> Result<Datum> {
+    floats(a, b, b'-')
 }
 
 /// real and double precision `*`
-pub(super) fn float_mul(a: &[Datum]) -> Result<Datum> {
-    floats(a, b'*')
+pub(super) fn float_mul(a: &Datum, b: &Datum) -> Result<Datum> {
+    floats(a, b, b'*')
 }
 
 /// real and double precision `/`
-pub(super) fn float_div(a: &[Datum]) -> Result<Datum> {
-    floats(a, b'/')
+pub(super) fn float_div(a: &Datum, b: &Datum) -> Result<Datum> {
+    floats(a, b, b'/')
 }
 
-fn numerics(a: &[Datum], f: fn(&Numeric, &Numeric) -> Result<Numeric>) -> Result<Datum> {
-    match a {
-        [Datum::Numeric(x), Datum::Numeric(y)] => f(x, y).map(Datum::numeric),
-        _ => Err(bad_args(a)),
+fn numerics(
+    a: &Datum,
+    b: &Datum,
+    f: impl FnOnce(&Numeric, &Numeric) -> Result<Numeric>,
+) -> Result<Datum> {
+    match (a, b) {
+        (Datum::Numeric(x), Datum::Numeric(y)) => f(x, y).map(Datum::numeric),
+        _ => Err(bad_pair(a, b)),
     }
 }
 
 /// numeric `+`
-pub(super) fn numeric_add(a: &[Datum]) -> Result<Datum> {
-    numerics(a, Numeric::add)
+pub(super) fn numeric_add(a: &Datum, b: &Datum) -> Result<Datum> {
+    numerics(a, b, Numeric::add)
 }
 
 /// numeric `-`
-pub(super) fn numeric_sub(a: &[Datum]) -> Result<Datum> {
-    numerics(a, Numeric::sub)
+pub(super) fn numeric_sub(a: &Datum, b: &Datum) -> Result<Datum> {
+    numerics(a, b, Numeric::sub)
 }
 
 /// numeric `*`
-pub(super) fn numeric_mul(a: &[Datum]) -> Result<Datum> {
-    numerics(a, Numeric::mul)
+pub(super) fn numeric_mul(a: &Datum, b: &Datum) -> Result<Datum> {
+    numerics(a, b, Numeric::mul)
 }
 
 /// numeric `/`
-pub(super) fn numeric_div(a: &[Datum]) -> Result<Datum> {
-    numerics(a, Numeric::div)
+pub(super) fn numeric_div(a: &Datum, b: &Datum) -> Result<Datum> {
+    numerics(a, b, Numeric::div)
 }
 
 /// numeric `%`
-pub(super) fn numeric_mod(a: &[Datum]) -> Result<Datum> {
-    numerics(a, Numeric::rem)
+pub(super) fn numeric_mod(a: &Datum, b: &Datum) -> Result<Datum> {
+    numerics(a, b, Numeric::rem)
 }
 
 /// Unary minus of any number.

@@ -9,6 +9,7 @@ use crate::error::{Result, SqlError};
 use crate::value::info::{self, by_oid, format_type_bare};
 use crate::value::{Oid, SqlType, multirange, oid, range, user};
 use logstead_types::SqlState;
+use smallvec::SmallVec;
 
 /// A function chosen for a call.
 #[derive(Clone)]
@@ -569,8 +570,8 @@ pub fn type_cast_call(name: &str, args: &[SqlType]) -> Option<Oid> {
 /// Chooses an operator. `left` is `None` for prefix operators.
 pub fn resolve_operator(op: &str, left: Option<SqlType>, right: SqlType) -> Result<Resolved> {
     let actual = left.into_iter().chain([right]);
-    let actual: Vec<SqlType> = actual.map(user::base_type).collect();
-    let input: Vec<Oid> = actual.iter().map(|t| t.oid).collect();
+    let actual: SmallVec<[SqlType; 2]> = actual.map(user::base_type).collect();
+    let input: SmallVec<[Oid; 2]> = actual.iter().map(|t| t.oid).collect();
     let op = if op == "!=" { "<>" } else { op };
     let named = registry::operators_named(op);
     // Mostly the types are an operator's own. One side unknown: first try the other side's type for both.

@@ -14,12 +14,12 @@ use crate::value::oid::*;
 /// Functions.
 #[rustfmt::skip]
 pub(super) static FUNCTIONS: &[Function] = &[
-    f(888, "cash_eq", &[MONEY, MONEY], None, BOOL, true, Immutable, Body::Pure(compared!(is_eq))),
-    f(889, "cash_ne", &[MONEY, MONEY], None, BOOL, true, Immutable, Body::Pure(compared!(is_ne))),
-    f(890, "cash_lt", &[MONEY, MONEY], None, BOOL, true, Immutable, Body::Pure(compared!(is_lt))),
-    f(891, "cash_le", &[MONEY, MONEY], None, BOOL, true, Immutable, Body::Pure(compared!(is_le))),
-    f(892, "cash_gt", &[MONEY, MONEY], None, BOOL, true, Immutable, Body::Pure(compared!(is_gt))),
-    f(893, "cash_ge", &[MONEY, MONEY], None, BOOL, true, Immutable, Body::Pure(compared!(is_ge))),
+    f(888, "cash_eq", &[MONEY, MONEY], None, BOOL, true, Immutable, Body::Pair(compared!(is_eq))),
+    f(889, "cash_ne", &[MONEY, MONEY], None, BOOL, true, Immutable, Body::Pair(compared!(is_ne))),
+    f(890, "cash_lt", &[MONEY, MONEY], None, BOOL, true, Immutable, Body::Pair(compared!(is_lt))),
+    f(891, "cash_le", &[MONEY, MONEY], None, BOOL, true, Immutable, Body::Pair(compared!(is_le))),
+    f(892, "cash_gt", &[MONEY, MONEY], None, BOOL, true, Immutable, Body::Pair(compared!(is_gt))),
+    f(893, "cash_ge", &[MONEY, MONEY], None, BOOL, true, Immutable, Body::Pair(compared!(is_ge))),
     f(377, "cash_cmp", &[MONEY, MONEY], None, INT4, true, Immutable, Body::Pure(network::cmp)),
     f(846, "cash_mul_flt4", &[MONEY, FLOAT4], None, MONEY, true, Immutable, Body::Pure(money::times)),
     f(847, "cash_div_flt4", &[MONEY, FLOAT4], None, MONEY, true, Immutable, Body::Pure(money::by_float)),

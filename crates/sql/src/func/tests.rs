@@ -42,6 +42,45 @@ fn rows_point_at_each_other() {
 }
 
 #[test]
+fn operators_on_operands_in_place_are_plain() {
+    // Nobody asks them whether they are: see `exec::eval`.
+    for f in all_functions().filter(|f| matches!(f.body, Body::Pair(_))) {
+        let plain = f.strict && f.volatility == Volatility::Immutable && f.args.len() == 2;
+        assert!(plain, "{}", f.name);
+    }
+}
+
+#[test]
+fn patterns_find_their_places() {
+    let matches = |text: &str, pattern: &str| like_match(text, pattern).unwrap();
+    for (text, pattern) in [
+        ("the special requests", "%special%requests%"),
+        ("sspecial rrequests", "%special%requests"),
+        ("aab", "%ab"),
+        ("éèà", "%è_"),
+        ("a%b", "%\\%b"),
+        ("", "%"),
+        ("abc", "%%c%"),
+        ("abab", "%ab"),
+    ] {
+        assert!(matches(text, pattern), "{text} {pattern}");
+    }
+    for (text, pattern) in [
+        ("requests, special", "%special%requests%"),
+        ("specia", "%special%"),
+        ("éèà", "%à_"),
+        ("ab", "%abc"),
+        ("", "%a"),
+        ("abac", "%ab"),
+    ] {
+        assert!(!matches(text, pattern), "{text} {pattern}");
+    }
+    // The end of the pattern is only looked at by whoever gets there.
+    assert!(like_match("xay", "%a\\").is_err());
+    assert!(!like_match("xby", "%a\\").unwrap());
+}
+
+#[test]
 fn comparisons_are_known_to_indexes() {
     let t = SqlType::of;
     for (op, l, r, want) in [

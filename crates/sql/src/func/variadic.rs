@@ -43,7 +43,10 @@ fn call(cx: &dyn Context, types: &[SqlType], args: &[Datum]) -> Result<Datum> {
         return Ok(Datum::Null);
     }
     match function.body {
-        Body::Pure(body) => body(&values),
+        Body::Pure(_) | Body::Pair(_) => match function.body.call_pure(&values) {
+            Some(result) => result,
+            None => Err(bad_args(&values)),
+        },
         Body::Context(body) => body(cx, &values),
         Body::Typed(body) => body(cx, &types, &values),
         Body::Set(_) | Body::Series(_) | Body::TypedSet(_) => {

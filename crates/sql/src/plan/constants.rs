@@ -7,7 +7,7 @@
 use super::{Node, Plan, walk};
 use crate::error::SqlError;
 use crate::expr::Expr;
-use crate::func::{Body, Volatility};
+use crate::func::Volatility;
 use crate::value::Datum;
 
 /// The error of planning this in PostgreSQL.
@@ -55,14 +55,11 @@ fn failing_expr(expr: &Expr) -> Option<SqlError> {
             if let Some(error) = args.iter().find_map(failing_expr) {
                 return Some(error);
             }
-            let Body::Pure(body) = function.body else {
-                return None;
-            };
             let values: Option<Vec<Datum>> = args.iter().map(constant).collect();
             let values = values.filter(|_| function.volatility == Volatility::Immutable)?;
             match function.strict && values.iter().any(Datum::is_null) {
                 true => None,
-                false => body(&values).err(),
+                false => function.body.call_pure(&values)?.err(),
             }
         }
         // What follows a constant that decides is never computed.

@@ -62,6 +62,9 @@ fn is_parameter(expr: &Expr) -> bool {
 
 /// Adds what follows to conditions that all have to hold, and takes out what then says nothing more.
 pub(super) fn constants(conditions: &mut Vec<Expr>) {
+    if conditions.len() < 2 {
+        return;
+    }
     let read: Vec<Option<Equality>> = conditions.iter().map(read).collect();
     let has = |test: fn(&Side) -> bool| read.iter().flatten().any(|e| test(&e.right));
     if !has(|side| matches!(side, Side::Constant)) || !has(|side| matches!(side, Side::Column(_))) {

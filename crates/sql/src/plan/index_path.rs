@@ -55,13 +55,6 @@ pub(super) struct Candidate {
     lookups: f64,
 }
 
-/// What a session allows.
-#[derive(Clone, Copy)]
-struct Allowed {
-    seq_scan: bool,
-    index_scan: bool,
-}
-
 /// An expression without casts that change neither bytes nor order.
 fn bare(expr: &Expr) -> &Expr {
     match expr {
@@ -87,14 +80,6 @@ pub(super) fn conjuncts(expr: Expr, out: &mut Vec<Expr>) {
 }
 
 impl Binder<'_> {
-    fn allowed(&self) -> Allowed {
-        let on = |name: &str| self.cx.session.setting(name).as_deref() != Some("off");
-        Allowed {
-            seq_scan: on("enable_seqscan"),
-            index_scan: on("enable_indexscan"),
-        }
-    }
-
     /// Whether an index answers equalities on some of the item's columns: rows per lookup and its cost. For join planning.
     pub(crate) fn index_lookup(
         &mut self,
@@ -178,8 +163,8 @@ impl Binder<'_> {
         if table.indexes.is_empty() {
             return Ok(None);
         }
-        let allowed = self.allowed();
-        if !allowed.index_scan && allowed.seq_scan {
+        let allowed = self.cx.session.scans();
+        if !allowed.index && allowed.sequential {
             return Ok(None);
         }
         let first = self.rels[rel].first;
@@ -205,7 +190,11 @@ impl Binder<'_> {
             }
         };
         let mut best: Option<Candidate> = None;
-        let mut best_cost = if allowed.seq_scan { seq } else { f64::INFINITY };
+        let mut best_cost = if allowed.sequential {
+            seq
+        } else {
+            f64::INFINITY
+        };
         for path in &paths {
             let mut candidate = match_path(path, &item, conditions, &usable);
             self.weigh(&mut candidate, path, table, conditions, rows);
@@ -216,7 +205,7 @@ impl Binder<'_> {
                 || !candidate.range.is_whole()
                 || candidate.ordered
                 || path.index.predicate.is_some();
-            if !useful && allowed.seq_scan {
+            if !useful && allowed.sequential {
                 continue;
             }
             let cost = if wish.order.is_empty() || candidate.ordered {

@@ -273,7 +273,10 @@ impl Binder<'_> {
     ) -> Result<Planned> {
         match from {
             From::Rel(rel) => {
-                let again = matches!(self.rels[rel].source, Source::Table(_)).then(|| {
+                // Only beside others is it ever planned again.
+                let joined = self.rels.len() > 1;
+                let is_table = matches!(self.rels[rel].source, Source::Table(_));
+                let again = (is_table && joined).then(|| {
                     let conditions = conditions.clone();
                     Box::new(Again { rel, conditions })
                 });
@@ -355,11 +358,11 @@ impl Binder<'_> {
     }
 
     pub(super) fn joins_allowed(&self) -> JoinsAllowed {
-        let on = |name: &str| self.cx.session.setting(name).as_deref() != Some("off");
+        let scans = self.cx.session.scans();
         JoinsAllowed {
-            hash: on("enable_hashjoin"),
-            merge: on("enable_mergejoin"),
-            nested_loop: on("enable_nestloop"),
+            hash: scans.hash_join,
+            merge: scans.merge_join,
+            nested_loop: scans.nested_loop,
         }
     }
 
@@ -575,15 +578,23 @@ impl Binder<'_> {
         let allowed = self.joins_allowed();
         let memory_bytes = self.cx.session.work_mem_bytes() as f64;
         let memory_bytes = memory_bytes * self.cx.session.hash_mem_multiplier();
-        let mut spilled = estimate::spilled(&right.plan, right.plan.rows, memory_bytes);
-        if spilled > 0.0 {
-            spilled += estimate::spilled(&left.plan, left.plan.rows, memory_bytes);
+        let kept = |build: &Plan, probe: &Plan| {
+            let mut spilled = estimate::spilled(build, build.rows, memory_bytes);
+            if spilled > 0.0 {
+                spilled += estimate::spilled(probe, probe.rows, memory_bytes);
+            }
+            estimate::hash_join(probe.rows, build.rows) + spilled
+        };
+        let mut joined = kept(&right.plan, &left.plan);
+        let mut first = right.plan.cost;
+        // Rows of the side that is given whole may be those that are kept, too.
+        let turned = kind == JoinKind::Left && kept(&left.plan, &right.plan) < joined;
+        if turned {
+            joined = kept(&left.plan, &right.plan);
+            first = left.plan.cost;
         }
-        let hashed = sides
-            + estimate::hash_join(left.plan.rows, right.plan.rows)
-            + rows * estimate::ROW
-            + spilled;
-        let mut best = wished_cost(hashed, right.plan.cost, rows, false, wish) + off(allowed.hash);
+        let hashed = sides + joined + rows * estimate::ROW;
+        let mut best = wished_cost(hashed, first, rows, false, wish) + off(allowed.hash);
         let mut is_looped = false;
         // Where both can be had a hash join is as good as a loop for few rows and better for many.
         if !allowed.hash {
@@ -605,6 +616,10 @@ impl Binder<'_> {
             rest.extend(equalities);
             return Ok(self.nested_loop(kind, left, right, rest, false, rows, looped));
         }
+        let (kind, left, right) = match turned {
+            true => (JoinKind::Right, right, left),
+            false => (kind, left, right),
+        };
         let both = left.layout.concat(&right.layout);
         let condition = crate::bind::and(rest).map(|c| both.resolve(c));
         let half = matches!(kind, JoinKind::Semi | JoinKind::Anti);
@@ -614,6 +629,10 @@ impl Binder<'_> {
         }
         let (left_keys, right_keys) = pairs
             .into_iter()
+            .map(|(l, r)| match turned {
+                true => (r, l),
+                false => (l, r),
+            })
             .map(|(l, r)| (left.layout.resolve(l), right.layout.resolve(r)))
             .unzip();
         let layout = if half { left.layout } else { both };

@@ -342,6 +342,8 @@ pub struct Scan {
     pub filter: Option<Expr>,
     /// Adds the two hidden columns.
     pub row_id: bool,
+    /// By column: nothing above the scan reads it, so it may be NULL. Empty until the plan is made ready to run.
+    pub unread: Vec<bool>,
     /// Name the table goes by in the statement.
     pub alias: Arc<str>,
 }

@@ -245,6 +245,7 @@ impl Binder<'_> {
             columns,
             filter: crate::bind::and(filter).map(|c| layout.resolve(c)),
             row_id,
+            unread: Vec::new(),
             alias,
         };
         if let Some(cursor) = current_of {

@@ -16,7 +16,7 @@ use crate::func::{
     Activity, AdvisoryLockRow, Context, CursorRow, PreparedRow, RestorePointRequest, StatementRow,
 };
 use crate::role::acl::privilege as p;
-use crate::settings::{self, SessionSettings};
+use crate::settings::{self, Scans, SessionSettings};
 use crate::value::datetime::{DateOrder, IntervalStyle};
 use crate::value::{Datum, Oid, OutputStyle};
 use jiff::tz::TimeZone;
@@ -412,6 +412,10 @@ impl Context for SessionContext {
             return Some(value.to_owned());
         }
         self.settings.borrow().show(name)
+    }
+
+    fn scans(&self) -> Scans {
+        self.settings.borrow().typed().scans
     }
 
     fn set_setting(&self, name: &str, value: &str, local: bool) -> Result<String> {

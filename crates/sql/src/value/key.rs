@@ -79,11 +79,16 @@ fn integer(v: i64, out: &mut Vec<u8>) {
 }
 
 pub(super) fn bytes(b: &[u8], out: &mut Vec<u8>) {
-    for &c in b {
-        out.push(c);
-        if c == 0 {
-            out.push(0xff);
+    if b.contains(&0) {
+        for &c in b {
+            out.push(c);
+            if c == 0 {
+                out.push(0xff);
+            }
         }
+    } else {
+        // No text has it.
+        out.extend_from_slice(b);
     }
     out.extend_from_slice(&[0, 0]);
 }

@@ -111,6 +111,15 @@ pub(super) fn div_round(a: &BigInt, b: &BigInt) -> BigInt {
     }
 }
 
+/// Product of two mantissas. Most have 64 bits: such a product cannot overflow, and is one instruction.
+#[inline]
+fn times(a: i128, b: i128) -> Option<i128> {
+    match (i64::try_from(a), i64::try_from(b)) {
+        (Ok(a), Ok(b)) => Some(i128::from(a) * i128::from(b)),
+        _ => a.checked_mul(b),
+    }
+}
+
 fn div_round_i128(a: i128, b: i128) -> i128 {
     let q = a / b;
     let r = a % b;
@@ -300,10 +309,10 @@ impl Numeric {
                 Ordering::Equal => a.checked_add(*b),
                 Ordering::Less => POW10
                     .get(usize::from(t - s))
-                    .and_then(|p| a.checked_mul(*p)?.checked_add(*b)),
+                    .and_then(|p| times(*a, *p)?.checked_add(*b)),
                 Ordering::Greater => POW10
                     .get(usize::from(s - t))
-                    .and_then(|p| b.checked_mul(*p)?.checked_add(*a)),
+                    .and_then(|p| times(*b, *p)?.checked_add(*a)),
             };
             if let Some(m) = sum {
                 return Ok(Numeric::new(m, *s.max(t)));
@@ -340,7 +349,7 @@ impl Numeric {
         ) = (self, other)
         {
             let scale = u32::from(*s) + u32::from(*t);
-            if let (Some(m), true) = (a.checked_mul(*b), scale <= SCALE_MAX) {
+            if let (Some(m), true) = (times(*a, *b), scale <= SCALE_MAX) {
                 return Ok(Numeric::new(m, scale as u16));
             }
         }
@@ -622,11 +631,11 @@ impl Numeric {
                 Ordering::Equal => return a.cmp(b),
                 Ordering::Less => POW10
                     .get(usize::from(t - s))
-                    .and_then(|p| a.checked_mul(*p))
+                    .and_then(|p| times(*a, *p))
                     .map(|a| a.cmp(b)),
                 Ordering::Greater => POW10
                     .get(usize::from(s - t))
-                    .and_then(|p| b.checked_mul(*p))
+                    .and_then(|p| times(*b, *p))
                     .map(|b| a.cmp(&b)),
             };
             if let Some(o) = scaled {

@@ -260,6 +260,7 @@ async fn sample<'a>(
             columns: wanted.to_vec(),
             filter: None,
             row_id: false,
+            unread: Vec::new(),
             alias: relation.name.as_str().into(),
         }),
         columns: Vec::new(),

@@ -176,6 +176,7 @@ pub(super) async fn create(
         storage: TableId(oid),
         schema_version: 1,
         security: crate::catalog::RowSecurity::default(),
+        shared_names: Default::default(),
     };
     let mut wanted = Vec::new();
     let mut generated = Vec::new();

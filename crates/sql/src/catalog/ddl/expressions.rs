@@ -106,6 +106,7 @@ fn no_columns() -> Relation {
         storage: logstead_types::TableId(0),
         schema_version: 0,
         security: crate::catalog::RowSecurity::default(),
+        shared_names: Default::default(),
     }
 }
 

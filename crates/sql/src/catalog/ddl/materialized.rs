@@ -62,6 +62,7 @@ pub(super) async fn create(create: &CreateView, cx: &mut DdlContext<'_>) -> Resu
         storage: TableId(oid),
         schema_version: 1,
         security: crate::catalog::RowSecurity::default(),
+        shared_names: Default::default(),
     };
     make_storage(cx, &relation);
     if !options.is_empty() {

@@ -184,6 +184,7 @@ async fn store(
         storage: TableId(oid),
         schema_version: 0,
         security: crate::catalog::RowSecurity::default(),
+        shared_names: Default::default(),
     };
     new_state(cx, &relation, relation.storage, start, false)?;
     cx.create_relation(relation).await

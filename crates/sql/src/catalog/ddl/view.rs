@@ -320,6 +320,7 @@ pub(super) async fn create(create: &CreateView, cx: &mut DdlContext<'_>) -> Resu
         storage: TableId(oid),
         schema_version: 0,
         security: crate::catalog::RowSecurity::default(),
+        shared_names: Default::default(),
     };
     refuse_check(&relation, cx)?;
     super::create_table::make_storage(cx, &relation);

@@ -175,6 +175,7 @@ pub(crate) fn sample() -> Catalog {
         storage: TableId(20_000),
         schema_version: 3,
         security: crate::catalog::RowSecurity::default(),
+        shared_names: Default::default(),
     }));
     let def = SequenceDef {
         ty: oid::INT4,
@@ -197,6 +198,7 @@ pub(crate) fn sample() -> Catalog {
         storage: TableId(20_001),
         schema_version: 0,
         security: crate::catalog::RowSecurity::default(),
+        shared_names: Default::default(),
     }));
     let source = ViewSource {
         relation: 20_000,
@@ -219,6 +221,7 @@ pub(crate) fn sample() -> Catalog {
         storage: TableId(20_006),
         schema_version: 0,
         security: crate::catalog::RowSecurity::default(),
+        shared_names: Default::default(),
     }));
     catalog
         .notes

@@ -2,6 +2,7 @@
 
 mod merge_joins;
 mod reads;
+mod unread;
 mod windows;
 mod world;
 mod writes;

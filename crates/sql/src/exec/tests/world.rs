@@ -162,6 +162,7 @@ impl World {
             storage: TableId(20_000),
             schema_version: 1,
             security: crate::catalog::RowSecurity::default(),
+            shared_names: Default::default(),
         });
         let table = self.engine.create_table(relation.storage);
         let keys = RowKeys::new(&relation, &index, &self.catalog).unwrap();
@@ -299,6 +300,7 @@ pub(super) fn scan(table: &Arc<Relation>, row_id: bool) -> Scan {
         columns: vec![0, 1, 2],
         filter: None,
         row_id,
+        unread: Vec::new(),
         alias: "t".into(),
     }
 }

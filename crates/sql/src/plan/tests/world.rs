@@ -144,6 +144,7 @@ fn table(oid: Oid, name: &str, columns: Vec<Column>, indexes: Vec<Arc<IndexDef>>
         storage: TableId(oid),
         schema_version: 1,
         security: crate::catalog::RowSecurity::default(),
+        shared_names: Default::default(),
     }
 }
 

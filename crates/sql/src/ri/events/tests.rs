@@ -29,6 +29,7 @@ fn set(timing: Timing) -> Arc<RuleSet> {
         storage: TableId(1),
         schema_version: 1,
         security: crate::catalog::RowSecurity::default(),
+        shared_names: Default::default(),
     });
     let mut constraint = Constraint::new(3, "k", ConstraintKind::Unique(2));
     constraint.timing = timing;
