@@ -151,6 +151,14 @@ WITH a AS NOT MATERIALIZED (SELECT 70), b (c) AS (SELECT 71) MERGE INTO mrg_t US
 PREPARE mrg_q AS WITH b (c) AS (SELECT 71) MERGE INTO mrg_t USING b ON id = c WHERE true;
 EXPLAIN (COSTS OFF) MERGE INTO mrg_t USING mrg_s s ON true WHERE true;
 EXPLAIN ANALYZE VERBOSE MERGE INTO mrg_t USING mrg_s s ON true WHERE true;
+-- The source is a join.
+BEGIN;
+MERGE INTO mrg_t t USING mrg_s s JOIN (VALUES (1), (2)) v (n) ON s.id = v.n LEFT JOIN (VALUES (9)) d (id) ON CASE WHEN true THEN d.id = v.n END ON t.id = s.id AND CASE WHEN v.n > 0 THEN false END WHEN MATCHED THEN DELETE;
+MERGE INTO mrg_t t USING mrg_s s CROSS JOIN (VALUES (1)) v (n) ON t.id = s.id AND v.n = 2 WHEN MATCHED THEN DELETE;
+MERGE INTO mrg_t t USING mrg_s a NATURAL JOIN mrg_s s ON t.id = s.id WHEN MATCHED THEN DO NOTHING;
+MERGE INTO mrg_t t USING mrg_s a JOIN mrg_s s USING (id) ON t.id = s.id WHEN NOT MATCHED THEN DO NOTHING;
+MERGE INTO mrg_t t USING mrg_s a JOIN mrg_s s ON t.id = s.id WHEN NOT MATCHED THEN DO NOTHING;
+ROLLBACK;
 DROP MATERIALIZED VIEW mrg_m;
 DROP VIEW mrg_v;
 DROP TABLE mrg_t, mrg_s, mrg_d, mrg_child, mrg_c, mrg_i;

@@ -48,4 +48,9 @@ WITH i AS (SELECT 1 AS one, 2) TABLE i;
 WITH i AS (SELECT id FROM sub_c), j (n) AS (SELECT max(id) FROM i) TABLE j;
 WITH i AS (SELECT id FROM sub_c) TABLE i ORDER BY id DESC LIMIT 2;
 WITH i AS (SELECT 1) TABLE missing;
+-- What EXISTS selects is forgotten, also where its condition keeps it from being a join.
+SELECT o.id FROM sub_o o WHERE EXISTS (SELECT c.id FROM sub_c c WHERE o.id > (SELECT min(id) FROM sub_c)) ORDER BY 1;
+SELECT o.id FROM sub_o o WHERE NOT EXISTS (SELECT c, c.* FROM sub_c c WHERE o.id = 2 OR 1 = (SELECT min(id) FROM sub_c)) ORDER BY 1;
+SELECT o.id FROM sub_o o WHERE EXISTS (SELECT c.id FROM sub_c c WHERE EXISTS (SELECT d.id FROM sub_c d WHERE o.id > (SELECT min(id) FROM sub_c))) ORDER BY 1;
+SELECT o.id FROM sub_o o WHERE o.id IN (SELECT c.id FROM sub_c c WHERE o.id > (SELECT min(id) FROM sub_c)) ORDER BY 1;
 DROP TABLE sub_c, sub_o;

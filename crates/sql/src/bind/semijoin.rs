@@ -156,12 +156,15 @@ impl Binder<'_> {
             }
             right.conditions = stay;
             right.conditions.extend(join);
+            let outputs = match candidate {
+                // Their columns are forgotten.
+                Candidate::Exists(..) => Vec::new(),
+                Candidate::In(..) => block.outputs,
+            };
             let block = Select {
                 from: right,
-                ..Select {
-                    outputs: block.outputs,
-                    ..Select::default()
-                }
+                outputs,
+                ..Select::default()
             };
             return self.as_subquery(lefts, block, negated, at).map(Err);
         }

@@ -99,6 +99,7 @@ pub(super) fn rewrite(text: &str, tokens: &mut Vec<TokenWithSpan>) -> Result<()>
     let Some(mut at) = begin(tokens).filter(|at| words(tokens, *at, &["merge", "into"])) else {
         return Ok(());
     };
+    source(tokens, at);
     while at < tokens.len() {
         let refused = ["where", "returning"]
             .iter()
@@ -123,6 +124,39 @@ pub(super) fn rewrite(text: &str, tokens: &mut Vec<TokenWithSpan>) -> Result<()>
         }
     }
     Ok(())
+}
+
+/// `USING a JOIN b ON ... ON ...`: the grammar wants joins in parentheses here.
+fn source(tokens: &mut Vec<TokenWithSpan>, mut at: usize) {
+    let (mut using, mut joined, mut on) = (None, false, None);
+    while at < tokens.len() {
+        if words(tokens, at, &["when", "matched"]) || words(tokens, at, &["when", "not", "matched"])
+        {
+            break;
+        }
+        let word = |word: &str| is_word(tokens.get(at), word);
+        if word("using") && using.is_none() {
+            using = Some(at);
+        }
+        joined |= word("join");
+        if word("on") {
+            on = Some(at);
+        }
+        match next(tokens, at) {
+            Some(after) => at = after,
+            None => return,
+        }
+    }
+    let (Some(using), Some(on), true) = (using, on, joined) else {
+        return;
+    };
+    let plain = |token, at: usize| TokenWithSpan {
+        token,
+        span: tokens[at].span,
+    };
+    let (open, close) = (plain(Token::LParen, using + 1), plain(Token::RParen, on));
+    tokens.insert(on, close);
+    tokens.insert(using + 1, open);
 }
 
 /// What follows INSERT.

@@ -199,6 +199,13 @@ const NO_TYPES_HERE: &[Keyword] = &[
     Keyword::VARBINARY,
 ];
 
+/// `schema.word (`: no special form, whatever the word is by itself.
+fn is_qualified_call(tokens: &[TokenWithSpan], at: usize) -> bool {
+    at > 0
+        && tokens[at - 1].token == Token::Period
+        && tokens.get(at + 1).is_some_and(|t| t.token == Token::LParen)
+}
+
 /// Applies the rewrites. Cheap when there is nothing to do: one pass over the tokens.
 pub(super) fn rewrite(
     text: &str,
@@ -253,6 +260,16 @@ pub(super) fn rewrite(
             continue;
         };
         if word.quote_style.is_some() {
+            at += 1;
+            continue;
+        }
+        if word.keyword != Keyword::NoKeyword && is_qualified_call(&tokens, at) {
+            let value = word.value.to_ascii_lowercase();
+            tokens[at].token = Token::Word(Word {
+                value,
+                quote_style: Some('"'),
+                keyword: Keyword::NoKeyword,
+            });
             at += 1;
             continue;
         }
