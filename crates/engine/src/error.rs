@@ -30,6 +30,9 @@ pub enum WriteError {
     /// This statement has changed or deleted the row already.
     #[error("the row was already changed by this statement")]
     SelfModified,
+    /// A statement inside of this one has changed or deleted the row.
+    #[error("the row was changed by a statement inside of this one")]
+    Overtaken,
     /// REPEATABLE READ: the row was changed after the snapshot (40001).
     #[error("could not serialize access due to concurrent update")]
     Serialization,

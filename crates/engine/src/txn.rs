@@ -128,6 +128,8 @@ pub struct Txn {
     /// SERIALIZABLE, from the snapshot on, unless that is safe.
     pub(crate) tracked: Option<Box<Tracked>>,
     pub(crate) command: u32,
+    /// Statements begun: those that were begun inside of others count, too.
+    commands: u32,
     /// What it depends on.
     pub(crate) deps: Collected,
     /// When it began, if times are taken.
@@ -198,6 +200,7 @@ impl Txn {
             read_only: false,
             tracked: None,
             command: 1,
+            commands: 1,
             deps: worker.inner().path.collected(),
             began_at: worker.inner().path.now(),
             work: None,
@@ -244,7 +247,8 @@ impl Txn {
     /// READ COMMITTED it gets a new snapshot.
     #[inline]
     pub fn begin_statement(&mut self) {
-        self.command += 1;
+        self.commands += 1;
+        self.command = self.commands;
         self.pass_turn();
         self.give_up_intent();
         if self.isolation == Isolation::ReadCommitted {
@@ -321,6 +325,13 @@ impl Txn {
             command: self.command,
             from,
         }
+    }
+
+    /// The statement whose view was taken goes on, after others that were run inside of it: it sees what it saw, and writes as itself again. What they wrote it neither sees nor writes over
+    /// ([`WriteError::Overtaken`]).
+    pub fn resume_view(&mut self, mut view: View) {
+        self.pass_turn();
+        self.swap_view(&mut view);
     }
 
     /// Exchanges what the transaction sees with `view`. A cursor that outlives its statement swaps its view in before
@@ -506,6 +517,8 @@ impl Txn {
                         }
                         return if version.command() == self.command {
                             Err(WriteError::SelfModified)
+                        } else if version.command() > self.command {
+                            Err(WriteError::Overtaken)
                         } else if version.kind() == Kind::Tombstone {
                             Err(WriteError::Gone)
                         } else if base != VersionId::own(version.command()) {

@@ -31,9 +31,6 @@ impl Binder<'_> {
             )
             .at(at));
         }
-        if call.routine.language != Language::Sql {
-            self.not_yet(&call, at)?;
-        }
         let mut shape = self.shape(&call).map_err(|e| e.at(at))?;
         let mut plain = alias.cloned();
         let defined = alias.filter(|a| a.columns.iter().any(|c| c.data_type.is_some()));
@@ -82,6 +79,16 @@ impl Binder<'_> {
             (None, None) => call.routine.name.as_str().into(),
         };
         let name = call.routine.name.clone();
+        if call.routine.language != Language::Sql {
+            let columns = match &shape {
+                Shape::Row(columns, _) => columns.clone(),
+                Shape::Scalar(ty) => vec![(single, *ty)],
+                Shape::Void | Shape::Unknown => vec![(single, call.result)],
+            };
+            let columns =
+                { columns.into_iter() }.map(|(name, ty)| (name, user::base_type(ty), (0, 0)));
+            return self.called_item(call, &shape, columns.collect(), alias);
+        }
         let bound = self.with_own(|b| b.rows_of_call(call, &shape));
         let (body, own) = bound.map_err(|e| e.at(at))?;
         let types = body.types();
@@ -237,9 +244,6 @@ impl Binder<'_> {
         call: RoutineCall,
         at: Option<usize>,
     ) -> Result<Expr> {
-        if call.routine.language != Language::Sql {
-            return self.not_yet(&call, at);
-        }
         let shape = self.shape(&call).map_err(|e| e.at(at))?;
         let element = match &shape {
             Shape::Scalar(ty) => user::base_type(*ty),
@@ -268,6 +272,11 @@ impl Binder<'_> {
             ))
             .hint("Call it in FROM.")
             .at(at));
+        }
+        if call.routine.language != Language::Sql {
+            let types = (element, SqlType::of(array));
+            let collected = self.called_rows(call, &shape, types);
+            return self.resolved_call(Some("pg_catalog"), "unnest", vec![collected], at);
         }
         let frames = std::mem::take(&mut self.frames);
         let rows = self.rows_of_call(call, &shape);

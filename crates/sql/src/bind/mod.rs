@@ -12,6 +12,7 @@
 mod access;
 mod aggregate;
 mod call;
+mod called;
 mod change;
 mod coerce;
 mod declared;
@@ -54,6 +55,7 @@ mod viewdef;
 mod window;
 mod with;
 
+pub use called::{ProcedureCall, bind_procedure_call};
 pub(crate) use coerce::and;
 pub use declared::{assignment_cast, column_type, declared_type, row_type};
 pub(crate) use deparse::bit_literal;
@@ -373,6 +375,8 @@ pub(crate) struct Binder<'a> {
     path: Option<std::rc::Rc<[String]>>,
     /// Users' functions called, each with whose rights count.
     pub(crate) routines_used: Vec<(crate::value::Oid, Option<crate::value::Oid>)>,
+    /// What is called may be a procedure: the statement is CALL.
+    pub(crate) calls_procedure: bool,
     /// Tables that volatile functions read, with their names.
     pub(crate) read_by_volatile: Vec<(crate::value::Oid, String)>,
     /// A function's body is only looked at.
@@ -439,6 +443,7 @@ impl<'a> Binder<'a> {
             definer: None,
             path: None,
             routines_used: Vec::new(),
+            calls_procedure: false,
             read_by_volatile: Vec::new(),
             checks_routine: false,
             fresh: false,

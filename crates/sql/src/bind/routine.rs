@@ -9,7 +9,7 @@ use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::func::{self, CastContext, Chosen, UserCandidate};
 use crate::parse;
-use crate::value::{Datum, Oid, SqlType, info, oid};
+use crate::value::{Oid, SqlType, info, oid};
 use logstead_types::SqlState;
 use sqlparser::ast::{self, FunctionArg, FunctionArgExpr, FunctionArguments, Spanned};
 use std::sync::Arc;
@@ -277,7 +277,7 @@ impl Binder<'_> {
         at: Option<usize>,
     ) -> Result<RoutineCall> {
         let routine = fit.routine;
-        if routine.procedure {
+        if routine.procedure && !self.calls_procedure {
             let types: Vec<String> = exprs
                 .iter()
                 .map(|e| info::format_type_bare(e.ty().oid))
@@ -402,22 +402,9 @@ impl Binder<'_> {
             return self.inlined_rows_as_set(call, at);
         }
         if call.routine.language != Language::Sql {
-            return self.not_yet(&call, at);
+            return self.called_value(call, at);
         }
         self.inlined_value(call, at)
-    }
-
-    /// What cannot be called here: of a function that is only looked at, some value will do.
-    pub(super) fn not_yet(&self, call: &RoutineCall, at: Option<usize>) -> Result<Expr> {
-        if self.checks_routine {
-            return Ok(Expr::Const(Datum::Null, call.result));
-        }
-        Err(SqlError::unsupported(format!(
-            "calling function {} of LANGUAGE {}",
-            call.routine.name,
-            call.routine.language.name()
-        ))
-        .at(at))
     }
 
     /// 0A000 where an expression is kept: what it calls must stay what it is.

@@ -12,11 +12,34 @@ use crate::value::{SqlType, info, oid, user};
 use logstead_types::SqlState;
 use std::sync::Arc;
 
+/// Errors of syntax in a body of LANGUAGE plpgsql.
+fn check_body(routine: &Routine) -> Result<()> {
+    let types: Vec<SqlType> = { routine.inputs() }
+        .map(|arg| SqlType::of(arg.ty))
+        .collect();
+    let RoutineBody::Text(text) = &routine.body;
+    let read = crate::plpgsql::read(text, &crate::plpgsql::given(routine, &types));
+    match read {
+        Ok(_) => Ok(()),
+        Err(mut error) => {
+            let fields = error.fields_mut();
+            if let Some(position) = fields.position.take() {
+                fields.inner_query = Some((position, text.clone()));
+            }
+            Err(error)
+        }
+    }
+}
+
 /// 42P13, or what else is wrong with a function that is to be made. Its body is only looked at if that is `asked` for.
 pub fn check_routine(routine: &Routine, asked: bool, cx: &PlanContext<'_>) -> Result<()> {
     let invalid = |message: String| SqlError::new(SqlState::new(b"42P13"), message);
     if routine.language != Language::Sql {
-        return Ok(());
+        // A trigger's body has variables that are known when the trigger is made.
+        return match asked && routine.result != oid::TRIGGER {
+            true => check_body(routine),
+            false => Ok(()),
+        };
     }
     let pseudo = |ty| info::by_oid(ty).is_some_and(|t| t.kind == 'p');
     if pseudo(routine.result)

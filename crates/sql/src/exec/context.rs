@@ -6,6 +6,7 @@
 use super::batch::check_memory;
 use super::cte::CteState;
 use super::operator::Step;
+use super::routine::Call;
 use super::spill::Spill;
 use super::subquery::SubqueryState;
 use super::wait::Obstacle;
@@ -19,7 +20,7 @@ use crate::ri::{Events, Queue};
 use crate::value::{Datum, Oid};
 use logstead_engine::{Engine, Index, Memory, Table, Txn};
 use logstead_types::{IndexId, SqlState, TableId};
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -339,6 +340,12 @@ pub(crate) struct Shared {
     pub(crate) subqueries: HashMap<usize, Box<SubqueryState>>,
     /// Evaluations begun so far.
     evaluations: u64,
+    /// Calls of functions that the session runs: how many were asked for, the one that is waited for, and answers.
+    pub(crate) asked: u64,
+    /// See above.
+    pub(crate) called: Option<Box<Call>>,
+    /// See above.
+    pub(crate) answers: HashMap<u64, VecDeque<Vec<Datum>>>,
     /// Rows of system relations read by this execution.
     pub(crate) system: HashMap<Oid, Rc<Vec<Vec<Datum>>>>,
 }

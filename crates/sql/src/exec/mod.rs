@@ -30,6 +30,7 @@ mod operator;
 mod point;
 mod referential;
 mod remembered;
+mod routine;
 mod row_scan;
 mod scan;
 mod setop;
@@ -50,6 +51,7 @@ pub use eval::eval;
 pub(crate) use held::Held;
 pub use referential::judge_deferred;
 pub(crate) use referential::validate;
+pub use routine::{Call, no_calls};
 pub use spill::{Spill, SpillCounts, SpillSpace};
 pub(crate) use stats::width;
 pub use stats::{NodeDetail, NodeStats, children};
@@ -69,6 +71,7 @@ use context::{Cx, Shared};
 use logstead_engine::RowRef;
 use operator::{Running, Step};
 use spill::{Got, Spool, SpoolReader};
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// Takes a statement's result rows.
@@ -101,6 +104,8 @@ pub enum Progress {
     },
     /// The rows asked for have been given; there may be more.
     Suspended,
+    /// A function has to be run: [`Execution::answer`] it and call again.
+    Call,
     /// The sink is full: empty it and call again with the rows still wanted.
     Full {
         /// Rows given by this call.
@@ -132,8 +137,13 @@ impl Prepared {
 
 /// Makes a plan ready to run.
 pub fn prepare(mut plan: Plan) -> Prepared {
-    let fast = point::recognise(&plan);
-    let direct = if fast.is_some() {
+    // Only operators can stop before a call.
+    let calls = crate::plan::walk::has_routine(&plan);
+    let fast = match calls {
+        true => None,
+        false => point::recognise(&plan),
+    };
+    let direct = if calls || fast.is_some() {
         None
     } else {
         direct::recognise(&plan)
@@ -315,6 +325,21 @@ impl Execution {
         }
     }
 
+    /// The call that it waits for.
+    pub fn called(&mut self) -> Option<Box<Call>> {
+        match &mut self.state {
+            State::General(general) => general.shared.called.take(),
+            _ => None,
+        }
+    }
+
+    /// Gives it the rows of the call that it waited for.
+    pub fn answer(&mut self, call: &Call, rows: VecDeque<Vec<Datum>>) {
+        if let State::General(general) = &mut self.state {
+            general.shared.answers.insert(call.number, rows);
+        }
+    }
+
     /// Have all rows been computed?
     pub(crate) fn has_ended(&self) -> bool {
         match &self.state {
@@ -326,7 +351,7 @@ impl Execution {
 
     /// Runs to the end now, keeping the rows for later calls of [`Execution::run`]: what a portal needs before another
     /// statement of the transaction changes what its snapshot would show.
-    pub async fn run_ahead(&mut self, cx: &mut ExecContext<'_>) -> Result<()> {
+    pub async fn run_ahead(&mut self, cx: &mut ExecContext<'_>) -> Result<Progress> {
         let prepared = Arc::clone(&self.prepared);
         if let State::Direct(direct) = &mut self.state {
             let columns = prepared.direct.as_deref().unwrap_or_default();
@@ -354,19 +379,23 @@ impl Execution {
             rest.ahead = ahead.rows;
             rest.ended = true;
             self.state = State::General(Box::new(rest));
-            return Ok(());
+            return Ok(Progress::Suspended);
         }
         if matches!(self.state, State::Key) {
             self.state = general(&prepared);
         }
         match &mut self.state {
-            State::General(general) => general.run_ahead(&prepared, cx, self.measure).await?,
-            _ => return Ok(()),
+            State::General(general) => {
+                if !general.run_ahead(&prepared, cx, self.measure).await? {
+                    return Ok(Progress::Call);
+                }
+            }
+            _ => return Ok(Progress::Suspended),
         }
         if cx.events.has_due() {
             referential::judge_due(cx).await?;
         }
-        Ok(())
+        Ok(Progress::Suspended)
     }
 }
 
@@ -428,8 +457,8 @@ impl General {
         out: &mut dyn RowSink,
         measure: bool,
     ) -> Result<Progress> {
-        if self.writes && rows_max > 0 {
-            self.run_ahead(prepared, cx, measure).await?;
+        if self.writes && rows_max > 0 && !self.run_ahead(prepared, cx, measure).await? {
+            return Ok(Progress::Call);
         }
         let plan = &prepared.plan;
         let mut given = 0;
@@ -487,8 +516,16 @@ impl General {
             };
             self.batch.set_capacity(wanted.min(BATCH_ROWS));
             self.at = 0;
-            self.ended = !step(&mut self.running, plan, &mut cx, &mut self.batch).await?;
+            let stepped = step(&mut self.running, plan, &mut cx, &mut self.batch).await;
             self.affected += std::mem::take(&mut cx.affected);
+            match stepped {
+                Ok(more) => self.ended = !more,
+                Err(_) if cx.shared.called.is_some() => {
+                    self.batch.start(0);
+                    return Ok(Progress::Call);
+                }
+                Err(error) => return Err(error),
+            }
         }
     }
 
@@ -497,10 +534,10 @@ impl General {
         prepared: &Prepared,
         cx: &mut ExecContext<'_>,
         measure: bool,
-    ) -> Result<()> {
+    ) -> Result<bool> {
         // What is left of a batch then is in memory as it is.
         if self.ended {
-            return Ok(());
+            return Ok(true);
         }
         let plan = &prepared.plan;
         let mut cx = Cx::of(cx, &mut self.shared, measure);
@@ -516,8 +553,16 @@ impl General {
         self.batch.start(0);
         self.batch.set_capacity(BATCH_ROWS);
         while !self.ended {
-            self.ended = !step(&mut self.running, plan, &mut cx, &mut self.batch).await?;
+            let stepped = step(&mut self.running, plan, &mut cx, &mut self.batch).await;
             self.affected += std::mem::take(&mut cx.affected);
+            match stepped {
+                Ok(more) => self.ended = !more,
+                Err(_) if cx.shared.called.is_some() => {
+                    self.batch.start(0);
+                    return Ok(false);
+                }
+                Err(error) => return Err(error),
+            }
             let spill = || session.spill();
             self.ahead.append(&mut self.batch, work_mem_bytes, spill)?;
             let held_bytes = self.ahead.size_bytes();
@@ -527,7 +572,7 @@ impl General {
                 wait::wait(obstacle, &mut cx).await?;
             }
         }
-        Ok(())
+        Ok(true)
     }
 }
 

@@ -19,6 +19,7 @@ use super::hash_join::HashJoinState;
 use super::join::LoopState;
 use super::lock::LockState;
 use super::merge_join::MergeJoinState;
+use super::routine::RoutineState;
 use super::row_scan::RowState;
 use super::scan::{FunctionState, IndexState, SeqState, SystemState};
 use super::setop::{DistinctOnState, DistinctState, SetOpState};
@@ -72,6 +73,7 @@ enum Op {
     Index(Box<IndexState>),
     System(Box<SystemState>),
     Function(Box<FunctionState>),
+    Routine(Box<RoutineState>),
     ProjectSet(Box<ProjectSetState>),
     Filter(Box<FilterState>),
     Project(Box<ProjectState>),
@@ -105,6 +107,7 @@ impl Running {
             Node::IndexScan { scan, .. } => Op::Index(Box::new(IndexState::new(scan))),
             Node::VirtualScan { .. } => Op::System(Box::default()),
             Node::FunctionScan { .. } => Op::Function(Box::default()),
+            Node::RoutineScan { .. } => Op::Routine(Box::default()),
             Node::ProjectSet { input, .. } => Op::ProjectSet(Box::new(ProjectSetState::new(input))),
             Node::Filter { input, .. } => Op::Filter(Box::new(FilterState::new(input))),
             Node::Project { input, .. } => Op::Project(Box::new(ProjectState::new(input))),
@@ -189,6 +192,7 @@ impl Running {
                 | Op::Seq(_)
                 | Op::Index(_)
                 | Op::Function(_)
+                | Op::Routine(_)
                 | Op::ProjectSet(_)
                 | Op::Filter(_)
                 | Op::Project(_)
@@ -237,6 +241,9 @@ impl Running {
                     ..
                 },
             ) => state.next(function, args, *ordinality, plan.columns.len(), cx, out),
+            (Op::Routine(state), Node::RoutineScan { callee, args, .. }) => {
+                state.next(callee, args, plan.columns.len(), cx, out)
+            }
             (Op::ProjectSet(state), Node::ProjectSet { input, exprs }) => {
                 state.next(input, exprs, cx, out)
             }
@@ -319,6 +326,7 @@ impl Running {
             (Op::Index(state), _) => state.rewind(),
             (Op::System(state), _) => state.rewind(),
             (Op::Function(state), _) => **state = FunctionState::default(),
+            (Op::Routine(state), _) => **state = RoutineState::default(),
             (Op::Filter(state), Node::Filter { input, .. }) => state.rewind(input, cx),
             (Op::Project(state), Node::Project { input, .. }) => state.rewind(input, cx),
             (Op::ProjectSet(state), Node::ProjectSet { input, .. }) => state.rewind(input, cx),

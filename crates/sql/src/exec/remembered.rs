@@ -36,6 +36,9 @@ pub(super) struct Remembered {
 impl Remembered {
     /// For a subquery whose values can be kept.
     pub(super) fn of(subquery: &Subquery) -> Option<Remembered> {
+        if crate::plan::walk::has_routine(&subquery.plan) {
+            return None;
+        }
         let is_value = matches!(subquery.kind, SubqueryKind::Scalar | SubqueryKind::Exists);
         if !is_value || subquery.uncorrelated {
             return None;

@@ -59,6 +59,7 @@ pub fn children(plan: &Plan) -> Vec<&Plan> {
         | Node::IndexScan { .. }
         | Node::VirtualScan { .. }
         | Node::FunctionScan { .. }
+        | Node::RoutineScan { .. }
         | Node::CteScan { .. } => Vec::new(),
         Node::ProjectSet { input, .. }
         | Node::Filter { input, .. }
@@ -111,7 +112,9 @@ pub(crate) fn width(plan: &Plan) -> usize {
             scan.columns.len() + if scan.row_id { 2 } else { 0 }
         }
         Node::VirtualScan { columns, .. } => columns.len(),
-        Node::FunctionScan { .. } | Node::CteScan { .. } => plan.columns.len(),
+        Node::FunctionScan { .. } | Node::RoutineScan { .. } | Node::CteScan { .. } => {
+            plan.columns.len()
+        }
         Node::ProjectSet { exprs, .. } | Node::Project { exprs, .. } => exprs.len(),
         Node::Filter { input, .. }
         | Node::Sort { input, .. }

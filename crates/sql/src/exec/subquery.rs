@@ -294,7 +294,10 @@ impl SubqueryState {
                     return Err(self.give_up(evaluation, Obstacle::Turn, cx));
                 }
                 Step::Wait(
-                    obstacle @ (Obstacle::Absent(_) | Obstacle::Spill(_) | Obstacle::Turn),
+                    obstacle @ (Obstacle::Absent(_)
+                    | Obstacle::Spill(_)
+                    | Obstacle::Call(_)
+                    | Obstacle::Turn),
                 ) if evaluation != 0 => {
                     cx.owed = owed;
                     return Err(self.give_up(evaluation, obstacle, cx));
@@ -307,6 +310,9 @@ impl SubqueryState {
                 Step::Wait(Obstacle::Spill(ticket)) => {
                     let cancel = cx.storage()?.cancel;
                     ticket.wait_here(|| cancel.check())?;
+                }
+                Step::Wait(Obstacle::Call(_)) => {
+                    return Err(SqlError::unsupported("a PL/pgSQL function in this place"));
                 }
                 Step::Wait(Obstacle::Held(_)) => {
                     return Err(SqlError::unsupported(

@@ -119,6 +119,7 @@ fn below(plan: &mut Plan, mut wanted: Vec<bool>) {
         | Node::RowScan { .. }
         | Node::VirtualScan { .. }
         | Node::FunctionScan { .. }
+        | Node::RoutineScan { .. }
         | Node::CteScan { .. } => {}
     }
 }

@@ -4,6 +4,7 @@
 //! between.
 
 use super::context::{Cancel, Cx};
+use super::routine::Call;
 use super::spill::Ticket;
 use super::write::{deadlock, out_of_memory};
 use crate::error::{Result, SqlError};
@@ -21,6 +22,8 @@ pub(crate) enum Obstacle {
     Absent(Absent),
     /// A block of a temporary file is on its way.
     Spill(Ticket),
+    /// A function that the session runs has to be run.
+    Call(Box<Call>),
     /// The others' turn: something in the middle of an expression has worked for long enough.
     Turn,
 }
@@ -50,6 +53,14 @@ impl Obstacle {
 
 /// Waits until it is worth trying again what `obstacle` stood in the way of.
 pub(crate) async fn wait(obstacle: Obstacle, cx: &mut Cx<'_>) -> Result<()> {
+    let obstacle = match obstacle {
+        // Whoever runs the execution runs it. The error is none.
+        Obstacle::Call(call) => {
+            cx.shared.called = Some(call);
+            return Err(SqlError::unsupported("a PL/pgSQL function in this place"));
+        }
+        obstacle => obstacle,
+    };
     let storage = cx.storage()?;
     wait_for(obstacle, storage.txn, storage.cancel).await
 }
@@ -61,7 +72,7 @@ pub(crate) async fn wait_for_file(obstacle: Obstacle, cancel: &Cancel) -> Result
             let _loading = cancel.begin_load();
             unless_cancelled(ticket.wait(), cancel).await
         }
-        Obstacle::Turn | Obstacle::Held(_) | Obstacle::Absent(_) => {
+        Obstacle::Turn | Obstacle::Held(_) | Obstacle::Absent(_) | Obstacle::Call(_) => {
             Err(SqlError::internal("a file waits for its blocks only"))
         }
     }
@@ -86,6 +97,7 @@ pub(crate) async fn wait_for(obstacle: Obstacle, txn: &mut Txn, cancel: &Cancel)
         }
         // Nor is this.
         Obstacle::Spill(_) => wait_for_file(obstacle, cancel).await,
+        Obstacle::Call(_) => Err(SqlError::unsupported("a PL/pgSQL function in this place")),
         Obstacle::Turn => {
             tokio::task::yield_now().await;
             cancel.check()

@@ -61,6 +61,8 @@ pub enum StatementKind {
     Fetch(Box<FetchRows>),
     /// DO; the statement is a placeholder.
     Do(Box<DoBlock>),
+    /// CALL.
+    Call,
     /// LISTEN, UNLISTEN, NOTIFY.
     Notify,
     /// CHECKPOINT; the statement is a placeholder.
@@ -266,7 +268,7 @@ pub(super) fn classify(statement: &Statement) -> StatementKind {
             K::Notify
         }
         Statement::Lock(_) | Statement::LockTables { .. } => K::Lock,
-        Statement::Call(_) => K::Unsupported("CALL"),
+        Statement::Call(_) => K::Call,
         _ => K::Unsupported("this statement"),
     }
 }

@@ -79,6 +79,27 @@ impl OutputColumn {
     }
 }
 
+/// A function that the session runs, as plans know it.
+#[derive(Debug)]
+pub struct Callee {
+    /// `pg_proc.oid`
+    pub oid: Oid,
+    /// Its schema and name.
+    pub name: (String, String),
+    /// With a NULL among its arguments it gives NULL, or no rows, and is not run.
+    pub strict: bool,
+    /// It gives any number of rows.
+    pub set: bool,
+    /// It may change something, and sees what was changed since the statement began.
+    pub volatile: bool,
+    /// What one call gives; of a set, each time.
+    pub result: SqlType,
+    /// The columns that are wanted of it.
+    pub columns: Vec<SqlType>,
+    /// They are the fields of what it gives.
+    pub row: bool,
+}
+
 /// Operators.
 #[derive(Clone)]
 pub enum Node {
@@ -125,6 +146,15 @@ pub enum Node {
         args: Vec<Expr>,
         /// WITH ORDINALITY.
         ordinality: bool,
+        /// Name it goes by in the statement.
+        alias: Arc<str>,
+    },
+    /// Rows of a function that the session runs; args may use `Outer`.
+    RoutineScan {
+        /// What is called.
+        callee: Arc<Callee>,
+        /// Arguments.
+        args: Vec<Expr>,
         /// Name it goes by in the statement.
         alias: Arc<str>,
     },

@@ -142,7 +142,9 @@ pub(crate) fn plan_exprs(plan: &Plan, depth: usize, f: &mut dyn FnMut(&Expr, usi
             range(keys, f);
         }
         Node::VirtualScan { filter, .. } => filter.iter().for_each(|e| f(e, depth)),
-        Node::FunctionScan { args, .. } => args.iter().for_each(|e| f(e, depth)),
+        Node::FunctionScan { args, .. } | Node::RoutineScan { args, .. } => {
+            args.iter().for_each(|e| f(e, depth));
+        }
         Node::ProjectSet { input, exprs } | Node::Project { input, exprs } => {
             exprs.iter().for_each(|e| f(e, depth));
             plan_exprs(input, depth, f);
@@ -320,7 +322,9 @@ pub(crate) fn plan_exprs_mut(plan: &mut Plan, depth: usize, f: &mut dyn FnMut(&m
             range.exprs_mut().for_each(|e| f(e, depth));
         }
         Node::VirtualScan { filter, .. } => filter.iter_mut().for_each(|e| f(e, depth)),
-        Node::FunctionScan { args, .. } => args.iter_mut().for_each(|e| f(e, depth)),
+        Node::FunctionScan { args, .. } | Node::RoutineScan { args, .. } => {
+            args.iter_mut().for_each(|e| f(e, depth));
+        }
         Node::ProjectSet { input, exprs } | Node::Project { input, exprs } => {
             exprs.iter_mut().for_each(|e| f(e, depth));
             plan_exprs_mut(input, depth, f);
@@ -470,10 +474,21 @@ pub(crate) fn any(expr: &Expr, test: &dyn Fn(&Expr) -> bool) -> bool {
 
 /// Calls a volatile function somewhere.
 pub(crate) fn is_volatile(expr: &Expr) -> bool {
-    any(
-        expr,
-        &|e| matches!(e, Expr::Call { function, .. } if function.volatility == crate::func::Volatility::Volatile),
-    )
+    any(expr, &|e| match e {
+        Expr::Call { function, .. } => function.volatility == crate::func::Volatility::Volatile,
+        Expr::Subquery(subquery) => has_routine(&subquery.plan),
+        _ => false,
+    })
+}
+
+/// Calls a function that the session runs, be it in a subquery of an expression.
+pub(crate) fn has_routine(plan: &Plan) -> bool {
+    let mut found = matches!(plan.node, Node::RoutineScan { .. });
+    let within = |e: &Expr| matches!(e, Expr::Subquery(subquery) if has_routine(&subquery.plan));
+    plan_exprs(plan, 0, &mut |expr, _| {
+        found = found || any(expr, &within);
+    });
+    found || crate::exec::children(plan).into_iter().any(has_routine)
 }
 
 /// Contains a subquery.

@@ -2,12 +2,14 @@
 //!
 //! Owns: reading a body into a tree ([`read`]), the names of conditions. The tree keeps SQL as text, checked when it is read: errors of syntax show when a
 //! body is read, those of meaning when it is run, as in PostgreSQL. Bodies are run by `session::routine`.
-//! Does not look at the catalog.
+//! Does not look at the catalog, but for what a function is that a body belongs to.
 
 mod conditions;
+mod given;
 mod lex;
 mod parse;
 pub mod tree;
 
 pub use conditions::{condition, state};
+pub use given::given;
 pub use tree::{Body, Given, read};

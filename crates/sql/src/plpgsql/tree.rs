@@ -30,6 +30,12 @@ pub struct Body {
 }
 
 impl Body {
+    /// The variable that a name means.
+    pub fn variable_of(&self, scope: Scope, parts: &[String]) -> Option<VarNo> {
+        let found = super::parse::find(&self.names, scope, parts);
+        found.map(|(variable, _)| variable)
+    }
+
     /// The line of a byte, from 1.
     pub fn line_of(&self, at: usize) -> usize {
         self.lines.partition_point(|start| *start <= at)

@@ -85,9 +85,14 @@ pub struct Events {
     later: Vec<Later>,
     /// Positions in `later`, in the order they were judged.
     judged: Vec<usize>,
+    /// Statements that others are run inside of, whose events are aside.
+    aside: usize,
     /// What SET CONSTRAINTS has said.
     pub modes: Modes,
 }
+
+/// What a statement has still to judge, while another one is run inside of it.
+pub(crate) struct Aside(VecDeque<Event>);
 
 /// How far the queue was when a savepoint was made.
 #[derive(Clone, Default)]
@@ -98,6 +103,19 @@ pub struct Mark {
 }
 
 impl Events {
+    /// Takes aside what the running statement has still to judge, because another one is run inside of it.
+    pub(crate) fn set_aside(&mut self) -> Aside {
+        self.aside += 1;
+        Aside(std::mem::take(&mut self.now))
+    }
+
+    /// The statement goes on.
+    pub(crate) fn put_back(&mut self, aside: Aside) {
+        self.aside = self.aside.saturating_sub(1);
+        let since = std::mem::replace(&mut self.now, aside.0);
+        self.now.extend(since);
+    }
+
     /// Queues an event.
     pub(super) fn push(
         &mut self,
@@ -204,7 +222,7 @@ impl Events {
 
     /// Forgets what can never be needed again: called between statements of a transaction without savepoints.
     pub(crate) fn compact(&mut self) {
-        if self.now.is_empty() && !self.has_deferred() {
+        if self.now.is_empty() && self.aside == 0 && !self.has_deferred() {
             self.later.clear();
             self.judged.clear();
             self.sets.clear();

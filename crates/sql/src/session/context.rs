@@ -90,6 +90,8 @@ pub struct SessionContext {
     pub(super) sleep_us: Cell<u64>,
     /// What functions warn of.
     pub(super) warnings: RefCell<Vec<String>>,
+    /// The owner of the function that is being run, if it is run as that; 0 is none.
+    pub(super) as_role: Cell<Oid>,
     /// How the session is reached by others.
     signals: Arc<Signals>,
     /// The session's part of the room for temporary files.
@@ -146,6 +148,7 @@ impl SessionContext {
             in_block: Cell::new(false),
             sleep_us: Cell::new(0),
             warnings: RefCell::default(),
+            as_role: Cell::new(0),
             signals,
         };
         context.refresh_style();
@@ -347,6 +350,10 @@ impl Context for SessionContext {
     }
 
     fn current_role(&self) -> Oid {
+        // A SECURITY DEFINER function is run as its owner.
+        if self.as_role.get() != 0 {
+            return self.as_role.get();
+        }
         let settings = self.settings.borrow();
         let typed = settings.typed();
         match typed.role {

@@ -196,6 +196,7 @@ impl Session {
                     client.copy_out_done();
                     return Ok(Reply::Tag(format!("COPY {}", rows_given + rows)));
                 }
+                Progress::Call => self.answer(&mut execution, &plan, client).await?,
                 Progress::Suspended => return Err(SqlError::internal("COPY was suspended")),
                 Progress::Full { rows } => {
                     rows_given += rows;

@@ -246,6 +246,7 @@ fn runs_backwards(plan: &Plan) -> bool {
         | Node::IndexScan { .. }
         | Node::VirtualScan { .. }
         | Node::FunctionScan { .. }
+        | Node::RoutineScan { .. }
         | Node::CteScan { .. }
         | Node::Sort { .. } => true,
         Node::Values(rows) => rows.len() > 1,
@@ -672,8 +673,10 @@ impl Session {
         while let Some(obstacle) = rows.behind()? {
             wait_for_file(obstacle, signals.statement()).await?;
         }
-        if let Progress::Done { .. } = progress {
-            cursor.state = State::Ended;
+        match progress {
+            Progress::Done { .. } => cursor.state = State::Ended,
+            Progress::Call => return Err(crate::exec::no_calls("a cursor")),
+            Progress::Suspended | Progress::Full { .. } => {}
         }
         Ok(())
     }

@@ -43,7 +43,11 @@ impl Surroundings {
             context,
             signals: Arc::clone(&session.signals),
             work_mem_bytes,
-            in_use: session.cursors.in_use(),
+            in_use: {
+                let mut in_use = session.cursors.in_use();
+                in_use.extend_from_slice(&session.in_use);
+                in_use
+            },
             notices: Vec::new(),
         }
     }

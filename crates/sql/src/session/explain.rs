@@ -130,6 +130,9 @@ impl Session {
             if context.sleep_us.get() > 0 {
                 self.sleep_as_asked().await?;
             }
+            if progress == Progress::Call {
+                return Err(exec::no_calls("EXPLAIN ANALYZE"));
+            }
             if matches!(progress, Progress::Done { .. } | Progress::Suspended) {
                 break;
             }

@@ -67,7 +67,7 @@ use activity::Running;
 use cursor::Cursors;
 use instance::{Place, Waiting, Working};
 use logstead_engine::Awaits;
-use logstead_types::SqlState;
+use logstead_types::{SqlState, TableId};
 use owed::Owed;
 use past::Reading;
 use portal::Portal;
@@ -151,6 +151,12 @@ pub struct Session {
     routines: usize,
     /// Where the thread's stack was when the outermost of them began.
     stack_begins: usize,
+    /// Functions among them that are not volatile.
+    stable: usize,
+    /// Tables that the statements around them read or write.
+    in_use: Vec<TableId>,
+    /// Bodies of functions that are ready to be run.
+    functions: routine::Functions,
     /// When the first message came of an extended query that is not over, if its time is limited.
     extended_since: Option<i64>,
 }
@@ -295,6 +301,9 @@ impl Session {
             running: None,
             routines: 0,
             stack_begins: 0,
+            stable: 0,
+            in_use: Vec::new(),
+            functions: routine::Functions::default(),
             extended_since: None,
         };
         for (name, value) in identity {
@@ -448,6 +457,8 @@ impl Session {
         self.context.in_block.set(self.block != Block::None);
         self.signals.begin_statement();
         self.routines = 0;
+        self.stable = 0;
+        self.in_use.clear();
         self.context.level.set(self.savepoints.len());
         if !self.is_held_by_as_of() {
             self.forget_clause();
@@ -723,6 +734,9 @@ impl Session {
         });
         if let Some(inner) = inner {
             param_types.clone_from(&self.plan(&inner)?.param_types);
+        }
+        if let Some(StatementKind::Call) = statement.parsed().map(|parsed| &parsed.kind) {
+            param_types = self.bound_call(statement)?.param_types;
         }
         let columns = self.utility_columns(statement)?;
         Ok(Promise {

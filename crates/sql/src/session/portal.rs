@@ -495,7 +495,13 @@ impl Session {
                     events: &mut open.events,
                     work_mem_bytes,
                 };
-                super::run::guarded(&signals, limits, execution.run_ahead(&mut cx)).await?;
+                let ahead = execution.run_ahead(&mut cx);
+                let progress = super::run::guarded(&signals, limits, ahead).await?;
+                if progress == crate::exec::Progress::Call {
+                    return Err(crate::exec::no_calls(
+                        "a portal that another statement interrupts",
+                    ));
+                }
             }
             self.portals.insert(name, portal);
         }

@@ -167,6 +167,15 @@ impl Session {
             if let Some(error) = &plan.fails {
                 return Err(error.clone());
             }
+            if self.stable > 0 && (plan.prepared.plan().writes() || plan.writes_lasting) {
+                return Err(SqlError::new(
+                    SqlState::FEATURE_NOT_SUPPORTED,
+                    format!(
+                        "{} is not allowed in a non-volatile function",
+                        command_name(&plan)
+                    ),
+                ));
+            }
             if plan.writes_lasting && self.modes_for_statement()?.read_only {
                 return Err(SqlError::new(
                     SqlState::READ_ONLY_SQL_TRANSACTION,
@@ -225,7 +234,12 @@ impl Session {
         self.show_cursors();
         self.context.advisory.borrow_mut().begin_statement();
         let in_block = !self.savepoints.is_empty();
+        let stable = self.stable > 0;
         let open = self.transaction()?;
+        // What a STABLE function reads is what the statement around it reads.
+        if stable {
+            return Ok(());
+        }
         open.txn.begin_statement();
         if !in_block {
             open.events.compact();
@@ -318,6 +332,7 @@ impl Session {
                     context.rows.set(rows);
                     return Ok(Ran::Done { rows });
                 }
+                Progress::Call => self.answer(execution, plan, client).await?,
                 Progress::Suspended => return Ok(Ran::Suspended),
                 Progress::Full { rows } => {
                     given += rows;

@@ -65,6 +65,8 @@ pub(super) struct CachedPlan {
     pub(super) params_used: Vec<bool>,
     /// All that it is: an expression that needs nothing of the database.
     pub(super) simple: Option<Expr>,
+    /// The same, or it calls functions that the session runs besides.
+    pub(super) only_computes: bool,
     pub(super) command: Command,
     /// A constant in it cannot be computed: it cannot be run.
     pub(super) fails: Option<SqlError>,
@@ -301,6 +303,7 @@ impl Session {
         let needs = permit::needs(&mut planned);
         let fails = plan::failing(&planned.plan);
         let simple = variables.and_then(|_| simple(&planned.plan));
+        let only_computes = variables.is_some() && only_computes(&planned.plan);
         let plan = CachedPlan {
             fails,
             prepared: Arc::new(exec::prepare(planned.plan)),
@@ -308,6 +311,7 @@ impl Session {
             param_types: planned.param_types,
             params_used: planned.params_used,
             simple,
+            only_computes,
             command: planned.command,
             writes_lasting: planned
                 .tables_written
@@ -378,6 +382,24 @@ impl Session {
                     relation.name, relation.storage
                 ))
             })
+    }
+}
+
+/// Is a plan one expression over no row, whose subqueries are calls?
+fn only_computes(plan: &plan::Plan) -> bool {
+    fn within(expr: &Expr) -> bool {
+        let mut good = match expr {
+            Expr::Subquery(called) => matches!(called.plan.node, Node::RoutineScan { .. }),
+            _ => true,
+        };
+        plan::walk::children(expr, &mut |child| good = good && within(child));
+        good
+    }
+    match &plan.node {
+        Node::Project { input, exprs } => {
+            matches!(input.node, Node::OneRow) && exprs.iter().all(within)
+        }
+        _ => false,
     }
 }
 

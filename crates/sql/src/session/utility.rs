@@ -70,6 +70,7 @@ impl Session {
                     .await
             }
             StatementKind::Fetch(fetch) => self.fetch(fetch, formats, client).await,
+            StatementKind::Call => self.call(statement, params, client).await,
             StatementKind::Do(block) => {
                 let text = Rc::clone(&statement.text.text);
                 self.do_block(block, &text, client).await
@@ -107,6 +108,9 @@ impl Session {
         };
         match (&parsed.kind, &*parsed.statement) {
             (StatementKind::Explain, explain) => Ok(vec![super::explain::column(explain)]),
+            (StatementKind::Call, _) => {
+                Ok(super::routine::call_columns(&self.bound_call(statement)?))
+            }
             (StatementKind::Fetch(fetch), _) if !fetch.moves => {
                 let cursor = self.cursors.columns(&fetch.name);
                 Ok(cursor.map_or_else(Vec::new, |(columns, _)| columns.to_vec()))

@@ -289,8 +289,10 @@ async fn sample<'a>(
             work_mem_bytes: cx.work_mem_bytes,
             events: &mut *cx.events,
         };
-        if let Progress::Done { .. } = execution.run(&mut run, 0, &mut sampler).await? {
-            break;
+        match execution.run(&mut run, 0, &mut sampler).await? {
+            Progress::Done { .. } => break,
+            Progress::Call => return Err(exec::no_calls("ANALYZE")),
+            Progress::Suspended | Progress::Full { .. } => {}
         }
     }
     sampler.kept.sort_by_key(|(number, _)| *number);

@@ -179,8 +179,14 @@ pub(super) async fn fill(
             }
             rows += 1;
         }
-        if let Progress::Done { .. } = progress {
-            return Ok(rows);
+        match progress {
+            Progress::Done { .. } => return Ok(rows),
+            Progress::Call => {
+                return Err(exec::no_calls(
+                    "CREATE TABLE AS and REFRESH MATERIALIZED VIEW",
+                ));
+            }
+            Progress::Suspended | Progress::Full { .. } => {}
         }
     }
 }

@@ -450,8 +450,22 @@ fn check(routine: &Routine, cx: &mut DdlContext<'_>) -> Result<()> {
     let catalog = Arc::new(catalog);
     let bodies = cx.session.setting("check_function_bodies");
     let bodies = bodies.as_deref() != Some("off");
-    with_planner(cx, &catalog, |planner| {
+    let text = cx.text;
+    let checked = with_planner(cx, &catalog, |planner| {
         bind::check_routine(routine, bodies, planner)
+    });
+    checked.map_err(|mut error| {
+        // A body that stands in the statement as it is has a place there.
+        let fields = error.fields_mut();
+        let inner = fields.inner_query.as_ref();
+        let place = inner.and_then(|(position, body)| {
+            let before = text.get(..text.find(body.as_str())?)?;
+            Some(before.chars().count() + position)
+        });
+        if place.is_some() {
+            (fields.position, fields.inner_query) = (place, None);
+        }
+        error
     })
 }
 

@@ -353,6 +353,11 @@ pub(crate) fn write_failed(error: &WriteError) -> SqlError {
             .hint("A row with all its columns must be smaller than 256 MB."),
         WriteError::OutOfMemory(error) => out_of_memory(error),
         WriteError::Fault(error) => super::wait::fault(error),
+        WriteError::Overtaken => SqlError::new(
+            SqlState::new(b"27000"),
+            "tuple to be updated was already modified by an operation triggered by the current command",
+        )
+        .hint("Consider using an AFTER trigger instead of a BEFORE trigger to propagate changes to other rows."),
         WriteError::TableFull => SqlError::new(
             SqlState::PROGRAM_LIMIT_EXCEEDED,
             "the table has used up its row numbers",

@@ -80,6 +80,7 @@ fn tables(plan: &Plan) -> usize {
             | Node::IndexScan { .. }
             | Node::VirtualScan { .. }
             | Node::FunctionScan { .. }
+            | Node::RoutineScan { .. }
             | Node::CteScan { .. }
     ));
     own + children(plan).into_iter().map(tables).sum::<usize>()
@@ -601,6 +602,14 @@ impl Reader<'_> {
                 }
                 title
             }
+            Node::RoutineScan { callee, alias, .. } => {
+                let (schema, name) = &callee.name;
+                let mut title = self.scan("Function Scan", schema, name, alias);
+                if let Some(first) = title.target.first_mut() {
+                    first.0 = "Function Name";
+                }
+                title
+            }
             Node::ProjectSet { .. } => plain("ProjectSet"),
             Node::Filter { .. } | Node::Project { .. } => plain("Result"),
             Node::NestedLoop { kind, .. } => join(
@@ -706,6 +715,7 @@ fn takes_filter(plan: &Plan) -> bool {
         Node::OneRow
         | Node::Values(_)
         | Node::FunctionScan { .. }
+        | Node::RoutineScan { .. }
         | Node::CteScan { .. }
         | Node::NestedLoop { .. }
         | Node::HashJoin { .. }

@@ -107,7 +107,7 @@ impl Reader<'_> {
             | Node::DistinctOn { input, .. }
             | Node::LockRows { input, .. } => self.names(input),
             Node::With { body, .. } => self.names(body),
-            Node::FunctionScan { alias, .. } => plan
+            Node::FunctionScan { alias, .. } | Node::RoutineScan { alias, .. } => plan
                 .columns
                 .iter()
                 .map(|c| qualified(alias, &c.name, self.qualify))

@@ -125,10 +125,10 @@ impl Activation {
     }
 
     /// Values of a piece's parameters; those that it does not name are NULL.
-    fn params(&self, piece: &Piece, plan: &CachedPlan) -> Vec<Datum> {
+    fn params(&self, piece: &Piece, used: &[bool]) -> Vec<Datum> {
         let mut params = Vec::with_capacity(piece.sources.len());
         for (at, source) in piece.sources.iter().enumerate() {
-            params.push(match (plan.params_used.get(at), source) {
+            params.push(match (used.get(at), source) {
                 (Some(true), Source::Variable(variable)) => self.values[*variable].clone(),
                 (Some(true), Source::Field(variable, field)) => match &self.values[*variable] {
                     Datum::Array(record) => {
@@ -236,7 +236,7 @@ impl Session {
         let (piece, plan) = self.planned(act, expr)?;
         if let Some(simple) = &plan.simple {
             self.context.may_run(&plan)?;
-            let params = act.params(&piece, &plan);
+            let params = act.params(&piece, &plan.params_used);
             let cx = EvalContext {
                 params: &params,
                 session: &*self.context,
@@ -247,8 +247,7 @@ impl Session {
                 return Ok((value, simple.ty()));
             }
         }
-        self.value_of_query(act, expr, &piece, plan.columns.len(), client)
-            .await
+        self.value_of_query(act, expr, &piece, &plan, client).await
     }
 
     /// The same where it takes a snapshot.
@@ -257,10 +256,11 @@ impl Session {
         act: &'a mut Activation,
         expr: &'a Expr,
         piece: &'a Piece,
-        columns: usize,
+        plan: &'a CachedPlan,
         client: &'a mut dyn Client,
     ) -> LocalFuture<'a, Result<(Datum, SqlType)>> {
         Box::pin(async move {
+            let (columns, only_computes) = (plan.columns.len(), plan.only_computes);
             if columns != 1 {
                 return Err(SqlError::new(
                     SqlState::SYNTAX_ERROR,
@@ -268,7 +268,11 @@ impl Session {
                 ));
             }
             let ran = self.rows_of(act, piece, 2, client).await;
-            let (plan, mut rows, _) = ran.map_err(|error| self.blame(error, expr))?;
+            // PostgreSQL does not tell of what is only computed as of a statement.
+            let (plan, mut rows, _) = match only_computes {
+                true => ran?,
+                false => ran.map_err(|error| self.blame(error, expr))?,
+            };
             if rows.len() > 1 {
                 return Err(SqlError::new(
                     SqlState::CARDINALITY_VIOLATION,
@@ -319,7 +323,7 @@ impl Session {
         client: &mut dyn Client,
     ) -> Result<(Rc<CachedPlan>, VecDeque<Vec<Datum>>, u64)> {
         let plan = self.prepare_run(&piece.statement).await?;
-        let params = act.params(piece, &plan);
+        let params = act.params(piece, &plan.params_used);
         self.run_plan(plan, &params, rows_max, client).await
     }
 
@@ -356,6 +360,7 @@ impl Session {
         &'a mut self,
         plan: Rc<CachedPlan>,
         params: Vec<Datum>,
+        client: &'a mut dyn Client,
     ) -> LocalFuture<'a, Result<Rows>> {
         Box::pin(async move {
             let mut execution = Execution::new(Arc::clone(&plan.prepared));
@@ -368,18 +373,25 @@ impl Session {
             crate::value::user::enter(&plan.catalog.types);
             context.sleep_us.set(0);
             self.begin_run().await?;
-            let open = self.transaction()?;
-            let mut cx = ExecContext {
-                txn: &mut open.txn,
-                params: &params,
-                session: &*context,
-                catalog: &plan.catalog,
-                engine: &engine,
-                cancel: signals.statement(),
-                events: &mut open.events,
-                work_mem_bytes,
-            };
-            guarded(&signals, limits, execution.run_ahead(&mut cx)).await?;
+            loop {
+                let open = self.transaction()?;
+                let mut cx = ExecContext {
+                    txn: &mut open.txn,
+                    params: &params,
+                    session: &*context,
+                    catalog: &plan.catalog,
+                    engine: &engine,
+                    cancel: signals.statement(),
+                    events: &mut open.events,
+                    work_mem_bytes,
+                };
+                let ahead = execution.run_ahead(&mut cx);
+                if guarded(&signals, limits, ahead).await? != Progress::Call {
+                    break;
+                }
+                self.answer(&mut execution, &plan, client).await?;
+            }
+            self.serve_functions(client).await?;
             Ok(Rows {
                 plan,
                 execution,
@@ -412,6 +424,9 @@ impl Session {
             let run = rows.execution.run(&mut cx, ROWS_AT_ONCE, &mut collected);
             let progress = guarded(&signals, limits, run).await?;
             rows.ended = matches!(progress, Progress::Done { .. });
+            if progress == Progress::Call {
+                return Err(SqlError::internal("rows that are kept call nothing"));
+            }
             rows.ready = collected.into_rows();
         }
         Ok(rows.ready.pop_front())
@@ -422,8 +437,13 @@ impl Session {
         &rows.plan.columns
     }
 
+    /// Parameters of a piece that names these of them.
+    pub(super) fn params_used_of(act: &Activation, piece: &Piece, used: &[bool]) -> Vec<Datum> {
+        act.params(piece, used)
+    }
+
     /// Parameters of a plan of a piece.
     pub(super) fn params_of(act: &Activation, piece: &Piece, plan: &CachedPlan) -> Vec<Datum> {
-        act.params(piece, plan)
+        act.params(piece, &plan.params_used)
     }
 }

@@ -86,7 +86,7 @@ impl Session {
                     self.range_loop(act, looped, range, &mut any, client).await
                 }
                 Over::Query(query) => {
-                    let rows = self.open_query(act, query).await?;
+                    let rows = self.open_query(act, query, client).await?;
                     self.rows_loop(act, looped, rows, &mut any, client).await
                 }
                 Over::Execute(query, params) => {

@@ -8,10 +8,12 @@
 //! - Bodies are futures of the session's task: they yield between statements, and every wait in them is one that the session has elsewhere.
 //! - A body has no time of its own: `statement_timeout` runs on from the statement around it.
 
+mod calls;
 mod diagnostics;
 mod evaluate;
 mod loops;
 mod parts;
+mod procedures;
 mod raise;
 mod sql;
 mod steps;
@@ -27,7 +29,7 @@ use crate::expr::Expr;
 use crate::parse::DoBlock;
 use crate::plan::PlanContext;
 use crate::plpgsql::{self, Body, Given};
-use crate::value::{Datum, SqlType};
+use crate::value::{Datum, Oid, SqlType};
 use evaluate::Piece;
 use foldhash::HashMap;
 use logstead_types::SqlState;
@@ -35,6 +37,8 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 use values::Kind;
+
+pub(super) use procedures::call_columns;
 
 /// What bodies in one another may take of the thread's stack while they are polled: more than half of a worker's.
 const STACK_BYTES_MAX: usize = 9 << 20;
@@ -53,6 +57,9 @@ pub(super) struct Routine {
     pieces: RefCell<Vec<Option<Rc<Piece>>>>,
     casts: RefCell<HashMap<(SqlType, SqlType), Rc<Expr>>>,
 }
+
+/// Bodies of functions by what is called and the types of its arguments, with the catalog that they were made ready with.
+pub(super) type Functions = HashMap<(Oid, Vec<SqlType>), (Arc<Catalog>, Rc<Routine>)>;
 
 /// A body that is being run.
 pub(super) struct Activation {
@@ -73,6 +80,8 @@ pub(super) struct Activation {
     atomic: bool,
     /// Statements since it last let others have the thread.
     worked: u32,
+    /// What it gives, if it is a function's.
+    giving: Option<calls::Giving>,
     /// What RETURN gave.
     returned: Option<(Datum, SqlType)>,
 }
@@ -100,6 +109,7 @@ impl Activation {
             parts: 0,
             atomic,
             worked: 0,
+            giving: None,
             returned: None,
             routine,
         };

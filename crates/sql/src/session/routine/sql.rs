@@ -256,10 +256,7 @@ impl Session {
         statement: &'a Expr,
         client: &'a mut dyn Client,
     ) -> LocalFuture<'a, Result<()>> {
-        Box::pin(async move {
-            self.run_piece(act, statement, 0, client).await?;
-            Ok(())
-        })
+        Box::pin(async move { self.call_in_body(act, statement, client).await })
     }
 
     /// The text that EXECUTE is to run.
@@ -392,6 +389,7 @@ impl Session {
         &'a mut self,
         act: &'a Activation,
         query: &'a Expr,
+        client: &'a mut dyn Client,
     ) -> LocalFuture<'a, Result<Rows>> {
         Box::pin(async move {
             let piece = self
@@ -407,7 +405,7 @@ impl Session {
                     return Err(not_a_query());
                 }
                 let params = Session::params_of(act, &piece, &plan);
-                self.keep_rows(plan, params).await
+                self.keep_rows(plan, params, client).await
             };
             let opened = opened.await;
             opened.map_err(|error| self.blame(error, query))
@@ -445,7 +443,7 @@ impl Session {
                         format!("there is no parameter ${}", values.len() + 1),
                     ));
                 }
-                self.keep_rows(plan, values).await
+                self.keep_rows(plan, values, client).await
             };
             opened.await.map_err(|error| blame_text(error, &text))
         })

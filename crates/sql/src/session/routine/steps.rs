@@ -99,8 +99,15 @@ impl Session {
                 }
                 return Ok(Flow::Return);
             }
-            Kind::ReturnNext(_) | Kind::ReturnQuery(_) | Kind::ReturnExecute(..) => {
-                return Err(SqlError::unsupported("RETURN NEXT"));
+            Kind::ReturnNext(expr) => self.return_next(act, expr.as_ref(), client).await?,
+            Kind::ReturnQuery(query) => {
+                let rows = self.open_query(act, query, client).await?;
+                let ran = self.return_rows(act, rows).await;
+                ran.map_err(|error| self.blame(error, query))?;
+            }
+            Kind::ReturnExecute(query, params) => {
+                let rows = self.open_text(act, query, params, client).await?;
+                self.return_rows(act, rows).await?;
             }
             Kind::Raise(raise) => self.raise(act, raise, client).await?,
             Kind::Assert(condition, message) => {

@@ -85,7 +85,7 @@ fn not_composite() -> SqlError {
 }
 
 /// The fields of a record's value.
-fn fields_of(value: &Datum, count: usize) -> Vec<Datum> {
+pub(super) fn fields_of(value: &Datum, count: usize) -> Vec<Datum> {
     let mut fields = match value {
         Datum::Array(array) => array.items.clone(),
         _ => Vec::new(),
@@ -172,7 +172,7 @@ impl Session {
     }
 
     /// A row of a composite type from values one by one: what is missing is NULL, what is too much is not taken.
-    fn row_value(
+    pub(super) fn row_value(
         &self,
         act: &Activation,
         to: SqlType,

@@ -1,0 +1,246 @@
+//! Calls of functions that the session runs: scans of their rows, in FROM or as a subquery where a value is wanted.
+
+use super::inlined::Shape;
+use super::names::{name_span, schema_and_name};
+use super::query::{From, FromList};
+use super::routine::{Called, RoutineCall};
+use super::{Binder, Frame, Source};
+use crate::catalog::routine::Routine;
+use crate::error::{Result, SqlError};
+use crate::expr::{Expr, SubqueryKind};
+use crate::func::Volatility;
+use crate::plan::{Callee, Node, OutputColumn, Plan, PlanContext, build, walk};
+use crate::value::{Datum, Oid, SqlType, info, oid, user};
+use logstead_types::SqlState;
+use sqlparser::ast;
+use std::sync::Arc;
+
+/// PostgreSQL's guess at what a call costs, and a tenth of its guess at the rows of a set.
+const CALL_COST: f64 = 1.0;
+
+impl Binder<'_> {
+    fn callee(&mut self, call: &RoutineCall, columns: Vec<SqlType>, row: bool) -> Arc<Callee> {
+        let routine = &call.routine;
+        self.volatile = true;
+        self.read_only = false;
+        Arc::new(Callee {
+            oid: routine.oid,
+            name: (routine.schema_name.clone(), routine.name.clone()),
+            strict: routine.strict,
+            set: routine.set,
+            volatile: routine.volatility == Volatility::Volatile,
+            result: call.result,
+            columns,
+            row,
+        })
+    }
+
+    /// The value of a call.
+    pub(super) fn called_value(&mut self, call: RoutineCall, at: Option<usize>) -> Result<Expr> {
+        if self.checks_routine {
+            return Ok(Expr::Const(Datum::Null, call.result));
+        }
+        if call.result.oid == oid::TRIGGER {
+            return Err(SqlError::new(
+                SqlState::FEATURE_NOT_SUPPORTED,
+                "trigger functions can only be called as triggers",
+            )
+            .at(at));
+        }
+        let ty = match self.shape(&call).map_err(|e| e.at(at))? {
+            Shape::Row(_, ty) if call.routine.outputs().count() != 1 => ty,
+            Shape::Row(columns, ty) => columns.first().map_or(ty, |(_, ty)| user::base_type(*ty)),
+            Shape::Scalar(ty) => user::base_type(ty),
+            Shape::Void | Shape::Unknown => call.result,
+        };
+        let callee = self.callee(&call, vec![ty], false);
+        let name: Arc<str> = call.routine.name.as_str().into();
+        let plan = scan(callee, call.args, name, vec![("".into(), ty)]);
+        Ok(self.called_subquery(plan, SubqueryKind::Scalar, ty))
+    }
+
+    /// A subquery that is run for each row, whatever its arguments.
+    fn called_subquery(&mut self, plan: Plan, kind: SubqueryKind, ty: SqlType) -> Expr {
+        let mut value = self.expression_subquery(plan, kind, ty);
+        if let Expr::Subquery(subquery) = &mut value {
+            Arc::make_mut(subquery).uncorrelated = false;
+        }
+        value
+    }
+
+    /// All rows of a call, as an array of what `shape` says.
+    pub(super) fn called_rows(
+        &mut self,
+        call: RoutineCall,
+        shape: &Shape,
+        (element, array): (SqlType, SqlType),
+    ) -> Expr {
+        let is_row = is_row(&call, shape);
+        let fields: Vec<(Arc<str>, SqlType)> = match shape {
+            Shape::Row(columns, _) if is_row => { columns.iter() }
+                .map(|(name, ty)| (Arc::clone(name), user::base_type(*ty)))
+                .collect(),
+            _ => vec![("".into(), element)],
+        };
+        let types = fields.iter().map(|(_, ty)| *ty).collect();
+        let callee = self.callee(&call, types, is_row);
+        let name: Arc<str> = call.routine.name.as_str().into();
+        let mut plan = scan(callee, call.args, name, fields);
+        if is_row {
+            let exprs = { plan.columns.iter().enumerate() }.map(|(at, c)| Expr::Column(at, c.ty));
+            let value = Expr::Array(exprs.collect(), element);
+            let column = column("".into(), element);
+            plan = build::project(plan, vec![value], vec![column]);
+        }
+        self.called_subquery(plan, SubqueryKind::Array(element.oid), array)
+    }
+
+    /// The rows of a call in FROM.
+    pub(super) fn called_item(
+        &mut self,
+        call: RoutineCall,
+        shape: &Shape,
+        columns: Vec<(Arc<str>, SqlType, (u32, i16))>,
+        alias: Option<&ast::TableAlias>,
+    ) -> Result<FromList> {
+        let types: Vec<SqlType> = columns.iter().map(|(_, ty, _)| *ty).collect();
+        let is_row = is_row(&call, shape);
+        let callee = self.callee(&call, types, is_row);
+        let name = call.routine.name.clone();
+        let fields = { columns.iter() }.map(|(name, ty, _)| (Arc::clone(name), *ty));
+        let rows = f64::from(call.routine.rows).max(1.0);
+        let mut plan = scan(callee, call.args, name.as_str().into(), fields.collect());
+        (plan.rows, plan.cost) = (rows, CALL_COST + rows * 0.01);
+        let source = Source::Plan(Some(Box::new(plan)));
+        let rel = self.add_item(source, columns, &name, alias)?;
+        if let Some(item) = self.frame()?.ns.last_mut() {
+            item.scalar = !is_row;
+        }
+        Ok(FromList {
+            items: vec![From::Rel(rel)],
+            conditions: Vec::new(),
+        })
+    }
+}
+
+/// A procedure that CALL names, with its arguments.
+pub struct ProcedureCall {
+    /// The procedure.
+    pub routine: Arc<Routine>,
+    /// Its arguments, over no row.
+    pub args: Vec<Expr>,
+    /// Types of the statement's parameters.
+    pub param_types: Vec<SqlType>,
+    /// Which of them are variables that it names.
+    pub params_used: Vec<bool>,
+    /// Functions and procedures that it takes the right to run.
+    pub routines: Vec<(Oid, Option<Oid>)>,
+}
+
+/// Binds CALL.
+pub fn bind_procedure_call(
+    function: &ast::Function,
+    text: &str,
+    cx: &PlanContext<'_>,
+) -> Result<ProcedureCall> {
+    let mut binder = Binder::new(cx, text);
+    binder.see_variables();
+    binder.frames.push(Frame::new());
+    binder.calls_procedure = true;
+    let at = binder.at(name_span(&function.name));
+    let (schema, name) = schema_and_name(&function.name, &cx.catalog.database_name)?;
+    let args = match &function.args {
+        ast::FunctionArguments::List(list) => list.args.as_slice(),
+        _ => &[],
+    };
+    let none = |mut error: SqlError| {
+        if error.code() != SqlState::UNDEFINED_FUNCTION {
+            return error;
+        }
+        let fields = error.fields_mut();
+        fields.message = fields.message.replacen("function", "procedure", 1);
+        fields.hint = Some("No procedure matches the given name and argument types. You might need to add explicit type casts.".to_owned());
+        error
+    };
+    let called = binder.routine_of_call(schema.as_deref(), &name, args, at);
+    let call = match called.map_err(none)? {
+        Some(Called::Routine(call)) if call.routine.procedure => call,
+        Some(Called::Routine(call)) => {
+            let shown = call.routine.signature(&name);
+            return Err(not_procedure(&shown).at(at));
+        }
+        Some(Called::BuiltIn(..)) => return Err(not_procedure(&format!("{name}()")).at(at)),
+        None => {
+            let mut types = Vec::new();
+            for arg in args {
+                if let ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(expr)) = arg {
+                    types.push(info::format_type_bare(binder.expr(expr)?.ty().oid));
+                }
+            }
+            let shown = format!("{name}({})", types.join(", "));
+            let error = SqlError::new(
+                SqlState::UNDEFINED_FUNCTION,
+                format!("procedure {shown} does not exist"),
+            );
+            return Err(error
+                .hint("No procedure matches the given name and argument types. You might need to add explicit type casts.")
+                .at(at));
+        }
+    };
+    if call.args.iter().any(walk::has_subquery) {
+        return Err(SqlError::new(
+            SqlState::FEATURE_NOT_SUPPORTED,
+            "cannot use subquery in CALL argument",
+        )
+        .at(at));
+    }
+    Ok(ProcedureCall {
+        param_types: binder.finish_params()?,
+        params_used: std::mem::take(&mut binder.params_used),
+        routines: std::mem::take(&mut binder.routines_used),
+        routine: call.routine,
+        args: call.args,
+    })
+}
+
+fn not_procedure(shown: &str) -> SqlError {
+    SqlError::new(
+        SqlState::WRONG_OBJECT_TYPE,
+        format!("{shown} is not a procedure"),
+    )
+    .hint("To call a function, use SELECT.")
+}
+
+/// Are the columns the fields of one value?
+fn is_row(call: &RoutineCall, shape: &Shape) -> bool {
+    matches!(shape, Shape::Row(..)) && call.routine.outputs().count() != 1
+}
+
+fn column(name: Arc<str>, ty: SqlType) -> OutputColumn {
+    OutputColumn {
+        name: name.to_string(),
+        ty,
+        domain: None,
+        origin: (0, 0),
+    }
+}
+
+fn scan(
+    callee: Arc<Callee>,
+    args: Vec<Expr>,
+    alias: Arc<str>,
+    fields: Vec<(Arc<str>, SqlType)>,
+) -> Plan {
+    Plan {
+        node: Node::RoutineScan {
+            callee,
+            args,
+            alias,
+        },
+        columns: { fields.into_iter() }
+            .map(|(name, ty)| column(name, ty))
+            .collect(),
+        rows: 1.0,
+        cost: CALL_COST,
+    }
+}

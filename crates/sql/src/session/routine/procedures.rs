@@ -1,0 +1,244 @@
+//! CALL, as a statement of a client and of a body.
+
+use super::calls::Giving;
+use super::{Activation, Session};
+use crate::bind::{ProcedureCall, bind_procedure_call};
+use crate::catalog::ddl::permit::refuse_routines;
+use crate::catalog::pg_catalog::PG_PROC;
+use crate::catalog::routine::{Language, Routine as Definition};
+use crate::error::{Result, SqlError};
+use crate::exec::{EvalContext, eval};
+use crate::parse::StatementKind;
+use crate::plan::OutputColumn;
+use crate::plpgsql::tree::{Expr, Target};
+use crate::session::Reply;
+use crate::session::client::{Client, LocalFuture};
+use crate::session::portal::Collected;
+use crate::session::statement::Statement;
+use crate::session::transaction::Block;
+use crate::value::{Datum, SqlType, user};
+use logstead_types::SqlState;
+use sqlparser::ast;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// The columns that CALL gives: a procedure's OUT and INOUT parameters.
+pub(in crate::session) fn call_columns(call: &ProcedureCall) -> Vec<OutputColumn> {
+    let outputs = call.routine.outputs();
+    outputs
+        .zip(1..)
+        .map(|(arg, number): (_, usize)| OutputColumn {
+            name: match arg.name.is_empty() {
+                true => format!("column{number}"),
+                false => arg.name.clone(),
+            },
+            ty: user::base_type(SqlType::of(arg.ty)),
+            domain: None,
+            origin: (0, 0),
+        })
+        .collect()
+}
+
+impl Session {
+    /// What a CALL means.
+    pub(in crate::session) fn bound_call(
+        &mut self,
+        statement: &Statement,
+    ) -> Result<ProcedureCall> {
+        let catalog = self.catalog()?;
+        let parsed = statement.parsed().map(|parsed| &*parsed.statement);
+        let Some(ast::Statement::Call(function)) = parsed else {
+            return Err(SqlError::internal("a CALL that calls nothing"));
+        };
+        let text = Rc::clone(&statement.text.text);
+        let (variables, declared) = (statement.variables.clone(), statement.declared.clone());
+        let call = self.with_planning(&catalog, |cx| {
+            let cx = crate::plan::PlanContext {
+                param_types: &declared,
+                variables: variables.as_deref(),
+                ..*cx
+            };
+            bind_procedure_call(function, &text, &cx)
+        })?;
+        let roles = self.context.roles(&catalog);
+        let role = crate::func::Context::current_role(&*self.context);
+        refuse_routines(&call.routines, &catalog, &roles, role)?;
+        Ok(call)
+    }
+
+    /// CALL.
+    pub(in crate::session) fn call<'a>(
+        &'a mut self,
+        statement: &'a Statement,
+        params: &'a [Datum],
+        client: &'a mut dyn Client,
+    ) -> LocalFuture<'a, Result<Reply>> {
+        Box::pin(async move {
+            let call = self.bound_call(statement)?;
+            if call.param_types.len() > params.len() {
+                return Err(SqlError::new(
+                    SqlState::UNDEFINED_PARAMETER,
+                    format!("there is no parameter ${}", params.len() + 1),
+                ));
+            }
+            let atomic = self.block != Block::None || self.context.in_block.get();
+            self.transaction()?.txn.begin_statement();
+            let values = self.call_arguments(&call, params)?;
+            let given = self.run_procedure(&call, values, atomic, client).await?;
+            let columns = call_columns(&call);
+            Ok(match columns.is_empty() {
+                true => Reply::tag("CALL"),
+                false => Reply::Rows {
+                    columns,
+                    rows: vec![given],
+                    tag: "CALL".to_owned(),
+                },
+            })
+        })
+    }
+
+    fn call_arguments(&self, call: &ProcedureCall, params: &[Datum]) -> Result<Vec<Datum>> {
+        let cx = EvalContext {
+            params,
+            session: &*self.context,
+        };
+        call.args.iter().map(|arg| eval(arg, &[], &cx)).collect()
+    }
+
+    /// Runs a procedure; the values of its OUT and INOUT parameters.
+    async fn run_procedure(
+        &mut self,
+        call: &ProcedureCall,
+        values: Vec<Datum>,
+        atomic: bool,
+        client: &mut dyn Client,
+    ) -> Result<Vec<Datum>> {
+        let definition: &Arc<Definition> = &call.routine;
+        if definition.language != Language::PlPgSql {
+            return Err(SqlError::unsupported(format!(
+                "calling procedure {} of LANGUAGE {}",
+                definition.name,
+                definition.language.name()
+            )));
+        }
+        let types: Vec<SqlType> = call.args.iter().map(crate::expr::Expr::ty).collect();
+        let routine = self.function(definition, &types)?;
+        let changes_itself = definition.definer || !definition.config.is_empty();
+        let mut act = Activation::new(routine, atomic || changes_itself);
+        let mut given = values.into_iter();
+        let mut outputs = Vec::new();
+        for (number, arg) in definition.args.iter().enumerate() {
+            if arg.mode.is_input() {
+                act.values[number] = given.next().unwrap_or(Datum::Null);
+            }
+            if arg.mode.is_output() {
+                outputs.push(number);
+            }
+        }
+        act.giving = Some(Giving {
+            columns: Vec::new(),
+            rows: Collected::within(self.worker.instance.engine.memory()),
+            outputs: outputs.clone(),
+        });
+        let role = definition.definer.then(|| {
+            let catalog = self.context.catalog.borrow();
+            catalog.owner_of(PG_PROC, definition.oid)
+        });
+        let before = self.context.as_role.get();
+        if let Some(role) = role {
+            self.context.as_role.set(role);
+        }
+        let settings = self.enter_settings(definition);
+        let ran = match &settings {
+            Ok(_) => self.activate(&mut act, client).await,
+            Err(error) => Err(error.clone()),
+        };
+        self.context.as_role.set(before);
+        ran?;
+        self.leave_settings(settings?)?;
+        let values = outputs.into_iter().map(|number| act.values[number].clone());
+        Ok(values.collect())
+    }
+
+    /// CALL in a body: OUT and INOUT parameters go into the variables that stand there.
+    pub(super) async fn call_in_body(
+        &mut self,
+        act: &mut Activation,
+        statement: &Expr,
+        client: &mut dyn Client,
+    ) -> Result<()> {
+        let piece = self
+            .piece(act, statement)
+            .map_err(|error| self.blame(error, statement))?;
+        let parsed = piece.statement.parsed();
+        if !parsed.is_some_and(|parsed| matches!(parsed.kind, StatementKind::Call)) {
+            return self
+                .sql_statement(act, statement, None, false, client)
+                .await;
+        }
+        let call = self
+            .bound_call(&piece.statement)
+            .map_err(|error| self.blame(error, statement))?;
+        let targets = self.writable(act, &piece.statement, &call, statement)?;
+        let params = Session::params_used_of(act, &piece, &call.params_used);
+        self.transaction()?.txn.begin_statement();
+        let values = self.call_arguments(&call, &params);
+        let values = values.map_err(|error| self.blame(error, statement))?;
+        let atomic = act.atomic || act.parts > 0;
+        let ran = self.run_procedure(&call, values, atomic, client).await;
+        let given = ran.map_err(|error| self.blame(error, statement))?;
+        let columns = call_columns(&call);
+        for ((target, value), column) in targets.iter().zip(given).zip(columns) {
+            self.put(act, target, Vec::new(), value, column.ty)?;
+        }
+        Ok(())
+    }
+
+    /// The variables that stand where a procedure has OUT and INOUT parameters.
+    fn writable(
+        &self,
+        act: &Activation,
+        statement: &Statement,
+        call: &ProcedureCall,
+        expr: &Expr,
+    ) -> Result<Vec<Target>> {
+        let parsed = statement.parsed().map(|parsed| &*parsed.statement);
+        let Some(ast::Statement::Call(function)) = parsed else {
+            return Ok(Vec::new());
+        };
+        let ast::FunctionArguments::List(list) = &function.args else {
+            return Ok(Vec::new());
+        };
+        let mut targets = Vec::new();
+        let mut given = list.args.iter();
+        for arg in &call.routine.args {
+            let written = match arg.mode.is_input() {
+                true => given.next(),
+                false => None,
+            };
+            if !arg.mode.is_output() {
+                continue;
+            }
+            let variable = match written {
+                Some(ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(
+                    ast::Expr::Identifier(name),
+                ))) => {
+                    let parts = [crate::bind::fold_ident(name)];
+                    act.routine.body.variable_of(expr.scope, &parts)
+                }
+                _ => None,
+            };
+            let Some(variable) = variable else {
+                return Err(SqlError::new(
+                    SqlState::SYNTAX_ERROR,
+                    format!(
+                        "procedure parameter \"{}\" is an output parameter but corresponding argument is not writable",
+                        arg.name
+                    ),
+                ));
+            };
+            targets.push(Target::Variable(variable));
+        }
+        Ok(targets)
+    }
+}
