@@ -4,12 +4,15 @@
 
 use super::pg_catalog::{PG_CLASS, io_function_name, operator_class, routines};
 use super::privileges;
+use super::rights::denied;
 use super::text::{fold, quote_ident, split_qualified};
 use super::{
     Action, Catalog, Constraint, ConstraintKind, ForeignKey, IndexDef, Relation, RelationKind,
     Timing, VirtualContext,
 };
 use crate::error::{Result, SqlError};
+use crate::role::READ_ALL_STATS;
+use crate::role::acl::privilege::CONNECT;
 use crate::value::{Datum, Oid, info, user};
 use logstead_types::SqlState;
 use std::sync::Arc;
@@ -181,10 +184,7 @@ pub fn catalog_call(name: &str, args: &[Datum], cx: &VirtualContext<'_>) -> Resu
         "pg_relation_size" | "pg_table_size" | "pg_total_relation_size" | "pg_indexes_size" => {
             size(name, catalog, oid_arg(args, 0))
         }
-        "pg_database_size" => {
-            let tables = catalog.relations.keys().map(|oid| bytes_of(catalog, *oid));
-            Datum::Int8(tables.fold(0, i64::saturating_add))
-        }
+        "pg_database_size" => database_size(args, cx)?,
         "to_regclass" => match text_arg(args, 0)
             .map(|name| relation_by_text(catalog, name, &cx.session.search_path()))
         {
@@ -623,6 +623,40 @@ fn constants(stored: &str) -> impl Iterator<Item = std::ops::Range<usize>> {
             let before = stored[..end].trim_end_matches(|c: char| c.is_ascii_digit());
             (before.ends_with('\'') && before.len() < end).then_some(before.len()..end)
         })
+}
+
+/// Bytes of a database's tables, roughly.
+fn database_size(args: &[Datum], cx: &VirtualContext<'_>) -> Result<Datum> {
+    let known = &cx.catalog.notes.databases;
+    let found = match text_arg(args, 0) {
+        Some(name) => {
+            let found = known.by_name(name);
+            Some(found.ok_or_else(|| super::ddl::no_database(name))?)
+        }
+        None => oid_arg(args, 0).and_then(|oid| known.get(oid)),
+    };
+    let Some(found) = found else {
+        return Ok(Datum::Null);
+    };
+    let judge = cx.catalog.judge(&cx.catalog.roles);
+    let role = cx.session.current_role();
+    if judge.on_database(role, found.oid, CONNECT) == 0
+        && !judge.members.has_privileges_of(role, READ_ALL_STATS)
+    {
+        return Err(denied(format!(
+            "permission denied for database {}",
+            found.name
+        )));
+    }
+    let size = |catalog: &Catalog| {
+        let tables = catalog.relations.keys().map(|oid| bytes_of(catalog, *oid));
+        Datum::Int8(tables.fold(0, i64::saturating_add))
+    };
+    if found.oid == cx.catalog.database {
+        return Ok(size(cx.catalog));
+    }
+    let other = cx.session.catalog_of(found.oid);
+    Ok(other.map_or(Datum::Null, |other| size(&other)))
 }
 
 /// Finds a relation or index by the text of a name (`t`, `s."T"`), as regclass input does. A number is taken as an OID.

@@ -3,7 +3,8 @@
 //! Invariant: each change touches one object only, so that the lists of two transactions that commit at the same time may be
 //! applied in either order (the same object cannot be in both: its table lock or its catalog row was held to the end).
 
-use super::pg_catalog::{PG_CLASS, PG_DATABASE, PG_NAMESPACE, PG_PROC};
+use super::database::Database;
+use super::pg_catalog::{PG_AUTHID, PG_CLASS, PG_DATABASE, PG_NAMESPACE, PG_PROC};
 use super::rights::{DefaultKey, Rights};
 use super::routine::Routine;
 use super::temporary::{self, OnCommit};
@@ -39,6 +40,10 @@ pub(crate) enum Change {
     DropIndex(Oid),
     /// A comment set or removed.
     Comment((Oid, Oid, i32), Option<Arc<str>>),
+    /// A database made or replaced. All databases know of each other.
+    PutDatabase(Arc<Database>),
+    /// A database dropped, with all that is in it.
+    DropDatabase(Oid),
     /// A role made or replaced. Roles belong to all databases.
     PutRole(Arc<Role>),
     /// A role dropped.
@@ -58,10 +63,14 @@ pub(crate) enum Change {
 impl Change {
     /// Does it change what all databases share?
     pub(crate) fn is_shared(&self) -> bool {
-        matches!(
-            self,
-            Change::PutRole(_) | Change::DropRole(_) | Change::Rights(PG_DATABASE, ..)
-        )
+        match self {
+            Change::PutRole(_)
+            | Change::DropRole(_)
+            | Change::PutDatabase(_)
+            | Change::DropDatabase(_) => true,
+            Change::Rights(class, ..) | Change::Comment((class, ..), _) => is_shared_class(*class),
+            _ => false,
+        }
     }
 
     /// Makes it what others see: the transaction has committed.
@@ -166,8 +175,22 @@ impl Change {
                     None => catalog.notes.comments.remove(key),
                 };
             }
+            Change::PutDatabase(database) => {
+                if catalog.database == database.oid {
+                    catalog.database_name.clone_from(&database.name);
+                }
+                Arc::make_mut(&mut catalog.notes.databases).put(Arc::clone(database));
+            }
+            Change::DropDatabase(oid) => {
+                Arc::make_mut(&mut catalog.notes.databases).remove(*oid);
+                catalog.rights.objects.remove(&(PG_DATABASE, *oid));
+                catalog.notes.comments.remove(&(PG_DATABASE, *oid, 0));
+            }
             Change::PutRole(role) => Arc::make_mut(&mut catalog.roles).put(Arc::clone(role)),
-            Change::DropRole(oid) => Arc::make_mut(&mut catalog.roles).remove(*oid),
+            Change::DropRole(oid) => {
+                Arc::make_mut(&mut catalog.roles).remove(*oid);
+                catalog.notes.comments.remove(&(PG_AUTHID, *oid, 0));
+            }
             Change::OnCommit(oid, action) => {
                 catalog.notes.on_commit.insert(*oid, *action);
             }
@@ -192,6 +215,11 @@ impl Change {
             }
         }
     }
+}
+
+/// Are objects of the class there for all databases?
+pub(crate) fn is_shared_class(class: Oid) -> bool {
+    matches!(class, PG_DATABASE | PG_AUTHID)
 }
 
 fn policies_of(catalog: &Catalog, table: Oid) -> Vec<Oid> {

@@ -10,7 +10,9 @@
 pub mod calls;
 mod change;
 mod constraint;
+mod database;
 pub mod ddl;
+mod in_use;
 mod index_def;
 pub(crate) mod index_keys;
 mod information_schema;
@@ -19,6 +21,7 @@ pub mod pg_catalog;
 mod print;
 mod print_query;
 mod privileges;
+mod publish;
 mod read;
 pub(crate) mod rights;
 pub mod routine;
@@ -27,6 +30,7 @@ mod sequence;
 pub(crate) mod statistics;
 mod store;
 mod stored;
+mod stored_databases;
 mod stored_indexes;
 mod stored_rights;
 mod stored_roles;
@@ -40,6 +44,8 @@ mod view;
 mod viewdef;
 
 pub use constraint::{Action, Constraint, ConstraintKind, ForeignKey, Timing};
+pub use database::{Database, Databases};
+pub(crate) use in_use::Entered;
 pub use index_def::{IndexColumn, IndexDef, IndexKey};
 pub(crate) use past::PastCatalogs;
 pub use pg_catalog::Tariff;
@@ -111,8 +117,8 @@ pub struct Catalog {
 /// Parts of the catalog that only system relations and functions show.
 #[derive(Clone, Default)]
 pub struct Notes {
-    /// All databases: OID and name.
-    pub databases: Vec<(Oid, String)>,
+    /// All databases of the server.
+    pub databases: Arc<Databases>,
     /// COMMENT ON: (class, object, column number or 0).
     pub comments: HashMap<(Oid, Oid, i32), Arc<str>>,
     /// WITH (...) of tables and indexes, as `name=value`.
@@ -358,19 +364,47 @@ impl Catalog {
 
     /// The catalog of an empty database: the schemas pg_catalog, public and information_schema, and the system relations.
     pub fn empty(database: Oid, database_name: impl Into<String>) -> Catalog {
-        let mut catalog = Catalog::bare(database, database_name);
-        for (oid, name) in [
-            (11, "pg_catalog"),
-            (2200, "public"),
-            (13_000, "information_schema"),
-        ] {
-            let name = name.to_owned();
-            catalog.schemas.insert(oid, Arc::new(Schema { oid, name }));
+        // All of them share what they begin with.
+        static EMPTY: OnceLock<Catalog> = OnceLock::new();
+        let empty = EMPTY.get_or_init(|| {
+            let mut catalog = Catalog::bare(0, "");
+            for (oid, name) in [
+                (11, "pg_catalog"),
+                (2200, "public"),
+                (13_000, "information_schema"),
+            ] {
+                let name = name.to_owned();
+                catalog.schemas.insert(oid, Arc::new(Schema { oid, name }));
+            }
+            for table in pg_catalog::tables() {
+                catalog.put_relation(Arc::new(Relation::of_virtual(table)));
+            }
+            catalog
+        });
+        Catalog {
+            database,
+            database_name: database_name.into(),
+            ..empty.clone()
         }
-        for table in pg_catalog::tables() {
-            catalog.put_relation(Arc::new(Relation::of_virtual(table)));
-        }
-        catalog
+    }
+
+    /// Has anything been made in it, or said of what every database begins with?
+    pub(crate) fn is_untouched(&self) -> bool {
+        let shared = |class: Oid| change::is_shared_class(class);
+        self.schemas.len() == 3
+            && self
+                .schemas
+                .get(&store::PUBLIC)
+                .is_some_and(|public| public.name == "public")
+            && self
+                .relations
+                .values()
+                .all(|r| matches!(r.kind, RelationKind::Virtual(_)))
+            && self.types.all().is_empty()
+            && self.routines.is_empty()
+            && self.rights.defaults.is_empty()
+            && self.rights.objects.keys().all(|(class, _)| shared(*class))
+            && self.notes.comments.keys().all(|(class, ..)| shared(*class))
     }
 
     /// A catalog of nothing at all.

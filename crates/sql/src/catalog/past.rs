@@ -64,7 +64,7 @@ impl PastCatalogs {
                 .collect(),
         });
         let catalogs = read.catalogs.into_values().map(|mut catalog| {
-            catalog.notes.databases.clone_from(&read.databases);
+            catalog.notes.databases = Arc::clone(&read.databases);
             catalog.notes.live = Some(Arc::clone(&live));
             catalog.version = version();
             catalog.past = Some(Arc::downgrade(past));

@@ -207,28 +207,23 @@ fn database(args: &[Datum], cx: &VirtualContext<'_>) -> Result<Datum> {
     let privileges = listed(args, &["create", "connect", "temp", "temporary"])?;
     let subject = subject(args, 2, cx)?;
     let catalog = cx.catalog;
-    let own = [(catalog.database, catalog.database_name.clone())];
-    let mut known = own.iter().chain(&catalog.notes.databases);
+    let known = &catalog.notes.databases;
     let found = match of(args, 2) {
-        Some(Datum::Text(name)) => {
-            let found = known.find(|(_, known)| **known == **name);
-            Some(found.ok_or_else(|| {
-                SqlError::new(
-                    SqlState::INVALID_CATALOG_NAME,
-                    format!("database \"{name}\" does not exist"),
-                )
-            })?)
-        }
-        Some(Datum::Oid(oid)) => known.find(|(known, _)| known == oid),
+        Some(Datum::Text(name)) => Some(
+            known
+                .by_name(name)
+                .ok_or_else(|| super::ddl::no_database(name))?,
+        ),
+        Some(Datum::Oid(oid)) => known.get(*oid),
         _ => None,
     };
-    let (Some(role), Some((database, _))) = (subject, found) else {
+    let (Some(role), Some(found)) = (subject, found) else {
         return Ok(Datum::Null);
     };
     let now = present(cx);
     let rights = now.as_deref().unwrap_or(catalog);
     let judge = rights.judge(&rights.roles);
-    let object = (PG_DATABASE, *database, AclKind::Database);
+    let object = (PG_DATABASE, found.oid, AclKind::Database);
     Ok(any(&privileges, |wanted, grantable| {
         judge.on_object(role, object, wanted, grantable) == (wanted, grantable)
     }))

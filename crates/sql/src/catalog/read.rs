@@ -6,7 +6,8 @@
 //!
 //! Does not: make tables or indexes in an engine (`store` does), or change a row.
 
-use super::change::Change;
+use super::change::{Change, is_shared_class};
+use super::database::Databases;
 use super::pg_catalog::{
     PG_CLASS, PG_CONSTRAINT, PG_DATABASE, PG_NAMESPACE, PG_POLICY, PG_PROC, PG_TYPE,
 };
@@ -18,7 +19,7 @@ use super::stored::{
 use super::stored_rights::{self, StoredRights};
 use super::stored_roles::{self, SECRET_BYTES, StoredRole};
 use super::{Catalog, Schema};
-use super::{stored_routines, stored_statistics, stored_types};
+use super::{stored_databases, stored_routines, stored_statistics, stored_types};
 use crate::error::Result;
 use crate::role::Roles;
 use crate::value::{FIRST_USER_OID, Oid, user};
@@ -46,8 +47,8 @@ pub(crate) struct Rows {
 pub(crate) struct Catalogs {
     /// By the database's OID.
     pub(crate) catalogs: HashMap<Oid, Catalog>,
-    /// All databases: OID and name.
-    pub(crate) databases: Vec<(Oid, String)>,
+    /// All databases.
+    pub(crate) databases: Arc<Databases>,
     /// Rows of objects by (table, database, OID).
     pub(crate) rids: HashMap<(TableId, Oid, Oid), Rid>,
     /// Comments on what is not there.
@@ -102,10 +103,10 @@ impl Rows {
             rids.insert((DATABASES, 0, row.oid), rid);
             let mut catalog = Catalog::empty(row.oid, row.key.name.clone());
             catalog.schemas.remove(&PUBLIC);
-            databases.push((row.oid, row.key.name));
+            databases.push(stored_databases::decode(&row)?);
             catalogs.insert(row.oid, catalog);
         }
-        databases.sort();
+        let databases: Arc<Databases> = Arc::new(databases.into_iter().collect());
         for (rid, row) in self.take(SCHEMAS) {
             rids.insert((SCHEMAS, row.key.database, row.oid), rid);
             if let Some(catalog) = catalogs.get_mut(&row.key.database) {
@@ -161,8 +162,26 @@ impl Rows {
         }
         // By database, made for the first comment on a constraint.
         let mut constraints: HashMap<Oid, HashSet<Oid>> = HashMap::new();
-        for (rid, row) in self.take(stored::COMMENTS) {
+        let mut comments = self.take(stored::COMMENTS);
+        // What is said of databases and roles was once kept with the database where it was said: what was said since goes over it.
+        comments.sort_by_key(|(_, row)| row.key.database == 0);
+        for (rid, row) in comments {
             rids.insert((stored::COMMENTS, row.key.database, row.oid), rid);
+            if is_shared_class(row.key.namespace) {
+                match read_comment(&row) {
+                    Some(((class, object, _), _))
+                        if class == PG_DATABASE && databases.get(object).is_none() =>
+                    {
+                        orphans.push((stored::COMMENTS, rid));
+                    }
+                    Some((key, text)) => {
+                        let comment = Change::Comment(key, Some(text));
+                        catalogs.values_mut().for_each(|c| comment.apply(c));
+                    }
+                    None => {}
+                }
+                continue;
+            }
             let catalog = catalogs.get_mut(&row.key.database);
             match (catalog, read_comment(&row)) {
                 // A comment outlives its table or index in the log, nowhere else.
@@ -221,6 +240,9 @@ impl Rows {
         for (rid, row) in self.take(RIGHTS) {
             let database = row.key.database;
             match stored_rights::decode(&row)? {
+                StoredRights::Object(PG_DATABASE, object, _) if databases.get(object).is_none() => {
+                    orphans.push((RIGHTS, rid));
+                }
                 StoredRights::Object(PG_DATABASE, object, rights) => {
                     rids.insert((RIGHTS, 0, row.oid), rid);
                     let rights = Change::Rights(PG_DATABASE, object, Arc::new(rights));

@@ -10,6 +10,7 @@
 //!
 //! Does not: change anything (`ddl::grant` and `ddl::owners` do), or say what a statement needs (`bind::access`, `ddl::permit`).
 
+use super::database::{TEMPLATE0, TEMPLATE1};
 use super::pg_catalog::{PG_CLASS, PG_DATABASE, PG_NAMESPACE};
 use super::store::PUBLIC as PUBLIC_SCHEMA;
 use super::temporary::is_temporary_schema;
@@ -110,6 +111,14 @@ impl Catalog {
                 let owner = self.owner_of(class, object);
                 let mut acl = Acl::default_for(AclKind::Schema, owner);
                 acl.0.push(everybody(owner, p::USAGE));
+                Some(acl)
+            }
+            (PG_DATABASE, TEMPLATE0 | TEMPLATE1) => {
+                let owner = self.owner_of(class, object);
+                let mut acl = Acl(vec![everybody(owner, p::CONNECT)]);
+                let usual = Acl::default_for(AclKind::Database, owner).0;
+                acl.0
+                    .extend(usual.into_iter().filter(|item| item.grantee != PUBLIC));
                 Some(acl)
             }
             (PG_CLASS, relation) => match self.relations.get(&relation)?.kind {

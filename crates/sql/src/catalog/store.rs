@@ -1,7 +1,7 @@
 //! The catalog in the engine: its own tables, loading them at start, the current snapshot of each database.
 //!
 //! Owns: [`CatalogStore`]: the object tables and their name indexes, OID allocation, the published snapshots, the states of
-//! sequences. DDL writes objects through ordinary transactions (`ddl`); this module only publishes what they changed.
+//! sequences. DDL writes objects through ordinary transactions (`ddl`); `publish` puts what they changed into the snapshots.
 //!
 //! Invariants:
 //! - A snapshot is published when its transaction is Precommitted and before its table locks are released, so whoever waited for
@@ -11,6 +11,7 @@
 //!   (`Engine::restore_index` says when). What is stored and no relation names is forgotten.
 
 use super::change::{Change, is_stored};
+use super::in_use::InUse;
 use super::index_keys::RowKeys;
 use super::read::{Catalogs, EachRow, Orphans, Rows};
 use super::sequence::Sequences;
@@ -64,10 +65,13 @@ struct Oids {
 /// The stored catalog of all databases.
 pub struct CatalogStore {
     engine: Engine,
-    current: RwLock<Vec<Arc<Catalog>>>,
-    versions: AtomicU64,
+    /// By the database's OID.
+    pub(super) current: RwLock<Vec<Arc<Catalog>>>,
+    pub(super) versions: AtomicU64,
     /// Rows of objects by (table, database, OID). An entry of a transaction that rolled back is never asked for again.
-    rids: Mutex<HashMap<(TableId, Oid, Oid), Rid>>,
+    pub(super) rids: Mutex<HashMap<(TableId, Oid, Oid), Rid>>,
+    /// Who is in which database.
+    pub(crate) in_use: Arc<InUse>,
     sequences: Sequences,
     oids: Mutex<Oids>,
     tariff: RwLock<Arc<Tariff>>,
@@ -91,7 +95,7 @@ pub struct StartedIndexes {
     pub damaged: Vec<String>,
 }
 
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(super) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -219,6 +223,7 @@ impl CatalogStore {
         store.delete(&worker, &orphans)?;
         store.reserve(&worker, &mut locked(&store.oids))?;
         store.make_roles(&worker)?;
+        store.make_databases(&worker)?;
         worker.flush(FlushMode::Inline);
         Ok(store)
     }
@@ -265,7 +270,8 @@ impl CatalogStore {
     /// The current snapshot of a database by OID.
     pub fn current_by_oid(&self, database: Oid) -> Option<Arc<Catalog>> {
         let all = self.current.read().unwrap_or_else(PoisonError::into_inner);
-        all.iter().find(|c| c.database == database).cloned()
+        let at = all.binary_search_by_key(&database, |c| c.database).ok()?;
+        all.get(at).cloned()
     }
 
     pub(crate) fn sequences(&self) -> &Sequences {
@@ -278,24 +284,6 @@ impl CatalogStore {
         changes.iter().for_each(|c| c.apply(&mut catalog));
         catalog.version = self.versions.fetch_add(1, Ordering::Relaxed);
         catalog
-    }
-
-    /// Makes a transaction's changes visible.
-    pub(crate) fn publish(&self, database: Oid, changes: &[Change], csn: Csn) {
-        let mut all = self.current.write().unwrap_or_else(PoisonError::into_inner);
-        let shared: Vec<_> = changes.iter().filter(|c| c.is_shared()).cloned().collect();
-        for slot in all.iter_mut() {
-            let changes = match slot.database == database {
-                true => changes,
-                false => &shared,
-            };
-            if changes.is_empty() {
-                continue;
-            }
-            let mut catalog = self.derive(slot, changes);
-            catalog.csn = catalog.csn.max(csn);
-            *slot = Arc::new(catalog);
-        }
     }
 
     /// The roles as they are now.
@@ -647,7 +635,7 @@ fn into_store(mut rows: Rows, engine: &Engine) -> Result<(Arc<CatalogStore>, Orp
         let mut current: Vec<_> = catalogs
             .into_values()
             .map(|mut catalog| {
-                catalog.notes.databases.clone_from(&databases);
+                catalog.notes.databases = Arc::clone(&databases);
                 catalog.notes.live = Some(Arc::clone(&live));
                 Arc::new(catalog)
             })
@@ -662,6 +650,7 @@ fn into_store(mut rows: Rows, engine: &Engine) -> Result<(Arc<CatalogStore>, Orp
             current: RwLock::new(current),
             versions: AtomicU64::new(2),
             rids: Mutex::new(rids),
+            in_use: Arc::default(),
             sequences,
             oids: Mutex::new(Oids {
                 next: next.max(FIRST_OID + 1),

@@ -228,6 +228,14 @@ pub trait Context {
     fn present_catalog(&self) -> Option<std::sync::Arc<crate::catalog::Catalog>> {
         None
     }
+    /// The catalog of a database as it is now.
+    fn catalog_of(&self, _database: Oid) -> Option<std::sync::Arc<crate::catalog::Catalog>> {
+        None
+    }
+    /// Ends all sessions in a database: DROP DATABASE ... WITH (FORCE).
+    fn terminate_sessions(&self, _database: Oid) -> Result<()> {
+        Ok(())
+    }
     /// The catalog as it is now, if `catalog` is one of the past.
     fn present_of(
         &self,

@@ -1,6 +1,7 @@
 //! Which part of the server handles a statement.
 
 use super::constraints::{AlterConstraint, SetConstraints};
+use super::databases::DatabaseCommand;
 use super::do_block::DoBlock;
 use super::extensions::ExtensionCommand;
 use super::grants::RightsCommand;
@@ -24,6 +25,8 @@ pub enum StatementKind {
     Index(Box<IndexCommand>),
     /// CREATE, ALTER and DROP ROLE, GRANT and REVOKE of memberships: the catalog. The statement is a placeholder.
     Role(Box<RoleCommand>),
+    /// CREATE, ALTER and DROP DATABASE: the catalog. The statement is a placeholder.
+    Database(Box<DatabaseCommand>),
     /// GRANT and REVOKE of privileges, owners: the catalog. The statement is a placeholder.
     Rights(Box<RightsCommand>),
     /// CREATE, ALTER and DROP of types: the catalog. The statement is a placeholder.

@@ -15,6 +15,7 @@ mod copy_where;
 mod create_as;
 mod current_of;
 mod cursor;
+mod databases;
 mod do_block;
 mod domains;
 mod extensions;
@@ -47,6 +48,7 @@ pub use as_of::{AsOf, AsOfPoint};
 pub(crate) use conflict_target::EXPRESSION_MARK;
 pub use constraints::{AlterConstraint, SetConstraints};
 pub(crate) use current_of::current_of;
+pub use databases::{DatabaseCommand, DatabaseOption, OptionValue};
 pub use do_block::DoBlock;
 pub use domains::{AlterDomain, CreateDomain, DomainCheckClause};
 pub use extensions::ExtensionCommand;
@@ -64,7 +66,7 @@ pub use policies::{PolicyAction, PolicyClause, PolicyCommand, PolicyStatement};
 pub(crate) use position::Lines;
 pub use position::{byte_of, position_of};
 pub(crate) use rewrite::{all_fields, variadic};
-pub use roles::{RoleCommand, RoleName, RoleOptions};
+pub use roles::{RoleCommand, RoleName, RoleOptions, SettingChange};
 pub(crate) use routines::redundant;
 pub use routines::{
     AlterRoutine, ArgClause, ConfigClause, CreateRoutine, RoutineCommand, RoutineOption,

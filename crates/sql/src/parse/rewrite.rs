@@ -64,6 +64,9 @@ pub(super) fn without_grammar(
         let kind = StatementKind::Rights(Box::new(command));
         return Ok(Some((Statement::UnlockTables, kind)));
     }
+    if let Some(kind) = super::databases::databases(text, tokens)? {
+        return Ok(Some((Statement::UnlockTables, kind)));
+    }
     if let Some(kind) = super::extensions::extensions(text, tokens)? {
         return Ok(Some((Statement::UnlockTables, kind)));
     }

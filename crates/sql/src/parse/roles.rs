@@ -48,6 +48,17 @@ impl std::fmt::Debug for RoleOptions {
     }
 }
 
+/// How a setting changes that sessions begin with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SettingChange {
+    /// SET; no value is RESET, or SET ... TO DEFAULT.
+    Set(String, Option<String>),
+    /// SET ... FROM CURRENT.
+    SetFromCurrent(String),
+    /// RESET ALL.
+    ResetAll,
+}
+
 /// A statement about roles.
 #[derive(Clone, Debug)]
 #[allow(missing_docs, reason = "SQL's own words")]
@@ -242,7 +253,7 @@ impl Words<'_> {
         Ok(text)
     }
 
-    fn number(&mut self) -> Result<i32> {
+    pub(super) fn number(&mut self) -> Result<i32> {
         let negative = self.take_token(&Token::Minus);
         let Some(Token::Number(digits, _)) = self.token() else {
             return Err(self.error());
@@ -390,6 +401,27 @@ impl Words<'_> {
         }
     }
 
+    /// SET or RESET of a setting that sessions begin with.
+    pub(super) fn setting_change(&mut self) -> Result<SettingChange> {
+        if self.take("reset") {
+            if self.take("all") {
+                return Ok(SettingChange::ResetAll);
+            }
+            return Ok(SettingChange::Set(self.setting_name()?, None));
+        }
+        self.expect("set")?;
+        let setting = self.setting_name()?;
+        if self.take_all(&["from", "current"]) {
+            return Ok(SettingChange::SetFromCurrent(setting));
+        }
+        let zone = setting == "timezone";
+        if !(self.take("to") || self.take_token(&Token::Eq) || zone) {
+            return Err(self.error());
+        }
+        let value = self.setting_value(&setting)?;
+        Ok(SettingChange::Set(setting, value))
+    }
+
     fn alter(&mut self, group: bool) -> Result<RoleCommand> {
         let all = self.is("all");
         let name = self.role()?;
@@ -420,42 +452,20 @@ impl Words<'_> {
             let new = self.role()?;
             return Ok(RoleCommand::Rename { name, new });
         }
-        if self.is("set")
-            || self.is("reset")
-            || super::rewrite::words(self.tokens, self.at, &["in", "database"])
-        {
+        if self.is("set") || self.is("reset") {
             if all {
                 return Err(SqlError::unsupported("ALTER ROLE ALL"));
             }
-            if self.is("in") {
-                return Err(SqlError::unsupported("ALTER ROLE ... IN DATABASE"));
-            }
-            if self.take("reset") {
-                if self.take("all") {
-                    return Ok(RoleCommand::ResetAll { name });
-                }
-                let setting = self.setting_name()?;
-                let value = None;
-                return Ok(RoleCommand::Set {
+            return Ok(match self.setting_change()? {
+                SettingChange::Set(setting, value) => RoleCommand::Set {
                     name,
                     setting,
                     value,
-                });
-            }
-            self.expect("set")?;
-            let setting = self.setting_name()?;
-            if self.take_all(&["from", "current"]) {
-                return Ok(RoleCommand::SetFromCurrent { name, setting });
-            }
-            let zone = setting == "timezone";
-            if !(self.take("to") || self.take_token(&Token::Eq) || zone) {
-                return Err(self.error());
-            }
-            let value = self.setting_value(&setting)?;
-            return Ok(RoleCommand::Set {
-                name,
-                setting,
-                value,
+                },
+                SettingChange::SetFromCurrent(setting) => {
+                    RoleCommand::SetFromCurrent { name, setting }
+                }
+                SettingChange::ResetAll => RoleCommand::ResetAll { name },
             });
         }
         let options = self.options(false)?;
@@ -524,6 +534,11 @@ pub(super) fn roles(text: &str, tokens: &[TokenWithSpan]) -> Result<Option<State
             words.at += 1;
             if words.take_all(&["mapping"]) {
                 return Ok(Some(StatementKind::Unsupported("USER MAPPING")));
+            }
+            if verb == "alter"
+                && let Some(command) = super::databases::of_role(&mut words)?
+            {
+                return Ok(Some(StatementKind::Database(Box::new(command))));
             }
             match verb {
                 "create" => {

@@ -306,7 +306,7 @@ impl Words<'_> {
         Some(word)
     }
 
-    fn here(&self) -> Span {
+    pub(super) fn here(&self) -> Span {
         self.tokens
             .get(self.at)
             .or_else(|| self.tokens.last())

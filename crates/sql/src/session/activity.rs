@@ -155,6 +155,11 @@ impl Live {
         self.0.lock().role
     }
 
+    /// The database that the session is in.
+    fn database(&self) -> Oid {
+        self.0.lock().database
+    }
+
     /// A row of `pg_stat_activity`; without what the session does, if that is none of the asker's business.
     fn row(&self, pid: i32, may_see: impl Fn(Oid) -> bool) -> Activity {
         let now = self.0.lock();
@@ -357,6 +362,24 @@ impl SessionContext {
             signals.cancel();
         }
         Ok(Some(Datum::Bool(true)))
+    }
+
+    /// Ends all sessions in a database, or none if the role may not end one of them.
+    pub(super) fn end_sessions_in(&self, database: Oid) -> Result<()> {
+        let mut found = Vec::new();
+        self.instance.each_session(|_, live, signals| {
+            if live.database() == database {
+                found.push((live.role(), Arc::clone(signals)));
+            }
+        });
+        let roles = self.roles(&self.catalog.borrow());
+        for (role, _) in &found {
+            may_signal(&roles, self.current_role(), *role, true)?;
+        }
+        for (_, signals) in found {
+            signals.terminate();
+        }
+        Ok(())
     }
 }
 

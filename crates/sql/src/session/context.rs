@@ -349,6 +349,14 @@ impl Context for SessionContext {
         self.instance.store.current_by_oid(database)
     }
 
+    fn catalog_of(&self, database: Oid) -> Option<Arc<Catalog>> {
+        self.instance.store.current_by_oid(database)
+    }
+
+    fn terminate_sessions(&self, database: Oid) -> Result<()> {
+        self.end_sessions_in(database)
+    }
+
     fn current_role(&self) -> Oid {
         // A SECURITY DEFINER function is run as its owner.
         if self.as_role.get() != 0 {

@@ -122,6 +122,7 @@ fn refused_in_read_only(parsed: &Parsed) -> SqlError {
         StatementKind::View(command) => command.tag(),
         StatementKind::Policy(statement) => statement.tag(),
         StatementKind::Role(command) => command.tag(),
+        StatementKind::Database(command) => command.tag(),
         StatementKind::Type(command) => command.tag(),
         StatementKind::Routine(command) => command.tag(),
         StatementKind::Extension(command) => command.tag(),

@@ -23,6 +23,7 @@ mod copy_out;
 mod current_of;
 mod cursor;
 mod cursor_rows;
+mod database;
 mod ddl;
 mod explain;
 mod instance;
@@ -55,12 +56,11 @@ pub use notify::Notification;
 pub use portal::BindRequest;
 pub use signals::{Signals, shutting_down};
 
-use crate::catalog::TempObjects;
+use crate::catalog::{Entered, TempObjects};
 use crate::error::{Result, SqlError};
 use crate::exec::Execution;
 use crate::parse::{IndexCommand, Parsed, StatementKind};
 use crate::plan::OutputColumn;
-use crate::role::acl::privilege::CONNECT;
 use crate::settings::{self, SessionSettings};
 use crate::value::{Datum, Oid};
 use activity::Running;
@@ -159,6 +159,8 @@ pub struct Session {
     functions: routine::Functions,
     /// When the first message came of an extended query that is not over, if its time is limited.
     extended_since: Option<i64>,
+    /// It leaves its database last of all.
+    _entered: Entered,
 }
 
 impl Session {
@@ -220,21 +222,7 @@ impl Session {
         } else {
             request.database.clone()
         };
-        let unknown = || {
-            SqlError::new(
-                SqlState::INVALID_CATALOG_NAME,
-                format!("database \"{name}\" does not exist"),
-            )
-        };
-        let catalog = instance.store.current(&name).ok_or_else(unknown)?;
-        let judge = catalog.judge(&roles);
-        if judge.on_database(role.oid, catalog.database, CONNECT) == 0 {
-            return Err(SqlError::new(
-                SqlState::INSUFFICIENT_PRIVILEGE,
-                format!("permission denied for database \"{name}\""),
-            )
-            .detail("User does not have CONNECT privilege."));
-        }
+        let (catalog, entered) = database::enter(&instance, &name, &role)?;
         let database = catalog.database;
         live.introduce(
             (role.oid, &role.name),
@@ -243,16 +231,7 @@ impl Session {
         );
         let mut settings = SessionSettings::new(Arc::clone(&instance.settings), &request.user)?;
         settings.begin_as(&role);
-        for (name, value) in &role.settings {
-            // What was good when it was set may not be any more; that keeps nobody out.
-            if let Err(error) = settings.set_initial(name, value) {
-                tracing::warn!(
-                    "a setting of role \"{}\" is not used: {}",
-                    role.name,
-                    error.fields().message
-                );
-            }
-        }
+        database::begin_settings(&catalog, &role, &mut settings);
         let given = options(&request.options)?
             .into_iter()
             .chain(request.settings);
@@ -305,6 +284,7 @@ impl Session {
             in_use: Vec::new(),
             functions: routine::Functions::default(),
             extended_since: None,
+            _entered: entered,
         };
         for (name, value) in identity {
             session
@@ -613,6 +593,7 @@ impl Session {
                 };
             }
             StatementKind::Maintain(command) if command.vacuum => "VACUUM",
+            StatementKind::Database(command) if command.stands_alone() => command.tag(),
             StatementKind::Setting
                 if matches!(
                     &*parsed.statement,

@@ -325,6 +325,7 @@ impl Session {
                 | K::Unsupported(_)
                 // It asks itself: `catalog::ddl::permit`.
                 | K::Role(_)
+                | K::Database(_)
                 | K::Rights(_)
                 | K::Routine(_)
                 | K::Ddl(_)

@@ -91,6 +91,7 @@ impl Session {
             | StatementKind::Policy(_)
             | StatementKind::CommentOn(_)
             | StatementKind::Role(_)
+            | StatementKind::Database(_)
             | StatementKind::Rights(_)
             | StatementKind::Type(_)
             | StatementKind::Routine(_)

@@ -390,6 +390,11 @@ pub(crate) fn check_for_session(name: &str, value: &str) -> Result<()> {
     }
 }
 
+/// Is it a name of the one encoding there is?
+pub(crate) fn is_utf8(name: &str) -> bool {
+    checked::client_encoding(name).is_some()
+}
+
 /// Says who the session is: never set like others, since it is asked first whether that may be.
 pub fn is_identity(name: &str) -> bool {
     name.eq_ignore_ascii_case("role") || name.eq_ignore_ascii_case("session_authorization")

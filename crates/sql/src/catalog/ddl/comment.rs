@@ -1,8 +1,8 @@
 //! COMMENT ON.
 
-use super::DdlContext;
 use super::alter_table::{no_column, wrong_kind};
 use super::objects::{no_relation, no_schema};
+use super::{DdlContext, grant};
 use crate::catalog::pg_catalog::{
     PG_AUTHID, PG_CLASS, PG_CONSTRAINT, PG_DATABASE, PG_NAMESPACE, PG_TYPE, PLPGSQL,
 };
@@ -25,6 +25,21 @@ pub(super) async fn execute(
     cx: &mut DdlContext<'_>,
 ) -> Result<()> {
     let text = text.filter(|t| !t.is_empty());
+    if matches!(kind, CommentObject::Database) {
+        cx.hold_databases().await?;
+        let plain = calls::name_parts(name)?.1;
+        if cx.catalog()?.notes.databases.by_name(&plain).is_none() {
+            // As PostgreSQL has it: whoever restores a dump may have renamed its database.
+            cx.notices.push(super::Notice {
+                severity: "WARNING",
+                code: SqlState::INVALID_CATALOG_NAME,
+                message: format!("database \"{plain}\" does not exist"),
+                detail: None,
+                hint: None,
+            });
+            return Ok(());
+        }
+    }
     let (class, object, sub) = target(kind, name, cx)?;
     cx.put_comment(class, object, sub, text).await
 }
@@ -163,14 +178,7 @@ fn target(
         }
         CommentObject::Database => {
             let plain = calls::name_parts(name)?.1;
-            let known = catalog.notes.databases.iter().find(|d| d.1 == plain);
-            let (oid, _) = known.ok_or_else(|| {
-                SqlError::new(
-                    SqlState::INVALID_CATALOG_NAME,
-                    format!("database \"{plain}\" does not exist"),
-                )
-            })?;
-            Ok((PG_DATABASE, *oid, 0))
+            Ok((PG_DATABASE, grant::database(&plain, &catalog)?, 0))
         }
         CommentObject::Role => {
             let plain = calls::name_parts(name)?.1;

@@ -44,22 +44,6 @@ pub(super) async fn execute(
         | ObjectType::Sequence
         | ObjectType::View
         | ObjectType::MaterializedView => {}
-        ObjectType::Database => {
-            for name in names {
-                let name = calls::name_parts(name)?.1;
-                if cx.store.current(&name).is_some() {
-                    return Err(SqlError::unsupported("DROP DATABASE"));
-                }
-                absent(
-                    &name,
-                    "database",
-                    SqlState::INVALID_CATALOG_NAME,
-                    if_exists,
-                    cx,
-                )?;
-            }
-            return Ok(());
-        }
         other => return Err(SqlError::unsupported(format!("DROP {other}"))),
     }
     let mut targets = Vec::new();

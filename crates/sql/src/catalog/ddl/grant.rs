@@ -300,6 +300,7 @@ pub(super) async fn execute(grant: &Grant, cx: &mut DdlContext<'_>) -> Result<()
         }
         GrantOn::Databases(names) => {
             asked.check(AclKind::Database)?;
+            cx.hold_databases().await?;
             for name in names {
                 let catalog = cx.catalog()?;
                 let database = database(name, &catalog)?;
@@ -376,14 +377,10 @@ pub(super) fn database(name: &str, catalog: &Catalog) -> Result<Oid> {
     if name == catalog.database_name {
         return Ok(catalog.database);
     }
-    let all = &catalog.notes.databases;
-    let found = all.iter().find(|(_, known)| known == name);
-    found.map(|(oid, _)| *oid).ok_or_else(|| {
-        SqlError::new(
-            SqlState::INVALID_CATALOG_NAME,
-            format!("database \"{name}\" does not exist"),
-        )
-    })
+    let found = catalog.notes.databases.by_name(name);
+    found
+        .map(|found| found.oid)
+        .ok_or_else(|| super::databases::no_database(name))
 }
 
 fn usable_schema(name: &str, catalog: &Catalog, cx: &mut DdlContext<'_>) -> Result<Oid> {

@@ -18,6 +18,8 @@ mod composites;
 mod constraints;
 mod create_as;
 mod create_table;
+mod database_options;
+mod databases;
 mod dependents;
 mod domains;
 mod drop;
@@ -50,6 +52,7 @@ mod types;
 mod using_index;
 mod view;
 
+pub(crate) use databases::no_database;
 pub(crate) use domains::with_value;
 pub use state::DdlState;
 pub use temporary::{at_commit, discard};
@@ -132,6 +135,10 @@ pub async fn execute(parsed: &Parsed, cx: &mut DdlContext<'_>) -> Result<String>
     }
     if let StatementKind::Role(command) = &parsed.kind {
         roles::execute(command, cx).await?;
+        return Ok(command.tag().to_owned());
+    }
+    if let StatementKind::Database(command) = &parsed.kind {
+        databases::execute(command, cx).await?;
         return Ok(command.tag().to_owned());
     }
     if let StatementKind::Extension(command) = &parsed.kind {

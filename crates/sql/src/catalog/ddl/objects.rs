@@ -1,7 +1,7 @@
 //! Writing the catalog's rows inside the user's transaction, locking tables, finding objects by name.
 
 use super::DdlContext;
-use crate::catalog::change::Change;
+use crate::catalog::change::{Change, is_shared_class};
 use crate::catalog::pg_catalog::{PG_CLASS, PG_NAMESPACE};
 use crate::catalog::rights::kind_of;
 use crate::catalog::store::{comment_name, write_error};
@@ -304,6 +304,7 @@ impl DdlContext<'_> {
 
     /// Inserts an object's row, waiting for whoever is making or dropping one of the same name. `false` if the name is taken.
     pub(super) async fn insert_row(&mut self, table: TableId, row: &ObjectRow) -> Result<bool> {
+        super::databases::refuse_template(row.key.database)?;
         let handle = self.store.table(table)?;
         let bytes = row.encode(&mut RowBuilder::new());
         loop {
@@ -339,6 +340,7 @@ impl DdlContext<'_> {
         row: Option<&ObjectRow>,
         expected: Option<&[u8]>,
     ) -> Result<bool> {
+        super::databases::refuse_template(database)?;
         let handle = self.store.table(table)?;
         let concurrent = || {
             SqlError::new(
@@ -666,8 +668,10 @@ impl DdlContext<'_> {
         sub: i32,
         text: Option<&str>,
     ) -> Result<()> {
-        let catalog = self.catalog()?;
-        let database = catalog.database;
+        let database = match is_shared_class(class) {
+            true => 0,
+            false => self.catalog()?.database,
+        };
         if self.is_temporary(object)? {
             self.state
                 .push(Change::Comment((class, object, sub), text.map(Arc::from)));
@@ -678,6 +682,9 @@ impl DdlContext<'_> {
             namespace: class,
             name: comment_name(object, sub),
         };
+        if database == 0 {
+            self.delete_older_comments(&key).await?;
+        }
         let old = self.named_row(COMMENTS, &key).await?;
         let old = old.map(|(rid, row)| (rid, row.oid));
         let row = |oid| {

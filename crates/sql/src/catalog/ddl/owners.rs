@@ -256,6 +256,7 @@ pub(super) async fn of_routine(
 
 async fn database(name: &str, owner: &RoleName, cx: &mut DdlContext<'_>) -> Result<()> {
     let owner = cx.find_role(owner)?.oid;
+    cx.hold_databases().await?;
     let catalog = cx.catalog()?;
     let database = grant::database(name, &catalog)?;
     if catalog.owner_of(PG_DATABASE, database) == owner {
@@ -454,11 +455,11 @@ fn label(class: Oid, object: Oid, catalog: &Catalog, path: &[String]) -> String 
             format!("schema {name}")
         }
         PG_DATABASE => {
-            let all = catalog.notes.databases.iter();
-            let own = [(catalog.database, catalog.database_name.clone())];
-            let mut known = all.chain(&own);
-            let name = known.find(|(oid, _)| *oid == object);
-            format!("database {}", name.map_or("?", |(_, name)| name.as_str()))
+            let found = catalog.notes.databases.get(object);
+            format!(
+                "database {}",
+                found.map_or("?", |found| found.name.as_str())
+            )
         }
         _ => format!("object {object}"),
     }
@@ -524,15 +525,15 @@ pub(super) async fn refuse_dependents(role: &Arc<Role>, cx: &mut DdlContext<'_>)
     cx.lock_storage(RIGHTS, TableLock::Exclusive).await?;
     let catalog = cx.catalog()?;
     let mut all = lines(&catalog, role.oid, cx.search_path, true);
-    for (database, name) in &catalog.notes.databases {
-        if *database == catalog.database {
+    for database in catalog.notes.databases.all() {
+        if database.oid == catalog.database {
             continue;
         }
-        let other = cx.store.current_by_oid(*database);
+        let other = cx.store.current_by_oid(database.oid);
         let count = other.map_or(0, |other| lines(&other, role.oid, &[], false).len());
         if count > 0 {
             let objects = if count == 1 { "object" } else { "objects" };
-            all.push(format!("{count} {objects} in database {name}"));
+            all.push(format!("{count} {objects} in database {}", database.name));
         }
     }
     match all.is_empty() {

@@ -5,7 +5,7 @@
 //! - Names that mean nothing are let through: the statement itself says so.
 
 use super::DdlContext;
-use crate::catalog::pg_catalog::{PG_CLASS, PG_NAMESPACE, PG_PROC};
+use crate::catalog::pg_catalog::{PG_CLASS, PG_DATABASE, PG_NAMESPACE, PG_PROC};
 use crate::catalog::rights::{Access, Judge, denied, denied_relation, word_of};
 use crate::catalog::{Catalog, Relation, RelationKind, calls};
 use crate::error::{Result, SqlError};
@@ -361,10 +361,12 @@ impl Asker<'_> {
             On::Schema => self.must_own_schema(&calls::name_parts(name)?.1),
             On::Database => {
                 let name = calls::name_parts(name)?.1;
-                let class = crate::catalog::pg_catalog::PG_DATABASE;
-                match self.judge().owns(self.role, class, self.catalog.database) {
-                    true if name == self.catalog.database_name => Ok(()),
-                    _ => Err(denied(format!("must be owner of database {name}"))),
+                let Some(found) = self.catalog.notes.databases.by_name(&name) else {
+                    return Ok(());
+                };
+                match self.judge().owns(self.role, PG_DATABASE, found.oid) {
+                    true => Ok(()),
+                    false => Err(denied(format!("must be owner of database {name}"))),
                 }
             }
             _ => Err(only_superusers()),
@@ -399,7 +401,9 @@ pub(super) fn ask(parsed: &Parsed, cx: &mut DdlContext<'_>) -> Result<()> {
     };
     match &parsed.kind {
         // They ask themselves.
-        K::Role(_) | K::Rights(_) | K::Maintain(_) | K::Routine(_) => return Ok(()),
+        K::Role(_) | K::Database(_) | K::Rights(_) | K::Maintain(_) | K::Routine(_) => {
+            return Ok(());
+        }
         K::AlterSequence(alter) => {
             asker.must_own(&alter.name)?;
             if alter.rename.is_some() {

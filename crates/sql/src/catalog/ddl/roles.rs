@@ -5,6 +5,7 @@
 
 use super::DdlContext;
 use crate::catalog::change::Change;
+use crate::catalog::pg_catalog::PG_AUTHID;
 use crate::catalog::stored::ROLES;
 use crate::catalog::stored_roles;
 use crate::error::{Result, SqlError};
@@ -367,7 +368,7 @@ async fn rename(name: &RoleName, new: &RoleName, cx: &mut DdlContext<'_>) -> Res
 }
 
 /// A role whose settings the asker may change.
-fn settable(name: &RoleName, cx: &mut DdlContext<'_>) -> Result<Role> {
+pub(super) fn settable(name: &RoleName, cx: &mut DdlContext<'_>) -> Result<Role> {
     let found = cx.find_role(name)?;
     let role = Role::clone(&found);
     refuse_predefined(&role)?;
@@ -388,16 +389,27 @@ async fn set(
     cx: &mut DdlContext<'_>,
 ) -> Result<()> {
     let mut role = settable(name, cx)?;
+    change_setting(&mut role.settings, setting, value, "ALTER ROLE")?;
+    cx.put_role(role).await
+}
+
+/// Changes a setting that sessions begin with; no value takes it away.
+pub(super) fn change_setting(
+    known: &mut Vec<(String, String)>,
+    setting: &str,
+    value: Option<&str>,
+    verb: &str,
+) -> Result<()> {
     let lower = setting.to_ascii_lowercase();
     if matches!(lower.as_str(), "role" | "session_authorization") {
-        return Err(SqlError::unsupported(format!("ALTER ROLE ... SET {lower}")));
+        return Err(SqlError::unsupported(format!("{verb} ... SET {lower}")));
     }
-    role.settings.retain(|(name, _)| *name != lower);
+    known.retain(|(name, _)| *name != lower);
     if let Some(value) = value {
         settings::check_for_session(&lower, value)?;
-        role.settings.push((lower, value.to_owned()));
+        known.push((lower, value.to_owned()));
     }
-    cx.put_role(role).await
+    Ok(())
 }
 
 /// 42501 for what only other roles may do, as far as that can be said before anything is locked. It is asked again afterwards.
@@ -481,6 +493,8 @@ async fn drop(if_exists: bool, names: &[RoleName], cx: &mut DdlContext<'_>) -> R
             member.member_of.retain(|m| m.role != role.oid);
             cx.put_role(member).await?;
         }
+        super::databases::forget_role(role.oid, cx).await?;
+        cx.put_comment(PG_AUTHID, role.oid, 0, None).await?;
         cx.change_row(ROLES, 0, role.oid, None).await?;
         cx.state.push(Change::DropRole(role.oid));
     }

@@ -6,6 +6,7 @@
 //! So rollback needs no call from the session: whoever looks next finds the list as it was.
 
 use crate::catalog::change::Change;
+use crate::catalog::in_use::Closed;
 use crate::catalog::store::CatalogStore;
 use crate::catalog::{Catalog, IndexDef, TempObjects};
 use crate::error::{Result, SqlError};
@@ -32,6 +33,8 @@ struct Log {
     sequences_unused: Vec<TableId>,
     /// Types whose rows this transaction has written: they change no more for others until it ends.
     held_types: Vec<Oid>,
+    /// Databases that nobody enters before the transaction ends.
+    closed: Vec<Closed>,
     /// Rises when something is taken off.
     undone: u64,
 }
@@ -47,6 +50,7 @@ struct Mark {
     sequences_made: usize,
     sequences_unused: usize,
     held_types: usize,
+    closed: usize,
 }
 
 impl Log {
@@ -60,6 +64,7 @@ impl Log {
             sequences_made: self.sequences_made.len(),
             sequences_unused: self.sequences_unused.len(),
             held_types: self.held_types.len(),
+            closed: self.closed.len(),
         }
     }
 
@@ -70,6 +75,7 @@ impl Log {
         self.detached.truncate(to.detached);
         self.sequences_unused.truncate(to.sequences_unused);
         self.held_types.truncate(to.held_types);
+        self.closed.truncate(to.closed);
         for (table, index) in self.attached.drain(to.attached.min(self.attached.len())..) {
             store.engine().drop_index(&table, index.storage);
         }
@@ -109,6 +115,8 @@ impl Log {
         for storage in log.sequences_unused {
             store.sequences().forget(storage);
         }
+        // Who enters now finds what has become of them.
+        drop(log.closed);
     }
 }
 
@@ -217,6 +225,11 @@ impl DdlState {
 
     pub(super) fn holds_type(&self, ty: Oid) -> bool {
         self.log.borrow().held_types.contains(&ty)
+    }
+
+    /// Keeps a database closed until the transaction has ended.
+    pub(super) fn close(&mut self, closed: Closed) {
+        self.log.borrow_mut().closed.push(closed);
     }
 
     pub(super) fn made(&mut self, storage: TableId) {

@@ -151,11 +151,19 @@ pub(super) fn pg_auth_members(cx: &VirtualContext<'_>) -> Rows {
 
 /// `pg_db_role_setting`
 pub(super) fn pg_db_role_setting(cx: &VirtualContext<'_>) -> Rows {
-    let all = cx.catalog.roles.all().into_iter();
-    Ok(all
+    let shown = |settings: &[(String, String)]| {
+        text_array(settings.iter().map(|(n, v)| format!("{n}={v}")))
+    };
+    let databases = cx.catalog.notes.databases.all();
+    let of_databases = databases.flat_map(|database| {
+        let settings = database.settings.iter();
+        settings.map(|(role, settings)| row![Id(database.oid), Id(*role), shown(settings)])
+    });
+    let roles = cx.catalog.roles.all().into_iter();
+    let of_roles = roles
         .filter(|role| !role.settings.is_empty())
-        .map(|role| row![Id(0), Id(role.oid), config(role)])
-        .collect())
+        .map(|role| row![Id(0), Id(role.oid), config(role)]);
+    Ok(of_roles.chain(of_databases).collect())
 }
 
 /// `information_schema.enabled_roles`

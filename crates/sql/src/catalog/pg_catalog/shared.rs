@@ -170,31 +170,24 @@ pub(super) fn pg_am(_: &VirtualContext<'_>) -> Rows {
 
 /// `pg_database`
 pub(super) fn pg_database(cx: &VirtualContext<'_>) -> Rows {
-    let databases = cx.catalog.notes.databases.iter();
-    let own = (cx.catalog.database, cx.catalog.database_name.clone());
-    let mut all: Vec<_> = databases.cloned().collect();
-    if !all.contains(&own) {
-        all.push(own);
-    }
-    all.sort();
-    let rows = all.iter().map(|(database, name)| {
+    let rows = cx.catalog.notes.databases.all().map(|database| {
         row![
-            Id(*database),
-            name,
-            Id(cx.catalog.owner_of(PG_DATABASE, *database)),
+            Id(database.oid),
+            &database.name,
+            Id(cx.catalog.owner_of(PG_DATABASE, database.oid)),
             6_i32,
             Ch('c'),
-            false,
-            true,
-            -1_i32,
+            database.is_template,
+            database.allow_connections,
+            database.connection_limit,
             Id(0),
             Id(1),
             Id(1663),
-            "C",
-            "C",
+            &database.collate,
+            &database.ctype,
             Nil,
             Nil,
-            super::relations::acl(cx.catalog, PG_DATABASE, *database)
+            super::relations::acl(cx.catalog, PG_DATABASE, database.oid)
         ]
     });
     Ok(rows.collect())

@@ -300,8 +300,8 @@ pub(super) fn pg_stat_database(cx: &VirtualContext<'_>) -> Rows {
         .values()
         .find(|r| r.name == "pg_stat_database")
         .map_or(0, |r| r.columns.len());
-    let rows = cx.catalog.notes.databases.iter().map(|(database, name)| {
-        let mut row = row![Id(*database), name];
+    let rows = cx.catalog.notes.databases.all().map(|database| {
+        let mut row = row![Id(database.oid), &database.name];
         row.resize(width, Datum::Null);
         row
     });

@@ -1,5 +1,6 @@
 //! Tests of the catalog.
 
+mod databases;
 mod ddl;
 mod sequences;
 mod stored_form;

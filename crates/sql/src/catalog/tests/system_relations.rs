@@ -10,11 +10,17 @@ use logstead_types::IndexId;
 pub(crate) struct Fixed(
     jiff::tz::TimeZone,
     pub(crate) std::cell::RefCell<Option<Arc<Catalog>>>,
+    /// The database that it is in.
+    pub(crate) std::cell::Cell<&'static str>,
 );
 
 impl Fixed {
     pub(crate) fn new() -> Fixed {
-        Fixed(jiff::tz::TimeZone::UTC, std::cell::RefCell::default())
+        Fixed(
+            jiff::tz::TimeZone::UTC,
+            std::cell::RefCell::default(),
+            std::cell::Cell::new("postgres"),
+        )
     }
 }
 
@@ -35,7 +41,7 @@ impl Context for Fixed {
         4
     }
     fn database(&self) -> &str {
-        "postgres"
+        self.2.get()
     }
     fn user(&self) -> &str {
         "postgres"
@@ -227,7 +233,9 @@ pub(crate) fn sample() -> Catalog {
         .notes
         .comments
         .insert((1259, 20_000, 1), "a column".into());
-    catalog.notes.databases = vec![(5, "postgres".to_owned()), (16_384, "logstead".to_owned())];
+    let databases = [(5, "postgres"), (16_384, "logstead")];
+    let databases = databases.map(|(oid, name)| Database::new(oid, name));
+    catalog.notes.databases = Arc::new(databases.into_iter().collect());
     catalog
 }
 

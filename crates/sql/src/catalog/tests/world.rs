@@ -90,7 +90,7 @@ impl World {
         let mut tag = String::new();
         for parsed in parse::parse(sql)? {
             open.txn.begin_statement();
-            let catalog = open.state.catalog(&self.store, "postgres")?;
+            let catalog = open.state.catalog(&self.store, self.session.2.get())?;
             self.session.1.replace(Some(catalog));
             let mut cx = DdlContext {
                 txn: &mut open.txn,
@@ -121,6 +121,18 @@ impl World {
         let done = self.run_in(&mut open, sql)?;
         block_on(open.txn.precommit()).unwrap();
         Ok(done)
+    }
+
+    /// The same in another database.
+    pub(super) fn run_on(
+        &self,
+        database: &'static str,
+        sql: &str,
+    ) -> Result<(String, Vec<Notice>)> {
+        let before = self.session.2.replace(database);
+        let done = self.run(sql);
+        self.session.2.set(before);
+        done
     }
 
     /// The error of a statement, as code and message.
