@@ -101,6 +101,8 @@ impl Binder<'_> {
                         | oid::JSON_ARRAY
                         | oid::VARCHAR
                         | oid::BPCHAR
+                        | oid::CITEXT
+                        | oid::HSTORE
                         | oid::NAME
                         | oid::INET
                         | oid::CIDR

@@ -668,6 +668,18 @@ impl Binder<'_> {
                         value = self.named_call("jsonb_extract_path", vec![value, step], at)?;
                         continue;
                     }
+                    if ty.oid == oid::HSTORE {
+                        if subscripts > 1 {
+                            return Err(SqlError::new(
+                                SqlState::FEATURE_NOT_SUPPORTED,
+                                "hstore allows only one subscript",
+                            )
+                            .at(at));
+                        }
+                        let key = self.expr(index)?;
+                        value = self.named_call("fetchval", vec![value, key], at)?;
+                        continue;
+                    }
                     let element = match ty.oid {
                         oid::NAME => Some(oid::CHAR),
                         _ => info::element_of(ty.oid),

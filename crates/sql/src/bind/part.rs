@@ -231,6 +231,9 @@ fn is_slice(subscripts: &[ast::Subscript]) -> bool {
 
 /// The type of an array's elements, or of what is in a document.
 fn element_type(array: SqlType) -> Result<SqlType> {
+    if array.oid == oid::HSTORE {
+        return Err(SqlError::unsupported("assignment to a subscript of hstore"));
+    }
     // What is in a document is one.
     if array.oid == oid::JSONB {
         return Ok(SqlType::of(oid::JSONB));

@@ -15,6 +15,8 @@ const TYPE_NAMESPACE: Oid = 1 << 31;
 const FORMAT: u8 = 4;
 /// Version of those of composite types, which builds that know only [`FORMAT`] refuse.
 const FORMAT_COMPOSITE: u8 = 6;
+/// Version of those of extensions' types, which older builds refuse.
+const FORMAT_BASE: u8 = 9;
 
 /// True for the row of a type.
 pub(crate) fn is_type(row: &ObjectRow) -> bool {
@@ -26,9 +28,14 @@ pub(crate) fn encode(database: Oid, ty: &UserType) -> ObjectRow {
     let mut w = Writer::default();
     w.u8(match &ty.kind {
         UserKind::Composite(_) => FORMAT_COMPOSITE,
+        UserKind::Base => FORMAT_BASE,
         _ => FORMAT,
     });
     match &ty.kind {
+        UserKind::Base => {
+            w.u8(b'b');
+            w.bytes(ty.array_name.as_bytes());
+        }
         UserKind::Enum(labels) => {
             w.u8(b'e');
             w.bytes(ty.array_name.as_bytes());
@@ -85,9 +92,9 @@ pub(crate) fn encode(database: Oid, ty: &UserType) -> ObjectRow {
 pub(crate) fn decode(row: &ObjectRow) -> Result<UserType> {
     let mut r = Reader(&row.definition);
     let format = r.u8()?;
-    if ![FORMAT, FORMAT_COMPOSITE].contains(&format) {
+    if ![FORMAT, FORMAT_COMPOSITE, FORMAT_BASE].contains(&format) {
         return Err(corrupt(&format!(
-            "definition of type \"{}\" has format {format}, this build reads {FORMAT} and {FORMAT_COMPOSITE}",
+            "definition of type \"{}\" has format {format}, this build reads {FORMAT}, {FORMAT_COMPOSITE} and {FORMAT_BASE}",
             row.key.name
         )));
     }
@@ -160,6 +167,7 @@ pub(crate) fn decode(row: &ObjectRow) -> Result<UserType> {
             let kind = UserKind::Composite(Box::new(composite));
             (Class::Composite, kind, array_name)
         }
+        b'b' if format == FORMAT_BASE => (Class::Base, UserKind::Base, r.str()?),
         _ => return Err(corrupt("unknown kind of type")),
     };
     if user::class(row.oid) != Some(class) {

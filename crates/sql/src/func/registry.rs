@@ -5,9 +5,9 @@
 
 use super::aggregate::AGGREGATES;
 use super::{
-    Aggregate, CastContext, Function, json, search, table_casts, table_functions, table_money,
-    table_network, table_operator_functions, table_operators, table_ranges, table_texts,
-    table_timetz_bits,
+    Aggregate, CastContext, Function, json, search, table_casts, table_citext, table_functions,
+    table_hstore, table_money, table_network, table_operator_functions, table_operators,
+    table_ranges, table_texts, table_timetz_bits,
 };
 use crate::value::{Oid, SqlType, info, oid, record};
 use foldhash::HashMap;
@@ -68,6 +68,8 @@ fn tables() -> impl Iterator<Item = &'static Function> {
         .chain(table_network::FUNCTIONS)
         .chain(table_timetz_bits::FUNCTIONS)
         .chain(table_ranges::FUNCTIONS)
+        .chain(table_citext::FUNCTIONS)
+        .chain(table_hstore::FUNCTIONS)
         .chain(table_money::FUNCTIONS)
         .chain(table_texts::FUNCTIONS)
         .chain(search::table::FUNCTIONS)
@@ -116,6 +118,8 @@ pub fn all_operators() -> impl Iterator<Item = &'static Operator> {
         .chain(table_network::OPERATORS)
         .chain(table_timetz_bits::OPERATORS)
         .chain(table_ranges::OPERATORS)
+        .chain(table_citext::OPERATORS)
+        .chain(table_hstore::OPERATORS)
         .chain(table_money::OPERATORS)
         .chain(table_texts::OPERATORS)
 }
@@ -128,6 +132,8 @@ pub fn cast_rows() -> impl Iterator<Item = &'static CastRow> {
         .chain(table_timetz_bits::CASTS)
         .chain(table_money::CASTS)
         .chain(table_ranges::CASTS)
+        .chain(table_citext::CASTS)
+        .chain(table_hstore::CASTS)
 }
 
 /// Function with this OID.
@@ -212,7 +218,9 @@ pub(super) fn set_columns(function: &Function) -> &'static [(&'static str, Oid)]
         "_pg_expandarray" => &[("x", oid::ANYELEMENT), ("n", oid::INT4)],
         "json_each" => &[("key", oid::TEXT), ("value", oid::JSON)],
         "jsonb_each" => &[("key", oid::TEXT), ("value", oid::JSONB)],
-        "json_each_text" | "jsonb_each_text" => &[("key", oid::TEXT), ("value", oid::TEXT)],
+        "json_each_text" | "jsonb_each_text" | "each" => {
+            &[("key", oid::TEXT), ("value", oid::TEXT)]
+        }
         "unnest" if function.result == oid::RECORD => &[
             ("lexeme", oid::TEXT),
             ("positions", oid::INT2_ARRAY),

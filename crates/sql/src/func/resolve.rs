@@ -550,10 +550,16 @@ pub fn resolve_variadic(schema: Option<&str>, name: &str, args: &[SqlType]) -> R
 /// `typename(x)` is a cast when no such function fits: the type, if this call is one.
 pub fn type_cast_call(name: &str, args: &[SqlType]) -> Option<Oid> {
     let [arg] = args else { return None };
-    let target = info::TYPES
-        .iter()
-        .find(|t| t.name == name && matches!(t.kind, 'b' | 'r' | 'm'))?
-        .oid;
+    let target = match name {
+        "citext" if info::exists(oid::CITEXT) => oid::CITEXT,
+        "hstore" if info::exists(oid::HSTORE) => oid::HSTORE,
+        _ => {
+            info::TYPES
+                .iter()
+                .find(|t| t.name == name && matches!(t.kind, 'b' | 'r' | 'm'))?
+                .oid
+        }
+    };
     if arg.oid == oid::UNKNOWN {
         return Some(target);
     }

@@ -9,8 +9,16 @@ use sqlparser::tokenizer::{Token, TokenWithSpan};
 #[derive(Clone, Debug)]
 #[allow(missing_docs, reason = "SQL's own words")]
 pub enum ExtensionCommand {
-    Create { if_not_exists: bool, name: String },
-    Drop { if_exists: bool, names: Vec<String> },
+    Create {
+        if_not_exists: bool,
+        name: String,
+        schema: Option<String>,
+    },
+    Drop {
+        if_exists: bool,
+        names: Vec<String>,
+        cascade: bool,
+    },
 }
 
 impl ExtensionCommand {
@@ -34,9 +42,10 @@ pub(super) fn extensions(text: &str, tokens: &[TokenWithSpan]) -> Result<Option<
         let if_not_exists = words.take_all(&["if", "not", "exists"]);
         let name = words.ident()?;
         words.take("with");
+        let mut schema = None;
         loop {
             if words.take("schema") {
-                words.ident()?;
+                schema = Some(words.ident()?);
             } else if words.take("version") {
                 match words.token() {
                     Some(Token::SingleQuotedString(_)) => words.at += 1,
@@ -51,6 +60,7 @@ pub(super) fn extensions(text: &str, tokens: &[TokenWithSpan]) -> Result<Option<
         ExtensionCommand::Create {
             if_not_exists,
             name,
+            schema,
         }
     } else if words.take_all(&["drop", "extension"]) {
         let if_exists = words.take_all(&["if", "exists"]);
@@ -58,10 +68,15 @@ pub(super) fn extensions(text: &str, tokens: &[TokenWithSpan]) -> Result<Option<
         while words.take_token(&Token::Comma) {
             names.push(words.ident()?);
         }
-        if !words.take("cascade") {
+        let cascade = words.take("cascade");
+        if !cascade {
             words.take("restrict");
         }
-        ExtensionCommand::Drop { if_exists, names }
+        ExtensionCommand::Drop {
+            if_exists,
+            names,
+            cascade,
+        }
     } else {
         return Ok(None);
     };

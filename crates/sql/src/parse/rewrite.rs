@@ -555,11 +555,13 @@ pub(crate) fn all_fields(expr: &ast::Expr) -> Option<ast::Expr> {
 }
 
 /// Types whose names the grammar does not know to begin a literal, `inet '10.0.0.1'`.
-const LITERAL_TYPES: [&str; 23] = [
+const LITERAL_TYPES: [&str; 25] = [
     "bpchar",
     "cidr",
+    "citext",
     "datemultirange",
     "daterange",
+    "hstore",
     "inet",
     "int4multirange",
     "int4range",

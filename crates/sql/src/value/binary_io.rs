@@ -70,7 +70,7 @@ pub fn binary_input(ty: SqlType, b: &[u8]) -> Result<Datum> {
         oid::FLOAT8 => Datum::Float8(f64::from_be_bytes(fixed(b)?)),
         oid::BOOL => Datum::Bool(fixed::<1>(b)?[0] != 0),
         oid::CHAR => Datum::Char(fixed::<1>(b)?[0]),
-        oid::TEXT | oid::VARCHAR | oid::BPCHAR | oid::UNKNOWN | oid::CSTRING => {
+        oid::TEXT | oid::VARCHAR | oid::BPCHAR | oid::CITEXT | oid::UNKNOWN | oid::CSTRING => {
             Datum::text(text(b)?)
         }
         oid::NAME => {
@@ -88,6 +88,7 @@ pub fn binary_input(ty: SqlType, b: &[u8]) -> Result<Datum> {
             json::text::parse(t, false)?;
             Datum::text(t)
         }
+        oid::HSTORE => return super::hstore::receive(b),
         oid::JSONB => {
             let (version, rest) = b.split_first().ok_or_else(too_short)?;
             if *version != JSONB_VERSION {
@@ -488,6 +489,7 @@ pub fn binary_output(d: &Datum, ty: SqlType, out: &mut Vec<u8>) {
             out.extend_from_slice(&v.months.to_be_bytes());
         }
         Datum::Numeric(n) => numeric_output(n, out),
+        Datum::Jsonb(j) if ty.oid == oid::HSTORE => super::hstore::send(j.view(), out),
         Datum::Jsonb(j) => {
             out.push(JSONB_VERSION);
             j.view().write(out);

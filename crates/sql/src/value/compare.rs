@@ -1,11 +1,12 @@
 //! Equality, order and hashing of values.
 //!
 //! Owns: [`compare`] (a total order over values of one type, and across the integer and float widths), [`hash`] consistent with
-//! it, and the typed variants that know what a bare value does not: `char(n)` ignores trailing blanks.
+//! it, and the typed variants that know what a bare value does not: `char(n)` ignores trailing blanks, `citext` the case of letters.
 
 use super::types::{Oid, oid};
-use super::{Array, Datum, Numeric};
+use super::{Array, Datum, Numeric, hstore};
 use crate::search::query;
+use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::hash::{Hash, Hasher};
 
@@ -124,12 +125,32 @@ pub fn trim_blanks(s: &str) -> &str {
     s.trim_end_matches(' ')
 }
 
+/// What of a `citext` comparisons see: all letters are small.
+pub fn folded(s: &str) -> Cow<'_, str> {
+    let small = |c: u8| c.is_ascii() && !c.is_ascii_uppercase();
+    match s.bytes().all(small) {
+        true => Cow::Borrowed(s),
+        false => Cow::Owned(crate::func::lower_text(s)),
+    }
+}
+
 /// [`compare`] for values of type `ty`.
 #[inline]
 pub fn compare_as(ty: Oid, a: &Datum, b: &Datum) -> Ordering {
     match (ty, a, b) {
         (oid::BPCHAR, Datum::Text(x), Datum::Text(y)) => {
             trim_blanks(x).as_bytes().cmp(trim_blanks(y).as_bytes())
+        }
+        (oid::CITEXT, Datum::Text(x), Datum::Text(y)) => {
+            folded(x).as_bytes().cmp(folded(y).as_bytes())
+        }
+        (oid::HSTORE, Datum::Jsonb(x), Datum::Jsonb(y)) => {
+            let key = |v: &super::Jsonb| {
+                let mut key = Vec::new();
+                hstore::write_key(v.view(), &mut key);
+                key
+            };
+            key(x).cmp(&key(y))
         }
         _ => compare(a, b),
     }
@@ -213,6 +234,7 @@ fn hash_f64<H: Hasher>(v: f64, h: &mut H) {
 pub fn hash_as<H: Hasher>(ty: Oid, d: &Datum, h: &mut H) {
     match (ty, d) {
         (oid::BPCHAR, Datum::Text(v)) => trim_blanks(v).as_bytes().hash(h),
+        (oid::CITEXT, Datum::Text(v)) => folded(v).as_bytes().hash(h),
         _ => hash(d, h),
     }
 }

@@ -60,7 +60,7 @@ impl TypeInfo {
         match (self.oid, self.elem) {
             (oid::NAME, _) | (_, oid::NAME) => 950,
             (oid::CHAR, _) | (oid::NAME_ARRAY, _) => 0,
-            (oid::TEXT | oid::VARCHAR | oid::BPCHAR, _)
+            (oid::TEXT | oid::VARCHAR | oid::BPCHAR | oid::CITEXT, _)
             | (_, oid::TEXT | oid::VARCHAR | oid::BPCHAR) => 100,
             _ => 0,
         }
@@ -251,15 +251,17 @@ fn index() -> &'static HashMap<Oid, &'static TypeInfo> {
 
 /// The type with this OID. Of a user's type it says what all of its kind have alike: its OID, name, element and array are
 /// those of the pseudo-type that stands for them.
-pub fn by_oid(oid: Oid) -> Option<&'static TypeInfo> {
-    match user::class(oid) {
-        None => index().get(&oid).copied(),
+pub fn by_oid(ty: Oid) -> Option<&'static TypeInfo> {
+    match user::class(ty) {
+        None => index().get(&ty).copied(),
         Some(Class::Enum) => Some(&ENUM),
         // A domain has no values of its own: it is what its base type is.
-        Some(Class::Domain) => of_base(oid),
-        Some(Class::Array) if user::domain_in(oid).is_some() => of_base(oid),
+        Some(Class::Domain) => of_base(ty),
+        Some(Class::Array) if user::domain_in(ty).is_some() => of_base(ty),
         Some(Class::Array) => Some(&USER_ARRAY),
         Some(Class::Composite) => Some(&COMPOSITE),
+        Some(Class::Base) if ty == oid::HSTORE => Some(&HSTORE),
+        Some(Class::Base) => Some(&CITEXT),
         Some(Class::Other) => None,
     }
 }
@@ -286,6 +288,16 @@ pub static ENUM: TypeInfo =
 #[rustfmt::skip]
 pub static COMPOSITE: TypeInfo =
     t(2249, "record", -1, false, 'c', 'C', false, 0, 0, 'd', 'x', ["record_in", "record_out", "record_recv", "record_send", "", ""]);
+
+/// The type of the extension of this name.
+#[rustfmt::skip]
+pub static CITEXT: TypeInfo =
+    t(oid::CITEXT, "citext", -1, false, 'b', 'S', false, oid::CITEXT_ARRAY, 0, 'i', 'x', ["citextin", "citextout", "citextrecv", "citextsend", "", ""]);
+
+/// Likewise.
+#[rustfmt::skip]
+pub static HSTORE: TypeInfo =
+    t(oid::HSTORE, "hstore", -1, false, 'b', 'U', false, oid::HSTORE_ARRAY, 0, 'i', 'x', ["hstore_in", "hstore_out", "hstore_recv", "hstore_send", "", ""]);
 
 /// What all arrays over users' types have alike.
 #[rustfmt::skip]
@@ -324,8 +336,11 @@ pub fn array_of(element: Oid) -> Option<Oid> {
         return None;
     }
     if let Some(class) = user::class(element) {
-        return matches!(class, Class::Enum | Class::Domain | Class::Composite)
-            .then(|| element + 1);
+        let has = matches!(
+            class,
+            Class::Enum | Class::Domain | Class::Composite | Class::Base
+        );
+        return has.then(|| element + 1);
     }
     by_oid(element).map(|t| t.array).filter(|&a| a != 0)
 }

@@ -3,9 +3,9 @@
 //! One column: a byte for NULL or not (its value depends on where NULLs sort), then the value's own form, inverted for
 //! descending columns. Every form is self-delimiting. The form of an integer does not depend on its width, so that a
 //! `bigint` value can search an `integer` index. Text is in C order: bytes, with 0 escaped and a double terminator.
-//! Equal values have equal keys: -0 and 0, NaNs, numerics of different scale, `char(n)` with different padding.
+//! Equal values have equal keys: -0 and 0, NaNs, numerics of different scale, `char(n)` with different padding, `citext` of different case.
 
-use super::compare::trim_blanks;
+use super::compare::{folded, trim_blanks};
 use super::numeric::Numeric;
 use super::stored::decode;
 use super::types::{Oid, oid};
@@ -122,6 +122,7 @@ fn value_key(ty: Oid, d: &Datum, out: &mut Vec<u8>) {
         Datum::Oid(v) => out.extend_from_slice(&v.to_be_bytes()),
         Datum::Char(v) => out.push(*v),
         Datum::Text(v) if ty == oid::BPCHAR => bytes(trim_blanks(v).as_bytes(), out),
+        Datum::Text(v) if ty == oid::CITEXT => bytes(folded(v).as_bytes(), out),
         Datum::Text(v) => bytes(v.as_bytes(), out),
         Datum::Bytea(v) | Datum::TsVector(v) => bytes(v, out),
         Datum::TsQuery(v) => bytes(query::ordered(v), out),
@@ -134,6 +135,7 @@ fn value_key(ty: Oid, d: &Datum, out: &mut Vec<u8>) {
             out.extend_from_slice(&((v.span() as u128) ^ (1 << 127)).to_be_bytes())
         }
         Datum::Numeric(n) => numeric(n, out),
+        Datum::Jsonb(j) if ty == oid::HSTORE => super::hstore::write_key(j.view(), out),
         Datum::Jsonb(j) => j.view().write_key(out),
         // Places order labels, and never change.
         Datum::Enum(v) => out.extend_from_slice(&v.place.to_be_bytes()),

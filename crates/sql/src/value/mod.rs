@@ -10,6 +10,7 @@ pub mod bits;
 pub mod calendar;
 pub mod compare;
 pub mod datetime;
+pub mod hstore;
 pub mod info;
 pub mod json;
 pub mod key;
@@ -35,7 +36,7 @@ pub use network::Inet;
 pub use numeric::Numeric;
 pub use text_io::OutputStyle;
 pub use timetz::TimeTz;
-pub use types::{FIRST_USER_OID, Oid, SqlType, oid};
+pub use types::{FIRST_EXTENSION_OID, FIRST_USER_OID, Oid, SqlType, oid};
 pub use user::EnumValue;
 
 use crate::error::{Result, SqlError};
@@ -85,7 +86,7 @@ pub enum Datum {
     Uuid(Box<[u8; 16]>),
     /// interval, boxed
     Interval(Box<Interval>),
-    /// jsonb
+    /// jsonb, hstore
     Jsonb(Jsonb),
     /// array (also int2vector, oidvector, records, ranges and multiranges)
     Array(Arc<Array>),

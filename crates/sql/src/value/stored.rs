@@ -350,6 +350,7 @@ pub fn decode(ty: Oid, b: &[u8]) -> Result<Datum> {
         oid::TEXT
         | oid::VARCHAR
         | oid::BPCHAR
+        | oid::CITEXT
         | oid::NAME
         | oid::UNKNOWN
         | oid::PG_NODE_TREE
@@ -407,6 +408,7 @@ pub fn decode(ty: Oid, b: &[u8]) -> Result<Datum> {
             Datum::Bits(Bits::new(len, bytes.to_vec()))
         }
         oid::NUMERIC => Datum::numeric(decode_numeric(b)?),
+        oid::HSTORE => super::hstore::from_stored(b)?,
         oid::JSONB => Datum::Jsonb(Jsonb::from_stored(b)?),
         oid::INTERVAL => {
             let v: [u8; 16] = fixed(ty, b)?;
@@ -506,7 +508,7 @@ pub fn stored_text_output(
         oid::INT4 => text_io::write_int(i64::from(i32::from_le_bytes(fixed(ty.oid, stored)?)), out),
         oid::INT8 => text_io::write_int(i64::from_le_bytes(fixed(ty.oid, stored)?), out),
         oid::INT2 => text_io::write_int(i64::from(i16::from_le_bytes(fixed(ty.oid, stored)?)), out),
-        oid::TEXT | oid::VARCHAR | oid::BPCHAR | oid::NAME | oid::JSON => {
+        oid::TEXT | oid::VARCHAR | oid::BPCHAR | oid::CITEXT | oid::NAME | oid::JSON => {
             out.extend_from_slice(stored);
         }
         oid::JSONB => json::checked(stored)?.write(out),
@@ -540,6 +542,7 @@ pub fn stored_binary_output(ty: SqlType, stored: &[u8], out: &mut Vec<u8>) -> Re
         oid::TEXT
         | oid::VARCHAR
         | oid::BPCHAR
+        | oid::CITEXT
         | oid::NAME
         | oid::JSON
         | oid::BYTEA

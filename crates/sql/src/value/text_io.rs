@@ -12,7 +12,8 @@ use super::datetime::IntervalStyle;
 use super::numeric::Numeric;
 use super::types::{FIRST_USER_OID, Oid, SqlType, oid};
 use super::{
-    Array, Bits, Datum, Inet, datetime, info, json, money, multirange, network, range, record, user,
+    Array, Bits, Datum, Inet, datetime, hstore, info, json, money, multirange, network, range,
+    record, user,
 };
 use crate::error::{Result, SqlError};
 use crate::func::{self, Context};
@@ -344,6 +345,7 @@ pub fn input(ty: SqlType, text: &str, cx: Option<&dyn Context>) -> Result<Datum>
         oid::TEXT
         | oid::VARCHAR
         | oid::BPCHAR
+        | oid::CITEXT
         | oid::UNKNOWN
         | oid::PG_NODE_TREE
         | oid::ACLITEM
@@ -418,6 +420,7 @@ pub fn input(ty: SqlType, text: &str, cx: Option<&dyn Context>) -> Result<Datum>
             }))
         }
         oid::VOID => Datum::Null,
+        oid::HSTORE => hstore::input(text)?,
         _ if user::is_enum(ty.oid) => user::enum_input(ty.oid, text)?,
         _ if record::is_record(ty.oid) => return record::record_input(ty, text, cx),
         _ if range::is_range(ty.oid) => return range::range_input(ty, text, cx),
@@ -724,6 +727,7 @@ pub fn output(d: &Datum, ty: SqlType, style: &OutputStyle<'_>, out: &mut Vec<u8>
         Datum::Timestamp(v) => datetime::write_timestamp(*v, out),
         Datum::TimestampTz(v) => datetime::write_timestamptz(*v, style.time_zone, out),
         Datum::Interval(v) => style.interval.write(v, out),
+        Datum::Jsonb(j) if ty.oid == oid::HSTORE => hstore::output(j.view(), out),
         Datum::Jsonb(v) => v.view().write(out),
         Datum::Uuid(v) => {
             for (i, range) in [0..4, 4..6, 6..8, 8..10, 10..16].into_iter().enumerate() {

@@ -6,6 +6,9 @@ pub type Oid = u32;
 /// First OID of user objects; numbers below belong to the system catalog.
 pub const FIRST_USER_OID: Oid = 16_384;
 
+/// First OID of what extensions bring: each has its own in every database that has the extension. Users' types have the same lowest bits.
+pub const FIRST_EXTENSION_OID: Oid = 16_000;
+
 /// A type with its modifier (length of varchar, precision and scale of numeric, ...).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SqlType {
@@ -99,6 +102,12 @@ pub mod oid {
     pub const TSTZMULTIRANGE: Oid = 4534;
     pub const DATEMULTIRANGE: Oid = 4535;
     pub const INT8MULTIRANGE: Oid = 4536;
+    /// Of the extension of this name: it is there where that is.
+    pub const CITEXT: Oid = 16_006;
+    pub const CITEXT_ARRAY: Oid = 16_007;
+    /// Likewise.
+    pub const HSTORE: Oid = 16_014;
+    pub const HSTORE_ARRAY: Oid = 16_015;
     pub const BOOL_ARRAY: Oid = 1000;
     pub const BYTEA_ARRAY: Oid = 1001;
     pub const CHAR_ARRAY: Oid = 1002;

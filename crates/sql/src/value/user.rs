@@ -20,7 +20,7 @@
 //! a value read in a statement has a label in its scope, because a label never goes.
 
 use super::record::Shape;
-use super::types::{FIRST_USER_OID, Oid, SqlType};
+use super::types::{FIRST_EXTENSION_OID, FIRST_USER_OID, Oid, SqlType, oid};
 use super::{Datum, info};
 use crate::catalog::text::truncate_name;
 use crate::error::{Result, SqlError};
@@ -49,6 +49,8 @@ pub enum Class {
     Domain,
     /// A composite type, or the type of a relation's rows; its array has the next OID.
     Composite,
+    /// The type of an extension; its array has the next OID.
+    Base,
     /// Any other user's type; it is the type of no value.
     Other,
 }
@@ -81,8 +83,15 @@ pub fn relation_of_row_type(oid: Oid) -> Option<Oid> {
 /// The kind of a type by its OID; `None` for built-in types.
 #[inline]
 pub fn class(oid: Oid) -> Option<Class> {
-    if oid < FIRST_USER_OID {
+    if oid < FIRST_EXTENSION_OID {
         return None;
+    }
+    if oid < FIRST_USER_OID {
+        return match oid {
+            oid::CITEXT | oid::HSTORE => Some(Class::Base),
+            oid::CITEXT_ARRAY | oid::HSTORE_ARRAY => Some(Class::Array),
+            _ => None,
+        };
     }
     if oid >= ROW_TYPES {
         return Some(match (oid < ROW_TYPES_END, oid & 1) {
@@ -232,6 +241,8 @@ pub enum UserKind {
     Domain(Box<Domain>),
     /// A composite type.
     Composite(Box<Composite>),
+    /// The type of an extension: where it is, the extension is.
+    Base,
 }
 
 /// A type that a user has made.
@@ -256,7 +267,7 @@ impl UserType {
     pub fn labels(&self) -> &[Label] {
         match &self.kind {
             UserKind::Enum(labels) => labels,
-            UserKind::Domain(_) | UserKind::Composite(_) => &[],
+            UserKind::Domain(_) | UserKind::Composite(_) | UserKind::Base => &[],
         }
     }
 
@@ -264,7 +275,7 @@ impl UserType {
     pub fn domain(&self) -> Option<&Domain> {
         match &self.kind {
             UserKind::Domain(domain) => Some(domain),
-            UserKind::Enum(_) | UserKind::Composite(_) => None,
+            UserKind::Enum(_) | UserKind::Composite(_) | UserKind::Base => None,
         }
     }
 
@@ -272,7 +283,7 @@ impl UserType {
     pub fn composite(&self) -> Option<&Composite> {
         match &self.kind {
             UserKind::Composite(composite) => Some(composite),
-            UserKind::Enum(_) | UserKind::Domain(_) => None,
+            UserKind::Enum(_) | UserKind::Domain(_) | UserKind::Base => None,
         }
     }
 
@@ -281,7 +292,7 @@ impl UserType {
         let mut settled = self.clone();
         match &mut settled.kind {
             UserKind::Enum(labels) => labels.iter_mut().for_each(|label| label.fresh = false),
-            UserKind::Domain(_) | UserKind::Composite(_) => {}
+            UserKind::Domain(_) | UserKind::Composite(_) | UserKind::Base => {}
         }
         settled
     }
@@ -722,7 +733,9 @@ pub fn find_text(text: &str) -> Option<Oid> {
         _ => None,
     }?;
     match (array, class(found)) {
-        (true, Some(Class::Enum | Class::Domain | Class::Composite)) => Some(found + 1),
+        (true, Some(Class::Enum | Class::Domain | Class::Composite | Class::Base)) => {
+            Some(found + 1)
+        }
         _ => Some(found),
     }
 }

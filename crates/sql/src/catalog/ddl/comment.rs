@@ -4,7 +4,8 @@ use super::alter_table::{no_column, wrong_kind};
 use super::objects::{no_relation, no_schema};
 use super::{DdlContext, grant};
 use crate::catalog::pg_catalog::{
-    PG_AUTHID, PG_CLASS, PG_CONSTRAINT, PG_DATABASE, PG_NAMESPACE, PG_TYPE, PLPGSQL,
+    EXTENSIONS, PG_AUTHID, PG_CLASS, PG_CONSTRAINT, PG_DATABASE, PG_EXTENSION, PG_NAMESPACE,
+    PG_TYPE, PLPGSQL, extension_of,
 };
 use crate::catalog::text::fold;
 use crate::catalog::{RelationKind, calls};
@@ -13,9 +14,6 @@ use crate::parse::CommentOn;
 use crate::value::{info, user};
 use logstead_types::SqlState;
 use sqlparser::ast::{self, CommentObject};
-
-/// The class of extensions.
-const PG_EXTENSION: u32 = 3079;
 
 /// Runs COMMENT ON.
 pub(super) async fn execute(
@@ -209,7 +207,13 @@ fn target(
             let plain = calls::name_parts(name)?.1;
             match plain.as_str() {
                 "plpgsql" => Ok((PG_EXTENSION, PLPGSQL, 0)),
-                _ => Err(no_object("extension", &plain)),
+                name => {
+                    let types = &cx.catalog()?.types;
+                    let found = EXTENSIONS.iter().find(|e| e.name == name);
+                    let there = found.filter(|e| types.get(e.ty).is_some());
+                    let there = there.ok_or_else(|| no_object("extension", &plain))?;
+                    Ok((PG_EXTENSION, extension_of(there.ty), 0))
+                }
             }
         }
         other => Err(SqlError::unsupported(format!("COMMENT ON {other}"))),

@@ -15,7 +15,7 @@ use crate::value::record::NESTING_MAX;
 use crate::value::user::{
     self, Attribute, COMPOSITE_BITS, Class, Composite, UserKind, UserType, UserTypes,
 };
-use crate::value::{Oid, info};
+use crate::value::{Oid, info, oid};
 use logstead_types::SqlState;
 use sqlparser::ast::{self, Spanned};
 use std::sync::Arc;
@@ -67,6 +67,10 @@ fn attribute(
             super::domains::collation_oid(collation)
         }
     };
+    // Fields of records are compared without their types.
+    if matches!(ty.oid, oid::CITEXT | oid::CITEXT_ARRAY) {
+        return Err(SqlError::unsupported("an attribute of type citext"));
+    }
     Ok(Attribute {
         name: Arc::from(name),
         ty,

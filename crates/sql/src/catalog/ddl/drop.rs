@@ -10,7 +10,8 @@ use crate::catalog::routine::Routine;
 use crate::catalog::temporary::{ALIAS, is_temporary_schema};
 use crate::catalog::{Catalog, ConstraintKind, Relation, RelationKind, calls};
 use crate::error::{Result, SqlError};
-use crate::value::Oid;
+use crate::value::user::{self, Class};
+use crate::value::{Oid, info};
 use logstead_engine::{RowLock, TableLock};
 use logstead_types::{SqlState, TableId};
 use sqlparser::ast::{self, ObjectType};
@@ -491,7 +492,12 @@ pub(super) async fn drop_schemas(
             if found.iter().any(|(object, _)| object == target) {
                 continue;
             }
-            let shown = dependents::describe(&catalog, cx.search_path, *target);
+            let shown = match target {
+                Object::Type(ty) if user::class(*ty) == Some(Class::Base) => {
+                    format!("extension {}", info::type_name(*ty))
+                }
+                target => dependents::describe(&catalog, cx.search_path, *target),
+            };
             lines.push((shown, format!("schema {name}")));
             found.push((*target, *target));
             for (object, on) in dependents::all(&catalog, std::slice::from_ref(target)) {

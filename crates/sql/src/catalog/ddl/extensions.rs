@@ -1,21 +1,34 @@
 //! CREATE and DROP EXTENSION. One extension is always there, as in a new database of PostgreSQL: plpgsql, which migrations ask for
-//! without using it. No other can be had.
+//! without using it. citext and hstore can be had: an extension is there where its type is, whose row is that of the extension, too.
 
 use super::DdlContext;
+use super::dependents::{self, Object};
+use super::types::{add, array_name, delete, free, refuse_temporary};
+use crate::catalog::pg_catalog::{EXTENSIONS, PG_EXTENSION, extension_of};
 use crate::error::{Result, SqlError};
 use crate::parse::ExtensionCommand;
+use crate::value::Oid;
+use crate::value::user::{UserKind, UserType};
 use logstead_types::SqlState;
+use sqlparser::ast;
 
 /// The extension that is always there.
 const PLPGSQL: &str = "plpgsql";
 
 /// Runs a statement about extensions.
-pub(super) fn execute(command: &ExtensionCommand, cx: &mut DdlContext<'_>) -> Result<()> {
+pub(super) async fn execute(command: &ExtensionCommand, cx: &mut DdlContext<'_>) -> Result<()> {
     match command {
         ExtensionCommand::Create {
             if_not_exists,
             name,
-        } if name == PLPGSQL => {
+            schema,
+        } => {
+            if name != PLPGSQL {
+                let ty = type_of(name).ok_or_else(|| not_available(name))?;
+                if cx.catalog()?.types.get(ty).is_none() {
+                    return create(name, ty, schema.as_deref(), cx).await;
+                }
+            }
             let exists = format!("extension \"{name}\" already exists");
             if !if_not_exists {
                 return Err(SqlError::new(SqlState::DUPLICATE_OBJECT, exists));
@@ -23,11 +36,20 @@ pub(super) fn execute(command: &ExtensionCommand, cx: &mut DdlContext<'_>) -> Re
             cx.notice(SqlState::DUPLICATE_OBJECT, format!("{exists}, skipping"));
             Ok(())
         }
-        ExtensionCommand::Create { name, .. } => Err(not_available(name)),
-        ExtensionCommand::Drop { if_exists, names } => {
+        ExtensionCommand::Drop {
+            if_exists,
+            names,
+            cascade,
+        } => {
             for name in names {
                 if name == PLPGSQL {
                     return Err(SqlError::unsupported("DROP EXTENSION plpgsql"));
+                }
+                if let Some(ty) = type_of(name)
+                    && cx.hold_type(ty).await?.is_some()
+                {
+                    remove(name, ty, *cascade, cx).await?;
+                    continue;
                 }
                 let absent = format!("extension \"{name}\" does not exist");
                 if !if_exists {
@@ -41,6 +63,47 @@ pub(super) fn execute(command: &ExtensionCommand, cx: &mut DdlContext<'_>) -> Re
             Ok(())
         }
     }
+}
+
+/// The type that an extension brings.
+fn type_of(name: &str) -> Option<Oid> {
+    let found = EXTENSIONS.iter().find(|extension| extension.name == name);
+    found.map(|extension| extension.ty)
+}
+
+/// Makes the extension, in a schema or in the first of the search path.
+async fn create(name: &str, ty: Oid, schema: Option<&str>, cx: &mut DdlContext<'_>) -> Result<()> {
+    let parts = schema.into_iter().chain([name]);
+    let quoted = parts.map(|part| ast::Ident::with_quote('"', part));
+    let (schema, name) = cx.new_name(&ast::ObjectName::from(quoted.collect::<Vec<_>>()))?;
+    refuse_temporary(&schema.name)?;
+    free(&schema.name, schema.oid, &name, cx)?;
+    let array_name = array_name(&schema.name, &name, ty, cx)?;
+    let ty = UserType {
+        oid: ty,
+        name,
+        array_name,
+        schema: schema.oid,
+        schema_name: schema.name.clone(),
+        kind: UserKind::Base,
+    };
+    add(ty, cx).await
+}
+
+/// Drops the extension, which is held.
+async fn remove(name: &str, ty: Oid, cascade: bool, cx: &mut DdlContext<'_>) -> Result<()> {
+    let objects = [Object::Type(ty)];
+    let cleared = dependents::clear(&objects, None, cascade, cx).await;
+    cleared.map_err(|mut error| {
+        if error.code() == SqlState::DEPENDENT_OBJECTS_STILL_EXIST {
+            error.fields_mut().message =
+                format!("cannot drop extension {name} because other objects depend on it");
+        }
+        error
+    })?;
+    cx.put_comment(PG_EXTENSION, extension_of(ty), 0, None)
+        .await?;
+    delete(ty, cx).await
 }
 
 fn not_available(name: &str) -> SqlError {

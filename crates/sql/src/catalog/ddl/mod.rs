@@ -142,7 +142,7 @@ pub async fn execute(parsed: &Parsed, cx: &mut DdlContext<'_>) -> Result<String>
         return Ok(command.tag().to_owned());
     }
     if let StatementKind::Extension(command) = &parsed.kind {
-        extensions::execute(command, cx)?;
+        extensions::execute(command, cx).await?;
         return Ok(command.tag().to_owned());
     }
     if let StatementKind::Type(command) = &parsed.kind {

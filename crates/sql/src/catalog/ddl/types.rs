@@ -185,6 +185,9 @@ pub(super) async fn altered(
     cx: &mut DdlContext<'_>,
 ) -> Result<Arc<UserType>> {
     let found = find(name, cx)?.ok_or_else(|| no_type(name))?;
+    if user::class(found.oid) == Some(Class::Base) {
+        return Err(SqlError::unsupported("ALTER TYPE of an extension's type"));
+    }
     match cx.hold_type(found.oid).await? {
         Some(ty) => Ok(ty),
         None => Err(no_type(name)),
@@ -579,6 +582,14 @@ async fn drop_types(
                 format!("cannot drop type {shown} because {word} {relation} requires it"),
             )
             .hint(format!("You can drop {word} {relation} instead.")));
+        }
+        if user::class(oid) == Some(Class::Base) {
+            let shown = info::format_type_bare(oid);
+            return Err(SqlError::new(
+                SqlState::DEPENDENT_OBJECTS_STILL_EXIST,
+                format!("cannot drop type {shown} because extension {plain} requires it"),
+            )
+            .hint(format!("You can drop extension {plain} instead.")));
         }
         if domain && user::class(oid) != Some(Class::Domain) {
             return Err(SqlError::new(

@@ -10,7 +10,7 @@ pub(super) static VIEWS: &[VirtualTable] = virtual_tables! {
         name NAME, version TEXT, installed BOOL, superuser BOOL, trusted BOOL, relocatable BOOL, schema NAME,
         requires NAME_ARRAY, comment TEXT,
     }
-    12081 pg_available_extensions = none {
+    12081 pg_available_extensions = super::shared::pg_available_extensions {
         name NAME, default_version TEXT, installed_version TEXT, comment TEXT,
     }
     12138 pg_backend_memory_contexts = none {

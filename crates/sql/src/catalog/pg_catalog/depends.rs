@@ -2,19 +2,18 @@
 
 use super::cells::{Ch, Id, row};
 use super::relations::{
-    PG_ATTRDEF, PG_CLASS, PG_CONSTRAINT, PG_NAMESPACE, PG_POLICY, PG_PROC, PG_REWRITE, PG_TYPE,
-    attrdef_oid, attribute_number, constraint_columns, live_columns, ordered,
+    PG_ATTRDEF, PG_CLASS, PG_CONSTRAINT, PG_EXTENSION, PG_NAMESPACE, PG_POLICY, PG_PROC,
+    PG_REWRITE, PG_TYPE, attrdef_oid, attribute_number, constraint_columns, live_columns, ordered,
 };
 use super::shared::PLPGSQL;
 use crate::catalog::routine::{LANGUAGE_PLPGSQL, Language};
 use crate::catalog::{ConstraintKind, VirtualContext};
 use crate::error::Result;
+use crate::value::user::UserKind;
 use crate::value::{Datum, Oid, user};
 
 /// OID of `pg_language`.
 const PG_LANGUAGE: Oid = 2612;
-/// OID of `pg_extension`.
-const PG_EXTENSION: Oid = 3079;
 
 type Rows = Result<Vec<Vec<Datum>>>;
 
@@ -68,6 +67,18 @@ pub(super) fn pg_depend(cx: &VirtualContext<'_>) -> Rows {
         let schema = ty.schema;
         rows.push(dependency(PG_TYPE, ty.oid, 0, PG_NAMESPACE, schema, 0, 'n'));
         rows.push(dependency(PG_TYPE, ty.oid + 1, 0, PG_TYPE, ty.oid, 0, 'i'));
+        if matches!(ty.kind, UserKind::Base) {
+            let extension = super::shared::extension_of(ty.oid);
+            rows.push(dependency(
+                PG_TYPE,
+                ty.oid,
+                0,
+                PG_EXTENSION,
+                extension,
+                0,
+                'e',
+            ));
+        }
         if let Some(composite) = ty.composite() {
             // As a relation it is the type's, and of its attributes' types.
             let relation = composite.relation;

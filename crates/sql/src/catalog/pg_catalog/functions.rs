@@ -6,7 +6,7 @@ use super::io_functions::IO_FUNCTIONS;
 use crate::catalog::VirtualContext;
 use crate::error::{Result, SqlError};
 use crate::func::{self, Aggregate, CastContext, Function, Volatility};
-use crate::value::{Datum, Oid, SqlType, info, oid, user};
+use crate::value::{Datum, FIRST_EXTENSION_OID, Oid, SqlType, info, oid, user};
 use logstead_types::SqlState;
 use std::collections::{HashMap, HashSet};
 use std::sync::OnceLock;
@@ -112,7 +112,8 @@ fn function_row(f: &Function) -> Vec<Datum> {
 /// `pg_proc`
 pub(super) fn pg_proc(cx: &VirtualContext<'_>) -> Rows {
     static ROWS: OnceLock<Vec<Vec<Datum>>> = OnceLock::new();
-    let mut rows = ROWS.get_or_init(all_procs).clone();
+    let built_in = ROWS.get_or_init(all_procs).clone();
+    let mut rows = super::shared::seen(cx, built_in);
     let own = cx.catalog.routines.all().into_iter();
     rows.extend(own.map(|routine| super::routines::proc_row(routine, cx)));
     Ok(rows)
@@ -328,7 +329,7 @@ pub(crate) fn signature(function: Oid) -> Option<(String, String)> {
 }
 
 /// `pg_operator`
-pub(super) fn pg_operator(_: &VirtualContext<'_>) -> Rows {
+pub(super) fn pg_operator(cx: &VirtualContext<'_>) -> Rows {
     let rows = func::all_operators().map(|o| {
         row![
             Id(o.oid),
@@ -348,12 +349,15 @@ pub(super) fn pg_operator(_: &VirtualContext<'_>) -> Rows {
             Id(0),
         ]
     });
-    Ok(rows.collect())
+    Ok(super::shared::seen(cx, rows.collect()))
 }
 
 /// `pg_cast`. Casts have no number of their own: it follows from their place, as in PostgreSQL's bootstrap.
-pub(super) fn pg_cast(_: &VirtualContext<'_>) -> Rows {
-    let rows = func::cast_rows().zip(10_100_u32..).map(|(c, number)| {
+pub(super) fn pg_cast(cx: &VirtualContext<'_>) -> Rows {
+    let there = |ty: Oid| ty < FIRST_EXTENSION_OID || cx.catalog.types.get(ty).is_some();
+    let numbered = func::cast_rows().zip(10_100_u32..);
+    let known = numbered.filter(|(c, _)| there(c.source) && there(c.target));
+    let rows = known.map(|(c, number)| {
         let context = match c.context {
             CastContext::Implicit => 'i',
             CastContext::Assignment => 'a',
@@ -377,7 +381,7 @@ pub(super) fn pg_cast(_: &VirtualContext<'_>) -> Rows {
 }
 
 /// `pg_aggregate`
-pub(super) fn pg_aggregate(_: &VirtualContext<'_>) -> Rows {
+pub(super) fn pg_aggregate(cx: &VirtualContext<'_>) -> Rows {
     let aggregate = |a: &Aggregate| {
         row![
             Id(a.oid),
@@ -404,5 +408,8 @@ pub(super) fn pg_aggregate(_: &VirtualContext<'_>) -> Rows {
             Nil,
         ]
     };
-    Ok(func::AGGREGATES.iter().map(aggregate).collect())
+    Ok(super::shared::seen(
+        cx,
+        func::AGGREGATES.iter().map(aggregate).collect(),
+    ))
 }

@@ -77,4 +77,6 @@ pub(super) static IO_FUNCTIONS: &[(u32, &str, u32)] = &[
     (5089, "anycompatiblearray_out", 2275), (5090, "anycompatiblearray_recv", 5078),
     (5091, "anycompatiblearray_send", 17), (5092, "anycompatiblenonarray_in", 5079),
     (5093, "anycompatiblenonarray_out", 2275), (13148, "dsnowball_init", 2281), (13149, "dsnowball_lexize", 2281),
+    (16080, "citextin", 16006), (16081, "citextout", 2275), (16082, "citextrecv", 16006), (16083, "citextsend", 17),
+    (16160, "hstore_in", 16014), (16161, "hstore_out", 2275), (16162, "hstore_recv", 16014), (16163, "hstore_send", 17),
 ];

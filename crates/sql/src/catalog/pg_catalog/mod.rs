@@ -44,9 +44,10 @@ mod views;
 pub use cost::Tariff;
 pub(crate) use functions::signature;
 pub(crate) use relations::{
-    PG_AUTHID, PG_CLASS, PG_CONSTRAINT, PG_DATABASE, PG_NAMESPACE, PG_POLICY, PG_PROC, PG_TYPE,
+    PG_AUTHID, PG_CLASS, PG_CONSTRAINT, PG_DATABASE, PG_EXTENSION, PG_NAMESPACE, PG_POLICY,
+    PG_PROC, PG_TYPE,
 };
-pub(crate) use shared::{PLPGSQL, operator_class, operator_class_name};
+pub(crate) use shared::{EXTENSIONS, PLPGSQL, extension_of, operator_class, operator_class_name};
 pub use types::{io_function_by_name, io_function_name};
 pub(crate) use views::plain_type_name;
 

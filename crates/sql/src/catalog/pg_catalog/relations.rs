@@ -1,7 +1,7 @@
 //! Rows about relations: namespaces, classes, attributes, indexes, constraints, defaults, sequences, dependencies.
 
 use super::cells::{Ch, Id, Nil, int2_array, int2vector, oidvector, row, text_array};
-use super::shared::{BTREE, operator_class};
+use super::shared::{BTREE, EXTENSIONS, PLPGSQL, PLPGSQL_COMMENT, extension_of, operator_class};
 use super::{OWNER, is_view};
 use crate::catalog::privileges::acl_datum;
 use crate::catalog::{
@@ -31,6 +31,8 @@ pub(crate) const PG_NAMESPACE: Oid = 2615;
 pub(crate) const PG_DATABASE: Oid = 1262;
 /// OID of `pg_authid`.
 pub(crate) const PG_AUTHID: Oid = 1260;
+/// OID of `pg_extension`.
+pub(crate) const PG_EXTENSION: Oid = 3079;
 /// OID of `pg_type`.
 pub(crate) const PG_TYPE: Oid = 1247;
 
@@ -773,21 +775,23 @@ pub(super) fn pg_description(cx: &VirtualContext<'_>) -> Rows {
         .filter(|((class, ..), _)| !matches!(*class, PG_DATABASE | PG_AUTHID))
         .collect();
     all.sort_unstable_by_key(|(key, _)| **key);
-    let standard = [
-        row![Id(11), Id(PG_NAMESPACE), 0_i32, "system catalog schema"],
-        row![Id(2200), Id(PG_NAMESPACE), 0_i32, "standard public schema"],
+    let comments = &cx.catalog.notes.comments;
+    let mut standard = vec![
+        (11, PG_NAMESPACE, "system catalog schema"),
+        (2200, PG_NAMESPACE, "standard public schema"),
+        (PLPGSQL, PG_EXTENSION, PLPGSQL_COMMENT),
     ];
+    for extension in &EXTENSIONS {
+        if cx.catalog.types.get(extension.ty).is_some() {
+            standard.push((extension_of(extension.ty), PG_EXTENSION, extension.comment));
+        }
+    }
+    let standard = standard
+        .into_iter()
+        .filter(|(object, class, _)| !comments.contains_key(&(*class, *object, 0)))
+        .map(|(object, class, text)| row![Id(object), Id(class), 0_i32, text]);
     let stored = all
         .into_iter()
         .map(|((class, object, sub), text)| row![Id(*object), Id(*class), *sub, &**text]);
-    let public = cx
-        .catalog
-        .notes
-        .comments
-        .contains_key(&(PG_NAMESPACE, 2200, 0));
-    Ok(standard
-        .into_iter()
-        .take(if public { 1 } else { 2 })
-        .chain(stored)
-        .collect())
+    Ok(standard.chain(stored).collect())
 }

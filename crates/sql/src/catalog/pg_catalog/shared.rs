@@ -6,7 +6,9 @@ use super::relations::{PG_AUTHID, PG_DATABASE};
 use crate::catalog::VirtualContext;
 use crate::catalog::routine::LANGUAGE_PLPGSQL;
 use crate::error::Result;
-use crate::value::{Datum, Oid, info, multirange, oid, range, user};
+use crate::value::{
+    Datum, FIRST_EXTENSION_OID, FIRST_USER_OID, Oid, info, multirange, oid, range, user,
+};
 
 type Rows = Result<Vec<Vec<Datum>>>;
 
@@ -59,6 +61,9 @@ const BTREE_CLASSES: &[(Oid, &str, Oid, Oid, bool)] = &[
     (10_074, "tsquery_ops", oid::TSQUERY, 3683, true),
     (10_065, "uuid_ops", oid::UUID, 2968, true),
     (10_088, "jsonb_ops", oid::JSONB, 4033, true),
+    (16_076, "citext_ops", oid::CITEXT, 16_077, true),
+    (16_078, "citext_pattern_ops", oid::CITEXT, 16_079, false),
+    (16_158, "btree_hstore_ops", oid::HSTORE, 16_159, true),
 ];
 
 /// (OID, name) of the B-tree operator families.
@@ -94,6 +99,9 @@ const BTREE_FAMILIES: &[(Oid, &str)] = &[
     (3901, "range_ops"),
     (4033, "jsonb_ops"),
     (4199, "multirange_ops"),
+    (16_077, "citext_ops"),
+    (16_079, "citext_pattern_ops"),
+    (16_159, "btree_hstore_ops"),
 ];
 
 /// Default B-tree operator class of a column type; 0 if it has no order.
@@ -132,8 +140,58 @@ pub(crate) fn operator_class_name(name: &str) -> Option<(Oid, Oid)> {
         .map(|c| (c.0, c.2))
 }
 
+/// An extension that can be had.
+pub(crate) struct Extension {
+    /// Its name, and that of its type.
+    pub(crate) name: &'static str,
+    /// The type, which is there where the extension is.
+    pub(crate) ty: Oid,
+    /// The first OID of what else it brings.
+    first: Oid,
+    /// Of PostgreSQL's.
+    version: &'static str,
+    pub(super) comment: &'static str,
+}
+
+/// The extensions that can be had, by what their OIDs begin with.
+pub(crate) static EXTENSIONS: [Extension; 2] = [
+    Extension {
+        name: "citext",
+        ty: oid::CITEXT,
+        first: 16_010,
+        version: "1.6",
+        comment: "data type for case-insensitive character strings",
+    },
+    Extension {
+        name: "hstore",
+        ty: oid::HSTORE,
+        first: 16_100,
+        version: "1.8",
+        comment: "data type for storing sets of (key, value) pairs",
+    },
+];
+
+/// Of rows that begin with OIDs those that are there: what an extension brings is where it is.
+pub(super) fn seen(cx: &VirtualContext<'_>, mut rows: Vec<Vec<Datum>>) -> Vec<Vec<Datum>> {
+    let has = |extension: &Extension| cx.catalog.types.get(extension.ty).is_some();
+    if EXTENSIONS.iter().all(has) {
+        return rows;
+    }
+    let there = |of: Oid| {
+        let whose = EXTENSIONS.iter().rfind(|extension| extension.first <= of);
+        !(FIRST_EXTENSION_OID..FIRST_USER_OID).contains(&of) || whose.is_some_and(has)
+    };
+    rows.retain(|row| !matches!(row.first(), Some(Datum::Oid(of)) if !there(*of)));
+    rows
+}
+
+/// OID of the extension that brings a type: above those that a dump takes for every database's own.
+pub(crate) fn extension_of(ty: Oid) -> Oid {
+    FIRST_USER_OID + (ty - FIRST_EXTENSION_OID)
+}
+
 /// `pg_opclass`
-pub(super) fn pg_opclass(_: &VirtualContext<'_>) -> Rows {
+pub(super) fn pg_opclass(cx: &VirtualContext<'_>) -> Rows {
     let class = |c: &(Oid, &str, Oid, Oid, bool)| {
         let key = if c.1 == "name_ops" { 2275 } else { 0 };
         row![
@@ -148,15 +206,15 @@ pub(super) fn pg_opclass(_: &VirtualContext<'_>) -> Rows {
             Id(key)
         ]
     };
-    Ok(BTREE_CLASSES.iter().map(class).collect())
+    Ok(seen(cx, BTREE_CLASSES.iter().map(class).collect()))
 }
 
 /// `pg_opfamily`
-pub(super) fn pg_opfamily(_: &VirtualContext<'_>) -> Rows {
-    Ok(BTREE_FAMILIES
+pub(super) fn pg_opfamily(cx: &VirtualContext<'_>) -> Rows {
+    let families = BTREE_FAMILIES
         .iter()
-        .map(|f| row![Id(f.0), Id(BTREE), f.1, Id(11), Id(OWNER)])
-        .collect())
+        .map(|f| row![Id(f.0), Id(BTREE), f.1, Id(11), Id(OWNER)]);
+    Ok(seen(cx, families.collect()))
 }
 
 /// `pg_am`
@@ -242,8 +300,8 @@ pub(super) fn pg_collation(_: &VirtualContext<'_>) -> Rows {
 }
 
 /// `pg_extension`
-pub(super) fn pg_extension(_: &VirtualContext<'_>) -> Rows {
-    Ok(vec![row![
+pub(super) fn pg_extension(cx: &VirtualContext<'_>) -> Rows {
+    let mut rows = vec![row![
         Id(PLPGSQL),
         "plpgsql",
         Id(OWNER),
@@ -252,7 +310,41 @@ pub(super) fn pg_extension(_: &VirtualContext<'_>) -> Rows {
         "1.0",
         Nil,
         Nil
-    ]])
+    ]];
+    for extension in &EXTENSIONS {
+        if let Some(ty) = cx.catalog.types.get(extension.ty) {
+            rows.push(row![
+                Id(extension_of(ty.oid)),
+                extension.name,
+                Id(OWNER),
+                Id(ty.schema),
+                true,
+                extension.version,
+                Nil,
+                Nil
+            ]);
+        }
+    }
+    Ok(rows)
+}
+
+/// What the extension is that is always there, as `pg_description` says.
+pub(super) const PLPGSQL_COMMENT: &str = "PL/pgSQL procedural language";
+
+/// `pg_available_extensions`
+pub(super) fn pg_available_extensions(cx: &VirtualContext<'_>) -> Rows {
+    let mut rows = vec![row!["plpgsql", "1.0", "1.0", PLPGSQL_COMMENT]];
+    for extension in &EXTENSIONS {
+        let there = cx.catalog.types.get(extension.ty);
+        let installed = there.map(|_| extension.version);
+        rows.push(row![
+            extension.name,
+            extension.version,
+            installed,
+            extension.comment
+        ]);
+    }
+    Ok(rows)
 }
 
 /// `pg_language`

@@ -61,6 +61,9 @@ pub(super) fn pg_type(cx: &VirtualContext<'_>) -> Result<Vec<Vec<Datum>>> {
                 ty.schema,
             )),
             UserKind::Domain(domain) => rows.extend(domain_row(cx, ty, domain)),
+            UserKind::Base => {
+                rows.extend(info::by_oid(ty.oid).map(|info| type_row(info, &ty.name, ty.schema)));
+            }
             UserKind::Composite(composite) => {
                 rows.push(composite_row(
                     ty.oid,

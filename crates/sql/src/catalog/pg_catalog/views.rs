@@ -6,6 +6,7 @@ use super::{PG_CLASS, is_view, owner_name};
 use crate::catalog::calls::{may_read_sequence, relations_shown};
 use crate::catalog::{Relation, RelationKind, VirtualContext, viewdef};
 use crate::error::Result;
+use crate::value::user::Class;
 use crate::value::{Datum, Inet, info, oid, user};
 use std::sync::Arc;
 
@@ -310,7 +311,7 @@ pub(super) fn pg_stat_database(cx: &VirtualContext<'_>) -> Rows {
 
 /// Name of a type as `information_schema` spells it: without modifier, arrays as "ARRAY".
 pub(crate) fn plain_type_name(ty: crate::value::Oid) -> String {
-    if user::is_enum(ty) {
+    if matches!(user::class(ty), Some(Class::Enum | Class::Base)) {
         return "USER-DEFINED".to_owned();
     }
     match info::by_oid(ty) {

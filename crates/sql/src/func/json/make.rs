@@ -36,7 +36,8 @@ fn form(ty: SqlType) -> Form {
         }
         oid::DATE | oid::TIMESTAMP | oid::TIMESTAMPTZ => Form::Moment,
         oid::JSON => Form::Json,
-        oid::JSONB => Form::Jsonb,
+        // An hstore is such a document.
+        oid::JSONB | oid::HSTORE => Form::Jsonb,
         _ if is_record(ty.oid) => Form::Record,
         _ if info::element_of(ty.oid).is_some() => Form::Array,
         _ => Form::Text,
