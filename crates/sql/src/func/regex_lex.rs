@@ -125,8 +125,10 @@ pub(super) enum Word {
     Dollar,
     TextStart,
     TextEnd,
-    WordStart,
-    WordEnd,
+    /// `\m`: a word of the text begins.
+    Begins,
+    /// `\M`: a word of the text ends.
+    Ends,
     Boundary,
     NoBoundary,
     Set(Class),
@@ -327,11 +329,11 @@ impl<'a> Lexer<'a> {
         match self.c.get(self.at..self.at + 6) {
             Some(['[', ':', '<', ':', ']', ']']) => {
                 self.at += 6;
-                return Word::WordStart;
+                return Word::Begins;
             }
             Some(['[', ':', '>', ':', ']', ']']) => {
                 self.at += 6;
-                return Word::WordEnd;
+                return Word::Ends;
             }
             _ => {}
         }
@@ -420,8 +422,8 @@ impl<'a> Lexer<'a> {
             }
             '(' => Word::Open(true),
             ')' => Word::Close,
-            '<' => Word::WordStart,
-            '>' => Word::WordEnd,
+            '<' => Word::Begins,
+            '>' => Word::Ends,
             '1'..='9' => Word::Reference(u32::from(escaped) - u32::from('0')),
             _ => Word::Plain(u32::from(escaped)),
         })
@@ -449,8 +451,8 @@ impl<'a> Lexer<'a> {
             'D' => Word::NotSet(Class::Digit),
             'e' => plain('\u{1b}'),
             'f' => plain('\u{c}'),
-            'm' => Word::WordStart,
-            'M' => Word::WordEnd,
+            'm' => Word::Begins,
+            'M' => Word::Ends,
             'n' => plain('\n'),
             'r' => plain('\r'),
             's' => Word::Set(Class::Space),

@@ -242,8 +242,8 @@ impl Parser<'_> {
             Word::Dollar => Some("$"),
             Word::TextStart => Some("\\A"),
             Word::TextEnd => Some("\\z"),
-            Word::WordStart => Some("\\b{start}"),
-            Word::WordEnd => Some("\\b{end}"),
+            Word::Begins => Some("\\b{start}"),
+            Word::Ends => Some("\\b{end}"),
             Word::Boundary => Some("\\b"),
             Word::NoBoundary => Some("\\B"),
             _ => None,
@@ -560,7 +560,7 @@ fn repeated(
         && least > 0
         && most != Some(1)
         && !atom.references
-        && !atom.width.is_some_and(|width| width > 0)
+        && atom.width.is_none_or(|width| width == 0)
         && atom.text.len() + atom.without_groups().len() < WRITTEN_BYTES_MAX;
     let mut text = String::new();
     if divides {
