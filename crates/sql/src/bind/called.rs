@@ -166,7 +166,9 @@ pub fn bind_procedure_call(
     let call = match called.map_err(none)? {
         Some(Called::Routine(call)) if call.routine.procedure => call,
         Some(Called::Routine(call)) => {
-            let shown = call.routine.signature(&name);
+            let types = call.routine.inputs();
+            let types = types.map(|arg| info::format_type_bare(arg.ty));
+            let shown = format!("{name}({})", types.collect::<Vec<_>>().join(", "));
             return Err(not_procedure(&shown).at(at));
         }
         Some(Called::BuiltIn(..)) => return Err(not_procedure(&format!("{name}()")).at(at)),

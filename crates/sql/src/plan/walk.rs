@@ -481,14 +481,20 @@ pub(crate) fn is_volatile(expr: &Expr) -> bool {
     })
 }
 
+/// Scans the rows of a function that the session runs. Expressions are not looked at.
+fn scans_routine(plan: &Plan) -> bool {
+    let own = matches!(plan.node, Node::RoutineScan { .. });
+    own || crate::exec::children(plan).into_iter().any(scans_routine)
+}
+
 /// Calls a function that the session runs, be it in a subquery of an expression.
 pub(crate) fn has_routine(plan: &Plan) -> bool {
-    let mut found = matches!(plan.node, Node::RoutineScan { .. });
-    let within = |e: &Expr| matches!(e, Expr::Subquery(subquery) if has_routine(&subquery.plan));
+    let within = |e: &Expr| matches!(e, Expr::Subquery(subquery) if scans_routine(&subquery.plan));
+    let mut found = scans_routine(plan);
     plan_exprs(plan, 0, &mut |expr, _| {
         found = found || any(expr, &within);
     });
-    found || crate::exec::children(plan).into_iter().any(has_routine)
+    found
 }
 
 /// Contains a subquery.

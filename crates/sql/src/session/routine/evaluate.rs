@@ -44,6 +44,9 @@ pub(super) struct Rows {
     ended: bool,
 }
 
+/// What came of a plan: its rows, and how many it gave or wrote.
+type Ran = (Rc<CachedPlan>, VecDeque<Vec<Datum>>, u64);
+
 /// Rows taken at once from those that are kept.
 const ROWS_AT_ONCE: u64 = 256;
 
@@ -321,7 +324,7 @@ impl Session {
         piece: &Piece,
         rows_max: u64,
         client: &mut dyn Client,
-    ) -> Result<(Rc<CachedPlan>, VecDeque<Vec<Datum>>, u64)> {
+    ) -> Result<Ran> {
         let plan = self.prepare_run(&piece.statement).await?;
         let params = act.params(piece, &plan.params_used);
         self.run_plan(plan, &params, rows_max, client).await
@@ -334,7 +337,7 @@ impl Session {
         params: &'a [Datum],
         rows_max: u64,
         client: &'a mut dyn Client,
-    ) -> LocalFuture<'a, Result<(Rc<CachedPlan>, VecDeque<Vec<Datum>>, u64)>> {
+    ) -> LocalFuture<'a, Result<Ran>> {
         Box::pin(async move {
             let mut quiet = Quiet::new(client, self.worker.instance.engine.memory());
             let mut execution = Execution::new(Arc::clone(&plan.prepared));
