@@ -1,4 +1,4 @@
-"""Settings for Django's own tests: two servers instead of two databases of one, and a record of how each test ended."""
+"""Settings for Django's own tests: two databases of one server, which Django makes itself, and a record of how each test ended."""
 
 import json
 import os
@@ -8,19 +8,18 @@ import unittest
 from django.test.runner import DiscoverRunner
 
 
-def database(port):
+def database(name):
     return {
         "ENGINE": "django.db.backends.postgresql",
         "HOST": "127.0.0.1",
-        "PORT": port,
+        "PORT": os.environ["SUITE_PORT"],
         "USER": "postgres",
-        "NAME": "postgres",
-        # The server is new and its own: no database is made in it.
-        "TEST": {"NAME": "postgres"},
+        # The tests' own is made by this name with `test_` in front.
+        "NAME": name,
     }
 
 
-DATABASES = {"default": database(os.environ["SUITE_PORT"]), "other": database(os.environ["SUITE_OTHER_PORT"])}
+DATABASES = {"default": database("default"), "other": database("other")}
 missing = os.environ.get("SUITE_CRUTCHES", "").split(",")
 SECRET_KEY = "django_tests_secret_key"
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]

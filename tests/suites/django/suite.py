@@ -28,12 +28,11 @@ def run(context):
     log = context.log("django")
     results = []
     for number, apps in enumerate(groups(context)):
-        default, other = context.server(f"default{number}"), context.server(f"other{number}")
-        command = [python, "runtests.py", "--settings=logstead_settings", "--parallel=1", "--keepdb", "--noinput", "-v", "0", *apps]
-        environment = {"PYTHONPATH": str(context.folder), "SUITE_PORT": str(default.port), "SUITE_OTHER_PORT": str(other.port)}
-        environment["SUITE_CRUTCHES"] = crutches(default)
+        server = context.server(f"server{number}")
+        command = [python, "runtests.py", "--settings=logstead_settings", "--parallel=1", "--noinput", "-v", "0", *apps]
+        environment = {"PYTHONPATH": str(context.folder), "SUITE_PORT": str(server.port)}
+        environment["SUITE_CRUTCHES"] = crutches(server)
         results += context.run(command, context.work / f"{apps[0]}", log, 1200, environment, tests)
         print(f"   {' '.join(apps)}: {len(results)} results", flush=True)
-        context.close(default)
-        context.close(other)
+        context.close(server)
     return results
