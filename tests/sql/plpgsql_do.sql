@@ -201,6 +201,7 @@ DO $$
 DECLARE id int := 1; k int; BEGIN SELECT id INTO k FROM do_t WHERE do_t.id = 2; RAISE NOTICE '%', k; END $$;
 DO $$ BEGIN x := 1; END $$;
 DO $$ BEGIN IF 1 THEN NULL; END $$;
+DO $$ BEGIN PERFORM 1; SELECT 1 END $$;
 DO $$ DECLARE a int; a int; BEGIN END $$;
 DO $$ DECLARE a CONSTANT int := 1; BEGIN a := 2; END $$;
 DO $$ DECLARE a int NOT NULL := 1; BEGIN a := NULL; END $$;

@@ -146,7 +146,10 @@ impl Reader<'_> {
         let mut before = Word::End;
         loop {
             match self.word() {
-                Word::End => return Err(self.unexpected(self.at)),
+                Word::End => {
+                    let message = "unexpected end of function definition at end of input";
+                    return Err(self.error_at(message, self.token().start));
+                }
                 Word::Mark(";") if depth == 0 => break,
                 Word::Mark(";") => {
                     let near = self.token().start;
@@ -243,6 +246,11 @@ impl Reader<'_> {
         let fields: Vec<String> = parts.get(taken..).unwrap_or_default().to_vec();
         let mut subscripts = Vec::new();
         while self.take_mark("[") {
+            if self.is_slice() {
+                return Err(SqlError::unsupported(
+                    "assignment to a slice of an array in PL/pgSQL",
+                ));
+            }
             subscripts.push(self.expression(&["]"], "]")?);
             self.expect_mark("]")?;
         }
@@ -258,6 +266,26 @@ impl Reader<'_> {
             true => Target::Variable(variable),
             false => Target::Field(variable, fields),
         })
+    }
+
+    /// Are there two bounds in the brackets that have just begun? Two colons are a cast.
+    fn is_slice(&self) -> bool {
+        let colon = |at: usize| {
+            let word = self.tokens.get(at).map(|token| &token.word);
+            matches!(word, Some(Word::Mark(":")))
+        };
+        let mut depth = 0_usize;
+        for (at, token) in self.tokens.iter().enumerate().skip(self.at) {
+            match &token.word {
+                Word::Mark("(" | "[") => depth += 1,
+                Word::Mark(")" | "]") if depth == 0 => return false,
+                Word::Mark(")" | "]") => depth -= 1,
+                Word::Mark(":") if depth == 0 && !colon(at + 1) && !colon(at - 1) => return true,
+                Word::Mark(";") => return false,
+                _ => {}
+            }
+        }
+        false
     }
 
     /// One or more of them, with commas between.
