@@ -326,7 +326,7 @@ def test_composites_outlive_a_crash_and_pg_dump_and_drivers_know_them(private_se
     private_server.start()
     assert orders() == ORDERS
     assert functions() == priced
-    assert "ut_none | " in (listed := private_server.psql("-c", "\\df ut_*")) and "i ut_item, n integer DEFAULT 2" in listed
+    assert "ut_none" in (listed := private_server.psql("-c", "\\df ut_*")) and "i ut_item, n integer DEFAULT 2" in listed
     assert " SET search_path TO 'public'\nAS $function$ SELECT i.price * n $function$" in private_server.psql("-At", "-c", "\\sf ut_price")
     assert private_server.execute("SELECT id FROM ut_orders WHERE o = ROW(2, ROW('cup, \"red\"', 1.5), '{a,b}')::ut_order") == [(1,)]
     dump = private_server.run("pg_dump").stdout

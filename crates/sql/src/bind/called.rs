@@ -54,7 +54,7 @@ impl Binder<'_> {
             Shape::Void | Shape::Unknown => call.result,
         };
         let callee = self.callee(&call, vec![ty], false);
-        let name: Arc<str> = call.routine.name.as_str().into();
+        let name: Arc<str> = call.called.as_str().into();
         let plan = scan(callee, call.args, name, vec![("".into(), ty)]);
         Ok(self.called_subquery(plan, SubqueryKind::Scalar, ty))
     }
@@ -84,7 +84,7 @@ impl Binder<'_> {
         };
         let types = fields.iter().map(|(_, ty)| *ty).collect();
         let callee = self.callee(&call, types, is_row);
-        let name: Arc<str> = call.routine.name.as_str().into();
+        let name: Arc<str> = call.called.as_str().into();
         let mut plan = scan(callee, call.args, name, fields);
         if is_row {
             let exprs = { plan.columns.iter().enumerate() }.map(|(at, c)| Expr::Column(at, c.ty));
@@ -106,7 +106,7 @@ impl Binder<'_> {
         let types: Vec<SqlType> = columns.iter().map(|(_, ty, _)| *ty).collect();
         let is_row = is_row(&call, shape);
         let callee = self.callee(&call, types, is_row);
-        let name = call.routine.name.clone();
+        let name = call.called.clone();
         let fields = { columns.iter() }.map(|(name, ty, _)| (Arc::clone(name), *ty));
         let rows = f64::from(call.routine.rows).max(1.0);
         let mut plan = scan(callee, call.args, name.as_str().into(), fields.collect());
@@ -162,7 +162,13 @@ pub fn bind_procedure_call(
         fields.hint = Some("No procedure matches the given name and argument types. You might need to add explicit type casts.".to_owned());
         error
     };
-    let called = binder.routine_of_call(schema.as_deref(), &name, args, at);
+    let called = binder.routine_of_call(
+        schema.as_deref(),
+        &name,
+        args,
+        at,
+        name_span(&function.name),
+    );
     let call = match called.map_err(none)? {
         Some(Called::Routine(call)) if call.routine.procedure => call,
         Some(Called::Routine(call)) => {

@@ -702,7 +702,7 @@ impl Binder<'_> {
         let at = self.at(name_span(name));
         let (schema, function_name) = schema_and_name(name, &self.cx.catalog.database_name)?;
         let called = self.in_clause(Clause::From, |b| {
-            b.routine_of_call(schema.as_deref(), &function_name, args, at)
+            b.routine_of_call(schema.as_deref(), &function_name, args, at, name.span())
         })?;
         let chosen = match called {
             Some(Called::Routine(call)) => return self.inlined_item(call, ordinality, alias, at),

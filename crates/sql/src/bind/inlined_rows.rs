@@ -76,9 +76,9 @@ impl Binder<'_> {
         let single: Arc<str> = match (own_name, alias) {
             (Some(arg), _) => arg.name.as_str().into(),
             (None, Some(alias)) => super::fold_ident(&alias.name).into(),
-            (None, None) => call.routine.name.as_str().into(),
+            (None, None) => call.called.as_str().into(),
         };
-        let name = call.routine.name.clone();
+        let name = call.called.clone();
         if call.routine.language != Language::Sql {
             let columns = match &shape {
                 Shape::Row(columns, _) => columns.clone(),

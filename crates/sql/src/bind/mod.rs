@@ -347,6 +347,8 @@ pub(crate) struct Binder<'a> {
     recorded: Option<Vec<view::Recorded>>,
     /// Literals of the query of a new view that mean what they mean now: where they stand, and what they came to.
     fixed: Vec<(sqlparser::tokenizer::Span, SqlType, Datum)>,
+    /// Users' functions that the query of a new view calls.
+    routines_kept: Vec<(Span, crate::value::Oid, String)>,
     /// Primary keys that the GROUP BY of a new view relies on.
     relied: Vec<crate::value::Oid>,
     /// Names of columns that stand for a view's.
@@ -429,6 +431,7 @@ impl<'a> Binder<'a> {
             expanding: Vec::new(),
             recorded: None,
             fixed: Vec::new(),
+            routines_kept: Vec::new(),
             relied: Vec::new(),
             view_columns: HashMap::new(),
             through: None,

@@ -1,5 +1,6 @@
 //! Identifiers, and the names of result columns.
 
+use crate::catalog::routine::of_kept_name;
 use crate::error::{Result, SqlError};
 use logstead_types::SqlState;
 use sqlparser::ast::{self, Expr as Ast};
@@ -106,7 +107,11 @@ fn figure(expr: &Ast) -> Option<(String, u8)> {
             field.or_else(|| figure(root))
         }
         Ast::Function(function) => match function.name.0.last() {
-            Some(ast::ObjectNamePart::Identifier(ident)) => Some((fold_ident(ident), 2)),
+            Some(ast::ObjectNamePart::Identifier(ident)) => {
+                let name = fold_ident(ident);
+                let called = of_kept_name(&name).map(|(_, called)| called.to_owned());
+                Some((called.unwrap_or(name), 2))
+            }
             _ => None,
         },
         Ast::Cast {

@@ -4,7 +4,7 @@
 //! LANGUAGE sql does then stands in the place of the call (`inlined`).
 
 use super::{Binder, Clause, Frame};
-use crate::catalog::routine::{Language, Routine};
+use crate::catalog::routine::{Language, Routine, of_kept_name};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::func::{self, CastContext, Chosen, UserCandidate};
@@ -12,6 +12,7 @@ use crate::parse;
 use crate::value::{Oid, SqlType, info, oid};
 use logstead_types::SqlState;
 use sqlparser::ast::{self, FunctionArg, FunctionArgExpr, FunctionArguments, Spanned};
+use sqlparser::tokenizer::Span;
 use std::sync::Arc;
 
 /// A call of a user's function, its arguments in order and of their types.
@@ -19,6 +20,8 @@ pub(crate) struct RoutineCall {
     pub(crate) routine: Arc<Routine>,
     pub(crate) args: Vec<Expr>,
     pub(crate) result: SqlType,
+    /// The name by which it is called.
+    pub(crate) called: String,
 }
 
 /// What a call by name is.
@@ -167,10 +170,24 @@ impl Binder<'_> {
         name: &str,
         args: &[FunctionArg],
         at: Option<usize>,
+        span: Span,
     ) -> Result<Option<Called>> {
         if self.cx.catalog.routines.is_empty() {
             return Ok(None);
         }
+        let kept = match of_kept_name(name) {
+            Some((number, called)) => {
+                let routine = self.cx.catalog.routines.get(number);
+                let routine = routine.cloned().ok_or_else(|| {
+                    SqlError::new(
+                        SqlState::UNDEFINED_FUNCTION,
+                        format!("function {called} does not exist"),
+                    )
+                })?;
+                Some((routine, called))
+            }
+            None => None,
+        };
         // What is kept was made with built-in functions alone: nothing that somebody has made since changes what it means.
         let in_kept = matches!(
             self.clause(),
@@ -181,17 +198,22 @@ impl Binder<'_> {
                 | Clause::IndexExpression
                 | Clause::IndexPredicate
         );
-        if self.view.is_some() || (in_kept && !self.fresh && self.recorded.is_none()) {
+        let others = self.view.is_some() || (in_kept && !self.fresh && self.recorded.is_none());
+        if others && kept.is_none() {
             return Ok(None);
         }
         let catalog = Arc::clone(self.cx.catalog);
         let path = self.search_path();
-        let found = catalog.routines_named(schema, name, path);
+        let mut found = catalog.routines_named(schema, name, path);
+        if let Some((routine, _)) = &kept {
+            found = vec![(0, routine)];
+        }
+        let name = kept.as_ref().map_or(name, |(_, called)| *called);
         if found.is_empty() {
             return Ok(None);
         }
         let system_at = path.iter().position(|s| s == "pg_catalog");
-        let system = schema.is_none_or(|s| s == "pg_catalog");
+        let system = kept.is_none() && schema.is_none_or(|s| s == "pg_catalog");
         // What has a syntax of its own, or is computed of many rows, stays what it is.
         if system && (func::is_aggregate(name) || func::is_window_function(name)) {
             return Ok(None);
@@ -263,8 +285,14 @@ impl Binder<'_> {
             Err(error) => return Err(error.at(at)),
         };
         let fit = fits.swap_remove(number);
-        self.routine_with(fit, exprs, &types, result, at)
-            .map(|call| Some(Called::Routine(call)))
+        if kept.is_none() {
+            self.uses.schemas.push((fit.routine.schema, None));
+        }
+        let called = name.to_owned();
+        self.record_routine(span, fit.routine.oid, &called);
+        let mut call = self.routine_with(fit, exprs, &types, result, at)?;
+        call.called = called;
+        Ok(Some(Called::Routine(call)))
     }
 
     /// The call with all arguments in order.
@@ -322,6 +350,7 @@ impl Binder<'_> {
         let role = self.definer;
         self.routines_used.push((routine.oid, role));
         Ok(RoutineCall {
+            called: routine.name.clone(),
             routine,
             args,
             result,
@@ -360,7 +389,7 @@ impl Binder<'_> {
         let FunctionArguments::List(list) = &function.args else {
             return Ok(None);
         };
-        let call = match self.routine_of_call(schema, name, &list.args, at)? {
+        let call = match self.routine_of_call(schema, name, &list.args, at, function.name.span())? {
             None => return Ok(None),
             Some(Called::BuiltIn(args, None)) => {
                 return self.resolved_call(schema, name, args, at).map(Some);
@@ -410,11 +439,11 @@ impl Binder<'_> {
     /// 0A000 where an expression is kept: what it calls must stay what it is.
     pub(super) fn refuse_in_kept(&self, routine: &Routine, at: Option<usize>) -> Result<()> {
         let place = match self.clause() {
-            _ if self.recorded.is_some() => "a view, rule or policy",
+            // By its number, which a view or policy keeps.
+            _ if self.recorded.is_some() || self.view.is_some() => return Ok(()),
             Clause::Default => "DEFAULT",
             Clause::Check => "a check constraint",
             Clause::Generated => "a generated column",
-            Clause::Policy => "a policy",
             Clause::IndexExpression | Clause::IndexPredicate => "an index",
             _ => return Ok(()),
         };

@@ -90,6 +90,7 @@ pub fn check_routine(routine: &Routine, asked: bool, cx: &PlanContext<'_>) -> Re
         routine: Arc::new(routine.clone()),
         args: args.collect(),
         result: SqlType::of(routine.result),
+        called: routine.name.clone(),
     };
     let shape = binder.shape(&call)?;
     let args = call.args.clone();

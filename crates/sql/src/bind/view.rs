@@ -46,6 +46,8 @@ pub struct ViewQuery {
     pub sources: Vec<(Span, Arc<Relation>, Vec<usize>)>,
     /// Literals that the session's settings or the clock gave their meaning: where, and what they came to.
     pub fixed: Vec<(Span, SqlType, Datum)>,
+    /// Users' functions that it calls: where, which, and by which name.
+    pub routines: Vec<(Span, Oid, String)>,
     /// Primary keys, by constraint, that its GROUP BY relies on.
     pub relied: Vec<Oid>,
     /// Everything that it reads, to be locked.
@@ -140,6 +142,7 @@ impl Binder<'_> {
             sources: sources.collect(),
             plan,
             fixed: std::mem::take(&mut self.fixed),
+            routines: std::mem::take(&mut self.routines_kept),
             relied: std::mem::take(&mut self.relied),
             tables_read: self.tables_read.clone(),
             schemas: std::mem::take(&mut self.uses.schemas),
@@ -177,6 +180,15 @@ impl Binder<'_> {
         self.fixed.retain(|(known, ..)| *known != span);
         self.fixed.push((span, ty, value.clone()));
         Ok(())
+    }
+
+    /// Remembers a function that the query of a new view calls.
+    pub(crate) fn record_routine(&mut self, span: Span, routine: Oid, name: &str) {
+        if self.recorded.is_some() {
+            // What is bound again stands where it stood.
+            self.routines_kept.retain(|(known, ..)| *known != span);
+            self.routines_kept.push((span, routine, name.to_owned()));
+        }
     }
 
     /// Remembers a primary key that GROUP BY of the query that a view is made from relies on.

@@ -370,6 +370,62 @@ impl Routine {
     }
 }
 
+/// Begins the name of a function that is its number.
+const NUMBER_MARK: char = '\u{3}';
+
+/// How a text that is kept names a function: by its number, with the name that it was called by, after which columns are called.
+pub(crate) fn kept_name(routine: Oid, name: &str) -> String {
+    quote_ident(&format!("{NUMBER_MARK}{routine}:{name}"))
+}
+
+/// The function that such a name means, and what it was called.
+pub(crate) fn of_kept_name(name: &str) -> Option<(Oid, &str)> {
+    let (number, called) = name.strip_prefix(NUMBER_MARK)?.split_once(':')?;
+    Some((number.parse().ok()?, called))
+}
+
+/// The functions that a text that is kept names.
+pub(crate) fn named_in(stored: &str) -> impl Iterator<Item = Oid> {
+    let rest = stored.split(NUMBER_MARK).skip(1);
+    rest.filter_map(|rest| rest.split_once(':')?.0.parse().ok())
+}
+
+impl Catalog {
+    /// A text that was kept, as it is printed, with the names that its functions have now.
+    pub(crate) fn routines_shown(&self, text: &str, path: &[String]) -> String {
+        let mut out = String::new();
+        let mut rest = text;
+        while let Some(at) = rest.find(NUMBER_MARK) {
+            let (before, after) = rest.split_at(at);
+            let number = after.get(NUMBER_MARK.len_utf8()..).unwrap_or_default();
+            let number = number.split(':').next().and_then(|n| n.parse::<Oid>().ok());
+            let routine = number.and_then(|number| self.routines.get(number));
+            // The name ends at the quote that is not doubled.
+            let mut end = after.len();
+            let mut bytes = after.char_indices().peekable();
+            while let Some((place, c)) = bytes.next() {
+                if c == '"' && bytes.next_if(|(_, next)| *next == '"').is_none() {
+                    end = place;
+                    break;
+                }
+            }
+            match (before.strip_suffix('"'), routine) {
+                (Some(before), Some(routine)) => {
+                    out.push_str(before);
+                    out.push_str(&self.routine_name(routine, path));
+                    rest = after.get(end + 1..).unwrap_or_default();
+                }
+                _ => {
+                    out.push_str(before);
+                    rest = after.get(NUMBER_MARK.len_utf8()..).unwrap_or_default();
+                }
+            }
+        }
+        out.push_str(rest);
+        out
+    }
+}
+
 /// COST that is not said.
 pub const DEFAULT_COST: f32 = 100.0;
 /// ROWS that is not said, of a set.

@@ -43,7 +43,7 @@ pub(super) fn policy(
         rows_of: &rows_of,
     };
     let shown = crate::bind::policy_shown(relation, condition, &cx)?;
-    Ok(print::normal(&shown))
+    Ok(catalog.routines_shown(&print::normal(&shown), &path))
 }
 
 /// The query of a view as PostgreSQL shows it; none for any other relation.
@@ -69,5 +69,6 @@ pub(super) fn text(
     let query = crate::bind::view_query_shown(relation, view, &cx)?;
     let names: Vec<String> = relation.columns.iter().map(|c| c.name.clone()).collect();
     let text = print_query::definition(&query, &names, pretty);
+    let text = catalog.routines_shown(&text, &path);
     Ok(Some(format!("{text};")))
 }

@@ -286,6 +286,9 @@ pub(super) fn routines(text: &str, tokens: &[TokenWithSpan]) -> Result<Option<St
     Ok(Some(StatementKind::Routine(Box::new(command))))
 }
 
+/// The words of a property, and what they say.
+type Wording = (&'static [&'static str], fn() -> RoutineOption);
+
 /// Words that are the first of a type's two.
 fn goes_on(first: &str, second: &str) -> bool {
     match first {
@@ -514,7 +517,7 @@ impl Words<'_> {
     /// The next property; of CREATE, or of ALTER.
     fn routine_option(&mut self, create: bool) -> Result<Option<RoutineOption>> {
         use RoutineOption as O;
-        let plain: [(&[&str], fn() -> RoutineOption); 14] = [
+        let plain: [Wording; 14] = [
             (&["immutable"], || O::Volatility(Volatility::Immutable)),
             (&["stable"], || O::Volatility(Volatility::Stable)),
             (&["volatile"], || O::Volatility(Volatility::Volatile)),

@@ -4,7 +4,7 @@
 
 use super::drop::{CASCADE_HINT, cascade_notice, still_used, word_of};
 use super::{DdlContext, composites, drop, foreign, routines, types};
-use crate::catalog::Catalog;
+use crate::catalog::{Catalog, routine};
 use crate::error::{Result, SqlError};
 use crate::value::{Oid, info};
 use logstead_engine::TableLock;
@@ -86,7 +86,8 @@ pub(super) fn describe(catalog: &Catalog, path: &[String], object: Object) -> St
         Object::Routine(oid) => match catalog.routines.get(oid) {
             Some(routine) => {
                 let name = catalog.routine_name(routine, path);
-                format!("{} {}", routine.word(), routine.signature(&name))
+                // Procedures are told of as functions, too.
+                format!("function {}", routine.signature(&name))
             }
             None => "function ?".to_owned(),
         },
@@ -117,6 +118,7 @@ fn direct(catalog: &Catalog, object: Object, targets: &[Object]) -> Vec<Object> 
         Object::Relation(oid) => (oid, None),
         Object::Column(oid, position) => (oid, Some(position)),
         Object::Type(oid) => return types::dependents_of(catalog, oid),
+        Object::Routine(oid) => return callers_of(catalog, oid),
         // A primary key that GROUP BY of views relies on.
         Object::Constraint(_, oid) => (oid, None),
         _ => return Vec::new(),
@@ -167,6 +169,26 @@ fn direct(catalog: &Catalog, object: Object, targets: &[Object]) -> Vec<Object> 
         );
     }
     found
+}
+
+/// The views and policies that call a function, newest first.
+fn callers_of(catalog: &Catalog, routine: Oid) -> Vec<Object> {
+    let calls = |text: &str| routine::named_in(text).any(|named| named == routine);
+    let mut found: Vec<(Oid, Object)> = Vec::new();
+    for relation in catalog.relations.values() {
+        if let Some(view) = relation.view()
+            && calls(&view.query)
+        {
+            found.push((view.rule, Object::Relation(relation.oid)));
+        }
+        for policy in &relation.security.policies {
+            if policy.conditions().any(|view| calls(&view.query)) {
+                found.push((policy.oid, Object::Policy(relation.oid, policy.oid)));
+            }
+        }
+    }
+    found.sort_by_key(|(oid, _)| std::cmp::Reverse(*oid));
+    found.into_iter().map(|(_, object)| object).collect()
 }
 
 /// Everything that goes with `targets`, each with what it depends on, in the order in which PostgreSQL tells of them: an object

@@ -222,6 +222,9 @@ async fn condition(
             bind::bind_policy(expr, text, relation, plan)
         })?;
         super::permit::must_use(&bound.query.schemas, cx)?;
+        for (_, routine, _) in &bound.query.routines {
+            super::routines::hold(*routine, cx).await?;
+        }
         for read in &bound.query.tables_read {
             cx.lock_storage(read.storage, TableLock::Read).await?;
         }

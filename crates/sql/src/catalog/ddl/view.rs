@@ -8,6 +8,7 @@ use super::expressions::with_planner;
 use super::objects::name_taken;
 use crate::bind::{self, ViewQuery};
 use crate::catalog::change::Change;
+use crate::catalog::routine::kept_name;
 use crate::catalog::text::{fold, quote_literal};
 use crate::catalog::{Catalog, Column, Relation, RelationKind, View, ViewSource, source_name};
 use crate::error::{Result, SqlError};
@@ -42,6 +43,9 @@ pub(super) async fn bound_query(
             ));
         }
         super::permit::must_use(&bound.schemas, cx)?;
+        for (_, routine, _) in &bound.routines {
+            super::routines::hold(*routine, cx).await?;
+        }
         for read in &bound.tables_read {
             cx.lock_storage(read.storage, TableLock::Read).await?;
         }
@@ -108,6 +112,13 @@ pub(super) fn numbered_text(
                 .collect(),
             used: used.clone(),
         });
+    }
+    for (span, routine, name) in &bound.routines {
+        let (from, to) = (
+            parse::byte_of(text, span.start),
+            parse::byte_of(text, span.end),
+        );
+        places.push((from, to, kept_name(*routine, name)));
     }
     for (span, ty, value) in &bound.fixed {
         let (from, to) = (

@@ -6,7 +6,7 @@ use super::relations::{
     PG_REWRITE, PG_TYPE, attrdef_oid, attribute_number, constraint_columns, live_columns, ordered,
 };
 use super::shared::PLPGSQL;
-use crate::catalog::routine::{LANGUAGE_PLPGSQL, Language};
+use crate::catalog::routine::{self, LANGUAGE_PLPGSQL, Language};
 use crate::catalog::{ConstraintKind, VirtualContext};
 use crate::error::Result;
 use crate::value::user::UserKind;
@@ -182,6 +182,9 @@ pub(super) fn pg_depend(cx: &VirtualContext<'_>) -> Rows {
             for key in view.sources.iter().filter(|source| source.is_key()) {
                 on_class(PG_CONSTRAINT, key.relation, 0, 'n');
             }
+            for called in routine::named_in(&view.query) {
+                on_class(PG_PROC, called, 0, 'n');
+            }
             let mut on = |oid, sub, kind| on_class(PG_CLASS, oid, sub, kind);
             on(table, 0, 'i');
             for source in view.sources.iter().filter(|source| !source.is_key()) {
@@ -194,6 +197,14 @@ pub(super) fn pg_depend(cx: &VirtualContext<'_>) -> Rows {
             }
         }
         for policy in &relation.security.policies {
+            for view in policy.conditions() {
+                for called in routine::named_in(&view.query) {
+                    let row = dependency(PG_POLICY, policy.oid, 0, PG_PROC, called, 0, 'n');
+                    if !rows.contains(&row) {
+                        rows.push(row);
+                    }
+                }
+            }
             let mut on = |oid, sub, kind| {
                 let row = dependency(PG_POLICY, policy.oid, 0, PG_CLASS, oid, sub, kind);
                 if !rows.contains(&row) {
