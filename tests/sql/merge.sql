@@ -157,7 +157,6 @@ MERGE INTO mrg_t t USING mrg_s s JOIN (VALUES (1), (2)) v (n) ON s.id = v.n LEFT
 MERGE INTO mrg_t t USING mrg_s s CROSS JOIN (VALUES (1)) v (n) ON t.id = s.id AND v.n = 2 WHEN MATCHED THEN DELETE;
 MERGE INTO mrg_t t USING mrg_s a NATURAL JOIN mrg_s s ON t.id = s.id WHEN MATCHED THEN DO NOTHING;
 MERGE INTO mrg_t t USING mrg_s a JOIN mrg_s s USING (id) ON t.id = s.id WHEN NOT MATCHED THEN DO NOTHING;
-MERGE INTO mrg_t t USING mrg_s a JOIN mrg_s s ON t.id = s.id WHEN NOT MATCHED THEN DO NOTHING;
 ROLLBACK;
 DROP MATERIALIZED VIEW mrg_m;
 DROP VIEW mrg_v;
