@@ -4,7 +4,8 @@
 //! applied in either order (the same object cannot be in both: its table lock or its catalog row was held to the end).
 
 use super::database::Database;
-use super::pg_catalog::{PG_AUTHID, PG_CLASS, PG_DATABASE, PG_NAMESPACE, PG_PROC};
+use super::ddl::EXTENSION_ROW;
+use super::pg_catalog::{PG_AUTHID, PG_CLASS, PG_DATABASE, PG_EXTENSION, PG_NAMESPACE, PG_PROC};
 use super::rights::{DefaultKey, Rights};
 use super::routine::Routine;
 use super::temporary::{self, OnCommit};
@@ -12,7 +13,7 @@ use super::{Catalog, IndexDef, Relation, RelationKind, Schema, TableStatistics};
 use crate::role::Role;
 use crate::role::acl::Acl;
 use crate::value::Oid;
-use crate::value::user::UserType;
+use crate::value::user::{Extension, UserType};
 use std::sync::Arc;
 
 /// One changed object.
@@ -168,6 +169,26 @@ impl Change {
                 }
                 catalog.notes.options.remove(oid);
                 forget_comments(catalog, *oid);
+            }
+            Change::Comment((class, oid, EXTENSION_ROW), text) if *class == PG_EXTENSION => {
+                let made = text.as_deref().and_then(|text| {
+                    let (schema, rest) = text.split_once('/')?;
+                    let (version, name) = rest.split_once('/')?;
+                    let schema = schema.parse().ok()?;
+                    let schema_name = catalog.schemas.get(&schema)?.name.clone();
+                    Some(Extension {
+                        oid: *oid,
+                        name: name.to_owned(),
+                        schema,
+                        schema_name,
+                        version: version.to_owned(),
+                    })
+                });
+                let types = Arc::make_mut(&mut catalog.types);
+                match made {
+                    Some(made) => types.put_extension(made),
+                    None => types.remove_extension(*oid),
+                }
             }
             Change::Comment(key, text) => {
                 match text {

@@ -4,6 +4,7 @@
 
 use super::text::{fold, quote_ident, quote_literal};
 use crate::bind::bit_literal;
+use crate::func::extensions;
 use crate::parse::{EXCLUSIONS, carried};
 use crate::value::{format_type, user};
 use sqlparser::ast::{self, BinaryOperator as B, Expr, UnaryOperator, Value};
@@ -454,6 +455,22 @@ impl Printer {
         }
     }
 
+    /// The name of an extension's function: people are shown its schema if it is not searched, and a stored text always has it, so
+    /// that it means the same wherever it is read.
+    fn extension_call(&self, name: &str) -> Option<String> {
+        let bare = name.rsplit_once('.').map_or(name, |(_, bare)| bare);
+        let function = crate::func::functions_named(bare).next()?;
+        let (extension, searched) = user::extension(extensions::of_function(function)?)?;
+        Some(match self.pretty && searched {
+            true => quote_call(bare),
+            false => format!(
+                "{}.{}",
+                quote_ident(&extension.schema_name),
+                quote_call(bare)
+            ),
+        })
+    }
+
     fn call(&self, function: &ast::Function) -> String {
         let name = function.name.to_string().to_lowercase();
         let list = match &function.args {
@@ -484,6 +501,8 @@ impl Printer {
         };
         let shown = if keyword {
             name.to_uppercase()
+        } else if let Some(shown) = self.extension_call(&name) {
+            shown
         } else {
             name.strip_prefix("pg_catalog.")
                 .map_or_else(|| quote_call(&name), quote_call)

@@ -114,7 +114,7 @@ fn hex_text(bytes: &[u8]) -> Result<Datum> {
     from_output(out)
 }
 
-fn input_bytes(a: &[Datum]) -> Result<&[u8]> {
+pub(super) fn input_bytes(a: &[Datum]) -> Result<&[u8]> {
     match a {
         [Datum::Bytea(b)] => Ok(b),
         [Datum::Text(t)] => Ok(t.as_bytes()),

@@ -5,9 +5,9 @@
 
 use super::aggregate::AGGREGATES;
 use super::{
-    Aggregate, CastContext, Function, json, search, table_casts, table_citext, table_functions,
-    table_hstore, table_money, table_network, table_operator_functions, table_operators,
-    table_ranges, table_texts, table_timetz_bits,
+    Aggregate, CastContext, Function, extensions, json, search, table_casts, table_citext,
+    table_functions, table_hstore, table_money, table_network, table_operator_functions,
+    table_operators, table_ranges, table_texts, table_timetz_bits,
 };
 use crate::value::{Oid, SqlType, info, oid, record};
 use foldhash::HashMap;
@@ -73,6 +73,7 @@ fn tables() -> impl Iterator<Item = &'static Function> {
         .chain(table_money::FUNCTIONS)
         .chain(table_texts::FUNCTIONS)
         .chain(search::table::FUNCTIONS)
+        .chain(extensions::FUNCTIONS)
 }
 
 fn registry() -> &'static Registry {

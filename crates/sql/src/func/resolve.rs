@@ -3,6 +3,7 @@
 //! Untyped literals and parameters come as `oid::UNKNOWN`. The result says to which type each argument is to be coerced
 //! (implicitly, see [`super::find_cast`]). Polymorphic arguments are bound here; nothing else knows of them.
 
+use super::extensions;
 use super::registry::{self, Operator};
 use super::{Aggregate, Cast, CastContext, Function, WINDOW_FUNCTIONS, WindowFunction, find_cast};
 use crate::error::{Result, SqlError};
@@ -482,15 +483,24 @@ fn without_domains(types: &[SqlType]) -> Vec<SqlType> {
     types.iter().map(|ty| user::base_type(*ty)).collect()
 }
 
+/// Does a call with this schema, or none, mean the function?
+fn is_in_sight(function: &Function, schema: Option<&str>) -> bool {
+    match extensions::of_function(function) {
+        Some(name) => user::extension(name).is_some_and(|(extension, searched)| {
+            schema.map_or(searched, |schema| schema == extension.schema_name)
+        }),
+        None => registry::schema_of(function) == schema.unwrap_or("pg_catalog"),
+    }
+}
+
 /// Chooses the function for a call. `schema` may be `pg_catalog` or none: all functions here live there.
 pub fn resolve_function(schema: Option<&str>, name: &str, args: &[SqlType]) -> Result<Resolved> {
     let args = &without_domains(args)[..];
     let full = schema.map_or_else(|| name.to_owned(), |s| format!("{s}.{name}"));
     let missing = |f: &Failure| no_function(&full, args, f);
-    let searched = schema.unwrap_or("pg_catalog");
     let input: Vec<Oid> = args.iter().map(|a| a.oid).collect();
     let candidates: Vec<_> = registry::functions_named(name)
-        .filter(|f| registry::schema_of(f) == searched)
+        .filter(|f| is_in_sight(f, schema))
         .filter_map(|f| candidate(f, args.len()))
         .collect();
     let exact = candidates
@@ -516,10 +526,9 @@ pub fn resolve_function(schema: Option<&str>, name: &str, args: &[SqlType]) -> R
 pub fn resolve_variadic(schema: Option<&str>, name: &str, args: &[SqlType]) -> Result<Resolved> {
     let args = &without_domains(args)[..];
     let full = schema.map_or_else(|| name.to_owned(), |s| format!("{s}.{name}"));
-    let searched = schema.unwrap_or("pg_catalog");
     let input: Vec<Oid> = args.iter().map(|a| a.oid).collect();
     let candidates: Vec<_> = registry::functions_named(name)
-        .filter(|f| registry::schema_of(f) == searched && f.args.len() + 1 == args.len())
+        .filter(|f| is_in_sight(f, schema) && f.args.len() + 1 == args.len())
         .filter_map(|f| {
             let tail = match f.variadic? {
                 oid::ANY => oid::ANY,

@@ -6,8 +6,8 @@ use super::Volatility::{Immutable, Stable, Volatile};
 use super::math::{plain, trig};
 use super::numbers::{modulo, pick};
 use super::{
-    Body, Function, arrays, datetime, encodings, enums, format, keywords, like, math, numbers,
-    patterns, quoting, regexp_search, series, strings, system, timetz,
+    Body, Function, arrays, datetime, encodings, enums, format, hashes, keywords, like, math,
+    numbers, patterns, quoting, regexp_search, series, strings, system, timetz,
 };
 use crate::func::function as f;
 use crate::value::Datum;
@@ -148,6 +148,11 @@ pub(super) static FUNCTIONS: &[Function] = &[
     f(3260, "generate_series", &[NUMERIC, NUMERIC], None, NUMERIC, true, Immutable, Body::Series(series::generate_series)),
     f(1191, "generate_subscripts", &[ANYARRAY, INT4, BOOL], None, INT4, true, Immutable, Body::Set(series::generate_subscripts)),
     f(1192, "generate_subscripts", &[ANYARRAY, INT4], None, INT4, true, Immutable, Body::Set(series::generate_subscripts)),
+    f(449, "hashint2", &[INT2], None, INT4, true, Immutable, Body::Pure(hashes::integer)),
+    f(450, "hashint4", &[INT4], None, INT4, true, Immutable, Body::Pure(hashes::integer)),
+    f(949, "hashint8", &[INT8], None, INT4, true, Immutable, Body::Pure(hashes::bigint)),
+    f(400, "hashtext", &[TEXT], None, INT4, true, Immutable, Body::Pure(hashes::text)),
+    f(448, "hashtextextended", &[TEXT, INT8], None, INT8, true, Immutable, Body::Pure(hashes::text_extended)),
     f(721, "get_byte", &[BYTEA, INT4], None, INT4, true, Immutable, Body::Pure(encodings::get_byte)),
     f(3024, "has_any_column_privilege", &[NAME, TEXT, TEXT], None, BOOL, true, Stable, Body::Context(|cx, a| cx.catalog_call("has_any_column_privilege", a))),
     f(3025, "has_any_column_privilege", &[NAME, OID, TEXT], None, BOOL, true, Stable, Body::Context(|cx, a| cx.catalog_call("has_any_column_privilege", a))),

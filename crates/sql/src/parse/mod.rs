@@ -34,6 +34,7 @@ mod parentheses;
 mod policies;
 mod position;
 mod powers;
+mod refused;
 mod rewrite;
 mod roles;
 mod routines;

@@ -101,6 +101,9 @@ pub(super) fn without_grammar(
     if let Some(kind) = super::maintenance::maintenance(text, tokens)? {
         return Ok(Some((Statement::UnlockTables, kind)));
     }
+    if let Some(kind) = super::refused::refused(text, tokens)? {
+        return Ok(Some((Statement::UnlockTables, kind)));
+    }
     let tag = if is_word(tokens.first(), "reindex") {
         "REINDEX"
     } else if is_word(tokens.first(), "cluster") {

@@ -314,9 +314,43 @@ pub struct UserTypes {
     rows: HashMap<Oid, Arc<RowType>>,
     /// The same by schema and name of the relation.
     row_names: HashMap<(String, String), Oid>,
+    /// Extensions that were made. They are here because statements find their functions as they find types: by schema and path.
+    extensions: Vec<Arc<Extension>>,
+}
+
+/// An extension that was made, beside those that are always there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Extension {
+    /// `pg_extension.oid`
+    pub oid: Oid,
+    /// Name.
+    pub name: String,
+    /// Schema of its functions.
+    pub schema: Oid,
+    /// The schema's name.
+    pub schema_name: String,
+    /// Version.
+    pub version: String,
 }
 
 impl UserTypes {
+    /// Extensions that were made, oldest first.
+    pub fn extensions(&self) -> &[Arc<Extension>] {
+        &self.extensions
+    }
+
+    /// An extension was made.
+    pub fn put_extension(&mut self, extension: Extension) {
+        self.remove_extension(extension.oid);
+        self.extensions.push(Arc::new(extension));
+        self.extensions.sort_unstable_by_key(|e| e.oid);
+    }
+
+    /// An extension was dropped.
+    pub fn remove_extension(&mut self, oid: Oid) {
+        self.extensions.retain(|e| e.oid != oid);
+    }
+
     /// The type with this OID, arrays aside.
     pub fn get(&self, oid: Oid) -> Option<&Arc<UserType>> {
         self.types.get(&oid)
@@ -698,7 +732,7 @@ pub fn shown(stored: &str) -> String {
         }
     }
     out.push_str(rest);
-    out
+    crate::func::extensions::shown(out)
 }
 
 /// OID of a user's type or array by name; no schema searches the path.
@@ -738,6 +772,15 @@ pub fn find_text(text: &str) -> Option<Oid> {
         }
         _ => Some(found),
     }
+}
+
+/// The extension of this name, as the running statement sees it, and whether its functions are found without their schema.
+pub fn extension(name: &str) -> Option<(Arc<Extension>, bool)> {
+    SCOPE.with_borrow(|scope| {
+        let found = scope.types.extensions.iter().find(|e| e.name == name)?;
+        let searched = scope.path.iter().any(|s| *s == found.schema_name);
+        Some((Arc::clone(found), searched))
+    })
 }
 
 /// True if the type's bare name means it.

@@ -205,16 +205,17 @@ fn target(
         }
         CommentObject::Extension => {
             let plain = calls::name_parts(name)?.1;
-            match plain.as_str() {
-                "plpgsql" => Ok((PG_EXTENSION, PLPGSQL, 0)),
-                name => {
-                    let types = &cx.catalog()?.types;
-                    let found = EXTENSIONS.iter().find(|e| e.name == name);
-                    let there = found.filter(|e| types.get(e.ty).is_some());
-                    let there = there.ok_or_else(|| no_object("extension", &plain))?;
-                    Ok((PG_EXTENSION, extension_of(there.ty), 0))
-                }
+            if plain == "plpgsql" {
+                return Ok((PG_EXTENSION, PLPGSQL, 0));
             }
+            let types = &cx.catalog()?.types;
+            if let Some(made) = types.extensions().iter().find(|e| e.name == plain) {
+                return Ok((PG_EXTENSION, made.oid, 0));
+            }
+            let found = EXTENSIONS.iter().find(|e| e.name == plain);
+            let there = found.filter(|e| types.get(e.ty).is_some());
+            let there = there.ok_or_else(|| no_object("extension", &plain))?;
+            Ok((PG_EXTENSION, extension_of(there.ty), 0))
         }
         other => Err(SqlError::unsupported(format!("COMMENT ON {other}"))),
     }

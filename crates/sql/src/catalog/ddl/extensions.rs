@@ -1,16 +1,25 @@
-//! CREATE and DROP EXTENSION. One extension is always there, as in a new database of PostgreSQL: plpgsql, which migrations ask for
-//! without using it. citext and hstore can be had: an extension is there where its type is, whose row is that of the extension, too.
+//! CREATE and DROP EXTENSION. plpgsql is always there, as in a new database of PostgreSQL; those of [`crate::func::extensions`] can be
+//! made, and so can citext and hstore, each of which is there where its type is, whose row is that of the extension, too. No other can be had.
+//!
+//! An extension of functions that was made is a row of the comments' table, beside the comment on it: its class and number, [`EXTENSION_ROW`] as the
+//! column, and `schema/version/name` as the text. So builds that do not know of it read the database, and only miss the functions.
 
 use super::DdlContext;
 use super::dependents::{self, Object};
 use super::types::{add, array_name, delete, free, refuse_temporary};
 use crate::catalog::pg_catalog::{EXTENSIONS, PG_EXTENSION, extension_of};
+use crate::catalog::{Catalog, ConstraintKind, IndexKey, Relation};
 use crate::error::{Result, SqlError};
+use crate::func::Function;
+use crate::func::extensions::{AVAILABLE, Available};
 use crate::parse::ExtensionCommand;
-use crate::value::Oid;
-use crate::value::user::{UserKind, UserType};
+use crate::value::user::{Extension, UserKind, UserType};
+use crate::value::{Oid, info};
 use logstead_types::SqlState;
 use sqlparser::ast;
+
+/// Stands for the column's number in the row that says that an extension was made.
+pub(crate) const EXTENSION_ROW: i32 = -1;
 
 /// The extension that is always there.
 const PLPGSQL: &str = "plpgsql";
@@ -22,18 +31,63 @@ pub(super) async fn execute(command: &ExtensionCommand, cx: &mut DdlContext<'_>)
             if_not_exists,
             name,
             schema,
+            version,
         } => {
-            if name != PLPGSQL {
-                let ty = type_of(name).ok_or_else(|| not_available(name))?;
-                if cx.catalog()?.types.get(ty).is_none() {
-                    return create(name, ty, schema.as_deref(), cx).await;
+            let catalog = cx.catalog()?;
+            let made = catalog.types.extensions().iter().any(|e| e.name == *name);
+            if name == PLPGSQL
+                || made
+                || type_of(name).is_some_and(|ty| catalog.types.get(ty).is_some())
+            {
+                let exists = format!("extension \"{name}\" already exists");
+                if !if_not_exists {
+                    return Err(SqlError::new(SqlState::DUPLICATE_OBJECT, exists));
                 }
+                cx.notice(SqlState::DUPLICATE_OBJECT, format!("{exists}, skipping"));
+                return Ok(());
             }
-            let exists = format!("extension \"{name}\" already exists");
-            if !if_not_exists {
-                return Err(SqlError::new(SqlState::DUPLICATE_OBJECT, exists));
+            if let Some(available) = AVAILABLE.iter().find(|a| a.name == name) {
+                return create(available, schema.as_deref(), version.as_deref(), cx).await;
             }
-            cx.notice(SqlState::DUPLICATE_OBJECT, format!("{exists}, skipping"));
+            let ty = type_of(name).ok_or_else(|| not_available(name))?;
+            create_type(name, ty, schema.as_deref(), cx).await
+        }
+        ExtensionCommand::Update { name } => {
+            let catalog = cx.catalog()?;
+            let made = catalog.types.extensions().iter().find(|e| e.name == *name);
+            let version = match made {
+                Some(made) => made.version.as_str(),
+                None if type_of(name).is_some_and(|ty| catalog.types.get(ty).is_some()) => {
+                    let of_type = EXTENSIONS.iter().find(|e| e.name == name);
+                    of_type.map_or("", |e| e.version)
+                }
+                None if name == PLPGSQL => "1.0",
+                None => {
+                    let code = SqlState::UNDEFINED_OBJECT;
+                    return Err(SqlError::new(code, absent("extension", name)));
+                }
+            };
+            cx.notice(
+                SqlState::SUCCESSFUL_COMPLETION,
+                format!("version \"{version}\" of extension \"{name}\" is already installed"),
+            );
+            Ok(())
+        }
+        ExtensionCommand::DropAbsent {
+            kind,
+            if_exists,
+            names,
+        } => {
+            for name in names {
+                let absent = absent(kind, name);
+                if !if_exists {
+                    return Err(SqlError::new(SqlState::UNDEFINED_OBJECT, absent));
+                }
+                cx.notice(
+                    SqlState::SUCCESSFUL_COMPLETION,
+                    format!("{absent}, skipping"),
+                );
+            }
             Ok(())
         }
         ExtensionCommand::Drop {
@@ -45,13 +99,19 @@ pub(super) async fn execute(command: &ExtensionCommand, cx: &mut DdlContext<'_>)
                 if name == PLPGSQL {
                     return Err(SqlError::unsupported("DROP EXTENSION plpgsql"));
                 }
+                let catalog = cx.catalog()?;
+                let made = catalog.types.extensions();
+                if let Some(extension) = made.iter().find(|e| e.name == *name) {
+                    drop(extension, *cascade, &catalog, cx).await?;
+                    continue;
+                }
                 if let Some(ty) = type_of(name)
                     && cx.hold_type(ty).await?.is_some()
                 {
                     remove(name, ty, *cascade, cx).await?;
                     continue;
                 }
-                let absent = format!("extension \"{name}\" does not exist");
+                let absent = absent("extension", name);
                 if !if_exists {
                     return Err(SqlError::new(SqlState::UNDEFINED_OBJECT, absent));
                 }
@@ -65,6 +125,60 @@ pub(super) async fn execute(command: &ExtensionCommand, cx: &mut DdlContext<'_>)
     }
 }
 
+fn absent(kind: &str, name: &str) -> String {
+    format!("{kind} \"{name}\" does not exist")
+}
+
+async fn create(
+    available: &Available,
+    schema: Option<&str>,
+    version: Option<&str>,
+    cx: &mut DdlContext<'_>,
+) -> Result<()> {
+    if let Some(version) = version.filter(|v| *v != available.version) {
+        return Err(SqlError::new(
+            SqlState::INVALID_PARAMETER_VALUE,
+            format!(
+                "extension \"{}\" has no installation script nor update path for version \"{version}\"",
+                available.name
+            ),
+        ));
+    }
+    let schema = cx.target_schema(schema)?;
+    cx.must_create_in(schema.oid)?;
+    cx.hold_schema_of(schema.oid, &schema.name).await?;
+    let oid = available.oid;
+    let row = format!("{}/{}/{}", schema.oid, available.version, available.name);
+    cx.put_comment(PG_EXTENSION, oid, EXTENSION_ROW, Some(&row))
+        .await?;
+    cx.put_comment(PG_EXTENSION, oid, 0, Some(available.comment))
+        .await
+}
+
+async fn drop(
+    extension: &Extension,
+    cascade: bool,
+    catalog: &Catalog,
+    cx: &mut DdlContext<'_>,
+) -> Result<()> {
+    let name = &extension.name;
+    if let Some((dependent, function)) = dependent(extension, catalog) {
+        if cascade {
+            let what = format!("DROP EXTENSION {name} CASCADE while {dependent} uses it");
+            return Err(SqlError::unsupported(what));
+        }
+        let message = format!("cannot drop extension {name} because other objects depend on it");
+        return Err(
+            SqlError::new(SqlState::DEPENDENT_OBJECTS_STILL_EXIST, message)
+                .detail(format!("{dependent} depends on function {function}"))
+                .hint("Use DROP ... CASCADE to drop the dependent objects too."),
+        );
+    }
+    cx.put_comment(PG_EXTENSION, extension.oid, 0, None).await?;
+    cx.put_comment(PG_EXTENSION, extension.oid, EXTENSION_ROW, None)
+        .await
+}
+
 /// The type that an extension brings.
 fn type_of(name: &str) -> Option<Oid> {
     let found = EXTENSIONS.iter().find(|extension| extension.name == name);
@@ -72,7 +186,12 @@ fn type_of(name: &str) -> Option<Oid> {
 }
 
 /// Makes the extension, in a schema or in the first of the search path.
-async fn create(name: &str, ty: Oid, schema: Option<&str>, cx: &mut DdlContext<'_>) -> Result<()> {
+async fn create_type(
+    name: &str,
+    ty: Oid,
+    schema: Option<&str>,
+    cx: &mut DdlContext<'_>,
+) -> Result<()> {
     let parts = schema.into_iter().chain([name]);
     let quoted = parts.map(|part| ast::Ident::with_quote('"', part));
     let (schema, name) = cx.new_name(&ast::ObjectName::from(quoted.collect::<Vec<_>>()))?;
@@ -106,15 +225,79 @@ async fn remove(name: &str, ty: Oid, cascade: bool, cx: &mut DdlContext<'_>) -> 
     delete(ty, cx).await
 }
 
+/// What names a function of the extension, and the function, if anything does. Texts are searched, so a string in one may be taken for a
+/// call: that refuses a drop that could have been, never the other way about.
+fn dependent(extension: &Extension, catalog: &Catalog) -> Option<(String, String)> {
+    let available = AVAILABLE.iter().find(|a| a.name == extension.name)?;
+    let own = |f: &&Function| available.functions.contains(&f.oid);
+    let mut functions = crate::func::all_functions().filter(own);
+    functions.find_map(|function| {
+        let call = format!("{}(", function.name);
+        let relations = catalog.relations.values();
+        let dependent = relations.filter_map(|r| calling(r, &call)).min()?;
+        let types = function.args.iter();
+        let types: Vec<_> = types.map(|ty| info::format_type_bare(*ty)).collect();
+        Some((dependent, format!("{}({})", function.name, types.join(","))))
+    })
+}
+
+/// What of a relation calls the function, if anything does.
+fn calling(relation: &Relation, call: &str) -> Option<String> {
+    let calls = |text: &str| text.contains(call);
+    let column = relation.columns.iter().find(|column| {
+        let default = column.default.as_deref();
+        !column.dropped && default.is_some_and(calls)
+    });
+    if let Some(column) = column {
+        return Some(match column.generated {
+            true => format!("column {} of table {}", column.name, relation.name),
+            false => format!(
+                "default value for column {} of table {}",
+                column.name, relation.name
+            ),
+        });
+    }
+    let check = relation
+        .constraints
+        .iter()
+        .find(|constraint| matches!(&constraint.kind, ConstraintKind::Check(text) if calls(text)));
+    if let Some(check) = check {
+        return Some(format!(
+            "constraint {} on table {}",
+            check.name, relation.name
+        ));
+    }
+    let index = relation.indexes.iter().find(|index| {
+        let keys = index.columns.iter().map(|column| &column.key);
+        let mut texts = keys.filter_map(|key| match key {
+            IndexKey::Expression { text, .. } => Some(text),
+            IndexKey::Column(_) => None,
+        });
+        texts.any(|text| calls(text)) || index.predicate.as_deref().is_some_and(calls)
+    });
+    if let Some(index) = index {
+        return Some(format!("index {}", index.name));
+    }
+    let policies = &relation.security.policies;
+    let policy = policies.iter().find(|policy| {
+        let texts = policy.using.iter().chain(&policy.check);
+        texts.into_iter().any(|view| calls(&view.query))
+    });
+    if let Some(policy) = policy {
+        return Some(format!("policy {} on table {}", policy.name, relation.name));
+    }
+    let view = relation.view()?;
+    calls(&view.query).then(|| format!("view {}", relation.name))
+}
+
 fn not_available(name: &str) -> SqlError {
     let error = SqlError::new(
         SqlState::FEATURE_NOT_SUPPORTED,
         format!("extension \"{name}\" is not available"),
     );
-    match name {
-        "uuid-ossp" | "pgcrypto" => {
-            error.hint("gen_random_uuid() makes random UUIDs without an extension.")
-        }
-        _ => error,
-    }
+    let known = AVAILABLE.iter().map(|a| a.name).collect::<Vec<_>>();
+    error.detail(format!(
+        "Available are citext, hstore, plpgsql, {}.",
+        known.join(", ")
+    ))
 }

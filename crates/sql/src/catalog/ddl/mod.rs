@@ -54,6 +54,7 @@ mod view;
 
 pub(crate) use databases::no_database;
 pub(crate) use domains::with_value;
+pub(crate) use extensions::EXTENSION_ROW;
 pub use state::DdlState;
 pub use temporary::{at_commit, discard};
 pub(crate) use view::boolean;

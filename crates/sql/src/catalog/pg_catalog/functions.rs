@@ -5,7 +5,7 @@ use super::cells::{Ch, Id, Nil, oidvector, row};
 use super::io_functions::IO_FUNCTIONS;
 use crate::catalog::VirtualContext;
 use crate::error::{Result, SqlError};
-use crate::func::{self, Aggregate, CastContext, Function, Volatility};
+use crate::func::{self, Aggregate, CastContext, Function, Volatility, extensions};
 use crate::value::{Datum, FIRST_EXTENSION_OID, Oid, SqlType, info, oid, user};
 use logstead_types::SqlState;
 use std::collections::{HashMap, HashSet};
@@ -87,13 +87,10 @@ fn arguments(function: &Function) -> Vec<Oid> {
     function.args.iter().copied().chain(tail).collect()
 }
 
-fn function_row(f: &Function) -> Vec<Datum> {
+fn function_row(f: &Function, schema: Oid) -> Vec<Datum> {
     proc_row(&ProcRow {
         oid: f.oid,
-        schema: match func::schema_of(f) {
-            "information_schema" => 13_000,
-            _ => 11,
-        },
+        schema,
         name: f.name,
         args: arguments(f),
         result: f.result,
@@ -114,6 +111,11 @@ pub(super) fn pg_proc(cx: &VirtualContext<'_>) -> Rows {
     static ROWS: OnceLock<Vec<Vec<Datum>>> = OnceLock::new();
     let built_in = ROWS.get_or_init(all_procs).clone();
     let mut rows = super::shared::seen(cx, built_in);
+    for extension in cx.catalog.types.extensions() {
+        let of = |f: &&&Function| extensions::of_function(f) == Some(extension.name.as_str());
+        let own = functions().iter().filter(of);
+        rows.extend(own.map(|f| function_row(f, extension.schema)));
+    }
     let own = cx.catalog.routines.all().into_iter();
     rows.extend(own.map(|routine| super::routines::proc_row(routine, cx)));
     Ok(rows)
@@ -126,11 +128,18 @@ fn all_procs() -> Vec<Vec<Datum>> {
     let mut seen = HashSet::new();
     let mut rows = Vec::new();
     for f in functions() {
+        if extensions::of_function(f).is_some() {
+            continue;
+        }
         seen.insert(f.oid);
         if KEYWORDS.contains(&f.oid) {
             continue;
         }
-        rows.push(function_row(f));
+        let schema = match func::schema_of(f) {
+            "information_schema" => 13_000,
+            _ => 11,
+        };
+        rows.push(function_row(f, schema));
     }
     for a in func::AGGREGATES.iter() {
         if seen.insert(a.oid) {

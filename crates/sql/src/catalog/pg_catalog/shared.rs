@@ -6,6 +6,7 @@ use super::relations::{PG_AUTHID, PG_DATABASE};
 use crate::catalog::VirtualContext;
 use crate::catalog::routine::LANGUAGE_PLPGSQL;
 use crate::error::Result;
+use crate::func::extensions::AVAILABLE;
 use crate::value::{
     Datum, FIRST_EXTENSION_OID, FIRST_USER_OID, Oid, info, multirange, oid, range, user,
 };
@@ -149,7 +150,7 @@ pub(crate) struct Extension {
     /// The first OID of what else it brings.
     first: Oid,
     /// Of PostgreSQL's.
-    version: &'static str,
+    pub(crate) version: &'static str,
     pub(super) comment: &'static str,
 }
 
@@ -325,6 +326,18 @@ pub(super) fn pg_extension(cx: &VirtualContext<'_>) -> Rows {
             ]);
         }
     }
+    rows.extend(cx.catalog.types.extensions().iter().map(|extension| {
+        row![
+            Id(extension.oid),
+            extension.name.as_str(),
+            Id(OWNER),
+            Id(extension.schema),
+            true,
+            extension.version.as_str(),
+            Nil,
+            Nil
+        ]
+    }));
     Ok(rows)
 }
 
@@ -344,6 +357,17 @@ pub(super) fn pg_available_extensions(cx: &VirtualContext<'_>) -> Rows {
             extension.comment
         ]);
     }
+    let made = cx.catalog.types.extensions();
+    rows.extend(AVAILABLE.iter().map(|available| {
+        let there = made.iter().find(|e| e.name == available.name);
+        let installed = there.map(|_| available.version);
+        row![
+            available.name,
+            available.version,
+            installed,
+            available.comment
+        ]
+    }));
     Ok(rows)
 }
 

@@ -1,0 +1,140 @@
+//! Statements about what does not exist here: each is refused by its name (0A000), except that dropping what is not there is said to be just
+//! that, for scripts do so with IF EXISTS. PREPARE TRANSACTION and what ends one are as on a server that allows none.
+
+use super::extensions::ExtensionCommand;
+use super::kind::StatementKind;
+use super::rewrite::words;
+use super::roles::Words;
+use crate::error::{Result, SqlError};
+use logstead_types::SqlState;
+use sqlparser::tokenizer::{Token, TokenWithSpan};
+
+/// Kinds of objects of which there are none: the words that name one, and what messages call it.
+const KINDS: [(&[&str], &str); 16] = [
+    (&["access", "method"], "access method"),
+    (&["aggregate"], ""),
+    (&["cast"], ""),
+    (&["conversion"], "conversion"),
+    (&["event", "trigger"], "event trigger"),
+    (&["foreign", "data", "wrapper"], "foreign-data wrapper"),
+    (&["foreign", "table"], "foreign table"),
+    (&["publication"], "publication"),
+    (&["rule"], ""),
+    (&["server"], "server"),
+    (&["statistics"], "statistics object"),
+    (&["subscription"], "subscription"),
+    (
+        &["text", "search", "configuration"],
+        "text search configuration",
+    ),
+    (&["text", "search", "dictionary"], "text search dictionary"),
+    (&["text", "search", "parser"], "text search parser"),
+    (&["text", "search", "template"], "text search template"),
+];
+
+/// Other statements that are refused, by the words that they begin with.
+const OTHERS: [(&[&str], &str); 9] = [
+    (&["alter", "system"], "ALTER SYSTEM"),
+    (&["create", "tablespace"], "CREATE TABLESPACE"),
+    (&["create", "transform"], "CREATE TRANSFORM"),
+    (&["import", "foreign", "schema"], "IMPORT FOREIGN SCHEMA"),
+    (&["load"], "LOAD"),
+    (&["security", "label"], "SECURITY LABEL"),
+    (&["set", "xml"], "SET XML OPTION"),
+    (&["comment", "on", "trigger"], "COMMENT ON TRIGGER"),
+    (&["comment", "on", "rule"], "COMMENT ON RULE"),
+];
+
+/// The statement, if it is one of these.
+pub(super) fn refused(text: &str, tokens: &[TokenWithSpan]) -> Result<Option<StatementKind>> {
+    two_phase(text, tokens)?;
+    if let Some((_, name)) = OTHERS.iter().find(|(begin, _)| words(tokens, 0, begin)) {
+        return Ok(Some(StatementKind::Unsupported(name)));
+    }
+    let mut at = Words {
+        text,
+        tokens,
+        at: 0,
+    };
+    let verbs = ["create", "alter", "drop"];
+    let Some(verb) = verbs.into_iter().find(|verb| at.take(verb)) else {
+        return Ok(None);
+    };
+    if verb == "create" {
+        at.take_all(&["or", "replace"]);
+    }
+    let Some((kind, word)) = KINDS.into_iter().find(|(kind, _)| at.take_all(kind)) else {
+        return Ok(None);
+    };
+    if verb != "drop" || word.is_empty() {
+        let name = match kind {
+            ["access", ..] => "an access method",
+            ["aggregate"] => "a user's aggregate",
+            ["cast"] => "a user's cast",
+            ["conversion"] => "a conversion",
+            ["event", ..] => "an event trigger",
+            ["foreign", ..] | ["server"] => "a foreign table or server",
+            ["publication"] | ["subscription"] => "logical replication",
+            ["rule"] => "a rule",
+            ["statistics"] => "statistics of several columns",
+            _ => "a text search object of users",
+        };
+        return Ok(Some(StatementKind::Unsupported(name)));
+    }
+    let if_exists = at.take_all(&["if", "exists"]);
+    let mut names = Vec::new();
+    loop {
+        let mut name = at.ident()?;
+        while at.take_token(&Token::Period) {
+            name = format!("{name}.{}", at.ident()?);
+        }
+        names.push(name);
+        if !at.take_token(&Token::Comma) {
+            break;
+        }
+    }
+    if !at.take("cascade") {
+        at.take("restrict");
+    }
+    at.end()?;
+    Ok(Some(StatementKind::Extension(Box::new(
+        ExtensionCommand::DropAbsent {
+            kind: word,
+            if_exists,
+            names,
+        },
+    ))))
+}
+
+/// What PREPARE TRANSACTION, COMMIT PREPARED and ROLLBACK PREPARED are answered.
+fn two_phase(text: &str, tokens: &[TokenWithSpan]) -> Result<()> {
+    let prepare = words(tokens, 0, &["prepare", "transaction"]);
+    let ends =
+        words(tokens, 0, &["commit", "prepared"]) || words(tokens, 0, &["rollback", "prepared"]);
+    let named = match tokens.get(2).map(|t| &t.token) {
+        Some(Token::SingleQuotedString(name)) if tokens.len() == 3 => name,
+        _ if prepare || ends => {
+            let at = Words {
+                text,
+                tokens,
+                at: 2,
+            };
+            return Err(at.error());
+        }
+        _ => return Ok(()),
+    };
+    if prepare {
+        return Err(SqlError::new(
+            SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
+            "prepared transactions are disabled",
+        )
+        .hint("Set max_prepared_transactions to a nonzero value."));
+    }
+    if ends {
+        return Err(SqlError::new(
+            SqlState::UNDEFINED_OBJECT,
+            format!("prepared transaction with identifier \"{named}\" does not exist"),
+        ));
+    }
+    Ok(())
+}
