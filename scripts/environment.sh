@@ -165,6 +165,18 @@ suite_source() {
     touch "$source/complete"
 }
 
+# suite_node NAME FOLDER [OPTION...]: the packages of a suite's package.json, in that folder of the cache.
+suite_node() {
+    local package="$repository/tests/suites/$1/package.json" folder="$SUITES_CACHE/$2"
+    packages node:nodejs npm:npm
+    cmp -s "$package" "$folder/package.json" && [ -e "$folder/node_modules/complete" ] && return 0
+    say "the packages of the suite $1, in $folder"
+    rm -rf "$folder"
+    mkdir -p "$folder"
+    cp "$package" "$folder/package.json"
+    (cd "$folder" && npm install --loglevel=error --no-fund --no-audit "${@:3}" && touch node_modules/complete)
+}
+
 # need_suites [NAME...]: what the suites that are named among the arguments need (all, if none is). Their texts are downloaded at the versions
 # that are pinned beside each, never kept in the repository.
 need_suites() {
@@ -172,8 +184,8 @@ need_suites() {
     export SUITES_CACHE="$cache/suites"
     mkdir -p "$SUITES_CACHE"
     case "$wanted" in
-    *" sqlalchemy "* | *" django "* | *" logic "* | *" sysbench "* | *" drizzle "* | *" rails "* | *" pgx "* | *" asyncpg "*) ;;
-    *) wanted=" sqlalchemy django logic sysbench drizzle rails pgx asyncpg " ;;
+    *" sqlalchemy "* | *" django "* | *" logic "* | *" sysbench "* | *" drizzle "* | *" rails "* | *" pgx "* | *" asyncpg "* | *" orms "*) ;;
+    *) wanted=" sqlalchemy django logic sysbench drizzle rails pgx asyncpg orms " ;;
     esac
     [[ $wanted != *" sqlalchemy "* ]] || suite_python sqlalchemy
     if [[ $wanted == *" django "* ]]; then
@@ -198,14 +210,11 @@ need_suites() {
         export SUITE_PGX_SOURCE
     fi
     if [[ $wanted == *" drizzle "* ]]; then
-        packages node:nodejs npm:npm
-        name="$SUITES_CACHE/drizzle"
-        if ! cmp -s "$repository/tests/suites/drizzle/package.json" "$name/package.json" || [ ! -e "$name/node_modules/complete" ]; then
-            say "Drizzle"
-            rm -rf "$name"
-            mkdir -p "$name"
-            cp "$repository/tests/suites/drizzle/package.json" "$name/package.json"
-            (cd "$name" && npm install --loglevel=error --no-fund --no-audit && touch node_modules/complete)
-        fi
+        suite_node drizzle drizzle
+    fi
+    if [[ $wanted == *" orms "* ]]; then
+        suite_python orms
+        # Beside the Python environment, which is the folder of the suite's name. No package's own scripts are needed, and Prisma's fetches programs.
+        suite_node orms orms-node --ignore-scripts
     fi
 }

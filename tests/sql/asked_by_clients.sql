@@ -108,9 +108,6 @@ SELECT hashtext(''), hashtext('a'), hashtext('The quick'), hashtext('twelve byte
 SELECT hashint2(7::int2), hashint4(-1), hashint8(7), hashint8(-1), hashint8(12345678901234);
 
 -- What does not exist here is named, or is not there.
-BEGIN;
-PREPARE TRANSACTION 'x';
-ROLLBACK;
 COMMIT PREPARED 'x';
 ROLLBACK PREPARED 'x';
 COMMIT PREPARED;

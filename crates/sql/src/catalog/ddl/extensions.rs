@@ -280,8 +280,8 @@ fn calling(relation: &Relation, call: &str) -> Option<String> {
     }
     let policies = &relation.security.policies;
     let policy = policies.iter().find(|policy| {
-        let texts = policy.using.iter().chain(&policy.check);
-        texts.into_iter().any(|view| calls(&view.query))
+        let mut views = policy.using.iter().chain(&policy.check);
+        views.any(|view| calls(&view.query))
     });
     if let Some(policy) = policy {
         return Some(format!("policy {} on table {}", policy.name, relation.name));
