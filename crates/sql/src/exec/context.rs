@@ -70,10 +70,8 @@ pub enum CancelReason {
     User = 1,
     /// statement_timeout.
     StatementTimeout = 2,
-    /// lock_timeout.
-    LockTimeout = 3,
     /// The server is shutting down.
-    Shutdown = 4,
+    Shutdown = 3,
 }
 
 /// The flag that ends a statement; setting it also wakes the statement out of a lock wait.
@@ -114,7 +112,8 @@ impl Default for Cancel {
 impl Cancel {
     /// Asks the statement to end.
     pub fn cancel(&self, reason: CancelReason) {
-        self.reason.store(reason as u8, Ordering::Release);
+        // The end of the session comes before that of the statement.
+        self.reason.fetch_max(reason as u8, Ordering::AcqRel);
         let waiter = self
             .waiter
             .lock()
@@ -130,6 +129,17 @@ impl Cancel {
         self.reason.store(0, Ordering::Relaxed);
         self.long.store(false, Ordering::Relaxed);
         self.set_deadline(None);
+    }
+
+    /// The request was answered with an error that the statement itself has caught, and is no more; the end of the session is.
+    pub(crate) fn answered(&self) {
+        let asked = |reason: u8| (reason != CancelReason::Shutdown as u8).then_some(0);
+        let taken = self
+            .reason
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, asked);
+        if taken == Ok(CancelReason::StatementTimeout as u8) {
+            self.set_deadline(None);
+        }
     }
 
     /// From now on the statement yields more often.
@@ -208,11 +218,6 @@ impl Cancel {
             SqlError::new(
                 SqlState::QUERY_CANCELED,
                 "canceling statement due to statement timeout",
-            )
-        } else if reason == CancelReason::LockTimeout as u8 {
-            SqlError::new(
-                SqlState::LOCK_NOT_AVAILABLE,
-                "canceling statement due to lock timeout",
             )
         } else if reason == CancelReason::Shutdown as u8 {
             SqlError::new(

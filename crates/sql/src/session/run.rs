@@ -72,12 +72,13 @@ pub(super) async fn watched<T>(
                 |timer: std::pin::Pin<&mut tokio::time::Sleep>| timer.poll(cx).is_ready(),
             );
             if over && !signals.statement().is_loading() {
-                signals.statement().cancel(CancelReason::LockTimeout);
-            } else {
-                lock_timer.set(Some(sleep(limits.lock_ms)));
-                if let Some(timer) = lock_timer.as_mut().as_pin_mut() {
-                    let _registers_its_waker = timer.poll(cx);
-                }
+                // An error of this wait alone: whoever catches it goes on. A request to end the statement comes before it.
+                signals.statement().check()?;
+                return Poll::Ready(Err(lock_timeout()));
+            }
+            lock_timer.set(Some(sleep(limits.lock_ms)));
+            if let Some(timer) = lock_timer.as_mut().as_pin_mut() {
+                let _registers_its_waker = timer.poll(cx);
             }
         }
         match signals.statement().check() {
@@ -86,6 +87,13 @@ pub(super) async fn watched<T>(
         }
     })
     .await
+}
+
+fn lock_timeout() -> SqlError {
+    SqlError::new(
+        SqlState::LOCK_NOT_AVAILABLE,
+        "canceling statement due to lock timeout",
+    )
 }
 
 fn sleep(ms: u64) -> tokio::time::Sleep {

@@ -136,7 +136,7 @@ impl Session {
         let ast::Statement::Lock(request) = statement else {
             return Err(SqlError::unsupported("LOCK TABLES"));
         };
-        if self.block == Block::None {
+        if self.block == Block::None && self.routines == 0 {
             return Err(only_in_block("LOCK TABLE"));
         }
         use ast::LockTableMode as Mode;
