@@ -79,6 +79,41 @@ fn grow(dim: &mut Dim, items: &mut Vec<Datum>, low: i32, high: i32) -> Result<()
     Ok(())
 }
 
+/// Puts an element into an array where it is: one that nobody else holds is not copied, and grows at its end by one. On an error it is as it was.
+pub(crate) fn put_element(
+    array: &mut Datum,
+    element: Oid,
+    value: Datum,
+    subscripts: &[Datum],
+) -> Result<()> {
+    if let (Datum::Array(held), [Datum::Int4(at)]) = (&mut *array, subscripts)
+        && held.shape.is_none()
+        && let Ok(place) = usize::try_from(i64::from(*at) - i64::from(held.lower))
+    {
+        let count = held.items.len();
+        if place < count {
+            Arc::make_mut(held).items[place] = value;
+            return Ok(());
+        }
+        if place == count && count > 0 {
+            let len = i32::try_from(count + 1).map_err(|_| too_large())?;
+            items_of(&[Dim {
+                lower: held.lower,
+                len,
+            }])?;
+            // The rule of all arrays; it fails below.
+            if held.lower.checked_add(len).is_some() {
+                Arc::make_mut(held).items.push(value);
+                return Ok(());
+            }
+        }
+    }
+    let mut args = vec![Datum::Oid(element), array.clone(), value];
+    args.extend_from_slice(subscripts);
+    *array = set_element(&args)?;
+    Ok(())
+}
+
 /// The first argument is the type of the elements, which an array that is NULL does not tell.
 fn set_element(a: &[Datum]) -> Result<Datum> {
     let [Datum::Oid(element), array, value, subscripts @ ..] = a else {

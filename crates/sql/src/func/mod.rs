@@ -61,6 +61,7 @@ mod variadic;
 mod window;
 
 pub use aggregate::AGGREGATES;
+pub(crate) use array_assign::put_element;
 pub use array_assign::{ARRAY_SET_ELEMENT, ARRAY_SET_SLICE};
 pub use arrays::{ARRAY_ELEMENT, ARRAY_SLICE, ROW_IS_NOT_NULL, ROW_IS_NULL};
 pub use cast::{apply_cast, find_cast};

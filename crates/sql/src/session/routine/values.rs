@@ -94,6 +94,9 @@ pub(super) fn fields_of(value: &Datum, count: usize) -> Vec<Datum> {
     fields
 }
 
+/// Changes a value of a type where it is; on an error it is as it was.
+type Put<'p> = dyn FnMut(&Session, &Activation, SqlType, &mut Datum) -> Result<()> + 'p;
+
 impl Session {
     /// A value of one type as one of another.
     pub(super) fn cast(
@@ -218,49 +221,58 @@ impl Session {
         match target {
             Target::Variable(variable) => self.assign_variable(act, *variable, value, ty),
             Target::Field(variable, path) => {
-                let (whole, of) = (act.values[*variable].clone(), act.types[*variable]);
-                let name = act.routine.body.variables[*variable].name.clone();
-                let whole =
-                    self.with_field(act, &name, whole, of, path, &mut |session, act, to, _| {
-                        session.cast(act, value.clone(), ty, to)
-                    })?;
-                act.values[*variable] = whole;
-                Ok(())
+                let mut put =
+                    |session: &Session, act: &Activation, to: SqlType, old: &mut Datum| {
+                        *old = session.cast(act, value.clone(), ty, to)?;
+                        Ok(())
+                    };
+                self.change(act, *variable, path, &mut put)
             }
             Target::Element(variable, path, _) => {
-                let (whole, of) = (act.values[*variable].clone(), act.types[*variable]);
-                let mut put = |session: &Session, act: &Activation, to: SqlType, old: Datum| {
-                    session.with_element(act, to, old, &subscripts, (value.clone(), ty))
-                };
-                let whole = match path.is_empty() {
-                    true => put(self, act, of, whole)?,
-                    false => {
-                        let name = act.routine.body.variables[*variable].name.clone();
-                        self.with_field(act, &name, whole, of, path, &mut put)?
-                    }
-                };
+                let mut put =
+                    |session: &Session, act: &Activation, to: SqlType, old: &mut Datum| {
+                        session.put_element(act, to, old, &subscripts, (value.clone(), ty))
+                    };
                 // A domain over an array judges all of it.
-                match path.is_empty() {
-                    true => self.assign_variable(act, *variable, whole, of),
-                    false => {
-                        act.values[*variable] = whole;
-                        Ok(())
-                    }
+                if path.is_empty()
+                    && let Kind::Scalar(to) = act.routine.kinds[*variable]
+                    && user::domain_in(to.oid).is_some()
+                {
+                    let (mut whole, of) = (act.values[*variable].clone(), act.types[*variable]);
+                    put(self, act, of, &mut whole)?;
+                    return self.assign_variable(act, *variable, whole, of);
                 }
+                self.change(act, *variable, path, &mut put)
             }
         }
     }
 
-    /// A record with another value in one of its fields, or in a field of that: `put` makes it of the field's type and old value.
+    /// Changes a part of a variable where it is, so that not all of it is copied; on an error it is as it was.
+    fn change(
+        &self,
+        act: &mut Activation,
+        variable: VarNo,
+        path: &[String],
+        put: &mut Put<'_>,
+    ) -> Result<()> {
+        let routine = Rc::clone(&act.routine);
+        let name = &routine.body.variables[variable].name;
+        let mut whole = std::mem::replace(&mut act.values[variable], Datum::Null);
+        let done = self.with_field(act, name, &mut whole, act.types[variable], path, put);
+        act.values[variable] = whole;
+        done
+    }
+
+    /// Changes a field of a record, or a field of that: `put` is given the field's type and its value.
     fn with_field(
         &self,
         act: &Activation,
         name: &str,
-        whole: Datum,
+        whole: &mut Datum,
         of: SqlType,
         path: &[String],
-        put: &mut dyn FnMut(&Session, &Activation, SqlType, Datum) -> Result<Datum>,
-    ) -> Result<Datum> {
+        put: &mut Put<'_>,
+    ) -> Result<()> {
         let Some((field, rest)) = path.split_first() else {
             return put(self, act, of, whole);
         };
@@ -278,20 +290,25 @@ impl Session {
                 format!("record \"{name}\" has no field \"{field}\""),
             ));
         };
-        let mut fields = fields_of(&whole, shape.len());
-        let old = std::mem::replace(&mut fields[at], Datum::Null);
-        fields[at] = self.with_field(act, field, old, shape[at].1, rest, put)?;
-        Ok(record::record(fields))
+        let Datum::Array(held) = whole else {
+            let mut fields = vec![Datum::Null; shape.len()];
+            self.with_field(act, field, &mut fields[at], shape[at].1, rest, put)?;
+            *whole = record::record(fields);
+            return Ok(());
+        };
+        let fields = &mut Arc::make_mut(held).items;
+        fields.resize(shape.len(), Datum::Null);
+        self.with_field(act, field, &mut fields[at], shape[at].1, rest, put)
     }
 
-    fn with_element(
+    fn put_element(
         &self,
         act: &Activation,
         array: SqlType,
-        old: Datum,
+        old: &mut Datum,
         subscripts: &[Datum],
         (value, ty): (Datum, SqlType),
-    ) -> Result<Datum> {
+    ) -> Result<()> {
         let base = user::base_type(array);
         let Some(element) = info::element_of(base.oid) else {
             return Err(SqlError::new(
@@ -307,16 +324,8 @@ impl Session {
             typmod: base.typmod,
         };
         let value = self.cast(act, value, ty, to)?;
-        let mut args = vec![
-            Datum::Oid(user::base_type(SqlType::of(element)).oid),
-            old,
-            value,
-        ];
-        args.extend_from_slice(subscripts);
-        match crate::func::ARRAY_SET_ELEMENT.body {
-            crate::func::Body::Pure(set) => set(&args),
-            _ => Err(SqlError::internal("array_set_element is pure")),
-        }
+        let element = user::base_type(SqlType::of(element)).oid;
+        crate::func::put_element(old, element, value, subscripts)
     }
 
     /// Puts a row's columns into targets: all into one record, or one into each. No row is NULLs.
