@@ -234,5 +234,72 @@ SELECT id FROM do_t WHERE id >= 50;
 ROLLBACK TO s;
 SELECT id FROM do_t WHERE id >= 50;
 COMMIT;
+-- The transaction ends only where nothing around goes on in it.
+CREATE TABLE do_end (a int);
+DO $o$ BEGIN BEGIN INSERT INTO do_end VALUES (2); DO $i$ BEGIN COMMIT; END $i$; INSERT INTO do_end VALUES (3); RAISE 'x';
+EXCEPTION WHEN OTHERS THEN RAISE NOTICE '% %', SQLSTATE, SQLERRM; END; END $o$;
+SELECT * FROM do_end;
+DO $o$ BEGIN BEGIN INSERT INTO do_end VALUES (2); DO $i$ BEGIN ROLLBACK; END $i$; INSERT INTO do_end VALUES (3);
+EXCEPTION WHEN OTHERS THEN RAISE NOTICE '% %', SQLSTATE, SQLERRM; END; END $o$;
+SELECT * FROM do_end;
+DO $o$ BEGIN BEGIN SET application_name = 'kept'; DO $i$ BEGIN COMMIT; END $i$;
+EXCEPTION WHEN OTHERS THEN RAISE NOTICE '% %', SQLSTATE, SQLERRM; END; END $o$;
+SELECT current_setting('application_name') = 'kept';
+DO $o$ BEGIN INSERT INTO do_end VALUES (4); EXECUTE 'DO $i$ BEGIN COMMIT; END $i$'; END $o$;
+SELECT * FROM do_end;
+CREATE PROCEDURE do_ends() LANGUAGE plpgsql AS $$ BEGIN COMMIT; END $$;
+CREATE PROCEDURE do_calls() LANGUAGE plpgsql AS $$ BEGIN INSERT INTO do_end VALUES (5); CALL do_ends(); INSERT INTO do_end VALUES (6); ROLLBACK; END $$;
+CREATE FUNCTION do_within(how text) RETURNS int LANGUAGE plpgsql AS $$
+BEGIN
+  INSERT INTO do_end VALUES (7);
+  IF how = 'do' THEN EXECUTE 'DO $i$ BEGIN COMMIT; END $i$'; ELSIF how = 'call' THEN EXECUTE 'CALL do_ends()'; ELSE CALL do_ends(); END IF;
+  RETURN 1;
+END $$;
+SELECT do_within('do');
+SELECT do_within('call');
+SELECT do_within('itself');
+SELECT * FROM do_end;
+CALL do_calls();
+DO $o$ BEGIN CALL do_calls(); DO $i$ BEGIN INSERT INTO do_end VALUES (8); COMMIT; END $i$; INSERT INTO do_end VALUES (9); ROLLBACK; END $o$;
+DO $o$ BEGIN EXECUTE 'CALL do_calls()'; END $o$;
+DO $o$ BEGIN BEGIN CALL do_calls(); EXCEPTION WHEN OTHERS THEN RAISE NOTICE '% %', SQLSTATE, SQLERRM; CALL do_calls(); END; END $o$;
+SELECT * FROM do_end ORDER BY a;
+-- A table that a loop reads is in use until the loop ends, or the transaction does.
+DO $$ DECLARE k int; BEGIN FOR k IN SELECT a FROM do_end LOOP DROP TABLE do_end; END LOOP; END $$;
+DO $$ DECLARE k int; BEGIN FOR k IN EXECUTE 'SELECT a FROM do_end' LOOP TRUNCATE do_end; END LOOP; END $$;
+DO $$ DECLARE k int; BEGIN FOR k IN SELECT a FROM do_end LOOP NULL; END LOOP; TRUNCATE do_end; END $$;
+INSERT INTO do_end VALUES (1), (2);
+DO $$ DECLARE k int; BEGIN FOR k IN SELECT a FROM do_end ORDER BY a LOOP COMMIT; IF k = 1 THEN ALTER TABLE do_end ADD b int; END IF; RAISE NOTICE '%', k; END LOOP; END $$;
+DROP PROCEDURE do_ends, do_calls;
+DROP FUNCTION do_within;
+DROP TABLE do_end;
+-- What is changed in part stays as it was when the change fails, and others that hold the same do not see it.
+CREATE DOMAIN do_short AS int[] CHECK (cardinality(VALUE) < 3);
+CREATE TYPE do_both AS (n int, list int[]);
+DO $$
+DECLARE a int[] := '{1,2}'; b int[]; m int[] := '{{1,2},{3,4}}'; e int[]; s do_short := '{1,2}'; r record; t do_both; q do_both; x int;
+BEGIN
+  b := a; a[1] := 9; a[3] := 3; a[6] := 6; a[-1] := 0;
+  RAISE NOTICE '% %', a, b;
+  e[5] := 5; e[6] := 6; e[5] := 4; m[2][1] := 30;
+  RAISE NOTICE '% %', e, m;
+  BEGIN m[3][1] := 0; EXCEPTION WHEN OTHERS THEN RAISE NOTICE '% % %', SQLSTATE, SQLERRM, m; END;
+  BEGIN a[1] := 'one'; EXCEPTION WHEN OTHERS THEN RAISE NOTICE '% %', SQLSTATE, a; END;
+  BEGIN a[NULL] := 1; EXCEPTION WHEN OTHERS THEN RAISE NOTICE '% %', SQLSTATE, a; END;
+  BEGIN a[2147483647] := 1; EXCEPTION WHEN OTHERS THEN RAISE NOTICE '% %', SQLSTATE, cardinality(a); END;
+  BEGIN s[3] := 3; EXCEPTION WHEN OTHERS THEN RAISE NOTICE '% %', SQLSTATE, s; END;
+  s[2] := 7; t.n := 1; t.list[2] := 2; t.list[3] := 3; q := t; t.list[2] := 0; t.n := 5;
+  RAISE NOTICE '% % %', s, t, q;
+  BEGIN t.n := 'one'; EXCEPTION WHEN OTHERS THEN RAISE NOTICE '% %', SQLSTATE, t; END;
+  BEGIN t.list[2] := 'one'; EXCEPTION WHEN OTHERS THEN RAISE NOTICE '% %', SQLSTATE, t; END;
+  SELECT 1 AS i, 'a'::text AS w INTO r;
+  r.w := 'b'; r.i := r.i + 1;
+  RAISE NOTICE '%', r;
+  FOREACH x IN ARRAY b LOOP b[x + 1] := x; END LOOP;
+  RAISE NOTICE '%', b;
+END $$;
+DO $$ DECLARE a int[] := '{}'; BEGIN FOR i IN 1..20000 LOOP a[i] := i; END LOOP; RAISE NOTICE '% %', cardinality(a), a[20000]; END $$;
+DROP DOMAIN do_short;
+DROP TYPE do_both;
 DROP TABLE do_t, do_made;
 DROP TYPE do_mood;

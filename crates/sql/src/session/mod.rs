@@ -151,6 +151,8 @@ pub struct Session {
     routines: usize,
     /// Where the thread's stack was when the outermost of them began.
     stack_begins: usize,
+    /// How much around them goes on in the transaction: they may not end it unless nothing does.
+    atomic: usize,
     /// Functions among them that are not volatile.
     stable: usize,
     /// Tables that the statements around them read or write.
@@ -280,6 +282,7 @@ impl Session {
             running: None,
             routines: 0,
             stack_begins: 0,
+            atomic: 0,
             stable: 0,
             in_use: Vec::new(),
             functions: routine::Functions::default(),
@@ -437,6 +440,7 @@ impl Session {
         self.context.in_block.set(self.block != Block::None);
         self.signals.begin_statement();
         self.routines = 0;
+        self.atomic = 0;
         self.stable = 0;
         self.in_use.clear();
         self.context.level.set(self.savepoints.len());

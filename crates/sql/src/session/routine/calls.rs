@@ -51,7 +51,9 @@ impl Session {
             let tables = plan.locks.iter().map(|(table, _)| table.id());
             self.in_use.extend(tables);
             self.stable += usize::from(!volatile);
+            self.atomic += 1;
             let ran = self.call_function(&call, client).await;
+            self.atomic = self.atomic.saturating_sub(1);
             self.stable -= usize::from(!volatile);
             self.in_use.truncate(in_use);
             if let Some(open) = &mut self.open {

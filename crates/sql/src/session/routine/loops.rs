@@ -167,7 +167,24 @@ impl Session {
         Ok(Flow::Next)
     }
 
+    /// What the rows are of stays in use until the loop ends.
     async fn rows_loop(
+        &mut self,
+        act: &mut Activation,
+        looped: &For,
+        rows: Rows,
+        any: &mut bool,
+        client: &mut dyn Client,
+    ) -> Result<Flow> {
+        let in_use = self.in_use.len();
+        let tables = rows.plan.locks.iter().map(|(table, _)| table.id());
+        self.in_use.extend(tables);
+        let ran = self.rounds_of(act, looped, rows, any, client).await;
+        self.in_use.truncate(in_use);
+        ran
+    }
+
+    async fn rounds_of(
         &mut self,
         act: &mut Activation,
         looped: &For,

@@ -4,6 +4,8 @@
 //! statement of the session: planned once with the variables as parameters ([`crate::bind::Variables`]), locked, run, each with a snapshot of its own.
 //!
 //! Invariants:
+//! - The transaction ends only where nothing around goes on in it: `Session::atomic` counts what does, and only CALL and DO that stand in a body themselves
+//!   are not counted.
 //! - A block with handlers is a savepoint; whatever ends the block, the savepoint is released or rolled back: there are as many behind it as before.
 //! - Bodies are futures of the session's task: they yield between statements, and every wait in them is one that the session has elsewhere.
 //! - A body has no time of its own: `statement_timeout` runs on from the statement around it.
@@ -210,10 +212,16 @@ impl Session {
         let routine = self
             .routine(&block.body, shown, &given)
             .map_err(|error| block.place(error, text))?;
-        let atomic = self.block != Block::None || self.context.in_block.get();
+        let atomic = self.is_atomic();
         let mut activation = Activation::new(Rc::new(routine), atomic);
         self.activate(&mut activation, client).await?;
         Ok(Reply::tag("DO"))
+    }
+
+    /// May a body that begins here not end the transaction? So it is in a block of transaction control, and in all that is in
+    /// something else that goes on afterwards: a query, EXECUTE, a block with handlers.
+    fn is_atomic(&self) -> bool {
+        self.atomic > 0 || self.block != Block::None || self.context.in_block.get()
     }
 
     /// Runs a body to its end.
@@ -234,11 +242,14 @@ impl Session {
             .hint("Functions and blocks call one another too deeply."));
         }
         self.routines += 1;
+        let atomic = usize::from(activation.atomic);
+        self.atomic += atomic;
         let routine = Rc::clone(&activation.routine);
         let ran = self
             .statements(activation, &routine.body.block.body, client)
             .await;
         self.routines = self.routines.saturating_sub(1);
+        self.atomic = self.atomic.saturating_sub(atomic);
         match ran {
             Ok(Flow::Return | Flow::Next) => Ok(()),
             Ok(Flow::Exit(_) | Flow::Continue(_)) => Err(SqlError::new(

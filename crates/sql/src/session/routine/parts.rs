@@ -93,8 +93,10 @@ impl Session {
             self.make_savepoint(String::new());
             self.context.level.set(self.savepoints.len());
             act.parts += 1;
+            self.atomic += 1;
             let ran = self.statements(act, &block.body, client).await;
             act.parts -= 1;
+            self.atomic = self.atomic.saturating_sub(1);
             let error = match ran {
                 Ok(flow) => {
                     self.release(index);
@@ -118,7 +120,7 @@ impl Session {
             };
             if error.code() == SqlState::QUERY_CANCELED {
                 // It was asked for once.
-                self.signals.statement().clear();
+                self.signals.statement().answered();
             }
             let text = error.code().as_str().to_owned();
             act.values[handlers.state] = Datum::text(text.as_str());

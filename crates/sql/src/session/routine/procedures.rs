@@ -15,7 +15,6 @@ use crate::session::Reply;
 use crate::session::client::{Client, LocalFuture};
 use crate::session::portal::Collected;
 use crate::session::statement::Statement;
-use crate::session::transaction::Block;
 use crate::value::{Datum, SqlType, user};
 use logstead_types::SqlState;
 use sqlparser::ast;
@@ -81,7 +80,7 @@ impl Session {
                     format!("there is no parameter ${}", params.len() + 1),
                 ));
             }
-            let atomic = self.block != Block::None || self.context.in_block.get();
+            let atomic = self.is_atomic();
             self.transaction()?.txn.begin_statement();
             let values = self.call_arguments(&call, params)?;
             let given = self.run_procedure(&call, values, atomic, client).await?;
@@ -184,7 +183,7 @@ impl Session {
         self.transaction()?.txn.begin_statement();
         let values = self.call_arguments(&call, &params);
         let values = values.map_err(|error| self.blame(error, statement))?;
-        let atomic = act.atomic || act.parts > 0;
+        let atomic = self.is_atomic();
         let ran = self.run_procedure(&call, values, atomic, client).await;
         let given = ran.map_err(|error| self.blame(error, statement))?;
         let columns = call_columns(&call);

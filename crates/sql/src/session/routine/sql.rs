@@ -317,10 +317,12 @@ impl Session {
                 let statement = Statement::new(Rc::clone(&parsed), Some(index), types.clone());
                 refuse_computed(&statement)?;
             }
+            self.atomic += 1;
             let ran = self
                 .run_text_of(&text, &values, &types, rows_max, client)
-                .await
-                .map_err(|error| blame_text(error, &text))?;
+                .await;
+            self.atomic = self.atomic.saturating_sub(1);
+            let ran = ran.map_err(|error| blame_text(error, &text))?;
             act.row_count = ran.count;
             match into {
                 Some(into) if ran.columns.is_empty() => {

@@ -215,6 +215,8 @@ impl Session {
                 }));
             }
             let modes = self.modes;
+            // Loops around this have their rows already, and no table any more.
+            self.in_use.clear();
             if commits {
                 self.commit().await?;
             } else {
