@@ -69,3 +69,8 @@ SELECT regexp_match('a b', E'a[ ]b # foo', 'x'), regexp_match('abab', '\(ab\)*\1
 SELECT ('ab'||chr(10)||'c') ~ '(?n)b\Dc' AS a, ('ab'||chr(10)||'c') ~ '(?n)b[^x]c' AS b, ('ab'||chr(10)||'c') ~ '(?p)b$' AS c, ('ab'||chr(10)||'c') ~ '(?w)b$' AS d;
 -- a group that is repeated has what its last repetition is left with
 SELECT regexp_match('foobar', '([a-o]+)*b'), regexp_match('abcd', '(\w+)+'), regexp_match('abcd', '((\w)\w*)+'), regexp_match('aaa', '(a*){2}'), regexp_match('aaa', '(a*?){2,3}'), regexp_match('abab', '(ab|a|b)+'), substring('x=1;y=22' from '\w{1,2}?(.*)+\d|b');
+-- groups that are repeated no times have their numbers, and what matches nothing may be repeated
+SELECT regexp_matches('ab', 'b(a){0}'), regexp_match('bca', '(?:b|(c)(a){0})*'), substring('ab' from 'b(a){0}'), regexp_match('b', '(a*){0}b');
+SELECT 'x' ~ '()+(?=x)' AS a, 'a' ~ '(){1,}a(?!b)' AS b, regexp_match('a', '()*a'), regexp_match('a', '(^)*a'), regexp_match('a', '(^){0}a'), regexp_match('ab', '(b{0})?(?=a)'), regexp_match('ab', '(?:)*(?:){0}(a)(?!c)');
+-- many groups
+SELECT 'x' ~ string_agg('b' || n || '(bc)', '|' ORDER BY n) AS a, 'b77bc' ~ string_agg('b' || n || '(bc)', '|' ORDER BY n) AS b FROM generate_series(1, 1500) n;

@@ -1,20 +1,108 @@
 //! Compiled regular expressions: by the library that takes linear time whatever the pattern, or, for back references and lookaround, by
 //! one that goes back and tries again, no more often than [`BACKTRACK_MAX`] for a match.
 
-use super::regex_choice::Ends;
+use super::regex_choice::{Ends, automaton};
+use super::regex_lex::TOO_COMPLEX;
 use crate::error::{Result, SqlError};
 use logstead_types::SqlState;
+use std::cell::{Cell, OnceCell};
 
 /// Steps back after which a match is given up: some tens of milliseconds.
 const BACKTRACK_MAX: usize = 500_000;
 /// Most bytes that a compiled expression takes.
-const SIZE_BYTES_MAX: usize = 16 << 20;
+pub(super) const SIZE_BYTES_MAX: usize = 16 << 20;
+/// Sizes that are tried one after the other, so that it is known about how large an expression is: the library does not tell.
+const SIZES_TRIED: [usize; 4] = [
+    SIZE_BYTES_MAX >> 6,
+    SIZE_BYTES_MAX >> 4,
+    SIZE_BYTES_MAX >> 2,
+    SIZE_BYTES_MAX,
+];
+/// States times places for the ends of groups: what the library allocates to find groups in a long text.
+const PLACES_MAX: usize = 2 << 20;
+/// Bytes for each of them: the library has two tables.
+const PLACE_BYTES: usize = 16;
+
+thread_local! {
+    /// Some expression's [`Compiled::bytes`] have become more.
+    static GREW: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether some expression has grown since this was last asked.
+pub(super) fn grew() -> bool {
+    GREW.take()
+}
 
 /// A compiled expression.
-pub(super) enum Compiled {
-    /// With what finds the ends that are PostgreSQL's, where they may be others.
-    Linear(regex::Regex, Option<Box<Ends>>),
+pub(super) struct Compiled {
+    by: By,
+    /// Numbered groups.
+    groups: usize,
+    /// About how many bytes it takes as long as no groups have been looked for.
+    bytes: usize,
+}
+
+enum By {
+    Linear(Box<Linear>),
     Backtracking(Box<fancy_regex::Regex>),
+}
+
+/// An expression that takes linear time.
+struct Linear {
+    regex: regex::Regex,
+    pattern: String,
+    options: Options,
+    /// Made for the first match that is asked for; none if that would take too much memory.
+    finder: OnceCell<Option<Finder>>,
+}
+
+/// What tells where matches and groups end.
+#[derive(Default)]
+struct Finder {
+    /// Finds the ends that are PostgreSQL's, where they may be others than the library's.
+    ends: Option<Ends>,
+    /// States times places.
+    places: usize,
+}
+
+impl Linear {
+    fn finder(&self) -> Result<&Finder> {
+        let finder = self.finder.get_or_init(|| {
+            let finder = self.make_finder();
+            GREW.set(true);
+            finder
+        });
+        finder.as_ref().ok_or_else(|| TOO_COMPLEX.error())
+    }
+
+    fn make_finder(&self) -> Option<Finder> {
+        let grouped = self.regex.captures_len() > 1;
+        if !grouped && self.options.shortest.is_none() {
+            return Some(Finder::default());
+        }
+        let nfa = automaton(&self.pattern, self.options, grouped)?;
+        let places = match grouped {
+            true => nfa
+                .states()
+                .len()
+                .saturating_mul(nfa.group_info().slot_len()),
+            false => 0,
+        };
+        if places > PLACES_MAX {
+            return None;
+        }
+        let ends = match self.options.shortest {
+            None => None,
+            Some(shortest) => {
+                let whole = match grouped {
+                    true => automaton(&self.pattern, self.options, false)?,
+                    false => nfa.clone(),
+                };
+                Some(Ends::new(whole, nfa, shortest)?)
+            }
+        };
+        Some(Finder { ends, places })
+    }
 }
 
 /// How an expression is compiled.
@@ -27,6 +115,8 @@ pub(super) struct Options {
     pub(super) backtracks: bool,
     /// Whether the shortest match is wanted, or the longest; none if there is but one.
     pub(super) shortest: Option<bool>,
+    /// Numbered groups, also those that the libraries leave away.
+    pub(super) groups: usize,
 }
 
 /// A part of a text.
@@ -75,55 +165,82 @@ fn gave_up(_: fancy_regex::Error) -> SqlError {
     )
 }
 
-impl Compiled {
-    /// Compiles an expression in the libraries' words, or gives theirs for what is wrong with it.
-    pub(super) fn new(pattern: &str, options: Options) -> Result<Compiled, String> {
+impl By {
+    fn new(pattern: &str, options: Options, size: usize) -> Result<By, String> {
         if options.backtracks {
             return fancy_regex::RegexBuilder::new(pattern)
                 .case_insensitive(options.ignore_case)
                 .dot_matches_new_line(!options.newline_stops)
                 .multi_line(options.newline_anchors)
                 .backtrack_limit(BACKTRACK_MAX)
-                .delegate_size_limit(SIZE_BYTES_MAX)
+                .delegate_size_limit(size)
                 .build()
-                .map(|regex| Compiled::Backtracking(Box::new(regex)))
+                .map(|regex| By::Backtracking(Box::new(regex)))
                 .map_err(|e| e.to_string());
         }
-        regex::RegexBuilder::new(pattern)
+        let regex = regex::RegexBuilder::new(pattern)
             .case_insensitive(options.ignore_case)
             .dot_matches_new_line(!options.newline_stops)
             .multi_line(options.newline_anchors)
-            .size_limit(SIZE_BYTES_MAX)
+            .size_limit(size)
             .build()
-            .map(|regex| {
-                let ends = options
-                    .shortest
-                    .and_then(|s| Ends::new(pattern, options, s));
-                Compiled::Linear(regex, ends.map(Box::new))
-            })
-            .map_err(|e| e.to_string())
+            .map_err(|e| e.to_string())?;
+        Ok(By::Linear(Box::new(Linear {
+            regex,
+            pattern: pattern.to_owned(),
+            options,
+            finder: OnceCell::new(),
+        })))
+    }
+}
+
+impl Compiled {
+    /// Compiles an expression in the libraries' words, or gives theirs for what is wrong with it.
+    pub(super) fn new(pattern: &str, options: Options) -> Result<Compiled, String> {
+        let mut wrong = String::new();
+        for size in SIZES_TRIED {
+            match By::new(pattern, options, size) {
+                Ok(by) => {
+                    return Ok(Compiled {
+                        by,
+                        groups: options.groups,
+                        bytes: 2 * size + pattern.len(),
+                    });
+                }
+                Err(error) => wrong = error,
+            }
+        }
+        Err(wrong)
+    }
+
+    /// About how many bytes of memory it holds.
+    pub(super) fn bytes(&self) -> usize {
+        let finder = match &self.by {
+            By::Linear(linear) => linear.finder.get().and_then(Option::as_ref),
+            By::Backtracking(_) => None,
+        };
+        self.bytes + finder.map_or(0, |finder| finder.places * PLACE_BYTES)
     }
 
     pub(super) fn is_match(&self, text: &str) -> Result<bool> {
-        match self {
-            Compiled::Linear(regex, _) => Ok(regex.is_match(text)),
-            Compiled::Backtracking(regex) => regex.is_match(text).map_err(gave_up),
+        match &self.by {
+            By::Linear(linear) => Ok(linear.regex.is_match(text)),
+            By::Backtracking(regex) => regex.is_match(text).map_err(gave_up),
         }
     }
 
     /// Groups, the whole match being one.
     pub(super) fn captures_len(&self) -> usize {
-        match self {
-            Compiled::Linear(regex, _) => regex.captures_len(),
-            Compiled::Backtracking(regex) => regex.captures_len(),
-        }
+        self.groups + 1
     }
 
     /// The first match that begins at byte `from` or behind it.
     pub(super) fn find_at<'t>(&self, text: &'t str, from: usize) -> Result<Option<Found<'t>>> {
         let part = |start: usize, end: usize| Part { text, start, end };
-        Ok(match self {
-            Compiled::Linear(regex, ends) => {
+        Ok(match &self.by {
+            By::Linear(linear) => {
+                let regex = &linear.regex;
+                let ends = &linear.finder()?.ends;
                 let Some(found) = regex.captures_at(text, from) else {
                     return Ok(None);
                 };
@@ -146,7 +263,7 @@ impl Compiled {
                     }
                 }
             }
-            Compiled::Backtracking(regex) => {
+            By::Backtracking(regex) => {
                 let found = regex.captures_from_pos(text, from).map_err(gave_up)?;
                 found.map(|found| {
                     let groups = found.iter();

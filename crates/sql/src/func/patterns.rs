@@ -1,9 +1,9 @@
 //! Regular expressions: PostgreSQL's, translated to the library's syntax (`regex_parse`).
 //!
 //! Matching takes linear time, but for patterns with lookaround or back references, whose matching is bounded (`compiled`).
-//! Compiled expressions are kept per thread, a few dozen of them.
+//! Compiled expressions are kept per thread, a few dozen of them and a bounded number of bytes.
 
-use super::compiled::{Compiled, Found, Options};
+use super::compiled::{self, Compiled, Found, Options};
 use super::like::texts;
 use super::numbers::bad_args;
 use super::regex_lex::{Fault, Flavor, Syntax, TOO_COMPLEX};
@@ -51,12 +51,27 @@ fn parse_flags(text: &str) -> Result<Flags> {
     Ok(f)
 }
 
+/// Most expressions that a thread keeps compiled, and most bytes that those take: more than one of them ever does.
+const KEPT_MAX: usize = 64;
+const KEPT_BYTES_MAX: usize = 72 << 20;
+
 thread_local! {
     static COMPILED: RefCell<HashMap<(String, Flags), Rc<Compiled>>> = RefCell::new(HashMap::new());
 }
 
+/// Forgets all expressions if there are too many, or too large ones with one of so many bytes.
+fn make_room(kept: &mut HashMap<(String, Flags), Rc<Compiled>>, more: usize) {
+    let bytes: usize = kept.values().map(|regex| regex.bytes()).sum();
+    if kept.len() >= KEPT_MAX + usize::from(more == 0) || bytes + more > KEPT_BYTES_MAX {
+        kept.clear();
+    }
+}
+
 pub(super) fn compile(pattern: &str, flags: Flags) -> Result<Rc<Compiled>> {
     let key = (pattern.to_owned(), flags);
+    if compiled::grew() {
+        COMPILED.with(|c| make_room(&mut c.borrow_mut(), 0));
+    }
     if let Some(r) = COMPILED.with(|c| c.borrow().get(&key).cloned()) {
         return Ok(r);
     }
@@ -67,15 +82,14 @@ pub(super) fn compile(pattern: &str, flags: Flags) -> Result<Rc<Compiled>> {
         newline_anchors: translated.syntax.newline_anchors,
         backtracks: translated.backtracks,
         shortest: translated.shortest,
+        groups: translated.groups,
     };
     // What is wrong with an expression has been told. What is left is too large for the library.
     let regex = Compiled::new(&translated.text, options).map_err(|_| TOO_COMPLEX.error())?;
     let regex = Rc::new(regex);
     COMPILED.with(|c| {
         let mut c = c.borrow_mut();
-        if c.len() >= 64 {
-            c.clear();
-        }
+        make_room(&mut c, regex.bytes());
         c.insert(key, regex.clone());
     });
     Ok(regex)

@@ -5,12 +5,12 @@
 //! preference; where it is not the library's, the groups are found by going back, as far as that end and no other. Both take time in
 //! proportion to the length of the match.
 
-use super::compiled::{Options, Part};
+use super::compiled::{Options, Part, SIZE_BYTES_MAX};
 use crate::error::{Result, SqlError};
 use logstead_types::SqlState;
 use regex_automata::hybrid::dfa::{self, DFA};
 use regex_automata::nfa::thompson::pikevm::{self, PikeVM};
-use regex_automata::nfa::thompson::{NFA, State};
+use regex_automata::nfa::thompson::{NFA, State, WhichCaptures};
 use regex_automata::util::primitives::{NonMaxUsize, StateID};
 use regex_automata::util::syntax;
 use regex_automata::{Anchored, Input, MatchKind};
@@ -140,38 +140,58 @@ fn preference(level: &Level) -> Option<bool> {
     }
 }
 
-/// Finds the ends of matches of one expression.
+/// Finds the ends of matches of one expression, and their groups.
 pub(super) struct Ends {
     shortest: bool,
     dfa: Option<(DFA, RefCell<dfa::Cache>)>,
     vm: PikeVM,
-    cache: RefCell<pikevm::Cache>,
+    /// The machine's memory, once the automaton above has failed.
+    cache: RefCell<Option<pikevm::Cache>>,
+    /// With the groups, if there are any.
+    nfa: NFA,
+}
+
+/// The automaton of an expression, if it is not too large.
+pub(super) fn automaton(pattern: &str, options: Options, groups: bool) -> Option<NFA> {
+    let syntax = syntax::Config::new()
+        .case_insensitive(options.ignore_case)
+        .dot_matches_new_line(!options.newline_stops)
+        .multi_line(options.newline_anchors);
+    let captures = match groups {
+        true => WhichCaptures::All,
+        false => WhichCaptures::Implicit,
+    };
+    NFA::compiler()
+        .syntax(syntax)
+        .configure(
+            NFA::config()
+                .nfa_size_limit(Some(SIZE_BYTES_MAX))
+                .which_captures(captures),
+        )
+        .build(pattern)
+        .ok()
 }
 
 impl Ends {
-    pub(super) fn new(pattern: &str, options: Options, shortest: bool) -> Option<Ends> {
-        let syntax = syntax::Config::new()
-            .case_insensitive(options.ignore_case)
-            .dot_matches_new_line(!options.newline_stops)
-            .multi_line(options.newline_anchors);
-        let vm = PikeVM::builder()
-            .syntax(syntax)
-            .configure(PikeVM::config().match_kind(MatchKind::All))
-            .build(pattern)
-            .ok()?;
+    /// `whole` is the automaton that knows no groups, `nfa` the one that does.
+    pub(super) fn new(whole: NFA, nfa: NFA, shortest: bool) -> Option<Ends> {
         let dfa = DFA::builder()
-            .syntax(syntax)
             .configure(DFA::config().match_kind(MatchKind::All))
-            .build(pattern)
+            .build_from_nfa(whole.clone())
             .ok();
+        let vm = PikeVM::builder()
+            .configure(PikeVM::config().match_kind(MatchKind::All))
+            .build_from_nfa(whole)
+            .ok()?;
         Some(Ends {
             shortest,
             dfa: dfa.map(|dfa| {
                 let cache = RefCell::new(dfa.create_cache());
                 (dfa, cache)
             }),
-            cache: RefCell::new(vm.create_cache()),
+            cache: RefCell::new(None),
             vm,
+            nfa,
         })
     }
 
@@ -187,8 +207,9 @@ impl Ends {
             return found.map(|found| found.offset());
         }
         let mut slots = [None::<NonMaxUsize>; 2];
-        self.vm
-            .search_slots(&mut self.cache.borrow_mut(), &input, &mut slots)?;
+        let mut cache = self.cache.borrow_mut();
+        let cache = cache.get_or_insert_with(|| self.vm.create_cache());
+        self.vm.search_slots(cache, &input, &mut slots)?;
         slots[1].map(NonMaxUsize::get)
     }
 
@@ -199,8 +220,7 @@ impl Ends {
         start: usize,
         end: usize,
     ) -> Result<Vec<Option<Part<'t>>>> {
-        let nfa = self.vm.get_nfa();
-        let slots = way(nfa, text.as_bytes(), start, end)?;
+        let slots = way(&self.nfa, text.as_bytes(), start, end)?;
         let groups = slots.chunks(2).map(|pair| match pair {
             [Some(start), Some(end)] => Some(Part::new(text, *start, *end)),
             _ => None,

@@ -25,6 +25,8 @@ pub(super) struct Translated {
     pub(super) backtracks: bool,
     /// Whether the shortest match is wanted, or the longest; none if there is but one.
     pub(super) shortest: Option<bool>,
+    /// Numbered groups.
+    pub(super) groups: usize,
 }
 
 /// A part of the expression, translated.
@@ -104,6 +106,7 @@ pub(super) fn translate(pattern: &str, asked: Syntax) -> Result<Translated, Faul
             syntax,
             backtracks: false,
             shortest: None,
+            groups: 0,
         });
     }
     let characters: Vec<char> = rest.chars().collect();
@@ -121,6 +124,7 @@ pub(super) fn translate(pattern: &str, asked: Syntax) -> Result<Translated, Faul
         syntax,
         backtracks: parser.backtracks,
         shortest: parser.levels.shortest(),
+        groups: parser.groups.len(),
     })
 }
 
@@ -556,6 +560,9 @@ fn repeated(
         _ => None,
     };
     let has_groups = capturing || atom.groupless.is_some();
+    if atom.width == Some(0) && !atom.references {
+        return repeated_nothing(atom, has_groups, least, most, much);
+    }
     let divides = has_groups
         && least > 0
         && most != Some(1)
@@ -582,6 +589,29 @@ fn repeated(
         groupless,
         width,
         references: atom.references,
+    }
+}
+
+/// What matches no character is the same once or more often. Not all of it may stand in front of a quantifier in the libraries' words.
+fn repeated_nothing(
+    atom: Part,
+    has_groups: bool,
+    least: u32,
+    most: Option<u32>,
+    much: bool,
+) -> Part {
+    let repeat = |text: String| match (least, most, much) {
+        (_, Some(0), _) if !has_groups => String::new(),
+        (_, Some(0), _) => format!("(?:|{text}){{0}}"),
+        (0, _, true) => format!("(?:{text}|)"),
+        (0, _, false) => format!("(?:|{text})"),
+        _ => text,
+    };
+    Part {
+        groupless: atom.groupless.map(repeat),
+        text: repeat(atom.text),
+        width: Some(0),
+        references: false,
     }
 }
 
