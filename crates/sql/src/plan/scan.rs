@@ -3,11 +3,12 @@
 use super::estimate;
 use super::layout::Layout;
 use super::merge_join::{Sorted, as_wanted};
-use super::{Node, OutputColumn, Plan, Scan, walk};
+use super::{Node, OutputColumn, Plan, Scan, SetOpKind, walk};
 use crate::bind::{Binder, COLUMN_BASE, ColId, Source};
 use crate::catalog::Relation;
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
+use crate::func::Volatility;
 use crate::value::{Datum, SqlType, oid};
 use std::sync::Arc;
 
@@ -57,16 +58,89 @@ pub(crate) struct Wish {
 
 /// A subquery's columns that nobody asks for are not computed, unless computing them does something: one that fails fails nothing.
 fn leave_out(plan: &mut Plan, used: &[bool]) {
+    let width = plan.columns.len();
+    if width != used.len() {
+        return;
+    }
     match &mut plan.node {
         Node::Limit { input, .. } => leave_out(input, used),
-        Node::Project { exprs, .. } if exprs.len() == used.len() => {
+        Node::SetOp {
+            kind: SetOpKind::Union,
+            all: true,
+            left,
+            right,
+        } => {
+            leave_out(left, used);
+            leave_out(right, used);
+        }
+        Node::Filter { input, condition } => {
+            let mut used = used.to_vec();
+            note_used(condition, &mut used);
+            leave_out(input, &used);
+        }
+        Node::Project { input, exprs } if exprs.len() == width => {
             for ((expr, column), used) in exprs.iter_mut().zip(&plan.columns).zip(used) {
-                if !*used && !walk::is_volatile(expr) && !walk::has_subquery(expr) {
+                if !*used && !does_something(expr) {
                     *expr = Expr::Const(Datum::Null, column.ty);
                 }
             }
+            let mut below = vec![false; input.columns.len()];
+            for expr in exprs.iter() {
+                note_used(expr, &mut below);
+            }
+            leave_out(input, &below);
+        }
+        Node::Aggregate {
+            keys, aggregates, ..
+        } => {
+            for (call, used) in aggregates.iter_mut().zip(used.iter().skip(keys.len())) {
+                let mut computed = call.args.iter().chain(&call.filter);
+                if *used || !call.order.is_empty() || computed.any(does_something) {
+                    continue;
+                }
+                // It stays in its place, over no row.
+                for arg in &mut call.args {
+                    *arg = Expr::Const(Datum::Null, arg.ty());
+                }
+                call.distinct = false;
+                call.filter = Some(Expr::Const(Datum::Bool(false), SqlType::of(oid::BOOL)));
+            }
         }
         _ => {}
+    }
+}
+
+/// Whether computing an expression does something besides.
+fn does_something(expr: &Expr) -> bool {
+    let within = |e: &Expr| matches!(e, Expr::Subquery(subquery) if changes(&subquery.plan));
+    walk::is_volatile(expr) || walk::any(expr, &within)
+}
+
+/// Whether a plan does something besides giving rows. Expressions are not looked at.
+fn changes(plan: &Plan) -> bool {
+    let own = match &plan.node {
+        Node::FunctionScan { function, .. } => function.volatility == Volatility::Volatile,
+        Node::RoutineScan { .. }
+        | Node::LockRows { .. }
+        | Node::Insert(_)
+        | Node::Update(_)
+        | Node::Delete(_)
+        | Node::Merge(_) => true,
+        _ => false,
+    };
+    own || crate::exec::children(plan).into_iter().any(changes)
+}
+
+/// Notes the columns that an expression reads.
+fn note_used(expr: &Expr, used: &mut [bool]) {
+    match expr {
+        Expr::Column(column, _) => match used.get_mut(*column) {
+            Some(used) => *used = true,
+            None => used.fill(true),
+        },
+        // Its plan may read any of them.
+        Expr::Subquery(_) => used.fill(true),
+        _ => walk::children(expr, &mut |child| note_used(child, used)),
     }
 }
 
