@@ -1,7 +1,7 @@
 //! From text to the tokens of one statement each, with what the grammar library's tokenizer does not do as PostgreSQL does: literals that
 //! go on in the next line, `U&` with its own escape character, letters right behind a number.
 
-use super::position::{byte_of, token_error};
+use super::position::{Walk, byte_of, token_error};
 use crate::error::{Result, SqlError};
 use logstead_types::SqlState;
 use sqlparser::dialect::PostgreSqlDialect;
@@ -18,6 +18,7 @@ pub(super) fn statements(text: &str) -> Result<Vec<Vec<TokenWithSpan>>> {
     let mut one: Vec<TokenWithSpan> = Vec::new();
     // A line has ended since the last token.
     let mut new_line = false;
+    let mut walk = Walk::default();
     for token in tokens {
         match &token.token {
             Token::Whitespace(space) => {
@@ -36,7 +37,7 @@ pub(super) fn statements(text: &str) -> Result<Vec<Vec<TokenWithSpan>>> {
             }
             Token::SingleQuotedString(more) if new_line && goes_on(&mut one, more) => {}
             Token::Number(..) | Token::HexStringLiteral(_) | Token::Placeholder(_) => {
-                no_junk(text, &token)?;
+                no_junk(text, walk.byte_of(text, token.span.start))?;
                 one.push(token);
             }
             _ => one.push(token),
@@ -68,9 +69,8 @@ fn goes_on(one: &mut [TokenWithSpan], more: &str) -> bool {
     }
 }
 
-/// Letters right behind a number are an error: the tokenizer would take them for the next word.
-fn no_junk(text: &str, token: &TokenWithSpan) -> Result<()> {
-    let start = byte_of(text, token.span.start);
+/// Letters right behind the number at `start` are an error: the tokenizer would take them for the next word.
+fn no_junk(text: &str, start: usize) -> Result<()> {
     let rest = text.get(start..).unwrap_or_default();
     let bytes = rest.as_bytes();
     let digits = |from: usize| {

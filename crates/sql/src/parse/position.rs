@@ -26,6 +26,41 @@ pub fn byte_of(text: &str, at: Location) -> usize {
         .map_or(text.len(), |(i, _)| line_start + i)
 }
 
+/// As [`byte_of`] for places that come in their order: each part of the text is looked at once.
+#[derive(Debug)]
+pub(super) struct Walk {
+    at: Location,
+    byte: usize,
+}
+
+impl Default for Walk {
+    fn default() -> Walk {
+        Walk {
+            at: Location { line: 1, column: 1 },
+            byte: 0,
+        }
+    }
+}
+
+impl Walk {
+    /// Byte offset of a place; one before the last is looked for from the beginning.
+    pub(super) fn byte_of(&mut self, text: &str, at: Location) -> usize {
+        if (at.line, at.column) < (self.at.line, self.at.column) {
+            *self = Walk::default();
+        }
+        let rest = text.get(self.byte..).unwrap_or_default();
+        let lines = at.line - self.at.line;
+        let column = match lines {
+            0 => (at.column - self.at.column).saturating_add(1),
+            _ => at.column,
+        };
+        let line = lines.saturating_add(1);
+        self.byte += byte_of(rest, Location { line, column });
+        self.at = at;
+        self.byte
+    }
+}
+
 /// Positions in one text, for who asks for many: the text is looked through once.
 #[derive(Debug, Default)]
 pub(crate) struct Lines(std::cell::OnceCell<Vec<usize>>);

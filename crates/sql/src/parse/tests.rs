@@ -157,3 +157,14 @@ fn cases_have_room_of_their_own() {
         Ok(())
     );
 }
+
+#[test]
+fn junk_behind_numbers_is_placed_on_later_lines_too() {
+    assert_eq!(
+        error("select 1, 'é', 2\n,\n 'ü', 22, 3x"),
+        (
+            "trailing junk after numeric literal at or near \"3x\"".into(),
+            Some(30)
+        )
+    );
+}
