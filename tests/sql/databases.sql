@@ -175,5 +175,20 @@ SELECT v FROM inside.t;
 \c postgres
 DROP ROLE dbs_owner, dbs_maker, dbs_nobody;
 SELECT count(*) FROM pg_db_role_setting WHERE setdatabase <> 0;
+-- Renamed twice in one transaction; and names that are too long.
+BEGIN;
+ALTER DATABASE dbs_one RENAME TO dbs_1;
+ALTER DATABASE dbs_1 RENAME TO dbs_11;
+SAVEPOINT s;
+ALTER DATABASE dbs_11 RENAME TO dbs_111;
+ROLLBACK TO s;
+ALTER DATABASE dbs_11 RENAME TO dbs_1111;
+COMMIT;
+SELECT datname FROM pg_database WHERE datname LIKE 'dbs\_1%';
+ALTER DATABASE dbs_1111 RENAME TO dbs_one;
+CREATE DATABASE dbs_xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx;
+ALTER DATABASE dbs_xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx CONNECTION LIMIT 3;
+DROP DATABASE dbs_xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx;
+SELECT count(*) FROM pg_database WHERE datname LIKE 'dbs_xx%';
 DROP DATABASE dbs_one;
 DROP SCHEMA inside CASCADE;

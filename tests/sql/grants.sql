@@ -329,3 +329,7 @@ DROP VIEW grt_names;
 DROP OWNED BY grt_c;
 DROP TYPE grt_mood;
 DROP ROLE grt_c, grt_d;
+-- Of what there is not, nothing is known.
+SELECT has_function_privilege(999999, 'execute'), has_type_privilege(999999, 'usage'), has_function_privilege(0, 'execute');
+SELECT count(*) FROM pg_type WHERE has_type_privilege(oid, 'usage') IS NULL;
+SELECT count(*) FROM pg_proc WHERE has_function_privilege(oid, 'execute') IS NULL;

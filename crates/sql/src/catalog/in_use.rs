@@ -13,7 +13,7 @@ use std::task::{Context, Poll, Waker};
 struct Use {
     sessions: usize,
     closed: bool,
-    /// They wait until the last one has left.
+    /// They wait until the last one has left, or the database is open again.
     waiting: Vec<Waker>,
 }
 
@@ -58,10 +58,13 @@ impl InUse {
         })
     }
 
-    /// Ready when nobody is in the database.
+    /// Ready when nobody is in the database, nor keeps it closed.
     pub(crate) fn poll_left(&self, database: Oid, task: &mut Context<'_>) -> Poll<()> {
         let mut all = self.0.lock();
-        match all.get_mut(&database).filter(|found| found.sessions > 0) {
+        match all
+            .get_mut(&database)
+            .filter(|found| found.sessions > 0 || found.closed)
+        {
             None => Poll::Ready(()),
             Some(found) => {
                 if !found.waiting.iter().any(|w| w.will_wake(task.waker())) {
@@ -101,9 +104,17 @@ pub(crate) struct Closed {
     database: Oid,
 }
 
+impl Closed {
+    pub(crate) fn database(&self) -> Oid {
+        self.database
+    }
+}
+
 impl Drop for Closed {
     fn drop(&mut self) {
-        self.all.0.lock().remove(&self.database);
+        let found = self.all.0.lock().remove(&self.database);
+        let waiting = found.map(|found| found.waiting);
+        waiting.into_iter().flatten().for_each(Waker::wake);
     }
 }
 
@@ -127,7 +138,9 @@ mod tests {
         let closed = all.close(5).unwrap();
         assert!(all.close(5).is_none());
         assert!(all.enter(5).is_none());
+        assert!(all.poll_left(5, &mut task).is_pending(), "it is closed");
         drop(closed);
+        assert!(all.poll_left(5, &mut task).is_ready());
         assert!(all.enter(5).is_some());
         assert!(all.0.lock().is_empty());
     }

@@ -7,7 +7,7 @@ use super::{Catalog, VirtualContext};
 use crate::error::{Result, SqlError};
 use crate::role::Roles;
 use crate::role::acl::{Acl, AclItem, AclKind, Mask, PRIVILEGES, PUBLIC, privilege as p};
-use crate::value::{Array, Datum, Oid, oid};
+use crate::value::{Array, Datum, Oid, info, oid};
 use logstead_types::SqlState;
 use std::sync::Arc;
 
@@ -259,6 +259,19 @@ pub(super) fn other(name: &str, args: &[Datum], cx: &VirtualContext<'_>) -> Resu
                 judge.on_object(role, object, wanted, grantable) == (wanted, grantable)
             }));
         }
+    }
+    // Of what there is not, nothing is known.
+    let unknown = match (name, of(args, 2)) {
+        ("has_function_privilege", Some(Datum::Oid(oid))) => {
+            routines::regproc_out(*oid, cx).is_none()
+        }
+        ("has_type_privilege", Some(Datum::Oid(oid))) => {
+            *oid == 0 || info::format_type_bare(*oid).starts_with("???")
+        }
+        _ => false,
+    };
+    if unknown {
+        return Ok(Datum::Null);
     }
     let may = |(_, grant): &(String, bool)| {
         let everybodys = matches!(

@@ -396,7 +396,8 @@ pub(crate) fn to_run_ahead(plan: &Plan) -> Vec<Arc<Subquery>> {
 fn collect(expr: &Expr, found: &mut Vec<Arc<Subquery>>) {
     if let Expr::Subquery(subquery) = expr {
         walk::plan_exprs(&subquery.plan, 0, &mut |inner, _| collect(inner, found));
-        let mut volatile = false;
+        // It may do something as often as it is called.
+        let mut volatile = walk::has_routine(&subquery.plan);
         walk::plan_exprs(&subquery.plan, 0, &mut |inner, _| {
             volatile = volatile || walk::is_volatile(inner);
         });

@@ -323,6 +323,9 @@ impl Session {
                 | K::Maintenance(_)
                 | K::Maintain(_)
                 | K::Unsupported(_)
+                // They ask for the procedure, and what runs in a body asks for itself; the languages are everybody's.
+                | K::Call
+                | K::Do(_)
                 // It asks itself: `catalog::ddl::permit`.
                 | K::Role(_)
                 | K::Database(_)

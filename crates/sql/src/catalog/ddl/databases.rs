@@ -78,12 +78,13 @@ pub(super) async fn execute(command: &DatabaseCommand, cx: &mut DdlContext<'_>) 
             create(name, &wanted, cx).await
         }
         DatabaseCommand::Alter { name, options } => {
+            let name = &cx.name(name);
             let wanted = options::of_alter(options)?;
             alter(name, &wanted, cx).await
         }
-        DatabaseCommand::Rename { name, new } => rename(name, new, cx).await,
+        DatabaseCommand::Rename { name, new } => rename(&cx.name(name), new, cx).await,
         DatabaseCommand::Move { name, tablespace } => {
-            let found = owned(name, cx)?;
+            let found = owned(&cx.name(name), cx)?;
             options::tablespace(tablespace)?;
             match found.oid == cx.catalog()?.database {
                 true => Err(in_use(
@@ -94,9 +95,9 @@ pub(super) async fn execute(command: &DatabaseCommand, cx: &mut DdlContext<'_>) 
         }
         DatabaseCommand::Setting {
             name, role, change, ..
-        } => set(name, role.as_ref(), change, cx).await,
+        } => set(&cx.name(name), role.as_ref(), change, cx).await,
         DatabaseCommand::RefreshCollation { name } => {
-            owned(name, cx)?;
+            owned(&cx.name(name), cx)?;
             cx.notice(SqlState::SUCCESSFUL_COMPLETION, "version has not changed");
             Ok(())
         }
@@ -104,7 +105,7 @@ pub(super) async fn execute(command: &DatabaseCommand, cx: &mut DdlContext<'_>) 
             if_exists,
             name,
             force,
-        } => drop(name, *if_exists, *force, cx).await,
+        } => drop(&cx.name(name), *if_exists, *force, cx).await,
     }
 }
 
@@ -139,37 +140,37 @@ impl DdlContext<'_> {
 
     /// Waits until nobody is in the database, and keeps everybody out of it until the transaction ends. 55006 if they stay.
     async fn close_database(&mut self, database: &Database) -> Result<()> {
-        let users = Arc::clone(&self.store.in_use);
-        if let Some(closed) = users.close(database.oid) {
-            self.state.close(closed);
+        if self.state.has_closed(database.oid) {
             return Ok(());
         }
+        let users = Arc::clone(&self.store.in_use);
         let mut patience = pin!(tokio::time::sleep(PATIENCE));
+        let mut late = false;
         loop {
-            let left = poll_fn(|task| {
-                if users.poll_left(database.oid, task).is_ready() {
-                    return Poll::Ready(true);
-                }
-                patience.as_mut().poll(task).map(|()| false)
-            });
-            if !left.await {
-                let sessions = users.sessions(database.oid);
-                let name = &database.name;
-                let detail = match sessions {
-                    1 => "There is 1 other session using the database.".to_owned(),
-                    n => format!("There are {n} other sessions using the database."),
-                };
-                return Err(in_use(format!(
-                    "database \"{name}\" is being accessed by other users"
-                ))
-                .detail(detail));
-            }
             if let Some(closed) = users.close(database.oid) {
                 self.state.close(closed);
                 return Ok(());
             }
+            if late {
+                let name = &database.name;
+                let error = in_use(format!(
+                    "database \"{name}\" is being accessed by other users"
+                ));
+                return Err(match users.sessions(database.oid) {
+                    0 => error,
+                    1 => error.detail("There is 1 other session using the database."),
+                    n => error.detail(format!("There are {n} other sessions using the database.")),
+                });
+            }
             self.cancel.check()?;
             yield_once().await;
+            late = poll_fn(|task| {
+                if patience.as_mut().poll(task).is_ready() {
+                    return Poll::Ready(true);
+                }
+                users.poll_left(database.oid, task).map(|()| false)
+            })
+            .await;
         }
     }
 

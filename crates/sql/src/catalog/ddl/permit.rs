@@ -80,8 +80,12 @@ pub(crate) fn refuse_routines(
             == 0
         {
             let found = catalog.routines.get(*routine);
-            let name = found.map_or("?", |routine| routine.name.as_str());
-            return Err(denied(format!("permission denied for function {name}")));
+            let (kind, name) = match found {
+                Some(routine) if routine.procedure => ("procedure", routine.name.as_str()),
+                Some(routine) => ("function", routine.name.as_str()),
+                None => ("function", "?"),
+            };
+            return Err(denied(format!("permission denied for {kind} {name}")));
         }
     }
     Ok(())

@@ -232,6 +232,12 @@ impl DdlState {
         self.log.borrow_mut().closed.push(closed);
     }
 
+    /// Has this transaction closed the database?
+    pub(super) fn has_closed(&self, database: Oid) -> bool {
+        let log = self.log.borrow();
+        log.closed.iter().any(|c| c.database() == database)
+    }
+
     pub(super) fn made(&mut self, storage: TableId) {
         self.log.borrow_mut().made.push(storage);
     }
