@@ -299,6 +299,30 @@ BEGIN
   RAISE NOTICE '%', b;
 END $$;
 DO $$ DECLARE a int[] := '{}'; BEGIN FOR i IN 1..20000 LOOP a[i] := i; END LOOP; RAISE NOTICE '% %', cardinality(a), a[20000]; END $$;
+-- A record's fields, where a row of VALUES names them all.
+CREATE TABLE do_fields (n int, list int[]);
+DO $$
+DECLARE v do_fields; w do_both := ROW(3, '{3}');
+BEGIN
+  v.n := 1; v.list := '{1}';
+  INSERT INTO do_fields VALUES (v.*), (w.*);
+  INSERT INTO do_fields SELECT column1 + 1, column2 FROM (VALUES (w.*)) s;
+  INSERT INTO do_fields VALUES (9, NULL), (v.*);
+END $$;
+SELECT * FROM do_fields ORDER BY n;
+DO $$ DECLARE v do_fields; BEGIN INSERT INTO do_fields VALUES (0, v.*); END $$;
+DO $$ DECLARE v do_fields; BEGIN INSERT INTO do_fields VALUES (v.*), (1); END $$;
+SELECT * FROM do_fields f, LATERAL (VALUES (f.*, 1)) s ORDER BY 1;
+DROP TABLE do_fields;
+-- Bodies in one another without an end, and many that are short, whose time is limited all the same.
+CREATE FUNCTION do_deep(n int) RETURNS int LANGUAGE plpgsql AS $$ BEGIN RETURN do_deep(n + 1); END $$;
+DO $$ BEGIN PERFORM do_deep(1); EXCEPTION WHEN statement_too_complex THEN RAISE NOTICE '%', SQLSTATE; END $$;
+CREATE OR REPLACE FUNCTION do_deep(n int) RETURNS int LANGUAGE plpgsql AS $$
+BEGIN IF n < 25 THEN PERFORM do_deep(n + 1); PERFORM do_deep(n + 1); END IF; RETURN n; END $$;
+SET statement_timeout = '100ms';
+DO $$ BEGIN PERFORM do_deep(1); EXCEPTION WHEN query_canceled THEN RAISE NOTICE '%', SQLSTATE; END $$;
+RESET statement_timeout;
+DROP FUNCTION do_deep;
 DROP DOMAIN do_short;
 DROP TYPE do_both;
 DROP TABLE do_t, do_made;

@@ -339,26 +339,28 @@ impl Binder<'_> {
             && query.limit_clause.is_none()
             && query.fetch.is_none()
         {
-            let width = list.rows.first().map_or(0, |r| r.content.len());
+            let given = list.rows.iter().map(|row| self.starred(&row.content));
+            let given = given.collect::<Result<Vec<_>>>()?;
+            let width = given.first().map_or(0, |row| row.len());
             self.frames.push(Frame::new());
             let rows = self.in_clause(Clause::Values, |b| {
-                let mut rows = Vec::with_capacity(list.rows.len());
-                for row in &list.rows {
-                    if row.content.len() != width {
+                let mut rows = Vec::with_capacity(given.len());
+                for row in &given {
+                    if row.len() != width {
                         return Err(SqlError::new(
                             SqlState::SYNTAX_ERROR,
                             "VALUES lists must all be the same length",
                         )
-                        .at(row.content.first().and_then(|e| b.at(e.span()))));
+                        .at(row.first().and_then(|e| b.at(e.span()))));
                     }
-                    if let Some(extra) = row.content.get(targets.len()) {
+                    if let Some(extra) = row.get(targets.len()) {
                         return Err(too_many().at(b.at(extra.span())));
                     }
-                    if explicit && row.content.len() < targets.len() {
-                        return Err(too_few(b, row.content.len()));
+                    if explicit && row.len() < targets.len() {
+                        return Err(too_few(b, row.len()));
                     }
                     let mut out = Vec::with_capacity(width);
-                    for (expr, target) in row.content.iter().zip(targets) {
+                    for (expr, target) in row.iter().zip(targets) {
                         out.push(b.insert_value(relation, target, expr, overriding)?);
                     }
                     rows.push(out);

@@ -8,7 +8,8 @@ use crate::expr::Expr;
 use crate::func::CastContext;
 use crate::value::{Datum, SqlType, info, oid, record, user};
 use logstead_types::SqlState;
-use sqlparser::ast;
+use sqlparser::ast::{self, Expr as Ast};
+use std::borrow::Cow;
 use std::sync::Arc;
 
 impl Binder<'_> {
@@ -122,6 +123,45 @@ impl Binder<'_> {
         fields
             .map(|column| self.found(level, column.what, at))
             .collect()
+    }
+
+    /// A row of VALUES with the columns that each `item.*` stands for.
+    pub(crate) fn starred<'a>(&self, row: &'a [Ast]) -> Result<Cow<'a, [Ast]>> {
+        if !row
+            .iter()
+            .any(|item| matches!(item, Ast::QualifiedWildcard(..)))
+        {
+            return Ok(Cow::Borrowed(row));
+        }
+        let mut items = Vec::with_capacity(row.len());
+        for item in row {
+            let Ast::QualifiedWildcard(name, _) = item else {
+                items.push(item.clone());
+                continue;
+            };
+            let span = super::names::name_span(name);
+            let at = self.at(span);
+            let (schema, rel) = schema_and_name(name, &self.cx.catalog.database_name)?;
+            let found = self
+                .find_item(schema.as_deref(), &rel)
+                .map_err(|e| e.at(at))?;
+            let Some((level, index)) = found else {
+                return Err(self.missing_item(schema.as_deref(), &rel).at(at));
+            };
+            let ident = |text: &str| {
+                let mut ident = ast::Ident::with_quote('"', text);
+                ident.span = span;
+                ident
+            };
+            for column in &self.frames[level].ns[index].columns {
+                if !matches!(column.what, NsWhat::Gone { .. }) {
+                    let schema = schema.as_deref().map(&ident);
+                    let parts = schema.into_iter().chain([ident(&rel), ident(&column.name)]);
+                    items.push(Ast::CompoundIdentifier(parts.collect()));
+                }
+            }
+        }
+        Ok(Cow::Owned(items))
     }
 
     /// `item.*` as one value.

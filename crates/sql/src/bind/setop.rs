@@ -245,11 +245,13 @@ impl Binder<'_> {
 
     /// VALUES as rows; columns of all-unknown literals stay unknown unless `settle`.
     pub(crate) fn values(&mut self, rows: &[&[Ast]], settle: bool) -> Result<Body> {
+        let rows = rows.iter().map(|row| self.starred(row));
+        let rows = rows.collect::<Result<Vec<_>>>()?;
         self.frames.push(Frame::new());
         let result = self.in_clause(Clause::Values, |b| {
             let width = rows.first().map_or(0, |r| r.len());
             let mut bound: Vec<Vec<(Expr, Option<usize>)>> = Vec::with_capacity(rows.len());
-            for row in rows {
+            for row in &rows {
                 if row.len() != width {
                     return Err(SqlError::new(
                         SqlState::SYNTAX_ERROR,
