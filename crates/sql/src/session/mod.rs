@@ -153,6 +153,8 @@ pub struct Session {
     stack_begins: usize,
     /// How much around them goes on in the transaction: they may not end it unless nothing does.
     atomic: usize,
+    /// How many have begun.
+    bodies: u32,
     /// Functions among them that are not volatile.
     stable: usize,
     /// Tables that the statements around them read or write.
@@ -283,6 +285,7 @@ impl Session {
             routines: 0,
             stack_begins: 0,
             atomic: 0,
+            bodies: 0,
             stable: 0,
             in_use: Vec::new(),
             functions: routine::Functions::default(),

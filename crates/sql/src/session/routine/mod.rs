@@ -48,6 +48,9 @@ const STACK_BYTES_MAX: usize = 9 << 20;
 /// Statements that a body runs between two looks at whether others want the thread.
 const STATEMENTS_AT_ONCE: u32 = 256;
 
+/// Bodies that begin between two such looks.
+const BODIES_AT_ONCE: u32 = 64;
+
 /// A body, ready to be run with the catalog that it was made ready with.
 pub(super) struct Routine {
     body: Body,
@@ -240,6 +243,11 @@ impl Session {
                 "stack depth limit exceeded",
             )
             .hint("Functions and blocks call one another too deeply."));
+        }
+        // Bodies of few statements that call one another are much work, too.
+        self.bodies = self.bodies.wrapping_add(1);
+        if self.bodies.is_multiple_of(BODIES_AT_ONCE) {
+            self.breathe().await?;
         }
         self.routines += 1;
         let atomic = usize::from(activation.atomic);
