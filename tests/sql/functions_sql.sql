@@ -194,6 +194,38 @@ SELECT fn_s.upper('x');
 RESET ROLE;
 SELECT sees();
 \set SHOW_CONTEXT errors
+-- What the caller asks of the rows of a function with SECURITY DEFINER is asked of no others.
+CREATE TABLE fn_sec (owner text, secret text);
+INSERT INTO fn_sec VALUES ('a', 'mine'), ('boss', 'TOPSECRET');
+CREATE TABLE fn_own (owner text, ok bool);
+INSERT INTO fn_own VALUES ('a', true), ('boss', false);
+CREATE FUNCTION fn_mine() RETURNS SETOF text LANGUAGE sql SECURITY DEFINER STABLE AS 'SELECT s.secret FROM fn_sec s JOIN fn_own o ON o.owner = s.owner WHERE o.ok';
+CREATE FUNCTION fn_mine_strict(text) RETURNS SETOF text LANGUAGE sql SECURITY DEFINER STABLE STRICT AS 'SELECT s.secret || $1 FROM fn_sec s JOIN fn_own o ON o.owner = s.owner WHERE o.ok';
+CREATE FUNCTION fn_around() RETURNS SETOF text LANGUAGE sql STABLE AS 'SELECT * FROM fn_mine()';
+CREATE FUNCTION fn_count() RETURNS SETOF int LANGUAGE sql SECURITY DEFINER STABLE AS $$SELECT CASE WHEN s.secret = 'mine' THEN 1 ELSE s.secret::int END FROM fn_sec s JOIN fn_own o ON o.owner = s.owner WHERE o.ok$$;
+SET ROLE fn_caller;
+SELECT * FROM fn_mine() s WHERE CASE WHEN s <> 'mine' THEN s::int END IS NULL;
+SELECT * FROM fn_mine_strict(lower('X')) s WHERE CASE WHEN s <> 'minex' THEN s::int END IS NULL;
+SELECT * FROM fn_around() s WHERE CASE WHEN s <> 'mine' THEN s::int END IS NULL;
+SELECT * FROM fn_count() n WHERE n = 1;
+SELECT * FROM (VALUES ('mine')) v (w) JOIN fn_mine() s ON s = w AND CASE WHEN s <> 'mine' THEN s::int END IS NULL;
+RESET ROLE;
+-- Names in literals are looked up with the path of the function.
+CREATE SCHEMA fn_p;
+CREATE TABLE fn_p.fn_sec ();
+CREATE FUNCTION fn_literal() RETURNS bool LANGUAGE sql STABLE SET search_path = fn_p, public AS $$SELECT 'fn_sec'::regclass = 'fn_p.fn_sec'::regclass$$;
+SELECT fn_literal(), 'fn_sec'::regclass = 'public.fn_sec'::regclass;
+-- A call that stands twice is one.
+CREATE FUNCTION fn_least(text) RETURNS text LANGUAGE sql STABLE AS 'SELECT min(secret) FROM fn_sec WHERE owner = $1';
+SELECT fn_least(owner), count(*) FROM fn_sec GROUP BY fn_least(owner) ORDER BY 1;
+SELECT upper(fn_least(lower(owner))), count(*) FROM fn_sec GROUP BY fn_least(lower(owner)) HAVING fn_least(lower(owner)) > 'm' ORDER BY fn_least(lower(owner));
+SELECT fn_least('a'), fn_least(owner) FROM fn_sec GROUP BY owner ORDER BY 2;
+SELECT fn_least(secret) FROM fn_sec GROUP BY fn_least(owner);
+-- Values of other types are joined to text as casts make it of them.
+SELECT 'a' || true, false || 'a'::text, 'a' || NULL::bool, concat('a', true), 'a'::text || '1.2.3.4'::inet, '1.2.3.4'::inet || 'a'::text, concat('1.2.3.4'::inet), 'a'::text || '1.2.3.0/24'::cidr, 'a'::text || 1.5 || 'x'::char(3) || 'y'::name;
+DROP FUNCTION fn_mine, fn_mine_strict, fn_around, fn_count, fn_literal, fn_least;
+DROP TABLE fn_sec, fn_own;
+DROP SCHEMA fn_p CASCADE;
 CREATE FUNCTION bad(a int) RETURNS int LANGUAGE sql AS 'SELECT b';
 CREATE FUNCTION bad() RETURNS int LANGUAGE sql AS $$SELECT 'x'::text$$;
 CREATE FUNCTION bad() RETURNS int LANGUAGE sql AS 'SELECT 1, 2';

@@ -64,6 +64,8 @@ impl Binder<'_> {
             return Err(SqlError::unsupported(what).at(at));
         }
         if resolved.function.is_set() {
+            self.refuse_settings_read(resolved.function, &coerced)
+                .map_err(|e| e.at(at))?;
             return self.set_call(resolved.function, coerced, resolved.result, at);
         }
         // What a value is declared as, no value tells.

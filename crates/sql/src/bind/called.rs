@@ -19,11 +19,17 @@ use std::sync::Arc;
 const CALL_COST: f64 = 1.0;
 
 impl Binder<'_> {
-    fn callee(&mut self, call: &RoutineCall, columns: Vec<SqlType>, row: bool) -> Arc<Callee> {
+    fn callee(
+        &mut self,
+        call: &RoutineCall,
+        columns: Vec<SqlType>,
+        row: bool,
+    ) -> Result<Arc<Callee>> {
         let routine = &call.routine;
+        self.refuse_called(routine)?;
         self.volatile = true;
         self.read_only = false;
-        Arc::new(Callee {
+        Ok(Arc::new(Callee {
             oid: routine.oid,
             name: (routine.schema_name.clone(), routine.name.clone()),
             strict: routine.strict,
@@ -32,7 +38,7 @@ impl Binder<'_> {
             result: call.result,
             columns,
             row,
-        })
+        }))
     }
 
     /// The value of a call.
@@ -53,7 +59,7 @@ impl Binder<'_> {
             Shape::Scalar(ty) => user::base_type(ty),
             Shape::Void | Shape::Unknown => call.result,
         };
-        let callee = self.callee(&call, vec![ty], false);
+        let callee = self.callee(&call, vec![ty], false).map_err(|e| e.at(at))?;
         let name: Arc<str> = call.called.as_str().into();
         let plan = scan(callee, call.args, name, vec![("".into(), ty)]);
         Ok(self.called_subquery(plan, SubqueryKind::Scalar, ty))
@@ -74,7 +80,7 @@ impl Binder<'_> {
         call: RoutineCall,
         shape: &Shape,
         (element, array): (SqlType, SqlType),
-    ) -> Expr {
+    ) -> Result<Expr> {
         let is_row = is_row(&call, shape);
         let fields: Vec<(Arc<str>, SqlType)> = match shape {
             Shape::Row(columns, _) if is_row => { columns.iter() }
@@ -83,7 +89,7 @@ impl Binder<'_> {
             _ => vec![("".into(), element)],
         };
         let types = fields.iter().map(|(_, ty)| *ty).collect();
-        let callee = self.callee(&call, types, is_row);
+        let callee = self.callee(&call, types, is_row)?;
         let name: Arc<str> = call.called.as_str().into();
         let mut plan = scan(callee, call.args, name, fields);
         if is_row {
@@ -92,7 +98,7 @@ impl Binder<'_> {
             let column = column("".into(), element);
             plan = build::project(plan, vec![value], vec![column]);
         }
-        self.called_subquery(plan, SubqueryKind::Array(element.oid), array)
+        Ok(self.called_subquery(plan, SubqueryKind::Array(element.oid), array))
     }
 
     /// The rows of a call in FROM.
@@ -105,7 +111,7 @@ impl Binder<'_> {
     ) -> Result<FromList> {
         let types: Vec<SqlType> = columns.iter().map(|(_, ty, _)| *ty).collect();
         let is_row = is_row(&call, shape);
-        let callee = self.callee(&call, types, is_row);
+        let callee = self.callee(&call, types, is_row)?;
         let name = call.called.clone();
         let fields = { columns.iter() }.map(|(name, ty, _)| (Arc::clone(name), *ty));
         let rows = f64::from(call.routine.rows).max(1.0);

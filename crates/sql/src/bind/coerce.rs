@@ -105,6 +105,9 @@ impl Binder<'_> {
             }
             Cast::ViaText => Expr::CastViaText(Box::new(expr), plain),
         };
+        if !matches!(cast, Expr::Const(..)) {
+            self.refuse_spelling(from, plain).map_err(|e| e.at(at))?;
+        }
         self.with_typmod(cast, target, context).map(Some)
     }
 
@@ -265,6 +268,7 @@ impl Binder<'_> {
         args: Vec<Expr>,
         ty: SqlType,
     ) -> Result<Expr> {
+        self.refuse_settings_read(function, &args)?;
         if function.volatility == Volatility::Volatile {
             self.volatile = true;
         }

@@ -427,6 +427,7 @@ impl Binder<'_> {
                 .catalog
                 .relation(schema.as_deref(), &table, self.search_path())
         {
+            self.refuse_settings_shown(&relation.name)?;
             if !matches!(relation.kind, RelationKind::Virtual(_)) {
                 let unqualified = schema.is_none().then_some(table);
                 self.uses.schemas.push((relation.schema, unqualified));
@@ -729,6 +730,8 @@ impl Binder<'_> {
             };
             coerced.push(self.coerce(arg, SqlType::of(target.oid), CastContext::Implicit, at)?);
         }
+        self.refuse_settings_read(resolved.function, &coerced)
+            .map_err(|e| e.at(at))?;
         if resolved.function.volatility == func::Volatility::Volatile {
             self.volatile = true;
         }

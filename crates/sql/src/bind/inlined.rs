@@ -51,6 +51,16 @@ pub(super) struct Beforehand {
     values: Vec<Expr>,
 }
 
+/// A call whose value has been bound.
+pub(super) struct KnownCall {
+    routine: Oid,
+    args: Vec<Expr>,
+    result: SqlType,
+    definer: Option<Oid>,
+    path: Option<Rc<[String]>>,
+    value: Expr,
+}
+
 /// What a function gives.
 pub(super) enum Shape {
     Void,
@@ -240,6 +250,13 @@ impl Binder<'_> {
             Some(path) => Some(path),
             None => self.path.clone(),
         };
+        let set = { routine.config.iter() }.map(|item| {
+            item.split_once('=')
+                .map_or(item.as_str(), |(name, _)| name)
+                .to_owned()
+        });
+        let around = self.set_around.len();
+        self.set_around.extend(set);
         self.expanded.push(routine.oid);
         let frames = std::mem::take(&mut self.frames);
         let recorded = self.recorded.take();
@@ -275,6 +292,7 @@ impl Binder<'_> {
         self.recorded = recorded;
         self.frames = frames;
         self.expanded.pop();
+        self.set_around.truncate(around);
         judged?;
         result.map_err(|mut error| {
             error.fields_mut().position = None;
@@ -567,8 +585,38 @@ impl Binder<'_> {
         }
     }
 
-    /// The value of a call of a function that gives no set.
+    /// The value of a call of a function that gives no set. A call that has been bound before is what it was then, so that GROUP BY knows it again.
     pub(crate) fn inlined_value(&mut self, call: RoutineCall, at: Option<usize>) -> Result<Expr> {
+        let known = self.inlined.iter().find(|known| {
+            self.set_around.is_empty()
+                && known.routine == call.routine.oid
+                && known.result == call.result
+                && known.definer == self.definer
+                && known.path == self.path
+                && known.args.len() == call.args.len()
+                && { known.args.iter().zip(&call.args) }.all(|(a, b)| walk::same(a, b))
+        });
+        if let Some(known) = known {
+            return Ok(known.value.clone());
+        }
+        // Each call of a volatile function counts, and in a body of a function with SET other things are refused than outside.
+        let keeps = call.routine.volatility != Volatility::Volatile && self.set_around.is_empty();
+        let (routine, args, result) = (call.routine.oid, call.args.clone(), call.result);
+        let value = self.inlined_anew(call, at)?;
+        if keeps && walk::has_subquery(&value) && !walk::is_volatile(&value) {
+            self.inlined.push(KnownCall {
+                routine,
+                args,
+                result,
+                definer: self.definer,
+                path: self.path.clone(),
+                value: value.clone(),
+            });
+        }
+        Ok(value)
+    }
+
+    fn inlined_anew(&mut self, call: RoutineCall, at: Option<usize>) -> Result<Expr> {
         let shape = self.shape(&call).map_err(|e| e.at(at))?;
         let (placed, beforehand) = self.placed(&call.args)?;
         let (body, whole) = self

@@ -89,6 +89,7 @@ impl Binder<'_> {
                 { columns.into_iter() }.map(|(name, ty)| (name, user::base_type(ty), (0, 0)));
             return self.called_item(call, &shape, columns.collect(), alias);
         }
+        let barrier = self.hides(&call);
         let bound = self.with_own(|b| b.rows_of_call(call, &shape));
         let (body, own) = bound.map_err(|e| e.at(at))?;
         let types = body.types();
@@ -104,7 +105,7 @@ impl Binder<'_> {
         let query = Unplanned {
             body,
             own,
-            barrier: false,
+            barrier,
             with: false,
         };
         let scalar = !matches!(shape, Shape::Row(..));
@@ -117,6 +118,11 @@ impl Binder<'_> {
             items: vec![From::Rel(rel)],
             conditions: Vec::new(),
         })
+    }
+
+    /// Is a body evaluated with the rights of somebody else?
+    fn hides(&self, call: &RoutineCall) -> bool {
+        call.routine.definer || self.definer.is_some()
     }
 
     /// The rows of a call, as a query of columns.
@@ -148,6 +154,7 @@ impl Binder<'_> {
             return Ok(Body::Select(Box::new(select)));
         }
         let strict = call.routine.strict;
+        let barrier = self.hides(&call);
         let (placed, beforehand) = self.placed(&call.args)?;
         let mut items: Vec<From> = Vec::new();
         items.extend(beforehand.map(|row| From::Rel(row.rel)));
@@ -173,6 +180,11 @@ impl Binder<'_> {
             let columns = columns.collect();
             body = Body::Plan(Box::new(build::project(plan, fields, columns)));
         }
+        if barrier && !matches!(body, Body::Plan(_)) {
+            // Its rows are made with the owner's rights: no condition of the caller is asked of others, not even of those that tell nobody, as these would be asked
+            // of what the rows are made of.
+            body = Body::Plan(Box::new(self.finish(body)?));
+        }
         let test = if strict {
             Self::any_null(&placed)
         } else {
@@ -187,7 +199,7 @@ impl Binder<'_> {
         let source = Source::Query(Some(Box::new(Unplanned {
             body,
             own,
-            barrier: false,
+            barrier,
             with: false,
         })));
         self.frames.push(Frame::new());
@@ -275,7 +287,7 @@ impl Binder<'_> {
         }
         if call.routine.language != Language::Sql {
             let types = (element, SqlType::of(array));
-            let collected = self.called_rows(call, &shape, types);
+            let collected = self.called_rows(call, &shape, types)?;
             return self.resolved_call(Some("pg_catalog"), "unnest", vec![collected], at);
         }
         let frames = std::mem::take(&mut self.frames);

@@ -33,6 +33,7 @@ mod named;
 mod names;
 mod operator;
 mod ordered;
+mod own_settings;
 mod part;
 mod policy;
 pub(crate) mod query;
@@ -375,6 +376,10 @@ pub(crate) struct Binder<'a> {
     pub(crate) definer: Option<crate::value::Oid>,
     /// The `search_path` of the function that is being bound, if it has one of its own.
     path: Option<std::rc::Rc<[String]>>,
+    /// Settings that functions whose bodies are being bound have been given.
+    set_around: Vec<String>,
+    /// Values of calls of functions so far, for calls that are the same.
+    inlined: Vec<inlined::KnownCall>,
     /// Users' functions called, each with whose rights count.
     pub(crate) routines_used: Vec<(crate::value::Oid, Option<crate::value::Oid>)>,
     /// What is called may be a procedure: the statement is CALL.
@@ -445,6 +450,8 @@ impl<'a> Binder<'a> {
             bodies: 0,
             definer: None,
             path: None,
+            set_around: Vec::new(),
+            inlined: Vec::new(),
             routines_used: Vec::new(),
             calls_procedure: false,
             read_by_volatile: Vec::new(),

@@ -415,9 +415,21 @@ pub(super) fn bytea_cat(a: &[Datum]) -> Result<Datum> {
     }
 }
 
-/// `text || anything` and `anything || text`
+/// `text || anything` and `anything || text`: of what a cast to text makes, which is not always what is shown
 pub(super) fn any_cat(cx: &dyn Context, types: &[SqlType], a: &[Datum]) -> Result<Datum> {
-    concat(cx, types, a)
+    let mut out = Vec::new();
+    for (at, d) in a.iter().enumerate() {
+        match d {
+            Datum::Bool(true) => out.extend_from_slice(b"true"),
+            Datum::Bool(false) => out.extend_from_slice(b"false"),
+            Datum::Inet(_) => {
+                let shown = super::network::show(std::slice::from_ref(d))?;
+                out.extend_from_slice(shown.as_str()?.as_bytes());
+            }
+            d => show_as(cx, types.get(at), d, &mut out),
+        }
+    }
+    from_output(out)
 }
 
 pub(super) fn from_output(out: Vec<u8>) -> Result<Datum> {

@@ -18,11 +18,12 @@ use crate::func::{
 use crate::role::acl::privilege as p;
 use crate::settings::{self, Scans, SessionSettings};
 use crate::value::datetime::{DateOrder, IntervalStyle};
-use crate::value::{Datum, Oid, OutputStyle};
+use crate::value::{Datum, Oid, OutputStyle, user};
 use jiff::tz::TimeZone;
 use logstead_engine::{Awaits, Worker};
 use logstead_types::{Csn, SqlState};
 use std::cell::{Cell, RefCell};
+use std::rc::Rc;
 use std::sync::Arc;
 
 /// The part of a session that lives while statements run: they hold it shared, so everything that changes is in cells.
@@ -459,9 +460,11 @@ impl Context for SessionContext {
     fn search_path(&self) -> Vec<String> {
         // Schemas that do not exist, "$user" most of the time, are no part of the path.
         let catalog = self.catalog();
-        let settings = self.settings.borrow();
-        let path = settings.typed().search_path.iter();
-        path.filter(|schema| catalog.schema(schema).is_some())
+        // What is bound of a function with a path of its own has names looked up in that.
+        let path = user::searched()
+            .unwrap_or_else(|| Rc::clone(&self.settings.borrow().typed().search_path));
+        { path.iter() }
+            .filter(|schema| catalog.schema(schema).is_some())
             .cloned()
             .collect()
     }

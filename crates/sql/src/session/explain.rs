@@ -85,6 +85,7 @@ impl Session {
         let catalog = self.catalog()?;
         let mut planned = self.plan_ast(&inner, text, &types, &path, &catalog)?;
         let planning = clock.monotonic().since(begun);
+        self.context.may_explain(&planned.routines, &catalog)?;
         self.context
             .may_use(&super::permit::needs(&mut planned), &catalog)?;
         if let Some(error) = crate::plan::failing(&planned.plan) {

@@ -16,7 +16,9 @@ use super::context::SessionContext;
 use super::statement::CachedPlan;
 use super::transaction::Block;
 use crate::catalog::ddl::permit::{refuse_routines, refuse_schemas};
+use crate::catalog::pg_catalog::PG_PROC;
 use crate::catalog::rights::{self, Access, denied, denied_relation};
+use crate::catalog::routine::Language;
 use crate::catalog::text::fold;
 use crate::catalog::{Catalog, Relation, RelationKind, calls};
 use crate::error::{Result, SqlError};
@@ -55,6 +57,28 @@ impl SessionContext {
             None => Arc::clone(&catalog.roles),
             Some(_) => self.instance.store.roles(),
         }
+    }
+
+    /// 0A000 if a plan shows what is in the body of somebody else's function with SECURITY DEFINER.
+    pub(super) fn may_explain(
+        &self,
+        routines: &[(Oid, Option<Oid>)],
+        catalog: &Catalog,
+    ) -> Result<()> {
+        let (roles, role) = (self.roles(catalog), self.current_role());
+        for (number, _) in routines {
+            let Some(routine) = catalog.routines.get(*number).filter(|r| r.definer) else {
+                continue;
+            };
+            let owner = catalog.owner_of(PG_PROC, routine.oid);
+            if routine.language == Language::Sql && !roles.is_member(role, owner) {
+                return Err(SqlError::unsupported(format!(
+                    "EXPLAIN of a call of function {}, which has SECURITY DEFINER and another owner",
+                    routine.name
+                )));
+            }
+        }
+        Ok(())
     }
 
     pub(super) fn role_name(&self, role: Oid) -> String {

@@ -516,6 +516,8 @@ impl UserTypes {
 struct Scope {
     types: Arc<UserTypes>,
     path: Rc<[String]>,
+    /// The path is that of [`searching`], not the session's.
+    own: bool,
 }
 
 impl Default for Scope {
@@ -523,6 +525,7 @@ impl Default for Scope {
         Scope {
             types: Arc::default(),
             path: Rc::from([]),
+            own: false,
         }
     }
 }
@@ -553,15 +556,22 @@ pub fn search(path: &Rc<[String]>) {
 
 /// Runs something that looks for names in these schemas.
 pub fn searching<T>(path: &Rc<[String]>, run: impl FnOnce() -> T) -> T {
-    struct Back(Rc<[String]>);
+    struct Back(Rc<[String]>, bool);
     impl Drop for Back {
         fn drop(&mut self) {
             search(&self.0);
+            SCOPE.with_borrow_mut(|scope| scope.own = self.1);
         }
     }
-    let _back = Back(SCOPE.with_borrow(|scope| Rc::clone(&scope.path)));
+    let _back = SCOPE.with_borrow(|scope| Back(Rc::clone(&scope.path), scope.own));
     search(path);
+    SCOPE.with_borrow_mut(|scope| scope.own = true);
     run()
+}
+
+/// The schemas of [`searching`], inside of it.
+pub fn searched() -> Option<Rc<[String]>> {
+    SCOPE.with_borrow(|scope| scope.own.then(|| Rc::clone(&scope.path)))
 }
 
 fn types() -> Arc<UserTypes> {
@@ -665,6 +675,7 @@ impl<F: Future> Future for Scoped<F> {
 /// Runs something with other types and an empty path in sight.
 pub fn with<T>(types: &Arc<UserTypes>, run: impl FnOnce() -> T) -> T {
     let mut scope = Scope {
+        own: false,
         types: Arc::clone(types),
         path: Rc::from([]),
     };
