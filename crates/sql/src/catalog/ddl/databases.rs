@@ -144,6 +144,10 @@ impl DdlContext<'_> {
             return Ok(());
         }
         let users = Arc::clone(&self.store.in_use);
+        if let Some(closed) = users.close(database.oid) {
+            self.state.close(closed);
+            return Ok(());
+        }
         let mut patience = pin!(tokio::time::sleep(PATIENCE));
         let mut late = false;
         loop {
