@@ -30,10 +30,27 @@ use std::sync::Arc;
 use std::time::Duration;
 use tracing::{info, warn};
 
-/// How often a bucket is tried when a home is opened, and the first pause between two tries, which doubles: long enough for a
-/// hiccup, short enough for whoever waits at a terminal to be told of a wrong endpoint.
-const TRIES: u32 = 6;
-const PAUSE: Duration = Duration::from_millis(100);
+/// How often a bucket is asked when a home is opened, and how long the pauses between two tries are: from the first one, they double up
+/// to the longest.
+#[derive(Clone, Copy)]
+struct Patience {
+    tries: u32,
+    first: Duration,
+    longest: Duration,
+}
+
+/// With a bucket that has not answered yet: long enough for a hiccup, short enough for whoever waits at a terminal to be told of a
+/// wrong endpoint.
+const STRANGER: Patience = Patience {
+    tries: 6,
+    first: Duration::from_millis(100),
+    longest: Duration::from_secs(2),
+};
+/// With one that has just passed the probe: it is the right one and has a bad minute, so that a start does better to wait than to end.
+const KNOWN: Patience = Patience {
+    tries: 24,
+    ..STRANGER
+};
 /// How long each home of a list is waited for where every one must answer: for several requests that are lost, one after the other.
 const ALL_PATIENCE: Duration = Duration::from_secs(60);
 /// The log's root, the one name that every log in a bucket has.
@@ -259,7 +276,7 @@ pub fn open(url: &str, env: &Env, options: &HomeOptions) -> Result<Arc<dyn LogHo
         }
         Some(_) if parts.is_bucket() => {
             let bucket = bucket::open(&parts.bucket_url(), env)?;
-            prepare(bucket.as_ref(), env)?;
+            prepare(bucket.as_ref(), env, [STRANGER, KNOWN])?;
             let home = ObjectHome::open(bucket, env, options.objects.clone())?;
             Ok(Arc::new(home))
         }
@@ -301,7 +318,7 @@ fn open_to_read(
         }
         Some(_) if parts.is_bucket() => {
             let bucket = bucket::open(&parts.bucket_url(), env)?;
-            patiently(env, bucket.as_ref(), async || {
+            patiently(env, bucket.as_ref(), STRANGER, async || {
                 match bucket.stat(MANIFEST).await {
                     Ok(Some(_)) => Ok(Ok(())),
                     Ok(None) => Ok(Err(missing(bucket.as_ref()))),
@@ -424,6 +441,7 @@ fn missing(bucket: &dyn Bucket) -> HomeError {
 fn patiently<T>(
     env: &Env,
     bucket: &dyn Bucket,
+    patience: Patience,
     mut ask: impl AsyncFnMut() -> Result<T, BucketError>,
 ) -> Result<T, HomeError> {
     let cannot = |error: &dyn std::fmt::Display| HomeError::Url {
@@ -444,13 +462,14 @@ fn patiently<T>(
             if !passes {
                 return Err(cannot(&error));
             }
-            if attempt + 1 >= TRIES {
+            if attempt + 1 >= patience.tries {
                 // Not wrong, but out of reach: a list of homes may do without it.
                 let what = format!("cannot open the log at \"{}\"", bucket.describe());
                 return Err(HomeError::io(what, std::io::Error::other(error)));
             }
             // Two servers that were started together do not stay in step.
-            let pause = PAUSE * 2u32.pow(attempt);
+            let pause = patience.first.saturating_mul(1 << attempt.min(16));
+            let pause = pause.min(patience.longest);
             let jitter = env.random.u64() % 1000;
             info!("{}: {error}; trying again", bucket.describe());
             tokio::time::sleep(pause + pause.mul_f64(jitter as f64 / 2000.0)).await;
@@ -460,15 +479,19 @@ fn patiently<T>(
 }
 
 /// Makes sure that a bucket is fit for a log, and that its prefix is a log's or nobody's.
-fn prepare(bucket: &dyn Bucket, env: &Env) -> Result<(), HomeError> {
-    patiently(env, bucket, async || {
+fn prepare(
+    bucket: &dyn Bucket,
+    env: &Env,
+    [stranger, known]: [Patience; 2],
+) -> Result<(), HomeError> {
+    patiently(env, bucket, stranger, async || {
         match probe::probe(bucket, env.random.u64()).await {
             Ok(()) => Ok(Ok(())),
             Err(probe::ProbeError::Failed(error)) => Err(error),
             Err(unfit @ probe::ProbeError::Unfit(_)) => Ok(Err(unfit.at(bucket))),
         }
     })??;
-    patiently(env, bucket, async || {
+    patiently(env, bucket, known, async || {
         if bucket.stat(MANIFEST).await?.is_some() {
             return Ok(Ok(()));
         }
@@ -503,6 +526,7 @@ fn prepare(bucket: &dyn Bucket, env: &Env) -> Result<(), HomeError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::bucket::memory::{Fault, Kind, MemoryBucket, MemoryOptions};
 
     fn opened(url: &str) -> Result<String, String> {
         let (env, _) = Env::simulated(1);
@@ -587,6 +611,31 @@ mod tests {
         ] {
             let error = opened(url).expect_err(url);
             assert!(error.contains(why), "{url}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_bucket_that_has_answered_gets_more_tries() {
+        let (env, _) = Env::simulated(1);
+        let at_once = |patience: Patience| Patience {
+            first: Duration::ZERO,
+            longest: Duration::ZERO,
+            ..patience
+        };
+        let patience = [STRANGER, KNOWN].map(at_once);
+        let try_with = |kind: Kind, name: &str, refusals: u32| {
+            let bucket = MemoryBucket::new(MemoryOptions::appendable(100));
+            for _ in 0..refusals {
+                bucket.plan(kind, name, Fault::NotNow);
+            }
+            let prepared = prepare(&bucket, &env, patience);
+            prepared.map(|()| assert_eq!(bucket.plans(), 0))
+        };
+        try_with(Kind::Stat, MANIFEST, KNOWN.tries - 1).expect("it has passed the probe");
+        for (name, refusals) in [(MANIFEST, KNOWN.tries), (SCRATCH, STRANGER.tries)] {
+            let kind = if name == MANIFEST { Kind::Stat } else { Kind::Create };
+            let error = try_with(kind, name, refusals).expect_err("enough is enough");
+            assert!(error.to_string().contains("cannot open the log"), "{error}");
         }
     }
 }
