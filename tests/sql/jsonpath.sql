@@ -53,3 +53,6 @@ select id, p, doc @? p, jsonb_path_query_array(doc, p, '{}', true) from paths or
 select id from paths where doc @? '$.tags[*] ? (@ == "y")';
 select id from paths where doc @@ '$.b.a == 2';
 drop table paths;
+-- arguments by name
+SELECT jsonb_path_query('{"a":1}', 'strict $.b', silent => true);
+SELECT jsonb_path_exists(target => '{"a":5}', path => '$ ? (@.a > $x)', vars => '{"x":3}'), jsonb_path_query_first('[1,2]', '$[*] ? (@ > $m)', vars => '{"m":1}', silent => false), parse_ident('a b', strict => false), jsonb_set_lax('{"a":1}', '{a}', null, null_value_treatment => 'delete_key');

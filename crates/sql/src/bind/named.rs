@@ -61,11 +61,44 @@ const PARAMETERS: &[(&str, &[(&str, &str)])] = &[
             ("insert_after", "false"),
         ],
     ),
+    (
+        "jsonb_set_lax",
+        &[
+            ("jsonb_in", ""),
+            ("path", ""),
+            ("replacement", ""),
+            ("create_if_missing", "true"),
+            ("null_value_treatment", "use_json_null"),
+        ],
+    ),
+    ("jsonb_path_exists", JSONPATH),
+    ("jsonb_path_exists_tz", JSONPATH),
+    ("jsonb_path_match", JSONPATH),
+    ("jsonb_path_match_tz", JSONPATH),
+    ("jsonb_path_query", JSONPATH),
+    ("jsonb_path_query_array", JSONPATH),
+    ("jsonb_path_query_array_tz", JSONPATH),
+    ("jsonb_path_query_first", JSONPATH),
+    ("jsonb_path_query_first_tz", JSONPATH),
+    ("jsonb_path_query_tz", JSONPATH),
+    ("parse_ident", &[("str", ""), ("strict", "true")]),
+    ("pg_terminate_backend", &[("pid", ""), ("timeout", "0")]),
+];
+
+/// Parameters of all functions that follow a path.
+const JSONPATH: &[(&str, &str)] = &[
+    ("target", ""),
+    ("path", ""),
+    ("vars", "{}"),
+    ("silent", "false"),
 ];
 
 fn default(text: &str) -> ast::Expr {
     ast::Expr::value(match text {
         "true" | "false" => ast::Value::Boolean(text == "true"),
+        text if !text.starts_with(|c: char| c.is_ascii_digit()) => {
+            ast::Value::SingleQuotedString(text.to_owned())
+        }
         number => ast::Value::Number(number.to_owned(), false),
     })
 }
