@@ -208,6 +208,9 @@ class LogsteadServer(Server):
         """The command line of `logstead serve` for this data directory."""
         arguments = (*self.arguments, *arguments)
         listen = [] if "--listen" in arguments else ["--listen", "127.0.0.1:0"]
+        if not any("autovacuum" in argument for argument in arguments):
+            # Plans must not change while a test looks at them.
+            listen += ["--set", "autovacuum=off"]
         return [self.binary(), "serve", *listen, "--data", str(self.data), *arguments]
 
     def start(self, arguments=(), env=None, timeout_s: float = TIMEOUT_S, wait: bool = True) -> "LogsteadServer":

@@ -112,6 +112,11 @@ pub(crate) fn run(
             .set_kick(Arc::new(move || kick.notify_one()));
         let flusher = tokio::task::spawn_local(flush(Rc::clone(&sessions), dirty));
         let collector = tokio::task::spawn_local(collect(Rc::clone(&sessions)));
+        // One of the workers does it for all.
+        let analyst = (id == WorkerId(0))
+            .then(|| naptime(instance))
+            .flatten()
+            .map(|pause| tokio::task::spawn_local(scoped(analyze(Rc::clone(&sessions), pause))));
         while let Some(stream) = clients.recv().await {
             let sessions = Rc::clone(&sessions);
             let inbox = Arc::clone(inbox);
@@ -127,7 +132,28 @@ pub(crate) fn run(
         }
         flusher.abort();
         collector.abort();
+        if let Some(analyst) = analyst {
+            analyst.abort();
+        }
     });
+}
+
+/// Time between two looks for tables to analyze; none if nobody looks.
+fn naptime(instance: &Instance) -> Option<Duration> {
+    let setting = |name: &str| {
+        let set = instance.settings.get(name).map(String::as_str);
+        set.or_else(|| logstead_sql::settings::find(name).map(|setting| setting.default))
+    };
+    let seconds = setting("autovacuum_naptime")?.parse().ok()?;
+    (setting("autovacuum") == Some("on")).then_some(Duration::from_secs(seconds))
+}
+
+/// Analyzes tables that have changed, now and then, one after the other.
+async fn analyze(sessions: Rc<WorkerSessions>, pause: Duration) {
+    loop {
+        tokio::time::sleep(pause).await;
+        logstead_sql::session::analyze_changed(&sessions).await;
+    }
 }
 
 /// Takes its session off the worker's count, however it ends.

@@ -267,6 +267,12 @@ impl CatalogStore {
         all.iter().find(|c| c.database_name == database).cloned()
     }
 
+    /// The current snapshots of all databases.
+    pub(crate) fn catalogs(&self) -> Vec<Arc<Catalog>> {
+        let all = self.current.read().unwrap_or_else(PoisonError::into_inner);
+        all.iter().cloned().collect()
+    }
+
     /// The current snapshot of a database by OID.
     pub fn current_by_oid(&self, database: Oid) -> Option<Arc<Catalog>> {
         let all = self.current.read().unwrap_or_else(PoisonError::into_inner);

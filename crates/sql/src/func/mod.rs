@@ -209,6 +209,10 @@ pub trait Context {
     }
     /// Random 64 bits: random(), gen_random_uuid().
     fn random_u64(&self) -> u64;
+    /// When a table was last analyzed by itself, and how often.
+    fn autoanalyzed(&self, _table: Oid) -> Option<(i64, i64)> {
+        None
+    }
     /// The next of the numbers that follow from the session's seed, if it has one.
     fn seeded_u64(&self) -> Option<u64> {
         None

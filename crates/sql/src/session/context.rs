@@ -318,6 +318,11 @@ impl Context for SessionContext {
         self.instance.env.random.u64()
     }
 
+    fn autoanalyzed(&self, table: Oid) -> Option<(i64, i64)> {
+        let database = self.catalog.borrow().database;
+        self.instance.analyzed.of(database, table)
+    }
+
     fn seeded_u64(&self) -> Option<u64> {
         let mut seeded = self.seeded.get()?;
         let number = seeded.next();

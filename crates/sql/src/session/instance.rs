@@ -52,6 +52,8 @@ pub struct Instance {
     /// How many transactions have asked for a number.
     transaction_numbers: AtomicI64,
     stopping: AtomicBool,
+    /// Tables that were analyzed by themselves.
+    pub(super) analyzed: super::autoanalyze::Done,
 }
 
 /// A session's place among the others.
@@ -112,6 +114,7 @@ impl Instance {
             next_pid: AtomicI32::new(1000),
             transaction_numbers: AtomicI64::new(0),
             stopping: AtomicBool::new(false),
+            analyzed: super::autoanalyze::Done::default(),
         }
     }
 
@@ -226,6 +229,10 @@ impl Instance {
             .lock()
             .values()
             .for_each(|entry| entry.signals.stop());
+    }
+
+    pub(super) fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::SeqCst)
     }
 
     /// The grace time is over: every session ends.

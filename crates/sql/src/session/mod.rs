@@ -12,6 +12,7 @@
 
 mod activity;
 mod advisory;
+mod autoanalyze;
 mod cache;
 mod checkpoint;
 mod client;
@@ -49,6 +50,8 @@ mod turns;
 mod unwind;
 mod utility;
 
+pub use autoanalyze::analyze_changed;
+pub(crate) use autoanalyze::changed as rows_changed;
 pub use client::{Client, ConnectionLost, CopyInput, LocalFuture};
 pub use context::SessionContext;
 pub use instance::{Instance, WorkerSessions};

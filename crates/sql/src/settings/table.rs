@@ -66,6 +66,41 @@ pub static TABLE: &[Setting] = &[
         "60",
         "The longest that a client may take to connect and prove who it is.",
     ),
+    server(
+        "autovacuum",
+        Kind::Bool,
+        "on",
+        "Analyzes tables by itself when their number of rows has changed much.",
+    ),
+    server(
+        "autovacuum_analyze_scale_factor",
+        Kind::Real {
+            min: 0.0,
+            max: 100.0,
+        },
+        "0.1",
+        "Rows more or less, as a share of a table's rows, before it is analyzed by itself.",
+    ),
+    server(
+        "autovacuum_analyze_threshold",
+        Kind::Int {
+            min: 0,
+            max: i32::MAX as i64,
+            unit: Unit::None,
+        },
+        "50",
+        "Rows more or less, beside that share, before a table is analyzed by itself.",
+    ),
+    server(
+        "autovacuum_naptime",
+        Kind::Int {
+            min: 1,
+            max: 2_147_483,
+            unit: Unit::Seconds,
+        },
+        "60",
+        "Time between two looks for tables to analyze.",
+    ),
     session(
         "backslash_quote",
         Kind::Enum(&["safe_encoding", "on", "off"]),

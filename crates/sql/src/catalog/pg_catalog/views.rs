@@ -163,6 +163,8 @@ pub(super) fn pg_stat_user_tables(cx: &VirtualContext<'_>) -> Rows {
             .as_ref()
             .and_then(|live| live.table_rows(t.storage))
             .unwrap_or(0);
+        let changed = crate::session::rows_changed(cx.catalog, t);
+        let analyzed = cx.session.autoanalyzed(t.oid);
         row![
             Id(t.oid),
             &t.schema_name,
@@ -177,16 +179,16 @@ pub(super) fn pg_stat_user_tables(cx: &VirtualContext<'_>) -> Rows {
             0_i64,
             i64::try_from(live).unwrap_or(i64::MAX),
             0_i64,
-            0_i64,
+            i64::try_from(changed).unwrap_or(i64::MAX),
             0_i64,
             Nil,
             Nil,
             Nil,
-            Nil,
+            analyzed.map(|(at, _)| Datum::TimestampTz(at)),
             0_i64,
             0_i64,
             0_i64,
-            0_i64,
+            analyzed.map_or(0, |(_, count)| count),
         ]
     });
     Ok(rows.collect())
