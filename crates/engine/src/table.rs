@@ -13,6 +13,7 @@ use crate::memory::Memory;
 use crate::row_lock::RowLocks;
 use crate::rows::Rows;
 use crate::table_lock::TableLocks;
+use crate::version::CHUNK_SLOTS;
 
 /// A table's rows, indexes and locks.
 pub struct Table {
@@ -130,6 +131,11 @@ impl Table {
     /// An upper bound of the number of rows: every slot that was used and is not free.
     pub fn row_count_estimate(&self) -> u64 {
         self.rows.used()
+    }
+
+    /// Chunks of up to 64 rows each, of which the last may be begun.
+    pub fn chunks(&self) -> u64 {
+        self.rows.rid_end().div_ceil(CHUNK_SLOTS as u64)
     }
 
     /// How many of its rows are locked in ways that cost memory beside the rows.

@@ -633,7 +633,11 @@ mod tests {
         };
         try_with(Kind::Stat, MANIFEST, KNOWN.tries - 1).expect("it has passed the probe");
         for (name, refusals) in [(MANIFEST, KNOWN.tries), (SCRATCH, STRANGER.tries)] {
-            let kind = if name == MANIFEST { Kind::Stat } else { Kind::Create };
+            let kind = if name == MANIFEST {
+                Kind::Stat
+            } else {
+                Kind::Create
+            };
             let error = try_with(kind, name, refusals).expect_err("enough is enough");
             assert!(error.to_string().contains("cannot open the log"), "{error}");
         }

@@ -15,6 +15,8 @@ use crate::version::{CHUNK_SLOTS, Guard};
 pub struct ScanCursor {
     table: Arc<Table>,
     next: u64,
+    /// It goes no further than here, whatever the table has.
+    limit: u64,
     end: Option<u64>,
     /// There once it has missed a row.
     ahead: Option<Box<Ahead>>,
@@ -26,8 +28,19 @@ impl ScanCursor {
         ScanCursor {
             table: table.clone(),
             next: 0,
+            limit: u64::MAX,
             end: None,
             ahead: None,
+        }
+    }
+
+    /// Over the rows of one of the table's [`chunks`](Table::chunks), by its number: for who samples a table.
+    pub fn of_chunk(table: &Arc<Table>, number: u64) -> ScanCursor {
+        let first = number.saturating_mul(CHUNK_SLOTS as u64);
+        ScanCursor {
+            next: first,
+            limit: first.saturating_add(CHUNK_SLOTS as u64),
+            ..ScanCursor::new(table)
         }
     }
 
@@ -65,7 +78,7 @@ impl Txn {
         // Rows visible to the snapshot have their rids by now.
         let end = *cursor
             .end
-            .get_or_insert_with(|| cursor.table.rows.rid_end());
+            .get_or_insert_with(|| cursor.table.rows.rid_end().min(cursor.limit));
         while cursor.next < end {
             let rid = Rid(cursor.next);
             let seen = match self.see(&cursor.table.rows, rid, guard) {
@@ -96,7 +109,7 @@ impl Txn {
         }
         let end = *cursor
             .end
-            .get_or_insert_with(|| cursor.table.rows.rid_end());
+            .get_or_insert_with(|| cursor.table.rows.rid_end().min(cursor.limit));
         while cursor.next < end {
             let row = match self.read_newest(&cursor.table, Rid(cursor.next), guard) {
                 Ok(row) => row,

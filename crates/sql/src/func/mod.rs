@@ -209,8 +209,8 @@ pub trait Context {
     }
     /// Random 64 bits: random(), gen_random_uuid().
     fn random_u64(&self) -> u64;
-    /// When a table was last analyzed by itself, and how often.
-    fn autoanalyzed(&self, _table: Oid) -> Option<(i64, i64)> {
+    /// When a table was analyzed by itself.
+    fn autoanalyzed(&self, _table: Oid) -> Option<crate::session::Autoanalyzed> {
         None
     }
     /// The next of the numbers that follow from the session's seed, if it has one.

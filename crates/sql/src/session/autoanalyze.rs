@@ -1,8 +1,8 @@
 //! ANALYZE by itself: tables whose number of rows has changed much since they were last analyzed, or that never were.
 //!
 //! Owns: which tables are due, and what the server remembers of the times it has done them. One task of one worker asks now and then
-//! ([`analyze_changed`]), and does the tables one after the other, each in a session and a transaction of its own, as a superuser would. A
-//! long scan takes its turns with the worker's other sessions as any long statement does. Who waits for the table is not kept waiting: a lock
+//! ([`analyze_changed`]), and does the tables one after the other, each in a session and a transaction of its own, as a superuser would. What it
+//! reads of a table is bounded, so that it holds the table's lock, which keeps DDL out, for a second or so. Who waits for the table is not kept waiting: a lock
 //! that is not free soon is given up, and the table is looked at again the next time.
 //!
 //! Does not: count changes that leave the number of rows as it is, as updates do. Nobody counts them while they are made, so that writing costs
@@ -19,6 +19,7 @@ use crate::plan::OutputColumn;
 use crate::role::BOOTSTRAP;
 use crate::value::{Datum, Oid};
 use logstead_engine::RowRef;
+use logstead_types::TableId;
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -27,29 +28,52 @@ use std::sync::Arc;
 /// How long a table's lock is waited for.
 const LOCK_MS: u32 = 100;
 
-/// When tables were analyzed by themselves, by database and table: the last time and how often.
+/// When a table was analyzed by itself.
+#[derive(Clone, Copy, Debug)]
+pub struct Autoanalyzed {
+    /// The last time, in microseconds since 2000.
+    pub at: i64,
+    /// How often.
+    pub count: i64,
+    /// The table's storage, and rows in it, before the last time.
+    storage: TableId,
+    rows: u64,
+}
+
+/// When tables were analyzed by themselves, by database and table, since the server started.
 #[derive(Default)]
-pub(super) struct Done(Mutex<HashMap<(Oid, Oid), (i64, i64)>>);
+pub(super) struct Done(Mutex<HashMap<(Oid, Oid), Autoanalyzed>>);
 
 impl Done {
-    fn note(&self, database: Oid, table: Oid, at: i64) {
-        let mut done = self.0.lock();
-        let (last, count) = done.entry((database, table)).or_insert((at, 0));
-        (*last, *count) = (at, *count + 1);
+    fn note(&self, database: Oid, table: Oid, done: Autoanalyzed) {
+        let mut all = self.0.lock();
+        let count = all.get(&(database, table)).map_or(0, |old| old.count);
+        let count = count + 1;
+        all.insert((database, table), Autoanalyzed { count, ..done });
     }
 
-    /// The last time, and how often, of a table.
-    pub(super) fn of(&self, database: Oid, table: Oid) -> Option<(i64, i64)> {
+    /// The last time of a table.
+    pub(super) fn of(&self, database: Oid, table: Oid) -> Option<Autoanalyzed> {
         self.0.lock().get(&(database, table)).copied()
     }
 }
 
-/// How many rows more or less a table has than when it was analyzed.
-pub(crate) fn changed(catalog: &Catalog, table: &Relation) -> u64 {
+/// Slots of a table's rows that are in use.
+fn live_rows(catalog: &Catalog, table: &Relation) -> u64 {
     let live = catalog.notes.live.as_ref();
-    let rows = live.and_then(|live| live.table_rows(table.storage));
-    rows.unwrap_or(0)
-        .abs_diff(known_rows(catalog, table) as u64)
+    live.and_then(|live| live.table_rows(table.storage))
+        .unwrap_or(0)
+}
+
+/// How many rows more or less a table has than when it was analyzed. The number of rows that ANALYZE finds in a large table is a guess: what the table
+/// itself counted then is as good, so that a wrong guess does not make it due again and again.
+pub(crate) fn changed(catalog: &Catalog, table: &Relation, last: Option<Autoanalyzed>) -> u64 {
+    let rows = live_rows(catalog, table);
+    let since_known = rows.abs_diff(known_rows(catalog, table) as u64);
+    let last = last.filter(|last| last.storage == table.storage);
+    last.map_or(since_known, |last| {
+        since_known.min(rows.abs_diff(last.rows))
+    })
 }
 
 /// Rows that a table had when it was analyzed; a table that was emptied since had none.
@@ -59,8 +83,17 @@ fn known_rows(catalog: &Catalog, table: &Relation) -> f64 {
     known.map_or(0.0, |known| known.rows)
 }
 
+/// A table that is due.
+struct Due {
+    table: Oid,
+    /// With its schema, in quotes.
+    name: String,
+    storage: TableId,
+    rows: u64,
+}
+
 /// The tables of a database that are due, by OID.
-fn due(instance: &Instance, catalog: &Catalog) -> Vec<(Oid, String)> {
+fn due(instance: &Instance, catalog: &Catalog) -> Vec<Due> {
     let number = |name: &str, otherwise: f64| {
         let value = instance.settings.get(name);
         value.and_then(|v| v.parse().ok()).unwrap_or(otherwise)
@@ -68,18 +101,21 @@ fn due(instance: &Instance, catalog: &Catalog) -> Vec<(Oid, String)> {
     let threshold = number("autovacuum_analyze_threshold", 50.0);
     let factor = number("autovacuum_analyze_scale_factor", 0.1);
     let is_due = |table: &Relation| {
-        changed(catalog, table) as f64 > threshold + factor * known_rows(catalog, table)
+        let last = instance.analyzed.of(catalog.database, table.oid);
+        changed(catalog, table, last) as f64 > threshold + factor * known_rows(catalog, table)
     };
     let mut found: Vec<_> = catalog
         .relations
         .values()
         .filter(|table| table.has_rows() && !table.is_temporary() && is_due(table))
-        .map(|table| {
-            let name = format!("{}.{}", quoted(&table.schema_name), quoted(&table.name));
-            (table.oid, name)
+        .map(|table| Due {
+            table: table.oid,
+            name: format!("{}.{}", quoted(&table.schema_name), quoted(&table.name)),
+            storage: table.storage,
+            rows: live_rows(catalog, table),
         })
         .collect();
-    found.sort_unstable();
+    found.sort_unstable_by_key(|due| due.table);
     found
 }
 
@@ -91,15 +127,21 @@ fn quoted(name: &str) -> String {
 pub async fn analyze_changed(worker: &Rc<WorkerSessions>) {
     let instance = Arc::clone(&worker.instance);
     for catalog in instance.store.catalogs() {
-        for (table, name) in due(&instance, &catalog) {
+        for due in due(&instance, &catalog) {
             if instance.is_stopping() {
                 return;
             }
-            let done = analyze(worker, &catalog.database_name, &name).await;
+            let name = &due.name;
+            let done = analyze(worker, &catalog.database_name, name).await;
             match done {
                 Ok(()) => {
-                    let now = instance.env.clock.now_micros_since_2000();
-                    instance.analyzed.note(catalog.database, table, now);
+                    let done = Autoanalyzed {
+                        at: instance.env.clock.now_micros_since_2000(),
+                        count: 0,
+                        storage: due.storage,
+                        rows: due.rows,
+                    };
+                    instance.analyzed.note(catalog.database, due.table, done);
                     tracing::debug!("{name} of \"{}\" was analyzed", catalog.database_name);
                 }
                 Err(error) => tracing::debug!(

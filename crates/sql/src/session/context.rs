@@ -2,6 +2,7 @@
 
 use super::activity::Live;
 use super::advisory::{Advisor, Holdings};
+use super::autoanalyze::Autoanalyzed;
 use super::instance::Instance;
 use super::notify::Asked;
 use super::past::{AS_OF_POINT, is_as_of, too_late};
@@ -318,7 +319,7 @@ impl Context for SessionContext {
         self.instance.env.random.u64()
     }
 
-    fn autoanalyzed(&self, table: Oid) -> Option<(i64, i64)> {
+    fn autoanalyzed(&self, table: Oid) -> Option<Autoanalyzed> {
         let database = self.catalog.borrow().database;
         self.instance.analyzed.of(database, table)
     }

@@ -50,8 +50,8 @@ mod turns;
 mod unwind;
 mod utility;
 
-pub use autoanalyze::analyze_changed;
 pub(crate) use autoanalyze::changed as rows_changed;
+pub use autoanalyze::{Autoanalyzed, analyze_changed};
 pub use client::{Client, ConnectionLost, CopyInput, LocalFuture};
 pub use context::SessionContext;
 pub use instance::{Instance, WorkerSessions};

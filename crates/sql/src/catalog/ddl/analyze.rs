@@ -1,7 +1,8 @@
 //! ANALYZE and VACUUM: what tables hold is found out and kept, for the planner and for `pg_stats`.
 //!
-//! All visible rows are passed; a sample of them, in which each row is as likely as any other, is looked at. So counts are exact, and a
-//! table that is larger than memory is read once. VACUUM has nothing to do by itself: old versions go while the server runs.
+//! A small table's visible rows are all passed, so that its count is exact. Of a larger one some of its chunks are, spread evenly over the table, each
+//! drawn from its part of it: the number of rows is what they have on average. Of the rows that are passed a sample, in which each is as likely as any
+//! other, is looked at. So what it costs has a bound, whatever the table's size. VACUUM has nothing to do by itself: old versions go while the server runs.
 
 use super::DdlContext;
 use super::objects::no_relation;
@@ -10,12 +11,11 @@ use crate::catalog::statistics::{Cell, TableStatistics, of_column};
 use crate::catalog::stored::STATISTICS;
 use crate::catalog::{Relation, RelationKind, calls, stored_statistics};
 use crate::error::{Result, SqlError};
-use crate::exec::{self, ExecContext, Execution, Progress, RowSink, StoredColumn};
+use crate::exec::{self, StoredColumn};
 use crate::func::Context;
 use crate::parse::Maintain;
-use crate::plan::{Node, Plan, Scan};
-use crate::value::{Datum, Oid};
-use logstead_engine::{RowRef, TableLock};
+use crate::value::Oid;
+use logstead_engine::{Absent, RowRef, ScanCursor, TableLock};
 use logstead_types::SqlState;
 use std::sync::Arc;
 
@@ -23,6 +23,10 @@ use std::sync::Arc;
 const TARGET: usize = 100;
 /// Rows looked at for each of them.
 const ROWS_PER_TARGET: usize = 300;
+/// The most chunks that are read of a table, of 64 rows each: ten times the rows of the sample, as many reads as a second's at a slow disk.
+const CHUNKS_MAX: u64 = 5_000;
+/// Chunks that are passed between two yields.
+const CHUNKS_PER_TURN: usize = 4;
 /// Of a page of 8 KiB, what is left for rows.
 const PAGE_BYTES: f64 = 8_168.0;
 /// What a row takes beside its columns, in PostgreSQL's pages.
@@ -150,7 +154,7 @@ async fn table(oid: Oid, named: &[usize], cx: &mut DdlContext<'_>) -> Result<()>
         false => named.iter().copied().filter(live).collect(),
     };
     let sample = sample(&relation, &wanted, cx).await?;
-    let rows = sample.rows as f64;
+    let rows = sample.rows as f64 * sample.share;
     let mut columns = Vec::with_capacity(relation.columns.len());
     for (at, position) in wanted.iter().enumerate() {
         let Some(column) = relation.columns.get(*position) else {
@@ -185,7 +189,10 @@ async fn table(oid: Oid, named: &[usize], cx: &mut DdlContext<'_>) -> Result<()>
 /// A sample of a table's rows.
 struct Sampler<'a> {
     session: &'a dyn Context,
+    /// Passed so far.
     rows: u64,
+    /// So many rows of the table one that was passed stands for.
+    share: f64,
     rows_max: usize,
     /// Each with its number.
     kept: Vec<(u64, Vec<Cell>)>,
@@ -202,6 +209,15 @@ impl Sampler<'_> {
         }
         let at = usize::try_from(self.session.random_u64() % self.rows).ok()?;
         (at < self.rows_max).then_some(at)
+    }
+
+    fn pass(&mut self, row: RowRef<'_>, columns: &[StoredColumn]) -> Result<()> {
+        if let Some(at) = self.place() {
+            let row = columns.iter().map(|c| c.decode(row).map(Cell::of));
+            let row = row.collect::<Result<_>>()?;
+            self.keep(at, row);
+        }
+        Ok(())
     }
 
     fn keep(&mut self, at: usize, row: Vec<Cell>) {
@@ -228,75 +244,69 @@ impl Sampler<'_> {
     }
 }
 
-impl RowSink for Sampler<'_> {
-    fn row(&mut self, row: &[Datum]) -> Result<()> {
-        if let Some(at) = self.place() {
-            let row = row.iter().cloned().map(Cell::of).collect();
-            self.keep(at, row);
-        }
-        Ok(())
+/// The chunks that are read: all of them, or one of each of [`CHUNKS_MAX`] parts of the table.
+fn chosen(chunks: u64, mut random: impl FnMut() -> u64) -> Vec<u64> {
+    if chunks <= CHUNKS_MAX {
+        return (0..chunks).collect();
     }
-
-    fn stored_row(&mut self, row: RowRef<'_>, columns: &[StoredColumn]) -> Result<()> {
-        if let Some(at) = self.place() {
-            let row = columns.iter().map(|c| c.decode(row).map(Cell::of));
-            let row = row.collect::<Result<_>>()?;
-            self.keep(at, row);
-        }
-        Ok(())
-    }
+    let start = |part: u64| part * chunks / CHUNKS_MAX;
+    let one = |part| start(part) + random() % (start(part + 1) - start(part));
+    (0..CHUNKS_MAX).map(one).collect()
 }
 
-/// Passes all rows of a table and keeps a sample, in the order of the rows.
+/// Passes a table's rows, or some chunks of them, and keeps a sample, in the order of the rows.
 async fn sample<'a>(
     relation: &Arc<Relation>,
     wanted: &[usize],
     cx: &mut DdlContext<'a>,
 ) -> Result<Sampler<'a>> {
-    let catalog = cx.catalog()?;
-    let plan = Plan {
-        node: Node::SeqScan(Scan {
-            table: Arc::clone(relation),
-            columns: wanted.to_vec(),
-            filter: None,
-            row_id: false,
-            unread: Vec::new(),
-            alias: relation.name.as_str().into(),
-        }),
-        columns: Vec::new(),
-        rows: 0.0,
-        cost: 0.0,
-    };
+    let columns: Vec<StoredColumn> = wanted
+        .iter()
+        .map(|position| StoredColumn::of(relation, *position))
+        .collect::<Result<_>>()?;
+    let table = cx.storage(relation)?;
+    cx.txn.begin_statement();
+    let chunks = table.chunks();
+    let session = cx.session;
+    let chosen = chosen(chunks, || session.random_u64());
     let mut sampler = Sampler {
-        session: cx.session,
+        session,
         rows: 0,
+        share: chunks as f64 / chosen.len().max(1) as f64,
         rows_max: TARGET * ROWS_PER_TARGET,
         kept: Vec::new(),
         bytes: 0,
         bytes_max: cx.work_mem_bytes.saturating_mul(exec::MEMORY_FACTOR),
     };
-    let mut execution = Execution::new(Arc::new(exec::prepare(plan)));
-    let engine = cx.store.engine().clone();
-    cx.txn.begin_statement();
-    loop {
-        let mut run = ExecContext {
-            txn: cx.txn,
-            params: &[],
-            session: cx.session,
-            catalog: &catalog,
-            engine: &engine,
-            cancel: cx.cancel,
-            work_mem_bytes: cx.work_mem_bytes,
-            events: &mut *cx.events,
-        };
-        match execution.run(&mut run, 0, &mut sampler).await? {
-            Progress::Done { .. } => break,
-            Progress::Call => return Err(exec::no_calls("ANALYZE")),
-            Progress::Suspended | Progress::Full { .. } => {}
+    for turn in chosen.chunks(CHUNKS_PER_TURN) {
+        cx.cancel.check()?;
+        for number in turn {
+            let mut cursor = ScanCursor::of_chunk(&table, *number);
+            while let Some(absent) = pass(&mut cursor, &columns, &mut sampler, cx)? {
+                cx.wait(absent).await?;
+            }
         }
+        super::objects::yield_once().await;
     }
     sampler.kept.sort_by_key(|(number, _)| *number);
     Ok(sampler)
+}
+
+/// Passes rows up to the cursor's end, or to one that is not in memory.
+fn pass(
+    cursor: &mut ScanCursor,
+    columns: &[StoredColumn],
+    sampler: &mut Sampler<'_>,
+    cx: &mut DdlContext<'_>,
+) -> Result<Option<Absent>> {
+    let guard = cx.txn.pin();
+    loop {
+        match cx.txn.scan_next(cursor, &guard) {
+            Ok(Some(row)) => sampler.pass(row.bytes, columns)?,
+            Ok(None) => return Ok(None),
+            Err(absent) => return Ok(Some(absent)),
+        }
+    }
 }
 
 impl DdlContext<'_> {
@@ -326,5 +336,32 @@ impl DdlContext<'_> {
         }
         self.state.push(Change::Statistics(table, found));
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn large_tables_are_read_in_parts_of_the_same_size() {
+        assert_eq!(chosen(3, || 7), [0, 1, 2]);
+        assert_eq!(chosen(CHUNKS_MAX, || 7).len() as u64, CHUNKS_MAX);
+        for chunks in [CHUNKS_MAX + 1, 3 * CHUNKS_MAX - 1, 1_000_003] {
+            let mut seed = 1_u64;
+            let mut random = || {
+                seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                seed >> 33
+            };
+            let chosen = chosen(chunks, &mut random);
+            assert_eq!(chosen.len() as u64, CHUNKS_MAX);
+            assert!(chosen.is_sorted_by(|a, b| a < b), "each once, in order");
+            assert!(chosen.iter().all(|chunk| *chunk < chunks));
+            // No end of the table is left out, and no part of it is taken twice.
+            let widest = chunks.div_ceil(CHUNKS_MAX);
+            let steps = chosen.windows(2).map(|w| w[1] - w[0]);
+            assert!(steps.max().is_some_and(|step| step < 2 * widest));
+            assert!(chosen[0] < widest && chunks - chosen[chosen.len() - 1] <= widest);
+        }
     }
 }

@@ -163,8 +163,8 @@ pub(super) fn pg_stat_user_tables(cx: &VirtualContext<'_>) -> Rows {
             .as_ref()
             .and_then(|live| live.table_rows(t.storage))
             .unwrap_or(0);
-        let changed = crate::session::rows_changed(cx.catalog, t);
         let analyzed = cx.session.autoanalyzed(t.oid);
+        let changed = crate::session::rows_changed(cx.catalog, t, analyzed);
         row![
             Id(t.oid),
             &t.schema_name,
@@ -184,11 +184,11 @@ pub(super) fn pg_stat_user_tables(cx: &VirtualContext<'_>) -> Rows {
             Nil,
             Nil,
             Nil,
-            analyzed.map(|(at, _)| Datum::TimestampTz(at)),
+            analyzed.map(|last| Datum::TimestampTz(last.at)),
             0_i64,
             0_i64,
             0_i64,
-            analyzed.map_or(0, |(_, count)| count),
+            analyzed.map_or(0, |last| last.count),
         ]
     });
     Ok(rows.collect())
