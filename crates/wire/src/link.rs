@@ -319,9 +319,30 @@ impl Client for Link {
     }
 
     fn take_back(&mut self, mark: u64) {
-        if let Some(kept) = mark.checked_sub(self.passed) {
-            self.output
-                .truncate(usize::try_from(kept).unwrap_or(usize::MAX));
-        }
+        let Some(kept) = mark.checked_sub(self.passed) else {
+            return;
+        };
+        let kept = usize::try_from(kept).unwrap_or(usize::MAX);
+        let notices = notices_in(self.output.get(kept..).unwrap_or_default());
+        self.output.truncate(kept);
+        self.output.extend_from_slice(&notices);
     }
+}
+
+/// The notices among messages: what a statement had to say is told, whatever became of it.
+fn notices_in(mut messages: &[u8]) -> Vec<u8> {
+    let mut notices = Vec::new();
+    while let Some(length) = messages.get(1..5) {
+        let length = length
+            .iter()
+            .fold(0, |length, byte| length << 8 | usize::from(*byte));
+        let Some((message, rest)) = messages.split_at_checked(length.saturating_add(1)) else {
+            break;
+        };
+        if message.first() == Some(&b'N') {
+            notices.extend_from_slice(message);
+        }
+        messages = rest;
+    }
+    notices
 }

@@ -4,6 +4,7 @@ use super::inlined::Shape;
 use super::names::{name_span, schema_and_name};
 use super::query::{From, FromList};
 use super::routine::{Called, RoutineCall};
+use super::routine_check::compiling;
 use super::{Binder, Frame, Source};
 use crate::catalog::routine::Routine;
 use crate::error::{Result, SqlError};
@@ -51,7 +52,7 @@ impl Binder<'_> {
                 SqlState::FEATURE_NOT_SUPPORTED,
                 "trigger functions can only be called as triggers",
             )
-            .at(at));
+            .context(compiling(&call.routine.name)));
         }
         let ty = match self.shape(&call).map_err(|e| e.at(at))? {
             Shape::Row(_, ty) if call.routine.outputs().count() != 1 => ty,

@@ -177,11 +177,32 @@ impl Binder<'_> {
             .filter(|(position, _)| !relation.columns[*position].generated)
             .map(|(position, value)| (position, layout.resolve(value)))
             .collect();
-        let generated =
-            super::standalone::generated_after(self, relation, &changed_positions(&all))?;
+        let changed = match self.rewrites_updates(relation) {
+            // What triggers make of the row may change any column.
+            true => (0..relation.columns.len()).collect(),
+            false => changed_positions(&all),
+        };
+        let generated = super::standalone::generated_after(self, relation, &changed)?;
         let number = generated.len();
         all.extend(generated);
         Ok((all, number))
+    }
+
+    /// What UPDATE OF of triggers is asked of: the columns that are named, and the generated ones that follow them.
+    pub(super) fn updated_positions(
+        &mut self,
+        mut named: Vec<usize>,
+        relation: &Relation,
+    ) -> Result<Vec<usize>> {
+        if !relation.columns.iter().any(|column| column.generated) {
+            return Ok(named);
+        }
+        for (position, _) in super::standalone::generated_after(self, relation, &named)? {
+            named.push(position);
+        }
+        named.sort_unstable();
+        named.dedup();
+        Ok(named)
     }
 
     pub(crate) fn update(&mut self, update: &ast::Update) -> Result<Plan> {
@@ -218,7 +239,8 @@ impl Binder<'_> {
         list.conditions.splice(0..0, shown);
         let first = self.rels[rel].first;
         let assignments = self.assignments(&update.assignments, &relation, first)?;
-        self.target_writes(&changed_positions(&assignments), privilege::UPDATE);
+        let named = changed_positions(&assignments);
+        self.target_writes(&named, privilege::UPDATE);
         let returning = self.returning_items(update.returning.as_deref())?;
         self.guard_target(rel, &relation, Some(PolicyCommand::Update))?;
         let policies = self.update_policies(&relation)?;
@@ -227,7 +249,7 @@ impl Binder<'_> {
             self.with_generated(assignments, &relation, &changed.whole)?;
         let (returning, columns) = place_returning(returning, &changed.visible);
         let checks = self.target_checks(&relation)?;
-        let positions = changed_positions(&assignments);
+        let positions = self.updated_positions(named, &relation)?;
         let rules = self.rules(&relation, &Change::Update(positions))?;
         let (rows, cost) = (
             changed.source.rows,

@@ -246,11 +246,16 @@ impl Binder<'_> {
             Some(ast::OnInsert::OnConflict(on)) => Some(self.on_conflict(on, &relation, alias)?),
             Some(_) => return Err(SqlError::unsupported("ON DUPLICATE KEY UPDATE")),
         };
-        let also_updated: Vec<usize> = conflict
-            .iter()
-            .filter_map(|c| c.update.as_ref())
-            .flat_map(|u| u.assignments.iter().map(|(p, _)| *p))
-            .collect();
+        let update = conflict.as_ref().and_then(|c| c.update.as_ref());
+        let also_updated = match update {
+            None => Vec::new(),
+            Some(update) => {
+                let given = update.assignments.len().saturating_sub(update.generated);
+                let given = update.assignments.iter().take(given);
+                let named = given.map(|(position, _)| *position).collect();
+                self.updated_positions(named, &relation)?
+            }
+        };
         let rules = self.rules(&relation, &Change::Insert(also_updated))?;
         let (returning, columns) = match &insert.returning {
             None => (None, Vec::new()),

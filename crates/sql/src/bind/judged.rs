@@ -4,7 +4,8 @@
 //! All of these tables are locked with the statement's own: afterwards the rules stay right until the transaction ends.
 
 use super::Binder;
-use crate::catalog::{Catalog, ConstraintKind, Relation};
+use super::trigger::fired;
+use crate::catalog::{Action, Catalog, ConstraintKind, ForeignKey, Relation};
 use crate::error::Result;
 use crate::expr::Expr;
 use crate::ri::{ForeignRule, RuleSet, TableRules, UniqueRule};
@@ -18,14 +19,46 @@ pub(crate) enum Change {
     Update(Vec<usize>),
     /// Deletes.
     Delete,
+    /// Empties it, which leaves nothing to be judged.
+    Truncate,
 }
 
 /// What may happen to a table's rows in the course of a statement.
-#[derive(Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Clone, Default, PartialEq, Eq)]
 struct Reach {
     inserted: bool,
     updated: bool,
     deleted: bool,
+    /// What actions of foreign keys do of that.
+    acted: Acted,
+}
+
+/// What actions of foreign keys do to a table's rows.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub(super) struct Acted {
+    /// They update these positions, in order.
+    pub(super) updated: Vec<usize>,
+    /// They delete.
+    pub(super) deleted: bool,
+}
+
+impl Reach {
+    /// An action of this key does something to the table that has the key.
+    fn act(&mut self, key: &ForeignKey, deletes: bool, sets: bool, cascades: bool) {
+        self.deleted |= deletes;
+        self.updated |= sets || cascades;
+        self.acted.deleted |= deletes;
+        let partly = sets && !cascades && !key.set_columns.is_empty();
+        let columns = match partly {
+            true => &key.set_columns,
+            false => &key.columns,
+        };
+        if sets || cascades {
+            self.acted.updated.extend_from_slice(columns);
+            self.acted.updated.sort_unstable();
+            self.acted.updated.dedup();
+        }
+    }
 }
 
 fn own_foreign(relation: &Relation) -> impl Iterator<Item = &Arc<crate::catalog::Constraint>> {
@@ -62,12 +95,20 @@ fn concerns(catalog: &Catalog, relation: &Relation, change: &Change) -> bool {
         };
         positions.iter().any(|p| key(p) || own(p) || other(p))
     };
+    let triggers = catalog.triggers.of(relation.oid);
+    if triggers
+        .iter()
+        .any(|trigger| !fired(trigger, change).is_empty())
+    {
+        return true;
+    }
     match change {
         Change::Insert(positions) => {
             deferrable() || own_foreign(relation).next().is_some() || touched(positions)
         }
         Change::Update(positions) => touched(positions),
         Change::Delete => referenced(),
+        Change::Truncate => false,
     }
 }
 
@@ -86,7 +127,7 @@ impl Binder<'_> {
             Change::Insert(positions) => Reach {
                 inserted: true,
                 updated: !positions.is_empty(),
-                deleted: false,
+                ..Reach::default()
             },
             Change::Update(_) => Reach {
                 updated: true,
@@ -96,8 +137,9 @@ impl Binder<'_> {
                 deleted: true,
                 ..Reach::default()
             },
+            Change::Truncate => Reach::default(),
         };
-        let mut reached: Vec<(Arc<Relation>, Reach)> = vec![(Arc::clone(relation), first)];
+        let mut reached = vec![(Arc::clone(relation), first)];
         let mut checked: Vec<Arc<Relation>> = Vec::new();
         let mut acts = false;
         let mut at = 0;
@@ -115,36 +157,29 @@ impl Binder<'_> {
                 let Some(key) = constraint.foreign() else {
                     continue;
                 };
-                let deletes = reach.deleted && key.on_delete == crate::catalog::Action::Cascade;
-                let updates = (reach.deleted && key.on_delete.changes_rows() && !deletes)
-                    || (reach.updated && key.on_update.changes_rows());
-                if !(deletes || updates) {
+                let deletes = reach.deleted && key.on_delete == Action::Cascade;
+                let sets = reach.deleted && key.on_delete.changes_rows() && !deletes;
+                let cascades = reach.updated && key.on_update.changes_rows();
+                if !(deletes || sets || cascades) {
                     checked.push(Arc::clone(child));
                     continue;
                 }
                 acts = true;
                 match reached.iter_mut().position(|(r, _)| r.oid == child.oid) {
                     Some(known) => {
-                        let before = reached[known].1;
-                        let now = Reach {
-                            updated: before.updated || updates,
-                            deleted: before.deleted || deletes,
-                            ..before
-                        };
-                        if now != before {
+                        let mut now = reached[known].1.clone();
+                        now.act(key, deletes, sets, cascades);
+                        if now != reached[known].1 {
                             reached[known].1 = now;
                             // What it reaches in turn may be more than before.
                             at = at.min(known);
                         }
                     }
-                    None => reached.push((
-                        Arc::clone(child),
-                        Reach {
-                            inserted: false,
-                            updated: updates,
-                            deleted: deletes,
-                        },
-                    )),
+                    None => {
+                        let mut reach = Reach::default();
+                        reach.act(key, deletes, sets, cascades);
+                        reached.push((Arc::clone(child), reach));
+                    }
                 }
             }
         }
@@ -155,8 +190,11 @@ impl Binder<'_> {
             self.reads(table);
         }
         let mut tables = Vec::with_capacity(reached.len());
-        for (table, _) in &reached {
-            tables.push(self.table_rules(&catalog, table, acts)?);
+        for (at, (table, reach)) in reached.iter().enumerate() {
+            let mut rules = self.table_rules(&catalog, table, acts)?;
+            let own = (at == 0).then_some(change);
+            rules.triggers = self.triggers(table, own, &reach.acted)?;
+            tables.push(rules);
         }
         Ok(Some(Arc::new(RuleSet { tables })))
     }
@@ -202,6 +240,7 @@ impl Binder<'_> {
             checks: Vec::new(),
             generated: Vec::new(),
             defaults: Vec::new(),
+            triggers: None,
             domains: Vec::new(),
         };
         if actions {

@@ -148,9 +148,16 @@ impl Binder<'_> {
         let on = on.map(|on| changed.whole.resolve(on));
         let checks = self.target_checks(&relation)?;
         let (mut matched, mut unmatched) = (Vec::new(), Vec::new());
+        // UPDATE OF of triggers is asked of what all clauses name together.
+        let named = bound.iter().flat_map(|clause| match &clause.action {
+            Action::Update(assignments) => changed_positions(assignments),
+            _ => Vec::new(),
+        });
+        let updated = self.updated_positions(named.collect(), &relation)?;
         for clause in bound {
             let of_matched = clause.matched;
-            let when = self.merge_when(clause, &relation, &changed, &checks, &policies)?;
+            let when =
+                self.merge_when(clause, &relation, &changed, &checks, &policies, &updated)?;
             match of_matched {
                 true => matched.push(when),
                 false => unmatched.push(when),
@@ -339,6 +346,7 @@ impl Binder<'_> {
         changed: &Changed,
         checks: &[Check],
         policies: &MergePolicies,
+        updated: &[usize],
     ) -> Result<When> {
         let whole = &changed.whole;
         let placeholder = Plan {
@@ -357,7 +365,6 @@ impl Binder<'_> {
             Action::Delete => MergeAction::Delete(self.rules(relation, &Change::Delete)?),
             Action::Update(assignments) => {
                 let (assignments, generated) = self.with_generated(assignments, relation, whole)?;
-                let positions = changed_positions(&assignments);
                 MergeAction::Update(Box::new(Update {
                     table: Arc::clone(relation),
                     source: placeholder,
@@ -366,7 +373,7 @@ impl Binder<'_> {
                     recheck: None,
                     policies: policies.updated.clone(),
                     checks: checks.to_vec(),
-                    rules: self.rules(relation, &Change::Update(positions))?,
+                    rules: self.rules(relation, &Change::Update(updated.to_vec()))?,
                     returning: None,
                 }))
             }

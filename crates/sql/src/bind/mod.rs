@@ -46,6 +46,7 @@ mod semijoin;
 mod setop;
 mod special;
 mod standalone;
+mod trigger;
 mod typed;
 mod types;
 pub(crate) mod unplanned;
@@ -72,6 +73,7 @@ pub use standalone::{
     bind_scalar, bind_scalar_text, check_default, check_exprs, default_expr, generated_exprs,
     insert_rules, plan_copy_from,
 };
+pub use trigger::{TriggerQuery, bind_trigger, trigger_shown, truncate_triggers};
 pub(crate) use typed::explicit;
 pub use types::{sql_type, types_in};
 pub use updatable::{check_option_allowed, updatable_columns};
@@ -173,6 +175,7 @@ pub(crate) enum Clause {
     Check,
     Generated,
     Policy,
+    Trigger,
     CopyWhere,
     IndexExpression,
     IndexPredicate,
@@ -207,6 +210,7 @@ impl Clause {
             Clause::Check => "check constraints",
             Clause::Generated => "column generation expressions",
             Clause::Policy => "policy expressions",
+            Clause::Trigger => "trigger WHEN conditions",
             Clause::CopyWhere => "COPY FROM WHERE conditions",
             Clause::IndexExpression => "index expressions",
             Clause::IndexPredicate => "index predicates",

@@ -31,12 +31,23 @@ fn check_body(routine: &Routine) -> Result<()> {
     }
 }
 
+/// CONTEXT of what is wrong before a body is read.
+pub(super) fn compiling(name: &str) -> String {
+    format!("compilation of PL/pgSQL function \"{name}\" near line 1")
+}
+
 /// 42P13, or what else is wrong with a function that is to be made. Its body is only looked at if that is `asked` for.
 pub fn check_routine(routine: &Routine, asked: bool, cx: &PlanContext<'_>) -> Result<()> {
     let invalid = |message: String| SqlError::new(SqlState::new(b"42P13"), message);
+    if routine.result == oid::TRIGGER && routine.inputs().next().is_some() {
+        return Err(invalid(
+            "trigger functions cannot have declared arguments".to_owned(),
+        )
+        .hint("The arguments of the trigger can be accessed through TG_NARGS and TG_ARGV instead.")
+        .context(compiling(&routine.name)));
+    }
     if routine.language != Language::Sql {
-        // A trigger's body has variables that are known when the trigger is made.
-        return match asked && routine.result != oid::TRIGGER {
+        return match asked {
             true => check_body(routine),
             false => Ok(()),
         };

@@ -2,7 +2,7 @@
 //!
 //! The function registry declares them; their bodies come here through `Context::catalog_call`.
 
-use super::pg_catalog::{PG_CLASS, io_function_name, operator_class, routines};
+use super::pg_catalog::{PG_CLASS, io_function_name, operator_class, routines, triggers};
 use super::privileges;
 use super::rights::denied;
 use super::text::{fold, quote_ident, split_qualified};
@@ -294,8 +294,13 @@ pub fn catalog_call(name: &str, args: &[Datum], cx: &VirtualContext<'_>) -> Resu
             .map_or(Datum::Null, text),
         // Objects that do not exist here have no definition.
         "pg_get_viewdef" => view_text(args, cx)?,
-        "pg_get_triggerdef"
-        | "pg_get_ruledef"
+        "pg_get_triggerdef" => {
+            let pretty = matches!(args.get(1), Some(Datum::Bool(true)));
+            let trigger = oid_arg(args, 0);
+            let shown = trigger.and_then(|oid| triggers::definition(oid, pretty, cx));
+            shown.map_or(Datum::Null, text)
+        }
+        "pg_get_ruledef"
         | "pg_get_functiondef"
         | "pg_get_partkeydef"
         | "pg_get_partition_constraintdef"

@@ -9,6 +9,7 @@ use super::pg_catalog::{PG_AUTHID, PG_CLASS, PG_DATABASE, PG_EXTENSION, PG_NAMES
 use super::rights::{DefaultKey, Rights};
 use super::routine::Routine;
 use super::temporary::{self, OnCommit};
+use super::trigger::Trigger;
 use super::{Catalog, IndexDef, Relation, RelationKind, Schema, TableStatistics};
 use crate::role::Role;
 use crate::role::acl::Acl;
@@ -35,6 +36,10 @@ pub(crate) enum Change {
     PutRoutine(Arc<Routine>),
     /// A function or procedure dropped.
     DropRoutine(Oid),
+    /// A trigger made or replaced.
+    PutTrigger(Arc<Trigger>),
+    /// A trigger dropped: its table and its OID.
+    DropTrigger(Oid, Oid),
     /// An index made or replaced.
     PutIndex(Arc<IndexDef>),
     /// An index dropped.
@@ -134,6 +139,11 @@ impl Change {
                 if catalog.statistics.contains_key(oid) {
                     Arc::make_mut(&mut catalog.statistics).remove(oid);
                 }
+                if !catalog.triggers.of(*oid).is_empty() {
+                    for trigger in Arc::make_mut(&mut catalog.triggers).take(*oid) {
+                        forget_comments(catalog, trigger.oid);
+                    }
+                }
                 catalog.remove_relation(*oid);
             }
             Change::PutType(ty) => {
@@ -154,6 +164,13 @@ impl Change {
             Change::DropRoutine(oid) => {
                 Arc::make_mut(&mut catalog.routines).remove(*oid);
                 catalog.rights.objects.remove(&(PG_PROC, *oid));
+                forget_comments(catalog, *oid);
+            }
+            Change::PutTrigger(trigger) => {
+                Arc::make_mut(&mut catalog.triggers).put(Arc::clone(trigger));
+            }
+            Change::DropTrigger(table, oid) => {
+                Arc::make_mut(&mut catalog.triggers).remove(*table, *oid);
                 forget_comments(catalog, *oid);
             }
             Change::PutIndex(index) => edit_indexes(catalog, index.table, |indexes| match indexes

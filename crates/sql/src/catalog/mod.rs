@@ -37,9 +37,11 @@ mod stored_roles;
 mod stored_routines;
 mod stored_security;
 mod stored_statistics;
+mod stored_triggers;
 mod stored_types;
 mod temporary;
 pub mod text;
+pub mod trigger;
 mod view;
 mod viewdef;
 
@@ -100,6 +102,8 @@ pub struct Catalog {
     pub types: Arc<UserTypes>,
     /// Functions and procedures that users have made.
     pub routines: Arc<routine::Routines>,
+    /// Triggers by their tables.
+    pub triggers: Arc<trigger::Triggers>,
     /// All roles of the server.
     pub roles: Arc<Roles>,
     /// Owners and privileges.
@@ -421,6 +425,7 @@ impl Catalog {
             referencing: HashMap::new(),
             types: Arc::default(),
             routines: Arc::default(),
+            triggers: Arc::default(),
             roles: Arc::default(),
             rights: rights::RightsBook::default(),
             past: None,

@@ -36,6 +36,11 @@ pub(crate) fn normal(expr: &Expr) -> String {
     Printer::alone(false).print(expr, Parent::Free)
 }
 
+/// A condition over several rows, whose columns are named with their rows.
+pub(crate) fn qualified(expr: &Expr, pretty: bool) -> String {
+    Printer::of_query(pretty, 0).print(expr, Parent::Free)
+}
+
 /// The form for people, of a stored text; a text that does not parse is given back.
 pub(crate) fn pretty(stored: &str) -> String {
     match crate::parse::parse_expr(stored) {

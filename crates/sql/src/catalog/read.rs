@@ -9,7 +9,7 @@
 use super::change::{Change, is_shared_class};
 use super::database::Databases;
 use super::pg_catalog::{
-    PG_CLASS, PG_CONSTRAINT, PG_DATABASE, PG_NAMESPACE, PG_POLICY, PG_PROC, PG_TYPE,
+    PG_CLASS, PG_CONSTRAINT, PG_DATABASE, PG_NAMESPACE, PG_POLICY, PG_PROC, PG_TRIGGER, PG_TYPE,
 };
 use super::store::PUBLIC;
 use super::stored::{
@@ -19,7 +19,7 @@ use super::stored::{
 use super::stored_rights::{self, StoredRights};
 use super::stored_roles::{self, SECRET_BYTES, StoredRole};
 use super::{Catalog, Schema};
-use super::{stored_databases, stored_routines, stored_statistics, stored_types};
+use super::{stored_databases, stored_routines, stored_statistics, stored_triggers, stored_types};
 use crate::error::Result;
 use crate::role::Roles;
 use crate::value::{FIRST_USER_OID, Oid, user};
@@ -128,6 +128,11 @@ impl Rows {
             let Some(catalog) = catalogs.get_mut(&row.key.database) else {
                 continue;
             };
+            if stored_triggers::is_trigger(row) {
+                let trigger = stored_triggers::decode(row)?;
+                Change::PutTrigger(Arc::new(trigger)).apply(catalog);
+                continue;
+            }
             if stored_types::is_type(row) {
                 let mut ty = stored_types::decode(row)?;
                 let schema = catalog.schemas.get(&ty.schema);
@@ -201,6 +206,11 @@ impl Rows {
                 }
                 (Some(catalog), Some(((class, object, _), _)))
                     if class == PG_POLICY && !has_policy(catalog, object) =>
+                {
+                    orphans.push((stored::COMMENTS, rid));
+                }
+                (Some(catalog), Some(((class, object, _), _)))
+                    if class == PG_TRIGGER && catalog.triggers.get(object).is_none() =>
                 {
                     orphans.push((stored::COMMENTS, rid));
                 }

@@ -192,6 +192,9 @@ impl TempObjects {
         for (table, found) in own.statistics.iter() {
             Change::Statistics(*table, Arc::clone(found)).apply(&mut catalog);
         }
+        for trigger in own.triggers.all() {
+            Change::PutTrigger(Arc::clone(trigger)).apply(&mut catalog);
+        }
         catalog.version = self.store.new_version();
         let catalog = Arc::new(catalog);
         *composed = Some(Composed {
@@ -221,6 +224,8 @@ impl TempObjects {
             Change::PutSchema(schema) => is_temporary_schema(&schema.name),
             Change::PutRelation(relation) => relation.is_temporary(),
             Change::PutIndex(index) => objects.contains(&index.table),
+            Change::PutTrigger(trigger) => objects.contains(&trigger.table),
+            Change::DropTrigger(table, _) => objects.contains(table),
             Change::DropSchema(oid)
             | Change::DropRelation(oid)
             | Change::DropIndex(oid)

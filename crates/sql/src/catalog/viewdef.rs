@@ -46,6 +46,28 @@ pub(super) fn policy(
     Ok(catalog.routines_shown(&print::normal(&shown), &path))
 }
 
+/// WHEN of a trigger as PostgreSQL shows it: columns with `old` and `new`.
+pub(super) fn trigger(
+    catalog: &Arc<Catalog>,
+    relation: &Arc<Relation>,
+    condition: &Arc<View>,
+    pretty: bool,
+    session: &dyn Context,
+) -> Result<String> {
+    let path = session.search_path();
+    let rows_of = |_: &Relation| 1_000.0;
+    let cx = PlanContext {
+        catalog,
+        search_path: &path,
+        param_types: &[],
+        session,
+        variables: None,
+        rows_of: &rows_of,
+    };
+    let shown = crate::bind::trigger_shown(relation, condition, &cx)?;
+    Ok(catalog.routines_shown(&print::qualified(&shown, pretty), &path))
+}
+
 /// The query of a view as PostgreSQL shows it; none for any other relation.
 pub(super) fn text(
     catalog: &Arc<Catalog>,

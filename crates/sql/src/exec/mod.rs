@@ -40,6 +40,7 @@ mod stats;
 mod stored;
 mod stream;
 mod subquery;
+mod trigger;
 mod unread;
 pub(crate) mod wait;
 mod window;
@@ -51,11 +52,12 @@ pub use eval::eval;
 pub(crate) use held::Held;
 pub use referential::judge_deferred;
 pub(crate) use referential::validate;
-pub use routine::{Call, no_calls};
+pub use routine::{Call, Caller, no_calls};
 pub use spill::{Spill, SpillCounts, SpillSpace};
 pub(crate) use stats::width;
 pub use stats::{NodeDetail, NodeStats, children};
 pub use stored::StoredColumn;
+pub(crate) use trigger::{TriggerCall, truncate_calls};
 pub use write::Inserter;
 pub(crate) use write::out_of_memory;
 
@@ -138,7 +140,7 @@ impl Prepared {
 /// Makes a plan ready to run.
 pub fn prepare(mut plan: Plan) -> Prepared {
     // Only operators can stop before a call.
-    let calls = crate::plan::walk::has_routine(&plan);
+    let calls = crate::plan::walk::has_routine(&plan) || crate::plan::walk::has_triggers(&plan);
     let fast = match calls {
         true => None,
         false => point::recognise(&plan),
@@ -165,6 +167,12 @@ pub struct Execution {
     prepared: Arc<Prepared>,
     state: State,
     measure: bool,
+    /// A call of a trigger that is fired when all is written.
+    called: Option<Box<Call>>,
+    /// How far it had got when it stopped for that.
+    kept: Option<Progress>,
+    /// What the trigger gave, if it was of a row that an action changes.
+    answered: Option<VecDeque<Vec<Datum>>>,
 }
 
 enum State {
@@ -219,6 +227,9 @@ impl Execution {
             prepared,
             state,
             measure: false,
+            called: None,
+            kept: None,
+            answered: None,
         }
     }
 
@@ -229,6 +240,9 @@ impl Execution {
             prepared,
             state,
             measure: true,
+            called: None,
+            kept: None,
+            answered: None,
         }
     }
 
@@ -263,16 +277,25 @@ impl Execution {
         rows_max: u64,
         out: &mut dyn RowSink,
     ) -> Result<Progress> {
-        let result = self.run_on(cx, rows_max, out).await;
-        if cx.events.has_due()
-            && result.is_ok()
-            && self.has_written()
-            && let Err(error) = referential::judge_due(cx).await
-        {
-            self.state = State::Done;
-            return Err(error);
+        let progress = match self.kept.take() {
+            Some(progress) => progress,
+            None => self.run_on(cx, rows_max, out).await?,
+        };
+        if cx.events.has_due() && progress != Progress::Call && self.has_written() {
+            cx.events.acting.answered = self.answered.take();
+            match referential::judge_due(cx).await {
+                Ok(None) => {}
+                Ok(Some(call)) => {
+                    (self.called, self.kept) = (Some(call), Some(progress));
+                    return Ok(Progress::Call);
+                }
+                Err(error) => {
+                    self.state = State::Done;
+                    return Err(error);
+                }
+            }
         }
-        result
+        Ok(progress)
     }
 
     /// Has a statement that writes rows written all of them?
@@ -322,21 +345,6 @@ impl Execution {
                 }
                 result
             }
-        }
-    }
-
-    /// The call that it waits for.
-    pub fn called(&mut self) -> Option<Box<Call>> {
-        match &mut self.state {
-            State::General(general) => general.shared.called.take(),
-            _ => None,
-        }
-    }
-
-    /// Gives it the rows of the call that it waited for.
-    pub fn answer(&mut self, call: &Call, rows: VecDeque<Vec<Datum>>) {
-        if let State::General(general) = &mut self.state {
-            general.shared.answers.insert(call.number, rows);
         }
     }
 
@@ -392,10 +400,38 @@ impl Execution {
             }
             _ => return Ok(Progress::Suspended),
         }
-        if cx.events.has_due() {
-            referential::judge_due(cx).await?;
+        cx.events.acting.answered = self.answered.take();
+        if cx.events.has_due()
+            && let Some(call) = referential::judge_due(cx).await?
+        {
+            self.called = Some(call);
+            return Ok(Progress::Call);
         }
         Ok(Progress::Suspended)
+    }
+}
+
+impl Caller for Execution {
+    fn called(&mut self) -> Option<Box<Call>> {
+        if let Some(call) = self.called.take() {
+            return Some(call);
+        }
+        match &mut self.state {
+            State::General(general) => general.shared.called.take(),
+            _ => None,
+        }
+    }
+
+    fn answer(&mut self, call: &Call, rows: VecDeque<Vec<Datum>>) {
+        match (call.number, &mut self.state) {
+            // An AFTER trigger's, which says nothing.
+            (0, _) => {}
+            (trigger::ACTION, _) => self.answered = Some(rows),
+            (number, State::General(general)) => {
+                general.shared.answers.insert(number, rows);
+            }
+            _ => {}
+        }
     }
 }
 

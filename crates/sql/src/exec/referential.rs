@@ -5,14 +5,20 @@
 
 use super::context::{EvalContext, ExecContext};
 use super::eval::{as_bool, eval};
+use super::routine::Call;
+use super::trigger;
 use super::wait::{Obstacle, wait_for};
 use super::write::{
     check_not_null, check_violation, encode_changed, unique_violation, without_key, write_failed,
 };
+use crate::catalog::trigger::TriggerEvent;
 use crate::catalog::{Action, Relation};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
-use crate::ri::{Event, ForeignRule, KeyParts, Queue, RuleSet, UniqueRule, What};
+use crate::ri::{
+    Acting, Event, ForeignRule, KeyParts, Moment, Queue, RuleSet, TableTriggers, UniqueRule, What,
+    Written,
+};
 use crate::value::{Datum, Oid};
 use logstead_engine::{
     Absent, Guard, Index, IndexCursor, Isolation, Row, RowBuilder, RowLock, RowRef, ScanCursor,
@@ -27,13 +33,21 @@ use std::sync::Arc;
 const EXAMINED_MAX: usize = 1_024;
 
 /// Judges what is due at the end of a statement.
-pub(crate) async fn judge_due(cx: &mut ExecContext<'_>) -> Result<()> {
+///
+/// Stops with the call of an AFTER trigger, and is called again when that was answered.
+pub(crate) async fn judge_due(cx: &mut ExecContext<'_>) -> Result<Option<Box<Call>>> {
     Judge::new(cx, false).run().await
 }
 
 /// Judges deferred events: all of them (COMMIT), or those that SET CONSTRAINTS has just made immediate. `altered` says that
 /// the transaction has changed the catalog since they were queued: then each constraint is looked up again.
-pub async fn judge_deferred(cx: &mut ExecContext<'_>, all: bool, altered: bool) -> Result<()> {
+///
+/// What it stops for is as of [`judge_due`]; there is nothing, since only NO ACTION is put off, which changes no rows.
+pub async fn judge_deferred(
+    cx: &mut ExecContext<'_>,
+    all: bool,
+    altered: bool,
+) -> Result<Option<Box<Call>>> {
     cx.events.bring_due(all);
     Judge::new(cx, altered).run().await
 }
@@ -126,6 +140,8 @@ struct Judge<'c, 'a> {
     /// The key checked last, and its constraint: rows of one statement often reference one row.
     last: Option<(Oid, Vec<u8>)>,
     examined: usize,
+    /// A BEFORE trigger of a row that an action changes, for which it stops.
+    called: Option<Box<Call>>,
 }
 
 impl<'c, 'a> Judge<'c, 'a> {
@@ -138,17 +154,72 @@ impl<'c, 'a> Judge<'c, 'a> {
             scratch: Vec::new(),
             last: None,
             examined: 0,
+            called: None,
         }
     }
 
-    async fn run(&mut self) -> Result<()> {
+    async fn run(&mut self) -> Result<Option<Box<Call>>> {
         // What the statement wrote is seen from here on, and in READ COMMITTED what others committed meanwhile.
         self.cx.txn.begin_statement();
         while let Some((event, set)) = self.cx.events.next() {
             self.tick(1).await?;
-            self.judge(&event, &set).await?;
+            if let What::Fired(written) = &event.what {
+                if let Some(call) = self.fired(&event, &set, written)? {
+                    return Ok(Some(call));
+                }
+                continue;
+            }
+            match self.judge(&event, &set).await {
+                // The error is none.
+                Err(_) if self.called.is_some() => {
+                    self.cx.events.again(event);
+                    return Ok(self.called.take());
+                }
+                judged => judged?,
+            }
+            self.cx.events.acting.next_event();
         }
-        Ok(())
+        self.cx.events.acting = Acting::default();
+        Ok(None)
+    }
+
+    /// The call of an AFTER trigger, if its WHEN holds.
+    fn fired(
+        &self,
+        event: &Event,
+        set: &Arc<RuleSet>,
+        written: &Written,
+    ) -> Result<Option<Box<Call>>> {
+        let lost = || SqlError::internal("an event whose trigger is gone");
+        let rules = set.tables.get(event.table as usize);
+        let triggers = rules.and_then(|rules| rules.triggers.as_deref());
+        let triggers = triggers.ok_or_else(lost)?;
+        let fire = triggers.fires.get(event.rule as usize).ok_or_else(lost)?;
+        if !fire.trigger.row {
+            let acting = &self.cx.events.acting;
+            if acting.ended(triggers.table.oid, written.event) != written.number {
+                return Ok(None);
+            }
+        }
+        let decoded = |bytes: &Option<Box<[u8]>>| {
+            let Some(bytes) = bytes else { return Ok(None) };
+            let mut row = Vec::new();
+            super::stored::decode_all(&triggers.table, RowRef::new(bytes), &mut row)?;
+            Ok::<_, SqlError>(Some(row))
+        };
+        let (old, new) = (decoded(&written.old)?, decoded(&written.new)?);
+        let session = self.cx.session;
+        if !trigger::wanted(
+            fire,
+            &triggers.table,
+            old.as_deref(),
+            new.as_deref(),
+            session,
+        )? {
+            return Ok(None);
+        }
+        let table = &triggers.table;
+        Ok(Some(trigger::call(0, fire, table, written.event, old, new)))
     }
 
     /// Counts rows looked at; now and then ends a cancelled statement and lets others run.
@@ -206,6 +277,7 @@ impl<'c, 'a> Judge<'c, 'a> {
         let rules = set.tables.get(event.table as usize).ok_or_else(lost)?;
         let at = event.rule as usize;
         match &event.what {
+            What::Fired(_) => Err(lost()),
             What::Unique => {
                 let rule = rules.unique.get(at).ok_or_else(lost)?;
                 self.unique(rule, event.rid).await
@@ -602,9 +674,20 @@ impl<'c, 'a> Judge<'c, 'a> {
                     .collect(),
             ),
         };
+        let event = match assigned {
+            None => TriggerEvent::Delete,
+            Some(_) => TriggerEvent::Update,
+        };
+        let triggers = set.tables.get(position).and_then(|t| t.triggers.as_deref());
+        if let Some(triggers) = triggers {
+            self.begin_action(position == 0, triggers, event)?;
+        }
         let wanted = rule.wanted(old);
         for rid in self.referencing_rows(rule, old, false).await? {
             self.tick(1).await?;
+            if self.cx.events.acting.skipped.contains(&rid) {
+                continue;
+            }
             loop {
                 let attempt = self.change_row(set, position, rule, action, &assigned, &wanted, rid);
                 match attempt? {
@@ -616,6 +699,10 @@ impl<'c, 'a> Judge<'c, 'a> {
                 }
             }
         }
+        let moment = Moment::after(event).of_statement().of_action();
+        if triggers.is_some_and(|triggers| triggers.any(moment)) {
+            set.ended_action(position, moment, self.cx.events);
+        }
         // What follows sees what was done, and looks again.
         self.last = None;
         self.cx.txn.begin_statement();
@@ -625,6 +712,105 @@ impl<'c, 'a> Judge<'c, 'a> {
             self.unreferenced(rule, Action::NoAction, old).await?;
         }
         Ok(())
+    }
+
+    /// Fires the BEFORE triggers of statements for the first action that does this to a table; if the statement itself does it, they have been. Stops as
+    /// [`before`](Self::before) does.
+    fn begin_action(
+        &mut self,
+        own: bool,
+        triggers: &TableTriggers,
+        event: TriggerEvent,
+    ) -> Result<()> {
+        let moment = Moment::before(event).of_statement();
+        if !triggers.any(moment.of_action()) || (own && triggers.any(moment)) {
+            return Ok(());
+        }
+        let session = self.cx.session;
+        let acting = &mut self.cx.events.acting;
+        let answered = std::mem::take(&mut acting.opening);
+        if answered {
+            acting.answered = None;
+        }
+        let begun = acting.begun(triggers.table.oid, event);
+        begun.at += usize::from(answered);
+        for (number, fire) in triggers.at(moment.of_action()) {
+            if number < begun.at {
+                continue;
+            }
+            begun.at = number;
+            if !trigger::wanted(fire, &triggers.table, None, None, session)? {
+                begun.at = number + 1;
+                continue;
+            }
+            acting.opening = true;
+            let table = &triggers.table;
+            self.called = Some(trigger::call(
+                trigger::ACTION,
+                fire,
+                table,
+                event,
+                None,
+                None,
+            ));
+            return Err(stopped());
+        }
+        begun.at = triggers.fires.len();
+        Ok(())
+    }
+
+    /// Shows a row that an action changes to its BEFORE triggers; false if it is left out. Stops with an error, and the call in `called`.
+    fn before(
+        &mut self,
+        triggers: &TableTriggers,
+        event: TriggerEvent,
+        rid: Rid,
+        old: &[Datum],
+        mut new: Option<&mut Vec<Datum>>,
+    ) -> Result<bool> {
+        let session = self.cx.session;
+        let acting = &mut self.cx.events.acting;
+        let answered = acting.answered.take();
+        if acting.rid != Some(rid) {
+            (acting.rid, acting.at, acting.new) = (Some(rid), 0, None);
+        }
+        if let (Some(made), Some(row)) = (&acting.new, &mut new) {
+            (**row).clone_from(made);
+        }
+        if let Some(mut rows) = answered {
+            acting.at += 1;
+            match (rows.pop_front(), &mut new) {
+                (None, _) => {
+                    acting.skipped.push(rid);
+                    return Ok(false);
+                }
+                (Some(given), Some(row)) => {
+                    acting.new = Some(given.clone());
+                    **row = given;
+                }
+                (Some(_), None) => {}
+            }
+        }
+        for (number, fire) in triggers.at(Moment::before(event).of_action()) {
+            if number < acting.at {
+                continue;
+            }
+            acting.at = number;
+            let now = new.as_ref().map(|row| row.as_slice());
+            if !trigger::wanted(fire, &triggers.table, Some(old), now, session)? {
+                acting.at = number + 1;
+                continue;
+            }
+            let (old, now) = (Some(old.to_vec()), now.map(<[Datum]>::to_vec));
+            let table = &triggers.table;
+            self.called = Some(trigger::call(trigger::ACTION, fire, table, event, old, now));
+            return Err(stopped());
+        }
+        acting.at = triggers.fires.len();
+        if let Some(row) = new {
+            trigger::ask_domains(triggers, row, session)?;
+        }
+        Ok(true)
     }
 
     /// Changes one referencing row, if it still references the values. What it needs further is queued.
@@ -653,10 +839,28 @@ impl<'c, 'a> Judge<'c, 'a> {
         if !rule.references(row.bytes, wanted, self.cx.session, &mut self.scratch)? {
             return Ok(Ok(()));
         }
+        let event = match assigned {
+            None => TriggerEvent::Delete,
+            Some(_) => TriggerEvent::Update,
+        };
+        let triggers = set.tables.get(position).and_then(|t| t.triggers.as_deref());
+        let triggers = triggers.filter(|t| t.any(Moment::before(event).of_action()));
+        let mut before = Vec::new();
+        if let Some(triggers) = triggers {
+            // Nobody else changes what they have seen.
+            let lock = RowLock::NoKeyUpdate;
+            if let Err(error) = self.cx.txn.lock_row(table, rid, row.version, lock) {
+                return Ok(Err(error));
+            }
+            super::stored::decode_all(&triggers.table, row.bytes, &mut before)?;
+            if assigned.is_none() && !self.before(triggers, event, rid, &before, None)? {
+                return Ok(Ok(()));
+            }
+        }
         let Some(assigned) = assigned else {
             let deleted = self.cx.txn.delete(table, rid, row.version);
             if deleted.is_ok() {
-                set.deleted(position, rid, row.bytes, &mut self.queue())?;
+                set.deleted(position, rid, row.bytes, true, &mut self.queue())?;
             }
             return Ok(deleted);
         };
@@ -690,8 +894,11 @@ impl<'c, 'a> Judge<'c, 'a> {
             .filter(of_domain)
             .map(|d| &d.1)
             .collect();
-        let whole =
-            guarded || !asked.is_empty() || !rules.checks.is_empty() || !rules.generated.is_empty();
+        let whole = triggers.is_some()
+            || guarded
+            || !asked.is_empty()
+            || !rules.checks.is_empty()
+            || !rules.generated.is_empty();
         if whole {
             super::stored::decode_all(relation, row.bytes, &mut full)?;
             for (position, value) in &values {
@@ -702,8 +909,19 @@ impl<'c, 'a> Judge<'c, 'a> {
             for asked in asked {
                 eval(asked, &full, &bare)?;
             }
+            if let Some(triggers) = triggers {
+                if !self.before(triggers, event, rid, &before, Some(&mut full))? {
+                    return Ok(Ok(()));
+                }
+                // Any column may be another.
+                let all = full.iter().cloned().enumerate();
+                values = all
+                    .filter(|(p, _)| relation.columns.get(*p).is_some_and(|c| !c.dropped))
+                    .collect();
+            }
             for (position, expr) in &rules.generated {
                 let value = eval(expr, &full, &bare)?;
+                values.retain(|(p, _)| p != position);
                 if let Some(slot) = full.get_mut(*position) {
                     *slot = value.clone();
                 }
@@ -729,7 +947,7 @@ impl<'c, 'a> Judge<'c, 'a> {
                     engine: self.cx.engine,
                     events: &mut *self.cx.events,
                 };
-                set.updated(position, rid, row.bytes, new, &mut queue)?;
+                set.updated(position, rid, row.bytes, new, true, &mut queue)?;
                 Ok(Ok(()))
             }
             Err(WriteError::Unique { index, .. }) => Err(unique_violation(
@@ -743,6 +961,11 @@ impl<'c, 'a> Judge<'c, 'a> {
             Err(error) => Ok(Err(error)),
         }
     }
+}
+
+/// An action stops for a trigger: `called` has it, and this is nobody's error.
+fn stopped() -> SqlError {
+    SqlError::internal("an action stops for a trigger")
 }
 
 /// Errors inside a check or an action say which; a violation of the constraint itself stands alone.

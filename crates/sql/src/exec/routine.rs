@@ -7,6 +7,7 @@ use super::batch::Batch;
 use super::context::{Cx, Evaluation};
 use super::eval::eval_in;
 use super::operator::Step;
+use super::trigger::TriggerCall;
 use super::wait::Obstacle;
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
@@ -25,6 +26,16 @@ pub struct Call {
     pub args: Vec<Datum>,
     /// Their types.
     pub types: Vec<SqlType>,
+    /// What a trigger's function is told instead.
+    pub(crate) trigger: Option<TriggerCall>,
+}
+
+/// What stops for calls, and goes on when they were answered.
+pub trait Caller {
+    /// The call that it waits for.
+    fn called(&mut self) -> Option<Box<Call>>;
+    /// Gives it the rows of the call that it waited for.
+    fn answer(&mut self, call: &Call, rows: VecDeque<Vec<Datum>>);
 }
 
 /// 0A000 where nobody can run a function.
@@ -83,6 +94,7 @@ impl RoutineState {
                     callee: Arc::clone(callee),
                     args: values,
                     types: args.iter().map(Expr::ty).collect(),
+                    trigger: None,
                 }))));
             }
         }

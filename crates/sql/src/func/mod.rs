@@ -264,6 +264,10 @@ pub trait Context {
     }
     /// pg_backend_pid().
     fn backend_pid(&self) -> i32;
+    /// pg_trigger_depth().
+    fn trigger_depth(&self) -> i32 {
+        0
+    }
     /// current_setting(name); `None` when unknown.
     fn setting(&self, name: &str) -> Option<String>;
     /// set_config(name, value, is_local).

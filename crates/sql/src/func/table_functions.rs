@@ -321,6 +321,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
     f(3090, "pg_advisory_xact_lock_shared", &[INT8], None, VOID, true, Volatile, Body::Context(|cx, a| cx.catalog_call("pg_advisory_xact_lock_shared", a))),
     f(3094, "pg_advisory_xact_lock_shared", &[INT4, INT4], None, VOID, true, Volatile, Body::Context(|cx, a| cx.catalog_call("pg_advisory_xact_lock_shared", a))),
     f(2026, "pg_backend_pid", &[], None, INT4, true, Stable, Body::Context(system::backend_pid)),
+    f(3163, "pg_trigger_depth", &[], None, INT4, true, Stable, Body::Context(|cx, _| Ok(Datum::Int4(cx.trigger_depth())))),
     f(2561, "pg_blocking_pids", &[INT4], None, INT4_ARRAY, true, Volatile, Body::Context(|cx, a| cx.catalog_call("pg_blocking_pids", a))),
     f(2171, "pg_cancel_backend", &[INT4], None, BOOL, true, Volatile, Body::Context(|cx, a| cx.catalog_call("pg_cancel_backend", a))),
     f(1264, "pg_char_to_encoding", &[NAME], None, INT4, true, Stable, Body::Pure(encodings::char_to_encoding)),

@@ -8,6 +8,7 @@ use super::grants::RightsCommand;
 use super::policies::PolicyStatement;
 use super::roles::RoleCommand;
 use super::routines::RoutineCommand;
+use super::triggers::TriggerStatement;
 use super::types::TypeCommand;
 use super::views::ViewCommand;
 use sqlparser::ast::{self, Statement};
@@ -41,6 +42,8 @@ pub enum StatementKind {
     View(Box<ViewCommand>),
     /// Policies of tables, whose expressions it does not place: the catalog. The statement is a placeholder.
     Policy(Box<PolicyStatement>),
+    /// Triggers, whose conditions it does not place either: the catalog. The statement is a placeholder.
+    Trigger(Box<TriggerStatement>),
     /// COMMENT ON CONSTRAINT, which it lacks as well: the catalog. The statement is a placeholder.
     CommentOn(Box<CommentOn>),
     /// SET CONSTRAINTS; the statement is a placeholder.

@@ -209,7 +209,7 @@ impl Words<'_> {
     }
 
     /// An expression in parentheses.
-    fn policy_clause(&mut self) -> Result<PolicyClause> {
+    pub(super) fn policy_clause(&mut self) -> Result<PolicyClause> {
         let open = self.at;
         if !self.take_token(&Token::LParen) {
             return Err(self.error());

@@ -95,6 +95,9 @@ pub(super) fn without_grammar(
     if let Some(kind) = super::policies::policies(text, tokens)? {
         return Ok(Some((Statement::UnlockTables, kind)));
     }
+    if let Some(kind) = super::triggers::triggers(text, tokens)? {
+        return Ok(Some((Statement::UnlockTables, kind)));
+    }
     if let Some(kind) = super::comment::on_constraint(text, tokens)? {
         return Ok(Some((Statement::UnlockTables, kind)));
     }
@@ -212,12 +215,40 @@ fn is_qualified_call(tokens: &[TokenWithSpan], at: usize) -> bool {
         && tokens.get(at + 1).is_some_and(|t| t.token == Token::LParen)
 }
 
+/// `row.*` that is compared is the whole row, which the grammar knows by its name alone.
+fn whole_rows(tokens: &mut Vec<TokenWithSpan>) {
+    let compares = |token: Option<&TokenWithSpan>| {
+        matches!(token.map(|t| &t.token), Some(Token::Eq | Token::Neq))
+    };
+    let mut at = 1;
+    while at + 1 < tokens.len() {
+        let is_star = tokens[at].token == Token::Period
+            && tokens[at + 1].token == Token::Mul
+            && matches!(tokens[at - 1].token, Token::Word(_));
+        let before = |back: usize| at.checked_sub(back).and_then(|at| tokens.get(at));
+        let is_compared = || {
+            let next = tokens.get(at + 2);
+            is_word(next, "is")
+                || compares(next)
+                || compares(before(2))
+                || (is_word(before(2), "from")
+                    && is_word(before(3), "distinct")
+                    && (is_word(before(4), "is") || is_word(before(4), "not")))
+        };
+        if is_star && is_compared() {
+            tokens.drain(at..at + 2);
+        }
+        at += 1;
+    }
+}
+
 /// Applies the rewrites. Cheap when there is nothing to do: one pass over the tokens.
 pub(super) fn rewrite(
     text: &str,
     mut tokens: Vec<TokenWithSpan>,
 ) -> Result<(Vec<TokenWithSpan>, Notes)> {
     super::parentheses::rewrite(&mut tokens);
+    whole_rows(&mut tokens);
     super::sequence_options::take_names(&mut tokens);
     super::sequence_options::sort_all(&mut tokens);
     super::generated::rewrite(text, &mut tokens)?;

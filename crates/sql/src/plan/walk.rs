@@ -3,6 +3,7 @@
 use super::{AggregateCall, KeyRange, MergeAction, Node, Plan, Scan};
 use crate::bind::{COLUMN_BASE, ColId};
 use crate::expr::{Expr, Subquery, SubqueryKind};
+use crate::ri::RuleSet;
 use crate::value::{Datum, stored};
 use std::sync::Arc;
 
@@ -495,6 +496,30 @@ pub(crate) fn has_routine(plan: &Plan) -> bool {
         found = found || any(expr, &within);
     });
     found
+}
+
+/// Fires triggers, itself or in its WITH.
+pub(crate) fn has_triggers(plan: &Plan) -> bool {
+    let of = |rules: &Option<Arc<RuleSet>>| {
+        let tables = rules.iter().flat_map(|rules| &rules.tables);
+        tables.into_iter().any(|table| table.triggers.is_some())
+    };
+    let own = match &plan.node {
+        Node::Insert(insert) => of(&insert.rules),
+        Node::Update(update) => of(&update.rules),
+        Node::Delete(delete) => of(&delete.rules),
+        Node::Merge(merge) => {
+            let mut all = merge.matched.iter().chain(&merge.unmatched);
+            all.any(|when| match &when.action {
+                MergeAction::Nothing => false,
+                MergeAction::Update(update) => of(&update.rules),
+                MergeAction::Delete(rules) => of(rules),
+                MergeAction::Insert(insert) => of(&insert.rules),
+            })
+        }
+        _ => false,
+    };
+    own || crate::exec::children(plan).into_iter().any(has_triggers)
 }
 
 /// Contains a subquery.

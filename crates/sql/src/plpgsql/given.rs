@@ -1,6 +1,7 @@
 //! What a body is told of the function that it belongs to.
 
 use super::Given;
+use super::tree::TypeName;
 use crate::catalog::routine::Routine;
 use crate::value::{SqlType, oid, user};
 
@@ -23,11 +24,36 @@ pub fn given(definition: &Routine, types: &[SqlType]) -> Given {
     Given {
         parameters,
         name: Some(definition.name.clone()),
-        variables: Vec::new(),
+        variables: match definition.result {
+            oid::TRIGGER => trigger_variables(),
+            _ => Vec::new(),
+        },
         returns_set: definition.set,
         returns_nothing: definition.procedure
             || definition.result == oid::VOID
             || definition.outputs().next().is_some(),
         procedure: definition.procedure,
     }
+}
+
+/// The variables of a trigger's body, in this order from the first of all on: it has no parameters.
+fn trigger_variables() -> Vec<(String, TypeName)> {
+    let known = |ty| TypeName::Known(SqlType::of(ty));
+    let all = [
+        ("new", TypeName::Record),
+        ("old", TypeName::Record),
+        ("tg_name", known(oid::NAME)),
+        ("tg_when", known(oid::TEXT)),
+        ("tg_level", known(oid::TEXT)),
+        ("tg_op", known(oid::TEXT)),
+        ("tg_relid", known(oid::OID)),
+        ("tg_relname", known(oid::NAME)),
+        ("tg_table_name", known(oid::NAME)),
+        ("tg_table_schema", known(oid::NAME)),
+        ("tg_nargs", known(oid::INT4)),
+        ("tg_argv", known(oid::TEXT_ARRAY)),
+    ];
+    all.into_iter()
+        .map(|(name, ty)| (name.to_owned(), ty))
+        .collect()
 }

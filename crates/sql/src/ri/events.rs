@@ -1,11 +1,19 @@
 //! The queue of what a transaction has still to judge.
 
 use super::set::RuleSet;
+use super::triggers::Written;
 use crate::catalog::Timing;
+use crate::catalog::trigger::TriggerEvent;
+use crate::error::Result;
+use crate::exec::Held;
 use crate::value::{Datum, Oid};
+use logstead_engine::Memory;
 use logstead_types::Rid;
 use std::collections::VecDeque;
 use std::sync::Arc;
+
+/// What a row that AFTER triggers wait for takes besides its bytes.
+const ROW_BYTES: usize = 128;
 
 /// Something to judge: a rule and the row that was written.
 #[derive(Clone)]
@@ -34,6 +42,8 @@ pub(crate) enum What {
     Deleted(Box<[Datum]>),
     /// It had the first half of these values, and has the second: `TableRules::parent`.
     Updated(Box<[Datum]>),
+    /// An AFTER trigger is to be fired: `TableRules::triggers`.
+    Fired(Arc<Written>),
 }
 
 /// What SET CONSTRAINTS has said.
@@ -87,12 +97,95 @@ pub struct Events {
     judged: Vec<usize>,
     /// Statements that others are run inside of, whose events are aside.
     aside: usize,
+    /// Where an action is that stopped for a trigger.
+    pub(crate) acting: Acting,
+    /// What the rows take that AFTER triggers wait for.
+    kept_bytes: usize,
+    kept: Held,
     /// What SET CONSTRAINTS has said.
     pub modes: Modes,
 }
 
 /// What a statement has still to judge, while another one is run inside of it.
-pub(crate) struct Aside(VecDeque<Event>);
+pub(crate) struct Aside {
+    now: VecDeque<Event>,
+    acting: Acting,
+    kept_bytes: usize,
+    kept: Held,
+}
+
+/// The row of an action that BEFORE triggers are seeing. Each of their calls stops the action, whose event is judged again when that was answered: rows that it has
+/// changed reference nothing any more, so it comes to this one.
+#[derive(Default)]
+pub(crate) struct Acting {
+    /// The row.
+    pub(crate) rid: Option<Rid>,
+    /// The number of the next trigger.
+    pub(crate) at: usize,
+    /// What the triggers before have made of it.
+    pub(crate) new: Option<Vec<Datum>>,
+    /// What the last one gave.
+    pub(crate) answered: Option<VecDeque<Vec<Datum>>>,
+    /// Rows that triggers have left out, and that reference what they did.
+    pub(crate) skipped: Vec<Rid>,
+    /// A BEFORE trigger of a statement was asked.
+    pub(crate) opening: bool,
+    /// Tables that actions of the statement change, by how.
+    begun: Vec<Begun>,
+}
+
+/// How far the triggers of statements have come of a table that actions change.
+pub(crate) struct Begun {
+    table: Oid,
+    event: TriggerEvent,
+    /// The number of the next BEFORE trigger.
+    pub(crate) at: usize,
+    /// How often an action has ended: AFTER triggers are fired behind the last one.
+    ended: u64,
+}
+
+impl Acting {
+    /// How far those of a table have come.
+    pub(crate) fn begun(&mut self, table: Oid, event: TriggerEvent) -> &mut Begun {
+        let known = self.begun.iter();
+        let known = known
+            .clone()
+            .position(|begun| begun.table == table && begun.event == event);
+        let at = known.unwrap_or_else(|| {
+            self.begun.push(Begun {
+                table,
+                event,
+                at: 0,
+                ended: 0,
+            });
+            self.begun.len() - 1
+        });
+        &mut self.begun[at]
+    }
+
+    /// How often an action has done this to a table.
+    pub(crate) fn ended(&self, table: Oid, event: TriggerEvent) -> u64 {
+        let mut known = self.begun.iter();
+        known
+            .find(|begun| begun.table == table && begun.event == event)
+            .map_or(0, |begun| begun.ended)
+    }
+
+    /// Another action has.
+    pub(super) fn end(&mut self, table: Oid, event: TriggerEvent) -> u64 {
+        let begun = self.begun(table, event);
+        begun.ended += 1;
+        begun.ended
+    }
+
+    /// Another event is judged.
+    pub(crate) fn next_event(&mut self) {
+        *self = Acting {
+            begun: std::mem::take(&mut self.begun),
+            ..Acting::default()
+        };
+    }
+}
 
 /// How far the queue was when a savepoint was made.
 #[derive(Clone, Default)]
@@ -106,13 +199,26 @@ impl Events {
     /// Takes aside what the running statement has still to judge, because another one is run inside of it.
     pub(crate) fn set_aside(&mut self) -> Aside {
         self.aside += 1;
-        Aside(std::mem::take(&mut self.now))
+        Aside {
+            now: std::mem::take(&mut self.now),
+            acting: std::mem::take(&mut self.acting),
+            kept_bytes: std::mem::take(&mut self.kept_bytes),
+            kept: std::mem::take(&mut self.kept),
+        }
+    }
+
+    /// A row is kept for AFTER triggers.
+    pub(super) fn keep(&mut self, bytes: usize, memory: &'static Memory) -> Result<()> {
+        self.kept_bytes += bytes + ROW_BYTES;
+        self.kept.set(self.kept_bytes, Some(memory))
     }
 
     /// The statement goes on.
     pub(crate) fn put_back(&mut self, aside: Aside) {
         self.aside = self.aside.saturating_sub(1);
-        let since = std::mem::replace(&mut self.now, aside.0);
+        let since = std::mem::replace(&mut self.now, aside.now);
+        self.acting = aside.acting;
+        (self.kept_bytes, self.kept) = (aside.kept_bytes, aside.kept);
         self.now.extend(since);
     }
 
@@ -163,9 +269,17 @@ impl Events {
 
     /// The next event, and the rules it is about.
     pub(crate) fn next(&mut self) -> Option<(Event, Arc<RuleSet>)> {
-        let event = self.now.pop_front()?;
+        let Some(event) = self.now.pop_front() else {
+            (self.kept_bytes, self.kept) = (0, Held::default());
+            return None;
+        };
         let set = Arc::clone(self.sets.get(event.set as usize)?);
         Some((event, set))
+    }
+
+    /// An event is to be judged once more, before all others.
+    pub(crate) fn again(&mut self, event: Event) {
+        self.now.push_front(event);
     }
 
     /// Makes deferred events due that are not put off (any more); `all` makes everything due, as COMMIT does.
@@ -211,6 +325,8 @@ impl Events {
     /// Back to where the queue was.
     pub fn rollback_to(&mut self, mark: &Mark) {
         self.now.clear();
+        self.acting = Acting::default();
+        (self.kept_bytes, self.kept) = (0, Held::default());
         for at in self.judged.drain(mark.judged.min(self.judged.len())..) {
             if let Some(later) = self.later.get_mut(at) {
                 later.judged = false;

@@ -46,9 +46,12 @@
 mod events;
 mod rule;
 mod set;
+mod triggers;
 
-pub(crate) use events::{Event, What};
+pub(crate) use events::{Acting, Event, What};
 pub use events::{Events, Mark, Modes};
 pub(crate) use rule::{ForeignRule, KeyParts, UniqueRule, key_types};
 pub(crate) use set::Queue;
 pub use set::{RuleSet, TableRules};
+pub use triggers::{Fire, TableTriggers};
+pub(crate) use triggers::{Moment, Written};

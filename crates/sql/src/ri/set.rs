@@ -2,6 +2,8 @@
 
 use super::events::{Event, Events, What};
 use super::rule::{ForeignRule, KeyParts, UniqueRule, bytes_of, values_of};
+use super::triggers::{Moment, TableTriggers, Written};
+use crate::catalog::trigger::TriggerEvent;
 use crate::catalog::{Action, Relation, Timing};
 use crate::error::Result;
 use crate::expr::Expr;
@@ -27,6 +29,8 @@ pub struct TableRules {
     pub(crate) generated: Vec<(usize, Expr)>,
     /// What SET DEFAULT gives: (attribute position, value).
     pub(crate) defaults: Vec<(usize, Expr)>,
+    /// Triggers.
+    pub triggers: Option<Arc<TableTriggers>>,
     /// What the domains of columns ask: (attribute position, the column with its rules).
     pub(crate) domains: Vec<(usize, Expr)>,
 }
@@ -62,6 +66,8 @@ impl RuleSet {
         Some(match event.what {
             What::Unique | What::Unasked => rules.unique.get(at).map(|r| (r.oid, r.timing))?,
             What::Referencing => rules.child.get(at).map(|r| (r.oid, r.timing))?,
+            // Never put off.
+            What::Fired(_) => return None,
             What::Deleted(_) | What::Updated(_) => {
                 rules.parent.get(at).map(|r| (r.oid, r.timing))?
             }
@@ -89,7 +95,83 @@ impl RuleSet {
                 events.push(self, table, at, rid, What::Referencing, deferred);
             }
         }
+        let moment = Moment::after(TriggerEvent::Insert);
+        self.fire(table, rid, moment, (None, Some(new)), queue)
+    }
+
+    /// Queues the AFTER triggers of a row that was written.
+    fn fire(
+        self: &Arc<Self>,
+        table: usize,
+        rid: Rid,
+        moment: Moment,
+        (old, new): (Option<RowRef<'_>>, Option<RowRef<'_>>),
+        queue: &mut Queue<'_>,
+    ) -> Result<()> {
+        let Some(triggers) = self.tables.get(table).and_then(|t| t.triggers.as_deref()) else {
+            return Ok(());
+        };
+        let events = &mut *queue.events;
+        let mut written = None;
+        for (at, _) in triggers.at(moment) {
+            let written = match &written {
+                Some(written) => Arc::clone(written),
+                None => {
+                    let size = |row: Option<RowRef<'_>>| row.map_or(0, |row| row.bytes().len());
+                    events.keep(size(old) + size(new), queue.engine.memory())?;
+                    let row = Arc::new(Written {
+                        event: moment.event,
+                        old: old.map(|row| row.bytes().into()),
+                        new: new.map(|row| row.bytes().into()),
+                        number: 0,
+                    });
+                    Arc::clone(written.insert(row))
+                }
+            };
+            events.push(self, table, at, rid, What::Fired(written), false);
+        }
         Ok(())
+    }
+
+    /// The same of an action: those that wait already wait no more.
+    pub(crate) fn ended_action(
+        self: &Arc<Self>,
+        table: usize,
+        moment: Moment,
+        events: &mut Events,
+    ) {
+        let Some(rules) = self.tables.get(table) else {
+            return;
+        };
+        let number = events.acting.end(rules.table.oid, moment.event);
+        self.queue_ended(table, moment, number, events);
+    }
+
+    /// Queues the AFTER triggers of a statement that has written all its rows.
+    pub(crate) fn ended(self: &Arc<Self>, table: usize, moment: Moment, events: &mut Events) {
+        self.queue_ended(table, moment, 0, events);
+    }
+
+    fn queue_ended(
+        self: &Arc<Self>,
+        table: usize,
+        moment: Moment,
+        number: u64,
+        events: &mut Events,
+    ) {
+        let Some(triggers) = self.tables.get(table).and_then(|t| t.triggers.as_deref()) else {
+            return;
+        };
+        for (at, _) in triggers.at(moment) {
+            let written = Arc::new(Written {
+                event: moment.event,
+                old: None,
+                new: None,
+                number,
+            });
+            // It is about no row.
+            events.push(self, table, at, Rid(0), What::Fired(written), false);
+        }
     }
 
     /// A row has got a key that must be alone. Nothing is queued if no other row has it or may come to have it by what is in
@@ -130,6 +212,7 @@ impl RuleSet {
         rid: Rid,
         old: RowRef<'_>,
         new: RowRef<'_>,
+        by_action: bool,
         queue: &mut Queue<'_>,
     ) -> Result<()> {
         let Some(rules) = self.tables.get(table) else {
@@ -166,7 +249,11 @@ impl RuleSet {
                 events.push(self, table, at, rid, What::Referencing, deferred);
             }
         }
-        Ok(())
+        let moment = Moment {
+            by_action,
+            ..Moment::after(TriggerEvent::Update)
+        };
+        self.fire(table, rid, moment, (Some(old), Some(new)), queue)
     }
 
     /// A row was deleted.
@@ -175,6 +262,7 @@ impl RuleSet {
         table: usize,
         rid: Rid,
         old: RowRef<'_>,
+        by_action: bool,
         queue: &mut Queue<'_>,
     ) -> Result<()> {
         let Some(rules) = self.tables.get(table) else {
@@ -189,6 +277,10 @@ impl RuleSet {
                 events.push(self, table, at, rid, What::Deleted(values.into()), deferred);
             }
         }
-        Ok(())
+        let moment = Moment {
+            by_action,
+            ..Moment::after(TriggerEvent::Delete)
+        };
+        self.fire(table, rid, moment, (Some(old), None), queue)
     }
 }

@@ -86,6 +86,8 @@ pub struct SessionContext {
     pub(super) as_of_asked: RefCell<Option<String>>,
     /// set_config() has made the transaction read-only: the session is to know.
     pub(super) read_only_asked: Cell<bool>,
+    /// Bodies of triggers in one another.
+    pub(super) trigger_depth: Cell<i32>,
     /// In a block, or between statements of one text.
     pub(super) in_block: Cell<bool>,
     /// How long the running statement has asked to sleep.
@@ -147,6 +149,7 @@ impl SessionContext {
             rows: Cell::new(0),
             as_of_asked: RefCell::default(),
             read_only_asked: Cell::new(false),
+            trigger_depth: Cell::new(0),
             in_block: Cell::new(false),
             sleep_us: Cell::new(0),
             warnings: RefCell::default(),
@@ -387,6 +390,10 @@ impl Context for SessionContext {
 
     fn backend_pid(&self) -> i32 {
         self.pid
+    }
+
+    fn trigger_depth(&self) -> i32 {
+        self.trigger_depth.get()
     }
 
     fn interrupted(&self) -> Result<()> {

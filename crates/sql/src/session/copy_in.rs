@@ -5,17 +5,18 @@ use super::copy_binary::{BinaryRows, Next};
 use super::copy_format::{CopyFormat, Fields, Records};
 use super::run::{Limits, guarded, lock, watched};
 use super::statement::Statement;
-use super::transaction::fold;
+use super::transaction::{Open, fold};
 use super::{Reply, Session};
 use crate::bind;
 use crate::catalog::{Catalog, Relation, RelationKind};
 use crate::error::{Result, SqlError};
-use crate::exec::{self, ExecContext, Inserter};
+use crate::exec::{self, Cancel, ExecContext, Inserter, Progress};
 use crate::expr::Expr;
+use crate::func::Context;
 use crate::parse::{Parsed, StatementKind};
 use crate::plan::{Insert, Node, Plan, PlanContext, walk};
 use crate::value::{self, Datum, SqlType};
-use logstead_engine::TableLock;
+use logstead_engine::{Engine, TableLock};
 use logstead_types::SqlState;
 use sqlparser::ast::{self, CopySource, CopyTarget};
 use std::rc::Rc;
@@ -472,6 +473,17 @@ impl Session {
         let mut rows = 0u64;
         let mut end = false;
         self.set_deadline(limits);
+        let tables = vec![relation.storage];
+        loop {
+            let open = self.transaction()?;
+            let mut cx = copying(open, &catalog, &*context, &engine, signals.statement());
+            if guarded(&signals, limits, inserter.begin(&mut cx)).await? != Progress::Call {
+                break;
+            }
+            let tables = tables.clone();
+            self.answer_caller(&mut inserter, tables, &catalog, client)
+                .await?;
+        }
         while !end {
             // However often it waits, and however much comes: it has the time of one statement.
             let limits = self.limits_left(limits)?;
@@ -498,17 +510,6 @@ impl Session {
                     )));
                 }
             }
-            let open = self.transaction()?;
-            let mut cx = ExecContext {
-                txn: &mut open.txn,
-                params: &[],
-                session: &*context,
-                catalog: &catalog,
-                engine: &engine,
-                cancel: signals.statement(),
-                events: &mut open.events,
-                work_mem_bytes: usize::MAX >> 8,
-            };
             while reader.next(end, &context)? {
                 if let Some(filter) = &filter {
                     let kept = filter.whole(&mut reader.row, &context);
@@ -517,11 +518,30 @@ impl Session {
                     }
                 }
                 let row = std::mem::take(&mut reader.row);
-                let pushed = watched(&signals, limits, inserter.push(&mut cx, &row)).await;
+                let mut called = false;
+                let pushed = loop {
+                    let open = self.transaction()?;
+                    let mut cx = copying(open, &catalog, &*context, &engine, signals.statement());
+                    let pushed = watched(&signals, limits, inserter.push(&mut cx, &row)).await;
+                    match pushed {
+                        Ok(Progress::Call) => {
+                            let tables = tables.clone();
+                            let answered =
+                                self.answer_caller(&mut inserter, tables, &catalog, client);
+                            if let Err(error) = answered.await {
+                                called = true;
+                                break Err(error);
+                            }
+                        }
+                        pushed => break pushed,
+                    }
+                };
                 reader.row = row;
                 match pushed {
-                    Ok(_) => rows += 1,
-                    Err(error) if error.fields().context.is_none() => {
+                    // As PostgreSQL, rows that a trigger has left out do not count.
+                    Ok(Progress::Done { rows: written }) => rows += written,
+                    Ok(_) => return Err(SqlError::internal("a row of COPY was left open")),
+                    Err(error) if called || error.fields().context.is_none() => {
                         // The row was read already: PostgreSQL names its line and no more.
                         let context = if error.code() == SqlState::UNIQUE_VIOLATION {
                             format!("COPY {}, line {}", reader.table, reader.line)
@@ -537,18 +557,16 @@ impl Session {
                 self.sleep_as_asked().await?;
             }
         }
-        let open = self.transaction()?;
-        let mut cx = ExecContext {
-            txn: &mut open.txn,
-            params: &[],
-            session: &*context,
-            catalog: &catalog,
-            engine: &engine,
-            cancel: signals.statement(),
-            events: &mut open.events,
-            work_mem_bytes: usize::MAX >> 8,
-        };
-        guarded(&signals, limits, inserter.finish(&mut cx)).await?;
+        loop {
+            let open = self.transaction()?;
+            let mut cx = copying(open, &catalog, &*context, &engine, signals.statement());
+            if guarded(&signals, limits, inserter.finish(&mut cx)).await? != Progress::Call {
+                break;
+            }
+            let tables = tables.clone();
+            self.answer_caller(&mut inserter, tables, &catalog, client)
+                .await?;
+        }
         Ok(Reply::Tag(format!("COPY {rows}")))
     }
 
@@ -654,6 +672,26 @@ impl Session {
             rows: 0.0,
             cost: 0.0,
         })
+    }
+}
+
+/// What rows are inserted with.
+fn copying<'a>(
+    open: &'a mut Open,
+    catalog: &'a Arc<Catalog>,
+    session: &'a dyn Context,
+    engine: &'a Engine,
+    cancel: &'a Cancel,
+) -> ExecContext<'a> {
+    ExecContext {
+        txn: &mut open.txn,
+        params: &[],
+        session,
+        catalog,
+        engine,
+        cancel,
+        events: &mut open.events,
+        work_mem_bytes: usize::MAX >> 8,
     }
 }
 

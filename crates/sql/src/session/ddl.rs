@@ -8,10 +8,12 @@ use super::transaction::Open;
 use super::{Reply, Session};
 use crate::catalog::CatalogStore;
 use crate::catalog::ddl::{self, DdlContext, Notice};
+use crate::catalog::trigger::{TriggerEvent, TriggerTime};
 use crate::error::{Fields, Result, SqlError};
 use crate::parse::{Parsed, StatementKind};
 use logstead_engine::{Isolation, Worker};
 use logstead_types::{SqlState, TableId};
+use sqlparser::ast::Statement;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -94,6 +96,31 @@ impl Session {
         if self.context.read_only.get() && !maintains {
             return Err(refused_in_read_only(parsed));
         }
+        let truncate = match &*parsed.statement {
+            Statement::Truncate(truncate) if catalog.triggers.any_of(TriggerEvent::Truncate) => {
+                Some(truncate)
+            }
+            _ => None,
+        };
+        let mut emptied = Vec::new();
+        if let Some(truncate) = truncate {
+            let open = self.transaction()?;
+            open.txn.begin_statement();
+            open.txn.depends_on(catalog.csn);
+            let mut cx = around.context(open, text);
+            let locked = guarded(&signals, limits, ddl::truncated(truncate, &mut cx)).await;
+            self.tell(&around.notices, client);
+            emptied = locked?;
+            for table in &emptied {
+                self.fire_truncate(*table, TriggerTime::Before, client)
+                    .await?;
+            }
+        }
+        // What was told of the tables is found once more.
+        let told = around.notices.len();
+        around.notices.clear();
+        let catalog = self.catalog()?;
+        self.context.catalog.replace(Arc::clone(&catalog));
         let open = self.transaction()?;
         open.txn.begin_statement();
         open.txn.depends_on(catalog.csn);
@@ -101,16 +128,26 @@ impl Session {
             let mut cx = around.context(open, text);
             guarded(&signals, limits, ddl::execute(parsed, &mut cx)).await
         };
-        let quiet = !self.context.settings.borrow().typed().notices;
-        for notice in around.notices {
-            if !(quiet && notice.severity == "NOTICE") {
-                client.notice(notice.severity, &notice_fields(&notice));
-            }
-        }
+        self.tell(around.notices.get(told..).unwrap_or_default(), client);
         let tag = result?;
+        for table in emptied {
+            self.fire_truncate(table, TriggerTime::After, client)
+                .await?;
+        }
         // The rows of CREATE TABLE AS, defaults and checks may have asked for it.
         self.sleep_as_asked().await?;
         Ok(Reply::Tag(tag))
+    }
+}
+
+impl Session {
+    fn tell(&self, notices: &[Notice], client: &mut dyn Client) {
+        let quiet = !self.context.settings.borrow().typed().notices;
+        for notice in notices {
+            if !(quiet && notice.severity == "NOTICE") {
+                client.notice(notice.severity, &notice_fields(notice));
+            }
+        }
     }
 }
 
@@ -121,6 +158,7 @@ fn refused_in_read_only(parsed: &Parsed) -> SqlError {
         StatementKind::Maintain(command) => command.tag(),
         StatementKind::View(command) => command.tag(),
         StatementKind::Policy(statement) => statement.tag(),
+        StatementKind::Trigger(statement) => statement.tag(),
         StatementKind::Role(command) => command.tag(),
         StatementKind::Database(command) => command.tag(),
         StatementKind::Type(command) => command.tag(),

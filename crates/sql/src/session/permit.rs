@@ -360,6 +360,7 @@ impl Session {
                 | K::AlterConstraint(_)
                 | K::View(_)
                 | K::Policy(_)
+                | K::Trigger(_)
                 | K::CommentOn(_)
                 | K::Index(_)
         ) {

@@ -408,7 +408,11 @@ impl Session {
             events: &mut open.events,
             work_mem_bytes: usize::MAX >> 8,
         };
-        guarded(&signals, limits, judge_deferred(&mut cx, all, altered)).await
+        match guarded(&signals, limits, judge_deferred(&mut cx, all, altered)).await? {
+            None => Ok(()),
+            // Only NO ACTION is put off: it changes no rows.
+            Some(_) => Err(SqlError::internal("a deferred constraint fired a trigger")),
+        }
     }
 
     /// Sends a full batch. Outside a block it is final, so it waits until what it contains is Committed; inside a block

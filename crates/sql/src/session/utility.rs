@@ -89,6 +89,7 @@ impl Session {
             | StatementKind::AlterConstraint(_)
             | StatementKind::View(_)
             | StatementKind::Policy(_)
+            | StatementKind::Trigger(_)
             | StatementKind::CommentOn(_)
             | StatementKind::Role(_)
             | StatementKind::Database(_)

@@ -268,6 +268,7 @@ async fn set_type(
     super::view::refuse_readers(table, position, cx)?;
     super::policies::refuse_type_change(table, position, cx)?;
     generated::refuse_type_change(table, position)?;
+    super::triggers::refuse_type_change(table, position, cx)?;
     if using.is_none() && ty == old && domain == was {
         return Ok(());
     }

@@ -148,7 +148,9 @@ async fn run(operation: &Op, table: &Arc<Relation>, cx: &mut DdlContext<'_>) -> 
     if let Some(schema) = super::set_schema::target(operation) {
         return super::set_schema::execute(table, schema, cx).await;
     }
-    if super::policies::alter_table(operation, table, cx).await? {
+    if super::policies::alter_table(operation, table, cx).await?
+        || super::triggers::alter_table(operation, table, cx).await?
+    {
         return Ok(());
     }
     match operation {

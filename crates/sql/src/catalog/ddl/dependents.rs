@@ -34,6 +34,8 @@ pub(super) enum Object {
     Attribute(Oid, i16),
     /// A policy: its table and its OID.
     Policy(Oid, Oid),
+    /// A trigger: its table and its OID.
+    Trigger(Oid, Oid),
     /// A function or procedure.
     Routine(Oid),
 }
@@ -82,6 +84,11 @@ pub(super) fn describe(catalog: &Catalog, path: &[String], object: Object) -> St
             let found = policies.iter().find(|policy| policy.oid == oid);
             let name = found.map_or("?", |policy| policy.name.as_str());
             format!("policy {name} on table {}", table(&owner))
+        }
+        Object::Trigger(owner, oid) => {
+            let found = catalog.triggers.of(owner).iter().find(|t| t.oid == oid);
+            let name = found.map_or("?", |trigger| trigger.name.as_str());
+            format!("trigger {name} on {} {}", word(&owner), table(&owner))
         }
         Object::Routine(oid) => match catalog.routines.get(oid) {
             Some(routine) => {
@@ -138,6 +145,13 @@ fn direct(catalog: &Catalog, object: Object, targets: &[Object]) -> Vec<Object> 
             }
         }
     }
+    if let Some(position) = column {
+        for trigger in catalog.triggers.all() {
+            if trigger.reads(relation, position) {
+                found.push((trigger.oid, Object::Trigger(trigger.table, trigger.oid)));
+            }
+        }
+    }
     for (child, constraint) in catalog.references_to(relation) {
         let needed = constraint.foreign().is_some_and(|key| {
             column.is_none_or(|position| {
@@ -187,6 +201,12 @@ fn callers_of(catalog: &Catalog, routine: Oid) -> Vec<Object> {
             }
         }
     }
+    for trigger in catalog.triggers.all() {
+        let asks = trigger.when.as_ref().is_some_and(|when| calls(&when.query));
+        if trigger.function == routine || asks {
+            found.push((trigger.oid, Object::Trigger(trigger.table, trigger.oid)));
+        }
+    }
     found.sort_by_key(|(oid, _)| std::cmp::Reverse(*oid));
     found.into_iter().map(|(_, object)| object).collect()
 }
@@ -215,6 +235,7 @@ fn whole(object: Object) -> Object {
     match object {
         Object::Column(relation, _)
         | Object::Default(relation, _)
+        | Object::Trigger(relation, _)
         | Object::Policy(relation, _) => Object::Relation(relation),
         Object::DomainCheck(ty, _) | Object::Attribute(ty, _) => Object::Type(ty),
         other => other,
@@ -286,6 +307,7 @@ pub(super) async fn clear(
                 | Object::Default(oid, _)
                 | Object::Constraint(oid, _)
                 | Object::Policy(oid, _)
+                | Object::Trigger(oid, _)
                 | Object::Index(oid, _) => {
                     cx.lock_table(*oid, TableLock::Exclusive).await?;
                 }
@@ -345,6 +367,12 @@ pub(super) async fn drop_found(found: &[(Object, Object)], cx: &mut DdlContext<'
             }
             Object::Policy(table, policy) => {
                 super::policies::delete(*table, *policy, cx).await?;
+            }
+            Object::Trigger(table, trigger) => {
+                // Its table may have gone before it, with it.
+                if cx.catalog()?.triggers.get(*trigger).is_some() {
+                    super::triggers::delete(*table, *trigger, cx).await?;
+                }
             }
             Object::Type(oid) => types::delete(*oid, cx).await?,
             Object::Routine(oid) => routines::delete(*oid, cx).await?,

@@ -507,6 +507,7 @@ pub(super) async fn drop_schemas(
                     | Object::Default(child, _)
                     | Object::Constraint(child, _)
                     | Object::Policy(child, _)
+                    | Object::Trigger(child, _)
                     | Object::Index(child, _) => dropping.contains(&child),
                     _ => found.iter().any(|(known, _)| *known == object),
                 };
@@ -590,8 +591,11 @@ pub(super) fn cascade_notice(cx: &mut DdlContext<'_>, labels: &[String]) {
     }
 }
 
-/// Runs TRUNCATE: every table gets a new, empty storage.
-pub(super) async fn truncate(truncate: &ast::Truncate, cx: &mut DdlContext<'_>) -> Result<()> {
+/// Locks the tables that TRUNCATE empties, with those that CASCADE adds, and asks whether it may.
+pub(super) async fn truncated(
+    truncate: &ast::Truncate,
+    cx: &mut DdlContext<'_>,
+) -> Result<Vec<Oid>> {
     if truncate.partitions.is_some() {
         return Err(SqlError::unsupported("PARTITION in TRUNCATE"));
     }
@@ -611,10 +615,6 @@ pub(super) async fn truncate(truncate: &ast::Truncate, cx: &mut DdlContext<'_>) 
             targets.push(oid);
         }
     }
-    let restart = matches!(
-        truncate.identity,
-        Some(ast::TruncateIdentityOption::Restart)
-    );
     let cascade = matches!(truncate.cascade, Some(ast::CascadeOption::Cascade));
     let mut locked = 0;
     // Locking may wait, and what references the tables may be other tables afterwards.
@@ -659,7 +659,16 @@ pub(super) async fn truncate(truncate: &ast::Truncate, cx: &mut DdlContext<'_>) 
             }
         }
     }
-    for oid in targets {
+    Ok(targets)
+}
+
+/// Runs TRUNCATE: every table gets a new, empty storage.
+pub(super) async fn truncate(truncate: &ast::Truncate, cx: &mut DdlContext<'_>) -> Result<()> {
+    let restart = matches!(
+        truncate.identity,
+        Some(ast::TruncateIdentityOption::Restart)
+    );
+    for oid in truncated(truncate, cx).await? {
         let Some((table, _)) = cx.lock_table(oid, TableLock::Exclusive).await? else {
             continue;
         };

@@ -48,6 +48,7 @@ mod sequence;
 mod set_schema;
 mod state;
 mod temporary;
+mod triggers;
 mod types;
 mod using_index;
 mod view;
@@ -110,6 +111,14 @@ pub struct DdlContext<'a> {
     pub in_use: &'a [TableId],
     /// The text the statement was parsed from: errors point into it.
     pub text: &'a str,
+}
+
+/// The tables that a TRUNCATE is about to empty, which are locked then: for their triggers, in whose bodies they are there still.
+pub(crate) async fn truncated(
+    truncate: &sqlparser::ast::Truncate,
+    cx: &mut DdlContext<'_>,
+) -> Result<Vec<crate::value::Oid>> {
+    drop::truncated(truncate, cx).await
 }
 
 /// Runs a DDL statement. Gives the command tag.
@@ -181,6 +190,10 @@ pub async fn execute(parsed: &Parsed, cx: &mut DdlContext<'_>) -> Result<String>
     }
     if let StatementKind::Policy(statement) = &parsed.kind {
         policies::execute(statement, cx).await?;
+        return Ok(statement.tag().to_owned());
+    }
+    if let StatementKind::Trigger(statement) = &parsed.kind {
+        triggers::execute(statement, cx).await?;
         return Ok(statement.tag().to_owned());
     }
     if let StatementKind::AlterConstraint(alter) = &parsed.kind {

@@ -502,6 +502,7 @@ impl DdlContext<'_> {
                 self.change_row(RELATIONS, database, index.oid, None)
                     .await?;
             }
+            super::triggers::delete_rows(relation.oid, self).await?;
             self.change_row(RELATIONS, database, relation.oid, None)
                 .await?;
             self.delete_rights(PG_CLASS, relation.oid).await?;

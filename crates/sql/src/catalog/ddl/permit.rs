@@ -405,7 +405,12 @@ pub(super) fn ask(parsed: &Parsed, cx: &mut DdlContext<'_>) -> Result<()> {
     };
     match &parsed.kind {
         // They ask themselves.
-        K::Role(_) | K::Database(_) | K::Rights(_) | K::Maintain(_) | K::Routine(_) => {
+        K::Role(_)
+        | K::Database(_)
+        | K::Rights(_)
+        | K::Maintain(_)
+        | K::Routine(_)
+        | K::Trigger(_) => {
             return Ok(());
         }
         K::AlterSequence(alter) => {

@@ -247,11 +247,11 @@ pub(super) static VIEWS: &[VirtualTable] = virtual_tables! {
         udt_catalog NAME, udt_schema NAME, udt_name NAME, specific_catalog NAME, specific_schema NAME,
         specific_name NAME, group_name NAME, transform_type VARCHAR,
     }
-    13435 triggered_update_columns = none {
+    13435 triggered_update_columns = crate::catalog::pg_catalog::triggers::triggered_update_columns {
         trigger_catalog NAME, trigger_schema NAME, trigger_name NAME, event_object_catalog NAME,
         event_object_schema NAME, event_object_table NAME, event_object_column NAME,
     }
-    13440 triggers = none {
+    13440 triggers = crate::catalog::pg_catalog::triggers::triggers {
         trigger_catalog NAME, trigger_schema NAME, trigger_name NAME, event_manipulation VARCHAR,
         event_object_catalog NAME, event_object_schema NAME, event_object_table NAME, action_order INT4,
         action_condition VARCHAR, action_statement VARCHAR, action_orientation VARCHAR, action_timing VARCHAR,

@@ -228,7 +228,7 @@ pub(super) static TABLES: &[VirtualTable] = virtual_tables! {
     3576 pg_transform = none {
         oid OID, trftype OID, trflang OID, trffromsql REGPROC, trftosql REGPROC,
     }
-    2620 pg_trigger = none {
+    2620 pg_trigger = super::triggers::pg_trigger {
         oid OID, tgrelid OID, tgparentid OID, tgname NAME, tgfoid OID, tgtype INT2, tgenabled CHAR, tgisinternal BOOL,
         tgconstrrelid OID, tgconstrindid OID, tgconstraint OID, tgdeferrable BOOL, tginitdeferred BOOL, tgnargs INT2,
         tgattr INT2VECTOR, tgargs BYTEA, tgqual PG_NODE_TREE, tgoldtable NAME, tgnewtable NAME,

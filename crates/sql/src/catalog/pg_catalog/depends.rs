@@ -3,7 +3,8 @@
 use super::cells::{Ch, Id, row};
 use super::relations::{
     PG_ATTRDEF, PG_CLASS, PG_CONSTRAINT, PG_EXTENSION, PG_NAMESPACE, PG_POLICY, PG_PROC,
-    PG_REWRITE, PG_TYPE, attrdef_oid, attribute_number, constraint_columns, live_columns, ordered,
+    PG_REWRITE, PG_TRIGGER, PG_TYPE, attrdef_oid, attribute_number, constraint_columns,
+    live_columns, ordered,
 };
 use super::shared::PLPGSQL;
 use crate::catalog::routine::{self, LANGUAGE_PLPGSQL, Language};
@@ -220,6 +221,25 @@ pub(super) fn pg_depend(cx: &VirtualContext<'_>) -> Rows {
                 for position in &source.used {
                     on(source.relation, i32::from(attribute_number(*position)), 'n');
                 }
+            }
+        }
+        for trigger in cx.catalog.triggers.of(table) {
+            let mut on = |class, oid, sub, kind| {
+                let row = dependency(PG_TRIGGER, trigger.oid, 0, class, oid, sub, kind);
+                if !rows.contains(&row) {
+                    rows.push(row);
+                }
+            };
+            on(PG_PROC, trigger.function, 0, 'n');
+            on(PG_CLASS, table, 0, 'a');
+            let sources = trigger.when.iter().flat_map(|when| &when.sources);
+            let used = sources.flat_map(|source| &source.used);
+            for position in trigger.columns.iter().chain(used) {
+                on(PG_CLASS, table, i32::from(attribute_number(*position)), 'n');
+            }
+            let called = trigger.when.iter();
+            for called in called.flat_map(|when| routine::named_in(&when.query)) {
+                on(PG_PROC, called, 0, 'n');
             }
         }
         for constraint in &relation.constraints {

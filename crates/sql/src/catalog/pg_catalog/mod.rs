@@ -38,6 +38,7 @@ pub(crate) mod routines;
 mod search;
 mod shared;
 mod statistics;
+pub(crate) mod triggers;
 mod types;
 mod views;
 
@@ -45,7 +46,7 @@ pub use cost::Tariff;
 pub(crate) use functions::signature;
 pub(crate) use relations::{
     PG_AUTHID, PG_CLASS, PG_CONSTRAINT, PG_DATABASE, PG_EXTENSION, PG_NAMESPACE, PG_POLICY,
-    PG_PROC, PG_TYPE,
+    PG_PROC, PG_TRIGGER, PG_TYPE,
 };
 pub(crate) use shared::{EXTENSIONS, PLPGSQL, extension_of, operator_class, operator_class_name};
 pub use types::{io_function_by_name, io_function_name};

@@ -19,6 +19,8 @@ pub(crate) const PG_CLASS: Oid = 1259;
 /// OID of `pg_constraint`.
 pub(crate) const PG_CONSTRAINT: Oid = 2606;
 pub(crate) const PG_POLICY: Oid = 3256;
+/// OID of `pg_trigger`.
+pub(crate) const PG_TRIGGER: Oid = 2620;
 /// OID of `pg_proc`.
 pub(crate) const PG_PROC: Oid = 1255;
 /// OID of `pg_rewrite`.
@@ -232,7 +234,8 @@ pub(super) fn pg_class(cx: &VirtualContext<'_>) -> Rows {
                 .count(),
             has_index: !relation.indexes.is_empty(),
             // Foreign keys and deferrable keys are triggers in PostgreSQL, and psql looks for them only then.
-            has_triggers: cx.catalog.referencing.contains_key(&relation.oid)
+            has_triggers: !cx.catalog.triggers.of(relation.oid).is_empty()
+                || cx.catalog.referencing.contains_key(&relation.oid)
                 || relation
                     .constraints
                     .iter()

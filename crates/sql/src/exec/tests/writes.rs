@@ -420,7 +420,8 @@ fn an_inserter_takes_rows_from_outside_a_plan() {
         };
         let mut inserter = crate::exec::Inserter::new(Arc::new(prepare(plan))).unwrap();
         let row = |a| [Datum::Int4(a), Datum::Null, Datum::Int8(0)];
-        assert!(inserter.push(&mut cx, &row(4)).await.unwrap());
+        let pushed = inserter.push(&mut cx, &row(4)).await.unwrap();
+        assert_eq!(pushed, crate::exec::Progress::Done { rows: 1 });
         assert_eq!(
             inserter
                 .push(&mut cx, &row(4))
@@ -430,7 +431,8 @@ fn an_inserter_takes_rows_from_outside_a_plan() {
                 .as_str(),
             "23505"
         );
-        assert!(inserter.push(&mut cx, &row(5)).await.unwrap());
+        let pushed = inserter.push(&mut cx, &row(5)).await.unwrap();
+        assert_eq!(pushed, crate::exec::Progress::Done { rows: 1 });
         txn.precommit().await.unwrap();
     });
     assert_eq!(world.rows(all(&t), &[])[3..], ["4 - 0", "5 - 0"]);

@@ -1,15 +1,17 @@
 //! DELETE.
 
-use super::update::split_source;
-use super::{Outcome, Returning, Stored, write_failed};
+use super::update::{Shown, fill, split_source};
+use super::{Locked, Outcome, Returning, Stored, lock_for_triggers, overtaken, write_failed};
+use crate::catalog::trigger::TriggerEvent;
 use crate::error::{Result, SqlError};
 use crate::exec::batch::{BATCH_ROWS, Batch};
 use crate::exec::context::{Cx, Evaluation};
 use crate::exec::eval::holds;
 use crate::exec::operator::{Running, Step, pull};
 use crate::exec::stored;
+use crate::exec::trigger::{self, Fired, Firing, Statement};
 use crate::plan::{Delete, Plan};
-use crate::ri::RuleSet;
+use crate::ri::{RuleSet, TableTriggers};
 use crate::value::Datum;
 use logstead_engine::{Row, Table, VersionId, WriteError};
 use logstead_types::Rid;
@@ -27,6 +29,56 @@ pub(crate) struct DeleteWriter {
     /// What judges it, and which version.
     evaluation: Evaluation,
     judging: Option<VersionId>,
+    /// BEFORE triggers of the row.
+    seen: Seen,
+}
+
+/// How far the BEFORE triggers of a row have come, by the version that they see.
+#[derive(Default)]
+pub(super) struct Seen {
+    locked: Option<VersionId>,
+    fired: Option<VersionId>,
+    firing: Firing,
+}
+
+impl Seen {
+    /// Shows the row in `row` to BEFORE triggers: locks it and fires them one by one.
+    pub(super) fn show(
+        &mut self,
+        triggers: &TableTriggers,
+        table: &Arc<Table>,
+        current: &Row<'_>,
+        row: &mut [Datum],
+        cx: &mut Cx<'_>,
+    ) -> Result<Shown> {
+        let version = Some(current.version);
+        if self.fired == version {
+            return Ok(Shown::Goes);
+        }
+        if self.locked != version {
+            match lock_for_triggers(table, current.rid, current.version, cx)? {
+                Locked::Done => {
+                    *self = Seen::default();
+                    self.locked = version;
+                }
+                Locked::Wait(obstacle) => return Ok(Shown::Over(Outcome::Wait(obstacle))),
+                Locked::Changed => return Ok(Shown::Changed),
+                Locked::Gone => return cx.skip_row().map(Shown::Over),
+                Locked::Twice => return Ok(Shown::Twice),
+            }
+        }
+        // A scan gives what the statement reads; triggers see all of it.
+        fill(&triggers.table, current.bytes, row)?;
+        let event = TriggerEvent::Delete;
+        match self.firing.row(triggers, event, Some(&*row), None, cx)? {
+            Fired::Wait(obstacle) => Ok(Shown::Over(Outcome::Wait(obstacle))),
+            Fired::Skipped => cx.skip_row().map(Shown::Over),
+            Fired::Goes => {
+                self.fired = version;
+                Ok(Shown::Goes)
+            }
+        }
+    }
 }
 
 impl DeleteWriter {
@@ -35,6 +87,9 @@ impl DeleteWriter {
         self.newest = false;
         self.judged = None;
         self.judging = None;
+        if self.seen.locked.is_some() {
+            self.seen = Seen::default();
+        }
     }
 
     /// Puts a target row in place.
@@ -82,7 +137,23 @@ impl DeleteWriter {
                     Err(absent) => return Ok(Outcome::Wait(absent)),
                 }
             }
-            match remove(delete.rules.as_ref(), table, &current, cx)? {
+            let rules = delete.rules.as_ref();
+            let triggers = trigger::before(rules, TriggerEvent::Delete);
+            if let Some(triggers) = triggers {
+                match self
+                    .seen
+                    .show(triggers, table, &current, &mut self.row, cx)?
+                {
+                    Shown::Goes => {}
+                    Shown::Changed => {
+                        self.newest = true;
+                        continue;
+                    }
+                    Shown::Twice => return Ok(Outcome::Skipped),
+                    Shown::Over(outcome) => return Ok(outcome),
+                }
+            }
+            match remove(rules, table, &current, cx)? {
                 Stored::Done => return Ok(Outcome::Written),
                 Stored::Wait(obstacle) => return Ok(Outcome::Wait(obstacle)),
                 Stored::Changed => self.newest = true,
@@ -109,7 +180,7 @@ pub(super) fn remove(
         Ok(()) => {
             cx.affected += 1;
             if let Some(rules) = rules {
-                rules.deleted(0, current.rid, current.bytes, &mut cx.queue()?)?;
+                rules.deleted(0, current.rid, current.bytes, false, &mut cx.queue()?)?;
             }
             Ok(Stored::Done)
         }
@@ -118,6 +189,7 @@ pub(super) fn remove(
         Err(WriteError::Changed) => Ok(Stored::Changed),
         Err(WriteError::Gone) => Ok(Stored::Gone),
         Err(WriteError::SelfModified) => Ok(Stored::Twice),
+        Err(WriteError::Overtaken) => Err(overtaken("deleted")),
         Err(error) => Err(write_failed(&error)),
     }
 }
@@ -132,6 +204,7 @@ pub(crate) struct DeleteState {
     table: Option<Arc<Table>>,
     writer: DeleteWriter,
     returning: Returning,
+    statement: Statement,
 }
 
 impl DeleteState {
@@ -144,6 +217,7 @@ impl DeleteState {
             table: None,
             writer: DeleteWriter::default(),
             returning: Returning::default(),
+            statement: Statement::default(),
         }
     }
 
@@ -155,6 +229,10 @@ impl DeleteState {
     ) -> Result<Step> {
         out.start(delete.returning.as_ref().map_or(0, Vec::len));
         let source: &'a Plan = &delete.source;
+        let events = [(TriggerEvent::Delete, delete.rules.as_ref())];
+        if let Some(obstacle) = self.statement.begin(&events, cx)? {
+            return Ok(Step::Wait(obstacle));
+        }
         let table = match &self.table {
             Some(table) => table,
             None => self.table.insert(cx.table(delete.table.storage)?),
@@ -176,6 +254,7 @@ impl DeleteState {
                         self.at = 0;
                         self.batch.start(0);
                         if !pull!(self.source, source, cx, &mut self.batch) {
+                            self.statement.end(&events, cx)?;
                             return Ok(Step::Done);
                         }
                     }

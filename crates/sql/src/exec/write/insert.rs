@@ -1,22 +1,40 @@
 //! INSERT, ON CONFLICT, and the inserter that COPY shares with it.
 
 use super::{
-    Outcome, Returning, check_constraints, check_not_null, check_policies, encode_changed,
-    encode_full, exprs_of, serialization_failure, unique_violation, without_key, write_failed,
+    Locked, Outcome, Returning, check_constraints, check_not_null, check_policies, encode_changed,
+    encode_full, exprs_of, lock_for_triggers, serialization_failure, unique_violation, without_key,
+    write_failed,
 };
+use crate::catalog::trigger::TriggerEvent;
 use crate::catalog::{IndexDef, Relation};
 use crate::error::{Result, SqlError};
 use crate::exec::batch::{BATCH_ROWS, Batch};
 use crate::exec::context::{Cx, Evaluation, ExecContext, Shared};
 use crate::exec::eval::{eval_in, holds};
 use crate::exec::operator::{Running, Step, pull};
+use crate::exec::trigger::{self, Fired, Firing, Statement};
 use crate::exec::wait::Obstacle;
-use crate::exec::{Prepared, referential, stored, wait};
+use crate::exec::{Call, Caller, Prepared, Progress, referential, stored, wait};
+use crate::expr::Expr;
 use crate::plan::{ConflictUpdate, Insert, Node};
+use crate::ri::{RuleSet, TableTriggers};
 use crate::value::Datum;
 use logstead_engine::{Isolation, KeyKind, RowBuilder, RowRef, Table, VersionId, WriteError};
 use logstead_types::{IndexId, Rid, SqlState};
+use std::collections::VecDeque;
 use std::sync::Arc;
+
+/// How far a row that BEFORE triggers see has come: nothing of it happens twice.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum Stage {
+    /// Nothing is known of it.
+    #[default]
+    New,
+    /// It has its values.
+    Valued,
+    /// All triggers have seen it.
+    Fired,
+}
 
 /// Writes the rows of one INSERT, one at a time.
 #[derive(Default)]
@@ -26,6 +44,11 @@ pub(crate) struct InsertWriter {
     row: Vec<Datum>,
     open: bool,
     proposing: Evaluation,
+    /// How far a row that BEFORE triggers see has come.
+    stage: Stage,
+    firing: Firing,
+    /// What judges the row that they have made.
+    judging: Evaluation,
     /// The row that DO UPDATE made.
     updated: Vec<Datum>,
     is_update: bool,
@@ -36,6 +59,10 @@ pub(crate) struct InsertWriter {
     computing: Option<(Rid, VersionId)>,
     /// Existing row, then proposed row.
     joined: Vec<Datum>,
+    /// Triggers of the row that DO UPDATE changes: the version that is locked, and the one that they have seen.
+    locked: Option<(Rid, VersionId)>,
+    fired: Option<(Rid, VersionId)>,
+    judged: Option<(Rid, VersionId)>,
 }
 
 impl InsertWriter {
@@ -52,21 +79,25 @@ impl InsertWriter {
             if let Some(conflict) = &insert.conflict {
                 refuse_deferrable(relation, &conflict.indexes)?;
             }
-            let row = &mut self.row;
-            let exprs = insert.values.iter().chain(exprs_of(&insert.policies));
-            let proposed = self.proposing.of(exprs, cx, |cx| {
-                row.clear();
-                for expr in &insert.values {
-                    row.push(eval_in(expr, source, cx)?);
+            let triggers = trigger::before(insert.rules.as_ref(), TriggerEvent::Insert);
+            if let Some(triggers) = triggers {
+                if let Some(outcome) = self.fire(insert, triggers, source, cx)? {
+                    return Ok(outcome);
                 }
-                for (position, expr) in &insert.generated {
-                    let value = eval_in(expr, row, cx)?;
-                    place(row, *position, value)?;
+            } else {
+                let row = &mut self.row;
+                let exprs = insert.values.iter().chain(exprs_of(&insert.policies));
+                let proposed = self.proposing.of(exprs, cx, |cx| {
+                    row.clear();
+                    for expr in &insert.values {
+                        row.push(eval_in(expr, source, cx)?);
+                    }
+                    generate(&insert.generated, row, cx)?;
+                    check_policies(relation, &insert.policies, row, cx)
+                });
+                if let Err(absent) = proposed? {
+                    return Ok(Outcome::Wait(absent));
                 }
-                check_policies(relation, &insert.policies, row, cx)
-            });
-            if let Err(absent) = proposed? {
-                return Ok(Outcome::Wait(absent));
             }
             check_not_null(relation, &self.row, |_| true, cx.session)?;
             check_constraints(relation, &insert.checks, &self.row, cx)?;
@@ -125,13 +156,66 @@ impl InsertWriter {
                 Err(error) => return Err(write_failed(&error)),
             };
             self.open = false;
+            self.firing.reset();
             return Ok(outcome);
         }
+    }
+
+    /// The row that is proposed, as BEFORE triggers make it of the values: then generated columns, and what policies ask. What is to be said of it, if it
+    /// does not go on.
+    fn fire<'a>(
+        &mut self,
+        insert: &'a Insert,
+        triggers: &TableTriggers,
+        source: &[Datum],
+        cx: &mut Cx<'a>,
+    ) -> Result<Option<Outcome>> {
+        let row = &mut self.row;
+        if self.stage == Stage::New {
+            let valued = self.proposing.of(&insert.values, cx, |cx| {
+                row.clear();
+                for expr in &insert.values {
+                    row.push(eval_in(expr, source, cx)?);
+                }
+                Ok(())
+            });
+            if let Err(absent) = valued? {
+                return Ok(Some(Outcome::Wait(absent)));
+            }
+            self.stage = Stage::Valued;
+        }
+        if self.stage == Stage::Valued {
+            let event = TriggerEvent::Insert;
+            match self
+                .firing
+                .row(triggers, event, None, Some(&mut *row), cx)?
+            {
+                Fired::Wait(obstacle) => return Ok(Some(Outcome::Wait(obstacle))),
+                Fired::Skipped => {
+                    self.stage = Stage::New;
+                    return Ok(Some(Outcome::Skipped));
+                }
+                Fired::Goes => self.stage = Stage::Fired,
+            }
+        }
+        let judged = self.judging.of(exprs_of(&insert.policies), cx, |cx| {
+            generate(&insert.generated, row, cx)?;
+            check_policies(&insert.table, &insert.policies, row, cx)
+        });
+        if let Err(absent) = judged? {
+            return Ok(Some(Outcome::Wait(absent)));
+        }
+        self.stage = Stage::New;
+        Ok(None)
     }
 
     /// Forgets a row given up after an error.
     pub(crate) fn start(&mut self) {
         self.open = false;
+        self.stage = Stage::New;
+        self.firing.reset();
+        self.judging.reset();
+        (self.locked, self.fired, self.judged) = (None, None, None);
         self.proposing.reset();
         self.updating.reset();
     }
@@ -238,6 +322,12 @@ impl InsertWriter {
             let value = eval_in(expr, &self.joined, cx)?;
             place(&mut self.updated, *position, value)?;
         }
+        if trigger::before(insert.rules.as_ref(), TriggerEvent::Update).is_some() {
+            // They see it first.
+            (self.fired, self.judged) = (None, None);
+            self.judging.reset();
+            return Ok(true);
+        }
         for (position, expr) in generated {
             let value = eval_in(expr, &self.updated, cx)?;
             place(&mut self.updated, *position, value)?;
@@ -270,6 +360,17 @@ impl InsertWriter {
                 Err(absent) => return Ok(Some(Outcome::Wait(absent.into()))),
             };
             let version = (rid, existing.version);
+            let triggers = trigger::before(insert.rules.as_ref(), TriggerEvent::Update);
+            // Nobody else changes what triggers have seen.
+            if triggers.is_some() && self.locked != Some(version) {
+                match lock_for_triggers(table, rid, existing.version, cx)? {
+                    Locked::Done => self.locked = Some(version),
+                    Locked::Wait(obstacle) => return Ok(Some(Outcome::Wait(obstacle))),
+                    Locked::Changed => continue,
+                    Locked::Gone => return Ok(None),
+                    Locked::Twice => return Err(second_time()),
+                }
+            }
             if self.computed != Some(version) {
                 if self.computing.replace(version) != Some(version) {
                     self.updating.reset();
@@ -288,8 +389,37 @@ impl InsertWriter {
                     Err(absent) => return Ok(Some(Outcome::Wait(absent))),
                 }
             }
+            if let Some(triggers) = triggers
+                && self.fired != Some(version)
+            {
+                // What was assigned stands in `updated`; generated columns and what is asked of the row come behind the triggers.
+                let mut old = Vec::new();
+                stored::decode_all(relation, existing.bytes, &mut old)?;
+                let new = Some(&mut self.updated);
+                let event = TriggerEvent::Update;
+                match self.firing.row(triggers, event, Some(&old), new, cx)? {
+                    Fired::Wait(obstacle) => return Ok(Some(Outcome::Wait(obstacle))),
+                    Fired::Skipped => return cx.skip_row().map(Some),
+                    Fired::Goes => {}
+                }
+                self.fired = Some(version);
+            }
+            if triggers.is_some() && self.judged != Some(version) {
+                let row = &mut self.updated;
+                let judged = self.judging.of(exprs_of(&update.policies), cx, |cx| {
+                    generate(&insert.generated, row, cx)?;
+                    check_policies(relation, &update.policies, row, cx)
+                });
+                if let Err(absent) = judged? {
+                    return Ok(Some(Outcome::Wait(absent)));
+                }
+                check_not_null(relation, &self.updated, |_| true, cx.session)?;
+                check_constraints(relation, &insert.checks, &self.updated, cx)?;
+                self.judged = Some(version);
+            }
+            let whole = triggers.is_some();
             let assigned =
-                |position: usize| update.assignments.iter().any(|(at, _)| *at == position);
+                |position: usize| whole || update.assignments.iter().any(|(at, _)| *at == position);
             let updated = &self.updated;
             let datum = |position: usize| {
                 if assigned(position) {
@@ -307,7 +437,7 @@ impl InsertWriter {
                     cx.affected += 1;
                     if let Some(rules) = &insert.rules {
                         let new = RowRef::new(self.builder.finish());
-                        rules.updated(0, rid, existing.bytes, new, &mut cx.queue()?)?;
+                        rules.updated(0, rid, existing.bytes, new, false, &mut cx.queue()?)?;
                     }
                     self.is_update = true;
                     return Ok(Some(Outcome::Written));
@@ -334,6 +464,19 @@ impl InsertWriter {
             }
         }
     }
+}
+
+/// Computes generated columns.
+pub(super) fn generate<'a>(
+    generated: &'a [(usize, Expr)],
+    row: &mut [Datum],
+    cx: &mut Cx<'a>,
+) -> Result<()> {
+    for (position, expr) in generated {
+        let value = eval_in(expr, row, cx)?;
+        place(row, *position, value)?;
+    }
+    Ok(())
 }
 
 fn place(row: &mut [Datum], position: usize, value: Datum) -> Result<()> {
@@ -394,6 +537,18 @@ pub(crate) struct InsertState {
     table: Option<Arc<Table>>,
     writer: InsertWriter,
     returning: Returning,
+    statement: Statement,
+}
+
+/// The events of an INSERT as a whole: that of DO UPDATE too, whether it updates anything or not.
+fn events_of(insert: &Insert) -> Vec<(TriggerEvent, Option<&Arc<RuleSet>>)> {
+    let rules = insert.rules.as_ref();
+    let updates = insert.conflict.as_ref().is_some_and(|c| c.update.is_some());
+    let mut events = vec![(TriggerEvent::Insert, rules)];
+    if updates {
+        events.push((TriggerEvent::Update, rules));
+    }
+    events
 }
 
 impl InsertState {
@@ -405,6 +560,7 @@ impl InsertState {
             table: None,
             writer: InsertWriter::default(),
             returning: Returning::default(),
+            statement: Statement::default(),
         }
     }
 
@@ -415,6 +571,11 @@ impl InsertState {
         out: &mut Batch,
     ) -> Result<Step> {
         out.start(insert.returning.as_ref().map_or(0, Vec::len));
+        if insert.rules.is_some()
+            && let Some(obstacle) = self.statement.begin(&events_of(insert), cx)?
+        {
+            return Ok(Step::Wait(obstacle));
+        }
         let table = match &self.table {
             Some(table) => table,
             None => self.table.insert(cx.table(insert.table.storage)?),
@@ -433,6 +594,9 @@ impl InsertState {
                 self.at = 0;
                 self.batch.start(0);
                 if !pull!(self.source, &insert.source, cx, &mut self.batch) {
+                    if insert.rules.is_some() {
+                        self.statement.end(&events_of(insert), cx)?;
+                    }
                     return Ok(Step::Done);
                 }
             }
@@ -461,6 +625,11 @@ pub struct Inserter {
     table: Option<Arc<Table>>,
     writer: InsertWriter,
     shared: Shared,
+    statement: Statement,
+    /// It stopped in the middle of a row, for a call.
+    stopped: bool,
+    /// A call of a trigger that is fired when all is written.
+    called: Option<Box<Call>>,
 }
 
 impl Inserter {
@@ -474,17 +643,40 @@ impl Inserter {
             table: None,
             writer: InsertWriter::default(),
             shared: Shared::default(),
+            statement: Statement::default(),
+            stopped: false,
+            called: None,
         })
     }
 
-    /// Inserts the row that the plan's `values` make of `row`; false if ON CONFLICT DO NOTHING left it out.
-    pub async fn push(&mut self, cx: &mut ExecContext<'_>, row: &[Datum]) -> Result<bool> {
+    /// Fires what is fired before the first row. Stops with [`Progress::Call`]: answered, it is called again.
+    pub async fn begin(&mut self, cx: &mut ExecContext<'_>) -> Result<Progress> {
+        let prepared = Arc::clone(&self.prepared);
+        let Node::Insert(insert) = &prepared.plan().node else {
+            return Err(SqlError::internal("an inserter needs an INSERT"));
+        };
+        let mut cx = Cx::of(cx, &mut self.shared, false);
+        while let Some(obstacle) = self.statement.begin(&events_of(insert), &mut cx)? {
+            match wait::wait(obstacle, &mut cx).await {
+                Ok(()) => {}
+                Err(_) if cx.shared.called.is_some() => return Ok(Progress::Call),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(Progress::Done { rows: 0 })
+    }
+
+    /// Inserts the row that the plan's `values` make of `row`; none if a trigger or ON CONFLICT DO NOTHING left it out. Stops with [`Progress::Call`]: answered, it
+    /// is called again with the same row.
+    pub async fn push(&mut self, cx: &mut ExecContext<'_>, row: &[Datum]) -> Result<Progress> {
         let cancel = cx.cancel;
         let prepared = Arc::clone(&self.prepared);
         let Node::Insert(insert) = &prepared.plan().node else {
             return Err(SqlError::internal("an inserter needs an INSERT"));
         };
-        self.writer.start();
+        if !std::mem::take(&mut self.stopped) {
+            self.writer.start();
+        }
         let mut cx = Cx::of(cx, &mut self.shared, false);
         let table = match &self.table {
             Some(table) => table,
@@ -493,18 +685,45 @@ impl Inserter {
         loop {
             cancel.check()?;
             match self.writer.write(insert, table, row, &mut cx)? {
-                Outcome::Written => return Ok(true),
-                Outcome::Skipped => return Ok(false),
-                Outcome::Wait(blocker) => wait::wait(blocker, &mut cx).await?,
+                Outcome::Written => return Ok(Progress::Done { rows: 1 }),
+                Outcome::Skipped => return Ok(Progress::Done { rows: 0 }),
+                Outcome::Wait(obstacle) => match wait::wait(obstacle, &mut cx).await {
+                    Ok(()) => {}
+                    Err(_) if cx.shared.called.is_some() => {
+                        self.stopped = true;
+                        return Ok(Progress::Call);
+                    }
+                    Err(error) => return Err(error),
+                },
             }
         }
     }
 
-    /// All rows are in: judges what they left to be judged.
-    pub async fn finish(&mut self, cx: &mut ExecContext<'_>) -> Result<()> {
-        if cx.events.has_due() {
-            referential::judge_due(cx).await?;
+    /// All rows are in: judges what they left to be judged, and fires what is fired then. Stops as [`Inserter::begin`] does.
+    pub async fn finish(&mut self, cx: &mut ExecContext<'_>) -> Result<Progress> {
+        let prepared = Arc::clone(&self.prepared);
+        if let Node::Insert(insert) = &prepared.plan().node {
+            let mut cx = Cx::of(cx, &mut self.shared, false);
+            self.statement.end(&events_of(insert), &mut cx)?;
         }
-        Ok(())
+        if cx.events.has_due()
+            && let Some(call) = referential::judge_due(cx).await?
+        {
+            self.called = Some(call);
+            return Ok(Progress::Call);
+        }
+        Ok(Progress::Done { rows: 0 })
+    }
+}
+
+impl Caller for Inserter {
+    fn called(&mut self) -> Option<Box<Call>> {
+        self.called.take().or_else(|| self.shared.called.take())
+    }
+
+    fn answer(&mut self, call: &Call, rows: VecDeque<Vec<Datum>>) {
+        if call.number > 0 {
+            self.shared.answers.insert(call.number, rows);
+        }
     }
 }

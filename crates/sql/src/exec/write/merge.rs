@@ -3,16 +3,19 @@
 //! A row of the target that somebody else has changed meanwhile is judged anew in READ COMMITTED: if its newest version still matches,
 //! all clauses are tried from the first on; if it does not, or is gone, the source row is one that nothing matches.
 
-use super::delete::remove;
-use super::update::{UpdateWriter, fill, split_source};
+use super::delete::{Seen, remove};
+use super::update::{Shown, UpdateWriter, fill, split_source};
 use super::{InsertWriter, Outcome, Stored, check_policies, exprs_of as policy_exprs};
+use crate::catalog::trigger::TriggerEvent;
 use crate::error::{Result, SqlError};
 use crate::exec::batch::{BATCH_ROWS, Batch};
 use crate::exec::context::{Cx, Evaluation};
 use crate::exec::eval::holds;
 use crate::exec::operator::{Running, Step, pull};
+use crate::exec::trigger::{self, Statement};
 use crate::expr::Expr;
-use crate::plan::{Merge, MergeAction, Plan, When};
+use crate::plan::{Merge, MergeAction, Plan, Update, When};
+use crate::ri::{RuleSet, TableTriggers};
 use crate::value::Datum;
 use logstead_engine::{Row, Table, VersionId};
 use logstead_types::{Rid, SqlState};
@@ -47,6 +50,8 @@ struct MergeWriter {
     inserting: Option<Option<usize>>,
     choosing_insert: Evaluation,
     update: UpdateWriter,
+    /// BEFORE DELETE triggers.
+    seen: Seen,
     /// One for each clause of rows that nothing matches: what a writer remembers is of its own clause's expressions.
     inserts: Vec<InsertWriter>,
 }
@@ -62,6 +67,8 @@ impl MergeWriter {
         self.chosen = None;
         self.choosing_of = None;
         self.inserting = None;
+        self.seen = Seen::default();
+        self.update.forget_seen();
         Ok(rid)
     }
 
@@ -134,7 +141,36 @@ impl MergeWriter {
                 Choice::Nothing => return cx.skip_row().map(Some),
                 Choice::Clause(at) => merge.matched.get(at),
             };
-            let stored = match clause.map(|when| &when.action) {
+            let action = clause.map(|when| &when.action);
+            let shown = match action {
+                Some(MergeAction::Update(update)) => match before_update(update) {
+                    Some(triggers) => {
+                        self.update.show_source(&self.row, current.version);
+                        self.update.show(update, triggers, table, &current, cx)?
+                    }
+                    None => Shown::Goes,
+                },
+                Some(MergeAction::Delete(rules)) => {
+                    match trigger::before(rules.as_ref(), TriggerEvent::Delete) {
+                        Some(triggers) => {
+                            let row = &mut self.row;
+                            self.seen.show(triggers, table, &current, row, cx)?
+                        }
+                        None => Shown::Goes,
+                    }
+                }
+                _ => Shown::Goes,
+            };
+            match shown {
+                Shown::Goes => {}
+                Shown::Changed => {
+                    self.newest = true;
+                    continue;
+                }
+                Shown::Twice => return Err(second_time()),
+                Shown::Over(outcome) => return Ok(Some(outcome)),
+            }
+            let stored = match action {
                 Some(MergeAction::Update(update)) => {
                     self.update.store(update, table, &current, cx)?
                 }
@@ -173,7 +209,10 @@ impl MergeWriter {
         if let Some(when) = merge.matched.get(at) {
             check_policies(&merge.table, &when.existing, &self.row, cx)?;
         }
-        if let Some(MergeAction::Update(update)) = merge.matched.get(at).map(|when| &when.action) {
+        if let Some(MergeAction::Update(update)) = merge.matched.get(at).map(|when| &when.action)
+            // Triggers see it first.
+            && before_update(update).is_none()
+        {
             self.update.make(update, &self.row, current.bytes, cx)?;
         }
         Ok(Choice::Clause(at))
@@ -215,6 +254,37 @@ impl MergeWriter {
         };
         writer.write(insert, table, &self.row, cx)
     }
+}
+
+/// The BEFORE triggers of a clause's UPDATE, if there are any.
+fn before_update(update: &Update) -> Option<&TableTriggers> {
+    trigger::before(update.rules.as_ref(), TriggerEvent::Update)
+}
+
+/// The events of a MERGE as a whole: of what its clauses do, whether they do it or not.
+fn events_of(merge: &Merge) -> Vec<(TriggerEvent, Option<&Arc<RuleSet>>)> {
+    let mut events = Vec::new();
+    let all = || merge.matched.iter().chain(&merge.unmatched);
+    let first = |rules: fn(&MergeAction) -> Option<Option<&Arc<RuleSet>>>| {
+        let found = all().filter_map(|when| rules(&when.action));
+        found.reduce(|first, second| first.or(second))
+    };
+    let inserts = first(|action| match action {
+        MergeAction::Insert(insert) => Some(insert.rules.as_ref()),
+        _ => None,
+    });
+    let updates = first(|action| match action {
+        MergeAction::Update(update) => Some(update.rules.as_ref()),
+        _ => None,
+    });
+    let deletes = first(|action| match action {
+        MergeAction::Delete(rules) => Some(rules.as_ref()),
+        _ => None,
+    });
+    events.extend(inserts.map(|rules| (TriggerEvent::Insert, rules)));
+    events.extend(updates.map(|rules| (TriggerEvent::Update, rules)));
+    events.extend(deletes.map(|rules| (TriggerEvent::Delete, rules)));
+    events
 }
 
 /// The first clause whose condition holds.
@@ -266,6 +336,7 @@ pub(crate) struct MergeState {
     open: Option<Option<Rid>>,
     table: Option<Arc<Table>>,
     writer: MergeWriter,
+    statement: Statement,
 }
 
 impl MergeState {
@@ -277,6 +348,7 @@ impl MergeState {
             open: None,
             table: None,
             writer: MergeWriter::default(),
+            statement: Statement::default(),
         }
     }
 
@@ -288,6 +360,9 @@ impl MergeState {
     ) -> Result<Step> {
         out.start(0);
         let source: &'a Plan = &merge.source;
+        if let Some(obstacle) = self.statement.begin(&events_of(merge), cx)? {
+            return Ok(Step::Wait(obstacle));
+        }
         let table = match &self.table {
             Some(table) => table,
             None => self.table.insert(cx.table(merge.table.storage)?),
@@ -303,6 +378,7 @@ impl MergeState {
                         self.at = 0;
                         self.batch.start(0);
                         if !pull!(self.source, source, cx, &mut self.batch) {
+                            self.statement.end(&events_of(merge), cx)?;
                             return Ok(Step::Done);
                         }
                     }

@@ -29,8 +29,9 @@ use crate::expr::Expr;
 use crate::func::Context;
 use crate::plan::{Check, CheckKind, PolicyCheck};
 use crate::value::{Datum, stored};
-use logstead_engine::{OutOfMemory, RowBuilder, RowRef, Table, WriteError};
-use logstead_types::{IndexId, SqlState};
+use logstead_engine::{OutOfMemory, RowBuilder, RowLock, RowRef, Table, VersionId, WriteError};
+use logstead_types::{IndexId, Rid, SqlState};
+use std::sync::Arc;
 
 /// What became of one row.
 pub(crate) enum Outcome {
@@ -56,6 +57,41 @@ enum Stored {
     Twice,
     /// What was in the way has gone.
     Again,
+}
+
+/// What became of locking a row before triggers see it.
+enum Locked {
+    /// Nobody else changes it.
+    Done,
+    /// Try again after this.
+    Wait(Obstacle),
+    /// READ COMMITTED: there is a newer version.
+    Changed,
+    /// The row is gone.
+    Gone,
+    /// This statement has changed the row already.
+    Twice,
+}
+
+/// Locks a version that BEFORE triggers are to see: what they have done cannot be undone when somebody else turns out to have changed the row.
+fn lock_for_triggers(
+    table: &Arc<Table>,
+    rid: Rid,
+    version: VersionId,
+    cx: &mut Cx<'_>,
+) -> Result<Locked> {
+    match cx
+        .txn()?
+        .lock_row(table, rid, version, RowLock::NoKeyUpdate)
+    {
+        Ok(()) => Ok(Locked::Done),
+        Err(WriteError::Blocked(blocker)) => Ok(Locked::Wait(blocker.into())),
+        Err(WriteError::Absent(absent)) => Ok(Locked::Wait(absent.into())),
+        Err(WriteError::Changed) => Ok(Locked::Changed),
+        Err(WriteError::Gone) => Ok(Locked::Gone),
+        Err(WriteError::SelfModified) => Ok(Locked::Twice),
+        Err(error) => Err(write_failed(&error)),
+    }
 }
 
 /// What RETURNING gives of the rows that are written. A row that is written already waits here for what its expressions need.
@@ -353,17 +389,24 @@ pub(crate) fn write_failed(error: &WriteError) -> SqlError {
             .hint("A row with all its columns must be smaller than 256 MB."),
         WriteError::OutOfMemory(error) => out_of_memory(error),
         WriteError::Fault(error) => super::wait::fault(error),
-        WriteError::Overtaken => SqlError::new(
-            SqlState::new(b"27000"),
-            "tuple to be updated was already modified by an operation triggered by the current command",
-        )
-        .hint("Consider using an AFTER trigger instead of a BEFORE trigger to propagate changes to other rows."),
+        WriteError::Overtaken => overtaken("updated"),
         WriteError::TableFull => SqlError::new(
             SqlState::PROGRAM_LIMIT_EXCEEDED,
             "the table has used up its row numbers",
         ),
         other => SqlError::internal(format!("a write was refused: {other:?}")),
     }
+}
+
+/// 27000: what the statement has called has changed the row.
+pub(super) fn overtaken(done: &str) -> SqlError {
+    SqlError::new(
+        SqlState::new(b"27000"),
+        format!(
+            "tuple to be {done} was already modified by an operation triggered by the current command"
+        ),
+    )
+    .hint("Consider using an AFTER trigger instead of a BEFORE trigger to propagate changes to other rows.")
 }
 
 /// 53200: the server's memory budget is used up.

@@ -1,17 +1,22 @@
 //! UPDATE.
 
+use super::insert::generate;
 use super::{
-    Outcome, Returning, Stored, check_constraints, check_not_null, check_policies, encode_changed,
-    exprs_of, unique_violation, without_key, write_failed,
+    Locked, Outcome, Returning, Stored, check_constraints, check_not_null, check_policies,
+    encode_changed, encode_full, exprs_of, lock_for_triggers, unique_violation, without_key,
+    write_failed,
 };
 use crate::catalog::Relation;
+use crate::catalog::trigger::TriggerEvent;
 use crate::error::{Result, SqlError};
 use crate::exec::batch::{BATCH_ROWS, Batch};
 use crate::exec::context::{Cx, Evaluation};
 use crate::exec::eval::{eval_in, holds};
 use crate::exec::operator::{Running, Step, pull};
 use crate::exec::stored;
+use crate::exec::trigger::{self, Fired, Firing, Statement};
 use crate::plan::{Plan, Update};
+use crate::ri::TableTriggers;
 use crate::value::Datum;
 use logstead_engine::{Row, RowBuilder, RowRef, Table, VersionId, WriteError};
 use logstead_types::Rid;
@@ -36,6 +41,32 @@ pub(crate) struct UpdateWriter {
     sparse: bool,
     /// The new full row, then the source row's other columns.
     returned: Vec<Datum>,
+    /// BEFORE triggers of the row.
+    seen: Seen,
+}
+
+/// How far the BEFORE triggers of a row have come, by the version that they see.
+#[derive(Default)]
+struct Seen {
+    locked: Option<VersionId>,
+    valued: Option<VersionId>,
+    fired: Option<VersionId>,
+    firing: Firing,
+    judging: Evaluation,
+    /// The new full row.
+    row: Vec<Datum>,
+}
+
+/// What is to be done with a version that BEFORE triggers have seen.
+pub(super) enum Shown {
+    /// It is written.
+    Goes,
+    /// READ COMMITTED: there is a newer version.
+    Changed,
+    /// This statement has changed the row already.
+    Twice,
+    /// No more is done with the row.
+    Over(Outcome),
 }
 
 /// The row id of a source row, and the row without the hidden columns.
@@ -60,6 +91,9 @@ impl UpdateWriter {
         self.computing = None;
         self.newest = false;
         self.sparse = false;
+        if self.seen.locked.is_some() {
+            self.seen = Seen::default();
+        }
         Ok(rid)
     }
 
@@ -97,7 +131,18 @@ impl UpdateWriter {
                 Ok(None) => return cx.skip_row(),
                 Err(absent) => return Ok(Outcome::Wait(absent.into())),
             };
-            if self.computed != Some(current.version) {
+            let triggers = trigger::before(update.rules.as_ref(), TriggerEvent::Update);
+            if let Some(triggers) = triggers {
+                match self.show(update, triggers, table, &current, cx)? {
+                    Shown::Goes => {}
+                    Shown::Changed => {
+                        self.newest = true;
+                        continue;
+                    }
+                    Shown::Twice => return Ok(Outcome::Skipped),
+                    Shown::Over(outcome) => return Ok(outcome),
+                }
+            } else if self.computed != Some(current.version) {
                 if self.computing.replace(current.version) != Some(current.version) {
                     self.evaluation.reset();
                 }
@@ -123,6 +168,113 @@ impl UpdateWriter {
                 Stored::Again => {}
             }
         }
+    }
+
+    /// Shows a version and what becomes of it to BEFORE triggers: locks it, computes what is assigned, fires them one by one, and judges the row that they have made.
+    pub(super) fn show<'a>(
+        &mut self,
+        update: &'a Update,
+        triggers: &TableTriggers,
+        table: &Arc<Table>,
+        current: &Row<'_>,
+        cx: &mut Cx<'a>,
+    ) -> Result<Shown> {
+        let relation = &update.table;
+        let version = Some(current.version);
+        if self.computed == version {
+            return Ok(Shown::Goes);
+        }
+        if self.seen.locked != version {
+            match lock_for_triggers(table, current.rid, current.version, cx)? {
+                Locked::Done => {
+                    self.seen = Seen::default();
+                    self.seen.locked = version;
+                    self.evaluation.reset();
+                }
+                Locked::Wait(obstacle) => return Ok(Shown::Over(Outcome::Wait(obstacle))),
+                Locked::Changed => return Ok(Shown::Changed),
+                Locked::Gone => return cx.skip_row().map(Shown::Over),
+                Locked::Twice => return Ok(Shown::Twice),
+            }
+        }
+        // A scan gives what the statement reads; triggers see all of it.
+        fill(relation, current.bytes, &mut self.row)?;
+        self.sparse = false;
+        if self.seen.valued != version {
+            let given = update.assignments.len().saturating_sub(update.generated);
+            let given = update.assignments.get(..given).unwrap_or_default();
+            let newest = self.newest;
+            let mut evaluation = std::mem::take(&mut self.evaluation);
+            let exprs = given.iter().map(|(_, expr)| expr).chain(&update.recheck);
+            let valued = evaluation.of(exprs, cx, |cx| {
+                if newest
+                    && let Some(recheck) = &update.recheck
+                    && !holds(recheck, &self.row, cx)?
+                {
+                    return Ok(false);
+                }
+                let row = self.row.get(..relation.columns.len());
+                self.seen.row = row.unwrap_or_default().to_vec();
+                for (position, expr) in given {
+                    let value = eval_in(expr, &self.row, cx)?;
+                    if let Some(column) = self.seen.row.get_mut(*position) {
+                        *column = value;
+                    }
+                }
+                Ok(true)
+            });
+            self.evaluation = evaluation;
+            match valued? {
+                Ok(true) => self.seen.valued = version,
+                Ok(false) => return cx.skip_row().map(Shown::Over),
+                Err(absent) => return Ok(Shown::Over(Outcome::Wait(absent))),
+            }
+        }
+        if self.seen.fired != version {
+            let old = self.row.get(..relation.columns.len());
+            let new = Some(&mut self.seen.row);
+            let event = TriggerEvent::Update;
+            match self.seen.firing.row(triggers, event, old, new, cx)? {
+                Fired::Wait(obstacle) => return Ok(Shown::Over(Outcome::Wait(obstacle))),
+                Fired::Skipped => return cx.skip_row().map(Shown::Over),
+                Fired::Goes => self.seen.fired = version,
+            }
+        }
+        // All generated columns: any other may be another now.
+        let given = update.assignments.len().saturating_sub(update.generated);
+        let generated = update.assignments.get(given..).unwrap_or_default();
+        let (row, judging) = (&mut self.seen.row, &mut self.seen.judging);
+        let judged = judging.of(exprs_of(&update.policies), cx, |cx| {
+            generate(generated, row, cx)?;
+            check_policies(relation, &update.policies, row, cx)
+        });
+        if let Err(absent) = judged? {
+            return Ok(Shown::Over(Outcome::Wait(absent)));
+        }
+        check_not_null(relation, row, |_| true, cx.session)?;
+        check_constraints(relation, &update.checks, row, cx)?;
+        self.returned.clear();
+        self.returned.extend_from_slice(row);
+        let others = self.row.get(relation.columns.len()..).unwrap_or_default();
+        self.returned.extend_from_slice(others);
+        self.computed = version;
+        Ok(Shown::Goes)
+    }
+
+    /// A source row for [`show`](Self::show), of whoever decides himself that it is wanted.
+    pub(super) fn show_source(&mut self, source: &[Datum], version: VersionId) {
+        if self.seen.locked != Some(version) {
+            self.computed = None;
+        }
+        self.newest = false;
+        self.row.clear();
+        self.row.extend_from_slice(source);
+    }
+
+    /// Forgets what triggers have seen: another source row follows.
+    pub(super) fn forget_seen(&mut self) {
+        self.seen = Seen::default();
+        self.computed = None;
     }
 
     /// Computes and checks what becomes of a source row for whoever decides himself that it is wanted, to be written by [`store`](Self::store).
@@ -157,7 +309,11 @@ impl UpdateWriter {
                 .position(|(assigned, _)| *assigned == position);
             at.and_then(|at| assigned.get(at))
         };
-        encode_changed(relation, current.bytes, datum, &mut self.builder);
+        if self.seen.fired == Some(current.version) {
+            encode_full(relation, &self.seen.row, &mut self.builder)?;
+        } else {
+            encode_changed(relation, current.bytes, datum, &mut self.builder);
+        }
         match cx
             .txn()?
             .update(table, rid, current.version, self.builder.finish())
@@ -166,7 +322,7 @@ impl UpdateWriter {
                 cx.affected += 1;
                 if let Some(rules) = &update.rules {
                     let new = RowRef::new(self.builder.finish());
-                    rules.updated(0, rid, current.bytes, new, &mut cx.queue()?)?;
+                    rules.updated(0, rid, current.bytes, new, false, &mut cx.queue()?)?;
                 }
                 Ok(Stored::Done)
             }
@@ -301,6 +457,7 @@ pub(crate) struct UpdateState {
     table: Option<Arc<Table>>,
     writer: UpdateWriter,
     returning: Returning,
+    statement: Statement,
 }
 
 impl UpdateState {
@@ -313,6 +470,7 @@ impl UpdateState {
             table: None,
             writer: UpdateWriter::default(),
             returning: Returning::default(),
+            statement: Statement::default(),
         }
     }
 
@@ -324,6 +482,10 @@ impl UpdateState {
     ) -> Result<Step> {
         out.start(update.returning.as_ref().map_or(0, Vec::len));
         let source: &'a Plan = &update.source;
+        let events = [(TriggerEvent::Update, update.rules.as_ref())];
+        if let Some(obstacle) = self.statement.begin(&events, cx)? {
+            return Ok(Step::Wait(obstacle));
+        }
         let table = match &self.table {
             Some(table) => table,
             None => self.table.insert(cx.table(update.table.storage)?),
@@ -345,6 +507,7 @@ impl UpdateState {
                         self.at = 0;
                         self.batch.start(0);
                         if !pull!(self.source, source, cx, &mut self.batch) {
+                            self.statement.end(&events, cx)?;
                             return Ok(Step::Done);
                         }
                     }

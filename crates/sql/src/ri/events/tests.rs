@@ -42,6 +42,7 @@ fn set(timing: Timing) -> Arc<RuleSet> {
             parent: Vec::new(),
             checks: Vec::new(),
             defaults: Vec::new(),
+            triggers: None,
             domains: Vec::new(),
         }],
     })

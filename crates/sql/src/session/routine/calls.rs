@@ -7,16 +7,17 @@
 
 use super::values::Kind;
 use super::{Activation, Session};
+use crate::catalog::Catalog;
 use crate::catalog::pg_catalog::PG_PROC;
 use crate::catalog::routine::{Routine as Definition, RoutineBody};
 use crate::error::{Result, SqlError};
-use crate::exec::{Call, Execution, RowSink};
+use crate::exec::{Call, Caller, Execution, RowSink};
 use crate::func::Context;
 use crate::session::client::{Client, LocalFuture};
 use crate::session::portal::Collected;
 use crate::session::statement::CachedPlan;
 use crate::value::{Datum, SqlType, oid, record, user};
-use logstead_types::SqlState;
+use logstead_types::{SqlState, TableId};
 use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -39,8 +40,20 @@ impl Session {
         plan: &'a CachedPlan,
         client: &'a mut dyn Client,
     ) -> LocalFuture<'a, Result<()>> {
+        let tables = plan.locks.iter().map(|(table, _)| table.id()).collect();
+        self.answer_caller(execution, tables, &plan.catalog, client)
+    }
+
+    /// The same of whatever stops for calls, which has these tables in use and was planned with this catalog.
+    pub(in crate::session) fn answer_caller<'a>(
+        &'a mut self,
+        caller: &'a mut dyn Caller,
+        tables: Vec<TableId>,
+        catalog: &'a Arc<Catalog>,
+        client: &'a mut dyn Client,
+    ) -> LocalFuture<'a, Result<()>> {
         Box::pin(async move {
-            let call = execution
+            let call = caller
                 .called()
                 .ok_or_else(|| SqlError::internal("nothing was called"))?;
             let volatile = call.callee.volatile && self.stable == 0;
@@ -48,7 +61,6 @@ impl Session {
             let view = volatile.then(|| open.txn.view());
             let aside = open.events.set_aside();
             let in_use = self.in_use.len();
-            let tables = plan.locks.iter().map(|(table, _)| table.id());
             self.in_use.extend(tables);
             self.stable += usize::from(!volatile);
             self.atomic += 1;
@@ -62,9 +74,9 @@ impl Session {
                     open.txn.resume_view(view);
                 }
             }
-            self.context.catalog.replace(Arc::clone(&plan.catalog));
-            user::enter(&plan.catalog.types);
-            execution.answer(&call, ran?);
+            self.context.catalog.replace(Arc::clone(catalog));
+            user::enter(&catalog.types);
+            caller.answer(&call, ran?);
             Ok(())
         })
     }
@@ -91,7 +103,10 @@ impl Session {
         }
         let settings = self.enter_settings(&definition);
         let ran = match settings {
-            Ok(_) => self.run_function(&definition, call, client).await,
+            Ok(_) => match &call.trigger {
+                Some(fired) => self.run_trigger(&definition, fired, client).await,
+                None => self.run_function(&definition, call, client).await,
+            },
             Err(ref error) => Err(error.clone()),
         };
         self.context.as_role.set(before);

@@ -19,6 +19,7 @@ mod procedures;
 mod raise;
 mod sql;
 mod steps;
+mod triggers;
 mod values;
 
 use super::client::Client;

@@ -161,7 +161,12 @@ impl Session {
             }
         }
         let (value, ty) = self.value(act, expr, client).await?;
-        self.put(act, target, subscripts, value, ty)
+        let put = self.put(act, target, subscripts, value, ty);
+        // PostgreSQL looks a field up as it reads the assignment.
+        put.map_err(|error| match error.code() {
+            SqlState::UNDEFINED_COLUMN => self.blame(error, expr),
+            _ => error,
+        })
     }
 
     fn assert<'a>(

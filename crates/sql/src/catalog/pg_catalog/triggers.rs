@@ -1,0 +1,211 @@
+//! Triggers: `pg_trigger`, `pg_get_triggerdef`, and what `information_schema` shows of them.
+
+use super::cells::{Ch, Id, Nil, int2vector, row};
+use crate::catalog::text::{quote_ident, quote_literal};
+use crate::catalog::trigger::{Trigger, TriggerEvent};
+use crate::catalog::{Catalog, Relation, VirtualContext, viewdef};
+use crate::error::Result;
+use crate::value::{Datum, Oid};
+use std::fmt::Write;
+use std::sync::Arc;
+
+type Rows = Result<Vec<Vec<Datum>>>;
+
+/// `pg_trigger`
+pub(super) fn pg_trigger(cx: &VirtualContext<'_>) -> Rows {
+    let mut rows = Vec::new();
+    for trigger in cx.catalog.triggers.all() {
+        let mut args = Vec::new();
+        for arg in &trigger.args {
+            args.extend_from_slice(arg.as_bytes());
+            args.push(0);
+        }
+        let attributes = trigger.columns.iter();
+        let attributes = attributes.map(|at| i16::try_from(at + 1).unwrap_or(i16::MAX));
+        let count = i16::try_from(trigger.args.len()).unwrap_or(i16::MAX);
+        rows.push(row![
+            Id(trigger.oid),
+            Id(trigger.table),
+            Id(0),
+            &trigger.name,
+            Id(trigger.function),
+            trigger.bits(),
+            Ch(trigger.enabled.letter()),
+            false,
+            Id(0),
+            Id(0),
+            Id(0),
+            false,
+            false,
+            count,
+            int2vector(attributes),
+            Datum::Bytea(args.into()),
+            match condition(trigger, false, cx) {
+                Some(text) => Datum::Text(Arc::from(text)),
+                None => Datum::Null,
+            },
+            Nil,
+            Nil,
+        ]);
+    }
+    Ok(rows)
+}
+
+/// WHEN as PostgreSQL shows it.
+fn condition(trigger: &Trigger, pretty: bool, cx: &VirtualContext<'_>) -> Option<String> {
+    let when = trigger.when.as_ref()?;
+    let table = cx.catalog.relations.get(&trigger.table)?;
+    let catalog = Arc::new(cx.catalog.clone());
+    viewdef::trigger(&catalog, table, when, pretty, cx.session).ok()
+}
+
+/// What it calls, as it is written.
+fn called(trigger: &Trigger, catalog: &Catalog, path: &[String]) -> String {
+    let function = catalog.routines.get(trigger.function);
+    let name = function.map_or_else(|| "?".to_owned(), |f| catalog.routine_name(f, path));
+    let args: Vec<String> = trigger.args.iter().map(|arg| quote_literal(arg)).collect();
+    format!("EXECUTE FUNCTION {name}({})", args.join(", "))
+}
+
+/// The statement that makes it: `pg_get_triggerdef`.
+pub(crate) fn definition(oid: Oid, pretty: bool, cx: &VirtualContext<'_>) -> Option<String> {
+    let trigger = cx.catalog.triggers.get(oid)?;
+    let table = cx.catalog.relations.get(&trigger.table)?;
+    let path = cx.session.search_path();
+    let mut out = format!(
+        "CREATE TRIGGER {} {}",
+        quote_ident(&trigger.name),
+        trigger.time.word()
+    );
+    let mut events = Vec::new();
+    for event in TriggerEvent::ALL {
+        if !trigger.is_about(event) {
+            continue;
+        }
+        let mut text = event.word().to_owned();
+        if event == TriggerEvent::Update && !trigger.columns.is_empty() {
+            let columns = trigger
+                .columns
+                .iter()
+                .filter_map(|at| table.columns.get(*at));
+            let columns: Vec<String> = columns.map(|c| quote_ident(&c.name)).collect();
+            let _ = write!(text, " OF {}", columns.join(", "));
+        }
+        events.push(text);
+    }
+    let _ = write!(
+        out,
+        " {} ON {}",
+        events.join(" OR "),
+        shown(table, pretty, cx, &path)
+    );
+    out.push_str(match trigger.row {
+        true => " FOR EACH ROW",
+        false => " FOR EACH STATEMENT",
+    });
+    if let Some(when) = condition(trigger, pretty, cx) {
+        let _ = write!(out, " WHEN ({when})");
+    }
+    let _ = write!(out, " {}", called(trigger, cx.catalog, &path));
+    Some(out)
+}
+
+/// A table's name: qualified, unless it is for people and the path finds it.
+fn shown(table: &Relation, pretty: bool, cx: &VirtualContext<'_>, path: &[String]) -> String {
+    let short = crate::catalog::calls::relation_text(cx.catalog, table.oid, path);
+    match short {
+        Some(short) if pretty => short,
+        _ => format!(
+            "{}.{}",
+            quote_ident(&table.schema_name),
+            quote_ident(&table.name)
+        ),
+    }
+}
+
+/// Triggers of tables that the current role owns or has another privilege on than SELECT.
+fn visible<'c>(cx: &'c VirtualContext<'_>) -> Vec<(&'c Arc<Trigger>, &'c Arc<Relation>)> {
+    use super::relations::PG_CLASS;
+    use crate::role::acl::privilege as p;
+    let judge = cx.catalog.judge(&cx.catalog.roles);
+    let role = cx.session.current_role();
+    let wanted = p::INSERT | p::UPDATE | p::DELETE | p::REFERENCES | p::TRIGGER;
+    let all = cx.catalog.triggers.all().into_iter();
+    let with_tables = all.filter_map(|trigger| {
+        let table = cx.catalog.relations.get(&trigger.table)?;
+        Some((trigger, table))
+    });
+    with_tables
+        .filter(|(_, table)| {
+            judge.owns(role, PG_CLASS, table.oid)
+                || judge.on_relation(role, table, wanted, 0).0 != 0
+        })
+        .collect()
+}
+
+/// `information_schema.triggers`: a row for each event.
+pub(crate) fn triggers(cx: &VirtualContext<'_>) -> Rows {
+    let database = &cx.catalog.database_name;
+    let judge = cx.catalog.judge(&cx.catalog.roles);
+    let role = cx.session.current_role();
+    let path = cx.session.search_path();
+    let mut rows = Vec::new();
+    for (trigger, table) in visible(cx) {
+        for event in TriggerEvent::ALL {
+            if event == TriggerEvent::Truncate || !trigger.is_about(event) {
+                continue;
+            }
+            let same = |other: &&Arc<Trigger>| {
+                other.is_about(event) && other.row == trigger.row && other.time == trigger.time
+            };
+            let of_table = cx.catalog.triggers.of(table.oid).iter().filter(same);
+            let before = of_table.filter(|other| other.name < trigger.name).count();
+            // Conditions are the owner's to see.
+            let owns = judge.owns(role, super::relations::PG_CLASS, table.oid);
+            rows.push(row![
+                database,
+                &table.schema_name,
+                &trigger.name,
+                event.word(),
+                database,
+                &table.schema_name,
+                &table.name,
+                i32::try_from(before + 1).unwrap_or(i32::MAX),
+                condition(trigger, false, cx).filter(|_| owns),
+                called(trigger, cx.catalog, &path),
+                if trigger.row { "ROW" } else { "STATEMENT" },
+                trigger.time.word(),
+                Nil,
+                Nil,
+                Nil,
+                Nil,
+                Nil,
+            ]);
+        }
+    }
+    Ok(rows)
+}
+
+/// `information_schema.triggered_update_columns`
+pub(crate) fn triggered_update_columns(cx: &VirtualContext<'_>) -> Rows {
+    let database = &cx.catalog.database_name;
+    let mut rows = Vec::new();
+    for (trigger, table) in visible(cx) {
+        for column in trigger
+            .columns
+            .iter()
+            .filter_map(|at| table.columns.get(*at))
+        {
+            rows.push(row![
+                database,
+                &table.schema_name,
+                &trigger.name,
+                database,
+                &table.schema_name,
+                &table.name,
+                &column.name,
+            ]);
+        }
+    }
+    Ok(rows)
+}

@@ -1,0 +1,255 @@
+//! Triggers: functions that are called when rows of a table or view are written.
+//!
+//! Owns: [`Trigger`] and [`Triggers`], a catalog's list of them. WHEN is kept as a policy's condition is: `SELECT (condition) FROM` the table twice, as `old` and as
+//! `new`, sources 0 and 1. So tables and columns may be renamed, and what it names are its dependencies.
+//!
+//! Invariants:
+//! - The triggers of a table change only under its Exclusive lock: who runs a plan that was made with them holds the table.
+//! - Those of one table are in the order of their names, which is the order in which they fire.
+//! - A catalog without triggers has an empty map, and nobody who plans for a table looks further than that.
+
+use super::{Timing, View};
+use crate::value::Oid;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// When a trigger fires.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "SQL's own words")]
+pub enum TriggerTime {
+    Before,
+    After,
+    InsteadOf,
+}
+
+impl TriggerTime {
+    /// As `TG_WHEN` and `action_timing` have it.
+    pub fn word(self) -> &'static str {
+        match self {
+            TriggerTime::Before => "BEFORE",
+            TriggerTime::After => "AFTER",
+            TriggerTime::InsteadOf => "INSTEAD OF",
+        }
+    }
+}
+
+/// What makes a trigger fire.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[allow(missing_docs, reason = "SQL's own words")]
+pub enum TriggerEvent {
+    Insert,
+    Delete,
+    Update,
+    Truncate,
+}
+
+impl TriggerEvent {
+    /// All of them, in the order in which definitions name them.
+    pub const ALL: [TriggerEvent; 4] = [
+        TriggerEvent::Insert,
+        TriggerEvent::Delete,
+        TriggerEvent::Update,
+        TriggerEvent::Truncate,
+    ];
+
+    /// As `TG_OP` has it.
+    pub fn word(self) -> &'static str {
+        match self {
+            TriggerEvent::Insert => "INSERT",
+            TriggerEvent::Delete => "DELETE",
+            TriggerEvent::Update => "UPDATE",
+            TriggerEvent::Truncate => "TRUNCATE",
+        }
+    }
+
+    /// Its bit in `pg_trigger.tgtype`.
+    pub fn bit(self) -> u8 {
+        match self {
+            TriggerEvent::Insert => 1 << 2,
+            TriggerEvent::Delete => 1 << 3,
+            TriggerEvent::Update => 1 << 4,
+            TriggerEvent::Truncate => 1 << 5,
+        }
+    }
+}
+
+/// ENABLE and DISABLE TRIGGER.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "SQL's own words")]
+pub enum TriggerEnabled {
+    Origin,
+    Disabled,
+    Replica,
+    Always,
+}
+
+impl TriggerEnabled {
+    /// `pg_trigger.tgenabled`
+    pub fn letter(self) -> char {
+        match self {
+            TriggerEnabled::Origin => 'O',
+            TriggerEnabled::Disabled => 'D',
+            TriggerEnabled::Replica => 'R',
+            TriggerEnabled::Always => 'A',
+        }
+    }
+
+    pub(super) fn of_letter(letter: u8) -> Option<TriggerEnabled> {
+        let all = [
+            TriggerEnabled::Origin,
+            TriggerEnabled::Disabled,
+            TriggerEnabled::Replica,
+            TriggerEnabled::Always,
+        ];
+        all.into_iter()
+            .find(|state| state.letter() == char::from(letter))
+    }
+
+    /// Does it fire? Nothing here is ever done as a replica.
+    pub fn fires(self) -> bool {
+        matches!(self, TriggerEnabled::Origin | TriggerEnabled::Always)
+    }
+}
+
+/// A trigger.
+#[derive(Clone, Debug)]
+pub struct Trigger {
+    /// `pg_trigger.oid`
+    pub oid: Oid,
+    /// Its name, once in a table.
+    pub name: String,
+    /// Its table or view.
+    pub table: Oid,
+    /// What it calls.
+    pub function: Oid,
+    /// When it fires.
+    pub time: TriggerTime,
+    /// FOR EACH ROW.
+    pub row: bool,
+    /// Bits of what makes it fire ([`TriggerEvent::bit`]).
+    pub events: u8,
+    /// UPDATE OF: positions; of any column if empty.
+    pub columns: Vec<usize>,
+    /// WHEN.
+    pub when: Option<Arc<View>>,
+    /// `TG_ARGV`.
+    pub args: Vec<String>,
+    /// Whether it fires.
+    pub enabled: TriggerEnabled,
+    /// CONSTRAINT: it may be put off.
+    pub constraint: Option<TriggerConstraint>,
+    /// OLD TABLE AS.
+    pub old_table: Option<String>,
+    /// NEW TABLE AS.
+    pub new_table: Option<String>,
+}
+
+/// What a constraint trigger is besides.
+#[derive(Clone, Debug)]
+pub struct TriggerConstraint {
+    /// `pg_constraint.oid`
+    pub oid: Oid,
+    /// `pg_constraint.conname`: what the trigger was called when it was made.
+    pub name: String,
+    /// When it fires.
+    pub timing: Timing,
+    /// FROM, which says nothing here.
+    pub from: Option<Oid>,
+}
+
+impl Trigger {
+    /// Does the event make it fire?
+    pub fn is_about(&self, event: TriggerEvent) -> bool {
+        self.events & event.bit() != 0
+    }
+
+    /// Does an UPDATE of these columns make it fire, by the columns that it names?
+    pub fn concerns(&self, updated: &[usize]) -> bool {
+        self.columns.is_empty() || self.columns.iter().any(|c| updated.contains(c))
+    }
+
+    /// Does it fire then?
+    pub fn fires(&self, time: TriggerTime, row: bool, event: TriggerEvent) -> bool {
+        self.enabled.fires() && self.time == time && self.row == row && self.is_about(event)
+    }
+
+    /// `pg_trigger.tgtype`
+    pub fn bits(&self) -> i16 {
+        let time = match self.time {
+            TriggerTime::Before => 1 << 1,
+            TriggerTime::After => 0,
+            TriggerTime::InsteadOf => 1 << 6,
+        };
+        i16::from(u8::from(self.row)) | time | i16::from(self.events)
+    }
+
+    /// Does it name that column, in UPDATE OF or WHEN?
+    pub fn reads(&self, relation: Oid, column: usize) -> bool {
+        (relation == self.table && self.columns.contains(&column))
+            || self
+                .when
+                .as_ref()
+                .is_some_and(|when| when.reads(relation, Some(column)))
+    }
+}
+
+/// All triggers of a database, by their tables.
+#[derive(Clone, Default)]
+pub struct Triggers(HashMap<Oid, Vec<Arc<Trigger>>>);
+
+impl Triggers {
+    /// Those of a table, in the order in which they fire.
+    pub fn of(&self, table: Oid) -> &[Arc<Trigger>] {
+        self.0.get(&table).map_or(&[][..], Vec::as_slice)
+    }
+
+    /// One of a table by its name.
+    pub fn named(&self, table: Oid, name: &str) -> Option<&Arc<Trigger>> {
+        self.of(table).iter().find(|trigger| trigger.name == name)
+    }
+
+    /// That with this OID.
+    pub fn get(&self, oid: Oid) -> Option<&Arc<Trigger>> {
+        self.0.values().flatten().find(|t| t.oid == oid)
+    }
+
+    /// Are there none?
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Is any of them of this event?
+    pub fn any_of(&self, event: TriggerEvent) -> bool {
+        self.0.values().flatten().any(|t| t.is_about(event))
+    }
+
+    /// All of them, by table and name.
+    pub fn all(&self) -> Vec<&Arc<Trigger>> {
+        let mut all: Vec<_> = self.0.values().flatten().collect();
+        all.sort_by_key(|trigger| (trigger.table, &trigger.name));
+        all
+    }
+
+    /// Adds or replaces one.
+    pub(super) fn put(&mut self, trigger: Arc<Trigger>) {
+        let list = self.0.entry(trigger.table).or_default();
+        list.retain(|old| old.oid != trigger.oid);
+        let at = list.partition_point(|old| old.name < trigger.name);
+        list.insert(at, trigger);
+    }
+
+    /// Takes one out.
+    pub(super) fn remove(&mut self, table: Oid, oid: Oid) {
+        if let Some(list) = self.0.get_mut(&table) {
+            list.retain(|old| old.oid != oid);
+            if list.is_empty() {
+                self.0.remove(&table);
+            }
+        }
+    }
+
+    /// Takes those of a table out, and gives them.
+    pub(super) fn take(&mut self, table: Oid) -> Vec<Arc<Trigger>> {
+        self.0.remove(&table).unwrap_or_default()
+    }
+}

@@ -1,0 +1,238 @@
+//! CREATE, ALTER and DROP TRIGGER, and COMMENT ON TRIGGER.
+//!
+//! The grammar library reads most of them, but keeps no place of the condition: its text is what is stored (`catalog::trigger`).
+
+use super::StatementKind;
+use super::policies::PolicyClause;
+use super::rewrite::words;
+use super::roles::Words;
+use crate::catalog::trigger::{TriggerEvent, TriggerTime};
+use crate::error::{Result, SqlError};
+use logstead_types::SqlState;
+use sqlparser::ast;
+use sqlparser::tokenizer::{Token, TokenWithSpan};
+
+/// A statement about triggers.
+#[derive(Clone, Debug)]
+pub struct TriggerStatement {
+    /// The trigger.
+    pub name: String,
+    /// Its table or view.
+    pub table: ast::ObjectName,
+    /// What becomes of it.
+    pub action: TriggerAction,
+}
+
+/// What a statement does with a trigger.
+#[derive(Clone, Debug)]
+#[allow(missing_docs, reason = "SQL's own words")]
+pub enum TriggerAction {
+    Create(Box<NewTrigger>),
+    Rename(String),
+    Drop {
+        if_exists: bool,
+    },
+    /// COMMENT ON; none removes it.
+    Comment(Option<String>),
+}
+
+/// CREATE TRIGGER.
+#[derive(Clone, Debug)]
+pub struct NewTrigger {
+    /// OR REPLACE.
+    pub or_replace: bool,
+    /// When it fires.
+    pub time: TriggerTime,
+    /// What makes it fire.
+    pub events: Vec<TriggerEvent>,
+    /// UPDATE OF.
+    pub columns: Vec<String>,
+    /// FOR EACH ROW.
+    pub row: bool,
+    /// WHEN.
+    pub when: Option<PolicyClause>,
+    /// What it calls.
+    pub function: ast::ObjectName,
+    /// With what.
+    pub args: Vec<String>,
+}
+
+impl TriggerStatement {
+    /// The command tag.
+    pub fn tag(&self) -> &'static str {
+        match self.action {
+            TriggerAction::Create(_) => "CREATE TRIGGER",
+            TriggerAction::Rename(_) => "ALTER TRIGGER",
+            TriggerAction::Drop { .. } => "DROP TRIGGER",
+            TriggerAction::Comment(_) => "COMMENT",
+        }
+    }
+}
+
+/// The statement, if it is one of these.
+pub(super) fn triggers(text: &str, tokens: &[TokenWithSpan]) -> Result<Option<StatementKind>> {
+    let heads: [&[&str]; 7] = [
+        &["create", "trigger"],
+        &["create", "or", "replace", "trigger"],
+        &["create", "constraint", "trigger"],
+        &["create", "or", "replace", "constraint", "trigger"],
+        &["alter", "trigger"],
+        &["drop", "trigger"],
+        &["comment", "on", "trigger"],
+    ];
+    let Some(head) = heads.iter().find(|head| words(tokens, 0, head)) else {
+        return Ok(None);
+    };
+    if head.contains(&"constraint") {
+        return Err(SqlError::unsupported("CREATE CONSTRAINT TRIGGER"));
+    }
+    let mut w = Words {
+        text,
+        tokens,
+        at: head.len(),
+    };
+    let drops = head.contains(&"drop");
+    let if_exists = drops && w.take_all(&["if", "exists"]);
+    let name = w.ident()?;
+    let statement = if head.contains(&"create") {
+        w.new_trigger(name, head.contains(&"replace"))?
+    } else {
+        w.expect("on")?;
+        let table = w.object()?;
+        let action = if drops {
+            let _either = w.take("cascade") || w.take("restrict");
+            TriggerAction::Drop { if_exists }
+        } else if head.contains(&"comment") {
+            w.expect("is")?;
+            TriggerAction::Comment(match w.take("null") {
+                true => None,
+                false => Some(w.string()?),
+            })
+        } else if w.take_all(&["rename", "to"]) {
+            TriggerAction::Rename(w.ident()?)
+        } else if w.is("depends") || w.is("no") {
+            return Err(SqlError::unsupported(
+                "ALTER TRIGGER ... DEPENDS ON EXTENSION",
+            ));
+        } else {
+            return Err(w.error());
+        };
+        TriggerStatement {
+            name,
+            table,
+            action,
+        }
+    };
+    w.end()?;
+    Ok(Some(StatementKind::Trigger(Box::new(statement))))
+}
+
+impl Words<'_> {
+    /// What follows the name in CREATE TRIGGER.
+    fn new_trigger(&mut self, name: String, or_replace: bool) -> Result<TriggerStatement> {
+        let time = if self.take("before") {
+            TriggerTime::Before
+        } else if self.take("after") {
+            TriggerTime::After
+        } else if self.take_all(&["instead", "of"]) {
+            TriggerTime::InsteadOf
+        } else {
+            return Err(self.error());
+        };
+        let (mut events, mut columns) = (Vec::new(), Vec::new());
+        loop {
+            let found = TriggerEvent::ALL
+                .into_iter()
+                .find(|event| self.is(&event.word().to_lowercase()));
+            let event = found.ok_or_else(|| self.error())?;
+            if events.contains(&event) {
+                let near = event.word();
+                return Err(SqlError::new(
+                    SqlState::SYNTAX_ERROR,
+                    format!("duplicate trigger events specified at or near \"{near}\""),
+                ));
+            }
+            self.at += 1;
+            events.push(event);
+            if event == TriggerEvent::Update && self.take("of") {
+                columns.push(self.ident()?);
+                while self.take_token(&Token::Comma) {
+                    columns.push(self.ident()?);
+                }
+            }
+            if !self.take("or") {
+                break;
+            }
+        }
+        self.expect("on")?;
+        let table = self.object()?;
+        if self.is("from") || self.is("deferrable") || self.is("initially") {
+            // Those of constraint triggers alone.
+            return Err(self.error());
+        }
+        if self.is("referencing") {
+            return Err(SqlError::unsupported("transition tables of triggers"));
+        }
+        let mut row = false;
+        if self.take("for") {
+            self.take("each");
+            row = self.take("row");
+            if !row {
+                self.expect("statement")?;
+            }
+        }
+        let when = match self.take("when") {
+            true => Some(self.policy_clause()?),
+            false => None,
+        };
+        self.expect("execute")?;
+        if !self.take("function") {
+            self.expect("procedure")?;
+        }
+        let function = self.object()?;
+        let args = self.trigger_args()?;
+        Ok(TriggerStatement {
+            name,
+            table,
+            action: TriggerAction::Create(Box::new(NewTrigger {
+                or_replace,
+                time,
+                events,
+                columns,
+                row,
+                when,
+                function,
+                args,
+            })),
+        })
+    }
+
+    /// Literals and words, which all are texts.
+    fn trigger_args(&mut self) -> Result<Vec<String>> {
+        let mut args = Vec::new();
+        if !self.take_token(&Token::LParen) {
+            return Err(self.error());
+        }
+        if self.take_token(&Token::RParen) {
+            return Ok(args);
+        }
+        loop {
+            let arg = match self.token() {
+                Some(Token::Number(digits, _)) => {
+                    let digits = digits.clone();
+                    self.at += 1;
+                    digits
+                }
+                Some(Token::Word(_)) => self.ident()?,
+                _ => self.string()?,
+            };
+            args.push(arg);
+            if self.take_token(&Token::RParen) {
+                return Ok(args);
+            }
+            if !self.take_token(&Token::Comma) {
+                return Err(self.error());
+            }
+        }
+    }
+}

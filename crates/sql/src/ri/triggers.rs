@@ -1,0 +1,107 @@
+//! Triggers of the tables that a statement writes, as its plan has them, and the rows that AFTER triggers wait for.
+//!
+//! They are kept with the rules: a written row that concerns one queues an event behind those of the constraints, as PostgreSQL's own triggers for those come first
+//! by their names. The function is run when the statement has ended, by the session (`exec::referential` stops for it).
+
+use crate::catalog::Relation;
+use crate::catalog::trigger::{Trigger, TriggerEvent, TriggerTime};
+use crate::expr::Expr;
+use crate::plan::Callee;
+use std::sync::Arc;
+
+/// A trigger that a statement may fire.
+pub struct Fire {
+    /// The trigger.
+    pub trigger: Arc<Trigger>,
+    /// Its function.
+    pub callee: Arc<Callee>,
+    /// By what the statement itself fires it: UPDATE OF has been asked already.
+    pub own: Vec<TriggerEvent>,
+    /// By what actions of foreign keys fire it.
+    pub by_actions: Vec<TriggerEvent>,
+    /// WHEN, over the old row followed by the new one; of the one that there is not, all NULL.
+    pub when: Option<Expr>,
+}
+
+/// When triggers fire in the course of a statement.
+#[derive(Clone, Copy)]
+pub(crate) struct Moment {
+    pub(crate) time: TriggerTime,
+    pub(crate) row: bool,
+    pub(crate) event: TriggerEvent,
+    /// An action of a foreign key does it.
+    pub(crate) by_action: bool,
+}
+
+impl Moment {
+    /// BEFORE, of a row.
+    pub(crate) fn before(event: TriggerEvent) -> Moment {
+        Moment {
+            time: TriggerTime::Before,
+            row: true,
+            event,
+            by_action: false,
+        }
+    }
+
+    /// AFTER, of a row.
+    pub(crate) fn after(event: TriggerEvent) -> Moment {
+        Moment {
+            time: TriggerTime::After,
+            ..Moment::before(event)
+        }
+    }
+
+    /// The same of a whole statement.
+    pub(crate) fn of_statement(self) -> Moment {
+        Moment { row: false, ..self }
+    }
+
+    /// The same of what an action of a foreign key does.
+    pub(crate) fn of_action(self) -> Moment {
+        Moment {
+            by_action: true,
+            ..self
+        }
+    }
+}
+
+/// The triggers of a table that a statement may fire, in the order of their names.
+pub struct TableTriggers {
+    /// The table.
+    pub table: Arc<Relation>,
+    /// Never empty.
+    pub fires: Vec<Fire>,
+    /// What the domains of columns ask of rows that triggers have made: (attribute position, the column with its rules).
+    pub(crate) domains: Vec<(usize, Expr)>,
+}
+
+impl TableTriggers {
+    /// Those that fire then, by their numbers.
+    pub(crate) fn at(&self, when: Moment) -> impl Iterator<Item = (usize, &Fire)> {
+        let all = self.fires.iter().enumerate();
+        all.filter(move |(_, fire)| {
+            let events = match when.by_action {
+                true => &fire.by_actions,
+                false => &fire.own,
+            };
+            fire.trigger.time == when.time
+                && fire.trigger.row == when.row
+                && events.contains(&when.event)
+        })
+    }
+
+    /// Does any fire then?
+    pub(crate) fn any(&self, when: Moment) -> bool {
+        self.at(when).next().is_some()
+    }
+}
+
+/// A row that was written, as AFTER triggers see it: encoded, since there may be many. A statement's trigger has neither.
+pub(crate) struct Written {
+    pub(crate) event: TriggerEvent,
+    pub(crate) old: Option<Box<[u8]>>,
+    pub(crate) new: Option<Box<[u8]>>,
+    /// Of a statement: how many actions have changed its table then.
+    pub(crate) number: u64,
+}
