@@ -28,6 +28,7 @@ mod lock;
 mod merge_join;
 mod operator;
 mod point;
+mod quick;
 mod referential;
 mod remembered;
 mod routine;

@@ -6,6 +6,7 @@ use super::eval::{columns_read, holds};
 use super::held::Held;
 pub(crate) use super::index_scan::IndexState;
 use super::operator::Step;
+use super::quick::Quick;
 use super::stored::StoredColumn;
 use super::stream::{Set, call_table};
 use super::wait::Obstacle;
@@ -27,10 +28,11 @@ pub(crate) struct Emitter {
     /// Output columns that the filter reads: decoded first, the others only for rows that pass.
     first: Vec<usize>,
     rest: Vec<usize>,
-    /// Whether each column is one of `first`.
+    /// Whether each column is decoded while the filter is asked.
     judged: Vec<bool>,
-    /// Of `first`, those that each of the filter's conditions is the first to read: what comes before may have refused the row.
-    stages: Vec<Vec<usize>>,
+    /// By condition of the filter: what decides it without values of its columns; otherwise the columns that it is the first to read, as what comes
+    /// before may have refused the row.
+    stages: Vec<(Option<Quick>, Vec<usize>)>,
     /// The row while it is judged.
     scratch: Cell<Vec<Datum>>,
     row_id: bool,
@@ -60,9 +62,16 @@ impl Emitter {
             .clone()
             .filter(|column| !first.contains(column))
             .collect();
+        // Decoded before all conditions are asked, where a condition may look at more than columns.
+        let in_stages = !scan.row_id && !scan.filter.as_ref().is_some_and(walk::has_subquery);
         let mut decoded: Vec<usize> = Vec::new();
         let mut stages = Vec::new();
         for condition in scan.filter.iter().flat_map(conditions) {
+            let quick = Quick::of(condition, &columns).filter(|_| in_stages);
+            if quick.is_some() {
+                stages.push((quick, Vec::new()));
+                continue;
+            }
             let mut read = Vec::new();
             if !columns_read(condition, &mut read) {
                 read = all.clone().collect();
@@ -71,10 +80,10 @@ impl Emitter {
             read.sort_unstable();
             read.dedup();
             decoded.extend_from_slice(&read);
-            stages.push(read);
+            stages.push((None, read));
         }
         Emitter {
-            judged: all.map(|column| first.contains(&column)).collect(),
+            judged: all.map(|column| decoded.contains(&column)).collect(),
             columns,
             first,
             rest,
@@ -182,7 +191,17 @@ impl Emitter {
             return Ok(true);
         };
         scratch.resize(self.columns.len(), Datum::Null);
-        for (condition, columns) in conditions(filter).iter().zip(&self.stages) {
+        for (condition, (quick, columns)) in conditions(filter).iter().zip(&self.stages) {
+            if let Some(quick) = quick {
+                match quick.holds(&self.columns, row.bytes) {
+                    Some(true) => continue,
+                    Some(false) => return Ok(false),
+                    None => {
+                        let column = quick.column;
+                        scratch[column] = self.columns[column].decode(row.bytes)?;
+                    }
+                }
+            }
             for &column in columns {
                 scratch[column] = self.columns[column].decode(row.bytes)?;
             }

@@ -6,7 +6,7 @@ mod fields;
 pub(super) use fields::{date_part, date_trunc, extract};
 
 use super::Context;
-use super::numbers::{bad_args, division_by_zero};
+use super::numbers::{bad_args, bad_pair, division_by_zero};
 use crate::error::{Result, SqlError};
 use crate::value::abbreviations::{Abbreviation, abbreviation, offset_of};
 use crate::value::calendar::{self, DAY, HOUR, MINUTE, SECOND};
@@ -34,7 +34,7 @@ pub(super) fn interval(v: Interval) -> Datum {
 }
 
 /// Moment of a date without a range error: what lies beyond timestamps compares beyond them.
-fn date_moment(d: i32) -> i128 {
+pub(crate) fn date_moment(d: i32) -> i128 {
     match d {
         i32::MIN => i128::from(i64::MIN),
         i32::MAX => i128::from(i64::MAX),
@@ -43,16 +43,13 @@ fn date_moment(d: i32) -> i128 {
 }
 
 /// Comparison of date and timestamp.
-pub(super) fn compare_days(a: &[Datum], f: fn(Ordering) -> bool) -> Result<Datum> {
+pub(super) fn compare_days(a: &Datum, b: &Datum, f: fn(Ordering) -> bool) -> Result<Datum> {
     let at = |d: &Datum| match d {
         Datum::Date(v) => Ok(date_moment(*v)),
         Datum::Timestamp(v) => Ok(i128::from(*v)),
-        _ => Err(bad_args(a)),
+        _ => Err(bad_pair(a, b)),
     };
-    match a {
-        [x, y] => Ok(Datum::Bool(f(at(x)?.cmp(&at(y)?)))),
-        _ => Err(bad_args(a)),
-    }
+    Ok(Datum::Bool(f(at(a)?.cmp(&at(b)?))))
 }
 
 /// Comparison with timestamptz: the other side is local to the session.

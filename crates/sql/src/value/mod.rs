@@ -29,7 +29,7 @@ pub mod user;
 
 pub use array::Array;
 pub use bits::Bits;
-pub use compare::{compare, compare_as, hash, hash_as, not_distinct};
+pub use compare::{compare, compare_as, hash, hash_as, not_distinct, trim_blanks};
 pub use info::{TypeInfo, format_type};
 pub use json::Jsonb;
 pub use network::Inet;

@@ -206,7 +206,7 @@ fn fixed<const N: usize>(ty: Oid, b: &[u8]) -> Result<[u8; N]> {
     b.try_into().map_err(|_| damaged(ty))
 }
 
-pub(super) fn decode_numeric(b: &[u8]) -> Result<Numeric> {
+pub(crate) fn decode_numeric(b: &[u8]) -> Result<Numeric> {
     let Some((head, tail)) = b.split_first_chunk::<2>() else {
         return Err(damaged(oid::NUMERIC));
     };
