@@ -109,104 +109,7 @@ impl Binder<'_> {
         Ok(planned)
     }
 
-    /// Turns outer joins whose filled side a condition refuses into inner ones, and inner ones into list items.
-    fn flatten(
-        &self,
-        items: Vec<From>,
-        conditions: &mut Vec<Expr>,
-        units: &mut Vec<Unit>,
-    ) -> Result<()> {
-        for item in items {
-            match item {
-                From::Join {
-                    kind: JoinKind::Right,
-                    left,
-                    right,
-                    on,
-                } => {
-                    let swapped = From::Join {
-                        kind: JoinKind::Left,
-                        left: right,
-                        right: left,
-                        on,
-                    };
-                    self.flatten(vec![swapped], conditions, units)?;
-                }
-                From::Join {
-                    kind: JoinKind::Left,
-                    mut left,
-                    right,
-                    on,
-                } => {
-                    let filled = self.id_ranges_of_list(&right);
-                    let refused = conditions.iter().any(|c| refuses_null(c, &filled));
-                    if refused {
-                        conditions.append(&mut left.conditions);
-                        let mut right = right;
-                        conditions.append(&mut right.conditions);
-                        conditions.extend(on);
-                        self.flatten(left.items, conditions, units)?;
-                        self.flatten(right.items, conditions, units)?;
-                    } else {
-                        self.unit(
-                            From::Join {
-                                kind: JoinKind::Left,
-                                left,
-                                right,
-                                on,
-                            },
-                            units,
-                        );
-                    }
-                }
-                From::Join {
-                    kind: JoinKind::Full,
-                    left,
-                    right,
-                    on,
-                } => {
-                    // A condition that refuses NULLs of one side leaves only the other side's rows to be filled.
-                    let (l, r) = (
-                        self.id_ranges_of_list(&left),
-                        self.id_ranges_of_list(&right),
-                    );
-                    let keeps_left = conditions.iter().any(|c| refuses_null(c, &l));
-                    let keeps_right = conditions.iter().any(|c| refuses_null(c, &r));
-                    if keeps_left || keeps_right {
-                        let kind = if keeps_left {
-                            JoinKind::Left
-                        } else {
-                            JoinKind::Right
-                        };
-                        self.flatten(
-                            vec![From::Join {
-                                kind,
-                                left,
-                                right,
-                                on,
-                            }],
-                            conditions,
-                            units,
-                        )?;
-                    } else {
-                        self.unit(
-                            From::Join {
-                                kind: JoinKind::Full,
-                                left,
-                                right,
-                                on,
-                            },
-                            units,
-                        );
-                    }
-                }
-                other => self.unit(other, units),
-            }
-        }
-        Ok(())
-    }
-
-    fn unit(&self, from: From, units: &mut Vec<Unit>) {
+    pub(super) fn unit(&self, from: From, units: &mut Vec<Unit>) {
         let ids = match &from {
             From::Rel(rel) => self.id_ranges(&[*rel]),
             From::Join {
@@ -236,7 +139,7 @@ impl Binder<'_> {
             .collect()
     }
 
-    fn id_ranges_of_list(&self, list: &FromList) -> Vec<(ColId, ColId)> {
+    pub(super) fn id_ranges_of_list(&self, list: &FromList) -> Vec<(ColId, ColId)> {
         let mut rels = Vec::new();
         collect_rels(list, &mut rels);
         self.id_ranges(&rels)

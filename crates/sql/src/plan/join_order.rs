@@ -7,12 +7,15 @@
 //! - A condition is judged where the last of its items joins, once.
 //! - An item that needs columns of others (LATERAL) stands on the right of them.
 //! - Rows of a set do not depend on the order in which it was joined.
+//! - What follows from equalities (`a = b AND b = c`: `a = c`) is a condition, too, so that items can be joined that no condition names together. It is
+//!   judged only where no other of its class is: wherever items with columns of a class are joined, one condition of the class at least is.
 //!
 //! Where an order of rows is wished for, the cheapest way to have a set in this order is looked for beside the cheapest way at all: a table
 //! that an index gives in the order, and others looked up for each of its rows. It is for LIMIT: who takes all rows is served as well by a sort or a
 //! merge join, which the join made last looks at (`join`).
 
 use super::join::{JoinsAllowed, Unit, off};
+use super::join_classes::{Line, add_what_follows, equality, judged, share_within};
 use super::merge_join::wished_cost;
 use super::scan::{Planned, Wish};
 use super::{JoinKind, estimate, walk};
@@ -28,13 +31,19 @@ const SEARCHED_MAX: usize = 10;
 const STEPS: usize = 4_096;
 
 /// A condition over several items.
-struct Edge {
-    condition: Option<Expr>,
+pub(super) struct Edge {
+    pub(super) condition: Option<Expr>,
     /// The items, in order.
-    units: Vec<usize>,
-    share: f64,
+    pub(super) units: Vec<usize>,
+    /// Columns that it compares, with their items.
+    pub(super) owners: Vec<(ColId, usize)>,
+    pub(super) share: f64,
     /// An equality whose operands are of different items.
-    hashable: bool,
+    pub(super) hashable: bool,
+    /// The class of equal columns that it is of, if something follows from that.
+    pub(super) class: Option<usize>,
+    /// It follows from others.
+    pub(super) follows: bool,
 }
 
 /// What is estimated of an item alone.
@@ -69,6 +78,19 @@ struct Search {
     lookups: Vec<Vec<Lookup>>,
     steps: usize,
     allowed: JoinsAllowed,
+}
+
+impl Search {
+    fn lines(&self) -> Vec<Line> {
+        let line = |e: &Edge| Line {
+            mask: e.units.iter().fold(0, |m, u| m | 1 << u),
+            share: e.share,
+            hashable: e.hashable,
+            class: e.class,
+            follows: e.follows,
+        };
+        self.edges.iter().map(line).collect()
+    }
 }
 
 /// The best way known to join a set of items.
@@ -123,11 +145,8 @@ impl Binder<'_> {
             }
             None => self.greedy(&mut search, wish)?,
         };
-        let left: Vec<Expr> = search
-            .edges
-            .iter_mut()
-            .filter_map(|e| e.condition.take())
-            .collect();
+        let all = search.edges.iter_mut().filter(|e| !e.follows);
+        let left: Vec<Expr> = all.filter_map(|e| e.condition.take()).collect();
         if !left.is_empty() {
             planned.plan = self.filtered(planned.plan, left, &planned.layout);
             planned.again = None;
@@ -187,11 +206,27 @@ impl Binder<'_> {
                 edges_of[*unit].push(edges.len());
             }
             let rows = touched.iter().map(|u| guesses[*u].rows).fold(1.0, f64::max);
+            let compared = equality(&condition).map_or([None; 2], |(_, a, b)| {
+                [a, b].map(|column| match column {
+                    Expr::Column(id, _) => owner(*id).map(|unit| (*id, unit)),
+                    _ => None,
+                })
+            });
             edges.push(Edge {
                 share: self.selectivity(&condition, rows),
                 condition: Some(condition),
                 units: touched,
+                owners: compared.into_iter().flatten().collect(),
                 hashable,
+                class: None,
+                follows: false,
+            });
+        }
+        // Who takes one item after the other does not look so far.
+        if (3..=SEARCHED_MAX).contains(&units.len()) {
+            add_what_follows(&mut edges, |condition, of| {
+                let rows = of.iter().map(|u| guesses[*u].rows).fold(1.0, f64::max);
+                self.selectivity(condition, rows)
             });
         }
         Ok(Search {
@@ -248,11 +283,7 @@ impl Binder<'_> {
     fn searched(&mut self, search: &mut Search, wish: &Wish) -> Result<Option<Found>> {
         let count = search.units.len();
         let mask = |units: &[usize]| units.iter().fold(0_u32, |m, u| m | 1 << u);
-        let edges: Vec<(u32, f64, bool)> = search
-            .edges
-            .iter()
-            .map(|e| (mask(&e.units), e.share, e.hashable))
-            .collect();
+        let lines = search.lines();
         let needs: Vec<u32> = search.needs.iter().map(|n| mask(n)).collect();
         let first = self.ordered_items(search, wish)?;
         let all = (1_u32 << count) - 1;
@@ -275,17 +306,11 @@ impl Binder<'_> {
                 if set.count_ones() < 2 {
                     continue;
                 }
-                let within = |m: u32| m & !set == 0;
                 let rows = (0..count)
                     .filter(|u| set >> u & 1 == 1)
                     .map(|u| search.guesses[u].rows)
                     .product::<f64>();
-                let share: f64 = edges
-                    .iter()
-                    .filter(|(m, ..)| within(*m))
-                    .map(|(_, share, _)| share)
-                    .product();
-                let rows = (rows * share).max(1.0);
+                let rows = (rows * share_within(&lines, set)).max(1.0);
                 let mut chosen: Option<Entry> = None;
                 let mut in_order: Option<Entry> = None;
                 // Every way to divide the set, either side on the left.
@@ -309,11 +334,9 @@ impl Binder<'_> {
                         continue;
                     }
                     let (mut joined, mut hashable) = (lateral, false);
-                    for (m, _, hash) in &edges {
-                        if within(*m) && m & left != 0 && m & right != 0 {
-                            joined = true;
-                            hashable |= *hash;
-                        }
+                    for line in lines.iter().filter(|line| line.crosses(left, right)) {
+                        joined = true;
+                        hashable |= line.hashable;
                     }
                     if !joined && !products {
                         left = (left - 1) & set;
@@ -324,12 +347,7 @@ impl Binder<'_> {
                         join_cost(&l, &r, rows, hashable, lateral, allowed);
                     let mut each = None;
                     if single && !lateral && joined {
-                        let between: Vec<usize> = (0..edges.len())
-                            .filter(|e| {
-                                let m = edges[*e].0;
-                                within(m) && m & left != 0 && m & right != 0
-                            })
-                            .collect();
+                        let between = judged(&lines, left, right);
                         each = self.lookup(search, unit, &between)?.map(|(_, cost)| cost);
                         if let Some(each) = each {
                             let by_index = index_cost(&l, each, rows, allowed);
@@ -431,8 +449,14 @@ impl Binder<'_> {
         // What belongs to the right side alone is judged there.
         let right_only = |edge: &Edge| edge.units.iter().all(|u| right >> u & 1 == 1);
         let mut conditions = Vec::new();
-        for edge in &mut search.edges {
+        for edge in search.edges.iter_mut().filter(|edge| !edge.follows) {
             if within(edge) && !right_only(edge) {
+                conditions.extend(edge.condition.take());
+            }
+        }
+        for at in judged(&search.lines(), entry.left, right) {
+            let edge = &mut search.edges[at];
+            if edge.follows {
                 conditions.extend(edge.condition.take());
             }
         }

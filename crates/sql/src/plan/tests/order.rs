@@ -145,3 +145,38 @@ fn conditions_are_read_only_while_nobody_says_to_end() {
     let error = ended.err().map(|e| e.code().as_str().to_owned());
     assert_eq!(error.as_deref(), Some("57014"));
 }
+
+#[test]
+fn a_semi_join_with_one_partner_is_an_inner_one() {
+    for (sql, is_inner) in [
+        (
+            "select 1 from u where exists (select 1 from t where t.id = u.t_id)",
+            true,
+        ),
+        (
+            "select 1 from u where t_id in (select id from t where b = 'x')",
+            true,
+        ),
+        // A part of a key, another column, and another comparison find several.
+        (
+            "select 1 from u where exists (select 1 from v where v.k1 = u.t_id)",
+            false,
+        ),
+        (
+            "select 1 from t where exists (select 1 from u where u.t_id = t.id)",
+            false,
+        ),
+        (
+            "select 1 from u where exists (select 1 from t where t.id < u.t_id)",
+            false,
+        ),
+        (
+            "select 1 from u where not exists (select 1 from t where t.id = u.t_id)",
+            false,
+        ),
+    ] {
+        let found = plan(sql);
+        let half = found.contains("Semi") || found.contains("Anti");
+        assert_eq!(!half, is_inner, "{sql}\n{found}");
+    }
+}
