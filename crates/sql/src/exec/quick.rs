@@ -5,7 +5,7 @@
 
 use super::stored::StoredColumn;
 use crate::expr::Expr;
-use crate::func::{self, Comparison, date_moment};
+use crate::func::{self, Comparison, date_moment, timestamp_moment};
 use crate::value::{Datum, Numeric, Oid, oid, stored, trim_blanks};
 use logstead_engine::RowRef;
 use std::cmp::Ordering;
@@ -91,7 +91,7 @@ impl Constant {
     fn of(ty: Oid, constant: &Datum, types: Option<(Oid, Oid)>) -> Option<Constant> {
         let Some(types) = types else {
             return match (ty, constant) {
-                (oid::DATE, Datum::Timestamp(v)) => Some(Constant::Moment(i128::from(*v))),
+                (oid::DATE, Datum::Timestamp(v)) => Some(Constant::Moment(timestamp_moment(*v))),
                 _ => None,
             };
         };

@@ -36,9 +36,27 @@ pub(super) fn interval(v: Interval) -> Datum {
 /// Moment of a date without a range error: what lies beyond timestamps compares beyond them.
 pub(crate) fn date_moment(d: i32) -> i128 {
     match d {
-        i32::MIN => i128::from(i64::MIN),
-        i32::MAX => i128::from(i64::MAX),
+        i32::MIN => i128::MIN,
+        i32::MAX => i128::MAX,
         _ => i128::from(d) * i128::from(DAY),
+    }
+}
+
+/// The same of a timestamp: the infinite ones lie beyond all days.
+pub(crate) fn timestamp_moment(t: i64) -> i128 {
+    match t {
+        i64::MIN => i128::MIN,
+        i64::MAX => i128::MAX,
+        _ => i128::from(t),
+    }
+}
+
+/// The moment of a timestamp that is local to a zone: one that UTC has no timestamp for lies beyond those, but is not infinite.
+fn local_moment(t: i64, cx: &dyn Context) -> i128 {
+    match dt::to_utc(t, cx.time_zone()) {
+        Ok(utc) => timestamp_moment(utc),
+        Err(_) if t < 0 => i128::from(i64::MIN),
+        Err(_) => i128::from(i64::MAX),
     }
 }
 
@@ -46,7 +64,7 @@ pub(crate) fn date_moment(d: i32) -> i128 {
 pub(super) fn compare_days(a: &Datum, b: &Datum, f: fn(Ordering) -> bool) -> Result<Datum> {
     let at = |d: &Datum| match d {
         Datum::Date(v) => Ok(date_moment(*v)),
-        Datum::Timestamp(v) => Ok(i128::from(*v)),
+        Datum::Timestamp(v) => Ok(timestamp_moment(*v)),
         _ => Err(bad_pair(a, b)),
     };
     Ok(Datum::Bool(f(at(a)?.cmp(&at(b)?))))
@@ -60,11 +78,11 @@ pub(super) fn compare_moments(
 ) -> Result<Datum> {
     let at = |d: &Datum| match d {
         Datum::Date(v) => match dt::date_to_timestamp(*v) {
-            Ok(t) => dt::to_utc(t, cx.time_zone()).map(i128::from),
+            Ok(t) => Ok(local_moment(t, cx)),
             Err(_) => Ok(date_moment(*v)),
         },
-        Datum::Timestamp(v) => dt::to_utc(*v, cx.time_zone()).map(i128::from),
-        Datum::TimestampTz(v) => Ok(i128::from(*v)),
+        Datum::Timestamp(v) => Ok(local_moment(*v, cx)),
+        Datum::TimestampTz(v) => Ok(timestamp_moment(*v)),
         _ => Err(bad_args(a)),
     };
     match a {

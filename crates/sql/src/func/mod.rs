@@ -65,7 +65,7 @@ pub(crate) use array_assign::put_element;
 pub use array_assign::{ARRAY_SET_ELEMENT, ARRAY_SET_SLICE};
 pub use arrays::{ARRAY_ELEMENT, ARRAY_SLICE, ROW_IS_NOT_NULL, ROW_IS_NULL};
 pub use cast::{apply_cast, find_cast};
-pub(crate) use datetime::{add_to_timestamptz, date_moment};
+pub(crate) use datetime::{add_to_timestamptz, date_moment, timestamp_moment};
 pub use enums::takes_labels;
 pub use json::JSONB_SET_ELEMENT;
 pub use like::{like_match, like_prefix};

@@ -1,0 +1,98 @@
+-- What follows from equalities of columns, and semi joins with one partner at most: the same rows in whatever order is joined.
+CREATE TABLE jc_a (id int PRIMARY KEY, k int, s text, c char(4), n numeric, b bigint, f float8);
+CREATE TABLE jc_b (id int PRIMARY KEY, k int, s varchar(9), c char(6), n numeric, b bigint, f float8);
+CREATE TABLE jc_c (id int PRIMARY KEY, k int, s text, c char(2), n numeric, b bigint, f float8);
+CREATE TABLE jc_d (id int PRIMARY KEY, k bigint, s text);
+INSERT INTO jc_a SELECT g, CASE WHEN g % 5 > 0 THEN g % 11 END, chr(96 + g % 4) || repeat(' ', g % 2), chr(96 + g % 4), g % 6 / 2.0, g % 7, CASE g % 4 WHEN 0 THEN 'NaN'::float8 WHEN 1 THEN '-0'::float8 ELSE g % 3 END FROM generate_series(1, 30) g;
+INSERT INTO jc_b SELECT g, CASE WHEN g % 7 > 0 THEN g % 13 END, chr(96 + g % 5) || repeat(' ', g % 3), chr(96 + g % 5), (g % 6 / 2.0)::numeric(9,4), g % 8, CASE g % 5 WHEN 0 THEN 'NaN'::float8 ELSE g % 3 END FROM generate_series(1, 300) g;
+INSERT INTO jc_c SELECT g, CASE WHEN g % 3 > 0 THEN g % 7 END, chr(96 + g % 3), chr(96 + g % 3), CASE g % 9 WHEN 0 THEN 'NaN'::numeric ELSE g % 6 / 2.0 END, g % 9, 0 FROM generate_series(1, 12) g;
+INSERT INTO jc_d SELECT g, g % 5, chr(96 + g % 3) FROM generate_series(1, 8) g;
+INSERT INTO jc_a VALUES (99, NULL, NULL, NULL, NULL, NULL, NULL);
+INSERT INTO jc_b VALUES (999, NULL, NULL, NULL, NULL, NULL, NULL);
+INSERT INTO jc_c VALUES (99, NULL, NULL, NULL, NULL, NULL, NULL);
+ANALYZE jc_a;
+ANALYZE jc_b;
+ANALYZE jc_c;
+SELECT count(*), sum(a.id), sum(b.id), sum(c.id) FROM jc_a a, jc_b b, jc_c c WHERE a.k = b.k AND b.k = c.k;
+SELECT count(*), sum(a.id), sum(b.id), sum(c.id) FROM jc_a a, jc_b b, jc_c c WHERE a.k = b.k AND b.k = c.k AND a.id < c.id;
+SELECT count(*), sum(a.id), sum(b.id), sum(c.id) FROM jc_a a, jc_b b, jc_c c WHERE b.k = a.k AND c.k = b.k AND a.k <> 3 AND c.id > 2;
+SELECT count(*), sum(a.id), sum(b.id), sum(c.id) FROM jc_a a, jc_b b, jc_c c WHERE a.s = b.s AND b.s = c.s;
+SELECT count(*), sum(a.id), sum(b.id), sum(c.id) FROM jc_a a, jc_b b, jc_c c WHERE a.c = b.c AND b.c = c.c;
+SELECT count(*), sum(a.id), sum(b.id), sum(c.id) FROM jc_a a, jc_b b, jc_c c WHERE a.n = b.n AND b.n = c.n;
+SELECT count(*), sum(a.id), sum(b.id), sum(c.id) FROM jc_a a, jc_b b, jc_c c WHERE a.f = b.f AND b.f = c.f;
+SELECT count(*), sum(a.id), sum(b.id), sum(c.id) FROM jc_a a, jc_b b, jc_a c WHERE a.f = b.f AND b.f = c.f AND a.f = 'NaN';
+-- across types nothing is said of the third
+SELECT count(*), sum(a.id), sum(b.id), sum(d.id) FROM jc_a a, jc_b b, jc_d d WHERE a.k = b.b AND b.b = d.k;
+SELECT count(*), sum(a.id), sum(b.id), sum(d.id) FROM jc_a a, jc_b b, jc_d d WHERE a.b = b.k AND b.k = d.k;
+SELECT count(*), sum(a.id), sum(b.id), sum(d.id) FROM jc_a a, jc_b b, jc_c d WHERE a.c = b.c AND b.c::text = d.s;
+-- four items, two classes, one column in both
+SELECT count(*), sum(a.id), sum(b.id), sum(c.id), sum(d.id) FROM jc_a a, jc_b b, jc_c c, jc_d d WHERE a.k = b.k AND b.k = c.k AND a.s = d.s AND d.s = c.s;
+SELECT count(*), sum(a.id), sum(b.id), sum(c.id), sum(d.id) FROM jc_a a JOIN jc_b b ON a.k = b.k JOIN jc_c c ON b.k = c.k JOIN jc_a d ON c.k = d.k AND d.id = a.id;
+SELECT count(*), sum(a.id) FROM jc_a a, jc_a b, jc_a c, jc_a d, jc_a e WHERE a.k = b.k AND b.k = c.k AND c.k = d.k AND d.k = e.k AND a.b = b.b AND e.b = a.b AND c.id = a.id AND d.id > b.id;
+SELECT count(*), sum(a.id) FROM jc_a a, jc_a b, jc_c c WHERE a.k = b.k AND a.b = a.k AND b.k = c.k AND c.b = b.b;
+SELECT count(*) FROM jc_a a, jc_b b, LATERAL (SELECT x.id FROM jc_c x WHERE x.k = a.k AND x.id > b.id % 3) c, jc_d d WHERE a.k = b.k AND d.id = c.id AND d.id = a.id;
+SELECT count(*), count(c.id) FROM jc_a a JOIN jc_b b ON a.k = b.k LEFT JOIN jc_c c ON c.k = b.k AND c.k = a.k WHERE a.id < 12;
+SELECT count(*), count(c.id) FROM jc_a a LEFT JOIN jc_b b ON a.k = b.k LEFT JOIN jc_c c ON b.k = c.k WHERE a.id < 12;
+SELECT a.id, c.id FROM jc_a a, jc_b b, jc_c c WHERE a.k = b.k AND b.k = c.k AND b.id = 15 ORDER BY a.id, c.id;
+SELECT a.id FROM jc_a a WHERE EXISTS (SELECT 1 FROM jc_b b, jc_c c WHERE a.k = b.k AND b.k = c.k) ORDER BY a.id;
+-- semi joins by keys
+CREATE TABLE jc_u (a int, b int, t text, n int, x int);
+INSERT INTO jc_u SELECT g % 6, g % 4, 't' || g, CASE WHEN g % 3 > 0 THEN g END, g % 5 FROM generate_series(1, 24) g WHERE g % 12 <> 7;
+INSERT INTO jc_u VALUES (NULL, 1, 'u1', NULL, 1), (NULL, 1, 'u2', NULL, 2), (1, NULL, 'u3', NULL, 3), (1, NULL, 'u4', NULL, 3);
+SELECT count(*), count(DISTINCT (a, b)) FROM jc_u;
+DELETE FROM jc_u x USING jc_u y WHERE x.a = y.a AND x.b = y.b AND x.t > y.t;
+CREATE UNIQUE INDEX jc_u_ab ON jc_u (a, b);
+CREATE UNIQUE INDEX jc_u_t ON jc_u (upper(t));
+CREATE UNIQUE INDEX jc_u_n ON jc_u (n) WHERE x <> 4;
+ALTER TABLE jc_u ADD CONSTRAINT jc_u_late UNIQUE (n, x) DEFERRABLE INITIALLY DEFERRED;
+SELECT count(*), sum(id) FROM jc_a a WHERE EXISTS (SELECT 1 FROM jc_u u WHERE u.a = a.k AND u.b = a.b);
+SELECT count(*), sum(id) FROM jc_a a WHERE EXISTS (SELECT 1 FROM jc_u u WHERE u.a = a.k AND u.b = 1);
+SELECT count(*), sum(id) FROM jc_a a WHERE EXISTS (SELECT 1 FROM jc_u u WHERE u.a = a.k AND u.b = u.a);
+SELECT count(*), sum(id) FROM jc_a a WHERE EXISTS (SELECT 1 FROM jc_u u WHERE u.a = a.k);
+SELECT count(*), sum(id) FROM jc_a a WHERE EXISTS (SELECT 1 FROM jc_u u WHERE u.a = a.k AND u.b > a.b);
+SELECT count(*), sum(id) FROM jc_a a WHERE (k, b) IN (SELECT a, b FROM jc_u);
+SELECT count(*), sum(id) FROM jc_a a WHERE (k, b) IN (SELECT a, b FROM jc_u WHERE x > 1) AND s = 'a ';
+SELECT count(*), sum(id) FROM jc_a a WHERE k IN (SELECT n FROM jc_u);
+SELECT count(*), sum(id) FROM jc_a a WHERE k IN (SELECT n FROM jc_u WHERE x <> 4);
+SELECT count(*), sum(id) FROM jc_a a WHERE 'U' || k IN (SELECT upper(t) FROM jc_u);
+SELECT count(*), sum(id) FROM jc_a a WHERE k IN (SELECT id FROM jc_d) AND b IN (SELECT id FROM jc_d);
+SELECT count(*), sum(id) FROM jc_a a WHERE k NOT IN (SELECT id FROM jc_d);
+SELECT count(*), sum(id) FROM jc_a a WHERE EXISTS (SELECT 1 FROM jc_d d WHERE d.id = a.k) AND NOT EXISTS (SELECT 1 FROM jc_c c WHERE c.id = a.b);
+SELECT count(*), sum(a.id), sum(b.id) FROM jc_a a LEFT JOIN jc_b b ON a.id = b.id WHERE EXISTS (SELECT 1 FROM jc_d d WHERE d.id = b.k);
+SELECT count(*), sum(a.id), sum(b.id) FROM jc_a a FULL JOIN jc_d b ON a.k = b.id WHERE b.k IN (SELECT id FROM jc_c);
+SELECT count(*), sum(a.id), count(b.id) FROM jc_a a LEFT JOIN (SELECT * FROM jc_b x WHERE x.k IN (SELECT id FROM jc_d)) b ON a.k = b.k;
+SELECT count(*), sum(a.id) FROM jc_a a, jc_b b WHERE a.k = b.k AND b.id IN (SELECT id FROM jc_c WHERE k > 2) AND a.id < (SELECT max(id) FROM jc_c);
+SELECT count(*), sum(a.id) FROM jc_a a WHERE a.k IN (SELECT id FROM jc_d) AND a.id > (SELECT avg(x.id) FROM jc_a x WHERE x.k = a.k);
+SELECT a.id FROM jc_a a WHERE a.k IN (SELECT d.id FROM jc_d d WHERE d.s = 'b') ORDER BY a.id DESC LIMIT 3;
+SELECT DISTINCT a.k FROM jc_a a WHERE a.k IN (SELECT d.id FROM jc_d d) ORDER BY 1;
+-- a key that holds only at the end of the transaction
+BEGIN;
+INSERT INTO jc_u VALUES (50, 1, 'v1', 7, 4), (51, 1, 'v2', 7, 4);
+SELECT count(*) FROM jc_a a WHERE EXISTS (SELECT 1 FROM jc_u u WHERE u.n = a.id AND u.x = 4);
+SELECT id FROM jc_a a WHERE (id, 4) IN (SELECT n, x FROM jc_u) ORDER BY 1;
+ROLLBACK;
+-- what changes something
+UPDATE jc_a SET b = b + 100 WHERE k IN (SELECT id FROM jc_d WHERE s = 'b');
+SELECT count(*), sum(b) FROM jc_a;
+DELETE FROM jc_a WHERE EXISTS (SELECT 1 FROM jc_d d WHERE d.id = jc_a.k AND d.s = 'a');
+SELECT count(*), sum(b) FROM jc_a;
+SELECT id FROM jc_a WHERE k IN (SELECT id FROM jc_d WHERE s = 'b') ORDER BY id FOR UPDATE;
+-- a key that was made when there were none
+CREATE TABLE jc_k (id int);
+INSERT INTO jc_k VALUES (1), (1), (2);
+SELECT count(*) FROM jc_a WHERE b IN (SELECT id FROM jc_k);
+DELETE FROM jc_k WHERE id = 1;
+ALTER TABLE jc_k ADD PRIMARY KEY (id);
+SELECT count(*) FROM jc_a WHERE b IN (SELECT id FROM jc_k);
+ALTER TABLE jc_k DROP CONSTRAINT jc_k_pkey;
+INSERT INTO jc_k VALUES (2);
+SELECT count(*) FROM jc_a WHERE b IN (SELECT id FROM jc_k);
+-- compared by another equality than the key's
+CREATE TABLE jc_t (t text PRIMARY KEY, v char(3) UNIQUE, x varchar(5) UNIQUE);
+INSERT INTO jc_t VALUES ('a', 'a', 'a '), ('a ', 'b', 'a'), ('A', 'c', 'c  ');
+SELECT count(*) FROM jc_a a WHERE EXISTS (SELECT 1 FROM jc_t t WHERE t.t::char(4) = a.c);
+SELECT count(*) FROM jc_a a WHERE EXISTS (SELECT 1 FROM jc_t t WHERE t.v = a.c);
+SELECT count(*) FROM jc_a a WHERE EXISTS (SELECT 1 FROM jc_t t WHERE t.x = a.s);
+SELECT count(*) FROM jc_a a WHERE EXISTS (SELECT 1 FROM jc_t t WHERE t.x::char(5) = a.c);
+SELECT count(*) FROM jc_a a WHERE EXISTS (SELECT 1 FROM jc_t t WHERE lower(t.t) = a.s);
+DROP TABLE jc_a, jc_b, jc_c, jc_d, jc_u, jc_k, jc_t;
