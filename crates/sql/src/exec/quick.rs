@@ -25,7 +25,7 @@ enum Constant {
     Integer(i64),
     /// The moment of a timestamp, with which days are compared.
     Moment(i128),
-    Numeric(Box<Numeric>),
+    Numeric(Numeric),
     Text(Arc<str>),
     /// A `char(n)`, whose blanks at the end do not count.
     Padded(Arc<str>),

@@ -461,10 +461,10 @@ struct SumNumeric {
 impl AggregateState for SumNumeric {
     fn add(&mut self, args: &[Datum]) -> Result<()> {
         let v = args.first().ok_or_else(|| bad_args(args))?.as_numeric()?;
-        self.sum = Some(match &self.sum {
-            Some(sum) => sum.add(v)?,
-            None => v.clone(),
-        });
+        match &mut self.sum {
+            Some(sum) => sum.accumulate(v)?,
+            sum => *sum = Some(v.clone()),
+        }
         self.count += 1;
         self.scales.add(v);
         Ok(())
@@ -736,19 +736,27 @@ struct Moments {
 
 fn as_numeric(d: &Datum) -> Result<Numeric> {
     match d {
-        Datum::Numeric(n) => Ok((**n).clone()),
+        Datum::Numeric(n) => Ok(n.clone()),
         _ => Ok(Numeric::from(d.as_integer()?)),
     }
 }
 
 impl AggregateState for Moments {
     fn add(&mut self, args: &[Datum]) -> Result<()> {
-        let v = as_numeric(args.first().ok_or_else(|| bad_args(args))?)?;
-        self.sum = self.sum.add(&v)?;
-        if let Some(s) = &self.squares {
-            self.squares = Some(s.add(&v.mul(&v)?)?);
+        let arg = args.first().ok_or_else(|| bad_args(args))?;
+        let integer;
+        let v = match arg {
+            Datum::Numeric(v) => v,
+            _ => {
+                integer = Numeric::from(arg.as_integer()?);
+                &integer
+            }
+        };
+        self.sum.accumulate(v)?;
+        if let Some(squares) = &mut self.squares {
+            squares.accumulate(&v.mul(v)?)?;
         }
-        self.scales.add(&v);
+        self.scales.add(v);
         self.count += 1;
         Ok(())
     }

@@ -347,7 +347,7 @@ pub(super) fn number_to_char(d: &Datum, picture: &str) -> Result<String> {
         Datum::Numeric(v) => {
             let v = match p.multiplies {
                 true => v.mul(&Numeric::from(10i128.pow(p.multiply.min(30) as u32)))?,
-                false => (**v).clone(),
+                false => v.clone(),
             };
             v.round(p.after as i32).to_string()
         }

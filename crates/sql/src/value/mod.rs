@@ -66,8 +66,8 @@ pub enum Datum {
     Char(u8),
     /// text, varchar, char(n) (blank-padded to n), name, json, unknown literals: valid UTF-8
     Text(Arc<str>),
-    /// numeric, boxed to keep the enum small
-    Numeric(Box<Numeric>),
+    /// numeric
+    Numeric(Numeric),
     /// bytea
     Bytea(Arc<[u8]>),
     /// tsvector: its form in `crate::search`, which orders as bytes
@@ -144,8 +144,9 @@ impl Datum {
     }
 
     /// A numeric value.
+    #[inline]
     pub fn numeric(n: Numeric) -> Datum {
-        Datum::Numeric(Box::new(n))
+        Datum::Numeric(n)
     }
 
     /// A one-dimensional array with subscripts from 1.
@@ -289,7 +290,7 @@ pub fn size_bytes(d: &Datum) -> usize {
         Datum::Bytea(b) => b.len() + 16,
         Datum::Bits(b) => b.bytes().len() + 16,
         Datum::Jsonb(j) => j.bytes().len() + 16,
-        Datum::Numeric(_) => 48,
+        Datum::Numeric(Numeric::Big { mantissa, .. }) => 32 + (mantissa.bits() / 8) as usize,
         Datum::Uuid(_) | Datum::Interval(_) => 16,
         Datum::Inet(_) => 32,
         Datum::Array(a) => 48 + a.items.iter().map(size_bytes).sum::<usize>(),

@@ -22,13 +22,32 @@ pub(super) const SIG_DIGITS_MIN: i64 = 16;
 /// Largest scale that division and functions choose by themselves.
 pub(super) const RESULT_SCALE_MAX: i64 = 1000;
 
+/// Digits with sign, aligned as 64 bits are: so a numeric has 24 bytes, and a datum, which has as many, can hold one.
+#[derive(Clone, Copy)]
+#[repr(C, packed(8))]
+pub struct Mantissa(i128);
+
+impl Mantissa {
+    /// The digits as a number.
+    #[inline]
+    pub const fn get(self) -> i128 {
+        self.0
+    }
+}
+
+impl std::fmt::Debug for Mantissa {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.get().fmt(f)
+    }
+}
+
 /// A NUMERIC value.
 #[derive(Clone, Debug)]
 pub enum Numeric {
     /// `mantissa * 10^-scale`.
     Small {
         /// Digits with sign.
-        mantissa: i128,
+        mantissa: Mantissa,
         /// Digits after the decimal point.
         scale: u16,
     },
@@ -132,14 +151,15 @@ fn div_round_i128(a: i128, b: i128) -> i128 {
 
 impl Numeric {
     /// Zero with scale 0.
-    pub const ZERO: Numeric = Numeric::Small {
-        mantissa: 0,
-        scale: 0,
-    };
+    pub const ZERO: Numeric = Numeric::new(0, 0);
 
     /// `mantissa * 10^-scale`.
+    #[inline]
     pub const fn new(mantissa: i128, scale: u16) -> Numeric {
-        Numeric::Small { mantissa, scale }
+        Numeric::Small {
+            mantissa: Mantissa(mantissa),
+            scale,
+        }
     }
 
     /// From a big mantissa, kept small if it fits.
@@ -148,7 +168,7 @@ impl Numeric {
         if mantissa.bits() <= 127
             && let Ok(m) = i128::try_from(&mantissa)
         {
-            return Numeric::Small { mantissa: m, scale };
+            return Numeric::new(m, scale);
         }
         Numeric::Big {
             mantissa: Box::new(mantissa),
@@ -171,7 +191,7 @@ impl Numeric {
     pub(super) fn big(&self) -> Option<(BigInt, u32)> {
         match self {
             Numeric::Small { mantissa, scale } => {
-                Some((BigInt::from(*mantissa), u32::from(*scale)))
+                Some((BigInt::from(mantissa.get()), u32::from(*scale)))
             }
             Numeric::Big { mantissa, scale } => Some(((**mantissa).clone(), u32::from(*scale))),
             _ => None,
@@ -191,7 +211,7 @@ impl Numeric {
     /// -1, 0 or 1; NaN counts as 1.
     pub fn signum(&self) -> i32 {
         match self {
-            Numeric::Small { mantissa, .. } => mantissa.signum() as i32,
+            Numeric::Small { mantissa, .. } => mantissa.get().signum() as i32,
             Numeric::Big { mantissa, .. } => {
                 if mantissa.sign() == Sign::Minus {
                     -1
@@ -206,7 +226,7 @@ impl Numeric {
 
     /// True for zero.
     pub fn is_zero(&self) -> bool {
-        matches!(self, Numeric::Small { mantissa: 0, .. })
+        matches!(self, Numeric::Small { mantissa, .. } if mantissa.get() == 0)
     }
 
     /// Digits shown after the decimal point; `None` for NaN and infinities.
@@ -228,9 +248,9 @@ impl Numeric {
     /// Decimal exponent of the leading digit (value in `[10^e, 10^(e+1))`); `None` for zero and specials.
     pub(super) fn exponent(&self) -> Option<i64> {
         match self {
-            Numeric::Small { mantissa: 0, .. } => None,
+            Numeric::Small { mantissa, .. } if mantissa.get() == 0 => None,
             Numeric::Small { mantissa, scale } => {
-                Some(digits_i128(*mantissa) - 1 - i64::from(*scale))
+                Some(digits_i128(mantissa.get()) - 1 - i64::from(*scale))
             }
             Numeric::Big { mantissa, scale } => Some(digits_big(mantissa) - 1 - i64::from(*scale)),
             _ => None,
@@ -245,7 +265,7 @@ impl Numeric {
         let weight = e.div_euclid(4);
         let wanted = e - weight * 4 + 1;
         let text = match self {
-            Numeric::Small { mantissa, .. } => mantissa.unsigned_abs().to_string(),
+            Numeric::Small { mantissa, .. } => mantissa.get().unsigned_abs().to_string(),
             Numeric::Big { mantissa, .. } => mantissa.magnitude().to_string(),
             _ => String::new(),
         };
@@ -260,9 +280,9 @@ impl Numeric {
     /// Sign change.
     pub fn neg(&self) -> Numeric {
         match self {
-            Numeric::Small { mantissa, scale } => match mantissa.checked_neg() {
+            Numeric::Small { mantissa, scale } => match mantissa.get().checked_neg() {
                 Some(m) => Numeric::new(m, *scale),
-                None => Numeric::from_big(-BigInt::from(*mantissa), u32::from(*scale)),
+                None => Numeric::from_big(-BigInt::from(mantissa.get()), u32::from(*scale)),
             },
             Numeric::Big { mantissa, scale } => {
                 Numeric::from_big(-(**mantissa).clone(), u32::from(*scale))
@@ -305,14 +325,15 @@ impl Numeric {
             },
         ) = (self, other)
         {
+            let (a, b) = (a.get(), b.get());
             let sum = match s.cmp(t) {
-                Ordering::Equal => a.checked_add(*b),
+                Ordering::Equal => a.checked_add(b),
                 Ordering::Less => POW10
                     .get(usize::from(t - s))
-                    .and_then(|p| times(*a, *p)?.checked_add(*b)),
+                    .and_then(|p| times(a, *p)?.checked_add(b)),
                 Ordering::Greater => POW10
                     .get(usize::from(s - t))
-                    .and_then(|p| times(*b, *p)?.checked_add(*a)),
+                    .and_then(|p| times(b, *p)?.checked_add(a)),
             };
             if let Some(m) = sum {
                 return Ok(Numeric::new(m, *s.max(t)));
@@ -328,6 +349,29 @@ impl Numeric {
                 _ => other.clone(),
             }),
         }
+    }
+
+    /// Adds another one to itself: what sums of many values of one scale do.
+    #[inline]
+    pub fn accumulate(&mut self, other: &Numeric) -> Result<()> {
+        if let (
+            Numeric::Small {
+                mantissa: a,
+                scale: s,
+            },
+            Numeric::Small {
+                mantissa: b,
+                scale: t,
+            },
+        ) = (&mut *self, other)
+            && s == t
+            && let Some(sum) = a.get().checked_add(b.get())
+        {
+            *a = Mantissa(sum);
+            return Ok(());
+        }
+        *self = self.add(other)?;
+        Ok(())
     }
 
     /// Difference.
@@ -349,7 +393,7 @@ impl Numeric {
         ) = (self, other)
         {
             let scale = u32::from(*s) + u32::from(*t);
-            if let (Some(m), true) = (times(*a, *b), scale <= SCALE_MAX) {
+            if let (Some(m), true) = (times(a.get(), b.get()), scale <= SCALE_MAX) {
                 return Ok(Numeric::new(m, scale as u16));
             }
         }
@@ -419,13 +463,14 @@ impl Numeric {
         let shift = i64::from(rscale) + t - s;
         if let (Numeric::Small { mantissa: a, .. }, Numeric::Small { mantissa: b, .. }) =
             (self, other)
-            && *b != 0
+            && let (a, b) = (a.get(), b.get())
+            && b != 0
             && shift >= 0
             && let Some(n) = POW10.get(shift as usize).and_then(|p| a.checked_mul(*p))
             && n != i128::MIN
-            && *b != i128::MIN
+            && b != i128::MIN
         {
-            return Numeric::new(div_round_i128(n, *b), rscale as u16);
+            return Numeric::new(div_round_i128(n, b), rscale as u16);
         }
         match (self.big(), other.big()) {
             (Some((a, _)), Some((b, _))) if b.sign() != Sign::NoSign => {
@@ -452,9 +497,10 @@ impl Numeric {
                 scale: t,
             },
         ) = (self, other)
+            && let (a, b) = (a.get(), b.get())
             && s == t
-            && *b != 0
-            && *b != -1
+            && b != 0
+            && b != -1
         {
             return Ok(Numeric::new(a % b, *s));
         }
@@ -506,7 +552,7 @@ impl Numeric {
         if wanted >= have {
             let up = (wanted - have) as usize;
             if let Numeric::Small { mantissa, .. } = self
-                && let Some(m) = POW10.get(up).and_then(|p| mantissa.checked_mul(*p))
+                && let Some(m) = POW10.get(up).and_then(|p| mantissa.get().checked_mul(*p))
             {
                 return Numeric::new(m, shown as u16);
             }
@@ -517,9 +563,10 @@ impl Numeric {
         }
         let down = (have - wanted) as u32;
         if let Numeric::Small { mantissa, .. } = self {
+            let mantissa = mantissa.get();
             let cut = match POW10.get(down as usize) {
                 None => 0,
-                Some(&p) if round => div_round_i128(*mantissa, p),
+                Some(&p) if round => div_round_i128(mantissa, p),
                 Some(&p) => mantissa / p,
             };
             if wanted >= 0 {
@@ -627,15 +674,16 @@ impl Numeric {
             },
         ) = (self, other)
         {
+            let (a, b) = (a.get(), b.get());
             let scaled = match s.cmp(t) {
-                Ordering::Equal => return a.cmp(b),
+                Ordering::Equal => return a.cmp(&b),
                 Ordering::Less => POW10
                     .get(usize::from(t - s))
-                    .and_then(|p| times(*a, *p))
-                    .map(|a| a.cmp(b)),
+                    .and_then(|p| times(a, *p))
+                    .map(|a| a.cmp(&b)),
                 Ordering::Greater => POW10
                     .get(usize::from(s - t))
-                    .and_then(|p| times(*b, *p))
+                    .and_then(|p| times(b, *p))
                     .map(|b| a.cmp(&b)),
             };
             if let Some(o) = scaled {
@@ -657,7 +705,7 @@ impl Numeric {
     /// Feeds a hasher; equal values feed the same whatever their scale.
     pub fn hash_value<H: Hasher>(&self, h: &mut H) {
         match self {
-            Numeric::Small { mantissa: 0, .. } => h.write_u8(0),
+            Numeric::Small { mantissa, .. } if mantissa.get() == 0 => h.write_u8(0),
             Numeric::Small { .. } | Numeric::Big { .. } => {
                 let (digits, e) = self.digits();
                 h.write_i32(self.signum());
@@ -682,7 +730,7 @@ impl Numeric {
                 format!("cannot convert infinity to {name}"),
             )),
             _ => match self.round(0) {
-                Numeric::Small { mantissa, .. } => i64::try_from(mantissa).ok(),
+                Numeric::Small { mantissa, .. } => i64::try_from(mantissa.get()).ok(),
                 _ => None,
             }
             .ok_or_else(|| {
@@ -702,9 +750,9 @@ impl Numeric {
             Numeric::NegInfinity => f64::NEG_INFINITY,
             // Both operands exact in a double: one correctly rounded division.
             Numeric::Small { mantissa, scale }
-                if mantissa.unsigned_abs() < 1 << 53 && *scale <= 22 =>
+                if mantissa.get().unsigned_abs() < 1 << 53 && *scale <= 22 =>
             {
-                *mantissa as f64 / POW10[usize::from(*scale)] as f64
+                mantissa.get() as f64 / POW10[usize::from(*scale)] as f64
             }
             _ => self.to_string().parse().unwrap_or(f64::NAN),
         }

@@ -123,6 +123,7 @@ impl Numeric {
             Numeric::Small { mantissa, scale } => {
                 let mut buf = [0u8; 40];
                 let mut i = buf.len();
+                let mantissa = mantissa.get();
                 let mut u = mantissa.unsigned_abs();
                 while u > u128::from(u64::MAX) {
                     i -= 1;
@@ -135,7 +136,7 @@ impl Numeric {
                     buf[i] = b'0' + (u % 10) as u8;
                     u /= 10;
                 }
-                write_digits(*mantissa < 0, &buf[i..], usize::from(*scale), out);
+                write_digits(mantissa < 0, &buf[i..], usize::from(*scale), out);
             }
             Numeric::Big { mantissa, scale } => {
                 let text = mantissa.magnitude().to_string();
@@ -152,8 +153,10 @@ impl Numeric {
     /// Digits without sign, without trailing zeros, and the decimal exponent of the first; empty for zero.
     pub(in crate::value) fn digits(&self) -> (Vec<u8>, i64) {
         let mut v = match self {
-            Numeric::Small { mantissa: 0, .. } => Vec::new(),
-            Numeric::Small { mantissa, .. } => mantissa.unsigned_abs().to_string().into_bytes(),
+            Numeric::Small { mantissa, .. } if mantissa.get() == 0 => Vec::new(),
+            Numeric::Small { mantissa, .. } => {
+                mantissa.get().unsigned_abs().to_string().into_bytes()
+            }
             Numeric::Big { mantissa, .. } => mantissa.magnitude().to_string().into_bytes(),
             _ => Vec::new(),
         };

@@ -173,15 +173,16 @@ pub(super) fn encode_numeric(n: &Numeric, out: &mut Vec<u8>) {
         Numeric::NegInfinity => out.extend_from_slice(&NEG_INF.to_le_bytes()),
         Numeric::Small { mantissa, scale } => {
             out.extend_from_slice(&scale.to_le_bytes());
+            let mantissa = mantissa.get();
             let bytes = mantissa.to_le_bytes();
             let bits = 128
-                - if *mantissa < 0 {
+                - if mantissa < 0 {
                     (!mantissa).leading_zeros()
                 } else {
                     mantissa.leading_zeros()
                 };
             // One bit more for the sign; zero needs no byte at all.
-            let len = if *mantissa == 0 {
+            let len = if mantissa == 0 {
                 0
             } else {
                 bits as usize / 8 + 1
@@ -206,6 +207,26 @@ fn fixed<const N: usize>(ty: Oid, b: &[u8]) -> Result<[u8; N]> {
     b.try_into().map_err(|_| damaged(ty))
 }
 
+/// A mantissa of 16 bytes at most, with its sign in the highest bit.
+#[inline]
+fn mantissa_of(bytes: &[u8]) -> i128 {
+    // Nearly all have 8 at most.
+    if let 1..=8 = bytes.len() {
+        let mut wide = [0; 8];
+        wide[..bytes.len()].copy_from_slice(bytes);
+        let unused = 64 - 8 * bytes.len() as u32;
+        return i128::from(i64::from_le_bytes(wide) << unused >> unused);
+    }
+    let fill = match bytes.last() {
+        Some(last) if last & 0x80 != 0 => 0xff,
+        _ => 0,
+    };
+    let mut wide = [fill; 16];
+    let length = bytes.len().min(16);
+    wide[..length].copy_from_slice(&bytes[..length]);
+    i128::from_le_bytes(wide)
+}
+
 pub(crate) fn decode_numeric(b: &[u8]) -> Result<Numeric> {
     let Some((head, tail)) = b.split_first_chunk::<2>() else {
         return Err(damaged(oid::NUMERIC));
@@ -216,19 +237,7 @@ pub(crate) fn decode_numeric(b: &[u8]) -> Result<Numeric> {
         INF => Ok(Numeric::Infinity),
         NEG_INF => Ok(Numeric::NegInfinity),
         _ if u32::from(scale) > super::numeric::SCALE_MAX => Err(damaged(oid::NUMERIC)),
-        _ if tail.len() <= 16 => {
-            let fill = if tail.last().is_some_and(|b| b & 0x80 != 0) {
-                0xff
-            } else {
-                0
-            };
-            let mut bytes = [fill; 16];
-            bytes[..tail.len()].copy_from_slice(tail);
-            Ok(Numeric::Small {
-                mantissa: i128::from_le_bytes(bytes),
-                scale,
-            })
-        }
+        _ if tail.len() <= 16 => Ok(Numeric::new(mantissa_of(tail), scale)),
         _ => Ok(Numeric::from_big(
             BigInt::from_signed_bytes_le(tail),
             u32::from(scale),

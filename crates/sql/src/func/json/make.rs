@@ -211,7 +211,7 @@ impl<'a> Writer<'a> {
         Ok(match (form(ty), d) {
             (_, Datum::Null) => Build::Null,
             (Form::Bool, Datum::Bool(v)) => Build::Bool(*v),
-            (Form::Number, Datum::Numeric(n)) if n.is_finite() => Build::Number((**n).clone()),
+            (Form::Number, Datum::Numeric(n)) if n.is_finite() => Build::Number(n.clone()),
             (Form::Number, _) => {
                 let number = self.text(d, ty);
                 if number.ends_with(|c: char| c.is_ascii_digit()) {
