@@ -2,6 +2,7 @@
 
 use logstead_types::SqlState;
 use std::fmt;
+use std::panic::Location;
 
 /// Result of anything that can fail with an error for the client.
 pub type Result<T, E = SqlError> = std::result::Result<T, E>;
@@ -39,12 +40,15 @@ pub struct Fields {
     pub context: Option<String>,
     /// The function of PostgreSQL's source that raises it, where clients go by that.
     pub routine: Option<&'static str>,
+    /// Where in this source it was raised.
+    pub raised: &'static Location<'static>,
     /// True when the session cannot go on (FATAL).
     pub fatal: bool,
 }
 
 impl SqlError {
-    /// An error with `code` and `message`.
+    /// An error with `code` and `message`, raised where this is called.
+    #[track_caller]
     pub fn new(code: SqlState, message: impl Into<String>) -> SqlError {
         SqlError(Box::new(Fields {
             code,
@@ -60,11 +64,13 @@ impl SqlError {
             constraint: None,
             context: None,
             routine: None,
+            raised: Location::caller(),
             fatal: false,
         }))
     }
 
     /// 0A000: `what` is not supported; the text names it.
+    #[track_caller]
     pub fn unsupported(what: impl fmt::Display) -> SqlError {
         SqlError::new(
             SqlState::FEATURE_NOT_SUPPORTED,
@@ -73,6 +79,7 @@ impl SqlError {
     }
 
     /// XX000: a broken internal rule, never the user's fault.
+    #[track_caller]
     pub fn internal(message: impl Into<String>) -> SqlError {
         SqlError::new(SqlState::INTERNAL_ERROR, message)
     }

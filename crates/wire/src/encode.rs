@@ -256,9 +256,13 @@ fn error_or_notice(out: &mut Vec<u8>, kind: u8, severity: &str, fields: &Fields)
         field(b'p', &position.to_string());
         field(b'q', query);
     }
-    if let Some(routine) = fields.routine {
-        field(b'R', routine);
-    }
+    // These are never missing in PostgreSQL, and there are clients that count on it. What is not named after a function of
+    // PostgreSQL's is named after the module here.
+    let file = fields.raised.file();
+    let file = file.rsplit(['/', '\\']).next().unwrap_or(file);
+    field(b'F', file);
+    field(b'L', &fields.raised.line().to_string());
+    field(b'R', fields.routine.unwrap_or(file.trim_end_matches(".rs")));
     out.push(0);
     end(out, at);
 }

@@ -37,6 +37,9 @@ fn errors_carry_their_fields() {
     assert_eq!(field(b'n'), Some("t_pkey"));
     assert_eq!(field(b'P'), Some("7"));
     assert_eq!(field(b'H'), None);
+    assert_eq!(field(b'F'), Some("encode.rs"));
+    assert_eq!(field(b'L'), Some("20"));
+    assert_eq!(field(b'R'), Some("encode"));
 }
 
 #[test]

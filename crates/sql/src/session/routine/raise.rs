@@ -47,7 +47,8 @@ impl Session {
                 }
                 message = Some(filled(format, &values));
             }
-            let mut error = SqlError::new(SqlState::SUCCESSFUL_COMPLETION, "");
+            let mut error =
+                SqlError::new(SqlState::SUCCESSFUL_COMPLETION, "").routine("exec_stmt_raise");
             for (option, expr) in &raise.options {
                 let (value, ty) = self.value(act, expr, client).await?;
                 let Some(text) = self.text_of_value(&value, ty) else {
