@@ -92,3 +92,7 @@ SELECT lpad('x', 2000000000, 'y');
 SELECT substring('x' FROM 1 FOR -1);
 SELECT to_char(1);
 DROP TABLE err_a;
+SELECT 1 AS "", 2;
+SELECT ü."" FROM (SELECT 1 AS a) ü;
+CREATE DATABASE "";
+SELECT pg_postmaster_start_time() <= now() AS started, pg_conf_load_time() <= now() AS loaded;

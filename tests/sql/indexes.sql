@@ -184,3 +184,20 @@ alter table m drop column k;
 select count(distinct stamp) from m where id < 3;
 \d m
 drop table m;
+-- CLUSTER asks for what it is given.
+create table clu (a int primary key, b int);
+create index clu_b on clu (b);
+create index clu_some on clu (b) where b > 0;
+create table clu_other (a int primary key);
+create view clu_view as select 1 as one;
+cluster clu;
+cluster clu using clu_b;
+cluster clu using clu_pkey;
+cluster clu_b on clu;
+cluster clu using clu_some;
+cluster clu using clu_none;
+cluster clu using clu_other_pkey;
+cluster clu_none;
+cluster clu_view;
+drop view clu_view;
+drop table clu, clu_other;

@@ -526,7 +526,10 @@ impl Binder<'_> {
             .at(crate::parse::before(self.text, query.span(), "(")));
         };
         let element = column.ty;
-        let array = info::array_of(element.oid).ok_or_else(|| {
+        // Of arrays it makes one of a dimension more.
+        let stacked = || info::element_of(element.oid).map(|_| element.oid);
+        let array = info::array_of(element.oid).or_else(stacked);
+        let array = array.ok_or_else(|| {
             SqlError::new(
                 SqlState::UNDEFINED_OBJECT,
                 format!(

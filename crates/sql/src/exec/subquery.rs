@@ -20,8 +20,9 @@ use super::wait::{Obstacle, fault};
 use crate::error::{Result, SqlError};
 use crate::expr::{Expr, Subquery, SubqueryKind};
 use crate::func::Function;
+use crate::func::arrays::gathered;
 use crate::plan::{Plan, walk};
-use crate::value::{Array, Datum, Oid, key};
+use crate::value::{Datum, Oid, key};
 use logstead_types::SqlState;
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -212,12 +213,7 @@ impl SubqueryState {
         })?;
         match kind {
             SubqueryKind::Exists => Ok(Datum::Bool(found > 0)),
-            SubqueryKind::Array(element) => Ok(Datum::Array(Arc::new(Array {
-                element: *element,
-                lower: 1,
-                shape: None,
-                items,
-            }))),
+            SubqueryKind::Array(element) => gathered(*element, items),
             _ if found > 1 => Err(more_than_one()),
             _ => Ok(value),
         }
@@ -343,12 +339,10 @@ fn keep(subquery: &Subquery, rows: Rows, max_bytes: usize) -> Result<Kept> {
         SubqueryKind::Scalar if rows.len() == 0 => Kept::Value(Datum::Null),
         SubqueryKind::Scalar => Kept::Value(first(0)),
         SubqueryKind::Exists => Kept::Value(Datum::Bool(rows.len() > 0)),
-        SubqueryKind::Array(element) => Kept::Value(Datum::Array(Arc::new(Array {
-            element: *element,
-            lower: 1,
-            shape: None,
-            items: (0..rows.len()).map(first).collect(),
-        }))),
+        SubqueryKind::Array(element) => {
+            let items = (0..rows.len()).map(first).collect();
+            Kept::Value(gathered(*element, items)?)
+        }
         SubqueryKind::Compare {
             hashable: false, ..
         } => Kept::Rows(rows),

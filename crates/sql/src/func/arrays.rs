@@ -590,6 +590,31 @@ fn part(array: &Array, bounds: &[(i64, i64)]) -> Result<Datum> {
     shaped(array.element, &dims, items)
 }
 
+/// What ARRAY(subquery) makes of its rows: an array of these, or of a dimension more if they are arrays.
+pub(crate) fn gathered(element: u32, items: Vec<Datum>) -> Result<Datum> {
+    let inner = match info::array_of(element) {
+        Some(_) => None,
+        None => info::element_of(element),
+    };
+    let (Some(inner), false) = (inner, items.is_empty()) else {
+        return Ok(Datum::Array(Arc::new(Array {
+            element: inner.unwrap_or(element),
+            lower: 1,
+            shape: None,
+            items,
+        })));
+    };
+    let mut stack = Stack {
+        element: inner,
+        parts: Vec::new(),
+        bytes: 0,
+    };
+    for item in items {
+        stack.add(&[item])?;
+    }
+    stack.value()
+}
+
 /// `array_agg` of arrays: one of a dimension more.
 struct Stack {
     element: u32,

@@ -5,7 +5,7 @@
 
 mod aggregate;
 mod array_assign;
-mod arrays;
+pub(crate) mod arrays;
 mod bits;
 mod bytes;
 mod cast;

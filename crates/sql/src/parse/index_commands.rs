@@ -1,4 +1,4 @@
-//! REINDEX and ALTER INDEX, which the grammar library lacks in the main.
+//! REINDEX, CLUSTER and ALTER INDEX, which the grammar library lacks in the main.
 
 use super::kind::IndexCommand;
 use super::position::{error_at_token, parse_error};
@@ -56,6 +56,35 @@ pub(super) fn reindex(text: &str, tokens: &[TokenWithSpan]) -> Result<Option<Ind
         name,
         concurrently,
     }))
+}
+
+/// CLUSTER of a table; `None` for that of all that have been clustered.
+pub(super) fn cluster(text: &str, tokens: &[TokenWithSpan]) -> Result<Option<IndexCommand>> {
+    let mut at = 1;
+    if matches!(tokens.get(at).map(|t| &t.token), Some(Token::LParen)) {
+        let end = tokens.iter().position(|t| t.token == Token::RParen);
+        at = end.map_or(tokens.len(), |end| end + 1);
+    }
+    at += usize::from(is_word(tokens.get(at), "verbose"));
+    let rest = tokens.get(at..).unwrap_or_default();
+    if rest.first().is_none_or(|t| t.token == Token::EOF) {
+        return Ok(None);
+    }
+    let (table, index) = parsed(text, rest, |p| {
+        let name = p.parse_object_name(false)?;
+        if p.parse_keyword(Keyword::USING) {
+            return Ok((name, Some(p.parse_identifier()?)));
+        }
+        // As it was written once: the index first.
+        match (p.parse_keyword(Keyword::ON), name.0.as_slice()) {
+            (true, [index]) => {
+                let index = index.as_ident().cloned();
+                Ok((p.parse_object_name(false)?, index))
+            }
+            _ => Ok((name, None)),
+        }
+    })?;
+    Ok(Some(IndexCommand::Cluster { table, index }))
 }
 
 /// ALTER INDEX ... SET, RESET, RENAME.

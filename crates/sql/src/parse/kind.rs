@@ -75,7 +75,7 @@ pub enum StatementKind {
     Checkpoint,
     /// VACUUM, ANALYZE; the statement is a placeholder.
     Maintain(Box<super::Maintain>),
-    /// CLUSTER, REINDEX of schemas: nothing to do. The command tag; the statement is a placeholder.
+    /// CLUSTER of all tables, REINDEX of schemas: nothing to do. The command tag; the statement is a placeholder.
     Maintenance(&'static str),
     /// LOCK TABLE.
     Lock,
@@ -161,6 +161,10 @@ pub enum IndexCommand {
         name: ast::ObjectName,
         options: Vec<String>,
     },
+    Cluster {
+        table: ast::ObjectName,
+        index: Option<ast::Ident>,
+    },
 }
 
 impl IndexCommand {
@@ -168,6 +172,7 @@ impl IndexCommand {
     pub fn tag(&self) -> &'static str {
         match self {
             IndexCommand::Reindex { .. } => "REINDEX",
+            IndexCommand::Cluster { .. } => "CLUSTER",
             _ => "ALTER INDEX",
         }
     }

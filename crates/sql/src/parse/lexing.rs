@@ -40,6 +40,15 @@ pub(super) fn statements(text: &str) -> Result<Vec<Vec<TokenWithSpan>>> {
                 no_junk(text, walk.byte_of(text, token.span.start))?;
                 one.push(token);
             }
+            Token::Word(word) if word.quote_style.is_some() && word.value.is_empty() => {
+                let start = walk.byte_of(text, token.span.start);
+                let before = text.get(..start).unwrap_or_default();
+                return Err(SqlError::new(
+                    SqlState::SYNTAX_ERROR,
+                    "zero-length delimited identifier at or near \"\"\"\"",
+                )
+                .at(Some(before.chars().count() + 1)));
+            }
             _ => one.push(token),
         }
         new_line = false;

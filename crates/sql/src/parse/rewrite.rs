@@ -75,6 +75,8 @@ pub(super) fn without_grammar(
     }
     let command = if is_word(tokens.first(), "reindex") {
         super::index_commands::reindex(text, tokens)?
+    } else if is_word(tokens.first(), "cluster") {
+        super::index_commands::cluster(text, tokens)?
     } else if words(tokens, 0, &["alter", "index"]) {
         super::index_commands::alter(text, tokens)?
     } else {

@@ -592,6 +592,9 @@ impl Context for SessionContext {
         if let Some(value) = self.transaction_number(name) {
             return Ok(value);
         }
+        if let "pg_postmaster_start_time" | "pg_conf_load_time" = name {
+            return Ok(Datum::TimestampTz(self.instance.started));
+        }
         if let Some(value) = self.address_call(name) {
             return Ok(value);
         }

@@ -54,6 +54,8 @@ pub struct Instance {
     stopping: AtomicBool,
     /// Tables that were analyzed by themselves.
     pub(super) analyzed: super::autoanalyze::Done,
+    /// When the server started, in microseconds since 2000: its settings are read then, too.
+    pub(super) started: i64,
 }
 
 /// A session's place among the others.
@@ -98,6 +100,7 @@ impl Instance {
             _ => SpillSpace::in_shared(env.clone(), &std::env::temp_dir()),
         };
         Instance {
+            started: env.clock.now_micros_since_2000(),
             spill,
             engine,
             store,

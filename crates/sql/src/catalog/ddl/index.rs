@@ -412,6 +412,7 @@ pub(super) async fn command(command: &IndexCommand, cx: &mut DdlContext<'_>) -> 
             })
             .await
         }
+        IndexCommand::Cluster { table, index } => cluster(table, index.as_ref(), cx),
         IndexCommand::Reindex {
             table: false, name, ..
         } => {
@@ -436,6 +437,46 @@ pub(super) async fn command(command: &IndexCommand, cx: &mut DdlContext<'_>) -> 
                 _ => Err(wrong_kind(&plain, "a table or materialized view")),
             }
         }
+    }
+}
+
+/// CLUSTER: rows have no order on disk here, so there is nothing to do, nor is it remembered that it was done.
+fn cluster(
+    name: &ast::ObjectName,
+    index: Option<&ast::Ident>,
+    cx: &mut DdlContext<'_>,
+) -> Result<()> {
+    let (schema, plain) = calls::name_parts(name)?;
+    let catalog = cx.catalog()?;
+    let found = catalog.object_by_name(schema.as_deref(), &plain, cx.search_path);
+    let oid = found.ok_or_else(|| no_relation(name))?;
+    let table = catalog.relations.get(&oid).filter(|table| {
+        matches!(
+            table.kind,
+            RelationKind::Table | RelationKind::Materialized(..)
+        )
+    });
+    let table = table.ok_or_else(|| wrong_kind(&plain, "a table or materialized view"))?;
+    let Some(index) = index.map(fold) else {
+        return Err(SqlError::new(
+            SqlState::UNDEFINED_OBJECT,
+            format!("there is no previously clustered index for table \"{plain}\""),
+        ));
+    };
+    match table.indexes.iter().find(|known| known.name == index) {
+        Some(known) if known.predicate.is_some() => Err(SqlError::new(
+            SqlState::FEATURE_NOT_SUPPORTED,
+            format!("cannot cluster on partial index \"{index}\""),
+        )),
+        Some(_) => Ok(()),
+        None if catalog.names.contains_key(&(table.schema, index.clone())) => {
+            let message = format!("\"{index}\" is not an index for table \"{plain}\"");
+            Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message))
+        }
+        None => Err(SqlError::new(
+            SqlState::UNDEFINED_OBJECT,
+            format!("index \"{index}\" for table \"{plain}\" does not exist"),
+        )),
     }
 }
 
