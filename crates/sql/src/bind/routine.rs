@@ -288,6 +288,10 @@ impl Binder<'_> {
         if kept.is_none() {
             self.uses.schemas.push((fit.routine.schema, None));
         }
+        if fit.routine.is_temporary() && (self.recorded.is_some() || self.fresh) {
+            let what = "a view, policy or expression of a table that calls a temporary function";
+            return Err(SqlError::unsupported(what).at(at));
+        }
         let called = name.to_owned();
         self.record_routine(span, fit.routine.oid, &called);
         let mut call = self.routine_with(fit, exprs, &types, result, at)?;

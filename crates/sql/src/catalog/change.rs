@@ -5,7 +5,9 @@
 
 use super::database::Database;
 use super::ddl::EXTENSION_ROW;
-use super::pg_catalog::{PG_AUTHID, PG_CLASS, PG_DATABASE, PG_EXTENSION, PG_NAMESPACE, PG_PROC};
+use super::pg_catalog::{
+    PG_AUTHID, PG_CLASS, PG_DATABASE, PG_EXTENSION, PG_NAMESPACE, PG_PROC, PG_TYPE, extension_of,
+};
 use super::rights::{DefaultKey, Rights};
 use super::routine::Routine;
 use super::temporary::{self, OnCommit};
@@ -14,7 +16,7 @@ use super::{Catalog, IndexDef, Relation, RelationKind, Schema, TableStatistics};
 use crate::role::Role;
 use crate::role::acl::Acl;
 use crate::value::Oid;
-use crate::value::user::{Extension, UserType};
+use crate::value::user::{self, Extension, UserType};
 use std::sync::Arc;
 
 /// One changed object.
@@ -156,6 +158,11 @@ impl Change {
             Change::DropType(oid) => {
                 forget_checks(catalog, *oid, |_| true);
                 Arc::make_mut(&mut catalog.types).remove(*oid);
+                catalog.rights.objects.remove(&(PG_TYPE, *oid));
+                if user::class(*oid) == Some(user::Class::Base) {
+                    let extension = (PG_EXTENSION, extension_of(*oid));
+                    catalog.rights.objects.remove(&extension);
+                }
                 forget_comments(catalog, *oid);
             }
             Change::PutRoutine(routine) => {
@@ -205,6 +212,9 @@ impl Change {
                 match made {
                     Some(made) => types.put_extension(made),
                     None => types.remove_extension(*oid),
+                }
+                if text.is_none() {
+                    catalog.rights.objects.remove(&(PG_EXTENSION, *oid));
                 }
             }
             Change::Comment(key, text) => {

@@ -1,13 +1,13 @@
 //! What has_table_privilege and its kin answer, and the functions on lists of privileges.
 
 use super::calls::{relation_by_text, text_arg, undefined_relation};
-use super::ddl::roles::no_role;
-use super::pg_catalog::{PG_DATABASE, PG_PROC, routines};
+use super::ddl::{self, roles::no_role};
+use super::pg_catalog::{PG_DATABASE, PG_PROC, PG_TYPE, routines};
 use super::{Catalog, VirtualContext};
 use crate::error::{Result, SqlError};
 use crate::role::Roles;
 use crate::role::acl::{Acl, AclItem, AclKind, Mask, PRIVILEGES, PUBLIC, privilege as p};
-use crate::value::{Array, Datum, Oid, info, oid};
+use crate::value::{Array, Datum, Oid, info, oid, user};
 use logstead_types::SqlState;
 use std::sync::Arc;
 
@@ -237,6 +237,7 @@ pub(super) fn other(name: &str, args: &[Datum], cx: &VirtualContext<'_>) -> Resu
     const KNOWN: &[&str] = &["create", "usage", "execute", "set", "alter system"];
     let known = match name {
         "has_function_privilege" => &["execute"],
+        "has_type_privilege" => &["usage"],
         _ => KNOWN,
     };
     let privileges = listed(args, known)?;
@@ -254,6 +255,22 @@ pub(super) fn other(name: &str, args: &[Datum], cx: &VirtualContext<'_>) -> Resu
         };
         if let Some(routine) = function.and_then(|oid| cx.catalog.routines.get(oid)) {
             let object = (PG_PROC, routine.oid, AclKind::Function);
+            let judge = rights.judge(roles);
+            return Ok(any(&privileges, |wanted, grantable| {
+                judge.on_object(role, object, wanted, grantable) == (wanted, grantable)
+            }));
+        }
+    }
+    if name == "has_type_privilege" {
+        let found = match of(args, 2) {
+            Some(Datum::Text(text)) => Some(type_by_text(text)?),
+            Some(Datum::Oid(oid)) => Some(*oid),
+            _ => None,
+        };
+        // Everybody may use the type of a table's rows.
+        let users = found.and_then(ddl::of_users);
+        if let Some(ty) = users.filter(|ty| cx.catalog.types.get(*ty).is_some()) {
+            let object = (PG_TYPE, ty, AclKind::Type);
             let judge = rights.judge(roles);
             return Ok(any(&privileges, |wanted, grantable| {
                 judge.on_object(role, object, wanted, grantable) == (wanted, grantable)
@@ -281,6 +298,17 @@ pub(super) fn other(name: &str, args: &[Datum], cx: &VirtualContext<'_>) -> Resu
         roles.is_superuser(role) || (everybodys && !grant)
     };
     Ok(Datum::Bool(privileges.iter().any(may)))
+}
+
+/// A type by its name; 42704 if there is none.
+fn type_by_text(text: &str) -> Result<Oid> {
+    let plain = text.trim().trim_start_matches("pg_catalog.");
+    let built_in = info::by_name(&plain.to_lowercase());
+    let found = built_in.or_else(|| user::find_text(text));
+    found.ok_or_else(|| {
+        let message = format!("type \"{text}\" does not exist");
+        SqlError::new(SqlState::UNDEFINED_OBJECT, message)
+    })
 }
 
 /// pg_has_role.

@@ -9,7 +9,8 @@
 use super::change::{Change, is_shared_class};
 use super::database::Databases;
 use super::pg_catalog::{
-    PG_CLASS, PG_CONSTRAINT, PG_DATABASE, PG_NAMESPACE, PG_POLICY, PG_PROC, PG_TRIGGER, PG_TYPE,
+    PG_CLASS, PG_CONSTRAINT, PG_DATABASE, PG_EXTENSION, PG_NAMESPACE, PG_POLICY, PG_PROC,
+    PG_TRIGGER, PG_TYPE, extension_name,
 };
 use super::store::PUBLIC;
 use super::stored::{
@@ -268,6 +269,9 @@ impl Rows {
                         StoredRights::Object(class, object, _)
                             if (class == PG_CLASS && catalog.name_of(object).is_none())
                                 || (class == PG_PROC && catalog.routines.get(object).is_none())
+                                || (class == PG_TYPE && catalog.types.get(object).is_none())
+                                || (class == PG_EXTENSION
+                                    && extension_name(catalog, object).is_none())
                                 || (class == PG_NAMESPACE
                                     && !catalog.schemas.contains_key(&object)) =>
                         {

@@ -11,7 +11,7 @@
 //! Does not: change anything (`ddl::grant` and `ddl::owners` do), or say what a statement needs (`bind::access`, `ddl::permit`).
 
 use super::database::{TEMPLATE0, TEMPLATE1};
-use super::pg_catalog::{PG_CLASS, PG_DATABASE, PG_NAMESPACE};
+use super::pg_catalog::{PG_CLASS, PG_DATABASE, PG_NAMESPACE, PG_PROC};
 use super::store::PUBLIC as PUBLIC_SCHEMA;
 use super::temporary::is_temporary_schema;
 use super::{Catalog, Relation, RelationKind};
@@ -179,11 +179,13 @@ pub(crate) fn word_of(relation: &Relation) -> &'static str {
 }
 
 /// 42501.
+#[track_caller]
 pub(crate) fn denied(message: impl Into<String>) -> SqlError {
     SqlError::new(SqlState::INSUFFICIENT_PRIVILEGE, message)
 }
 
 /// 42501 for a relation.
+#[track_caller]
 pub(crate) fn denied_relation(relation: &Relation) -> SqlError {
     denied(format!(
         "permission denied for {} {}",
@@ -221,6 +223,10 @@ impl Judge<'_> {
             PG_CLASS => {
                 let relation = self.catalog.relations.get(&object);
                 relation.is_some_and(|relation| relation.is_temporary())
+            }
+            PG_PROC => {
+                let routine = self.catalog.routines.get(object);
+                routine.is_some_and(|routine| routine.is_temporary())
             }
             PG_NAMESPACE => {
                 let schema = self.catalog.schemas.get(&object);

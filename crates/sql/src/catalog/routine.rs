@@ -5,6 +5,7 @@
 //! Invariants: within a schema no two have one name and the same input types; an OID never changes its kind.
 
 use super::Catalog;
+use super::temporary::{ALIAS, is_temporary_schema};
 use super::text::{quote_ident, quote_literal};
 use crate::func::Volatility;
 use crate::value::{Oid, SqlType, format_type, info, oid};
@@ -179,6 +180,11 @@ pub struct Routine {
 }
 
 impl Routine {
+    /// Is it one session's own?
+    pub fn is_temporary(&self) -> bool {
+        is_temporary_schema(&self.schema_name)
+    }
+
     /// The arguments that a caller gives.
     pub fn inputs(&self) -> impl Iterator<Item = &Argument> {
         self.args.iter().filter(|arg| arg.mode.is_input())
@@ -534,7 +540,10 @@ impl Catalog {
         let mut found: Vec<(usize, &Arc<Routine>)> = Vec::new();
         for routine in self.routines.named(name) {
             let place = match schema {
+                Some(ALIAS) => routine.is_temporary().then_some(0),
                 Some(schema) => (routine.schema_name == schema).then_some(0),
+                // Nobody who calls a function by its bare name is to run one that has been slipped in.
+                None if routine.is_temporary() => None,
                 None => path.iter().position(|s| *s == routine.schema_name),
             };
             if let Some(place) = place {

@@ -1,4 +1,4 @@
-//! Temporary objects: tables, sequences, views and indexes that one session has for itself.
+//! Temporary objects: tables, sequences, views, indexes and functions that one session has for itself.
 //!
 //! They live in a schema of the session, `pg_temp_N`, which is in no stored catalog: nothing of them is logged, and nothing is there
 //! after the session. What the session sees is the current catalog with them laid over it ([`TempObjects::over`]); others see the catalog
@@ -13,6 +13,8 @@
 //! Not done here: objects of other sessions are not to be seen in `pg_class`, as they are in PostgreSQL.
 
 use super::change::{Change, is_stored};
+use super::ddl;
+use super::routine::Routine;
 use super::store::CatalogStore;
 use super::{Catalog, Relation, RelationKind};
 use crate::value::{Oid, user};
@@ -129,6 +131,21 @@ fn types_used(relation: &Relation) -> Vec<TypeUse> {
     used
 }
 
+/// The users' types in the arguments and the result of a temporary function.
+fn types_of_routine(routine: &Routine) -> Vec<TypeUse> {
+    let name = format!("{}.{}", routine.schema_name, routine.name);
+    let label = format!("function {}", routine.signature(&name));
+    let mut used: Vec<Oid> = routine.types().filter_map(ddl::of_users).collect();
+    let defaults = routine.args.iter().filter_map(|arg| arg.default.as_deref());
+    used.extend(defaults.flat_map(user::types_named));
+    let of = |ty| TypeUse {
+        ty,
+        label: label.clone(),
+        stored: false,
+    };
+    used.into_iter().map(of).collect()
+}
+
 /// The catalog with the temporary objects over it, and what it was made from.
 struct Composed {
     catalog: Arc<Catalog>,
@@ -183,6 +200,9 @@ impl TempObjects {
         for relation in own.relations.values() {
             catalog.put_relation(Arc::clone(relation));
         }
+        for routine in own.routines.all() {
+            Change::PutRoutine(Arc::clone(routine)).apply(&mut catalog);
+        }
         let notes = &own.notes;
         let copied = notes.options.iter().map(|(k, v)| (*k, v.clone()));
         catalog.notes.options.extend(copied);
@@ -217,18 +237,23 @@ impl TempObjects {
                 Change::PutIndex(index) if objects.contains(&index.table) => {
                     objects.insert(index.oid);
                 }
+                Change::PutRoutine(routine) if routine.is_temporary() => {
+                    objects.insert(routine.oid);
+                }
                 _ => {}
             }
         }
         let is_own = |change: &Change| match change {
             Change::PutSchema(schema) => is_temporary_schema(&schema.name),
             Change::PutRelation(relation) => relation.is_temporary(),
+            Change::PutRoutine(routine) => routine.is_temporary(),
             Change::PutIndex(index) => objects.contains(&index.table),
             Change::PutTrigger(trigger) => objects.contains(&trigger.table),
             Change::DropTrigger(table, _) => objects.contains(table),
             Change::DropSchema(oid)
             | Change::DropRelation(oid)
             | Change::DropIndex(oid)
+            | Change::DropRoutine(oid)
             | Change::Comment((_, oid, _), _)
             | Change::Options(oid, _)
             | Change::OnCommit(oid, _)
@@ -241,9 +266,10 @@ impl TempObjects {
             own.iter().for_each(|change| change.apply(&mut catalog));
             *self.composed.borrow_mut() = None;
             let users = catalog.relations.values().flat_map(|r| types_used(r));
-            self.store
-                .temporary_types
-                .set(&self.schema, users.collect());
+            let routines = catalog.routines.all();
+            let users = users.chain(routines.iter().flat_map(|r| types_of_routine(r)));
+            let users = users.collect();
+            self.store.temporary_types.set(&self.schema, users);
         }
         others
     }
@@ -251,12 +277,13 @@ impl TempObjects {
     /// The numbers of all of them, constraints included.
     fn objects(&self) -> HashSet<Oid> {
         let own = self.own.borrow();
+        let routines: Vec<Oid> = own.routines.all().iter().map(|r| r.oid).collect();
         let relations = own.relations.values().flat_map(|relation| {
             let indexes = relation.indexes.iter().map(|i| i.oid);
             let constraints = relation.constraints.iter().map(|c| c.oid);
             indexes.chain(constraints).chain([relation.oid])
         });
-        relations.collect()
+        relations.chain(routines).collect()
     }
 }
 

@@ -355,6 +355,8 @@ impl Session {
                 | K::Database(_)
                 | K::Rights(_)
                 | K::Routine(_)
+                | K::Type(_)
+                | K::Extension(_)
                 | K::Ddl(_)
                 | K::AlterSequence(_)
                 | K::AlterConstraint(_)

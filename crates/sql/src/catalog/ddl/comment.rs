@@ -2,7 +2,7 @@
 
 use super::alter_table::{no_column, wrong_kind};
 use super::objects::{no_relation, no_schema};
-use super::{DdlContext, grant};
+use super::{DdlContext, grant, types};
 use crate::catalog::pg_catalog::{
     EXTENSIONS, PG_AUTHID, PG_CLASS, PG_CONSTRAINT, PG_DATABASE, PG_EXTENSION, PG_NAMESPACE,
     PG_TYPE, PLPGSQL, extension_of,
@@ -63,6 +63,7 @@ pub(super) async fn on_constraint(on: &CommentOn, cx: &mut DdlContext<'_>) -> Re
                 ),
             )
         })?;
+        cx.must_own_type(oid, "type")?;
         let text = on.comment.as_deref().filter(|t| !t.is_empty());
         return cx.put_comment(PG_CONSTRAINT, check.oid, 0, text).await;
     }
@@ -201,20 +202,24 @@ fn target(
                 let message = format!("\"{plain}\" is not a domain");
                 return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message));
             }
+            cx.must_own_type(types::of_users(ty).unwrap_or(ty), "type")?;
             Ok((PG_TYPE, ty, 0))
         }
         CommentObject::Extension => {
             let plain = calls::name_parts(name)?.1;
             if plain == "plpgsql" {
+                cx.must_own_extension(PLPGSQL, &plain)?;
                 return Ok((PG_EXTENSION, PLPGSQL, 0));
             }
-            let types = &cx.catalog()?.types;
+            let types = &catalog.types;
             if let Some(made) = types.extensions().iter().find(|e| e.name == plain) {
+                cx.must_own_extension(made.oid, &plain)?;
                 return Ok((PG_EXTENSION, made.oid, 0));
             }
             let found = EXTENSIONS.iter().find(|e| e.name == plain);
             let there = found.filter(|e| types.get(e.ty).is_some());
             let there = there.ok_or_else(|| no_object("extension", &plain))?;
+            cx.must_own_extension(extension_of(there.ty), &plain)?;
             Ok((PG_EXTENSION, extension_of(there.ty), 0))
         }
         other => Err(SqlError::unsupported(format!("COMMENT ON {other}"))),

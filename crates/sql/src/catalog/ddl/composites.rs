@@ -6,7 +6,7 @@
 
 use super::DdlContext;
 use super::columns::{check_collation, check_column_name, column_type};
-use super::types::{add, altered, array_name, free, put, refuse_temporary};
+use super::types::{add, altered_as, array_name, free, of_users, put};
 use crate::catalog::text::quote_ident;
 use crate::catalog::{Catalog, Relation, RelationKind, calls};
 use crate::error::{Result, SqlError};
@@ -45,6 +45,7 @@ fn attribute(
     let name = cx.name(&clause.name);
     check_column_name(&name)?;
     let ty = column_type(&name, &clause.data_type, cx)?;
+    cx.must_use_types(of_users(ty.oid))?;
     if user::domain_in(ty.oid).is_some() {
         return Err(SqlError::unsupported(
             "an attribute of a composite type that is of a domain",
@@ -119,8 +120,7 @@ pub(super) async fn create(
     clauses: &[AttributeClause],
     cx: &mut DdlContext<'_>,
 ) -> Result<()> {
-    let (schema, name) = cx.new_name(name)?;
-    refuse_temporary(&schema.name)?;
+    let (schema, name) = cx.new_type_name(name)?;
     free(&schema.name, schema.oid, &name, cx)?;
     let catalog = cx.catalog()?;
     if catalog.names.contains_key(&(schema.oid, name.clone())) {
@@ -177,7 +177,7 @@ async fn held(
     if found.is_some_and(|oid| refuse_row_type_of(&catalog, oid).is_some()) {
         return Err(no_composite(&plain));
     }
-    let ty = altered(name, cx).await?;
+    let ty = altered_as(name, "table", cx).await?;
     match ty.composite() {
         Some(composite) => Ok((Arc::clone(&ty), composite.clone())),
         None => Err(no_composite(&ty.name)),

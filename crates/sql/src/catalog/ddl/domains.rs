@@ -6,7 +6,7 @@
 use super::columns::check_collation;
 use super::expressions::{bound, bound_check, bound_default, check_text, default_text};
 use super::names::free_name;
-use super::types::{add, altered, array_name, free, put, refuse_temporary};
+use super::types::{add, altered, array_name, free, of_users, put};
 use super::{DdlContext, rewrite};
 use crate::bind::{self, VALUE, value_relation};
 use crate::catalog::{Catalog, Relation};
@@ -64,10 +64,10 @@ pub(super) fn collation_oid(name: &ast::ObjectName) -> Oid {
 
 /// Runs CREATE DOMAIN.
 pub(super) async fn create(create: &CreateDomain, cx: &mut DdlContext<'_>) -> Result<()> {
-    let (schema, name) = cx.new_name(&create.name)?;
-    refuse_temporary(&schema.name)?;
+    let (schema, name) = cx.new_type_name(&create.name)?;
     free(&schema.name, schema.oid, &name, cx)?;
     let over = base_of(create, cx)?;
+    cx.must_use_types(of_users(over.oid))?;
     let base = user::base_type(over);
     let of_over = user::get(over.oid);
     let of_over = of_over.as_deref().and_then(|ty| ty.domain());

@@ -1,7 +1,7 @@
 //! Enums: their labels, which have places between others, and the texts that name them.
 
 use super::DdlContext;
-use super::types::{add, altered, array_name, free, put, refuse_temporary, texts};
+use super::types::{add, altered, array_name, free, put, texts};
 use crate::catalog::text::{NAME_LENGTH_MAX, quote_literal};
 use crate::catalog::{Constraint, ConstraintKind, IndexDef, Relation};
 use crate::error::{Result, SqlError};
@@ -29,8 +29,7 @@ pub(super) async fn create(
     labels: &[String],
     cx: &mut DdlContext<'_>,
 ) -> Result<()> {
-    let (schema, name) = cx.new_name(name)?;
-    refuse_temporary(&schema.name)?;
+    let (schema, name) = cx.new_type_name(name)?;
     free(&schema.name, schema.oid, &name, cx)?;
     let (oid, csn) = cx.store.new_type_oid(cx.worker, ENUM_BITS)?;
     cx.depends_on(csn);

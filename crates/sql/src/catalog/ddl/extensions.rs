@@ -7,7 +7,7 @@
 use super::DdlContext;
 use super::dependents::{self, Object};
 use super::types::{add, array_name, delete, free, refuse_temporary};
-use crate::catalog::pg_catalog::{EXTENSIONS, PG_EXTENSION, extension_of};
+use crate::catalog::pg_catalog::{EXTENSIONS, PG_EXTENSION, PLPGSQL as PLPGSQL_OID, extension_of};
 use crate::catalog::{Catalog, ConstraintKind, IndexKey, Relation};
 use crate::error::{Result, SqlError};
 use crate::func::Function;
@@ -50,14 +50,20 @@ pub(super) async fn execute(command: &ExtensionCommand, cx: &mut DdlContext<'_>)
                 return create(available, schema.as_deref(), version.as_deref(), cx).await;
             }
             let ty = type_of(name).ok_or_else(|| not_available(name))?;
-            create_type(name, ty, schema.as_deref(), cx).await
+            create_type(name, ty, schema.as_deref(), cx).await?;
+            cx.own_extension(extension_of(ty)).await
         }
         ExtensionCommand::Update { name } => {
             let catalog = cx.catalog()?;
             let made = catalog.types.extensions().iter().find(|e| e.name == *name);
             let version = match made {
-                Some(made) => made.version.as_str(),
+                Some(made) => {
+                    cx.must_own_extension(made.oid, name)?;
+                    made.version.as_str()
+                }
                 None if type_of(name).is_some_and(|ty| catalog.types.get(ty).is_some()) => {
+                    let of_type = type_of(name).map_or(0, extension_of);
+                    cx.must_own_extension(of_type, name)?;
                     let of_type = EXTENSIONS.iter().find(|e| e.name == name);
                     of_type.map_or("", |e| e.version)
                 }
@@ -96,19 +102,7 @@ pub(super) async fn execute(command: &ExtensionCommand, cx: &mut DdlContext<'_>)
             cascade,
         } => {
             for name in names {
-                if name == PLPGSQL {
-                    return Err(SqlError::unsupported("DROP EXTENSION plpgsql"));
-                }
-                let catalog = cx.catalog()?;
-                let made = catalog.types.extensions();
-                if let Some(extension) = made.iter().find(|e| e.name == *name) {
-                    drop(extension, *cascade, &catalog, cx).await?;
-                    continue;
-                }
-                if let Some(ty) = type_of(name)
-                    && cx.hold_type(ty).await?.is_some()
-                {
-                    remove(name, ty, *cascade, cx).await?;
+                if remove(name, *cascade, cx).await? {
                     continue;
                 }
                 let absent = absent("extension", name);
@@ -145,14 +139,40 @@ async fn create(
         ));
     }
     let schema = cx.target_schema(schema)?;
-    cx.must_create_in(schema.oid)?;
+    cx.must_create_extension(available.name)?;
     cx.hold_schema_of(schema.oid, &schema.name).await?;
     let oid = available.oid;
     let row = format!("{}/{}/{}", schema.oid, available.version, available.name);
     cx.put_comment(PG_EXTENSION, oid, EXTENSION_ROW, Some(&row))
         .await?;
     cx.put_comment(PG_EXTENSION, oid, 0, Some(available.comment))
-        .await
+        .await?;
+    cx.own_extension(oid).await
+}
+
+/// Drops an extension; false if there is none of that name.
+pub(super) async fn remove(name: &str, cascade: bool, cx: &mut DdlContext<'_>) -> Result<bool> {
+    if name == PLPGSQL {
+        cx.must_own_extension(PLPGSQL_OID, name)?;
+        return Err(SqlError::unsupported("DROP EXTENSION plpgsql"));
+    }
+    let catalog = cx.catalog()?;
+    let made = catalog.types.extensions();
+    if let Some(extension) = made.iter().find(|e| e.name == *name) {
+        cx.must_own_extension(extension.oid, name)?;
+        drop(extension, cascade, &catalog, cx).await?;
+        return Ok(true);
+    }
+    let Some(ty) = type_of(name).filter(|ty| catalog.types.get(*ty).is_some()) else {
+        return Ok(false);
+    };
+    cx.must_own_extension(extension_of(ty), name)?;
+    if cx.hold_type(ty).await?.is_none() {
+        return Ok(false);
+    }
+    cx.must_own_extension(extension_of(ty), name)?;
+    remove_type(name, ty, cascade, cx).await?;
+    Ok(true)
 }
 
 async fn drop(
@@ -174,6 +194,7 @@ async fn drop(
                 .hint("Use DROP ... CASCADE to drop the dependent objects too."),
         );
     }
+    cx.delete_rights(PG_EXTENSION, extension.oid).await?;
     cx.put_comment(PG_EXTENSION, extension.oid, 0, None).await?;
     cx.put_comment(PG_EXTENSION, extension.oid, EXTENSION_ROW, None)
         .await
@@ -196,6 +217,7 @@ async fn create_type(
     let quoted = parts.map(|part| ast::Ident::with_quote('"', part));
     let (schema, name) = cx.new_name(&ast::ObjectName::from(quoted.collect::<Vec<_>>()))?;
     refuse_temporary(&schema.name)?;
+    cx.must_create_extension(&name)?;
     free(&schema.name, schema.oid, &name, cx)?;
     let array_name = array_name(&schema.name, &name, ty, cx)?;
     let ty = UserType {
@@ -210,7 +232,7 @@ async fn create_type(
 }
 
 /// Drops the extension, which is held.
-async fn remove(name: &str, ty: Oid, cascade: bool, cx: &mut DdlContext<'_>) -> Result<()> {
+async fn remove_type(name: &str, ty: Oid, cascade: bool, cx: &mut DdlContext<'_>) -> Result<()> {
     let objects = [Object::Type(ty)];
     let cleared = dependents::clear(&objects, None, cascade, cx).await;
     cleared.map_err(|mut error| {

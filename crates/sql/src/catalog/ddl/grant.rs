@@ -3,7 +3,7 @@
 use super::alter_table::{system_relation, wrong_kind};
 use super::objects::{no_relation, no_schema};
 use super::{DdlContext, routine_lookup, types};
-use crate::catalog::pg_catalog::{PG_CLASS, PG_DATABASE, PG_NAMESPACE, PG_PROC};
+use crate::catalog::pg_catalog::{PG_CLASS, PG_DATABASE, PG_NAMESPACE, PG_PROC, PG_TYPE};
 use crate::catalog::rights::{denied, kind_of, word_of};
 use crate::catalog::{Catalog, Relation, RelationKind, calls};
 use crate::error::{Result, SqlError};
@@ -324,18 +324,20 @@ pub(super) async fn execute(grant: &Grant, cx: &mut DdlContext<'_>) -> Result<()
             }
             Ok(())
         }
-        GrantOn::Types("type", names) => {
-            asked.check(AclKind::Type)?;
+        GrantOn::Types(word, names) => {
+            asked.check(AclKind::Type).map_err(|mut error| {
+                let fields = error.fields_mut();
+                fields.message = fields.message.replace("for type", &format!("for {word}"));
+                error
+            })?;
             for name in names {
-                let name = types::granted(name, cx)?;
-                leave_usage(&asked, AclKind::Type, &name, cx)?;
+                let (own, name) = types::granted(name, *word == "domain", cx)?;
+                match own {
+                    Some(ty) => on_object(&asked, (PG_TYPE, ty, AclKind::Type), &name, cx).await?,
+                    None => leave_usage(&asked, AclKind::Type, &name, cx)?,
+                }
             }
             Ok(())
-        }
-        GrantOn::Types(word, names) => {
-            asked.check(AclKind::Type)?;
-            let name = names.first().map(ToString::to_string).unwrap_or_default();
-            Err(SqlError::unsupported(format!("GRANT on {word} {name}")))
         }
         GrantOn::Other(what) => Err(SqlError::unsupported(*what)),
         GrantOn::Later(_) => Err(SqlError::internal("default privileges outside of theirs")),
@@ -350,7 +352,7 @@ fn untrusted(name: &str) -> SqlError {
     .detail("GRANT and REVOKE are not allowed on untrusted languages, because only superusers can use untrusted languages.")
 }
 
-/// Types and languages have no lists of their own: everybody may use all of them. What leaves that so is accepted, the rest is 0A000.
+/// Built-in types and languages have no lists of their own: everybody may use all of them. What leaves that so is accepted, the rest is 0A000.
 fn leave_usage(asked: &Asked, kind: AclKind, name: &str, cx: &mut DdlContext<'_>) -> Result<()> {
     let acl = Acl::default_for(kind, BOOTSTRAP);
     let target = Target {

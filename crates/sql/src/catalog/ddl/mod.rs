@@ -49,6 +49,7 @@ mod set_schema;
 mod state;
 mod temporary;
 mod triggers;
+mod type_rights;
 mod types;
 mod using_index;
 mod view;
@@ -58,6 +59,7 @@ pub(crate) use domains::with_value;
 pub(crate) use extensions::EXTENSION_ROW;
 pub use state::DdlState;
 pub use temporary::{at_commit, discard};
+pub(crate) use types::of_users;
 pub(crate) use view::boolean;
 
 use super::store::CatalogStore;

@@ -225,6 +225,14 @@ impl DdlContext<'_> {
         self.new_name_of(name, false)
     }
 
+    /// The same of a type, in a schema where the role may make one.
+    pub(super) fn new_type_name(&mut self, name: &ObjectName) -> Result<(Arc<Schema>, String)> {
+        let (schema, name) = self.new_name(name)?;
+        super::types::refuse_temporary(&schema.name)?;
+        self.must_create_in(schema.oid)?;
+        Ok((schema, name))
+    }
+
     /// The same of an object that is said to be temporary.
     pub(super) fn new_name_of(
         &mut self,
@@ -275,11 +283,15 @@ impl DdlContext<'_> {
         Ok(schema)
     }
 
-    /// Is the object with this number, a relation, an index or a constraint, temporary?
+    /// Is the object with this number, a relation, an index, a constraint or a function, temporary?
     fn is_temporary(&mut self, object: Oid) -> Result<bool> {
         let catalog = self.catalog()?;
         if catalog.temp.is_none() {
             return Ok(false);
+        }
+        let routine = catalog.routines.get(object);
+        if routine.is_some_and(|routine| routine.is_temporary()) {
+            return Ok(true);
         }
         let mut temporary = catalog.relations.values().filter(|r| r.is_temporary());
         Ok(temporary.any(|r| {

@@ -3,8 +3,12 @@
 use super::alter_table::{system_relation, wrong_kind};
 use super::dependents::{self, Object};
 use super::objects::{no_relation, no_schema};
-use super::{DdlContext, drop as dropping, grant, permit, routine_lookup, routines, types};
-use crate::catalog::pg_catalog::{PG_CLASS, PG_DATABASE, PG_NAMESPACE, PG_POLICY, PG_PROC};
+use super::{
+    DdlContext, drop as dropping, extensions, grant, permit, routine_lookup, routines, types,
+};
+use crate::catalog::pg_catalog::{
+    PG_CLASS, PG_DATABASE, PG_EXTENSION, PG_NAMESPACE, PG_POLICY, PG_PROC, PG_TYPE, extension_name,
+};
 use crate::catalog::rights::{Rights, denied};
 use crate::catalog::stored::RIGHTS;
 use crate::catalog::text::fold;
@@ -166,7 +170,11 @@ pub(super) async fn alter(
         OwnedKind::Database => return database(&calls::name_parts(name)?.1, owner, cx).await,
         OwnedKind::Type | OwnedKind::Domain => {
             let owner = cx.find_role(owner)?.oid;
-            return types::owner(name, kind == OwnedKind::Domain, owner, cx);
+            let of_domain = kind == OwnedKind::Domain;
+            return match types::to_be_given(name, of_domain, owner, cx).await? {
+                Some(ty) => give(PG_TYPE, ty.oid, owner, cx).await,
+                None => Ok(()),
+            };
         }
         _ => {}
     }
@@ -430,6 +438,26 @@ async fn drop_all(role: Oid, cascade: bool, cx: &mut DdlContext<'_>) -> Result<(
         }
     }
     let catalog = cx.catalog()?;
+    let mut own_types = Vec::new();
+    for (_, ty) in owned(&catalog, role)
+        .into_iter()
+        .filter(|(class, _)| *class == PG_TYPE)
+    {
+        if cx.hold_type(ty).await?.is_some() {
+            own_types.push(ty);
+        }
+    }
+    types::drop_held(own_types, cascade, cx).await?;
+    let catalog = cx.catalog()?;
+    for (_, extension) in owned(&catalog, role)
+        .into_iter()
+        .filter(|(class, _)| *class == PG_EXTENSION)
+    {
+        if let Some(name) = extension_name(&catalog, extension) {
+            extensions::remove(name, cascade, cx).await?;
+        }
+    }
+    let catalog = cx.catalog()?;
     for (_, schema) in owned(&catalog, role)
         .into_iter()
         .filter(|(class, _)| *class == PG_NAMESPACE)
@@ -447,6 +475,11 @@ fn label(class: Oid, object: Oid, catalog: &Catalog, path: &[String]) -> String 
     match class {
         PG_CLASS => dependents::describe(catalog, path, Object::Relation(object)),
         PG_PROC => dependents::describe(catalog, path, Object::Routine(object)),
+        PG_TYPE => dependents::describe(catalog, path, Object::Type(object)),
+        PG_EXTENSION => {
+            let name = extension_name(catalog, object).unwrap_or("?");
+            format!("extension {name}")
+        }
         PG_NAMESPACE => {
             let name = catalog
                 .schemas

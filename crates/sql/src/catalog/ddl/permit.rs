@@ -91,7 +91,7 @@ pub(crate) fn refuse_routines(
     Ok(())
 }
 
-fn denied_schema(schema: Oid, catalog: &Catalog) -> SqlError {
+pub(super) fn denied_schema(schema: Oid, catalog: &Catalog) -> SqlError {
     let name = catalog
         .schemas
         .get(&schema)
@@ -129,6 +129,13 @@ impl DdlContext<'_> {
             true => Ok(()),
             false => Err(denied_relation(parent)),
         }
+    }
+
+    /// 42501 unless temporary objects may be made.
+    pub(super) fn must_create_temporary(&mut self) -> Result<()> {
+        let catalog = self.catalog()?;
+        let role = self.session.current_role();
+        may_create_temporary(&catalog, role)
     }
 
     /// 42501 unless the role may make something in the schema.
@@ -306,14 +313,7 @@ impl Asker<'_> {
 
     /// 42501 unless temporary objects may be made.
     fn must_create_temporary(&self) -> Result<()> {
-        let database = self.catalog.database;
-        match self.judge().on_database(self.role, database, p::TEMPORARY) {
-            0 => Err(denied(format!(
-                "permission denied to create temporary tables in database \"{}\"",
-                self.catalog.database_name
-            ))),
-            _ => Ok(()),
-        }
+        may_create_temporary(&self.catalog, self.role)
     }
 
     fn create_table(&self, table: &ast::CreateTable) -> Result<()> {
@@ -373,8 +373,21 @@ impl Asker<'_> {
                     false => Err(denied(format!("must be owner of database {name}"))),
                 }
             }
+            // They ask themselves.
+            On::Type | On::Domain | On::Extension => Ok(()),
             _ => Err(only_superusers()),
         }
+    }
+}
+
+fn may_create_temporary(catalog: &Catalog, role: Oid) -> Result<()> {
+    let judge = catalog.judge(&catalog.roles);
+    match judge.on_database(role, catalog.database, p::TEMPORARY) {
+        0 => Err(denied(format!(
+            "permission denied to create temporary tables in database \"{}\"",
+            catalog.database_name
+        ))),
+        _ => Ok(()),
     }
 }
 
@@ -410,9 +423,9 @@ pub(super) fn ask(parsed: &Parsed, cx: &mut DdlContext<'_>) -> Result<()> {
         | K::Rights(_)
         | K::Maintain(_)
         | K::Routine(_)
-        | K::Trigger(_) => {
-            return Ok(());
-        }
+        | K::Trigger(_)
+        | K::Type(_)
+        | K::Extension(_) => return Ok(()),
         K::AlterSequence(alter) => {
             asker.must_own(&alter.name)?;
             if alter.rename.is_some() {
@@ -433,11 +446,13 @@ pub(super) fn ask(parsed: &Parsed, cx: &mut DdlContext<'_>) -> Result<()> {
             };
         }
         K::CommentOn(on) if !on.domain => return asker.must_own(&on.owner),
+        K::CommentOn(_) => return Ok(()),
         K::Index(command) => {
             return match &**command {
                 IndexCommand::Reindex { name, .. }
                 | IndexCommand::Set { name, .. }
                 | IndexCommand::Reset { name, .. } => asker.must_own(name),
+                IndexCommand::Cluster { table, .. } => asker.must_own(table),
                 IndexCommand::Rename { name, .. } => {
                     asker.must_own(name)?;
                     asker.must_create_beside(name)

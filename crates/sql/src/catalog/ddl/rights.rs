@@ -8,7 +8,7 @@
 
 use super::DdlContext;
 use crate::catalog::change::Change;
-use crate::catalog::pg_catalog::{PG_CLASS, PG_DATABASE};
+use crate::catalog::pg_catalog::{PG_CLASS, PG_DATABASE, PG_PROC};
 use crate::catalog::rights::{DefaultKey, Judge, Rights};
 use crate::catalog::stored::{ObjectKey, ObjectRow, RIGHTS, ROLES};
 use crate::catalog::{Catalog, stored_rights, stored_roles};
@@ -111,8 +111,12 @@ impl DdlContext<'_> {
         rights: Rights,
     ) -> Result<()> {
         let catalog = self.catalog()?;
-        let relation = catalog.relations.get(&object);
-        if class == PG_CLASS && relation.is_some_and(|r| r.is_temporary()) {
+        let temporary = match class {
+            PG_CLASS => { catalog.relations.get(&object) }.is_some_and(|r| r.is_temporary()),
+            PG_PROC => { catalog.routines.get(object) }.is_some_and(|r| r.is_temporary()),
+            _ => false,
+        };
+        if temporary {
             return Err(SqlError::unsupported(
                 "owners and privileges of temporary objects",
             ));

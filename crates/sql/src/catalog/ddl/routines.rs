@@ -9,7 +9,7 @@ use super::expressions::{bound, default_text, with_planner};
 use super::objects::no_schema;
 use super::routine_lookup::{found, named};
 use super::routine_options::properties;
-use super::types::{of_users, refuse_temporary};
+use super::types::of_users;
 use crate::bind;
 use crate::catalog::change::Change;
 use crate::catalog::pg_catalog::PG_PROC;
@@ -18,6 +18,7 @@ use crate::catalog::routine::{
     ArgMode, Argument, DEFAULT_COST, DEFAULT_ROWS, Language, Parallel, Routine, RoutineBody,
 };
 use crate::catalog::stored::RELATIONS;
+use crate::catalog::temporary::is_temporary_schema;
 use crate::catalog::{Catalog, calls, stored_routines};
 use crate::error::{Result, SqlError};
 use crate::func::{CastContext, Volatility, can_coerce};
@@ -345,8 +346,10 @@ fn language_of(said: Option<&str>, cx: &mut DdlContext<'_>) -> Result<Language> 
 
 async fn create(new: &CreateRoutine, cx: &mut DdlContext<'_>) -> Result<()> {
     let (schema, name) = cx.new_name(&new.name)?;
-    cx.must_create_in(schema.oid)?;
-    refuse_temporary_routine(&schema.name)?;
+    match is_temporary_schema(&schema.name) {
+        true => cx.must_create_temporary()?,
+        false => cx.must_create_in(schema.oid)?,
+    }
     let properties = properties(&new.options, new.procedure, cx)?;
     let language = match (&properties.language, new.inline) {
         (None, Some(_)) => Language::Sql,
@@ -363,6 +366,8 @@ async fn create(new: &CreateRoutine, cx: &mut DdlContext<'_>) -> Result<()> {
         check_polymorphic(output.ty, &inputs)?;
     }
     check_polymorphic(result, &inputs)?;
+    let used = args.iter().map(|arg| arg.ty).chain([result]);
+    cx.must_use_types(used.filter_map(of_users).collect::<Vec<_>>())?;
     let body = match (&properties.text, new.inline) {
         (Some(_), Some(_)) => return Err(invalid("duplicate function body specified")),
         (Some(texts), None) => match texts.as_slice() {
@@ -408,6 +413,7 @@ async fn create(new: &CreateRoutine, cx: &mut DdlContext<'_>) -> Result<()> {
         body,
     };
     properties.apply(&mut routine, cx)?;
+    refuse_temporary_definer(&routine)?;
     let catalog = cx.catalog()?;
     let known = catalog.routine_exactly(&schema.name, &routine.name, &routine.input_types());
     if let Some(known) = known {
@@ -416,6 +422,11 @@ async fn create(new: &CreateRoutine, cx: &mut DdlContext<'_>) -> Result<()> {
     }
     routine.oid = cx.new_oid()?;
     check(&routine, cx)?;
+    if routine.is_temporary() {
+        hold_types(&routine, cx).await?;
+        cx.state.push(Change::PutRoutine(Arc::new(routine)));
+        return Ok(());
+    }
     cx.hold_schema_of(schema.oid, &schema.name).await?;
     hold_types(&routine, cx).await?;
     let row = stored_routines::encode(cx.catalog()?.database, &routine);
@@ -427,9 +438,25 @@ async fn create(new: &CreateRoutine, cx: &mut DdlContext<'_>) -> Result<()> {
     cx.own_new(PG_PROC, oid, schema, AclKind::Function).await
 }
 
-/// A function is stored, a session's own schema is not.
-fn refuse_temporary_routine(schema: &str) -> Result<()> {
-    refuse_temporary(schema).map_err(|_| SqlError::unsupported("a function in a temporary schema"))
+/// What is in a session's own schema has no owner, and what is not there cannot be in it.
+fn refuse_temporary_definer(routine: &Routine) -> Result<()> {
+    match routine.definer && routine.is_temporary() {
+        true => Err(SqlError::unsupported(
+            "a temporary function with SECURITY DEFINER",
+        )),
+        false => Ok(()),
+    }
+}
+
+/// 0A000 for moving a function from or to a session's own schema.
+fn refuse_moving_temporary(from: &str, to: &str) -> Result<()> {
+    match is_temporary_schema(from) || is_temporary_schema(to) {
+        true => Err(SqlError::new(
+            SqlState::FEATURE_NOT_SUPPORTED,
+            "cannot move objects into or out of temporary schemas",
+        )),
+        false => Ok(()),
+    }
 }
 
 fn exists(routine: &Routine) -> SqlError {
@@ -477,7 +504,7 @@ async fn hold_types(routine: &Routine, cx: &mut DdlContext<'_>) -> Result<()> {
         let table = table.and_then(|table| catalog.relations.get(&table));
         table.is_some_and(|table| table.is_temporary())
     };
-    if used.iter().any(temporary) {
+    if !routine.is_temporary() && used.iter().any(temporary) {
         return Err(SqlError::unsupported(
             "a function of the row type of a temporary table",
         ));
@@ -494,6 +521,9 @@ pub(super) async fn hold(oid: Oid, cx: &mut DdlContext<'_>) -> Result<Option<Arc
         let Some(before) = cx.catalog()?.routines.get(oid).cloned() else {
             return Ok(None);
         };
+        if before.is_temporary() {
+            return Ok(Some(before));
+        }
         let row = stored_routines::encode(cx.catalog()?.database, &before);
         let database = row.key.database;
         let held = cx.change_row(RELATIONS, database, oid, Some(&row)).await;
@@ -509,6 +539,10 @@ pub(super) async fn hold(oid: Oid, cx: &mut DdlContext<'_>) -> Result<Option<Arc
 
 /// Stores a function that has changed.
 async fn put(routine: Routine, cx: &mut DdlContext<'_>) -> Result<()> {
+    if routine.is_temporary() {
+        cx.state.push(Change::PutRoutine(Arc::new(routine)));
+        return Ok(());
+    }
     let row = stored_routines::encode(cx.catalog()?.database, &routine);
     let database = row.key.database;
     if !cx
@@ -599,6 +633,7 @@ async fn alter(
     match to {
         AlterRoutine::Options(options) => {
             properties(options, found.procedure, cx)?.apply(&mut changed, cx)?;
+            refuse_temporary_definer(&changed)?;
         }
         AlterRoutine::Rename(new) => {
             cx.must_create_in(found.schema)?;
@@ -612,7 +647,7 @@ async fn alter(
                 return Ok(());
             }
             let schema = cx.target_schema(Some(&schema.name))?;
-            refuse_temporary_routine(&schema.name)?;
+            refuse_moving_temporary(&found.schema_name, &schema.name)?;
             cx.must_create_in(schema.oid)?;
             cx.hold_schema_of(schema.oid, &schema.name).await?;
             changed.schema = schema.oid;
@@ -671,9 +706,13 @@ async fn drop_routines(
 
 /// Removes a function that nothing depends on.
 pub(super) async fn delete(oid: Oid, cx: &mut DdlContext<'_>) -> Result<()> {
-    let database = cx.catalog()?.database;
-    cx.change_row(RELATIONS, database, oid, None).await?;
-    cx.delete_rights(PG_PROC, oid).await?;
+    let catalog = cx.catalog()?;
+    let found = catalog.routines.get(oid);
+    if !found.is_some_and(|routine| routine.is_temporary()) {
+        cx.change_row(RELATIONS, catalog.database, oid, None)
+            .await?;
+        cx.delete_rights(PG_PROC, oid).await?;
+    }
     cx.state.push(Change::DropRoutine(oid));
     Ok(())
 }

@@ -95,11 +95,19 @@ pub async fn discard(cx: &mut DdlContext<'_>) -> Result<()> {
     let catalog = cx.catalog()?;
     let all = catalog.relations.values().filter(|r| r.is_temporary());
     let mut all: Vec<Arc<Relation>> = all.cloned().collect();
-    if all.is_empty() {
+    let routines = catalog.routines.all().into_iter();
+    let routines: Vec<Oid> = routines
+        .filter(|routine| routine.is_temporary())
+        .map(|routine| routine.oid)
+        .collect();
+    if all.is_empty() && routines.is_empty() {
         return Ok(());
     }
     all.sort_unstable_by_key(|r| std::cmp::Reverse(r.oid));
     begin(cx)?;
+    for routine in routines {
+        super::routines::delete(routine, cx).await?;
+    }
     for relation in all {
         if !matches!(relation.kind, RelationKind::Sequence(_)) {
             cx.lock_table(relation.oid, TableLock::Exclusive).await?;

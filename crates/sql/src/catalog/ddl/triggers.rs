@@ -245,6 +245,10 @@ async fn create(
     };
     let function = routine_lookup::named(RoutineWord::Function, &target, cx)?;
     super::permit::must_call(&[(function.oid, None)], cx)?;
+    if function.is_temporary() && !relation.is_temporary() {
+        let what = "a trigger of a permanent table that calls a temporary function";
+        return Err(SqlError::unsupported(what));
+    }
     if function.result != oid::TRIGGER {
         return Err(invalid(format!(
             "function {} must return type trigger",

@@ -7,11 +7,13 @@ use super::dependents::{self, Object};
 use super::objects::no_schema;
 use super::{DdlContext, composites, domains, enums};
 use crate::catalog::change::Change;
+use crate::catalog::pg_catalog::{PG_EXTENSION, PG_TYPE, extension_of};
 use crate::catalog::stored::{ObjectRow, RELATIONS};
 use crate::catalog::text::{NAME_LENGTH_MAX, columns_in, truncate_name};
 use crate::catalog::{Catalog, Relation, RelationKind, calls, stored_types};
 use crate::error::{Result, SqlError};
 use crate::parse::{AlterDomain, TypeCommand};
+use crate::role::acl::AclKind;
 use crate::value::user::{self, Class, UserKind, UserType};
 use crate::value::{Oid, info};
 use logstead_engine::TableLock;
@@ -74,13 +76,17 @@ async fn rename(name: &ast::ObjectName, new: &str, cx: &mut DdlContext<'_>) -> R
 }
 
 async fn set_schema(name: &ast::ObjectName, schema: &str, cx: &mut DdlContext<'_>) -> Result<()> {
-    let ty = altered(name, cx).await?;
+    if find(name, cx)?.is_none() {
+        return Err(no_type(name));
+    }
     let catalog = cx.catalog()?;
-    let schema = catalog.schema(schema).ok_or_else(|| no_schema(schema))?;
-    if schema.oid == ty.schema {
+    let target = catalog.schema(schema).ok_or_else(|| no_schema(schema))?;
+    cx.must_create_in(target.oid)?;
+    let ty = altered(name, cx).await?;
+    if target.oid == ty.schema {
         return Ok(());
     }
-    let schema = cx.target_schema(Some(&schema.name))?;
+    let schema = cx.target_schema(Some(&target.name))?;
     refuse_temporary(&schema.name)?;
     cx.hold_schema_of(schema.oid, &schema.name).await?;
     free(&schema.name, schema.oid, &ty.name, cx)?;
@@ -106,37 +112,72 @@ fn refuse_relation_name(
     }
 }
 
-/// ALTER TYPE ... OWNER TO: all types are the bootstrap superuser's.
-pub(super) fn owner(
+/// The type of ALTER TYPE ... OWNER TO, held, if it is not the new owner's already.
+pub(super) async fn to_be_given(
     name: &ast::ObjectName,
     domain: bool,
     owner: Oid,
     cx: &mut DdlContext<'_>,
-) -> Result<()> {
+) -> Result<Option<Arc<UserType>>> {
+    let named = |name: &ast::ObjectName, cx: &mut DdlContext<'_>| {
+        let (schema, plain) = calls::name_parts(name)?;
+        cx.catalog()?;
+        Ok(user::find(schema.as_deref(), &plain))
+    };
+    if let Some(oid) = named(name, cx)?
+        && user::class(oid) == Some(Class::Array)
+    {
+        let (array, element) = (info::format_type_bare(oid), info::format_type_bare(oid - 1));
+        return Err(SqlError::new(
+            SqlState::WRONG_OBJECT_TYPE,
+            format!("cannot alter array type {array}"),
+        )
+        .hint(format!(
+            "You can alter type {element}, which will alter the array type as well."
+        )));
+    }
     let ty = find(name, cx)?.ok_or_else(|| no_type(name))?;
     if domain && ty.domain().is_none() {
         return Err(domains::not_a_domain(ty.oid));
     }
-    match owner {
-        crate::role::BOOTSTRAP => Ok(()),
-        _ => Err(SqlError::unsupported(
-            "ALTER TYPE ... OWNER TO another role",
-        )),
+    if cx.catalog()?.owner_of(PG_TYPE, ty.oid) == owner {
+        return Ok(None);
     }
+    cx.may_give_type(&ty, owner)?;
+    let Some(ty) = cx.hold_type(ty.oid).await? else {
+        return Err(no_type(name));
+    };
+    // Whose it is may have changed during a wait.
+    cx.may_give_type(&ty, owner)?;
+    Ok(Some(ty))
 }
 
-/// The name of a type that GRANT and REVOKE are about.
-pub(super) fn granted(name: &ast::ObjectName, cx: &mut DdlContext<'_>) -> Result<String> {
+/// The type that GRANT and REVOKE are about, if it is a user's, and its name.
+pub(super) fn granted(
+    name: &ast::ObjectName,
+    domain: bool,
+    cx: &mut DdlContext<'_>,
+) -> Result<(Option<Oid>, String)> {
     // Looks at the newest, which sets the scope.
     cx.catalog()?;
     let (schema, plain) = calls::name_parts(name)?;
     let system = schema.as_deref().is_none_or(|s| s == "pg_catalog");
-    let known = (system && info::by_name(&plain).is_some())
-        || user::find(schema.as_deref(), &plain).is_some();
-    match known {
-        true => Ok(plain),
-        false => Err(no_type(name)),
+    let found = match info::by_name(&plain).filter(|_| system) {
+        Some(oid) => Some(oid),
+        None => user::find(schema.as_deref(), &plain),
+    };
+    let oid = found.ok_or_else(|| no_type(name))?;
+    if info::element_of(oid).is_some() && info::by_oid(oid).is_some_and(|t| t.category == 'A') {
+        let code = crate::role::acl::INVALID_GRANT;
+        return Err(SqlError::new(code, "cannot set privileges of array types")
+            .hint("Set the privileges of the element type instead."));
     }
+    if domain && user::class(oid) != Some(Class::Domain) {
+        let message = format!("\"{plain}\" is not a domain");
+        return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message));
+    }
+    let users = user::class(oid).is_some() && user::relation_of_row_type(oid).is_none();
+    Ok((users.then_some(oid), plain))
 }
 
 fn no_type(name: &ast::ObjectName) -> SqlError {
@@ -184,14 +225,25 @@ pub(super) async fn altered(
     name: &ast::ObjectName,
     cx: &mut DdlContext<'_>,
 ) -> Result<Arc<UserType>> {
+    altered_as(name, "type", cx).await
+}
+
+/// The same; `word` is what PostgreSQL calls it to those whose it is not.
+pub(super) async fn altered_as(
+    name: &ast::ObjectName,
+    word: &str,
+    cx: &mut DdlContext<'_>,
+) -> Result<Arc<UserType>> {
     let found = find(name, cx)?.ok_or_else(|| no_type(name))?;
+    cx.must_own_type(found.oid, word)?;
     if user::class(found.oid) == Some(Class::Base) {
         return Err(SqlError::unsupported("ALTER TYPE of an extension's type"));
     }
-    match cx.hold_type(found.oid).await? {
-        Some(ty) => Ok(ty),
-        None => Err(no_type(name)),
-    }
+    let ty = cx.hold_type(found.oid).await?;
+    let ty = ty.ok_or_else(|| no_type(name))?;
+    // Whose it is may have changed during a wait.
+    cx.must_own_type(ty.oid, word)?;
+    Ok(ty)
 }
 
 /// Fails if a type, array or table of the schema has the name.
@@ -263,7 +315,7 @@ pub(super) fn refuse_temporary(schema: &str) -> Result<()> {
     }
 }
 
-/// Stores a new type, behind what it depends on; 42710 if there is one of its name.
+/// Stores a new type, behind what it depends on; 42710 if there is one of its name. What an extension brings is not whose it is that makes it.
 pub(super) async fn add(ty: UserType, cx: &mut DdlContext<'_>) -> Result<()> {
     cx.hold_schema_of(ty.schema, &ty.schema_name).await?;
     cx.hold_types_of_type(&ty).await?;
@@ -272,8 +324,12 @@ pub(super) async fn add(ty: UserType, cx: &mut DdlContext<'_>) -> Result<()> {
         return Err(already_exists(&ty));
     }
     cx.state.hold_type(ty.oid);
+    let (oid, schema, own) = (ty.oid, ty.schema, !matches!(ty.kind, UserKind::Base));
     cx.state.push(Change::PutType(Arc::new(ty)));
-    Ok(())
+    match own {
+        true => cx.own_new(PG_TYPE, oid, schema, AclKind::Type).await,
+        false => Ok(()),
+    }
 }
 
 fn already_exists(ty: &UserType) -> SqlError {
@@ -310,7 +366,7 @@ pub(super) fn texts(relation: &Relation) -> Vec<&str> {
 }
 
 /// The user's type that a type is, or is an array over.
-pub(super) fn of_users(oid: Oid) -> Option<Oid> {
+pub(crate) fn of_users(oid: Oid) -> Option<Oid> {
     match user::class(oid)? {
         Class::Array => Some(oid - 1),
         _ => Some(oid),
@@ -396,6 +452,13 @@ impl DdlContext<'_> {
         relation: &Relation,
         old: Option<&Relation>,
     ) -> Result<()> {
+        let columns = |relation: &Relation| {
+            let live = relation.columns.iter().filter(|c| !c.dropped);
+            let types = live.filter_map(|c| of_users(c.declared().oid));
+            types.collect::<BTreeSet<Oid>>()
+        };
+        let known = old.map(columns).unwrap_or_default();
+        self.must_use_types(columns(relation).difference(&known).copied())?;
         let mut new = used(relation);
         if let Some(old) = old {
             let known = used(old);
@@ -537,6 +600,7 @@ async fn drop_types(
         let (schema, plain) = calls::name_parts(name)?;
         let system = schema.as_deref().is_none_or(|s| s == "pg_catalog");
         if system && let Some(oid) = info::by_name(&plain) {
+            cx.must_own_type(oid, "type")?;
             let shown = info::format_type_bare(oid);
             return Err(SqlError::new(
                 SqlState::DEPENDENT_OBJECTS_STILL_EXIST,
@@ -597,10 +661,26 @@ async fn drop_types(
                 format!("\"{plain}\" is not a domain"),
             ));
         }
-        if cx.hold_type(oid).await?.is_some() && !targets.contains(&oid) {
+        let Some(ty) = catalog.types.get(oid) else {
+            return Err(no_type(name));
+        };
+        cx.must_own_type_or_schema(ty)?;
+        if let Some(ty) = cx.hold_type(oid).await?
+            && !targets.contains(&oid)
+        {
+            cx.must_own_type_or_schema(&ty)?;
             targets.push(oid);
         }
     }
+    drop_held(targets, cascade, cx).await
+}
+
+/// Drops types that are held.
+pub(super) async fn drop_held(
+    targets: Vec<Oid>,
+    cascade: bool,
+    cx: &mut DdlContext<'_>,
+) -> Result<()> {
     let objects: Vec<Object> = targets.iter().copied().map(Object::Type).collect();
     dependents::clear(&objects, None, cascade, cx).await?;
     for oid in targets {
@@ -640,6 +720,10 @@ pub(super) async fn delete(oid: Oid, cx: &mut DdlContext<'_>) -> Result<()> {
     }
     let database = cx.catalog()?.database;
     cx.change_row(RELATIONS, database, oid, None).await?;
+    cx.delete_rights(PG_TYPE, oid).await?;
+    if user::class(oid) == Some(Class::Base) {
+        cx.delete_rights(PG_EXTENSION, extension_of(oid)).await?;
+    }
     cx.state.push(Change::DropType(oid));
     Ok(())
 }

@@ -48,7 +48,9 @@ pub(crate) use relations::{
     PG_AUTHID, PG_CLASS, PG_CONSTRAINT, PG_DATABASE, PG_EXTENSION, PG_NAMESPACE, PG_POLICY,
     PG_PROC, PG_TRIGGER, PG_TYPE,
 };
-pub(crate) use shared::{EXTENSIONS, PLPGSQL, extension_of, operator_class, operator_class_name};
+pub(crate) use shared::{
+    EXTENSIONS, PLPGSQL, extension_name, extension_of, operator_class, operator_class_name,
+};
 pub use types::{io_function_by_name, io_function_name};
 pub(crate) use views::plain_type_name;
 

@@ -312,7 +312,7 @@ pub(super) fn pg_class(cx: &VirtualContext<'_>) -> Rows {
             temporary: false,
             secured: false,
             forced: false,
-            owner: OWNER,
+            owner: cx.catalog.owner_of(PG_TYPE, ty.oid),
             acl: Datum::Null,
             row: ty.oid,
         }));

@@ -2,9 +2,9 @@
 
 use super::OWNER;
 use super::cells::{Ch, Id, Nil, regtype_array, row};
-use super::relations::{PG_AUTHID, PG_DATABASE};
-use crate::catalog::VirtualContext;
+use super::relations::{PG_AUTHID, PG_DATABASE, PG_EXTENSION};
 use crate::catalog::routine::LANGUAGE_PLPGSQL;
+use crate::catalog::{Catalog, VirtualContext};
 use crate::error::Result;
 use crate::func::extensions::AVAILABLE;
 use crate::value::{
@@ -191,6 +191,16 @@ pub(crate) fn extension_of(ty: Oid) -> Oid {
     FIRST_USER_OID + (ty - FIRST_EXTENSION_OID)
 }
 
+/// The name of an extension that was made; `None` if there is none of that number.
+pub(crate) fn extension_name(catalog: &Catalog, oid: Oid) -> Option<&str> {
+    let made = catalog.types.extensions().iter().find(|e| e.oid == oid);
+    let of_type = || {
+        let found = EXTENSIONS.iter().find(|e| extension_of(e.ty) == oid)?;
+        catalog.types.get(found.ty).map(|_| found.name)
+    };
+    made.map(|made| made.name.as_str()).or_else(of_type)
+}
+
 /// `pg_opclass`
 pub(super) fn pg_opclass(cx: &VirtualContext<'_>) -> Rows {
     let class = |c: &(Oid, &str, Oid, Oid, bool)| {
@@ -317,7 +327,7 @@ pub(super) fn pg_extension(cx: &VirtualContext<'_>) -> Rows {
             rows.push(row![
                 Id(extension_of(ty.oid)),
                 extension.name,
-                Id(OWNER),
+                Id(cx.catalog.owner_of(PG_EXTENSION, extension_of(ty.oid))),
                 Id(ty.schema),
                 true,
                 extension.version,
@@ -330,7 +340,7 @@ pub(super) fn pg_extension(cx: &VirtualContext<'_>) -> Rows {
         row![
             Id(extension.oid),
             extension.name.as_str(),
-            Id(OWNER),
+            Id(cx.catalog.owner_of(PG_EXTENSION, extension.oid)),
             Id(extension.schema),
             true,
             extension.version.as_str(),

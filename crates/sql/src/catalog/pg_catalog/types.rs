@@ -3,6 +3,7 @@
 use super::OWNER;
 use super::cells::{Cell, Ch, Id, Nil, row};
 use super::io_functions::IO_FUNCTIONS;
+use super::relations::{PG_CLASS, PG_TYPE, acl};
 use crate::catalog::VirtualContext;
 use crate::error::Result;
 use crate::value::user::{Domain, UserKind, UserType};
@@ -50,6 +51,7 @@ pub(super) fn pg_type(cx: &VirtualContext<'_>) -> Result<Vec<Vec<Datum>>> {
         .get_or_init(|| info::TYPES.iter().map(built_in).collect())
         .clone();
     for ty in cx.catalog.types.all() {
+        let first = rows.len();
         match &ty.kind {
             UserKind::Enum(_) => rows.push(type_row(
                 &info::TypeInfo {
@@ -90,18 +92,26 @@ pub(super) fn pg_type(cx: &VirtualContext<'_>) -> Result<Vec<Vec<Datum>>> {
             *slot = Ch('d').datum();
         }
         rows.push(array);
+        let owner = cx.catalog.owner_of(PG_TYPE, ty.oid);
+        let granted = acl(cx.catalog, PG_TYPE, ty.oid);
+        for row in rows.iter_mut().skip(first) {
+            // The array has its elements' owner, and no list of its own.
+            let of_array = matches!(row.first(), Some(Datum::Oid(oid)) if *oid != ty.oid);
+            set(row, column::OWNER, Id(owner).datum());
+            if !of_array {
+                set(row, column::ACL, granted.clone());
+            }
+        }
     }
     for relation in super::relations::ordered(cx.catalog) {
         let Some(ty) = cx.catalog.types.row_type(relation.oid) else {
             continue;
         };
-        rows.push(composite_row(
-            ty.oid,
-            &relation.name,
-            relation.schema,
-            relation.oid,
-        ));
-        rows.push(type_row(
+        let owner = cx.catalog.owner_of(PG_CLASS, relation.oid);
+        let mut own = composite_row(ty.oid, &relation.name, relation.schema, relation.oid);
+        set(&mut own, column::OWNER, Id(owner).datum());
+        rows.push(own);
+        let mut array = type_row(
             &info::TypeInfo {
                 oid: ty.oid + 1,
                 elem: ty.oid,
@@ -110,9 +120,17 @@ pub(super) fn pg_type(cx: &VirtualContext<'_>) -> Result<Vec<Vec<Datum>>> {
             },
             &info::type_name(ty.oid + 1),
             relation.schema,
-        ));
+        );
+        set(&mut array, column::OWNER, Id(owner).datum());
+        rows.push(array);
     }
     Ok(rows)
+}
+
+fn set(row: &mut [Datum], at: usize, value: Datum) {
+    if let Some(slot) = row.get_mut(at) {
+        *slot = value;
+    }
 }
 
 /// A composite type, or the type of a relation's rows.
@@ -131,6 +149,7 @@ fn composite_row(oid: Oid, name: &str, schema: Oid, relation: Oid) -> Vec<Datum>
 
 /// What some types have that others have not: its place among the columns of `pg_type`.
 mod column {
+    pub(super) const OWNER: usize = 3;
     pub(super) const RELATION: usize = 11;
     pub(super) const ALIGN: usize = 22;
     pub(super) const SUBSCRIPT: usize = 12;
@@ -140,6 +159,7 @@ mod column {
     pub(super) const COLLATION: usize = 28;
     pub(super) const DEFAULT_TREE: usize = 29;
     pub(super) const DEFAULT: usize = 30;
+    pub(super) const ACL: usize = 31;
 }
 
 /// `typcollation` of a domain, and of the array over it.
