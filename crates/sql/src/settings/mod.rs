@@ -7,6 +7,7 @@
 //! Invariant: a value that was accepted is kept in canonical form and reads back without an error.
 //! Does not: read files or the environment (the server does), or act on a setting.
 
+mod accepted;
 mod checked;
 mod planner;
 mod row;
@@ -176,7 +177,10 @@ pub struct Setting {
 
 /// All settings.
 pub fn all() -> impl Iterator<Item = &'static Setting> {
-    TABLE.iter().chain(planner::PLANNER)
+    TABLE
+        .iter()
+        .chain(planner::PLANNER)
+        .chain(accepted::ACCEPTED)
 }
 
 /// Finds a setting by name; case makes no difference.

@@ -20,7 +20,7 @@ fn every_default_is_canonical() {
         );
         assert!(!setting.doc.is_empty());
     }
-    for table in [TABLE, planner::PLANNER] {
+    for table in [TABLE, planner::PLANNER, accepted::ACCEPTED] {
         let names: Vec<String> = table.iter().map(|s| s.name.to_ascii_lowercase()).collect();
         assert!(names.is_sorted(), "sorted by name");
     }

@@ -86,6 +86,20 @@ pub(super) async fn execute(
                     column.identity = Some(always);
                     return cx.update_relation(changed).await.map(drop);
                 }
+                Some(GeneratedChange::Stored(is_long)) => {
+                    let fixed =
+                        crate::value::info::by_oid(column.ty.oid).is_some_and(|i| i.len >= 0);
+                    if is_long && fixed {
+                        return Err(SqlError::new(
+                            SqlState::FEATURE_NOT_SUPPORTED,
+                            format!(
+                                "column data type {} can only have storage PLAIN",
+                                crate::value::info::format_type(column.ty)
+                            ),
+                        ));
+                    }
+                    return Ok(());
+                }
                 None => {}
             }
             if column.generated {
@@ -332,8 +346,12 @@ async fn set_type(
         index::reread(&mut copy, &changed, cx)?;
         changed.indexes[at] = Arc::new(copy);
     }
-    if let Some(owned) = table.columns.get(position).and_then(|c| c.sequence) {
-        sequence::check_column_type(owned, ty, cx)?;
+    let column = table.columns.get(position);
+    if let Some(owned) = column
+        .filter(|c| c.identity.is_some())
+        .and_then(|c| c.sequence)
+    {
+        sequence::follow_type(owned, ty, cx).await?;
     }
     let (schema, indexes) = (changed.schema, changed.indexes.clone());
     // Of a domain that was not there before every value has to be asked about.

@@ -236,7 +236,7 @@ pub(super) async fn add(
     let parent = referenced_table(cx, &key.table, oid).await?;
     let child = relation(cx, oid)?;
     let columns = positions(&child, &key.columns)?;
-    let set_columns = positions(&child, &key.set_columns)?;
+    let mut set_columns = positions(&child, &key.set_columns)?;
     if let Some(at) = set_columns.iter().position(|p| !columns.contains(p)) {
         return Err(SqlError::new(
             SqlState::INVALID_COLUMN_REFERENCE,
@@ -246,6 +246,14 @@ pub(super) async fn add(
             ),
         ));
     }
+    // Named twice, a column is set once.
+    let mut once = Vec::with_capacity(set_columns.len());
+    set_columns.retain(|p| {
+        !once.contains(p) && {
+            once.push(*p);
+            true
+        }
+    });
     let only = match (child.is_temporary(), parent.is_temporary()) {
         (true, false) => Some("temporary"),
         (false, true) => Some("permanent"),

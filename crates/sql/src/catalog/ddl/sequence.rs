@@ -106,8 +106,14 @@ fn define(ty: Oid, options: &[SequenceOptions], old: Option<&SequenceDef>) -> Re
     };
     let old_max = old.and_then(|d| kept(d.max, ends.map(|e| e.1)));
     let old_min = old.and_then(|d| kept(d.min, ends.map(|e| e.0)));
-    let max = limit(o.max, old_max, if up { high } else { -1 });
-    let min = limit(o.min, old_min, if up { 1 } else { low });
+    // Whichever way it goes: that is what it did.
+    let moves = |end: Option<i64>, value: Option<i64>| {
+        old.is_some_and(|d| d.ty != ty) && end.is_some() && end == value
+    };
+    let moves_max = moves(ends.map(|e| e.1), old.map(|d| d.max));
+    let moves_min = moves(ends.map(|e| e.0), old.map(|d| d.min));
+    let max = limit(o.max, old_max, if up || moves_max { high } else { -1 });
+    let min = limit(o.min, old_min, if up && !moves_min { 1 } else { low });
     for (name, value) in [("MAXVALUE", max), ("MINVALUE", min)] {
         if !(low..=high).contains(&value) {
             let label = type_label(ty);
@@ -260,17 +266,36 @@ pub(super) async fn create_owned(
     Ok(store(cx, (schema, schema_name), name, def).await?.oid)
 }
 
-/// ALTER COLUMN TYPE of a column that owns a sequence: the sequence stays; the new type must still hold numbers.
-pub(super) fn check_column_type(_sequence: Oid, ty: SqlType, _cx: &DdlContext<'_>) -> Result<()> {
-    if matches!(
-        ty.oid,
-        oid::INT2 | oid::INT4 | oid::INT8 | oid::NUMERIC | oid::FLOAT4 | oid::FLOAT8
-    ) {
+/// ALTER COLUMN TYPE of an identity column: its sequence gets the type too.
+pub(super) async fn follow_type(sequence: Oid, ty: SqlType, cx: &mut DdlContext<'_>) -> Result<()> {
+    if !matches!(ty.oid, oid::INT2 | oid::INT4 | oid::INT8) {
+        return Err(invalid(
+            "identity column type must be smallint, integer, or bigint",
+        ));
+    }
+    let catalog = cx.catalog()?;
+    let Some(relation) = catalog.relations.get(&sequence).map(Arc::clone) else {
+        return Ok(());
+    };
+    let RelationKind::Sequence(def) = &relation.kind else {
+        return Ok(());
+    };
+    if def.ty == ty.oid {
         return Ok(());
     }
-    Err(invalid(
-        "identity column type must be smallint, integer, or bigint",
-    ))
+    let changed = define(ty.oid, &[], Some(def))?;
+    let state = cx.store.sequences().peek(relation.storage);
+    let (last, called) = state.unwrap_or((changed.start, false));
+    for (word, end, wrong) in [
+        ("less than MINVALUE", changed.min, last < changed.min),
+        ("greater than MAXVALUE", changed.max, last > changed.max),
+    ] {
+        if wrong {
+            let message = format!("RESTART value ({last}) cannot be {word} ({end})");
+            return Err(invalid(message));
+        }
+    }
+    restart(cx, &relation, changed, last, called).await
 }
 
 /// The column that owns a sequence: table and position.

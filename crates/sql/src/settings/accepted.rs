@@ -1,0 +1,203 @@
+//! Settings of PostgreSQL that scripts and tools make, and that nothing here depends on: memory and workers for what is done otherwise,
+//! vacuum, statistics of its own.
+//!
+//! `session_replication_role` is among them as far as it changes nothing: `replica`, which would leave foreign keys unasked, is no value of it.
+
+use super::row::{session, superuser};
+use super::{Kind, Setting, Unit};
+
+/// What is said of each.
+const DOC: &str = "Accepted: nothing here depends on it.";
+
+const fn number(min: i64, max: i64, unit: Unit) -> Kind {
+    Kind::Int { min, max, unit }
+}
+
+/// These settings, by name.
+pub(super) static ACCEPTED: &[Setting] = &[
+    session(
+        "backend_flush_after",
+        number(0, 256, Unit::Blocks),
+        "0",
+        DOC,
+    ),
+    session("commit_siblings", number(0, 1000, Unit::None), "5", DOC),
+    session(
+        "effective_io_concurrency",
+        number(0, 1000, Unit::None),
+        "1",
+        DOC,
+    ),
+    session(
+        "force_parallel_mode",
+        Kind::Enum(&["off", "on", "regress"]),
+        "off",
+        DOC,
+    ),
+    session(
+        "gin_fuzzy_search_limit",
+        number(0, 2147483647, Unit::None),
+        "0",
+        DOC,
+    ),
+    session(
+        "gin_pending_list_limit",
+        number(64, 2147483647, Unit::Kibibytes),
+        "4096",
+        DOC,
+    ),
+    session("jit_expressions", Kind::Bool, "on", DOC),
+    session("jit_tuple_deforming", Kind::Bool, "on", DOC),
+    session(
+        "logical_decoding_work_mem",
+        number(64, 2147483647, Unit::Kibibytes),
+        "65536",
+        DOC,
+    ),
+    session(
+        "maintenance_io_concurrency",
+        number(0, 1000, Unit::None),
+        "10",
+        DOC,
+    ),
+    session(
+        "maintenance_work_mem",
+        number(1024, 2147483647, Unit::Kibibytes),
+        "65536",
+        DOC,
+    ),
+    session(
+        "max_parallel_maintenance_workers",
+        number(0, 1024, Unit::None),
+        "2",
+        DOC,
+    ),
+    session(
+        "max_parallel_workers",
+        number(0, 1024, Unit::None),
+        "8",
+        DOC,
+    ),
+    session(
+        "max_parallel_workers_per_gather",
+        number(0, 1024, Unit::None),
+        "2",
+        DOC,
+    ),
+    superuser(
+        "max_stack_depth",
+        number(100, 2147483647, Unit::Kibibytes),
+        "2048",
+        DOC,
+    ),
+    session("parallel_leader_participation", Kind::Bool, "on", DOC),
+    superuser(
+        "session_replication_role",
+        Kind::Enum(&["origin", "local"]),
+        "origin",
+        DOC,
+    ),
+    session(
+        "stats_fetch_consistency",
+        Kind::Enum(&["none", "cache", "snapshot"]),
+        "cache",
+        DOC,
+    ),
+    session(
+        "temp_buffers",
+        number(100, 1073741823, Unit::Blocks),
+        "1024",
+        DOC,
+    ),
+    superuser("track_activities", Kind::Bool, "on", DOC),
+    superuser("track_counts", Kind::Bool, "on", DOC),
+    superuser(
+        "track_functions",
+        Kind::Enum(&["none", "pl", "all"]),
+        "none",
+        DOC,
+    ),
+    superuser("track_io_timing", Kind::Bool, "off", DOC),
+    superuser("update_process_title", Kind::Bool, "on", DOC),
+    session(
+        "vacuum_cost_delay",
+        Kind::Real {
+            min: 0.0,
+            max: 100.0,
+        },
+        "0",
+        DOC,
+    ),
+    session(
+        "vacuum_cost_limit",
+        number(1, 10000, Unit::None),
+        "200",
+        DOC,
+    ),
+    session(
+        "vacuum_cost_page_dirty",
+        number(0, 10000, Unit::None),
+        "20",
+        DOC,
+    ),
+    session(
+        "vacuum_cost_page_hit",
+        number(0, 10000, Unit::None),
+        "1",
+        DOC,
+    ),
+    session(
+        "vacuum_cost_page_miss",
+        number(0, 10000, Unit::None),
+        "2",
+        DOC,
+    ),
+    session(
+        "vacuum_failsafe_age",
+        number(0, 2100000000, Unit::None),
+        "1600000000",
+        DOC,
+    ),
+    session(
+        "vacuum_freeze_min_age",
+        number(0, 1000000000, Unit::None),
+        "50000000",
+        DOC,
+    ),
+    session(
+        "vacuum_freeze_table_age",
+        number(0, 2000000000, Unit::None),
+        "150000000",
+        DOC,
+    ),
+    session(
+        "vacuum_multixact_failsafe_age",
+        number(0, 2100000000, Unit::None),
+        "1600000000",
+        DOC,
+    ),
+    session(
+        "vacuum_multixact_freeze_min_age",
+        number(0, 1000000000, Unit::None),
+        "5000000",
+        DOC,
+    ),
+    session(
+        "vacuum_multixact_freeze_table_age",
+        number(0, 2000000000, Unit::None),
+        "150000000",
+        DOC,
+    ),
+    superuser(
+        "wal_compression",
+        Kind::Enum(&["pglz", "lz4", "zstd", "on", "off"]),
+        "off",
+        DOC,
+    ),
+    session(
+        "wal_skip_threshold",
+        number(0, 2147483647, Unit::Kibibytes),
+        "2048",
+        DOC,
+    ),
+];
