@@ -30,6 +30,17 @@ SELECT now() = current_timestamp, current_date = now()::date, now() - now(), pg_
 SELECT '2024-02-29'::date = '2024-02-29 00:00'::timestamp, date '2024-02-29' < timestamp '2024-02-29 00:00:01', timestamptz '2024-01-01 00:00+00' = timestamptz '2024-01-01 01:00+01';
 SELECT timestamp '2024-02-29 13:14:15'::date, timestamp '2024-02-29 13:14:15'::time, date '2024-02-29'::timestamp, timestamptz '2024-02-29 23:30+00'::date, date '2024-02-29'::text;
 SELECT '2024-02-29 12:00:00.123456'::timestamp(3), '10:00:00.999'::time(0), '2024-02-29 12:00:00.5+00'::timestamptz(0);
+-- Signs apart from their numbers, punctuation, offsets behind a zone's name, pictures of fractions, Roman months of whole years, ends of days.
+SELECT interval '1 month - 1 second', interval '2 days - 12:34:56', interval '- 1 hour', interval '@ 1 hour @ 42 minutes @ 20 seconds', interval '1 day; 2 hours';
+SELECT interval '1 day -';
+SELECT timestamptz '2001-07-11 10:51:14 PST-03:00', timestamptz '2001-07-11 10:51:14 PST+03:00', timestamptz '2001-07-11 10:51:14 UTC+3', timestamptz '2001-07-11 10:51:14 MSK-1';
+SELECT n, to_timestamp('2018-11-02 12:34:59.987654', 'YYYY-MM-DD HH24:MI:SS.FF' || n) AT TIME ZONE 'UTC' FROM generate_series(1, 6) n;
+SELECT to_timestamp('2018-11-02 23:59:59.96', 'YYYY-MM-DD HH24:MI:SS.FF1') AT TIME ZONE 'UTC';
+SELECT to_char(n * interval '1 month', 'RM|rm') FROM generate_series(-13, 13, 1) n WHERE n % 12 IN (0, 1, -1);
+SELECT '23:59:60'::time, '24:00'::time;
+SELECT '23:59:60.01'::time;
+SELECT '23:59:60.01+02'::timetz;
+SELECT '2024-12-31 23:59:60.01'::timestamp;
 -- Another time zone, with its summer time.
 SET timezone = 'Europe/Berlin';
 SHOW timezone;

@@ -59,3 +59,11 @@ SELECT * FROM t_float ORDER BY d, r;
 SELECT sum(d), avg(r), max(r), min(d) FROM t_float WHERE d < 'NaN'::float8 AND r < 5;
 SELECT r = 1.1::real, r = 1.1::float8, d = 1.1 FROM t_float WHERE r > 1 AND r < 2;
 DROP TABLE t_float;
+-- Rounding far from the point.
+SELECT round(4.4e131071, -131071) = 4e131071, round(4.5e131071, -131071) = 5e131071, round(4.5e131071, -131072), round(5.5e131071, -1000000), trunc(9.9e131071, -131071) = 9e131071, trunc(9.9e131071, -131072);
+SELECT round(5e-16383, 1000000) = 5e-16383, round(5e-16383, 16382) = 1e-16382, trunc(5e-16383, 16383) = 5e-16383, round(123.456, -2001), trunc(1.5, 2001) = 1.5;
+SELECT round(5.5e131071, -131072);
+-- Sizes to read, of numbers too.
+SELECT n, pg_size_pretty(n), pg_size_pretty(-n), pg_size_pretty(n::numeric), pg_size_pretty(-n::numeric) FROM (VALUES (10::bigint), (10239), (10240), (10485247), (10485248), (1000000000000), (11258449312612352)) v(n);
+SELECT pg_size_pretty('-9223372036854775808'::bigint), pg_size_pretty('9223372036854775807'::bigint), pg_size_pretty(10.5), pg_size_pretty(20000.5), pg_size_pretty(1e40), pg_size_pretty('NaN'::numeric);
+SELECT pg_size_pretty(sum(n)) FROM (VALUES (5000000::bigint), (6000000)) v(n);

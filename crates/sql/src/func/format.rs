@@ -535,7 +535,7 @@ fn field_text(f: Field, fill: bool, v: &Value) -> String {
         Field::Julian if v.interval => julian_of_parts(v.year, v.month, v.day).to_string(),
         Field::Julian => (v.days + calendar::EPOCH_JULIAN).to_string(),
         Field::Quarter => month(v).map_or(String::new(), |m| (m / 3 + 1).to_string()),
-        Field::Roman { lower } => month(v).map_or(String::new(), |m| {
+        Field::Roman { lower } => roman_month(v).map_or(String::new(), |m| {
             let s = if lower {
                 ROMAN[m].to_ascii_lowercase()
             } else {
@@ -572,6 +572,15 @@ fn year_text(y: i64, digits: u8, fill: bool) -> String {
     match digits {
         4 => padded(y, 4, fill),
         n => padded(y % 10i64.pow(u32::from(n)), usize::from(n), fill),
+    }
+}
+
+/// The month that RM names: of an interval of whole years the last one, or the first before none.
+fn roman_month(v: &Value) -> Option<usize> {
+    match (v.interval, v.month, v.year) {
+        (true, 0, 0) => None,
+        (true, 0, years) => Some(if years > 0 { 11 } else { 0 }),
+        _ => month(v),
     }
 }
 

@@ -52,6 +52,8 @@ struct Read {
     seconds_of_day: i64,
     millis: i64,
     micros: i64,
+    /// What FF1 to FF6 round to.
+    places: Option<u8>,
     bc: i64,
     zone_sign: i64,
     zone_hours: i64,
@@ -344,6 +346,9 @@ fn read(text: &str, picture: &str, manner: Manner) -> Result<Read> {
                     Field::Fraction(places) => usize::from(places),
                     _ => 6,
                 };
+                if let Field::Fraction(places) = field {
+                    r.places = Some(places);
+                }
                 let (value, len) = number(places)?;
                 set(&mut r.micros, value, key)?;
                 r.micros *= 10_i64.pow(6_u32.saturating_sub(len as u32));
@@ -694,6 +699,9 @@ impl Read {
         {
             return Err(out_of_range(text));
         }
+        // As a timestamp(n) does, half up.
+        let unit = 10_i64.pow(6 - u32::from(self.places.unwrap_or(6)).min(6));
+        let micros = (micros + unit / 2) / unit * unit;
         Ok(hour * HOUR + minute * MINUTE + second * SECOND + micros)
     }
 

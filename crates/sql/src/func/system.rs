@@ -6,6 +6,7 @@ use super::{Context, RestorePointRequest};
 use crate::error::{Result, SqlError};
 use crate::value::{Datum, Numeric, SqlType, info, oid, stored, text_io};
 use logstead_types::SqlState;
+use num_bigint::{BigInt, BigUint, Sign};
 
 /// `version`
 pub(super) fn version(_: &[Datum]) -> Result<Datum> {
@@ -199,23 +200,35 @@ pub(super) fn column_size(a: &[Datum]) -> Result<Datum> {
     Ok(Datum::Int4(out.len() as i32))
 }
 
-/// `pg_size_pretty`
+/// `pg_size_pretty`: of a bigint, or of a number, whose fraction only bytes show.
 pub(super) fn size_pretty(a: &[Datum]) -> Result<Datum> {
-    let v = a[0].as_integer()?;
-    let half = |x: i64| (x + x.signum()) / 2;
-    let (mut size, mut unit) = (v, 0);
-    let units = ["bytes", "kB", "MB", "GB", "TB", "PB"];
-    // One bit more than shown is kept until the end, for rounding.
-    if size.abs() >= 10 * 1024 {
-        size >>= 9;
+    const UNITS: [&str; 6] = ["bytes", "kB", "MB", "GB", "TB", "PB"];
+    let size = match &a[0] {
+        Datum::Numeric(size) => {
+            let text = size.to_string();
+            let whole = size.trunc(0).to_string();
+            match whole.parse::<BigInt>() {
+                Ok(whole) if whole.magnitude() >= &BigUint::from(10_u32 * 1024) => whole,
+                Ok(_) => return Ok(Datum::text(format!("{text} bytes"))),
+                // NaN and the infinities are beyond all units.
+                Err(_) => return Ok(Datum::text(format!("{text} PB"))),
+            }
+        }
+        other => BigInt::from(other.as_integer()?),
+    };
+    let (mut size, mut unit) = (size, 0);
+    // One bit more than shown is kept until the end, for rounding; what is cut off counts for nothing.
+    if size.magnitude() >= &BigUint::from(10_u32 * 1024) {
+        size /= 1 << 9;
         unit = 1;
-        while unit < units.len() - 1 && size.abs() >= 20 * 1024 - 1 {
-            size >>= 10;
+        while unit < UNITS.len() - 1 && size.magnitude() >= &BigUint::from(20_u32 * 1024 - 1) {
+            size /= 1 << 10;
             unit += 1;
         }
-        size = half(size);
+        let away = if size.sign() == Sign::Minus { -1 } else { 1 };
+        size = (size + away) / 2;
     }
-    Ok(Datum::text(format!("{size} {}", units[unit])))
+    Ok(Datum::text(format!("{size} {}", UNITS[unit])))
 }
 
 /// `pg_size_bytes`: a number, and the unit behind it

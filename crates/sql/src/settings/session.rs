@@ -12,6 +12,7 @@ use crate::value::datetime::{DateOrder, IntervalStyle};
 use jiff::tz::TimeZone;
 use logstead_types::SqlState;
 use parking_lot::Mutex;
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 use std::sync::{Arc, OnceLock};
@@ -685,7 +686,14 @@ fn parse_time_zone(value: &str) -> Option<(String, TimeZone)> {
             .ok()
             .map(|zone| (value.to_owned(), zone));
     }
-    TimeZone::posix(value)
+    // PostgreSQL's own name of an offset with minutes has a colon, which no POSIX name may have.
+    let posix = match value.split_once('>') {
+        Some((name, rest)) if name.starts_with('<') => {
+            Cow::Owned(format!("{}>{rest}", name.replace(':', "")))
+        }
+        _ => Cow::Borrowed(value),
+    };
+    TimeZone::posix(&posix)
         .ok()
         .map(|zone| (value.to_owned(), zone))
 }

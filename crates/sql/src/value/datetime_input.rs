@@ -173,7 +173,12 @@ fn clock(h: i64, m: i64, s: i64, us: i64) -> Result<i64, Bad> {
     if m > 59 || s > 60 || h > 24 || (h == 24 && (m > 0 || s > 0 || us > 0)) {
         return Err(Bad::Field);
     }
-    Ok(h * HOUR + m * MINUTE + s * SECOND + us)
+    let time = h * HOUR + m * MINUTE + s * SECOND + us;
+    // Second 60 of the last minute is as far as a day goes.
+    if time > DAY {
+        return Err(Bad::Field);
+    }
+    Ok(time)
 }
 
 fn read_time(t: &str) -> Result<i64, Bad> {
@@ -428,6 +433,14 @@ fn named_zone<'a>(name: &str, after: &'a str, f: &mut Fields) -> Result<&'a str,
     if f.zone.is_some() {
         return Err(Bad::Syntax);
     }
+    // "UTC+3" and "PST-03:00": an offset that follows at once counts to the west, whatever the name is.
+    if abbreviation(name).is_some() && after.starts_with(['+', '-']) {
+        let (o, tail) = take_while(&after[1..], |b| b.is_ascii_digit() || b == b':');
+        if let Some(west) = calendar::parse_offset(&after[..1 + o.len()]) {
+            f.zone = Some(Zone::Offset(-west));
+            return Ok(tail);
+        }
+    }
     if let Some(Abbreviation::Of(zone)) = abbreviation(name)
         && let Ok(zone) = TimeZone::get(zone)
     {
@@ -435,14 +448,6 @@ fn named_zone<'a>(name: &str, after: &'a str, f: &mut Fields) -> Result<&'a str,
         return Ok(after);
     }
     if let Some(Abbreviation::Fixed(seconds)) = abbreviation(name) {
-        // "UTC+3" and "GMT-5": the offset follows at once.
-        if after.starts_with(['+', '-']) {
-            let (o, tail) = take_while(&after[1..], |b| b.is_ascii_digit() || b == b':');
-            if let Some(extra) = calendar::parse_offset(&after[..1 + o.len()]) {
-                f.zone = Some(Zone::Offset(seconds - extra));
-                return Ok(tail);
-            }
-        }
         f.zone = Some(Zone::Offset(seconds));
         return Ok(after);
     }

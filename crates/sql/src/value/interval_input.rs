@@ -422,7 +422,11 @@ fn verbose(text: &str, range: i32) -> Result<Sum, Bad> {
     let mut rest = text.trim_start_matches('@').trim_start();
     let mut any = false;
     loop {
-        rest = rest.trim_start_matches(|c: char| c.is_ascii_whitespace() || c == ',');
+        // Punctuation that means nothing parts fields, as spaces do.
+        let parts = |c: char| {
+            c.is_ascii_whitespace() || c.is_ascii_punctuation() && !matches!(c, '+' | '-' | '.')
+        };
+        rest = rest.trim_start_matches(parts);
         if rest.is_empty() {
             break;
         }
@@ -441,8 +445,18 @@ fn verbose(text: &str, range: i32) -> Result<Sum, Bad> {
         let end = rest[signed..]
             .find(|c: char| !(c.is_ascii_digit() || c == '.' || c == ':'))
             .map_or(rest.len(), |i| i + signed);
-        let token = &rest[..end];
+        let mut token = Cow::Borrowed(&rest[..end]);
         rest = &rest[end..];
+        // A sign may stand apart from its number.
+        if end == signed && signed > 0 {
+            let number = rest.trim_start();
+            let end = number
+                .find(|c: char| !(c.is_ascii_digit() || c == '.' || c == ':'))
+                .unwrap_or(number.len());
+            token.to_mut().push_str(&number[..end]);
+            rest = &number[end..];
+        }
+        let token = &*token;
         any = true;
         if token.contains(':') {
             sum.once(CLOCK)?;

@@ -15,6 +15,8 @@ use std::hash::{Hash, Hasher};
 
 /// Largest display scale.
 pub const SCALE_MAX: u32 = 16383;
+/// Most digits in front of the point.
+const DIGITS_BEFORE_MAX: i32 = 131_072;
 /// Largest number of digits before the decimal point.
 const DIGITS_MAX: i64 = 131_072;
 /// Significant digits that division and the transcendental functions give at least.
@@ -544,7 +546,8 @@ impl Numeric {
     }
 
     fn rescale(&self, scale: i32, round: bool) -> Numeric {
-        let wanted = scale.clamp(-2000, 2000);
+        // No value has digits beyond these.
+        let wanted = scale.clamp(-DIGITS_BEFORE_MAX - 1, SCALE_MAX as i32);
         let Some(have) = self.scale().map(|s| s as i32) else {
             return self.clone();
         };
@@ -569,7 +572,7 @@ impl Numeric {
                 Some(&p) if round => div_round_i128(mantissa, p),
                 Some(&p) => mantissa / p,
             };
-            if wanted >= 0 {
+            if wanted >= 0 || cut == 0 {
                 return Numeric::new(cut, shown as u16);
             }
             return Numeric::from_big(BigInt::from(cut) * pow10((-wanted) as u32), 0);
