@@ -85,3 +85,8 @@ SELECT a FROM gs_t GROUP BY ROLLUP (a) FOR UPDATE;
 SELECT count(*) FROM gs_t GROUP BY ROLLUP (3);
 SELECT rank() OVER (ORDER BY b) FROM gs_t GROUP BY ROLLUP (a);
 DROP TABLE gs_t;
+-- Groups by what a set-returning function gives.
+SELECT unnest('{1,1,3}'::int[]) AS u, count(*) FROM (VALUES (1), (2)) v(a) GROUP BY u ORDER BY u;
+SELECT a, generate_series(1, 2) AS g, count(*) FROM (VALUES ('x'), ('x'), ('y')) v(a) GROUP BY 1, 2 HAVING count(*) > 1 ORDER BY 1, 2;
+SELECT a, generate_series(1, 2) AS g, count(*) FROM (VALUES ('x'), ('y')) v(a) GROUP BY CUBE (a, g) ORDER BY a, g;
+SELECT generate_series(1, 3) % 2 AS odd, count(*), generate_series(1, 2) AS after FROM (VALUES (1)) v(a) GROUP BY odd ORDER BY 1, 3;

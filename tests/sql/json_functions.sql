@@ -139,3 +139,5 @@ select * from json_to_record('{"a":1}');
 select * from json_to_record('{"a":1}') as x;
 select * from json_array_elements('[1]') as x(a int);
 drop table items;
+-- Of two forms that take the same, the one that is not variadic.
+SELECT jsonb_delete('{"a": 1, "b": 2}'::jsonb, 'a'), jsonb_delete('{"a": 1, "b": 2, "c": 3}'::jsonb, 'a', 'c'), jsonb_delete('[1, 2]'::jsonb, 0);

@@ -5,6 +5,7 @@ use super::judged::Change;
 use super::names::fold_ident;
 use super::part::Target;
 use super::query::{From, FromList};
+use super::scope::Barred;
 use super::select::push_conjuncts;
 use super::setop::is_default;
 use super::updatable::Verb;
@@ -369,7 +370,14 @@ impl Binder<'_> {
         from: &[ast::TableWithJoins],
         selection: Option<&Ast>,
     ) -> Result<FromList> {
+        let bar = |b: &mut Self, barred| -> Result<()> {
+            let ns = &mut b.frame()?.ns;
+            ns.iter_mut().take(1).for_each(|item| item.barred = barred);
+            Ok(())
+        };
+        bar(self, Some(Barred::Target))?;
         let mut list = self.bind_from(from)?;
+        bar(self, None)?;
         list.items.insert(0, From::Rel(rel));
         match selection.map(|selection| (selection, current_of(selection))) {
             None => {}

@@ -2,16 +2,14 @@
 
 use super::names::{fold_ident, name_span, schema_and_name};
 use super::query::{From, FromList};
-use super::routine::Called;
-use super::scope::{NsColumn, NsItem, NsWhat};
+use super::scope::{Barred, NsColumn, NsItem, NsWhat};
 use super::unplanned::Unplanned;
 use super::{Binder, Clause, Rel, Source};
 use crate::catalog::{Relation, RelationKind, ViewSource};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
-use crate::func::{self, CastContext};
-use crate::plan::{JoinKind, Node, OutputColumn, Plan, build};
-use crate::value::{Datum, SqlType, oid, record};
+use crate::plan::JoinKind;
+use crate::value::{Datum, SqlType, oid};
 use logstead_types::SqlState;
 use sqlparser::ast::{self, JoinConstraint, JoinOperator as J, Spanned, TableFactor};
 use std::sync::Arc;
@@ -23,18 +21,18 @@ impl Binder<'_> {
         for table in from {
             let before = self.frame()?.ns.len();
             let bound = self.table_with_joins(table)?;
-            self.check_aliases(before)?;
+            self.check_aliases(0, before)?;
             list.items.extend(bound.items);
             list.conditions.extend(bound.conditions);
         }
         Ok(list)
     }
 
-    /// 42712 when a new item's name is taken already.
-    fn check_aliases(&mut self, before: usize) -> Result<()> {
+    /// 42712 when the name of an item from `middle` on is taken by one from `start` on.
+    fn check_aliases(&mut self, start: usize, middle: usize) -> Result<()> {
         let ns = &self.frame()?.ns;
-        for (i, item) in ns.iter().enumerate().skip(before.max(1)) {
-            let clash = ns[..i].iter().any(|other| {
+        for item in ns.iter().skip(middle) {
+            let clash = ns[start..middle].iter().any(|other| {
                 other.alias == item.alias
                     && other.rel_visible
                     && item.rel_visible
@@ -71,8 +69,13 @@ impl Binder<'_> {
             if join.global {
                 return Err(SqlError::unsupported("GLOBAL JOIN"));
             }
+            let is_outer = matches!(kind, JoinKind::Right | JoinKind::Full);
+            let bar = |item: &mut NsItem| item.barred = is_outer.then_some(Barred::ByJoin);
+            self.frame()?.ns[start..middle].iter_mut().for_each(bar);
             let right = self.table_factor(&join.relation)?;
-            self.check_aliases(start)?;
+            let lefts = &mut self.frame()?.ns[start..middle];
+            lefts.iter_mut().for_each(|item| item.barred = None);
+            self.check_aliases(start, middle)?;
             left = self.join(kind, constraint, left, right, start, middle)?;
         }
         Ok(left)
@@ -87,6 +90,7 @@ impl Binder<'_> {
         start: usize,
         middle: usize,
     ) -> Result<FromList> {
+        let end = self.frame()?.ns.len();
         let conditions = match constraint {
             JoinConstraint::None => Vec::new(),
             JoinConstraint::On(expr) => {
@@ -101,6 +105,7 @@ impl Binder<'_> {
             }
             JoinConstraint::Using(names) => {
                 let mut columns = Vec::new();
+                let (names, alias) = crate::parse::using_alias(names);
                 for name in names {
                     match name.0.as_slice() {
                         [ast::ObjectNamePart::Identifier(ident)] => {
@@ -114,7 +119,7 @@ impl Binder<'_> {
                         }
                     }
                 }
-                self.using(kind, &columns, start, middle)?
+                self.using(kind, &columns, alias.as_deref(), start, middle)?
             }
             JoinConstraint::Natural => {
                 let ns = &self.frame()?.ns;
@@ -132,11 +137,11 @@ impl Binder<'_> {
                     .filter(|name| rights.contains(name))
                     .map(|name| (name.to_string(), None))
                     .collect();
-                self.using(kind, &columns, start, middle)?
+                self.using(kind, &columns, None, start, middle)?
             }
         };
         let ns = &mut self.frame()?.ns;
-        let (lefts, rights) = ns[start..].split_at_mut(middle - start);
+        let (lefts, rights) = ns[start..end].split_at_mut(middle - start);
         if matches!(kind, JoinKind::Right | JoinKind::Full) {
             lefts.iter_mut().for_each(|item| item.nullable = true);
         }
@@ -160,11 +165,12 @@ impl Binder<'_> {
         })
     }
 
-    /// JOIN ... USING: equalities, and one merged column for each pair in front of all others.
+    /// JOIN ... USING: equalities, and one merged column for each pair in front of all others. An alias names these alone.
     fn using(
         &mut self,
         kind: JoinKind,
         columns: &[(String, Option<usize>)],
+        alias: Option<&str>,
         start: usize,
         middle: usize,
     ) -> Result<Vec<Expr>> {
@@ -177,13 +183,19 @@ impl Binder<'_> {
             let left = self.ns_expr(&l)?;
             let right = self.ns_expr(&r)?;
             conditions.push(self.operator("=", left.clone(), right.clone(), *at)?);
+            let types = (left.ty().oid, right.ty().oid);
+            let (mut both, ty) = self.unify(vec![(left, *at), (right, *at)], "JOIN/USING")?;
+            // A column that is of the common type by itself goes before one that is cast.
+            let plain = (types.0 == ty.oid, types.1 == ty.oid);
+            let cast =
+                |both: &mut Vec<Expr>, side: usize| NsWhat::Merged(both.swap_remove(side), None);
             let what = match kind {
-                JoinKind::Right => r,
-                JoinKind::Full => {
-                    let (both, ty) = self.unify(vec![(left, *at), (right, *at)], "JOIN/USING")?;
-                    NsWhat::Merged(Expr::Coalesce(both, ty), None)
-                }
-                _ => l,
+                JoinKind::Full => NsWhat::Merged(Expr::Coalesce(both, ty), None),
+                JoinKind::Right if plain.1 => r,
+                JoinKind::Right => cast(&mut both, 1),
+                _ if plain.0 => l,
+                JoinKind::Inner if plain.1 => r,
+                _ => cast(&mut both, 0),
             };
             merged.push(NsColumn {
                 name: name.as_str().into(),
@@ -191,6 +203,18 @@ impl Binder<'_> {
             });
         }
         let ns = &mut self.frame()?.ns;
+        let named = alias.map(|alias| NsItem {
+            alias: alias.into(),
+            schema: None,
+            hidden_name: None,
+            columns: merged.clone(),
+            rel_visible: true,
+            columns_visible: false,
+            table: 0,
+            nullable: false,
+            scalar: false,
+            barred: None,
+        });
         for item in ns[start..].iter_mut().filter(|i| i.columns_visible) {
             for column in &item.columns {
                 let is_merged = columns.iter().any(|(name, _)| **name == *column.name);
@@ -210,7 +234,16 @@ impl Binder<'_> {
             table: 0,
             nullable: false,
             scalar: false,
+            barred: None,
         });
+        if named.is_some() {
+            let last = ns.len();
+            ns.extend(named);
+            self.check_aliases(start, last)?;
+            if self.recorded.is_some() {
+                return Err(SqlError::unsupported("JOIN ... USING (...) AS in a view"));
+            }
+        }
         Ok(conditions)
     }
 
@@ -354,6 +387,16 @@ impl Binder<'_> {
             item.columns_visible = false;
             item.rel_visible = false;
         }
+        if alias.columns.len() > columns.len() {
+            return Err(SqlError::new(
+                SqlState::INVALID_COLUMN_REFERENCE,
+                format!(
+                    "join expression \"{name}\" has {} columns available but {} columns specified",
+                    columns.len(),
+                    alias.columns.len()
+                ),
+            ));
+        }
         for (column, new) in columns.iter_mut().zip(&alias.columns) {
             column.name = fold_ident(&new.name).into();
         }
@@ -367,6 +410,7 @@ impl Binder<'_> {
             table: 0,
             nullable: false,
             scalar: false,
+            barred: None,
         });
         Ok(())
     }
@@ -545,6 +589,7 @@ impl Binder<'_> {
             table: 0,
             nullable: false,
             scalar: false,
+            barred: None,
         });
         self.rels.push(Rel {
             shown: name.clone(),
@@ -606,205 +651,6 @@ impl Binder<'_> {
         };
         let source = Source::Query(Some(Box::new(query)));
         let rel = self.add_item(source, columns, "", Some(alias))?;
-        Ok(FromList {
-            items: vec![From::Rel(rel)],
-            conditions: Vec::new(),
-        })
-    }
-
-    /// UNNEST of several arrays side by side, as set-returning functions in one select list run.
-    fn unnest(
-        &mut self,
-        arrays: &[ast::Expr],
-        ordinality: bool,
-        alias: Option<&ast::TableAlias>,
-    ) -> Result<FromList> {
-        let call = |name: &str, args: Vec<Expr>| -> Result<Expr> {
-            let types: Vec<SqlType> = args.iter().map(Expr::ty).collect();
-            let resolved = func::resolve_function(None, name, &types)?;
-            Ok(Expr::Call {
-                function: resolved.function,
-                args,
-                ty: resolved.result,
-            })
-        };
-        let int4 = SqlType::of(oid::INT4);
-        let mut exprs = Vec::with_capacity(arrays.len() + 1);
-        let mut lengths = Vec::with_capacity(arrays.len());
-        let mut columns: Vec<(Arc<str>, SqlType, (u32, i16))> = Vec::new();
-        for array in arrays {
-            let at = self.at(array.span());
-            let bound = self.in_clause(Clause::From, |b| b.expr(array))?;
-            lengths.push(call("cardinality", vec![bound.clone()]).map_err(|e| e.at(at))?);
-            let set = call("unnest", vec![bound]).map_err(|e| e.at(at))?;
-            columns.push(("unnest".into(), set.ty(), (0, 0)));
-            exprs.push(set);
-        }
-        if ordinality {
-            let one = Expr::Const(Datum::Int4(1), int4);
-            let last = Expr::Extreme(true, lengths, int4);
-            exprs.push(call("generate_series", vec![one, last])?);
-            columns.push(("ordinality".into(), SqlType::of(oid::INT8), (0, 0)));
-        }
-        let described = |columns: &[(Arc<str>, SqlType, (u32, i16))]| -> Vec<OutputColumn> {
-            columns
-                .iter()
-                .map(|(n, ty, origin)| OutputColumn {
-                    domain: None,
-                    name: n.to_string(),
-                    ty: *ty,
-                    origin: *origin,
-                })
-                .collect()
-        };
-        let one = Plan {
-            node: Node::OneRow,
-            columns: Vec::new(),
-            rows: 1.0,
-            cost: 0.01,
-        };
-        let types: Vec<SqlType> = exprs.iter().map(Expr::ty).collect();
-        let node = Node::ProjectSet {
-            input: Box::new(one),
-            exprs,
-        };
-        let mut plan = Plan {
-            node,
-            columns: described(&columns),
-            rows: 100.0,
-            cost: 1.0,
-        };
-        if ordinality {
-            let mut outputs = Vec::with_capacity(types.len());
-            for (i, (ty, wanted)) in types.iter().zip(&columns).enumerate() {
-                outputs.push(self.coerce(
-                    Expr::Column(i, *ty),
-                    wanted.1,
-                    CastContext::Implicit,
-                    None,
-                )?);
-            }
-            plan = build::project(plan, outputs, described(&columns));
-        }
-        let rel = self.add_item(Source::Plan(Some(Box::new(plan))), columns, "unnest", alias)?;
-        Ok(FromList {
-            items: vec![From::Rel(rel)],
-            conditions: Vec::new(),
-        })
-    }
-
-    fn table_function(
-        &mut self,
-        name: &ast::ObjectName,
-        args: &[ast::FunctionArg],
-        ordinality: bool,
-        alias: Option<&ast::TableAlias>,
-    ) -> Result<FromList> {
-        let at = self.at(name_span(name));
-        let (schema, function_name) = schema_and_name(name, &self.cx.catalog.database_name)?;
-        let called = self.in_clause(Clause::From, |b| {
-            b.routine_of_call(schema.as_deref(), &function_name, args, at, name.span())
-        })?;
-        let chosen = match called {
-            Some(Called::Routine(call)) => return self.inlined_item(call, ordinality, alias, at),
-            Some(Called::BuiltIn(args, None)) => Some(args),
-            Some(Called::BuiltIn(_, Some(_))) => {
-                return Err(SqlError::unsupported("VARIADIC in a call in FROM").at(at));
-            }
-            None => None,
-        };
-        let args = match chosen {
-            Some(args) => args,
-            None => self.in_clause(Clause::From, |b| b.plain_arg_list(args, &function_name, at))?,
-        };
-        let types: Vec<SqlType> = args.iter().map(Expr::ty).collect();
-        let resolved = func::resolve_function(schema.as_deref(), &function_name, &types)
-            .map_err(|e| e.at(at))?;
-        let mut coerced = Vec::with_capacity(args.len());
-        for (i, arg) in args.into_iter().enumerate() {
-            let target = resolved.args.get(i).copied().unwrap_or(arg.ty());
-            let arg = if super::coerce::is_pseudo(target.oid) {
-                self.settle(arg)?
-            } else {
-                arg
-            };
-            coerced.push(self.coerce(arg, SqlType::of(target.oid), CastContext::Implicit, at)?);
-        }
-        self.refuse_settings_read(resolved.function, &coerced)
-            .map_err(|e| e.at(at))?;
-        if resolved.function.volatility == func::Volatility::Volatile {
-            self.volatile = true;
-        }
-        // A function of one result column names the column after its alias.
-        let column_name: Arc<str> = match (func::result_name(resolved.function), alias) {
-            (Some(name), _) => name.into(),
-            (None, Some(alias)) => fold_ident(&alias.name).into(),
-            (None, None) => function_name.as_str().into(),
-        };
-        let mut columns: Vec<(Arc<str>, SqlType, (u32, i16))> = Vec::new();
-        // A column definition list says what the record is; the function gets it as the type of a NULL.
-        let defined = alias.filter(|a| a.columns.iter().any(|c| c.data_type.is_some()));
-        let mut plain_alias = alias.cloned();
-        if let Some(alias) = defined {
-            if resolved.result.oid != oid::RECORD
-                || !func::record_columns(resolved.function, &[]).is_empty()
-            {
-                return Err(SqlError::new(
-                    SqlState::SYNTAX_ERROR,
-                    "a column definition list is only allowed for functions returning \"record\"",
-                )
-                .at(at));
-            }
-            let mut fields: Vec<(Arc<str>, SqlType)> = Vec::with_capacity(alias.columns.len());
-            for column in &alias.columns {
-                let ty = match &column.data_type {
-                    Some(data_type) => match super::types::sql_type(data_type)? {
-                        ty if crate::value::user::domain_in(ty.oid).is_some() => {
-                            return Err(SqlError::unsupported(
-                                "a domain in a column definition list",
-                            )
-                            .at(at));
-                        }
-                        ty => ty,
-                    },
-                    None => {
-                        return Err(SqlError::new(SqlState::SYNTAX_ERROR, "syntax error").at(at));
-                    }
-                };
-                fields.push((fold_ident(&column.name).into(), ty));
-            }
-            coerced.insert(0, Expr::Const(Datum::Null, record::record_type(&fields)?));
-            if let Some(alias) = &mut plain_alias {
-                alias.columns.clear();
-            }
-        }
-        let alias = plain_alias.as_ref();
-        let types: Vec<SqlType> = coerced.iter().map(Expr::ty).collect();
-        let several = func::record_columns(resolved.function, &types);
-        if !several.is_empty() {
-            columns.extend(several.into_iter().map(|(name, ty)| (name, ty, (0, 0))));
-        } else if resolved.result.oid == oid::RECORD {
-            return Err(SqlError::new(
-                SqlState::SYNTAX_ERROR,
-                "a column definition list is required for functions returning \"record\"",
-            )
-            .at(at));
-        } else {
-            columns.push((column_name, resolved.result, (0, 0)));
-        }
-        if ordinality {
-            columns.push(("ordinality".into(), SqlType::of(oid::INT8), (0, 0)));
-        }
-        let source = Source::Function {
-            function: resolved.function,
-            args: coerced,
-            ordinality,
-        };
-        let scalar = columns.len() == 1 && !record::is_record(resolved.result.oid);
-        let rel = self.add_item(source, columns, &function_name, alias)?;
-        if let Some(item) = self.frame()?.ns.last_mut() {
-            item.scalar = scalar;
-        }
         Ok(FromList {
             items: vec![From::Rel(rel)],
             conditions: Vec::new(),

@@ -356,14 +356,16 @@ impl Binder<'_> {
     ) -> Result<Expr> {
         // An aggregate belongs to the innermost query that one of its columns comes from.
         let level = self.aggregate_level(&call);
+        let innermost = level + 1 == self.frames.len();
         let frame = &mut self.frames[level];
         if !frame.clause.allows_aggregates() {
+            let place = match frame.clause {
+                Clause::From if !innermost => "FROM clause of their own query level",
+                clause => clause.words(),
+            };
             return Err(SqlError::new(
                 SqlState::GROUPING_ERROR,
-                format!(
-                    "aggregate functions are not allowed in {}",
-                    frame.clause.words()
-                ),
+                format!("aggregate functions are not allowed in {place}"),
             )
             .at(at));
         }
@@ -418,6 +420,7 @@ impl Binder<'_> {
         let resolved = func::resolve_aggregate(name, &types).map_err(|e| e.at(at))?;
         super::ordered::lacks_group(name, at)?;
         let mut coerced = Vec::with_capacity(args.len());
+        let written = args.clone();
         for (i, arg) in args.into_iter().enumerate() {
             let target = resolved.args.get(i).copied().unwrap_or(arg.ty());
             let any = resolved.aggregate.args.get(i) == Some(&oid::ANY);
@@ -444,8 +447,17 @@ impl Binder<'_> {
                         let expr = self.expr(&item.expr)?;
                         let expr = self.settle(expr)?;
                         let (desc, nulls_first) = super::select::sort_direction(&item.options)?;
-                        if distinct && !coerced.iter().any(|arg| super::aggregate::same(arg, &expr))
-                        {
+                        // What an argument is cast to by itself is not seen.
+                        let argument = written.iter().zip(&coerced).find(|(written, coerced)| {
+                            super::aggregate::same(written, &expr)
+                                || (written.ty().oid == oid::UNKNOWN
+                                    && super::aggregate::same(coerced, &expr))
+                        });
+                        let expr = match argument {
+                            Some((_, coerced)) => coerced.clone(),
+                            None => expr,
+                        };
+                        if distinct && argument.is_none() {
                             return Err(SqlError::new(
                                 SqlState::INVALID_COLUMN_REFERENCE,
                                 "in an aggregate with DISTINCT, ORDER BY expressions must appear in argument list",

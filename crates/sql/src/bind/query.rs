@@ -44,11 +44,15 @@ pub(crate) struct Select {
     pub(crate) windows: Vec<BoundWindow>,
     /// Set-returning calls, computed after grouping and windows.
     pub(crate) sets: Vec<(ColId, Expr)>,
+    /// Those that the block is grouped by: computed before.
+    pub(crate) grouped_sets: Vec<(ColId, Expr)>,
     pub(crate) outputs: Vec<Output>,
     pub(crate) distinct: Distinct,
     pub(crate) order: Vec<SortKey>,
     pub(crate) limit: Option<Expr>,
     pub(crate) offset: Option<Expr>,
+    /// FETCH FIRST ... WITH TIES.
+    pub(crate) ties: bool,
     /// Items to lock and how; `None` without a locking clause.
     pub(crate) locks: Option<Vec<RowMark>>,
 }

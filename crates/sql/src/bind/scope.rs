@@ -29,6 +29,17 @@ pub(crate) struct NsItem {
     pub(crate) nullable: bool,
     /// A function of one result column: its name means that column's value, not a row.
     pub(crate) scalar: bool,
+    /// It stands where LATERAL sees it, and may not read it.
+    pub(crate) barred: Option<Barred>,
+}
+
+/// Why an item in sight may not be read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Barred {
+    /// The item that reads it is joined to it by RIGHT or FULL JOIN.
+    ByJoin,
+    /// It is what UPDATE or DELETE changes.
+    Target,
 }
 
 impl NsItem {
@@ -139,6 +150,9 @@ impl Binder<'_> {
                     }
                     if hit.is_some() {
                         return Err(ambiguous(name).at(at));
+                    }
+                    if let Some(error) = barred(item) {
+                        return Err(error.at(at));
                     }
                     hit = Some(column.what.clone());
                 }
@@ -259,6 +273,9 @@ impl Binder<'_> {
                             SqlState::AMBIGUOUS_ALIAS,
                             format!("table reference \"{rel}\" is ambiguous"),
                         ));
+                    }
+                    if let Some(error) = barred(item) {
+                        return Err(error);
                     }
                     hit = Some((level, index));
                 }
@@ -382,6 +399,26 @@ impl Binder<'_> {
             _ => None,
         }
     }
+}
+
+/// What naming an item comes to that may not be read.
+fn barred(item: &NsItem) -> Option<SqlError> {
+    let error = SqlError::new(
+        SqlState::INVALID_COLUMN_REFERENCE,
+        format!(
+            "invalid reference to FROM-clause entry for table \"{}\"",
+            item.alias
+        ),
+    );
+    Some(match item.barred? {
+        Barred::ByJoin => {
+            error.detail("The combining JOIN type must be INNER or LEFT for a LATERAL reference.")
+        }
+        Barred::Target => error.hint(format!(
+            "There is an entry for table \"{}\", but it cannot be referenced from this part of the query.",
+            item.alias
+        )),
+    })
 }
 
 fn ambiguous(name: &str) -> SqlError {

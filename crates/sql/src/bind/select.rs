@@ -7,13 +7,13 @@ use super::operator::strip;
 use super::query::{Distinct, From, FromList, Grouping, Output, RowMark, Select};
 use super::scope::NsWhat;
 use super::window::window_names;
-use super::{Binder, Clause, Frame, Source};
+use super::{Binder, Clause, ColId, Frame, Source};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::func::CastContext;
 use crate::parse::all_fields;
 use crate::parse::{LockingClause, locking_clause};
-use crate::plan::{LockWait, OutputColumn, SortKey};
+use crate::plan::{LockWait, OutputColumn, SortKey, walk};
 use crate::value::{Datum, SqlType, info, oid, record};
 use logstead_types::SqlState;
 use sqlparser::ast::{self, Expr as Ast, SelectItem, Spanned};
@@ -25,6 +25,8 @@ pub(crate) struct Tail<'q> {
     pub(crate) order_by: Option<&'q ast::OrderBy>,
     pub(crate) limit: Option<&'q Ast>,
     pub(crate) offset: Option<&'q Ast>,
+    /// FETCH FIRST ... WITH TIES.
+    pub(crate) ties: bool,
     pub(crate) locks: &'q [ast::LockClause],
 }
 
@@ -33,9 +35,40 @@ pub(crate) fn sort_direction(options: &ast::OrderByOptions) -> Result<(bool, boo
     let desc = match &options.sort {
         None | Some(ast::OrderBySort::Asc) => false,
         Some(ast::OrderBySort::Desc) => true,
-        Some(_) => return Err(SqlError::unsupported("ORDER BY ... USING")),
+        Some(ast::OrderBySort::Using(operator)) => {
+            match sort_operator(operator) {
+                // All text is in the order of its bytes, which is that of patterns too.
+                Some("<" | "~<~") => false,
+                Some(">" | "~>~") => true,
+                _ => {
+                    return Err(SqlError::new(
+                    SqlState::WRONG_OBJECT_TYPE,
+                    format!("operator {operator} is not a valid ordering operator"),
+                )
+                .hint("Ordering operators must be \"<\" or \">\" members of btree operator families."));
+                }
+            }
+        }
     };
     Ok((desc, options.nulls_first.unwrap_or(desc)))
+}
+
+/// The operator of ORDER BY ... USING, without the schema of PostgreSQL's own.
+fn sort_operator(name: &ast::ObjectName) -> Option<&str> {
+    let parts: Option<Vec<&str>> = name
+        .0
+        .iter()
+        .map(|part| part.as_ident().map(|ident| ident.value.as_str()))
+        .collect();
+    match parts?.as_slice() {
+        [operator] | ["pg_catalog", operator] => Some(operator),
+        _ => None,
+    }
+}
+
+/// Whether a key of ORDER BY, which was bound before, is in descending order.
+pub(crate) fn sorts_down(options: &ast::OrderByOptions) -> bool {
+    sort_direction(options).is_ok_and(|(desc, _)| desc)
 }
 
 impl Binder<'_> {
@@ -62,7 +95,7 @@ impl Binder<'_> {
         let inherited = self.whole_conditions;
         self.whole_conditions = inherited || !tail.locks.is_empty();
         let in_pieces = !self.whole_conditions;
-        let from = self.bind_from(&select.from);
+        let from = self.in_clause(Clause::From, |b| b.bind_from(&select.from));
         self.whole_conditions = inherited;
         let from = from?;
         let mut rels = Vec::new();
@@ -121,6 +154,12 @@ impl Binder<'_> {
         block.sets = std::mem::take(&mut self.frame()?.sets);
         let aggregates = std::mem::take(&mut self.frame()?.aggregates);
         let calls = std::mem::take(&mut self.frame()?.groupings);
+        if !aggregates.is_empty() && rels.iter().any(|rel| self.is_recursion(*rel)) {
+            return Err(SqlError::new(
+                SqlState::new(b"42P19"),
+                "aggregate functions are not allowed in a recursive query's recursive term",
+            ));
+        }
         if groups.is_some() || having.is_some() || !aggregates.is_empty() || !calls.is_empty() {
             let GroupBy {
                 keys,
@@ -135,6 +174,7 @@ impl Binder<'_> {
                     output.column.ty = key.ty();
                 }
             }
+            block.grouped_sets = take_grouped(&mut block.sets, &keys);
             let calls = self.grouping_calls(calls, &keys)?;
             let mut grouping = Grouping {
                 keys,
@@ -173,10 +213,20 @@ impl Binder<'_> {
         block.windows.retain(|window| !window.calls.is_empty());
         block.order = order;
         (block.limit, block.offset) = limits;
+        block.ties = tail.ties;
         if !tail.locks.is_empty() {
             block.locks = self.locks(tail.locks, &block, &rels)?;
         }
         Ok(block)
+    }
+
+    /// Whether a FROM item is the recursive query that is being bound.
+    fn is_recursion(&self, rel: usize) -> bool {
+        let Source::Cte { slot, .. } = self.rels[rel].source else {
+            return false;
+        };
+        let mut ctes = self.frames.iter().flat_map(|frame| &frame.ctes);
+        ctes.any(|cte| cte.slot == slot && cte.recursive_now)
     }
 
     /// Appends the select list's items.
@@ -643,6 +693,21 @@ impl Binder<'_> {
             self.rels[rel].row_id = Some(row_id);
         }
     }
+}
+
+/// Takes the set-returning calls out of `sets` that the keys are made of.
+fn take_grouped(sets: &mut Vec<(ColId, Expr)>, keys: &[(ColId, Expr)]) -> Vec<(ColId, Expr)> {
+    let mut read = Vec::new();
+    keys.iter()
+        .for_each(|(_, key)| walk::column_ids(key, &mut read));
+    let mut taken: Vec<(ColId, Expr)> = Vec::new();
+    // A call within another one comes before it.
+    while let Some(at) = sets.iter().position(|(id, _)| read.contains(id)) {
+        let (id, call) = sets.remove(at);
+        walk::column_ids(&call, &mut read);
+        taken.push((id, call));
+    }
+    taken
 }
 
 /// A block whose rows are not rows of tables cannot lock them.

@@ -1,6 +1,7 @@
 //! Whole queries: UNION and its kin, VALUES, and subqueries in expressions.
 
 use super::names::fold_ident;
+use super::operator::strip;
 use super::query::Select;
 use super::select::{Tail, sort_direction};
 use super::unplanned::Branch;
@@ -88,12 +89,11 @@ impl Binder<'_> {
         let one;
         let limit = match &query.fetch {
             None => limit,
-            Some(fetch) if fetch.with_ties => {
-                return Err(SqlError::unsupported("FETCH FIRST ... WITH TIES"));
-            }
             Some(fetch) if fetch.percent => {
                 return Err(SqlError::unsupported("FETCH FIRST ... PERCENT"));
             }
+            // The count stands in LIMIT: see `parse::rewrite`.
+            Some(fetch) if fetch.with_ties && limit.is_some() => limit,
             Some(fetch) => match &fetch.quantity {
                 Some(quantity) => Some(quantity),
                 None => {
@@ -102,13 +102,41 @@ impl Binder<'_> {
                 }
             },
         };
+        let ties = query.fetch.as_ref().is_some_and(|fetch| fetch.with_ties);
+        if ties {
+            self.check_ties(query, limit)?;
+        }
         let tail = Tail {
             order_by: query.order_by.as_ref(),
             limit,
             offset,
+            ties,
             locks: &query.locks,
         };
         self.set_expr(&query.body, &tail, settle)
+    }
+
+    /// What PostgreSQL's grammar refuses of WITH TIES.
+    fn check_ties(&self, query: &ast::Query, limit: Option<&Ast>) -> Result<()> {
+        let is_null = |value: &ast::ValueWithSpan| value.value == ast::Value::Null;
+        if limit.is_some_and(|limit| matches!(strip(limit), Ast::Value(value) if is_null(value))) {
+            return Err(SqlError::new(
+                SqlState::INVALID_ROW_COUNT_IN_LIMIT,
+                "row count cannot be null in FETCH FIRST ... WITH TIES clause",
+            ));
+        }
+        let wrong = if query.order_by.is_none() {
+            "WITH TIES cannot be specified without ORDER BY clause"
+        } else if query
+            .locks
+            .iter()
+            .any(|lock| lock.nonblock == Some(ast::NonBlock::SkipLocked))
+        {
+            "SKIP LOCKED and WITH TIES options cannot be used together"
+        } else {
+            return Ok(());
+        };
+        Err(SqlError::new(SqlState::SYNTAX_ERROR, wrong))
     }
 
     pub(crate) fn set_expr(
@@ -471,8 +499,14 @@ impl Binder<'_> {
         let limits = self.limits(tail);
         self.frames.pop();
         let (limit, offset) = limits?;
+        let ties = match tail.ties {
+            true => keys.iter().map(|key| key.expr.clone()).collect(),
+            false => Vec::new(),
+        };
         let plan = build::sort(plan, keys);
-        Ok(Body::Plan(Box::new(build::limit(plan, limit, offset))))
+        Ok(Body::Plan(Box::new(build::limit_with_ties(
+            plan, limit, offset, ties,
+        ))))
     }
 
     pub(super) fn expression_subquery(

@@ -64,6 +64,7 @@ impl Binder<'_> {
             table: 0,
             nullable: false,
             scalar: false,
+            barred: None,
         });
         for group in &variables.groups {
             frame.ns.push(NsItem {
@@ -76,6 +77,7 @@ impl Binder<'_> {
                 table: 0,
                 nullable: false,
                 scalar: false,
+                barred: None,
             });
         }
         frame.is_of_variables = true;

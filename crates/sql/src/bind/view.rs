@@ -422,6 +422,7 @@ impl Binder<'_> {
             table: if is_view { 0 } else { relation.oid },
             nullable: false,
             scalar: false,
+            barred: None,
         })
     }
 

@@ -4,6 +4,7 @@
 //! it to its end once ([`Reading`]). Its target, and the view between, are its own: the binder's are put aside meanwhile.
 
 use super::names::fold_ident;
+use super::recursion;
 use super::select::Tail;
 use super::setop::{Body, columns_differ};
 use super::unplanned::Unplanned;
@@ -11,7 +12,7 @@ use super::{Binder, Cte, Frame, Source};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::plan::{Node, OutputColumn, Plan, Reading, walk};
-use crate::value::{SqlType, info, oid};
+use crate::value::{SqlType, info};
 use logstead_types::SqlState;
 use sqlparser::ast::{self, SetExpr};
 use std::cell::RefCell;
@@ -76,11 +77,11 @@ impl Binder<'_> {
         Ok(around(definitions, plan))
     }
 
-    /// The definitions that are read, or change something.
+    /// The definitions that are read, or change something. Those of a WITH within are there because they are read.
     fn kept(&mut self, mut definitions: Vec<Definition>) -> Result<Vec<Definition>> {
         let frame = self.frame()?;
-        let used = |slot: usize| frame.ctes.iter().any(|c| c.slot == slot && c.used);
-        definitions.retain(|d| d.plan.is_change() || used(d.slot));
+        let unused = |slot: usize| frame.ctes.iter().any(|c| c.slot == slot && !c.used);
+        definitions.retain(|d| d.plan.is_change() || !unused(d.slot));
         Ok(definitions)
     }
 
@@ -117,7 +118,7 @@ impl Binder<'_> {
         recursive: bool,
         inline: bool,
         top: bool,
-    ) -> Result<Option<Definition>> {
+    ) -> Result<Vec<Definition>> {
         let name = fold_ident(&cte.alias.name);
         let at = self.at(cte.alias.name.span);
         if self.frame()?.ctes.iter().any(|c| c.name == name) {
@@ -174,110 +175,135 @@ impl Binder<'_> {
                 returns,
                 inlined: None,
             });
-            return Ok(Some(Definition {
+            return Ok(vec![Definition {
                 slot,
                 name: name.into(),
                 plan,
                 recursive: None,
-            }));
+            }]);
+        }
+        if recursive && recursion::names(cte.query.as_ref(), &name) {
+            return self.recursive_cte(cte, name, &renames, at);
         }
         let slot = self.slot();
-        let recursive_parts = if recursive {
-            recursive_terms(&cte.query)
-        } else {
-            None
-        };
-        let (definition, term) = match recursive_parts {
-            Some((first, second, union_all)) if mentions(&cte.query, &name) => {
-                let tail = Tail::default();
-                if cte.query.order_by.is_some()
-                    || cte.query.limit_clause.is_some()
-                    || cte.query.fetch.is_some()
-                {
-                    return Err(
-                        SqlError::unsupported("ORDER BY or LIMIT in a recursive query").at(at),
-                    );
-                }
-                let body = self.set_expr(first, &tail, true)?;
-                let first = self.finish(body)?;
-                let columns = cte_columns(&first.columns, &renames, &name)?;
-                let types: Vec<SqlType> = columns.iter().map(|(_, ty)| *ty).collect();
-                let rows = first.rows * 10.0;
-                self.frame()?.ctes.push(Cte {
-                    name: name.clone(),
-                    slot,
-                    columns,
-                    rows: first.rows,
-                    used: false,
-                    recursive_now: true,
-                    returns: true,
-                    inlined: None,
-                });
-                let body = self.set_expr(second, &tail, false)?;
-                let found = body.types();
-                if found.len() != types.len() {
-                    return Err(columns_differ("UNION"));
-                }
-                for (i, (want, found)) in types.iter().zip(&found).enumerate() {
-                    if found.oid != want.oid && found.oid != oid::UNKNOWN {
-                        return Err(SqlError::new(
-                            SqlState::DATATYPE_MISMATCH,
-                            format!(
-                                "recursive query \"{name}\" column {} has type {} in non-recursive term but type {} overall",
-                                i + 1,
-                                info::format_type(*want),
-                                info::format_type(*found)
-                            ),
-                        )
-                        .hint("Cast the output of the non-recursive term to the correct type."));
-                    }
-                }
-                let second = self.finish_as(body, &types)?;
-                if let Some(own) = self.frame()?.ctes.last_mut() {
-                    own.recursive_now = false;
-                    own.used = false;
-                    own.rows = rows;
-                }
-                (first, Some((Box::new(second), union_all)))
-            }
-            _ => {
-                let before = std::mem::replace(&mut self.volatile, false);
-                let bound = self.deeper(|b| b.query_body(&cte.query, true));
-                let volatile = std::mem::replace(&mut self.volatile, before);
-                self.volatile |= volatile;
-                let body = bound?;
-                let columns = cte_columns(&self.body_columns(&body), &renames, &name)?;
-                let inline = inline && !volatile && self.inlines && cte.query.locks.is_empty();
-                let (plan, rows) = match inline {
-                    true => (None, 0.0),
-                    false => {
-                        let plan = self.finish(body)?;
-                        let rows = plan.rows;
-                        (Some(plan), rows)
-                    }
-                };
-                self.frame()?.ctes.push(Cte {
-                    name: name.clone(),
-                    slot,
-                    columns,
-                    rows,
-                    used: false,
-                    recursive_now: false,
-                    returns: true,
-                    inlined: inline.then(|| Arc::from(cte.query.clone())),
-                });
-                let Some(plan) = plan else {
-                    return Ok(None);
-                };
-                (plan, None)
+        let before = std::mem::replace(&mut self.volatile, false);
+        let bound = self.deeper(|b| b.query_body(&cte.query, true));
+        let volatile = std::mem::replace(&mut self.volatile, before);
+        self.volatile |= volatile;
+        let body = bound?;
+        let columns = cte_columns(&self.body_columns(&body), &renames, &name)?;
+        let inline = inline && !volatile && self.inlines && cte.query.locks.is_empty();
+        let (plan, rows) = match inline {
+            true => (None, 0.0),
+            false => {
+                let plan = self.finish(body)?;
+                let rows = plan.rows;
+                (Some(plan), rows)
             }
         };
-        Ok(Some(Definition {
+        self.frame()?.ctes.push(Cte {
+            name: name.clone(),
+            slot,
+            columns,
+            rows,
+            used: false,
+            recursive_now: false,
+            returns: true,
+            inlined: inline.then(|| Arc::from(cte.query.clone())),
+        });
+        let definition = plan.map(|plan| Definition {
             slot,
             name: name.into(),
-            plan: definition,
-            recursive: term,
-        }))
+            plan,
+            recursive: None,
+        });
+        Ok(definition.into_iter().collect())
+    }
+
+    /// Binds a query of WITH RECURSIVE that names itself. What its own WITH defines comes before it.
+    fn recursive_cte(
+        &mut self,
+        cte: &ast::Cte,
+        name: String,
+        renames: &[String],
+        at: Option<usize>,
+    ) -> Result<Vec<Definition>> {
+        let terms = recursion::terms(&cte.query, &name).map_err(|e| e.at(at))?;
+        self.frames.push(Frame::new());
+        let bound = self.recursive_in_frame(cte, terms, name, renames);
+        self.frames.pop();
+        let (definitions, own) = bound?;
+        self.frame()?.ctes.push(own);
+        Ok(definitions)
+    }
+
+    fn recursive_in_frame(
+        &mut self,
+        cte: &ast::Cte,
+        (first, second, union_all): (&SetExpr, &SetExpr, bool),
+        name: String,
+        renames: &[String],
+    ) -> Result<(Vec<Definition>, Cte)> {
+        let mut definitions = Vec::new();
+        if let Some(with) = &cte.query.with {
+            for cte in in_order(with)? {
+                definitions.extend(self.cte(cte, with.recursive, false, false)?);
+            }
+        }
+        let slot = self.slot();
+        let tail = Tail::default();
+        let body = self.set_expr(first, &tail, true)?;
+        let first = self.finish(body)?;
+        let columns = cte_columns(&first.columns, renames, &name)?;
+        let types: Vec<SqlType> = columns.iter().map(|(_, ty)| *ty).collect();
+        let rows = first.rows * 10.0;
+        self.frame()?.ctes.push(Cte {
+            name: name.clone(),
+            slot,
+            columns,
+            rows: first.rows,
+            used: false,
+            recursive_now: true,
+            returns: true,
+            inlined: None,
+        });
+        let body = self.set_expr(second, &tail, false)?;
+        let found = body.types();
+        if found.len() != types.len() {
+            return Err(columns_differ("UNION"));
+        }
+        for (i, (want, found)) in types.iter().zip(&found).enumerate() {
+            let overall = self.common(&[(*want, None), (*found, None)], "UNION")?;
+            if overall.oid != want.oid {
+                return Err(SqlError::new(
+                    SqlState::DATATYPE_MISMATCH,
+                    format!(
+                        "recursive query \"{name}\" column {} has type {} in non-recursive term but type {} overall",
+                        i + 1,
+                        info::format_type(*want),
+                        info::format_type(overall)
+                    ),
+                )
+                .hint("Cast the output of the non-recursive term to the correct type."));
+            }
+        }
+        let second = self.finish_as(body, &types)?;
+        let Some(mut own) = self.frame()?.ctes.pop() else {
+            return Err(SqlError::internal(
+                "a recursive query is not known to itself",
+            ));
+        };
+        own.recursive_now = false;
+        own.used = false;
+        own.rows = rows;
+        let mut definitions = self.kept(definitions)?;
+        definitions.push(Definition {
+            slot,
+            name: name.into(),
+            plan: first,
+            recursive: Some((Box::new(second), union_all)),
+        });
+        Ok((definitions, own))
     }
 
     /// A FROM item that names a WITH query in sight.
@@ -486,23 +512,6 @@ fn mentioned(query: &ast::Query) -> HashMap<String, usize> {
         std::ops::ControlFlow::<()>::Continue(())
     });
     found
-}
-
-/// The two terms of `a UNION [ALL] b`.
-fn recursive_terms(query: &ast::Query) -> Option<(&SetExpr, &SetExpr, bool)> {
-    match query.body.as_ref() {
-        SetExpr::SetOperation {
-            left,
-            op: ast::SetOperator::Union,
-            set_quantifier,
-            right,
-        } => Some((
-            left,
-            right,
-            matches!(set_quantifier, ast::SetQuantifier::All),
-        )),
-        _ => None,
-    }
 }
 
 /// Whether a query names `table` in some FROM.

@@ -556,7 +556,7 @@ impl Printer {
             if is_call(&key.expr) {
                 text = format!("({text})");
             }
-            let desc = matches!(key.options.sort, Some(ast::OrderBySort::Desc));
+            let desc = crate::bind::sorts_down(&key.options);
             if desc {
                 text.push_str(" DESC");
             }

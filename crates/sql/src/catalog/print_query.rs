@@ -105,16 +105,21 @@ impl Layout<'_> {
         let fetched = query.fetch.as_ref();
         let one = Expr::Value(ast::Value::Number("1".to_owned(), false).into());
         let limit = limit.or_else(|| fetched.map(|f| f.quantity.as_ref().unwrap_or(&one)));
+        let ties = fetched.is_some_and(|fetch| fetch.with_ties);
         if let Some(limit) = limit {
-            self.keyword(" LIMIT ", -STANDARD, STANDARD, 0);
+            let word = if ties { " FETCH FIRST " } else { " LIMIT " };
+            self.keyword(word, -STANDARD, STANDARD, 0);
             let text = self.expr(limit);
-            self.out.push_str(&text);
+            self.out.push_str(&match ties {
+                true => format!("({text}) ROWS WITH TIES"),
+                false => text,
+            });
         }
         self.locks(&query.locks);
     }
 
     fn sort_item(&self, item: &ast::OrderByExpr) -> String {
-        let desc = matches!(item.options.sort, Some(ast::OrderBySort::Desc));
+        let desc = crate::bind::sorts_down(&item.options);
         let mut text = self.key(&item.expr);
         if desc {
             text.push_str(" DESC");
@@ -480,11 +485,15 @@ impl Layout<'_> {
             }
             match constraint {
                 Some(ast::JoinConstraint::Using(names)) => {
+                    let (names, alias) = crate::parse::using_alias(names);
                     let names: Vec<String> = names
                         .iter()
                         .filter_map(|n| n.0.last()?.as_ident().map(|i| quote_ident(&fold(i))))
                         .collect();
                     self.out.push_str(&format!(" USING ({})", names.join(", ")));
+                    if let Some(alias) = alias {
+                        self.out.push_str(&format!(" AS {}", quote_ident(&alias)));
+                    }
                 }
                 Some(ast::JoinConstraint::On(condition)) => {
                     let text = self.expr(condition);

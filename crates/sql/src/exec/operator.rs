@@ -275,8 +275,9 @@ impl Running {
                     input,
                     limit,
                     offset,
+                    ties,
                 },
-            ) => state.next(input, limit.as_ref(), offset.as_ref(), cx, out),
+            ) => state.next(input, (limit.as_ref(), offset.as_ref()), ties, cx, out),
             (Op::Distinct(state), Node::Distinct(input)) => state.next(input, cx, out),
             (Op::DistinctOn(state), Node::DistinctOn { input, keys }) => {
                 state.next(input, keys, cx, out)

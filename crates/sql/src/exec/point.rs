@@ -100,6 +100,7 @@ pub(crate) fn recognise(plan: &Plan) -> Option<Fast> {
             input,
             limit: Some(Expr::Const(Datum::Int8(rows), _)),
             offset: None,
+            ..
         } if *rows > 0 => recognise(input).filter(|fast| matches!(fast.shape, Shape::Select(_))),
         Node::Project { input, exprs } => {
             let (scan, ..) = by_key(input)?;

@@ -9,7 +9,7 @@ use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::func::{Body, Function, Series};
 use crate::plan::{Plan, walk};
-use crate::value::{Datum, SqlType, info, oid, record};
+use crate::value::{Datum, SqlType, info, key, oid, record};
 use logstead_types::SqlState;
 
 /// State of VALUES: the next row.
@@ -457,6 +457,18 @@ pub(crate) struct LimitState {
     /// Rows still to skip and to give; `None` before they are known.
     left: Option<(u64, u64)>,
     evaluation: Evaluation,
+    ties: TiesState,
+}
+
+/// WITH TIES: where it stands in the input, and the keys of the last row that counts.
+#[derive(Default)]
+struct TiesState {
+    batch: Batch,
+    at: usize,
+    last: Vec<u8>,
+    key: Vec<u8>,
+    over: bool,
+    evaluation: Evaluation,
 }
 
 impl LimitState {
@@ -465,14 +477,15 @@ impl LimitState {
             input: Running::new(input),
             left: None,
             evaluation: Evaluation::default(),
+            ties: TiesState::default(),
         }
     }
 
     pub(crate) fn next<'a>(
         &mut self,
         input: &'a Plan,
-        limit: Option<&'a Expr>,
-        offset: Option<&'a Expr>,
+        (limit, offset): (Option<&'a Expr>, Option<&'a Expr>),
+        ties: &'a [Expr],
         cx: &mut Cx<'a>,
         out: &mut Batch,
     ) -> Result<Step> {
@@ -504,12 +517,20 @@ impl LimitState {
                     }
                 };
                 let left = (skip.unwrap_or(0), give.unwrap_or(u64::MAX));
-                if let Ok(rows) = usize::try_from(left.0.saturating_add(left.1)) {
+                let rows = usize::try_from(left.0.saturating_add(left.1));
+                if let Ok(rows) = rows
+                    && ties.is_empty()
+                {
                     self.input.bound(rows);
                 }
+                self.ties.over = left.1 == 0;
                 left
             }
         };
+        if !ties.is_empty() {
+            self.left = Some((skip, give));
+            return self.next_tied(input, ties, cx, out);
+        }
         let capacity = out.capacity();
         let step = loop {
             self.left = Some((skip, give));
@@ -546,10 +567,82 @@ impl LimitState {
         Ok(step)
     }
 
+    /// Rows up to the last one that counts, and those that tie with it. Once the counts are known.
+    fn next_tied<'a>(
+        &mut self,
+        input: &'a Plan,
+        ties: &'a [Expr],
+        cx: &mut Cx<'a>,
+        out: &mut Batch,
+    ) -> Result<Step> {
+        let (mut skip, mut give) = self.left.unwrap_or_default();
+        let state = &mut self.ties;
+        out.start(input.columns.len());
+        loop {
+            self.left = Some((skip, give));
+            if state.over {
+                return Ok(if out.is_empty() {
+                    Step::Done
+                } else {
+                    Step::Batch
+                });
+            }
+            if state.at == state.batch.len() {
+                if !out.is_empty() {
+                    return Ok(Step::Batch);
+                }
+                state.at = 0;
+                state.batch.start(0);
+                state.batch.set_capacity(out.capacity());
+                if !pull!(self.input, input, cx, &mut state.batch) {
+                    state.over = true;
+                }
+                continue;
+            }
+            if skip > 0 {
+                skip -= 1;
+                state.at += 1;
+                continue;
+            }
+            let row = state.batch.row(state.at);
+            if give > 1 {
+                give -= 1;
+                out.push_row(row);
+                state.at += 1;
+                continue;
+            }
+            let key = &mut state.key;
+            let evaluate = |cx: &mut Cx<'a>| {
+                key.clear();
+                for expr in ties {
+                    let datum = eval_in(expr, row, cx)?;
+                    key::encode_key(expr.ty().oid, &datum, false, false, key);
+                }
+                Ok(())
+            };
+            match state.evaluation.of(ties, cx, evaluate)? {
+                Ok(()) => {}
+                Err(absent) if out.is_empty() => return Ok(Step::Wait(absent)),
+                // It is met again with the next batch.
+                Err(_) => return Ok(Step::Batch),
+            }
+            if give == 1 {
+                give = 0;
+                state.last.clone_from(&state.key);
+            } else if state.last != state.key {
+                state.over = true;
+                continue;
+            }
+            out.push_row(row);
+            state.at += 1;
+        }
+    }
+
     pub(crate) fn rewind(&mut self, input: &Plan, cx: &mut Cx<'_>) {
         self.input.rewind(input, cx);
         self.left = None;
         self.evaluation.reset();
+        self.ties = TiesState::default();
     }
 }
 

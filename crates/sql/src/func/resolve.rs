@@ -499,10 +499,16 @@ pub fn resolve_function(schema: Option<&str>, name: &str, args: &[SqlType]) -> R
     let full = schema.map_or_else(|| name.to_owned(), |s| format!("{s}.{name}"));
     let missing = |f: &Failure| no_function(&full, args, f);
     let input: Vec<Oid> = args.iter().map(|a| a.oid).collect();
-    let candidates: Vec<_> = registry::functions_named(name)
+    let mut candidates: Vec<_> = registry::functions_named(name)
         .filter(|f| is_in_sight(f, schema))
         .filter_map(|f| candidate(f, args.len()))
         .collect();
+    // Of two that take the same, the one that is not variadic is meant.
+    let plain = |c: &Candidate<&Function>| c.what.variadic.is_none().then(|| c.types.clone());
+    let plain: Vec<Vec<Oid>> = candidates.iter().filter_map(plain).collect();
+    if plain.len() < candidates.len() {
+        candidates.retain(|c| c.what.variadic.is_none() || !plain.contains(&c.types));
+    }
     let exact = candidates
         .iter()
         .position(|c| c.types == input && c.what.variadic.is_none());

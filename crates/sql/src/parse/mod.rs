@@ -6,8 +6,10 @@
 //!
 //! Invariant: whatever the text, parsing, walking and dropping the tree uses a bounded amount of stack.
 
+mod aliases;
 mod alter_sequence;
 mod as_of;
+mod clauses;
 mod comment;
 mod conflict_target;
 pub(crate) mod constraints;
@@ -46,6 +48,7 @@ mod types;
 mod views;
 mod windows;
 
+pub(crate) use aliases::using_alias;
 pub use as_of::{AsOf, AsOfPoint};
 pub(crate) use conflict_target::EXPRESSION_MARK;
 pub use constraints::{AlterConstraint, SetConstraints};

@@ -267,6 +267,15 @@ pub(super) fn rewrite(
     if let Some(at) = table_query(&tokens) {
         select_all(&mut tokens, at);
     }
+    // The name of a setting, as SET and SHOW have it.
+    if words(&tokens, 0, &["reset", "time", "zone"]) {
+        tokens.remove(2);
+        tokens[1].token = Token::make_word("timezone", None);
+    }
+    if words(&tokens, 0, &["set", "local", "session", "authorization"]) {
+        tokens[2].token = Token::make_word("session_authorization", None);
+        tokens[3].token = Token::make_word("to", None);
+    }
     let copy = is_word(tokens.first(), "copy");
     let mut inserts = 0_usize;
     let mut is_symmetric: Vec<usize> = Vec::new();
@@ -329,6 +338,24 @@ pub(super) fn rewrite(
             Keyword::GROUP if words(&tokens, at + 1, &["by"]) => {
                 super::grouping::group_by(&mut tokens, at + 2);
             }
+            Keyword::USING => super::aliases::of_using(&mut tokens, at),
+            Keyword::AS => super::aliases::of_definitions(&mut tokens, at),
+            Keyword::LIKE | Keyword::ILIKE
+                if ["any", "some", "all"]
+                    .iter()
+                    .any(|word| is_word(tokens.get(at + 1), word))
+                    && tokens.get(at + 2).is_some_and(|t| t.token == Token::LParen) =>
+            {
+                at = super::clauses::like_array(&mut tokens, at);
+            }
+            // No table has OIDs any more.
+            Keyword::WITHOUT
+                if is_word(tokens.get(at + 1), "oids") && words(&tokens, 0, &["create"]) =>
+            {
+                tokens.drain(at..at + 2);
+                continue;
+            }
+            Keyword::FETCH => super::clauses::fetch_count(&mut tokens, at),
             Keyword::SUBSTRING => similar_substring(&mut tokens, at + 1),
             Keyword::TRIM => trim_from(&mut tokens, at + 1),
             Keyword::TABLE if is_table_query(&tokens, at) => {
@@ -341,7 +368,9 @@ pub(super) fn rewrite(
             }
             Keyword::WHERE => super::current_of::rewrite(text, &mut tokens, at)?,
             Keyword::FOR => super::locking::rewrite(&mut tokens, at + 1),
-            Keyword::ROWS | Keyword::RANGE | Keyword::GROUPS => {
+            Keyword::ROWS | Keyword::RANGE | Keyword::GROUPS
+                if !words(&tokens, at, &["rows", "from"]) =>
+            {
                 super::windows::literal_offsets(&mut tokens, at);
             }
             // INTERVAL (p) 'text' is 'text'::interval(p).
@@ -378,6 +407,21 @@ pub(super) fn rewrite(
             }
             Keyword::BETWEEN if words(&tokens, at + 1, &["asymmetric"]) => {
                 tokens.remove(at + 1);
+            }
+            _ if at > 0
+                && tokens[at - 1].token == Token::RParen
+                && super::clauses::is_graph(&tokens, at) =>
+            {
+                let clause = word.value.to_uppercase();
+                let error = SqlError::unsupported(format!("{clause} of a recursive query"));
+                return Err(error.at(super::span_position(text, tokens[at].span)));
+            }
+            Keyword::ROWS
+                if words(&tokens, at + 1, &["from"])
+                    && tokens.get(at + 2).is_some_and(|t| t.token == Token::LParen) =>
+            {
+                let error = SqlError::unsupported("ROWS FROM");
+                return Err(error.at(super::span_position(text, tokens[at].span)));
             }
             _ if word.value.eq_ignore_ascii_case("overriding")
                 && is_word(tokens.get(at + 2), "value") =>

@@ -75,6 +75,16 @@ pub(crate) fn sort(plan: Plan, keys: Vec<SortKey>) -> Plan {
 
 /// LIMIT / OFFSET.
 pub(crate) fn limit(plan: Plan, limit: Option<Expr>, offset: Option<Expr>) -> Plan {
+    limit_with_ties(plan, limit, offset, Vec::new())
+}
+
+/// LIMIT / OFFSET, and with the last row those that agree with it in `ties`, which the plan is sorted by.
+pub(crate) fn limit_with_ties(
+    plan: Plan,
+    limit: Option<Expr>,
+    offset: Option<Expr>,
+    ties: Vec<Expr>,
+) -> Plan {
     if limit.is_none() && offset.is_none() {
         return plan;
     }
@@ -87,6 +97,7 @@ pub(crate) fn limit(plan: Plan, limit: Option<Expr>, offset: Option<Expr>) -> Pl
             input: Box::new(plan),
             limit,
             offset,
+            ties,
         },
         columns,
         rows,

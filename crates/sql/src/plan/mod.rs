@@ -256,6 +256,8 @@ pub enum Node {
         limit: Option<Expr>,
         /// OFFSET.
         offset: Option<Expr>,
+        /// WITH TIES: the keys that the input is sorted by. Rows that agree in all of them with the last one are given too.
+        ties: Vec<Expr>,
     },
     /// DISTINCT over all columns.
     Distinct(Box<Plan>),

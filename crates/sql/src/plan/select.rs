@@ -11,7 +11,7 @@ use crate::bind::query::{Distinct, From, FromList, Grouping, Output, RowMark, Se
 use crate::bind::{Binder, ColId, Source};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
-use crate::value::SqlType;
+use crate::value::{SqlType, oid};
 
 /// Plans one SELECT.
 pub(crate) fn plan_select(binder: &mut Binder<'_>, select: Select) -> Result<Plan> {
@@ -20,11 +20,13 @@ pub(crate) fn plan_select(binder: &mut Binder<'_>, select: Select) -> Result<Pla
         grouping,
         mut windows,
         sets,
+        grouped_sets,
         outputs,
         distinct,
         mut order,
         limit: limit_expr,
         offset,
+        ties,
         locks,
     } = select;
     // ORDER BY an output that is a plain column is ORDER BY that column.
@@ -106,10 +108,7 @@ pub(crate) fn plan_select(binder: &mut Binder<'_>, select: Select) -> Result<Pla
                 from.conditions.push(condition);
                 let mut planned = binder.plan_from(from, &wish)?;
                 if planned.ordered {
-                    let one = Expr::Const(
-                        crate::value::Datum::Int8(1),
-                        SqlType::of(crate::value::oid::INT8),
-                    );
+                    let one = Expr::Const(crate::value::Datum::Int8(1), SqlType::of(oid::INT8));
                     planned.plan = limit(planned.plan, Some(one), None);
                 }
                 planned.ordered = false;
@@ -119,6 +118,7 @@ pub(crate) fn plan_select(binder: &mut Binder<'_>, select: Select) -> Result<Pla
         }
     };
     if let Some(grouping) = grouping {
+        planned = project_sets(planned, grouped_sets)?;
         planned = aggregate(planned, grouping, binder)?;
     }
     let windowed = !windows.is_empty();
@@ -149,14 +149,15 @@ pub(crate) fn plan_select(binder: &mut Binder<'_>, select: Select) -> Result<Pla
             },
             _ => expr,
         };
+        let keys: Vec<SortKey> = order
+            .into_iter()
+            .map(|k| SortKey {
+                expr: layout.resolve(substitute(k.expr)),
+                ..k
+            })
+            .collect();
+        let tied = tied(ties, &keys);
         if !ordered {
-            let keys = order
-                .into_iter()
-                .map(|k| SortKey {
-                    expr: layout.resolve(substitute(k.expr)),
-                    ..k
-                })
-                .collect();
             plan = sort(plan, keys);
         }
         if let Distinct::On(keys) = distinct {
@@ -192,8 +193,12 @@ pub(crate) fn plan_select(binder: &mut Binder<'_>, select: Select) -> Result<Pla
             .collect();
         // LIMIT stays below the projection only for locks' sake: rows beyond it must not be locked; either way is the same
         // to the client.
+        if ties {
+            plan = build::limit_with_ties(plan, limit_expr, offset, tied);
+            return Ok(project(plan, exprs, columns));
+        }
         plan = project(plan, exprs, columns);
-        return Ok(finish_limit(plan, limit_expr, offset));
+        return Ok(limit(plan, limit_expr, offset));
     }
 
     let width = outputs.len();
@@ -256,11 +261,15 @@ pub(crate) fn plan_select(binder: &mut Binder<'_>, select: Select) -> Result<Pla
             cost,
         };
     }
+    let tied = tied(ties, &keys);
     if all || !ordered {
         plan = sort(plan, keys);
     }
     if let Some(on) = on {
         plan = distinct_on(plan, on);
+    }
+    if ties {
+        plan = build::limit_with_ties(plan, limit_expr.clone(), offset.clone(), tied);
     }
     if extended {
         let exprs = columns
@@ -270,11 +279,23 @@ pub(crate) fn plan_select(binder: &mut Binder<'_>, select: Select) -> Result<Pla
             .collect();
         plan = project(plan, exprs, columns);
     }
-    Ok(finish_limit(plan, limit_expr, offset))
+    if ties {
+        return Ok(plan);
+    }
+    Ok(limit(plan, limit_expr, offset))
 }
 
-fn finish_limit(plan: Plan, limit_expr: Option<Expr>, offset: Option<Expr>) -> Plan {
-    limit(plan, limit_expr, offset)
+/// What rows must agree in to tie. Where all keys are constants, all rows do.
+fn tied(ties: bool, keys: &[SortKey]) -> Vec<Expr> {
+    if !ties {
+        return Vec::new();
+    }
+    let keys: Vec<Expr> = keys.iter().map(|key| key.expr.clone()).collect();
+    if keys.is_empty() {
+        let yes = Expr::Const(crate::value::Datum::Bool(true), SqlType::of(oid::BOOL));
+        return vec![yes];
+    }
+    keys
 }
 
 fn distinct_on(plan: Plan, keys: Vec<Expr>) -> Plan {

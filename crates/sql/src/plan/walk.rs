@@ -221,8 +221,10 @@ pub(crate) fn plan_exprs(plan: &Plan, depth: usize, f: &mut dyn FnMut(&Expr, usi
             input,
             limit,
             offset,
+            ties,
         } => {
-            limit.iter().chain(offset).for_each(|e| f(e, depth));
+            let counts = limit.iter().chain(offset);
+            counts.chain(ties).for_each(|e| f(e, depth));
             plan_exprs(input, depth, f);
         }
         Node::Distinct(input) => plan_exprs(input, depth, f),
@@ -398,8 +400,10 @@ pub(crate) fn plan_exprs_mut(plan: &mut Plan, depth: usize, f: &mut dyn FnMut(&m
             input,
             limit,
             offset,
+            ties,
         } => {
-            limit.iter_mut().chain(offset).for_each(|e| f(e, depth));
+            let counts = limit.iter_mut().chain(offset);
+            counts.chain(ties).for_each(|e| f(e, depth));
             plan_exprs_mut(input, depth, f);
         }
         Node::Distinct(input) => plan_exprs_mut(input, depth, f),

@@ -66,6 +66,10 @@ impl Definer<'_, '_> {
 
     /// The relation that an item is.
     pub(super) fn relation_of(&self, item: &NsItem) -> Option<&Arc<Relation>> {
+        // A join with a name has columns of relations, and is none.
+        if !item.is_relation() {
+            return None;
+        }
         let first = item.columns.iter().find_map(|c| match c.what {
             NsWhat::Column(id) => Some(id),
             _ => None,
@@ -119,21 +123,24 @@ impl Definer<'_, '_> {
                 }
                 ast::JoinConstraint::Natural => {
                     let names = self.common(start, middle, *at);
-                    *constraint = ast::JoinConstraint::Using(
-                        names
-                            .iter()
-                            .map(|n| ast::ObjectName::from(vec![ident(n)]))
-                            .collect(),
-                    );
+                    // Without a column in common there is nothing to name.
+                    *constraint = if names.is_empty() {
+                        ast::JoinConstraint::On(ast::Expr::value(ast::Value::Boolean(true)))
+                    } else {
+                        let names = names.iter().map(|n| ast::ObjectName::from(vec![ident(n)]));
+                        ast::JoinConstraint::Using(names.collect())
+                    };
                     *at += 1;
                 }
                 ast::JoinConstraint::Using(names) => {
-                    for name in names {
+                    let aliased = crate::parse::using_alias(names).1.is_some();
+                    let named = names.len() - usize::from(aliased);
+                    for name in names.iter_mut().take(named) {
                         if let Some(part) = name.0.last().and_then(|p| p.as_ident()) {
                             *name = ast::ObjectName::from(vec![ident(&fold_ident(part))]);
                         }
                     }
-                    *at += 1;
+                    *at += 1 + usize::from(aliased);
                 }
                 ast::JoinConstraint::None => {}
             }

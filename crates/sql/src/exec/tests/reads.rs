@@ -35,6 +35,7 @@ fn limit(input: Plan, limit: i64, offset: i64) -> Plan {
             input: Box::new(input),
             limit: Some(big(limit)),
             offset: Some(big(offset)),
+            ties: Vec::new(),
         },
         &TWO,
     )
@@ -360,6 +361,7 @@ fn grouping_with_distinct_filter_and_order() {
             input: Box::new(rows()),
             limit: Some(big(0)),
             offset: None,
+            ties: Vec::new(),
         },
         &TWO,
     );
@@ -404,6 +406,7 @@ fn recursive_queries_end_under_a_limit_and_without_duplicates() {
             input: Box::new(scan()),
             limit: Some(big(4)),
             offset: None,
+            ties: Vec::new(),
         },
         &[INT],
     );
