@@ -150,3 +150,16 @@ DROP FUNCTION pf_told;
 DROP PROCEDURE pf_proc, pf_steps;
 DROP FUNCTION pf_add, pf_fact, pf_bump, pf_log, pf_count, pf_countv, pf_wrong, pf_row, pf_two, pf_set, pf_table, pf_rows, pf_badset, pf_strict, pf_any, pf_void, pf_none, pf_cast, pf_array, pf_div, pf_outer, pf_safe, pf_forever, pf_ddl, pf_path;
 DROP TABLE pf_t;
+-- Roles are not set in a function with SECURITY DEFINER.
+CREATE ROLE pf_other;
+CREATE FUNCTION pf_sets() RETURNS text LANGUAGE plpgsql AS $$ BEGIN SET LOCAL ROLE pf_other; RETURN current_user; END $$;
+CREATE FUNCTION pf_definer() RETURNS text LANGUAGE plpgsql SECURITY DEFINER AS $$ BEGIN RETURN pf_sets(); END $$;
+CREATE FUNCTION pf_resets() RETURNS text LANGUAGE plpgsql SECURITY DEFINER AS $$ BEGIN RESET ROLE; RETURN current_user; END $$;
+SELECT pf_definer();
+SELECT pf_resets();
+BEGIN;
+SELECT pf_sets();
+ROLLBACK;
+DO $$ DECLARE r record; BEGIN SELECT 1 AS a, 2 AS b INTO r WHERE false; RAISE NOTICE '% %', r, r IS NULL; END $$;
+DROP FUNCTION pf_sets, pf_definer, pf_resets;
+DROP ROLE pf_other;

@@ -13,7 +13,7 @@ use crate::value::Oid;
 use logstead_types::SqlState;
 use std::sync::Arc;
 
-pub(crate) use crate::plan::walk::same;
+pub(crate) use crate::plan::walk::{alike, same};
 
 /// Two aggregate calls that give the same value.
 pub(crate) fn same_call(a: &AggregateCall, b: &AggregateCall) -> bool {
@@ -69,7 +69,7 @@ impl Binder<'_> {
         grouping: &mut Grouping,
         rels: &[usize],
     ) -> Result<()> {
-        replace_keys(expr, &grouping.keys);
+        replace_keys(expr, &grouping.keys, alike);
         let mut ids = Vec::new();
         own_ids(expr, &mut ids);
         let mut inner = Vec::new();
@@ -141,23 +141,36 @@ impl Binder<'_> {
     }
 }
 
-/// Column identities outside of subqueries' plans.
+/// Column identities outside of subqueries' plans; those of functions that are called belong to the row.
 fn own_ids(expr: &Expr, out: &mut Vec<ColId>) {
-    if let Expr::Column(id, _) = expr {
-        out.push(*id);
+    match expr {
+        Expr::Column(id, _) => out.push(*id),
+        Expr::Subquery(subquery) if subquery.call => {
+            walk::plan_exprs(&subquery.plan, 0, &mut |e, _| own_ids(e, out));
+        }
+        _ => {}
     }
     walk::children(expr, &mut |e| own_ids(e, out));
 }
 
-fn replace_keys(expr: &mut Expr, keys: &[(ColId, Expr)]) {
+fn replace_keys(expr: &mut Expr, keys: &[(ColId, Expr)], is: fn(&Expr, &Expr) -> bool) {
     if matches!(expr, Expr::Const(..)) {
         return;
     }
     for (id, key) in keys {
-        if same(expr, key) && !is_constant(key) {
+        if is(expr, key) && !is_constant(key) {
             *expr = Expr::Column(*id, key.ty());
             return;
         }
     }
-    walk::children_mut(expr, &mut |e| replace_keys(e, keys));
+    // A function's arguments are the row's own expressions.
+    if let Expr::Subquery(subquery) = expr
+        && subquery.call
+    {
+        let subquery = Arc::make_mut(subquery);
+        walk::plan_exprs_mut(&mut subquery.plan, 0, &mut |e, _| {
+            replace_keys(e, keys, same)
+        });
+    }
+    walk::children_mut(expr, &mut |e| replace_keys(e, keys, is));
 }

@@ -108,10 +108,21 @@ impl Binder<'_> {
                         | oid::NAME
                         | oid::INET
                         | oid::CIDR
+                        | oid::REFCURSOR
                         | oid::VARBIT
-                ))
+                )
+                || matches!(arg, Expr::Subquery(called) if called.call))
         {
-            return Ok(Expr::Const(Datum::Oid(arg.ty().oid), resolved.result));
+            let told = Expr::Const(Datum::Oid(arg.ty().oid), resolved.result);
+            // What does something is evaluated for that.
+            return Ok(match walk::is_volatile(arg) {
+                true => Expr::Case {
+                    arms: vec![(Expr::IsNull(Box::new(arg.clone()), false), told.clone())],
+                    otherwise: Some(Box::new(told)),
+                    ty: resolved.result,
+                },
+                false => told,
+            });
         }
         if func::takes_labels(resolved.function) {
             let labels = enum_labels(coerced.first().map_or(0, |arg| arg.ty().oid));

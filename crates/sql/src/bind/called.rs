@@ -70,7 +70,9 @@ impl Binder<'_> {
     fn called_subquery(&mut self, plan: Plan, kind: SubqueryKind, ty: SqlType) -> Expr {
         let mut value = self.expression_subquery(plan, kind, ty);
         if let Expr::Subquery(subquery) = &mut value {
-            Arc::make_mut(subquery).uncorrelated = false;
+            let subquery = Arc::make_mut(subquery);
+            subquery.uncorrelated = false;
+            subquery.call = true;
         }
         value
     }
@@ -160,6 +162,8 @@ pub fn bind_procedure_call(
         ast::FunctionArguments::List(list) => list.args.as_slice(),
         _ => &[],
     };
+    let inputs = without_outputs(args, schema.as_deref(), &name, cx);
+    let args = inputs.as_deref().unwrap_or(args);
     let none = |mut error: SqlError| {
         if error.code() != SqlState::UNDEFINED_FUNCTION {
             return error;
@@ -216,6 +220,27 @@ pub fn bind_procedure_call(
         routine: call.routine,
         args: call.args,
     })
+}
+
+/// The arguments without those that stand where a procedure of the name has OUT parameters: these say where a value goes, and are not evaluated.
+fn without_outputs(
+    args: &[ast::FunctionArg],
+    schema: Option<&str>,
+    name: &str,
+    cx: &PlanContext<'_>,
+) -> Option<Vec<ast::FunctionArg>> {
+    let plain = |arg: &ast::FunctionArg| matches!(arg, ast::FunctionArg::Unnamed(_));
+    if !args.iter().all(plain) {
+        return None;
+    }
+    let found = cx.catalog.routines_named(schema, name, cx.search_path);
+    let (_, procedure) = found.into_iter().find(|(_, routine)| {
+        let outputs = routine.args.iter().any(|arg| !arg.mode.is_input());
+        routine.procedure && outputs && routine.args.len() == args.len()
+    })?;
+    let both = procedure.args.iter().zip(args);
+    let inputs = both.filter(|(arg, _)| arg.mode.is_input());
+    Some(inputs.map(|(_, given)| given.clone()).collect())
 }
 
 fn not_procedure(shown: &str) -> SqlError {

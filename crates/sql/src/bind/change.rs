@@ -14,7 +14,7 @@ use crate::catalog::{Column, Relation};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::parse::{PolicyCommand, current_of};
-use crate::plan::{Delete, Layout, Node, OutputColumn, Plan, Update, Wish, build};
+use crate::plan::{CursorName, Delete, Layout, Node, OutputColumn, Plan, Update, Wish, build};
 use crate::role::acl::privilege;
 use logstead_types::SqlState;
 use sqlparser::ast::{self, Expr as Ast, Spanned};
@@ -387,7 +387,13 @@ impl Binder<'_> {
                     "WHERE CURRENT OF on a view is not implemented",
                 ));
             }
-            Some((_, Some(cursor))) => self.rels[rel].current_of = Some(fold_ident(cursor).into()),
+            Some((_, Some(cursor))) => {
+                let name = fold_ident(cursor);
+                self.rels[rel].current_of = Some(match self.cursor_variable(&name) {
+                    Some(param) => CursorName::Param(param),
+                    None => CursorName::Known(name.into()),
+                });
+            }
             Some((selection, None)) => {
                 let condition =
                     self.in_clause(Clause::Where, |b| b.condition_of(selection, "WHERE"))?;

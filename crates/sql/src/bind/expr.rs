@@ -466,13 +466,23 @@ impl Binder<'_> {
         arms: &[ast::CaseWhen],
         otherwise: Option<&Ast>,
     ) -> Result<Expr> {
-        let operand = match operand {
-            Some(operand) => {
-                let bound = self.expr(operand)?;
-                Some((self.settle(bound)?, self.at(operand.span())))
-            }
-            None => None,
+        let Some(operand) = operand else {
+            return self.case_of(None, arms, otherwise);
         };
+        let bound = self.expr(operand)?;
+        let bound = self.settle(bound)?;
+        let at = self.at(operand.span());
+        self.once(bound, |b, operand| {
+            b.case_of(Some((operand, at)), arms, otherwise)
+        })
+    }
+
+    fn case_of(
+        &mut self,
+        operand: Option<(Expr, Option<usize>)>,
+        arms: &[ast::CaseWhen],
+        otherwise: Option<&Ast>,
+    ) -> Result<Expr> {
         let mut conditions = Vec::with_capacity(arms.len());
         // PostgreSQL looks at ELSE first when it chooses the result type.
         let mut results = Vec::with_capacity(arms.len() + 1);

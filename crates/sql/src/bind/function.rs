@@ -285,17 +285,19 @@ impl Binder<'_> {
         let (l, r) = (wanted(0, left.ty()), wanted(1, right.ty()));
         let left = self.coerce(left, SqlType::of(l.oid), CastContext::Implicit, at)?;
         let right = self.coerce(right, SqlType::of(r.oid), CastContext::Implicit, at)?;
-        let ty = left.ty();
-        let args = vec![left.clone(), right];
-        let equal = Expr::Call {
-            function: resolved.function,
-            args,
-            ty: SqlType::of(oid::BOOL),
-        };
-        Ok(Expr::NullIf {
-            left: Box::new(left),
-            equal: Box::new(equal),
-            ty,
+        self.once(left, |_, left| {
+            let ty = left.ty();
+            let args = vec![left.clone(), right];
+            let equal = Expr::Call {
+                function: resolved.function,
+                args,
+                ty: SqlType::of(oid::BOOL),
+            };
+            Ok(Expr::NullIf {
+                left: Box::new(left),
+                equal: Box::new(equal),
+                ty,
+            })
         })
     }
 

@@ -1,6 +1,6 @@
 //! GROUP BY: keys, grouping sets, GROUPING.
 
-use super::aggregate::same;
+use super::aggregate::alike;
 use super::names::fold_ident;
 use super::query::Output;
 use super::select::groupable;
@@ -191,7 +191,7 @@ impl Binder<'_> {
                     .iter()
                     .find(|(_, of)| *of == output)
                     .map(|(key, _)| *key),
-                None => by.keys.iter().position(|(_, key)| same(key, &bound)),
+                None => by.keys.iter().position(|(_, key)| alike(key, &bound)),
             };
             let key = match known {
                 Some(key) => key,
@@ -236,7 +236,7 @@ impl Binder<'_> {
             let named = |(_, o): &(usize, &Output)| o.column.name == name;
             let mut hits = outputs.iter().enumerate().filter(named);
             if let Some((at, first)) = hits.next() {
-                if hits.any(|(_, other)| !same(&other.expr, &first.expr)) {
+                if hits.any(|(_, other)| !alike(&other.expr, &first.expr)) {
                     return Err(SqlError::new(
                         SqlState::AMBIGUOUS_COLUMN,
                         format!("GROUP BY \"{name}\" is ambiguous"),
@@ -248,7 +248,7 @@ impl Binder<'_> {
         }
         let expr = self.expr(item)?;
         let expr = self.settle(expr)?;
-        let at = outputs.iter().position(|o| same(&o.expr, &expr));
+        let at = outputs.iter().position(|o| alike(&o.expr, &expr));
         Ok((expr, at))
     }
 
@@ -319,7 +319,7 @@ impl Binder<'_> {
         keys: &[(ColId, Expr)],
     ) -> Result<Vec<(ColId, Vec<usize>)>> {
         let place = |(arg, at): (Expr, Option<usize>)| {
-            keys.iter().position(|(_, key)| same(key, &arg)).ok_or_else(|| {
+            keys.iter().position(|(_, key)| alike(key, &arg)).ok_or_else(|| {
                 SqlError::new(
                     SqlState::GROUPING_ERROR,
                     "arguments to GROUPING must be grouping expressions of the associated query level",

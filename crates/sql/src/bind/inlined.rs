@@ -16,7 +16,7 @@ use super::setop::Body;
 use super::{Binder, ColId, Frame, Source};
 use crate::catalog::pg_catalog::PG_PROC;
 use crate::catalog::rights::denied;
-use crate::catalog::routine::{Routine, RoutineBody};
+use crate::catalog::routine::{Language, Routine, RoutineBody};
 use crate::error::{Result, SqlError};
 use crate::expr::{Expr, SubqueryKind};
 use crate::func::{CastContext, Volatility};
@@ -83,6 +83,60 @@ pub(super) fn mismatch(routine: &Routine, detail: impl Into<String>) -> SqlError
 pub(super) const FINAL_STATEMENT: &str =
     "Function's final statement must be SELECT or INSERT/UPDATE/DELETE RETURNING.";
 
+/// 42P13 unless the columns of a body are those declared. True if its one column is the whole row.
+pub(super) fn check_columns(routine: &Routine, types: &[SqlType], shape: &Shape) -> Result<bool> {
+    let fits = |from: SqlType, to: SqlType| {
+        let (from, to) = (from.oid, user::base_type(to).oid);
+        from == to || crate::func::can_coerce(from, to, CastContext::Assignment)
+    };
+    match shape {
+        Shape::Void | Shape::Unknown => Ok(false),
+        Shape::Scalar(ty) => match types {
+            [one] if fits(*one, *ty) => Ok(false),
+            [one] => Err(mismatch(
+                routine,
+                format!("Actual return type is {}.", info::format_type_bare(one.oid)),
+            )),
+            _ => Err(mismatch(
+                routine,
+                "Final statement must return exactly one column.",
+            )),
+        },
+        Shape::Row(columns, ty) => {
+            if let [one] = types
+                && (one.oid == ty.oid && ty.oid != oid::RECORD)
+            {
+                return Ok(true);
+            }
+            if types.len() < columns.len() {
+                return Err(mismatch(
+                    routine,
+                    "Final statement returns too few columns.",
+                ));
+            }
+            if types.len() > columns.len() {
+                return Err(mismatch(
+                    routine,
+                    "Final statement returns too many columns.",
+                ));
+            }
+            for ((from, (_, to)), number) in types.iter().zip(columns).zip(1..) {
+                if !fits(*from, *to) {
+                    return Err(mismatch(
+                        routine,
+                        format!(
+                            "Final statement returns {} instead of {} at column {number}.",
+                            info::format_type_bare(from.oid),
+                            info::format_type_bare(to.oid)
+                        ),
+                    ));
+                }
+            }
+            Ok(false)
+        }
+    }
+}
+
 /// Settings that make no difference to what a statement gives.
 fn is_harmless(name: &str) -> bool {
     matches!(
@@ -112,7 +166,7 @@ fn may_repeat(expr: &Expr) -> bool {
 }
 
 pub(super) fn plan_is_volatile(plan: &Plan) -> bool {
-    let mut found = false;
+    let mut found = walk::has_routine(plan);
     walk::plan_exprs(plan, 0, &mut |e, _| found = found || walk::is_volatile(e));
     found
 }
@@ -260,6 +314,7 @@ impl Binder<'_> {
         self.expanded.push(routine.oid);
         let frames = std::mem::take(&mut self.frames);
         let recorded = self.recorded.take();
+        let fresh = std::mem::take(&mut self.fresh);
         let text = std::mem::take(&mut self.text);
         let as_role = std::mem::replace(&mut self.uses.as_role, definer);
         let attach = self.uses.attach.take();
@@ -289,6 +344,7 @@ impl Binder<'_> {
         self.uses.attach = attach;
         self.uses.as_role = as_role;
         self.text = text;
+        self.fresh = fresh;
         self.recorded = recorded;
         self.frames = frames;
         self.expanded.pop();
@@ -357,6 +413,18 @@ impl Binder<'_> {
         Ok(Shape::Scalar(call.result))
     }
 
+    /// Is a function run by the session, statement by statement, instead of standing in the place of its call? Those of other languages are; of LANGUAGE sql those
+    /// that are more than one query, change something, call themselves, or have settings of their own.
+    pub(super) fn is_run(&self, routine: &Routine) -> Result<bool> {
+        if routine.language != Language::Sql {
+            return Ok(true);
+        }
+        let name = |item: &String| is_harmless(item.split_once('=').map_or(item, |(name, _)| name));
+        Ok(!routine.config.iter().all(name)
+            || self.expanded.contains(&routine.oid)
+            || query_of(routine)?.is_none())
+    }
+
     /// Binds a body, whose columns come to the types that are declared. True if its one column is the whole row.
     pub(super) fn body(
         &mut self,
@@ -370,20 +438,17 @@ impl Binder<'_> {
                 let select = Select::default();
                 return self.nulls_for(shape, select);
             }
-            return Err(SqlError::unsupported(format!(
-                "calling function {}, which calls itself,",
-                routine.name
-            ))
-            .hint("WITH RECURSIVE may do instead."));
+            return Err(SqlError::internal(
+                "a function that calls itself is put into its own place",
+            ));
         }
         let Some(query) = query_of(&routine)? else {
             if self.checks_routine {
                 return self.nulls_for(shape, Select::default());
             }
-            return Err(SqlError::unsupported(format!(
-                "calling function {}, which is more than one query that changes nothing,",
-                routine.name
-            )));
+            return Err(SqlError::internal(
+                "a function that is not one query is put into its place",
+            ));
         };
         let noted = self.uses_noted();
         let body = self.in_body(&routine, args, |b| {
@@ -399,7 +464,7 @@ impl Binder<'_> {
                     .map(|table| (table, routine.name.clone())),
             );
         }
-        let whole = self.check_columns(&routine, &body, shape)?;
+        let whole = check_columns(&routine, &body.types(), shape)?;
         if whole {
             return Ok((body, true));
         }
@@ -436,61 +501,6 @@ impl Binder<'_> {
                 origin: (0, 0),
             },
             expr,
-        }
-    }
-
-    /// 42P13 unless the columns of a body are those declared. True if its one column is the whole row.
-    fn check_columns(&self, routine: &Routine, body: &Body, shape: &Shape) -> Result<bool> {
-        let types = body.types();
-        let fits = |from: SqlType, to: SqlType| {
-            let (from, to) = (from.oid, user::base_type(to).oid);
-            from == to || crate::func::can_coerce(from, to, CastContext::Assignment)
-        };
-        match shape {
-            Shape::Void | Shape::Unknown => Ok(false),
-            Shape::Scalar(ty) => match types.as_slice() {
-                [one] if fits(*one, *ty) => Ok(false),
-                [one] => Err(mismatch(
-                    routine,
-                    format!("Actual return type is {}.", info::format_type_bare(one.oid)),
-                )),
-                _ => Err(mismatch(
-                    routine,
-                    "Final statement must return exactly one column.",
-                )),
-            },
-            Shape::Row(columns, ty) => {
-                if let [one] = types.as_slice()
-                    && (one.oid == ty.oid && ty.oid != oid::RECORD)
-                {
-                    return Ok(true);
-                }
-                if types.len() < columns.len() {
-                    return Err(mismatch(
-                        routine,
-                        "Final statement returns too few columns.",
-                    ));
-                }
-                if types.len() > columns.len() {
-                    return Err(mismatch(
-                        routine,
-                        "Final statement returns too many columns.",
-                    ));
-                }
-                for ((from, (_, to)), number) in types.iter().zip(columns).zip(1..) {
-                    if !fits(*from, *to) {
-                        return Err(mismatch(
-                            routine,
-                            format!(
-                                "Final statement returns {} instead of {} at column {number}.",
-                                info::format_type_bare(from.oid),
-                                info::format_type_bare(to.oid)
-                            ),
-                        ));
-                    }
-                }
-                Ok(false)
-            }
         }
     }
 
@@ -680,11 +690,13 @@ impl Binder<'_> {
     }
 
     /// A subquery that is a call: a volatile one is made anew for each row.
-    fn call_subquery(&mut self, plan: Plan, ty: SqlType) -> Expr {
+    pub(super) fn call_subquery(&mut self, plan: Plan, ty: SqlType) -> Expr {
         let volatile = plan_is_volatile(&plan);
         let mut value = self.expression_subquery(plan, SubqueryKind::Scalar, ty);
-        if volatile && let Expr::Subquery(subquery) = &mut value {
-            Arc::make_mut(subquery).uncorrelated = false;
+        if let Expr::Subquery(subquery) = &mut value {
+            let subquery = Arc::make_mut(subquery);
+            subquery.uncorrelated &= !volatile;
+            subquery.call = true;
         }
         value
     }

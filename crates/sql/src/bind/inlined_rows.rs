@@ -6,7 +6,6 @@ use super::routine::RoutineCall;
 use super::setop::Body;
 use super::unplanned::Unplanned;
 use super::{Binder, Frame, Source};
-use crate::catalog::routine::Language;
 use crate::error::{Result, SqlError};
 use crate::expr::{Expr, SubqueryKind};
 use crate::plan::{OutputColumn, build};
@@ -79,7 +78,7 @@ impl Binder<'_> {
             (None, None) => call.called.as_str().into(),
         };
         let name = call.called.clone();
-        if call.routine.language != Language::Sql {
+        if self.is_run(&call.routine).map_err(|e| e.at(at))? {
             let columns = match &shape {
                 Shape::Row(columns, _) => columns.clone(),
                 Shape::Scalar(ty) => vec![(single, *ty)],
@@ -285,7 +284,7 @@ impl Binder<'_> {
             .hint("Call it in FROM.")
             .at(at));
         }
-        if call.routine.language != Language::Sql {
+        if self.is_run(&call.routine).map_err(|e| e.at(at))? {
             let types = (element, SqlType::of(array));
             let collected = self.called_rows(call, &shape, types)?;
             return self.resolved_call(Some("pg_catalog"), "unnest", vec![collected], at);

@@ -32,6 +32,7 @@ mod literal;
 mod merge;
 mod named;
 mod names;
+mod once;
 mod operator;
 mod ordered;
 mod own_settings;
@@ -67,14 +68,16 @@ pub use deparse::expr_to_sql;
 pub use domain::{VALUE, domain_value, value_relation};
 pub(crate) use grouped::the_subquery;
 pub use names::fold_ident;
-pub(crate) use names::index_column_name;
+pub(crate) use names::{index_column_name, schema_and_name};
 pub(crate) use policy::refused_by_row_security;
 pub use policy::{PolicyQuery, bind_policy, policy_shown};
 pub use routine_check::check_routine;
+pub(crate) use routine_check::{check_given, sql_variables};
 pub use standalone::{
     bind_scalar, bind_scalar_text, check_default, check_exprs, default_expr, generated_exprs,
     insert_rules, plan_copy_from,
 };
+pub(crate) use standalone::{copy_calls, kept_scalar};
 pub use trigger::{TriggerQuery, bind_trigger, trigger_shown, truncate_triggers};
 pub(crate) use typed::explicit;
 pub use types::{sql_type, types_in};
@@ -128,7 +131,7 @@ pub(crate) struct Rel {
     /// Row id and version token wanted (targets of UPDATE, DELETE, FOR UPDATE): the two identities.
     pub(crate) row_id: Option<ColId>,
     /// Only the row on which this cursor stands is read.
-    pub(crate) current_of: Option<Arc<str>>,
+    pub(crate) current_of: Option<crate::plan::CursorName>,
     /// What row security asks of each row, before anything else does: every scan of the item has it first.
     pub(crate) guard: Vec<Expr>,
     /// Whose rights count where it stands; none is the role that runs the statement.

@@ -119,10 +119,7 @@ impl Binder<'_> {
         if self.checks_routine {
             return Ok(());
         }
-        let what = format!(
-            "calling function {}, which is not of LANGUAGE sql,",
-            routine.name
-        );
+        let what = format!("calling function {}, which is run apart,", routine.name);
         if self.definer.is_some() && !routine.definer {
             return Err(SqlError::unsupported(format!(
                 "{what} in a function with SECURITY DEFINER"

@@ -7,7 +7,7 @@ use super::{Binder, Clause, Frame};
 use crate::catalog::routine::{Language, Routine, of_kept_name};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
-use crate::func::{self, CastContext, Chosen, UserCandidate};
+use crate::func::{self, CastContext, Chosen, UserCandidate, Volatility};
 use crate::parse;
 use crate::value::{Oid, SqlType, info, oid};
 use logstead_types::SqlState;
@@ -214,8 +214,8 @@ impl Binder<'_> {
         }
         let system_at = path.iter().position(|s| s == "pg_catalog");
         let system = kept.is_none() && schema.is_none_or(|s| s == "pg_catalog");
-        // What has a syntax of its own, or is computed of many rows, stays what it is.
-        if system && (func::is_aggregate(name) || func::is_window_function(name)) {
+        // What has a syntax of its own, or is computed of many rows, stays what it is, if it may be meant.
+        if system && (func::aggregate_takes(name, args.len()) || func::is_window_function(name)) {
             return Ok(None);
         }
         let args = written(args).map_err(|e| e.at(at))?;
@@ -367,7 +367,12 @@ impl Binder<'_> {
         let frames = std::mem::replace(&mut self.frames, vec![Frame::new()]);
         let shown = std::mem::take(&mut self.text);
         let routine = self.routine.take();
+        // Its places are those of another text.
+        let fresh = std::mem::take(&mut self.fresh);
+        let recorded = self.recorded.take();
         let bound = self.in_clause(Clause::Default, |b| b.expr(&expr));
+        self.recorded = recorded;
+        self.fresh = fresh;
         self.routine = routine;
         self.text = shown;
         self.frames = frames;
@@ -434,28 +439,36 @@ impl Binder<'_> {
         if call.routine.set {
             return self.inlined_rows_as_set(call, at);
         }
-        if call.routine.language != Language::Sql {
+        if self.is_run(&call.routine).map_err(|e| e.at(at))? {
             return self.called_value(call, at);
         }
         self.inlined_value(call, at)
     }
 
-    /// 0A000 where an expression is kept: what it calls must stay what it is.
+    /// Errors where an expression is kept whose value follows from its row alone.
     pub(super) fn refuse_in_kept(&self, routine: &Routine, at: Option<usize>) -> Result<()> {
-        let place = match self.clause() {
-            // By its number, which a view or policy keeps.
-            _ if self.recorded.is_some() || self.view.is_some() => return Ok(()),
-            Clause::Default => "DEFAULT",
-            Clause::Check => "a check constraint",
-            Clause::Generated => "a generated column",
-            Clause::IndexExpression | Clause::IndexPredicate => "an index",
-            _ => return Ok(()),
-        };
-        Err(SqlError::unsupported(format!(
-            "calling function {}, which a user has made, in {place}",
-            routine.name
-        ))
-        .at(at))
+        match self.clause() {
+            // An index has to be made again from its rows alone, whatever the function has become since.
+            Clause::IndexExpression | Clause::IndexPredicate => {
+                Err(SqlError::unsupported(format!(
+                    "calling function {}, which a user has made, in an index",
+                    routine.name
+                ))
+                .at(at))
+            }
+            // One of LANGUAGE sql is judged by what it does.
+            Clause::Generated
+                if self.fresh
+                    && routine.language != Language::Sql
+                    && routine.volatility != Volatility::Immutable =>
+            {
+                Err(SqlError::new(
+                    SqlState::INVALID_OBJECT_DEFINITION,
+                    "generation expression is not immutable",
+                ))
+            }
+            _ => Ok(()),
+        }
     }
 }
 

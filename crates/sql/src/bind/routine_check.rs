@@ -1,13 +1,15 @@
 //! Looks at functions of LANGUAGE sql that are to be made.
 
 use super::Binder;
-use super::inlined::{FINAL_STATEMENT, mismatch, query_of};
+use super::inlined::{FINAL_STATEMENT, Shape, check_columns, mismatch};
 use super::routine::RoutineCall;
+use super::variables::{Group, Variables};
 use crate::catalog::routine::{Language, Routine, RoutineBody};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::parse::{self, StatementKind};
 use crate::plan::PlanContext;
+use crate::plpgsql::tree::Conflict;
 use crate::value::{SqlType, info, oid, user};
 use logstead_types::SqlState;
 use std::sync::Arc;
@@ -87,12 +89,15 @@ pub fn check_routine(routine: &Routine, asked: bool, cx: &PlanContext<'_>) -> Re
         return Err(in_context(mismatch(routine, FINAL_STATEMENT), routine));
     }
     let polymorphic = routine.types().any(crate::func::is_polymorphic);
-    if query_of(routine)?.is_none() || polymorphic || routine.procedure {
+    if polymorphic {
         return Ok(());
     }
     let mut binder = Binder::new(cx, "");
     binder.secures = false;
     binder.checks_routine = true;
+    if routine.procedure || binder.is_run(routine)? {
+        return check_statements(routine, &statements, cx);
+    }
     let inputs = routine.input_types();
     binder.params = inputs.iter().map(|ty| Some(SqlType::of(*ty))).collect();
     let args = { inputs.iter().enumerate() }
@@ -107,6 +112,94 @@ pub fn check_routine(routine: &Routine, asked: bool, cx: &PlanContext<'_>) -> Re
     let args = call.args.clone();
     let looked_at = binder.body(&call, &shape, args).map(drop);
     looked_at.map_err(|error| in_context(error, routine))
+}
+
+/// Errors in the statements of a body that are planned.
+fn check_statements(
+    routine: &Routine,
+    statements: &[parse::Parsed],
+    cx: &PlanContext<'_>,
+) -> Result<()> {
+    let types: Vec<SqlType> = { routine.inputs() }
+        .map(|arg| user::base_type(SqlType::of(arg.ty)))
+        .collect();
+    let variables = sql_variables(routine, &types);
+    let cx = PlanContext {
+        param_types: &[],
+        variables: Some(&variables),
+        ..*cx
+    };
+    for (at, parsed) in statements.iter().enumerate() {
+        if !matches!(parsed.kind, StatementKind::Query) {
+            continue;
+        }
+        let planned = crate::plan::plan_statement(&parsed.statement, "", &cx);
+        let planned = planned.map_err(|mut error| {
+            error.fields_mut().position = None;
+            error
+        })?;
+        if at + 1 < statements.len() {
+            continue;
+        }
+        if planned.columns.is_empty() && routine.result != oid::VOID && !routine.procedure {
+            return Err(in_context(mismatch(routine, FINAL_STATEMENT), routine));
+        }
+        let given: Vec<SqlType> = planned.columns.iter().map(|column| column.ty).collect();
+        let checked = check_given(routine, &given, &[]);
+        checked.map_err(|error| in_context(error, routine))?;
+    }
+    Ok(())
+}
+
+/// What the SQL of a body of LANGUAGE sql sees of its arguments, which have these types.
+pub(crate) fn sql_variables(routine: &Routine, types: &[SqlType]) -> Variables {
+    let mut names = Vec::new();
+    for (number, arg) in routine.inputs().enumerate().take(types.len()) {
+        names.push((Arc::from(format!("${}", number + 1)), number));
+        if !arg.name.is_empty() {
+            names.push((Arc::from(arg.name.as_str()), number));
+        }
+    }
+    Variables {
+        types: types.to_vec(),
+        groups: vec![Group {
+            block: None,
+            name: routine.name.as_str().into(),
+            members: names.clone(),
+            record: false,
+            unassigned: false,
+        }],
+        names,
+        conflict: Conflict::UseColumn,
+    }
+}
+
+/// 42P13 unless what the last statement gives is what a function is declared to give, or what the list of columns behind a call has. True if its one column is the whole row.
+pub(crate) fn check_given(
+    routine: &Routine,
+    given: &[SqlType],
+    listed: &[SqlType],
+) -> Result<bool> {
+    let outputs: Vec<(Arc<str>, SqlType)> = { routine.outputs() }
+        .map(|arg| (arg.name.as_str().into(), SqlType::of(arg.ty)))
+        .collect();
+    let shape = match routine.result {
+        oid::VOID => Shape::Void,
+        oid::RECORD if outputs.is_empty() && listed.is_empty() => Shape::Unknown,
+        oid::RECORD if outputs.is_empty() => {
+            let listed = listed.iter().map(|ty| ("".into(), *ty));
+            Shape::Row(listed.collect(), SqlType::of(oid::RECORD))
+        }
+        oid::RECORD => Shape::Row(outputs, SqlType::of(oid::RECORD)),
+        ty if crate::func::is_polymorphic(ty) => Shape::Unknown,
+        ty if user::is_composite(ty) => {
+            let shape = crate::value::record::shape_of(SqlType::of(ty));
+            let shape = shape.ok_or_else(|| SqlError::internal("a type without fields"))?;
+            Shape::Row(shape.to_vec(), SqlType::of(ty))
+        }
+        ty => Shape::Scalar(SqlType::of(ty)),
+    };
+    check_columns(routine, given, &shape)
 }
 
 /// Says of which function it is that a definition is wrong.

@@ -1,6 +1,6 @@
 //! SELECT: the clauses of one query block.
 
-use super::aggregate::same;
+use super::aggregate::alike;
 use super::grouping::GroupBy;
 use super::names::{fold_ident, output_name, schema_and_name};
 use super::operator::strip;
@@ -393,7 +393,7 @@ impl Binder<'_> {
             let expr = self.sort_expr(&item.expr, outputs, "ORDER BY")?;
             sortable(expr.ty(), self.at(item.expr.span()))?;
             // A key that is there already orders nothing more.
-            if !keys.iter().any(|k| same(&k.expr, &expr)) {
+            if !keys.iter().any(|k| alike(&k.expr, &expr)) {
                 keys.push(SortKey {
                     expr,
                     desc,
@@ -413,7 +413,7 @@ impl Binder<'_> {
             let name = fold_ident(ident);
             let mut hits = outputs.iter().filter(|o| o.column.name == name);
             if let Some(first) = hits.next() {
-                if hits.any(|other| !same(&other.expr, &first.expr)) {
+                if hits.any(|other| !alike(&other.expr, &first.expr)) {
                     return Err(SqlError::new(
                         SqlState::AMBIGUOUS_COLUMN,
                         format!("{clause} \"{name}\" is ambiguous"),
@@ -425,7 +425,7 @@ impl Binder<'_> {
         }
         let expr = self.expr(item)?;
         let expr = self.settle(expr)?;
-        if let Some(output) = outputs.iter().find(|o| same(&o.expr, &expr)) {
+        if let Some(output) = outputs.iter().find(|o| alike(&o.expr, &expr)) {
             return Ok(Expr::Column(output.id, output.column.ty));
         }
         Ok(expr)
@@ -497,7 +497,7 @@ impl Binder<'_> {
                 self.in_clause(Clause::DistinctOn, |b| {
                     for item in items {
                         let expr = b.sort_expr(item, outputs, "DISTINCT ON")?;
-                        if !keys.iter().any(|k| same(k, &expr)) {
+                        if !keys.iter().any(|k| alike(k, &expr)) {
                             keys.push(expr);
                         }
                     }
@@ -507,7 +507,7 @@ impl Binder<'_> {
                 let leading = order
                     .iter()
                     .take(keys.len())
-                    .filter(|k| keys.iter().any(|key| same(key, &k.expr)));
+                    .filter(|k| keys.iter().any(|key| alike(key, &k.expr)));
                 let matched = leading.count();
                 if matched < order.len().min(keys.len()) {
                     return Err(SqlError::new(
@@ -516,7 +516,7 @@ impl Binder<'_> {
                     ));
                 }
                 for key in &keys {
-                    if !order.iter().any(|k| same(&k.expr, key)) {
+                    if !order.iter().any(|k| alike(&k.expr, key)) {
                         order.push(SortKey {
                             expr: key.clone(),
                             desc: false,

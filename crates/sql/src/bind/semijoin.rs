@@ -199,6 +199,7 @@ impl Binder<'_> {
             uncorrelated: ids.is_empty(),
             ty: SqlType::of(oid::BOOL),
             shared: 0,
+            call: false,
         }));
         Ok(if negated {
             Expr::Not(Box::new(exists))

@@ -41,6 +41,21 @@ impl Body {
 impl Binder<'_> {
     /// Binds and plans a query; unknown outputs become text.
     pub(crate) fn subquery(&mut self, query: &ast::Query) -> Result<Plan> {
+        let place = match self.clause() {
+            Clause::Default => Some("DEFAULT expression"),
+            Clause::Check => Some("check constraint"),
+            Clause::Generated => Some("column generation expression"),
+            Clause::IndexExpression => Some("index expression"),
+            Clause::IndexPredicate => Some("index predicate"),
+            Clause::CopyWhere => Some("COPY FROM WHERE condition"),
+            _ => None,
+        };
+        if let Some(place) = place {
+            return Err(SqlError::new(
+                SqlState::FEATURE_NOT_SUPPORTED,
+                format!("cannot use subquery in {place}"),
+            ));
+        }
         self.deeper(|b| {
             let body = b.query_body(query, true)?;
             b.finish(body)
@@ -523,6 +538,7 @@ impl Binder<'_> {
             uncorrelated: ids.is_empty(),
             ty,
             shared: 0,
+            call: false,
         }))
     }
 

@@ -10,9 +10,10 @@ use crate::func::{self, CastContext};
 use crate::parse;
 use crate::plan::{Check, CheckKind, Insert, Layout, Node, OutputColumn, Plan, PlanContext};
 use crate::ri::RuleSet;
-use crate::value::{Datum, SqlType, info, oid, user};
+use crate::value::{Datum, Oid, SqlType, info, oid, user};
 use logstead_types::SqlState;
 use sqlparser::ast::{self, Spanned};
+use sqlparser::tokenizer::Span;
 use std::sync::Arc;
 
 /// Binds an expression of DDL over the full row of `relation` (all attribute positions). `what` is "CHECK" (the result is a
@@ -24,9 +25,24 @@ pub fn bind_scalar(
     cx: &PlanContext<'_>,
     what: &str,
 ) -> Result<Expr> {
+    kept_scalar(expr, text, relation, cx, what).map(|(bound, _)| bound)
+}
+
+/// A call of a user's function in an expression that is to be kept: where, which, and by which name.
+pub(crate) type KeptCall = (Span, Oid, String);
+
+/// As [`bind_scalar`], with the users' functions that it calls.
+pub(crate) fn kept_scalar(
+    expr: &ast::Expr,
+    text: &str,
+    relation: &Relation,
+    cx: &PlanContext<'_>,
+    what: &str,
+) -> Result<(Expr, Vec<KeptCall>)> {
     let mut binder = Binder::new(cx, text);
     binder.fresh = true;
-    alone(&mut binder, expr, relation, what)
+    let bound = alone(&mut binder, expr, relation, what)?;
+    Ok((bound, binder.routines_kept))
 }
 
 fn alone(
@@ -77,24 +93,12 @@ fn bind_alone(
 ) -> Result<Expr> {
     let relation = Arc::new(relation.clone());
     if what != "DEFAULT" {
-        let (clause, refusal) = match what {
-            "INDEX" => (
-                Clause::IndexExpression,
-                "cannot use subquery in index expression",
-            ),
-            "PREDICATE" => (
-                Clause::IndexPredicate,
-                "cannot use subquery in index predicate",
-            ),
-            "GENERATED" => (
-                Clause::Generated,
-                "cannot use subquery in column generation expression",
-            ),
-            "COPY" => (
-                Clause::CopyWhere,
-                "cannot use subquery in COPY FROM WHERE condition",
-            ),
-            _ => (Clause::Check, "cannot use subquery in check constraint"),
+        let clause = match what {
+            "INDEX" => Clause::IndexExpression,
+            "PREDICATE" => Clause::IndexPredicate,
+            "GENERATED" => Clause::Generated,
+            "COPY" => Clause::CopyWhere,
+            _ => Clause::Check,
         };
         let reads = binder.tables_read.len();
         let (first, width) = binder.attached(NOBODYS, |b| b.relation_frame(&relation, None))?;
@@ -107,14 +111,16 @@ fn bind_alone(
         });
         binder.frames.pop();
         let bound = bound?;
-        if crate::plan::walk::has_subquery(&bound) {
-            return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, refusal));
+        if what == "COPY" && crate::plan::walk::has_subquery(&bound) {
+            return Err(SqlError::unsupported(
+                "a function that is more than an expression in COPY FROM WHERE",
+            ));
         }
         return Ok(Layout::new((first..first + width).collect()).resolve(bound));
     }
     binder.frames.push(Frame::new());
     let bound = binder.in_clause(Clause::Default, |b| {
-        let bound = b.expr(expr).map_err(|e| {
+        b.expr(expr).map_err(|e| {
             if e.code() == SqlState::UNDEFINED_COLUMN {
                 SqlError::new(
                     SqlState::FEATURE_NOT_SUPPORTED,
@@ -124,14 +130,7 @@ fn bind_alone(
             } else {
                 e
             }
-        })?;
-        if crate::plan::walk::has_subquery(&bound) {
-            return Err(SqlError::new(
-                SqlState::FEATURE_NOT_SUPPORTED,
-                "cannot use subquery in DEFAULT expression",
-            ));
-        }
-        Ok(bound)
+        })
     });
     binder.frames.pop();
     bound
@@ -208,11 +207,10 @@ pub(crate) fn generated_after(
     changed: &[usize],
 ) -> Result<Vec<(usize, Expr)>> {
     let mut all = generated(binder, relation)?;
-    all.retain(|(_, value)| {
-        crate::plan::walk::any(
-            value,
-            &|e| matches!(e, Expr::Column(at, _) if changed.contains(at)),
-        )
+    all.retain(|(position, _)| {
+        let column = relation.columns.get(*position);
+        let from = column.map_or(Vec::new(), |column| column.generated_from(relation));
+        from.iter().any(|from| changed.contains(from))
     });
     Ok(all)
 }
@@ -245,6 +243,25 @@ pub(crate) fn checks(binder: &mut Binder<'_>, relation: &Relation) -> Result<Vec
     // PostgreSQL checks them in the order of their names.
     out.sort_by(|a, b| a.name.cmp(&b.name));
     Ok(out)
+}
+
+/// The functions that users have made and rows copied into a relation call, each with whose rights count. 0A000 if they read tables: nobody has asked for the right to.
+pub(crate) fn copy_calls(
+    relation: &Relation,
+    cx: &PlanContext<'_>,
+) -> Result<Vec<(Oid, Option<Oid>)>> {
+    let mut binder = Binder::new(cx, "");
+    for position in 0..relation.columns.len() {
+        column_default(&mut binder, relation, position)?;
+    }
+    generated(&mut binder, relation)?;
+    checks(&mut binder, relation)?;
+    if !binder.tables_read.is_empty() {
+        return Err(SqlError::unsupported(
+            "COPY into a table whose defaults, checks or generated columns call a function of LANGUAGE sql that reads a table",
+        ));
+    }
+    Ok(binder.routines_used)
 }
 
 /// What rows inserted into a relation leave to be judged. The caller locks the tables that its foreign keys reference.

@@ -4,10 +4,10 @@
 //! here stays as written; the caller binds the result again and keeps the original if that fails.
 
 use crate::bind;
-use crate::catalog::Relation;
 use crate::catalog::text::fold;
+use crate::catalog::{Catalog, Relation, routine};
 use crate::func::{self, Context};
-use crate::value::{OutputStyle, SqlType, format_type, info, oid, text_io, user};
+use crate::value::{Oid, OutputStyle, SqlType, format_type, info, oid, text_io, user};
 use sqlparser::ast::{self, BinaryOperator as B, Expr, UnaryOperator, Value};
 use sqlparser::dialect::PostgreSqlDialect;
 use sqlparser::parser::Parser;
@@ -21,18 +21,40 @@ pub(crate) trait Names {
     fn column(&self, name: &[ast::Ident]) -> Option<SqlType>;
     /// The type of an expression that is not looked into here.
     fn type_of(&self, expr: &Expr) -> Option<SqlType>;
+    /// What a function that is kept by its number takes and gives.
+    fn kept_function(&self, _name: &str) -> Option<(Vec<SqlType>, SqlType)> {
+        None
+    }
 }
 
-impl Names for &Relation {
+/// What is in sight of an expression of a table.
+struct Kept<'a> {
+    relation: &'a Relation,
+    catalog: &'a Catalog,
+}
+
+impl Names for Kept<'_> {
     fn column(&self, name: &[ast::Ident]) -> Option<SqlType> {
         let name = fold(name.last()?);
-        let found = self.columns.iter().find(|c| !c.dropped && c.name == name);
+        let found = self
+            .relation
+            .columns
+            .iter()
+            .find(|c| !c.dropped && c.name == name);
         // A domain's column is brought to the base type, which the text shows.
         found.map(|c| c.declared())
     }
 
     fn type_of(&self, _: &Expr) -> Option<SqlType> {
         None
+    }
+
+    fn kept_function(&self, name: &str) -> Option<(Vec<SqlType>, SqlType)> {
+        let (number, _) = routine::of_kept_name(name)?;
+        let routine = self.catalog.routines.get(number)?;
+        let plain = |ty: Oid| (!func::is_polymorphic(ty)).then(|| SqlType::of(ty));
+        let types = routine.input_types().into_iter().map(plain);
+        Some((types.collect::<Option<_>>()?, plain(routine.result)?))
     }
 }
 
@@ -44,12 +66,17 @@ struct Typer<'a> {
 }
 
 /// `expr` over a table's row, with its types explicit, as it is kept.
-pub(crate) fn explicit(expr: &Expr, relation: &Relation, session: &dyn Context) -> Expr {
+pub(crate) fn explicit(
+    expr: &Expr,
+    relation: &Relation,
+    catalog: &Catalog,
+    session: &dyn Context,
+) -> Expr {
     let style = OutputStyle {
         names: None,
         ..OutputStyle::of(session).kept()
     };
-    typed(expr, &relation, session, style)
+    typed(expr, &Kept { relation, catalog }, session, style)
 }
 
 /// `expr` with its types explicit, as it is shown.
@@ -781,6 +808,8 @@ impl Typer<'_> {
                 Some((aggregate.args, Some(aggregate.result)))
             })
         });
+        let kept = || { self.names.kept_function(&name) }.map(|(args, ty)| (args, Some(ty)));
+        let resolved = resolved.or_else(kept);
         let (targets, result) = resolved.unwrap_or_default();
         let result = result.or_else(|| self.names.type_of(&Expr::Function(written.clone())));
         list.args = args

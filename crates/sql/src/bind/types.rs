@@ -250,7 +250,6 @@ fn is_of_postgres(name: &str) -> bool {
         "pg_snapshot",
         "point",
         "polygon",
-        "refcursor",
         "regcollation",
         "regoper",
         "regoperator",

@@ -8,7 +8,7 @@ use super::{Binder, Frame};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::plpgsql::tree::Conflict;
-use crate::value::SqlType;
+use crate::value::{SqlType, oid};
 use logstead_types::SqlState;
 use sqlparser::ast;
 use std::sync::Arc;
@@ -82,6 +82,17 @@ impl Binder<'_> {
         }
         frame.is_of_variables = true;
         self.frames.push(frame);
+    }
+
+    /// The parameter that a variable of the type refcursor is.
+    pub(crate) fn cursor_variable(&mut self, name: &str) -> Option<usize> {
+        let variables = self.cx.variables?;
+        let (_, number) = variables.names.iter().find(|(known, _)| **known == *name)?;
+        if variables.types.get(*number)?.oid != oid::REFCURSOR {
+            return None;
+        }
+        *self.params_used.get_mut(*number)? = true;
+        Some(*number)
     }
 
     /// Are there variables around what is being bound?

@@ -182,9 +182,9 @@ impl Binder<'_> {
         Ok(())
     }
 
-    /// Remembers a function that the query of a new view calls.
+    /// Remembers a function that the query of a new view, or another expression that is to be kept, calls.
     pub(crate) fn record_routine(&mut self, span: Span, routine: Oid, name: &str) {
-        if self.recorded.is_some() {
+        if self.recorded.is_some() || self.fresh {
             // What is bound again stands where it stood.
             self.routines_kept.retain(|(known, ..)| *known != span);
             self.routines_kept.push((span, routine, name.to_owned()));

@@ -568,7 +568,7 @@ fn constraint_text(catalog: &Catalog, args: &[Datum], path: &[String]) -> Datum 
                         " NOT VALID"
                     };
                     let shown = super::print::pretty(stored);
-                    let shown = relations_shown(catalog, &shown, path);
+                    let shown = names_shown(catalog, &shown, path);
                     text(format!("CHECK ({shown}){tail}"))
                 }
                 _ => text(constraint_definition(catalog, path, table, constraint)),
@@ -583,6 +583,7 @@ fn constraint_text(catalog: &Catalog, args: &[Datum], path: &[String]) -> Datum 
                 true => super::ddl::with_value(&super::print::pretty(&check.text)),
                 false => user::shown(&check.text),
             };
+            let condition = names_shown(catalog, &condition, path);
             return text(format!("CHECK ({condition}){tail}"));
         }
     }
@@ -594,7 +595,16 @@ pub(crate) const REGCLASS_END: &str = "'::regclass";
 
 /// A stored expression as it is shown: relations and types are stored by number and shown by name.
 pub(crate) fn default_shown(catalog: &Catalog, stored: &str, path: &[String]) -> String {
-    user::shown(&relations_shown(catalog, stored, path))
+    user::shown(&names_shown(catalog, stored, path))
+}
+
+/// The same of relations and functions.
+fn names_shown(catalog: &Catalog, stored: &str, path: &[String]) -> String {
+    let text = relations_shown(catalog, stored, path);
+    match catalog.routines.is_empty() {
+        true => text,
+        false => catalog.routines_shown(&text, path),
+    }
 }
 
 /// The same of relations alone.

@@ -73,7 +73,12 @@ fn bind_alone(relation: &Relation, index: &IndexDef, catalog: &Arc<Catalog>) -> 
 
 /// Whether an expression has the same value whenever it is computed over the same row.
 pub(crate) fn is_immutable(expr: &Expr) -> bool {
-    !walk::any(expr, &|e| match e {
+    !walk::any(expr, &varies)
+}
+
+/// Whether what an expression does to its operands is another thing at another time.
+pub(crate) fn varies(expr: &Expr) -> bool {
+    match expr {
         Expr::Call { function, .. } => function.volatility != Volatility::Immutable,
         Expr::ArrayCompare { op, .. } | Expr::InList { op, .. } => {
             op.volatility != Volatility::Immutable
@@ -83,7 +88,7 @@ pub(crate) fn is_immutable(expr: &Expr) -> bool {
         }
         Expr::Subquery(_) | Expr::Param(..) | Expr::Outer { .. } => true,
         _ => false,
-    })
+    }
 }
 
 /// Whether a type's text depends on settings or the clock: on output, or on input.

@@ -381,7 +381,12 @@ const NUMBER_MARK: char = '\u{3}';
 
 /// How a text that is kept names a function: by its number, with the name that it was called by, after which columns are called.
 pub(crate) fn kept_name(routine: Oid, name: &str) -> String {
-    quote_ident(&format!("{NUMBER_MARK}{routine}:{name}"))
+    quote_ident(&kept_ident(routine, name))
+}
+
+/// That name without its quotes.
+pub(crate) fn kept_ident(routine: Oid, name: &str) -> String {
+    format!("{NUMBER_MARK}{routine}:{name}")
 }
 
 /// The function that such a name means, and what it was called.

@@ -199,6 +199,8 @@ struct General {
     ahead_reader: SpoolReader,
     /// The operators have no more.
     ended: bool,
+    /// Rows given before the call that is waited for.
+    given: u64,
     affected: u64,
     /// It writes, be it in its WITH: it runs to its end at the first call.
     writes: bool,
@@ -480,6 +482,7 @@ impl General {
             ahead_reader: SpoolReader::default(),
             ended: false,
             affected: 0,
+            given: 0,
             writes: prepared.plan.writes(),
             changes: prepared.plan.is_change(),
             primed: false,
@@ -498,7 +501,8 @@ impl General {
             return Ok(Progress::Call);
         }
         let plan = &prepared.plan;
-        let mut given = 0;
+        // Those given before a call count as given now: who asks goes on with the same wish.
+        let mut given = std::mem::take(&mut self.given);
         let mut cx = Cx::of(cx, &mut self.shared, measure);
         if !std::mem::replace(&mut self.primed, true) {
             subquery::run_ahead(&prepared.ahead, &mut cx).await?;
@@ -559,6 +563,7 @@ impl General {
                 Ok(more) => self.ended = !more,
                 Err(_) if cx.shared.called.is_some() => {
                     self.batch.start(0);
+                    self.given = given;
                     return Ok(Progress::Call);
                 }
                 Err(error) => return Err(error),

@@ -161,6 +161,7 @@ pub(crate) fn recognise(plan: &Plan) -> Option<Fast> {
             let mut all = insert
                 .values
                 .iter()
+                .chain(insert.generated.iter().map(|(_, expr)| expr))
                 .chain(insert.checks.iter().map(|check| &check.expr));
             let conflict = conflict.map(|update| {
                 update

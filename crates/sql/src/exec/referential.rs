@@ -15,6 +15,7 @@ use crate::catalog::trigger::TriggerEvent;
 use crate::catalog::{Action, Relation};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
+use crate::plan::walk;
 use crate::ri::{
     Acting, Event, ForeignRule, KeyParts, Moment, Queue, RuleSet, TableTriggers, UniqueRule, What,
     Written,
@@ -878,7 +879,7 @@ impl<'c, 'a> Judge<'c, 'a> {
             values.push((
                 *column,
                 match (action, default) {
-                    (Action::SetDefault, Some((_, expr))) => eval(expr, &[], &bare)?,
+                    (Action::SetDefault, Some((_, expr))) => at_once(expr, &[], &bare)?,
                     _ => value.clone(),
                 },
             ));
@@ -907,7 +908,7 @@ impl<'c, 'a> Judge<'c, 'a> {
                 }
             }
             for asked in asked {
-                eval(asked, &full, &bare)?;
+                at_once(asked, &full, &bare)?;
             }
             if let Some(triggers) = triggers {
                 if !self.before(triggers, event, rid, &before, Some(&mut full))? {
@@ -920,7 +921,7 @@ impl<'c, 'a> Judge<'c, 'a> {
                     .collect();
             }
             for (position, expr) in &rules.generated {
-                let value = eval(expr, &full, &bare)?;
+                let value = at_once(expr, &full, &bare)?;
                 values.retain(|(p, _)| p != position);
                 if let Some(slot) = full.get_mut(*position) {
                     *slot = value.clone();
@@ -932,7 +933,7 @@ impl<'c, 'a> Judge<'c, 'a> {
         if whole {
             check_not_null(relation, &full, |p| of(p).is_some(), self.cx.session)?;
             for check in &rules.checks {
-                if as_bool(&eval(&check.expr, &full, &bare)?)? == Some(false) {
+                if as_bool(&at_once(&check.expr, &full, &bare)?)? == Some(false) {
                     return Err(check_violation(relation, check, &full, self.cx.session));
                 }
             }
@@ -966,6 +967,16 @@ impl<'c, 'a> Judge<'c, 'a> {
 /// An action stops for a trigger: `called` has it, and this is nobody's error.
 fn stopped() -> SqlError {
     SqlError::internal("an action stops for a trigger")
+}
+
+/// The value of an expression of a table whose row an action changes. What reads tables, or is run by the session, cannot be asked here.
+fn at_once(expr: &Expr, row: &[Datum], cx: &EvalContext<'_>) -> Result<Datum> {
+    match walk::has_subquery(expr) {
+        true => Err(SqlError::unsupported(
+            "a function that is more than an expression, in a default, check or generated column of a row that the action of a foreign key changes",
+        )),
+        false => eval(expr, row, cx),
+    }
 }
 
 /// Errors inside a check or an action say which; a violation of the constraint itself stands alone.

@@ -10,7 +10,8 @@ use super::scan::Emitter;
 use crate::catalog::Relation;
 use crate::error::{Result, SqlError};
 use crate::func::Context;
-use crate::plan::Scan;
+use crate::plan::{CursorName, Scan};
+use crate::value::Datum;
 use logstead_engine::Table;
 use logstead_types::{Rid, SqlState};
 use std::sync::Arc;
@@ -39,7 +40,7 @@ impl RowState {
     pub(crate) fn next<'a>(
         &mut self,
         scan: &'a Scan,
-        cursor: &str,
+        cursor: &CursorName,
         cx: &mut Cx<'a>,
         out: &mut Batch,
     ) -> Result<Step> {
@@ -52,9 +53,22 @@ impl RowState {
         }
         let rid = match self.rid {
             Some(rid) => rid,
-            None => *self
-                .rid
-                .insert(current_row(cursor, &scan.table, cx.session)?),
+            None => {
+                let name = match cursor {
+                    CursorName::Known(name) => name,
+                    CursorName::Param(number) => match cx.params.get(*number) {
+                        Some(Datum::Text(name)) => name,
+                        _ => {
+                            return Err(SqlError::new(
+                                SqlState::INVALID_CURSOR_NAME,
+                                "a cursor without a name has no current row",
+                            ));
+                        }
+                    },
+                };
+                let current = current_row(name, &scan.table, cx.session)?;
+                *self.rid.insert(current)
+            }
         };
         let Some(rid) = rid else {
             self.done = true;

@@ -75,9 +75,10 @@ pub use registry::{
     functions_named, name_of, operator_by_oid, record_columns, result_name, schema_of,
 };
 pub use resolve::{
-    Comparison, Resolved, ResolvedAggregate, can_coerce, common_type, common_type_for,
-    is_aggregate, is_polymorphic, is_window_function, operator_class, resolve_aggregate,
-    resolve_function, resolve_operator, resolve_variadic, resolve_window_function, type_cast_call,
+    Comparison, Resolved, ResolvedAggregate, aggregate_takes, can_coerce, common_type,
+    common_type_for, is_aggregate, is_polymorphic, is_window_function, operator_class,
+    resolve_aggregate, resolve_function, resolve_operator, resolve_variadic,
+    resolve_window_function, type_cast_call,
 };
 pub use series::Series;
 pub(crate) use strings::lower_text;

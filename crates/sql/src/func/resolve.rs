@@ -642,6 +642,11 @@ pub fn is_aggregate(name: &str) -> bool {
     registry::aggregates_named(name).next().is_some()
 }
 
+/// True if some aggregate of this name takes so many arguments.
+pub fn aggregate_takes(name: &str, count: usize) -> bool {
+    registry::aggregates_named(name).any(|aggregate| aggregate.args.len() == count)
+}
+
 /// Chooses the aggregate for a call; no arguments is `count(*)`.
 pub fn resolve_aggregate(name: &str, args: &[SqlType]) -> Result<ResolvedAggregate> {
     let input: Vec<Oid> = args.iter().map(|a| a.oid).collect();

@@ -102,6 +102,15 @@ pub struct Callee {
     pub row: bool,
 }
 
+/// Which cursor WHERE CURRENT OF means.
+#[derive(Clone, Debug)]
+pub enum CursorName {
+    /// That of this name.
+    Known(Arc<str>),
+    /// That whose name a parameter has.
+    Param(usize),
+}
+
 /// Operators.
 #[derive(Clone)]
 pub enum Node {
@@ -115,8 +124,8 @@ pub enum Node {
     RowScan {
         /// What is read of it.
         scan: Scan,
-        /// The cursor's name.
-        cursor: Arc<str>,
+        /// The cursor.
+        cursor: CursorName,
     },
     /// Rows of a table by index, in index order.
     IndexScan {

@@ -531,8 +531,17 @@ pub(crate) fn has_subquery(expr: &Expr) -> bool {
     any(expr, &|e| matches!(e, Expr::Subquery(_)))
 }
 
-/// Structural equality: the same value on every row. Subqueries are equal only to themselves.
+/// Structural equality: the same value on every row. Subqueries are equal only to themselves, unless they are calls of a function.
 pub(crate) fn same(a: &Expr, b: &Expr) -> bool {
+    equal(a, b, false)
+}
+
+/// The same expression as it is written: a volatile function that is called alike in ORDER BY and in the select list is called once.
+pub(crate) fn alike(a: &Expr, b: &Expr) -> bool {
+    equal(a, b, true)
+}
+
+fn equal(a: &Expr, b: &Expr, volatile: bool) -> bool {
     let shape = match (a, b) {
         (Expr::Const(x, t), Expr::Const(y, u)) => {
             return t == u
@@ -576,7 +585,7 @@ pub(crate) fn same(a: &Expr, b: &Expr) -> bool {
             f.oid == g.oid
                 && t == u
                 && x.len() == y.len()
-                && f.volatility != crate::func::Volatility::Volatile
+                && (volatile || f.volatility != crate::func::Volatility::Volatile)
         }
         (Expr::CastViaText(_, t), Expr::CastViaText(_, u))
         | (Expr::Relabel(_, t), Expr::Relabel(_, u))
@@ -634,7 +643,9 @@ pub(crate) fn same(a: &Expr, b: &Expr) -> bool {
                 op: g, negated: y, ..
             },
         ) => f.oid == g.oid && x == y,
-        (Expr::Subquery(x), Expr::Subquery(y)) => return Arc::ptr_eq(x, y),
+        (Expr::Subquery(x), Expr::Subquery(y)) => {
+            return Arc::ptr_eq(x, y) || same_call(x, y, volatile);
+        }
         _ => false,
     };
     if !shape {
@@ -644,7 +655,30 @@ pub(crate) fn same(a: &Expr, b: &Expr) -> bool {
     let mut right = Vec::new();
     children(a, &mut |e| left.push(e));
     children(b, &mut |e| right.push(e));
-    left.len() == right.len() && left.iter().zip(&right).all(|(a, b)| same(a, b))
+    left.len() == right.len() && left.iter().zip(&right).all(|(a, b)| equal(a, b, volatile))
+}
+
+/// Calls of one function, which the session runs, with the same arguments.
+fn same_call(a: &Subquery, b: &Subquery, volatile: bool) -> bool {
+    let (
+        Node::RoutineScan {
+            callee: f, args: x, ..
+        },
+        Node::RoutineScan {
+            callee: g, args: y, ..
+        },
+    ) = (&a.plan.node, &b.plan.node)
+    else {
+        return false;
+    };
+    let scalar = |kind: &SubqueryKind| matches!(kind, SubqueryKind::Scalar);
+    f.oid == g.oid
+        && (volatile || !f.volatile)
+        && scalar(&a.kind)
+        && scalar(&b.kind)
+        && a.ty == b.ty
+        && x.len() == y.len()
+        && { x.iter().zip(y) }.all(|(a, b)| equal(a, b, volatile))
 }
 
 /// Replaces column identities by what `layout` says: position `depth` rows out. Unknown ones stay.

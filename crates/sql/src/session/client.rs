@@ -2,8 +2,10 @@
 
 use super::context::SessionContext;
 use crate::error::{Fields, SqlError};
-use crate::exec::RowSink;
+use crate::exec::{RowSink, StoredColumn};
 use crate::plan::OutputColumn;
+use crate::value::Datum;
+use logstead_engine::RowRef;
 use std::fmt::Display;
 use std::future::Future;
 use std::pin::Pin;
@@ -77,4 +79,56 @@ pub trait Client: RowSink {
     }
     /// Throws away what has been collected since, if none of it has been sent.
     fn take_back(&mut self, _mark: u64) {}
+}
+
+/// Nobody: functions that are called for rows which another statement makes a session take have no client at hand. What they say is kept, to be told later.
+#[derive(Default)]
+pub(super) struct Nobody {
+    pub(super) told: Vec<(&'static str, Fields)>,
+}
+
+impl RowSink for Nobody {
+    fn row(&mut self, _row: &[Datum]) -> Result<(), SqlError> {
+        Ok(())
+    }
+
+    fn stored_row(&mut self, _row: RowRef<'_>, _columns: &[StoredColumn]) -> Result<(), SqlError> {
+        Ok(())
+    }
+}
+
+impl Client for Nobody {
+    fn open(&mut self, _context: Rc<SessionContext>) {}
+    fn start_rows(&mut self, _columns: &[OutputColumn], _formats: &[i16]) {}
+    fn row_description(&mut self, _columns: &[OutputColumn], _formats: &[i16]) {}
+    fn no_data(&mut self) {}
+    fn parameter_description(&mut self, _types: &[u32]) {}
+    fn portal_suspended(&mut self) {}
+    fn command_complete(&mut self, _tag: &dyn Display) {}
+    fn empty_query(&mut self) {}
+    fn error(&mut self, _error: &SqlError) {}
+
+    fn notice(&mut self, severity: &'static str, fields: &Fields) {
+        self.told.push((severity, fields.clone()));
+    }
+
+    fn parameter_status(&mut self, _name: &str, _value: &str) {}
+    fn copy_in(&mut self, _columns: usize, _binary: bool) {}
+
+    fn copy_input<'a>(
+        &'a mut self,
+        _into: &'a mut Vec<u8>,
+    ) -> LocalFuture<'a, Result<CopyInput, SqlError>> {
+        Box::pin(async { Err(SqlError::internal("COPY from nobody")) })
+    }
+
+    fn copy_out(&mut self, _columns: usize, _binary: bool) {}
+    fn copy_out_data(&mut self, _line: &[u8]) {}
+    fn copy_out_done(&mut self) {}
+
+    fn flush(&mut self) -> LocalFuture<'_, Result<(), ConnectionLost>> {
+        Box::pin(async { Ok(()) })
+    }
+
+    fn discard(&mut self) {}
 }

@@ -8,6 +8,7 @@ use super::statement::Statement;
 use super::transaction::{Open, fold};
 use super::{Reply, Session};
 use crate::bind;
+use crate::catalog::ddl::permit::refuse_routines;
 use crate::catalog::{Catalog, Relation, RelationKind};
 use crate::error::{Result, SqlError};
 use crate::exec::{self, Cancel, ExecContext, Inserter, Progress};
@@ -451,6 +452,7 @@ impl Session {
             }
         };
         let positions = copied_columns(&relation, columns)?;
+        self.may_call_in_copy(&catalog, &relation)?;
         let mut plan = self.copy_plan(&catalog, &relation, &positions)?;
         let filter = match condition {
             Some((condition, text)) => {
@@ -600,6 +602,26 @@ impl Session {
             }
         }
         Ok(bound)
+    }
+
+    /// 42501 if the role may not run a function that rows copied into the table call.
+    fn may_call_in_copy(&self, catalog: &Arc<Catalog>, relation: &Relation) -> Result<()> {
+        if catalog.routines.is_empty() {
+            return Ok(());
+        }
+        self.context.catalog.replace(Arc::clone(catalog));
+        let path = Rc::clone(&self.context.settings.borrow().typed().search_path);
+        let cx = PlanContext {
+            catalog,
+            search_path: &path,
+            param_types: &[],
+            session: &*self.context,
+            variables: None,
+            rows_of: &|_| 0.0,
+        };
+        let calls = bind::copy_calls(relation, &cx)?;
+        let role = Context::current_role(&*self.context);
+        refuse_routines(&calls, catalog, &self.context.roles(catalog), role)
     }
 
     /// What the domains of copied columns ask of each value.

@@ -16,7 +16,7 @@ mod adopt;
 
 pub(super) use adopt::locks_rows;
 
-use super::client::Client;
+use super::client::{Client, Nobody};
 use super::current_of::telling;
 use super::cursor_rows::Kept;
 use super::portal::Collected;
@@ -183,6 +183,13 @@ impl Cursors {
         Some(cursor)
     }
 
+    /// It goes on behind COMMIT, unless it locks rows.
+    pub(super) fn goes_on(&mut self, name: &str) {
+        if let Some(cursor) = self.by_name.get_mut(name) {
+            cursor.hold = !cursor.tells.locks;
+        }
+    }
+
     /// Ends one; false if there is none of this name.
     pub(super) fn close(&mut self, name: &str) -> bool {
         self.take(name).is_some()
@@ -307,8 +314,21 @@ pub(super) fn query_of(statement: &Statement, parsed: &Parsed) -> Statement {
     Statement::new(text, Some(0), statement.declared.clone())
 }
 
-/// Where the rows of a FETCH go; a MOVE has no place for them.
-type Out<'a> = Option<&'a mut dyn Client>;
+/// Where the rows of a FETCH go; a MOVE has no place for them, but somebody who is told what the functions say that are called on the way.
+struct Out<'a> {
+    client: &'a mut dyn Client,
+    gives: bool,
+}
+
+impl Out<'_> {
+    /// The same client, who is given no rows.
+    fn mute(&mut self) -> Out<'_> {
+        Out {
+            client: &mut *self.client,
+            gives: false,
+        }
+    }
+}
 
 impl Session {
     /// DECLARE.
@@ -329,6 +349,19 @@ impl Session {
             ));
         }
         let plan = self.prepare_run(&query).await?;
+        let text = Rc::clone(&statement.text.text);
+        self.start_cursor(declare, plan, text, params).await?;
+        Ok(Reply::tag("DECLARE CURSOR"))
+    }
+
+    /// Makes a cursor of a plan that is ready to be run.
+    pub(super) async fn start_cursor(
+        &mut self,
+        declare: &DeclareCursor,
+        plan: Rc<CachedPlan>,
+        text: Rc<str>,
+        params: &[Datum],
+    ) -> Result<()> {
         if plan.param_types.len() > params.len() {
             return Err(SqlError::new(
                 SqlState::UNDEFINED_PARAMETER,
@@ -380,7 +413,7 @@ impl Session {
         let execution = Box::new(Execution::new(prepared));
         let cursor = Cursor {
             reads: plan.locks.iter().map(|(table, _)| table.id()).collect(),
-            text: Rc::clone(&statement.text.text),
+            text,
             columns: plan.columns.clone(),
             binary: declare.binary,
             formats: SmallVec::new(),
@@ -403,7 +436,7 @@ impl Session {
             tells,
         };
         self.cursors.insert(declare.name.clone(), cursor);
-        Ok(Reply::tag("DECLARE CURSOR"))
+        Ok(())
     }
 
     /// `pg_cursors` shows what there is now.
@@ -425,6 +458,19 @@ impl Session {
         formats_asked: &[i16],
         client: &mut dyn Client,
     ) -> Result<Reply> {
+        let count = self.fetched(fetch, formats_asked, client).await?;
+        let what = if fetch.moves { "MOVE" } else { "FETCH" };
+        Ok(Reply::Tag(format!("{what} {count}")))
+    }
+
+    /// The same; the number of rows given or passed.
+    pub(super) async fn fetched(
+        &mut self,
+        fetch: &FetchRows,
+        formats_asked: &[i16],
+        client: &mut dyn Client,
+    ) -> Result<u64> {
+        self.tell_untold(client);
         self.adopt_portal(&fetch.name).await?;
         let mut cursor = self
             .cursors
@@ -437,7 +483,7 @@ impl Session {
                 format!("portal \"{}\" cannot be run", fetch.name),
             ))
         } else if fetch.moves {
-            self.go(&mut cursor, fetch.direction, None).await
+            self.go(&mut cursor, fetch.direction, client, false).await
         } else {
             if self.in_simple_query {
                 client.row_description(&cursor.columns, formats(&cursor));
@@ -445,7 +491,7 @@ impl Session {
             } else {
                 client.start_rows(&cursor.columns, formats_asked);
             }
-            self.go(&mut cursor, fetch.direction, Some(client)).await
+            self.go(&mut cursor, fetch.direction, client, true).await
         };
         if result.is_err() {
             // PostgreSQL gives the rows of a FETCH when it has them all.
@@ -454,8 +500,7 @@ impl Session {
             cursor.rows = Kept::default();
         }
         self.cursors.insert(fetch.name.clone(), cursor);
-        let what = if fetch.moves { "MOVE" } else { "FETCH" };
-        Ok(Reply::Tag(format!("{what} {}", result?)))
+        result
     }
 
     /// Moves a cursor; the number of rows given, or passed by MOVE. PostgreSQL's steps one by one, since where they fail and
@@ -464,9 +509,11 @@ impl Session {
         &mut self,
         cursor: &mut Cursor,
         direction: FetchDirection,
-        mut out: Out<'_>,
+        client: &mut dyn Client,
+        gives: bool,
     ) -> Result<u64> {
         use FetchDirection as D;
+        let out = &mut Out { client, gives };
         let rows = |n: i64| n.unsigned_abs();
         let (forward, count) = match direction {
             D::Forward(n) | D::Backward(n) if n == D::ALL => {
@@ -482,36 +529,36 @@ impl Session {
                 let n = rows(n);
                 if n - 1 <= cursor.place.at / 2 {
                     rewind(cursor)?;
-                    self.forward(cursor, n - 1, &mut None).await?;
+                    self.forward(cursor, n - 1, &mut out.mute()).await?;
                 } else {
                     let at = cursor.place.at + u64::from(cursor.place.at_end);
                     if n <= at {
-                        self.backward(cursor, at - n + 1, &mut None).await?;
+                        self.backward(cursor, at - n + 1, &mut out.mute()).await?;
                     } else {
-                        self.forward(cursor, n - at - 1, &mut None).await?;
+                        self.forward(cursor, n - at - 1, &mut out.mute()).await?;
                     }
                 }
-                return self.forward(cursor, 1, &mut out).await;
+                return self.forward(cursor, 1, out).await;
             }
             D::Absolute(n) => {
-                self.forward(cursor, u64::MAX, &mut None).await?;
-                self.backward(cursor, rows(n) - 1, &mut None).await?;
-                return self.backward(cursor, 1, &mut out).await;
+                self.forward(cursor, u64::MAX, &mut out.mute()).await?;
+                self.backward(cursor, rows(n) - 1, &mut out.mute()).await?;
+                return self.backward(cursor, 1, out).await;
             }
             D::Relative(0) => (true, 0),
             D::Relative(n) if n > 0 => {
-                self.forward(cursor, rows(n) - 1, &mut None).await?;
-                return self.forward(cursor, 1, &mut out).await;
+                self.forward(cursor, rows(n) - 1, &mut out.mute()).await?;
+                return self.forward(cursor, 1, out).await;
             }
             D::Relative(n) => {
-                self.backward(cursor, rows(n) - 1, &mut None).await?;
-                return self.backward(cursor, 1, &mut out).await;
+                self.backward(cursor, rows(n) - 1, &mut out.mute()).await?;
+                return self.backward(cursor, 1, out).await;
             }
         };
         if count == 0 {
             // The current row again, if there is one.
             let on_row = !cursor.place.at_start && !cursor.place.at_end;
-            if out.is_none() || !on_row {
+            if !out.gives || !on_row {
                 return Ok(u64::from(on_row));
             }
             let number = cursor.place.at - 1;
@@ -520,22 +567,21 @@ impl Session {
                 Back::Never => None,
                 _ => cursor.rows.get(number),
             };
-            if let Some(client) = &mut out {
-                let row = row.ok_or_else(forward_only)?;
-                client.row(row.get(..cursor.columns.len()).unwrap_or(row))?;
-            }
+            let row = row.ok_or_else(forward_only)?;
+            out.client
+                .row(row.get(..cursor.columns.len()).unwrap_or(row))?;
             return Ok(1);
         }
         if forward {
-            return self.forward(cursor, count, &mut out).await;
+            return self.forward(cursor, count, out).await;
         }
-        if count == u64::MAX && out.is_none() {
+        if count == u64::MAX && !out.gives {
             let at = cursor.place.at;
             let passed = at - u64::from(at > 0 && !cursor.place.at_end);
             rewind(cursor)?;
             return Ok(passed);
         }
-        self.backward(cursor, count, &mut out).await
+        self.backward(cursor, count, out).await
     }
 
     /// Goes forward over up to `count` rows, giving them.
@@ -550,7 +596,8 @@ impl Session {
                 return Err(forward_only());
             }
             if next >= cursor.rows.end() {
-                self.pull(cursor, (count - done).min(ROWS_AT_ONCE)).await?;
+                let wanted = (count - done).min(ROWS_AT_ONCE);
+                self.pull(cursor, wanted, out.client).await?;
             }
             self.bring(cursor, next).await?;
             let Some(row) = cursor.rows.get(next) else {
@@ -617,14 +664,19 @@ impl Session {
     }
 
     async fn make_room(&mut self, out: &mut Out<'_>) -> Result<()> {
-        match out {
-            Some(client) if client.is_full() => self.flush_batch(&mut **client).await,
-            _ => Ok(()),
+        match out.gives && out.client.is_full() {
+            true => self.flush_batch(out.client).await,
+            false => Ok(()),
         }
     }
 
     /// Takes up to `rows_max` rows out of a cursor's plan.
-    async fn pull(&mut self, cursor: &mut Cursor, rows_max: u64) -> Result<()> {
+    async fn pull(
+        &mut self,
+        cursor: &mut Cursor,
+        rows_max: u64,
+        client: &mut dyn Client,
+    ) -> Result<()> {
         let State::Running {
             plan,
             execution,
@@ -643,19 +695,25 @@ impl Session {
         // A statement that failed may have left some.
         context.sleep_us.set(0);
         let mut collected = Collected::within(engine.memory());
-        let open = self.transaction()?;
-        let mut cx = ExecContext {
-            txn: &mut open.txn,
-            params,
-            session: &*context,
-            catalog: &plan.catalog,
-            engine: &engine,
-            cancel: signals.statement(),
-            events: &mut open.events,
-            work_mem_bytes,
+        let progress = loop {
+            let open = self.transaction()?;
+            let mut cx = ExecContext {
+                txn: &mut open.txn,
+                params,
+                session: &*context,
+                catalog: &plan.catalog,
+                engine: &engine,
+                cancel: signals.statement(),
+                events: &mut open.events,
+                work_mem_bytes,
+            };
+            let run = execution.run(&mut cx, rows_max, &mut collected);
+            let progress = guarded(&signals, limits, run).await?;
+            if progress != Progress::Call {
+                break progress;
+            }
+            self.answer(execution, plan, client).await?;
         };
-        let run = execution.run(&mut cx, rows_max, &mut collected);
-        let progress = guarded(&signals, limits, run).await?;
         if !context.restore_points.borrow().is_empty() {
             self.do_restore_points().await?;
         }
@@ -675,8 +733,7 @@ impl Session {
         }
         match progress {
             Progress::Done { .. } => cursor.state = State::Ended,
-            Progress::Call => return Err(crate::exec::no_calls("a cursor")),
-            Progress::Suspended | Progress::Full { .. } => {}
+            Progress::Call | Progress::Suspended | Progress::Full { .. } => {}
         }
         Ok(())
     }
@@ -706,14 +763,16 @@ impl Session {
                 continue;
             };
             let mut pulled = Ok(());
+            let mut nobody = Nobody::default();
             while pulled.is_ok() && matches!(cursor.state, State::Running { .. }) {
-                pulled = self.pull(&mut cursor, ROWS_AT_ONCE).await;
+                pulled = self.pull(&mut cursor, ROWS_AT_ONCE, &mut nobody).await;
             }
             if pulled.is_err() {
                 cursor.state = State::Failed;
                 cursor.rows = Kept::default();
             }
             self.cursors.insert(name, cursor);
+            self.untold.append(&mut nobody.told);
             pulled?;
         }
         Ok(())
@@ -727,9 +786,9 @@ fn give(row: &[Datum], columns: usize, tells: &mut Tells, out: &mut Out<'_>) -> 
         tells.current.clear();
         tells.current.extend_from_slice(told);
     }
-    match out {
-        Some(client) => client.row(given),
-        None => Ok(()),
+    match out.gives {
+        true => out.client.row(given),
+        false => Ok(()),
     }
 }
 

@@ -1,5 +1,6 @@
 //! EXPLAIN [ANALYZE].
 
+use super::client::Client;
 use super::statement::Statement;
 use super::utility::text_column;
 use super::{Reply, Session};
@@ -33,6 +34,7 @@ impl Session {
         outer: &Statement,
         parsed: &Parsed,
         given: &[Datum],
+        client: &mut dyn Client,
     ) -> Result<Reply> {
         let text = &outer.text.text;
         let ast::Statement::Explain {
@@ -132,7 +134,7 @@ impl Session {
                 self.sleep_as_asked().await?;
             }
             if progress == Progress::Call {
-                return Err(exec::no_calls("EXPLAIN ANALYZE"));
+                self.answer(&mut execution, &plan, client).await?;
             }
             if matches!(progress, Progress::Done { .. } | Progress::Suspended) {
                 break;

@@ -21,6 +21,7 @@ mod copy_binary;
 mod copy_format;
 mod copy_in;
 mod copy_out;
+mod create_as;
 mod current_of;
 mod cursor;
 mod cursor_rows;
@@ -162,8 +163,13 @@ pub struct Session {
     stable: usize,
     /// Tables that the statements around them read or write.
     in_use: Vec<TableId>,
+    /// What functions have said with no client at hand.
+    untold: Vec<(&'static str, crate::error::Fields)>,
+    /// Names that cursors of bodies have been given so far.
+    unnamed_cursors: u32,
     /// Bodies of functions that are ready to be run.
     functions: routine::Functions,
+    sql_functions: routine::SqlFunctions,
     /// When the first message came of an extended query that is not over, if its time is limited.
     extended_since: Option<i64>,
     /// It leaves its database last of all.
@@ -291,7 +297,10 @@ impl Session {
             bodies: 0,
             stable: 0,
             in_use: Vec::new(),
+            untold: Vec::new(),
+            unnamed_cursors: 0,
             functions: routine::Functions::default(),
+            sql_functions: routine::SqlFunctions::default(),
             extended_since: None,
             _entered: entered,
         };

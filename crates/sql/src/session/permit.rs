@@ -272,6 +272,13 @@ impl SessionContext {
                 )
             })
         };
+        // Who calls the function must be the one that the statement goes on as.
+        if self.as_role.get() != 0 {
+            return Err(denied(format!(
+                "cannot set parameter \"{}\" within security-definer function",
+                setting.to_ascii_lowercase()
+            )));
+        }
         let authenticated = self.authenticated;
         if setting.eq_ignore_ascii_case("role") {
             let session = self.session_role();

@@ -1,6 +1,6 @@
 //! Portals: statements with their parameters, run as far as the client asked.
 
-use super::client::Client;
+use super::client::{Client, Nobody};
 use super::cursor::{self, unknown_cursor};
 use super::run::{Ran, Tag};
 use super::statement::{CachedPlan, Statement};
@@ -484,24 +484,27 @@ impl Session {
                 let engine = self.worker.instance.engine.clone();
                 let signals = Arc::clone(&self.signals);
                 let limits = self.limits();
-                let open = self.transaction()?;
-                let mut cx = crate::exec::ExecContext {
-                    txn: &mut open.txn,
-                    params: &portal.params,
-                    session: &*context,
-                    catalog: &plan.catalog,
-                    engine: &engine,
-                    cancel: signals.statement(),
-                    events: &mut open.events,
-                    work_mem_bytes,
-                };
-                let ahead = execution.run_ahead(&mut cx);
-                let progress = super::run::guarded(&signals, limits, ahead).await?;
-                if progress == crate::exec::Progress::Call {
-                    return Err(crate::exec::no_calls(
-                        "a portal that another statement interrupts",
-                    ));
+                let mut nobody = Nobody::default();
+                loop {
+                    let open = self.transaction()?;
+                    let mut cx = crate::exec::ExecContext {
+                        txn: &mut open.txn,
+                        params: &portal.params,
+                        session: &*context,
+                        catalog: &plan.catalog,
+                        engine: &engine,
+                        cancel: signals.statement(),
+                        events: &mut open.events,
+                        work_mem_bytes,
+                    };
+                    let ahead = execution.run_ahead(&mut cx);
+                    let progress = super::run::guarded(&signals, limits, ahead).await?;
+                    if progress != crate::exec::Progress::Call {
+                        break;
+                    }
+                    self.answer(execution, plan, &mut nobody).await?;
                 }
+                self.untold.append(&mut nobody.told);
             }
             self.portals.insert(name, portal);
         }

@@ -162,6 +162,20 @@ impl Session {
         cancel.check()
     }
 
+    /// 0A000 for what changes something in a function that is not volatile.
+    pub(super) fn refuse_in_stable(&self, plan: &CachedPlan) -> Result<()> {
+        if self.stable > 0 && (plan.prepared.plan().writes() || plan.writes_lasting) {
+            return Err(SqlError::new(
+                SqlState::FEATURE_NOT_SUPPORTED,
+                format!(
+                    "{} is not allowed in a non-volatile function",
+                    command_name(plan)
+                ),
+            ));
+        }
+        Ok(())
+    }
+
     /// Plans and locks: afterwards the plan is right for the catalog, and stays so until the transaction ends.
     pub(super) async fn prepare_run(&mut self, statement: &Statement) -> Result<Rc<CachedPlan>> {
         statement.runs.set(statement.runs.get() + 1);
@@ -175,15 +189,7 @@ impl Session {
             if let Some(error) = &plan.fails {
                 return Err(error.clone());
             }
-            if self.stable > 0 && (plan.prepared.plan().writes() || plan.writes_lasting) {
-                return Err(SqlError::new(
-                    SqlState::FEATURE_NOT_SUPPORTED,
-                    format!(
-                        "{} is not allowed in a non-volatile function",
-                        command_name(&plan)
-                    ),
-                ));
-            }
+            self.refuse_in_stable(&plan)?;
             if plan.writes_lasting && self.modes_for_statement()?.read_only {
                 return Err(SqlError::new(
                     SqlState::READ_ONLY_SQL_TRANSACTION,
@@ -308,6 +314,7 @@ impl Session {
         if first {
             self.begin_run().await?;
         }
+        self.tell_untold(client);
         self.set_deadline(limits);
         let mut rows_left = rows_max;
         // Rows given in batches that have been sent already; a statement that writes counts its rows itself.
@@ -350,6 +357,13 @@ impl Session {
                     self.flush_batch(client).await?;
                 }
             }
+        }
+    }
+
+    /// Tells what functions have said with no client at hand.
+    pub(super) fn tell_untold(&mut self, client: &mut dyn Client) {
+        for (severity, fields) in std::mem::take(&mut self.untold) {
+            client.notice(severity, &fields);
         }
     }
 

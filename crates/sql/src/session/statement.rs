@@ -389,7 +389,7 @@ impl Session {
 fn only_computes(plan: &plan::Plan) -> bool {
     fn within(expr: &Expr) -> bool {
         let mut good = match expr {
-            Expr::Subquery(called) => matches!(called.plan.node, Node::RoutineScan { .. }),
+            Expr::Subquery(called) => called.call,
             _ => true,
         };
         plan::walk::children(expr, &mut |child| good = good && within(child));

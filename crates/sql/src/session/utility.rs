@@ -60,7 +60,7 @@ impl Session {
             }
             StatementKind::Prepared => self.prepared(statement, &parsed, formats, client).await,
             StatementKind::Copy(_) => self.copy(statement, &parsed, client).await,
-            StatementKind::Explain => self.explain(statement, &parsed, params).await,
+            StatementKind::Explain => self.explain(statement, &parsed, params, client).await,
             StatementKind::Cursor => match &*parsed.statement {
                 ast::Statement::Close { cursor } => self.close_cursor(cursor),
                 _ => Err(SqlError::internal("a cursor's statement that is not CLOSE")),
@@ -84,8 +84,14 @@ impl Session {
             StatementKind::Lock => self.lock_tables(&parsed.statement).await,
             StatementKind::Unsupported(what) => Err(SqlError::unsupported(what)),
             StatementKind::SetConstraints(set) => self.set_constraints(set, client).await,
-            StatementKind::Ddl(_)
-            | StatementKind::AlterSequence(_)
+            StatementKind::Ddl(_) => {
+                let text = &statement.text.text;
+                match self.create_as(&parsed, text, client).await? {
+                    Some(reply) => Ok(reply),
+                    None => self.ddl(&parsed, text, client).await,
+                }
+            }
+            StatementKind::AlterSequence(_)
             | StatementKind::AlterConstraint(_)
             | StatementKind::View(_)
             | StatementKind::Policy(_)

@@ -70,9 +70,13 @@ pub fn binary_input(ty: SqlType, b: &[u8]) -> Result<Datum> {
         oid::FLOAT8 => Datum::Float8(f64::from_be_bytes(fixed(b)?)),
         oid::BOOL => Datum::Bool(fixed::<1>(b)?[0] != 0),
         oid::CHAR => Datum::Char(fixed::<1>(b)?[0]),
-        oid::TEXT | oid::VARCHAR | oid::BPCHAR | oid::CITEXT | oid::UNKNOWN | oid::CSTRING => {
-            Datum::text(text(b)?)
-        }
+        oid::TEXT
+        | oid::VARCHAR
+        | oid::BPCHAR
+        | oid::CITEXT
+        | oid::REFCURSOR
+        | oid::UNKNOWN
+        | oid::CSTRING => Datum::text(text(b)?),
         oid::NAME => {
             let t = text(b)?;
             if t.len() > 63 {

@@ -179,6 +179,8 @@ pub static TYPES: &[TypeInfo] = &[
     t(1562, "varbit", -1, false, 'b', 'V', true, 1563, 0, 'i', 'x', ["varbit_in", "varbit_out", "varbit_recv", "varbit_send", "varbittypmodin", "varbittypmodout"]),
     t(1563, "_varbit", -1, false, 'b', 'A', false, 0, 1562, 'i', 'x', ["array_in", "array_out", "array_recv", "array_send", "varbittypmodin", "varbittypmodout"]),
     t(1700, "numeric", -1, false, 'b', 'N', false, 1231, 0, 'i', 'm', ["numeric_in", "numeric_out", "numeric_recv", "numeric_send", "numerictypmodin", "numerictypmodout"]),
+    t(1790, "refcursor", -1, false, 'b', 'U', false, 2201, 0, 'i', 'x', ["textin", "textout", "textrecv", "textsend", "", ""]),
+    t(2201, "_refcursor", -1, false, 'b', 'A', false, 0, 1790, 'i', 'x', ["array_in", "array_out", "array_recv", "array_send", "", ""]),
     t(2202, "regprocedure", 4, true, 'b', 'N', false, 2207, 0, 'i', 'p', ["regprocedurein", "regprocedureout", "regprocedurerecv", "regproceduresend", "", ""]),
     t(2205, "regclass", 4, true, 'b', 'N', false, 2210, 0, 'i', 'p', ["regclassin", "regclassout", "regclassrecv", "regclasssend", "", ""]),
     t(2206, "regtype", 4, true, 'b', 'N', false, 2211, 0, 'i', 'p', ["regtypein", "regtypeout", "regtyperecv", "regtypesend", "", ""]),

@@ -349,6 +349,7 @@ pub fn input(ty: SqlType, text: &str, cx: Option<&dyn Context>) -> Result<Datum>
         | oid::UNKNOWN
         | oid::PG_NODE_TREE
         | oid::ACLITEM
+        | oid::REFCURSOR
         | oid::CSTRING => Datum::text(text),
         oid::NAME => Datum::text(truncate_name(text)),
         oid::BOOL => Datum::Bool(parse_bool(text).ok_or_else(|| invalid_syntax("boolean", text))?),

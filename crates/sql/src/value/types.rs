@@ -70,6 +70,7 @@ pub mod oid {
     pub const VARBIT: Oid = 1562;
     pub const VARBIT_ARRAY: Oid = 1563;
     pub const NUMERIC: Oid = 1700;
+    pub const REFCURSOR: Oid = 1790;
     pub const REGCLASS: Oid = 2205;
     pub const REGTYPE: Oid = 2206;
     pub const VOID: Oid = 2278;

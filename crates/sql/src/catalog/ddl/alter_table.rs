@@ -5,7 +5,7 @@ use super::columns::{
     storage_options,
 };
 use super::dependents::Object;
-use super::expressions::{bound, bound_default, eval};
+use super::expressions::{bound, bound_default, eval, refuse_calls};
 use super::objects::{name_taken, no_relation};
 use super::{
     DdlContext, alter_column, constraints, create_table, dependents, foreign, generated, index,
@@ -371,12 +371,17 @@ async fn add_column(
             }
             _ => None,
         };
-        // Its rules are asked for rows only.
-        let nothing = changed
-            .columns
-            .get(position)
-            .is_some_and(|c| c.domain.is_some())
+        // Its rules are asked, and functions called, for rows only.
+        let calls = default.as_ref().is_some_and(walk::has_subquery);
+        let nothing = (calls
+            || changed
+                .columns
+                .get(position)
+                .is_some_and(|c| c.domain.is_some()))
             && rewrite::is_empty(cx, table).await?;
+        if let (Some(default), false) = (&default, nothing) {
+            refuse_calls(default)?;
+        }
         let default = default.filter(|_| !nothing);
         match default {
             // One value for all rows that are there: they are read with it, and stay as they are.

@@ -185,7 +185,7 @@ fn direct(catalog: &Catalog, object: Object, targets: &[Object]) -> Vec<Object> 
     found
 }
 
-/// The views and policies that call a function, newest first.
+/// What calls a function by what is kept of it: views, policies, defaults, checks, generated columns; newest first.
 fn callers_of(catalog: &Catalog, routine: Oid) -> Vec<Object> {
     let calls = |text: &str| routine::named_in(text).any(|named| named == routine);
     let mut found: Vec<(Oid, Object)> = Vec::new();
@@ -199,6 +199,41 @@ fn callers_of(catalog: &Catalog, routine: Oid) -> Vec<Object> {
             if policy.conditions().any(|view| calls(&view.query)) {
                 found.push((policy.oid, Object::Policy(relation.oid, policy.oid)));
             }
+        }
+        for (position, column) in relation.columns.iter().enumerate() {
+            if !column.dropped && column.default.as_deref().is_some_and(calls) {
+                // A generated column without what generates it is none.
+                let object = match column.generated {
+                    true => Object::Column(relation.oid, position),
+                    false => Object::Default(relation.oid, position),
+                };
+                found.push((relation.oid, object));
+            }
+        }
+        for constraint in &relation.constraints {
+            if constraint.check().is_some_and(calls) {
+                found.push((
+                    constraint.oid,
+                    Object::Constraint(relation.oid, constraint.oid),
+                ));
+            }
+        }
+    }
+    for ty in catalog.types.all() {
+        let Some(domain) = ty.domain() else {
+            continue;
+        };
+        if domain.default.as_deref().is_some_and(calls) {
+            found.push((ty.oid, Object::Type(ty.oid)));
+        }
+        for check in domain.checks.iter().filter(|check| calls(&check.text)) {
+            found.push((check.oid, Object::DomainCheck(ty.oid, check.oid)));
+        }
+    }
+    for other in catalog.routines.all() {
+        let mut defaults = other.args.iter().filter_map(|arg| arg.default.as_deref());
+        if other.oid != routine && defaults.any(calls) {
+            found.push((other.oid, Object::Routine(other.oid)));
         }
     }
     for trigger in catalog.triggers.all() {

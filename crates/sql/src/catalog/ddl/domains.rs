@@ -12,6 +12,7 @@ use crate::bind::{self, VALUE, value_relation};
 use crate::catalog::{Catalog, Relation};
 use crate::error::{Result, SqlError};
 use crate::parse::{self, AlterDomain, CreateDomain, DomainCheckClause};
+use crate::plan::walk;
 use crate::value::user::{self, DOMAIN_BITS, Domain, DomainCheck, UserKind, UserType};
 use crate::value::{Oid, SqlType, info};
 use logstead_engine::TableLock;
@@ -147,6 +148,11 @@ fn new_check(
     };
     let relation = value_relation(domain.over);
     let condition = bound_check(cx, &catalog, &relation, &new.condition)?;
+    if walk::has_subquery(&condition) {
+        return Err(SqlError::unsupported(
+            "a function that is more than an expression in the check of a domain",
+        ));
+    }
     let text = check_text(cx, &catalog, &relation, &new.condition);
     let check = DomainCheck {
         oid: cx.new_oid()?,

@@ -3,16 +3,19 @@
 use super::DdlContext;
 use crate::bind;
 use crate::bind::explicit;
+use crate::catalog::routine::kept_ident;
 use crate::catalog::text::quote_literal;
 use crate::catalog::{Catalog, Relation, RelationKind, calls, print};
 use crate::error::{Result, SqlError};
 use crate::exec::{self, EvalContext};
 use crate::expr::Expr;
 use crate::parse;
-use crate::plan::PlanContext;
-use crate::value::{Datum, OutputStyle, SqlType, format_type, oid, text_io, user};
+use crate::plan::{PlanContext, walk};
+use crate::value::{Datum, Oid, OutputStyle, SqlType, format_type, oid, text_io, user};
 use logstead_types::SqlState;
-use sqlparser::ast::{self, Spanned};
+use sqlparser::ast::{self, Spanned, VisitMut, VisitorMut};
+use sqlparser::tokenizer::Span;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 /// Does something with a planning context over `catalog`.
@@ -61,8 +64,13 @@ pub(super) fn default_text(
         None => {
             let nothing = no_columns();
             let catalog = cx.catalog()?;
-            written(cx, &catalog, &nothing, expr, "DEFAULT")?;
-            let text = user::numbered(|| print::normal(&explicit(expr, &nothing, cx.session)));
+            let text = cx.text;
+            let (_, calls) = with_planner(cx, &catalog, |plan| {
+                bind::kept_scalar(expr, text, &nothing, plan, "DEFAULT")
+            })?;
+            let expr = &by_number(expr, &calls);
+            let text =
+                user::numbered(|| print::normal(&explicit(expr, &nothing, &catalog, cx.session)));
             let text = numbered(&text, cx)?;
             let reads =
                 parse::parse_expr(&text).and_then(|e| bound(cx, &catalog, &nothing, &e, "DEFAULT"));
@@ -128,12 +136,48 @@ pub(super) fn stored_text(
     expr: &ast::Expr,
     what: &str,
 ) -> String {
-    let text = user::numbered(|| print::normal(&explicit(expr, relation, cx.session)));
+    let calls = with_planner(cx, catalog, |plan| {
+        bind::kept_scalar(expr, cx.text, relation, plan, what)
+    });
+    let calls = calls.map(|(_, calls)| calls).unwrap_or_default();
+    let expr = &by_number(expr, &calls);
+    let text = user::numbered(|| print::normal(&explicit(expr, relation, catalog, cx.session)));
     let reads = parse::parse_expr(&text).and_then(|e| bound(cx, catalog, relation, &e, what));
     if reads.is_ok() {
         text
     } else {
         format!("({expr})")
+    }
+}
+
+/// The expression with the users' functions that it calls by number instead of name.
+fn by_number(expr: &ast::Expr, calls: &[(Span, Oid, String)]) -> ast::Expr {
+    struct Numbered<'c>(&'c [(Span, Oid, String)]);
+    impl VisitorMut for Numbered<'_> {
+        type Break = ();
+        fn pre_visit_expr(&mut self, expr: &mut ast::Expr) -> ControlFlow<()> {
+            if let ast::Expr::Function(function) = expr {
+                let span = function.name.span();
+                if let Some((_, routine, name)) = self.0.iter().find(|(at, ..)| *at == span) {
+                    let name = ast::Ident::with_quote('"', kept_ident(*routine, name));
+                    function.name = ast::ObjectName::from(vec![name]);
+                }
+            }
+            ControlFlow::Continue(())
+        }
+    }
+    let mut expr = expr.clone();
+    let _ = expr.visit(&mut Numbered(calls));
+    expr
+}
+
+/// 0A000 for an expression that is to be computed over rows that are there already, which a table's definition cannot wait for.
+pub(super) fn refuse_calls(expr: &Expr) -> Result<()> {
+    match walk::has_subquery(expr) {
+        true => Err(SqlError::unsupported(
+            "a function that is more than an expression, over the rows that a table already has",
+        )),
+        false => Ok(()),
     }
 }
 

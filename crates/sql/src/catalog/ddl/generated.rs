@@ -10,6 +10,7 @@ use crate::catalog::text::fold;
 use crate::catalog::{Relation, index_keys};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
+use crate::plan::{Node, Plan, walk};
 use logstead_types::SqlState;
 use sqlparser::ast::{self, Spanned, Visit, Visitor};
 use std::ops::ControlFlow;
@@ -30,7 +31,7 @@ pub(super) fn settle(
     for (position, expr) in columns {
         refuse_nested(relation, expr, cx)?;
         let value = written(cx, &catalog, relation, expr, "GENERATED")?;
-        if !index_keys::is_immutable(&value) {
+        if !is_immutable(&value) {
             return Err(invalid("generation expression is not immutable"));
         }
         let text = stored_text(cx, &catalog, relation, expr, "GENERATED");
@@ -39,6 +40,31 @@ pub(super) fn settle(
         }
     }
     values(relation, cx).map(drop)
+}
+
+/// Has an expression the same value whenever it is computed over the same row? Functions that the session runs are what they were declared to be: that was looked at.
+fn is_immutable(value: &Expr) -> bool {
+    match value {
+        Expr::Subquery(subquery) if subquery.call => computes(&subquery.plan),
+        Expr::Outer { .. } => true,
+        _ if index_keys::varies(value) => false,
+        _ => {
+            let mut good = true;
+            walk::children(value, &mut |child| good = good && is_immutable(child));
+            good
+        }
+    }
+}
+
+/// The same of what calls are made of; whoever reads a table gives another value at another time.
+fn computes(plan: &Plan) -> bool {
+    match &plan.node {
+        Node::RoutineScan { args, .. } => args.iter().all(is_immutable),
+        Node::Project { input, exprs } => exprs.iter().all(is_immutable) && computes(input),
+        Node::Limit { input, .. } => computes(input),
+        Node::OneRow => true,
+        _ => false,
+    }
 }
 
 fn invalid(message: impl Into<String>) -> SqlError {
@@ -104,6 +130,7 @@ pub(super) async fn add(
         return Err(SqlError::internal("a generated column without a value"));
     };
     rewrite::rewrite(cx, table, changed, |cx, mut row| {
+        super::expressions::refuse_calls(&value)?;
         let value = super::expressions::eval(cx, &value, &row)?;
         row.push(value);
         Ok(row)

@@ -453,6 +453,7 @@ impl DdlContext<'_> {
         super::types::refuse_row_type(&*self.catalog()?, &relation)?;
         self.refuse_temporary_constants(&relation)?;
         self.hold_types_of(&relation, None).await?;
+        self.hold_routines_of(&relation, None).await?;
         super::composites::refuse_kept_rows(&relation, None, self)?;
         if relation.is_temporary() {
             self.temporary_name_is_free(relation.schema, &relation.name, relation.oid)?;
@@ -482,6 +483,7 @@ impl DdlContext<'_> {
         }
         self.refuse_temporary_constants(&relation)?;
         self.hold_types_of(&relation, old.as_deref()).await?;
+        self.hold_routines_of(&relation, old.as_deref()).await?;
         super::composites::refuse_kept_rows(&relation, old.as_deref(), self)?;
         if relation.is_temporary() {
             self.temporary_name_is_free(relation.schema, &relation.name, relation.oid)?;

@@ -4,7 +4,7 @@
 //! REPEATABLE READ, where the snapshot may be older.
 
 use super::DdlContext;
-use super::expressions::eval;
+use super::expressions::{eval, refuse_calls};
 use super::objects::yield_once;
 use crate::catalog::Relation;
 use crate::error::{Result, SqlError};
@@ -122,6 +122,9 @@ pub(super) async fn validate_check(
     name: &str,
 ) -> Result<()> {
     each_batch(cx, relation, async |cx, rows| {
+        if !rows.is_empty() {
+            refuse_calls(condition)?;
+        }
         for row in &rows {
             if let Datum::Bool(false) = eval(cx, condition, row)? {
                 return Err(SqlError::new(

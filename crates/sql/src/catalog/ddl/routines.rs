@@ -16,10 +16,11 @@ use crate::catalog::pg_catalog::PG_PROC;
 use crate::catalog::rights::denied;
 use crate::catalog::routine::{
     ArgMode, Argument, DEFAULT_COST, DEFAULT_ROWS, Language, Parallel, Routine, RoutineBody,
+    named_in,
 };
 use crate::catalog::stored::RELATIONS;
 use crate::catalog::temporary::is_temporary_schema;
-use crate::catalog::{Catalog, calls, stored_routines};
+use crate::catalog::{Catalog, Relation, calls, stored_routines};
 use crate::error::{Result, SqlError};
 use crate::func::{CastContext, Volatility, can_coerce};
 use crate::parse::{
@@ -509,9 +510,13 @@ async fn hold_types(routine: &Routine, cx: &mut DdlContext<'_>) -> Result<()> {
             "a function of the row type of a temporary table",
         ));
     }
+    let mut called: BTreeSet<Oid> = BTreeSet::new();
     for text in routine.args.iter().filter_map(|arg| arg.default.as_deref()) {
         used.extend(user::types_named(text));
+        called.extend(named_in(text));
     }
+    called.remove(&routine.oid);
+    cx.hold_routines(called).await?;
     cx.hold_types(used).await
 }
 
@@ -535,6 +540,43 @@ pub(super) async fn hold(oid: Oid, cx: &mut DdlContext<'_>) -> Result<Option<Arc
             (Ok(_), Some(_)) => {}
         }
     }
+}
+
+impl DdlContext<'_> {
+    /// Holds the functions that expressions of a table have come to depend on.
+    pub(super) async fn hold_routines_of(
+        &mut self,
+        relation: &Relation,
+        old: Option<&Relation>,
+    ) -> Result<()> {
+        let known: BTreeSet<Oid> = old.into_iter().flat_map(routines_named).collect();
+        let new: BTreeSet<Oid> = routines_named(relation).collect();
+        self.hold_routines(new.difference(&known).copied()).await
+    }
+
+    /// The same of functions by number.
+    pub(super) async fn hold_routines(
+        &mut self,
+        routines: impl IntoIterator<Item = Oid>,
+    ) -> Result<()> {
+        for routine in routines {
+            if hold(routine, self).await?.is_none() {
+                return Err(SqlError::new(
+                    SqlState::UNDEFINED_FUNCTION,
+                    format!("function with OID {routine} does not exist"),
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The functions that a table's defaults, generated columns and checks name.
+fn routines_named(relation: &Relation) -> impl Iterator<Item = Oid> {
+    let live = relation.columns.iter().filter(|c| !c.dropped);
+    let defaults = live.filter_map(|c| c.default.as_deref());
+    let checks = relation.constraints.iter().filter_map(|c| c.check());
+    defaults.chain(checks).flat_map(named_in)
 }
 
 /// Stores a function that has changed.

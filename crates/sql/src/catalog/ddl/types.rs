@@ -439,9 +439,12 @@ impl DdlContext<'_> {
         used.extend(attributes.iter().filter_map(|a| of_users(a.ty.oid)));
         if let Some(domain) = ty.domain() {
             used.extend(of_users(domain.over.oid));
+            let mut called = BTreeSet::new();
             for text in domain.texts() {
                 used.extend(user::types_named(text));
+                called.extend(crate::catalog::routine::named_in(text));
             }
+            self.hold_routines(called).await?;
         }
         self.hold_types(used).await
     }

@@ -252,11 +252,13 @@ fn column_row(
 ) -> Vec<Datum> {
     let database = &cx.catalog.database_name;
     let (default, generation) = match &column.default {
-        Some(text) if column.generated => (None, Some(text.clone())),
         Some(text) => {
             let path = cx.session.search_path();
             let shown = calls::default_shown(cx.catalog, text, &path);
-            (Some(shown), None)
+            match column.generated {
+                true => (None, Some(shown)),
+                false => (Some(shown), None),
+            }
         }
         None => (None, None),
     };
@@ -485,7 +487,7 @@ pub(super) fn check_constraints(cx: &VirtualContext<'_>) -> Rows {
                 database,
                 &ty.schema_name,
                 &check.name,
-                format!("({})", user::shown(&check.text))
+                format!("({})", calls::default_shown(cx.catalog, &check.text, &path))
             ]);
         }
     }

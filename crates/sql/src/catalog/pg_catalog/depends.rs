@@ -12,6 +12,7 @@ use crate::catalog::{ConstraintKind, VirtualContext};
 use crate::error::Result;
 use crate::value::user::UserKind;
 use crate::value::{Datum, Oid, user};
+use std::collections::BTreeSet;
 
 /// OID of `pg_language`.
 const PG_LANGUAGE: Oid = 2612;
@@ -38,6 +39,11 @@ fn dependency(
     ]
 }
 
+/// The functions that a text that is kept names, each once.
+fn named_once(text: &str) -> BTreeSet<Oid> {
+    routine::named_in(text).collect()
+}
+
 /// `pg_depend`: what clients follow it for: owned sequences, defaults, indexes of constraints, columns of both.
 pub(super) fn pg_depend(cx: &VirtualContext<'_>) -> Rows {
     let mut rows = Vec::new();
@@ -57,6 +63,8 @@ pub(super) fn pg_depend(cx: &VirtualContext<'_>) -> Rows {
         }
         let own = routine.types().filter(|ty| user::class(*ty).is_some());
         on.extend(own.map(|ty| (PG_TYPE, ty)));
+        let defaults = routine.args.iter().filter_map(|arg| arg.default.as_deref());
+        on.extend(defaults.flat_map(routine::named_in).map(|f| (PG_PROC, f)));
         for (class, object) in on {
             let row = dependency(PG_PROC, routine.oid, 0, class, object, 0, 'n');
             if !rows.contains(&row) {
@@ -105,7 +113,14 @@ pub(super) fn pg_depend(cx: &VirtualContext<'_>) -> Rows {
                 'n',
             ));
         }
+        for called in named_once(domain.default.as_deref().unwrap_or_default()) {
+            rows.push(dependency(PG_TYPE, ty.oid, 0, PG_PROC, called, 0, 'n'));
+        }
         for check in &domain.checks {
+            for called in named_once(&check.text) {
+                let of = (PG_CONSTRAINT, check.oid);
+                rows.push(dependency(of.0, of.1, 0, PG_PROC, called, 0, 'n'));
+            }
             rows.push(dependency(
                 PG_CONSTRAINT,
                 check.oid,
@@ -154,6 +169,10 @@ pub(super) fn pg_depend(cx: &VirtualContext<'_>) -> Rows {
                 rows.push(dependency(
                     PG_ATTRDEF, default, 0, PG_CLASS, table, number, kind,
                 ));
+                let text = column.default.as_deref().unwrap_or_default();
+                for called in named_once(text) {
+                    rows.push(dependency(PG_ATTRDEF, default, 0, PG_PROC, called, 0, 'n'));
+                }
                 for base in column.generated_from(relation) {
                     let base = i32::from(attribute_number(base));
                     rows.push(dependency(
@@ -243,6 +262,10 @@ pub(super) fn pg_depend(cx: &VirtualContext<'_>) -> Rows {
             }
         }
         for constraint in &relation.constraints {
+            for called in named_once(constraint.check().unwrap_or_default()) {
+                let of = (PG_CONSTRAINT, constraint.oid);
+                rows.push(dependency(of.0, of.1, 0, PG_PROC, called, 0, 'n'));
+            }
             for number in constraint_columns(relation, constraint) {
                 rows.push(dependency(
                     PG_CONSTRAINT,

@@ -430,6 +430,7 @@ fn subqueries_and_in_with_nulls() {
             uncorrelated,
             ty,
             shared: 0,
+            call: false,
         }))
     };
     let project = |exprs: Vec<Expr>| {

@@ -95,6 +95,7 @@ fn what_only_a_filter_reads_goes_no_further() {
             uncorrelated: false,
             ty: BOOL,
             shared: 0,
+            call: false,
         }))
     };
     let lateral = |right: Box<Plan>| {

@@ -16,7 +16,7 @@ use crate::exec::trigger::{self, Fired, Firing, Statement};
 use crate::exec::wait::Obstacle;
 use crate::exec::{Call, Caller, Prepared, Progress, referential, stored, wait};
 use crate::expr::Expr;
-use crate::plan::{ConflictUpdate, Insert, Node};
+use crate::plan::{Check, ConflictUpdate, Insert, Node};
 use crate::ri::{RuleSet, TableTriggers};
 use crate::value::Datum;
 use logstead_engine::{Isolation, KeyKind, RowBuilder, RowRef, Table, VersionId, WriteError};
@@ -86,21 +86,18 @@ impl InsertWriter {
                 }
             } else {
                 let row = &mut self.row;
-                let exprs = insert.values.iter().chain(exprs_of(&insert.policies));
+                let exprs = insert.values.iter().chain(judged_exprs(insert));
                 let proposed = self.proposing.of(exprs, cx, |cx| {
                     row.clear();
                     for expr in &insert.values {
                         row.push(eval_in(expr, source, cx)?);
                     }
-                    generate(&insert.generated, row, cx)?;
-                    check_policies(relation, &insert.policies, row, cx)
+                    judge(insert, &insert.policies, row, cx)
                 });
                 if let Err(absent) = proposed? {
                     return Ok(Outcome::Wait(absent));
                 }
             }
-            check_not_null(relation, &self.row, |_| true, cx.session)?;
-            check_constraints(relation, &insert.checks, &self.row, cx)?;
             encode_full(relation, &self.row, &mut self.builder)?;
             self.computed = None;
             self.computing = None;
@@ -198,9 +195,8 @@ impl InsertWriter {
                 Fired::Goes => self.stage = Stage::Fired,
             }
         }
-        let judged = self.judging.of(exprs_of(&insert.policies), cx, |cx| {
-            generate(&insert.generated, row, cx)?;
-            check_policies(&insert.table, &insert.policies, row, cx)
+        let judged = self.judging.of(judged_exprs(insert), cx, |cx| {
+            judge(insert, &insert.policies, row, cx)
         });
         if let Err(absent) = judged? {
             return Ok(Some(Outcome::Wait(absent)));
@@ -379,6 +375,7 @@ impl InsertWriter {
                 let exprs = update.assignments.iter().map(|(_, expr)| expr);
                 let exprs = exprs.chain(&update.filter);
                 let policies = exprs_of(&update.existing).chain(exprs_of(&update.policies));
+                let policies = policies.chain(exprs_of(&insert.checks));
                 let wanted = updating.of(exprs.chain(policies), cx, |cx| {
                     self.compute(insert, update, existing.bytes, cx)
                 });
@@ -406,15 +403,12 @@ impl InsertWriter {
             }
             if triggers.is_some() && self.judged != Some(version) {
                 let row = &mut self.updated;
-                let judged = self.judging.of(exprs_of(&update.policies), cx, |cx| {
-                    generate(&insert.generated, row, cx)?;
-                    check_policies(relation, &update.policies, row, cx)
+                let judged = self.judging.of(judged_exprs(insert), cx, |cx| {
+                    judge(insert, &update.policies, row, cx)
                 });
                 if let Err(absent) = judged? {
                     return Ok(Some(Outcome::Wait(absent)));
                 }
-                check_not_null(relation, &self.updated, |_| true, cx.session)?;
-                check_constraints(relation, &insert.checks, &self.updated, cx)?;
                 self.judged = Some(version);
             }
             let whole = triggers.is_some();
@@ -489,6 +483,28 @@ fn place(row: &mut [Datum], position: usize, value: Datum) -> Result<()> {
             "a value for a column that the table lacks",
         )),
     }
+}
+
+/// All that is evaluated of a row that has its values, be it one to be inserted or one that DO UPDATE has made.
+fn judged_exprs(insert: &Insert) -> impl Iterator<Item = &Expr> {
+    let generated = insert.generated.iter().map(|(_, expr)| expr);
+    let update = insert.conflict.as_ref().and_then(|c| c.update.as_ref());
+    let policies = update.map_or(&[][..], |update| &update.policies);
+    let policies = exprs_of(&insert.policies).chain(exprs_of(policies));
+    generated.chain(policies).chain(exprs_of(&insert.checks))
+}
+
+/// Makes the generated columns of such a row, and asks whether it may be.
+fn judge<'a>(
+    insert: &'a Insert,
+    policies: &'a [Check],
+    row: &mut [Datum],
+    cx: &mut Cx<'a>,
+) -> Result<()> {
+    generate(&insert.generated, row, cx)?;
+    check_policies(&insert.table, policies, row, cx)?;
+    check_not_null(&insert.table, row, |_| true, cx.session)?;
+    check_constraints(&insert.table, &insert.checks, row, cx)
 }
 
 /// What ON CONFLICT says of a violation.

@@ -304,13 +304,16 @@ fn first_of<'a>(clauses: &'a [When], row: &[Datum], cx: &mut Cx<'a>) -> Result<O
 /// All that is evaluated of a row that matches.
 fn exprs_of(merge: &Merge) -> impl Iterator<Item = &Expr> {
     let clauses = merge.matched.iter().flat_map(|when| {
-        let (assigned, policies) = match &when.action {
-            MergeAction::Update(update) => {
-                (update.assignments.as_slice(), update.policies.as_slice())
-            }
-            _ => (&[][..], &[][..]),
+        let (assigned, policies, checks) = match &when.action {
+            MergeAction::Update(update) => (
+                update.assignments.as_slice(),
+                update.policies.as_slice(),
+                update.checks.as_slice(),
+            ),
+            _ => (&[][..], &[][..], &[][..]),
         };
         let asked = policy_exprs(&when.existing).chain(policy_exprs(policies));
+        let asked = asked.chain(policy_exprs(checks));
         when.condition
             .iter()
             .chain(assigned.iter().map(|(_, value)| value))

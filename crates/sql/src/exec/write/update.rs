@@ -150,6 +150,7 @@ impl UpdateWriter {
                 let exprs = update.assignments.iter().map(|(_, expr)| expr);
                 let exprs = exprs.chain(&update.recheck);
                 let exprs = exprs.chain(exprs_of(&update.policies));
+                let exprs = exprs.chain(exprs_of(&update.checks));
                 let wanted = evaluation.of(exprs, cx, |cx| {
                     self.compute_wanted(update, current.bytes, cx)
                 });
@@ -244,15 +245,17 @@ impl UpdateWriter {
         let given = update.assignments.len().saturating_sub(update.generated);
         let generated = update.assignments.get(given..).unwrap_or_default();
         let (row, judging) = (&mut self.seen.row, &mut self.seen.judging);
-        let judged = judging.of(exprs_of(&update.policies), cx, |cx| {
+        let exprs = exprs_of(&update.policies).chain(exprs_of(&update.checks));
+        let exprs = exprs.chain(generated.iter().map(|(_, expr)| expr));
+        let judged = judging.of(exprs, cx, |cx| {
             generate(generated, row, cx)?;
-            check_policies(relation, &update.policies, row, cx)
+            check_policies(relation, &update.policies, row, cx)?;
+            check_not_null(relation, row, |_| true, cx.session)?;
+            check_constraints(relation, &update.checks, row, cx)
         });
         if let Err(absent) = judged? {
             return Ok(Shown::Over(Outcome::Wait(absent)));
         }
-        check_not_null(relation, row, |_| true, cx.session)?;
-        check_constraints(relation, &update.checks, row, cx)?;
         self.returned.clear();
         self.returned.extend_from_slice(row);
         let others = self.row.get(relation.columns.len()..).unwrap_or_default();

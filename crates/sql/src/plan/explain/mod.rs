@@ -11,7 +11,7 @@ mod text;
 
 use self::joins::{join_type, join_words};
 use super::explain_expr::{Names, expr_text, qualified};
-use super::{JoinKind, KeyRange, Node, Plan, Probe, SetOpKind, SortKey, estimate};
+use super::{CursorName, JoinKind, KeyRange, Node, Plan, Probe, SetOpKind, SortKey, estimate};
 use crate::catalog::IndexKey;
 use crate::exec::{NodeStats, children};
 use crate::expr::{Expr, Subquery};
@@ -411,6 +411,10 @@ impl Reader<'_> {
                 }
             }
             Node::RowScan { scan, cursor } => {
+                let cursor = match cursor {
+                    CursorName::Known(name) => name.to_string(),
+                    CursorName::Param(number) => format!("${}", number + 1),
+                };
                 shown.detail("TID Cond", format!("CURRENT OF {cursor}"));
                 if let Some(filter) = &scan.filter {
                     shown.detail("Filter", print(filter, subplans));

@@ -88,8 +88,14 @@ impl Reader<'_> {
         let at = self.token().start;
         let near = self.at;
         let name = self.name()?;
-        let known = self.names.get(first..).unwrap_or_default();
-        if known.iter().any(|known| known.name == name) {
+        // Names in sight: arguments of cursors are not.
+        let mut known = self.scope;
+        let mut twice = false;
+        while let Some(at) = known.filter(|at| *at >= first) {
+            twice |= self.names[at].name == name;
+            known = self.names[at].before;
+        }
+        if twice {
             let token = &self.tokens[near];
             let near = self.body.get(token.start..token.end).unwrap_or_default();
             return Err(self.error_at(format!("duplicate declaration at or near \"{near}\""), at));

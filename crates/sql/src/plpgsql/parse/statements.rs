@@ -639,7 +639,7 @@ impl Reader<'_> {
         }
         loop {
             let mut name = None;
-            if matches!(self.word_behind(1), Word::Mark(":=" | "=>")) {
+            if matches!(self.word_behind(1), Word::Mark(":=")) {
                 name = Some(self.name()?);
                 self.pass();
             }

@@ -36,7 +36,7 @@ pub(super) fn shown(name: &str, portal: &Portal) -> func::CursorRow {
 
 impl Session {
     /// Makes a cursor of the portal of that name if it is one of a query that may go on.
-    pub(super) async fn adopt_portal(&mut self, name: &str) -> Result<()> {
+    pub(in crate::session) async fn adopt_portal(&mut self, name: &str) -> Result<()> {
         let Some(portal) = self.portals.get(name) else {
             return Ok(());
         };
@@ -150,7 +150,10 @@ impl Session {
             )),
             _ => {
                 client.start_rows(&cursor.columns, cursor.formats());
-                let mut out: super::Out<'_> = Some(&mut *client);
+                let mut out = super::Out {
+                    client: &mut *client,
+                    gives: true,
+                };
                 self.forward(&mut cursor, count, &mut out).await
             }
         };

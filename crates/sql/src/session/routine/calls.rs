@@ -9,14 +9,14 @@ use super::values::Kind;
 use super::{Activation, Session};
 use crate::catalog::Catalog;
 use crate::catalog::pg_catalog::PG_PROC;
-use crate::catalog::routine::{Routine as Definition, RoutineBody};
+use crate::catalog::routine::{Language, Routine as Definition, RoutineBody};
 use crate::error::{Result, SqlError};
 use crate::exec::{Call, Caller, Execution, RowSink};
 use crate::func::Context;
 use crate::session::client::{Client, LocalFuture};
 use crate::session::portal::Collected;
 use crate::session::statement::CachedPlan;
-use crate::value::{Datum, SqlType, oid, record, user};
+use crate::value::{Datum, Oid, SqlType, oid, record, user};
 use logstead_types::{SqlState, TableId};
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -30,6 +30,53 @@ pub(super) struct Giving {
     pub(super) rows: Collected,
     /// Variables of OUT parameters.
     pub(super) outputs: Vec<usize>,
+}
+
+/// 42804 unless a record has the fields that the list of columns behind the call says.
+fn fits_list(ty: SqlType, wanted: &[SqlType]) -> Result<()> {
+    let shape = record::shape_of(ty);
+    let given = shape.iter().flat_map(|shape| shape.iter());
+    let given: Vec<SqlType> = given.map(|(_, ty)| *ty).collect();
+    let wrong = |detail: String| {
+        SqlError::new(
+            SqlState::DATATYPE_MISMATCH,
+            "returned record type does not match expected record type",
+        )
+        .detail(detail)
+    };
+    if given.len() != wanted.len() {
+        return Err(wrong(format!(
+            "Number of returned columns ({}) does not match expected column count ({}).",
+            given.len(),
+            wanted.len()
+        )));
+    }
+    for (number, (given, wanted)) in (1..).zip(given.iter().zip(wanted)) {
+        if given.oid != user::base_type(*wanted).oid {
+            return Err(wrong(format!(
+                "Returned type {} does not match expected type {} in column {number}.",
+                crate::value::info::format_type(*given),
+                crate::value::info::format_type(*wanted),
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// The columns that are wanted of a function, as the types that they are declared to be: domains are asked.
+fn declared_columns(definition: &Definition, wanted: &[SqlType]) -> Vec<SqlType> {
+    let mut declared: Vec<Oid> = definition.outputs().map(|arg| arg.ty).collect();
+    if declared.is_empty() {
+        declared.push(definition.result);
+    }
+    if declared.len() != wanted.len() {
+        return wanted.to_vec();
+    }
+    let column = |(declared, wanted): (Oid, &SqlType)| match user::domain_in(declared) {
+        Some(_) => SqlType::of(declared),
+        None => *wanted,
+    };
+    declared.into_iter().zip(wanted).map(column).collect()
 }
 
 impl Session {
@@ -64,7 +111,14 @@ impl Session {
             self.in_use.extend(tables);
             self.stable += usize::from(!volatile);
             self.atomic += 1;
-            let ran = self.call_function(&call, client).await;
+            let mut ran = self.call_function(&call, client).await;
+            // What a cursor that it opened shows is what was there then.
+            if volatile
+                && ran.is_ok()
+                && let Err(error) = self.settle_opened().await
+            {
+                ran = Err(error);
+            }
             self.atomic = self.atomic.saturating_sub(1);
             self.stable -= usize::from(!volatile);
             self.in_use.truncate(in_use);
@@ -148,6 +202,9 @@ impl Session {
         call: &Call,
         client: &mut dyn Client,
     ) -> Result<VecDeque<Vec<Datum>>> {
+        if definition.language == Language::Sql {
+            return self.sql_function(definition, call, client).await;
+        }
         let routine = self.function(definition, &call.types)?;
         let mut act = Activation::new(routine, true);
         let mut values = call.args.iter().cloned();
@@ -162,7 +219,7 @@ impl Session {
             .filter(|(_, arg)| arg.mode.is_output())
             .map(|(number, _)| number);
         act.giving = Some(Giving {
-            columns: callee.columns.clone(),
+            columns: declared_columns(definition, &callee.columns),
             rows: Collected::within(self.worker.instance.engine.memory()),
             outputs: outputs.collect(),
         });
@@ -173,7 +230,11 @@ impl Session {
         if callee.set {
             return Ok(giving.rows.into_rows());
         }
-        let given = self.result(&mut act, &giving, definition, callee.result);
+        let listed = match callee.row {
+            true => callee.columns.as_slice(),
+            false => &[],
+        };
+        let given = self.result(&mut act, &giving, definition, (callee.result, listed));
         let value = given.map_err(|error| error.context(act.context()))?;
         let row = match callee.row {
             false => vec![value],
@@ -191,7 +252,7 @@ impl Session {
         act: &mut Activation,
         giving: &Giving,
         definition: &Definition,
-        result: SqlType,
+        (result, wanted): (SqlType, &[SqlType]),
     ) -> Result<Datum> {
         if let [only] = giving.outputs.as_slice() {
             return Ok(act.values[*only].clone());
@@ -212,6 +273,9 @@ impl Session {
             ));
         };
         (act.line, act.doing) = (0, "while casting return value to function's return type");
+        if definition.result == oid::RECORD && !wanted.is_empty() && record::is_record(ty.oid) {
+            fits_list(ty, wanted)?;
+        }
         self.converted(act, value, ty, result)
     }
 
@@ -357,7 +421,12 @@ impl Session {
         act: &mut Activation,
         mut rows: super::evaluate::Rows,
     ) -> Result<()> {
-        let given: Vec<SqlType> = Session::columns_of(&rows).iter().map(|c| c.ty).collect();
+        let catalog = Arc::clone(&rows.plan.catalog);
+        // As they are declared: a domain is no other type.
+        let columns = Session::columns_of(&rows).iter();
+        let given: Vec<SqlType> = columns
+            .map(|c| c.domain_in(&catalog).map_or(c.ty, SqlType::of))
+            .collect();
         let Some(giving) = &act.giving else {
             return Err(SqlError::internal("a block gives no rows"));
         };
@@ -377,8 +446,11 @@ impl Session {
             )));
         }
         for (number, (given, wanted)) in (1..).zip(given.iter().zip(wanted)) {
-            let base = user::base_type(*wanted);
-            if given.oid != base.oid {
+            let same = match user::domain_in(wanted.oid) {
+                Some(_) => given.oid == wanted.oid,
+                None => user::base_type(*given).oid == user::base_type(*wanted).oid,
+            };
+            if !same {
                 return Err(wrong(format!(
                     "Returned type {} does not match expected type {} in column {number}.",
                     crate::value::info::format_type(*given),

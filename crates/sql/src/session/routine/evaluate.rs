@@ -389,7 +389,8 @@ impl Session {
                     work_mem_bytes,
                 };
                 let ahead = execution.run_ahead(&mut cx);
-                if guarded(&signals, limits, ahead).await? != Progress::Call {
+                let progress = guarded(&signals, limits, ahead).await?;
+                if progress != Progress::Call {
                     break;
                 }
                 self.answer(&mut execution, &plan, client).await?;

@@ -2,7 +2,8 @@
 
 use super::{Activation, Flow, Session};
 use crate::error::{Result, SqlError};
-use crate::plpgsql::tree::{Expr, For, Over, Statement, Target};
+use crate::parse::FetchDirection;
+use crate::plpgsql::tree::{Argument, Expr, For, Over, Statement, Target, VarNo};
 use crate::session::client::{Client, LocalFuture};
 use crate::value::{Array, Datum, SqlType, info, oid};
 use logstead_types::SqlState;
@@ -27,6 +28,51 @@ fn after(flow: Flow, label: &Option<String>) -> Round {
 }
 
 impl Session {
+    /// A loop over a cursor, which stands on the row of each round, so that WHERE CURRENT OF finds it.
+    async fn cursor_loop(
+        &mut self,
+        act: &mut Activation,
+        looped: &For,
+        (cursor, args): (VarNo, &[Argument]),
+        any: &mut bool,
+        client: &mut dyn Client,
+    ) -> Result<Flow> {
+        let name = self.open_for_loop(act, cursor, args, client).await?;
+        let ran = self.rounds_of_cursor(act, looped, &name, any, client).await;
+        self.cursors.close(&name);
+        ran
+    }
+
+    async fn rounds_of_cursor(
+        &mut self,
+        act: &mut Activation,
+        looped: &For,
+        name: &str,
+        any: &mut bool,
+        client: &mut dyn Client,
+    ) -> Result<Flow> {
+        loop {
+            let next = FetchDirection::Forward(1);
+            let (columns, mut rows) = self.fetch_rows(name, next, client).await?;
+            let Some(row) = rows.pop_front() else {
+                if !*any {
+                    self.assign_row(act, &looped.targets, &columns, None)?;
+                }
+                return Ok(Flow::Next);
+            };
+            *any = true;
+            if act.worked >= super::STATEMENTS_AT_ONCE {
+                act.worked = 0;
+                self.breathe().await?;
+            }
+            self.assign_row(act, &looped.targets, &columns, Some(&row))?;
+            let body = &looped.body;
+            if let Round::Over(flow) = self.round(act, body, &looped.label, client).await? {
+                return Ok(flow);
+            }
+        }
+    }
+
     /// One round of a loop.
     async fn round(
         &mut self,
@@ -93,7 +139,10 @@ impl Session {
                     let rows = self.open_text(act, query, params, client).await?;
                     self.rows_loop(act, looped, rows, &mut any, client).await
                 }
-                Over::Cursor(..) => Err(SqlError::unsupported("a FOR loop over a cursor")),
+                Over::Cursor(cursor, args) => {
+                    self.cursor_loop(act, looped, (*cursor, args), &mut any, client)
+                        .await
+                }
                 Over::Array(array, slice) => {
                     self.array_loop(act, looped, array, *slice, &mut any, client)
                         .await

@@ -11,6 +11,7 @@
 //! - A body has no time of its own: `statement_timeout` runs on from the statement around it.
 
 mod calls;
+mod cursors;
 mod diagnostics;
 mod evaluate;
 mod loops;
@@ -18,6 +19,7 @@ mod parts;
 mod procedures;
 mod raise;
 mod sql;
+mod sql_functions;
 mod steps;
 mod triggers;
 mod values;
@@ -66,6 +68,10 @@ pub(super) struct Routine {
 
 /// Bodies of functions by what is called and the types of its arguments, with the catalog that they were made ready with.
 pub(super) type Functions = HashMap<(Oid, Vec<SqlType>), (Arc<Catalog>, Rc<Routine>)>;
+
+/// Bodies of LANGUAGE sql, likewise.
+pub(super) type SqlFunctions =
+    HashMap<(Oid, Vec<SqlType>), (Arc<Catalog>, Rc<sql_functions::SqlBody>)>;
 
 /// A body that is being run.
 pub(super) struct Activation {
@@ -234,23 +240,7 @@ impl Session {
         activation: &mut Activation,
         client: &mut dyn Client,
     ) -> Result<()> {
-        let here = stack_address();
-        if self.routines == 0 {
-            self.set_deadline(self.limits());
-            self.stack_begins = here;
-        } else if self.stack_begins.abs_diff(here) > STACK_BYTES_MAX {
-            return Err(SqlError::new(
-                SqlState::STATEMENT_TOO_COMPLEX,
-                "stack depth limit exceeded",
-            )
-            .hint("Functions and blocks call one another too deeply."));
-        }
-        // Bodies of few statements that call one another are much work, too.
-        self.bodies = self.bodies.wrapping_add(1);
-        if self.bodies.is_multiple_of(BODIES_AT_ONCE) {
-            self.breathe().await?;
-        }
-        self.routines += 1;
+        self.enter_body().await?;
         let atomic = usize::from(activation.atomic);
         self.atomic += atomic;
         let routine = Rc::clone(&activation.routine);
@@ -268,6 +258,28 @@ impl Session {
             Err(error) if error.fields().fatal => Err(error),
             Err(error) => Err(error.context(activation.context())),
         }
+    }
+
+    /// A body begins; 54001 if it lies too deep in others.
+    async fn enter_body(&mut self) -> Result<()> {
+        let here = stack_address();
+        if self.routines == 0 {
+            self.set_deadline(self.limits());
+            self.stack_begins = here;
+        } else if self.stack_begins.abs_diff(here) > STACK_BYTES_MAX {
+            return Err(SqlError::new(
+                SqlState::STATEMENT_TOO_COMPLEX,
+                "stack depth limit exceeded",
+            )
+            .hint("Functions and blocks call one another too deeply."));
+        }
+        // Bodies of few statements that call one another are much work, too.
+        self.bodies = self.bodies.wrapping_add(1);
+        if self.bodies.is_multiple_of(BODIES_AT_ONCE) {
+            self.breathe().await?;
+        }
+        self.routines += 1;
+        Ok(())
     }
 
     /// Lets others have the thread, and ends what is to end.

@@ -61,6 +61,11 @@ impl Session {
                 act.doing = "during statement block local variable initialization";
                 act.values[*number] = Datum::Null;
                 act.types[*number] = routine.kinds[*number].first_type();
+                // A bound cursor has its own name.
+                if declared.cursor.is_some() {
+                    act.values[*number] = Datum::text(declared.name.as_str());
+                    continue;
+                }
                 match (&declared.default, routine.kinds[*number]) {
                     (Some(default), _) => {
                         let (value, ty) = self.value(act, default, client).await?;

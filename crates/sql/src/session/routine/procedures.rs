@@ -113,15 +113,43 @@ impl Session {
         client: &mut dyn Client,
     ) -> Result<Vec<Datum>> {
         let definition: &Arc<Definition> = &call.routine;
-        if definition.language != Language::PlPgSql {
-            return Err(SqlError::unsupported(format!(
-                "calling procedure {} of LANGUAGE {}",
-                definition.name,
-                definition.language.name()
-            )));
-        }
         let types: Vec<SqlType> = call.args.iter().map(crate::expr::Expr::ty).collect();
-        let routine = self.function(definition, &types)?;
+        let role = definition.definer.then(|| {
+            let catalog = self.context.catalog.borrow();
+            catalog.owner_of(PG_PROC, definition.oid)
+        });
+        let before = self.context.as_role.get();
+        if let Some(role) = role {
+            self.context.as_role.set(role);
+        }
+        let settings = self.enter_settings(definition);
+        let ran = match &settings {
+            Ok(_) if definition.language == Language::Sql => {
+                self.run_sql_procedure(definition, &types, values, client)
+                    .await
+            }
+            Ok(_) => {
+                self.run_body(definition, &types, values, atomic, client)
+                    .await
+            }
+            Err(error) => Err(error.clone()),
+        };
+        self.context.as_role.set(before);
+        let given = ran?;
+        self.leave_settings(settings?)?;
+        Ok(given)
+    }
+
+    /// The same of one of LANGUAGE plpgsql, with the role and the settings that it has.
+    async fn run_body(
+        &mut self,
+        definition: &Arc<Definition>,
+        types: &[SqlType],
+        values: Vec<Datum>,
+        atomic: bool,
+        client: &mut dyn Client,
+    ) -> Result<Vec<Datum>> {
+        let routine = self.function(definition, types)?;
         let changes_itself = definition.definer || !definition.config.is_empty();
         let mut act = Activation::new(routine, atomic || changes_itself);
         let mut given = values.into_iter();
@@ -139,22 +167,7 @@ impl Session {
             rows: Collected::within(self.worker.instance.engine.memory()),
             outputs: outputs.clone(),
         });
-        let role = definition.definer.then(|| {
-            let catalog = self.context.catalog.borrow();
-            catalog.owner_of(PG_PROC, definition.oid)
-        });
-        let before = self.context.as_role.get();
-        if let Some(role) = role {
-            self.context.as_role.set(role);
-        }
-        let settings = self.enter_settings(definition);
-        let ran = match &settings {
-            Ok(_) => self.activate(&mut act, client).await,
-            Err(error) => Err(error.clone()),
-        };
-        self.context.as_role.set(before);
-        ran?;
-        self.leave_settings(settings?)?;
+        self.activate(&mut act, client).await?;
         let values = outputs.into_iter().map(|number| act.values[number].clone());
         Ok(values.collect())
     }
@@ -210,8 +223,9 @@ impl Session {
         };
         let mut targets = Vec::new();
         let mut given = list.args.iter();
+        let all = list.args.len() == call.routine.args.len();
         for arg in &call.routine.args {
-            let written = match arg.mode.is_input() {
+            let written = match all || arg.mode.is_input() {
                 true => given.next(),
                 false => None,
             };

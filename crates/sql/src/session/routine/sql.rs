@@ -110,7 +110,7 @@ fn no_destination(command: Command) -> SqlError {
 }
 
 /// What comes of a statement that is not planned.
-struct Utility {
+pub(super) struct Utility {
     columns: Vec<OutputColumn>,
     rows: Vec<Vec<Datum>>,
 }
@@ -173,7 +173,7 @@ impl Session {
     }
 
     /// A statement that is not planned.
-    fn utility<'a>(
+    pub(super) fn utility<'a>(
         &'a mut self,
         statement: &'a Statement,
         client: &'a mut dyn Client,
@@ -260,7 +260,7 @@ impl Session {
     }
 
     /// The text that EXECUTE is to run.
-    async fn text_of(
+    pub(super) async fn text_of(
         &mut self,
         act: &mut Activation,
         query: &Expr,
@@ -276,7 +276,7 @@ impl Session {
     }
 
     /// Values and types of USING.
-    async fn using(
+    pub(super) async fn using(
         &mut self,
         act: &mut Activation,
         params: &[Expr],
@@ -466,7 +466,7 @@ impl Session {
     }
 }
 
-fn not_a_query() -> SqlError {
+pub(super) fn not_a_query() -> SqlError {
     SqlError::new(
         SqlState::new(b"42P11"),
         "cannot open non-SELECT query as cursor",
@@ -495,7 +495,7 @@ fn refuse_statement(statement: &Statement) -> Result<()> {
 }
 
 /// What EXECUTE does not run.
-fn refuse_computed(statement: &Statement) -> Result<()> {
+pub(super) fn refuse_computed(statement: &Statement) -> Result<()> {
     let refused = |what: &str| Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, what));
     match statement.parsed().map(|parsed| &parsed.kind) {
         Some(StatementKind::Transaction(_)) => {
@@ -513,7 +513,7 @@ fn refuse_computed(statement: &Statement) -> Result<()> {
 }
 
 /// An error of a text that was computed: where in it, or that it happened there.
-fn blame_text(mut error: SqlError, text: &str) -> SqlError {
+pub(super) fn blame_text(mut error: SqlError, text: &str) -> SqlError {
     let fields = error.fields_mut();
     if fields.fatal {
         return error;

@@ -137,9 +137,9 @@ impl Session {
                     .await?
             }
             Kind::Diagnostics(stacked, items) => self.diagnostics(act, *stacked, items)?,
-            Kind::Open(..) | Kind::Fetch(_) | Kind::Close(_) => {
-                return Err(SqlError::unsupported("a cursor variable in PL/pgSQL"));
-            }
+            Kind::Open(cursor, opens) => self.open_variable(act, *cursor, opens, client).await?,
+            Kind::Fetch(fetch) => self.fetch_into(act, fetch, client).await?,
+            Kind::Close(cursor) => self.close_variable(act, *cursor).await?,
             Kind::Commit(chain) => self.end_transaction(act, true, *chain).await?,
             Kind::Rollback(chain) => self.end_transaction(act, false, *chain).await?,
         }

@@ -59,7 +59,7 @@ pub(super) fn kinds(body: &Body, text: &str, cx: &PlanContext<'_>) -> Result<Vec
         let kind = match &variable.ty {
             TypeName::Known(ty) => Kind::of(*ty),
             TypeName::Record => Kind::Record,
-            TypeName::Cursor => Kind::Scalar(SqlType::of(oid::TEXT)),
+            TypeName::Cursor => Kind::Scalar(SqlType::of(oid::REFCURSOR)),
             TypeName::Sql(name, at) => Kind::of(declared_type(name, cx).map_err(placed(at))?),
             TypeName::OfColumn(parts, at) => Kind::of(column_type(parts, cx).map_err(placed(at))?),
             TypeName::RowOf(parts, at) => Kind::of(row_type(parts, cx).map_err(placed(at))?),
@@ -345,18 +345,17 @@ impl Session {
                         .map(|column| (column.name.as_str().into(), column.ty))
                         .collect();
                     act.types[variable] = record::record_type(&shape)?;
-                    act.values[variable] = match row {
-                        Some(row) => record::record(row.to_vec()),
-                        None => Datum::Null,
-                    };
+                    // Of no row the fields are known, and NULL.
+                    act.values[variable] = record::record(match row {
+                        Some(row) => row.to_vec(),
+                        None => vec![Datum::Null; columns.len()],
+                    });
                     return self.check_null(act, variable);
                 }
                 Kind::Row(ty) => {
                     let types: Vec<SqlType> = columns.iter().map(|column| column.ty).collect();
-                    act.values[variable] = match row {
-                        Some(row) => self.row_value(act, ty, row.to_vec(), &types)?,
-                        None => Datum::Null,
-                    };
+                    let row = row.map_or(Vec::new(), <[Datum]>::to_vec);
+                    act.values[variable] = self.row_value(act, ty, row, &types)?;
                     return self.check_null(act, variable);
                 }
                 Kind::Scalar(_) => {}

@@ -1,0 +1,94 @@
+//! CREATE TABLE AS of a query that calls functions which the session runs: the table is made without rows, and an INSERT puts them in.
+//!
+//! What is defined runs apart from the session and cannot stop before a call; a statement that is planned can.
+
+use super::client::{Client, LocalFuture};
+use super::run::Ran;
+use super::statement::Statement;
+use super::{Reply, Session};
+use crate::catalog::text::quote_ident;
+use crate::error::{Result, SqlError};
+use crate::exec::Execution;
+use crate::parse::{self, Parsed};
+use crate::plan::walk;
+use crate::value::Oid;
+use sqlparser::ast;
+use std::rc::Rc;
+use std::sync::Arc;
+
+impl Session {
+    /// Runs what CREATE TABLE AS says in two parts, if its query calls such functions; none is left to DDL.
+    pub(super) fn create_as<'a>(
+        &'a mut self,
+        parsed: &'a Parsed,
+        text: &'a Rc<str>,
+        client: &'a mut dyn Client,
+    ) -> LocalFuture<'a, Result<Option<Reply>>> {
+        Box::pin(async move {
+            let ast::Statement::CreateTable(table) = &*parsed.statement else {
+                return Ok(None);
+            };
+            // WITH NO DATA is transient here.
+            let Some(query) = table.query.as_ref().filter(|_| !table.transient) else {
+                return Ok(None);
+            };
+            let catalog = self.catalog()?;
+            if catalog.routines.is_empty() {
+                return Ok(None);
+            }
+            let path = Rc::clone(&self.context.settings.borrow().typed().search_path);
+            let inner = ast::Statement::Query(query.clone());
+            let planned = self.plan_ast(&inner, &inner.to_string(), &[], &path, &catalog);
+            // What is wrong with it DDL says.
+            if !planned.is_ok_and(|planned| walk::has_routine(&planned.plan)) {
+                return Ok(None);
+            }
+            let before = self.named(&table.name)?;
+            let mut empty = table.clone();
+            empty.transient = true;
+            let empty = Parsed {
+                statement: Arc::new(ast::Statement::CreateTable(empty)),
+                ..parsed.clone()
+            };
+            let reply = self.ddl(&empty, text, client).await?;
+            let made = self.named(&table.name)?;
+            let Some((_, name)) = made.filter(|made| before.as_ref() != Some(made)) else {
+                // IF NOT EXISTS
+                return Ok(Some(reply));
+            };
+            let mut insert = parse::parse(&format!("INSERT INTO {name} VALUES (1)"))?;
+            let insert = insert.pop().map(|parsed| (*parsed.statement).clone());
+            let Some(ast::Statement::Insert(mut insert)) = insert else {
+                return Err(SqlError::internal("an INSERT that is none"));
+            };
+            insert.source = Some(query.clone());
+            let insert = Arc::new(ast::Statement::Insert(insert));
+            let statement = Statement::once(Rc::clone(text), insert, Vec::new());
+            let plan = self.prepare_run(&statement).await?;
+            let mut execution = Execution::new(Arc::clone(&plan.prepared));
+            let ran = self
+                .run(&plan, &mut execution, &[], true, 0, client)
+                .await?;
+            match ran {
+                Ran::Done { rows } => Ok(Some(Reply::Tag(format!("SELECT {rows}")))),
+                Ran::Suspended => Err(SqlError::internal("an INSERT that did not end")),
+            }
+        })
+    }
+
+    /// The table of that name, and its name as SQL has it.
+    fn named(&mut self, name: &ast::ObjectName) -> Result<Option<(Oid, String)>> {
+        let catalog = self.catalog()?;
+        let path = Rc::clone(&self.context.settings.borrow().typed().search_path);
+        let (schema, name) = crate::bind::schema_and_name(name, &catalog.database_name)?;
+        let found = catalog.relation(schema.as_deref(), &name, &path);
+        Ok(found.map(|relation| {
+            let name = format!(
+                "{}.{}",
+                quote_ident(&relation.schema_name),
+                quote_ident(&relation.name)
+            );
+            (relation.oid, name)
+        }))
+    }
+}

@@ -1,0 +1,104 @@
+-- Functions and procedures of LANGUAGE sql that are more than one query, change something, or call themselves.
+CREATE TABLE fs_t (id int PRIMARY KEY, v text);
+CREATE TABLE fs_log (n int GENERATED ALWAYS AS IDENTITY, what text);
+CREATE FUNCTION fs_add(id int, what text) RETURNS int LANGUAGE sql AS $$
+  INSERT INTO fs_log (what) VALUES (what);
+  INSERT INTO fs_t VALUES ($1, fs_add.what) RETURNING id;
+$$;
+SELECT fs_add(1, 'one'), fs_add(2, 'two');
+SELECT * FROM fs_add(3, 'three');
+SELECT g, fs_add(g, 'row ' || g) FROM generate_series(4, 6) g;
+SELECT * FROM fs_t ORDER BY id;
+SELECT what FROM fs_log ORDER BY n;
+SELECT fs_add(1, 'again');
+CREATE FUNCTION fs_upper(low int) RETURNS SETOF fs_t LANGUAGE sql AS $$ UPDATE fs_t SET v = upper(v) WHERE id >= low RETURNING * $$;
+SELECT * FROM fs_upper(5) ORDER BY id;
+SELECT (fs_upper(6)).v;
+CREATE FUNCTION fs_del(low int) RETURNS TABLE (gone int, what text) LANGUAGE sql AS $$ DELETE FROM fs_t WHERE id > low RETURNING id, v $$;
+SELECT * FROM fs_del(5);
+CREATE FUNCTION fs_first(low int) RETURNS int LANGUAGE sql AS $$ DELETE FROM fs_log WHERE n = 1; SELECT id FROM fs_t WHERE id >= low ORDER BY id; $$;
+SELECT fs_first(2), fs_first(100) IS NULL;
+CREATE FUNCTION fs_void(text) RETURNS void LANGUAGE sql AS $$ INSERT INTO fs_log (what) VALUES ($1); UPDATE fs_t SET v = $1 WHERE id = 1 $$;
+SELECT fs_void('void');
+SELECT v FROM fs_t WHERE id = 1;
+CREATE FUNCTION fs_row(int) RETURNS fs_t LANGUAGE sql AS $$ UPDATE fs_t SET v = v || '!' WHERE id = $1; SELECT * FROM fs_t WHERE id = $1 $$;
+SELECT fs_row(1), (fs_row(1)).v, fs_row(77);
+SELECT * FROM fs_row(2);
+CREATE FUNCTION fs_whole(int) RETURNS fs_t LANGUAGE sql AS $$ UPDATE fs_t SET v = v || '?' WHERE id = $1; SELECT t FROM fs_t t WHERE id = $1 $$;
+SELECT fs_whole(1), * FROM fs_whole(2);
+CREATE FUNCTION fs_out(a int, OUT b int, OUT c text) LANGUAGE sql AS $$ INSERT INTO fs_log (what) VALUES ('out'); SELECT a * 2, 'c' || a $$;
+SELECT fs_out(3), (fs_out(4)).c, * FROM fs_out(5);
+CREATE FUNCTION fs_rec(a int) RETURNS record LANGUAGE sql AS $$ UPDATE fs_t SET v = v; SELECT a, 'x'::text $$;
+SELECT * FROM fs_rec(1) AS r (n int, t text);
+SELECT * FROM fs_rec(1) AS r (n int, t int);
+CREATE FUNCTION fs_strict(int) RETURNS int LANGUAGE sql STRICT AS $$ INSERT INTO fs_log (what) VALUES ('strict'); SELECT $1 $$;
+SELECT fs_strict(NULL), (SELECT count(*) FROM fs_log WHERE what = 'strict');
+CREATE DOMAIN fs_d AS int CHECK (VALUE < 10);
+CREATE FUNCTION fs_dom(int) RETURNS fs_d LANGUAGE sql AS $$ UPDATE fs_t SET v = v; SELECT $1 $$;
+SELECT fs_dom(3);
+SELECT fs_dom(30);
+CREATE FUNCTION fs_poly(anyelement) RETURNS anyelement LANGUAGE sql AS $$ UPDATE fs_t SET v = v; SELECT $1 $$;
+SELECT fs_poly(1), fs_poly('x'::text), fs_poly(1.5);
+CREATE FUNCTION fs_cast(int) RETURNS text LANGUAGE sql AS $$ UPDATE fs_t SET v = v; SELECT $1::varchar $$;
+SELECT fs_cast(5), pg_typeof(fs_cast(5));
+-- One that calls itself.
+CREATE FUNCTION fs_fact(n numeric) RETURNS numeric LANGUAGE sql AS $$ SELECT CASE WHEN n <= 1 THEN 1 ELSE n * fs_fact(n - 1) END $$;
+SELECT fs_fact(1), fs_fact(10);
+CREATE FUNCTION fs_count(n int) RETURNS int LANGUAGE sql STABLE AS $$ SELECT CASE WHEN n = 0 THEN 0 ELSE 1 + fs_count(n - 1) END $$;
+SELECT fs_count(20);
+-- Settings and roles.
+CREATE FUNCTION fs_set() RETURNS text LANGUAGE sql SET timezone = 'Asia/Tokyo' AS $$ SELECT current_setting('timezone') $$;
+SELECT fs_set();
+CREATE ROLE fs_role;
+CREATE FUNCTION fs_definer() RETURNS text LANGUAGE sql SECURITY DEFINER AS $$ INSERT INTO fs_log (what) VALUES ('definer'); SELECT what FROM fs_log ORDER BY n DESC LIMIT 1 $$;
+SET ROLE fs_role;
+SELECT fs_definer();
+SELECT fs_void('denied');
+RESET ROLE;
+-- Statements that are not planned.
+CREATE FUNCTION fs_ddl() RETURNS bigint LANGUAGE sql AS $$ CREATE TEMP TABLE fs_temp (a int); COMMENT ON TABLE fs_t IS 'noted'; SELECT count(*) FROM fs_t $$;
+SELECT fs_ddl();
+SELECT obj_description('fs_t'::regclass), (SELECT count(*) FROM fs_temp);
+CREATE FUNCTION fs_stable() RETURNS int LANGUAGE sql STABLE AS $$ INSERT INTO fs_log (what) VALUES ('no'); SELECT 1 $$;
+SELECT fs_stable();
+CREATE FUNCTION fs_commit() RETURNS int LANGUAGE sql AS $$ COMMIT; SELECT 1 $$;
+SELECT fs_commit();
+-- Errors.
+CREATE FUNCTION fs_fails(int) RETURNS int LANGUAGE sql AS $$ UPDATE fs_t SET v = v; SELECT 1 / $1 $$;
+SELECT fs_fails(0);
+CREATE FUNCTION fs_bad() RETURNS int LANGUAGE sql AS $$ SELECT 1; SELECT nosuch $$;
+CREATE FUNCTION fs_bad() RETURNS int LANGUAGE sql AS $$ SELECT 1; SELECT 'x'::text $$;
+CREATE FUNCTION fs_bad() RETURNS int LANGUAGE sql AS $$ SELECT 1; SELECT 1, 2 $$;
+CREATE FUNCTION fs_bad() RETURNS int LANGUAGE sql AS $$ SELECT 1; INSERT INTO fs_log (what) VALUES ('x') $$;
+CREATE FUNCTION fs_bad() RETURNS int LANGUAGE sql AS $$ SELECT 1; UPDATE fs_t SET v = 'x' RETURNING v $$;
+-- Procedures.
+CREATE PROCEDURE fs_proc(a int, what text DEFAULT 'proc') LANGUAGE sql AS $$ INSERT INTO fs_t VALUES (a, what); INSERT INTO fs_log (what) VALUES (what) $$;
+CALL fs_proc(50);
+CALL fs_proc(51, 'given');
+CALL fs_proc(51, 'twice');
+CREATE PROCEDURE fs_inout(INOUT a int, OUT b text) LANGUAGE sql AS $$ UPDATE fs_t SET v = v; SELECT a + 1, 'b' || a $$;
+CALL fs_inout(1, NULL);
+DO $$ DECLARE x int := 5; y text; BEGIN CALL fs_inout(x, y); RAISE NOTICE '% %', x, y; CALL fs_proc(52); END $$;
+SELECT * FROM fs_t WHERE id >= 50 ORDER BY id;
+-- In expressions that are kept, and beside PL/pgSQL.
+CREATE TABLE fs_u (id int DEFAULT fs_strict(7), v int CHECK (fs_poly(v) > 0));
+INSERT INTO fs_u (v) VALUES (1) RETURNING *;
+INSERT INTO fs_u (v) VALUES (-1);
+CREATE FUNCTION fs_pl() RETURNS int LANGUAGE plpgsql AS $$ BEGIN PERFORM fs_void('from pl'); RETURN fs_strict(9); END $$;
+SELECT fs_pl();
+-- Domains in what sets give.
+CREATE FUNCTION fs_doms(n int) RETURNS SETOF fs_d LANGUAGE plpgsql AS $$ BEGIN FOR i IN 8..n LOOP RETURN NEXT i; END LOOP; END $$;
+SELECT * FROM fs_doms(9);
+SELECT * FROM fs_doms(11);
+CREATE FUNCTION fs_domq(n int) RETURNS TABLE (d fs_d, t text) LANGUAGE plpgsql AS $$ BEGIN RETURN QUERY SELECT g, 't'::text FROM generate_series(8, n) g; END $$;
+SELECT * FROM fs_domq(9);
+SELECT * FROM fs_domq(10);
+CREATE FUNCTION fs_plrec() RETURNS record LANGUAGE plpgsql AS $$ DECLARE r record; BEGIN SELECT 1 AS a, 'x'::text AS b INTO r; RETURN r; END $$;
+SELECT * FROM fs_plrec() AS r (a int, b text);
+SELECT * FROM fs_plrec() AS r (a int, b int);
+SELECT * FROM fs_plrec() AS r (a int);
+DROP TABLE fs_u, fs_t, fs_log, fs_temp CASCADE;
+DROP DOMAIN fs_d CASCADE;
+DROP FUNCTION fs_add, fs_del, fs_first, fs_void, fs_out, fs_rec, fs_strict, fs_poly, fs_cast, fs_fact, fs_count, fs_set, fs_definer, fs_ddl, fs_stable, fs_commit, fs_fails, fs_pl, fs_plrec;
+DROP PROCEDURE fs_proc, fs_inout;
+DROP ROLE fs_role;
