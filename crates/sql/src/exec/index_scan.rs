@@ -7,15 +7,14 @@ use super::batch::Batch;
 use super::context::{Cx, Evaluation};
 use super::eval::eval_in;
 use super::operator::Step;
-use super::scan::{EXAMINED_MAX, Emitter};
+use super::scan::{EXAMINED_MAX, Emitter, OpenRow};
 use super::wait::Obstacle;
 use crate::catalog::{IndexDef, Relation};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::plan::{Edge, KeyRange, Probe, Scan};
 use crate::value::{Datum, key};
-use logstead_engine::{Absent, Guard, Index, IndexCursor, Row, Table, Txn};
-use logstead_types::Rid;
+use logstead_engine::{Absent, Guard, Index, IndexCursor, Row, Txn};
 use std::ops::Bound;
 use std::sync::Arc;
 
@@ -25,7 +24,7 @@ pub(crate) struct IndexState {
     index: Option<Arc<Index>>,
     at: At,
     /// The row that the scan has gone past and whose filter is to be evaluated again.
-    open: Option<(Arc<Table>, Rid)>,
+    open: OpenRow,
     evaluation: Evaluation,
     /// Of where to look.
     start: Evaluation,
@@ -64,7 +63,7 @@ impl IndexState {
             emitter: Emitter::new(scan),
             index: None,
             at: At::Start,
-            open: None,
+            open: OpenRow::default(),
             evaluation: Evaluation::default(),
             start: Evaluation::default(),
         }
@@ -80,7 +79,7 @@ impl IndexState {
         out: &mut Batch,
     ) -> Result<Step> {
         out.start(self.emitter.width());
-        if matches!(self.at, At::Done) && self.open.is_none() {
+        if matches!(self.at, At::Done) && !self.open.is_some() {
             return Ok(Step::Done);
         }
         if cx.tick()? {
@@ -92,19 +91,24 @@ impl IndexState {
         let guard = cx.txn()?.pin();
         let mut examined = 0;
         while !out.is_full() && examined < EXAMINED_MAX && !cx.owed {
-            let row = match self.advance(reverse, cx.txn()?, &guard) {
-                Ok(Some(row)) => row,
-                Ok(None) => break,
-                Err(absent) if out.is_empty() => return Ok(Step::Wait(absent.into())),
-                // It is met again with the next batch.
-                Err(_) => break,
+            let open = std::mem::take(&mut self.open);
+            let row = match open.row() {
+                Some(row) => row,
+                None => match self.advance(reverse, cx.txn()?, &guard) {
+                    Ok(Some(row)) => row,
+                    Ok(None) => break,
+                    Err(absent) if out.is_empty() => return Ok(Step::Wait(absent.into())),
+                    // It is met again with the next batch.
+                    Err(_) => break,
+                },
             };
             examined += 1;
             let emitted = self
                 .emitter
                 .emit(scan, &row, &mut self.evaluation, cx, out)?;
             if let Err(absent) = emitted {
-                self.open = Some((cx.table(scan.table.storage)?, row.rid));
+                let met = (!open.is_some()).then(|| OpenRow::of(&row));
+                self.open = met.unwrap_or(open);
                 if out.is_empty() {
                     return Ok(Step::Wait(absent));
                 }
@@ -114,7 +118,7 @@ impl IndexState {
         cx.worked(examined);
         Ok(if !out.is_empty() {
             Step::Batch
-        } else if matches!(self.at, At::Done) && self.open.is_none() {
+        } else if matches!(self.at, At::Done) && !self.open.is_some() {
             Step::Done
         } else {
             Step::Yield
@@ -153,11 +157,6 @@ impl IndexState {
         let Some(index) = &self.index else {
             return Ok(None);
         };
-        if let Some((table, rid)) = &self.open {
-            let row = txn.read(table, *rid, guard)?;
-            self.open = None;
-            return Ok(row);
-        }
         match &mut self.at {
             At::Point(key) => {
                 let row = txn.get(index, key, guard)?;
@@ -190,7 +189,7 @@ impl IndexState {
 
     pub(crate) fn rewind(&mut self) {
         self.at = At::Start;
-        self.open = None;
+        self.open = OpenRow::default();
         self.evaluation.reset();
         self.start.reset();
     }

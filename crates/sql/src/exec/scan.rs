@@ -16,7 +16,7 @@ use crate::expr::Expr;
 use crate::func::Function;
 use crate::plan::{Scan, walk};
 use crate::value::Datum;
-use logstead_engine::{Absent, Guard, Row, ScanCursor, Table, Txn};
+use logstead_engine::{Absent, Guard, Row, RowRef, ScanCursor, Table, Txn, VersionId};
 use logstead_types::Rid;
 use std::cell::Cell;
 use std::rc::Rc;
@@ -232,6 +232,30 @@ fn conditions(filter: &Expr) -> &[Expr] {
 /// Rows examined in one call when few pass the filter.
 pub(crate) const EXAMINED_MAX: usize = 1024;
 
+/// A row whose evaluation waits for something, with its columns: were it to be read again when that is there, it might have left memory, and what brings it
+/// back might take the other out. So every wait brings a statement on.
+#[derive(Default)]
+pub(crate) struct OpenRow(Option<(Rid, VersionId, Box<[u8]>)>);
+
+impl OpenRow {
+    pub(crate) fn of(row: &Row<'_>) -> OpenRow {
+        OpenRow(Some((row.rid, row.version, row.bytes.bytes().into())))
+    }
+
+    pub(crate) fn row(&self) -> Option<Row<'_>> {
+        let (rid, version, bytes) = self.0.as_ref()?;
+        Some(Row {
+            rid: *rid,
+            version: *version,
+            bytes: RowRef::new(bytes),
+        })
+    }
+
+    pub(crate) fn is_some(&self) -> bool {
+        self.0.is_some()
+    }
+}
+
 /// State of a table scan.
 pub(crate) struct SeqState {
     emitter: Emitter,
@@ -239,7 +263,7 @@ pub(crate) struct SeqState {
     cursor: Option<ScanCursor>,
     done: bool,
     /// The row that the cursor has gone past and whose filter is to be evaluated again.
-    open: Option<Rid>,
+    open: OpenRow,
     evaluation: Evaluation,
 }
 
@@ -250,7 +274,7 @@ impl SeqState {
             table: None,
             cursor: None,
             done: false,
-            open: None,
+            open: OpenRow::default(),
             evaluation: Evaluation::default(),
         }
     }
@@ -272,19 +296,24 @@ impl SeqState {
         let guard = cx.txn()?.pin();
         let mut examined = 0;
         while !out.is_full() && examined < EXAMINED_MAX && !cx.owed {
-            let row = match self.advance(cx.txn()?, &guard) {
-                Ok(Some(row)) => row,
-                Ok(None) => break,
-                Err(absent) if out.is_empty() => return Ok(Step::Wait(absent.into())),
-                // It is met again with the next batch.
-                Err(_) => break,
+            let open = std::mem::take(&mut self.open);
+            let row = match open.row() {
+                Some(row) => row,
+                None => match self.advance(cx.txn()?, &guard) {
+                    Ok(Some(row)) => row,
+                    Ok(None) => break,
+                    Err(absent) if out.is_empty() => return Ok(Step::Wait(absent.into())),
+                    // It is met again with the next batch.
+                    Err(_) => break,
+                },
             };
             examined += 1;
             let emitted = self
                 .emitter
                 .emit(scan, &row, &mut self.evaluation, cx, out)?;
             if let Err(absent) = emitted {
-                self.open = Some(row.rid);
+                let met = (!open.is_some()).then(|| OpenRow::of(&row));
+                self.open = met.unwrap_or(open);
                 if out.is_empty() {
                     return Ok(Step::Wait(absent));
                 }
@@ -319,14 +348,9 @@ impl SeqState {
         txn: &mut Txn,
         guard: &'g Guard,
     ) -> Result<Option<Row<'g>>, Absent> {
-        let (Some(cursor), Some(table)) = (&mut self.cursor, &self.table) else {
+        let Some(cursor) = &mut self.cursor else {
             return Ok(None);
         };
-        if let Some(rid) = self.open {
-            let row = txn.read(table, rid, guard)?;
-            self.open = None;
-            return Ok(row);
-        }
         let row = txn.scan_next(cursor, guard)?;
         self.done = row.is_none();
         Ok(row)
@@ -335,7 +359,7 @@ impl SeqState {
     pub(crate) fn rewind(&mut self) {
         self.cursor = None;
         self.done = false;
-        self.open = None;
+        self.open = OpenRow::default();
         self.evaluation.reset();
     }
 }

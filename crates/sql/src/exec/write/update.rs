@@ -13,6 +13,7 @@ use crate::exec::batch::{BATCH_ROWS, Batch};
 use crate::exec::context::{Cx, Evaluation};
 use crate::exec::eval::{eval_in, holds};
 use crate::exec::operator::{Running, Step, pull};
+use crate::exec::scan::OpenRow;
 use crate::exec::stored;
 use crate::exec::trigger::{self, Fired, Firing, Statement};
 use crate::plan::{Plan, Update};
@@ -35,6 +36,8 @@ pub(crate) struct UpdateWriter {
     /// What computes them, and from which version.
     evaluation: Evaluation,
     computing: Option<VersionId>,
+    /// That version, while what is computed of it waits for something.
+    open: OpenRow,
     /// READ COMMITTED has moved on to the newest version.
     newest: bool,
     /// `row` holds only the columns that are read; an error that shows the whole row decodes the rest.
@@ -101,6 +104,7 @@ impl UpdateWriter {
     pub(crate) fn start_sparse(&mut self) -> &mut Vec<Datum> {
         self.computed = None;
         self.computing = None;
+        self.open = OpenRow::default();
         // Another statement's expressions.
         self.evaluation = Evaluation::default();
         self.newest = false;
@@ -126,10 +130,14 @@ impl UpdateWriter {
         loop {
             let txn = cx.txn()?;
             let guard = txn.pin();
-            let current = match txn.read_or_newest(table, rid, self.newest, &guard) {
-                Ok(Some(current)) => current,
-                Ok(None) => return cx.skip_row(),
-                Err(absent) => return Ok(Outcome::Wait(absent.into())),
+            let open = std::mem::take(&mut self.open);
+            let current = match open.row() {
+                Some(current) => current,
+                None => match txn.read_or_newest(table, rid, self.newest, &guard) {
+                    Ok(Some(current)) => current,
+                    Ok(None) => return cx.skip_row(),
+                    Err(absent) => return Ok(Outcome::Wait(absent.into())),
+                },
             };
             let triggers = trigger::before(update.rules.as_ref(), TriggerEvent::Update);
             if let Some(triggers) = triggers {
@@ -158,8 +166,16 @@ impl UpdateWriter {
                 match wanted? {
                     Ok(true) => self.computed = Some(current.version),
                     Ok(false) => return cx.skip_row(),
-                    Err(absent) => return Ok(Outcome::Wait(absent)),
+                    Err(absent) => {
+                        let met = (!open.is_some()).then(|| OpenRow::of(&current));
+                        self.open = met.unwrap_or(open);
+                        return Ok(Outcome::Wait(absent));
+                    }
                 }
+            }
+            if open.is_some() {
+                // It is written as it is now.
+                continue;
             }
             match self.store(update, table, &current, cx)? {
                 Stored::Done => return Ok(Outcome::Written),
