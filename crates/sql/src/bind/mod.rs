@@ -405,6 +405,8 @@ pub(crate) struct Binder<'a> {
     pub(crate) grouped: Vec<grouped::Grouped>,
     /// A second form is being bound: nothing in it has two.
     binds_again: bool,
+    /// Rows of the table that was asked for last.
+    pub(crate) rows_known: std::cell::Cell<Option<(crate::value::Oid, f64)>>,
     depth: usize,
 }
 
@@ -469,6 +471,7 @@ impl<'a> Binder<'a> {
             top: false,
             grouped: Vec::new(),
             binds_again: false,
+            rows_known: std::cell::Cell::new(None),
             depth: 0,
         }
     }

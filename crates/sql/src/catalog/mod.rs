@@ -89,11 +89,11 @@ pub struct Catalog {
     /// Database name.
     pub database_name: String,
     /// Schemas by OID.
-    pub schemas: HashMap<Oid, Arc<Schema>>,
+    pub schemas: foldhash::HashMap<Oid, Arc<Schema>>,
     /// Tables, sequences and virtual relations by OID. Indexes hang on their table.
-    pub relations: HashMap<Oid, Arc<Relation>>,
+    pub relations: foldhash::HashMap<Oid, Arc<Relation>>,
     /// (schema OID, name) of relations *and indexes* to the relation's or index's OID.
-    pub names: HashMap<(Oid, String), Oid>,
+    pub names: foldhash::HashMap<(Oid, String), Oid>,
     /// Index OID to the OID of its table.
     pub index_tables: HashMap<Oid, Oid>,
     /// OID of a referenced table to the OIDs of the tables whose foreign keys reference it.
@@ -211,6 +211,9 @@ impl Clone for SharedNames {
         SharedNames::default()
     }
 }
+
+/// The number of pg_catalog in every database.
+const PG_CATALOG: Oid = 11;
 
 /// What names are found by in [`Catalog::names`], without owning it.
 trait NameKey {
@@ -373,7 +376,7 @@ impl Catalog {
         let empty = EMPTY.get_or_init(|| {
             let mut catalog = Catalog::bare(0, "");
             for (oid, name) in [
-                (11, "pg_catalog"),
+                (PG_CATALOG, "pg_catalog"),
                 (2200, "public"),
                 (13_000, "information_schema"),
             ] {
@@ -418,9 +421,9 @@ impl Catalog {
             csn: Csn::ZERO,
             database,
             database_name: database_name.into(),
-            schemas: HashMap::new(),
-            relations: HashMap::new(),
-            names: HashMap::new(),
+            schemas: foldhash::HashMap::default(),
+            relations: foldhash::HashMap::default(),
+            names: foldhash::HashMap::default(),
             index_tables: HashMap::new(),
             referencing: HashMap::new(),
             types: Arc::default(),
@@ -556,7 +559,14 @@ impl Catalog {
         if name == temporary::ALIAS {
             return self.temp.as_ref();
         }
-        self.schemas.values().find(|s| s.name == name)
+        // Most searches are for one of these, which have the same numbers in every database.
+        let usual = match name {
+            "pg_catalog" => self.schemas.get(&PG_CATALOG),
+            "public" => self.schemas.get(&store::PUBLIC),
+            _ => None,
+        };
+        let usual = usual.filter(|schema| schema.name == name);
+        usual.or_else(|| self.schemas.values().find(|s| s.name == name))
     }
 }
 

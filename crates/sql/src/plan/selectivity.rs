@@ -212,11 +212,19 @@ struct Range {
 impl Binder<'_> {
     /// Rows of a stored table.
     pub(crate) fn table_rows(&self, table: &Relation) -> f64 {
+        // It is asked again and again for each condition.
+        if let Some((oid, rows)) = self.rows_known.get()
+            && oid == table.oid
+        {
+            return rows;
+        }
         let rows = (self.cx.rows_of)(table);
-        match self.cx.catalog.statistics.contains_key(&table.oid) {
+        let rows = match self.cx.catalog.statistics.contains_key(&table.oid) {
             true => rows.max(1.0),
             false => estimate::rows_unknown(table, rows),
-        }
+        };
+        self.rows_known.set(Some((table.oid, rows)));
+        rows
     }
 
     /// A column behind casts that change nothing.
