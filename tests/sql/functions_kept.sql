@@ -55,6 +55,8 @@ ALTER TABLE fk_u ADD COLUMN t int DEFAULT fk_thrice(4), ADD COLUMN g int GENERAT
 ALTER TABLE fk_u ALTER COLUMN t SET DEFAULT fk_twice(3);
 INSERT INTO fk_u (n) VALUES (2);
 SELECT * FROM fk_u ORDER BY n;
+ALTER TABLE fk_u ADD COLUMN r int DEFAULT NULLIF(floor(random() * 0)::int + 1, 2), ADD CHECK (CASE floor(random() * 0) WHEN 0 THEN n > 0 END);
+SELECT n, r FROM fk_u ORDER BY n;
 CREATE DOMAIN fk_d AS int DEFAULT fk_twice(8) CHECK (fk_small(VALUE));
 SELECT typdefault, pg_get_constraintdef(c.oid), pg_get_constraintdef(c.oid, true), check_clause FROM pg_type t JOIN pg_constraint c ON contypid = t.oid JOIN information_schema.check_constraints ON conname = constraint_name WHERE typname = 'fk_d';
 CREATE TABLE fk_v (d fk_d, e int);

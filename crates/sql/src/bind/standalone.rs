@@ -111,7 +111,7 @@ fn bind_alone(
         });
         binder.frames.pop();
         let bound = bound?;
-        if what == "COPY" && crate::plan::walk::has_subquery(&bound) {
+        if what == "COPY" && crate::plan::walk::needs_more_than_row(&bound) {
             return Err(SqlError::unsupported(
                 "a function that is more than an expression in COPY FROM WHERE",
             ));

@@ -971,7 +971,7 @@ fn stopped() -> SqlError {
 
 /// The value of an expression of a table whose row an action changes. What reads tables, or is run by the session, cannot be asked here.
 fn at_once(expr: &Expr, row: &[Datum], cx: &EvalContext<'_>) -> Result<Datum> {
-    match walk::has_subquery(expr) {
+    match walk::needs_more_than_row(expr) {
         true => Err(SqlError::unsupported(
             "a function that is more than an expression, in a default, check or generated column of a row that the action of a foreign key changes",
         )),

@@ -531,6 +531,21 @@ pub(crate) fn has_subquery(expr: &Expr) -> bool {
     any(expr, &|e| matches!(e, Expr::Subquery(_)))
 }
 
+/// Takes more than the row to be computed: reads a table, or calls a function that the session runs.
+pub(crate) fn needs_more_than_row(expr: &Expr) -> bool {
+    fn computes(plan: &Plan) -> bool {
+        match &plan.node {
+            Node::OneRow => true,
+            Node::Project { input, .. } | Node::Limit { input, .. } => computes(input),
+            _ => false,
+        }
+    }
+    any(
+        expr,
+        &|e| matches!(e, Expr::Subquery(subquery) if !computes(&subquery.plan)),
+    )
+}
+
 /// Structural equality: the same value on every row. Subqueries are equal only to themselves, unless they are calls of a function.
 pub(crate) fn same(a: &Expr, b: &Expr) -> bool {
     equal(a, b, false)

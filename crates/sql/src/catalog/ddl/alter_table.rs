@@ -372,7 +372,7 @@ async fn add_column(
             _ => None,
         };
         // Its rules are asked, and functions called, for rows only.
-        let calls = default.as_ref().is_some_and(walk::has_subquery);
+        let calls = default.as_ref().is_some_and(walk::needs_more_than_row);
         let nothing = (calls
             || changed
                 .columns

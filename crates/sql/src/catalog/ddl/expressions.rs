@@ -173,7 +173,7 @@ fn by_number(expr: &ast::Expr, calls: &[(Span, Oid, String)]) -> ast::Expr {
 
 /// 0A000 for an expression that is to be computed over rows that are there already, which a table's definition cannot wait for.
 pub(super) fn refuse_calls(expr: &Expr) -> Result<()> {
-    match walk::has_subquery(expr) {
+    match walk::needs_more_than_row(expr) {
         true => Err(SqlError::unsupported(
             "a function that is more than an expression, over the rows that a table already has",
         )),
