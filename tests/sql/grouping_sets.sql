@@ -90,3 +90,7 @@ SELECT unnest('{1,1,3}'::int[]) AS u, count(*) FROM (VALUES (1), (2)) v(a) GROUP
 SELECT a, generate_series(1, 2) AS g, count(*) FROM (VALUES ('x'), ('x'), ('y')) v(a) GROUP BY 1, 2 HAVING count(*) > 1 ORDER BY 1, 2;
 SELECT a, generate_series(1, 2) AS g, count(*) FROM (VALUES ('x'), ('y')) v(a) GROUP BY CUBE (a, g) ORDER BY a, g;
 SELECT generate_series(1, 3) % 2 AS odd, count(*), generate_series(1, 2) AS after FROM (VALUES (1)) v(a) GROUP BY odd ORDER BY 1, 3;
+-- DISTINCT ON with an ORDER BY takes its rows before set-returning functions give more.
+SELECT DISTINCT ON (a) a, b, generate_series(1, 3) AS g FROM (VALUES (3, 2), (3, 1), (1, 1), (1, 4), (5, 3)) t(a, b) ORDER BY a, b DESC;
+SELECT DISTINCT ON (a) a, b, generate_series(1, 3) AS g FROM (VALUES (3, 2), (3, 1), (1, 1), (1, 4), (5, 3)) t(a, b) ORDER BY a, b DESC, g DESC;
+SELECT DISTINCT ON (a) a, b + 1 AS c, generate_series(1, 2) FROM (VALUES (3, 2), (3, 1), (1, 1)) t(a, b) ORDER BY a, b LIMIT 3;

@@ -56,3 +56,5 @@ SELECT corr(x, 'NaN'), covar_pop(x, 'Infinity'), regr_avgx(x, 'Infinity') FROM o
 SELECT covar_pop(1e200, x * 1e300) FROM os_t;
 SELECT corr(y, x) OVER (ORDER BY y, x) FROM os_t WHERE x IS NOT NULL ORDER BY y, x;
 DROP TABLE os_t;
+-- As many dimensions as were asked for.
+SELECT percentile_disc(ARRAY[[NULL, 1, 0.5], [0.75, 0.25, NULL]]) WITHIN GROUP (ORDER BY g), percentile_cont('[0:1]={0.5,1}'::float8[]) WITHIN GROUP (ORDER BY g) FROM generate_series(1, 100) g;

@@ -103,3 +103,6 @@ SELECT '08:00:2b:ff:fe:01:02:03'::macaddr8::macaddr;
 SELECT '08:00:2b:01:02:03:04:05'::macaddr8::macaddr;
 COPY net_m TO STDOUT (FORMAT csv);
 DROP TABLE net_m;
+-- A literal behind the name of a type.
+SELECT cidr('192.168.1.2/30');
+SELECT cidr('192.168.1.0/30'), cidr(inet '192.168.1.2/30');

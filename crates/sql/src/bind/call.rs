@@ -28,6 +28,18 @@ impl Binder<'_> {
         at: Option<usize>,
     ) -> Result<Expr> {
         let types: Vec<SqlType> = args.iter().map(Expr::ty).collect();
+        // A literal in parentheses behind a type's name is of that type, whatever functions of the name there are.
+        if let ([ty], [_]) = (types.as_slice(), args.as_slice())
+            && ty.oid == oid::UNKNOWN
+            && schema.is_none_or(|s| s == "pg_catalog")
+            && let Some(target) = func::type_cast_call(name, &types)
+        {
+            let mut args = args;
+            return match args.pop() {
+                Some(arg) => self.coerce(arg, SqlType::of(target), CastContext::Explicit, at),
+                None => Err(SqlError::internal("an argument vanished")),
+            };
+        }
         let resolved = match func::resolve_function(schema, name, &types) {
             Ok(resolved) => resolved,
             Err(error) => {

@@ -44,6 +44,8 @@ pub(crate) struct Select {
     pub(crate) windows: Vec<BoundWindow>,
     /// Set-returning calls, computed after grouping and windows.
     pub(crate) sets: Vec<(ColId, Expr)>,
+    /// They are computed behind DISTINCT ON, which has an ORDER BY.
+    pub(crate) sets_last: bool,
     /// Those that the block is grouped by: computed before.
     pub(crate) grouped_sets: Vec<(ColId, Expr)>,
     pub(crate) outputs: Vec<Output>,

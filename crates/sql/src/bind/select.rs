@@ -214,6 +214,7 @@ impl Binder<'_> {
         block.order = order;
         (block.limit, block.offset) = limits;
         block.ties = tail.ties;
+        block.sets_last = tail.order_by.is_some() && matches!(block.distinct, Distinct::On(_));
         if !tail.locks.is_empty() {
             block.locks = self.locks(tail.locks, &block, &rels)?;
         }

@@ -5,9 +5,10 @@ use super::datetime::{add_intervals, scale_interval};
 use super::numbers::bad_args;
 use super::{AggregateState, SqlError};
 use crate::error::Result;
-use crate::value::{Datum, Interval, Oid, SqlType, compare_as, info, size_bytes};
+use crate::value::{Array, Datum, Interval, Oid, SqlType, compare_as, info, size_bytes};
 use logstead_types::SqlState;
 use std::cmp::Ordering;
+use std::sync::Arc;
 
 /// `percentile_cont`
 pub(super) fn continuous(types: &[SqlType]) -> Box<dyn AggregateState> {
@@ -146,10 +147,13 @@ impl AggregateState for Percentile {
             Some(wanted) => self.at(wanted),
             None => Ok(Datum::Null),
         });
-        Ok(Datum::array(
-            self.element,
-            each.collect::<Result<Vec<_>>>()?,
-        ))
+        // Of the shape of what was asked for.
+        Ok(Datum::Array(Arc::new(Array {
+            element: self.element,
+            lower: asked.lower,
+            shape: asked.shape.clone(),
+            items: each.collect::<Result<Vec<_>>>()?,
+        })))
     }
 
     fn size_bytes(&self) -> usize {

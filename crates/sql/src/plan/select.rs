@@ -20,6 +20,7 @@ pub(crate) fn plan_select(binder: &mut Binder<'_>, select: Select) -> Result<Pla
         grouping,
         mut windows,
         sets,
+        sets_last,
         grouped_sets,
         outputs,
         distinct,
@@ -125,6 +126,23 @@ pub(crate) fn plan_select(binder: &mut Binder<'_>, select: Select) -> Result<Pla
     if windowed {
         planned = window::windows(binder, planned, windows, &order, &outputs)?;
     }
+    let keys_below = order.iter().all(|k| below(&k.expr, &outputs));
+    let on_below = match &distinct {
+        Distinct::On(keys) => keys.iter().all(|k| below(k, &outputs)),
+        _ => true,
+    };
+    // Where nothing is sorted by them, sets come behind DISTINCT ON: all rows of the first one.
+    let reads_set = |expr: &Expr| {
+        let mut ids = Vec::new();
+        walk::column_ids(expr, &mut ids);
+        let read = |o: &Output| ids.contains(&o.id) && !matches!(o.expr, Expr::Column(..));
+        ids.iter().any(|id| set_ids.contains(id)) || outputs.iter().any(read)
+    };
+    let last = sets_last && keys_below && on_below && !order.iter().any(|k| reads_set(&k.expr));
+    let (sets, last_sets) = match last {
+        true => (Vec::new(), sets),
+        false => (sets, Vec::new()),
+    };
     if !sets.is_empty() {
         planned = project_sets(planned, sets)?;
     }
@@ -132,13 +150,10 @@ pub(crate) fn plan_select(binder: &mut Binder<'_>, select: Select) -> Result<Pla
     // Sort below the projection when the keys are there already; else the projection computes them.
     let ordered = planned.ordered && (windowed || !wish.order.is_empty()) && set_ids.is_empty();
     let columns: Vec<OutputColumn> = outputs.iter().map(|o| o.column.clone()).collect();
-    let keys_below = order.iter().all(|k| below(&k.expr, &outputs));
-    let on_below = match &distinct {
-        Distinct::On(keys) => keys.iter().all(|k| below(k, &outputs)),
-        _ => true,
-    };
     let Planned {
-        mut plan, layout, ..
+        mut plan,
+        mut layout,
+        ..
     } = planned;
     let locks = locks.map(|marks| lock_targets(binder, &marks, &layout));
     if locks.is_some() || (keys_below && on_below && !matches!(distinct, Distinct::All)) {
@@ -166,6 +181,9 @@ pub(crate) fn plan_select(binder: &mut Binder<'_>, select: Select) -> Result<Pla
                 .map(|k| layout.resolve(substitute(k)))
                 .collect();
             plan = distinct_on(plan, keys);
+        }
+        if !last_sets.is_empty() {
+            Planned { plan, layout, .. } = project_sets(Planned::new(plan, layout), last_sets)?;
         }
         if let Some(targets) = locks {
             let recheck = recheck
