@@ -431,6 +431,12 @@ impl Binder<'_> {
                 conditions: Vec::new(),
             });
         }
+        if schema.is_none()
+            && self.cx.variables.is_some()
+            && let Some(rows) = self.body_table(&table, alias)?
+        {
+            return Ok(rows);
+        }
         let view = self.view.clone();
         let frozen = view.as_ref().and_then(|view| view.source(name));
         let relation = match frozen {

@@ -170,6 +170,7 @@ pub(crate) fn sql_variables(routine: &Routine, types: &[SqlType]) -> Variables {
             unassigned: false,
         }],
         names,
+        tables: Vec::new(),
         conflict: Conflict::UseColumn,
     }
 }

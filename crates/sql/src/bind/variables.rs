@@ -3,6 +3,7 @@
 //! Invariant: what is stored (views, policies, checks, defaults) is bound without the frames around it, and never sees a variable.
 
 use super::names::fold_ident;
+use super::query::FromList;
 use super::scope::{NsColumn, NsItem, NsWhat};
 use super::{Binder, Frame};
 use crate::error::{Result, SqlError};
@@ -13,6 +14,9 @@ use logstead_types::SqlState;
 use sqlparser::ast;
 use std::sync::Arc;
 
+/// In front of the name of a table that only a body sees, where it stands among the variables: no name of a user's begins so.
+const TABLE_MARK: char = '\0';
+
 /// Variables in sight of a statement.
 #[derive(Clone, Debug)]
 pub struct Variables {
@@ -22,6 +26,8 @@ pub struct Variables {
     pub names: Vec<(Arc<str>, usize)>,
     /// What names with a dot mean.
     pub groups: Vec<Group>,
+    /// Tables that only the body sees: names of tables, each with the number of the parameter that has the rows.
+    pub tables: Vec<(Arc<str>, usize)>,
     /// What to do with a name that is a column's, too.
     pub conflict: Conflict,
 }
@@ -58,7 +64,14 @@ impl Binder<'_> {
             alias: "".into(),
             schema: None,
             hidden_name: None,
-            columns: variables.names.iter().map(column).collect(),
+            columns: {
+                let tables = variables.tables.iter().map(|(name, number)| {
+                    let name: Arc<str> = format!("{TABLE_MARK}{name}").into();
+                    (name, *number)
+                });
+                let tables: Vec<_> = tables.collect();
+                variables.names.iter().chain(&tables).map(column).collect()
+            },
             rel_visible: false,
             columns_visible: true,
             table: 0,
@@ -93,6 +106,33 @@ impl Binder<'_> {
         }
         *self.params_used.get_mut(*number)? = true;
         Some(*number)
+    }
+
+    /// A table that only the body sees, as the function call that gives its rows.
+    pub(crate) fn body_table(
+        &mut self,
+        name: &str,
+        alias: Option<&ast::TableAlias>,
+    ) -> Result<Option<FromList>> {
+        let tables = self
+            .cx
+            .variables
+            .map_or(&[][..], |variables| &variables.tables);
+        if self.variables().is_none() || !tables.iter().any(|(known, _)| **known == *name) {
+            return Ok(None);
+        }
+        let rows = ast::Ident::with_quote('"', format!("{TABLE_MARK}{name}"));
+        let rows = ast::FunctionArgExpr::Expr(ast::Expr::Identifier(rows));
+        let own = ast::TableAlias {
+            explicit: true,
+            name: ast::Ident::with_quote('"', name),
+            columns: Vec::new(),
+            at: None,
+        };
+        let unnest = ast::ObjectName::from(vec![ast::Ident::new("unnest")]);
+        let args = [ast::FunctionArg::Unnamed(rows)];
+        self.table_function(&unnest, &args, false, Some(alias.unwrap_or(&own)))
+            .map(Some)
     }
 
     /// Are there variables around what is being bound?

@@ -168,6 +168,11 @@ impl Trigger {
         self.columns.is_empty() || self.columns.iter().any(|c| updated.contains(c))
     }
 
+    /// Has it tables of the rows that a statement has changed?
+    pub fn has_tables(&self) -> bool {
+        self.old_table.is_some() || self.new_table.is_some()
+    }
+
     /// Does it fire then?
     pub fn fires(&self, time: TriggerTime, row: bool, event: TriggerEvent) -> bool {
         self.enabled.fires() && self.time == time && self.row == row && self.is_about(event)

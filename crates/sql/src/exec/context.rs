@@ -500,11 +500,13 @@ impl<'a> Cx<'a> {
 
     /// Where a written row's events go.
     pub(crate) fn queue(&mut self) -> Result<Queue<'_>> {
+        let session = self.session;
         let storage = self.storage()?;
         Ok(Queue {
             txn: storage.txn,
             engine: storage.engine,
             events: storage.events,
+            session,
         })
     }
 

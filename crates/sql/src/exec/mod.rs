@@ -58,7 +58,7 @@ pub use spill::{Spill, SpillCounts, SpillSpace};
 pub(crate) use stats::width;
 pub use stats::{NodeDetail, NodeStats, children};
 pub use stored::StoredColumn;
-pub(crate) use trigger::{TriggerCall, truncate_calls};
+pub(crate) use trigger::{TriggerCall, stored_rows, truncate_calls, wanted_stored};
 pub use write::Inserter;
 pub(crate) use write::out_of_memory;
 

@@ -43,7 +43,7 @@ pub(crate) async fn judge_due(cx: &mut ExecContext<'_>) -> Result<Option<Box<Cal
 /// Judges deferred events: all of them (COMMIT), or those that SET CONSTRAINTS has just made immediate. `altered` says that
 /// the transaction has changed the catalog since they were queued: then each constraint is looked up again.
 ///
-/// What it stops for is as of [`judge_due`]; there is nothing, since only NO ACTION is put off, which changes no rows.
+/// It stops as [`judge_due`] does: for triggers that were put off.
 pub async fn judge_deferred(
     cx: &mut ExecContext<'_>,
     all: bool,
@@ -184,7 +184,7 @@ impl<'c, 'a> Judge<'c, 'a> {
         Ok(None)
     }
 
-    /// The call of an AFTER trigger, if its WHEN holds.
+    /// The call of an AFTER trigger, if it is still wanted.
     fn fired(
         &self,
         event: &Event,
@@ -209,18 +209,18 @@ impl<'c, 'a> Judge<'c, 'a> {
             Ok::<_, SqlError>(Some(row))
         };
         let (old, new) = (decoded(&written.old)?, decoded(&written.new)?);
-        let session = self.cx.session;
-        if !trigger::wanted(
-            fire,
-            &triggers.table,
-            old.as_deref(),
-            new.as_deref(),
-            session,
-        )? {
+        // A row's was asked when it was written.
+        if !fire.trigger.row
+            && !trigger::wanted(fire, &triggers.table, None, None, self.cx.session)?
+        {
             return Ok(None);
         }
         let table = &triggers.table;
-        Ok(Some(trigger::call(0, fire, table, written.event, old, new)))
+        let mut call = trigger::call(0, fire, table, written.event, old, new);
+        if let Some(fired) = &mut call.trigger {
+            fired.captured.clone_from(&written.captured);
+        }
+        Ok(Some(call))
     }
 
     /// Counts rows looked at; now and then ends a cancelled statement and lets others run.
@@ -239,6 +239,7 @@ impl<'c, 'a> Judge<'c, 'a> {
             txn: &mut *self.cx.txn,
             engine: self.cx.engine,
             events: &mut *self.cx.events,
+            session: self.cx.session,
         }
     }
 
@@ -947,6 +948,7 @@ impl<'c, 'a> Judge<'c, 'a> {
                     txn: &mut *self.cx.txn,
                     engine: self.cx.engine,
                     events: &mut *self.cx.events,
+                    session: self.cx.session,
                 };
                 set.updated(position, rid, row.bytes, new, true, &mut queue)?;
                 Ok(Ok(()))

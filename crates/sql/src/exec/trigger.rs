@@ -13,10 +13,11 @@ use super::routine::Call;
 use super::wait::Obstacle;
 use crate::catalog::Relation;
 use crate::catalog::trigger::{Trigger, TriggerEvent, TriggerTime};
-use crate::error::Result;
+use crate::error::{Result, SqlError};
 use crate::func::Context;
-use crate::ri::{Fire, Moment, RuleSet, TableTriggers};
+use crate::ri::{Captured, Fire, Moment, RuleSet, TableTriggers};
 use crate::value::Datum;
+use logstead_engine::RowRef;
 use std::sync::Arc;
 
 /// The number of a call that an action of a foreign key stops for.
@@ -34,6 +35,19 @@ pub(crate) struct TriggerCall {
     pub old: Option<Vec<Datum>>,
     /// The row as it is to be.
     pub new: Option<Vec<Datum>>,
+    /// All rows that the statement has changed.
+    pub captured: Option<Arc<Captured>>,
+}
+
+/// Rows that are kept encoded, with all positions.
+pub(crate) fn stored_rows(table: &Relation, rows: &[Box<[u8]>]) -> Result<Vec<Vec<Datum>>> {
+    let mut decoded = Vec::with_capacity(rows.len());
+    for stored in rows {
+        let mut row = Vec::new();
+        super::stored::decode_all(table, RowRef::new(stored), &mut row)?;
+        decoded.push(row);
+    }
+    Ok(decoded)
 }
 
 /// What BEFORE triggers have made of a row.
@@ -92,6 +106,29 @@ pub(super) fn wanted(
     Ok(matches!(eval(when, &both, &bare)?, Datum::Bool(true)))
 }
 
+/// The same of a row that was written, as it is stored.
+pub(crate) fn wanted_stored(
+    fire: &Fire,
+    table: &Relation,
+    old: Option<RowRef<'_>>,
+    new: Option<RowRef<'_>>,
+    session: &dyn Context,
+) -> Result<bool> {
+    if fire.when.is_none() {
+        return Ok(true);
+    }
+    let decoded = |row: Option<RowRef<'_>>| match row {
+        None => Ok(None),
+        Some(stored) => {
+            let mut row = Vec::new();
+            super::stored::decode_all(table, stored, &mut row)?;
+            Ok::<_, SqlError>(Some(row))
+        }
+    };
+    let (old, new) = (decoded(old)?, decoded(new)?);
+    wanted(fire, table, old.as_deref(), new.as_deref(), session)
+}
+
 /// The call of a trigger's function.
 pub(super) fn call(
     number: u64,
@@ -112,6 +149,7 @@ pub(super) fn call(
             event,
             old,
             new,
+            captured: None,
         }),
     })
 }

@@ -80,7 +80,7 @@ pub use routines::{
 pub(crate) use sequence_options::sequence_name;
 pub(crate) use set_schema::schema_of;
 pub(crate) use targets::subscripts;
-pub use triggers::{NewTrigger, TriggerAction, TriggerStatement};
+pub use triggers::{NewTrigger, Transition, TriggerAction, TriggerStatement};
 pub use types::{AlterAttribute, AttributeClause, TypeCommand};
 pub use views::{AlterView, CheckOption, CreateView, ViewCommand};
 pub(crate) use windows::{EXCLUSIONS, carried};

@@ -6,6 +6,7 @@ use super::StatementKind;
 use super::policies::PolicyClause;
 use super::rewrite::words;
 use super::roles::Words;
+use crate::catalog::Timing;
 use crate::catalog::trigger::{TriggerEvent, TriggerTime};
 use crate::error::{Result, SqlError};
 use logstead_types::SqlState;
@@ -55,6 +56,21 @@ pub struct NewTrigger {
     pub function: ast::ObjectName,
     /// With what.
     pub args: Vec<String>,
+    /// CONSTRAINT: when it fires, and FROM.
+    pub constraint: Option<(Timing, Option<ast::ObjectName>)>,
+    /// REFERENCING.
+    pub transitions: Vec<Transition>,
+}
+
+/// What REFERENCING names.
+#[derive(Clone, Debug)]
+pub struct Transition {
+    /// NEW rather than OLD.
+    pub new: bool,
+    /// TABLE rather than ROW.
+    pub table: bool,
+    /// Its name.
+    pub name: String,
 }
 
 impl TriggerStatement {
@@ -83,8 +99,12 @@ pub(super) fn triggers(text: &str, tokens: &[TokenWithSpan]) -> Result<Option<St
     let Some(head) = heads.iter().find(|head| words(tokens, 0, head)) else {
         return Ok(None);
     };
-    if head.contains(&"constraint") {
-        return Err(SqlError::unsupported("CREATE CONSTRAINT TRIGGER"));
+    let is_constraint = head.contains(&"constraint");
+    if is_constraint && head.contains(&"replace") {
+        return Err(SqlError::new(
+            SqlState::FEATURE_NOT_SUPPORTED,
+            "CREATE OR REPLACE CONSTRAINT TRIGGER is not supported",
+        ));
     }
     let mut w = Words {
         text,
@@ -95,7 +115,7 @@ pub(super) fn triggers(text: &str, tokens: &[TokenWithSpan]) -> Result<Option<St
     let if_exists = drops && w.take_all(&["if", "exists"]);
     let name = w.ident()?;
     let statement = if head.contains(&"create") {
-        w.new_trigger(name, head.contains(&"replace"))?
+        w.new_trigger(name, head.contains(&"replace"), is_constraint)?
     } else {
         w.expect("on")?;
         let table = w.object()?;
@@ -129,8 +149,16 @@ pub(super) fn triggers(text: &str, tokens: &[TokenWithSpan]) -> Result<Option<St
 
 impl Words<'_> {
     /// What follows the name in CREATE TRIGGER.
-    fn new_trigger(&mut self, name: String, or_replace: bool) -> Result<TriggerStatement> {
-        let time = if self.take("before") {
+    fn new_trigger(
+        &mut self,
+        name: String,
+        or_replace: bool,
+        is_constraint: bool,
+    ) -> Result<TriggerStatement> {
+        let time = if is_constraint {
+            self.expect("after")?;
+            TriggerTime::After
+        } else if self.take("before") {
             TriggerTime::Before
         } else if self.take("after") {
             TriggerTime::After
@@ -166,19 +194,43 @@ impl Words<'_> {
         }
         self.expect("on")?;
         let table = self.object()?;
-        if self.is("from") || self.is("deferrable") || self.is("initially") {
-            // Those of constraint triggers alone.
-            return Err(self.error());
-        }
-        if self.is("referencing") {
-            return Err(SqlError::unsupported("transition tables of triggers"));
+        let constraint = match is_constraint {
+            true => {
+                let from = match self.take("from") {
+                    true => Some(self.object()?),
+                    false => None,
+                };
+                Some((self.timing()?, from))
+            }
+            false => None,
+        };
+        let mut transitions = Vec::new();
+        if !is_constraint && self.take("referencing") {
+            while self.is("old") || self.is("new") {
+                let new = self.take("new");
+                if !new {
+                    self.expect("old")?;
+                }
+                let table = self.take("table");
+                if !table {
+                    // The word may be left out.
+                    self.take("row");
+                }
+                self.take("as");
+                let name = self.ident()?;
+                transitions.push(Transition { new, table, name });
+            }
+            if transitions.is_empty() {
+                return Err(self.error());
+            }
         }
         let mut row = false;
-        if self.take("for") {
+        if is_constraint || self.is("for") {
+            self.expect("for")?;
             self.take("each");
             row = self.take("row");
-            if !row {
-                self.expect("statement")?;
+            if !row && (is_constraint || !self.take("statement")) {
+                return Err(self.error());
             }
         }
         let when = match self.take("when") {
@@ -203,8 +255,53 @@ impl Words<'_> {
                 when,
                 function,
                 args,
+                constraint,
+                transitions,
             })),
         })
+    }
+
+    /// [NOT] DEFERRABLE and INITIALLY.
+    fn timing(&mut self) -> Result<Timing> {
+        let (mut deferrable, mut deferred) = (None, None);
+        loop {
+            let at = self.at;
+            let conflict = |near: &str| {
+                SqlError::new(
+                    SqlState::SYNTAX_ERROR,
+                    format!("conflicting constraint properties at or near \"{near}\""),
+                )
+            };
+            if self.take_all(&["not", "deferrable"]) {
+                if deferrable.replace(false) == Some(true) {
+                    return Err(conflict("NOT"));
+                }
+            } else if self.take("deferrable") {
+                if deferrable.replace(true) == Some(false) {
+                    return Err(conflict("DEFERRABLE"));
+                }
+            } else if self.take_all(&["initially", "immediate"]) {
+                if deferred.replace(false) == Some(true) {
+                    return Err(conflict("INITIALLY"));
+                }
+            } else if self.take_all(&["initially", "deferred"])
+                && deferred.replace(true) == Some(false)
+            {
+                return Err(conflict("INITIALLY"));
+            }
+            if self.at == at {
+                break;
+            }
+        }
+        match (deferrable, deferred.unwrap_or(false)) {
+            (Some(false), true) => Err(SqlError::new(
+                SqlState::SYNTAX_ERROR,
+                "constraint declared INITIALLY DEFERRED must be DEFERRABLE",
+            )),
+            (_, true) => Ok(Timing::Deferred),
+            (Some(true), false) => Ok(Timing::Deferrable),
+            (_, false) => Ok(Timing::Immediate),
+        }
     }
 
     /// Literals and words, which all are texts.

@@ -1,7 +1,7 @@
 //! The queue of what a transaction has still to judge.
 
 use super::set::RuleSet;
-use super::triggers::Written;
+use super::triggers::{Captured, Written};
 use crate::catalog::Timing;
 use crate::catalog::trigger::TriggerEvent;
 use crate::error::Result;
@@ -132,6 +132,8 @@ pub(crate) struct Acting {
     pub(crate) opening: bool,
     /// Tables that actions of the statement change, by how.
     begun: Vec<Begun>,
+    /// Rows that were changed, by table and how.
+    captured: Vec<(Oid, TriggerEvent, Arc<Captured>)>,
 }
 
 /// How far the triggers of statements have come of a table that actions change.
@@ -163,6 +165,22 @@ impl Acting {
         &mut self.begun[at]
     }
 
+    /// Where rows of a table go that are changed now.
+    pub(super) fn capture(&mut self, table: Oid, event: TriggerEvent) -> Arc<Captured> {
+        let mut known = self.captured.iter();
+        let known = known.position(|(of, by, _)| *of == table && *by == event);
+        let Some(at) = known else {
+            let captured = Arc::<Captured>::default();
+            self.captured.push((table, event, Arc::clone(&captured)));
+            return captured;
+        };
+        let captured = &mut self.captured[at].2;
+        if !captured.is_open() {
+            *captured = Arc::default();
+        }
+        Arc::clone(captured)
+    }
+
     /// How often an action has done this to a table.
     pub(crate) fn ended(&self, table: Oid, event: TriggerEvent) -> u64 {
         let mut known = self.begun.iter();
@@ -182,6 +200,7 @@ impl Acting {
     pub(crate) fn next_event(&mut self) {
         *self = Acting {
             begun: std::mem::take(&mut self.begun),
+            captured: std::mem::take(&mut self.captured),
             ..Acting::default()
         };
     }

@@ -53,5 +53,5 @@ pub use events::{Events, Mark, Modes};
 pub(crate) use rule::{ForeignRule, KeyParts, UniqueRule, key_types};
 pub(crate) use set::Queue;
 pub use set::{RuleSet, TableRules};
+pub(crate) use triggers::{Captured, Moment, Written};
 pub use triggers::{Fire, TableTriggers};
-pub(crate) use triggers::{Moment, Written};

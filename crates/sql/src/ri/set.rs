@@ -6,7 +6,9 @@ use super::triggers::{Moment, TableTriggers, Written};
 use crate::catalog::trigger::TriggerEvent;
 use crate::catalog::{Action, Relation, Timing};
 use crate::error::Result;
+use crate::exec::wanted_stored;
 use crate::expr::Expr;
+use crate::func::Context;
 use crate::plan::Check;
 use crate::value::{Datum, Oid};
 use logstead_engine::{Engine, RowRef, Txn, WriteError};
@@ -46,6 +48,8 @@ pub(crate) struct Queue<'q> {
     pub(crate) txn: &'q mut Txn,
     pub(crate) engine: &'q Engine,
     pub(crate) events: &'q mut Events,
+    /// What WHEN of triggers may ask.
+    pub(crate) session: &'q dyn Context,
 }
 
 fn deferred(events: &Events, rule: &ForeignRule, action: Action) -> bool {
@@ -66,8 +70,11 @@ impl RuleSet {
         Some(match event.what {
             What::Unique | What::Unasked => rules.unique.get(at).map(|r| (r.oid, r.timing))?,
             What::Referencing => rules.child.get(at).map(|r| (r.oid, r.timing))?,
-            // Never put off.
-            What::Fired(_) => return None,
+            What::Fired(_) => {
+                let fire = rules.triggers.as_ref()?.fires.get(at)?;
+                let constraint = fire.trigger.constraint.as_ref()?;
+                (constraint.oid, constraint.timing)
+            }
             What::Deleted(_) | What::Updated(_) => {
                 rules.parent.get(at).map(|r| (r.oid, r.timing))?
             }
@@ -112,8 +119,23 @@ impl RuleSet {
             return Ok(());
         };
         let events = &mut *queue.events;
+        let captured = match triggers.captures(moment) {
+            false => None,
+            true => {
+                let captured = events.acting.capture(triggers.table.oid, moment.event);
+                let bytes = |row: Option<RowRef<'_>>| row.map_or(0, |row| row.bytes().len());
+                events.keep(bytes(old) + bytes(new), queue.engine.memory())?;
+                captured.add(old.map(|row| row.bytes()), new.map(|row| row.bytes()));
+                Some(captured)
+            }
+        };
         let mut written = None;
-        for (at, _) in triggers.at(moment) {
+        for (at, fire) in triggers.at(moment) {
+            if !wanted_stored(fire, &triggers.table, old, new, queue.session)? {
+                continue;
+            }
+            let constraint = fire.trigger.constraint.as_ref();
+            let deferred = constraint.is_some_and(|c| events.modes.is_deferred(c.oid, c.timing));
             let written = match &written {
                 Some(written) => Arc::clone(written),
                 None => {
@@ -124,11 +146,12 @@ impl RuleSet {
                         old: old.map(|row| row.bytes().into()),
                         new: new.map(|row| row.bytes().into()),
                         number: 0,
+                        captured: captured.clone(),
                     });
                     Arc::clone(written.insert(row))
                 }
             };
-            events.push(self, table, at, rid, What::Fired(written), false);
+            events.push(self, table, at, rid, What::Fired(written), deferred);
         }
         Ok(())
     }
@@ -162,12 +185,15 @@ impl RuleSet {
         let Some(triggers) = self.tables.get(table).and_then(|t| t.triggers.as_deref()) else {
             return;
         };
+        let captured = triggers.captures(moment);
+        let captured = captured.then(|| events.acting.capture(triggers.table.oid, moment.event));
         for (at, _) in triggers.at(moment) {
             let written = Arc::new(Written {
                 event: moment.event,
                 old: None,
                 new: None,
                 number,
+                captured: captured.clone(),
             });
             // It is about no row.
             events.push(self, table, at, Rid(0), What::Fired(written), false);

@@ -7,7 +7,9 @@ use crate::catalog::Relation;
 use crate::catalog::trigger::{Trigger, TriggerEvent, TriggerTime};
 use crate::expr::Expr;
 use crate::plan::Callee;
-use std::sync::Arc;
+use crate::value::Datum;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// A trigger that a statement may fire.
 pub struct Fire {
@@ -91,9 +93,55 @@ impl TableTriggers {
         })
     }
 
+    /// Has any that is fired by this tables of rows?
+    pub(crate) fn captures(&self, moment: Moment) -> bool {
+        let events = |fire: &Fire| match moment.by_action {
+            true => fire.by_actions.contains(&moment.event),
+            false => fire.own.contains(&moment.event),
+        };
+        let mut all = self.fires.iter();
+        all.any(|fire| fire.trigger.has_tables() && events(fire))
+    }
+
     /// Does any fire then?
     pub(crate) fn any(&self, when: Moment) -> bool {
         self.at(when).next().is_some()
+    }
+}
+
+/// The rows that a statement has changed of a table in one way, for triggers with REFERENCING. Complete when the first of these is fired.
+#[derive(Default)]
+pub(crate) struct Captured {
+    rows: Mutex<CapturedRows>,
+    closed: AtomicBool,
+    /// The tables as values, once somebody has asked.
+    pub(crate) values: OnceLock<[Datum; 2]>,
+}
+
+/// Encoded rows: as they were, and as they are.
+#[derive(Default)]
+pub(crate) struct CapturedRows {
+    pub(crate) old: Vec<Box<[u8]>>,
+    pub(crate) new: Vec<Box<[u8]>>,
+}
+
+impl Captured {
+    /// May rows still be added?
+    pub(super) fn is_open(&self) -> bool {
+        !self.closed.load(Ordering::Relaxed)
+    }
+
+    /// Adds a row.
+    pub(super) fn add(&self, old: Option<&[u8]>, new: Option<&[u8]>) {
+        let mut rows = self.rows.lock().unwrap_or_else(PoisonError::into_inner);
+        rows.old.extend(old.map(Box::from));
+        rows.new.extend(new.map(Box::from));
+    }
+
+    /// The rows, to which none are added any more.
+    pub(crate) fn close(&self) -> MutexGuard<'_, CapturedRows> {
+        self.closed.store(true, Ordering::Relaxed);
+        self.rows.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -104,4 +152,6 @@ pub(crate) struct Written {
     pub(crate) new: Option<Box<[u8]>>,
     /// Of a statement: how many actions have changed its table then.
     pub(crate) number: u64,
+    /// For triggers with tables of rows.
+    pub(crate) captured: Option<Arc<Captured>>,
 }

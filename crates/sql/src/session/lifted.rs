@@ -122,7 +122,7 @@ impl Session {
         }
         let rows = self.run_to_end(&plan, &params, client).await?;
         if self.block == Block::None {
-            self.commit().await?;
+            self.commit(client).await?;
         }
         client.command_complete(&run::Tag(plan.command, rows));
         self.worker.step();

@@ -519,7 +519,7 @@ impl Session {
                 .await?;
             // A statement outside a block is committed before its tag says that it is done.
             if self.block == Block::None && (!in_implicit_block || index + 1 == count) {
-                self.commit().await?;
+                self.commit(client).await?;
             }
             match reply {
                 Reply::Tag(tag) => client.command_complete(&tag),
@@ -784,7 +784,7 @@ impl Session {
     pub async fn sync(&mut self, client: &mut dyn Client) -> Result<()> {
         self.extended_since = None;
         if self.block == Block::None
-            && let Err(error) = self.commit().await
+            && let Err(error) = self.commit(client).await
         {
             if error.fields().fatal {
                 return Err(error);

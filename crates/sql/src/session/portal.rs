@@ -314,7 +314,7 @@ impl Session {
         }
         if self.is_held_by_as_of() && matches!(portal.state, PortalState::Done) {
             // What else the pipeline holds reads the present.
-            self.commit().await?;
+            self.commit(client).await?;
         }
         if !self.is_held_by_as_of() {
             // EXPLAIN opened nothing that would have ended it.

@@ -6,7 +6,6 @@
 use super::Session;
 use super::client::Client;
 use super::statement::{CachedPlan, Statement};
-use super::transaction::Open;
 use super::turns::in_turns;
 use crate::catalog::Catalog;
 use crate::error::{Result, SqlError};
@@ -400,10 +399,10 @@ impl Session {
     /// Judges deferred constraints: all of them, or those that SET CONSTRAINTS has just made immediate.
     pub(super) async fn judge(
         &mut self,
-        open: &mut Open,
         catalog: &Arc<Catalog>,
         all: bool,
         altered: bool,
+        client: &mut dyn Client,
     ) -> Result<()> {
         let limits = self.limits();
         let signals = Arc::clone(&self.signals);
@@ -411,21 +410,23 @@ impl Session {
         let engine = self.worker.instance.engine.clone();
         context.catalog.replace(Arc::clone(catalog));
         user::enter(&catalog.types);
-        open.txn.depends_on(catalog.csn);
-        let mut cx = ExecContext {
-            txn: &mut open.txn,
-            params: &[],
-            session: &*context,
-            catalog,
-            engine: &engine,
-            cancel: signals.statement(),
-            events: &mut open.events,
-            work_mem_bytes: usize::MAX >> 8,
-        };
-        match guarded(&signals, limits, judge_deferred(&mut cx, all, altered)).await? {
-            None => Ok(()),
-            // Only NO ACTION is put off: it changes no rows.
-            Some(_) => Err(SqlError::internal("a deferred constraint fired a trigger")),
+        self.transaction()?.txn.depends_on(catalog.csn);
+        loop {
+            let open = self.transaction()?;
+            let mut cx = ExecContext {
+                txn: &mut open.txn,
+                params: &[],
+                session: &*context,
+                catalog,
+                engine: &engine,
+                cancel: signals.statement(),
+                events: &mut open.events,
+                work_mem_bytes: usize::MAX >> 8,
+            };
+            match guarded(&signals, limits, judge_deferred(&mut cx, all, altered)).await? {
+                None => return Ok(()),
+                Some(call) => self.answer_alone(call, catalog, client).await?,
+            }
         }
     }
 

@@ -3,7 +3,7 @@
 use super::client::Client;
 use super::transaction::Block;
 use super::{Reply, Session};
-use crate::catalog::{Catalog, calls};
+use crate::catalog::{Catalog, Relation, calls};
 use crate::error::{Result, SqlError};
 use crate::parse::SetConstraints;
 use crate::value::Oid;
@@ -35,9 +35,7 @@ impl Session {
         }
         self.settle_suspended().await?;
         let altered = self.has_altered();
-        let Some(mut open) = self.open.take() else {
-            return Err(SqlError::internal("no transaction"));
-        };
+        let open = self.transaction()?;
         let before = open.events.modes.clone();
         match &set.names {
             None => open.events.modes.set_all(set.deferred),
@@ -48,12 +46,13 @@ impl Session {
         let judged = if set.deferred || !open.events.has_deferred() {
             Ok(())
         } else {
-            self.judge(&mut open, &catalog, false, altered).await
+            self.judge(&catalog, false, altered, client).await
         };
-        if judged.is_err() {
+        if judged.is_err()
+            && let Some(open) = &mut self.open
+        {
             open.events.modes = before;
         }
-        self.open = Some(open);
         judged?;
         Ok(Reply::tag("SET CONSTRAINTS"))
     }
@@ -82,17 +81,22 @@ fn constraints_named(
     };
     let mut known = false;
     for schema in schemas {
-        let tables = catalog
-            .relations
-            .values()
-            .filter(|r| r.schema_name == *schema);
-        for constraint in tables.flat_map(|r| &r.constraints) {
-            if constraint.name != plain {
+        let here = |r: &Relation| r.schema_name == *schema;
+        let tables = catalog.relations.values().filter(|r| here(r));
+        let constraints = tables.flat_map(|r| &r.constraints);
+        let constraints = constraints.map(|c| (&c.name, c.oid, c.timing));
+        let triggers = catalog.triggers.all().into_iter();
+        let triggers =
+            triggers.filter(|t| catalog.relations.get(&t.table).is_some_and(|r| here(r)));
+        let triggers = triggers.filter_map(|t| t.constraint.as_ref());
+        let triggers = triggers.map(|c| (&c.name, c.oid, c.timing));
+        for (name, oid, timing) in constraints.chain(triggers) {
+            if *name != plain {
                 continue;
             }
             known = true;
-            if constraint.timing.is_deferrable() {
-                found.push(constraint.oid);
+            if timing.is_deferrable() {
+                found.push(oid);
             } else if deferred {
                 return Err(SqlError::new(
                     SqlState::WRONG_OBJECT_TYPE,

@@ -198,8 +198,8 @@ impl Session {
     }
 
     /// Commits what is open and leaves the block. An error means that it was rolled back.
-    pub(super) async fn commit(&mut self) -> Result<()> {
-        let announcement = match self.hold_cursors().await {
+    pub(super) async fn commit(&mut self, client: &mut dyn Client) -> Result<()> {
+        let announcement = match self.end_work(client).await {
             Ok(()) => self.announcement(),
             Err(error) => Err(error),
         };
@@ -223,10 +223,7 @@ impl Session {
             self.transaction_over(true);
             return Ok(());
         };
-        let judged = match self.judge_deferred(&mut open).await {
-            Ok(()) => self.settle_temporary(&mut open).await,
-            Err(error) => Err(error),
-        };
+        let judged = self.settle_temporary(&mut open).await;
         open.txn.depends_on_all(&self.context.depends_on.take());
         open.txn.depends_on_all(self.owed.unconfirmed());
         // SET LOCAL holds until the settings are told of the commit, below.
@@ -311,21 +308,24 @@ impl Session {
     }
 
     /// What COMMIT has still to judge, before the transaction draws its CSN.
-    async fn judge_deferred(&mut self, open: &mut Open) -> Result<()> {
-        if !open.events.has_deferred() {
-            return Ok(());
-        }
-        let altered = open.ddl.has_changes();
-        let store = &self.worker.instance.store;
-        let catalog = if altered {
-            open.ddl.catalog(store, &self.context.database)?
-        } else {
-            let current = store
-                .current_by_oid(self.database)
-                .ok_or_else(|| SqlError::internal("the database is gone"))?;
-            self.temporary.over(current)
+    ///
+    /// Triggers that were put off write, and what holds cursors may, too: it is over when nothing is left.
+    async fn end_work(&mut self, client: &mut dyn Client) -> Result<()> {
+        let has_deferred = |session: &Session| {
+            let open = session.open.as_ref();
+            open.is_some_and(|open| open.events.has_deferred())
         };
-        self.judge(open, &catalog, true, altered).await
+        loop {
+            while has_deferred(self) {
+                let altered = self.has_altered();
+                let catalog = self.catalog()?;
+                self.judge(&catalog, true, altered, client).await?;
+            }
+            self.hold_cursors().await?;
+            if !has_deferred(self) {
+                return Ok(());
+            }
+        }
     }
 
     /// Rolls everything back and leaves the block.
@@ -436,11 +436,11 @@ impl Session {
                             SqlState::NO_ACTIVE_SQL_TRANSACTION,
                             "there is no transaction in progress",
                         );
-                        self.commit().await?;
+                        self.commit(client).await?;
                         "COMMIT"
                     }
                     Block::Open => {
-                        self.commit().await?;
+                        self.commit(client).await?;
                         "COMMIT"
                     }
                 };

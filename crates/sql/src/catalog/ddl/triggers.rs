@@ -12,12 +12,16 @@ use crate::catalog::pg_catalog::{PG_CLASS, PG_TRIGGER};
 use crate::catalog::rights::{denied, denied_relation};
 use crate::catalog::stored::RELATIONS;
 use crate::catalog::text::fold;
-use crate::catalog::trigger::{Trigger, TriggerEnabled, TriggerEvent, TriggerTime};
+use crate::catalog::trigger::{
+    Trigger, TriggerConstraint, TriggerEnabled, TriggerEvent, TriggerTime,
+};
 use crate::catalog::{
     Relation, RelationKind, View, ViewSource, calls, source_name, stored_triggers,
 };
 use crate::error::{Result, SqlError};
-use crate::parse::{NewTrigger, RoutineRef, RoutineWord, TriggerAction, TriggerStatement};
+use crate::parse::{
+    NewTrigger, RoutineRef, RoutineWord, Transition, TriggerAction, TriggerStatement,
+};
 use crate::role::acl::privilege;
 use crate::value::{Oid, oid};
 use logstead_engine::TableLock;
@@ -93,7 +97,10 @@ pub(super) async fn execute(statement: &TriggerStatement, cx: &mut DdlContext<'_
     match action {
         TriggerAction::Create(new) => create(name, new, &relation, cx).await,
         TriggerAction::Drop { if_exists } => match known {
-            Some(known) => delete(oid, known.oid, cx).await,
+            Some(known) => {
+                cx.refuse_pending(oid, "DROP TRIGGER")?;
+                delete(oid, known.oid, cx).await
+            }
             None if *if_exists => {
                 let message = format!(
                     "trigger \"{name}\" for relation \"{}\" does not exist, skipping",
@@ -263,6 +270,40 @@ async fn create(
     if known.is_some() && !new.or_replace {
         return Err(taken(&name, &relation.name));
     }
+    let [old_table, new_table] = transition_names(new, relation)?;
+    let constraint = match &new.constraint {
+        Some((timing, from)) => Some(TriggerConstraint {
+            oid: cx.new_oid()?,
+            name: name.clone(),
+            timing: *timing,
+            from: match from {
+                Some(from) => Some(referenced(from, cx)?),
+                None => None,
+            },
+        }),
+        None => None,
+    };
+    if known
+        .as_ref()
+        .is_some_and(|known| known.constraint.is_some())
+    {
+        return Err(SqlError::new(
+            SqlState::DUPLICATE_OBJECT,
+            format!(
+                "trigger \"{name}\" for relation \"{}\" is a constraint trigger",
+                relation.name
+            ),
+        ));
+    }
+    if constraint.is_some() && relation.constraints.iter().any(|c| c.name == name) {
+        return Err(SqlError::new(
+            SqlState::DUPLICATE_OBJECT,
+            format!(
+                "constraint \"{name}\" for relation \"{}\" already exists",
+                relation.name
+            ),
+        ));
+    }
     let bits = new.events.iter().fold(0, |bits, event| bits | event.bit());
     let trigger = Trigger {
         oid: match &known {
@@ -279,9 +320,9 @@ async fn create(
         when,
         args: new.args.clone(),
         enabled: TriggerEnabled::Origin,
-        constraint: None,
-        old_table: None,
-        new_table: None,
+        constraint,
+        old_table,
+        new_table,
     };
     if known.is_some() {
         return put(trigger, relation, cx).await;
@@ -294,6 +335,80 @@ async fn create(
     }
     cx.state.push(Change::PutTrigger(Arc::new(trigger)));
     Ok(())
+}
+
+/// The names of REFERENCING, of the old rows and the new ones.
+fn transition_names(new: &NewTrigger, relation: &Relation) -> Result<[Option<String>; 2]> {
+    let refused = |what: &str| Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, what));
+    let mut names: [Option<String>; 2] = [None, None];
+    for Transition {
+        new: is_new,
+        table,
+        name,
+    } in &new.transitions
+    {
+        if !table {
+            return Err(SqlError::new(
+                SqlState::FEATURE_NOT_SUPPORTED,
+                "ROW variable naming in the REFERENCING clause is not supported",
+            )
+            .hint("Use OLD TABLE or NEW TABLE for naming transition tables."));
+        }
+        if relation.view().is_some() {
+            let message = format!("\"{}\" is a view", relation.name);
+            return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message)
+                .detail("Triggers on views cannot have transition tables."));
+        }
+        if new.time != TriggerTime::After {
+            return Err(invalid(
+                "transition table name can only be specified for an AFTER trigger",
+            ));
+        }
+        if new.events.contains(&TriggerEvent::Truncate) {
+            return refused("TRUNCATE triggers with transition tables are not supported");
+        }
+        if new.events.len() > 1 {
+            return refused(
+                "transition tables cannot be specified for triggers with more than one event",
+            );
+        }
+        if !new.columns.is_empty() {
+            return refused("transition tables cannot be specified for triggers with column lists");
+        }
+        let (word, needs) = match is_new {
+            true => ("NEW", [TriggerEvent::Insert, TriggerEvent::Update]),
+            false => ("OLD", [TriggerEvent::Delete, TriggerEvent::Update]),
+        };
+        if !needs.iter().any(|event| new.events.contains(event)) {
+            let [first, second] = needs.map(TriggerEvent::word);
+            let message = format!(
+                "{word} TABLE can only be specified for {} {first} or {second} trigger",
+                if *is_new { "an" } else { "a" }
+            );
+            return Err(invalid(message));
+        }
+        if names[usize::from(*is_new)].replace(name.clone()).is_some() {
+            return Err(invalid(format!(
+                "{word} TABLE cannot be specified multiple times"
+            )));
+        }
+    }
+    match &names {
+        [Some(old), Some(new)] if old == new => Err(invalid(
+            "OLD TABLE name and NEW TABLE name cannot be the same",
+        )),
+        _ => Ok(names),
+    }
+}
+
+/// The table of FROM.
+fn referenced(name: &sqlparser::ast::ObjectName, cx: &mut DdlContext<'_>) -> Result<Oid> {
+    let (schema, plain) = calls::name_parts(name)?;
+    let catalog = cx.catalog()?;
+    let found = catalog.object_by_name(schema.as_deref(), &plain, cx.search_path);
+    found
+        .filter(|oid| catalog.relations.contains_key(oid))
+        .ok_or_else(|| no_relation(name))
 }
 
 /// WHEN as it is kept.

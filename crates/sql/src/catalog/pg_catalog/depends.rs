@@ -251,6 +251,9 @@ pub(super) fn pg_depend(cx: &VirtualContext<'_>) -> Rows {
             };
             on(PG_PROC, trigger.function, 0, 'n');
             on(PG_CLASS, table, 0, 'a');
+            if let Some(from) = trigger.constraint.as_ref().and_then(|c| c.from) {
+                on(PG_CLASS, from, 0, 'a');
+            }
             let sources = trigger.when.iter().flat_map(|when| &when.sources);
             let used = sources.flat_map(|source| &source.used);
             for position in trigger.columns.iter().chain(used) {

@@ -712,6 +712,42 @@ pub(super) fn pg_constraint(cx: &VirtualContext<'_>) -> Rows {
             ]);
         }
     }
+    for trigger in cx.catalog.triggers.all() {
+        let Some(constraint) = &trigger.constraint else {
+            continue;
+        };
+        let Some(relation) = cx.catalog.relations.get(&trigger.table) else {
+            continue;
+        };
+        rows.push(row![
+            Id(constraint.oid),
+            &constraint.name,
+            Id(relation.schema),
+            Ch('t'),
+            constraint.timing.is_deferrable(),
+            constraint.timing.is_deferred(),
+            true,
+            Id(relation.oid),
+            Id(0),
+            Id(0),
+            Id(0),
+            Id(0),
+            Ch(' '),
+            Ch(' '),
+            Ch(' '),
+            true,
+            0_i32,
+            true,
+            Nil,
+            Nil,
+            Nil,
+            Nil,
+            Nil,
+            Nil,
+            Nil,
+            Nil,
+        ]);
+    }
     for ty in cx.catalog.types.all() {
         let checks = ty.domain().map_or(&[][..], |d| &d.checks);
         for check in checks {

@@ -3,7 +3,7 @@
 use super::cells::{Ch, Id, Nil, int2vector, row};
 use crate::catalog::text::{quote_ident, quote_literal};
 use crate::catalog::trigger::{Trigger, TriggerEvent};
-use crate::catalog::{Catalog, Relation, VirtualContext, viewdef};
+use crate::catalog::{Catalog, Relation, Timing, VirtualContext, viewdef};
 use crate::error::Result;
 use crate::value::{Datum, Oid};
 use std::fmt::Write;
@@ -23,6 +23,8 @@ pub(super) fn pg_trigger(cx: &VirtualContext<'_>) -> Rows {
         let attributes = trigger.columns.iter();
         let attributes = attributes.map(|at| i16::try_from(at + 1).unwrap_or(i16::MAX));
         let count = i16::try_from(trigger.args.len()).unwrap_or(i16::MAX);
+        let constraint = trigger.constraint.as_ref();
+        let timing = constraint.map_or(Timing::Immediate, |c| c.timing);
         rows.push(row![
             Id(trigger.oid),
             Id(trigger.table),
@@ -32,11 +34,11 @@ pub(super) fn pg_trigger(cx: &VirtualContext<'_>) -> Rows {
             trigger.bits(),
             Ch(trigger.enabled.letter()),
             false,
+            Id(constraint.and_then(|c| c.from).unwrap_or(0)),
             Id(0),
-            Id(0),
-            Id(0),
-            false,
-            false,
+            Id(constraint.map_or(0, |c| c.oid)),
+            timing.is_deferrable(),
+            timing.is_deferred(),
             count,
             int2vector(attributes),
             Datum::Bytea(args.into()),
@@ -44,8 +46,8 @@ pub(super) fn pg_trigger(cx: &VirtualContext<'_>) -> Rows {
                 Some(text) => Datum::Text(Arc::from(text)),
                 None => Datum::Null,
             },
-            Nil,
-            Nil,
+            trigger.old_table.as_deref(),
+            trigger.new_table.as_deref(),
         ]);
     }
     Ok(rows)
@@ -73,7 +75,11 @@ pub(crate) fn definition(oid: Oid, pretty: bool, cx: &VirtualContext<'_>) -> Opt
     let table = cx.catalog.relations.get(&trigger.table)?;
     let path = cx.session.search_path();
     let mut out = format!(
-        "CREATE TRIGGER {} {}",
+        "CREATE {}TRIGGER {} {}",
+        match trigger.constraint {
+            Some(_) => "CONSTRAINT ",
+            None => "",
+        },
         quote_ident(&trigger.name),
         trigger.time.word()
     );
@@ -99,6 +105,27 @@ pub(crate) fn definition(oid: Oid, pretty: bool, cx: &VirtualContext<'_>) -> Opt
         events.join(" OR "),
         shown(table, pretty, cx, &path)
     );
+    if let Some(constraint) = &trigger.constraint {
+        let from = constraint
+            .from
+            .and_then(|oid| cx.catalog.relations.get(&oid));
+        if let Some(from) = from {
+            let _ = write!(out, " FROM {}", shown(from, true, cx, &path));
+        }
+        out.push_str(match constraint.timing {
+            Timing::Immediate => " NOT DEFERRABLE INITIALLY IMMEDIATE",
+            Timing::Deferrable => " DEFERRABLE INITIALLY IMMEDIATE",
+            Timing::Deferred => " DEFERRABLE INITIALLY DEFERRED",
+        });
+    }
+    if trigger.old_table.is_some() || trigger.new_table.is_some() {
+        out.push_str(" REFERENCING");
+        for (row, name) in [("OLD", &trigger.old_table), ("NEW", &trigger.new_table)] {
+            if let Some(name) = name {
+                let _ = write!(out, " {row} TABLE AS {}", quote_ident(name));
+            }
+        }
+    }
     out.push_str(match trigger.row {
         true => " FOR EACH ROW",
         false => " FOR EACH STATEMENT",
@@ -175,8 +202,8 @@ pub(crate) fn triggers(cx: &VirtualContext<'_>) -> Rows {
                 called(trigger, cx.catalog, &path),
                 if trigger.row { "ROW" } else { "STATEMENT" },
                 trigger.time.word(),
-                Nil,
-                Nil,
+                trigger.old_table.as_deref(),
+                trigger.new_table.as_deref(),
                 Nil,
                 Nil,
                 Nil,

@@ -25,6 +25,7 @@ use super::values::Kind;
 enum Source {
     Variable(VarNo),
     Field(VarNo, usize),
+    Table(usize),
 }
 
 /// A statement made of a piece of SQL.
@@ -33,6 +34,8 @@ pub(super) struct Piece {
     sources: Vec<Source>,
     /// Variables whose types change, with those that it was made with.
     loose: Vec<(VarNo, SqlType)>,
+    /// The tables that the body saw besides.
+    tables: Vec<(Arc<str>, SqlType)>,
 }
 
 /// Rows of a query that has run to its end: its transaction and snapshot may go on.
@@ -58,6 +61,7 @@ impl Activation {
             types: Vec::new(),
             names: Vec::new(),
             groups: Vec::new(),
+            tables: Vec::new(),
             conflict: body.conflict,
         };
         let (mut sources, mut loose) = (Vec::new(), Vec::new());
@@ -124,7 +128,17 @@ impl Activation {
                 });
             }
         }
+        for (at, (name, ty, _)) in self.tables.iter().enumerate() {
+            seen.tables.push((Arc::clone(name), sources.len()));
+            sources.push(Source::Table(at));
+            seen.types.push(*ty);
+        }
         (seen, sources, loose)
+    }
+
+    fn sees(&self, tables: &[(Arc<str>, SqlType)]) -> bool {
+        let own = self.tables.iter().map(|(name, ty, _)| (name, ty));
+        own.eq(tables.iter().map(|(name, ty)| (name, ty)))
     }
 
     /// Values of a piece's parameters; those that it does not name are NULL.
@@ -133,6 +147,10 @@ impl Activation {
         for (at, source) in piece.sources.iter().enumerate() {
             params.push(match (used.get(at), source) {
                 (Some(true), Source::Variable(variable)) => self.values[*variable].clone(),
+                (Some(true), Source::Table(at)) => {
+                    let table = self.tables.get(*at);
+                    table.map_or(Datum::Null, |(_, _, rows)| rows.clone())
+                }
                 (Some(true), Source::Field(variable, field)) => match &self.values[*variable] {
                     Datum::Array(record) => {
                         record.items.get(*field).cloned().unwrap_or(Datum::Null)
@@ -166,6 +184,7 @@ impl Session {
                 .loose
                 .iter()
                 .all(|(variable, ty)| act.types[*variable] == *ty)
+            && act.sees(&piece.tables)
         {
             return Ok(Rc::clone(piece));
         }
@@ -183,6 +202,12 @@ impl Session {
             statement,
             sources,
             loose,
+            tables: {
+                let tables = act.tables.iter();
+                tables
+                    .map(|(name, ty, _)| (Arc::clone(name), *ty))
+                    .collect()
+            },
         });
         if let Some(kept) = act.routine.pieces.borrow_mut().get_mut(expr.number) {
             *kept = Some(Rc::clone(&piece));

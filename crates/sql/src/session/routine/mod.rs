@@ -96,6 +96,8 @@ pub(super) struct Activation {
     giving: Option<calls::Giving>,
     /// What RETURN gave.
     returned: Option<(Datum, SqlType)>,
+    /// Tables that only it sees, as arrays of their rows: those of REFERENCING.
+    tables: Vec<(Arc<str>, SqlType, Datum)>,
 }
 
 /// How a statement ended.
@@ -123,6 +125,7 @@ impl Activation {
             worked: 0,
             giving: None,
             returned: None,
+            tables: Vec::new(),
             routine,
         };
         let found = activation.routine.body.found;

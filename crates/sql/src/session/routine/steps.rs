@@ -140,8 +140,8 @@ impl Session {
             Kind::Open(cursor, opens) => self.open_variable(act, *cursor, opens, client).await?,
             Kind::Fetch(fetch) => self.fetch_into(act, fetch, client).await?,
             Kind::Close(cursor) => self.close_variable(act, *cursor).await?,
-            Kind::Commit(chain) => self.end_transaction(act, true, *chain).await?,
-            Kind::Rollback(chain) => self.end_transaction(act, false, *chain).await?,
+            Kind::Commit(chain) => self.end_transaction(act, true, *chain, client).await?,
+            Kind::Rollback(chain) => self.end_transaction(act, false, *chain, client).await?,
         }
         Ok(Flow::Next)
     }
@@ -207,6 +207,7 @@ impl Session {
         act: &'a mut Activation,
         commits: bool,
         chain: bool,
+        client: &'a mut dyn Client,
     ) -> LocalFuture<'a, Result<()>> {
         Box::pin(async move {
             let refused = |text: &str| SqlError::new(SqlState::new(b"2D000"), text);
@@ -223,7 +224,7 @@ impl Session {
             // Loops around this have their rows already, and no table any more.
             self.in_use.clear();
             if commits {
-                self.commit().await?;
+                self.commit(client).await?;
             } else {
                 self.unwind_all().await;
                 self.rollback();

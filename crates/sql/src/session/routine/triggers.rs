@@ -5,11 +5,12 @@
 use super::values::fields_of;
 use super::{Activation, Session};
 use crate::bind;
-use crate::catalog::Relation;
 use crate::catalog::routine::Routine as Definition;
 use crate::catalog::trigger::TriggerTime;
+use crate::catalog::{Catalog, Relation};
 use crate::error::{Result, SqlError};
 use crate::exec::{self, Call, Caller, TriggerCall};
+use crate::ri::Captured;
 use crate::session::client::Client;
 use crate::value::{Array, Datum, Oid, SqlType, info, oid, record, user};
 use logstead_types::SqlState;
@@ -49,6 +50,21 @@ fn text(text: &str) -> Datum {
     Datum::Text(Arc::from(text))
 }
 
+/// The tables of REFERENCING: arrays of the table's rows.
+fn tables_of(captured: &Captured, table: &Relation, ty: SqlType) -> Result<[Datum; 2]> {
+    if let Some(known) = captured.values.get() {
+        return Ok(known.clone());
+    }
+    let rows = captured.close();
+    let array = |rows: &[Box<[u8]>]| {
+        let decoded = exec::stored_rows(table, rows)?;
+        let items = decoded.iter().map(|row| record_of(table, row)).collect();
+        Ok::<_, SqlError>(Datum::array(ty.oid, items))
+    };
+    let values = [array(&rows.old)?, array(&rows.new)?];
+    Ok(captured.values.get_or_init(|| values).clone())
+}
+
 /// A call that nothing else is stopped for.
 struct Alone(Option<Box<Call>>);
 
@@ -77,12 +93,23 @@ impl Session {
             exec::truncate_calls(triggers.as_deref(), time, cx.session)
         })?;
         for call in calls {
-            let mut caller = Alone(Some(Box::new(call)));
-            let tables = vec![relation.storage];
-            self.answer_caller(&mut caller, tables, &catalog, client)
-                .await?;
+            self.answer_alone(Box::new(call), &catalog, client).await?;
         }
         Ok(())
+    }
+
+    /// Runs the function of a trigger that no statement is stopped for.
+    pub(in crate::session) async fn answer_alone(
+        &mut self,
+        call: Box<Call>,
+        catalog: &Arc<Catalog>,
+        client: &mut dyn Client,
+    ) -> Result<()> {
+        let table = call.trigger.as_ref().map(|fired| fired.table.storage);
+        let mut caller = Alone(Some(call));
+        let tables = table.into_iter().collect();
+        self.answer_caller(&mut caller, tables, catalog, client)
+            .await
     }
 
     /// Runs the function of a trigger: the row that it gives, of all positions, or none.
@@ -98,6 +125,18 @@ impl Session {
         let routine = self.function(definition, &[ty])?;
         let mut act = Activation::new(routine, true);
         let trigger = &fired.trigger;
+        if let Some(captured) = &fired.captured {
+            let array = info::array_of(ty.oid).map(SqlType::of);
+            let array = array.ok_or_else(|| {
+                SqlError::unsupported("REFERENCING in a trigger of a temporary table")
+            })?;
+            let [old, new] = tables_of(captured, table, ty)?;
+            for (name, rows) in [(&trigger.old_table, old), (&trigger.new_table, new)] {
+                if let Some(name) = name {
+                    act.tables.push((name.as_str().into(), array, rows));
+                }
+            }
+        }
         // Both are known by their fields, as one function serves several events; one that there is not is NULL.
         (act.types[NEW], act.types[OLD]) = (ty, ty);
         let whole = |row: &Option<Vec<Datum>>| match row {
