@@ -39,3 +39,6 @@ SELECT count(*) FROM sch_b.t;
 DROP SCHEMA sch_a CASCADE;
 DROP TABLE sch_b.t CASCADE;
 DROP SCHEMA sch_b CASCADE;
+SELECT nspname, obj_description(oid, 'pg_namespace') FROM pg_namespace WHERE nspname IN ('pg_toast', 'pg_catalog') ORDER BY 1;
+SELECT 'pg_toast'::regnamespace;
+DROP SCHEMA pg_toast;

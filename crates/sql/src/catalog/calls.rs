@@ -789,6 +789,9 @@ fn comment(catalog: &Catalog, object: Option<Oid>, class: Option<Oid>, sub: i32)
         None if class == super::pg_catalog::PG_NAMESPACE && object == 11 && sub == 0 => {
             text("system catalog schema")
         }
+        None if class == super::pg_catalog::PG_NAMESPACE && object == 99 && sub == 0 => {
+            text("reserved schema for TOAST tables")
+        }
         None => Datum::Null,
     }
 }

@@ -166,7 +166,7 @@ pub trait Live: Send + Sync {
 /// A schema (namespace).
 #[derive(Clone, Debug)]
 pub struct Schema {
-    /// OID: 11 pg_catalog, 2200 public, 13000 information_schema.
+    /// OID: 11 pg_catalog, 99 pg_toast, 2200 public, 13000 information_schema.
     pub oid: Oid,
     /// Name.
     pub name: String,
@@ -369,7 +369,7 @@ impl Catalog {
             .find_map(|schema| find(self.schema(schema)?))
     }
 
-    /// The catalog of an empty database: the schemas pg_catalog, public and information_schema, and the system relations.
+    /// The catalog of an empty database: the schemas pg_catalog, pg_toast, public and information_schema, and the system relations.
     pub fn empty(database: Oid, database_name: impl Into<String>) -> Catalog {
         // All of them share what they begin with.
         static EMPTY: OnceLock<Catalog> = OnceLock::new();
@@ -377,6 +377,8 @@ impl Catalog {
             let mut catalog = Catalog::bare(0, "");
             for (oid, name) in [
                 (PG_CATALOG, "pg_catalog"),
+                // Nothing is ever in it; clients leave it out by its name.
+                (99, "pg_toast"),
                 (2200, "public"),
                 (13_000, "information_schema"),
             ] {
@@ -398,7 +400,7 @@ impl Catalog {
     /// Has anything been made in it, or said of what every database begins with?
     pub(crate) fn is_untouched(&self) -> bool {
         let shared = |class: Oid| change::is_shared_class(class);
-        self.schemas.len() == 3
+        self.schemas.len() == 4
             && self
                 .schemas
                 .get(&store::PUBLIC)

@@ -418,7 +418,7 @@ pub(super) async fn drop_schemas(
             )?;
             continue;
         };
-        if schema.oid == 11 || schema.oid == 13_000 {
+        if matches!(schema.oid, 11 | 99 | 13_000) {
             return Err(SqlError::new(
                 SqlState::DEPENDENT_OBJECTS_STILL_EXIST,
                 format!("cannot drop schema {name} because it is required by the database system"),

@@ -184,7 +184,7 @@ impl DdlContext<'_> {
                     .schema(name)
                     .cloned()
                     .ok_or_else(|| no_schema(name))?;
-                if found.oid == 11 || found.oid == 13_000 {
+                if matches!(found.oid, 11 | 99 | 13_000) {
                     return Err(SqlError::new(
                         SqlState::INSUFFICIENT_PRIVILEGE,
                         format!("permission denied to create in schema \"{name}\""),

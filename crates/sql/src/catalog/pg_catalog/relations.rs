@@ -52,7 +52,8 @@ pub(super) fn ordered(catalog: &Catalog) -> Vec<&Arc<Relation>> {
 /// `pg_namespace`
 pub(super) fn pg_namespace(cx: &VirtualContext<'_>) -> Rows {
     let mut schemas: Vec<_> = cx.catalog.schemas.values().collect();
-    schemas.sort_unstable_by_key(|s| s.oid);
+    // As initdb leaves them.
+    schemas.sort_unstable_by_key(|s| (s.oid != 99, s.oid));
     Ok(schemas
         .into_iter()
         .map(|s| {
@@ -817,6 +818,7 @@ pub(super) fn pg_description(cx: &VirtualContext<'_>) -> Rows {
     let comments = &cx.catalog.notes.comments;
     let mut standard = vec![
         (11, PG_NAMESPACE, "system catalog schema"),
+        (99, PG_NAMESPACE, "reserved schema for TOAST tables"),
         (2200, PG_NAMESPACE, "standard public schema"),
         (PLPGSQL, PG_EXTENSION, PLPGSQL_COMMENT),
     ];

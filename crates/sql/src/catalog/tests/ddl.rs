@@ -14,7 +14,10 @@ fn an_empty_log_has_two_databases_and_their_schemas() {
         let catalog = world.store.current(database).unwrap();
         let mut schemas: Vec<_> = catalog.schemas.values().map(|s| s.name.as_str()).collect();
         schemas.sort_unstable();
-        assert_eq!(schemas, ["information_schema", "pg_catalog", "public"]);
+        assert_eq!(
+            schemas,
+            ["information_schema", "pg_catalog", "pg_toast", "public"]
+        );
     }
     assert!(world.store.current("nope").is_none());
 }
