@@ -41,6 +41,8 @@ SELECT '23:59:60'::time, '24:00'::time;
 SELECT '23:59:60.01'::time;
 SELECT '23:59:60.01+02'::timetz;
 SELECT '2024-12-31 23:59:60.01'::timestamp;
+SELECT timestamp '4713-01-01 BC' + interval '109203489 days', timestamp '4713-01-01 BC' + interval '107000000 days';
+SELECT timestamp '4713-01-01 BC' + interval '2147483647 days';
 -- Another time zone, with its summer time.
 SET timezone = 'Europe/Berlin';
 SHOW timezone;

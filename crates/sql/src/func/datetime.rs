@@ -219,8 +219,9 @@ fn add_months(t: i64, months: i32) -> Result<i64> {
 }
 
 fn add_days(t: i64, days: i32) -> Result<i64> {
-    t.checked_add(i64::from(days) * DAY)
-        .ok_or_else(calendar::timestamp_out_of_range)
+    // More days than an i64 has microseconds for may lie between two moments.
+    let moved = i128::from(t) + i128::from(days) * i128::from(DAY);
+    i64::try_from(moved).map_err(|_| calendar::timestamp_out_of_range())
 }
 
 /// timestamp + interval: months, then days, then time.
