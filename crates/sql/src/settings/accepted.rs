@@ -121,10 +121,7 @@ pub(super) static ACCEPTED: &[Setting] = &[
     superuser("update_process_title", Kind::Bool, "on", DOC),
     session(
         "vacuum_cost_delay",
-        Kind::Real {
-            min: 0.0,
-            max: 100.0,
-        },
+        number(0, 100, Unit::Milliseconds),
         "0",
         DOC,
     ),
