@@ -16,6 +16,7 @@ use crate::expr::Expr;
 use crate::parse::{PolicyCommand, current_of};
 use crate::plan::{CursorName, Delete, Layout, Node, OutputColumn, Plan, Update, Wish, build};
 use crate::role::acl::privilege;
+use crate::value::{Datum, SqlType, oid};
 use logstead_types::SqlState;
 use sqlparser::ast::{self, Expr as Ast, Spanned};
 use std::sync::Arc;
@@ -356,6 +357,13 @@ impl Binder<'_> {
         self.writes(&relation);
         let (rel, shown) = match self.through(&relation) {
             Some(through) => self.open_through(&through, alias.as_ref())?,
+            None if relation.view().is_some() => {
+                return Ok((
+                    Arc::clone(&relation),
+                    self.view_target(&relation, alias.as_ref())?,
+                    Vec::new(),
+                ));
+            }
             None => (self.target_item(&relation, alias.as_ref())?, Vec::new()),
         };
         self.give_row_id(rel);
@@ -381,7 +389,7 @@ impl Binder<'_> {
         list.items.insert(0, From::Rel(rel));
         match selection.map(|selection| (selection, current_of(selection))) {
             None => {}
-            Some((_, Some(_))) if self.through(relation).is_some() => {
+            Some((_, Some(_))) if self.through(relation).is_some() || relation.view().is_some() => {
                 return Err(SqlError::new(
                     SqlState::FEATURE_NOT_SUPPORTED,
                     "WHERE CURRENT OF on a view is not implemented",
@@ -416,9 +424,11 @@ impl Binder<'_> {
         list: FromList,
     ) -> Result<Changed> {
         let (first, width) = (self.rels[rel].first, self.rels[rel].width);
-        let row_id = self.rels[rel]
-            .row_id
-            .ok_or_else(|| SqlError::internal("the target has no row id"))?;
+        let row_id = self.rels[rel].row_id;
+        if row_id.is_none() && relation.view().is_none() {
+            return Err(SqlError::internal("the target has no row id"));
+        }
+        let hidden = |id: &ColId| row_id.is_some_and(|row_id| *id == row_id || *id == row_id + 1);
         let mut recheck = self.guards_of([rel]);
         recheck.extend(list.conditions.iter().cloned());
         let recheck = super::and(recheck);
@@ -426,9 +436,11 @@ impl Binder<'_> {
         let own = first..first + width;
         let mut ids: Vec<ColId> = own.clone().collect();
         let others = planned.layout.ids().iter().copied();
-        ids.extend(others.filter(|id| !own.contains(id) && *id != row_id && *id != row_id + 1));
+        ids.extend(others.filter(|id| !own.contains(id) && !hidden(id)));
         let visible = Layout::new(ids.clone());
-        ids.extend([row_id, row_id + 1]);
+        if let Some(row_id) = row_id {
+            ids.extend([row_id, row_id + 1]);
+        }
         let mut exprs = Vec::with_capacity(ids.len());
         let mut columns = Vec::with_capacity(ids.len());
         for (i, &id) in ids.iter().enumerate() {
@@ -448,6 +460,19 @@ impl Binder<'_> {
                         .ok_or_else(|| SqlError::internal("a lost column"))?,
                 ),
             });
+        }
+        if row_id.is_none() {
+            // A view's rows have none.
+            for _ in 0..2 {
+                let ty = SqlType::of(oid::INT8);
+                exprs.push(Expr::Const(Datum::Null, ty));
+                columns.push(OutputColumn {
+                    domain: None,
+                    name: String::new(),
+                    ty,
+                    origin: (0, 0),
+                });
+            }
         }
         let source = build::project(planned.plan, exprs, columns);
         let whole = Layout::new(ids);

@@ -7,7 +7,7 @@ use super::query::Output;
 use super::scope::NsItem;
 use super::setop::is_default;
 use super::updatable::Verb;
-use super::{Binder, Clause, ColId, Frame};
+use super::{Binder, Clause, ColId, Frame, Source};
 use crate::catalog::index_keys;
 use crate::catalog::{Column, IndexDef, Relation, RelationKind};
 use crate::error::{Result, SqlError};
@@ -50,6 +50,11 @@ impl Binder<'_> {
                 SqlState::WRONG_OBJECT_TYPE,
                 format!("cannot change materialized view \"{}\"", relation.name),
             )),
+            RelationKind::View(_) if self.is_instead(&relation, verb) => {
+                let number = self.note_use(&relation, 0, false, Vec::new());
+                self.uses.target = vec![number];
+                Ok(relation)
+            }
             RelationKind::View(view) => {
                 let view = Arc::clone(view);
                 self.target_through(&relation, &view, verb)
@@ -240,7 +245,9 @@ impl Binder<'_> {
         let alias = insert.table_alias.as_ref().map(|a| &a.alias);
         let conflict = match &insert.on {
             None => None,
-            Some(ast::OnInsert::OnConflict(_)) if self.through(&relation).is_some() => {
+            Some(ast::OnInsert::OnConflict(_))
+                if self.through(&relation).is_some() || relation.view().is_some() =>
+            {
                 return Err(SqlError::unsupported("ON CONFLICT on a view"));
             }
             Some(ast::OnInsert::OnConflict(on)) => Some(self.on_conflict(on, &relation, alias)?),
@@ -445,7 +452,18 @@ impl Binder<'_> {
     ) -> Result<(ColId, usize)> {
         let Some(through) = self.through(relation) else {
             let target = self.target_number();
-            return self.attached(target, |b| b.relation_frame(relation, alias));
+            return self.attached(target, |b| match relation.view() {
+                None => b.relation_frame(relation, alias),
+                // Its rows are those that its triggers give.
+                Some(_) => {
+                    b.frames.push(Frame::new());
+                    let rel = b.relation_item(relation, Source::Plan(None), None, None)?;
+                    if let Some(alias) = alias {
+                        b.rename_last(fold_ident(alias).into(), relation)?;
+                    }
+                    Ok((b.rels[rel].first, b.rels[rel].width))
+                }
+            });
         };
         self.frames.push(Frame::new());
         let (rel, _) = self.open_through(&through, None)?;

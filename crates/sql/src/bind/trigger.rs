@@ -4,6 +4,7 @@
 
 use super::judged::{Acted, Change};
 use super::scope::NsWhat;
+use super::updatable::Verb;
 use super::{Binder, COLUMN_BASE, Clause, ColId, Frame};
 use crate::catalog::trigger::{Trigger, TriggerEvent, TriggerTime};
 use crate::catalog::{Relation, View};
@@ -177,6 +178,23 @@ impl Binder<'_> {
             fires,
             domains,
         })))
+    }
+
+    /// Does a view's trigger do what a statement wants of it?
+    pub(super) fn is_instead(&self, view: &Relation, verb: Verb) -> bool {
+        let event = match verb {
+            Verb::Insert => TriggerEvent::Insert,
+            Verb::Update => TriggerEvent::Update,
+            Verb::Delete => TriggerEvent::Delete,
+        };
+        let mut all = self.cx.catalog.triggers.of(view.oid).iter();
+        all.any(|t| t.time == TriggerTime::InsteadOf && t.is_about(event))
+    }
+
+    /// Has a view any such trigger?
+    pub(super) fn has_instead(&self, view: &Relation) -> bool {
+        let mut all = self.cx.catalog.triggers.of(view.oid).iter();
+        all.any(|t| t.time == TriggerTime::InsteadOf)
     }
 
     /// Does a BEFORE trigger see rows that an UPDATE writes? Then any column may change.

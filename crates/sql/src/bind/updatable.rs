@@ -57,6 +57,8 @@ type Detail = &'static str;
 const SINGLE: Detail =
     "Views that do not select from a single table or view are not automatically updatable.";
 
+const INSTEAD_BELOW: Detail = "Views of views with INSTEAD OF triggers are not updatable here.";
+
 /// A view that nothing goes through.
 struct Refusal {
     view: String,
@@ -203,6 +205,9 @@ impl Binder<'_> {
                     conditions: Vec::new(),
                 }
             }
+            RelationKind::View(_) if self.has_instead(&inner) => {
+                return Ok(Err(refuse(INSTEAD_BELOW)));
+            }
             RelationKind::View(under) => {
                 let opened = match self.open_view(&inner, under, noted)? {
                     Ok(opened) => opened,
@@ -280,7 +285,12 @@ impl Binder<'_> {
         verb: Verb,
     ) -> Result<Arc<Relation>> {
         let opened = self.open_view(relation, view, false)?;
-        let opened = opened.map_err(|refusal| refused(verb, &refusal))?;
+        let opened = opened.map_err(|refusal| match refusal.detail {
+            INSTEAD_BELOW => {
+                SqlError::unsupported("a change through a view of a view with INSTEAD OF triggers")
+            }
+            _ => refused(verb, &refusal),
+        })?;
         let slots = opened.columns.iter().map(|e| match e {
             Expr::Column(id, _) if *id >= COLUMN_BASE => Slot::Column(*id),
             _ => Slot::Gone,

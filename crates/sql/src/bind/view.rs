@@ -263,6 +263,30 @@ impl Binder<'_> {
     }
 
     /// A view in FROM.
+    pub(crate) fn view_target(
+        &mut self,
+        relation: &Arc<Relation>,
+        alias: Option<&ast::TableAlias>,
+    ) -> Result<usize> {
+        let Some(view) = relation.view().map(Arc::clone) else {
+            return Err(SqlError::internal("a view that is none"));
+        };
+        let noted = self.uses_noted();
+        let barrier = is_barrier(self.cx.catalog, relation);
+        let (body, own) =
+            self.with_own(|b| b.view_body(relation, &view, |b, tree| b.query_body(tree, true)))?;
+        self.settle_uses(noted);
+        let query = Unplanned {
+            body,
+            own,
+            barrier,
+            with: false,
+        };
+        let rows = Source::Query(Some(Box::new(query)));
+        let target = self.target_number();
+        self.attached(target, |b| b.relation_item(relation, rows, alias, None))
+    }
+
     pub(crate) fn view_item(
         &mut self,
         relation: &Arc<Relation>,

@@ -205,13 +205,42 @@ impl Firing {
         triggers: &TableTriggers,
         event: TriggerEvent,
         old: Option<&[Datum]>,
+        new: Option<&mut Vec<Datum>>,
+        cx: &mut Cx<'_>,
+    ) -> Result<Fired> {
+        self.row_at(triggers, Moment::before(event), old, new, cx)
+    }
+
+    /// Fires the triggers that are there instead of a change of a view's row.
+    pub(super) fn instead(
+        &mut self,
+        rules: Option<&Arc<RuleSet>>,
+        event: TriggerEvent,
+        old: Option<&[Datum]>,
+        new: Option<&mut Vec<Datum>>,
+        cx: &mut Cx<'_>,
+    ) -> Result<Fired> {
+        let moment = Moment::instead(event);
+        match of(rules, moment) {
+            Some(triggers) => self.row_at(triggers, moment, old, new, cx),
+            // They are disabled.
+            None => Ok(Fired::Goes),
+        }
+    }
+
+    fn row_at(
+        &mut self,
+        triggers: &TableTriggers,
+        moment: Moment,
+        old: Option<&[Datum]>,
         mut new: Option<&mut Vec<Datum>>,
         cx: &mut Cx<'_>,
     ) -> Result<Fired> {
+        let event = moment.event;
         let width = triggers.table.columns.len();
         let whole = |row: &[Datum]| row.get(..width).unwrap_or_default().to_vec();
         loop {
-            let mut next = triggers.at(Moment::before(event));
+            let mut next = triggers.at(moment);
             let Some((number, fire)) = next.find(|(number, _)| *number >= self.at) else {
                 self.reset();
                 if let Some(row) = &new {

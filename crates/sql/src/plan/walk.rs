@@ -509,9 +509,9 @@ pub(crate) fn has_triggers(plan: &Plan) -> bool {
         tables.into_iter().any(|table| table.triggers.is_some())
     };
     let own = match &plan.node {
-        Node::Insert(insert) => of(&insert.rules),
-        Node::Update(update) => of(&update.rules),
-        Node::Delete(delete) => of(&delete.rules),
+        Node::Insert(insert) => insert.table.view().is_some() || of(&insert.rules),
+        Node::Update(update) => update.table.view().is_some() || of(&update.rules),
+        Node::Delete(delete) => delete.table.view().is_some() || of(&delete.rules),
         Node::Merge(merge) => {
             let mut all = merge.matched.iter().chain(&merge.unmatched);
             all.any(|when| match &when.action {

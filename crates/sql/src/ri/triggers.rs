@@ -46,6 +46,14 @@ impl Moment {
         }
     }
 
+    /// INSTEAD OF, of a row of a view.
+    pub(crate) fn instead(event: TriggerEvent) -> Moment {
+        Moment {
+            time: TriggerTime::InsteadOf,
+            ..Moment::before(event)
+        }
+    }
+
     /// AFTER, of a row.
     pub(crate) fn after(event: TriggerEvent) -> Moment {
         Moment {

@@ -208,14 +208,6 @@ fn refuse_kind(new: &NewTrigger, relation: &Relation) -> Result<()> {
     Ok(())
 }
 
-/// 0A000 for what is known, and not done.
-fn refuse_unsupported(relation: &Relation) -> Result<()> {
-    match relation.kind {
-        RelationKind::View(_) => Err(SqlError::unsupported("a trigger of a view")),
-        _ => Ok(()),
-    }
-}
-
 async fn create(
     name: &str,
     new: &NewTrigger,
@@ -223,7 +215,6 @@ async fn create(
     cx: &mut DdlContext<'_>,
 ) -> Result<()> {
     refuse_kind(new, relation)?;
-    refuse_unsupported(relation)?;
     let mut columns: Vec<usize> = Vec::new();
     for column in &new.columns {
         let all = relation.columns.iter();

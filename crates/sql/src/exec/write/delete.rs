@@ -163,6 +163,22 @@ impl DeleteWriter {
         }
     }
 
+    /// Shows a view's row, which is the source row, to the view's triggers, which do what is to be done.
+    fn instead(&mut self, delete: &Delete, cx: &mut Cx<'_>) -> Result<Outcome> {
+        let (rules, event) = (delete.rules.as_ref(), TriggerEvent::Delete);
+        let old = self.row.get(..delete.table.columns.len());
+        Ok(
+            match self.seen.firing.instead(rules, event, old, None, cx)? {
+                Fired::Wait(obstacle) => Outcome::Wait(obstacle),
+                Fired::Skipped => Outcome::Skipped,
+                Fired::Goes => {
+                    cx.affected += 1;
+                    Outcome::Written
+                }
+            },
+        )
+    }
+
     /// What RETURNING sees after `Written`.
     pub(crate) fn returned(&self) -> &[Datum] {
         &self.row
@@ -260,7 +276,12 @@ impl DeleteState {
                     }
                     self.at += 1;
                     let (rid, row) = split_source(self.batch.row(self.at - 1))?;
-                    let Some(rid) = rid else { continue };
+                    let rid = match rid {
+                        Some(rid) => rid,
+                        // A view's rows have no number.
+                        None if delete.table.view().is_some() => Rid(0),
+                        None => continue,
+                    };
                     self.writer.row.clear();
                     self.writer.row.extend_from_slice(row);
                     self.writer.reset();
@@ -270,6 +291,7 @@ impl DeleteState {
             self.open = Some(rid);
             let outcome = match self.returning.is_owed() {
                 true => Outcome::Written,
+                false if delete.table.view().is_some() => self.writer.instead(delete, cx)?,
                 false => self.writer.write(delete, table, rid, cx)?,
             };
             let row = self.writer.returned();

@@ -75,6 +75,9 @@ impl InsertWriter {
         cx: &mut Cx<'a>,
     ) -> Result<Outcome> {
         let relation = &insert.table;
+        if relation.view().is_some() {
+            return self.instead(insert, source, cx);
+        }
         if !self.open {
             if let Some(conflict) = &insert.conflict {
                 refuse_deferrable(relation, &conflict.indexes)?;
@@ -203,6 +206,41 @@ impl InsertWriter {
         }
         self.stage = Stage::New;
         Ok(None)
+    }
+
+    /// Shows the row that is proposed to a view's triggers, which do what is to be done.
+    fn instead<'a>(
+        &mut self,
+        insert: &'a Insert,
+        source: &[Datum],
+        cx: &mut Cx<'a>,
+    ) -> Result<Outcome> {
+        let row = &mut self.row;
+        if self.stage == Stage::New {
+            let valued = self.proposing.of(&insert.values, cx, |cx| {
+                row.clear();
+                for expr in &insert.values {
+                    row.push(eval_in(expr, source, cx)?);
+                }
+                Ok(())
+            });
+            if let Err(absent) = valued? {
+                return Ok(Outcome::Wait(absent));
+            }
+            self.stage = Stage::Valued;
+        }
+        let (rules, event) = (insert.rules.as_ref(), TriggerEvent::Insert);
+        let fired = self.firing.instead(rules, event, None, Some(row), cx)?;
+        if let Fired::Wait(obstacle) = fired {
+            return Ok(Outcome::Wait(obstacle));
+        }
+        self.stage = Stage::New;
+        self.is_update = false;
+        if let Fired::Skipped = fired {
+            return Ok(Outcome::Skipped);
+        }
+        cx.affected += 1;
+        Ok(Outcome::Written)
     }
 
     /// Forgets a row given up after an error.

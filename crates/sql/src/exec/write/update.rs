@@ -58,6 +58,8 @@ struct Seen {
     judging: Evaluation,
     /// The new full row.
     row: Vec<Datum>,
+    /// A view's row has its new values.
+    assigned: bool,
 }
 
 /// What is to be done with a version that BEFORE triggers have seen.
@@ -94,8 +96,9 @@ impl UpdateWriter {
         self.computing = None;
         self.newest = false;
         self.sparse = false;
-        if self.seen.locked.is_some() {
+        if self.seen.locked.is_some() || self.seen.assigned {
             self.seen = Seen::default();
+            self.evaluation.reset();
         }
         Ok(rid)
     }
@@ -278,6 +281,43 @@ impl UpdateWriter {
         self.returned.extend_from_slice(others);
         self.computed = version;
         Ok(Shown::Goes)
+    }
+
+    /// Shows a view's row, which is the source row, and what becomes of it to the view's triggers, which do what is to be done.
+    fn instead<'a>(&mut self, update: &'a Update, cx: &mut Cx<'a>) -> Result<Outcome> {
+        let width = update.table.columns.len();
+        if !self.seen.assigned {
+            let mut evaluation = std::mem::take(&mut self.evaluation);
+            let exprs = update.assignments.iter().map(|(_, expr)| expr);
+            let assigned = evaluation.of(exprs, cx, |cx| {
+                self.seen.row = self.row.get(..width).unwrap_or_default().to_vec();
+                for (position, expr) in &update.assignments {
+                    let value = eval_in(expr, &self.row, cx)?;
+                    if let Some(column) = self.seen.row.get_mut(*position) {
+                        *column = value;
+                    }
+                }
+                Ok(())
+            });
+            self.evaluation = evaluation;
+            if let Err(absent) = assigned? {
+                return Ok(Outcome::Wait(absent));
+            }
+            self.seen.assigned = true;
+        }
+        let (rules, event) = (update.rules.as_ref(), TriggerEvent::Update);
+        let old = self.row.get(..width);
+        let new = Some(&mut self.seen.row);
+        match self.seen.firing.instead(rules, event, old, new, cx)? {
+            Fired::Wait(obstacle) => return Ok(Outcome::Wait(obstacle)),
+            Fired::Skipped => return Ok(Outcome::Skipped),
+            Fired::Goes => {}
+        }
+        cx.affected += 1;
+        self.returned.clone_from(&self.seen.row);
+        let others = self.row.get(width..).unwrap_or_default();
+        self.returned.extend_from_slice(others);
+        Ok(Outcome::Written)
     }
 
     /// A source row for [`show`](Self::show), of whoever decides himself that it is wanted.
@@ -533,6 +573,8 @@ impl UpdateState {
                     self.at += 1;
                     match self.writer.start(self.batch.row(self.at - 1))? {
                         Some(rid) => rid,
+                        // A view's rows have no number.
+                        None if update.table.view().is_some() => Rid(0),
                         None => continue,
                     }
                 }
@@ -540,6 +582,7 @@ impl UpdateState {
             self.open = Some(rid);
             let outcome = match self.returning.is_owed() {
                 true => Outcome::Written,
+                false if update.table.view().is_some() => self.writer.instead(update, cx)?,
                 false => self.writer.write(update, table, rid, cx)?,
             };
             let row = self.writer.returned();

@@ -1,0 +1,74 @@
+-- Triggers of views.
+CREATE TABLE tgv_a (id int PRIMARY KEY, v int, note text DEFAULT 'none');
+CREATE TABLE tgv_b (id int REFERENCES tgv_a, w int);
+CREATE VIEW tgv_v AS SELECT a.id, a.v, coalesce(sum(b.w), 0) AS w FROM tgv_a a LEFT JOIN tgv_b b USING (id) GROUP BY a.id;
+INSERT INTO tgv_v VALUES (1, 2, 3);
+CREATE FUNCTION tgv_do() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  RAISE NOTICE '% % % % on %: % to %', TG_NAME, TG_WHEN, TG_LEVEL, TG_OP, TG_TABLE_NAME, OLD, NEW;
+  IF TG_OP = 'INSERT' THEN
+    IF NEW.id < 0 THEN RETURN NULL; END IF;
+    INSERT INTO tgv_a VALUES (NEW.id, NEW.v);
+    INSERT INTO tgv_b VALUES (NEW.id, NEW.w);
+    NEW.w := 77;
+    RETURN NEW;
+  ELSIF TG_OP = 'UPDATE' THEN
+    IF NEW.v IS NULL THEN RETURN NULL; END IF;
+    UPDATE tgv_a SET id = NEW.id, v = NEW.v WHERE id = OLD.id;
+    RETURN NEW;
+  END IF;
+  DELETE FROM tgv_b WHERE id = OLD.id;
+  DELETE FROM tgv_a WHERE id = OLD.id;
+  RETURN OLD;
+END $$;
+CREATE FUNCTION tgv_tell() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE NOTICE '% % %', TG_NAME, TG_WHEN, TG_OP; RETURN NULL; END $$;
+CREATE TRIGGER ins INSTEAD OF INSERT ON tgv_v FOR EACH ROW EXECUTE FUNCTION tgv_do();
+CREATE TRIGGER upd INSTEAD OF UPDATE ON tgv_v FOR EACH ROW EXECUTE FUNCTION tgv_do();
+CREATE TRIGGER del INSTEAD OF DELETE ON tgv_v FOR EACH ROW EXECUTE FUNCTION tgv_do();
+CREATE TRIGGER before BEFORE INSERT OR UPDATE OR DELETE ON tgv_v EXECUTE FUNCTION tgv_tell();
+CREATE TRIGGER after AFTER INSERT OR UPDATE OR DELETE ON tgv_v EXECUTE FUNCTION tgv_tell();
+INSERT INTO tgv_v VALUES (1, 2, 3), (-1, 0, 0), (2, 4, 6) RETURNING *, id + v AS sum;
+INSERT INTO tgv_v (w, id) SELECT 5, 3 RETURNING w, v, id;
+UPDATE tgv_v SET v = v + 1 WHERE w > 3 RETURNING *;
+UPDATE tgv_v x SET v = y.n FROM (VALUES (1, 100)) y (i, n) WHERE x.id = y.i RETURNING x.*, y.n;
+UPDATE tgv_v SET v = NULL WHERE id = 2;
+UPDATE tgv_v SET (v, w) = (SELECT 7, 8) WHERE id = 3;
+UPDATE tgv_v SET v = 0 WHERE false;
+DELETE FROM tgv_v WHERE w = 5 RETURNING *;
+DELETE FROM tgv_v USING tgv_a a WHERE a.id = tgv_v.id AND a.v = 100 RETURNING tgv_v.id, a.note;
+SELECT * FROM tgv_a ORDER BY id;
+SELECT * FROM tgv_b ORDER BY id;
+PREPARE i AS INSERT INTO tgv_v VALUES ($1, $2, $3);
+EXECUTE i (10, 11, 12);
+EXECUTE i (13, 14, 15);
+DEALLOCATE i;
+WITH d AS (DELETE FROM tgv_v WHERE id = 13 RETURNING *) SELECT * FROM d;
+SELECT * FROM tgv_v ORDER BY id;
+-- Instead of going through, too.
+CREATE VIEW tgv_s AS SELECT id, v FROM tgv_a WHERE v < 50;
+CREATE TRIGGER ins INSTEAD OF INSERT ON tgv_s FOR EACH ROW EXECUTE FUNCTION tgv_tell();
+INSERT INTO tgv_s VALUES (20, 20);
+UPDATE tgv_s SET v = 40 WHERE id = 10 RETURNING *;
+CREATE VIEW tgv_w AS SELECT id AS i, v AS j FROM tgv_v WHERE id > 5;
+SELECT tgname, tgtype FROM pg_trigger WHERE tgrelid = 'tgv_v'::regclass ORDER BY 1;
+SELECT pg_get_triggerdef(oid) FROM pg_trigger WHERE tgrelid = 'tgv_v'::regclass ORDER BY tgname;
+\d tgv_v
+CREATE TRIGGER bad AFTER INSERT ON tgv_v FOR EACH ROW EXECUTE FUNCTION tgv_tell();
+CREATE TRIGGER bad BEFORE TRUNCATE ON tgv_v EXECUTE FUNCTION tgv_tell();
+CREATE TRIGGER bad INSTEAD OF INSERT ON tgv_v FOR EACH STATEMENT EXECUTE FUNCTION tgv_tell();
+CREATE TRIGGER bad INSTEAD OF INSERT ON tgv_v FOR EACH ROW WHEN (true) EXECUTE FUNCTION tgv_tell();
+CREATE TRIGGER bad INSTEAD OF UPDATE OF v ON tgv_v FOR EACH ROW EXECUTE FUNCTION tgv_tell();
+CREATE TRIGGER bad INSTEAD OF UPDATE ON tgv_a FOR EACH ROW EXECUTE FUNCTION tgv_tell();
+CREATE TRIGGER bad AFTER INSERT ON tgv_v REFERENCING NEW TABLE AS n EXECUTE FUNCTION tgv_tell();
+CREATE ROLE tgv_role;
+GRANT SELECT ON tgv_v TO tgv_role;
+SET ROLE tgv_role;
+INSERT INTO tgv_v VALUES (1, 1, 1);
+DELETE FROM tgv_v;
+RESET ROLE;
+DROP TRIGGER ins ON tgv_v;
+INSERT INTO tgv_v VALUES (1, 2, 3);
+DROP VIEW tgv_w, tgv_v, tgv_s;
+DROP TABLE tgv_b, tgv_a;
+DROP ROLE tgv_role;
+DROP FUNCTION tgv_do, tgv_tell;
