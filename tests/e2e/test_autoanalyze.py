@@ -2,6 +2,7 @@
 
 import time
 
+import psycopg
 import pytest
 
 pytestmark = pytest.mark.logstead_only
@@ -16,11 +17,22 @@ TOLD = (
 def test_tables_that_grow_are_analyzed(private_server):
     server = private_server
     server.start(arguments=("--set", "autovacuum_naptime=1s"))
-    server.execute("CREATE TABLE grown (a int, b text)")
-    server.execute("CREATE TABLE small (a int)")
-    server.execute("INSERT INTO small SELECT generate_series(1, 50)")
-    server.execute("INSERT INTO grown SELECT i, i::text FROM generate_series(1, 2000) i")
-    connection = server.connect(autocommit=True)
+    # What holds for those who log in does not hold for the server itself.
+    server.execute(
+        "CREATE ROLE admin SUPERUSER LOGIN",
+        "ALTER DATABASE postgres SET default_transaction_isolation = 'serializable'",
+        "ALTER DATABASE postgres SET default_transaction_read_only = on",
+    )
+    options = "-c default_transaction_read_only=off -c default_transaction_isolation=read\\ committed"
+    connection = psycopg.connect(host=server.host, port=server.port, user="admin", dbname="postgres", autocommit=True, options=options)
+    for statement in (
+        "ALTER ROLE postgres NOLOGIN",
+        "CREATE TABLE grown (a int, b text)",
+        "CREATE TABLE small (a int)",
+        "INSERT INTO small SELECT generate_series(1, 50)",
+        "INSERT INTO grown SELECT i, i::text FROM generate_series(1, 2000) i",
+    ):
+        connection.execute(statement)
 
     def told():
         return connection.execute(TOLD, ["grown"]).fetchone()

@@ -55,3 +55,13 @@ SELECT k FROM pl_a a WHERE (SELECT b.n FROM pl_b b WHERE b.k = a.k) = 1 AND k < 
 SELECT count(*) FROM pg_class c WHERE (SELECT count(*) FROM pl_b b WHERE b.k <= length(c.relname)) = 4 AND c.relname LIKE 'pl\_%';
 DROP TABLE pl_a, pl_b;
 DROP SEQUENCE pl_s;
+
+-- What is volatile is asked once for each outer row.
+CREATE SEQUENCE asked;
+CREATE TABLE asked_of (id int PRIMARY KEY);
+INSERT INTO asked_of SELECT generate_series(1, 5);
+SELECT count(*) FROM generate_series(1, 10) AS g (k) WHERE nextval('asked') IN (SELECT id FROM asked_of);
+SELECT count(*) FROM generate_series(1, 10) AS g (k) WHERE k + 0 * nextval('asked') IN (SELECT id FROM asked_of);
+SELECT last_value FROM asked;
+DROP TABLE asked_of;
+DROP SEQUENCE asked;

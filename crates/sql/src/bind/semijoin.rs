@@ -128,7 +128,8 @@ impl Binder<'_> {
             };
             return Err(SqlError::new(SqlState::SYNTAX_ERROR, message).at(at));
         }
-        let simple = self.simple(&block);
+        // What is asked anew for each outer row must not become a condition of the right side, or one of each pair.
+        let simple = self.simple(&block) && !lefts.iter().any(walk::is_volatile);
         let mut conditions = Vec::new();
         if simple {
             for (left, output) in lefts.iter().zip(&block.outputs) {

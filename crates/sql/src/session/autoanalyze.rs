@@ -160,10 +160,17 @@ async fn analyze(worker: &Rc<WorkerSessions>, database: &str, table: &str) -> Re
         user: user.unwrap_or_default(),
         role: Some(BOOTSTRAP),
         database: database.to_owned(),
+        own: true,
         settings: vec![
             ("application_name".to_owned(), "autoanalyze".to_owned()),
             ("lock_timeout".to_owned(), LOCK_MS.to_string()),
             ("statement_timeout".to_owned(), "0".to_owned()),
+            // Whatever the database or the role has for others.
+            (
+                "default_transaction_isolation".to_owned(),
+                "read committed".to_owned(),
+            ),
+            ("default_transaction_read_only".to_owned(), "off".to_owned()),
         ],
         ..StartupRequest::default()
     };

@@ -16,11 +16,12 @@ fn unknown(name: &str) -> SqlError {
     )
 }
 
-/// Enters the database of this name: from here on it is neither dropped nor renamed. Or says why the role may not.
+/// Enters the database of this name: from here on it is neither dropped nor renamed. Or says why the role may not; the server's `own` sessions may.
 pub(super) fn enter(
     instance: &Instance,
     name: &str,
     role: &Role,
+    own: bool,
 ) -> Result<(Arc<Catalog>, Entered)> {
     let store = &instance.store;
     let found = store.current(name).ok_or_else(|| unknown(name))?;
@@ -33,7 +34,7 @@ pub(super) fn enter(
         .ok_or_else(gone)?;
     let known = catalog.notes.databases.get(catalog.database);
     let database = known.ok_or_else(gone)?;
-    if !database.allow_connections {
+    if !database.allow_connections && !own {
         return Err(SqlError::new(
             SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
             format!("database \"{name}\" is not currently accepting connections"),

@@ -103,6 +103,8 @@ pub struct StartupRequest {
     pub server: Option<SocketAddr>,
     /// Other parameters: settings.
     pub settings: Vec<(String, String)>,
+    /// The server's own session: whoever may not log in, and wherever nobody may connect, it may.
+    pub own: bool,
 }
 
 /// What a statement that is not a planned query answers.
@@ -226,7 +228,7 @@ impl Session {
             )
         };
         let role = Arc::clone(role.ok_or_else(|| refused("does not exist"))?);
-        if !role.login {
+        if !role.login && !request.own {
             return Err(refused("is not permitted to log in"));
         }
         instance.admit_role(pid, &role)?;
@@ -235,7 +237,7 @@ impl Session {
         } else {
             request.database.clone()
         };
-        let (catalog, entered) = database::enter(&instance, &name, &role)?;
+        let (catalog, entered) = database::enter(&instance, &name, &role, request.own)?;
         let database = catalog.database;
         live.introduce(
             (role.oid, &role.name),
