@@ -116,5 +116,12 @@ CREATE TRIGGER bad AFTER DELETE ON tgm_t REFERENCING NEW TABLE AS n EXECUTE FUNC
 CREATE TRIGGER bad AFTER UPDATE ON tgm_t REFERENCING NEW TABLE AS n OLD TABLE AS n EXECUTE FUNCTION tgm_new();
 CREATE TRIGGER bad AFTER UPDATE ON tgm_t REFERENCING NEW ROW AS n EXECUTE FUNCTION tgm_new();
 CREATE TRIGGER bad AFTER TRUNCATE ON tgm_t REFERENCING NEW TABLE AS n EXECUTE FUNCTION tgm_new();
+-- A function of the name by which rows of transition tables are read is not taken for the built-in one; a trigger's function is no table.
+CREATE FUNCTION unnest(tgm_t[]) RETURNS SETOF int LANGUAGE sql AS 'SELECT 666';
+INSERT INTO tgm_t VALUES (8, 80);
+DROP FUNCTION unnest(tgm_t[]);
+SELECT * FROM tgm_new();
+SELECT (SELECT f FROM tgm_new() f);
+SELECT tgm_new();
 DROP TABLE tgm_c, tgm_t;
 DROP FUNCTION tgm_sum, tgm_chain, tgm_new, tgm_both, tgm_old;

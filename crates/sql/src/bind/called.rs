@@ -28,6 +28,13 @@ impl Binder<'_> {
     ) -> Result<Arc<Callee>> {
         let routine = &call.routine;
         self.refuse_called(routine)?;
+        if call.result.oid == oid::TRIGGER {
+            return Err(SqlError::new(
+                SqlState::FEATURE_NOT_SUPPORTED,
+                "trigger functions can only be called as triggers",
+            )
+            .context(compiling(&routine.name)));
+        }
         self.volatile = true;
         self.read_only = false;
         Ok(Arc::new(Callee {
@@ -46,13 +53,6 @@ impl Binder<'_> {
     pub(super) fn called_value(&mut self, call: RoutineCall, at: Option<usize>) -> Result<Expr> {
         if self.checks_routine {
             return Ok(Expr::Const(Datum::Null, call.result));
-        }
-        if call.result.oid == oid::TRIGGER {
-            return Err(SqlError::new(
-                SqlState::FEATURE_NOT_SUPPORTED,
-                "trigger functions can only be called as triggers",
-            )
-            .context(compiling(&call.routine.name)));
         }
         let ty = match self.shape(&call).map_err(|e| e.at(at))? {
             Shape::Row(_, ty) if call.routine.outputs().count() != 1 => ty,

@@ -70,6 +70,16 @@ impl Binder<'_> {
             }
             (false, None) => {}
         }
+        if call.result.oid == oid::TRIGGER {
+            return Err(SqlError::new(
+                SqlState::DATATYPE_MISMATCH,
+                format!(
+                    "function \"{}\" in FROM has unsupported return type trigger",
+                    call.called
+                ),
+            )
+            .at(at));
+        }
         let alias = plain.as_ref();
         let own_name = { call.routine.outputs() }.find(|arg| !arg.name.is_empty());
         let single: Arc<str> = match (own_name, alias) {

@@ -129,7 +129,9 @@ impl Binder<'_> {
             columns: Vec::new(),
             at: None,
         };
-        let unnest = ast::ObjectName::from(vec![ast::Ident::new("unnest")]);
+        // By its schema: a function of the same name that somebody has made is not meant.
+        let path = ["pg_catalog", "unnest"].map(ast::Ident::new);
+        let unnest = ast::ObjectName::from(path.to_vec());
         let args = [ast::FunctionArg::Unnamed(rows)];
         self.table_function(&unnest, &args, false, Some(alias.unwrap_or(&own)))
             .map(Some)
