@@ -158,3 +158,26 @@ def test_copy_from_stdin_has_the_time_of_one_statement(server, table):
                     time.sleep(0.2)
         copier.execute("SET statement_timeout = 0")
         assert copier.execute("SELECT count(*) FROM timeouts").fetchone() == (2,)
+
+
+def test_statement_timeout_is_of_the_statement_however_many_functions_it_calls(server, table):
+    # Without a limit these take seconds at least, and succeed.
+    many = "FROM generate_series(10, 3000000) i"
+    with server.connect(autocommit=True) as connection:
+        connection.execute(
+            "CREATE FUNCTION timeouts_same(i int) RETURNS int LANGUAGE plpgsql AS 'BEGIN RETURN i; END'"
+        )
+        connection.execute(
+            "CREATE FUNCTION timeouts_fired() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END'"
+        )
+        connection.execute(
+            "CREATE TRIGGER fired BEFORE INSERT ON timeouts FOR EACH ROW EXECUTE FUNCTION timeouts_fired()"
+        )
+        connection.execute("SET statement_timeout = '300ms'")
+        for statement in (f"SELECT count(timeouts_same(i)) {many}", f"INSERT INTO timeouts SELECT i, i {many}"):
+            with pytest.raises(psycopg.errors.QueryCanceled, match="due to statement timeout"):
+                connection.execute(statement)
+        connection.execute("SET statement_timeout = 0")
+        assert connection.execute("SELECT timeouts_same(n) FROM timeouts WHERE id = 1").fetchone() == (1,)
+        connection.execute("DROP TRIGGER fired ON timeouts")
+        connection.execute("DROP FUNCTION timeouts_same, timeouts_fired")

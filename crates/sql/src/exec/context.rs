@@ -160,6 +160,11 @@ impl Cancel {
         self.deadline_us.store(deadline_us, Ordering::Relaxed);
     }
 
+    /// Is there a time when it times out?
+    pub(crate) fn has_deadline(&self) -> bool {
+        self.deadline_us.load(Ordering::Relaxed) != i64::MAX
+    }
+
     /// How long it may still run, by the clock's time now; none if there is no limit.
     pub fn left_us(&self, now_us: i64) -> Option<i64> {
         let deadline_us = self.deadline_us.load(Ordering::Relaxed);

@@ -11,6 +11,8 @@
 //! - `rows.first <= place.at <= rows.end()` unless the cursor is at its start; `rows.end()` rows have come out of the plan.
 //! - A held cursor whose transaction has committed has all its rows: nothing of a transaction is left in it.
 //! - What a cursor keeps in memory is charged to the server's memory budget.
+//! - Functions that its plan calls are run with the rights of who fetches, or of who declared it when its rows are taken unasked: never with those of a
+//!   SECURITY DEFINER routine whose statement happens to come next.
 
 mod adopt;
 
@@ -60,6 +62,8 @@ struct Cursor {
     created: i64,
     /// Savepoints that stood when it was declared: rolling back to an earlier one ends it.
     level: usize,
+    /// Who declared it: with these rights it takes the rest of its rows, whoever's statement makes it do so.
+    role: Oid,
     /// Its transaction has committed.
     persisted: bool,
     state: State,
@@ -421,6 +425,7 @@ impl Session {
             back,
             created: self.context.statement_time.get(),
             level: self.savepoints.len(),
+            role: func::Context::current_role(&*self.context),
             persisted: false,
             state: State::Running {
                 plan,
@@ -685,7 +690,7 @@ impl Session {
         else {
             return Ok(());
         };
-        let limits = self.limits();
+        let mut limits = self.limits();
         let work_mem_bytes = self.context.settings.borrow().typed().work_mem_bytes;
         let signals = Arc::clone(&self.signals);
         let context = Rc::clone(&self.context);
@@ -713,6 +718,7 @@ impl Session {
                 break progress;
             }
             self.answer(execution, plan, client).await?;
+            limits = self.limits_left(limits)?;
         };
         if !context.restore_points.borrow().is_empty() {
             self.do_restore_points().await?;
@@ -764,9 +770,11 @@ impl Session {
             };
             let mut pulled = Ok(());
             let mut nobody = Nobody::default();
+            let before = self.context.enter_role(cursor.role);
             while pulled.is_ok() && matches!(cursor.state, State::Running { .. }) {
                 pulled = self.pull(&mut cursor, ROWS_AT_ONCE, &mut nobody).await;
             }
+            self.context.as_role.set(before);
             if pulled.is_err() {
                 cursor.state = State::Failed;
                 cursor.rows = Kept::default();

@@ -14,6 +14,7 @@ use crate::parse::{Parsed, StatementKind};
 use logstead_engine::{Isolation, Worker};
 use logstead_types::{SqlState, TableId};
 use sqlparser::ast::Statement;
+use std::borrow::Cow;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -151,9 +152,10 @@ impl Session {
     }
 }
 
-fn refused_in_read_only(parsed: &Parsed) -> SqlError {
+/// What a statement that is not planned is called in messages.
+pub(super) fn tag_of(parsed: &Parsed) -> Cow<'static, str> {
     let tag = match &parsed.kind {
-        StatementKind::Ddl(tag) => tag,
+        StatementKind::Ddl(tag) | StatementKind::Maintenance(tag) => *tag,
         StatementKind::Index(command) => command.tag(),
         StatementKind::Maintain(command) => command.tag(),
         StatementKind::View(command) => command.tag(),
@@ -166,8 +168,35 @@ fn refused_in_read_only(parsed: &Parsed) -> SqlError {
         StatementKind::Extension(command) => command.tag(),
         StatementKind::AlterConstraint(_) => "ALTER TABLE",
         StatementKind::CommentOn(_) => "COMMENT",
-        _ => "ALTER SEQUENCE",
+        StatementKind::AlterSequence(_) => "ALTER SEQUENCE",
+        StatementKind::Rights(command) => command.tag(),
+        StatementKind::SetConstraints(_) => "SET CONSTRAINTS",
+        StatementKind::Declare(_) => "DECLARE CURSOR",
+        StatementKind::Cursor => "CLOSE CURSOR",
+        StatementKind::Fetch(fetch) if fetch.moves => "MOVE",
+        StatementKind::Fetch(_) => "FETCH",
+        StatementKind::Do(_) => "DO",
+        StatementKind::Call => "CALL",
+        StatementKind::Copy(_) => "COPY",
+        StatementKind::Explain => "EXPLAIN",
+        StatementKind::Checkpoint => "CHECKPOINT",
+        StatementKind::Lock => "LOCK TABLE",
+        StatementKind::Unsupported(what) => *what,
+        StatementKind::Query
+        | StatementKind::Transaction(_)
+        | StatementKind::Setting
+        | StatementKind::Prepared
+        | StatementKind::Notify => {
+            let written = parsed.statement.to_string();
+            let word = written.split_whitespace().next().unwrap_or_default();
+            return Cow::Owned(word.to_uppercase());
+        }
     };
+    Cow::Borrowed(tag)
+}
+
+fn refused_in_read_only(parsed: &Parsed) -> SqlError {
+    let tag = tag_of(parsed);
     SqlError::new(
         SqlState::READ_ONLY_SQL_TRANSACTION,
         format!("cannot execute {tag} in a read-only transaction"),

@@ -459,6 +459,7 @@ impl Session {
         self.routines = 0;
         self.atomic = 0;
         self.stable = 0;
+        self.context.as_role.set(0);
         self.in_use.clear();
         self.context.level.set(self.savepoints.len());
         if !self.is_held_by_as_of() {
@@ -785,6 +786,8 @@ impl Session {
     /// Sync: ends the implicit transaction of a pipeline. Its error, if any, is answered here.
     pub async fn sync(&mut self, client: &mut dyn Client) -> Result<()> {
         self.extended_since = None;
+        // The time of the statements before it is not this one's.
+        self.signals.statement().set_deadline(None);
         if self.block == Block::None
             && let Err(error) = self.commit(client).await
         {

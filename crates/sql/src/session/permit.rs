@@ -89,6 +89,15 @@ impl SessionContext {
         }
     }
 
+    /// From now on statements are run with the rights of this role; what `as_role` is to be afterwards.
+    pub(super) fn enter_role(&self, role: Oid) -> Oid {
+        let before = self.as_role.get();
+        if self.current_role() != role {
+            self.as_role.set(role);
+        }
+        before
+    }
+
     /// 42501 unless the current role has what is needed.
     pub(super) fn may_use(&self, needs: &Needs, catalog: &Catalog) -> Result<()> {
         let (roles, role) = (self.roles(catalog), self.current_role());

@@ -10,7 +10,7 @@ use crate::error::{Result, SqlError};
 use crate::exec::{Execution, Held, RowSink, StoredColumn};
 use crate::func::Context;
 use crate::plan::{Command, OutputColumn};
-use crate::value::{self, Datum, SqlType};
+use crate::value::{self, Datum, Oid, SqlType};
 use logstead_engine::{Memory, RowRef};
 use logstead_types::SqlState;
 use smallvec::SmallVec;
@@ -43,6 +43,8 @@ pub(super) struct Portal {
     pub(super) created: i64,
     /// Rows that it has given.
     pub(super) given: u64,
+    /// As whom its statement was begun: what it has left to do is done with these rights, whoever's statement asks for it.
+    pub(super) role: Oid,
 }
 
 pub(super) enum PortalState {
@@ -202,6 +204,7 @@ impl Session {
                 level: self.savepoints.len(),
                 created,
                 given: 0,
+                role: self.context.current_role(),
             },
         );
         Ok(())
@@ -431,6 +434,9 @@ impl Session {
         rows_max: u64,
         client: &mut dyn Client,
     ) -> Result<PortalState> {
+        if first {
+            portal.role = self.context.current_role();
+        }
         let mark = client.mark();
         let ran = self
             .run(
@@ -485,7 +491,9 @@ impl Session {
                 let signals = Arc::clone(&self.signals);
                 let limits = self.limits();
                 let mut nobody = Nobody::default();
-                loop {
+                // With the rights of who began it: the next statement may be one of a SECURITY DEFINER routine.
+                let before = self.context.enter_role(portal.role);
+                let ran = loop {
                     let open = self.transaction()?;
                     let mut cx = crate::exec::ExecContext {
                         txn: &mut open.txn,
@@ -498,12 +506,17 @@ impl Session {
                         work_mem_bytes,
                     };
                     let ahead = execution.run_ahead(&mut cx);
-                    let progress = super::run::guarded(&signals, limits, ahead).await?;
-                    if progress != crate::exec::Progress::Call {
-                        break;
+                    let progress = super::run::guarded(&signals, limits, ahead).await;
+                    match progress {
+                        Ok(crate::exec::Progress::Call) => {}
+                        progress => break progress.map(drop),
                     }
-                    self.answer(execution, plan, &mut nobody).await?;
-                }
+                    if let Err(error) = self.answer(execution, plan, &mut nobody).await {
+                        break Err(error);
+                    }
+                };
+                self.context.as_role.set(before);
+                ran?;
                 self.untold.append(&mut nobody.told);
             }
             self.portals.insert(name, portal);

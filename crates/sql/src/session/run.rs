@@ -11,6 +11,7 @@ use crate::catalog::Catalog;
 use crate::error::{Result, SqlError};
 use crate::exec::{CancelReason, ExecContext, Execution, Progress, judge_deferred};
 use crate::func::Context;
+use crate::parse::Parsed;
 use crate::plan::Command;
 use crate::value::{Datum, user};
 use logstead_engine::{Table, TableLock, Txn, WaitError, WriteError};
@@ -161,6 +162,21 @@ impl Session {
         cancel.check()
     }
 
+    /// 0A000 for all that is not a query in a function that is not volatile, as in PostgreSQL: such statements move the view that the statement around the
+    /// function reads with.
+    pub(super) fn refuse_utility_in_stable(&self, parsed: &Parsed) -> Result<()> {
+        if self.stable == 0 {
+            return Ok(());
+        }
+        Err(SqlError::new(
+            SqlState::FEATURE_NOT_SUPPORTED,
+            format!(
+                "{} is not allowed in a non-volatile function",
+                super::ddl::tag_of(parsed)
+            ),
+        ))
+    }
+
     /// 0A000 for what changes something in a function that is not volatile.
     pub(super) fn refuse_in_stable(&self, plan: &CachedPlan) -> Result<()> {
         if self.stable > 0 && (plan.prepared.plan().writes() || plan.writes_lasting) {
@@ -260,8 +276,9 @@ impl Session {
         Ok(())
     }
 
+    /// A statement's time begins, unless it has begun: however many functions it calls and cursors it reads, it has the time of one.
     pub(super) fn set_deadline(&self, limits: Limits) {
-        if self.routines > 0 {
+        if self.routines > 0 || self.signals.statement().has_deadline() {
             return;
         }
         if let Some(limit_us) = i64::try_from(limits.statement_ms)
@@ -301,7 +318,7 @@ impl Session {
         rows_max: u64,
         client: &mut dyn Client,
     ) -> Result<Ran> {
-        let limits = self.limits();
+        let mut limits = self.limits();
         let work_mem_bytes = self.context.settings.borrow().typed().work_mem_bytes;
         let signals = Arc::clone(&self.signals);
         let context = Rc::clone(&self.context);
@@ -346,7 +363,10 @@ impl Session {
                     context.rows.set(rows);
                     return Ok(Ran::Done { rows });
                 }
-                Progress::Call => self.answer(execution, plan, client).await?,
+                Progress::Call => {
+                    self.answer(execution, plan, client).await?;
+                    limits = self.limits_left(limits)?;
+                }
                 Progress::Suspended => return Ok(Ran::Suspended),
                 Progress::Full { rows } => {
                     given += rows;
@@ -404,7 +424,7 @@ impl Session {
         altered: bool,
         client: &mut dyn Client,
     ) -> Result<()> {
-        let limits = self.limits();
+        let mut limits = self.limits();
         let signals = Arc::clone(&self.signals);
         let context = Rc::clone(&self.context);
         let engine = self.worker.instance.engine.clone();
@@ -425,7 +445,10 @@ impl Session {
             };
             match guarded(&signals, limits, judge_deferred(&mut cx, all, altered)).await? {
                 None => return Ok(()),
-                Some(call) => self.answer_alone(call, catalog, client).await?,
+                Some(call) => {
+                    self.answer_alone(call, catalog, client).await?;
+                    limits = self.limits_left(limits)?;
+                }
             }
         }
     }

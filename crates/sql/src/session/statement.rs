@@ -351,6 +351,10 @@ impl Session {
         variables: Option<&Variables>,
     ) -> Result<plan::Planned> {
         // Planning does not wait, so that no timer fires meanwhile.
+        if self.routines == 0 {
+            // It may be planned for a message that is no statement's beginning.
+            self.signals.statement().set_deadline(None);
+        }
         self.set_deadline(self.limits());
         self.context.catalog.replace(Arc::clone(catalog));
         user::enter(&catalog.types);

@@ -38,6 +38,7 @@ impl Session {
             .parsed()
             .ok_or_else(|| SqlError::internal("an empty statement was run"))?
             .clone();
+        self.refuse_utility_in_stable(&parsed)?;
         self.may_do(&parsed)?;
         // A statement that failed may have left some.
         self.context.sleep_us.set(0);

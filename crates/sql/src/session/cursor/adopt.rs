@@ -61,7 +61,7 @@ impl Session {
                 "FETCH from a portal that changes rows",
             ));
         }
-        let Some(portal) = self.portals.remove(name) else {
+        let Some(mut portal) = self.portals.remove(name) else {
             return Ok(());
         };
         if portal.state.is_suspended() {
@@ -78,6 +78,7 @@ impl Session {
                 params,
             },
             _ if begins => {
+                portal.role = func::Context::current_role(&*self.context);
                 self.begin_run().await?;
                 let prepared = self.telling_plan(&plan, &mut tells)?;
                 State::Running {
@@ -98,6 +99,7 @@ impl Session {
             back: Back::Never,
             created: portal.created,
             level: portal.level,
+            role: portal.role,
             persisted: false,
             rows: Kept::after(portal.given),
             place: Place {

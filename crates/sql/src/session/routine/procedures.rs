@@ -81,7 +81,7 @@ impl Session {
                 ));
             }
             let atomic = self.is_atomic();
-            self.transaction()?.txn.begin_statement();
+            self.begin_call().await?;
             let values = self.call_arguments(&call, params)?;
             let given = self.run_procedure(&call, values, atomic, client).await?;
             let columns = call_columns(&call);
@@ -94,6 +94,13 @@ impl Session {
                 },
             })
         })
+    }
+
+    /// CALL has a view of its own, as any statement: what others have not yet read they read before, with their own view and as their own role.
+    async fn begin_call(&mut self) -> Result<()> {
+        self.settle_suspended().await?;
+        self.transaction()?.txn.begin_statement();
+        Ok(())
     }
 
     fn call_arguments(&self, call: &ProcedureCall, params: &[Datum]) -> Result<Vec<Datum>> {
@@ -188,12 +195,16 @@ impl Session {
                 .sql_statement(act, statement, None, false, client)
                 .await;
         }
+        if let Some(parsed) = piece.statement.parsed() {
+            let refused = self.refuse_utility_in_stable(parsed);
+            refused.map_err(|error| self.blame(error, statement))?;
+        }
         let call = self
             .bound_call(&piece.statement)
             .map_err(|error| self.blame(error, statement))?;
         let targets = self.writable(act, &piece.statement, &call, statement)?;
         let params = Session::params_used_of(act, &piece, &call.params_used);
-        self.transaction()?.txn.begin_statement();
+        self.begin_call().await?;
         let values = self.call_arguments(&call, &params);
         let values = values.map_err(|error| self.blame(error, statement))?;
         let atomic = self.is_atomic();

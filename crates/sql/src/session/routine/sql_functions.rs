@@ -87,7 +87,10 @@ impl Session {
                     true => self
                         .plan(statement)
                         .and_then(|plan| self.refuse_in_stable(&plan)),
-                    false => refuse(statement),
+                    false => refuse(statement).and_then(|()| match statement.parsed() {
+                        Some(parsed) => self.refuse_utility_in_stable(parsed),
+                        None => Ok(()),
+                    }),
                 };
                 planned.map_err(|error| {
                     in_body(error, definition, || {
