@@ -290,3 +290,98 @@ SELECT tgname, tgenabled FROM pg_trigger WHERE tgrelid = 'tg_t2'::regclass ORDER
 DROP TABLE tg_t2, tg_u, tg_log, tg_r, tg_tmp;
 SELECT count(*) FROM pg_trigger WHERE NOT tgisinternal;
 DROP FUNCTION tg_tell, tg_tell_all, tg_double, tg_none, tg_row, tg_fields, tg_statement, tg_wrong;
+-- Actions of foreign keys, and BEFORE triggers whose bodies touch the rows that the action is about.
+CREATE TABLE tg_p (id int PRIMARY KEY);
+CREATE TABLE tg_c (id int PRIMARY KEY, p int REFERENCES tg_p ON DELETE CASCADE ON UPDATE CASCADE, note text);
+CREATE FUNCTION tg_soft() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN
+  UPDATE tg_c SET note = 'gone', p = NULL WHERE id = OLD.id;
+  RETURN NULL;
+END$$;
+CREATE FUNCTION tg_touch() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN
+  IF TG_OP = 'UPDATE' AND NEW.note = 'touched' THEN RETURN NEW; END IF;
+  UPDATE tg_c SET note = 'touched' WHERE id = OLD.id + TG_ARGV[0]::int;
+  IF TG_OP = 'DELETE' THEN RETURN OLD; END IF;
+  RETURN NEW;
+END$$;
+CREATE FUNCTION tg_erase() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN
+  DELETE FROM tg_c WHERE id = OLD.id + TG_ARGV[0]::int;
+  RETURN NEW;
+END$$;
+CREATE FUNCTION tg_told() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN
+  RAISE NOTICE '% % % as %', TG_OP, OLD.id, OLD.p, current_user;
+  IF TG_OP = 'DELETE' THEN RETURN OLD; END IF;
+  NEW.note := 'told';
+  RETURN NEW;
+END$$;
+INSERT INTO tg_p VALUES (1), (2), (3), (4);
+INSERT INTO tg_c VALUES (1, 1, 'a'), (2, 1, 'b'), (3, 2, 'c'), (4, 2, 'd'), (5, 4, 'e'), (6, 4, 'f');
+CREATE TRIGGER s BEFORE DELETE ON tg_c FOR EACH ROW EXECUTE FUNCTION tg_soft();
+DELETE FROM tg_p WHERE id = 1;
+SELECT * FROM tg_c ORDER BY id;
+DROP TRIGGER s ON tg_c;
+CREATE TRIGGER s BEFORE DELETE ON tg_c FOR EACH ROW EXECUTE FUNCTION tg_touch('0');
+DELETE FROM tg_p WHERE id = 2;
+DROP TRIGGER s ON tg_c;
+CREATE TRIGGER s BEFORE DELETE ON tg_c FOR EACH ROW EXECUTE FUNCTION tg_touch('1');
+DELETE FROM tg_p WHERE id = 2;
+DROP TRIGGER s ON tg_c;
+CREATE TRIGGER s BEFORE UPDATE ON tg_c FOR EACH ROW EXECUTE FUNCTION tg_touch('0');
+UPDATE tg_p SET id = 20 WHERE id = 2;
+DROP TRIGGER s ON tg_c;
+CREATE TRIGGER s BEFORE UPDATE ON tg_c FOR EACH ROW EXECUTE FUNCTION tg_touch('-1');
+UPDATE tg_p SET id = 20 WHERE id = 2;
+DROP TRIGGER s ON tg_c;
+CREATE TRIGGER s BEFORE UPDATE ON tg_c FOR EACH ROW EXECUTE FUNCTION tg_erase('0');
+UPDATE tg_p SET id = 20 WHERE id = 2;
+DROP TRIGGER s ON tg_c;
+CREATE TRIGGER s BEFORE UPDATE ON tg_c FOR EACH ROW EXECUTE FUNCTION tg_erase('1');
+UPDATE tg_p SET id = 20 WHERE id = 2;
+DROP TRIGGER s ON tg_c;
+SELECT * FROM tg_p ORDER BY id;
+SELECT * FROM tg_c ORDER BY id;
+ALTER TABLE tg_c DROP CONSTRAINT tg_c_p_fkey, ALTER p SET DEFAULT 3,
+  ADD FOREIGN KEY (p) REFERENCES tg_p ON DELETE SET DEFAULT ON UPDATE SET NULL;
+CREATE ROLE tg_own;
+GRANT ALL ON tg_c TO tg_own;
+ALTER TABLE tg_c OWNER TO tg_own;
+CREATE TRIGGER s BEFORE DELETE OR UPDATE ON tg_c FOR EACH ROW EXECUTE FUNCTION tg_told();
+DELETE FROM tg_p WHERE id = 2;
+UPDATE tg_p SET id = 40 WHERE id = 4;
+SELECT * FROM tg_c ORDER BY id;
+-- The default is the key that is gone: no triggers twice.
+DELETE FROM tg_p WHERE id = 3;
+CREATE TRIGGER e BEFORE UPDATE ON tg_c FOR EACH ROW EXECUTE FUNCTION tg_erase('0');
+UPDATE tg_p SET id = 30 WHERE id = 3;
+SELECT * FROM tg_c ORDER BY id;
+DROP TABLE tg_c, tg_p;
+DROP ROLE tg_own;
+DROP FUNCTION tg_soft, tg_touch, tg_erase, tg_told;
+-- Bodies that touch the row that ON CONFLICT or MERGE is about; a clause of MERGE whose values call a function, behind one whose values do not.
+CREATE TABLE tg_m (id int PRIMARY KEY, v int);
+INSERT INTO tg_m VALUES (1, 0), (2, 0);
+CREATE FUNCTION tg_times(i int) RETURNS int LANGUAGE plpgsql AS $$BEGIN RETURN i * 10; END$$;
+CREATE FUNCTION tg_seen() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN NEW.v := NEW.v + 1; RETURN NEW; END$$;
+CREATE FUNCTION tg_gone() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN DELETE FROM tg_m WHERE id = NEW.id; RETURN NEW; END$$;
+CREATE FUNCTION tg_first() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN
+  IF NEW.v < 0 THEN RETURN NEW; END IF;
+  INSERT INTO tg_m VALUES (NEW.id, -1);
+  RETURN NEW;
+END$$;
+CREATE TRIGGER s BEFORE UPDATE ON tg_m FOR EACH ROW EXECUTE FUNCTION tg_seen();
+MERGE INTO tg_m t USING (VALUES (1, 1, 5), (2, 2, 6)) s(id, k, v) ON t.id = s.id
+  WHEN MATCHED AND s.k = 1 THEN UPDATE SET v = 1
+  WHEN MATCHED THEN UPDATE SET v = tg_times(s.v) + (SELECT count(*) FROM tg_m);
+SELECT * FROM tg_m ORDER BY id;
+INSERT INTO tg_m VALUES (1, 7) ON CONFLICT (id) DO UPDATE SET v = tg_times(excluded.v) RETURNING *;
+DROP TRIGGER s ON tg_m;
+CREATE TRIGGER s BEFORE UPDATE ON tg_m FOR EACH ROW EXECUTE FUNCTION tg_gone();
+INSERT INTO tg_m VALUES (1, 7) ON CONFLICT (id) DO UPDATE SET v = 8;
+UPDATE tg_m SET v = 9 WHERE id = 1;
+MERGE INTO tg_m t USING (VALUES (1)) s(id) ON t.id = s.id WHEN MATCHED THEN UPDATE SET v = 1;
+DROP TRIGGER s ON tg_m;
+CREATE TRIGGER s BEFORE INSERT ON tg_m FOR EACH ROW EXECUTE FUNCTION tg_first();
+INSERT INTO tg_m VALUES (3, 7) ON CONFLICT (id) DO UPDATE SET v = 8;
+INSERT INTO tg_m VALUES (3, 7) ON CONFLICT (id) DO NOTHING;
+SELECT * FROM tg_m ORDER BY id;
+DROP TABLE tg_m;
+DROP FUNCTION tg_times, tg_seen, tg_gone, tg_first;

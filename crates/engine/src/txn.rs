@@ -249,6 +249,12 @@ impl Txn {
     pub fn begin_statement(&mut self) {
         self.commands += 1;
         self.command = self.commands;
+        self.look_again();
+    }
+
+    /// The statement goes on with what is committed by now, in READ COMMITTED; what it wrote, and what statements inside of it wrote, it still does not see.
+    #[inline]
+    pub fn look_again(&mut self) {
         self.pass_turn();
         self.give_up_intent();
         if self.isolation == Isolation::ReadCommitted {

@@ -93,7 +93,19 @@ impl Txn {
             .map_err(|absent| absent.of(&table.rows))
     }
 
-    /// The row as the statement sees it, or its newest version: for who has waited for it and looks again.
+    /// The row's newest version, but for what statements inside of this one have written: it is not to be built upon, and whoever writes over it is told
+    /// ([`WriteError::Overtaken`](crate::WriteError)).
+    pub fn read_newest_outside<'g>(
+        &mut self,
+        table: &Table,
+        rid: Rid,
+        guard: &'g Guard,
+    ) -> Result<Option<Row<'g>>, Absent> {
+        self.read_newest_until(table, rid, self.command, guard)
+            .map_err(|absent| absent.of(&table.rows))
+    }
+
+    /// The row as the statement sees it, or its newest version ([`Txn::read_newest_outside`]): for who has waited for it and looks again.
     #[inline]
     pub fn read_or_newest<'g>(
         &mut self,
@@ -103,7 +115,7 @@ impl Txn {
         guard: &'g Guard,
     ) -> Result<Option<Row<'g>>, Absent> {
         match newest {
-            true => self.read_newest(table, rid, guard),
+            true => self.read_newest_outside(table, rid, guard),
             false => self.read(table, rid, guard),
         }
     }
@@ -114,13 +126,24 @@ impl Txn {
         rid: Rid,
         guard: &'g Guard,
     ) -> Result<Option<Row<'g>>, AbsentRow> {
+        self.read_newest_until(table, rid, u32::MAX, guard)
+    }
+
+    /// Passes over what commands of this transaction after `last` have written.
+    fn read_newest_until<'g>(
+        &mut self,
+        table: &Table,
+        rid: Rid,
+        last: u32,
+        guard: &'g Guard,
+    ) -> Result<Option<Row<'g>>, AbsentRow> {
         // Before the chain is looked at.
         let from = self.newest_from();
         self.track_newest_row(table.id(), rid, from);
         self.play_absent(&table.rows, rid)?;
         loop {
             let head = table.rows.head(rid, guard)?;
-            if let Ok(found) = self.newest_below(table, rid, head, guard, || ()) {
+            if let Ok(found) = self.newest_below(table, rid, head, last, guard, || ()) {
                 return Ok(found);
             }
         }
@@ -131,12 +154,13 @@ impl Txn {
     /// A writer may leave several versions of a row with one CSN, and only the newest of them is what it left. While the
     /// chain is walked a writer that was running may write the row once more, which moves the head, or commit after its
     /// newest version was passed over. So both are looked at again once a version is found committed. `passed` is called
-    /// after a version of a running transaction was passed over.
+    /// after a version of a running transaction was passed over. What commands of this transaction after `last` have written is passed over too.
     pub(super) fn newest_below<'g>(
         &mut self,
         table: &Table,
         rid: Rid,
         head: Option<VersionRef<'g>>,
+        last: u32,
         guard: &'g Guard,
         mut passed: impl FnMut(),
     ) -> Result<Option<Row<'g>>, Superseded> {
@@ -152,6 +176,9 @@ impl Txn {
                 continue;
             }
             let id = if self.is_own(version) {
+                if version.command() > last {
+                    continue;
+                }
                 VersionId::own(version.command())
             } else {
                 let csn = match version.stamp() {

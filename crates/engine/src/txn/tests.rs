@@ -91,7 +91,7 @@ fn a_writer_that_writes_the_row_again_supersedes_what_a_reader_has_reached() {
     });
     twice.commit();
     let mut reader = twice.worker.begin(Isolation::ReadCommitted);
-    let found = reader.newest_below(&twice.table, twice.rid, stale, &guard, || ());
+    let found = reader.newest_below(&twice.table, twice.rid, stale, u32::MAX, &guard, || ());
     assert_eq!(found.err(), Some(Superseded), "the first of the two");
     twice.newest_is(2);
 }
@@ -104,7 +104,7 @@ fn a_writer_that_commits_supersedes_what_is_below_its_newest_version() {
     let mut reader = twice.worker.begin(Isolation::ReadCommitted);
     let head = table.rows.head(rid, &guard).expect("is in memory");
     // It is running when the reader passes its second version, and has committed when the reader comes to the first.
-    let found = reader.newest_below(&table, rid, head, &guard, || twice.commit());
+    let found = reader.newest_below(&table, rid, head, u32::MAX, &guard, || twice.commit());
     assert_eq!(found.err(), Some(Superseded), "the first of the two");
     twice.newest_is(2);
 }

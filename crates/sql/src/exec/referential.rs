@@ -9,7 +9,8 @@ use super::routine::Call;
 use super::trigger;
 use super::wait::{Obstacle, wait_for};
 use super::write::{
-    check_not_null, check_violation, encode_changed, unique_violation, without_key, write_failed,
+    check_not_null, check_violation, encode_changed, overtaken, unique_violation, without_key,
+    write_failed,
 };
 use crate::catalog::trigger::TriggerEvent;
 use crate::catalog::{Action, Relation};
@@ -160,8 +161,11 @@ impl<'c, 'a> Judge<'c, 'a> {
     }
 
     async fn run(&mut self) -> Result<Option<Box<Call>>> {
-        // What the statement wrote is seen from here on, and in READ COMMITTED what others committed meanwhile.
-        self.cx.txn.begin_statement();
+        // What the statement wrote is seen from here on, and in READ COMMITTED what others committed meanwhile. An action that has stopped for a trigger goes on as
+        // what it was: it must not see what the trigger has done.
+        if !std::mem::take(&mut self.cx.events.acting.stopped) {
+            self.cx.txn.begin_statement();
+        }
         while let Some((event, set)) = self.cx.events.next() {
             self.tick(1).await?;
             if let What::Fired(written) = &event.what {
@@ -173,6 +177,7 @@ impl<'c, 'a> Judge<'c, 'a> {
             match self.judge(&event, &set).await {
                 // The error is none.
                 Err(_) if self.called.is_some() => {
+                    self.cx.events.acting.stopped = true;
                     self.cx.events.again(event);
                     return Ok(self.called.take());
                 }
@@ -248,9 +253,17 @@ impl<'c, 'a> Judge<'c, 'a> {
         wait_for(obstacle, self.cx.txn, self.cx.cancel).await?;
         if held {
             self.last = None;
-            self.cx.txn.begin_statement();
+            self.look_again();
         }
         Ok(())
+    }
+
+    /// Sees what was committed meanwhile. An action that has begun to change rows stays the command that it is: triggers may have written since.
+    fn look_again(&mut self) {
+        match self.cx.events.acting.rows {
+            Some(_) => self.cx.txn.look_again(),
+            None => self.cx.txn.begin_statement(),
+        }
     }
 
     /// What a refused write or lock means.
@@ -258,7 +271,11 @@ impl<'c, 'a> Judge<'c, 'a> {
         match error {
             WriteError::Blocked(blocker) => Ok(Again::After(blocker.into())),
             WriteError::Absent(absent) => Ok(Again::After(absent.into())),
-            WriteError::Changed | WriteError::Gone | WriteError::SelfModified => {
+            WriteError::Changed | WriteError::Gone => {
+                self.look_again();
+                Ok(Again::Now)
+            }
+            WriteError::SelfModified => {
                 self.cx.txn.begin_statement();
                 Ok(Again::Now)
             }
@@ -685,21 +702,26 @@ impl<'c, 'a> Judge<'c, 'a> {
             self.begin_action(position == 0, triggers, event)?;
         }
         let wanted = rule.wanted(old);
-        for rid in self.referencing_rows(rule, old, false).await? {
+        if self.cx.events.acting.rows.is_none() {
+            let rows = self.referencing_rows(rule, old, false).await?;
+            self.cx.events.acting.rows = Some((rows, 0));
+        }
+        while let Some(rid) = self.cx.events.acting.row() {
             self.tick(1).await?;
-            if self.cx.events.acting.skipped.contains(&rid) {
-                continue;
-            }
             loop {
                 let attempt = self.change_row(set, position, rule, action, &assigned, &wanted, rid);
                 match attempt? {
                     Ok(()) => break,
+                    Err(WriteError::Overtaken) if assigned.is_none() => {
+                        return Err(overtaken("deleted"));
+                    }
                     Err(error) => {
                         let again = self.refused(error)?;
                         self.again(again).await?;
                     }
                 }
             }
+            self.cx.events.acting.row_done();
         }
         let moment = Moment::after(event).of_statement().of_action();
         if triggers.is_some_and(|triggers| triggers.any(moment)) {
@@ -773,19 +795,14 @@ impl<'c, 'a> Judge<'c, 'a> {
         let session = self.cx.session;
         let acting = &mut self.cx.events.acting;
         let answered = acting.answered.take();
-        if acting.rid != Some(rid) {
-            (acting.rid, acting.at, acting.new) = (Some(rid), 0, None);
-        }
+        acting.rid = Some(rid);
         if let (Some(made), Some(row)) = (&acting.new, &mut new) {
             (**row).clone_from(made);
         }
         if let Some(mut rows) = answered {
             acting.at += 1;
             match (rows.pop_front(), &mut new) {
-                (None, _) => {
-                    acting.skipped.push(rid);
-                    return Ok(false);
-                }
+                (None, _) => return Ok(false),
                 (Some(given), Some(row)) => {
                     acting.new = Some(given.clone());
                     **row = given;
@@ -833,7 +850,7 @@ impl<'c, 'a> Judge<'c, 'a> {
     ) -> Result<std::result::Result<(), WriteError>> {
         let table = rule.child_table(self.cx.engine)?;
         let guard = self.cx.txn.pin();
-        let row = match self.cx.txn.read_newest(table, rid, &guard) {
+        let row = match self.cx.txn.read_newest_outside(table, rid, &guard) {
             Ok(Some(row)) => row,
             Ok(None) => return Ok(Ok(())),
             Err(absent) => return Ok(Err(absent.into())),
@@ -849,10 +866,15 @@ impl<'c, 'a> Judge<'c, 'a> {
         let triggers = triggers.filter(|t| t.any(Moment::before(event).of_action()));
         let mut before = Vec::new();
         if let Some(triggers) = triggers {
-            // Nobody else changes what they have seen.
+            // Nobody else changes what they have seen. What they change themselves is told when the row is written, if they let it be.
             let lock = RowLock::NoKeyUpdate;
-            if let Err(error) = self.cx.txn.lock_row(table, rid, row.version, lock) {
-                return Ok(Err(error));
+            if self.cx.events.acting.rid.is_none()
+                && let Err(error) = self.cx.txn.lock_row(table, rid, row.version, lock)
+            {
+                return Ok(match error {
+                    WriteError::Overtaken => return Err(overtaken("updated")),
+                    error => Err(error),
+                });
             }
             super::stored::decode_all(&triggers.table, row.bytes, &mut before)?;
             if assigned.is_none() && !self.before(triggers, event, rid, &before, None)? {

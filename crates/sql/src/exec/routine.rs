@@ -7,12 +7,12 @@ use super::batch::Batch;
 use super::context::{Cx, Evaluation};
 use super::eval::eval_in;
 use super::operator::Step;
-use super::trigger::TriggerCall;
+use super::trigger::{self, TriggerCall};
 use super::wait::Obstacle;
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::plan::Callee;
-use crate::value::{Datum, SqlType};
+use crate::value::{Datum, Oid, SqlType};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -28,6 +28,14 @@ pub struct Call {
     pub types: Vec<SqlType>,
     /// What a trigger's function is told instead.
     pub(crate) trigger: Option<TriggerCall>,
+}
+
+impl Call {
+    /// The table that an action of a foreign key changes, if the call is of a BEFORE trigger of that.
+    pub(crate) fn acted_on(&self) -> Option<Oid> {
+        let fired = self.trigger.as_ref()?;
+        (self.number == trigger::ACTION).then_some(fired.table.oid)
+    }
 }
 
 /// What stops for calls, and goes on when they were answered.

@@ -114,10 +114,14 @@ pub(crate) struct Aside {
     kept: Held,
 }
 
-/// The row of an action that BEFORE triggers are seeing. Each of their calls stops the action, whose event is judged again when that was answered: rows that it has
-/// changed reference nothing any more, so it comes to this one.
+/// Where an action is, and the row of it that BEFORE triggers are seeing. Each of their calls stops the action, which goes on with this row when that was answered, as the
+/// command that it is: so it is told of what the trigger has written over.
 #[derive(Default)]
 pub(crate) struct Acting {
+    /// It has stopped for a trigger.
+    pub(crate) stopped: bool,
+    /// The rows that are to be changed, and how many of them are done; they are looked for once.
+    pub(crate) rows: Option<(Vec<Rid>, usize)>,
     /// The row.
     pub(crate) rid: Option<Rid>,
     /// The number of the next trigger.
@@ -126,8 +130,6 @@ pub(crate) struct Acting {
     pub(crate) new: Option<Vec<Datum>>,
     /// What the last one gave.
     pub(crate) answered: Option<VecDeque<Vec<Datum>>>,
-    /// Rows that triggers have left out, and that reference what they did.
-    pub(crate) skipped: Vec<Rid>,
     /// A BEFORE trigger of a statement was asked.
     pub(crate) opening: bool,
     /// Tables that actions of the statement change, by how.
@@ -179,6 +181,20 @@ impl Acting {
             *captured = Arc::default();
         }
         Arc::clone(captured)
+    }
+
+    /// The row that is to be changed next.
+    pub(crate) fn row(&self) -> Option<Rid> {
+        let (rows, done) = self.rows.as_ref()?;
+        rows.get(*done).copied()
+    }
+
+    /// It is changed, or left out.
+    pub(crate) fn row_done(&mut self) {
+        if let Some((_, done)) = &mut self.rows {
+            *done += 1;
+        }
+        (self.rid, self.at, self.new, self.answered) = (None, 0, None, None);
     }
 
     /// How often an action has done this to a table.

@@ -61,6 +61,8 @@ pub(crate) struct InsertWriter {
     joined: Vec<Datum>,
     /// Triggers of the row that DO UPDATE changes: the version that is locked, and the one that they have seen.
     locked: Option<(Rid, VersionId)>,
+    /// That row, while its triggers are not answered yet.
+    existing: Option<Rid>,
     fired: Option<(Rid, VersionId)>,
     judged: Option<(Rid, VersionId)>,
 }
@@ -107,6 +109,12 @@ impl InsertWriter {
             self.open = true;
         }
         self.is_update = false;
+        let update = insert.conflict.as_ref().and_then(|c| c.update.as_ref());
+        if let (Some(rid), Some(update)) = (self.existing.take(), update)
+            && let Some(outcome) = self.update_existing(insert, update, table, rid, cx)?
+        {
+            return Ok(outcome);
+        }
         loop {
             let outcome = match cx.txn()?.insert(table, self.builder.finish()) {
                 Ok(rid) => {
@@ -134,18 +142,10 @@ impl InsertWriter {
                         Conflict::Wait(obstacle) => return Ok(Outcome::Wait(obstacle)),
                         Conflict::Nothing => Outcome::Skipped,
                         Conflict::Update(rid, update) => {
-                            match self.update(insert, update, table, rid, cx)? {
-                                Some(Outcome::Wait(obstacle)) => {
-                                    // The proposed row is tried again from the start. DO UPDATE used the builder.
-                                    encode_full(relation, &self.row, &mut self.builder)?;
-                                    return Ok(Outcome::Wait(obstacle));
-                                }
-                                Some(outcome) => outcome,
+                            match self.update_existing(insert, update, table, rid, cx)? {
+                                Some(outcome) => return Ok(outcome),
                                 // The row in the way is gone: insert after all.
-                                None => {
-                                    encode_full(relation, &self.row, &mut self.builder)?;
-                                    continue;
-                                }
+                                None => continue,
                             }
                         }
                     }
@@ -250,6 +250,7 @@ impl InsertWriter {
         self.firing.reset();
         self.judging.reset();
         (self.locked, self.fired, self.judged) = (None, None, None);
+        self.existing = None;
         self.proposing.reset();
         self.updating.reset();
     }
@@ -373,7 +374,33 @@ impl InsertWriter {
         Ok(true)
     }
 
-    /// DO UPDATE of row `rid`; `None` when it is gone.
+    /// DO UPDATE of row `rid`; `None` when it is gone, and the proposed row is to be inserted after all.
+    fn update_existing<'a>(
+        &mut self,
+        insert: &'a Insert,
+        update: &'a ConflictUpdate,
+        table: &Arc<Table>,
+        rid: Rid,
+        cx: &mut Cx<'a>,
+    ) -> Result<Option<Outcome>> {
+        let outcome = self.update(insert, update, table, rid, cx)?;
+        match &outcome {
+            Some(Outcome::Wait(_)) | None => {
+                // The proposed row is tried again from the start. DO UPDATE used the builder.
+                encode_full(&insert.table, &self.row, &mut self.builder)?;
+                // Not if triggers are seeing the row in the way: what they have done to it would let the proposed one in.
+                let locked = self.locked.is_some_and(|(locked, _)| locked == rid);
+                self.existing = (locked && outcome.is_some()).then_some(rid);
+            }
+            Some(_) => {
+                self.open = false;
+                self.firing.reset();
+            }
+        }
+        Ok(outcome)
+    }
+
+    /// An attempt at it. The builder is used.
     fn update<'a>(
         &mut self,
         insert: &'a Insert,
@@ -385,9 +412,16 @@ impl InsertWriter {
         let relation = &insert.table;
         loop {
             let guard = cx.txn()?.pin();
-            let existing = match cx.txn()?.read_newest(table, rid, &guard) {
+            let existing = match cx.txn()?.read_newest_outside(table, rid, &guard) {
                 Ok(Some(existing)) => existing,
                 Ok(None) => {
+                    let newest = cx.txn()?.read_newest(table, rid, &guard);
+                    match newest {
+                        // What the statement has called has inserted it.
+                        Ok(Some(newest)) if newest.version.is_own() => return Err(second_time()),
+                        Ok(_) => {}
+                        Err(absent) => return Ok(Some(Outcome::Wait(absent.into()))),
+                    }
                     cx.txn()?.pass_turn();
                     return Ok(None);
                 }

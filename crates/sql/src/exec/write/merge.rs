@@ -5,7 +5,9 @@
 
 use super::delete::{Seen, remove};
 use super::update::{Shown, UpdateWriter, fill, split_source};
-use super::{InsertWriter, Outcome, Stored, check_policies, exprs_of as policy_exprs};
+use super::{
+    InsertWriter, OVERTAKEN, Outcome, Stored, check_policies, exprs_of as policy_exprs, overtaken,
+};
 use crate::catalog::trigger::TriggerEvent;
 use crate::error::{Result, SqlError};
 use crate::exec::batch::{BATCH_ROWS, Batch};
@@ -171,13 +173,15 @@ impl MergeWriter {
                 Shown::Over(outcome) => return Ok(Some(outcome)),
             }
             let stored = match action {
-                Some(MergeAction::Update(update)) => {
-                    self.update.store(update, table, &current, cx)?
-                }
-                Some(MergeAction::Delete(rules)) => remove(rules.as_ref(), table, &current, cx)?,
+                Some(MergeAction::Update(update)) => self.update.store(update, table, &current, cx),
+                Some(MergeAction::Delete(rules)) => remove(rules.as_ref(), table, &current, cx),
                 _ => return cx.skip_row().map(Some),
             };
-            match stored {
+            let stored = stored.map_err(|error| match error.code() == OVERTAKEN {
+                true => overtaken("updated or deleted"),
+                false => error,
+            });
+            match stored? {
                 Stored::Done => return Ok(Some(Outcome::Written)),
                 Stored::Wait(obstacle) => return Ok(Some(Outcome::Wait(obstacle))),
                 Stored::Changed => self.newest = true,

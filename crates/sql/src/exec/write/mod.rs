@@ -398,10 +398,12 @@ pub(crate) fn write_failed(error: &WriteError) -> SqlError {
     }
 }
 
+const OVERTAKEN: SqlState = SqlState::new(b"27000");
+
 /// 27000: what the statement has called has changed the row.
-pub(super) fn overtaken(done: &str) -> SqlError {
+pub(crate) fn overtaken(done: &str) -> SqlError {
     SqlError::new(
-        SqlState::new(b"27000"),
+        OVERTAKEN,
         format!(
             "tuple to be {done} was already modified by an operation triggered by the current command"
         ),

@@ -209,7 +209,8 @@ impl UpdateWriter {
                 Locked::Done => {
                     self.seen = Seen::default();
                     self.seen.locked = version;
-                    self.evaluation.reset();
+                    // MERGE may have come with the expressions of another clause.
+                    self.evaluation = Evaluation::default();
                 }
                 Locked::Wait(obstacle) => return Ok(Shown::Over(Outcome::Wait(obstacle))),
                 Locked::Changed => return Ok(Shown::Changed),

@@ -8,7 +8,7 @@
 use super::values::Kind;
 use super::{Activation, Session};
 use crate::catalog::Catalog;
-use crate::catalog::pg_catalog::PG_PROC;
+use crate::catalog::pg_catalog::{PG_CLASS, PG_PROC};
 use crate::catalog::routine::{Language, Routine as Definition, RoutineBody};
 use crate::error::{Result, SqlError};
 use crate::exec::{Call, Caller, Execution, RowSink};
@@ -148,9 +148,12 @@ impl Session {
                 call.callee.oid
             ))
         })?;
-        let role = definition
-            .definer
-            .then(|| catalog.owner_of(PG_PROC, definition.oid));
+        let role = match (definition.definer, call.acted_on()) {
+            (true, _) => Some(catalog.owner_of(PG_PROC, definition.oid)),
+            // An action of a foreign key does all as the owner of the table that it changes.
+            (false, Some(table)) => Some(catalog.owner_of(PG_CLASS, table)),
+            (false, None) => None,
+        };
         let before = self.context.as_role.get();
         if let Some(role) = role {
             self.context.as_role.set(role);
