@@ -278,3 +278,38 @@ def test_estimates_tell_nothing_of_hidden_rows(server, roles):
             maker.execute("CREATE POLICY own ON papers USING (owner = 'x')")
             maker.execute("ALTER TABLE papers ENABLE ROW LEVEL SECURITY")
         assert reader.execute(there).fetchone() == reader.execute(absent).fetchone()
+
+
+def test_functions_are_asked_for_where_copy_and_names_by_number_call_them(server, roles):
+    with as_role(server, "grants_maker") as maker:
+        maker.execute("CREATE TABLE copied (id int)")
+        maker.execute("CREATE FUNCTION allowed(i int) RETURNS boolean LANGUAGE sql AS 'SELECT i > 0'")
+        maker.execute("CREATE FUNCTION fired() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END'")
+        maker.execute("GRANT USAGE ON SCHEMA grants TO grants_reader")
+        maker.execute("GRANT SELECT, INSERT ON copied TO grants_reader")
+        maker.execute("REVOKE EXECUTE ON FUNCTION allowed FROM PUBLIC")
+        number = maker.execute("SELECT 'allowed'::regproc::oid").fetchone()[0]
+
+        def copied(statement: str) -> int:
+            with as_role(server, "grants_reader") as reader, reader.cursor() as cursor:
+                with cursor.copy(statement) as copy:
+                    copy.write_row((1,))
+                return cursor.rowcount
+
+        assert copied("COPY copied FROM STDIN WHERE id > 0") == 1
+        with pytest.raises(DENIED, match="permission denied for function allowed"):
+            copied("COPY copied FROM STDIN WHERE allowed(id)")
+        maker.execute("CREATE TRIGGER fired BEFORE INSERT ON copied FOR EACH ROW WHEN (allowed(NEW.id)) EXECUTE FUNCTION fired()")
+        with pytest.raises(DENIED, match="permission denied for function allowed"):
+            copied("COPY copied FROM STDIN")
+        maker.execute("GRANT EXECUTE ON FUNCTION allowed TO grants_reader")
+        assert copied("COPY copied FROM STDIN WHERE allowed(id)") == 1
+
+        # Texts that the server keeps name functions by number: nobody else does.
+        maker.execute("REVOKE USAGE ON SCHEMA grants FROM grants_reader")
+        with as_role(server, "grants_reader") as reader:
+            for name in (f'"\x03{number}:allowed"', f'U&"\\0003{number}:allowed"'):
+                with pytest.raises((errors.FeatureNotSupported, errors.UndefinedFunction)):
+                    reader.execute(f"SELECT {name}(1)")
+                with pytest.raises((errors.FeatureNotSupported, errors.UndefinedFunction)):
+                    reader.execute(f"DO $$ BEGIN PERFORM {name}(1); END $$")

@@ -77,7 +77,7 @@ pub use standalone::{
     bind_scalar, bind_scalar_text, check_default, check_exprs, default_expr, generated_exprs,
     insert_rules, plan_copy_from,
 };
-pub(crate) use standalone::{copy_calls, kept_scalar};
+pub(crate) use standalone::{copy_calls, copy_condition, kept_scalar};
 pub use trigger::{TriggerQuery, bind_trigger, trigger_shown, truncate_triggers};
 pub(crate) use typed::explicit;
 pub use types::{sql_type, types_in};

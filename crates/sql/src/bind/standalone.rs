@@ -245,18 +245,39 @@ pub(crate) fn checks(binder: &mut Binder<'_>, relation: &Relation) -> Result<Vec
     Ok(out)
 }
 
-/// The functions that users have made and rows copied into a relation call, each with whose rights count. 0A000 if they read tables: nobody has asked for the right to.
-pub(crate) fn copy_calls(
+/// A function that users have made, and with whose rights it is called if not with those of the current role.
+type RunAs = (Oid, Option<Oid>);
+
+/// The condition of COPY ... WHERE, with the functions that users have made and it calls, each with whose rights count. 0A000 if they read tables.
+pub(crate) fn copy_condition(
+    expr: &ast::Expr,
+    text: &str,
     relation: &Relation,
     cx: &PlanContext<'_>,
-) -> Result<Vec<(Oid, Option<Oid>)>> {
+) -> Result<(Expr, Vec<RunAs>)> {
+    let mut binder = Binder::new(cx, text);
+    binder.fresh = true;
+    let bound = alone(&mut binder, expr, relation, "COPY")?;
+    if !binder.tables_read.is_empty() {
+        return Err(SqlError::unsupported(
+            "COPY with a condition that calls a function of LANGUAGE sql that reads a table",
+        ));
+    }
+    Ok((bound, binder.routines_used))
+}
+
+/// The functions that users have made and rows copied into a relation call, each with whose rights count. 0A000 if they read tables: nobody has asked for the right to.
+pub(crate) fn copy_calls(relation: &Arc<Relation>, cx: &PlanContext<'_>) -> Result<Vec<RunAs>> {
     let mut binder = Binder::new(cx, "");
     for position in 0..relation.columns.len() {
         column_default(&mut binder, relation, position)?;
     }
     generated(&mut binder, relation)?;
     checks(&mut binder, relation)?;
-    if !binder.tables_read.is_empty() {
+    // Conditions of triggers read no tables.
+    let reads = !binder.tables_read.is_empty();
+    binder.rules(relation, &Change::Insert(Vec::new()))?;
+    if reads {
         return Err(SqlError::unsupported(
             "COPY into a table whose defaults, checks or generated columns call a function of LANGUAGE sql that reads a table",
         ));

@@ -98,7 +98,7 @@ impl View {
         if let Some(tree) = self.tree.get() {
             return Ok(Arc::clone(tree));
         }
-        let mut parsed = parse::parse(&self.query)?;
+        let mut parsed = parse::parse_kept(&self.query)?;
         let statement = parsed.pop().map(|p| Arc::unwrap_or_clone(p.statement));
         let Some(ast::Statement::Query(query)) = statement else {
             return Err(SqlError::internal("a view's query is none"));

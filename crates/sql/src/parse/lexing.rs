@@ -67,6 +67,22 @@ pub(super) fn statements(text: &str) -> Result<Vec<Vec<TokenWithSpan>>> {
     Ok(statements)
 }
 
+/// 0A000 for names that begin as those do by which texts that the catalog keeps name functions, types and tables by number: who writes one
+/// would get at an object without being asked for the right to its schema.
+pub(super) fn refuse_marks(text: &str, tokens: &[TokenWithSpan]) -> Result<()> {
+    let marked = |token: &&TokenWithSpan| match &token.token {
+        Token::Word(word) => word.value.starts_with(|c: char| c < '\t'),
+        _ => false,
+    };
+    match tokens.iter().find(marked) {
+        None => Ok(()),
+        Some(token) => {
+            let error = SqlError::unsupported("an identifier that begins with a control character");
+            Err(error.at(super::span_position(text, token.span)))
+        }
+    }
+}
+
 /// Adds the next line's part to a literal.
 fn goes_on(one: &mut [TokenWithSpan], more: &str) -> bool {
     match one.last_mut().map(|t| &mut t.token) {

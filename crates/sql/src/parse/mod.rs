@@ -120,6 +120,18 @@ pub struct Parsed {
 pub fn parse(text: &str) -> Result<Vec<Parsed>> {
     let statements = lexing::statements(text)?;
     statements
+        .iter()
+        .try_for_each(|tokens| lexing::refuse_marks(text, tokens))?;
+    parse_all(text, statements)
+}
+
+/// The same of a text that the catalog keeps, where names may be numbers behind a mark.
+pub(crate) fn parse_kept(text: &str) -> Result<Vec<Parsed>> {
+    parse_all(text, lexing::statements(text)?)
+}
+
+fn parse_all(text: &str, statements: Vec<Vec<TokenWithSpan>>) -> Result<Vec<Parsed>> {
+    statements
         .into_iter()
         .map(|tokens| parse_one(text, tokens))
         .collect()

@@ -590,7 +590,9 @@ impl Session {
             variables: None,
             rows_of: &|_| 0.0,
         };
-        let bound = bind::bind_scalar(condition, text, relation, &cx, "COPY")?;
+        let (bound, calls) = bind::copy_condition(condition, text, relation, &cx)?;
+        let role = Context::current_role(&*self.context);
+        refuse_routines(&calls, catalog, &self.context.roles(catalog), role)?;
         for (at, column) in relation.columns.iter().enumerate() {
             let named = |e: &Expr| matches!(e, Expr::Column(position, _) if *position == at);
             if column.generated && walk::any(&bound, &named) {
@@ -605,7 +607,7 @@ impl Session {
     }
 
     /// 42501 if the role may not run a function that rows copied into the table call.
-    fn may_call_in_copy(&self, catalog: &Arc<Catalog>, relation: &Relation) -> Result<()> {
+    fn may_call_in_copy(&self, catalog: &Arc<Catalog>, relation: &Arc<Relation>) -> Result<()> {
         if catalog.routines.is_empty() {
             return Ok(());
         }
