@@ -16,6 +16,17 @@ const STEP_BYTES: usize = 64 << 10;
 pub(crate) struct Held(Option<Charge>);
 
 impl Held {
+    /// Only `held_bytes` are kept any more.
+    pub(crate) fn shrink(&mut self, held_bytes: usize) {
+        let charged = held_bytes / STEP_BYTES * STEP_BYTES;
+        if let Some(charge) = &mut self.0
+            && charge.bytes() > charged
+        {
+            // Less is never refused.
+            let _ = charge.set(charged);
+        }
+    }
+
     /// Charges `held_bytes` in all; fails with 53200 if the budget has no room for what is more than before. Without an
     /// account (an expression alone) nothing is charged.
     pub(crate) fn set(&mut self, held_bytes: usize, memory: Option<&'static Memory>) -> Result<()> {

@@ -201,6 +201,11 @@ impl<'c, 'a> Judge<'c, 'a> {
         let triggers = rules.and_then(|rules| rules.triggers.as_deref());
         let triggers = triggers.ok_or_else(lost)?;
         let fire = triggers.fires.get(event.rule as usize).ok_or_else(lost)?;
+        // It went with its function.
+        let known = &self.cx.catalog.triggers;
+        if self.fresh.is_some() && known.get(fire.trigger.oid).is_none() {
+            return Ok(None);
+        }
         if !fire.trigger.row {
             let acting = &self.cx.events.acting;
             if acting.ended(triggers.table.oid, written.event) != written.number {

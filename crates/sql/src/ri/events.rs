@@ -102,6 +102,9 @@ pub struct Events {
     /// What the rows take that AFTER triggers wait for.
     kept_bytes: usize,
     kept: Held,
+    /// What those take that deferred ones wait for.
+    later_bytes: usize,
+    kept_later: Held,
     /// What SET CONSTRAINTS has said.
     pub modes: Modes,
 }
@@ -227,6 +230,7 @@ impl Acting {
 pub struct Mark {
     later: usize,
     judged: usize,
+    later_bytes: usize,
     modes: Modes,
 }
 
@@ -240,6 +244,12 @@ impl Events {
             kept_bytes: std::mem::take(&mut self.kept_bytes),
             kept: std::mem::take(&mut self.kept),
         }
+    }
+
+    /// A row is kept for deferred AFTER triggers.
+    pub(super) fn keep_later(&mut self, bytes: usize, memory: &'static Memory) -> Result<()> {
+        self.later_bytes += bytes + ROW_BYTES;
+        self.kept_later.set(self.later_bytes, Some(memory))
     }
 
     /// A row is kept for AFTER triggers.
@@ -353,6 +363,7 @@ impl Events {
         Mark {
             later: self.later.len(),
             judged: self.judged.len(),
+            later_bytes: self.later_bytes,
             modes: self.modes.clone(),
         }
     }
@@ -368,6 +379,8 @@ impl Events {
             }
         }
         self.later.truncate(mark.later);
+        self.later_bytes = self.later_bytes.min(mark.later_bytes);
+        self.kept_later.shrink(self.later_bytes);
         self.modes = mark.modes.clone();
     }
 
@@ -375,6 +388,7 @@ impl Events {
     pub(crate) fn compact(&mut self) {
         if self.now.is_empty() && self.aside == 0 && !self.has_deferred() {
             self.later.clear();
+            (self.later_bytes, self.kept_later) = (0, Held::default());
             self.judged.clear();
             self.sets.clear();
         }

@@ -130,17 +130,27 @@ impl RuleSet {
             }
         };
         let mut written = None;
+        let (mut kept, mut kept_later) = (false, false);
         for (at, fire) in triggers.at(moment) {
             if !wanted_stored(fire, &triggers.table, old, new, queue.session)? {
                 continue;
             }
             let constraint = fire.trigger.constraint.as_ref();
             let deferred = constraint.is_some_and(|c| events.modes.is_deferred(c.oid, c.timing));
+            let size = |row: Option<RowRef<'_>>| row.map_or(0, |row| row.bytes().len());
+            let bytes = size(old) + size(new);
+            match deferred {
+                true if !std::mem::replace(&mut kept_later, true) => {
+                    events.keep_later(bytes, queue.engine.memory())?;
+                }
+                false if !std::mem::replace(&mut kept, true) => {
+                    events.keep(bytes, queue.engine.memory())?;
+                }
+                _ => {}
+            }
             let written = match &written {
                 Some(written) => Arc::clone(written),
                 None => {
-                    let size = |row: Option<RowRef<'_>>| row.map_or(0, |row| row.bytes().len());
-                    events.keep(size(old) + size(new), queue.engine.memory())?;
                     let row = Arc::new(Written {
                         event: moment.event,
                         old: old.map(|row| row.bytes().into()),

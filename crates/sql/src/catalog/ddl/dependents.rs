@@ -4,12 +4,14 @@
 
 use super::drop::{CASCADE_HINT, cascade_notice, still_used, word_of};
 use super::{DdlContext, composites, drop, foreign, routines, types};
+use crate::catalog::trigger::Trigger;
 use crate::catalog::{Catalog, routine};
 use crate::error::{Result, SqlError};
 use crate::value::{Oid, info};
 use logstead_engine::TableLock;
 use logstead_types::SqlState;
 use std::collections::HashSet;
+use std::sync::Arc;
 
 /// Something that may be dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -246,6 +248,14 @@ fn callers_of(catalog: &Catalog, routine: Oid) -> Vec<Object> {
     found.into_iter().map(|(_, object)| object).collect()
 }
 
+/// A trigger whose WHEN calls the function.
+pub(super) fn asking_trigger(catalog: &Catalog, routine: Oid) -> Option<&Trigger> {
+    let calls = |text: &str| routine::named_in(text).any(|named| named == routine);
+    let asks = |t: &&Arc<Trigger>| t.when.as_ref().is_some_and(|when| calls(&when.query));
+    let mut all = catalog.triggers.all().into_iter();
+    all.find(asks).map(Arc::as_ref)
+}
+
 /// Everything that goes with `targets`, each with what it depends on, in the order in which PostgreSQL tells of them: an object
 /// after what it depends on. The targets themselves are left out.
 pub(super) fn all(catalog: &Catalog, targets: &[Object]) -> Vec<(Object, Object)> {
@@ -406,6 +416,8 @@ pub(super) async fn drop_found(found: &[(Object, Object)], cx: &mut DdlContext<'
             Object::Trigger(table, trigger) => {
                 // Its table may have gone before it, with it.
                 if cx.catalog()?.triggers.get(*trigger).is_some() {
+                    // What it is owed already is forgotten.
+                    cx.refuse_used(*table, "DROP TRIGGER", false)?;
                     super::triggers::delete(*table, *trigger, cx).await?;
                 }
             }

@@ -74,11 +74,16 @@ impl DdlContext<'_> {
 
     /// 55006 while deferred constraints of the table's rows are still to be judged by its present definition.
     pub(super) fn refuse_pending(&mut self, table: Oid, what: &str) -> Result<()> {
+        self.refuse_used(table, what, true)
+    }
+
+    /// 55006 while the table is in use by statements that this one is run inside of, or, if that is asked, as [`refuse_pending`](Self::refuse_pending).
+    pub(super) fn refuse_used(&mut self, table: Oid, what: &str, pending: bool) -> Result<()> {
         let catalog = self.catalog()?;
         let relation = catalog.relations.get(&table).filter(|r| r.has_rows());
         let why = if relation.is_some_and(|r| self.in_use.contains(&r.storage)) {
             "it is being used by active queries in this session"
-        } else if self.events.concern(table) {
+        } else if pending && self.events.concern(table) {
             "it has pending trigger events"
         } else {
             return Ok(());

@@ -652,6 +652,16 @@ async fn replace(
         );
     }
     routine.oid = known.oid;
+    // WHEN cannot call it any more: nothing could be written to the table.
+    if known.language == Language::Sql
+        && routine.language != Language::Sql
+        && let Some(trigger) = super::dependents::asking_trigger(&catalog, known.oid)
+    {
+        return Err(SqlError::unsupported(format!(
+            "replacing function {} by one in PL/pgSQL while WHEN of trigger \"{}\" calls it",
+            known.name, trigger.name
+        )));
+    }
     check(&routine, cx)?;
     if hold(known.oid, cx).await?.is_none() {
         return Err(SqlError::internal("tuple concurrently updated"));
