@@ -44,7 +44,7 @@ pub(crate) async fn judge_due(cx: &mut ExecContext<'_>) -> Result<Option<Box<Cal
 /// Judges deferred events: all of them (COMMIT), or those that SET CONSTRAINTS has just made immediate. `altered` says that
 /// the transaction has changed the catalog since they were queued: then each constraint is looked up again.
 ///
-/// It stops as [`judge_due`] does: for triggers that were put off.
+/// It stops as `judge_due` does: for triggers that were put off.
 pub async fn judge_deferred(
     cx: &mut ExecContext<'_>,
     all: bool,
