@@ -2,7 +2,7 @@
 //! encode to the same bytes again, because each thing has one encoding.
 #![no_main]
 
-use logstead_wal::block::{HEADER_LEN, Header};
+use logstead_wal::block::{HEADER_LEN, HEADER_LEN_V1, Header};
 use logstead_wal::entry::Entries;
 use logstead_wal::manifest::Manifest;
 use logstead_wal::{Body, Records};
@@ -39,13 +39,16 @@ fn entries(bytes: &[u8]) {
 libfuzzer_sys::fuzz_target!(|data: &[u8]| {
     if let Ok((header, crc)) = Header::decode(data) {
         let (bytes, again) = header.encode();
-        assert!(crc == again && bytes == data[..HEADER_LEN], "headers have one encoding");
-        let _any_answer_will_do = header.check_payload(&data[HEADER_LEN..]);
+        let len = header.header_len();
+        assert!(crc == again && bytes[..len] == data[..len], "headers have one encoding");
+        let _any_answer_will_do = header.check_payload(&data[len..]);
     }
     if let Ok(manifest) = Manifest::decode(data) {
         assert!(manifest.encode() == data, "manifests have one encoding");
     }
     entries(data);
-    entries(data.get(HEADER_LEN..).unwrap_or(&[]));
+    for len in [HEADER_LEN_V1, HEADER_LEN] {
+        entries(data.get(len..).unwrap_or(&[]));
+    }
     records(data);
 });

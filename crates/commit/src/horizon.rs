@@ -80,7 +80,8 @@ impl<W: AtomicWord> Horizon<W> {
         (Csn(self.counter.fetch_add(1)), reservation)
     }
 
-    /// The cached horizon: every CSN below it is durable and committed.
+    /// The cached horizon: every CSN below it is durable and committed. Blocks record it ([`Lane`](logstead_wal::Lane)), and a log that lacks a CSN
+    /// below what a block of it has recorded is refused.
     #[inline]
     pub fn get(&self) -> Csn {
         Csn(self.cached.load())

@@ -7,13 +7,14 @@
 //!
 //! Invariants:
 //! - Entries keep their CSNs, and hang on nothing any more: whatever they hung on has survived with them, or is in the checkpoint.
-//! - The lane's end is in a mark, so a copy that lost its end is found damaged, never shorter.
+//! - The lane's end is in a mark, so a copy that lost its end is found damaged, never shorter. Its blocks record no horizon: there is no
+//!   other lane, and CSNs that did not survive have no entry in it.
 //! - Memory is bounded: a tail that is longer than [`BUFFER_BYTES`] is stored while it is read. A short one is not, so that a slow target does not make
 //!   reading slow, and a server that checkpoints often leaves the time that reading takes.
 //!
 //! Does not: copy checkpoints, or write manifests.
 
-use crate::block::{HEADER_LEN, Header};
+use crate::block::{FORMAT_VERSION, HEADER_LEN, Header};
 use crate::entry::{Body, Deps, Entry, SideRef};
 use crate::manifest::{Checkpoint, Manifest, Mark, Span};
 use crate::recovery::{self, Reading, RecoveryError, Survivors};
@@ -158,6 +159,7 @@ impl<'h> Tail<'h> {
             clock,
             ahead: true,
             beside: true,
+            whole: false,
         };
         let replayed = recovery::replay(&reading, manifest, false, &mut tail)?;
         tail.end_entry()?;
@@ -301,6 +303,7 @@ impl<'h> Tail<'h> {
             lane,
         } = self.place;
         let (header, crc) = Header {
+            version: FORMAT_VERSION,
             database,
             epoch,
             lane,
@@ -312,6 +315,8 @@ impl<'h> Tail<'h> {
             csn_highest: block.highest,
             payload_crc: crc32c::crc32c(&block.payload),
             previous_header_crc: open.previous_header_crc,
+            // The mark says more: how many blocks there are, and which CSNs have none.
+            horizon: Csn::ZERO,
         }
         .encode();
         let alignment = self.to.facts().block_alignment;

@@ -130,6 +130,7 @@ fn verify_with(
             clock,
             ahead,
             beside: in_use,
+            whole: !in_use && !is_copy,
         };
         let replayed = recovery::replay(&reading, manifest, false, &mut count)?;
         let settled = Manifest {
@@ -229,14 +230,15 @@ fn dump_lane(
         let header = &block.header;
         writeln!(
             out,
-            "block {} at {}: {} entries, {} bytes, CSN {}..{}, durable through {}",
+            "block {} at {}: {} entries, {} bytes, CSN {}..{}, durable through {}, horizon {}",
             header.block,
             block.at,
             header.entries,
             header.payload_len,
             header.csn_lowest,
             header.csn_highest,
-            header.durable_through
+            header.durable_through,
+            header.horizon
         )?;
         for entry in Entries::new(block.payload) {
             match entry {

@@ -6,7 +6,9 @@ mod rig;
 
 use logstead_home::{ObjectId, Position};
 use logstead_types::{BlockNo, Csn, DatabaseId, Epoch, LaneId, Rid, TableId};
-use logstead_wal::block::{FORMAT_VERSION, HEADER_LEN, Header};
+use logstead_wal::block::{
+    FORMAT_VERSION, FORMAT_VERSION_WITHOUT_HORIZON, HEADER_LEN, HEADER_LEN_V1, Header,
+};
 use logstead_wal::entry::Entries;
 use logstead_wal::manifest::{Checkpoint, Manifest, ManifestError, Start};
 use logstead_wal::recovery::{Options, RecoveryError};
@@ -76,6 +78,7 @@ fn sample() -> (Header, Vec<u8>) {
     let decoded: Result<Vec<_>, _> = Entries::new(&payload).collect();
     assert_eq!(decoded.unwrap(), entries);
     let header = Header {
+        version: FORMAT_VERSION,
         database: DatabaseId(0x0123_4567_89ab_cdef),
         epoch: Epoch(7),
         lane: LaneId(3),
@@ -87,6 +90,7 @@ fn sample() -> (Header, Vec<u8>) {
         csn_highest: Csn(1001),
         payload_crc: crc32c::crc32c(&payload),
         previous_header_crc: 0xdead_beef,
+        horizon: Csn(998),
     };
     (header, payload)
 }
@@ -98,6 +102,33 @@ fn golden_block() {
     assert_eq!(Header::decode(&bytes).unwrap(), (header, crc));
     let text = format!("header\n{}payload\n{}", hex(&bytes), hex(&payload));
     assert_eq!(text, include_str!("golden/block.txt"), "\n{text}");
+}
+
+/// What a server wrote before headers recorded the horizon is read, and says nothing of it.
+#[test]
+fn golden_block_without_a_horizon() {
+    let (header, payload) = sample();
+    let header = Header {
+        version: FORMAT_VERSION_WITHOUT_HORIZON,
+        horizon: Csn::ZERO,
+        ..header
+    };
+    let (bytes, crc) = header.encode();
+    let bytes = &bytes[..header.header_len()];
+    assert_eq!(bytes.len(), HEADER_LEN_V1);
+    assert_eq!(Header::decode(bytes).unwrap(), (header, crc));
+    assert_eq!(
+        header.block_len(),
+        HEADER_LEN_V1 as u64 + payload.len() as u64
+    );
+    let text = format!("header\n{}payload\n{}", hex(bytes), hex(&payload));
+    assert_eq!(text, include_str!("golden/block-1.txt"), "\n{text}");
+    for bit in 0..bytes.len() * 8 {
+        let mut bad = bytes.to_vec();
+        bad[bit / 8] ^= 1 << (bit % 8);
+        // The version itself, made the other one, has its checksums wrong.
+        assert!(Header::decode(&bad).is_err(), "bit {bit}");
+    }
 }
 
 #[test]

@@ -5,7 +5,7 @@ mod rig;
 use logstead_env::{Buffer, Fault, Loss};
 use logstead_home::Position;
 use logstead_types::{BlockNo, Csn, LaneId, Rid, TableId};
-use logstead_wal::block::Header;
+use logstead_wal::block::{HEADER_LEN, Header};
 use logstead_wal::recovery::{self, Options, RecoveryError};
 use logstead_wal::{Deps, Record, Records, inspect};
 use rig::forge::{Arrives, Forge, Tx};
@@ -151,7 +151,7 @@ fn flip(machine: &Machine, at: Position, byte: u64) {
 
 #[test]
 fn a_torn_last_block_is_the_end() {
-    for byte in [0, 20, 40, 79, 80, 200] {
+    for byte in [0, 20, 40, 79, 80, 87, 88, 200] {
         let (machine, places) = five_blocks();
         flip(&machine, places[4], byte);
         let server = machine.start(1).unwrap();
@@ -162,7 +162,7 @@ fn a_torn_last_block_is_the_end() {
 
 #[test]
 fn a_flipped_bit_in_the_middle_is_corruption() {
-    for byte in [0, 20, 40, 79, 80, 200] {
+    for byte in [0, 20, 40, 79, 80, 87, 88, 200] {
         let (machine, places) = five_blocks();
         flip(&machine, places[2], byte);
         let Err(RecoveryError::Corrupt(found)) = machine.start(1).map(|_| ()) else {
@@ -233,7 +233,7 @@ fn a_lost_block_before_a_later_one_in_flight_is_the_end_not_corruption() {
             let at = places[4].offset as usize;
             let (mut header, _) = Header::decode(&bytes[at..]).unwrap();
             header.durable_through = 3;
-            bytes[at..at + 80].copy_from_slice(&header.encode().0);
+            bytes[at..at + HEADER_LEN].copy_from_slice(&header.encode().0);
             let lost = places[3].offset as usize;
             bytes[lost..lost + 4096].fill(0);
         })
@@ -337,7 +337,7 @@ fn stale_bytes_behind_the_end_are_no_tail() {
             bytes.copy_within(from..from + 4096, to);
             header.block = BlockNo(5);
             header.durable_through = 0;
-            bytes[to..to + 80].copy_from_slice(&header.encode().0);
+            bytes[to..to + HEADER_LEN].copy_from_slice(&header.encode().0);
         })
         .unwrap();
     let server = machine.start(1).unwrap();

@@ -14,6 +14,7 @@
 //! - Every hardened transaction not yet Committed lies in a desk's heap or is registered with a predecessor, and whoever
 //!   moves what it waits for finds it there (T13).
 //! - No lock is held while the home is called or a waker is.
+//! - What lanes are told to record as the horizon ([`HorizonSource`](logstead_wal::HorizonSource)) is one that was computed: nothing is published before.
 //!
 //! Does not: know rows or sessions, or read the clock but for timing and time-outs.
 
@@ -55,6 +56,7 @@ use crate::stats::{Latencies, Phase, WaitCounts};
 use crate::tracking::{Progress, Tracking};
 use crate::waits::Waits;
 use crate::watermark::{LogFailed, Watermark};
+use acknowledge::PublishedHorizon;
 use adapting::Adapting;
 use rounds::Committer;
 
@@ -230,6 +232,7 @@ impl CommitPath {
             this: this.clone(),
         });
         for (number, lane) in path.lanes.iter().enumerate() {
+            lane.set_horizon_source(Arc::new(PublishedHorizon(path.mark.clone())));
             let weak = path.this.clone();
             lane.set_listener(Box::new(move |event| {
                 let Some(path) = weak.upgrade() else { return };

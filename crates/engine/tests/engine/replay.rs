@@ -9,7 +9,7 @@ use logstead_engine::{
 };
 use logstead_env::{Buffer, Env};
 use logstead_types::{BlockNo, LaneId};
-use logstead_wal::block::{HEADER_LEN, Header};
+use logstead_wal::block::{FORMAT_VERSION, HEADER_LEN, Header};
 use logstead_wal::recovery::{self, RecoveryError};
 use logstead_wal::{Asked, Body, Deps, Entry, LaneConfig, Record};
 
@@ -80,6 +80,7 @@ impl Forge {
             return;
         };
         let header = Header {
+            version: FORMAT_VERSION,
             database: self.start.0,
             epoch: self.start.1,
             lane: LaneId(index as u16),
@@ -91,6 +92,7 @@ impl Forge {
             csn_highest: Csn(highest),
             payload_crc: crc32c::crc32c(&lane.payload),
             previous_header_crc: lane.previous_header_crc,
+            horizon: Csn::ZERO,
         };
         let (bytes, crc) = header.encode();
         let (of, home) = (LaneId(index as u16), &self.home);

@@ -12,7 +12,7 @@ use logstead_home::{
     RoomListener, SegmentInfo, SideWriter, SimulatedHome, Tag,
 };
 use logstead_types::{Csn, LaneId};
-use logstead_wal::block::{HEADER_LEN, Header};
+use logstead_wal::block::Header;
 use logstead_wal::entry::Entries;
 use parking_lot::Mutex;
 
@@ -67,7 +67,7 @@ impl Watched {
     fn note(&self, lane: LaneId, block: &Buffer) -> u64 {
         let bytes = block.as_slice();
         let (header, _) = Header::decode(bytes).expect("a block");
-        let payload = &bytes[HEADER_LEN..HEADER_LEN + header.payload_len as usize];
+        let payload = &bytes[header.header_len()..][..header.payload_len as usize];
         let csns = Entries::new(payload).map(|entry| entry.expect("an entry").csn);
         let number = header.block.get();
         let mut seen = self.seen.lock();

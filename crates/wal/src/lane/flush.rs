@@ -9,7 +9,7 @@ use super::claims::Claim;
 use super::interleave::point;
 use super::times::append_class;
 use super::{Cursor, FlushOutcome, FlushTimes, LaneError, LaneEvent, Shared, State};
-use crate::block::Header;
+use crate::block::{FORMAT_VERSION, Header};
 use logstead_env::{Instant, abort_on_panic};
 use logstead_home::{Buffer, HomeError, Position};
 use logstead_types::{BlockNo, Csn};
@@ -93,6 +93,7 @@ impl Shared {
         state.flush_asked = false;
         let block = state.blocks_hardened + state.in_flight.len() as u64;
         let header = Header {
+            version: FORMAT_VERSION,
             database: self.start.database,
             epoch: self.start.epoch,
             lane: self.start.lane,
@@ -104,6 +105,7 @@ impl Shared {
             csn_highest: building.csn_highest,
             payload_crc: building.payload_crc(),
             previous_header_crc: state.previous_header_crc,
+            horizon: self.horizon(),
         };
         let (header, crc) = header.encode();
         state.previous_header_crc = crc;

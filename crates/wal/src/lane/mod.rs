@@ -6,6 +6,7 @@
 //! | `flush` | blocks on their way: sealed, written, completed in any order, hardened in theirs |
 //! | `claims` | in what order a lane's own bytes harden, whichever lane writes them |
 //! | `steal` | taking along what another lane has buffered |
+//! | `horizon` | what else was durable when a block was sealed |
 //! | `side` | records of large transactions |
 //! | `start` | from where on the log is needed for what comes next |
 //! | `allowance` | how far all lanes together may run ahead of durability |
@@ -36,6 +37,7 @@ mod buffer;
 mod claims;
 mod errors;
 mod flush;
+mod horizon;
 mod interleave;
 #[cfg(test)]
 mod races;
@@ -47,6 +49,7 @@ mod times;
 
 pub use allowance::Allowance;
 pub use errors::{LaneError, NoRoom};
+pub use horizon::HorizonSource;
 pub use room::Room;
 pub use times::{APPEND_CLASSES, Appends, AppendsBySize, append_class};
 
@@ -265,6 +268,7 @@ struct Shared {
     buffered: AtomicUsize,
     side_ids: AtomicU64,
     listener: OnceLock<LaneListener>,
+    horizon_source: OnceLock<Arc<dyn HorizonSource>>,
     state: Mutex<State>,
 }
 
@@ -419,6 +423,7 @@ impl Lane {
             buffered: AtomicUsize::new(0),
             side_ids: AtomicU64::new(0),
             listener: OnceLock::new(),
+            horizon_source: OnceLock::new(),
             state: Mutex::new(State::new(Buffer::zeroed(size), start.first_segment)),
             home,
         });

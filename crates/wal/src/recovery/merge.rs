@@ -15,6 +15,7 @@
 //! nothing. From the first CSN that may be lost on, nothing survives, and the mark remembers it (`annulled_from`).
 
 use super::errors::{Corruption, RecoveryError};
+use super::horizon::{self, Recorded};
 use super::read::{Batch, Feed, Found, LaneEnd, Place, Read};
 use super::scan::LaneScan;
 use super::side::{self, Checked, DamagedCopy};
@@ -68,7 +69,18 @@ struct Lane<'h> {
     lane: LaneId,
     feed: Feed<'h>,
     highest: Csn,
+    recorded: Recorded,
     end: Option<LaneEnd>,
+}
+
+impl Lane<'_> {
+    fn told(&self) -> horizon::Lane<'_> {
+        horizon::Lane {
+            lane: self.lane,
+            recorded: self.recorded,
+            end: self.end.as_ref(),
+        }
+    }
 }
 
 enum Records {
@@ -106,6 +118,7 @@ pub(crate) fn merge<'h>(
             lane,
             feed,
             highest: Csn::ZERO,
+            recorded: Recorded::default(),
             end: None,
         };
         let feeds = Feed::start(scope, scans, reading.ahead);
@@ -137,6 +150,7 @@ impl Merge<'_, '_> {
             {
                 self.next_in_order(&entry.records)?;
             }
+            self.check_horizon()?;
             let lanes = self.lanes.iter().enumerate();
             let unfinished = lanes.filter(|(_, lane)| lane.end.is_none());
             let Some((index, _)) = unfinished.min_by_key(|(_, lane)| lane.highest) else {
@@ -149,6 +163,7 @@ impl Merge<'_, '_> {
             {
                 Read::Blocks(batch) => {
                     lane.highest = lane.highest.max(batch.csn_highest);
+                    lane.recorded.raise(batch.recorded);
                     self.take(index, batch)?;
                 }
                 Read::End(end) => self.close(index, end)?,
@@ -275,6 +290,31 @@ impl Merge<'_, '_> {
             self.merged.loss.get_or_insert(corruption.clone());
         }
         self.lanes[index].end = Some(end);
+        Ok(())
+    }
+
+    /// Holds the lanes to what their blocks have recorded: the next CSN must not be missing below that.
+    fn check_horizon(&mut self) -> Result<(), RecoveryError> {
+        let gap = self.waiting.due();
+        if !self.reading.whole || self.known.first_unaccounted.is_some() || gap >= self.limit {
+            return Ok(());
+        }
+        let told = self.lanes.iter().map(Lane::told);
+        let Some(loss) = horizon::loss(self.known.epoch, gap, told) else {
+            return Ok(());
+        };
+        if !self.known.accept_data_loss {
+            return Err(RecoveryError::Corrupt(Box::new(loss)));
+        }
+        for lane in &mut self.lanes {
+            let may_have_lost = lane.told().may_have_lost(gap);
+            if let Some(end) = lane.end.as_mut().filter(|_| may_have_lost) {
+                // What lies behind there is given up, and kept.
+                end.corruption.get_or_insert_with(|| loss.clone());
+            }
+        }
+        self.merged.loss.get_or_insert(loss);
+        self.annul_from(gap);
         Ok(())
     }
 

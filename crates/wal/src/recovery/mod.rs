@@ -27,6 +27,7 @@
 
 mod copies;
 mod errors;
+mod horizon;
 mod merge;
 mod read;
 mod replay;
@@ -267,6 +268,7 @@ fn open_held(
         clock,
         ahead,
         beside: false,
+        whole: true,
     };
     let mut found = match lease {
         Some(lease) => Some((lease.manifest(), None)),

@@ -7,6 +7,7 @@
 //! Invariant: after a lane's end there is nothing more of it, and the end comes exactly once.
 
 use super::errors::{Corruption, RecoveryError};
+use super::horizon::Recorded;
 use super::scan::{self, LaneScan};
 use crate::entry::{Body, Deps, Entries, SideRef};
 use crate::manifest::Start;
@@ -38,6 +39,8 @@ pub(crate) struct LaneEnd {
     /// Its number of blocks, those before the start included.
     pub(crate) blocks: u64,
     pub(crate) last_segment: Option<u64>,
+    /// Why there is no other block.
+    pub(crate) why: String,
     /// Blocks that no later one says to be durable.
     pub(crate) unsure: Vec<scan::Found>,
     /// The last blocks, where the home has several copies.
@@ -77,6 +80,7 @@ pub(crate) struct Batch {
     pub(crate) entries: Vec<Found>,
     pub(crate) payloads: Arc<Vec<u8>>,
     pub(crate) csn_highest: Csn,
+    pub(crate) recorded: Recorded,
 }
 
 impl Batch {
@@ -142,6 +146,11 @@ fn step(scan: &mut LaneScan<'_>, batch_bytes: usize) -> Step {
         }
         batch.blocks.push((header.block, at));
         batch.csn_highest = batch.csn_highest.max(header.csn_highest);
+        batch.recorded.raise(Recorded {
+            horizon: header.horizon,
+            block: header.block,
+            at,
+        });
         payloads.extend_from_slice(block.payload);
     }
     if batch.blocks.is_empty() {
@@ -152,6 +161,7 @@ fn step(scan: &mut LaneScan<'_>, batch_bytes: usize) -> Step {
             end: scan.at(),
             blocks: scan.blocks(),
             last_segment: scan.last_segment(),
+            why: scan.why().to_string(),
             unsure: scan.unsure().to_vec(),
             recent: scan.recent(),
         }));

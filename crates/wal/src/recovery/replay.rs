@@ -153,6 +153,8 @@ pub(crate) struct Reading<'h> {
     pub(crate) ahead: bool,
     /// A server may be at work there meanwhile: never so in a recovery, which has the log to itself.
     pub(crate) beside: bool,
+    /// All that was acknowledged is there to be read, in every lane: then the lanes are held to the horizons that their blocks record.
+    pub(crate) whole: bool,
 }
 
 impl<'h> Reading<'h> {

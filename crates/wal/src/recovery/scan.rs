@@ -133,7 +133,7 @@ impl Found {
             return false;
         };
         let end = usize::try_from(header.block_len()).unwrap_or(usize::MAX);
-        let payload = bytes.get(HEADER_LEN..end);
+        let payload = bytes.get(header.header_len()..end);
         crc == self.header_crc
             && payload.is_some_and(|payload| header.check_payload(payload).is_ok())
     }
@@ -305,7 +305,7 @@ impl<'h> LaneScan<'h> {
                 Ok(Some(Block {
                     header,
                     at,
-                    payload: payload.get(HEADER_LEN..).unwrap_or(&[]),
+                    payload: payload.get(header.header_len()..).unwrap_or(&[]),
                 }))
             }
         }
@@ -419,7 +419,7 @@ impl<'h> LaneScan<'h> {
         }
         let payload = self
             .load(at, header.block_len())?
-            .get(HEADER_LEN..)
+            .get(header.header_len()..)
             .unwrap_or(&[]);
         Ok(header.check_payload(payload).map(|()| (header, crc)))
     }
@@ -436,12 +436,15 @@ impl<'h> LaneScan<'h> {
         }
     }
 
+    /// At the end: why is there no other block?
+    pub(crate) fn why(&self) -> FormatError {
+        let why = self.end.clone();
+        why.unwrap_or(FormatError::new("the lane ends", 0))
+    }
+
     /// At the end: is the missing block known to have been durable?
     pub(crate) fn corruption(&mut self) -> Result<Option<Corruption>, RecoveryError> {
-        let why = self
-            .end
-            .clone()
-            .unwrap_or(FormatError::new("the lane ends", 0));
+        let why = self.why();
         let corruption = |lane: &Target, block, at, proof| Corruption {
             lane: lane.lane,
             epoch: lane.epoch,
@@ -559,6 +562,7 @@ mod tests {
                 .expect("room");
             let at = home.place(lane, LEN as u64).expect("a place");
             let header = Header {
+                version: block::FORMAT_VERSION,
                 database: DatabaseId(7),
                 epoch: Epoch(1),
                 lane,
@@ -570,6 +574,7 @@ mod tests {
                 csn_highest: Csn(1),
                 payload_crc: 0,
                 previous_header_crc: 0,
+                horizon: Csn::ZERO,
             };
             let mut block = Buffer::zeroed(LEN);
             block.as_mut_slice()[..HEADER_LEN].copy_from_slice(&header.encode().0);

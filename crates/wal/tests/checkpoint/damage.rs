@@ -65,7 +65,7 @@ fn damage_before_a_start_hurts_nobody() {
 
 #[test]
 fn damage_behind_a_start_is_corruption_and_a_torn_tail_is_the_end() {
-    for byte in [0, 20, 40, 79, 80, 200] {
+    for byte in [0, 20, 40, 79, 80, 87, 88, 200] {
         for number in 0..3 {
             let (machine, start) = eight_blocks();
             flip(&machine, block(start, number), byte);

@@ -3,7 +3,7 @@
 use logstead_env::{Instant, SimClock};
 use logstead_home::{LogHome, MemoryHome, Position};
 use logstead_types::{Csn, DatabaseId, Epoch, LaneId};
-use logstead_wal::block::{HEADER_LEN, Header};
+use logstead_wal::block::Header;
 use logstead_wal::entry::Entries;
 use logstead_wal::{Allowance, Deps, Lane, LaneConfig, LaneEvent, LaneStart, Pushed};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -119,7 +119,7 @@ impl Bench {
             // Small blocks: each takes one unit of the alignment.
             let bytes = &segment.as_slice()[number * 4096..];
             let (header, _) = Header::decode(bytes).ok()?;
-            let payload = &bytes[HEADER_LEN..HEADER_LEN + header.payload_len as usize];
+            let payload = &bytes[header.header_len()..][..header.payload_len as usize];
             header.check_payload(payload).ok()?;
             let csns: Vec<u64> = Entries::new(payload)
                 .map(|entry| entry.unwrap().csn.get())

@@ -5,7 +5,7 @@ use crc32c::crc32c;
 use logstead_env::Buffer;
 use logstead_home::{Asked, LogHome};
 use logstead_types::{BlockNo, Csn, DatabaseId, Epoch, LaneId};
-use logstead_wal::block::{HEADER_LEN, Header};
+use logstead_wal::block::{FORMAT_VERSION, Header};
 use logstead_wal::recovery::Recovered;
 use logstead_wal::{Body, Deps, Entry, SideRef};
 use std::sync::Arc;
@@ -36,6 +36,10 @@ pub(crate) struct Forge {
     epoch: Epoch,
     lanes: Vec<Lane>,
     sides: u64,
+    /// Of the blocks that come next.
+    pub(crate) version: u16,
+    /// What they record.
+    pub(crate) horizon: Csn,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -53,6 +57,8 @@ impl Forge {
             epoch: log.epoch,
             lanes: vec![Lane::default(); log.lanes.len()],
             sides: 0,
+            version: FORMAT_VERSION,
+            horizon: Csn::ZERO,
         }
     }
 
@@ -89,6 +95,7 @@ impl Forge {
         let state = &mut self.lanes[usize::from(lane)];
         let csns = || txs.iter().map(|tx| Csn(tx.csn));
         let header = Header {
+            version: self.version,
             database: self.database,
             epoch: self.epoch,
             lane: LaneId(lane),
@@ -100,6 +107,7 @@ impl Forge {
             csn_highest: csns().max().unwrap(),
             payload_crc: crc32c(&payload),
             previous_header_crc: state.previous_header_crc,
+            horizon: self.horizon,
         };
         let (bytes, crc) = header.encode();
         *state = Lane {
@@ -107,9 +115,10 @@ impl Forge {
             previous_header_crc: crc,
         };
         let alignment = self.home.facts().block_alignment;
-        let len = (HEADER_LEN + payload.len()).next_multiple_of(alignment);
+        let bytes = &bytes[..header.header_len()];
+        let len = (bytes.len() + payload.len()).next_multiple_of(alignment);
         let mut block = Buffer::zeroed(len);
-        let whole = [&bytes[..], &payload].concat();
+        let whole = [bytes, &payload].concat();
         let there = match arrives {
             Arrives::Whole => whole.len(),
             Arrives::Absent => 0,

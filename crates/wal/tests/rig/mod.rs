@@ -10,9 +10,11 @@ use logstead_home::{HomeError, LocalHome, LocalOptions, LogHome, ObjectId};
 use logstead_types::{Csn, DatabaseId, Epoch, LaneId, Rid, TableId};
 use logstead_wal::manifest::{Checkpoint, Start, Truncated};
 use logstead_wal::recovery::{self, Options, Recovered, RecoveryError, Survivors};
-use logstead_wal::{Deps, FlushMode, FlushOutcome, Lane, LaneConfig, Record};
+use logstead_wal::{Deps, FlushMode, FlushOutcome, HorizonSource, Lane, LaneConfig, Record};
+use std::collections::BTreeSet;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
 /// Bytes of a row; several rows fill a buffer.
 pub(crate) const ROW_LEN: usize = 300;
@@ -167,8 +169,20 @@ pub(crate) fn options() -> Options {
     }
 }
 
+/// What a test's transactions have told of the horizon.
+pub(crate) struct Published(AtomicU64);
+
+impl HorizonSource for Published {
+    fn horizon(&self) -> Csn {
+        Csn(self.0.load(Ordering::SeqCst))
+    }
+}
+
 /// A running server's log.
 pub(crate) struct Server {
+    /// Transactions pushed.
+    pushed: Mutex<BTreeSet<u64>>,
+    published: Arc<Published>,
     pub(crate) log: Recovered,
     /// What was handed over.
     pub(crate) survivors: Vec<u64>,
@@ -187,7 +201,13 @@ impl Server {
         assert_eq!(taken.checkpoint, log.keeper.manifest().checkpoint);
         let held = taken.checkpoint.map_or(Csn::ZERO, |held| held.csn);
         assert_eq!(held, log.report.checkpoint);
+        let published = Arc::new(Published(AtomicU64::new(log.next_csn.0)));
+        for lane in &log.lanes {
+            lane.set_horizon_source(published.clone());
+        }
         Ok(Server {
+            pushed: Mutex::default(),
+            published,
             log,
             survivors: taken.survivors,
             home,
@@ -243,6 +263,7 @@ impl Server {
             return false;
         };
         self.lane(lane).push(room, Csn(csn), 0, deps, &records);
+        self.pushed.lock().unwrap().insert(csn);
         true
     }
 
@@ -258,14 +279,25 @@ impl Server {
             return false;
         };
         self.lane(lane).push_side(room, Csn(csn), 0, deps, &side);
+        self.pushed.lock().unwrap().insert(csn);
         true
     }
 
     pub(crate) fn flush(&self, lane: u16) -> bool {
-        matches!(
-            self.lane(lane).flush(FlushMode::Inline),
-            FlushOutcome::Durable | FlushOutcome::Clean
-        )
+        let outcome = self.lane(lane).flush(FlushMode::Inline);
+        self.tell_horizon();
+        matches!(outcome, FlushOutcome::Durable | FlushOutcome::Clean)
+    }
+
+    /// Tells the lanes the horizon, as far as the transactions pushed have left no gap.
+    pub(crate) fn tell_horizon(&self) {
+        let pushed = self.pushed.lock().unwrap();
+        let mut counter = self.log.next_csn.0;
+        while pushed.contains(&counter) {
+            counter += 1;
+        }
+        let horizon = self.horizon(counter);
+        self.published.0.fetch_max(horizon, Ordering::SeqCst);
     }
 
     pub(crate) fn commit(&self, lane: u16, csn: u64) -> bool {
