@@ -147,7 +147,7 @@ fn all_lanes_that_may_have_lost_it_are_named() {
     }
     let found = refusal(&machine, LANES);
     assert_eq!((found.lane, found.block), (LaneId(0), BlockNo(0)));
-    let or = "(or it was block 0 of lane 1 at segment 0 offset 0)";
+    let or = "(or it was block 0 of lane 1 at segment 0 offset 0: no block starts here at byte 0)";
     assert!(found.what.contains(or), "{found}");
     assert!(found.proof.contains("CSN 1,"), "{found}");
     assert!(accepting(&machine, LANES).survivors.is_empty());

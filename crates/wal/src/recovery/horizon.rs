@@ -9,8 +9,9 @@
 //! CSN that was drawn and never pushed would be one: there is none, since nothing fails between the draw and the push (T12).
 //!
 //! **Where a reader may not hold a log to it.** The claim is about all lanes at the moment of sealing. Beside a server at work, lanes are
-//! read at different moments, and a block that is read last may tell of what came into another lane after that was read. One copy
-//! of several lacks what the others have. See [`Reading`](super::Reading).
+//! read at different moments, and a block that is read last may tell of what came into another lane after that was read. So such a
+//! reader hands in `last`, the highest CSN up to which it has all that was durable when the last of its blocks was sealed. One copy of
+//! several lacks what the others have, and is not held to it. See [`Reading`](super::Reading).
 //!
 //! **When the gap is certain.** The entry lies in some lane before any block of that lane whose horizon is above it. So a lane does not
 //! hold it that has ended, or has been read up to such a block. When that is so of all lanes, nobody waits for the end of the others: what
@@ -58,12 +59,17 @@ impl Lane<'_> {
     }
 }
 
-/// Is `gap`, the first CSN without an entry in what was read of an epoch's lanes, one that was durable? `None`: it was not, or it may still turn up.
+/// Is `gap`, the first CSN without an entry in what was read of an epoch's lanes, one that was durable? `None`: it was not, or it may still turn up,
+/// or it is above `last`, and nobody knows.
 pub(super) fn loss<'e>(
     epoch: Epoch,
     gap: Csn,
+    last: Option<Csn>,
     lanes: impl Iterator<Item = Lane<'e>> + Clone,
 ) -> Option<Corruption> {
+    if last.is_some_and(|last| gap > last) {
+        return None;
+    }
     let proof = lanes
         .clone()
         .filter(|lane| lane.proves(gap))
@@ -91,7 +97,16 @@ pub(super) fn loss<'e>(
         return Some(corruption(lane, block, at, what, said));
     };
     let others: Vec<String> = ends
-        .map(|end| format!("block {} of lane {} at {}", end.blocks, end.lane, end.end))
+        .map(|end| {
+            let LaneEnd {
+                lane,
+                end: at,
+                blocks,
+                why,
+                ..
+            } = end;
+            format!("block {blocks} of lane {lane} at {at}: {why}")
+        })
         .collect();
     let or = if others.is_empty() {
         String::new()

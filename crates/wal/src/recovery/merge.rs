@@ -300,7 +300,7 @@ impl Merge<'_, '_> {
             return Ok(());
         }
         let told = self.lanes.iter().map(Lane::told);
-        let Some(loss) = horizon::loss(self.known.epoch, gap, told) else {
+        let Some(loss) = horizon::loss(self.known.epoch, gap, None, told) else {
             return Ok(());
         };
         if !self.known.accept_data_loss {
