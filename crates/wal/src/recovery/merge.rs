@@ -296,7 +296,7 @@ impl Merge<'_, '_> {
     /// Holds the lanes to what their blocks have recorded: the next CSN must not be missing below that.
     fn check_horizon(&mut self) -> Result<(), RecoveryError> {
         let gap = self.waiting.due();
-        if !self.reading.whole || self.known.first_unaccounted.is_some() || gap >= self.limit {
+        if !self.reading.whole || gap >= self.limit {
             return Ok(());
         }
         let told = self.lanes.iter().map(Lane::told);
