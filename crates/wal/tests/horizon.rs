@@ -328,8 +328,11 @@ fn a_horizon_that_nothing_bears_out_is_corruption_of_its_block() {
     let mut forge = Forge::new(Arc::clone(&server.home), &server.log);
     forge.horizon = Csn(5);
     forge.block(0, 0, &[tx(1)], Arrives::Whole);
+    forge.block(0, 1, &[tx(3)], Arrives::Whole);
     drop((forge, server));
     let found = refusal(&machine, 1);
     assert_eq!((found.lane, found.block), (LaneId(0), BlockNo(0)));
     assert!(found.what.contains("never was"), "{found}");
+    assert_eq!(accepting(&machine, 1).survivors, [1]);
+    assert_eq!(machine.start(1).unwrap().survivors, [1]);
 }

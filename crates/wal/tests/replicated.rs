@@ -39,6 +39,10 @@ impl Cluster {
     }
 
     fn start(&self, list: &[usize], ack: Ack) -> Result<Server, RecoveryError> {
+        self.start_lanes(list, ack, 1)
+    }
+
+    fn start_lanes(&self, list: &[usize], ack: Ack, lanes: u16) -> Result<Server, RecoveryError> {
         let source = |&child: &usize| Source::of(Arc::new(self.children[child].clone()));
         let replicated = ReplicatedOptions {
             ack,
@@ -50,6 +54,7 @@ impl Cluster {
         let home: Arc<dyn LogHome> = Arc::new(home);
         let clock = Arc::clone(&self.clock);
         let options = Options {
+            lanes,
             lease: LeaseOptions {
                 take_over: true,
                 threads: false,
@@ -251,6 +256,53 @@ fn a_copy_is_verified_by_itself() {
     let bad = inspect::verify_home(&cluster.children[1]).map(drop);
     assert!(bad.unwrap_err().to_string().contains("durable"));
     assert!(inspect::verify_home(&cluster.children[2]).is_ok());
+}
+
+/// Three copies of two lanes: 1 and 3 in the first one, 2 in the second one, which these of the copies have lost.
+fn without_the_second_lane(copies: impl Iterator<Item = usize>) -> Cluster {
+    let cluster = Cluster::new(3, 5);
+    let server = cluster.start_lanes(&[0, 1, 2], Ack::Majority, 2).unwrap();
+    for (lane, csn) in [(0, 1), (1, 2), (0, 3)] {
+        assert!(server.push_with(lane, csn, &Deps::default()));
+        server.lane(lane).flush(FlushMode::Handoff);
+        server.tell_horizon();
+        assert_eq!(server.lane(lane).first_not_durable(), Csn(u64::MAX));
+    }
+    cluster.crash(server);
+    let lane = LaneId(1);
+    let segment = cluster.children[0].segments(lane).unwrap()[0].segment;
+    for copy in copies {
+        let at = Position { segment, offset: 0 };
+        let zeros = Buffer::zeroed(4096);
+        cluster.children[copy]
+            .rewrite(lane, at, &zeros, 4096)
+            .unwrap();
+    }
+    cluster
+}
+
+/// A copy's lane may end before another lane's blocks say so: the other copies have the rest. If none has, it is lost.
+#[test]
+fn what_one_copy_lacks_of_a_lanes_end_is_no_loss() {
+    for holder in 0..3 {
+        let cluster = without_the_second_lane((0..3).filter(|copy| *copy != holder));
+        for (copy, child) in cluster.children.iter().enumerate() {
+            let verified = inspect::verify_home(child).unwrap();
+            assert!(verified.is_copy);
+            // 3 names nothing.
+            let entries = if copy == holder { 3 } else { 2 };
+            assert_eq!(verified.report.entries, entries);
+        }
+        let server = cluster.start_lanes(&[0, 1, 2], Ack::Majority, 2).unwrap();
+        assert_eq!(server.survivors, upto(3), "held by {holder}");
+    }
+    let cluster = without_the_second_lane(0..3);
+    let started = cluster.start_lanes(&[0, 1, 2], Ack::Majority, 2);
+    let Err(RecoveryError::Corrupt(found)) = started.map(drop) else {
+        panic!("it starts")
+    };
+    assert_eq!(found.lane, LaneId(1));
+    assert!(found.proof.contains("CSN 2,"), "{found}");
 }
 
 /// The copy that recovery has read from goes away before the others are completed: another one that has the block serves as well.
