@@ -60,8 +60,13 @@ pub(crate) fn verified(found: &inspect::Verified) -> String {
         );
     }
     if report.entries_dropped > 0 {
+        let when = if found.in_use {
+            "not yet acknowledged at that moment"
+        } else {
+            "never acknowledged"
+        };
         text += &format!(
-            "{} entries at the ends were never acknowledged and do not count\n",
+            "{} entries at the ends were {when} and do not count\n",
             report.entries_dropped
         );
     }
@@ -69,7 +74,10 @@ pub(crate) fn verified(found: &inspect::Verified) -> String {
         text += "this is one of several copies: the others may have more\n";
     }
     if found.in_use {
-        text += "a server may be at work there: what it wrote while the log was read may be missing, or not count\n";
+        text += &format!(
+            "a server may be at work there: this is one moment of its log, up to CSN {}; what it wrote later is not counted\n",
+            found.moment
+        );
     }
     for lane in &report.lanes {
         let blocks = match lane.first_block {

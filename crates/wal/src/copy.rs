@@ -1,8 +1,9 @@
 //! Copies a log's tail to another home: what survives behind the checkpoint, entry by entry, into one lane of an epoch of its own.
 //!
-//! 1. [`Tail::read`] reads the source as a recovery would, changing nothing, so a server may be at work there: what comes out is what a crash at some
-//!    moment of the reading would have left, and holds everything that was durable before. It is that only if the source's manifest is still
-//!    the same afterwards, apart from its lease: before it names a newer checkpoint nothing of this tail is removed. Looking is the caller's business.
+//! 1. [`Tail::read`] takes a moment of the source (`recovery::moment`, with the proof) and reads that as a recovery would, changing nothing, so a server may
+//!    be at work there: what comes out is what a crash at one moment of the reading could have left, and holds everything that was acknowledged before. It is
+//!    that only if the source's manifest is still the same afterwards, apart from its lease: before it names a newer checkpoint nothing of this
+//!    tail is removed. Looking is the caller's business.
 //! 2. [`Tail::finish`] stores what is still in memory; what it says of the lane belongs into the copy's manifest.
 //!
 //! Invariants:
@@ -17,7 +18,7 @@
 use crate::block::{FORMAT_VERSION, HEADER_LEN, Header};
 use crate::entry::{Body, Deps, Entry, SideRef};
 use crate::manifest::{Checkpoint, Manifest, Mark, Span};
-use crate::recovery::{self, Reading, RecoveryError, Survivors};
+use crate::recovery::{self, Moment, Reading, RecoveryError, Survivors};
 use crate::truncate::first_number;
 use logstead_env::{Buffer, Clock};
 use logstead_home::{Asked, HomeError, LogHome, NoRoom, Position, SideWriter};
@@ -120,7 +121,7 @@ fn no_answer(to: &dyn LogHome) -> RecoveryError {
 }
 
 impl<'h> Tail<'h> {
-    /// Reads what survives in `from` behind the checkpoint of its manifest.
+    /// Reads what survives in `from` behind the checkpoint of its manifest, as of one moment.
     pub fn read(
         from: &dyn LogHome,
         manifest: &Manifest,
@@ -154,14 +155,9 @@ impl<'h> Tail<'h> {
             entries: 0,
             bytes: 0,
         };
-        let reading = Reading {
-            home: from,
-            clock,
-            ahead: true,
-            beside: true,
-            whole: false,
-        };
-        let replayed = recovery::replay(&reading, manifest, false, &mut tail)?;
+        let moment = Moment::take(from, manifest, true)?;
+        let reading = Reading::of_moment(&moment, from, clock, true);
+        let replayed = recovery::replay(&reading, false, &mut tail)?;
         tail.end_entry()?;
         let last = replayed.marks.last().map_or(base, |mark| mark.next);
         tail.next = tail.next.max(last);

@@ -1,8 +1,8 @@
 //! Reads a log offline: `logstead log verify URL` and `logstead log dump URL`, of every kind of home.
 //!
 //! Nothing is changed. A local home's lock is taken, so they refuse politely while a server runs there. Homes in buckets have no such
-//! lock, and none is needed: what is read there is a log as a crash at some moment of the reading would have left it, lane by lane.
-//! A server at work meanwhile shows as entries that "do not count", whose predecessors in other lanes came later than those were read.
+//! lock, and none is needed: what is read is one moment of the log (`recovery::moment`), whoever is at work there. What came after it is not counted; a dump
+//! shows what of it lies before the moment's ends, and marks it.
 //!
 //! A list of homes is read as one, by a majority of its members. One copy of several can be read by its own URL too: its record holds the manifest as this copy
 //! knows it. One that was away lacks what the others have.
@@ -10,10 +10,11 @@
 use crate::entry::{Body, Entries};
 use crate::manifest::{self, Checkpoint, Manifest, ManifestError};
 use crate::record::{Record, Records};
-use crate::recovery::{self, LaneScan, Reading, RecoveryError, Report, Survivors, Target};
+use crate::recovery::{self, LaneScan, Moment, Reading, RecoveryError, Report, Survivors};
 use logstead_env::{Clock, Env, RealClock};
 use logstead_home::{HomeError, LogHome, named_in_record, open_read_only};
 use logstead_types::{Csn, DatabaseId};
+use std::cell::RefCell;
 use std::io::{self, Write};
 
 /// What a good log holds.
@@ -27,6 +28,8 @@ pub struct Verified {
     pub records: u64,
     /// The first CSN that a server would draw.
     pub next_csn: Csn,
+    /// The highest CSN of the moment that was read: what came after it is not counted.
+    pub moment: Csn,
     /// A server may have been at work while the log was read.
     pub in_use: bool,
     /// It is one of several copies.
@@ -82,11 +85,13 @@ pub fn manifest_of(home: &dyn LogHome) -> Result<Manifest, RecoveryError> {
 /// How often a look begins again because a server at work was faster.
 const TRIES: u32 = 20;
 
-/// Looks at a log beside which a server may be at work. An error, if that server has published a checkpoint or a mark meanwhile, may be of what it has
-/// removed because of that: then it looks again.
+/// Looks at a moment of a log beside which a server may be at work. An error, if the manifest has changed meanwhile, may be of what was
+/// removed because of that: then it looks again. `begin` is told of each manifest before its moment is taken.
 fn beside<T, E>(
     home: &dyn LogHome,
-    mut look: impl FnMut(&Manifest, bool, bool) -> Result<T, E>,
+    ahead: bool,
+    mut begin: impl FnMut(&Manifest) -> Result<(), E>,
+    mut look: impl FnMut(&Moment, bool, bool) -> Result<T, E>,
 ) -> Result<T, E>
 where
     E: From<RecoveryError>,
@@ -96,14 +101,18 @@ where
         let (manifest, is_copy) = read_manifest(home)?;
         let held = manifest.holder.as_ref();
         let in_use = home.facts().leased && held.is_some_and(|holder| !holder.is_released());
-        let error = match look(&manifest, in_use, is_copy) {
-            Err(error) if in_use && tries < TRIES => error,
+        begin(&manifest)?;
+        let looked = Moment::take(home, &manifest, ahead)
+            .map_err(E::from)
+            .and_then(|moment| look(&moment, in_use, is_copy));
+        let error = match looked {
+            Err(error) if tries < TRIES => error,
             other => return other,
         };
-        if read_manifest(home)?.0.is_of_log(&manifest) {
-            return Err(error);
+        match read_manifest(home) {
+            Ok((now, _)) if !now.is_of_log(&manifest) => tries += 1,
+            _ => return Err(error),
         }
-        tries += 1;
     }
 }
 
@@ -123,29 +132,25 @@ fn verify_with(
     clock: &dyn Clock,
     ahead: bool,
 ) -> Result<Verified, RecoveryError> {
-    beside(home, |manifest, in_use, is_copy| {
+    let look = |moment: &Moment, in_use, is_copy| {
         let mut count = Count(0);
-        let reading = Reading {
-            home,
-            clock,
-            ahead,
-            beside: in_use,
-            whole: !in_use && !is_copy,
-        };
-        let replayed = recovery::replay(&reading, manifest, false, &mut count)?;
+        let reading = Reading::of_moment(moment, home, clock, ahead).of_copy(is_copy);
+        let replayed = recovery::replay(&reading, false, &mut count)?;
         let settled = Manifest {
             marks: replayed.marks,
-            ..manifest.clone()
+            ..moment.manifest().clone()
         };
         Ok(Verified {
-            manifest: manifest.clone(),
+            manifest: moment.manifest().clone(),
             report: replayed.report,
             records: count.0,
             next_csn: settled.base(),
+            moment: moment.last(),
             in_use,
             is_copy,
         })
-    })
+    };
+    beside(home, ahead, |_| Ok(()), look)
 }
 
 /// The manifest, also of one copy of several (then true), where it is kept in the copy's record.
@@ -188,35 +193,58 @@ pub fn dump(url: &str, env: &Env, out: &mut impl Write) -> Result<(), InspectErr
 
 /// The same for any home.
 pub fn dump_home(home: &dyn LogHome, out: &mut impl Write) -> Result<(), InspectError> {
+    let clock = RealClock::new();
+    let out = RefCell::new(out);
     let mut begun = false;
-    beside(home, |manifest, in_use, _| {
+    let begin = |manifest: &Manifest| {
+        let mut out = out.borrow_mut();
         if std::mem::replace(&mut begun, true) {
             writeln!(
                 out,
                 "\nthe server has removed what was to be read: once more\n"
             )?;
         }
-        out.write_all(&manifest.encode())?;
-        let dump = |target: Target, out: &mut _| {
-            let scan = LaneScan::new(home, target)?.beside(in_use);
-            dump_lane(scan, manifest.held_below(target.epoch), in_use, out)
+        Ok(out.write_all(&manifest.encode())?)
+    };
+    let look = |moment: &Moment, in_use, _| {
+        let mut out = out.borrow_mut();
+        let reading = Reading::of_moment(moment, home, &clock, false);
+        let manifest = moment.manifest();
+        let mut dump = |scans: Vec<LaneScan<'_>>, last| {
+            for scan in scans {
+                let held_below = manifest.held_below(scan.target().epoch);
+                let marks = Marks { held_below, last };
+                dump_lane(scan, &marks, in_use, &mut **out)?;
+            }
+            Ok::<_, InspectError>(())
         };
         for mark in &manifest.marks {
-            for span in &mark.spans {
-                dump(Target::of_span(manifest, mark.epoch, span), out)?;
-            }
+            let scans = reading.settled(mark).map_err(RecoveryError::Home)?;
+            dump(scans, Csn(u64::MAX))?;
         }
-        for origin in &manifest.lanes {
-            dump(Target::of_origin(manifest, origin), out)?;
-        }
+        let scans = reading.unsettled().map_err(RecoveryError::Home)?;
+        dump(scans, moment.last())?;
+        writeln!(
+            out,
+            "\nthe moment that was read: all lanes up to CSN {}",
+            moment.last()
+        )?;
         Ok(())
-    })
+    };
+    beside(home, false, begin, look)
 }
 
-/// `held_below`: entries below this CSN are in the checkpoint.
+/// How entries are marked.
+struct Marks {
+    /// Entries below this CSN are in the checkpoint.
+    held_below: Csn,
+    /// Entries above this CSN came after the moment that is read.
+    last: Csn,
+}
+
 fn dump_lane(
     mut scan: LaneScan<'_>,
-    held_below: Csn,
+    marks: &Marks,
     in_use: bool,
     out: &mut impl Write,
 ) -> Result<(), InspectError> {
@@ -244,14 +272,14 @@ fn dump_lane(
             match entry {
                 Ok(entry) => {
                     let list: Vec<u64> = entry.deps.list.iter().map(|csn| csn.get()).collect();
-                    let held = if entry.csn < held_below {
-                        " in the checkpoint"
-                    } else {
-                        ""
+                    let note = match entry.csn {
+                        csn if csn < marks.held_below => " in the checkpoint",
+                        csn if csn > marks.last => " after the moment",
+                        _ => "",
                     };
                     writeln!(
                         out,
-                        "  entry {} floor {} list {list:?}{held}",
+                        "  entry {} floor {} list {list:?}{note}",
                         entry.csn, entry.deps.floor
                     )?;
                     match entry.body {

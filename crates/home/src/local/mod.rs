@@ -582,7 +582,11 @@ impl LogHome for LocalHome {
                 .env
                 .files
                 .open(&path, OpenMode::buffered(Access::Read));
-            let file = self.shared.io("open", &path, file)?;
+            let file = match file {
+                // A server beside which this one reads has removed it since its name was read.
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
+                other => self.shared.io("open", &path, other)?,
+            };
             let size_bytes = self.shared.io("ask for the length of", &path, file.len())?;
             segments.push(SegmentInfo {
                 segment,

@@ -13,6 +13,7 @@
 
 use super::errors::RecoveryError;
 use super::from_home;
+use super::moment::Owner;
 use super::read::LaneEnd;
 use super::replay::Replayed;
 use super::scan::{Found, LaneScan, Target};
@@ -27,10 +28,12 @@ const PIECE_BYTES: usize = 4 << 20;
 
 /// Completes every copy, and tells the home so.
 pub(super) fn complete(
+    owner: &Owner,
     home: &dyn LogHome,
     manifest: &Manifest,
     replayed: &Replayed,
 ) -> Result<(), RecoveryError> {
+    let compare = |copy, target| compare(home, copy, LaneScan::new(home, target, owner.bound())?);
     let behind = home.copies_behind();
     for copy in 0..home.copies() {
         if home.copies() == 1 || !home.has_copy(copy) {
@@ -39,7 +42,7 @@ pub(super) fn complete(
         if behind.contains(&copy) {
             for mark in &manifest.marks {
                 for span in &mark.spans {
-                    compare(home, copy, Target::of_span(manifest, mark.epoch, span))?;
+                    compare(copy, Target::of_span(manifest, mark.epoch, span))?;
                 }
             }
         }
@@ -47,7 +50,7 @@ pub(super) fn complete(
             if behind.contains(&copy) || !complete_end(home, copy, end)? {
                 let of_lane = |origin: &&crate::manifest::Origin| origin.lane == end.lane;
                 if let Some(origin) = manifest.lanes.iter().find(of_lane) {
-                    compare(home, copy, Target::of_origin(manifest, origin))?;
+                    compare(copy, Target::of_origin(manifest, origin))?;
                 }
             }
         }
@@ -109,9 +112,8 @@ struct Missing {
 }
 
 /// Compares a lane block by block, and writes what is missing.
-fn compare(home: &dyn LogHome, copy: usize, target: Target) -> Result<(), RecoveryError> {
-    let lane = target.lane;
-    let mut scan = LaneScan::new(home, target)?;
+fn compare(home: &dyn LogHome, copy: usize, mut scan: LaneScan<'_>) -> Result<(), RecoveryError> {
+    let lane = scan.target().lane;
     let mut missing: Option<Missing> = None;
     let write = |missing: Option<Missing>| -> Result<(), RecoveryError> {
         let Some(Missing { at, bytes }) = missing else {

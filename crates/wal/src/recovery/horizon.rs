@@ -8,10 +8,10 @@
 //! mark, the mark says what is unaccounted, and from where on an accepted loss has annulled the rest; its horizons tell nothing more. A
 //! CSN that was drawn and never pushed would be one: there is none, since nothing fails between the draw and the push (T12).
 //!
-//! **Where a reader may not hold a log to it.** The claim is about all lanes at the moment of sealing. Beside a server at work, lanes are
-//! read at different moments, and a block that is read last may tell of what came into another lane after that was read. So such a
-//! reader hands in `last`, the highest CSN up to which it has all that was durable when the last of its blocks was sealed. One copy of
-//! several lacks what the others have, and is not held to it. See [`Reading`](super::Reading).
+//! **How far a reader holds a log to it.** The claim is about all lanes at the time of sealing. Beside a server at work, lanes are read at different times, and a
+//! block that is read last may tell of what came into another lane after that was read. So such a reader reads a [`moment`](super::moment): its
+//! blocks were sealed before its last pass began, so all CSNs below their horizons and up to `last`, its highest one, are in it, or lost. One copy of several
+//! lacks what the others have, and is not held to it.
 //!
 //! **When the gap is certain.** The entry lies in some lane before any block of that lane whose horizon is above it. So a lane does not
 //! hold it that has ended, or has been read up to such a block. When that is so of all lanes, nobody waits for the end of the others: what

@@ -14,13 +14,14 @@
 //! on no list and may be above any floor; so once such a predecessor can be among what is lost, the lists of later entries say
 //! nothing. From the first CSN that may be lost on, nothing survives, and the mark remembers it (`annulled_from`).
 
+use super::Survivors;
 use super::errors::{Corruption, RecoveryError};
 use super::horizon::{self, Recorded};
+use super::moment::Reading;
 use super::read::{Batch, Feed, Found, LaneEnd, Place, Read};
 use super::scan::LaneScan;
 use super::side::{self, Checked, DamagedCopy};
 use super::window::Window;
-use super::{Reading, Survivors};
 use crate::entry::{Deps, SideRef};
 use logstead_types::{Csn, Epoch, LaneId};
 use std::ops::Range;
@@ -43,6 +44,8 @@ pub(crate) struct Merged {
     /// Entries that a checkpoint holds.
     pub(crate) held: u64,
     pub(crate) dropped: u64,
+    /// Entries that came after the moment that is read.
+    pub(crate) later: u64,
     pub(crate) sides: Vec<SideRef>,
     /// Side segments of entries that a checkpoint holds.
     pub(crate) held_sides: Vec<SideRef>,
@@ -62,6 +65,8 @@ pub(crate) struct Known {
     /// First unaccounted CSN, if the epoch is settled.
     pub(crate) first_unaccounted: Option<Csn>,
     pub(crate) annulled_from: Option<Csn>,
+    /// Entries above this CSN are not there: a moment of the log is read.
+    pub(crate) last: Option<Csn>,
     pub(crate) accept_data_loss: bool,
 }
 
@@ -121,7 +126,7 @@ pub(crate) fn merge<'h>(
             recorded: Recorded::default(),
             end: None,
         };
-        let feeds = Feed::start(scope, scans, reading.ahead);
+        let feeds = Feed::start(scope, scans, reading.ahead());
         let annulled_from = known.annulled_from;
         let limit = known.first_unaccounted.unwrap_or(Csn(u64::MAX));
         let merge = Merge {
@@ -159,7 +164,7 @@ impl Merge<'_, '_> {
             let lane = &mut self.lanes[index];
             match lane
                 .feed
-                .next(self.reading.clock, &mut self.merged.waited)?
+                .next(self.reading.clock(), &mut self.merged.waited)?
             {
                 Read::Blocks(batch) => {
                     lane.highest = lane.highest.max(batch.csn_highest);
@@ -186,6 +191,10 @@ impl Merge<'_, '_> {
                     // It goes with its log, not before (T8).
                     self.merged.held_sides.push(side);
                 }
+                continue;
+            }
+            if self.known.last.is_some_and(|last| csn > last) {
+                self.merged.later += 1;
                 continue;
             }
             if csn < due || self.waiting.contains(csn) {
@@ -255,7 +264,7 @@ impl Merge<'_, '_> {
                 records.len() as u64
             }
             Records::Side(side) => {
-                let home = self.reading.home;
+                let home = self.reading.home();
                 let damaged = &mut self.merged.damaged_sides;
                 match side::check(home, self.known.epoch, csn, side, damaged)? {
                     Ok(Checked::Whole(records)) => self.survivors.take(csn, &records)?,
@@ -296,11 +305,11 @@ impl Merge<'_, '_> {
     /// Holds the lanes to what their blocks have recorded: the next CSN must not be missing below that.
     fn check_horizon(&mut self) -> Result<(), RecoveryError> {
         let gap = self.waiting.due();
-        if !self.reading.whole || gap >= self.limit {
+        if !self.reading.is_whole() || gap >= self.limit {
             return Ok(());
         }
         let told = self.lanes.iter().map(Lane::told);
-        let Some(loss) = horizon::loss(self.known.epoch, gap, None, told) else {
+        let Some(loss) = horizon::loss(self.known.epoch, gap, self.known.last, told) else {
             return Ok(());
         };
         if !self.known.accept_data_loss {
@@ -337,7 +346,7 @@ impl Merge<'_, '_> {
                 "its mark of epoch {} says that all CSNs below {first_unaccounted} have entries, and {gap} has none",
                 self.known.epoch
             );
-            let home = self.reading.home.describe();
+            let home = self.reading.home().describe();
             return Err(RecoveryError::BadManifest { home, what });
         }
         let mut survived = Vec::new();

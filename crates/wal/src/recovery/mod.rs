@@ -29,6 +29,7 @@ mod copies;
 mod errors;
 mod horizon;
 mod merge;
+mod moment;
 mod read;
 mod replay;
 mod scan;
@@ -36,8 +37,9 @@ mod side;
 mod window;
 
 pub use errors::{ApplyError, Corruption, RecoveryError};
-pub(crate) use replay::{Reading, Replayed, read_manifest, replay};
-pub(crate) use scan::{LaneScan, Target};
+pub(crate) use moment::{Moment, Reading};
+pub(crate) use replay::{Replayed, read_manifest, replay};
+pub(crate) use scan::LaneScan;
 
 use crate::lane::{Lane, LaneConfig, LaneStart};
 use crate::lease::{Lease, LeaseOptions};
@@ -46,6 +48,7 @@ use crate::truncate::{self, Truncated, first_number};
 use logstead_env::{Clock, Env, Instant};
 use logstead_home::{HomeError, LogHome, NoRoom, Position, Tag};
 use logstead_types::{Csn, DatabaseId, Epoch, LaneId};
+use moment::Owner;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -186,6 +189,8 @@ pub struct Report {
     pub entries_in_checkpoint: u64,
     /// Entries found and not handed over: none of them was acknowledged.
     pub entries_dropped: u64,
+    /// Entries found that came after the moment that was read. A recovery, which reads all there is, finds none.
+    pub entries_later: u64,
     /// The lanes of every epoch.
     pub lanes: Vec<LaneReport>,
     /// Entries among those handed over whose records were in side segments.
@@ -263,23 +268,14 @@ fn open_held(
     let clock = env.clock.as_ref();
     let since = clock.monotonic();
     let mut watch = Stopwatch { clock, since };
-    let reading = Reading {
-        home: home.as_ref(),
-        clock,
-        ahead,
-        beside: false,
-        whole: true,
-    };
     let mut found = match lease {
         Some(lease) => Some((lease.manifest(), None)),
         None => read_manifest(home.as_ref())?.map(|(manifest, tag)| (manifest, Some(tag))),
     };
-    if let (Some(lease), Some((manifest, _))) = (lease, &found) {
-        let name = lease.name();
-        for origin in &manifest.lanes {
-            home.fence(origin.lane, origin.first_segment, &name)?;
-        }
-    }
+    let owner = match lease {
+        Some(lease) => Owner::fenced(home.as_ref(), lease)?,
+        None => Owner::locked(home.as_ref()),
+    };
     let mut upgrading = Duration::ZERO;
     // With a kernel's lock it is nobody else's.
     let mut is_ours = || lease.map_or(Ok(()), |lease| lease.update(|_as_it_is| ()));
@@ -299,7 +295,8 @@ fn open_held(
     }
     let (manifest, tag, mut replayed) = match found {
         Some((manifest, tag)) => {
-            let replayed = replay(&reading, &manifest, options.accept_data_loss, survivors)?;
+            let reading = Reading::of_owner(&owner, home.as_ref(), &manifest, clock, ahead);
+            let replayed = replay(&reading, options.accept_data_loss, survivors)?;
             (manifest, tag, replayed)
         }
         None => (
@@ -315,7 +312,7 @@ fn open_held(
     survivors.finish()?;
     replayed.report.took.finishing = watch.lap();
     rewrite_tails(home.as_ref(), &replayed)?;
-    copies::complete(home.as_ref(), &manifest, &replayed)?;
+    copies::complete(&owner, home.as_ref(), &manifest, &replayed)?;
     replayed.report.took.tails = watch.lap();
     let next = next_manifest(home.as_ref(), &manifest, &replayed, options.lanes, created)?;
     let stored = match lease {

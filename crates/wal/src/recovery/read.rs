@@ -27,7 +27,7 @@ const BATCHES_AHEAD: usize = 8;
 /// Threads that read lanes; lanes beyond are read by the merge.
 const READERS_MAX: usize = 64;
 /// A lane whose segments are no longer than this is not worth a thread.
-const SHORT_BYTES: u64 = 2 << 20;
+pub(super) const SHORT_BYTES: u64 = 2 << 20;
 
 /// How one lane of an epoch ended.
 #[derive(Clone, Debug)]

@@ -2,14 +2,13 @@
 
 use super::errors::RecoveryError;
 use super::merge::{self, Known, Merged};
+use super::moment::Reading;
 use super::read::LaneEnd;
-use super::scan::{LaneScan, Target};
 use super::side::DamagedCopy;
 use super::{LaneReport, Report, Survivors};
 use crate::entry::SideRef;
 use crate::manifest::{self, Discarded, Manifest, ManifestError, Mark, Span};
-use logstead_env::Clock;
-use logstead_home::{HomeError, LogHome, Tag};
+use logstead_home::{LogHome, Tag};
 use logstead_types::{Csn, Epoch, LaneId};
 
 /// What reading the log has told.
@@ -46,6 +45,7 @@ impl Replayed {
         report.bytes += merged.bytes;
         report.entries_in_checkpoint += merged.held;
         report.entries_dropped += merged.dropped;
+        report.entries_later += merged.later;
         report.sides += merged.sides.len() as u64;
         report.took.waited_for_lanes += merged.waited;
         let lane = |end: &LaneEnd| LaneReport {
@@ -145,50 +145,30 @@ pub(crate) fn read_manifest(home: &dyn LogHome) -> Result<Option<(Manifest, Tag)
     }
 }
 
-/// How a log is read.
-pub(crate) struct Reading<'h> {
-    pub(crate) home: &'h dyn LogHome,
-    pub(crate) clock: &'h dyn Clock,
-    /// Threads read the lanes ahead of what is handed over.
-    pub(crate) ahead: bool,
-    /// A server may be at work there meanwhile: never so in a recovery, which has the log to itself.
-    pub(crate) beside: bool,
-    /// All that was acknowledged is there to be read, in every lane: then the lanes are held to the horizons that their blocks record.
-    pub(crate) whole: bool,
-}
-
-impl<'h> Reading<'h> {
-    fn scan(&self, target: Target) -> Result<LaneScan<'h>, HomeError> {
-        Ok(LaneScan::new(self.home, target)?.beside(self.beside))
-    }
-}
-
 /// Reads every epoch in order, from the checkpoint on, and hands the survivors over.
 pub(crate) fn replay(
     reading: &Reading<'_>,
-    manifest: &Manifest,
     accept_data_loss: bool,
     survivors: &mut dyn Survivors,
 ) -> Result<Replayed, RecoveryError> {
-    let home = reading.home;
+    let (home, manifest) = (reading.home(), reading.manifest());
     let mut replayed = Replayed::nothing();
     if let Some(checkpoint) = &manifest.checkpoint {
         survivors.checkpoint(manifest.database, checkpoint)?;
         replayed.report.checkpoint = checkpoint.csn;
     }
     for mark in &manifest.marks {
-        let target = |span| Target::of_span(manifest, mark.epoch, span);
-        let spans = mark.spans.iter();
-        let scans: Result<Vec<_>, _> = spans.map(|s| reading.scan(target(s))).collect();
+        let scans = reading.settled(mark)?;
         let known = Known {
             epoch: mark.epoch,
             base: mark.base,
             held_below: manifest.held_below(mark.epoch),
             first_unaccounted: Some(mark.first_unaccounted),
             annulled_from: mark.annulled_from,
+            last: None,
             accept_data_loss,
         };
-        let merged = merge::merge(reading, scans?, known, survivors)?;
+        let merged = merge::merge(reading, scans, known, survivors)?;
         replayed.count(mark.epoch, &merged);
         if merged.loss.is_some() {
             // Later epochs were built on what is lost and cannot survive it; their CSNs are not drawn again.
@@ -200,9 +180,7 @@ pub(crate) fn replay(
         }
         replayed.marks.push(mark.clone());
     }
-    let target = |origin| Target::of_origin(manifest, origin);
-    let origins = manifest.lanes.iter();
-    let scans: Result<Vec<_>, _> = origins.map(|o| reading.scan(target(o))).collect();
+    let scans = reading.unsettled()?;
     let base = manifest.base();
     let known = Known {
         epoch: manifest.epoch,
@@ -210,9 +188,10 @@ pub(crate) fn replay(
         held_below: manifest.held_below(manifest.epoch),
         first_unaccounted: None,
         annulled_from: None,
+        last: reading.last(),
         accept_data_loss,
     };
-    let merged = merge::merge(reading, scans?, known, survivors)?;
+    let merged = merge::merge(reading, scans, known, survivors)?;
     replayed.count(manifest.epoch, &merged);
     let mark = new_mark(manifest.epoch, base, &merged, base);
     // A loss directly behind the starts leaves no span, but what it annuls must be known to every later start.

@@ -15,6 +15,7 @@
 //! Bytes that are read may be anything; every length is checked against the segment before memory is taken for it.
 
 use super::errors::{Corruption, RecoveryError};
+use super::moment::{Bound, Until};
 use crate::FormatError;
 use crate::block::{self, HEADER_LEN, Header, MAGIC};
 use crate::manifest::{Manifest, Origin, Span, Start};
@@ -139,6 +140,18 @@ impl Found {
     }
 }
 
+/// Number and size of each segment that a target may be in.
+fn segments_of(home: &dyn LogHome, target: &Target) -> Result<Vec<(u64, u64)>, HomeError> {
+    let settled = target.settled;
+    let last = settled.map_or(u64::MAX, |settled| settled.last_segment);
+    let mut segments = home.segments(target.lane)?;
+    segments.retain(|info| (target.from.at.segment..=last).contains(&info.segment));
+    let segments = segments.iter();
+    Ok(segments
+        .map(|info| (info.segment, info.size_bytes))
+        .collect())
+}
+
 /// A scan in progress.
 pub(crate) struct LaneScan<'h> {
     home: &'h dyn LogHome,
@@ -156,8 +169,8 @@ pub(crate) struct LaneScan<'h> {
     windows: usize,
     /// The copy that is being read.
     copy: usize,
-    /// A server may be at work there.
-    beside: bool,
+    /// How far it goes.
+    bound: Bound,
     unsure: Vec<Found>,
     recent: VecDeque<Found>,
     recent_bytes: u64,
@@ -166,21 +179,21 @@ pub(crate) struct LaneScan<'h> {
 }
 
 impl<'h> LaneScan<'h> {
-    pub(crate) fn new(home: &'h dyn LogHome, target: Target) -> Result<LaneScan<'h>, HomeError> {
-        let segments = home.segments(target.lane)?;
-        let last = target
-            .settled
-            .map_or(u64::MAX, |settled| settled.last_segment);
-        let segments = segments
-            .iter()
-            .filter(|info| (target.from.at.segment..=last).contains(&info.segment));
-        let segments = segments
-            .map(|info| (info.segment, info.size_bytes))
-            .collect();
-        Ok(LaneScan::of(home, target, segments))
+    pub(super) fn new(
+        home: &'h dyn LogHome,
+        target: Target,
+        bound: Bound,
+    ) -> Result<LaneScan<'h>, HomeError> {
+        let segments = segments_of(home, &target)?;
+        Ok(LaneScan::of(home, target, bound, segments))
     }
 
-    fn of(home: &'h dyn LogHome, target: Target, segments: Vec<(u64, u64)>) -> LaneScan<'h> {
+    fn of(
+        home: &'h dyn LogHome,
+        target: Target,
+        bound: Bound,
+        segments: Vec<(u64, u64)>,
+    ) -> LaneScan<'h> {
         LaneScan {
             home,
             target,
@@ -194,7 +207,7 @@ impl<'h> LaneScan<'h> {
             #[cfg(test)]
             windows: 0,
             copy: 0,
-            beside: false,
+            bound,
             unsure: Vec::new(),
             recent: VecDeque::new(),
             recent_bytes: 0,
@@ -204,12 +217,16 @@ impl<'h> LaneScan<'h> {
 
     /// The same scan, not begun.
     pub(crate) fn again(&self) -> LaneScan<'h> {
-        LaneScan::of(self.home, self.target, self.segments.clone()).beside(self.beside)
+        let (bound, segments) = (self.bound.clone(), self.segments.clone());
+        LaneScan::of(self.home, self.target, bound, segments)
     }
 
-    /// A server may be at work there, if so: what it writes behind the end after that was found proves nothing.
-    pub(crate) fn beside(self, beside: bool) -> LaneScan<'h> {
-        LaneScan { beside, ..self }
+    /// Looks behind the end that was found for what has come there since.
+    pub(super) fn read_on(&mut self) -> Result<(), HomeError> {
+        self.segments = segments_of(self.home, &self.target)?;
+        self.window_at = None;
+        self.end = None;
+        Ok(())
     }
 
     /// Bytes of all segments, unwritten ones included.
@@ -259,10 +276,15 @@ impl<'h> LaneScan<'h> {
         found.map_or(0, |index| self.segments[index].1)
     }
 
+    /// How many blocks count, where that is known.
+    fn blocks_max(&self) -> Option<u64> {
+        let settled = self.target.settled.map(|settled| settled.blocks);
+        settled.or(self.bound.until().map(|until| until.blocks))
+    }
+
     /// The next good block, or `None` at the end.
     pub(crate) fn next(&mut self) -> Result<Option<Block<'_>>, RecoveryError> {
-        let settled = self.target.settled;
-        if self.end.is_some() || settled.is_some_and(|settled| settled.blocks == self.next_block) {
+        if self.end.is_some() || self.blocks_max() == Some(self.next_block) {
             return Ok(None);
         }
         let mut found = self.look()?;
@@ -438,7 +460,8 @@ impl<'h> LaneScan<'h> {
 
     /// At the end: why is there no other block?
     pub(crate) fn why(&self) -> FormatError {
-        let why = self.end.clone();
+        let of_moment = self.bound.until().map(|until| until.why.clone());
+        let why = self.end.clone().or(of_moment);
         why.unwrap_or(FormatError::new("the lane ends", 0))
     }
 
@@ -458,6 +481,19 @@ impl<'h> LaneScan<'h> {
             let proof = || format!("the recovery mark of its epoch counts {blocks} blocks");
             return Ok(missing.then(|| corruption(&self.target, self.next_block, self.at, proof())));
         }
+        if let Some(Until {
+            blocks,
+            corruption: known,
+            ..
+        }) = self.bound.until()
+        {
+            if self.next_block == *blocks {
+                return Ok(known.clone());
+            }
+            let proof = format!("the lane had {blocks} blocks when it was read before");
+            let gone = corruption(&self.target, self.next_block, self.at, proof);
+            return Ok(Some(gone));
+        }
         let from = self.target.from;
         if self.next_block == from.block && self.size_of(from.at.segment) < from.at.offset {
             // An end there would be as good as any other, if what lies before it were there.
@@ -467,8 +503,8 @@ impl<'h> LaneScan<'h> {
         for copy in 0..self.home.copies() {
             self.turn_to(copy);
             if let Some(proof) = self.proof_of_loss()? {
-                if self.beside && self.has_come()? {
-                    continue;
+                if self.bound.grows() && self.has_come()? {
+                    return Ok(None);
                 }
                 let corruption = corruption(&self.target, self.next_block, self.at, proof);
                 return Ok(Some(corruption));
@@ -477,11 +513,16 @@ impl<'h> LaneScan<'h> {
         Ok(None)
     }
 
-    /// A server at work has written the missing block since it was missed, and then what proves that it is durable: the end was one.
+    /// A server at work has written the missing block since it was missed, and then what proves that it is durable: the end was one. The block need not be
+    /// in the copy that has the proof.
     fn has_come(&mut self) -> Result<bool, RecoveryError> {
         let end = self.at;
-        self.window_at = None;
-        let found = self.look()?.is_ok();
+        self.segments = segments_of(self.home, &self.target)?;
+        let mut found = false;
+        for copy in 0..self.home.copies() {
+            self.turn_to(copy);
+            found = found || self.look()?.is_ok();
+        }
         self.at = end;
         Ok(found)
     }
@@ -545,6 +586,7 @@ impl<'h> LaneScan<'h> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::moment::Owner;
     use super::*;
     use logstead_home::{Asked, MemoryHome};
     use logstead_types::Csn;
@@ -598,7 +640,8 @@ mod tests {
             },
             settled: None,
         };
-        let mut scan = LaneScan::new(&home, target).expect("lists");
+        let bound = Owner::locked(&home).bound();
+        let mut scan = LaneScan::new(&home, target, bound).expect("lists");
         assert!(scan.next().expect("reads").is_none());
         assert_eq!(scan.corruption().expect("reads"), None);
         // 700 blocks of 4 KiB lie in three windows; a few more are begun anew at the places where one ends.

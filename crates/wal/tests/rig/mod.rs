@@ -3,6 +3,7 @@
 
 #![allow(dead_code, reason = "each test program uses its part of it")]
 
+pub(crate) mod beside;
 pub(crate) mod forge;
 
 use logstead_env::{Env, SimFiles};

@@ -1,0 +1,395 @@
+//! A moment of a log, and who may read without one.
+//!
+//! Recovery owns the log that it reads: it holds the kernel's lock, or it has taken the lease and fenced the lanes ([`Owner`]). A lane's end then stays where
+//! it is. Everybody else may have a server at work beside them, which appends to one lane while another one is read. Such a reader
+//! reads a [`Moment`]: a set of entries that a crash at one moment could have left.
+//!
+//! **Why one pass over the lanes is not enough.** An entry names only predecessors that were not Committed when it was pushed. Lane A is read to
+//! its end. Then P is written to A, and P is Committed. Then E, which overwrites what P wrote, is written to lane B, and does not name P. Then B is read. The
+//! reader has E and not P, and nothing in E tells.
+//!
+//! **The rule.**
+//! 1. The first pass reads every lane of the unsettled epoch to its end. `M` is the highest CSN it meets.
+//! 2. Each further pass lists the segments anew and reads every lane on, from where the pass before stopped. The passes end with the
+//!    first one that finds no entry at or below `M` in any lane.
+//! 3. The moment is what the passes before the last one have read, without the entries above `M`. Recovery's own rule says which of these
+//!    entries survive.
+//!
+//! There are finitely many CSNs up to `M`, and each pass but the last one finds one of them, so the passes end. Nobody has to be alive for that: where a
+//! server has died with a block on its way, the next pass finds nothing, and the gap stays.
+//!
+//! **Why that is one moment.** The last pass begins at a time `t`.
+//! - *What was in the lanes before `t` is complete up to `M`.* Each entry that was durable before `t` lies in a block that was durable before `t` with
+//!   all earlier blocks of the lane that wrote it, whichever lane pushed it (stolen entries, T14). The last pass reads that lane at least as far. So the
+//!   entry was read, by the last pass or before. If its CSN is at most `M`, the last pass did not find it, so it was read before.
+//! - *The moment is closed.* Each of its entries E was read before `t`, so E was pushed before `t`. A predecessor P that E does not name was
+//!   Committed before E was pushed, hence durable before `t`, and its CSN is below that of E, so at most `M`: P is in the moment. So is, in turn, what P
+//!   hangs on. Named predecessors and floors are judged by what is in the moment, as after a crash.
+//! - *What was acknowledged before the first pass began is in the moment.* It was durable then, so the first pass has met it, so it is at or below `M`.
+//! - *It is a crash's.* A crash at `t` may keep every block that was read before `t`, and keeps all that was durable. What it leaves above `M` is not in the
+//!   moment, and nothing in the moment hangs on it, because whatever an entry hangs on has a smaller CSN.
+//! - *Horizons.* All CSNs below the horizon that a block's header may record were durable when that block was sealed. Blocks of the moment were sealed before `t`. So
+//!   below `min(horizon, M + 1)` no CSN is missing from the moment. This does not hold for blocks that the last pass meets,
+//!   which may have been sealed after `t`: they are not in the moment, though nothing in them is at or below `M`.
+//!
+//! **What it takes from the home.** A block that was durable before a lane is read again is found then.
+//! - Local homes are read with O_DIRECT: the kernel writes back what its cache has of the file before it reads. A segment's file is
+//!   there under its name before its first block is written.
+//! - Buckets show what was stored as soon as it is acknowledged. A listing may be older than the object's end, which is asked for.
+//! - Of a home of homes, each block is looked for in all members that are up, and reading fails if these are fewer than the members that surely have
+//!   met each acknowledged block.
+//!
+//! **What the caller does.** A moment is one of the log that its manifest names. The server may publish a checkpoint and remove what that made
+//! superfluous, or another server may begin an epoch. So whoever needs the newest state reads the manifest again afterwards, and begins
+//! again if it has changed. Blocks that have gone meanwhile are an error, never an earlier end.
+//!
+//! **What a replica may add.** A reader that has learnt a horizon `H` first, and then reads every lane to its end, has all CSNs below `H` after one
+//! pass, so its moment has `M = H - 1`. That is another way to make the same type.
+//!
+//! Memory: passes keep ends and no payloads. What is read of a moment is read a second time.
+//!
+//! Does not: judge entries (`merge`), or know whether a server is at work.
+
+use super::errors::{Corruption, RecoveryError};
+use super::read::SHORT_BYTES;
+use super::scan::{LaneScan, Target};
+use crate::FormatError;
+use crate::lease::Lease;
+use crate::manifest::{Manifest, Mark, Origin};
+use logstead_env::{Clock, spawn_scoped};
+use logstead_home::{HomeError, LogHome};
+use logstead_types::Csn;
+use parking_lot::Mutex;
+
+/// Threads that read lanes in a pass.
+const READERS_MAX: usize = 64;
+
+/// Proof that nobody else writes to the log, nor will before its reader has done with it.
+#[derive(Debug)]
+pub(crate) struct Owner(());
+
+impl Owner {
+    /// Of a home that a kernel's lock keeps: it was opened for writing, so this process has the lock.
+    ///
+    /// # Panics
+    /// If it is a home that no kernel's lock keeps: a bug that would read a log which another server still writes (T3).
+    pub(super) fn locked(home: &dyn LogHome) -> Owner {
+        assert!(!home.facts().leased, "a lease is taken first");
+        Owner(())
+    }
+
+    /// Of the lease that was taken: fences the lanes that its manifest names. Nothing is read before (T3).
+    pub(super) fn fenced(home: &dyn LogHome, lease: &Lease) -> Result<Owner, HomeError> {
+        let name = lease.name();
+        for origin in &lease.manifest().lanes {
+            home.fence(origin.lane, origin.first_segment, &name)?;
+        }
+        Ok(Owner(()))
+    }
+
+    /// How far each of its lanes is read.
+    pub(super) fn bound(&self) -> Bound {
+        Bound(Kind::Owned)
+    }
+}
+
+/// How far a scan reads a lane. Nobody scans without one, and only this module makes them.
+#[derive(Clone, Debug)]
+pub(crate) struct Bound(Kind);
+
+#[derive(Clone, Debug)]
+enum Kind {
+    /// To its end, which stays where it is.
+    Owned,
+    /// To its present end, for a moment that is being taken.
+    Taking,
+    /// To where the moment ends.
+    Until(Until),
+}
+
+impl Bound {
+    /// The lane may grow while it is read: what comes behind its end after that was found proves nothing.
+    pub(super) fn grows(&self) -> bool {
+        matches!(self.0, Kind::Taking)
+    }
+
+    /// Where the lane ends in the moment that is read.
+    pub(super) fn until(&self) -> Option<&Until> {
+        match &self.0 {
+            Kind::Until(until) => Some(until),
+            Kind::Owned | Kind::Taking => None,
+        }
+    }
+}
+
+/// Where a lane of the unsettled epoch ends in a moment.
+#[derive(Clone, Debug)]
+pub(super) struct Until {
+    /// The number of its blocks, those before its start included.
+    pub(super) blocks: u64,
+    /// Why there was no other block.
+    pub(super) why: FormatError,
+    /// Something proves that the next block was durable.
+    pub(super) corruption: Option<Corruption>,
+}
+
+/// A moment of a log; see the module's documentation.
+#[derive(Clone, Debug)]
+pub(crate) struct Moment {
+    manifest: Manifest,
+    last: Csn,
+    /// In the order of the manifest.
+    lanes: Vec<Until>,
+}
+
+impl Moment {
+    /// Takes a moment of the log that `manifest` names, not earlier than now. `ahead`: threads read long lanes.
+    pub(crate) fn take(
+        home: &dyn LogHome,
+        manifest: &Manifest,
+        ahead: bool,
+    ) -> Result<Moment, RecoveryError> {
+        let origins = manifest.lanes.iter();
+        let lanes: Result<Vec<Taken<'_>>, HomeError> = origins
+            .map(|origin| Taken::new(home, Target::of_origin(manifest, origin)))
+            .collect();
+        let mut lanes = lanes?;
+        // Without any entry it is the state in which the epoch began.
+        let mut last = Csn(manifest.base().get() - 1);
+        let first = pass(&mut lanes, ahead)?;
+        last = last.max(first.csn_highest);
+        let ends = loop {
+            let ends: Vec<u64> = lanes.iter().map(|lane| lane.scan.blocks()).collect();
+            for lane in &mut lanes {
+                lane.again = true;
+            }
+            let found = pass(&mut lanes, ahead)?;
+            if found.csn_lowest.is_none_or(|lowest| lowest > last) {
+                break ends;
+            }
+        };
+        let untils = lanes.iter_mut().zip(ends).map(|(lane, blocks)| {
+            Ok(Until {
+                // Whoever comes to such a block is told, but not before.
+                blocks: blocks + u64::from(lane.is_newer),
+                why: lane.scan.why(),
+                corruption: match lane.is_newer {
+                    true => None,
+                    false => lane.scan.corruption()?,
+                },
+            })
+        });
+        let lanes: Result<Vec<Until>, RecoveryError> = untils.collect();
+        Ok(Moment {
+            manifest: manifest.clone(),
+            last,
+            lanes: lanes?,
+        })
+    }
+
+    /// The log that it is one of.
+    pub(crate) fn manifest(&self) -> &Manifest {
+        &self.manifest
+    }
+
+    /// The highest CSN that is in it (`M`); nothing above it is.
+    pub(crate) fn last(&self) -> Csn {
+        self.last
+    }
+}
+
+/// A lane of a moment that is being taken.
+struct Taken<'h> {
+    scan: LaneScan<'h>,
+    /// It was read to an end before.
+    again: bool,
+    /// It ends at a block that only a newer server can read.
+    is_newer: bool,
+    /// What the pass that is going on has found.
+    found: Result<Found, RecoveryError>,
+}
+
+/// The CSNs of entries that a pass has found.
+#[derive(Clone, Copy, Debug, Default)]
+struct Found {
+    csn_lowest: Option<Csn>,
+    csn_highest: Csn,
+}
+
+impl Found {
+    fn add(&mut self, lowest: Csn, highest: Csn) {
+        self.csn_lowest = Some(self.csn_lowest.map_or(lowest, |csn| csn.min(lowest)));
+        self.csn_highest = self.csn_highest.max(highest);
+    }
+}
+
+impl<'h> Taken<'h> {
+    fn new(home: &'h dyn LogHome, target: Target) -> Result<Taken<'h>, HomeError> {
+        Ok(Taken {
+            scan: LaneScan::new(home, target, Bound(Kind::Taking))?,
+            again: false,
+            is_newer: false,
+            found: Ok(Found::default()),
+        })
+    }
+
+    /// Reads the lane on, to where it ends now.
+    fn read(&mut self) -> Result<Found, RecoveryError> {
+        if self.again {
+            self.scan.read_on()?;
+        }
+        let mut found = Found::default();
+        loop {
+            match self.scan.next() {
+                Ok(Some(block)) => found.add(block.header.csn_lowest, block.header.csn_highest),
+                Ok(None) => return Ok(found),
+                Err(RecoveryError::NewerFormat { .. }) => {
+                    self.is_newer = true;
+                    return Ok(found);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+}
+
+/// Reads every lane on, each to where it ends at some time after this began.
+fn pass(lanes: &mut [Taken<'_>], ahead: bool) -> Result<Found, RecoveryError> {
+    let long = lanes
+        .iter()
+        .filter(|lane| lane.scan.size_bytes() > SHORT_BYTES);
+    let readers = if ahead {
+        long.count().min(READERS_MAX)
+    } else {
+        1
+    };
+    let queue = Mutex::new(lanes.iter_mut());
+    let read = || {
+        loop {
+            // The lock is not held while the lane is read.
+            let next = queue.lock().next();
+            let Some(lane) = next else { return };
+            lane.found = lane.read();
+        }
+    };
+    std::thread::scope(|scope| {
+        for reader in 1..readers {
+            // As many threads as the system allows.
+            if spawn_scoped(scope, &format!("read-lanes-{reader}"), read).is_err() {
+                break;
+            }
+        }
+        read();
+    });
+    let mut all = Found::default();
+    for lane in lanes {
+        let found = std::mem::replace(&mut lane.found, Ok(Found::default()))?;
+        if let Some(lowest) = found.csn_lowest {
+            all.add(lowest, found.csn_highest);
+        }
+    }
+    Ok(all)
+}
+
+/// How a log is read: by its owner, or a moment of it.
+pub(crate) struct Reading<'h> {
+    home: &'h dyn LogHome,
+    manifest: &'h Manifest,
+    clock: &'h dyn Clock,
+    /// Threads read the lanes ahead of what is handed over.
+    ahead: bool,
+    /// `None`: its owner reads.
+    moment: Option<&'h Moment>,
+    /// It is one of several copies, which may lack what was acknowledged.
+    is_copy: bool,
+}
+
+impl<'h> Reading<'h> {
+    /// The owner reads the whole log.
+    pub(super) fn of_owner(
+        _proof: &Owner,
+        home: &'h dyn LogHome,
+        manifest: &'h Manifest,
+        clock: &'h dyn Clock,
+        ahead: bool,
+    ) -> Reading<'h> {
+        Reading {
+            home,
+            manifest,
+            clock,
+            ahead,
+            moment: None,
+            is_copy: false,
+        }
+    }
+
+    /// Somebody else reads a moment that was taken in this home.
+    pub(crate) fn of_moment(
+        moment: &'h Moment,
+        home: &'h dyn LogHome,
+        clock: &'h dyn Clock,
+        ahead: bool,
+    ) -> Reading<'h> {
+        Reading {
+            home,
+            manifest: &moment.manifest,
+            clock,
+            ahead,
+            moment: Some(moment),
+            is_copy: false,
+        }
+    }
+
+    /// The home is one of several copies, if so: it is read as it is.
+    pub(crate) fn of_copy(self, is_copy: bool) -> Reading<'h> {
+        Reading { is_copy, ..self }
+    }
+
+    /// All that was acknowledged is there to be read, in every lane: then the lanes are held to the horizons that their blocks record.
+    pub(super) fn is_whole(&self) -> bool {
+        !self.is_copy
+    }
+
+    pub(crate) fn home(&self) -> &'h dyn LogHome {
+        self.home
+    }
+
+    pub(crate) fn manifest(&self) -> &'h Manifest {
+        self.manifest
+    }
+
+    pub(super) fn clock(&self) -> &'h dyn Clock {
+        self.clock
+    }
+
+    pub(super) fn ahead(&self) -> bool {
+        self.ahead
+    }
+
+    /// Entries of the unsettled epoch above this CSN are not there; `None`: all are.
+    pub(crate) fn last(&self) -> Option<Csn> {
+        self.moment.map(Moment::last)
+    }
+
+    /// The lanes of a settled epoch, which end where its mark says.
+    pub(crate) fn settled(&self, mark: &Mark) -> Result<Vec<LaneScan<'h>>, HomeError> {
+        let scan = |span| {
+            let target = Target::of_span(self.manifest, mark.epoch, span);
+            LaneScan::new(self.home, target, Bound(Kind::Owned))
+        };
+        mark.spans.iter().map(scan).collect()
+    }
+
+    /// The lanes of the unsettled epoch.
+    pub(crate) fn unsettled(&self) -> Result<Vec<LaneScan<'h>>, HomeError> {
+        let scan = |(index, origin): (usize, &Origin)| {
+            let target = Target::of_origin(self.manifest, origin);
+            let bound = match self.moment {
+                Some(moment) => Kind::Until(moment.lanes[index].clone()),
+                None => Kind::Owned,
+            };
+            LaneScan::new(self.home, target, Bound(bound))
+        };
+        self.manifest.lanes.iter().enumerate().map(scan).collect()
+    }
+}

@@ -1,0 +1,241 @@
+//! Who reads a log beside a running server reads one moment of it: whatever the server does between any two of the reader's requests.
+
+mod rig;
+
+use logstead_env::{Env, RealClock};
+use logstead_home::{LogHome, MemoryHome};
+use logstead_types::{DatabaseId, Epoch, LaneId};
+use logstead_wal::copy::{Place, Tail};
+use logstead_wal::inspect::{self, manifest_of};
+use logstead_wal::manifest::{self, Manifest};
+use logstead_wal::recovery::{self, Options};
+use parking_lot::Mutex;
+use rig::beside::{Beside, Work};
+use rig::{Server, Taken, options};
+use std::sync::Arc;
+
+const PLACE: Place = Place {
+    database: DatabaseId(77),
+    epoch: Epoch(5),
+    lane: LaneId(9),
+};
+
+/// What is in a copy of the tail: a server is started on it.
+fn copy(from: &dyn LogHome) -> Vec<u64> {
+    let manifest = manifest_of(from).unwrap();
+    let to = MemoryHome::new(256 << 10);
+    let tail = Tail::read(from, &manifest, &RealClock::new(), &to, PLACE).unwrap();
+    let tail = tail.finish().unwrap();
+    let manifest = Manifest {
+        epoch: Epoch(PLACE.epoch.get() + 1),
+        marks: tail.mark.into_iter().collect(),
+        ..Manifest::first(PLACE.database)
+    };
+    to.put_if_absent(manifest::NAME, &manifest.encode())
+        .unwrap();
+    let to: Arc<dyn LogHome> = Arc::new(to);
+    let (env, _) = Env::simulated(1);
+    let mut taken = Taken::default();
+    recovery::open_with(&to, &env, &options(), false, &mut taken).unwrap();
+    taken.survivors
+}
+
+/// A server in memory.
+fn server(lanes: u16) -> (MemoryHome, Work) {
+    let home = MemoryHome::new(32 << 10);
+    let (env, _) = Env::simulated(1);
+    let options = Options { lanes, ..options() };
+    let server = Server::open(Arc::new(home.clone()), &env, &options, false).unwrap();
+    (home, Work::new(server))
+}
+
+/// Two transactions, one after the other, in two lanes, at any two places of the reading: the second one never comes without the first.
+#[test]
+fn an_entry_never_comes_without_its_predecessor_in_another_lane() {
+    let (mut both, mut neither, mut runs) = (0, 0, 0);
+    for (first, second) in [(0, 1), (1, 0), (0, 2), (2, 0)] {
+        for at in 0.. {
+            let mut asked = 0;
+            for then in at.. {
+                let (_, mut work) = server(3);
+                (0..3).for_each(|lane| work.commit(lane, &[lane]));
+                let home = Arc::clone(&work.server.home);
+                let before = work.committed.clone();
+                let work = Mutex::new(work);
+                let from = Beside::new(&home, |request| {
+                    let mut work = work.lock();
+                    if request == at {
+                        work.commit(first, &[5]);
+                    }
+                    if request == then {
+                        work.commit(second, &[5]);
+                    }
+                });
+                let found = copy(&from);
+                asked = from.requests();
+                drop(from);
+                let judged = work.into_inner().judge(&found, &before);
+                assert_eq!(judged, Ok(()), "{first} at {at}, {second} at {then}");
+                runs += 1;
+                both += u32::from(found.contains(&5));
+                neither += u32::from(!found.contains(&4));
+                if then >= asked {
+                    break;
+                }
+            }
+            if at >= asked {
+                break;
+            }
+        }
+    }
+    assert!(
+        runs > 300 && both > 50 && neither > 50,
+        "{runs} {both} {neither}"
+    );
+}
+
+/// A small generator of numbers, so that a seed says all.
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, below: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 >> 33) as usize % below
+    }
+}
+
+/// One step of a server that has several blocks on their way, which arrive in any order, and lanes that steal.
+fn step(home: &MemoryHome, work: &mut Work, dice: &mut Dice) {
+    let lanes = work.server.log.lanes.len();
+    let lane = dice.below(lanes);
+    match dice.below(10) {
+        0..4 => {
+            let keys = [dice.below(3), dice.below(3)];
+            let by_floor = dice.below(4) == 0;
+            if !work.write(lane, &keys[..1 + dice.below(2)], by_floor) {
+                work.send(lane);
+            }
+        }
+        4..6 => work.send(lane),
+        6 => {
+            if work.steal(lane, dice.below(lanes)) > 0 {
+                work.send(lane);
+            }
+        }
+        _ => {
+            let waiting = home.waiting();
+            if waiting > 0 {
+                home.complete_at(dice.below(waiting));
+            }
+        }
+    }
+    work.settle();
+}
+
+/// Steps that the server takes while a copy is made.
+const STEPS: usize = 600;
+
+/// A busy server, of which a copy is made, seed by seed.
+#[test]
+fn a_copy_of_a_busy_server_is_one_moment_of_it() {
+    let seeds: u64 = match std::env::var("LOGSTEAD_SEEDS") {
+        Ok(seeds) => seeds.parse().unwrap(),
+        Err(_) => 150,
+    };
+    let (mut later, mut wrong) = (0, Vec::new());
+    for seed in 1..=seeds {
+        let mut dice = Dice(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        let (memory, mut work) = server(2 + dice.below(4) as u16);
+        memory.set_paused(true);
+        for _ in 0..dice.below(60) {
+            step(&memory, &mut work, &mut dice);
+        }
+        let home = Arc::clone(&work.server.home);
+        let before = work.committed.clone();
+        let most = 1 + dice.below(120);
+        // A busy server, but not for ever.
+        let state = Mutex::new((work, dice, STEPS));
+        let from = Beside::new(&home, |_| {
+            let (work, dice, left) = &mut *state.lock();
+            let steps = dice.below(most).min(*left);
+            *left -= steps;
+            (0..steps).for_each(|_| step(&memory, work, dice));
+        });
+        let found = copy(&from);
+        drop(from);
+        let (work, ..) = state.into_inner();
+        later += usize::from(found.iter().any(|csn| !before.contains(csn)));
+        if let Err(why) = work.judge(&found, &before) {
+            wrong.push(format!("seed {seed}: {why}"));
+        }
+        memory.crash();
+    }
+    assert!(
+        wrong.is_empty(),
+        "{} of {seeds}: {:?}",
+        wrong.len(),
+        wrong.first()
+    );
+    assert!(later as u64 > seeds / 4, "{later}");
+}
+
+/// What `log verify` counts is one moment: with a server that acknowledges everything at once, nothing is there that does not count, also where
+/// entries name predecessors in other lanes.
+#[test]
+fn verify_counts_one_moment() {
+    for at in 0.. {
+        let (_, mut work) = server(3);
+        (0..6).for_each(|csn| work.commit(csn % 3, &[csn]));
+        let home = Arc::clone(&work.server.home);
+        let work = Mutex::new(work);
+        let from = Beside::new(&home, |request| {
+            if request >= at && request < at + 40 {
+                let mut work = work.lock();
+                let lanes = [request % 3, (request + 1 + request / 3 % 2) % 3];
+                assert!(lanes.iter().all(|&lane| work.write(lane, &[6], false)));
+                lanes.iter().for_each(|&lane| work.send(lane));
+            }
+        });
+        let found = inspect::verify_home(&from).unwrap();
+        let asked = from.requests();
+        let report = &found.report;
+        assert_eq!(report.entries_dropped, 0, "at {at}");
+        assert_eq!(
+            report.entries,
+            found.moment.get(),
+            "at {at}: a prefix of all"
+        );
+        assert_eq!(found.next_csn, found.moment.next(), "at {at}");
+        assert!(found.moment.get() >= 6, "at {at}");
+        drop(from);
+        if at >= asked {
+            break;
+        }
+    }
+}
+
+/// A server that has died with a block on its way leaves a gap for ever: the reader does not wait for what is in it.
+#[test]
+fn a_gap_that_stays_is_not_waited_for() {
+    let (memory, mut work) = server(2);
+    (0..4).for_each(|csn| work.commit(csn % 2, &[csn]));
+    memory.set_paused(true);
+    // 5 is on its way. 6 hangs on it and is stored; 7 does not, and is stored.
+    assert!(work.write(0, &[5], false));
+    work.send(0);
+    assert!(work.write(1, &[5], false) && work.write(1, &[6], false));
+    work.send(1);
+    assert!(memory.complete_at(1));
+    work.settle();
+    let home = Arc::clone(&work.server.home);
+    let from = Beside::new(&home, |_| {});
+    assert_eq!(copy(&from), [1, 2, 3, 4, 7]);
+    let first = from.requests();
+    let found = inspect::verify_home(&from).unwrap();
+    assert_eq!((found.report.entries, found.report.entries_dropped), (5, 1));
+    assert_eq!((found.moment.get(), found.next_csn.get()), (7, 8));
+    // Two passes, and the moment: of each lane a listing and a read each time.
+    assert!(first <= 2 * 3 * 3, "{first} requests");
+}

@@ -1,0 +1,233 @@
+//! A reader beside a writer: something happens before each of the reader's requests.
+
+use super::{Server, row_of};
+use logstead_home::{
+    Asked, Buffer, Completion, Facts, HomeError, LogHome, NoRoom, ObjectId, ObjectInfo, Position,
+    RoomListener, SegmentInfo, SideWriter, Tag, handed_through,
+};
+use logstead_types::{Csn, LaneId};
+use logstead_wal::{Cursor, Deps, FlushMode};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// The home as the reader sees it. What is told of each request, counted from 0, happens before it.
+pub(crate) struct Beside<'f> {
+    inner: Arc<dyn LogHome>,
+    before: Box<dyn Fn(usize) + Send + Sync + 'f>,
+    requests: AtomicUsize,
+    leased: bool,
+}
+
+impl<'f> Beside<'f> {
+    pub(crate) fn new(inner: &Arc<dyn LogHome>, before: impl Fn(usize) + Send + Sync + 'f) -> Self {
+        Beside {
+            inner: Arc::clone(inner),
+            before: Box::new(before),
+            requests: AtomicUsize::new(0),
+            leased: inner.facts().leased,
+        }
+    }
+
+    /// How often it was asked for segments or bytes of them.
+    pub(crate) fn requests(&self) -> usize {
+        self.requests.load(Ordering::SeqCst)
+    }
+
+    fn asked(&self) {
+        (self.before)(self.requests.fetch_add(1, Ordering::SeqCst));
+    }
+}
+
+impl LogHome for Beside<'_> {
+    fn facts(&self) -> Facts {
+        Facts {
+            leased: self.leased,
+            ..self.inner.facts()
+        }
+    }
+
+    fn read_copy(
+        &self,
+        copy: usize,
+        lane: LaneId,
+        at: Position,
+        into: &mut Buffer,
+    ) -> Result<usize, HomeError> {
+        self.asked();
+        self.inner.read_copy(copy, lane, at, into)
+    }
+
+    fn segments(&self, lane: LaneId) -> Result<Vec<SegmentInfo>, HomeError> {
+        self.asked();
+        self.inner.segments(lane)
+    }
+
+    fn read(&self, lane: LaneId, at: Position, into: &mut Buffer) -> Result<usize, HomeError> {
+        self.asked();
+        self.inner.read(lane, at, into)
+    }
+
+    fn get_side_copy(
+        &self,
+        copy: usize,
+        lane: LaneId,
+        id: u64,
+        offset: u64,
+        into: &mut [u8],
+    ) -> Result<usize, HomeError> {
+        self.asked();
+        self.inner.get_side_copy(copy, lane, id, offset, into)
+    }
+
+    handed_through! { inner
+        fn describe(&self) -> String;
+        fn copies(&self) -> usize;
+        fn has_copy(&self, copy: usize) -> bool;
+        fn open_lane(&self, lane: LaneId, first_segment: u64) -> Result<(), NoRoom>;
+        fn set_room_listener(&self, lane: LaneId, listener: RoomListener);
+        fn ensure_room(&self, lane: LaneId, bytes: u64, asked: &mut Asked) -> Result<(), NoRoom>;
+        fn place(&self, lane: LaneId, len: u64) -> Result<Position, HomeError>;
+        fn append(&self, lane: LaneId, at: Position, block: Buffer, len: usize, done: Completion);
+        fn append_inline(&self, lane: LaneId, at: Position, block: &Buffer, len: usize) -> Result<(), HomeError>;
+        fn rewrite(&self, lane: LaneId, at: Position, block: &Buffer, len: usize) -> Result<(), HomeError>;
+        fn lanes(&self) -> Result<Vec<LaneId>, HomeError>;
+        fn seal(&self, lane: LaneId, at: Position) -> Result<(), HomeError>;
+        fn trim(&self, lane: LaneId, segment: u64) -> Result<(), HomeError>;
+        fn get(&self, name: &str) -> Result<Option<(Vec<u8>, Tag)>, HomeError>;
+        fn put_if_absent(&self, name: &str, bytes: &[u8]) -> Result<Tag, HomeError>;
+        fn compare_and_swap(&self, name: &str, expected: Tag, bytes: &[u8]) -> Result<Tag, HomeError>;
+        fn begin_side(&self, lane: LaneId, id: u64) -> Box<dyn SideWriter>;
+        fn get_side(&self, lane: LaneId, id: u64, offset: u64, into: &mut [u8]) -> Result<usize, HomeError>;
+        fn sides(&self, lane: LaneId) -> Result<Vec<u64>, HomeError>;
+        fn remove_side(&self, lane: LaneId, id: u64) -> Result<(), HomeError>;
+        fn put_object(&self, id: ObjectId, bytes: &[u8]) -> Result<(), HomeError>;
+        fn read_object(&self, id: ObjectId, offset: u64, into: &mut [u8]) -> Result<usize, HomeError>;
+        fn objects(&self) -> Result<Vec<ObjectInfo>, HomeError>;
+        fn remove_object(&self, id: ObjectId) -> Result<(), HomeError>;
+    }
+}
+
+/// A transaction that was pushed.
+struct Tx {
+    lane: usize,
+    end: Cursor,
+    /// Whom it overwrote.
+    over: Vec<u64>,
+    floor: u64,
+}
+
+/// Transactions over a few keys, as the commit path runs them: an entry names the predecessors that are not Committed when it is pushed, and no others.
+pub(crate) struct Work {
+    pub(crate) server: Server,
+    /// By key, who wrote it last.
+    keys: [u64; KEYS],
+    next: u64,
+    txs: BTreeMap<u64, Tx>,
+    /// What clients have been told of.
+    pub(crate) committed: BTreeSet<u64>,
+}
+
+const KEYS: usize = 7;
+
+impl Work {
+    pub(crate) fn new(server: Server) -> Work {
+        Work {
+            next: server.log.next_csn.get(),
+            server,
+            keys: [0; KEYS],
+            txs: BTreeMap::new(),
+            committed: BTreeSet::new(),
+        }
+    }
+
+    /// A transaction overwrites these keys, and waits in a lane's buffer. With `by_floor` it names its last predecessor's CSN as its floor (mode `dsn`). False:
+    /// there was no room.
+    pub(crate) fn write(&mut self, lane: usize, keys: &[usize], by_floor: bool) -> bool {
+        self.settle();
+        let (csn, lane_of) = (self.next, &self.server.log.lanes[lane]);
+        let records = row_of(Csn(csn));
+        let Ok(room) = lane_of.room(records.len()) else {
+            return false;
+        };
+        let over: BTreeSet<u64> = keys.iter().map(|&key| self.keys[key]).collect();
+        let over: Vec<u64> = over.into_iter().filter(|&csn| csn > 0).collect();
+        let named = over.iter().filter(|csn| !self.committed.contains(csn));
+        let named = named.map(|&csn| Csn(csn));
+        let deps = match by_floor {
+            true => Deps::floor(named.max().unwrap_or(Csn(0))),
+            false => Deps {
+                floor: Csn(0),
+                list: named.collect(),
+            },
+        };
+        let pushed = lane_of.push(room, Csn(csn), 0, &deps, &records);
+        let tx = Tx {
+            lane,
+            end: pushed.end,
+            over,
+            floor: deps.floor.get(),
+        };
+        self.txs.insert(csn, tx);
+        for &key in keys {
+            self.keys[key] = csn;
+        }
+        self.next += 1;
+        true
+    }
+
+    /// Sends what a lane has buffered on its way.
+    pub(crate) fn send(&mut self, lane: usize) {
+        self.server.log.lanes[lane].flush(FlushMode::Handoff);
+    }
+
+    /// Writes, and makes it durable at once, at a home that completes appends at once.
+    pub(crate) fn commit(&mut self, lane: usize, keys: &[usize]) {
+        assert!(self.write(lane, keys, false));
+        self.send(lane);
+        self.settle();
+        assert!(self.committed.contains(&(self.next - 1)));
+    }
+
+    /// A lane takes along what another one has buffered.
+    pub(crate) fn steal(&mut self, thief: usize, victim: usize) -> usize {
+        let lanes = &self.server.log.lanes;
+        lanes[thief].steal(&lanes[victim], usize::MAX)
+    }
+
+    /// Commits whatever is hardened, with all it hangs on: whom it overwrote, and everything up to its floor. Those who overwrote come after those who were.
+    pub(crate) fn settle(&mut self) {
+        let lanes = &self.server.log.lanes;
+        let mut horizon = None;
+        for (csn, tx) in &self.txs {
+            let is_hardened = lanes[tx.lane].hardened() >= tx.end;
+            if !is_hardened {
+                horizon.get_or_insert(*csn);
+            }
+            let is_committed = |over: &u64| self.committed.contains(over);
+            if is_hardened
+                && tx.over.iter().all(is_committed)
+                && horizon.is_none_or(|horizon| tx.floor < horizon)
+            {
+                self.committed.insert(*csn);
+            }
+        }
+    }
+
+    /// Is this what a crash could have left? Whoever is there, all it overwrote is there, and nobody is there who never was.
+    pub(crate) fn judge(&self, survivors: &[u64], before: &BTreeSet<u64>) -> Result<(), String> {
+        let there: BTreeSet<u64> = survivors.iter().copied().collect();
+        if let Some(lost) = before.difference(&there).next() {
+            return Err(format!("{lost} was acknowledged before, and is lost"));
+        }
+        for csn in &there {
+            let Some(tx) = self.txs.get(csn) else {
+                return Err(format!("{csn} never was"));
+            };
+            if let Some(over) = tx.over.iter().find(|over| !there.contains(over)) {
+                return Err(format!("{csn} overwrote {over}, which is not there"));
+            }
+        }
+        Ok(())
+    }
+}
