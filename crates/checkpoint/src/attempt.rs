@@ -20,7 +20,7 @@ use std::ops::Range;
 
 /// The name of the thing.
 pub(crate) const NAME: &str = "upgrade";
-/// Counters that are given away begin with this one: no server reaches it.
+/// Counters that are given away begin with this one: a server's own end there ([`Ledger`](crate::Ledger)).
 pub(crate) const COUNTER_MIN: u32 = 1 << 31;
 /// How often a change that others were faster with is tried again.
 const TRIES: u32 = 20;

@@ -27,6 +27,7 @@ use logstead_types::{DatabaseId, Epoch, LaneId};
 use logstead_wal::copy::{CopiedTail, Place, Tail, remove_others};
 use logstead_wal::inspect::manifest_of;
 use logstead_wal::manifest::{self, Checkpoint, Manifest, Unfinished};
+use logstead_wal::numbers::next_epoch;
 use logstead_wal::recovery::RecoveryError;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -321,7 +322,7 @@ pub fn backup(from: &Arc<dyn LogHome>, to: &dyn LogHome, env: &Env) -> Result<Ba
         }
         let place = Place {
             database: target.database,
-            epoch: Epoch(before.max(manifest.epoch).get() + 1),
+            epoch: next_epoch(before.max(manifest.epoch)).map_err(RecoveryError::from)?,
             // A round that was given up may have stored something in its own.
             lane: LaneId(done.rounds as u16),
         };
@@ -356,7 +357,9 @@ pub fn backup(from: &Arc<dyn LogHome>, to: &dyn LogHome, env: &Env) -> Result<Ba
     let tail = round.tail.finish()?;
     let next = Manifest {
         // Above the tail's, and above those of all objects.
-        epoch: Epoch(before.max(round.source.epoch).get() + 2),
+        epoch: next_epoch(before.max(round.source.epoch))
+            .and_then(next_epoch)
+            .map_err(RecoveryError::from)?,
         checkpoint: round.checkpoint,
         marks: tail.mark.clone().into_iter().collect(),
         ..Manifest::first(target.database)

@@ -8,6 +8,7 @@
 //! - A number that the home has under other bytes is not this writer's to remove, whoever stored them.
 //! - A reference that [`ObjectWriter::put`] gave means something when [`ObjectWriter::finish`] has succeeded, not before.
 
+use crate::attempt::COUNTER_MIN;
 use crate::error::CheckpointError;
 use crate::frame::{self, FRAME_BYTES_MAX};
 use crate::place::PageRef;
@@ -46,7 +47,8 @@ impl Ledger {
     pub fn new(epoch: Epoch) -> Ledger {
         Ledger {
             epoch,
-            end: u32::MAX,
+            // From there on numbers are those of attempts: see `attempt`.
+            end: COUNTER_MIN,
             sweeps: true,
             state: Mutex::default(),
         }
@@ -361,5 +363,32 @@ impl Drop for Finished {
             true => self.ledger.doubt(&mut self.own),
             false => self.ledger.give_up(&mut self.own),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A server's objects never get the numbers that attempts of others take in its epoch.
+    #[test]
+    fn numbers_of_objects_end_where_those_of_attempts_begin() {
+        let ledger = Ledger::new(Epoch(7));
+        ledger.state.lock().next = COUNTER_MIN - 2;
+        let numbers = [ledger.number(), ledger.number()];
+        let numbers = numbers.map(|number| number.expect("there are some").counter());
+        assert_eq!(numbers, [COUNTER_MIN - 2, COUNTER_MIN - 1]);
+        for _ in 0..2 {
+            let refused = ledger.number();
+            assert!(matches!(refused, Err(CheckpointError::Misuse(_))));
+        }
+        // Those of an attempt are its own to the last one.
+        let own = COUNTER_MIN + 5..COUNTER_MIN + 6;
+        let attempt = Ledger::of_attempt(Epoch(7), own);
+        assert_eq!(
+            attempt.number().map(ObjectId::counter).ok(),
+            Some(COUNTER_MIN + 5)
+        );
+        assert!(attempt.number().is_err());
     }
 }

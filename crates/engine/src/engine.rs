@@ -89,8 +89,8 @@ pub(crate) struct EngineInner {
     pub(crate) published: Box<[CachePadded<Published>]>,
     pub(crate) counters: Box<[CachePadded<Counters>]>,
     pub(crate) workers_taken: Box<[AtomicBool]>,
-    /// Worker handles made so far: keeps transaction numbers apart.
-    pub(crate) handles: AtomicU64,
+    /// Blocks of transaction numbers that workers have taken, each for itself; the first is 1.
+    pub(crate) txn_id_blocks: AtomicU64,
     pub(crate) tables: RwLock<HashMap<TableId, Arc<Table>, FixedState>>,
     pub(crate) waits: WaitGraph,
     /// How many tables were dropped: their garbage need not be collected row by row.
@@ -217,7 +217,7 @@ impl Engine {
             published: (0..=workers).map(|_| Published::new()).collect(),
             counters: (0..workers).map(|_| CachePadded::default()).collect(),
             workers_taken: (0..workers).map(|_| AtomicBool::new(false)).collect(),
-            handles: AtomicU64::new(1),
+            txn_id_blocks: AtomicU64::new(1),
             tables: RwLock::new(tables),
             waits: WaitGraph::default(),
             drops: AtomicU64::new(0),

@@ -2,6 +2,7 @@
 
 use logstead_commit::LogFailed;
 use logstead_types::{IndexId, Rid};
+use logstead_wal::numbers::UsedUp;
 
 use crate::absent::{Absent, FaultError};
 use crate::memory::OutOfMemory;
@@ -71,6 +72,9 @@ pub enum WriteError {
     /// The table has used up its row numbers.
     #[error("the table is full")]
     TableFull,
+    /// The transaction has used up the numbers of its commands (54000). What it has written stays, and reading goes on.
+    #[error("cannot have more than 2^32-2 commands in a transaction")]
+    TooManyCommands,
 }
 
 /// Why a commit failed. The transaction is rolled back, except after [`CommitError::LogFailed`] where recovery decides.
@@ -89,6 +93,9 @@ pub enum CommitError {
     /// It was declared read-only and has changed rows.
     #[error("a transaction declared read-only has changed rows")]
     ReadOnly,
+    /// A number that it would need is used up (54000). Nothing else was lost, and reading goes on.
+    #[error(transparent)]
+    UsedUp(#[from] UsedUp),
     /// The log cannot be written any more; the process must stop.
     #[error(transparent)]
     LogFailed(#[from] LogFailed),

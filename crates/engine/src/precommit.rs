@@ -113,7 +113,11 @@ impl Buffers {
         if self.log.len() <= lane.inline_size_max() {
             return;
         }
-        let side = self.side.get_or_insert_with(|| lane.begin_side());
+        if self.side.is_none() {
+            // Who has no number for it says so at the commit, and keeps the records until then.
+            self.side = lane.begin_side().ok();
+        }
+        let Some(side) = &mut self.side else { return };
         if side.backlog_bytes() > BACKLOG_BYTES_MAX || side.is_held_back() {
             return;
         }
@@ -273,6 +277,7 @@ fn stamp_versions(work: &Work, csn: Csn, guard: &Guard) {
 fn commit_error(error: NoRoom) -> CommitError {
     match error {
         NoRoom::DiskFull => CommitError::DiskFull,
+        NoRoom::UsedUp(what) => CommitError::UsedUp(what),
         NoRoom::Failed(error) => CommitError::LogFailed(LogFailed::new(error.to_string())),
         NoRoom::Full | NoRoom::TooLarge => {
             CommitError::LogFailed(LogFailed::new("the log offers no room for the transaction"))
@@ -375,7 +380,7 @@ impl Txn {
         let buffers = &mut work.buffers;
         let mut side = match buffers.side.take() {
             Some(side) => side,
-            None => here.begin_side(),
+            None => here.begin_side()?,
         };
         // The entry goes where its side segment is (T8), whatever lane the worker pushes to by then.
         let lane = side.lane();

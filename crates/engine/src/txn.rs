@@ -111,6 +111,9 @@ impl Drop for View {
     }
 }
 
+/// Commands have smaller numbers: one that has this writes nothing.
+pub(crate) const COMMANDS_END: u32 = u32::MAX;
+
 /// What a transaction holds of one table.
 pub(crate) struct HeldTable {
     pub(crate) table: Arc<Table>,
@@ -247,7 +250,8 @@ impl Txn {
     /// READ COMMITTED it gets a new snapshot.
     #[inline]
     pub fn begin_statement(&mut self) {
-        self.commands += 1;
+        // At the end only reading goes on, which sees what all others wrote: see `Txn::holding`.
+        self.commands = self.commands.saturating_add(1);
         self.command = self.commands;
         self.look_again();
     }

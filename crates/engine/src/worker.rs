@@ -37,11 +37,14 @@ pub(crate) struct Scratch {
     pub(crate) delta: Vec<u8>,
 }
 
+/// Transaction numbers that a worker takes at a time. Two workers never have the same one, however long they run.
+const TXN_IDS: u64 = 1 << 32;
+
 pub(crate) struct WorkerInner {
     pub(crate) engine: Engine,
     pub(crate) id: WorkerId,
     snapshots: RefCell<Snapshots>,
-    /// The next transaction's number.
+    /// The next transaction's number; a multiple of [`TXN_IDS`] if another block is to be taken first.
     next_txn: Cell<u64>,
     pool: RefCell<Vec<Buffers>>,
     pub(crate) scratch: RefCell<Scratch>,
@@ -109,7 +112,11 @@ impl WorkerInner {
     }
 
     pub(crate) fn next_txn_id(&self) -> TxnId {
-        let id = self.next_txn.get();
+        let mut id = self.next_txn.get();
+        if id.is_multiple_of(TXN_IDS) {
+            // The block is used up, or none was taken yet.
+            id = self.inner().txn_id_blocks.fetch_add(1, Ordering::Relaxed) * TXN_IDS + 1;
+        }
         self.next_txn.set(id + 1);
         TxnId(id)
     }
@@ -206,12 +213,10 @@ impl Drop for WorkerInner {
 
 impl Worker {
     pub(crate) fn new(engine: Engine, id: WorkerId) -> Worker {
-        let inner = engine.inner();
-        let handle = inner.handles.fetch_add(1, Ordering::SeqCst);
         Worker(Rc::new(WorkerInner {
             id,
             snapshots: RefCell::default(),
-            next_txn: Cell::new(handle << 40 | 1),
+            next_txn: Cell::new(0),
             pool: RefCell::default(),
             scratch: RefCell::default(),
             garbage: RefCell::default(),
@@ -318,5 +323,42 @@ impl Worker {
         let mut stats = Stats::default();
         stats.add(self.0.counters());
         stats
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{EngineOptions, Isolation};
+    use logstead_env::Env;
+    use logstead_home::MemoryHome;
+    use std::collections::HashSet;
+    use std::sync::Arc;
+
+    /// Who runs for long comes to the end of his numbers, and not to those of his neighbour.
+    #[test]
+    fn transactions_of_two_workers_never_have_the_same_number() {
+        let options = EngineOptions {
+            workers: 2,
+            ..EngineOptions::default()
+        };
+        let home = Arc::new(MemoryHome::new(4 << 20));
+        let (engine, _) = Engine::open(options, home, Env::simulated(1).0).expect("opens");
+        let (one, other) = (engine.worker(WorkerId(0)), engine.worker(WorkerId(1)));
+        let mut seen = HashSet::new();
+        let mut begin = |worker: &Worker| {
+            let id = worker.begin(Isolation::ReadCommitted).id();
+            assert!(seen.insert(id), "{id:?} twice");
+            id
+        };
+        let (first, _) = (begin(&one), begin(&other));
+        // The last of the block.
+        let last = (first.0 / TXN_IDS + 1) * TXN_IDS - 1;
+        one.0.next_txn.set(last);
+        assert_eq!(begin(&one).0, last);
+        for _ in 0..4 {
+            begin(&one);
+            begin(&other);
+        }
     }
 }

@@ -25,7 +25,7 @@ use crate::serializable::Ordinal;
 use crate::state::TxnState;
 use crate::stats::add;
 use crate::table::Table;
-use crate::txn::{Isolation, Txn, VersionId};
+use crate::txn::{COMMANDS_END, Isolation, Txn, VersionId};
 use crate::version::{Guard, Kind, NoSlots, VersionRef, Writer, version_bytes};
 use crate::worker::Scratch;
 pub(crate) use judge::{Examined, Judge};
@@ -268,9 +268,15 @@ impl Txn {
         Ok(())
     }
 
-    /// Makes a write. One that comes to nothing, because it failed or found nothing to do, holds nothing: tries are not counted, nor rows that are not inserted after all.
+    /// Makes a write, of a command that has a number of its own. One that comes to nothing, because it failed or found nothing to do, holds nothing: tries are not counted, nor rows that are not inserted after all.
     #[inline]
-    pub(crate) fn holding<T>(&mut self, write: impl FnOnce(&mut Txn) -> T) -> T {
+    pub(crate) fn holding<T>(
+        &mut self,
+        write: impl FnOnce(&mut Txn) -> Result<T, WriteError>,
+    ) -> Result<T, WriteError> {
+        if self.command == COMMANDS_END {
+            return Err(WriteError::TooManyCommands);
+        }
         let noted = |txn: &Txn| txn.work.as_ref().map_or(0, |w| w.buffers.writes.len());
         let (held, before) = (self.held_bytes.get(), noted(self));
         let done = write(self);

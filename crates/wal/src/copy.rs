@@ -18,6 +18,7 @@
 use crate::block::{FORMAT_VERSION, HEADER_LEN, Header};
 use crate::entry::{Body, Deps, Entry, SideRef};
 use crate::manifest::{Checkpoint, Manifest, Mark, Span};
+use crate::numbers::{SIDES_END, UsedUp, segment_end};
 use crate::recovery::{self, Moment, Reading, RecoveryError, Survivors};
 use crate::truncate::first_number;
 use logstead_env::{Buffer, Clock};
@@ -268,13 +269,18 @@ impl<'h> Tail<'h> {
     fn open(&self) -> Result<Lane, RecoveryError> {
         let Place { epoch, lane, .. } = self.place;
         let listed = self.to.segments(lane)?;
-        let listed = listed.last().map_or(0, |info| info.segment + 1);
+        let listed = listed
+            .last()
+            .map_or(0, |info| info.segment.saturating_add(1));
         let fresh = if self.to.facts().leased {
             first_number(epoch)
         } else {
             0
         };
         let first_segment = listed.max(fresh);
+        if first_segment >= segment_end(epoch, self.to.facts().leased) {
+            return Err(UsedUp::Segments.into());
+        }
         let opened = self.to.open_lane(lane, first_segment);
         opened.map_err(|error| from_room(error, self.to))?;
         let (tell, room) = mpsc::channel();
@@ -372,6 +378,9 @@ impl Survivors for Tail<'_> {
         current.crc = crc32c::crc32c_append(current.crc, records);
         current.records.extend_from_slice(records);
         if current.side.is_none() && current.records.len() > self.inline_bytes_max {
+            if self.side_next >= first_number(self.place.epoch) + SIDES_END {
+                return Err(UsedUp::Sides.into());
+            }
             current.side = Some((self.side_next, to.begin_side(lane, self.side_next)));
             self.side_next += 1;
         }

@@ -25,6 +25,7 @@ pub mod inspect;
 mod lane;
 pub mod lease;
 pub mod manifest;
+pub mod numbers;
 pub mod record;
 pub mod recovery;
 mod truncate;

@@ -413,7 +413,7 @@ fn commit_side(server: &Server, csn: u64) {
 
 fn push_side(server: &Server, csn: u64, deps: &Deps) {
     let (done, finished) = std::sync::mpsc::channel();
-    let mut side = server.lane(0).begin_side();
+    let mut side = server.lane(0).begin_side().unwrap();
     // In pieces: the checksum is of them all.
     for piece in rig::row_of(Csn(csn)).chunks(3) {
         side.append(piece.to_vec());
@@ -432,7 +432,7 @@ fn side_segments_come_back_and_orphans_go() {
     commit_side(&server, 2);
     assert!(server.commit(0, 3));
     // T8: durable, and its transaction never drew a CSN.
-    let mut orphan = server.lane(0).begin_side();
+    let mut orphan = server.lane(0).begin_side().unwrap();
     orphan.append(vec![1; 100]);
     orphan.finish(Box::new(|result| assert!(result.is_ok())));
     assert_eq!(server.home.sides(lane(0)).unwrap().len(), 2);
@@ -561,7 +561,7 @@ fn a_very_long_side_segment_comes_in_pieces_of_whole_records() {
         Record::Insert { table, rid, row }.encode(&mut records);
     }
     let (done, finished) = std::sync::mpsc::channel();
-    let mut side = server.lane(0).begin_side();
+    let mut side = server.lane(0).begin_side().unwrap();
     records
         .chunks(1 << 20)
         .for_each(|piece| side.append(piece.to_vec()));

@@ -33,6 +33,7 @@ use std::time::Duration;
 use crossbeam_utils::CachePadded;
 use logstead_env::Env;
 use logstead_types::{Csn, WorkerId};
+use logstead_wal::numbers::{CSN_END, UsedUp};
 use logstead_wal::{
     Asked, Cursor, Deps, FlushMode, Lane, LaneCounters, LaneEvent, NoRoom, Room, SideRef,
 };
@@ -364,6 +365,9 @@ impl CommitPath {
             // If another thread is at the desk, it empties the queue before it leaves, and waits for nothing meanwhile.
             self.acknowledge(usize::from(worker.0));
             std::hint::spin_loop();
+        }
+        if self.horizon.counter() >= CSN_END {
+            return Err(UsedUp::Csns.into());
         }
         if self.is_far_ahead() {
             // Behind a lane that has failed the horizon moves no more.

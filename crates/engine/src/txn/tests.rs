@@ -233,3 +233,39 @@ fn blocker(done: Result<(), WriteError>) -> Blocker {
         other => panic!("expected a blocker, got {other:?}"),
     }
 }
+
+/// The numbers of a transaction's commands end: it writes no more, and reads and commits what it has.
+#[test]
+fn a_transaction_near_the_end_of_its_commands_writes_no_more() {
+    let home = Arc::new(MemoryHome::new(4 << 20));
+    let env = Env::simulated(1).0;
+    let (engine, _) = Engine::open(EngineOptions::default(), home, env).expect("opens");
+    let table = engine.create_table(TableId(20_000));
+    let worker = engine.worker(WorkerId(0));
+    let mut txn = worker.begin(Isolation::ReadCommitted);
+    txn.commands = COMMANDS_END - 2;
+    txn.begin_statement();
+    let rid = txn.insert(&table, &row(1)).expect("the last one");
+    for _ in 0..3 {
+        txn.begin_statement();
+        let guard = Guard::pin();
+        let found = txn.read(&table, rid, &guard).expect_present();
+        let found = found.expect("what was written before is seen");
+        assert_eq!(found.bytes.column(0), Some(&[1][..]));
+        let base = found.version;
+        let refused = [
+            txn.insert(&table, &row(2)).map(drop),
+            txn.update(&table, rid, base, &row(2)),
+            txn.delete(&table, rid, base),
+            txn.lock_row(&table, rid, base, RowLock::Update),
+        ];
+        for refused in refused {
+            assert!(matches!(refused, Err(WriteError::TooManyCommands)));
+        }
+    }
+    txn.try_precommit().expect("room");
+    let guard = Guard::pin();
+    let mut reader = worker.begin(Isolation::ReadCommitted);
+    let found = reader.read(&table, rid, &guard).expect_present();
+    assert_eq!(found.expect("is there").bytes.column(0), Some(&[1][..]));
+}

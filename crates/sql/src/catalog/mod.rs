@@ -55,6 +55,7 @@ pub use security::{Policy, RowSecurity};
 pub use sequence::{OWN_NUMBER, SEQUENCE_ROW, SequenceSession};
 pub use statistics::{ColumnStatistics, TableStatistics};
 pub(crate) use store::dependency_failure;
+pub(crate) use store::too_many_commands;
 pub use store::{CatalogStore, StartedIndexes};
 pub use stored_indexes::stored_indexes;
 pub use temporary::{OnCommit, TempObjects};

@@ -108,6 +108,14 @@ pub(crate) fn dependency_failure() -> SqlError {
     .hint("The transaction might succeed if retried.")
 }
 
+/// 54000, as PostgreSQL says it.
+pub(crate) fn too_many_commands() -> SqlError {
+    SqlError::new(
+        SqlState::PROGRAM_LIMIT_EXCEEDED,
+        WriteError::TooManyCommands.to_string(),
+    )
+}
+
 /// What a write failure means where no other writer can be in the way.
 pub(crate) fn write_error(error: &WriteError) -> SqlError {
     match error {
@@ -120,6 +128,7 @@ pub(crate) fn write_error(error: &WriteError) -> SqlError {
         WriteError::TooLarge => {
             SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, "the row is too large")
         }
+        WriteError::TooManyCommands => too_many_commands(),
         WriteError::OutOfMemory(error) => out_of_memory(error),
         WriteError::Fault(error) => fault(error),
         // Here nobody can wait for it.
@@ -136,6 +145,9 @@ pub(crate) fn commit_error(error: &CommitError) -> SqlError {
     match error {
         CommitError::DiskFull => SqlError::new(SqlState::DISK_FULL, error.to_string()),
         CommitError::OutOfMemory(error) => out_of_memory(error),
+        CommitError::UsedUp(_) => {
+            SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, error.to_string())
+        }
         CommitError::LogFailed(_) => SqlError::new(SqlState::IO_ERROR, error.to_string()),
         CommitError::Serialization => dependency_failure(),
         CommitError::ReadOnly => SqlError::internal(error.to_string()),

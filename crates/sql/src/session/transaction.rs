@@ -779,6 +779,9 @@ fn commit_error(error: CommitError) -> SqlError {
         .hint("Check free disk space."),
         CommitError::OutOfMemory(error) => exec::out_of_memory(&error),
         CommitError::Serialization => dependency_failure(),
+        CommitError::UsedUp(what) => {
+            SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, what.to_string())
+        }
         other => SqlError::new(SqlState::IO_ERROR, format!("could not commit: {other}")),
     }
 }

@@ -1,5 +1,6 @@
 //! Why a lane refuses, and how it ends.
 
+use crate::numbers::UsedUp;
 use logstead_home::HomeError;
 use logstead_types::LaneId;
 use std::sync::Arc;
@@ -26,6 +27,9 @@ pub enum NoRoom {
     /// The records belong into a side segment ([`Lane::begin_side`](super::Lane::begin_side)).
     #[error("the entry is too large for the lane itself")]
     TooLarge,
+    /// No number is left that it would need. Reading goes on.
+    #[error(transparent)]
+    UsedUp(#[from] UsedUp),
     /// The lane has failed.
     #[error(transparent)]
     Failed(Arc<LaneError>),

@@ -55,6 +55,7 @@ pub use times::{APPEND_CLASSES, Appends, AppendsBySize, append_class};
 
 use crate::block::HEADER_LEN;
 use crate::entry::{self, Body, DEPS_LIST_MAX, Deps, SideRef};
+use crate::numbers::{UsedUp, segment_end};
 use buffer::Building;
 use claims::Claims;
 use flush::InFlight;
@@ -257,6 +258,8 @@ struct Shared {
     /// Bytes of entries for which room is given: at most `payload_size_max`, and at least half of it.
     payload_limit: AtomicUsize,
     room_size_max: u64,
+    /// No room is given once a block lies in this segment.
+    segment_end: u64,
     blocks_in_flight_max: usize,
     inline_offered: bool,
     /// Written under the lock, read without it.
@@ -413,6 +416,7 @@ impl Lane {
             payload_size_max: size - HEADER_LEN,
             payload_limit: AtomicUsize::new(size - HEADER_LEN),
             room_size_max: facts.room_size_bytes_max,
+            segment_end: segment_end(start.epoch, facts.leased),
             blocks_in_flight_max: config.blocks_in_flight_max(&facts),
             inline_offered: facts.writes_are_short,
             allowance: config.allowance,
@@ -480,6 +484,9 @@ impl Lane {
             let mut state = shared.state.lock();
             if let Some(error) = &state.failed {
                 return Err(NoRoom::Failed(Arc::clone(error)));
+            }
+            if state.sealed.segment() >= shared.segment_end {
+                return Err(UsedUp::Segments.into());
             }
             let building = state.building.payload_len();
             let wanted = shared.padded(building) + state.reserved_at_home_bytes + need_at_home;

@@ -10,6 +10,8 @@
 
 use super::{Lane, NoRoom, Shared};
 use crate::entry::SideRef;
+use crate::numbers::{SIDES_END, UsedUp};
+use crate::truncate::first_number;
 use logstead_home::SideWriter;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -124,14 +126,17 @@ impl Side {
 }
 
 impl Lane {
-    /// Begins a side segment: the records of a large transaction go into it while the transaction runs.
-    pub fn begin_side(&self) -> Side {
+    /// Begins a side segment: the records of a large transaction go into it while the transaction runs. Fails if the lane has no number left for it.
+    pub fn begin_side(&self) -> Result<Side, UsedUp> {
         let shared = &self.shared;
         let start = shared.start;
+        let next = |count: u64| (count < SIDES_END).then_some(count + 1);
+        let count = shared
+            .side_ids
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, next);
         // The epoch in the number: a later life never takes the name of an earlier one's orphan.
-        let count = shared.side_ids.fetch_add(1, Ordering::Relaxed);
-        let id = u64::from(start.epoch.get()) << 32 | count & 0xffff_ffff;
-        Side {
+        let id = first_number(start.epoch) + count.map_err(|_| UsedUp::Sides)?;
+        Ok(Side {
             taken: Taken {
                 shared: Arc::clone(shared),
                 bytes: 0,
@@ -144,7 +149,7 @@ impl Lane {
                 length: 0,
                 crc: 0,
             },
-        }
+        })
     }
 
     /// Removes a side segment that was finished and whose entry is never pushed, because its commit failed after that. Waits for no
@@ -156,5 +161,40 @@ impl Lane {
         let epoch = u64::from(self.shared.start.epoch.get());
         assert!(side.id >> 32 == epoch, "a side segment of another epoch");
         self.shared.home.give_up_side(side.lane, side.id);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lane::{LaneConfig, LaneStart};
+    use logstead_env::SimClock;
+    use logstead_home::{LogHome, MemoryHome};
+    use logstead_types::{DatabaseId, Epoch, LaneId};
+
+    /// Numbers of side segments end before those of the next epoch begin, and none is taken twice.
+    #[test]
+    fn side_segments_near_the_end_of_their_numbers_are_refused() {
+        let home = MemoryHome::new(32 * 1024);
+        home.open_lane(LaneId(0), 0).expect("opens");
+        let start = LaneStart {
+            database: DatabaseId(1),
+            epoch: Epoch(7),
+            lane: LaneId(0),
+            first_segment: 0,
+        };
+        let clock = Arc::new(SimClock::new());
+        let lane = Lane::new(Arc::new(home), clock, start, LaneConfig::default());
+        lane.shared.side_ids.store(SIDES_END - 2, Ordering::Relaxed);
+        let ids: Vec<u64> = (0..2)
+            .map(|_| lane.begin_side().map(|side| side.at.id).unwrap_or_default())
+            .collect();
+        let end = (7 << 32) + SIDES_END;
+        assert_eq!(ids, [end - 2, end - 1]);
+        for _ in 0..3 {
+            assert_eq!(lane.begin_side().map(drop), Err(UsedUp::Sides));
+        }
+        assert!(end < 8 << 32);
+        assert!(lane.room(100).is_ok(), "small transactions go on");
     }
 }

@@ -40,6 +40,11 @@ impl SealedSoFar {
         }
     }
 
+    /// The segment that the last one lies in.
+    pub(super) fn segment(&self) -> u64 {
+        self.end.segment
+    }
+
     /// A block of `len` bytes at `at`.
     pub(super) fn add(
         &mut self,

@@ -1,6 +1,7 @@
 //! Why a log cannot be brought back.
 
 use crate::manifest::Holder;
+use crate::numbers::UsedUp;
 use logstead_home::{HomeError, Position};
 use logstead_types::{BlockNo, Csn, Epoch, LaneId};
 
@@ -91,6 +92,9 @@ pub enum RecoveryError {
     /// No space for the new epoch's segments.
     #[error("the disk that holds {0} is full: free some space and start again")]
     DiskFull(String),
+    /// No number is left that the next epoch would need.
+    #[error(transparent)]
+    UsedUp(#[from] UsedUp),
     /// The home failed.
     #[error(transparent)]
     Home(#[from] HomeError),

@@ -44,6 +44,7 @@ pub(crate) use scan::LaneScan;
 use crate::lane::{Lane, LaneConfig, LaneStart};
 use crate::lease::{Lease, LeaseOptions};
 use crate::manifest::{self, Checkpoint, Manifest, ManifestKeeper, Origin};
+use crate::numbers::{EPOCH_END, UsedUp, next_epoch, segment_end};
 use crate::truncate::{self, Truncated, first_number};
 use logstead_env::{Clock, Env, Instant};
 use logstead_home::{HomeError, LogHome, NoRoom, Position, Tag};
@@ -323,6 +324,12 @@ fn open_held(
         None => Stored::Here(write_manifest(home.as_ref(), tag, &next)?),
     };
     replayed.report.took.mark = watch.lap();
+    if next.epoch.get() > EPOCH_END.get() / 2 {
+        let (epoch, end) = (next.epoch, EPOCH_END);
+        tracing::warn!(
+            "log: this is start {epoch} of {end} that the log has numbers for: restore a dump of the database into a new one before they end"
+        );
+    }
     if replayed.report.loss.is_none() {
         let live = replayed.sides.iter().map(|side| (side.lane, side.id));
         let mut removed = Truncated::default();
@@ -430,10 +437,7 @@ fn next_manifest(
     lanes: u16,
     created: bool,
 ) -> Result<Manifest, RecoveryError> {
-    let epoch = manifest.epoch.get().checked_add(1);
-    let epoch = Epoch(epoch.ok_or(RecoveryError::Options(
-        "the log has used up its epochs".to_owned(),
-    ))?);
+    let epoch = next_epoch(manifest.epoch)?;
     let leased = home.facts().leased;
     let mut discarded = manifest.discarded.clone();
     discarded.extend_from_slice(&replayed.discarded);
@@ -450,32 +454,40 @@ fn next_manifest(
     };
     // What a server does late that was shut out meets nothing of this epoch.
     let fresh = if leased { first_number(epoch) } else { 0 };
+    let after = |segment: u64| segment.saturating_add(1);
     for lane in (0..lanes).map(LaneId) {
         // A number is never used twice, also if its segment is gone.
         let listed = home
             .segments(lane)?
             .last()
-            .map_or(0, |info| info.segment + 1);
+            .map_or(0, |info| after(info.segment));
         let marked = next
             .marks
             .iter()
             .flat_map(|mark| &mark.spans)
             .filter(|span| span.lane == lane);
-        let marked = marked.map(|span| span.end.segment + 1).max().unwrap_or(0);
+        let marked = marked
+            .map(|span| after(span.end.segment))
+            .max()
+            .unwrap_or(0);
         let begun = manifest
             .lanes
             .iter()
             .find(|origin| origin.lane == lane && !created);
-        let begun = begun.map_or(0, |origin| origin.first_segment + 1);
+        let begun = begun.map_or(0, |origin| after(origin.first_segment));
         let checkpoint = manifest.checkpoint.as_ref();
         let start = checkpoint.and_then(|checkpoint| checkpoint.start_of(lane));
-        let start = start.map_or(0, |start| start.at.segment + 1);
+        let start = start.map_or(0, |start| after(start.at.segment));
         let given_up = next.discarded.iter().filter(|gone| gone.lane == lane);
-        let given_up = given_up.map(|gone| gone.last_segment + 1).max();
+        let given_up = given_up.map(|gone| after(gone.last_segment)).max();
         let known = [listed, marked, begun, start, given_up.unwrap_or(0), fresh];
+        let first_segment = known.into_iter().max().unwrap_or(0);
+        if first_segment >= segment_end(epoch, leased) {
+            return Err(UsedUp::Segments.into());
+        }
         next.lanes.push(Origin {
             lane,
-            first_segment: known.into_iter().max().unwrap_or(0),
+            first_segment,
         });
     }
     Ok(next)

@@ -180,7 +180,7 @@ fn t8_side_segments_in_a_bucket_go_with_their_log() {
         let sides = |server: &Server| server.home.sides(LaneId(0)).unwrap().len();
         for csn in 1..=20 {
             let (done, stored) = std::sync::mpsc::channel();
-            let mut side = server.lane(0).begin_side();
+            let mut side = server.lane(0).begin_side().unwrap();
             side.append(super::rig::row_of(Csn(csn)));
             side.finish(Box::new(move |result| done.send(result).unwrap()));
             let side = stored.recv().unwrap().unwrap();

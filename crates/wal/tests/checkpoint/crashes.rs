@@ -110,7 +110,7 @@ impl World for Service {
 /// A transaction whose records are in a side segment. False if something failed.
 fn push_side(world: &dyn World, server: &Server, lane: u16, csn: u64) -> bool {
     let (done, finished) = channel();
-    let mut side = server.lane(lane).begin_side();
+    let mut side = server.lane(lane).begin_side().unwrap();
     side.append(row_of(Csn(csn)));
     side.finish(Box::new(move |result| {
         let _nobody_waits_after_a_crash = done.send(result);

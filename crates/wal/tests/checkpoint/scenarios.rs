@@ -205,7 +205,7 @@ fn t8_side_segments_live_as_long_as_the_log_that_names_them() {
     side(1, 2);
     assert!(server.lane(0).steal(server.lane(1), usize::MAX) > 0 && server.flush(0));
     // One whose transaction has not drawn its CSN.
-    let open = server.lane(0).begin_side();
+    let open = server.lane(0).begin_side().unwrap();
     open.finish(Box::new(|stored| assert!(stored.is_ok())));
     server.checkpoint(3).unwrap();
     assert_eq!(side_ids(&server, 0), [0, 1], "their segment is written to");

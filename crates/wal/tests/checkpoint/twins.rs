@@ -54,7 +54,7 @@ impl Twin {
 
     fn side(&self, lane: u16, csn: u64) -> SideRef {
         let (done, finished) = channel();
-        let mut side = self.server().lane(lane).begin_side();
+        let mut side = self.server().lane(lane).begin_side().unwrap();
         side.append(row_of(Csn(csn)));
         side.finish(Box::new(move |result| done.send(result).expect("waits")));
         finished.recv().expect("told").expect("stored")

@@ -142,7 +142,7 @@ fn stolen_bytes_count_until_they_harden() {
 #[test]
 fn pieces_of_side_segments_count_until_they_are_written() {
     let (bench, allowance) = stalled(2);
-    let mut side = bench.lane.begin_side();
+    let mut side = bench.lane.begin_side().unwrap();
     assert!(!side.is_held_back());
     side.append(vec![1; 3000]);
     assert_eq!(allowance.used_bytes(), 3000, "beyond the limit");
@@ -159,7 +159,7 @@ fn pieces_of_side_segments_count_until_they_are_written() {
     assert_eq!(allowance.used_bytes(), 3500);
     side.finish(Box::new(|result| assert!(result.is_ok())));
     assert_eq!(allowance.used_bytes(), 0, "finished");
-    let mut side = bench.lane.begin_side();
+    let mut side = bench.lane.begin_side().unwrap();
     side.append(vec![1; 700]);
     assert_eq!(allowance.used_bytes(), 700);
     drop(side);

@@ -173,7 +173,7 @@ fn a_full_disk_refuses_before_anything_is_reserved_and_passes() {
     assert_eq!(bench.lane.counters().refused_home, 1);
     assert!(csn >= 7, "the segment was used: {csn}");
     let (done, told) = std::sync::mpsc::channel();
-    let mut side = bench.lane.begin_side();
+    let mut side = bench.lane.begin_side().unwrap();
     side.append(vec![0; 10]);
     side.finish(Box::new(move |result| done.send(result).unwrap()));
     assert!(matches!(told.recv().unwrap(), Err(NoRoom::DiskFull)));

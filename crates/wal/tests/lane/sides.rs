@@ -7,7 +7,7 @@ use logstead_wal::{Deps, SideRef};
 
 fn finished(bench: &Bench) -> SideRef {
     let (done, told) = std::sync::mpsc::channel();
-    let mut side = bench.lane.begin_side();
+    let mut side = bench.lane.begin_side().unwrap();
     side.append(vec![7; 100]);
     side.finish(Box::new(move |result| done.send(result).unwrap()));
     told.recv().unwrap().unwrap()

@@ -272,7 +272,7 @@ impl Server {
     pub(crate) fn push_side(&self, lane: u16, csn: u64, deps: &Deps) -> bool {
         let stored = Arc::new(std::sync::Mutex::new(None));
         let told = Arc::clone(&stored);
-        let mut side = self.lane(lane).begin_side();
+        let mut side = self.lane(lane).begin_side().unwrap();
         side.append(row_of(Csn(csn)));
         side.finish(Box::new(move |result| *told.lock().unwrap() = Some(result)));
         let stored = stored.lock().unwrap().take().expect("told at once");

@@ -390,6 +390,7 @@ pub(crate) fn write_failed(error: &WriteError) -> SqlError {
         WriteError::OutOfMemory(error) => out_of_memory(error),
         WriteError::Fault(error) => super::wait::fault(error),
         WriteError::Overtaken => overtaken("updated"),
+        WriteError::TooManyCommands => crate::catalog::too_many_commands(),
         WriteError::TableFull => SqlError::new(
             SqlState::PROGRAM_LIMIT_EXCEEDED,
             "the table has used up its row numbers",

@@ -1,0 +1,67 @@
+//! Where CSNs end: who would draw one is refused, before anything is promised; what was drawn is acknowledged, and reading goes on.
+
+use std::sync::Arc;
+
+use logstead_commit::{Awaits, CommitOptions, CommitPath, ProtocolKind, PushBody};
+use logstead_env::{Clock, Env, SimClock};
+use logstead_home::{LogHome, MemoryHome};
+use logstead_types::{Csn, DatabaseId, Epoch, LaneId, WorkerId};
+use logstead_wal::numbers::{CSN_END, UsedUp};
+use logstead_wal::{Asked, Lane, LaneConfig, LaneStart, NoRoom};
+
+fn path(next: Csn) -> Arc<CommitPath> {
+    let home: Arc<dyn LogHome> = Arc::new(MemoryHome::new(1 << 20));
+    let clock: Arc<dyn Clock> = Arc::new(SimClock::new());
+    let (env, _) = Env::simulated(1);
+    let options = CommitOptions {
+        protocol: ProtocolKind::Autonomous,
+        workers_per_lane: 1,
+        flush_unit_bytes: 1,
+        threads: false,
+        ..CommitOptions::default()
+    };
+    let lane = |number| {
+        home.open_lane(LaneId(number), 0).expect("opens");
+        let start = LaneStart {
+            database: DatabaseId(1),
+            epoch: Epoch(1),
+            lane: LaneId(number),
+            first_segment: 0,
+        };
+        Lane::new(home.clone(), clock.clone(), start, LaneConfig::default())
+    };
+    let lanes = (0..2).map(lane).collect();
+    CommitPath::new(&options, 2, lanes, next, &env).expect("starts no thread")
+}
+
+#[test]
+fn commits_end_with_the_csns_and_reading_goes_on() {
+    let path = path(Csn(CSN_END.0 - 3));
+    let mut drawn = Vec::new();
+    let refused = loop {
+        let worker = WorkerId(drawn.len() as u16 % 2);
+        match path.room(worker, 4, &mut Asked::default()) {
+            Ok(place) => {
+                let (csn, reservation) = path.draw(worker);
+                let mut collected = path.collected();
+                let body = PushBody::Inline(&[7; 4]);
+                let pushed = path.push(worker, place, csn, &mut collected, body, 0);
+                drop(reservation);
+                path.precommitted(worker, &pushed);
+                path.idle(worker, true, None);
+                drawn.push(csn);
+            }
+            Err(refused) => break refused,
+        }
+        assert!(drawn.len() < 10, "it never refuses");
+    };
+    assert!(matches!(refused, NoRoom::UsedUp(UsedUp::Csns)), "{refused}");
+    assert_eq!(drawn, [3, 2, 1].map(|before| Csn(CSN_END.0 - before)));
+    for csn in &drawn {
+        assert!(path.is_reached(&Awaits::of(*csn)), "{csn} is acknowledged");
+    }
+    assert_eq!(path.csns().get(), CSN_END);
+    assert!(path.failure().is_none(), "the log goes on");
+    // A transaction's state keeps two bits beside the CSN, a version's stamp one.
+    assert_eq!(CSN_END.0 << 2 >> 2, CSN_END.0);
+}
