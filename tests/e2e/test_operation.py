@@ -337,6 +337,46 @@ def test_log_commands_on_nothing(private_server, server_kind, tmp_path):
 
 
 @logstead_only
+def test_a_lanes_last_acknowledged_block_is_lost(private_server):
+    """Nothing in its own lane tells: what others wrote later does. The start is refused, with the place, until the loss is accepted."""
+    server = private_server
+    server.arguments += ["--checkpoint-interval", "0", "--workers", "3", "--workers-per-lane", "1"]
+    server.start()
+    server.execute("CREATE TABLE log_t (id int PRIMARY KEY)")
+    sessions = [server.connect(autocommit=True) for _ in range(12)]
+    for number in range(240):
+        # Some of the sessions, and so some of the workers, end long before the others.
+        sessions[number % (12 - number // 40)].execute("INSERT INTO log_t VALUES (%s)", (number,))
+    server.kill()
+    dumped = log(server, "dump", str(server.data)).stdout
+    lanes: dict[int, list[tuple[int, ...]]] = {}
+    for line in dumped.splitlines():
+        if found := re.match(r"epoch \d+ lane (\d+)", line):
+            lane = lanes.setdefault(int(found[1]), [])
+        elif found := re.match(r"block (\d+) at segment (\d+) offset (\d+): .* CSN \d+\.\.(\d+), .* horizon (\d+)", line):
+            lane.append(tuple(int(number) for number in found.groups()))
+    horizon = max(block[4] for blocks in lanes.values() for block in blocks)
+    ends = {lane: blocks[-1] for lane, blocks in lanes.items() if blocks}
+    lane, (block, segment, offset, csn, _) = min(ends.items(), key=lambda end: end[1][3])
+    assert len(ends) > 1 and csn < horizon, "a lane ends before the others"
+    (path,) = server.data.glob(f"**/lane-{lane:04}/{segment:012}.seg")
+    with open(path, "r+b") as file:
+        file.seek(offset)
+        file.write(bytes(4096))
+    verified = log(server, "verify", str(server.data))
+    assert verified.returncode != 0
+    for text in (verified.stdout + verified.stderr, refused(server), refused(server)):
+        assert f"lane {lane}, block {block}, byte offset {offset} of segment {segment}" in text or f"block {block} of lane {lane} at" in text, text
+        assert "no lane has an entry with CSN" in text and "--accept-data-loss" in text, text
+    server.start(arguments=["--accept-data-loss"])
+    ids = [number for (number,) in server.execute("SELECT id FROM log_t ORDER BY id")]
+    assert ids == list(range(len(ids))) and len(ids) < 240, "what survives is what came before the loss"
+    server.execute("INSERT INTO log_t VALUES (1000)")
+    server.restart_after_kill()
+    assert server.execute("SELECT count(*) FROM log_t") == [(len(ids) + 1,)]
+
+
+@logstead_only
 def test_flipped_byte_in_the_middle(written):
     """Corruption before good blocks: the start is refused, with the place, until the loss is accepted."""
     server, middle, _ = written
