@@ -11,11 +11,28 @@
 //! - `slots[n]` is taken if and only if a submission with `user_data == n` is in the ring or in flight. The submission
 //!   queue has at least one entry more than there are slots (for the event), so neither queue ever overflows.
 //! - A ring that is dropped waits for what is in flight; if it cannot wait, the memory is never given back.
+//! - A ring made with a lock holds it: nobody else gets the lock while a write of this ring may still reach the disk, also if the process
+//!   is killed.
 //! - After an error of the ring itself (not of a write) nothing is submitted on it any more.
+//!
+//! **Writes of a process that is killed.** A process that ends waits for its threads, and so for every write that one of them is in: the
+//! kernel lets no thread go from an O_DIRECT write of a local file system before the device has answered. It does not wait for its rings. Their
+//! writes are on their way by themselves, and the kernel takes a ring apart later, in a thread of its own (`io_ring_exit_work`). A lock of the process
+//! alone (flock) is free before that, and a write may reach the disk when somebody else owns the place that it goes to.
+//!
+//! So the lock's open file is registered with the ring (IORING_REGISTER_FILES). The argument, in the kernel's terms:
+//! 1. flock belongs to the open file, not to the process, and ends when the last reference to that goes (`locks_remove_file` in `__fput`). The ring's
+//!    table of registered files is such a reference.
+//! 2. That table is freed with the ring (`io_ring_ctx_free`), and that only after the last reference to the ring is gone.
+//! 3. Each request holds such a reference from its submission until it has been completed; a write completes when the device has answered, with
+//!    O_DSYNC when its flush has too.
+//!
+//! Hence whoever gets the lock finds no write of an earlier owner on its way. Not so on file systems whose direct writes a signal interrupts
+//! (NFS): a log does not belong there.
 //!
 //! Does not: retry, go on after short writes, or make anything durable that the file's own flags do not.
 
-use crate::files::{Buffer, File};
+use crate::files::{Buffer, File, FileLock};
 use io_uring::{IoUring, Probe, opcode, types};
 use rustix::event::{EventfdFlags, PollFlags};
 use std::io;
@@ -80,8 +97,8 @@ pub struct Ring<T> {
 }
 
 impl<T> Ring<T> {
-    /// A ring for `capacity` writes in flight. Fails where the kernel has none or forbids it.
-    pub fn new(capacity: usize) -> io::Result<Ring<T>> {
+    /// A ring for `capacity` writes in flight, that holds `lock` until the last of them is over. Fails where the kernel has none or forbids it.
+    pub fn new(capacity: usize, lock: Option<&dyn FileLock>) -> io::Result<Ring<T>> {
         let entries = u32::try_from(capacity + 1).map_err(|_| io::ErrorKind::InvalidInput)?;
         let entries = entries.next_power_of_two();
         // Completions are run when the thread enters the kernel for them, not by interrupting it; older kernels cannot.
@@ -93,6 +110,9 @@ impl<T> Ring<T> {
         ring.submitter().register_probe(&mut probe)?;
         if !(probe.is_supported(opcode::Write::CODE) && probe.is_supported(opcode::PollAdd::CODE)) {
             return Err(io::ErrorKind::Unsupported.into());
+        }
+        if let Some(locked) = lock.and_then(FileLock::descriptor) {
+            ring.submitter().register_files(&[locked.as_raw_fd()])?;
         }
         let event = rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
         Ok(Ring {
@@ -301,7 +321,7 @@ mod tests {
     use crate::files::{Access, DIRECT_ALIGNMENT, Files, OpenMode, RealFiles, SimFiles};
 
     fn ring(capacity: usize) -> Option<Ring<usize>> {
-        match Ring::new(capacity) {
+        match Ring::new(capacity, None) {
             Ok(ring) => Some(ring),
             Err(error) => {
                 eprintln!("skipped: this machine has no io_uring: {error}");
@@ -418,6 +438,35 @@ mod tests {
         let bytes = RealFiles.read(&dir.path().join("file")).unwrap();
         assert_eq!(bytes.len(), 10 * DIRECT_ALIGNMENT);
         assert_eq!(bytes[9 * DIRECT_ALIGNMENT], 10);
+    }
+
+    /// A lock whose owner dies: nobody gives it back, and its descriptor closes.
+    struct Dying(std::fs::File);
+
+    impl FileLock for Dying {
+        fn descriptor(&self) -> Option<std::os::fd::BorrowedFd<'_>> {
+            Some(std::os::fd::AsFd::as_fd(&self.0))
+        }
+    }
+
+    /// With a write in flight: `tests/killed.rs`.
+    #[test]
+    fn a_ring_holds_its_lock_when_the_owner_s_descriptor_is_gone() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("lock");
+        let owner = Dying(std::fs::File::create(&path).unwrap());
+        owner.0.try_lock().unwrap();
+        let Ok(ring) = Ring::<()>::new(1, Some(&owner)) else {
+            eprintln!("skipped: this machine has no io_uring");
+            return;
+        };
+        drop(owner);
+        assert!(RealFiles.lock(&path).unwrap().is_none(), "the ring has it");
+        drop(ring);
+        // The kernel takes rings apart in its own time.
+        while RealFiles.lock(&path).unwrap().is_none() {
+            crate::sleep(Duration::from_millis(1));
+        }
     }
 
     #[test]

@@ -77,7 +77,7 @@ fn on_device(path: &Path, way: Way) -> bool {
             eprintln!("skipped: {error}");
             false
         }
-        Err(_) if way == Way::Uring && logstead_env::Ring::<()>::new(1).is_err() => true,
+        Err(_) if way == Way::Uring && logstead_env::Ring::<()>::new(1, None).is_err() => true,
         Err(error) => panic!("{error}"),
     }
 }

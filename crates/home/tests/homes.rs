@@ -31,7 +31,7 @@ fn memory_home_conforms() {
 fn real(dir: &Path, way: Way) -> Option<LocalHome> {
     let options = LocalOptions { way, ..small(true) };
     match LocalHome::open(dir, &Env::real(), options) {
-        Err(error) if way == Way::Uring && logstead_env::Ring::<()>::new(1).is_err() => {
+        Err(error) if way == Way::Uring && logstead_env::Ring::<()>::new(1, None).is_err() => {
             eprintln!("skipped: {error}");
             None
         }
@@ -198,6 +198,43 @@ fn local_home_conforms_on_simulated_files() {
             Arc::new(LocalHome::open("/data", &env, small(threads)).unwrap());
         conformance::check(&home);
     }
+}
+
+/// A lock whose owner dies: nobody gives it back.
+struct Dying(std::fs::File);
+
+impl logstead_env::FileLock for Dying {
+    fn descriptor(&self) -> Option<std::os::fd::BorrowedFd<'_>> {
+        Some(std::os::fd::AsFd::as_fd(&self.0))
+    }
+}
+
+/// The kernel still ends the writes of a server that was killed: the next one waits for that, and is not told that one is running.
+#[test]
+#[allow(
+    clippy::disallowed_types,
+    clippy::disallowed_methods,
+    reason = "a descriptor that is closed as the kernel closes it"
+)]
+fn a_server_that_was_killed_is_no_running_one() {
+    let dir = tempfile::tempdir().unwrap();
+    let env = Env::real();
+    drop(LocalHome::open(dir.path(), &env, small(true)).unwrap());
+    let owner = Dying(std::fs::File::open(dir.path().join("lock")).unwrap());
+    owner.0.try_lock().unwrap();
+    let Ok(ring) = logstead_env::Ring::<()>::new(1, Some(&owner)) else {
+        eprintln!("skipped: this machine has no io_uring");
+        return;
+    };
+    drop(owner);
+    // As long as it lasts: this thread has looked at the lock.
+    let ends = env.spawn("ends", None, move || {
+        logstead_env::sleep(std::time::Duration::from_millis(100));
+        drop(ring);
+    });
+    let next = LocalHome::open(dir.path(), &env, small(true));
+    assert!(next.is_ok(), "{:?}", next.err());
+    ends.unwrap().join().unwrap();
 }
 
 #[test]

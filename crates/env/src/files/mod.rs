@@ -201,8 +201,14 @@ pub fn write_all(
     Ok(())
 }
 
-/// A lock on a file name, held until dropped or until the process ends, however it ends.
-pub trait FileLock: Send + Sync {}
+/// A lock on a file name, held until dropped or until the process ends, however it ends. What holds its [`descriptor`](Self::descriptor)
+/// as well, as a [`Ring`](crate::Ring) does, holds it for longer than a process that is killed.
+pub trait FileLock: Send + Sync {
+    /// The kernel's descriptor of what is locked: whatever keeps that open keeps the lock. None where no kernel keeps it.
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+}
 
 /// A file system.
 pub trait Files: Send + Sync {

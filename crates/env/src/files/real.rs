@@ -3,7 +3,7 @@
 use super::{Access, File, FileKind, FileLock, Files, OpenMode, RawPlace};
 use rustix::fs::OFlags;
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::{DirBuilderExt, FileExt, FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
@@ -235,12 +235,17 @@ fn locked(file: std::fs::File) -> io::Result<Option<Box<dyn FileLock>>> {
     }
 }
 
-/// The kernel frees the lock when the last descriptor closes, also when the process is killed.
+/// The kernel frees the lock when the last reference to the open file goes, also when the process is killed: its descriptors, and what
+/// its rings hold.
 struct RealLock {
     file: std::fs::File,
 }
 
-impl FileLock for RealLock {}
+impl FileLock for RealLock {
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.file.as_fd())
+    }
+}
 
 impl Drop for RealLock {
     /// Not left to the descriptor's end: a child that another thread is starting has a copy of it until it runs its own program.

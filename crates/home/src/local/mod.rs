@@ -23,6 +23,7 @@
 mod beside;
 mod device;
 mod lane;
+mod lock;
 mod objects;
 mod paths;
 mod queue;
@@ -106,7 +107,7 @@ struct Shared {
     options: LocalOptions,
     read_only: bool,
     /// None where a server holds it beside which this one reads.
-    _lock: Option<Box<dyn FileLock>>,
+    lock: Option<Arc<dyn FileLock>>,
     /// How the files of segments are opened for appending.
     append_mode: OpenMode,
     /// Numbers the attempts to make segments.
@@ -194,12 +195,16 @@ impl LocalHome {
         read_only: bool,
         alone: bool,
     ) -> Result<LocalHome, HomeError> {
-        let locked = match read_only {
+        let take = || match read_only {
             true => env.files.lock_to_read(&paths.lock()),
             false => env.files.lock(&paths.lock()),
         };
+        let locked = match alone {
+            true => lock::patiently(env.files.as_ref(), take),
+            false => take(),
+        };
         let lock = match locked {
-            Ok(Some(lock)) => Some(lock),
+            Ok(Some(lock)) => Some(Arc::from(lock)),
             // What cannot be written has no server, unless one has left the file there.
             Err(error) if read_only && error.kind() == ErrorKind::NotFound => None,
             Ok(None) if !alone => None,
@@ -221,19 +226,20 @@ impl LocalHome {
             read_only,
             readers: Mutex::new(BTreeMap::new()),
             objects: objects::Objects::default(),
-            _lock: lock,
+            lock,
         };
         if !read_only {
             shared.remove_unfinished()?;
         }
         let options = &shared.options;
-        let mut choice = ways::choose(env, options.way, &shared.paths.scratch());
-        let ways = match Ways::new(choice.way, env, options.threads) {
+        let lock = shared.lock.as_ref();
+        let mut choice = ways::choose(env, options.way, &shared.paths.scratch(), lock);
+        let ways = match Ways::new(choice.way, env, options.threads, lock.cloned()) {
             // The machine has changed its mind since it was measured.
             Err(error) if options.way == Way::Auto => {
                 choice.why = format!("{} could not be had: {error}", choice.way);
                 choice.way = Way::Pwrite;
-                Ways::new(choice.way, env, options.threads)
+                Ways::new(choice.way, env, options.threads, lock.cloned())
             }
             other => other,
         };

@@ -21,6 +21,7 @@ mod file;
 mod format;
 mod space;
 
+use super::lock;
 use crate::HomeError;
 use file::{DeviceFile, Inode};
 use format::{Entry, SUPERBLOCKS, Superblock, TABLES_AT, Table};
@@ -29,6 +30,7 @@ use parking_lot::Mutex;
 use space::{Extent, Space};
 use std::collections::BTreeMap;
 use std::io;
+use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -54,7 +56,16 @@ struct Device {
     contents: Mutex<Contents>,
     /// Units that nobody uses any more, and that a table on the device may still name. Taken after `contents`.
     released: Mutex<Vec<Extent>>,
-    _lock: Box<dyn FileLock>,
+    lock: Box<dyn FileLock>,
+}
+
+/// The device's lock, as one of a name on it.
+struct Held(Arc<Device>);
+
+impl FileLock for Held {
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        self.0.lock.descriptor()
+    }
 }
 
 struct Contents {
@@ -85,7 +96,7 @@ impl DeviceFiles {
         path: &Path,
         read_only: bool,
     ) -> Result<DeviceFiles, HomeError> {
-        let lock = match inner.lock(path) {
+        let lock = match lock::patiently(inner.as_ref(), || inner.lock(path)) {
             Ok(Some(lock)) => lock,
             Ok(None) => return Err(HomeError::InUse(path.display().to_string())),
             Err(error) => return Err(HomeError::io(format!("lock {}", path.display()), error)),
@@ -151,7 +162,7 @@ impl Device {
             plain,
             contents: Mutex::new(contents),
             released: Mutex::default(),
-            _lock: lock,
+            lock,
         })
     }
 
@@ -468,11 +479,9 @@ impl Files for DeviceFiles {
         })
     }
 
-    /// The device's own lock is held already, by whoever has opened it.
+    /// The device's own lock is held already, by whoever has opened it: it is that one.
     fn lock(&self, _path: &Path) -> io::Result<Option<Box<dyn FileLock>>> {
-        struct Held;
-        impl FileLock for Held {}
-        Ok(Some(Box::new(Held)))
+        Ok(Some(Box::new(Held(Arc::clone(&self.device)))))
     }
 
     fn free_space(&self, _path: &Path) -> io::Result<u64> {

@@ -28,7 +28,7 @@ enum Answer {
 impl Bench {
     fn new() -> Bench {
         let (env, _) = Env::simulated(1);
-        let ways = Ways::new(Way::Pwrite, &env, false).expect("needs nothing");
+        let ways = Ways::new(Way::Pwrite, &env, false, None).expect("needs nothing");
         let mut bench = Bench {
             env,
             attempts: Attempts::default(),

@@ -11,7 +11,7 @@
 use super::super::queue::Queue;
 use super::{Order, Piece, Way, Ways, Write};
 use crate::{Buffer, Position};
-use logstead_env::{Access, Env, File, Instant};
+use logstead_env::{Access, Env, File, FileLock, Instant};
 use logstead_types::LaneId;
 use std::io;
 use std::path::Path;
@@ -122,7 +122,12 @@ struct Cell {
 }
 
 /// Chooses the way for the home in `dir`.
-pub(in super::super) fn choose(env: &Env, wanted: Way, scratch: &Path) -> Choice {
+pub(in super::super) fn choose(
+    env: &Env,
+    wanted: Way,
+    scratch: &Path,
+    lock: Option<&Arc<dyn FileLock>>,
+) -> Choice {
     let chosen = |way, why: &str| Choice {
         way,
         why: why.to_owned(),
@@ -131,7 +136,7 @@ pub(in super::super) fn choose(env: &Env, wanted: Way, scratch: &Path) -> Choice
     match wanted {
         Way::Auto if env.files.is_simulated() => chosen(Way::Pwrite, "nothing to measure"),
         Way::Auto => {
-            let choice = measure(env, scratch);
+            let choice = measure(env, scratch, lock);
             // If it stays, it goes when the home is opened next.
             let _unfinished_files_are_removed = env.files.remove(scratch);
             choice
@@ -141,7 +146,7 @@ pub(in super::super) fn choose(env: &Env, wanted: Way, scratch: &Path) -> Choice
     }
 }
 
-fn measure(env: &Env, scratch: &Path) -> io::Result<Choice> {
+fn measure(env: &Env, scratch: &Path, lock: Option<&Arc<dyn FileLock>>) -> io::Result<Choice> {
     let mode = Way::Pwrite.open_mode(Access::Replace);
     let file = env.files.open(scratch, mode)?;
     file.fill_with_zeros(0, SCRATCH_BYTES as u64, SCRATCH_BYTES, &mut || {})?;
@@ -156,7 +161,7 @@ fn measure(env: &Env, scratch: &Path) -> io::Result<Choice> {
     };
     let (mut candidates, mut refused) = (Vec::new(), Vec::new());
     for &way in ways {
-        match Candidate::new(env, way, scratch) {
+        match Candidate::new(env, way, scratch, lock) {
             Ok(candidate) => candidates.push(candidate),
             Err(error) => refused.push(format!("{way} is not available: {error}")),
         }
@@ -170,7 +175,12 @@ fn measure(env: &Env, scratch: &Path) -> io::Result<Choice> {
 }
 
 impl Candidate {
-    fn new(env: &Env, way: Way, scratch: &Path) -> io::Result<Candidate> {
+    fn new(
+        env: &Env,
+        way: Way,
+        scratch: &Path,
+        lock: Option<&Arc<dyn FileLock>>,
+    ) -> io::Result<Candidate> {
         let file = env.files.open(scratch, way.open_mode(Access::ReadWrite))?;
         let mut cells = Vec::new();
         for busy in [false, true] {
@@ -183,7 +193,7 @@ impl Candidate {
                 }));
             }
         }
-        let ways = Ways::new(way, env, true)?;
+        let ways = Ways::new(way, env, true, lock.cloned())?;
         Ok(Candidate {
             way,
             of_lane: ways.lane_writer(env, "log-try")?,
@@ -379,7 +389,7 @@ mod tests {
         let mode = Way::Pwrite.open_mode(Access::Replace);
         env.files.open(Path::new("/scratch"), mode).expect("opens");
         let mut candidate =
-            Candidate::new(&env, Way::Pwrite, Path::new("/scratch")).expect("opens");
+            Candidate::new(&env, Way::Pwrite, Path::new("/scratch"), None).expect("opens");
         candidate.way = way;
         candidate.cells[0].took = micros.map(Duration::from_micros).to_vec();
         candidate
@@ -422,7 +432,7 @@ mod tests {
     fn a_directory_that_takes_no_scratch_file_is_written_to_plainly() {
         let dir = tempfile::tempdir().expect("a directory");
         let scratch = dir.path().join("absent").join("scratch");
-        let choice = choose(&Env::real(), Way::Auto, &scratch);
+        let choice = choose(&Env::real(), Way::Auto, &scratch, None);
         assert_eq!(choice.way, Way::Pwrite);
         assert!(choice.why.starts_with("measuring failed"), "{}", choice.why);
     }
@@ -431,7 +441,7 @@ mod tests {
     fn the_machine_is_measured() {
         let dir = tempfile::tempdir().expect("a directory");
         let scratch = dir.path().join("scratch");
-        let choice = choose(&Env::real(), Way::Auto, &scratch);
+        let choice = choose(&Env::real(), Way::Auto, &scratch, None);
         assert!(choice.why.starts_with("measured"), "{}", choice.why);
         let pwrite = |figure: &&Figure| figure.way == Way::Pwrite && !figure.busy;
         assert!(choice.figures.iter().find(pwrite).is_some());

@@ -13,7 +13,8 @@
 //!   again, and nothing more is written to that lane.
 //! - Where a sync is needed (no O_DIRECT, or no O_DSYNC), a lane's writes are done one at a time: the kernel tells a failed
 //!   write-back to one of those who sync, and the others would take their bytes for durable.
-//! - What is handed off keeps the home, and with it the kernel's lock, until it is done.
+//! - What is handed off keeps the home, and with it the kernel's lock, until it is done. If the process is killed, the kernel's lock
+//!   outlives every write: threads end before it, and rings hold it themselves ([`logstead_env::Ring`]).
 //!
 //! Does not: choose between the ways (`measure` does), or know segments.
 
@@ -24,7 +25,7 @@ pub(super) use measure::{Choice, choose};
 
 use super::queue::Queue;
 use crate::{Buffer, Completion, HomeError, Position};
-use logstead_env::{Env, File, OpenMode, Ring, write_all};
+use logstead_env::{Env, File, FileLock, OpenMode, Ring, write_all};
 use logstead_types::LaneId;
 use parking_lot::Mutex;
 use ring::RingWriter;
@@ -232,11 +233,18 @@ pub(super) struct Ways {
     hand_off: HandOff,
     /// Rings for writes in the caller's thread, while nobody uses them.
     inline_rings: Option<Mutex<Vec<Ring<()>>>>,
+    /// The home's, which every ring holds as well.
+    lock: Option<Arc<dyn FileLock>>,
 }
 
 impl Ways {
-    /// Makes ready what `way` needs. Without threads everything is done in the caller, by plain writes.
-    pub(super) fn new(way: Way, env: &Env, threads: bool) -> io::Result<Ways> {
+    /// Makes ready what `way` needs, in a home with this lock. Without threads everything is done in the caller, by plain writes.
+    pub(super) fn new(
+        way: Way,
+        env: &Env,
+        threads: bool,
+        lock: Option<Arc<dyn FileLock>>,
+    ) -> io::Result<Ways> {
         let hand_off = match way {
             _ if !threads => HandOff::Caller,
             Way::Auto | Way::Pwrite | Way::Portable => HandOff::OfLane,
@@ -246,13 +254,14 @@ impl Ways {
                 POOL_THREADS,
                 Write::run,
             )?),
-            Way::Uring => HandOff::Ring(RingWriter::start(env, RING_WRITES)?),
+            Way::Uring => HandOff::Ring(RingWriter::start(env, RING_WRITES, lock.as_deref())?),
         };
         let inline_rings = matches!(hand_off, HandOff::Ring(_)).then(Mutex::default);
         Ok(Ways {
             way,
             hand_off,
             inline_rings,
+            lock,
         })
     }
 
@@ -288,8 +297,9 @@ impl Ways {
     ) -> Result<(), HomeError> {
         match &self.inline_rings {
             Some(rings) if stands_alone(file) => {
+                let lock = self.lock.as_deref();
                 let write = |file: &dyn File, offset, bytes: &[u8]| {
-                    through_ring(rings, file, offset, bytes)
+                    through_ring(rings, lock, file, offset, bytes)
                 };
                 write_here(order, file, piece, write)
             }
@@ -300,13 +310,14 @@ impl Ways {
 
 fn through_ring(
     rings: &Mutex<Vec<Ring<()>>>,
+    lock: Option<&dyn FileLock>,
     file: &dyn File,
     offset: u64,
     bytes: &[u8],
 ) -> io::Result<()> {
     let kept = rings.lock().pop();
     // Out of descriptors, or of memory that may be locked: the plain write is as durable.
-    let Ok(mut ring) = kept.map_or_else(|| Ring::new(1), Ok) else {
+    let Ok(mut ring) = kept.map_or_else(|| Ring::new(1, lock), Ok) else {
         return plainly(file, offset, bytes);
     };
     let result = write_all(file.is_direct(), offset, bytes, &mut |offset, bytes| {

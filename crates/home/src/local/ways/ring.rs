@@ -6,7 +6,8 @@
 use super::Write;
 use crate::{Buffer, Completion, Position};
 use logstead_env::{
-    DIRECT_ALIGNMENT, Env, JoinHandle, Ring, RingDone, RingWaker, RingWrite, abort_on_panic,
+    DIRECT_ALIGNMENT, Env, FileLock, JoinHandle, Ring, RingDone, RingWaker, RingWrite,
+    abort_on_panic,
 };
 use parking_lot::Mutex;
 use std::collections::VecDeque;
@@ -40,8 +41,13 @@ struct Rest {
 }
 
 impl RingWriter {
-    pub(super) fn start(env: &Env, writes_max: usize) -> io::Result<RingWriter> {
-        let ring = Ring::new(writes_max)?;
+    /// The ring holds `lock` until the last write is over, also if the process is killed.
+    pub(super) fn start(
+        env: &Env,
+        writes_max: usize,
+        lock: Option<&dyn FileLock>,
+    ) -> io::Result<RingWriter> {
+        let ring = Ring::new(writes_max, lock)?;
         let waker = ring.waker();
         let state = State {
             writes: VecDeque::new(),
@@ -240,7 +246,7 @@ mod tests {
     #[test]
     fn short_writes_are_completed_and_errors_end_the_lane() {
         use std::io::Read;
-        let Ok(writer) = RingWriter::start(&Env::real(), 4) else {
+        let Ok(writer) = RingWriter::start(&Env::real(), 4, None) else {
             eprintln!("skipped: this machine has no io_uring");
             return;
         };
