@@ -76,7 +76,7 @@ fn a_real_disk_in_every_way() {
             threads: true,
             way,
         };
-        if way == Way::Uring && logstead_env::Ring::<()>::new(1).is_err() {
+        if way == Way::Uring && logstead_env::Ring::<()>::new(1, None).is_err() {
             eprintln!("skipped: no io_uring here");
             continue;
         }

@@ -51,6 +51,7 @@ pub(crate) struct Config {
     pub(crate) log_json: bool,
     pub(crate) accept_data_loss: bool,
     pub(crate) lease_duration: Duration,
+    pub(crate) machine_is_never_copied: bool,
     /// Take the log, whoever has it: never a setting, so that no file or environment makes two servers shut out each other.
     pub(crate) take_over: bool,
     /// For tests: see [`logstead_engine::EngineOptions::absent_one_in`].
@@ -371,6 +372,7 @@ impl Config {
             log_json: value("log_format") == "json",
             accept_data_loss,
             lease_duration: Duration::from_millis(number("lease_duration")?),
+            machine_is_never_copied: value("machine_is_never_copied") == "on",
             take_over: false,
             absent_one_in: 0,
             branch: None,

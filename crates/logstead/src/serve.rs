@@ -384,6 +384,7 @@ fn open(config: &Config, env: &Env) -> Result<(Instance, ManuallyDrop<Evictor>),
         lease: LeaseOptions {
             duration: config.lease_duration,
             take_over: config.take_over,
+            machine_is_never_copied: config.machine_is_never_copied,
             events: Arc::new(say),
             ..LeaseOptions::default()
         },
@@ -493,9 +494,14 @@ fn say(event: &LeaseEvent) {
     };
     let seconds = |time: &Duration| time.as_secs_f64().ceil();
     match event {
-        LeaseEvent::Watching(holder) => info!(
-            "the log was last written by {}, which may be alive: looking for up to {:.0} s",
+        LeaseEvent::Watching { holder, ended_here } => info!(
+            "the log was last written by {}, which {}: looking for up to {:.0} s",
             whose(holder),
+            match ended_here {
+                false => "may be alive",
+                true =>
+                    "has ended on this machine, and may be alive on one that this is a copy of (machine_is_never_copied is off)",
+            },
             (holder.lasts() * 11 / 10).as_secs_f64().ceil()
         ),
         LeaseEvent::TakenFrom(holder) => {

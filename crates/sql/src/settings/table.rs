@@ -519,6 +519,12 @@ pub static TABLE: &[Setting] = &[
         "Shows how the local home writes the log: pwrite, threads, uring or portable; empty for other homes.",
     ),
     server(
+        "machine_is_never_copied",
+        Kind::Bool,
+        "off",
+        "Nobody ever resumes a copy of this machine beside it (a snapshot with memory, a running template): the lease of a server of this machine that has ended is free at once. Otherwise a start waits until that lease has run out.",
+    ),
+    server(
         "max_connections",
         Kind::Int {
             min: 1,

@@ -1,7 +1,7 @@
 //! How a server comes by the lease: a protocol, event in, step out, without clock, home or threads.
 //!
 //! **Rule.** Whoever finds the lease held may take it
-//! 1. at once, if its owner gave it back or is known to have ended;
+//! 1. at once, if its owner gave it back, or is known to have ended on a machine that is never copied;
 //! 2. at once, if told to (`--take-over`);
 //! 3. when the manifest has not changed for as long as the lease lasts, and a margin.
 //!
@@ -12,6 +12,12 @@
 //! before it *sent* `c`, so from before `s`, and since nothing replaced `c` but we, `c` is the last state it wrote. So it answers
 //! nobody after `s` + duration - margin by its clock, and at [`Held::run_out`] = `s` + duration + margin by ours nobody does. That holds
 //! for a lease taken from a living owner in the same way: who takes it accepts connections no earlier.
+//!
+//! **Why an ended process proves little.** A virtual machine may be copied while it runs: by a snapshot with memory that is resumed beside the original, or from one
+//! template in many places. A copy has the original's boot id, namespaces and processes. On it the kernel truly says that the owner has ended, and on the original
+//! it goes on and answers. Everything that a newcomer could look at on its machine has been copied with it, and the store has seen nothing of either since: so it
+//! cannot know which of the two it is on. Only whoever runs the machines knows that there is one of each
+//! ([`Claimant::machine_is_never_copied`]). Otherwise the lease is waited for, and a living owner shows itself by a renewal.
 //!
 //! That an owner is gone says nothing of the one *it* took the lease from, perhaps a moment ago: hence `owed-ms` in the manifest,
 //! which stays until that time is over, and is waited out by whoever comes next.
@@ -45,6 +51,8 @@ pub struct Claimant {
     pub since: u64,
     /// Whoever has it.
     pub take_over: bool,
+    /// There is one machine with this one's boot id, and never another: what it says of its processes is true of the lease's owner.
+    pub machine_is_never_copied: bool,
     /// The number of the database, if there is none yet.
     pub database: DatabaseId,
 }
@@ -161,9 +169,10 @@ impl Claim {
         };
         let owed = Duration::from_millis(holder.owed_ms);
         let may_last = owed.max(Duration::from_millis(holder.duration_ms));
-        // An earlier attempt of ours has never answered anybody.
-        let mine = holder.owner == self.claimant.owner;
-        if mine || holder.is_released() || is_gone(&holder.process) {
+        // An earlier attempt of ours has never answered anybody. What a copy of this process has made of the same attempt may have.
+        let mine = holder.owner == self.claimant.owner && holder.renewals <= self.attempts;
+        let ended = self.claimant.machine_is_never_copied && is_gone(&holder.process);
+        if mine || holder.is_released() || ended {
             return Step::Swap(tag, self.store(manifest, tag, owed, now));
         }
         if self.claimant.take_over {

@@ -19,6 +19,8 @@
 //!   else had committed anything by then that the answer could have missed.
 //! - An attempt whose outcome is not known is never counted; it is settled by reading. Every attempt is a state of its own
 //!   (`renewals`), so what is read tells which one it was, and a state never comes back (no ABA).
+//! - Attempts of a copy of this process (its machine was copied while it ran) are told from its own: each number is a random step, in which the clocks are mixed,
+//!   above the one before. Who finds a number that it never used has lost the lease. So of two copies at most one is renewed twice.
 //! - Once taken over, for good: nothing makes a lost lease valid again.
 //! - That it has run out is told when it happens, by whoever looks ([`Lease::look`]): the renewal may be waiting for the home just then.
 //!
@@ -29,10 +31,11 @@ pub mod claim;
 use crate::manifest::{self, Holder, Manifest};
 use crate::recovery::RecoveryError;
 use claim::{Claim, Claimant, Event, Held, Step, margin, millis};
-use logstead_env::{Clock, Env, Instant, Processes, RealProcesses};
+use logstead_env::{Clock, Env, Instant, Processes, Random, RealProcesses};
 use logstead_home::{HomeError, LogHome, Tag};
 use logstead_types::DatabaseId;
 use parking_lot::{Condvar, Mutex};
+use std::collections::VecDeque;
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
@@ -48,6 +51,8 @@ const AGAIN_PART: u32 = 20;
 /// The first request for the manifest is waited for during this part of the duration, the next ones longer. So a renewal that is lost once
 /// is repeated at half of the duration, one that is lost twice before it is over.
 const ANSWER_PART: u32 = 6;
+/// Attempts of unknown outcome that are remembered. One that is forgotten and arrives after all is taken for a copy's, and this server ends.
+const ATTEMPTS_MAX: usize = 1024;
 /// Seconds from 1970 to 2000.
 const SECONDS_1970_TO_2000: i64 = 946_684_800;
 
@@ -55,7 +60,12 @@ const SECONDS_1970_TO_2000: i64 = 946_684_800;
 #[derive(Clone, Debug)]
 pub enum LeaseEvent {
     /// Somebody else's lease may run out: waiting for that.
-    Watching(Holder),
+    Watching {
+        /// Who has it.
+        holder: Holder,
+        /// On this machine that process has ended; if it is a copy of a machine, that proves nothing.
+        ended_here: bool,
+    },
     /// It was taken from somebody whose server may be alive.
     TakenFrom(Holder),
     /// Nobody is answered until an earlier lease has surely run out, for so long.
@@ -75,6 +85,8 @@ pub struct LeaseOptions {
     pub duration: Duration,
     /// Take it, whoever holds it.
     pub take_over: bool,
+    /// Nobody ever runs a copy of this machine's memory: the lease of a process of it that has ended is free at once. See [`claim`].
+    pub machine_is_never_copied: bool,
     /// A thread renews it, and another one watches. Without: [`Lease::tick`] does both, when it is called.
     pub threads: bool,
     /// Who knows which processes there are.
@@ -90,6 +102,7 @@ impl Default for LeaseOptions {
         LeaseOptions {
             duration: Duration::from_secs(10),
             take_over: false,
+            machine_is_never_copied: false,
             threads: true,
             processes: Arc::new(RealProcesses),
             pause: Arc::new(logstead_env::sleep),
@@ -103,6 +116,7 @@ impl fmt::Debug for LeaseOptions {
         f.debug_struct("LeaseOptions")
             .field("duration", &self.duration)
             .field("take_over", &self.take_over)
+            .field("machine_is_never_copied", &self.machine_is_never_copied)
             .finish_non_exhaustive()
     }
 }
@@ -121,6 +135,8 @@ struct State {
     tag: Tag,
     /// Number of the last attempt to write.
     renewals: u64,
+    /// Those made since `tag` was found, which may yet arrive; in order, the last so many.
+    attempts: VecDeque<u64>,
     /// Until then somebody may hold an earlier lease.
     run_out: Option<Instant>,
     /// When the last attempt that succeeded was sent.
@@ -141,6 +157,7 @@ struct Watched {
 pub struct Lease {
     home: Arc<dyn LogHome>,
     clock: Arc<dyn Clock>,
+    random: Arc<dyn Random>,
     options: LeaseOptions,
     owner: u64,
     /// Nanoseconds of the clock; 0 once it is lost or given back.
@@ -183,12 +200,14 @@ impl Lease {
             duration: options.duration,
             since: u64::try_from(since).unwrap_or(0),
             take_over: options.take_over,
+            machine_is_never_copied: options.machine_is_never_copied,
             database: DatabaseId(env.random.u64()),
         };
         let (held, asked) = take(home.as_ref(), env.clock.as_ref(), options, claimant)?;
         let lease = Arc::new(Lease {
             home: Arc::clone(home),
             clock: Arc::clone(&env.clock),
+            random: Arc::clone(&env.random),
             options: options.clone(),
             owner,
             valid_until: AtomicU64::new(0),
@@ -198,6 +217,7 @@ impl Lease {
                     .holder
                     .as_ref()
                     .map_or(0, |holder| holder.renewals),
+                attempts: VecDeque::new(),
                 manifest: held.manifest,
                 tag: held.tag,
                 run_out: held.run_out,
@@ -436,7 +456,11 @@ impl Lease {
         }
         let asked = self.clock.boot_time();
         state.run_out = state.run_out.filter(|&run_out| asked < run_out);
-        state.renewals += 1;
+        state.renewals = self.attempt_after(state.renewals);
+        if state.attempts.len() == ATTEMPTS_MAX {
+            state.attempts.pop_front();
+        }
+        state.attempts.push_back(state.renewals);
         let Some(holder) = next.holder.as_mut() else {
             return Err(self.lose("the manifest has lost its lease"));
         };
@@ -451,6 +475,15 @@ impl Lease {
         self.watched.lock().why = result.as_ref().err().map(HomeError::to_string);
         self.asked_at.store(0, Ordering::Release);
         result
+    }
+
+    /// A number above `last`, and another one in a copy of this process. Its random numbers may be the same for a while; it looks at its
+    /// clocks a few nanoseconds earlier or later.
+    fn attempt_after(&self, last: u64) -> u64 {
+        let clocks = self.clock.boot_time().as_nanos().rotate_left(32)
+            ^ self.clock.now_micros_since_2000().cast_unsigned();
+        let mixed = (self.random.u64() ^ clocks).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        last.saturating_add(1 + (mixed >> 32))
     }
 
     /// Asks the home to put `next` in place of the present state, and finds out what came of it.
@@ -493,9 +526,15 @@ impl Lease {
             }
         };
         match &found.holder {
-            // An earlier attempt, which got there late: when it was sent does not matter, nothing is counted for it.
             Some(holder) if holder.owner == self.owner && !holder.is_released() => {
+                if !state.attempts.contains(&holder.renewals) {
+                    return Err(self.lose(
+                        "a copy of this server writes there too: its machine was copied while it ran",
+                    ));
+                }
+                // An earlier attempt, which got there late: when it was sent does not matter, nothing is counted for it.
                 (state.manifest, state.tag) = (found, tag);
+                state.attempts.clear();
                 Err(error)
             }
             Some(holder) => Err(self.lose(&format!(
@@ -515,6 +554,7 @@ impl Lease {
         duration: Duration,
     ) {
         (state.manifest, state.tag, state.renewed) = (manifest, tag, asked);
+        state.attempts.clear();
         if !duration.is_zero() {
             self.extend(asked);
         }
@@ -619,7 +659,9 @@ fn take(
             }
             Step::Pause(time, holder) => {
                 if !std::mem::replace(&mut watching, true) {
-                    (options.events)(&LeaseEvent::Watching(*holder));
+                    let ended_here = is_gone(&holder.process);
+                    let holder = *holder;
+                    (options.events)(&LeaseEvent::Watching { holder, ended_here });
                 }
                 (options.pause)(time);
                 event = Event::Look;

@@ -6,7 +6,7 @@ mod model;
 mod rig;
 mod shelf;
 
-use logstead_env::{Clock, Env, Processes, SimClock, SimProcesses, SimRandom};
+use logstead_env::{Clock, Env, Instant, Processes, SimClock, SimProcesses, SimRandom};
 use logstead_home::bucket::memory::{Fault, Kind, MemoryBucket, MemoryOptions};
 use logstead_home::{HomeError, LogHome, ObjectHome, ObjectOptions, Timer};
 use logstead_wal::lease::{Lease, LeaseEvent, LeaseOptions};
@@ -73,6 +73,8 @@ impl World {
         let lease = LeaseOptions {
             duration: LEASE,
             take_over: false,
+            // Who is said to have ended has.
+            machine_is_never_copied: true,
             threads: false,
             processes: Arc::new(Machine {
                 own: SimProcesses::new(number),
@@ -450,6 +452,71 @@ fn t15_a_take_over_waits_until_the_old_server_answers_nobody() {
         lease(&server).manifest(),
         "it changed nothing"
     );
+}
+
+/// A machine's clocks: one stands still while it is suspended.
+struct Suspended {
+    running: SimClock,
+    asleep: SimClock,
+}
+
+impl Clock for Suspended {
+    fn monotonic(&self) -> Instant {
+        self.running.monotonic()
+    }
+
+    fn boot_time(&self) -> Instant {
+        self.running.monotonic() + self.asleep.monotonic().since(Instant::default())
+    }
+
+    fn now_micros_since_2000(&self) -> i64 {
+        self.running.now_micros_since_2000()
+    }
+}
+
+#[test]
+fn t15_a_machine_that_was_suspended_answers_nobody_with_the_lease_of_before() {
+    let world = World::new();
+    let process = world.process(1);
+    let clock = Arc::new(Suspended {
+        running: SimClock::new(),
+        asleep: SimClock::new(),
+    });
+    let env = Env {
+        clock: Arc::clone(&clock) as Arc<dyn Clock>,
+        ..process.env()
+    };
+    let home: Arc<dyn LogHome> = Arc::new(process.home.clone());
+    let lease = Lease::claim(&home, &env, &process.options.lease).unwrap();
+    assert!(lease.is_valid());
+    clock.asleep.advance(LEASE);
+    assert!(!lease.is_valid());
+    let mut cx = Context::from_waker(Waker::noop());
+    assert!(pin!(lease.valid()).as_mut().poll(&mut cx).is_pending());
+    // It is due at once, however little the machine has run.
+    lease.tick();
+    assert!(lease.is_valid());
+}
+
+/// A machine is copied while its server runs: both have the same owner's number, state and random numbers. Clocks alone differ, and by little.
+#[test]
+fn t15_of_a_server_and_its_copy_one_is_renewed() {
+    for copy_first in [false, true] {
+        let (one, other) = (World::new(), World::new());
+        let (original, copy) = (one.process(1), other.process(1));
+        let servers = [original.start().unwrap(), copy.start().unwrap()];
+        assert_eq!(one.manifest(), other.manifest(), "alike to the last bit");
+        copy.home.moves_to(&one.shelf);
+        one.clock.advance(LEASE / 2);
+        other.clock.advance(LEASE / 2 + Duration::from_nanos(1));
+        let [first, second] = [0, 1].map(|turn| lease(&servers[turn ^ usize::from(copy_first)]));
+        first.tick();
+        second.tick();
+        assert!(first.is_valid() && first.lost().is_none());
+        let lost = second.lost().map(|lost| lost.to_string());
+        assert!(lost.is_some_and(|lost| lost.contains("copied while it ran")));
+        assert!(!second.is_valid(), "copy first: {copy_first}");
+    }
 }
 
 #[test]

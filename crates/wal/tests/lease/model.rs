@@ -3,6 +3,7 @@
 //! A server here is the real [`Claim`] and, after it, what [`Lease`](logstead_wal::lease::Lease) does: the mark, the wait, renewals. Each
 //! request to the home is two steps, sent and arrived, so time may pass and others may act between them. Clocks run at different speeds.
 //! A server that is not chosen is paused: it can still answer clients, whenever its own clock says that its lease is valid.
+//! A server may run on a copy of another one's machine: to its kernel the other one has ended, whatever that does where it runs.
 //!
 //! Judged in every state (T15): while a server serves, none of an earlier epoch may answer anybody.
 
@@ -30,6 +31,8 @@ enum Wrong {
     CountsFromAnswer,
     /// The clocks differ by more than the margin allows for.
     Clocks,
+    /// What a machine says of its processes is believed although it is a copy.
+    TrustsCopies,
 }
 
 #[derive(Clone, Debug)]
@@ -79,10 +82,17 @@ struct Plan {
     together: &'static [usize],
     /// Only these may be killed.
     mortal: &'static [usize],
+    /// This one runs on a copy of the machine of that one, which was made while it ran.
+    copy: Option<(usize, usize)>,
 }
 
 impl Server {
     fn new(number: usize, take_over: bool, rate: u32) -> Server {
+        Server::on_machine(number, take_over, rate, true)
+    }
+
+    /// `never_copied`: so it is told of its machine.
+    fn on_machine(number: usize, take_over: bool, rate: u32, never_copied: bool) -> Server {
         let process = ProcessIdentity {
             host: format!("host-{number}"),
             process: number as u32,
@@ -94,6 +104,7 @@ impl Server {
             duration: LEASE,
             since: 0,
             take_over,
+            machine_is_never_copied: never_copied,
             database: DatabaseId(7),
         });
         let start = Instant::from_nanos(0);
@@ -237,6 +248,9 @@ impl World {
         let now = server.clock(self.now);
         let killed = |process: &ProcessIdentity| {
             let number = process.process as usize;
+            if plan.copy == Some((server.process.process as usize, number)) {
+                return true;
+            }
             let both = |number: &usize| plan.together.contains(number);
             both(&number)
                 && both(&(server.process.process as usize))
@@ -385,6 +399,7 @@ const PLAN: Plan = Plan {
     kills: 0,
     together: &[],
     mortal: &[],
+    copy: None,
 };
 
 /// A server whose clock is slow and one that takes over with a quick one.
@@ -406,6 +421,25 @@ fn three() -> World {
     }
     assert!(world.servers[0].serves());
     world
+}
+
+/// The first is at work, and its machine is copied. On the copy it has ended, and another server starts.
+fn copied(wrong: Wrong) -> (World, Plan) {
+    let trusts = wrong == Wrong::TrustsCopies;
+    let mut world = World::new(vec![
+        Server::new(0, false, 960),
+        Server::on_machine(1, false, 1040, trusts),
+    ]);
+    let plan = Plan {
+        wrong,
+        copy: Some((1, 0)),
+        ..PLAN
+    };
+    for _ in 0..4 {
+        world = world.step(0, &plan).unwrap();
+    }
+    assert!(world.servers[0].serves());
+    (world, plan)
 }
 
 fn with_kills() -> Plan {
@@ -442,7 +476,18 @@ fn t15_a_server_killed_while_it_takes_over_leaves_what_it_owes() {
 }
 
 #[test]
+fn t15_a_copy_of_a_machine_does_not_answer_beside_the_original() {
+    let (world, plan) = copied(Wrong::Nothing);
+    let seen = explore(world, plan);
+    assert!(!seen.bad);
+    assert!(seen.refused, "the original lives, and shows it");
+    assert_eq!(seen.epochs, 2, "it is replaced when it is silent");
+}
+
+#[test]
 fn the_model_sees_what_is_done_wrong() {
+    let (world, plan) = copied(Wrong::TrustsCopies);
+    assert!(explore(world, plan).bad, "{:?}", plan.wrong);
     for wrong in [Wrong::NoWait, Wrong::CountsFromAnswer] {
         assert!(explore(two(), Plan { wrong, ..PLAN }).bad, "{wrong:?}");
     }
@@ -456,6 +501,21 @@ fn the_model_sees_what_is_done_wrong() {
     fast.servers[0].rate = 700;
     let wrong = Wrong::Clocks;
     assert!(explore(fast, Plan { wrong, ..PLAN }).bad, "{wrong:?}");
+}
+
+#[test]
+fn a_copy_of_a_claim_does_not_take_what_the_original_has() {
+    let now = Instant::from_nanos(0);
+    let mut original = two().servers.swap_remove(0).claim;
+    let mut copy = original.clone();
+    let Step::Make(manifest) = original.next(Event::Nothing, now, &|_| false) else {
+        panic!("there is none yet");
+    };
+    let mut renewed = *manifest;
+    let holder = renewed.holder.as_mut().unwrap();
+    holder.renewals += 1 << 20;
+    let step = copy.next(Event::Found(Box::new(renewed), Tag(1)), now, &|_| false);
+    assert!(matches!(step, Step::Pause(..)), "{step:?}");
 }
 
 #[test]

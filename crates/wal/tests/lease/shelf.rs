@@ -50,6 +50,8 @@ struct Own {
     delay: bool,
     delayed: Option<Swap>,
     limit: Option<Duration>,
+    /// Its names are those of another shelf.
+    moved_to: Option<Arc<Mutex<Shared>>>,
 }
 
 /// One server's handle.
@@ -85,6 +87,16 @@ impl Shelf {
             locked: true,
             ..self.handle()
         }
+    }
+
+    /// From now on this handle finds the names of `other` here.
+    pub(crate) fn moves_to(&self, other: &Shelf) {
+        self.own.lock().moved_to = Some(Arc::clone(&other.shared));
+    }
+
+    fn named(&self) -> Arc<Mutex<Shared>> {
+        let moved = self.own.lock().moved_to.clone();
+        moved.unwrap_or_else(|| Arc::clone(&self.shared))
     }
 
     pub(crate) fn lives(&self) {
@@ -130,7 +142,8 @@ impl Shelf {
     }
 
     fn swap(&self, name: &str, expected: Tag, bytes: &[u8]) -> Result<Tag, HomeError> {
-        let mut shared = self.shared.lock();
+        let shared = self.named();
+        let mut shared = shared.lock();
         if shared.names.get(name).map(|(_, tag)| *tag) != Some(expected.0) {
             return Err(HomeError::Conflict(name.to_owned()));
         }
@@ -319,7 +332,8 @@ impl LogHome for Shelf {
 
     fn get(&self, name: &str) -> Result<Option<(Vec<u8>, Tag)>, HomeError> {
         self.request(format!("get {name}"))?;
-        let shared = self.shared.lock();
+        let shared = self.named();
+        let shared = shared.lock();
         let found = shared.names.get(name);
         Ok(found.map(|(bytes, tag)| (bytes.clone(), Tag(*tag))))
     }
