@@ -130,7 +130,7 @@ def recovery(options, root: Path) -> list[dict]:
     if options.store:
         with objectstores.start(options.store, root / "store") as store:
             os.environ.update(store.environment)
-            return recoveries(options, root, ["--home", store.url("log")])
+            return recoveries(options, root, ["--home", store.url("log"), "--set", "machine_is_never_copied=on"])
     return recoveries(options, root, [])
 
 

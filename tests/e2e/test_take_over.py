@@ -125,7 +125,7 @@ def test_second_server_is_refused(pair):
 
 @pytest.mark.one_store
 def test_restarts_need_not_wait_for_the_lease(pair):
-    """After an orderly stop anybody starts at once; after kill -9, whoever can see that the process is gone."""
+    """After an orderly stop anybody starts at once; after kill -9, whoever can see that the process is gone and is told that it is the only such machine."""
     first, second = pair
     for server in pair:
         server.arguments += LONG_LEASE
@@ -142,6 +142,25 @@ def test_restarts_need_not_wait_for_the_lease(pair):
                 server.kill()
     first.start()
     assert first.execute("SELECT count(*) FROM t") == [(6,)]
+
+
+@pytest.mark.one_store
+def test_process_that_ended_is_waited_for_on_a_machine_that_may_be_a_copy(pair):
+    """It may go on where the copy was made. Only the store can tell, by a renewal; an orderly stop is proof everywhere."""
+    first, second = pair
+    for server in pair:
+        server.never_copied = False
+        server.arguments += SHORT_LEASE
+    first.start()
+    first.execute("CREATE TABLE t (id int)", "INSERT INTO t VALUES (1)")
+    first.kill()
+    second.start()
+    waited = "has ended on this machine, and may be alive on one that this is a copy of"
+    assert waited in second.output_text(), second.output_text()[-3000:]
+    assert second.execute("SELECT count(*) FROM t") == [(1,)]
+    assert second.stop() == 0
+    first.start()
+    assert waited not in first.output_text()
 
 
 @pytest.mark.one_store
