@@ -14,7 +14,8 @@
 //! - Where a sync is needed (no O_DIRECT, or no O_DSYNC), a lane's writes are done one at a time: the kernel tells a failed
 //!   write-back to one of those who sync, and the others would take their bytes for durable.
 //! - What is handed off keeps the home, and with it the kernel's lock, until it is done. If the process is killed, the kernel's lock
-//!   outlives every write: threads end before it, and rings hold it themselves ([`logstead_env::Ring`]).
+//!   outlives every write: threads end before it, and rings hold it themselves ([`logstead_env::Ring`]). Bytes in the page cache are no write
+//!   on its way: the kernel shows them to whoever reads, and brings them to the disk before a direct read or write of their place.
 //!
 //! Does not: choose between the ways (`measure` does), or know segments.
 
