@@ -23,7 +23,7 @@
 //! All numbers are little-endian.
 
 use crate::store::{Object, Part, Place, Tag};
-use logstead_env::{Access, Env, File, FileLock, OpenMode};
+use logstead_env::{Access, Contents, Env, File, FileLock, OpenMode, Readers};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::io;
@@ -136,6 +136,18 @@ fn frame(key: &str, tag: Tag, modified: i64, bytes: &[u8]) -> Vec<u8> {
 impl Disk {
     /// Opens (or makes) the directory.
     pub(crate) fn open(env: &Env, dir: &Path) -> io::Result<Disk> {
+        let contents = Contents {
+            lock: "lock",
+            names: &["buckets"],
+        };
+        let made = env.files.data_directory(dir, contents, Readers::Owner)?;
+        if let Some(told) = made.told {
+            warn!("{told}");
+        }
+        let env = &Env {
+            files: made.files.unwrap_or_else(|| Arc::clone(&env.files)),
+            ..env.clone()
+        };
         let buckets = dir.join("buckets");
         env.files.create_dir(&buckets)?;
         let lock = env.files.lock(&dir.join("lock"))?.ok_or_else(|| {

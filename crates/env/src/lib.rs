@@ -28,8 +28,9 @@ mod watch;
 
 pub use clock::{Clock, Instant, RealClock, SimClock};
 pub use files::{
-    Access, Buffer, DIRECT_ALIGNMENT, Fault, File, FileKind, FileLock, Files, Loss, OpenMode,
-    RawPlace, RealFiles, SimFiles, is_disk_full, owner_and_mode, user_id, write_all,
+    Access, Buffer, Contents, DIRECT_ALIGNMENT, DataDirectory, Fault, File, FileKind, FileLock,
+    Files, Loss, OpenMode, RawPlace, Readers, RealFiles, SimFiles, is_disk_full, owner_and_mode,
+    user_id, write_all,
 };
 pub use memory::memory_bytes;
 pub use net::{connect, listen, prepare_accepted, raise_open_files_limit};
@@ -58,7 +59,7 @@ impl Env {
         Env {
             clock: Arc::new(RealClock::new()),
             random: Arc::new(RealRandom::new()),
-            files: Arc::new(RealFiles),
+            files: Arc::new(RealFiles::default()),
         }
     }
 

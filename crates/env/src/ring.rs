@@ -336,7 +336,11 @@ mod tests {
             direct: true,
             durable_writes: true,
         };
-        Arc::from(RealFiles.open(&dir.path().join("file"), mode).unwrap())
+        Arc::from(
+            RealFiles::default()
+                .open(&dir.path().join("file"), mode)
+                .unwrap(),
+        )
     }
 
     fn write(file: &Arc<dyn File>, number: usize) -> RingWrite {
@@ -372,7 +376,7 @@ mod tests {
             assert_eq!(over.write.offset, offset, "the token is the write's own");
             assert!(!std::mem::replace(&mut seen[over.token], true), "once each");
         }
-        let bytes = RealFiles.read(&dir.path().join("file")).unwrap();
+        let bytes = RealFiles::default().read(&dir.path().join("file")).unwrap();
         let expected = (0..40u8).flat_map(|number| vec![number + 1; DIRECT_ALIGNMENT]);
         assert!(bytes.into_iter().eq(expected));
     }
@@ -398,8 +402,11 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         drop(file(&dir));
         let mode = OpenMode::buffered(Access::Read);
-        let read_only: Arc<dyn File> =
-            Arc::from(RealFiles.open(&dir.path().join("file"), mode).unwrap());
+        let read_only: Arc<dyn File> = Arc::from(
+            RealFiles::default()
+                .open(&dir.path().join("file"), mode)
+                .unwrap(),
+        );
         assert!(ring.start(write(&read_only, 0), 7).is_ok());
         let mut done = Vec::new();
         ring.wait(&mut done).unwrap();
@@ -435,7 +442,7 @@ mod tests {
             let count = ring.write_and_wait(file.as_ref(), offset, bytes).unwrap();
             assert_eq!(count, DIRECT_ALIGNMENT);
         }
-        let bytes = RealFiles.read(&dir.path().join("file")).unwrap();
+        let bytes = RealFiles::default().read(&dir.path().join("file")).unwrap();
         assert_eq!(bytes.len(), 10 * DIRECT_ALIGNMENT);
         assert_eq!(bytes[9 * DIRECT_ALIGNMENT], 10);
     }

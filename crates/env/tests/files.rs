@@ -48,7 +48,7 @@ fn behaves(files: &dyn Files, dir: &Path) {
 #[test]
 fn real_and_simulated_files_behave_alike() {
     let dir = tempfile::tempdir().unwrap();
-    behaves(&RealFiles, &dir.path().join("x/y"));
+    behaves(&RealFiles::default(), &dir.path().join("x/y"));
     behaves(&SimFiles::new(1), Path::new("/x/y"));
 }
 
@@ -61,7 +61,7 @@ fn direct_durable_files_read_back() {
         direct: true,
         durable_writes: true,
     };
-    let file = RealFiles.open(&path, mode).unwrap();
+    let file = RealFiles::default().open(&path, mode).unwrap();
     file.fill_with_zeros(0, 64 * 1024, 16 * 1024, &mut || {})
         .unwrap();
     let mut buffer = logstead_env::Buffer::zeroed(8192);

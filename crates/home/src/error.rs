@@ -23,6 +23,9 @@ pub enum HomeError {
         /// The machine's answer.
         source: Arc<io::Error>,
     },
+    /// Other accounts of the machine can read or write the place; in PostgreSQL's words.
+    #[error("{0}")]
+    Exposed(String),
     /// A named thing is not in the state the caller expected.
     #[error("{0} was changed by someone else")]
     Conflict(String),

@@ -41,7 +41,8 @@ pub use local::{LocalHome, LocalObjects, LocalOptions, Way};
 pub use memory::{HeldObjects, MemoryHome, Presence};
 pub use objects::{Hand, ObjectHome, ObjectOptions, Timer};
 pub use open::{
-    Beside, HomeOptions, check_copy, open, open_beside, open_objects, open_read_only, url_below,
+    Beside, HomeOptions, check_copy, open, open_beside, open_objects, open_read_only, readers_of,
+    url_below,
 };
 pub use prices::{Listed, Price, PriceList};
 pub use replicated::{

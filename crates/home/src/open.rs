@@ -22,7 +22,7 @@ use crate::{
     Ack, HomeError, LocalHome, LocalObjects, LocalOptions, LogHome, MemoryHome, ObjectHome,
     ObjectOptions, ObjectSource, Purpose, ReplicatedHome, ReplicatedOptions, SimulatedHome, Source,
 };
-use logstead_env::{Env, FileKind};
+use logstead_env::{Env, FileKind, Readers};
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
@@ -341,6 +341,23 @@ fn directory(url: &str) -> Result<Option<PathBuf>, HomeError> {
         Some("file") => parts.path().map(Some),
         Some(_) => Ok(None),
     }
+}
+
+/// Who may read the home that `url` names, where it is a directory that is there; of a list, who may read all of them: a copy or a branch of it is for the
+/// same.
+pub fn readers_of(url: &str, env: &Env) -> Readers {
+    if let Some(urls) = list_of(url) {
+        let all = |readers| urls.iter().all(|url| readers_of(url, env) == readers);
+        return match all(Readers::Group) {
+            true => Readers::Group,
+            false => Readers::Owner,
+        };
+    }
+    let dir = directory(url).ok().flatten();
+    let dir = dir.filter(|dir| matches!(env.files.kind(dir), Ok(Some(FileKind::Directory))));
+    // What cannot be looked at is told when it is opened.
+    dir.and_then(|dir| env.files.readers_of(&dir).ok())
+        .unwrap_or_default()
 }
 
 /// May a database be copied from one home to another? Not to where it would be gone when the process ends, nor into a directory with other things in it, or into the

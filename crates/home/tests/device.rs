@@ -19,6 +19,7 @@ fn small(threads: bool, way: Way) -> LocalOptions {
         segment_size_bytes_min: 32 * 1024,
         threads,
         way,
+        ..LocalOptions::default()
     }
 }
 
@@ -54,7 +55,7 @@ fn a_preallocated_file_conforms_in_every_way() {
     for way in Way::ALL {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("device");
-        preallocate(&RealFiles, &path, 16 << 20);
+        preallocate(&RealFiles::default(), &path, 16 << 20);
         if !on_device(&path, way) {
             return;
         }
@@ -99,7 +100,7 @@ impl Drop for Loop {
 fn a_block_device_conforms() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("device");
-    preallocate(&RealFiles, &path, 16 << 20);
+    preallocate(&RealFiles::default(), &path, 16 << 20);
     let made = std::process::Command::new("losetup")
         .args(["--find", "--show"])
         .arg(&path)
@@ -379,12 +380,12 @@ fn a_killed_process_leaves_what_it_was_told() {
     }
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("device");
-    preallocate(&RealFiles, &path, 8 << 20);
+    preallocate(&RealFiles::default(), &path, 8 << 20);
     let mode = OpenMode {
         direct: true,
         ..OpenMode::buffered(Access::Read)
     };
-    if !RealFiles.open(&path, mode).unwrap().is_direct() {
+    if !RealFiles::default().open(&path, mode).unwrap().is_direct() {
         eprintln!("skipped: no direct I/O here");
         return;
     }

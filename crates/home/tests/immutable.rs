@@ -110,7 +110,7 @@ fn a_directory_and_a_device_keep_objects_on_simulated_files() {
 fn a_directory_and_a_device_keep_objects_on_a_real_disk() {
     let dir = tempfile::tempdir().unwrap();
     let device = dir.path().join("device");
-    preallocate(&RealFiles, &device, 192 << 20);
+    preallocate(&RealFiles::default(), &device, 192 << 20);
     for place in [dir.path().join("data"), device] {
         match LocalHome::open(&place, &Env::real(), options()) {
             Ok(home) => conformance::check_objects(&home, OBJECT_BYTES_MAX),

@@ -56,6 +56,7 @@ fn directories_and_devices() {
                 segment_size_bytes_min: 32 << 10,
                 threads,
                 way: Way::Auto,
+                ..LocalOptions::default()
             };
             lives(|_| {
                 files.reboot();
@@ -75,6 +76,7 @@ fn a_real_disk_in_every_way() {
             segment_size_bytes_min: 32 << 10,
             threads: true,
             way,
+            ..LocalOptions::default()
         };
         if way == Way::Uring && logstead_env::Ring::<()>::new(1, None).is_err() {
             eprintln!("skipped: no io_uring here");

@@ -36,8 +36,9 @@ pub(crate) fn commands() -> [Command; 2] {
 fn copy(from: &str, to: &str, arguments: &ArgMatches) -> Result<Backup, String> {
     let env = Env::real();
     logstead_home::check_copy(from, to, &env).map_err(|error| error.to_string())?;
+    let options = home_options(arguments, from, &env);
     let from = open_source(from, arguments, &env).map_err(|error| error.to_string())?;
-    logstead_home::open(to, &env, &home_options(arguments))
+    logstead_home::open(to, &env, &options)
         .map_err(BackupError::from)
         .and_then(|to| backup(&from, to.as_ref(), &env))
         .map_err(|error| error.to_string())

@@ -10,8 +10,8 @@ use logstead_checkpoint::{
 };
 use logstead_env::Env;
 use logstead_home::{
-    Ack, BranchHome, BranchObjects, HomeError, HomeOptions, LogHome, ObjectSource, open_objects,
-    url_below,
+    Ack, BranchHome, BranchObjects, HomeError, HomeOptions, LocalOptions, LogHome, ObjectSource,
+    open_objects, readers_of, url_below,
 };
 use logstead_sql::value::datetime::parse_timestamptz;
 use logstead_types::Epoch;
@@ -95,10 +95,15 @@ pub(crate) fn ack() -> Arg {
         .help("Where homes are lists that are written to: which of them must answer, all or a majority. What is not reached now is completed by the next start of a server there that reaches it")
 }
 
-/// The options of homes that are written to.
-pub(crate) fn home_options(arguments: &ArgMatches) -> HomeOptions {
+/// The options of homes that are written to. What is made may be read by whom the home `from` may be read by.
+pub(crate) fn home_options(arguments: &ArgMatches, from: &str, env: &Env) -> HomeOptions {
+    let local = LocalOptions {
+        readers: readers_of(from, env),
+        ..LocalOptions::default()
+    };
     HomeOptions {
         ack: arguments.get_one("ack").copied().unwrap_or_default(),
+        local,
         ..HomeOptions::default()
     }
 }
@@ -308,7 +313,7 @@ pub(crate) fn run(arguments: &ArgMatches) -> ExitCode {
     let Some(name) = arguments.get_one::<String>("NAME") else {
         return ExitCode::from(EXIT_USAGE);
     };
-    let options = home_options(arguments);
+    let options = home_options(arguments, url, &env);
     if command == "drop" {
         return told(drop_it(url, name, &options, &env));
     }
@@ -332,7 +337,7 @@ fn restore(
     let env = &Env::real();
     logstead_home::check_copy(url, new, env)?;
     let from = open_source(url, arguments, env)?;
-    let to = logstead_home::open(new, env, &home_options(arguments))?;
+    let to = logstead_home::open(new, env, &home_options(arguments, url, env))?;
     let restored = restore_point(&from, which, to.as_ref(), env)?;
     Ok(format!(
         "{new}: database {} with the state of {} (CSN {}); {} objects and {} bytes copied, {} objects were there\n",

@@ -5,7 +5,7 @@
 
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use logstead_engine::Retention;
-use logstead_env::{Access, Env, OpenMode};
+use logstead_env::{Access, Env, OpenMode, Readers};
 use logstead_home::{Ack, Way};
 use logstead_sql::settings::{self, Scope, Setting, TABLE};
 use logstead_wire::access::{Rule, trusts_others};
@@ -34,6 +34,8 @@ pub(crate) struct Config {
     pub(crate) values: BTreeMap<String, String>,
     pub(crate) listen: SocketAddr,
     pub(crate) data_directory: PathBuf,
+    /// Of a directory that is made now.
+    pub(crate) readers: Readers,
     /// Where the log lives, if not in the data directory.
     pub(crate) home: Option<String>,
     pub(crate) write_way: Way,
@@ -351,6 +353,10 @@ impl Config {
         Ok(Config {
             listen,
             data_directory: PathBuf::from(value("data_directory")),
+            readers: match value("allow_group_access").as_str() {
+                "on" => Readers::Group,
+                _ => Readers::Owner,
+            },
             home: Some(value("home")).filter(|url| !url.is_empty()),
             write_way: value("write_way").parse()?,
             ack: value("ack").parse()?,

@@ -203,6 +203,7 @@ fn open_home(config: &Config, env: &Env) -> Result<Arc<dyn LogHome>, BranchError
     let local = LocalOptions {
         segment_size_bytes: config.segment_size_bytes,
         way: config.write_way,
+        readers: config.readers,
         ..LocalOptions::default()
     };
     let options = HomeOptions {
@@ -462,6 +463,11 @@ fn open(config: &Config, env: &Env) -> Result<(Instance, ManuallyDrop<Evictor>),
         let directory = config.data_directory.join("temp");
         let directory = directory.to_string_lossy().into_owned();
         values.insert("temp_directory".to_owned(), directory);
+    }
+    if config.home.is_none() && is_directory {
+        let readers = env.files.readers_of(&config.data_directory);
+        let mode = readers.unwrap_or_default().directory_mode();
+        values.insert("data_directory_mode".to_owned(), format!("{mode:04o}"));
     }
     let instance = Instance::new(engine, store, env.clone(), values, config.connections_max);
     Ok((instance, evictor))

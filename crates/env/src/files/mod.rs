@@ -5,12 +5,16 @@
 //!   the bytes are on stable storage; otherwise [`File::sync`] makes everything written before it durable.
 //! - A new, renamed or removed name is durable only after [`Files::sync_dir`] of its directory.
 //! - Any of them may be short or fail; nothing is retried here except an interrupted call.
+//! - Whatever is made, file or directory, only its owner can open, whatever the umask; in a directory of data that is its group's to read, the
+//!   group can read it too ([`Files::data_directory`]).
 
 mod buffer;
+mod private;
 mod real;
 mod sim;
 
 pub use buffer::{Buffer, DIRECT_ALIGNMENT};
+pub use private::{Contents, DataDirectory, Readers};
 pub use real::{RealFiles, owner_and_mode, user_id};
 pub use sim::{Fault, Loss, SimFiles};
 
@@ -224,7 +228,30 @@ pub trait Files: Send + Sync {
     /// Makes a directory and its parents; existing ones are fine. Durable when it returns.
     fn create_dir(&self, path: &Path) -> io::Result<()>;
 
-    /// Opens a new file that nobody but this process's user can read.
+    /// Makes `dir` a directory of data, which others can neither read nor write, or finds it to be one; `readers` may read one that is made now. An
+    /// error of kind `PermissionDenied`: others can read or write it, or it is another account's. Without accounts there is nothing to be kept from.
+    fn data_directory(
+        &self,
+        dir: &Path,
+        _contents: Contents<'_>,
+        _readers: Readers,
+    ) -> io::Result<DataDirectory> {
+        self.create_dir(dir)?;
+        Ok(DataDirectory::default())
+    }
+
+    /// Who can read the directory of data that is there.
+    fn readers_of(&self, _dir: &Path) -> io::Result<Readers> {
+        Ok(Readers::Owner)
+    }
+
+    /// The same for a file or device that holds data by itself and is there already: closes a file to others, and says so; an error of kind
+    /// `PermissionDenied` if it cannot.
+    fn data_file(&self, _path: &Path) -> io::Result<Option<String>> {
+        Ok(None)
+    }
+
+    /// As [`open`](Self::open) of a new file, but what is not there yet is not looked for behind a link.
     fn open_private(&self, path: &Path) -> io::Result<Box<dyn File>> {
         self.open(path, OpenMode::buffered(Access::CreateNew))
     }
@@ -235,7 +262,7 @@ pub trait Files: Send + Sync {
         self.create_dir(path)
     }
 
-    /// As [`lock`](Self::lock), but nobody but this process's user can open what is made.
+    /// As [`lock`](Self::lock), but a link is not followed.
     fn lock_private(&self, path: &Path) -> io::Result<Option<Box<dyn FileLock>>> {
         self.lock(path)
     }

@@ -1,15 +1,40 @@
 //! The machine's file system.
 
+use super::private::{self, Contents, DataDirectory, Readers};
 use super::{Access, File, FileKind, FileLock, Files, OpenMode, RawPlace};
 use rustix::fs::OFlags;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::fs::{DirBuilderExt, FileExt, FileTypeExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, FileExt, FileTypeExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-/// The machine's file system.
+/// The machine's file system, on which what is made has the modes of its readers, whatever the umask.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct RealFiles;
+pub struct RealFiles {
+    readers: Readers,
+}
+
+impl RealFiles {
+    /// What is made on it can be read by these.
+    pub fn readable_by(readers: Readers) -> RealFiles {
+        RealFiles { readers }
+    }
+
+    fn open_as(self, path: &Path, mode: OpenMode, direct: bool) -> io::Result<std::fs::File> {
+        let file = open(path, mode, direct, self.readers)?;
+        match mode.access {
+            Access::Read | Access::ReadWrite => {}
+            // The umask takes bits away, and what is replaced may have had more.
+            Access::CreateNew | Access::Replace => {
+                let (metadata, wanted) = (file.metadata()?, self.readers.file_mode());
+                if metadata.is_file() && metadata.permissions().mode() & 0o777 != wanted {
+                    file.set_permissions(std::fs::Permissions::from_mode(wanted))?;
+                }
+            }
+        }
+        Ok(file)
+    }
+}
 
 struct RealFile {
     file: std::fs::File,
@@ -17,9 +42,9 @@ struct RealFile {
     durable_writes: bool,
 }
 
-fn open(path: &Path, mode: OpenMode, direct: bool) -> io::Result<std::fs::File> {
+fn open(path: &Path, mode: OpenMode, direct: bool, readers: Readers) -> io::Result<std::fs::File> {
     let mut options = std::fs::OpenOptions::new();
-    options.read(true);
+    options.read(true).mode(readers.file_mode());
     match mode.access {
         Access::Read => {}
         Access::ReadWrite => {
@@ -46,7 +71,7 @@ fn open(path: &Path, mode: OpenMode, direct: bool) -> io::Result<std::fs::File> 
 
 impl Files for RealFiles {
     fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Box<dyn File>> {
-        let (file, direct) = match open(path, mode, mode.direct) {
+        let (file, direct) = match self.open_as(path, mode, mode.direct) {
             // File systems without direct I/O (some tmpfs, overlays) answer EINVAL.
             Err(error)
                 if mode.direct
@@ -61,7 +86,7 @@ impl Files for RealFiles {
                 } else {
                     mode
                 };
-                (open(path, again, false)?, false)
+                (self.open_as(path, again, false)?, false)
             }
             other => (other?, mode.direct),
         };
@@ -87,9 +112,18 @@ impl Files for RealFiles {
         if let Some(parent) = path.parent() {
             self.create_dir(parent)?;
         }
-        match std::fs::create_dir(path) {
+        let mode = self.readers.directory_mode();
+        match std::fs::DirBuilder::new().mode(mode).create(path) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists && path.is_dir() => {}
-            other => other?,
+            Err(error) => return Err(error),
+            Ok(()) => {
+                let made = std::fs::symlink_metadata(path)?.permissions().mode();
+                if made & 0o777 != mode {
+                    // Bits beyond those that the umask knows come from the directory that it is in.
+                    let mode = std::fs::Permissions::from_mode(made & 0o7000 | mode);
+                    std::fs::set_permissions(path, mode)?;
+                }
+            }
         }
         match path.parent() {
             Some(parent) if !parent.as_os_str().is_empty() => self.sync_dir(parent),
@@ -130,17 +164,37 @@ impl Files for RealFiles {
     }
 
     fn lock(&self, path: &Path) -> io::Result<Option<Box<dyn FileLock>>> {
-        let file = std::fs::OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(path)?;
+        let made = OpenMode::buffered(Access::CreateNew);
+        let file = match self.open_as(path, made, false) {
+            // Its mode stays: it tells who made it.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                let there = OpenMode::buffered(Access::ReadWrite);
+                self.open_as(path, there, false)?
+            }
+            other => other?,
+        };
         locked(file)
     }
 
+    fn data_directory(
+        &self,
+        dir: &Path,
+        contents: Contents<'_>,
+        readers: Readers,
+    ) -> io::Result<DataDirectory> {
+        private::data_directory(*self, dir, contents, readers)
+    }
+
+    fn readers_of(&self, dir: &Path) -> io::Result<Readers> {
+        private::readers_of(dir)
+    }
+
+    fn data_file(&self, path: &Path) -> io::Result<Option<String>> {
+        private::data_file(path)
+    }
+
     fn open_private(&self, path: &Path) -> io::Result<Box<dyn File>> {
-        let file = private().create_new(true).open(path)?;
+        let file = own().create_new(true).open(path)?;
         Ok(Box::new(RealFile {
             file,
             direct: false,
@@ -166,7 +220,7 @@ impl Files for RealFiles {
     }
 
     fn lock_private(&self, path: &Path) -> io::Result<Option<Box<dyn FileLock>>> {
-        locked(private().create(true).truncate(false).open(path)?)
+        locked(own().create(true).truncate(false).open(path)?)
     }
 
     fn lock_to_read(&self, path: &Path) -> io::Result<Option<Box<dyn FileLock>>> {
@@ -211,7 +265,7 @@ impl Files for RealFiles {
 }
 
 /// For files that only their owner can open; a link is not followed.
-fn private() -> std::fs::OpenOptions {
+fn own() -> std::fs::OpenOptions {
     let mut options = std::fs::OpenOptions::new();
     let flags = i32::try_from(OFlags::NOFOLLOW.bits()).unwrap_or(0);
     options

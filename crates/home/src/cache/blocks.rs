@@ -22,9 +22,10 @@
 //! Does not: know the home; [`CachedHome`](super::CachedHome) does.
 
 use crate::{HomeError, ObjectId};
-use logstead_env::{Access, Env, File, FileLock, OpenMode};
+use logstead_env::{Access, Contents, Env, File, FileLock, OpenMode, Readers};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
+use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use tracing::{info, warn};
@@ -118,9 +119,16 @@ impl Blocks {
                 error,
             )
         };
-        files
-            .create_dir(directory)
-            .map_err(|error| failed("make", error))?;
+        let contents = Contents {
+            lock: "lock",
+            names: &["blocks"],
+        };
+        match files.data_directory(directory, contents, Readers::Owner) {
+            Ok(made) => made.told.into_iter().for_each(|told| warn!("{told}")),
+            // Others may see names in it, but not what is in its files.
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {}
+            Err(error) => return Err(failed("make", error)),
+        }
         let lock = files.lock(&directory.join("lock"));
         let lock = lock
             .map_err(|error| failed("lock", error))?

@@ -40,7 +40,7 @@ use crate::{
 };
 use device::DeviceFiles;
 use lane::{Append, LaneFiles};
-use logstead_env::{Access, Env, File, FileKind, FileLock, OpenMode};
+use logstead_env::{Access, Contents, Env, File, FileKind, FileLock, OpenMode, Readers};
 use logstead_types::LaneId;
 use parking_lot::{Mutex, RwLock};
 use paths::Paths;
@@ -51,6 +51,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
+use tracing::warn;
 use ways::Ways;
 
 /// Alignment of O_DIRECT.
@@ -74,6 +75,8 @@ pub struct LocalOptions {
     pub threads: bool,
     /// How to write.
     pub way: Way,
+    /// Who may read a directory that is made now; of one that is there, its mode says it.
+    pub readers: Readers,
 }
 
 impl Default for LocalOptions {
@@ -84,6 +87,7 @@ impl Default for LocalOptions {
             segment_size_bytes_min: 4 << 20,
             threads: true,
             way: Way::Auto,
+            readers: Readers::Owner,
         }
     }
 }
@@ -136,7 +140,7 @@ impl LocalHome {
         options: LocalOptions,
     ) -> Result<LocalHome, HomeError> {
         let paths = Paths::new(dir.into());
-        let env = &within(env, paths.dir(), false)?;
+        let env = &within(env, paths.dir(), Some(options.readers))?;
         for dir in [paths.log(), paths.objects()] {
             let made = env.files.create_dir(&dir);
             made.map_err(|e| HomeError::io(format!("make directory {}", dir.display()), e))?;
@@ -146,6 +150,13 @@ impl LocalHome {
 
     /// What a home without a manifest may have in its directory: one that was begun, and no more.
     pub(crate) const NAMES: [&str; 3] = ["lock", "log", "objects"];
+    /// What a server may leave in its directory: what is closed to others when an older one has left it open.
+    const CONTENTS: Contents<'static> = Contents {
+        lock: "lock",
+        names: &[
+            "manifest", "pins", "backup", "upgrade", "log", "objects", "branches", "temp",
+        ],
+    };
     /// How files under preparation end.
     pub(crate) const UNFINISHED: &str = paths::UNFINISHED;
 
@@ -168,7 +179,7 @@ impl LocalHome {
         alone: bool,
     ) -> Result<LocalHome, HomeError> {
         let paths = Paths::new(dir.into());
-        let env = &within(env, paths.dir(), true)?;
+        let env = &within(env, paths.dir(), None)?;
         if env.files.list(&paths.log()).is_err() {
             return Err(HomeError::Missing(format!(
                 "a Logstead log in {}",
@@ -302,15 +313,44 @@ impl LocalHome {
 }
 
 /// The environment in which the home's paths are: on a device, or in a preallocated file given as one, its files are the
-/// device's.
-fn within(env: &Env, path: &Path, read_only: bool) -> Result<Env, HomeError> {
-    let kind = env.files.kind(path);
+/// device's. What is to be written to (by whom it may be read then, if it is made) is kept from other accounts.
+fn within(env: &Env, path: &Path, written: Option<Readers>) -> Result<Env, HomeError> {
+    let files = &env.files;
+    let kind = files.kind(path);
+    let tell = |told: Option<String>| {
+        if let Some(told) = told {
+            warn!("{told}");
+        }
+    };
+    let refused = |error: std::io::Error| match error.kind() {
+        // The kernel's own refusals have a number.
+        ErrorKind::PermissionDenied if error.raw_os_error().is_none() => {
+            HomeError::Exposed(error.to_string())
+        }
+        _ => HomeError::io(format!("look after who may open {}", path.display()), error),
+    };
     match kind.map_err(|error| HomeError::io(format!("look at {}", path.display()), error))? {
-        Some(FileKind::Directory) | None => Ok(env.clone()),
-        Some(FileKind::BlockDevice | FileKind::File) => Ok(Env {
-            files: Arc::new(DeviceFiles::open(&env.files, path, read_only)?),
-            ..env.clone()
-        }),
+        Some(FileKind::Directory) | None => {
+            let Some(readers) = written else {
+                return Ok(env.clone());
+            };
+            let made = files.data_directory(path, LocalHome::CONTENTS, readers);
+            let made = made.map_err(refused)?;
+            tell(made.told);
+            Ok(Env {
+                files: made.files.unwrap_or_else(|| Arc::clone(files)),
+                ..env.clone()
+            })
+        }
+        Some(FileKind::BlockDevice | FileKind::File) => {
+            if written.is_some() {
+                tell(files.data_file(path).map_err(refused)?);
+            }
+            Ok(Env {
+                files: Arc::new(DeviceFiles::open(files, path, written.is_none())?),
+                ..env.clone()
+            })
+        }
         Some(FileKind::Other) => Err(HomeError::io(
             format!("open {}", path.display()),
             std::io::Error::other("it is neither a directory nor a block device"),

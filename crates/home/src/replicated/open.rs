@@ -118,6 +118,7 @@ fn is_final(error: &HomeError) -> bool {
             | HomeError::Unsupported(_)
             | HomeError::Misuse { .. }
             | HomeError::InUse(_)
+            | HomeError::Exposed(_)
             | HomeError::Fenced(_)
     )
 }

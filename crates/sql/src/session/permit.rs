@@ -251,13 +251,14 @@ impl SessionContext {
 
     /// Is this a setting whose value is for superusers, and for members of pg_read_all_settings?
     pub(super) fn is_hidden(&self, setting: &str) -> bool {
-        const SECRET: [&str; 6] = [
+        const SECRET: [&str; 7] = [
             "cache_directory",
             "data_directory",
             "home",
             "price_list",
             "ssl_cert_file",
             "ssl_key_file",
+            "temp_directory",
         ];
         SECRET.iter().any(|name| name.eq_ignore_ascii_case(setting)) && {
             let roles = self.roles(&self.catalog.borrow());

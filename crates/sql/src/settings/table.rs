@@ -50,6 +50,12 @@ pub static TABLE: &[Setting] = &[
         "on",
         "Lanes in use, flush unit, the part of a buffer that is used, flush timeout and gather delay follow latency and load, each unless it is set, on homes whose appends take a millisecond or more; see logstead_adaptive.",
     ),
+    server(
+        "allow_group_access",
+        Kind::Bool,
+        "off",
+        "A data directory that is made now may be read by the group of its owner too (0750 and 0640, as with initdb -g); of one that is there, its permissions say it.",
+    ),
     reported(session(
         "application_name",
         Kind::Checked(application_name),
@@ -189,6 +195,11 @@ pub static TABLE: &[Setting] = &[
         Kind::Text,
         "./logstead-data",
         "Directory (made if there is none), block device or URL (file:///dir?way=NAME) that holds the log.",
+    ),
+    fact(
+        "data_directory_mode",
+        "0700",
+        "Shows the mode of the data directory.",
     ),
     reported(session(
         "DateStyle",

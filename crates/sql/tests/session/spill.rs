@@ -623,7 +623,7 @@ impl Files for SlowFiles {
 fn on_a_slow_disk(query: &str) {
     let writes = Arc::new(AtomicUsize::new(0));
     let env = Env {
-        files: Arc::new(SlowFiles(RealFiles, Arc::clone(&writes))),
+        files: Arc::new(SlowFiles(RealFiles::default(), Arc::clone(&writes))),
         ..Env::real()
     };
     let home = Arc::new(MemoryHome::new(1 << 20));
