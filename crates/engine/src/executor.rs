@@ -29,10 +29,10 @@ use crate::worker::Worker;
 /// The newest idle time counts one in so many in the average.
 const IDLE_WEIGHT: u64 = 8;
 /// Polls between two rounds of garbage collection while tasks are ready.
-const COLLECT_POLLS: u32 = 256;
-/// Rows looked at by one step of collection, and steps of a round at most.
+const COLLECT_POLLS: u32 = 64;
+/// Rows looked at by one step of collection, and steps of a round at most: a round is what ready tasks wait for, one or two milliseconds.
 const COLLECT_ROWS: usize = 256;
-const COLLECT_STEPS: usize = 64;
+const COLLECT_STEPS: usize = 4;
 /// Pause between two questions to the commit path of one who goes on by itself.
 const ASK_NS: u64 = 50_000;
 /// The number of the future given to [`Executor::block_on`].

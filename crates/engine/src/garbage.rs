@@ -3,12 +3,16 @@
 //! What a transaction superseded is looked at when its CSN is below the horizon and below all snapshots but single old
 //! ones (T1). What such a single old snapshot still sees is set aside under that snapshot and looked at again when it
 //! is gone. Rows that are updated often are pruned by their writers in passing.
+//!
+//! A step costs what it looks at, however much waits: rows that are released stay where they are, in order, until they are looked at; none is
+//! held anew but for what a look has found. What waits is a bit in a word of 64 neighbours, so neither a step nor a dropped table ever
+//! moves a large table of single rows.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use foldhash::fast::FixedState;
 use logstead_types::{Csn, Rid, TableId};
 use smallvec::{SmallVec, smallvec};
 
@@ -31,8 +35,52 @@ struct Batch {
 /// A snapshot that is never in use: what is held under it is looked at in the next step.
 const NEXT_STEP: u64 = 0;
 
-/// Rows to look at again; a row that is updated often is there once.
-type HeldRows = HashMap<(TableId, Rid), Arc<Table>, FixedState>;
+/// Rows of one table to look at again; a row that is updated often is there once.
+struct Rows {
+    table: Arc<Table>,
+    /// A bit for each row, by the number of its word.
+    words: BTreeMap<u64, u64>,
+}
+
+impl Rows {
+    fn new(table: Arc<Table>) -> Rows {
+        Rows {
+            table,
+            words: BTreeMap::new(),
+        }
+    }
+
+    fn add(&mut self, rid: Rid) {
+        let bits = u64::from(u64::BITS);
+        *self.words.entry(rid.0 / bits).or_default() |= 1 << (rid.0 % bits);
+    }
+
+    /// Takes the first.
+    fn pop(&mut self) -> Option<Rid> {
+        let mut first = self.words.first_entry()?;
+        let (bit, rest) = {
+            let word = first.get_mut();
+            let bit = u64::from(word.trailing_zeros());
+            // No word is empty.
+            *word &= *word - 1;
+            (bit, *word)
+        };
+        let rid = Rid(first.key() * u64::from(u64::BITS) + bit);
+        if rest == 0 {
+            first.remove();
+        }
+        Some(rid)
+    }
+
+    fn absorb(&mut self, other: Rows) {
+        for (number, word) in other.words {
+            *self.words.entry(number).or_default() |= word;
+        }
+    }
+}
+
+/// Rows to look at again, by table.
+type HeldRows = BTreeMap<TableId, Rows>;
 
 /// A worker's garbage.
 #[derive(Default)]
@@ -41,6 +89,8 @@ pub(crate) struct Garbage {
     batches: VecDeque<Batch>,
     /// Rows of which an old snapshot still sees a version, by that snapshot.
     held: BTreeMap<u64, HeldRows>,
+    /// Rows whose snapshot is gone, in the order in which they are looked at.
+    released: VecDeque<Rows>,
     /// How many tables the engine had dropped when this was last cleared of theirs.
     drops_seen: u64,
 }
@@ -65,16 +115,23 @@ impl Garbage {
     }
 
     fn is_empty(&self) -> bool {
-        self.batches.is_empty() && self.held.is_empty()
+        self.batches.is_empty() && self.held.is_empty() && self.released.is_empty()
     }
 
     fn absorb(&mut self, other: Garbage) {
         // Ordered by CSN again, which `ripe` relies on.
         self.batches.extend(other.batches);
         self.batches.make_contiguous().sort_by_key(|b| b.csn);
-        for (single, rows) in other.held {
-            self.held.entry(single).or_default().extend(rows);
+        for (single, tables) in other.held {
+            let held = self.held.entry(single).or_default();
+            for (id, rows) in tables {
+                match held.entry(id) {
+                    Entry::Vacant(place) => drop(place.insert(rows)),
+                    Entry::Occupied(mut there) => there.get_mut().absorb(rows),
+                }
+            }
         }
+        self.released.extend(other.released);
     }
 
     /// Lets go of dropped tables: no snapshot can reach their rows any more, and they go as a whole.
@@ -82,9 +139,10 @@ impl Garbage {
         if std::mem::replace(&mut self.drops_seen, drops) == drops {
             return;
         }
-        for rows in self.held.values_mut() {
-            rows.retain(|_, table| !table.is_dropped());
+        for tables in self.held.values_mut() {
+            tables.retain(|_, rows| !rows.table.is_dropped());
         }
+        self.released.retain(|rows| !rows.table.is_dropped());
         for batch in &mut self.batches {
             let tables = &mut batch.buffers.tables;
             if !tables.iter().any(|t| t.is_dropped()) {
@@ -112,8 +170,19 @@ impl Garbage {
         }
     }
 
-    /// The next row to look at.
-    fn next(&mut self, bounds: &Bounds, worker: &WorkerInner) -> Option<(Arc<Table>, Rid)> {
+    /// The next row whose snapshot is gone.
+    fn next_released(&mut self) -> Option<(Arc<Table>, Rid)> {
+        loop {
+            let rows = self.released.front_mut()?;
+            if let Some(rid) = rows.pop() {
+                return Some((rows.table.clone(), rid));
+            }
+            self.released.pop_front();
+        }
+    }
+
+    /// The next row that was written.
+    fn next_written(&mut self, bounds: &Bounds, worker: &WorkerInner) -> Option<(Arc<Table>, Rid)> {
         loop {
             let batch = self.batches.front_mut().filter(|b| bounds.ripe(b.csn))?;
             if let Some(write) = batch.buffers.writes.get(batch.done) {
@@ -134,23 +203,21 @@ impl Garbage {
         if table.is_dropped() {
             return;
         }
-        let rows = self.held.entry(single).or_default();
-        rows.insert((table.id(), rid), table.clone());
+        let tables = self.held.entry(single).or_default();
+        let rows = tables.entry(table.id());
+        rows.or_insert_with(|| Rows::new(table.clone())).add(rid);
     }
 
     /// Rows whose snapshot is gone are looked at again.
-    fn release(&mut self, bounds: &Bounds) -> Vec<(Arc<Table>, Rid)> {
-        let gone: SmallVec<[u64; 4]> = self
-            .held
-            .keys()
-            .copied()
-            .filter(|s| !bounds.holds(*s))
-            .collect();
-        gone.iter()
-            .filter_map(|s| self.held.remove(s))
-            .flatten()
-            .map(|((_, rid), table)| (table, rid))
-            .collect()
+    fn release(&mut self, bounds: &Bounds) {
+        let released = &mut self.released;
+        self.held.retain(|single, tables| {
+            let holds = bounds.holds(*single);
+            if !holds {
+                released.extend(std::mem::take(tables).into_values());
+            }
+            holds
+        });
     }
 }
 
@@ -172,28 +239,35 @@ pub(crate) fn collect(worker: &WorkerInner, budget: usize) -> bool {
 }
 
 fn collect_rows(worker: &WorkerInner, bounds: &Bounds, budget: usize) -> bool {
-    let mut again = worker.garbage.borrow_mut().release(bounds);
-    let mut left = budget;
-    while left > 0 {
-        let looked_before = again.pop();
-        let is_again = looked_before.is_some();
-        let next = looked_before.or_else(|| worker.garbage.borrow_mut().next(bounds, worker));
-        let Some((table, rid)) = next else {
+    worker.garbage.borrow_mut().release(bounds);
+    for turn in 0..budget {
+        // By turns, so that neither waits for the other, however much of it there is.
+        let next = {
+            let mut garbage = worker.garbage.borrow_mut();
+            let written_first = turn % 2 == 1;
+            let mut look = |is_again| {
+                let next = match is_again {
+                    true => garbage.next_released(),
+                    false => garbage.next_written(bounds, worker),
+                };
+                next.map(|(table, rid)| (table, rid, is_again))
+            };
+            look(!written_first).or_else(|| look(written_first))
+        };
+        let Some((table, rid, is_again)) = next else {
             return false;
         };
-        left -= 1;
+        add(&worker.counters().garbage_rows_examined, 1);
         // A guard per row: the collector's own pin must not hold back what it frees.
         let guard = Guard::pin();
         let kept_by = collect_row(worker, bounds, &table, rid, is_again, &guard);
         if !kept_by.is_empty() {
+            add(&worker.counters().garbage_rows_held, kept_by.len() as u64);
             let mut garbage = worker.garbage.borrow_mut();
             for single in kept_by {
                 garbage.hold(single, &table, rid);
             }
         }
-    }
-    for (table, rid) in again {
-        worker.garbage.borrow_mut().hold(NEXT_STEP, &table, rid);
     }
     true
 }

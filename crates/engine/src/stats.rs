@@ -13,6 +13,8 @@ pub(crate) struct Counters {
     pub(crate) flushes: AtomicU64,
     pub(crate) versions_installed: AtomicU64,
     pub(crate) versions_collected: AtomicU64,
+    pub(crate) garbage_rows_examined: AtomicU64,
+    pub(crate) garbage_rows_held: AtomicU64,
     pub(crate) chain_steps: AtomicU64,
 }
 
@@ -41,6 +43,10 @@ pub struct Stats {
     pub versions_installed: u64,
     /// Versions unlinked, by garbage collection or undo.
     pub versions_collected: u64,
+    /// Rows that garbage collection has looked at.
+    pub garbage_rows_examined: u64,
+    /// Rows that it has set aside, because a snapshot or time keeps something of them: to look at again.
+    pub garbage_rows_held: u64,
     /// Versions passed over while looking for the visible one.
     pub chain_steps: u64,
     /// Transactions waiting for locks now.
@@ -58,6 +64,8 @@ impl Stats {
         self.flushes += get(&counters.flushes);
         self.versions_installed += get(&counters.versions_installed);
         self.versions_collected += get(&counters.versions_collected);
+        self.garbage_rows_examined += get(&counters.garbage_rows_examined);
+        self.garbage_rows_held += get(&counters.garbage_rows_held);
         self.chain_steps += get(&counters.chain_steps);
     }
 }

@@ -204,6 +204,67 @@ fn old_snapshots_keep_one_version_each_wherever_they_are() {
     assert_eq!(world.by_balance.entry_count() as i64, ACCOUNTS);
 }
 
+/// Rows that an old snapshot held are looked at once more after its end, however many they are and however small the steps.
+#[test]
+fn what_a_snapshot_held_costs_in_proportion_after_its_end() {
+    let work = |accounts: i64| {
+        let (world, worker) = World::with_accounts(1, accounts);
+        while worker.collect_garbage(64) {}
+        let before = world.engine.stats();
+        let mut old = worker.begin(Isolation::RepeatableRead);
+        assert_eq!(world.scan(&mut old).len() as i64, accounts);
+        let mut txn = worker.begin(Isolation::ReadCommitted);
+        for k in 1..=accounts {
+            world.update(&mut txn, k, |b| b + 1).expect("update");
+        }
+        commit(txn);
+        worker.flush(FlushMode::Inline);
+        while worker.collect_garbage(64) {}
+        assert_eq!(live_versions(&world), 2 * accounts as u64, "the old one");
+        drop(old);
+        while worker.collect_garbage(64) {}
+        assert_eq!(live_versions(&world), accounts as u64);
+        let stats = world.engine.stats();
+        (
+            stats.garbage_rows_examined - before.garbage_rows_examined,
+            stats.garbage_rows_held - before.garbage_rows_held,
+        )
+    };
+    for accounts in [400, 4_000] {
+        let (examined, held) = work(accounts);
+        assert_eq!(held, accounts as u64, "each was set aside once");
+        assert_eq!(examined, 2 * accounts as u64, "each was looked at twice");
+    }
+}
+
+/// What is written meanwhile does not wait until all that a snapshot held was looked at.
+#[test]
+fn rows_that_were_held_and_rows_that_were_written_take_turns() {
+    let accounts = 1_000;
+    let (world, worker) = World::with_accounts(1, accounts + 1);
+    let mut old = worker.begin(Isolation::RepeatableRead);
+    world.scan(&mut old);
+    let mut txn = worker.begin(Isolation::ReadCommitted);
+    for k in 1..=accounts {
+        world.update(&mut txn, k, |b| b + 1).expect("update");
+    }
+    commit(txn);
+    worker.flush(FlushMode::Inline);
+    while worker.collect_garbage(64) {}
+    drop(old);
+    let mut txn = worker.begin(Isolation::ReadCommitted);
+    world
+        .update(&mut txn, accounts + 1, |b| b + 1)
+        .expect("update");
+    commit(txn);
+    worker.flush(FlushMode::Inline);
+    let before = live_versions(&world);
+    assert!(worker.collect_garbage(2), "there is more");
+    assert_eq!(live_versions(&world), before - 2, "one of each");
+    while worker.collect_garbage(64) {}
+    assert_eq!(live_versions(&world), accounts as u64 + 1);
+}
+
 /// T1: a rid is not used again before the delete that freed it is below the horizon.
 #[test]
 fn t1_a_rid_is_reused_only_below_the_horizon() {
