@@ -132,11 +132,50 @@ fn the_log_before_a_checkpoint_goes() {
         }
     }
     let lane = logstead_types::LaneId(0);
-    // At most that of an entry in the segment that is being written.
-    assert!(place.home.sides(lane).expect("listed").len() <= 1);
+    assert_eq!(place.home.sides(lane).expect("listed"), []);
     assert!(place.home.segments(lane).expect("listed").len() <= 2);
     let before = place.rows();
     let (place, report) = place.restarted();
     assert_eq!(report.entries, 0);
     assert!(before == place.rows());
+}
+
+/// Whatever the sizes of transactions, the home holds no more than what is live and what was written since the checkpoint before the last one.
+#[test]
+fn large_transactions_take_no_more_room_than_twice_the_distance_between_checkpoints() {
+    const LARGE: usize = 200_000;
+    const DISTANCE: usize = 5;
+    let place = Place::new();
+    let table = place.table(TABLES[0]);
+    let large = |n: u64| {
+        let mut row = RowBuilder::new();
+        row.start(1, 2);
+        row.push(Some(&number(n as i64)));
+        let bytes: Vec<u8> = (0..LARGE as u64 / 8)
+            .flat_map(|at| (n ^ at.wrapping_mul(0x9e37_79b9_7f4a_7c15)).to_le_bytes())
+            .collect();
+        row.push(Some(&bytes));
+        row.finish().to_vec()
+    };
+    let mut txn = place.worker.begin(Isolation::ReadCommitted);
+    let rid = txn.insert(&table, &large(0)).expect("insert");
+    commit(txn);
+    place.flush();
+    place.checkpoint();
+    let lane = logstead_types::LaneId(0);
+    let segments = place.home.segments(lane).expect("listed").len();
+    for n in 1..=60 {
+        place.change(TABLES[0], rid, Some(&large(n)));
+        place.flush();
+        let sides = place.home.sides(lane).expect("listed").len();
+        assert!(sides <= DISTANCE, "{sides} side segments after {n}");
+        if n % DISTANCE as u64 == 0 {
+            place.checkpoint();
+            assert_eq!(place.home.sides(lane).expect("listed"), []);
+            let objects = place.home.objects().expect("listed");
+            let bytes: u64 = objects.iter().map(|object| object.size_bytes).sum();
+            assert!(bytes <= 3 * LARGE as u64, "{bytes} bytes of objects");
+        }
+    }
+    assert!(place.home.segments(lane).expect("listed").len() <= segments + 1);
 }

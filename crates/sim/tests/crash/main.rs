@@ -57,6 +57,7 @@ fn setup(seed: u64) -> Setup {
         dead_lane: None,
         slow_lane: None,
         checkpoints: dice.one_in(2),
+        large_one_in: 16,
         crash: None,
     }
 }
@@ -97,6 +98,24 @@ fn what_clients_were_told_survives_any_crash() {
         assert!(checkpoints.objects_removed > 0, "{all:?}");
         assert!(checkpoints.segments_removed > 0, "{all:?}");
     }
+}
+
+/// The records of large transactions do not outlive the checkpoint that holds them, whatever crashes in between; the machine counts after each.
+#[test]
+fn records_of_large_transactions_go_with_the_checkpoint_that_holds_them() {
+    let mut all = Outcomes::default();
+    for seed in 0..from_environment("LOGSTEAD_SEEDS", 96) / 8 {
+        let mut setup = setup(seed);
+        (setup.workers, setup.workers_per_lane) = (1 + seed as usize % 2, 1);
+        setup.clients_per_worker = 1;
+        setup.transactions = 60;
+        setup.faults = false;
+        setup.checkpoints = true;
+        setup.large_one_in = 2;
+        all.add(&run(&setup, 2));
+    }
+    println!("{all:?}");
+    assert!(all.checkpoints.sides_removed > 0, "{all:?}");
 }
 
 /// Two short lives that end at each of their requests in turn, and a crash at each request of the recovery after it.

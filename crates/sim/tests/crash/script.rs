@@ -54,6 +54,8 @@ pub(crate) struct Shared {
     pub(crate) next_writer: Writer,
     /// Visible, and their clients have not heard of it.
     pub(crate) unacknowledged: BTreeMap<Writer, Csn>,
+    /// Of this life, those whose records are in a side segment.
+    pub(crate) large: BTreeSet<Csn>,
     pub(crate) counts: Counts,
     /// The first thing that was wrong.
     pub(crate) wrong: Option<String>,
@@ -172,6 +174,8 @@ pub(crate) struct Client {
     pub(crate) dice: Dice,
     /// Bytes of a value that makes a transaction large.
     pub(crate) large_bytes: usize,
+    /// One transaction in so many is.
+    pub(crate) large_one_in: u64,
 }
 
 async fn breathe() {
@@ -209,7 +213,7 @@ impl Client {
             snapshot: 0,
             follows: BTreeSet::new(),
             own: BTreeMap::new(),
-            large: self.dice.one_in(16),
+            large: self.dice.one_in(self.large_one_in),
         };
         let only_reads = self.dice.one_in(4);
         let statements = if only_reads && self.dice.one_in(2) {
@@ -515,6 +519,7 @@ impl Client {
                     log.writers.insert(csn, writer);
                     log.unacknowledged.insert(writer, csn);
                     log.counts.large += u64::from(large);
+                    log.large.extend(large.then_some(csn));
                 }
             }));
         }

@@ -5,7 +5,7 @@
 //! and what is pushed, or stolen from another lane's buffer, goes into a block that is not sealed yet.
 //!
 //! Invariants: a start is given under the lock under which blocks are sealed, so it lies between the same two blocks for everybody; side
-//! segments are known by the segment in which their entry was sealed, whichever lane pushed it.
+//! segments are known to the lane that sealed their entry, whichever pushed it, by the highest CSN of that block: none of the block's entries is above it.
 
 use super::Lane;
 use crate::entry::SideRef;
@@ -24,8 +24,8 @@ pub(super) struct SealedSoFar {
     end: Position,
     /// Highest CSN in any of them.
     csn_highest: Csn,
-    /// Side segments of their entries, by the segment of the lane that holds the entry.
-    sides: VecDeque<(u64, SideRef)>,
+    /// Side segments of their entries, with the highest CSN of the block that holds the entry.
+    sides: Vec<(Csn, SideRef)>,
     /// Starts that were given, and the highest CSN before each.
     given: VecDeque<(Start, Csn)>,
 }
@@ -35,7 +35,7 @@ impl SealedSoFar {
         SealedSoFar {
             end: Position::start_of(first_segment),
             csn_highest: Csn::ZERO,
-            sides: VecDeque::new(),
+            sides: Vec::new(),
             given: VecDeque::new(),
         }
     }
@@ -59,7 +59,7 @@ impl SealedSoFar {
         };
         self.csn_highest = self.csn_highest.max(csn_highest);
         self.sides
-            .extend(sides.drain(..).map(|side| (at.segment, side)));
+            .extend(sides.drain(..).map(|side| (csn_highest, side)));
     }
 }
 
@@ -100,19 +100,17 @@ impl Lane {
         Ok(())
     }
 
-    /// Side segments whose entries lie in this lane's segments before this one.
-    pub(crate) fn sides_before(&self, segment: u64) -> Vec<SideRef> {
+    /// Side segments of entries below `csn`, as far as that is known.
+    pub(crate) fn sides_below(&self, csn: Csn) -> Vec<SideRef> {
         let state = self.shared.state.lock();
         let sides = state.sealed.sides.iter();
-        let before = sides.take_while(|(of, _)| *of < segment);
-        before.map(|(_, side)| *side).collect()
+        let below = sides.filter(|(highest, _)| *highest < csn);
+        below.map(|(_, side)| *side).collect()
     }
 
     /// They are gone.
-    pub(crate) fn forget_sides_before(&self, segment: u64) {
+    pub(crate) fn forget_sides_below(&self, csn: Csn) {
         let sides = &mut self.shared.state.lock().sealed.sides;
-        while sides.front().is_some_and(|(of, _)| *of < segment) {
-            sides.pop_front();
-        }
+        sides.retain(|(highest, _)| *highest >= csn);
     }
 }

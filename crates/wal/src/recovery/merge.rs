@@ -47,8 +47,6 @@ pub(crate) struct Merged {
     /// Entries that came after the moment that is read.
     pub(crate) later: u64,
     pub(crate) sides: Vec<SideRef>,
-    /// Side segments of entries that a checkpoint holds.
-    pub(crate) held_sides: Vec<SideRef>,
     /// A loss that the caller accepted.
     pub(crate) loss: Option<Corruption>,
     /// Copies of side segments that are damaged, and have a good one beside them.
@@ -186,11 +184,8 @@ impl Merge<'_, '_> {
             let csn = found.csn;
             let due = self.waiting.due();
             if csn < self.known.held_below {
+                // A side segment that it names may be gone (T8).
                 self.merged.held += 1;
-                if let Place::Side(side) = found.place {
-                    // It goes with its log, not before (T8).
-                    self.merged.held_sides.push(side);
-                }
                 continue;
             }
             if self.known.last.is_some_and(|last| csn > last) {

@@ -18,7 +18,7 @@ pub(crate) struct Replayed {
     pub(crate) marks: Vec<Mark>,
     /// How the lanes of the last, unsettled epoch ended.
     pub(crate) last_ends: Vec<LaneEnd>,
-    /// Side segments whose entries the log holds and that survivors, or those in the checkpoint, need.
+    /// Side segments that survivors need.
     pub(crate) sides: Vec<SideRef>,
     /// Copies of those that are damaged, and have a good one beside them.
     pub(super) damaged_sides: Vec<DamagedCopy>,
@@ -57,7 +57,6 @@ impl Replayed {
         };
         report.lanes.extend(merged.ends.iter().map(lane));
         self.sides.extend_from_slice(&merged.sides);
-        self.sides.extend_from_slice(&merged.held_sides);
         self.damaged_sides.extend_from_slice(&merged.damaged_sides);
     }
 
