@@ -6,6 +6,7 @@
 //! | [`Horizon`] | the CSN counter and the CSN below which everything is durable |
 //! | [`CommitRing`] | which CSNs above the horizon are Committed |
 //! | [`Collected`], [`Awaits`] | what a transaction depends on; what a client waits for |
+//! | [`Handovers`] | whom the next holder of a lock depends on, if nothing was written under it |
 //! | [`Tracking`] | the four rules by which a hardened transaction is Committed; pure |
 //! | [`adapt`] | lanes in use, flush unit, timeout and gather delay, as latency and load want them; pure |
 //! | [`protocol`] | the four ways to flush and acknowledge; pure |
@@ -23,6 +24,7 @@ mod awaits;
 mod collected;
 mod desk;
 mod force;
+mod handover;
 mod horizon;
 mod mapping;
 mod options;
@@ -39,6 +41,7 @@ mod word;
 
 pub use awaits::Awaits;
 pub use collected::{Collected, IsCommitted, LIST_MAX};
+pub use handover::{HandedOver, Handovers};
 pub use horizon::{Horizon, Reservation};
 pub use options::{Adapt, CommitOptions};
 pub use path::{

@@ -7,7 +7,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crossbeam_utils::CachePadded;
 use foldhash::fast::FixedState;
 use logstead_commit::{
-    Acknowledged, Awaits, CommitOptions, CommitPath, Horizon, LaneStats, Latencies, LogFailed,
+    Acknowledged, Awaits, CommitOptions, CommitPath, HandedOver, Handovers, Horizon, LaneStats,
+    Latencies, LogFailed,
 };
 use logstead_env::Env;
 use logstead_home::LogHome;
@@ -103,6 +104,10 @@ pub(crate) struct EngineInner {
     /// The newest published checkpoint.
     pub(crate) newest: Arc<Newest>,
     pub(crate) certifier: Certifier,
+    /// Locks of rows that were given back, by mode, without a version that tells of it.
+    pub(crate) rows_handed_over: Handovers,
+    /// The same of locks that are the callers' own.
+    callers_handed_over: Handovers,
     /// Garbage of workers whose handles are gone.
     pub(crate) orphans: Mutex<Vec<Garbage>>,
     lease: Option<Arc<Lease>>,
@@ -227,6 +232,8 @@ impl Engine {
             room,
             newest,
             certifier: Certifier::new(),
+            rows_handed_over: Handovers::default(),
+            callers_handed_over: Handovers::default(),
             orphans: Mutex::default(),
             lease,
             env: env.clone(),
@@ -376,6 +383,25 @@ impl Engine {
     #[inline]
     pub fn acknowledged(&self, awaits: Awaits) -> Acknowledged {
         self.0.path.acknowledged(awaits)
+    }
+
+    /// A lock of the caller's own, of which `hash` tells the name, is about to be given back by whoever has committed `csn`, and all that this
+    /// depends on; it was held in `mode`, one of four. The engine's own locks need no such call.
+    pub fn hand_over(&self, hash: u64, mode: usize, csn: Csn) {
+        let path = &self.0.path;
+        let by = HandedOver::By(csn);
+        self.0.callers_handed_over.note(hash, mode, by, &**path);
+    }
+
+    /// What was done by those who gave the lock back, held in `mode`, as far as it is not Committed: asked once the lock is had. Whoever has it
+    /// now depends on that, and is not told before that it has it.
+    pub fn handed_over(&self, hash: u64, mode: usize) -> Awaits {
+        let path = &self.0.path;
+        match self.0.callers_handed_over.from(hash, mode, &**path) {
+            None => Awaits::none(),
+            Some(HandedOver::By(csn)) => Awaits::of(csn),
+            Some(HandedOver::UpTo(csn)) => Awaits::floor(csn),
+        }
     }
 
     /// Calls `hook` when the log cannot be written any more, or is somebody else's: the process must stop.

@@ -410,7 +410,7 @@ impl Txn {
         let _watch = abort_on_panic("committing a transaction");
         if let Some(work) = self.work.take() {
             let guard = Guard::pin();
-            self.unlock_rows(&work, &guard);
+            self.unlock_rows(&work, None, &guard);
             let state = work.writer.state();
             let csn = if work.buffers.writes.iter().any(|w| w.what.is_change()) {
                 let csn = Csn(self.engine().horizon().counter().0.saturating_sub(1));
@@ -438,7 +438,7 @@ impl Txn {
         } else {
             self.run_hooks(Outcome::Committed(newest));
         }
-        self.finish();
+        self.finish(None);
         add(&self.worker.counters().commits_read_only, 1);
         Ok(Receipt {
             csn: None,
@@ -489,14 +489,14 @@ impl Txn {
                 }
             }
         }
-        self.unlock_rows(&work, &guard);
+        self.unlock_rows(&work, Some(csn), &guard);
         state.precommitted(csn);
         stamp_versions(&work, csn, &guard);
         drop(guard);
         self.unshare_rows(&work);
         self.run_hooks(Outcome::Committed(csn));
         work.writer.state().wake();
-        self.finish();
+        self.finish(Some(csn));
         let counters = worker.counters();
         add(&counters.commits, 1);
         add(&counters.log_bytes, log_bytes);
@@ -514,16 +514,24 @@ impl Txn {
         })
     }
 
-    /// Takes away row locks that have no version: while the transaction has not flipped nobody can be above them.
-    fn unlock_rows(&self, work: &Work, guard: &Guard) {
-        for write in work.buffers.writes.iter().filter(|w| w.what == What::Lock) {
-            let rows = &work.buffers.tables[write.table as usize].rows;
-            if let Some((chunk, slot)) = rows.slot(write.rid)
+    /// Takes away row locks that have no version: while the transaction has not flipped nobody can be above them. Whoever takes one of
+    /// its locks of rows that it did not change is told of `csn` (R4), so that is noted first; shared ones are free with the flip.
+    fn unlock_rows(&self, work: &Work, csn: Option<Csn>, guard: &Guard) {
+        let locks = |write: &&Write| matches!(write.what, What::Lock | What::Share { .. });
+        for write in work.buffers.writes.iter().filter(locks) {
+            let table = &work.buffers.tables[write.table as usize];
+            if let What::Share { lock, .. } = write.what {
+                self.hand_over_row(table, write.rid, lock, csn);
+                continue;
+            }
+            if let Some((chunk, slot)) = table.rows.slot(write.rid)
                 && let Ok(Some(head)) = chunk.peek(slot, guard)
                 && head.kind() == crate::version::Kind::LockOnly
-                && chunk.prune_lock().pop(slot, &work.writer, guard).is_some()
             {
-                add(&self.worker.counters().versions_collected, 1);
+                self.hand_over_row(table, write.rid, head.lock(), csn);
+                if chunk.prune_lock().pop(slot, &work.writer, guard).is_some() {
+                    add(&self.worker.counters().versions_collected, 1);
+                }
             }
         }
     }
@@ -531,7 +539,7 @@ impl Txn {
     /// Gives shared row locks back. The transaction has an outcome, so nobody minds those that are still there.
     fn unshare_rows(&self, work: &Work) {
         for write in &work.buffers.writes {
-            if let What::Share(None) = write.what {
+            if let What::Share { before: None, .. } = write.what {
                 unshare(
                     &work.buffers.tables[write.table as usize],
                     write.rid,
@@ -548,15 +556,15 @@ impl Txn {
         }
     }
 
-    /// Gives back table locks and the snapshot.
-    fn finish(&mut self) {
+    /// Gives back table locks and the snapshot. `csn`: what it has drawn, if it has changed anything.
+    fn finish(&mut self, csn: Option<Csn>) {
         self.ended = true;
         self.untrack();
         self.pass_turn();
         self.give_up_intent();
         let (id, worker) = (self.id(), self.worker.id);
         for held in self.tables.drain(..) {
-            held.table.locks.release(id, worker, held.held);
+            held.table.locks.release(id, worker, held.held, csn);
         }
         self.drop_snapshot();
     }
@@ -583,7 +591,7 @@ impl Txn {
             work.writer.state().wake();
             self.worker.give_buffers(work.buffers);
         }
-        self.finish();
+        self.finish(None);
         add(&self.worker.counters().aborts, 1);
     }
 }

@@ -14,7 +14,10 @@
 //! - R2 A chunk's counter is at least the number of its rows that have shared holders.
 //! - R3 Shared locks are noted among the transaction's writes in the order they were taken, with what was held before:
 //!   rolling back to a savepoint takes them back in reverse.
+//! - R4 Whoever takes a lock depends on all who held a conflicting one before and wrote something, here or elsewhere: by the version
+//!   they left, or, if they only locked the row, by what they noted before they gave it back ([`handed`]).
 
+pub(crate) mod handed;
 pub(crate) mod meeting;
 #[cfg(test)]
 mod model;

@@ -105,7 +105,8 @@ impl Txn {
             let HeldTable { table, held } = &mut self.tables[at];
             let gone = Held::one(lock);
             *held = held.without(gone);
-            table.locks.release(id, worker, gone);
+            // Nothing that was done is handed over: it is not committed.
+            table.locks.release(id, worker, gone, None);
         }
     }
 

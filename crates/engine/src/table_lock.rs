@@ -6,12 +6,16 @@
 //!
 //! A lock that cannot be had is an *intent*: it keeps the flag up, so that new weak locks queue behind it
 //! (those who hold a lock of the table already do not, or they would wait for themselves).
+//!
+//! Locks are free at pre-commit, before what their holder did is durable. So whoever gives one back leaves its CSN, by mode, before anybody
+//! can take a lock that conflicts, and who takes one looks at what was left once it has it: weak ones are left on the worker's own
+//! counters, where only strong ones are looking for them, strong ones under the mutex. One CSN stands for all up to it.
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::task::Waker;
 
 use crossbeam_utils::CachePadded;
-use logstead_types::WorkerId;
+use logstead_types::{Csn, WorkerId};
 use parking_lot::Mutex;
 
 use crate::state::TxnId;
@@ -50,6 +54,13 @@ const CONFLICTS: [u8; 8] = [
     0b1111_1111,
 ];
 const WEAK: [TableLock; 3] = [TableLock::Read, TableLock::RowShare, TableLock::Write];
+const STRONG: [TableLock; 5] = [
+    TableLock::ShareUpdateExclusive,
+    TableLock::Share,
+    TableLock::ShareRowExclusive,
+    TableLock::ReadersOnly,
+    TableLock::Exclusive,
+];
 
 impl TableLock {
     fn bit(self) -> u8 {
@@ -129,6 +140,8 @@ struct Strong {
     waiters: Vec<Waiter>,
     /// Moves whenever something was released: who waits since before looks again.
     releases: u64,
+    /// By mode, the newest of those that committed and gave it back.
+    left: [Csn; 8],
 }
 
 impl Strong {
@@ -166,13 +179,19 @@ fn wake(wakers: Vec<Waker>) {
 
 /// Weak locks taken on one worker, by mode.
 #[derive(Default)]
-struct Weak([AtomicU32; WEAK.len()]);
+struct Weak {
+    counts: [AtomicU32; WEAK.len()],
+    /// The newest of those that committed and gave it back. Only the worker writes it, and its CSNs only grow.
+    left: [AtomicU64; WEAK.len()],
+}
 
 /// The locks of one table.
 pub(crate) struct TableLocks {
     weak: Box<[CachePadded<Weak>]>,
     /// How many hold or intend a strong lock.
     strong_count: AtomicU32,
+    /// The newest that committed and gave a strong lock back: tells who takes a weak one whether to look under the mutex.
+    strong_left: AtomicU64,
     strong: Mutex<Strong>,
 }
 
@@ -187,12 +206,13 @@ impl TableLocks {
         TableLocks {
             weak: (0..workers).map(|_| CachePadded::default()).collect(),
             strong_count: AtomicU32::new(0),
+            strong_left: AtomicU64::new(0),
             strong: Mutex::default(),
         }
     }
 
     fn counter(&self, worker: WorkerId, lock: TableLock) -> &AtomicU32 {
-        &self.weak[usize::from(worker.0)].0[lock as usize]
+        &self.weak[usize::from(worker.0)].counts[lock as usize]
     }
 
     /// Takes `lock` or says who stands against it. A refused strong lock stays behind as an intent until it is taken
@@ -253,7 +273,7 @@ impl TableLocks {
             self.strong_count.fetch_add(1, Ordering::SeqCst);
         }
         let in_the_way = |weak: TableLock| {
-            let counters = self.weak.iter().map(|w| &w.0[weak as usize]);
+            let counters = self.weak.iter().map(|w| &w.counts[weak as usize]);
             let count: u32 = counters.map(|c| c.load(Ordering::SeqCst)).sum();
             lock.conflicts(weak) && count > u32::from(held.has(weak))
         };
@@ -285,11 +305,39 @@ impl TableLocks {
         }
     }
 
-    /// Gives back what `txn` holds of it, or a part of that.
+    /// The newest of those that had a conflicting lock before, if they have committed anything: asked by who has `lock` now, who
+    /// depends on everything up to it.
     #[inline]
-    pub(crate) fn release(&self, txn: TxnId, worker: WorkerId, held: Held) {
+    pub(crate) fn handed_over(&self, lock: TableLock) -> Option<Csn> {
+        if !lock.is_strong() && self.strong_left.load(Ordering::SeqCst) == 0 {
+            return None;
+        }
+        self.left_by_conflicting(lock)
+    }
+
+    #[cold]
+    fn left_by_conflicting(&self, lock: TableLock) -> Option<Csn> {
+        let strong = self.strong.lock().left;
+        let strong = strong.iter().enumerate();
+        let strong = strong.filter(|(mode, _)| lock.conflicting() & 1 << mode != 0);
+        let mut newest = strong.map(|(_, csn)| *csn).max();
+        for weak in WEAK.into_iter().filter(|weak| lock.conflicts(*weak)) {
+            let left = self.weak.iter().map(|w| &w.left[weak as usize]);
+            newest = newest.max(left.map(|csn| Csn(csn.load(Ordering::SeqCst))).max());
+        }
+        newest.filter(|csn| *csn > Csn::ZERO)
+    }
+
+    /// Gives back what `txn` holds of it, or a part of that. `csn`: what it has committed, if anything.
+    #[inline]
+    pub(crate) fn release(&self, txn: TxnId, worker: WorkerId, held: Held, csn: Option<Csn>) {
         for lock in WEAK {
             if held.has(lock) {
+                if let Some(csn) = csn {
+                    let left = &self.weak[usize::from(worker.0)].left[lock as usize];
+                    // The counter publishes it.
+                    left.store(csn.0, Ordering::Release);
+                }
                 self.counter(worker, lock).fetch_sub(1, Ordering::SeqCst);
             }
         }
@@ -298,6 +346,13 @@ impl TableLocks {
         }
         let mut strong = self.strong.lock();
         let before = strong.holders.len();
+        if let Some(csn) = csn {
+            for lock in STRONG.into_iter().filter(|lock| held.has(*lock)) {
+                let left = &mut strong.left[lock as usize];
+                *left = csn.max(*left);
+                self.strong_left.fetch_max(csn.0, Ordering::SeqCst);
+            }
+        }
         strong
             .holders
             .retain(|(t, lock)| *t != txn || !held.has(*lock));
@@ -374,13 +429,13 @@ mod tests {
                 .is_ok(),
             "held already"
         );
-        locks.release(B, WorkerId(1), b);
+        locks.release(B, WorkerId(1), b, None);
         assert!(locks.acquire(A, W, TableLock::Share, &mut a).is_ok());
         assert!(
             locks.acquire(A, W, TableLock::Exclusive, &mut a).is_err(),
             "a reader"
         );
-        locks.release(TxnId(3), W, c);
+        locks.release(TxnId(3), W, c, None);
         assert!(
             locks.acquire(A, W, TableLock::Exclusive, &mut a).is_ok(),
             "upgrade"
@@ -391,7 +446,7 @@ mod tests {
                 .acquire(B, WorkerId(1), TableLock::Read, &mut d)
                 .is_err()
         );
-        locks.release(A, W, a);
+        locks.release(A, W, a, None);
         assert!(
             locks
                 .acquire(B, WorkerId(1), TableLock::Read, &mut d)
@@ -427,8 +482,8 @@ mod tests {
                 assert!(!covered || b.conflicting() & !a.conflicting() == 0);
                 assert!(a != b || covered);
                 locks.give_up(B);
-                locks.release(B, WorkerId(1), of_b);
-                locks.release(A, W, of_a);
+                locks.release(B, WorkerId(1), of_b, None);
+                locks.release(A, W, of_a, None);
                 assert_eq!(locks.strong_count.load(Ordering::SeqCst), 0);
             }
         }

@@ -17,7 +17,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use logstead_commit::Collected;
+use logstead_commit::{Awaits, Collected, HandedOver};
 use logstead_types::{Csn, Rid};
 use smallvec::SmallVec;
 
@@ -135,6 +135,8 @@ pub struct Txn {
     commands: u32,
     /// What it depends on.
     pub(crate) deps: Collected,
+    /// What those did who had its locks before, and wrote nothing that it would meet under them.
+    pub(crate) handed_over: Awaits,
     /// When it began, if times are taken.
     pub(crate) began_at: u64,
     /// There from the first write or row lock on.
@@ -205,6 +207,7 @@ impl Txn {
             command: 1,
             commands: 1,
             deps: worker.inner().path.collected(),
+            handed_over: Awaits::none(),
             began_at: worker.inner().path.now(),
             work: None,
             tables: SmallVec::new(),
@@ -647,8 +650,13 @@ impl Txn {
             .acquire(id, worker, lock, &mut self.tables[at].held)
         {
             Ok(()) => {
-                if self.tables[at].held != held_before && !self.savepoints.is_empty() {
-                    self.tables_since.push((at, lock));
+                if self.tables[at].held != held_before {
+                    if !self.savepoints.is_empty() {
+                        self.tables_since.push((at, lock));
+                    }
+                    if let Some(csn) = table.locks.handed_over(lock) {
+                        self.take_over(HandedOver::UpTo(csn));
+                    }
                 }
                 self.give_up_intent();
                 Ok(())

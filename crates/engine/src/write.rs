@@ -38,8 +38,11 @@ pub(crate) enum What {
     Delete,
     /// A version that is only a lock.
     Lock,
-    /// A shared lock, with what was held before.
-    Share(Option<RowLock>),
+    /// A shared lock, and what was held before.
+    Share {
+        before: Option<RowLock>,
+        lock: RowLock,
+    },
 }
 
 impl What {
@@ -508,7 +511,7 @@ impl Txn {
     /// Pops the transaction's newest version of a row, its index entries with it.
     pub(crate) fn undo(&mut self, table: &Table, rid: Rid, what: What, guard: &Guard) {
         let Some(work) = &self.work else { return };
-        if let What::Share(before) = what {
+        if let What::Share { before, .. } = what {
             return unshare(table, rid, self.id(), before);
         }
         let Some((chunk, slot)) = table.rows.slot(rid) else {
@@ -518,7 +521,7 @@ impl Txn {
         let Some(gone) = popped else { return };
         add(&self.worker.counters().versions_collected, 1);
         match what {
-            What::Lock | What::Delete | What::Share(_) => {}
+            What::Lock | What::Delete | What::Share { .. } => {}
             What::Update | What::Insert => {
                 drop_entries(
                     table,

@@ -4,6 +4,8 @@
 mod asynchronous;
 #[path = "session/cost.rs"]
 mod cost;
+#[path = "session/handover.rs"]
+mod handover;
 #[path = "session/rights.rs"]
 mod rights;
 #[path = "rig/script.rs"]

@@ -21,6 +21,7 @@
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, OnceLock};
 use std::task::Waker;
 
@@ -306,6 +307,8 @@ pub(crate) enum Next {
 /// A table's shards, made when first needed.
 #[derive(Default)]
 pub(crate) struct RowLocks {
+    /// The newest transaction that gave back a lock without a version; see [`super::handed`].
+    pub(super) handed_newest: CachePadded<AtomicU64>,
     shards: OnceLock<Box<[CachePadded<Mutex<Shard>>]>>,
 }
 

@@ -201,7 +201,8 @@ impl Txn {
                 Ok(Some(Some(before))) if before >= lock => return Ok(()),
                 Ok(None) => return Ok(()),
                 Ok(Some(before)) => {
-                    self.note(table, rid, What::Share(before), None);
+                    self.note(table, rid, What::Share { before, lock }, None);
+                    self.take_over_row(table, rid, lock);
                     return Ok(());
                 }
             }
@@ -257,7 +258,12 @@ impl Txn {
             guard,
         });
         match installed {
-            Ok(installed) => Ok(installed),
+            Ok(installed) => {
+                if installed {
+                    self.take_over_row(table, rid, lock);
+                }
+                Ok(installed)
+            }
             Err(None) => Ok(false),
             Err(Some(error)) => Err(error),
         }

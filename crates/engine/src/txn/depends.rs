@@ -1,7 +1,7 @@
 //! What a transaction depends on: every version it examined (T1), schemas and plans it used (T10), and, if it changes
 //! the schema, everything.
 
-use logstead_commit::{Awaits, Collected, CommitPath, Progress, Tracking};
+use logstead_commit::{Awaits, Collected, CommitPath, HandedOver, IsCommitted, Progress, Tracking};
 use logstead_types::{Csn, Rid};
 
 use super::Txn;
@@ -58,6 +58,31 @@ impl Txn {
         self.deps.cover_up_to(awaits.up_to(), &*path);
         for &csn in awaits.by_name() {
             self.depends_on(csn);
+        }
+    }
+
+    /// What those did who had its locks before, as far as it meets nothing else of theirs, since this was asked last. An answer waits for it, in the
+    /// middle of a transaction, too: that a lock is had is acted upon elsewhere.
+    #[inline]
+    pub fn take_handed_over(&mut self) -> Awaits {
+        std::mem::take(&mut self.handed_over)
+    }
+
+    /// It has a lock that others had before.
+    #[cold]
+    pub(crate) fn take_over(&mut self, from: HandedOver) {
+        let path = self.worker.inner().path.clone();
+        match from {
+            HandedOver::By(csn) if path.is_committed(csn) => {}
+            HandedOver::By(csn) => {
+                self.depends_on(csn);
+                self.handed_over.add(csn);
+            }
+            HandedOver::UpTo(csn) if csn < path.horizon() => {}
+            HandedOver::UpTo(csn) => {
+                self.deps.cover_up_to(csn, &*path);
+                self.handed_over.merge(&Awaits::floor(csn));
+            }
         }
     }
 

@@ -10,6 +10,7 @@ mod doubts;
 mod embedded;
 mod ending;
 mod eviction;
+mod handover;
 mod history;
 mod locks;
 mod memory;

@@ -9,6 +9,9 @@
 //! as many unlocks; those of a transaction until it ends or rolls back to a savepoint before.
 //!
 //! Invariants:
+//! - A lock is free before what its holder has committed is durable, as all locks are. Whoever gives it back leaves the newest commit of its
+//!   session, which stands for those before, and whoever has it then depends on what was left by those whose locks conflict.
+//!   No answer tells of the lock before that is durable, not even in the middle of a transaction ([`Session::settle`]).
 //! - Every wait stands in its lock's queue; whoever gives something back hands on to the head of the queue under the table's
 //!   mutex, so no wake-up is lost (T13).
 //! - Waits in a circle are found by the one who closes it, who fails with 40P01 and has left the queue then. Circles that
@@ -19,16 +22,20 @@ use super::run::guarded;
 use crate::error::{Result, SqlError};
 use crate::func::AdvisoryLockRow;
 use crate::value::{Datum, Oid};
+use foldhash::fast::FixedState;
+use logstead_engine::{Awaits, Csn, Engine};
 use logstead_types::SqlState;
 use parking_lot::Mutex;
+use std::cell::RefCell;
 use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::future::Future;
+use std::hash::BuildHasher;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 /// What is locked: a database's number, as `pg_locks` shows it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Key {
     database: Oid,
     class: u32,
@@ -38,6 +45,10 @@ pub(super) struct Key {
 }
 
 impl Key {
+    fn hash(&self) -> u64 {
+        FixedState::default().hash_one(self)
+    }
+
     /// The key that a function's arguments name.
     fn of(database: Oid, args: &[Datum]) -> Result<Key> {
         match args {
@@ -82,8 +93,11 @@ fn conflict(a: Mode, b: Mode) -> bool {
 }
 
 /// All advisory locks of a server.
-#[derive(Default)]
-pub(super) struct AdvisoryLocks(Mutex<Table>);
+pub(super) struct AdvisoryLocks {
+    table: Mutex<Table>,
+    /// It keeps what was left with locks that were given back.
+    engine: Engine,
+}
 
 #[derive(Default)]
 struct Table {
@@ -183,9 +197,28 @@ impl Table {
 }
 
 impl AdvisoryLocks {
+    /// Nobody holds any.
+    pub(super) fn new(engine: Engine) -> AdvisoryLocks {
+        AdvisoryLocks {
+            table: Mutex::default(),
+            engine,
+        }
+    }
+
+    /// What those did who had a lock before that is had now, as far as it is not durable.
+    fn left(&self, key: Key, mode: Mode) -> Awaits {
+        let mut left = Awaits::none();
+        for before in [Mode::Shared, Mode::Exclusive] {
+            if conflict(before, mode) {
+                left.merge(&self.engine.handed_over(key.hash(), before as usize));
+            }
+        }
+        left
+    }
+
     /// Takes a lock if it is free.
     fn take(&self, key: Key, pid: i32, mode: Mode) -> bool {
-        let mut table = self.0.lock();
+        let mut table = self.table.lock();
         if let Some(lock) = table.locks.get(&key)
             && !lock.is_free(pid, mode)
         {
@@ -197,7 +230,7 @@ impl AdvisoryLocks {
 
     /// Stands in line for a lock; 40P01 if those before wait for this session.
     fn queue(&self, key: Key, pid: i32, mode: Mode) -> Result<Wait<'_>> {
-        let mut table = self.0.lock();
+        let mut table = self.table.lock();
         let ticket = table.next_ticket;
         table.next_ticket += 1;
         let lock = table.locks.entry(key).or_default();
@@ -227,9 +260,13 @@ impl AdvisoryLocks {
         Ok(wait)
     }
 
-    /// Gives a lock back as often as `times` says.
-    fn give_back(&self, key: Key, pid: i32, mode: Mode, times: usize) {
-        let mut table = self.0.lock();
+    /// Gives a lock back as often as `times` says. `committed`: the newest that the session has committed, if anything.
+    fn give_back(&self, (key, mode): (Key, Mode), pid: i32, times: usize, committed: Csn) {
+        if committed > Csn::ZERO {
+            // Before anybody can take it.
+            self.engine.hand_over(key.hash(), mode as usize, committed);
+        }
+        let mut table = self.table.lock();
         if let Some(lock) = table.locks.get_mut(&key)
             && let Some(count) = lock.holders.get_mut(&(pid, mode))
         {
@@ -243,19 +280,19 @@ impl AdvisoryLocks {
 
     /// Does a session wait for a lock?
     pub(super) fn is_waiting(&self, pid: i32) -> bool {
-        let table = self.0.lock();
+        let table = self.table.lock();
         let mut waiters = table.locks.values().flat_map(|lock| &lock.waiters);
         waiters.any(|waiter| waiter.pid == pid)
     }
 
     /// Whom a session waits for.
     pub(super) fn blocking(&self, pid: i32) -> Vec<i32> {
-        self.0.lock().waits_for(pid)
+        self.table.lock().waits_for(pid)
     }
 
     /// `pg_locks`.
     pub(super) fn rows(&self) -> Vec<AdvisoryLockRow> {
-        let table = self.0.lock();
+        let table = self.table.lock();
         let mut rows = Vec::new();
         for (key, lock) in &table.locks {
             let held = lock.holders.keys().map(|(pid, mode)| (*pid, *mode, true));
@@ -292,7 +329,7 @@ impl Future for Wait<'_> {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<()>> {
         let locks = self.locks;
-        let mut table = locks.0.lock();
+        let mut table = locks.table.lock();
         let lock = table.locks.get_mut(&self.key);
         let waiter = lock.and_then(|lock| {
             let mut waiters = lock.waiters.iter_mut();
@@ -318,7 +355,7 @@ impl Drop for Wait<'_> {
         if self.taken {
             return;
         }
-        let mut table = self.locks.0.lock();
+        let mut table = self.locks.table.lock();
         let lock = table.locks.get_mut(&self.key);
         let left = lock.is_some_and(|lock| {
             let waiting = lock.waiters.len();
@@ -328,9 +365,10 @@ impl Drop for Wait<'_> {
         if left {
             table.hand_on(self.key);
         } else {
-            // It came in the meantime.
+            // It came in the meantime, and nobody was told.
             drop(table);
-            self.locks.give_back(self.key, self.pid, self.mode, 1);
+            let lock = (self.key, self.mode);
+            self.locks.give_back(lock, self.pid, 1, Csn::ZERO);
         }
     }
 }
@@ -349,6 +387,10 @@ pub(super) struct Holdings {
     wanted: Vec<(Key, Mode, bool)>,
     /// What to warn of when the statement has run.
     warnings: Vec<String>,
+    /// What the former holders of locks did that unsent answers tell of.
+    taken_over: Awaits,
+    /// The newest that the session has committed.
+    committed: Csn,
 }
 
 /// A session's part of the table, for the functions.
@@ -358,6 +400,8 @@ pub(super) struct Advisor<'s> {
     pub(super) database: Oid,
     pub(super) pid: i32,
     pub(super) level: usize,
+    /// What the transaction depends on.
+    pub(super) depends_on: &'s RefCell<Awaits>,
 }
 
 impl Advisor<'_> {
@@ -398,6 +442,8 @@ impl Advisor<'_> {
         if taken {
             self.holdings
                 .note(key, mode, of_transaction.then_some(self.level));
+            let left = self.locks.left(key, mode);
+            self.holdings.takes_over(&left, self.depends_on);
         } else if !tries {
             self.holdings.wanted.push((key, mode, of_transaction));
         }
@@ -417,14 +463,13 @@ impl Advisor<'_> {
         if *count == 0 {
             self.holdings.session.remove(&(key, mode));
         }
-        self.locks.give_back(key, self.pid, mode, 1);
+        let committed = self.holdings.committed;
+        self.locks.give_back((key, mode), self.pid, 1, committed);
         true
     }
 
     pub(super) fn unlock_all(&mut self) {
-        for ((key, mode), count) in std::mem::take(&mut self.holdings.session) {
-            self.locks.give_back(key, self.pid, mode, count);
-        }
+        self.holdings.end_session(self.locks, self.pid);
     }
 }
 
@@ -437,6 +482,31 @@ impl Holdings {
         match level {
             Some(level) => self.transaction.push((key, mode, level)),
             None => *self.session.entry((key, mode)).or_default() += 1,
+        }
+    }
+
+    /// The session has committed something, which stands for all that it did before.
+    pub(super) fn committed(&mut self, csn: Csn) {
+        self.committed = csn;
+    }
+
+    /// It has a lock that others left something with.
+    fn takes_over(&mut self, left: &Awaits, depends_on: &RefCell<Awaits>) {
+        if !left.is_none() {
+            depends_on.borrow_mut().merge(left);
+            self.taken_over.merge(left);
+        }
+    }
+
+    /// What answers wait for that tell of locks taken since this was asked last.
+    pub(super) fn take_taken_over(&mut self) -> Awaits {
+        std::mem::take(&mut self.taken_over)
+    }
+
+    /// Gives back all that is the session's own.
+    fn end_session(&mut self, locks: &AdvisoryLocks, pid: i32) {
+        for (lock, count) in std::mem::take(&mut self.session) {
+            locks.give_back(lock, pid, count, self.committed);
         }
     }
 
@@ -455,9 +525,10 @@ impl Holdings {
     ) {
         self.wanted.clear();
         let stays = |level: usize| index.is_some_and(|index| level <= index);
+        let committed = self.committed;
         self.transaction.retain(|(key, mode, level)| {
             if !stays(*level) {
-                locks.give_back(*key, pid, *mode, 1);
+                locks.give_back((*key, *mode), pid, 1, committed);
             }
             stays(*level)
         });
@@ -479,10 +550,7 @@ impl Session {
     /// The session gives back all that is its own, not its transaction's.
     pub(super) fn forget_advisory_locks(&mut self) {
         let mut holdings = self.context.advisory.borrow_mut();
-        for ((key, mode), count) in std::mem::take(&mut holdings.session) {
-            let locks = &self.worker.instance.advisory;
-            locks.give_back(key, self.context.pid, mode, count);
-        }
+        holdings.end_session(&self.worker.instance.advisory, self.context.pid);
     }
 
     /// Waits for the locks that the statement has asked for; gives what is to be warned of.
@@ -510,6 +578,8 @@ impl Session {
             }
             let mut holdings = self.context.advisory.borrow_mut();
             holdings.note(key, mode, of_transaction.then_some(level));
+            let left = instance.advisory.left(key, mode);
+            holdings.takes_over(&left, &self.context.depends_on);
         }
         Ok(warnings)
     }
@@ -519,6 +589,14 @@ impl Session {
 mod tests {
     use super::*;
     use futures_poll::polled;
+    use logstead_engine::{EngineOptions, Env, MemoryHome};
+
+    fn advisory_locks() -> AdvisoryLocks {
+        let home = Arc::new(MemoryHome::new(1 << 20));
+        let (env, _files) = Env::simulated(7);
+        let (engine, _) = Engine::open(EngineOptions::default(), home, env).unwrap();
+        AdvisoryLocks::new(engine)
+    }
 
     /// Polls once, with a waker that does nothing.
     mod futures_poll {
@@ -543,7 +621,7 @@ mod tests {
 
     #[test]
     fn who_waited_longest_gets_it_and_nobody_overtakes() {
-        let locks = AdvisoryLocks::default();
+        let locks = advisory_locks();
         assert!(locks.take(KEY, 1, Mode::Shared));
         assert!(locks.take(KEY, 2, Mode::Shared));
         assert!(!locks.take(KEY, 3, Mode::Exclusive));
@@ -553,43 +631,46 @@ mod tests {
         assert!(!locks.take(KEY, 4, Mode::Shared));
         assert!(locks.take(KEY, 1, Mode::Shared));
         let mut reader = locks.queue(KEY, 4, Mode::Shared).unwrap();
-        locks.give_back(KEY, 1, Mode::Shared, 2);
+        locks.give_back((KEY, Mode::Shared), 1, 2, Csn::ZERO);
         assert!(!polled(&mut writer));
-        locks.give_back(KEY, 2, Mode::Shared, 1);
+        locks.give_back((KEY, Mode::Shared), 2, 1, Csn::ZERO);
         assert!(polled(&mut writer) && !polled(&mut reader));
-        locks.give_back(KEY, 3, Mode::Exclusive, 1);
+        locks.give_back((KEY, Mode::Exclusive), 3, 1, Csn::ZERO);
         assert!(polled(&mut reader));
-        locks.give_back(KEY, 4, Mode::Shared, 1);
-        assert!(locks.0.lock().locks.is_empty(), "nothing is left behind");
+        locks.give_back((KEY, Mode::Shared), 4, 1, Csn::ZERO);
+        assert!(
+            locks.table.lock().locks.is_empty(),
+            "nothing is left behind"
+        );
     }
 
     #[test]
     fn who_gives_up_leaves_the_queue_and_what_he_was_given() {
-        let locks = AdvisoryLocks::default();
+        let locks = advisory_locks();
         assert!(locks.take(KEY, 1, Mode::Exclusive));
         let gives_up = locks.queue(KEY, 2, Mode::Exclusive).unwrap();
         let mut waits = locks.queue(KEY, 3, Mode::Exclusive).unwrap();
         let granted_unseen = locks.queue(KEY, 4, Mode::Exclusive).unwrap();
         drop(gives_up);
-        locks.give_back(KEY, 1, Mode::Exclusive, 1);
+        locks.give_back((KEY, Mode::Exclusive), 1, 1, Csn::ZERO);
         assert!(polled(&mut waits));
-        locks.give_back(KEY, 3, Mode::Exclusive, 1);
+        locks.give_back((KEY, Mode::Exclusive), 3, 1, Csn::ZERO);
         drop(granted_unseen);
         assert!(locks.take(KEY, 5, Mode::Exclusive));
     }
 
     #[test]
     fn a_circle_is_found_by_who_closes_it() {
-        let locks = AdvisoryLocks::default();
+        let locks = advisory_locks();
         assert!(locks.take(KEY, 1, Mode::Exclusive));
         assert!(locks.take(OTHER, 2, Mode::Exclusive));
         let mut first = locks.queue(OTHER, 1, Mode::Exclusive).unwrap();
         let second = locks.queue(KEY, 2, Mode::Shared);
         assert_eq!(second.err().unwrap().code(), SqlState::DEADLOCK_DETECTED);
         // The victim is in nobody's way.
-        locks.give_back(OTHER, 2, Mode::Exclusive, 1);
+        locks.give_back((OTHER, Mode::Exclusive), 2, 1, Csn::ZERO);
         assert!(polled(&mut first));
-        locks.give_back(KEY, 1, Mode::Exclusive, 1);
+        locks.give_back((KEY, Mode::Exclusive), 1, 1, Csn::ZERO);
         assert!(locks.take(KEY, 3, Mode::Exclusive));
     }
 }

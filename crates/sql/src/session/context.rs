@@ -43,7 +43,7 @@ pub struct SessionContext {
     pub(super) catalog: RefCell<Arc<Catalog>>,
     /// What nextval and setval gave to this session.
     pub(super) sequences: RefCell<SequenceSession>,
-    /// What sequence calls of this transaction depend on (traps T10); taken over by the transaction.
+    /// What sequence calls and advisory locks of this transaction depend on (traps T10); taken over by the transaction.
     pub(super) depends_on: RefCell<Awaits>,
     /// Restore points that the running statement asks for.
     pub(super) restore_points: RefCell<Vec<RestorePointRequest>>,
@@ -575,6 +575,7 @@ impl Context for SessionContext {
                 database: self.catalog.borrow().database,
                 pid: self.pid,
                 level: self.level.get(),
+                depends_on: &self.depends_on,
             };
             if let Some(value) = advisor.call(name, args)? {
                 return Ok(value);

@@ -393,8 +393,10 @@ impl Session {
     }
 
     /// Waits until everything that unsent replies tell is Committed, but for what they told under `synchronous_commit = off`. Rows of an open block are provisional until COMMIT
-    /// returns; those of a statement outside a block, also before Sync has ended its transaction, are final.
+    /// returns; those of a statement outside a block, also before Sync has ended its transaction, are final. That a lock is had is final, too, wherever it is told:
+    /// it is acted upon elsewhere, so what its former holder did is waited for.
     pub async fn settle(&mut self) -> Result<()> {
+        self.owe_for_locks();
         if self.block == Block::None
             && let Some(open) = &self.open
         {
@@ -420,6 +422,21 @@ impl Session {
             self.owed.settled();
         }
         Ok(())
+    }
+
+    /// Unsent replies may tell of locks that others had before.
+    fn owe_for_locks(&mut self) {
+        let synchronous = self.context.synchronous.get();
+        if let Some(open) = &mut self.open {
+            let handed_over = open.txn.take_handed_over();
+            if !handed_over.is_none() {
+                self.owed.merge(&handed_over, synchronous);
+            }
+        }
+        let taken_over = self.context.advisory.borrow_mut().take_taken_over();
+        if !taken_over.is_none() {
+            self.owed.merge(&taken_over, synchronous);
+        }
     }
 
     /// Tells the client of an error and ends what it ends: the transaction, or the part since the last savepoint.

@@ -257,6 +257,9 @@ impl Session {
         match receipt {
             Ok(receipt) => {
                 self.owed.committed(&receipt, synchronous);
+                if let Some(csn) = receipt.csn {
+                    self.context.advisory.borrow_mut().committed(csn);
+                }
                 self.transaction_over(true);
                 if let Some(place) = place {
                     // Meanwhile the worker has nothing of this session to do but flush.

@@ -1,0 +1,71 @@
+//! Handing row locks over: whom the next holder of a row depends on.
+//!
+//! Row locks are free at pre-commit. Who changed the row has left a version, which tells. Who only locked it leaves nothing in the row, and
+//! notes its CSN with the row's number and the lock's strength, before anybody can take the row ([`logstead_commit::Handovers`]). Who takes a
+//! lock looks for all strengths that conflict with it, once it has it. The table says first whether anybody has left something at all:
+//! where rows are only changed, that is one load.
+
+use std::hash::BuildHasher;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use foldhash::fast::FixedState;
+use logstead_commit::{HandedOver, IsCommitted};
+use logstead_types::{Csn, Rid};
+
+use super::{RowLock, RowLocks};
+use crate::table::Table;
+use crate::txn::Txn;
+
+const ALL: [RowLock; 4] = [
+    RowLock::KeyShare,
+    RowLock::Share,
+    RowLock::NoKeyUpdate,
+    RowLock::Update,
+];
+
+fn hash(table: &Table, rid: Rid) -> u64 {
+    FixedState::default().hash_one((table.id().0, rid.0))
+}
+
+impl RowLocks {
+    fn newest(&self) -> Csn {
+        Csn(self.handed_newest.load(Ordering::SeqCst))
+    }
+}
+
+impl Txn {
+    /// The row's lock is about to be free, and no version tells of `csn`.
+    pub(crate) fn hand_over_row(&self, table: &Table, rid: Rid, lock: RowLock, csn: Option<Csn>) {
+        let Some(csn) = csn.filter(|_| !table.is_temporary()) else {
+            return;
+        };
+        let engine = self.engine();
+        let by = HandedOver::By(csn);
+        let locks = &engine.rows_handed_over;
+        locks.note(hash(table, rid), lock as usize, by, &*engine.path);
+        let newest = &table.row_locks.handed_newest;
+        newest.fetch_max(csn.0, Ordering::SeqCst);
+    }
+
+    /// It has locked the row with `lock`: it depends on those who had it before.
+    #[inline]
+    pub(crate) fn take_over_row(&mut self, table: &Arc<Table>, rid: Rid, lock: RowLock) {
+        let newest = table.row_locks.newest();
+        if newest > Csn::ZERO && newest >= self.engine().path.horizon() {
+            self.take_over_row_from(table, rid, lock);
+        }
+    }
+
+    #[cold]
+    fn take_over_row_from(&mut self, table: &Arc<Table>, rid: Rid, lock: RowLock) {
+        let hash = hash(table, rid);
+        for before in ALL.into_iter().filter(|before| lock.conflicts(*before)) {
+            let engine = self.engine();
+            let locks = &engine.rows_handed_over;
+            if let Some(from) = locks.from(hash, before as usize, &*engine.path) {
+                self.take_over(from);
+            }
+        }
+    }
+}
