@@ -21,6 +21,7 @@ use crate::memory::{Charge, Memory, footprint};
 use crate::row_lock::unshare;
 use crate::stats::add;
 use crate::table::Table;
+use crate::tree::interleave::point;
 use crate::txn::{Outcome, Txn};
 use crate::version::Guard;
 use crate::worker::WorkerInner;
@@ -491,6 +492,7 @@ impl Txn {
         }
         self.unlock_rows(&work, Some(csn), &guard);
         state.precommitted(csn);
+        point();
         stamp_versions(&work, csn, &guard);
         drop(guard);
         self.unshare_rows(&work);
@@ -529,9 +531,11 @@ impl Txn {
                 && head.kind() == crate::version::Kind::LockOnly
             {
                 self.hand_over_row(table, write.rid, head.lock(), csn);
+                point();
                 if chunk.prune_lock().pop(slot, &work.writer, guard).is_some() {
                     add(&self.worker.counters().versions_collected, 1);
                 }
+                point();
             }
         }
     }

@@ -21,6 +21,8 @@ pub(crate) mod handed;
 pub(crate) mod meeting;
 #[cfg(test)]
 mod model;
+#[cfg(test)]
+mod order;
 mod table;
 mod take;
 

@@ -19,6 +19,7 @@ use logstead_types::{Csn, WorkerId};
 use parking_lot::Mutex;
 
 use crate::state::TxnId;
+use crate::tree::interleave::point;
 
 /// How a table is locked: PostgreSQL's eight modes, weakest first. The first three are weak: statements take them, and they
 /// never conflict among each other.
@@ -339,6 +340,7 @@ impl TableLocks {
                     left.store(csn.0, Ordering::Release);
                 }
                 self.counter(worker, lock).fetch_sub(1, Ordering::SeqCst);
+                point();
             }
         }
         if self.strong_count.load(Ordering::SeqCst) == 0 {
@@ -361,6 +363,7 @@ impl TableLocks {
         let woken = strong.released(gone == 0);
         drop(strong);
         wake(woken);
+        point();
     }
 
     /// Has nothing been released since?

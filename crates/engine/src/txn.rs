@@ -35,6 +35,7 @@ use crate::serializable::{Ordinal, Tracked};
 use crate::state::TxnId;
 use crate::table::Table;
 use crate::table_lock::{Held, TableLock};
+use crate::tree::interleave::point;
 use crate::version::{Guard, Kind, Stamp, VersionRef};
 use crate::wait::{Blocker, Turn, WantedRow};
 use crate::worker::{Scratch, WorkerInner};
@@ -645,12 +646,14 @@ impl Txn {
             }
         };
         let held_before = self.tables[at].held;
+        point();
         match table
             .locks
             .acquire(id, worker, lock, &mut self.tables[at].held)
         {
             Ok(()) => {
                 if self.tables[at].held != held_before {
+                    point();
                     if !self.savepoints.is_empty() {
                         self.tables_since.push((at, lock));
                     }
