@@ -165,6 +165,8 @@ fn whoever_takes_a_lock_is_told_of_who_gives_it_back_meanwhile() {
     for lock in [
         Lock::Row(RowLock::Update, RowLock::Update),
         Lock::Row(RowLock::Update, RowLock::Share),
+        Lock::Row(RowLock::Share, RowLock::Update),
+        Lock::Row(RowLock::KeyShare, RowLock::Update),
         Lock::Table(TableLock::Exclusive, TableLock::Read),
         Lock::Table(TableLock::Share, TableLock::ReadersOnly),
         Lock::Table(TableLock::Write, TableLock::Share),
@@ -178,9 +180,11 @@ fn whoever_takes_a_lock_is_told_of_who_gives_it_back_meanwhile() {
             let seen = Rc::new(Cell::new(0));
             let meanwhile = {
                 let (committed, seen) = (committed.clone(), seen.clone());
+                let scene = scene.clone();
                 move || {
                     seen.set(seen.get() + 1);
                     if seen.get() > place
+                        && !scene.table.row_locks.is_busy(scene.rids[0])
                         && let Some(former) = former.take()
                     {
                         committed.set(former.try_precommit().expect("room").csn);

@@ -321,6 +321,13 @@ impl RowLocks {
         shards[rid.0 as usize % SHARDS].lock()
     }
 
+    /// Has somebody the row's shard? He would wait for himself who does anything with it in between.
+    #[cfg(test)]
+    pub(super) fn is_busy(&self, rid: Rid) -> bool {
+        let shards = self.shards.get();
+        shards.is_some_and(|shards| shards[rid.0 as usize % SHARDS].is_locked())
+    }
+
     /// Wakes the first who waits for the row.
     pub(crate) fn wake_first(&self, rid: Rid) {
         if self.shards.get().is_none() {

@@ -12,6 +12,7 @@ use crate::error::WriteError;
 use crate::state::TxnId;
 use crate::stats::add;
 use crate::table::Table;
+use crate::tree::interleave::point;
 use crate::txn::{Target, Txn, VersionId};
 use crate::version::{Chunk, Guard, Kind, NoSlots};
 use crate::wait::{Blocker, WantedRow};
@@ -245,6 +246,7 @@ impl Txn {
         let Some((chunk, slot)) = table.rows.slot(rid) else {
             return Ok(false);
         };
+        point();
         let installed = meeting::exclusive(&mut Locking {
             txn: self,
             table,

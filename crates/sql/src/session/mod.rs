@@ -424,21 +424,6 @@ impl Session {
         Ok(())
     }
 
-    /// Unsent replies may tell of locks that others had before.
-    fn owe_for_locks(&mut self) {
-        let synchronous = self.context.synchronous.get();
-        if let Some(open) = &mut self.open {
-            let handed_over = open.txn.take_handed_over();
-            if !handed_over.is_none() {
-                self.owed.merge(&handed_over, synchronous);
-            }
-        }
-        let taken_over = self.context.advisory.borrow_mut().take_taken_over();
-        if !taken_over.is_none() {
-            self.owed.merge(&taken_over, synchronous);
-        }
-    }
-
     /// Tells the client of an error and ends what it ends: the transaction, or the part since the last savepoint.
     pub fn fail(&mut self, error: SqlError, client: &mut dyn Client) {
         // The role is the one that the statement ran as, not the one that an end of the transaction brings back.

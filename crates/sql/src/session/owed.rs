@@ -8,6 +8,7 @@
 //! Does not: change what other sessions wait for. Who reads a row waits for its writer by the row's CSN, whatever the
 //! writer's own session waited for.
 
+use super::Session;
 use logstead_engine::{Awaits, Receipt};
 
 /// See the module's documentation.
@@ -55,6 +56,23 @@ impl Owed {
     /// It is durable.
     pub(super) fn settled(&mut self) {
         self.waits_for = Awaits::none();
+    }
+}
+
+impl Session {
+    /// Unsent answers may tell of locks that others had before: they wait for what those did, in a block, too.
+    pub(super) fn owe_for_locks(&mut self) {
+        let synchronous = self.context.synchronous.get();
+        if let Some(open) = &mut self.open {
+            let handed_over = open.txn.take_handed_over();
+            if !handed_over.is_none() {
+                self.owed.merge(&handed_over, synchronous);
+            }
+        }
+        let taken_over = self.context.advisory.borrow_mut().take_taken_over();
+        if !taken_over.is_none() {
+            self.owed.merge(&taken_over, synchronous);
+        }
     }
 }
 

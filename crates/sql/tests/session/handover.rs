@@ -2,8 +2,11 @@
 //! transaction. Nobody flushes here but the tests themselves.
 
 use super::{Env, MemoryHome, Script, ask, converse_with, session, waits, worker_on};
-use logstead_engine::FlushMode;
-use logstead_sql::session::{Session, WorkerSessions};
+use logstead_engine::{Engine, EngineOptions, FlushMode};
+use logstead_sql::catalog::CatalogStore;
+use logstead_sql::session::{Instance, Session, WorkerSessions};
+use logstead_types::WorkerId;
+use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -233,6 +236,53 @@ fn a_crash_takes_both_and_the_second_was_not_told() {
             drop((a, b));
             let left: Vec<String> = Vec::new();
             assert_eq!(scene.crash().await, left);
+        });
+    }
+}
+
+/// The entry of whoever had the lock next names the former one: it does not survive alone where its own lane's block is written first.
+#[test]
+fn nor_does_the_second_survive_in_another_lane() {
+    for lock in [
+        "SELECT pg_advisory_xact_lock(1)",
+        "SELECT FROM t WHERE a = 1 FOR UPDATE",
+        "LOCK TABLE t",
+    ] {
+        let home = MemoryHome::new(1 << 20);
+        let opened = home.clone();
+        let options = EngineOptions {
+            workers: 2,
+            ..EngineOptions::default()
+        };
+        let first = move || {
+            let (env, _files) = Env::simulated(7);
+            let (engine, _) = Engine::open(options, Arc::new(opened), env.clone()).unwrap();
+            let store = CatalogStore::open(&engine).unwrap();
+            let settings = BTreeMap::new();
+            let instance = Instance::new(engine.clone(), store, env, settings, 3);
+            WorkerSessions::new(Arc::new(instance), engine.worker(WorkerId(0)))
+        };
+        converse_with(false, first, async |worker| {
+            let instance = Arc::clone(&worker.instance);
+            let second = instance.engine.worker(WorkerId(1));
+            let other = WorkerSessions::new(instance, second);
+            let (mut a, mut ca) = (session(&worker), Script::default());
+            says(&mut a, &mut ca, "CREATE TABLE t (a int)").await;
+            says(&mut a, &mut ca, "CREATE TABLE u (who text)").await;
+            says(&mut a, &mut ca, "INSERT INTO t VALUES (1)").await;
+            worker.worker.flush(FlushMode::Inline);
+            let (mut b, mut cb) = (session(&other), Script::default());
+            for (session, client, who) in [(&mut a, &mut ca, 'a'), (&mut b, &mut cb, 'b')] {
+                says(session, client, "BEGIN").await;
+                says(session, client, lock).await;
+                let text = format!("INSERT INTO u VALUES ('{who}'); COMMIT");
+                says(session, client, &text).await;
+            }
+            other.worker.flush(FlushMode::Inline);
+            assert!(waits(&mut b).await, "{lock}");
+            drop((a, b, other));
+            let left: Vec<String> = Vec::new();
+            assert_eq!(Scene { worker, home }.crash().await, left, "{lock}");
         });
     }
 }
