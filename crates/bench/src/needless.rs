@@ -65,6 +65,7 @@ impl Trace {
                 Moment::Hardened => of.looked = at,
                 Moment::Waits => of.waited = true,
                 Moment::Committed => of.committed = at,
+                Moment::Entered | Moment::Pushed => {}
             }
         });
         // The engine is new: nobody else observes it.

@@ -70,7 +70,8 @@ impl<W: AtomicWord> Horizon<W> {
     }
 
     /// Publishes `reserved` for `worker` and draws a CSN. The caller puts the entry into its lane and then drops the
-    /// reservation; in between nothing may fail, allocate, park or yield (T12).
+    /// reservation; in between nothing may fail, allocate, park or yield (T12), and no lock is taken: see
+    /// [`CommitPath::enter`](crate::CommitPath::enter).
     #[inline]
     pub fn draw(&self, worker: WorkerId) -> (Csn, Reservation<'_, W>) {
         let slot = &*self.reserved[usize::from(worker.0)];
@@ -78,6 +79,12 @@ impl<W: AtomicWord> Horizon<W> {
         slot.store(self.counter.load());
         let reservation = Reservation { slot };
         (Csn(self.counter.fetch_add(1)), reservation)
+    }
+
+    /// Has `worker` published `reserved`, so that the horizon stands still for it? For tests, and for who measures.
+    #[inline]
+    pub fn is_reserved(&self, worker: WorkerId) -> bool {
+        self.reserved[usize::from(worker.0)].load() != NOTHING
     }
 
     /// The cached horizon: every CSN below it is durable and committed. Blocks record it ([`Lane`](logstead_wal::Lane)), and a log that lacks a CSN

@@ -45,8 +45,8 @@ pub use handover::{HandedOver, Handovers};
 pub use horizon::{Horizon, Reservation};
 pub use options::{Adapt, CommitOptions};
 pub use path::{
-    Acknowledged, Adaptive, CommitPath, Kept, Kick, LaneStats, Moment, Observer, Place, PushBody,
-    PushedTxn,
+    Acknowledged, Adaptive, CommitPath, Entrance, Kept, Kick, LaneStats, Moment, Observer, Place,
+    PushBody, PushedTxn,
 };
 pub use pending::Pending;
 pub use protocol::ProtocolKind;

@@ -244,12 +244,13 @@ impl World {
         let place = path
             .room(id, RECORD.len(), &mut Asked::default())
             .expect("buffers are large");
-        let (csn, reservation) = path.draw(id);
         let mut collected = path.collected();
+        let entrance = path.enter(id, place, &mut collected);
+        let drawn = path.draw(id);
+        let csn = drawn.0;
         let body = PushBody::Inline(&RECORD);
         let began_at = self.clients[client].began_at;
-        let pushed = path.push(id, place, csn, &mut collected, body, began_at);
-        drop(reservation);
+        let pushed = path.push(id, entrance, drawn, &mut collected, body, began_at);
         path.precommitted(id, &pushed);
         path.between(id);
         let client = &mut self.clients[client];

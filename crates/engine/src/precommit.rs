@@ -10,7 +10,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use logstead_commit::{Awaits, LogFailed, Progress, PushBody, Tracking};
+use logstead_commit::{Awaits, Collected, LogFailed, Progress, PushBody, Tracking};
 use logstead_env::abort_on_panic;
 use logstead_types::Csn;
 use logstead_wal::{Asked, Lane, NoRoom, Side, SideRef};
@@ -457,17 +457,7 @@ impl Txn {
         let _watch = abort_on_panic("committing a transaction");
         // Pinned before the flip: after it others may unlink our superseded versions before we stamp them.
         let guard = Guard::pin();
-        let draw = || engine.path.draw(worker.id);
-        let (csn, reservation) = match self.draw(&engine.certifier, &draw, &work, &guard) {
-            Ok(drawn) => drawn,
-            Err(error) => {
-                // Rolled back when it is dropped.
-                self.work = Some(work);
-                return Err(error);
-            }
-        };
         let state = work.writer.state();
-        // Told by the push itself: a flush of the lane by someone else may come between a look before and the push.
         let log_bytes = match &place {
             Place::Inline(_) => work.buffers.log.len() as u64,
             Place::Side(_, finished) => finished.side.length,
@@ -477,11 +467,32 @@ impl Txn {
             Place::Side(place, side) => (place, PushBody::Side(side.side), Some(side)),
         };
         let path = &engine.path;
-        let pushed = path.push(worker.id, place, csn, &mut self.deps, body, self.began_at);
+        let mut place = Some(place);
+        let enter = |deps: &mut Collected| {
+            let place = place.take().expect("a transaction enters once");
+            path.enter(worker.id, place, deps)
+        };
+        let draw = || {
+            let drawn = path.draw(worker.id);
+            point();
+            drawn
+        };
+        let drawn = match self.draw(&engine.certifier, enter, draw, &work, &guard) {
+            Ok(drawn) => drawn,
+            Err(error) => {
+                // Rolled back when it is dropped.
+                self.work = Some(work);
+                return Err(error);
+            }
+        };
+        let csn = drawn.csn.0;
+        let (deps, began_at) = (&mut self.deps, self.began_at);
+        // Told by the push itself: a flush of the lane by someone else may come between a look before and the push.
+        let pushed = path.push(worker.id, drawn.entrance, drawn.csn, deps, body, began_at);
+        drop(drawn.leftovers);
         if let Some(finished) = finished {
             finished.pushed();
         }
-        drop(reservation);
         if path.tracking() == Tracking::Gsn {
             for write in work.buffers.writes.iter().filter(|w| w.what.is_change()) {
                 let rows = &work.buffers.tables[write.table as usize].rows;
@@ -491,6 +502,7 @@ impl Txn {
             }
         }
         self.unlock_rows(&work, Some(csn), &guard);
+        point();
         state.precommitted(csn);
         point();
         stamp_versions(&work, csn, &guard);
@@ -605,3 +617,6 @@ impl Drop for Txn {
         self.roll_back();
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -214,6 +214,149 @@ fn ddl_that_waited_is_answered_when_what_it_tells_of_is_durable() {
     });
 }
 
+/// T10: what a block does under a schema that became so after its transaction began rests on that schema, though it reads none of
+/// the catalog's rows: its plan was made from the catalog in memory. Here a constraint is dropped, and the drop is lost.
+#[test]
+fn t10_a_block_does_not_survive_the_schema_it_used() {
+    let statements = [
+        ("insert", "insert into t values (11)"),
+        ("update", "update t set n = 11"),
+        ("prepared", "execute p(11)"),
+        ("copy", "copy t from stdin"),
+        ("truncate", "truncate t; insert into t values (11)"),
+        ("savepoint", "savepoint s; insert into t values (11)"),
+    ];
+    for (name, statement) in statements {
+        run(async || {
+            let setup = "create table t(n int constraint c check (n < 10)); \
+                insert into t values (1); create table u(n int)";
+            let machine = Machine::set_up(setup).await;
+            let (mut session, mut client) = (machine.session(1), Script::default());
+            for text in [
+                "prepare p(int) as insert into t values ($1)",
+                // The transaction begins here, when the schema is durable.
+                "begin; insert into u values (1)",
+            ] {
+                session.simple_query(text, &mut client).await.unwrap();
+                session.settle().await.unwrap();
+            }
+            let dropped = machine.ask(0, "alter table t drop constraint c").await;
+            assert_eq!(dropped, ["ALTER TABLE"]);
+            client.take();
+            client.input = ["11\n"].into();
+            for text in [statement, "commit"] {
+                session.simple_query(text, &mut client).await.unwrap();
+            }
+            let said = client.take();
+            assert!(said.last().is_some_and(|tag| tag == "COMMIT"), "{said:?}");
+            session.close();
+            let machine = machine.crash();
+            let said = machine
+                .ask(
+                    0,
+                    "select n from t; select n from u; insert into t values (11)",
+                )
+                .await;
+            let [rows @ .., refused] = said.as_slice() else {
+                panic!("{name}: nothing was said");
+            };
+            assert_eq!(
+                rows,
+                ["columns n", "1", "SELECT 1", "columns n", "SELECT 0"],
+                "{name}: all of the block is gone, with the schema it used"
+            );
+            assert!(refused.contains("23514"), "{name}: {refused}");
+        });
+    }
+}
+
+/// Is it answered only when both lanes are durable? `told` is what the first lane has told nobody of yet; the statement and what comes
+/// before it in its block are the second lane's.
+async fn answer_waits_for_the_first_lane(machine: &Machine, told: &str, block: &[&'static str]) {
+    machine.ask(0, told).await;
+    let answered = Rc::new(Cell::new(false));
+    let mut session = machine.session(1);
+    let (block, now) = (block.to_vec(), Rc::clone(&answered));
+    let task = tokio::task::spawn_local(async move {
+        let mut client = Script::default();
+        for text in block {
+            session.simple_query(text, &mut client).await.unwrap();
+        }
+        session.settle().await.unwrap();
+        now.set(true);
+        client.take()
+    });
+    let turns = async || {
+        for _ in 0..50 {
+            tokio::task::yield_now().await;
+        }
+    };
+    turns().await;
+    machine.flush(1);
+    turns().await;
+    assert!(!answered.get(), "{told}: a crash would take it back");
+    machine.flush(0);
+    turns().await;
+    assert!(answered.get(), "{told}: it is durable");
+    let said = task.await.unwrap();
+    let last = said.last().cloned().unwrap_or_default();
+    assert!(last.contains("2350"), "{told}: {said:?}");
+}
+
+/// T15: an error tells of rows as an answer does. Behind a savepoint the transaction goes on after it, and outside of a block it ends.
+#[test]
+fn t15_an_error_behind_a_savepoint_waits_for_the_rows_it_tells_of() {
+    let setup = "create table p(n int primary key); create table c(n int references p); \
+        insert into p values (1), (2)";
+    // 23505 tells of a row that is there, 23503 of one that refers, and of one that is gone.
+    let told_and_fails = [
+        ("insert into p values (7)", "insert into p values (7)"),
+        ("insert into c values (1)", "delete from p where n = 1"),
+        ("delete from p where n = 2", "insert into c values (2)"),
+    ];
+    for (told, fails) in told_and_fails {
+        for before in [
+            &["begin; savepoint s"][..],
+            &[
+                "begin; savepoint s; insert into p values (20)",
+                "savepoint t",
+            ],
+            &["begin"],
+            &[],
+        ] {
+            run(async || {
+                let machine = Machine::set_up(setup).await;
+                let block: Vec<_> = before.iter().copied().chain([fails]).collect();
+                answer_waits_for_the_first_lane(&machine, told, &block).await;
+            });
+        }
+    }
+}
+
+/// T1, T15: the same for who hears that nothing is there, after a part of its transaction that looked was rolled back.
+#[test]
+fn t1_what_a_rolled_back_savepoint_has_seen_is_waited_for() {
+    run(async || {
+        let machine = Machine::set_up(
+            "create table t(n int primary key); insert into t values (1); create table u(n int)",
+        )
+        .await;
+        machine.ask(0, "delete from t").await;
+        machine
+            .ask(
+                1,
+                "begin; savepoint s; select n from t; rollback to s; insert into u values (9); commit",
+            )
+            .await;
+        let machine = machine.crash();
+        let said = machine.ask(0, "select n from t; select n from u").await;
+        assert_eq!(
+            said,
+            ["columns n", "1", "SELECT 1", "columns n", "SELECT 0"]
+        );
+    });
+}
+
 #[test]
 fn of_asynchronous_commits_the_last_ones_are_lost() {
     run(async || {

@@ -94,3 +94,35 @@ fn a_flush_that_is_handed_off_allocates_its_completion() {
     });
     assert_eq!(count, 200);
 }
+
+/// Pages that this thread has had to ask the system for.
+fn page_faults() -> u64 {
+    let stat = std::fs::read_to_string("/proc/thread-self/stat").unwrap();
+    // The tenth field; the second one, a name in brackets, may have blanks.
+    let behind_the_name = stat.rsplit(')').next().unwrap();
+    behind_the_name.split(' ').nth(8).unwrap().parse().unwrap()
+}
+
+/// T12: the memory that an entry fills is there before its CSN is drawn, also in a buffer that was never used.
+#[test]
+fn t12_an_entry_meets_no_page_that_was_not_touched_before() {
+    let [lane, _] = lanes();
+    let records = vec![7; lane.inline_size_max()];
+    let mut entries = 0;
+    for csn in 1..=12 {
+        let room = lane.room(records.len()).unwrap();
+        page_faults();
+        let mut entrance = lane.enter(room);
+        let before = page_faults();
+        entrance.push(Csn(csn), 0, &Deps::default(), &records);
+        let faults = page_faults() - before;
+        drop(entrance);
+        assert_eq!(faults, 0, "entry {csn}");
+        entries += 1;
+        // Each block takes a buffer of its own at first.
+        if csn % 3 == 0 {
+            assert_eq!(lane.flush(FlushMode::Inline), FlushOutcome::Durable);
+        }
+    }
+    assert_eq!(entries, 12);
+}

@@ -1,8 +1,9 @@
 //! The commit path of one engine: from pre-commit to acknowledgment.
 //!
 //! 1. [`CommitPath::room`]: place for the entry in lane, home, allowance, queue and commit ring (T12).
-//! 2. [`CommitPath::draw`]: `reserved` is published, the CSN drawn.
-//! 3. [`CommitPath::push`]: the entry goes into the lane, the transaction object into the worker's queue.
+//! 2. [`CommitPath::enter`]: the lane's lock is taken; then [`CommitPath::draw`]: `reserved` is published, the CSN drawn.
+//! 3. [`CommitPath::push`]: the entry goes into the lane, `reserved` is cleared, the lock given back; the transaction object goes into
+//!    the worker's queue.
 //! 4. [`CommitPath::precommitted`], after the versions are visible: the protocol is told, and flushes, steals or
 //!    acknowledges in the worker's thread as it sees fit; [`CommitPath::idle`] when the worker has nothing else to do.
 //! 5. A lane hardens: the horizon moves, the protocol is told, desks are looked through. A hardened transaction that its
@@ -121,6 +122,15 @@ pub struct Place {
     room: Room,
     /// The lane it is in: the entry goes there, whatever lane its worker pushes to by then.
     lane: usize,
+}
+
+/// The lane's lock, held for one transaction; see [`CommitPath::enter`].
+#[must_use]
+pub struct Entrance<'p> {
+    lane: logstead_wal::Entrance<'p>,
+    number: usize,
+    /// When, if anybody wants to know.
+    entered_at: Option<u64>,
 }
 
 /// What a lane has done, and what its workers' transactions waited for.
@@ -432,28 +442,54 @@ impl CommitPath {
         self.horizon.draw(worker)
     }
 
-    /// Puts the entry of a transaction into its lane and the transaction into its worker's queue. `reserved` is still
-    /// published: the caller clears it after. Does not fail, wait or do I/O.
-    #[allow(clippy::too_many_arguments, reason = "the parts of one entry")]
+    /// Takes the lane's lock for a transaction that has everything else it needs, and drops dependencies that have become
+    /// Committed. Between this and the push the caller draws the CSN, and does nothing that fails, allocates, waits or
+    /// takes long: the lane stands still meanwhile. May wait for the lock, so it comes before the state is Committing, which
+    /// others wait for, too.
+    #[inline]
+    pub fn enter(&self, worker: WorkerId, place: Place, collected: &mut Collected) -> Entrance<'_> {
+        collected.prune(self);
+        self.mapping.pushes(usize::from(worker.0), place.lane);
+        Entrance {
+            lane: self.lanes[place.lane].enter(place.room),
+            number: place.lane,
+            entered_at: self.observes().then(|| self.clock()),
+        }
+    }
+
+    /// Puts the entry of a transaction into its lane, clears `reserved`, gives back the lane's lock, and puts the transaction
+    /// into its worker's queue. Does not fail, wait or do I/O; up to the clearing it takes no lock and does not allocate.
+    ///
+    /// The transaction comes into the queue after the horizon may have passed its CSN: who hardens its entry before may not find
+    /// it there, so [`CommitPath::precommitted`] looks again. Nobody depends on it yet: its versions are not visible.
     pub fn push(
         &self,
         worker: WorkerId,
-        place: Place,
-        csn: Csn,
+        entrance: Entrance<'_>,
+        (csn, reservation): (Csn, Reservation<'_>),
         collected: &mut Collected,
         body: PushBody<'_>,
         began_at: u64,
     ) -> PushedTxn {
-        collected.prune(self);
-        let deps = self.tracking.deps(csn, collected);
-        let (worker, number) = (usize::from(worker.0), place.lane);
-        let lane = &self.lanes[number];
-        self.mapping.pushes(worker, number);
+        let Entrance {
+            mut lane,
+            number,
+            entered_at,
+        } = entrance;
+        let deps = self.tracking.take_deps(csn, collected);
         let gsn_min = collected.gsn() + 1;
         let pushed = match body {
-            PushBody::Inline(records) => lane.push(place.room, csn, gsn_min, &deps, records),
-            PushBody::Side(side) => lane.push_side(place.room, csn, gsn_min, &deps, &side),
+            PushBody::Inline(records) => lane.push(csn, gsn_min, &deps, records),
+            PushBody::Side(side) => lane.push_side(csn, gsn_min, &deps, &side),
         };
+        drop(reservation);
+        // Only now: giving back a lock may mean waking somebody.
+        drop(lane);
+        if let Some(entered_at) = entered_at {
+            self.observed_at(csn, Moment::Entered, entered_at);
+            self.observed(csn, Moment::Pushed);
+        }
+        let worker = usize::from(worker.0);
         self.mapping.pushed(worker, number, pushed.end.0);
         if self.tracking == Tracking::Gsn {
             self.gsn_newest.fetch_max(pushed.gsn, Ordering::SeqCst);
@@ -474,7 +510,7 @@ impl CommitPath {
             list,
             flushed: None,
         };
-        self.desks[worker].queue.push(&pending);
+        self.desks[worker].queue.push(pending);
         PushedTxn {
             was_clean: pushed.was_clean,
             end: pushed.end,

@@ -9,6 +9,10 @@ use super::CommitPath;
 /// A moment of a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Moment {
+    /// It has its lane's lock and is about to publish `reserved`.
+    Entered,
+    /// Its entry is in the lane, and `reserved` cleared: until now the horizon stood still for it.
+    Pushed,
     /// It is hardened and looked at for the first time, just before it is judged.
     Hardened,
     /// It was not Committed then.
@@ -28,9 +32,21 @@ impl CommitPath {
     }
 
     #[inline]
+    pub(super) fn observes(&self) -> bool {
+        self.observer.get().is_some()
+    }
+
+    #[inline]
     pub(super) fn observed(&self, csn: Csn, moment: Moment) {
         if let Some(observer) = self.observer.get() {
             observer(csn, moment, self.clock());
+        }
+    }
+
+    /// The same of a moment that is over.
+    pub(super) fn observed_at(&self, csn: Csn, moment: Moment, at: u64) {
+        if let Some(observer) = self.observer.get() {
+            observer(csn, moment, at);
         }
     }
 }

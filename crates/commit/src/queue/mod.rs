@@ -62,10 +62,10 @@ impl Queue {
     }
 
     #[inline]
-    pub(crate) fn push(&self, pending: &Pending) {
+    pub(crate) fn push(&self, pending: Pending) {
         match self {
-            Queue::LockFree(ring) => ring.push(pending),
-            Queue::Latched(queue) => queue.push(pending.clone()),
+            Queue::LockFree(ring) => ring.push(&pending),
+            Queue::Latched(queue) => queue.push(pending),
         }
     }
 

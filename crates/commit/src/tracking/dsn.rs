@@ -14,8 +14,8 @@ use super::{Progress, Verdict};
 use crate::collected::Collected;
 use crate::pending::Pending;
 
-pub(super) fn deps(csn: Csn, collected: &Collected) -> Deps {
-    let named = collected.deps(csn);
+pub(super) fn deps(csn: Csn, collected: &mut Collected) -> Deps {
+    let named = collected.take_deps(csn);
     // The floor is there already if it depends on everything.
     Deps::floor(named.floor.max(Csn(collected.dsn().0)))
 }

@@ -79,12 +79,12 @@ impl Tracking {
         Collected::new(matches!(self, Tracking::Gsn | Tracking::Exact))
     }
 
-    /// What the entry of the transaction that drew `csn` says on storage.
-    pub fn deps(self, csn: Csn, collected: &Collected) -> Deps {
+    /// What the entry of the transaction that drew `csn` says on storage; the list is handed over. Allocates nothing.
+    pub fn take_deps(self, csn: Csn, collected: &mut Collected) -> Deps {
         match self {
             Tracking::Horizon => horizon::deps(csn),
             Tracking::Dsn => dsn::deps(csn, collected),
-            Tracking::Gsn | Tracking::Exact => collected.deps(csn),
+            Tracking::Gsn | Tracking::Exact => collected.take_deps(csn),
         }
     }
 

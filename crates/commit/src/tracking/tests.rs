@@ -111,12 +111,12 @@ fn entries_say_what_recovery_must_know() {
         let mut collected = mode.collected();
         collected.cover(Csn(12), &nothing);
         collected.cover(Csn(15), &nothing);
-        let deps = mode.deps(Csn(20), &collected);
+        let deps = mode.take_deps(Csn(20), &mut collected.clone());
         let listed: Vec<u64> = deps.list.iter().map(|csn| csn.0).collect();
         assert_eq!((deps.floor.0, listed.as_slice()), (floor, list), "{mode:?}");
         collected.cover_everything();
         assert_eq!(
-            mode.deps(Csn(20), &collected),
+            mode.take_deps(Csn(20), &mut collected.clone()),
             Deps::floor(Csn(19)),
             "{mode:?}"
         );

@@ -443,11 +443,14 @@ impl World {
         let mut records = vec![0; self.setup.record_bytes];
         records[..4].copy_from_slice(&number.to_le_bytes());
         let body = PushBody::Inline(&records);
-        let pushed = self.call(|path| path.push(id, place, csn, &mut collected, body, 0));
+        // The server takes the lane's lock before it draws, and others can do less while somebody has drawn. What may happen here
+        // is more than what may happen there.
+        let pushed = self.call(|path| {
+            let entrance = path.enter(id, place, &mut collected);
+            path.push(id, entrance, (csn, reservation), &mut collected, body, 0)
+        });
         self.tell(format_args!("worker {worker}: {number} is pushed"));
         self.state().txns[number as usize].pushed = Some((pushed.lane, pushed.end.0));
-        self.point();
-        drop(reservation);
         self.point();
         self.show(number, script, pushed.lane, pushed.gsn);
         self.tell(format_args!("worker {worker}: {number} is visible"));

@@ -37,8 +37,8 @@
 //! 4. When it is to commit, its writes are worked out ([`writes`]): rows, and keys rows have now and had not before. A
 //!    row that leaves a range, or is deleted, is a row its reader has seen.
 //! 5. Under the mutex, sstamp comes from the writers, from its begin on, of what it read; pstamp from the readers of what
-//!    it writes ([`kept`]). If it may commit, its reads and writes are kept under its place; then its state becomes
-//!    Committing, and it draws. All that can fail or allocate is done by then (T12). The mutex is released before the
+//!    it writes ([`kept`]). If it may commit, its reads and writes are kept under its place; then it takes its lane's
+//!    lock, its state becomes Committing, and it draws. All that can fail, wait or allocate is done by then (T12). The mutex is released before the
 //!    entry goes into the lane: who begins now sees the writer's CSN below its snapshot and waits for its outcome when it
 //!    meets its versions (T4).
 //!
@@ -172,7 +172,7 @@ impl Certifier {
         decision
     }
 
-    /// Ends a transaction with changes, if `fresh` still says that `writes` are all its writes. `draw` sets it
+    /// Ends a transaction with changes, if `fresh` still says that `writes` are all its writes. `draw` enters its lane, sets it
     /// Committing and draws its CSN. After `No` it is not active any more.
     fn certify<T>(
         &self,
@@ -187,15 +187,15 @@ impl Certifier {
             return Certified::Stale;
         }
         let decision = shared.state.certify(begun, reads, writes);
-        let answer = match decision {
+        // Before the draw: a waker may take locks and allocate (T12). Who is woken comes here first, and waits for the mutex.
+        Self::wake_settled(&mut shared);
+        match decision {
             Ok(()) => {
                 let next = shared.state.next().0;
                 Certified::Yes(draw(&|| self.next.store(next, Ordering::SeqCst)))
             }
             Err(dangerous) => Certified::No(dangerous),
-        };
-        Self::wake_settled(&mut shared);
-        answer
+        }
     }
 
     /// A transaction ended without being certified.

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use logstead_commit::Reservation;
+use logstead_commit::{Collected, Entrance, Reservation};
 use logstead_types::{Csn, Dsn, IndexId, Rid, TableId};
 
 use super::ranges::KeyRange;
@@ -15,6 +15,7 @@ use crate::error::CommitError;
 use crate::index::{Index, IndexCursor};
 use crate::stats::add;
 use crate::table::Table;
+use crate::tree::interleave::point;
 use crate::txn::{Isolation, Txn};
 use crate::version::{Guard, Kind};
 use crate::write::Work;
@@ -30,6 +31,22 @@ pub(crate) struct Tracked {
     /// in, that view's.
     from: Ordinal,
 }
+
+/// A transaction that has drawn, and has its lane to itself.
+pub(crate) struct Drawn<'e, 'w> {
+    pub(crate) entrance: Entrance<'e>,
+    pub(crate) csn: (Csn, Reservation<'e>),
+    /// What only certification needed. Giving memory back takes time, so it is kept until `reserved` is cleared (T12).
+    pub(crate) leftovers: Option<Leftovers<'w>>,
+}
+
+type SeenIndexes<'w> = Vec<(&'w Arc<Table>, u64)>;
+
+/// See [`Drawn`].
+pub(crate) struct Leftovers<'w>(
+    #[expect(dead_code, reason = "kept, and dropped later")]
+    (Box<Tracked>, WriteSet, SeenIndexes<'w>),
+);
 
 /// Which of a transaction's ranges a cursor extends.
 #[derive(Clone, Copy, Debug)]
@@ -275,20 +292,32 @@ impl Txn {
         decision.map_err(|_| self.refused())
     }
 
-    /// Sets the transaction Committing and draws its CSN, after certification if it is SERIALIZABLE.
-    pub(crate) fn draw<'e>(
+    /// Enters the lane, sets the transaction Committing and draws its CSN, after certification if it is SERIALIZABLE.
+    ///
+    /// In this order: who waits for the lane's lock is still Running, so nobody waits for it; and who takes a snapshot above
+    /// the CSN meets nothing that is Running any more (T4).
+    pub(crate) fn draw<'e, 'w>(
         &mut self,
         certifier: &Certifier,
-        draw: &dyn Fn() -> (Csn, Reservation<'e>),
-        work: &Work,
+        mut enter: impl FnMut(&mut Collected) -> Entrance<'e>,
+        draw: impl Fn() -> (Csn, Reservation<'e>),
+        work: &'w Work,
         guard: &Guard,
-    ) -> Result<(Csn, Reservation<'e>), CommitError> {
+    ) -> Result<Drawn<'e, 'w>, CommitError> {
         if self.read_only {
             return Err(CommitError::ReadOnly);
         }
+        let state = work.writer.state();
+        point();
         let Some(tracked) = self.tracked.take() else {
-            work.writer.state().begin_commit();
-            return Ok(draw());
+            let entrance = enter(&mut self.deps);
+            state.begin_commit();
+            point();
+            return Ok(Drawn {
+                entrance,
+                csn: draw(),
+                leftovers: None,
+            });
         };
         loop {
             let (writes, seen) = self.write_set(work, guard);
@@ -299,14 +328,22 @@ impl Txn {
                 &writes,
                 fresh,
                 |publish: &dyn Fn()| {
+                    let entrance = enter(&mut self.deps);
                     // Before the place is visible to others; see "Newest versions".
-                    work.writer.state().begin_commit();
+                    state.begin_commit();
                     publish();
-                    draw()
+                    point();
+                    (entrance, draw())
                 },
             );
             match answer {
-                Certified::Yes(drawn) => return Ok(drawn),
+                Certified::Yes((entrance, csn)) => {
+                    return Ok(Drawn {
+                        entrance,
+                        csn,
+                        leftovers: Some(Leftovers((tracked, writes, seen))),
+                    });
+                }
                 Certified::No(_) => return Err(self.refused()),
                 Certified::Stale => {}
             }
@@ -319,11 +356,7 @@ impl Txn {
     }
 
     /// What the transaction leaves behind, and how many indexes had been attached to each table when its keys were made.
-    fn write_set<'w>(
-        &self,
-        work: &'w Work,
-        guard: &Guard,
-    ) -> (WriteSet, Vec<(&'w Arc<Table>, u64)>) {
+    fn write_set<'w>(&self, work: &'w Work, guard: &Guard) -> (WriteSet, SeenIndexes<'w>) {
         let buffers = &work.buffers;
         let mut writes = WriteSet::new();
         let mut seen = Vec::new();

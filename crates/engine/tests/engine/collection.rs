@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use logstead_engine::{FlushMode, Guard, Isolation, Present, Txn, Worker};
-use logstead_types::TableId;
+use logstead_types::{Rid, TableId, WorkerId};
 
 use crate::world::*;
 
@@ -32,6 +32,56 @@ fn t1_nothing_is_collected_above_the_horizon_and_tombstones_count_as_read() {
     worker.collect_garbage(100);
     assert_eq!(world.by_key.entry_count(), 0);
     assert_eq!(world.table.row_count_estimate(), 0, "the rid is free");
+}
+
+/// T1: a tombstone that a plain read meets counts as read, whatever way it came to it: that there is no such row rests on the
+/// delete. A crash that takes the delete back takes what was built on it along.
+#[test]
+fn t1_who_reads_that_a_row_is_gone_rests_on_the_delete() {
+    type Read = fn(&World, &mut Txn) -> usize;
+    let reads: [(&str, Read); 6] = [
+        ("by key", |world, txn| world.get(txn, 1).iter().count()),
+        ("by row number", |world, txn| {
+            let guard = Guard::pin();
+            let row = txn.read(&world.table, Rid(0), &guard).expect_present();
+            row.iter().count()
+        }),
+        ("newest", |world, txn| {
+            let guard = Guard::pin();
+            let row = txn.read_newest(&world.table, Rid(0), &guard);
+            row.expect_present().iter().count()
+        }),
+        ("scan", |world, txn| world.scan(txn).len()),
+        ("index", |world, txn| {
+            world.walk(txn, &world.by_key, false).len()
+        }),
+        ("backwards", |world, txn| {
+            world.walk(txn, &world.by_balance, true).len()
+        }),
+    ];
+    for (name, read) in reads {
+        let (world, worker) = World::with_accounts(2, 1);
+        let reader = world.engine.worker(WorkerId(1));
+        let mut delete = worker.begin(Isolation::ReadCommitted);
+        assert_eq!(world.rid(&mut delete, 1), Rid(0));
+        world.delete(&mut delete, 1).expect("delete");
+        let deleted = commit(delete);
+        let mut txn = reader.begin(Isolation::ReadCommitted);
+        assert_eq!(read(&world, &mut txn), 0, "{name}");
+        assert_eq!(txn.awaits(), deleted.waits_for, "{name}");
+        txn.insert(&world.table, &row(9, 9)).expect("insert");
+        commit(txn);
+        // The reader's lane is durable, the delete's is not.
+        reader.flush(FlushMode::Inline);
+        let home = world.home.clone();
+        drop((reader, worker, world));
+        home.crash();
+        let world = World::open(home, 2);
+        let worker = world.engine.worker(WorkerId(0));
+        let mut check = worker.begin(Isolation::ReadCommitted);
+        let left = world.scan(&mut check);
+        assert_eq!(left, [(1, 100)], "{name}: with the row there is no 9");
+    }
 }
 
 #[test]

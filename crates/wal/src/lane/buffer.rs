@@ -9,6 +9,9 @@ use logstead_types::Csn;
 use smallvec::SmallVec;
 use std::sync::Weak;
 
+/// What the system gives memory by, at least.
+const PAGE: usize = 4096;
+
 /// A claim of another lane in a block of this one. Weak: lanes that hold one another's bytes must not keep each other alive.
 pub(super) struct Stolen {
     pub(super) from: Weak<Shared>,
@@ -18,11 +21,14 @@ pub(super) struct Stolen {
 /// The claims of other lanes in one block.
 pub(super) type StolenClaims = SmallVec<[Stolen; 2]>;
 
-/// A block under construction. Invariant: `HEADER_LEN <= len <= buffer.capacity()`; `payload_crc` is the checksum of
+/// A block under construction. Invariant: `HEADER_LEN <= len <= buffer.capacity()`; what is touched is the whole pages
+/// before `touched`; `payload_crc` is the checksum of
 /// the entries there are; CSN bounds and `oldest_at` hold once there is an entry.
 pub(super) struct Building {
     buffer: Buffer,
     len: usize,
+    /// Up to here its memory has been written to, at some time.
+    touched: usize,
     payload_crc: u32,
     pub(super) entries: u32,
     pub(super) csn_lowest: Csn,
@@ -39,6 +45,7 @@ impl Building {
         Building {
             buffer,
             len: HEADER_LEN,
+            touched: 0,
             payload_crc: 0,
             entries: 0,
             csn_lowest: Csn(u64::MAX),
@@ -78,6 +85,30 @@ impl Building {
         self.entries += entries;
         self.csn_lowest = self.csn_lowest.min(csn_lowest);
         self.csn_highest = self.csn_highest.max(csn_highest);
+    }
+
+    /// The caller is about to append an entry of at most `bytes` bytes, for which it holds room: takes what that may need from
+    /// the system now. Pages that were never written are written to, and there is room for one more side segment.
+    #[inline]
+    pub(super) fn prepare(&mut self, bytes: usize) {
+        self.sides.reserve(1);
+        let end = (self.len + bytes).min(self.buffer.capacity());
+        if end > self.touched {
+            self.touch(end);
+        }
+    }
+
+    #[cold]
+    fn touch(&mut self, end: usize) {
+        let from = self.touched.max(self.len);
+        let fresh = &mut self.buffer.as_mut_slice()[from..end];
+        // What is here is written over before it leaves, with entries or with padding.
+        fresh.iter_mut().step_by(PAGE).for_each(|byte| *byte = 0);
+        if let Some(last) = fresh.last_mut() {
+            *last = 0;
+        }
+        // The rest of the last page is there, too: the buffer begins with one.
+        self.touched = end.next_multiple_of(PAGE);
     }
 
     /// The caller holds room for it. `now` is asked only when the block begins.

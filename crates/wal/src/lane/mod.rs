@@ -3,6 +3,7 @@
 //! | file | what |
 //! |---|---|
 //! | `buffer` | the block under construction |
+//! | `entrance` | one entry on its way into it, under the lock |
 //! | `flush` | blocks on their way: sealed, written, completed in any order, hardened in theirs |
 //! | `claims` | in what order a lane's own bytes harden, whichever lane writes them |
 //! | `steal` | taking along what another lane has buffered |
@@ -35,6 +36,7 @@
 mod allowance;
 mod buffer;
 mod claims;
+mod entrance;
 mod errors;
 mod flush;
 mod horizon;
@@ -48,13 +50,14 @@ mod steal;
 mod times;
 
 pub use allowance::Allowance;
+pub use entrance::Entrance;
 pub use errors::{LaneError, NoRoom};
 pub use horizon::HorizonSource;
 pub use room::Room;
 pub use times::{APPEND_CLASSES, Appends, AppendsBySize, append_class};
 
 use crate::block::HEADER_LEN;
-use crate::entry::{self, Body, DEPS_LIST_MAX, Deps, SideRef};
+use crate::entry::{self, Deps, SideRef};
 use crate::numbers::{UsedUp, segment_end};
 use buffer::Building;
 use claims::Claims;
@@ -342,8 +345,9 @@ impl State {
             failed: None,
             counters: LaneCounters::default(),
             appends: AppendsBySize::default(),
-            scratch: Vec::new(),
-            head: Vec::new(),
+            // Nothing is allocated for an entry once its CSN is drawn (T12).
+            scratch: Vec::with_capacity(entry::OVERHEAD_MAX),
+            head: Vec::with_capacity(entry::OVERHEAD_MAX),
         }
     }
 
@@ -559,21 +563,37 @@ impl Lane {
         }
     }
 
-    /// Appends an entry to the buffer and publishes its CSN as not durable before returning. Does not fail, wait or do I/O.
+    /// Takes the lane's lock for one entry. Everything that an entry may have to wait for, or that may have to be allocated, is
+    /// behind the caller then: see [`Entrance`].
+    ///
+    /// # Panics
+    /// If the room is another lane's: a bug in the commit path that would corrupt the log.
+    #[inline]
+    pub fn enter(&self, room: Room) -> Entrance<'_> {
+        let shared = &self.shared;
+        assert!(
+            Arc::ptr_eq(shared, &room.shared),
+            "the room of another lane"
+        );
+        point();
+        Entrance::new(shared, room)
+    }
+
+    /// Appends an entry to the buffer and publishes its CSN as not durable before returning. Does not fail or do I/O.
     /// Its GSN is larger than the lane's last and at least `gsn_min`.
     ///
     /// # Panics
-    /// If the room is another lane's or smaller than the records: a bug in the commit path that would corrupt the log.
+    /// As [`Lane::enter`] and [`Entrance::push`].
     pub fn push(&self, room: Room, csn: Csn, gsn_min: u64, deps: &Deps, records: &[u8]) -> Pushed {
-        assert!(records.len() <= room.bytes, "an entry larger than its room");
-        self.push_body(room, csn, gsn_min, deps, &Body::Inline(records))
+        let mut entrance = self.enter(room);
+        entrance.push(csn, gsn_min, deps, records)
     }
 
     /// Appends the entry of a transaction whose records [`Side::finish`] has made durable. Its room was taken for 0
     /// bytes. Otherwise as [`Lane::push`].
     ///
     /// # Panics
-    /// If the room is another lane's.
+    /// As [`Lane::push`].
     pub fn push_side(
         &self,
         room: Room,
@@ -582,64 +602,8 @@ impl Lane {
         deps: &Deps,
         side: &SideRef,
     ) -> Pushed {
-        self.push_body(room, csn, gsn_min, deps, &Body::Side(*side))
-    }
-
-    fn push_body(
-        &self,
-        mut room: Room,
-        csn: Csn,
-        gsn_min: u64,
-        deps: &Deps,
-        body: &Body<'_>,
-    ) -> Pushed {
-        let shared = &self.shared;
-        assert!(
-            Arc::ptr_eq(shared, &room.shared),
-            "the room of another lane"
-        );
-        assert!(
-            deps.list.len() <= DEPS_LIST_MAX,
-            "more dependencies than an entry may list"
-        );
-        assert!(csn != Csn::ZERO, "an entry needs a CSN that was drawn");
-        point();
-        let mut guard = shared.state.lock();
-        let state = &mut *guard;
-        // The room becomes bytes in the buffer: its drop has nothing left to give back.
-        state.reserved_bytes -= std::mem::take(&mut room.need);
-        state.reserved_at_home_bytes -= std::mem::take(&mut room.need_at_home);
-        state.head.clear();
-        entry::encode_head(csn, deps, body, &mut state.scratch, &mut state.head);
-        let records: &[u8] = if let Body::Inline(records) = body {
-            records
-        } else {
-            &[]
-        };
-        let was_clean = state.building.is_empty();
-        state
-            .building
-            .append(csn, &state.head, records, || shared.clock.monotonic());
-        if let Body::Side(side) = body {
-            state.building.sides.push(*side);
-        }
-        let bytes = (state.head.len() + records.len()) as u64;
-        state.taken_in_excess_bytes += std::mem::take(&mut room.allowed) - bytes;
-        state.pushed += bytes;
-        state.gsn = gsn_min.max(state.gsn + 1);
-        state.unclaimed_csn_lowest = state.unclaimed_csn_lowest.min(csn);
-        // The lock orders the writers; readers take one look.
-        if shared.first_not_durable.load(Ordering::Relaxed) > csn.get() {
-            shared.first_not_durable.store(csn.get(), Ordering::SeqCst);
-        }
-        shared.pushed.store(state.pushed, Ordering::SeqCst);
-        let buffered = state.building.payload_len();
-        shared.buffered.store(buffered, Ordering::SeqCst);
-        Pushed {
-            end: Cursor(state.pushed),
-            gsn: state.gsn,
-            was_clean,
-        }
+        let mut entrance = self.enter(room);
+        entrance.push_side(csn, gsn_min, deps, side)
     }
 
     /// Bytes of entries pushed here so far.
