@@ -1,7 +1,9 @@
 //! The simulated home: the conformance suite in both ways of time, every fault, and what crashes leave.
 
 use logstead_env::{Buffer, Clock, Env, SimClock};
-use logstead_home::simulated::{Fault, FaultRates, Keep, Kind, MODELS, Model, SimulatedOptions};
+use logstead_home::simulated::{
+    Fault, FaultRates, Keep, Kind, MODELS, Model, Onlooker, SimulatedOptions,
+};
 use logstead_home::{
     Asked, HomeError, HomeUsage, LogHome, NoRoom, Position, PriceList, SimulatedHome, Usage,
     conformance,
@@ -9,6 +11,7 @@ use logstead_home::{
 use logstead_types::LaneId;
 use std::cell::RefCell;
 use std::rc::Rc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};
 
 const LANE: LaneId = LaneId(0);
@@ -594,4 +597,42 @@ fn bytes_may_be_counted_and_dropped() {
         report.contains(&("appends".to_owned(), appends)),
         "{report:?}"
     );
+}
+
+#[test]
+fn an_onlooker_sees_what_is_under_way_and_no_crash_stops_it() {
+    let asked = Arc::new(AtomicU64::new(0));
+    for name in ["s3express", "gp3"] {
+        let mut early = 0;
+        for seed in 0..20 {
+            let world = World::new(name, seed);
+            world.home.open_lane(LANE, 0).unwrap();
+            let (block, len) = world.block(1);
+            let counted = Arc::clone(&asked);
+            let count = move || {
+                counted.fetch_add(1, Ordering::Relaxed);
+            };
+            let onlooker = world.home.onlooker(Some(seed), true, count);
+            assert!(onlooker.facts().leased && !world.home.facts().leased);
+            let sees = |onlooker: &Onlooker, at: Position| {
+                let mut into = Buffer::zeroed(len);
+                let count = onlooker.read(LANE, at, &mut into).unwrap();
+                count == len && into.as_slice() == block.as_slice()
+            };
+            let (at, told) = world.begin(LANE, 1);
+            early += u64::from((0..4).any(|_| sees(&onlooker, at)));
+            assert!(told.try_recv().is_err(), "nobody has been told");
+            while world.home.step() {}
+            told.try_recv().expect("told once").unwrap();
+            assert!(sees(&onlooker, at) && told.try_recv().is_err());
+            // Its requests are not the machine's, and another machine's end is not its own.
+            let requests = world.home.requests();
+            world.home.crash();
+            assert!(sees(&onlooker, at) && onlooker.segments(LANE).unwrap().len() == 1);
+            assert_eq!(world.home.requests(), requests);
+            assert!(onlooker.trim(LANE, 0).is_err(), "it only reads");
+        }
+        assert!((1..20).contains(&early), "{name}: {early}");
+    }
+    assert!(asked.load(Ordering::Relaxed) > 0);
 }

@@ -664,6 +664,47 @@ impl Core {
         if error { Err(device_error()) } else { Ok(()) }
     }
 
+    /// Some of what is under way has reached the store, and its reply has not come: one append of those now, on a block device perhaps in part.
+    pub(super) fn arrive_early(&self, state: &mut State, random: &SimRandom) {
+        let under_way = state
+            .events
+            .iter()
+            .filter_map(|Reverse(event)| match &event.event {
+                Event::Reply {
+                    append,
+                    stores: true,
+                    flips: false,
+                    ..
+                } => Some((event.order, append)),
+                _ => None,
+            });
+        let mut under_way: Vec<(u64, &Append)> = under_way.collect();
+        under_way.sort_by_key(|(order, _)| *order);
+        let blocks = self.model.kind == Kind::Blocks;
+        // Half of the requests find nothing new.
+        let Some((_, append)) =
+            under_way.get(random.below(2 * under_way.len().max(1) as u64) as usize)
+        else {
+            return;
+        };
+        let (lane, at) = (append.lane, append.at);
+        let accepted = blocks
+            || (state.store.len(lane, at.segment).ok().flatten() == Some(at.offset)
+                && !state.store.is_sealed(lane, at.segment));
+        if !accepted {
+            return;
+        }
+        let in_part = blocks && random.below(2) == 0;
+        for (number, sector) in append.bytes().chunks(SECTOR_LEN).enumerate() {
+            if in_part && random.below(2) == 0 {
+                continue;
+            }
+            let offset = at.offset + (number * SECTOR_LEN) as u64;
+            // The segment may be gone: then the write was for nobody.
+            drop(state.store.write(lane, Position { offset, ..at }, sector));
+        }
+    }
+
     /// What a crash leaves of a write under way.
     fn remains(&self, state: &mut State, lane: LaneId, at: Position, bytes: &[u8]) {
         // An error means that the write was for nobody: the segment is gone.

@@ -18,11 +18,13 @@ mod core;
 mod event;
 mod faults;
 mod model;
+mod onlooker;
 mod options;
 mod store;
 
 pub use faults::{FAULTS, Fault, FaultRates};
 pub use model::{Curve, Kind, MODELS, Model};
+pub use onlooker::Onlooker;
 pub use options::SimulatedOptions;
 pub use store::Keep;
 
@@ -544,15 +546,9 @@ impl LogHome for SimulatedHome {
         offset: u64,
         into: &mut [u8],
     ) -> Result<usize, HomeError> {
-        self.core.call(Request::Read, into.len(), |store| {
-            let missing = || HomeError::Missing(format!("side segment {id} of lane {lane}"));
-            let bytes = store.side(lane, id).ok_or_else(missing)?;
-            let start = usize::try_from(offset).unwrap_or(usize::MAX);
-            let rest = bytes.get(start..).unwrap_or(&[]);
-            let count = into.len().min(rest.len());
-            into[..count].copy_from_slice(&rest[..count]);
-            Ok(count)
-        })
+        let len = into.len();
+        let read = |store: &mut Store| store.read_side(lane, id, offset, into);
+        self.core.call(Request::Read, len, read)
     }
 
     fn sides(&self, lane: LaneId) -> Result<Vec<u64>, HomeError> {

@@ -347,8 +347,21 @@ impl Store {
         Ok(())
     }
 
-    pub(super) fn side(&self, lane: LaneId, id: u64) -> Option<&[u8]> {
-        self.sides.get(&(lane, id)).map(Vec::as_slice)
+    /// Reads as many bytes of a side segment as it has there.
+    pub(super) fn read_side(
+        &self,
+        lane: LaneId,
+        id: u64,
+        offset: u64,
+        into: &mut [u8],
+    ) -> Result<usize, HomeError> {
+        let missing = || HomeError::Missing(format!("side segment {id} of lane {lane}"));
+        let bytes = self.sides.get(&(lane, id)).ok_or_else(missing)?;
+        let start = usize::try_from(offset).unwrap_or(usize::MAX);
+        let rest = bytes.get(start..).unwrap_or(&[]);
+        let count = into.len().min(rest.len());
+        into[..count].copy_from_slice(&rest[..count]);
+        Ok(count)
     }
 
     pub(super) fn sides(&self, lane: LaneId) -> Vec<u64> {
