@@ -15,6 +15,15 @@
 //! could be told is called uncommitted ([`Oracle::committable`]).
 //!
 //! A transaction's survival shows in the ledger: each one that writes also leaves its number there.
+//!
+//! **Copies.** A backup or a branch that is made beside the running machine is one moment of it, and is judged by [`Oracle::copied`]:
+//! - what anybody was told of before the reading began is in it ([`Oracle::told`]);
+//! - whoever is in it, all it read or overwrote is in it;
+//! - every row is the one that the writes of those in it, in their order, give;
+//! - nothing is in it that never was, or that a crash has taken back.
+//!
+//! A copy may be of a moment that is long past. So the judge of a machine that is read keeps what is superseded and what earlier lives knew
+//! ([`Oracle::keep_history`]); the judge of others forgets it with each crash.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -79,6 +88,20 @@ pub struct Oracle {
     settled: BTreeSet<Writer>,
     /// What earlier lives lost.
     lost: BTreeSet<Writer>,
+    keeps_history: bool,
+    /// Whom survivors of earlier lives followed, if history is kept.
+    past: BTreeMap<Writer, BTreeSet<Writer>>,
+}
+
+/// What a copy holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Copied {
+    /// Transactions in it.
+    pub transactions: u64,
+    /// Those of them that nobody had been told of when the reading began.
+    pub later: u64,
+    /// Transactions of this life that are visible by now and not in it.
+    pub left_out: u64,
 }
 
 impl Oracle {
@@ -205,6 +228,80 @@ impl Oracle {
         Ok(())
     }
 
+    /// Nothing is forgotten from now on: copies are made.
+    pub fn keep_history(&mut self) {
+        self.keeps_history = true;
+    }
+
+    /// Everything that somebody has been told of by now, or that has survived a crash: what a copy must hold whose reading begins now.
+    pub fn told(&self) -> BTreeSet<Writer> {
+        let acknowledged = self
+            .records
+            .iter()
+            .filter(|(_, record)| record.acknowledged);
+        let answers = self.answers.iter().flat_map(|(_, told)| told);
+        let told = self
+            .settled
+            .iter()
+            .chain(acknowledged.map(|(writer, _)| writer));
+        told.chain(answers).copied().collect()
+    }
+
+    /// The most of these that can be one moment: without those who follow somebody who is not among them. Earlier lives' survivors are.
+    pub fn closed(&self, among: &BTreeSet<Writer>) -> BTreeSet<Writer> {
+        let mut closed = among.clone();
+        loop {
+            let is_in = |next: &Writer| closed.contains(next) || self.settled.contains(next);
+            let all_are_in = |writer: &&Writer| {
+                let record = self.records.get(writer);
+                record.is_none_or(|record| record.follows.iter().all(is_in))
+            };
+            let left: BTreeSet<Writer> = closed.iter().filter(all_are_in).copied().collect();
+            if left.len() == closed.len() {
+                return closed;
+            }
+            closed = left;
+        }
+    }
+
+    /// A copy has these numbers in its ledger and these rows; `told` is what [`Oracle::told`] said before its reading began.
+    pub fn copied(
+        &self,
+        told: &BTreeSet<Writer>,
+        ledger: &BTreeSet<Writer>,
+        rows: &BTreeMap<Key, Vec<u8>>,
+    ) -> Result<Copied, String> {
+        if let Some(gone) = told.difference(ledger).next() {
+            return Err(format!(
+                "somebody was told of {gone} before the reading began, and it is not in the copy"
+            ));
+        }
+        if let Some(back) = self.lost.intersection(ledger).next() {
+            return Err(format!("{back} was lost in a crash, and is in the copy"));
+        }
+        for writer in ledger {
+            let this_life = self.records.get(writer).map(|record| &record.follows);
+            let Some(follows) = this_life.or_else(|| self.past.get(writer)) else {
+                return Err(format!("{writer} is in the copy and was never visible"));
+            };
+            if let Some(gone) = follows.difference(ledger).next() {
+                return Err(format!(
+                    "{writer} is in the copy and {gone}, which it follows, is not"
+                ));
+            }
+        }
+        self.compare(ledger, rows)?;
+        let left_out = self
+            .records
+            .keys()
+            .filter(|writer| !ledger.contains(writer));
+        Ok(Copied {
+            transactions: ledger.len() as u64,
+            later: ledger.difference(told).count() as u64,
+            left_out: left_out.count() as u64,
+        })
+    }
+
     /// The machine has stopped and come back with these numbers in the ledger and these rows. Begins the next life.
     pub fn crashed(
         &mut self,
@@ -264,7 +361,7 @@ impl Oracle {
             let there = rows.get(key).map(Vec::as_slice);
             if expected != there {
                 return Err(format!(
-                    "key {key} is {:?} after the crash, not {:?}",
+                    "key {key} is {:?}, not {:?}, which is what those who are there wrote",
                     there.map(head),
                     expected.map(head)
                 ));
@@ -283,12 +380,21 @@ impl Oracle {
             .filter(|writer| !ledger.contains(writer));
         self.lost.extend(gone);
         self.settled.clone_from(ledger);
-        self.records.clear();
+        let records = std::mem::take(&mut self.records);
+        if self.keeps_history {
+            let survivors = records
+                .into_iter()
+                .filter(|(writer, _)| ledger.contains(writer));
+            self.past
+                .extend(survivors.map(|(writer, record)| (writer, record.follows)));
+        }
         self.answers.clear();
         for versions in self.keys.values_mut() {
             versions.retain(|version| ledger.contains(&version.writer));
-            // What was superseded nobody can see any more.
-            versions.drain(..versions.len().saturating_sub(1));
+            if !self.keeps_history {
+                // What was superseded nobody can see any more.
+                versions.drain(..versions.len().saturating_sub(1));
+            }
         }
         self.keys.retain(|_, versions| !versions.is_empty());
     }
@@ -416,5 +522,62 @@ mod tests {
             Some(6),
             "another row has the key"
         );
+    }
+
+    #[test]
+    fn a_copy_that_is_no_moment_is_found() {
+        let mut oracle = Oracle::default();
+        oracle.keep_history();
+        oracle.visible_now(1, BTreeSet::new(), [(7, state(1, 1))]);
+        oracle.visible_now(2, BTreeSet::from([1]), [(8, state(2, 2))]);
+        for writer in [1, 2] {
+            oracle.hardened(writer);
+        }
+        assert_eq!(oracle.told(), BTreeSet::new());
+        oracle.acknowledged(1).expect("may be told");
+        let told = oracle.told();
+        assert_eq!(told, BTreeSet::from([1]));
+        oracle.visible_now(3, BTreeSet::from([1]), [(7, state(1, 3))]);
+        let judge = |oracle: &Oracle, told: &[Writer], ledger: &[Writer], rows| {
+            let set = |of: &[Writer]| of.iter().copied().collect();
+            oracle.copied(&set(told), &set(ledger), &rows)
+        };
+        let first = || BTreeMap::from([(7, value(1))]);
+        let later = || BTreeMap::from([(7, value(3)), (8, value(2))]);
+        // Any closed set is a moment that a crash could have left.
+        let copied = judge(&oracle, &[1], &[1], first()).expect("a moment");
+        assert_eq!(
+            (copied.transactions, copied.later, copied.left_out),
+            (1, 0, 2)
+        );
+        let copied = judge(&oracle, &[1], &[1, 2, 3], later()).expect("a moment");
+        assert_eq!(
+            (copied.transactions, copied.later, copied.left_out),
+            (3, 2, 0)
+        );
+        judge(&oracle, &[1], &[1, 2], both()).expect("a moment");
+        let among = |of: &[Writer]| oracle.closed(&of.iter().copied().collect());
+        assert_eq!(among(&[2, 3]), BTreeSet::new());
+        assert_eq!(among(&[1, 3]), BTreeSet::from([1, 3]));
+        let why = |told: &[Writer], ledger: &[Writer], rows| {
+            judge(&oracle, told, ledger, rows).expect_err("no moment")
+        };
+        let text = why(&[1], &[], BTreeMap::new());
+        assert!(text.contains("told of 1 before"), "{text}");
+        let text = why(&[], &[2], BTreeMap::from([(8, value(2))]));
+        assert!(text.contains("2 is in the copy and 1"), "{text}");
+        let text = why(&[1], &[1, 2], later());
+        assert!(text.contains("key 7 is"), "{text}");
+        let text = why(&[1], &[1, 9], first());
+        assert!(text.contains("9 is in the copy and was never"), "{text}");
+        // What a crash has taken back is in no copy; what it left can still be copied as it was before.
+        oracle
+            .crashed(&BTreeSet::from([1, 3]), &BTreeMap::from([(7, value(3))]))
+            .expect("2 was never acknowledged");
+        let text = judge(&oracle, &[1], &[1, 2], both()).expect_err("no moment");
+        assert!(text.contains("2 was lost"), "{text}");
+        judge(&oracle, &[1], &[1], first()).expect("as it was");
+        let copied = judge(&oracle, &[1, 3], &[1, 3], BTreeMap::from([(7, value(3))]));
+        assert_eq!(copied.expect("as it is").left_out, 0);
     }
 }

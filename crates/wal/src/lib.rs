@@ -35,8 +35,7 @@ pub use entry::{Body, Deps, Entry, SideRef};
 pub use lane::{
     APPEND_CLASSES, Allowance, Appends, AppendsBySize, Cursor, Entrance, FlushMode, FlushOutcome,
     FlushTimes, HorizonSource, Lane, LaneConfig, LaneCounters, LaneError, LaneEvent, LaneListener,
-    LaneStart,
-    LaneStatus, NoRoom, Pushed, Room, Side, SideDone, append_class,
+    LaneStart, LaneStatus, NoRoom, Pushed, Room, Side, SideDone, append_class,
 };
 /// Who takes room in a lane says since when.
 pub use logstead_home::Asked;

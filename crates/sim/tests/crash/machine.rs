@@ -4,7 +4,7 @@
 //! tells the commit path of the moments between tasks and of idleness, leads the background's rounds. A step of the home is
 //! one event of storage. If nobody can go on and clients still wait, somebody was forgotten: that is an error too (T13).
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::future::Future;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -15,27 +15,18 @@ use std::time::Duration;
 
 use logstead_engine::{
     Adapt, Awaits, Checkpoint, CheckpointError, CommitOptions, Engine, EngineOptions, Env,
-    FaultError, Guard, Isolation, KeyExtractor, KeyKind, OpenError, PagesError, Present,
-    ProtocolKind, QueueKind, RestoredIndex, RowRef, ScanCursor, Table, Tracking, Worker,
+    LeaseOptions, OpenError, PagesError, ProtocolKind, QueueKind, Retention, Tracking, Worker,
 };
 use logstead_env::{Clock, Instant, SimClock};
 use logstead_home::simulated::{Fault, Kind, Model};
 use logstead_home::{HomeError, SimulatedHome, SimulatedOptions};
-use logstead_sim::crash::{Aftermath, Key, Writer};
-use logstead_types::{IndexId, LaneId, TableId, WorkerId};
+use logstead_sim::crash::Aftermath;
+use logstead_types::{LaneId, WorkerId};
 
-use crate::script::{Client, Counts, Dice, Log, TABLES, Tables, number_of, value_of};
+use crate::opened::{self, Contents};
+use crate::readers::{ReaderCounts, Readers};
+use crate::script::{Client, Counts, Dice, Log, Tables};
 use crate::watched::Watched;
-
-const LEDGER: TableId = TableId(20_000);
-
-fn rows_table(number: u64) -> TableId {
-    TableId(20_001 + number as u32)
-}
-
-fn by_key_index(number: u64) -> IndexId {
-    IndexId(30_001 + number as u32)
-}
 
 const LANE_BUFFER_BYTES: usize = 16 << 10;
 /// More than a quarter of a buffer: the records of such a transaction go into a side segment.
@@ -44,19 +35,6 @@ const LARGE_BYTES: usize = 5 << 10;
 const ALLOWANCE_BYTES: u64 = 40 << 10;
 /// A life is over by then.
 const STEPS_MAX: u64 = 20_000;
-
-struct ByKey;
-
-impl KeyExtractor for ByKey {
-    fn key(&self, row: RowRef<'_>, out: &mut Vec<u8>) -> KeyKind {
-        out.extend_from_slice(row.column(0).unwrap_or_default());
-        KeyKind::Unique
-    }
-
-    fn keys(&self) -> u64 {
-        1
-    }
-}
 
 /// What is run.
 #[derive(Clone, Debug)]
@@ -90,6 +68,12 @@ pub(crate) struct Setup {
     pub(crate) checkpoints: bool,
     /// One transaction in so many has records for a side segment.
     pub(crate) large_one_in: u64,
+    /// One in so many steps is one of theirs.
+    pub(crate) checkpoint_one_in: u64,
+    /// Others read the home beside the machine.
+    pub(crate) readers: bool,
+    /// No kernel's lock keeps others out: the machine takes a lease.
+    pub(crate) leased: bool,
     /// Instead of wherever the dice say.
     pub(crate) crash: Option<CrashAt>,
 }
@@ -118,6 +102,7 @@ pub(crate) struct Outcomes {
     /// How often the number of lanes in use was set.
     pub(crate) remaps: u64,
     pub(crate) checkpoints: CheckpointCounts,
+    pub(crate) readers: ReaderCounts,
     pub(crate) counts: Counts,
 }
 
@@ -160,6 +145,7 @@ impl Outcomes {
         mine.cut_short += theirs.cut_short;
         mine.loaded += theirs.loaded;
         mine.indexes += theirs.indexes;
+        self.readers.add(&other.readers);
         self.counts.acknowledged += other.counts.acknowledged;
         self.counts.answered += other.counts.answered;
         self.counts.errors_told += other.counts.errors_told;
@@ -199,6 +185,7 @@ pub(crate) struct Machine {
     clock: Arc<SimClock>,
     dice: Dice,
     log: Log,
+    readers: Option<Readers>,
     outcomes: Outcomes,
 }
 
@@ -230,15 +217,28 @@ impl Machine {
         if setup.inline {
             home = home.with_inline_writes();
         }
-        Machine {
+        let mut machine = Machine {
             setup: setup.clone(),
-            home: Arc::new(Watched::new(home)),
+            home: Arc::new(Watched::new(home, setup.leased)),
             env,
             clock,
             dice: Dice::new(setup.seed),
             log: Log::default(),
+            readers: None,
             outcomes: Outcomes::default(),
+        };
+        if setup.readers {
+            machine.log.borrow_mut().oracle.keep_history();
+            let (own, _) = Env::simulated(!setup.seed);
+            let env = Env {
+                clock: Arc::clone(&machine.env.clock),
+                ..own
+            };
+            let options = machine.options();
+            let readers = Readers::new(&machine.home, env, options, setup.leased, setup.seed);
+            machine.readers = Some(readers);
         }
+        machine
     }
 
     /// Lives and crashes, one after the other. An error is what was wrong.
@@ -249,7 +249,11 @@ impl Machine {
             self.outcomes.lives += 1;
             self.stop();
         }
-        self.recover()?;
+        let _last = self.recover()?;
+        if let Some(readers) = &mut self.readers {
+            readers.finish(&self.log)?;
+            self.outcomes.readers = readers.counts;
+        }
         self.outcomes.counts = self.log.borrow().counts;
         Ok(self.outcomes)
     }
@@ -279,11 +283,24 @@ impl Machine {
             commit.log_allocation_limit_bytes = ALLOWANCE_BYTES;
             commit.log_allocation_limit_csns = 1;
         }
-        EngineOptions {
+        let clock = Arc::clone(&self.clock);
+        let mut options = EngineOptions {
             workers: setup.workers,
             commit,
+            lease: LeaseOptions {
+                threads: false,
+                pause: Arc::new(move |time| clock.advance(time)),
+                ..LeaseOptions::default()
+            },
             ..EngineOptions::default()
+        };
+        if setup.readers {
+            options.retention = Retention {
+                interval: Duration::from_millis(2),
+                retention: Duration::from_secs(3600),
+            };
         }
+        options
     }
 
     fn stop(&mut self) {
@@ -294,6 +311,9 @@ impl Machine {
         log.writers.clear();
         log.large.clear();
         log.unacknowledged.clear();
+        if let Some(readers) = &mut self.readers {
+            readers.crashed();
+        }
     }
 
     /// Starts the engine, crashing at its requests as often as the dice say, and judges what came back.
@@ -314,9 +334,12 @@ impl Machine {
             }
             let opened = Engine::open(self.options(), self.home.clone(), self.env.clone());
             // The indexes are a part of the start, and as likely to be cut off.
-            let opened = opened.and_then(|(engine, _)| match self.tables(engine) {
-                Ok(tables) => Ok(tables),
-                Err(error) => Err(OpenError::Options(error.to_string())),
+            let opened = opened.and_then(|(engine, _)| match opened::tables(engine) {
+                Ok((tables, restored)) => {
+                    self.outcomes.checkpoints.indexes += restored;
+                    Ok(tables)
+                }
+                Err(error) => Err(OpenError::Options(error)),
             });
             if home.is_down() {
                 drop(opened);
@@ -346,37 +369,7 @@ impl Machine {
     }
 
     fn judge(&mut self, tables: &Tables) -> Result<(), String> {
-        let engine = &tables.engine;
-        let worker = engine.worker(WorkerId(0));
-        let mut txn = worker.begin(Isolation::ReadCommitted);
-        let mut all = |table: &Arc<Table>| {
-            let guard = Guard::pin();
-            let mut cursor = ScanCursor::new(table);
-            let mut found = Vec::new();
-            while let Some(row) = txn.scan_next(&mut cursor, &guard).expect_present() {
-                found.push((number_of(row.bytes), value_of(row.bytes)));
-            }
-            found
-        };
-        let ledger: BTreeSet<Writer> = all(&engine.create_table(LEDGER))
-            .into_iter()
-            .map(|(writer, _)| writer)
-            .collect();
-        let found: Vec<(Key, Vec<u8>)> = (0..TABLES)
-            .flat_map(|number| all(&engine.create_table(rows_table(number))))
-            .collect();
-        let rows: BTreeMap<Key, Vec<u8>> = found.iter().cloned().collect();
-        if rows.len() != found.len() {
-            return Err("a key is there twice after recovery".to_owned());
-        }
-        for (key, value) in &rows {
-            let found = tables.read(&mut txn, *key).map_err(|e| e.to_string())?;
-            if found.as_ref() != Some(value) {
-                return Err(format!(
-                    "the row with key {key} is not found by its index, but {found:?}"
-                ));
-            }
-        }
+        let Contents { ledger, rows } = Contents::of(tables)?;
         let Aftermath {
             survived,
             survived_unacknowledged,
@@ -388,37 +381,6 @@ impl Machine {
         self.outcomes.lost += lost;
         self.outcomes.lost_though_hardened += lost_though_hardened;
         Ok(())
-    }
-
-    fn tables(&mut self, engine: Engine) -> Result<Tables, FaultError> {
-        let ledger = engine.create_table(LEDGER);
-        let worker = engine.worker(WorkerId(0));
-        let mut txn = worker.begin(Isolation::ReadCommitted);
-        let mut make = |number| {
-            let rows = engine.create_table(rows_table(number));
-            let id = by_key_index(number);
-            let by_key = match engine.restore_index(&rows, id, true, Arc::new(ByKey))? {
-                RestoredIndex::Restored(index) => {
-                    self.outcomes.checkpoints.indexes += 1;
-                    index
-                }
-                RestoredIndex::NotStored => {
-                    let index = engine.create_index(&rows, id, true, Arc::new(ByKey));
-                    txn.build_index(&rows, &index).expect("keys are unique");
-                    index
-                }
-                RestoredIndex::Damaged(what) => return Err(FaultError::Damaged(what)),
-            };
-            Ok((rows, by_key))
-        };
-        let rows = (0..TABLES).map(&mut make).collect::<Result<_, _>>()?;
-        drop(txn);
-        engine.end_start();
-        Ok(Tables {
-            engine,
-            rows,
-            ledger,
-        })
     }
 
     fn live(&mut self, tables: &Tables) -> Result<(), String> {
@@ -467,7 +429,9 @@ impl Machine {
         let anywhere = self.setup.dead_lane.is_none() && self.setup.crash.is_none();
         let steps = if anywhere && !self.dice.one_in(4) {
             let clients = self.setup.clients_per_worker * self.setup.workers as u64;
-            self.dice.roll(60 * clients)
+            // Who reads needs time.
+            let each = if self.setup.readers { 400 } else { 60 };
+            self.dice.roll(each * clients)
         } else {
             // To the end.
             STEPS_MAX
@@ -475,16 +439,21 @@ impl Machine {
         if let Some(at) = self.setup.crash {
             home.crash_at(home.requests() + at.life);
         } else if anywhere && self.dice.one_in(3) {
-            home.crash_at(home.requests() + self.dice.roll(60));
+            let most = if self.setup.readers { 400 } else { 60 };
+            home.crash_at(home.requests() + self.dice.roll(most));
         }
         let mut taking = None;
         for step in 0..=steps {
-            let went_on = if self.setup.checkpoints && self.dice.one_in(6) {
-                self.checkpoint(&tables.engine, &mut taking)?;
-                true
-            } else {
-                self.step(tables, &mut seats, &mut tasks)?
-            };
+            let went_on =
+                if self.setup.checkpoints && self.dice.one_in(self.setup.checkpoint_one_in) {
+                    self.checkpoint(&tables.engine, &mut taking)?;
+                    true
+                } else {
+                    self.step(tables, &mut seats, &mut tasks)?
+                };
+            if let Some(readers) = &mut self.readers {
+                readers.step(&self.log)?;
+            }
             if home.is_down() {
                 self.outcomes.crashes_in_life += 1;
                 self.outcomes.checkpoints.cut_short += u64::from(taking.is_some());
@@ -587,6 +556,9 @@ impl Machine {
     ) -> Result<(), String> {
         let counts = &mut self.outcomes.checkpoints;
         let Some(checkpoint) = taking else {
+            if let Some(readers) = &mut self.readers {
+                readers.checkpoint_begun(self.log.borrow().oracle.told());
+            }
             *taking = Some(engine.begin_checkpoint().map_err(|e| e.to_string())?);
             return Ok(());
         };
@@ -603,6 +575,11 @@ impl Machine {
         match done {
             Ok(report) => {
                 let report = report.unwrap_or_default();
+                if report.written
+                    && let Some(readers) = &mut self.readers
+                {
+                    readers.checkpoint_published();
+                }
                 counts.published += u64::from(report.written);
                 counts.delta_pages += report.delta_pages;
                 counts.objects_removed += report.objects_removed;

@@ -4,7 +4,10 @@
 //! `LOGSTEAD_SEEDS` says how many seeds are run, `LOGSTEAD_SEED` which one is the first. A failure names its setup; the same seed
 //! gives the same run.
 
+mod baton;
 mod machine;
+mod opened;
+mod readers;
 mod script;
 mod watched;
 
@@ -58,6 +61,9 @@ fn setup(seed: u64) -> Setup {
         slow_lane: None,
         checkpoints: dice.one_in(2),
         large_one_in: 16,
+        checkpoint_one_in: 6,
+        readers: false,
+        leased: false,
         crash: None,
     }
 }
@@ -210,4 +216,57 @@ fn a_dead_lane_delays_nobody_who_does_not_depend_on_it() {
         all.add(&outcomes);
     }
     assert!(all.counts.acknowledged > 0 && all.true_waits > 0, "{all:?}");
+}
+
+/// Backups, branches, restore points, `log verify`, `log dump` and fsck, made beside the machine at any moment: each is one moment of it, and finds no damage.
+///
+/// `./test --long` runs a thousand seeds.
+#[test]
+fn whoever_reads_beside_the_machine_sees_one_moment() {
+    let first = from_environment("LOGSTEAD_SEED", 0);
+    let count = from_environment("LOGSTEAD_SEEDS", 72);
+    let mut all = Outcomes::default();
+    let mut wrong = Vec::new();
+    for seed in first..first + count {
+        let mut dice = Dice::new(seed ^ 0x0bce_55ed);
+        let setup = Setup {
+            readers: true,
+            leased: dice.one_in(2),
+            // An entry of one lane hangs on what others hold.
+            workers: 2 + dice.roll(3) as usize,
+            workers_per_lane: 1 + dice.roll(2) as usize,
+            transactions: 60,
+            checkpoints: !dice.one_in(4),
+            checkpoint_one_in: [6, 30, 120][dice.roll(3) as usize],
+            ..setup(seed)
+        };
+        match Machine::new(&setup).run(3) {
+            Ok(outcomes) => all.add(&outcomes),
+            Err(what) => wrong.push(format!("{what}\nin {setup:?}")),
+        }
+    }
+    println!("{all:?}");
+    assert!(
+        wrong.is_empty(),
+        "{} of {count} seeds:\n{}",
+        wrong.len(),
+        wrong.join("\n")
+    );
+    if first == 0 && count >= 72 {
+        let readers = all.readers;
+        assert!(
+            readers.backups > 0 && readers.incremental > 0 && readers.rounds > 0,
+            "{readers:?}"
+        );
+        assert!(readers.branches > 0 && readers.dropped > 0, "{readers:?}");
+        assert!(readers.restored > 0 && readers.points > 0, "{readers:?}");
+        assert!(readers.verified > readers.counted, "{readers:?}");
+        assert!(readers.counted > 0 && readers.dumped > 0, "{readers:?}");
+        assert!(readers.checked > 0, "{readers:?}");
+        // They read while it went on, and while it stopped and came back.
+        assert!(
+            readers.with_later > 0 && readers.left_out > 0 && readers.over_crashes > 0,
+            "{readers:?}"
+        );
+    }
 }

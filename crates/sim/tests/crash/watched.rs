@@ -2,9 +2,14 @@
 //!
 //! It reads what is on its way to storage, so it knows what is hardened without asking anybody: the block that holds an
 //! entry, and all blocks before it in its lane, have completed.
+//!
+//! A reader beside the machine may take steps before any request of the machine that is not an append: in the middle of a checkpoint's publication, of
+//! truncation, of a recovery. Requests of other threads than the machine's let nobody in, so that a seed gives the same run.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
+use std::thread::ThreadId;
 
 use logstead_engine::LogHome;
 use logstead_home::{
@@ -15,6 +20,9 @@ use logstead_types::{Csn, LaneId};
 use logstead_wal::block::Header;
 use logstead_wal::entry::Entries;
 use parking_lot::Mutex;
+
+use crate::baton::Baton;
+use crate::script::Dice;
 
 #[derive(Default)]
 struct Seen {
@@ -44,14 +52,55 @@ impl Seen {
 pub(crate) struct Watched {
     pub(crate) home: SimulatedHome,
     seen: Arc<Mutex<Seen>>,
+    leased: bool,
+    machine: ThreadId,
+    beside: Mutex<Option<(Arc<Baton>, Dice)>>,
 }
 
 impl Watched {
-    pub(crate) fn new(home: SimulatedHome) -> Watched {
+    /// In the machine's thread. `leased`: the home says that no kernel's lock keeps others out.
+    pub(crate) fn new(home: SimulatedHome, leased: bool) -> Watched {
         Watched {
             home,
             seen: Arc::default(),
+            leased,
+            machine: std::thread::current().id(),
+            beside: Mutex::default(),
         }
+    }
+
+    /// From now on this reader takes steps between the machine's requests; or none does.
+    pub(crate) fn let_in(&self, reader: Option<(Arc<Baton>, Dice)>) {
+        *self.beside.lock() = reader;
+    }
+
+    /// Before a request of the machine.
+    fn meanwhile(&self) -> &SimulatedHome {
+        if std::thread::current().id() == self.machine
+            && let Some((baton, dice)) = &mut *self.beside.lock()
+        {
+            let steps = match dice.roll(16) {
+                0 => 10,
+                1..6 => 1,
+                _ => 0,
+            };
+            for _ in 0..steps {
+                baton.step();
+            }
+        }
+        &self.home
+    }
+
+    /// The entries of some blocks of a lane in this life.
+    pub(crate) fn entries(&self, lane: LaneId, blocks: Range<u64>) -> Vec<Csn> {
+        let seen = self.seen.lock();
+        let of_lane = seen.lanes.get(&lane);
+        let blocks = of_lane
+            .into_iter()
+            .flat_map(|of_lane| of_lane.range(blocks.clone()));
+        blocks
+            .flat_map(|(_, (csns, _))| csns.iter().copied())
+            .collect()
     }
 
     /// The machine has stopped: block numbers begin again.
@@ -80,13 +129,16 @@ impl Watched {
 
 impl LogHome for Watched {
     fn facts(&self) -> Facts {
-        self.home.facts()
+        Facts {
+            leased: self.leased,
+            ..self.home.facts()
+        }
     }
     fn describe(&self) -> String {
         self.home.describe()
     }
     fn open_lane(&self, lane: LaneId, first_segment: u64) -> Result<(), NoRoom> {
-        self.home.open_lane(lane, first_segment)
+        self.meanwhile().open_lane(lane, first_segment)
     }
     fn set_room_listener(&self, lane: LaneId, listener: RoomListener) {
         self.home.set_room_listener(lane, listener);
@@ -127,31 +179,31 @@ impl LogHome for Watched {
         block: &Buffer,
         len: usize,
     ) -> Result<(), HomeError> {
-        self.home.rewrite(lane, at, block, len)
+        self.meanwhile().rewrite(lane, at, block, len)
     }
     fn lanes(&self) -> Result<Vec<LaneId>, HomeError> {
-        self.home.lanes()
+        self.meanwhile().lanes()
     }
     fn segments(&self, lane: LaneId) -> Result<Vec<SegmentInfo>, HomeError> {
-        self.home.segments(lane)
+        self.meanwhile().segments(lane)
     }
     fn read(&self, lane: LaneId, at: Position, into: &mut Buffer) -> Result<usize, HomeError> {
-        self.home.read(lane, at, into)
+        self.meanwhile().read(lane, at, into)
     }
     fn seal(&self, lane: LaneId, at: Position) -> Result<(), HomeError> {
-        self.home.seal(lane, at)
+        self.meanwhile().seal(lane, at)
     }
     fn trim(&self, lane: LaneId, segment: u64) -> Result<(), HomeError> {
-        self.home.trim(lane, segment)
+        self.meanwhile().trim(lane, segment)
     }
     fn get(&self, name: &str) -> Result<Option<(Vec<u8>, Tag)>, HomeError> {
-        self.home.get(name)
+        self.meanwhile().get(name)
     }
     fn put_if_absent(&self, name: &str, bytes: &[u8]) -> Result<Tag, HomeError> {
-        self.home.put_if_absent(name, bytes)
+        self.meanwhile().put_if_absent(name, bytes)
     }
     fn compare_and_swap(&self, name: &str, expected: Tag, bytes: &[u8]) -> Result<Tag, HomeError> {
-        self.home.compare_and_swap(name, expected, bytes)
+        self.meanwhile().compare_and_swap(name, expected, bytes)
     }
     fn begin_side(&self, lane: LaneId, id: u64) -> Box<dyn SideWriter> {
         self.home.begin_side(lane, id)
@@ -163,24 +215,24 @@ impl LogHome for Watched {
         offset: u64,
         into: &mut [u8],
     ) -> Result<usize, HomeError> {
-        self.home.get_side(lane, id, offset, into)
+        self.meanwhile().get_side(lane, id, offset, into)
     }
     fn sides(&self, lane: LaneId) -> Result<Vec<u64>, HomeError> {
-        self.home.sides(lane)
+        self.meanwhile().sides(lane)
     }
     fn remove_side(&self, lane: LaneId, id: u64) -> Result<(), HomeError> {
-        self.home.remove_side(lane, id)
+        self.meanwhile().remove_side(lane, id)
     }
     fn put_object(&self, id: ObjectId, bytes: &[u8]) -> Result<(), HomeError> {
-        self.home.put_object(id, bytes)
+        self.meanwhile().put_object(id, bytes)
     }
     fn read_object(&self, id: ObjectId, offset: u64, into: &mut [u8]) -> Result<usize, HomeError> {
-        self.home.read_object(id, offset, into)
+        self.meanwhile().read_object(id, offset, into)
     }
     fn objects(&self) -> Result<Vec<ObjectInfo>, HomeError> {
-        self.home.objects()
+        self.meanwhile().objects()
     }
     fn remove_object(&self, id: ObjectId) -> Result<(), HomeError> {
-        self.home.remove_object(id)
+        self.meanwhile().remove_object(id)
     }
 }
