@@ -19,11 +19,11 @@ from transfers import ACCOUNTS, OPENING, Bank
 pytestmark = pytest.mark.logstead_only
 
 
-def command(verb: str, source: str, target: str, environment: dict[str, str] | None = None) -> subprocess.Popen:
+def command(*arguments: str, environment: dict[str, str] | None = None) -> subprocess.Popen:
     """`logstead backup SOURCE TARGET`, started."""
     inherited = {key: value for key, value in os.environ.items() if not key.startswith("LOGSTEAD_")}
     return subprocess.Popen(
-        [LogsteadServer.binary(), verb, source, target],
+        [LogsteadServer.binary(), *arguments],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -33,14 +33,14 @@ def command(verb: str, source: str, target: str, environment: dict[str, str] | N
 
 def copy(verb: str, source: str, target: str, environment: dict[str, str] | None = None) -> str:
     """The same to its end, which must be a good one; what it said."""
-    process = command(verb, source, target, environment)
+    process = command(verb, source, target, environment=environment)
     said, errors = process.communicate(timeout=300)
     assert process.returncode == 0, said + errors
     return said
 
 
 def copy_fails(verb: str, source: str, target: str, environment: dict[str, str] | None = None) -> str:
-    process = command(verb, source, target, environment)
+    process = command(verb, source, target, environment=environment)
     said, errors = process.communicate(timeout=300)
     assert process.returncode == 1, (process.returncode, said, errors)
     return errors
@@ -221,7 +221,7 @@ def test_backups_among_transfers_and_kills(private_server, copied, tmp_path, see
         takes = time.monotonic() - began
         for number in range(10):
             began = time.monotonic()
-            process = command("backup", source, bucket, environment)
+            process = command("backup", source, bucket, environment=environment)
             try:
                 # What is copied again takes less each time: the next one is killed within what this one took.
                 said, errors = process.communicate(timeout=rng.uniform(0, takes))
