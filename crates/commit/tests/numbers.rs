@@ -42,11 +42,12 @@ fn commits_end_with_the_csns_and_reading_goes_on() {
         let worker = WorkerId(drawn.len() as u16 % 2);
         match path.room(worker, 4, &mut Asked::default()) {
             Ok(place) => {
-                let (csn, reservation) = path.draw(worker);
                 let mut collected = path.collected();
+                let entrance = path.enter(worker, place, &mut collected);
+                let drawn_now = path.draw(worker);
+                let csn = drawn_now.0;
                 let body = PushBody::Inline(&[7; 4]);
-                let pushed = path.push(worker, place, csn, &mut collected, body, 0);
-                drop(reservation);
+                let pushed = path.push(worker, entrance, drawn_now, &mut collected, body, 0);
                 path.precommitted(worker, &pushed);
                 path.idle(worker, true, None);
                 drawn.push(csn);

@@ -184,13 +184,13 @@ enum Way {
 
 /// Takes the lock, starts a write that never ends, and waits for it.
 fn be_killed(dir: &Path, way: Way) {
-    let lock = RealFiles.lock(&dir.join("lock")).unwrap().expect("free");
+    let lock = RealFiles::default().lock(&dir.join("lock")).unwrap().expect("free");
     let mode = OpenMode {
         access: Access::ReadWrite,
         direct: true,
         durable_writes: false,
     };
-    let file = RealFiles.open(&dir.join("slow/file"), mode).unwrap();
+    let file = RealFiles::default().open(&dir.join("slow/file"), mode).unwrap();
     let buffer = Buffer::zeroed(DIRECT_ALIGNMENT);
     if way == Way::Thread {
         let _never = std::thread::spawn(move || file.write_at(0, buffer.as_slice())).join();
@@ -214,7 +214,7 @@ fn be_killed(dir: &Path, way: Way) {
 const LOOKS: usize = 100;
 
 fn lock(dir: &Path) -> Option<Box<dyn FileLock>> {
-    RealFiles.lock(&dir.join("lock")).unwrap()
+    RealFiles::default().lock(&dir.join("lock")).unwrap()
 }
 
 /// A child is killed with a write in flight that lands later. Gives how often its lock was found held before that, of so many looks.

@@ -1,4 +1,5 @@
 //! Nobody but its owner can read a local home. (The umask is env's test.)
+#![allow(clippy::disallowed_methods, reason = "the test looks at real files")]
 
 use logstead_env::{Env, Readers};
 use logstead_home::{Buffer, HomeError, LocalHome, LocalOptions, LogHome, ObjectId};

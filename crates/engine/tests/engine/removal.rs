@@ -132,7 +132,7 @@ fn the_log_before_a_checkpoint_goes() {
         }
     }
     let lane = logstead_types::LaneId(0);
-    assert_eq!(place.home.sides(lane).expect("listed"), []);
+    assert!(place.home.sides(lane).expect("listed").is_empty());
     assert!(place.home.segments(lane).expect("listed").len() <= 2);
     let before = place.rows();
     let (place, report) = place.restarted();
@@ -171,7 +171,7 @@ fn large_transactions_take_no_more_room_than_twice_the_distance_between_checkpoi
         assert!(sides <= DISTANCE, "{sides} side segments after {n}");
         if n % DISTANCE as u64 == 0 {
             place.checkpoint();
-            assert_eq!(place.home.sides(lane).expect("listed"), []);
+            assert!(place.home.sides(lane).expect("listed").is_empty());
             let objects = place.home.objects().expect("listed");
             let bytes: u64 = objects.iter().map(|object| object.size_bytes).sum();
             assert!(bytes <= 3 * LARGE as u64, "{bytes} bytes of objects");

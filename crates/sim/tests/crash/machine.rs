@@ -19,9 +19,9 @@ use logstead_engine::{
 };
 use logstead_env::{Clock, Instant, SimClock};
 use logstead_home::simulated::{Fault, Kind, Model};
-use logstead_home::{HomeError, SimulatedHome, SimulatedOptions};
+use logstead_home::{HomeError, LogHome, SimulatedHome, SimulatedOptions};
 use logstead_sim::crash::Aftermath;
-use logstead_types::{LaneId, WorkerId};
+use logstead_types::{Csn, LaneId, WorkerId};
 
 use crate::opened::{self, Contents};
 use crate::readers::{ReaderCounts, Readers};
