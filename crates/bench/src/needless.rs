@@ -6,6 +6,8 @@
 //! hardening to the look at its transactions is nobody's false dependency and does not count; that between a predecessor's look
 //! and the reaction to it does, and is microseconds.
 //!
+//! Beside that it tells for how long transactions have held the horizon: from before `reserved` was published until it was cleared.
+//!
 //! Invariant: nothing here comes from the engine's own tracking but the moments.
 
 use std::collections::{BTreeMap, HashMap};
@@ -34,6 +36,8 @@ struct Traced {
 /// When it happened, in nanoseconds; 0 is not yet.
 #[derive(Clone, Copy, Default)]
 struct Moments {
+    entered: u64,
+    pushed: u64,
     looked: u64,
     waited: bool,
     committed: u64,
@@ -65,7 +69,8 @@ impl Trace {
                 Moment::Hardened => of.looked = at,
                 Moment::Waits => of.waited = true,
                 Moment::Committed => of.committed = at,
-                Moment::Entered | Moment::Pushed => {}
+                Moment::Entered => of.entered = at,
+                Moment::Pushed => of.pushed = at,
             }
         });
         // The engine is new: nobody else observes it.
@@ -79,7 +84,9 @@ impl Trace {
         for shard in self.moments.iter() {
             moments.extend(shard.lock().drain());
         }
-        judge(std::mem::take(&mut *self.transactions.lock()), &moments)
+        let mut figures = judge(std::mem::take(&mut *self.transactions.lock()), &moments);
+        figures.extend(held(moments.values()));
+        figures
     }
 }
 
@@ -132,6 +139,29 @@ fn judge(mut transactions: Vec<Traced>, moments: &HashMap<u64, Moments>) -> BTre
                 needless.value_at_percentile(99.0) as f64 / 1e3,
             ),
             ("commits traced", count),
+        ]
+        .map(|(name, value)| (name.to_owned(), value)),
+    )
+}
+
+/// For how long the horizon stood still for one transaction.
+fn held<'m>(moments: impl Iterator<Item = &'m Moments>) -> BTreeMap<String, f64> {
+    let mut held = latencies();
+    for of in moments.filter(|of| of.pushed > 0) {
+        held.saturating_record(of.pushed.saturating_sub(of.entered));
+    }
+    if held.is_empty() {
+        return BTreeMap::new();
+    }
+    let at = |percentile| held.value_at_percentile(percentile) as f64 / 1e3;
+    BTreeMap::from(
+        [
+            ("horizon held by one commit, p50 us", at(50.0)),
+            ("horizon held by one commit, p99.9 us", at(99.9)),
+            (
+                "horizon held by one commit, max us",
+                held.max() as f64 / 1e3,
+            ),
         ]
         .map(|(name, value)| (name.to_owned(), value)),
     )
@@ -218,6 +248,7 @@ mod tests {
                         looked,
                         waited,
                         committed,
+                        ..Moments::default()
                     },
                 )
             })
@@ -238,6 +269,20 @@ mod tests {
         let (waited, long, mean) = figures(&moments, transactions);
         assert!((waited - 200.0 / 3.0).abs() < 0.1);
         assert_eq!((long, mean), (0.0, 0.0));
+    }
+
+    #[test]
+    fn the_horizon_is_held_from_the_lane_s_lock_to_the_push() {
+        let of = |entered, pushed| Moments {
+            entered,
+            pushed,
+            ..Moments::default()
+        };
+        let moments = [of(1_000, 2_000), of(5_000, 6_000), of(100, 4_100), of(7, 0)];
+        let figures = held(moments.iter());
+        assert_eq!(figures["horizon held by one commit, p50 us"].round(), 1.0);
+        assert_eq!(figures["horizon held by one commit, max us"].round(), 4.0);
+        assert!(held([of(7, 0)].iter()).is_empty(), "one that is not pushed");
     }
 
     #[test]

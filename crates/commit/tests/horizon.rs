@@ -117,11 +117,12 @@ impl Server {
     fn precommit(&self, worker: u16) -> Csn {
         let (path, id) = (&self.path, WorkerId(worker));
         let place = path.room(id, 4, &mut Asked::default()).expect("room");
-        let (csn, reservation) = path.draw(id);
         let mut collected = path.collected();
+        let entrance = path.enter(id, place, &mut collected);
+        let drawn = path.draw(id);
+        let csn = drawn.0;
         let body = PushBody::Inline(&[7; 4]);
-        let pushed = path.push(id, place, csn, &mut collected, body, 0);
-        drop(reservation);
+        let pushed = path.push(id, entrance, drawn, &mut collected, body, 0);
         path.precommitted(id, &pushed);
         csn
     }

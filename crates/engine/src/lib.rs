@@ -3,8 +3,8 @@
 //! The life of a write:
 //! 1. [`Txn::insert`], [`Txn::update`], [`Txn::delete`] install an uncommitted version at the top of the row's chain
 //!    (which is the row lock), maintain the indexes, and append a record to the transaction's own buffer.
-//! 2. [`Txn::precommit`] takes room in the worker's lane, sets the transaction Committing, draws its CSN, copies the
-//!    entry into the lane, and flips it to Precommitted: its versions are visible and its row locks free, before
+//! 2. [`Txn::precommit`] takes room in the worker's lane, then the lane's lock, sets the transaction Committing, draws its
+//!    CSN, copies the entry into the lane, and flips it to Precommitted: its versions are visible and its row locks free, before
 //!    anything is durable.
 //! 3. [`Worker::flush`] writes the lane's block; the home's completion moves the lane's lowest CSN, the horizon is
 //!    computed again, and [`Engine::acknowledged`] wakes who waited for it. Only then does a client hear of it.

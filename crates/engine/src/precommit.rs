@@ -1,9 +1,14 @@
 //! How a transaction ends.
 //!
 //! Pre-commit, in this order: room in the lane (T12; a large transaction's records go to a side segment first);
-//! certification, if it is SERIALIZABLE; Committing; `reserved` and the draw; the entry into the lane; `reserved` cleared; row locks without versions taken
-//! away; Precommitted: the versions are visible and the row locks free. From the draw to there nothing fails, waits or
-//! yields. Then versions are stamped, hooks run, waiters are woken, table locks are given back.
+//! certification, if it is SERIALIZABLE; the lane's lock; Committing; `reserved` and the draw; the entry into the lane; `reserved`
+//! cleared, the lane's lock given back; row locks without versions taken away; Precommitted: the versions are visible and the row
+//! locks free. Then versions are stamped, hooks run, waiters are woken, table locks are given back.
+//!
+//! While `reserved` is published nothing fails, waits or allocates: [`logstead_commit`]'s path says what that is worth, and what
+//! happens to a worker that loses the processor there. From Committing to Precommitted nothing fails, does I/O or parks. Those who meet
+//! the transaction's rows wait for it, spinning, and nobody else does. In between, only row locks without versions need a lock: the
+//! right to unlink in their chunk, which its holders keep for one row's chain.
 
 use std::future::{Future, poll_fn};
 use std::pin::Pin;

@@ -222,10 +222,10 @@ fn t10_a_block_does_not_survive_the_schema_it_used() {
         ("insert", "insert into t values (11)"),
         ("update", "update t set n = 11"),
         ("prepared", "execute p(11)"),
-        ("copy", "copy t from stdin"),
         ("truncate", "truncate t; insert into t values (11)"),
         ("savepoint", "savepoint s; insert into t values (11)"),
     ];
+    let mut survived = Vec::new();
     for (name, statement) in statements {
         run(async || {
             let setup = "create table t(n int constraint c check (n < 10)); \
@@ -243,7 +243,6 @@ fn t10_a_block_does_not_survive_the_schema_it_used() {
             let dropped = machine.ask(0, "alter table t drop constraint c").await;
             assert_eq!(dropped, ["ALTER TABLE"]);
             client.take();
-            client.input = ["11\n"].into();
             for text in [statement, "commit"] {
                 session.simple_query(text, &mut client).await.unwrap();
             }
@@ -257,17 +256,16 @@ fn t10_a_block_does_not_survive_the_schema_it_used() {
                     "select n from t; select n from u; insert into t values (11)",
                 )
                 .await;
-            let [rows @ .., refused] = said.as_slice() else {
-                panic!("{name}: nothing was said");
-            };
-            assert_eq!(
-                rows,
-                ["columns n", "1", "SELECT 1", "columns n", "SELECT 0"],
-                "{name}: all of the block is gone, with the schema it used"
-            );
-            assert!(refused.contains("23514"), "{name}: {refused}");
+            let (refused, rows) = said.split_last().unwrap();
+            // All of the block is gone, with the schema it used.
+            if rows != ["columns n", "1", "SELECT 1", "columns n", "SELECT 0"]
+                || !refused.contains("23514")
+            {
+                survived.push(format!("{name}: {said:?}"));
+            }
         });
     }
+    assert!(survived.is_empty(), "{}", survived.join("\n"));
 }
 
 /// Is it answered only when both lanes are durable? `told` is what the first lane has told nobody of yet; the statement and what comes

@@ -96,6 +96,10 @@ fn a_flush_that_is_handed_off_allocates_its_completion() {
 }
 
 /// Pages that this thread has had to ask the system for.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the kernel's counters of this thread"
+)]
 fn page_faults() -> u64 {
     let stat = std::fs::read_to_string("/proc/thread-self/stat").unwrap();
     // The tenth field; the second one, a name in brackets, may have blanks.

@@ -10,7 +10,36 @@
 //!    tracking mode lets pass is set in the commit ring, and those who waited for it go on: clients are woken,
 //!    transactions that depend on it are judged again.
 //!
-//! Invariants:
+//! # While `reserved` is published (T12)
+//!
+//! The horizon stands still for everybody from the draw until the entry is in its lane. So what may be held up is done before or
+//! after, and the order is in the types: a push needs an [`Entrance`] and consumes the reservation.
+//!
+//! - *Before*: room; certification, and waking those who waited for its outcome; the lane's lock; memory for the entry's head and
+//!   for lists, and the pages of the buffer that the entry fills.
+//! - *Between*: one `fetch_add`, the entry's head, a copy and a checksum of at most a quarter of a lane's buffer, some stores. No lock is
+//!   taken, no memory asked for or given back. One lock is given back: the certifier's mutex of a SERIALIZABLE transaction,
+//!   which must cover the draw and shall not cover the copy. That may wake one thread by a system call; it waits for nothing.
+//! - *After*: the lane's lock is given back, what certification has left is freed, the queue is filled, versions become visible.
+//!
+//! So the horizon stands still for longer than that only if the worker's own thread loses the processor just there: for a
+//! slice or two of the scheduler's. It is nobody else's: who waits for a lock that a thread without a processor holds has not
+//! drawn. What such a slice costs:
+//!
+//! - In `exact` no acknowledgment waits but those with a floor (changes of the schema, more than 32 predecessors). In `dsn` those wait
+//!   that depend on anything that is not yet below the horizon, in `horizon` all. In `gsn` all do that need other lanes: whoever
+//!   hardens something raises every empty lane under its lock.
+//! - Its lane stands still, for the lock is held: others that push there wait before their draws, a flush waits, thieves pass by.
+//! - Who meets its rows waits for the outcome (T4), leaving the processor now and then.
+//! - Versions above the horizon stay in memory; and when as many CSNs are drawn as the commit ring has room for, which is meant for
+//!   more than a tenth of a second at a million commits per second, writers wait for room.
+//!
+//! It cannot be bounded further from here: a thread does not know when it loses the processor, priorities against that need rights
+//! that a server should not have, and others could end the push in its place only if the entry were complete before its CSN is
+//! known. With a core for each worker it happens when something else wants the machine.
+//!
+//! # Invariants
+//!
 //! - Nothing is set in the commit ring that is not hardened and Committed by its mode's rule.
 //! - Every hardened transaction not yet Committed lies in a desk's heap or is registered with a predecessor, and whoever
 //!   moves what it waits for finds it there (T13).

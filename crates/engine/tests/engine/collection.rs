@@ -161,6 +161,29 @@ fn a_hot_row_is_pruned_by_its_writers() {
     assert!(live < 64, "{live} versions of one row");
 }
 
+/// T1: what writers prune in passing has been superseded for good: a crash takes back every update that is not durable, and finds what
+/// each of them superseded.
+#[test]
+fn t1_writers_prune_nothing_in_passing_before_it_is_superseded_for_good() {
+    const UPDATES: i64 = 100;
+    let (world, worker) = World::with_accounts(1, 1);
+    let update = |to: i64| {
+        let mut txn = worker.begin(Isolation::ReadCommitted);
+        world.update(&mut txn, 1, |_| to).expect("update");
+        commit(txn);
+    };
+    (0..UPDATES).for_each(update);
+    assert_eq!(live_versions(&world), 1 + UPDATES as u64);
+    worker.flush(FlushMode::Inline);
+    // Now they do.
+    (0..UPDATES).for_each(|n| {
+        update(n);
+        worker.flush(FlushMode::Inline);
+    });
+    let live = live_versions(&world);
+    assert!(live < 64, "{live} versions of one row");
+}
+
 #[test]
 fn garbage_of_a_worker_that_went_is_adopted() {
     let (world, worker) = World::with_accounts(2, 1);
