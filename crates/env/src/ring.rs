@@ -468,7 +468,10 @@ mod tests {
             return;
         };
         drop(owner);
-        assert!(RealFiles::default().lock(&path).unwrap().is_none(), "the ring has it");
+        assert!(
+            RealFiles::default().lock(&path).unwrap().is_none(),
+            "the ring has it"
+        );
         drop(ring);
         // The kernel takes rings apart in its own time.
         while RealFiles::default().lock(&path).unwrap().is_none() {

@@ -184,13 +184,18 @@ enum Way {
 
 /// Takes the lock, starts a write that never ends, and waits for it.
 fn be_killed(dir: &Path, way: Way) {
-    let lock = RealFiles::default().lock(&dir.join("lock")).unwrap().expect("free");
+    let lock = RealFiles::default()
+        .lock(&dir.join("lock"))
+        .unwrap()
+        .expect("free");
     let mode = OpenMode {
         access: Access::ReadWrite,
         direct: true,
         durable_writes: false,
     };
-    let file = RealFiles::default().open(&dir.join("slow/file"), mode).unwrap();
+    let file = RealFiles::default()
+        .open(&dir.join("slow/file"), mode)
+        .unwrap();
     let buffer = Buffer::zeroed(DIRECT_ALIGNMENT);
     if way == Way::Thread {
         let _never = std::thread::spawn(move || file.write_at(0, buffer.as_slice())).join();
