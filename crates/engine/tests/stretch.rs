@@ -95,13 +95,13 @@ fn complete<F: Future>(future: F) -> F::Output {
 #[derive(Default)]
 struct Queueing {
     woken: AtomicUsize,
-    tasks: Mutex<Vec<Box<u64>>>,
+    tasks: Mutex<Vec<Vec<u64>>>,
 }
 
 impl Wake for Queueing {
     fn wake(self: Arc<Self>) {
         self.woken.fetch_add(1, Ordering::SeqCst);
-        self.tasks.lock().expect("no panic").push(Box::new(7));
+        self.tasks.lock().expect("no panic").push(vec![7]);
     }
 }
 
