@@ -3,15 +3,16 @@
 mod rig;
 
 use logstead_env::{Env, RealClock};
-use logstead_home::{LogHome, MemoryHome};
+use logstead_home::{LocalHome, LogHome, MemoryHome, Position};
 use logstead_types::{DatabaseId, Epoch, LaneId};
 use logstead_wal::copy::{Place, Tail};
 use logstead_wal::inspect::{self, manifest_of};
 use logstead_wal::manifest::{self, Manifest};
-use logstead_wal::recovery::{self, Options};
+use logstead_wal::recovery::{self, Options, RecoveryError};
 use parking_lot::Mutex;
 use rig::beside::{Beside, Work};
-use rig::{Server, Taken, options};
+use rig::{Machine, Server, Taken, options};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 const PLACE: Place = Place {
@@ -238,4 +239,169 @@ fn a_gap_that_stays_is_not_waited_for() {
     assert_eq!((found.moment.get(), found.next_csn.get()), (7, 8));
     // Two passes, and the moment: of each lane a listing and a read each time.
     assert!(first <= 2 * 3 * 3, "{first} requests");
+}
+
+/// A block that is sealed while the last pass reads tells of a horizon that the moment has not: what was on its way when that pass began is not lost.
+#[test]
+fn a_horizon_beyond_the_moment_is_no_loss() {
+    let mut without = 0;
+    for at in 0.. {
+        let (memory, mut work) = server(2);
+        (0..2).for_each(|lane| work.commit(lane, &[lane]));
+        memory.set_paused(true);
+        // 3 is on its way, and 4 is stored.
+        assert!(work.write(0, &[5], false));
+        work.send(0);
+        assert!(work.write(1, &[6], false));
+        work.send(1);
+        assert!(memory.complete_at(1));
+        let home = Arc::clone(&work.server.home);
+        let work = Mutex::new(work);
+        let from = Beside::new(&home, |request| {
+            if request == at {
+                memory.complete();
+                memory.set_paused(false);
+                let mut work = work.lock();
+                work.settle();
+                work.commit(1, &[4]);
+            }
+        });
+        let found = copy(&from);
+        assert!(
+            found == [1, 2, 4] || found == [1, 2, 3, 4] || found == [1, 2, 3, 4, 5],
+            "at {at}: {found:?}"
+        );
+        without += u32::from(found == [1, 2, 4]);
+        if at >= from.requests() {
+            break;
+        }
+    }
+    assert!(without > 1, "{without}");
+}
+
+/// A dump shows what lies before the moment's ends, and says what of it came later: the rest is all there is up to the moment.
+#[test]
+fn a_dump_marks_what_came_after_its_moment() {
+    let mut later = 0;
+    for at in 0.. {
+        let (_, mut work) = server(2);
+        (0..4).for_each(|csn| work.commit(csn % 2, &[csn]));
+        let home = Arc::clone(&work.server.home);
+        let work = Mutex::new(work);
+        let from = Beside::new(&home, |request| {
+            if request >= at && request < at + 9 {
+                (0..2).for_each(|lane| work.lock().commit(lane, &[6]));
+            }
+        });
+        let mut out = Vec::new();
+        inspect::dump_home(&from, &mut out).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        let (mut counted, mut marked) = (BTreeSet::new(), BTreeSet::new());
+        for line in text.lines() {
+            if let Some(entry) = line.strip_prefix("  entry ") {
+                let csn = entry.split(' ').next().unwrap().parse::<u64>().unwrap();
+                match line.ends_with(" after the moment") {
+                    true => marked.insert(csn),
+                    false => counted.insert(csn),
+                };
+            }
+        }
+        let last = text.lines().last().unwrap();
+        let moment = last.strip_prefix("the moment that was read: all lanes up to CSN ");
+        let moment: u64 = moment.unwrap().parse().unwrap();
+        assert_eq!(counted, (1..=moment).collect(), "at {at}");
+        assert!(marked.iter().all(|csn| *csn > moment), "at {at}");
+        later += marked.len();
+        if at >= from.requests() {
+            break;
+        }
+    }
+    assert!(later > 0);
+}
+
+/// The server takes a checkpoint and removes the log before it, at any place of the reading: the reader begins again, or says that something is missing. It never
+/// takes what is left for all.
+#[test]
+fn what_is_removed_meanwhile_is_no_earlier_end() {
+    let (mut again, mut refused) = (0, 0);
+    for tail in [false, true] {
+        for at in 0.. {
+            let machine = Machine::new(1);
+            let server = machine.start(2).unwrap();
+            (1..=40).for_each(|csn| assert!(server.commit((csn % 2) as u16, csn)));
+            let from: Arc<dyn LogHome> =
+                Arc::new(LocalHome::open_beside("/db", &machine.env).unwrap());
+            let from = Beside::new(&from, |request| {
+                if request == at {
+                    server.checkpoint(41).unwrap();
+                    // Segments are made of those that were removed.
+                    (41..=80).for_each(|csn| assert!(server.commit((csn % 2) as u16, csn)));
+                }
+            });
+            if tail {
+                let manifest = manifest_of(&from).unwrap();
+                let to = MemoryHome::new(256 << 10);
+                match Tail::read(&from, &manifest, &RealClock::new(), &to, PLACE) {
+                    Ok(read) => {
+                        let entries = read.finish().unwrap().entries;
+                        assert!([40, 80].contains(&entries), "at {at}: {entries}");
+                    }
+                    Err(RecoveryError::Corrupt(_)) => refused += 1,
+                    Err(error) => panic!("at {at}: {error}"),
+                }
+            } else {
+                let found = inspect::verify_home(&from).unwrap();
+                let (base, report) = (found.report.checkpoint.get().max(1), &found.report);
+                assert_eq!(report.entries, found.next_csn.get() - base, "at {at}");
+                assert_eq!(report.entries_dropped, 0, "at {at}");
+                again += u32::from(base == 41);
+            }
+            if at >= from.requests() {
+                break;
+            }
+        }
+    }
+    assert!(again > 1 && refused > 1, "{again} {refused}");
+}
+
+/// A block that is on its way comes to one copy, and to another one never; then the next ones say that it is durable. It is there, and no damage.
+#[test]
+fn a_block_that_has_come_to_another_copy_is_not_lost() {
+    for at in 0.. {
+        let (_, mut work) = server(1);
+        (0..2).for_each(|csn| work.commit(0, &[csn]));
+        let home = Arc::clone(&work.server.home);
+        let third = Position {
+            segment: home.segments(LaneId(0)).unwrap()[0].segment,
+            offset: 2 * 4096,
+        };
+        let work = Mutex::new(work);
+        let from = Beside::new(&home, |request| {
+            if request == at {
+                (2..5).for_each(|csn| work.lock().commit(0, &[csn]));
+            }
+        })
+        .lacking(LaneId(0), third);
+        let found = inspect::verify_home(&from).unwrap();
+        assert!([2, 5].contains(&found.report.entries), "at {at}");
+        if at >= from.requests() {
+            break;
+        }
+    }
+}
+
+/// Long lanes are read by threads, and all of them are.
+#[test]
+fn long_lanes_are_read_side_by_side() {
+    let home = MemoryHome::new(4 << 20);
+    let (env, _) = Env::simulated(1);
+    let options = Options {
+        lanes: 5,
+        ..options()
+    };
+    let server = Server::open(Arc::new(home), &env, &options, false).unwrap();
+    let mut work = Work::new(server);
+    (0..50).for_each(|csn| work.commit(csn % 5, &[csn % 7]));
+    let home = Arc::clone(&work.server.home);
+    assert_eq!(copy(home.as_ref()), (1..=50).collect::<Vec<_>>());
 }

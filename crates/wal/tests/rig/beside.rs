@@ -16,7 +16,8 @@ pub(crate) struct Beside<'f> {
     inner: Arc<dyn LogHome>,
     before: Box<dyn Fn(usize) + Send + Sync + 'f>,
     requests: AtomicUsize,
-    leased: bool,
+    /// There are two copies, and the second one never gets the block at this place.
+    lacks: Option<(LaneId, Position)>,
 }
 
 impl<'f> Beside<'f> {
@@ -25,7 +26,15 @@ impl<'f> Beside<'f> {
             inner: Arc::clone(inner),
             before: Box::new(before),
             requests: AtomicUsize::new(0),
-            leased: inner.facts().leased,
+            lacks: None,
+        }
+    }
+
+    /// There are two copies of everything, but for one block of 4 KiB.
+    pub(crate) fn lacking(self, lane: LaneId, at: Position) -> Self {
+        Beside {
+            lacks: Some((lane, at)),
+            ..self
         }
     }
 
@@ -40,11 +49,12 @@ impl<'f> Beside<'f> {
 }
 
 impl LogHome for Beside<'_> {
-    fn facts(&self) -> Facts {
-        Facts {
-            leased: self.leased,
-            ..self.inner.facts()
-        }
+    fn copies(&self) -> usize {
+        self.inner.copies() + usize::from(self.lacks.is_some())
+    }
+
+    fn has_copy(&self, copy: usize) -> bool {
+        copy < self.copies()
     }
 
     fn read_copy(
@@ -55,7 +65,19 @@ impl LogHome for Beside<'_> {
         into: &mut Buffer,
     ) -> Result<usize, HomeError> {
         self.asked();
-        self.inner.read_copy(copy, lane, at, into)
+        let (of, hole) = match self.lacks {
+            None => return self.inner.read_copy(copy, lane, at, into),
+            Some(lacks) => lacks,
+        };
+        let count = self.inner.read(lane, at, into)?;
+        if copy > 0 && (lane, at.segment) == (of, hole.segment) {
+            let start = hole.offset.saturating_sub(at.offset).min(count as u64) as usize;
+            let end = (hole.offset + 4096)
+                .saturating_sub(at.offset)
+                .min(count as u64) as usize;
+            into.as_mut_slice()[start..end].fill(0);
+        }
+        Ok(count)
     }
 
     fn segments(&self, lane: LaneId) -> Result<Vec<SegmentInfo>, HomeError> {
@@ -81,9 +103,8 @@ impl LogHome for Beside<'_> {
     }
 
     handed_through! { inner
+        fn facts(&self) -> Facts;
         fn describe(&self) -> String;
-        fn copies(&self) -> usize;
-        fn has_copy(&self, copy: usize) -> bool;
         fn open_lane(&self, lane: LaneId, first_segment: u64) -> Result<(), NoRoom>;
         fn set_room_listener(&self, lane: LaneId, listener: RoomListener);
         fn ensure_room(&self, lane: LaneId, bytes: u64, asked: &mut Asked) -> Result<(), NoRoom>;
@@ -169,6 +190,9 @@ impl Work {
             floor: deps.floor.get(),
         };
         self.txs.insert(csn, tx);
+        let mut pushed = self.server.pushed.lock().unwrap();
+        pushed.insert(csn);
+        drop(pushed);
         for &key in keys {
             self.keys[key] = csn;
         }
@@ -197,6 +221,7 @@ impl Work {
 
     /// Commits whatever is hardened, with all it hangs on: whom it overwrote, and everything up to its floor. Those who overwrote come after those who were.
     pub(crate) fn settle(&mut self) {
+        self.server.tell_horizon();
         let lanes = &self.server.log.lanes;
         let mut horizon = None;
         for (csn, tx) in &self.txs {
