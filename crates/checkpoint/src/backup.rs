@@ -9,7 +9,8 @@
 //! 5. Remove what only the backup before needed.
 //!
 //! Invariants:
-//! - Every transaction that was acknowledged before the call is in the backup, none in part.
+//! - Every transaction that was acknowledged before the call is in the backup, none in part, and none without what it read or overwrote. The checkpoint is one moment, and so is the
+//!   tail, from the checkpoint's CSN on; they belong together because the manifest still names that checkpoint when the tail has been read.
 //! - The copy has a number of its own ([`DatabaseId`]), and an epoch above all that are in it. So it can be served at once, beside the source, and nothing that
 //!   either of them makes later is taken for the other's.
 //! - What a backup may overwrite is known by the checksum of the manifest that the one before has stored: a server that opens a backup writes another.

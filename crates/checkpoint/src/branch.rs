@@ -4,6 +4,9 @@
 //! them copied. Each is a database of its own, with a number of its own ([`DatabaseId`]): what it and the other one do from there on are two histories, whose epochs, CSNs, blocks and objects have the same
 //! numbers and are something else. Its first epoch is the one after the point's, so that the epoch of an object tells whose it is.
 //!
+//! Neither reads the log, so what a server writes meanwhile matters to neither: a record is one moment. It holds what survived below its CSN and nothing else, and it was published only
+//! when the horizon had reached that CSN (crate `engine`). It and its objects never change. What is newer than the record is not in the branch, also if it was acknowledged before.
+//!
 //! A branch is made in this order: the parent pins the record ([`BranchState::Making`], by the handshake of the pins); the branch's home gets its manifest, then the record that the manifest names; the
 //! pin says that it is made. It is dropped in this order: the pin says that it is being dropped; what is in its home is removed; the pin goes. Cut short anywhere, either is begun again by
 //! making or dropping it again: nobody serves a branch that is not [`BranchState::Made`], and a manifest whose record is missing is no database.

@@ -190,6 +190,9 @@ pub(crate) const SIDE_PART_BYTES: usize = 4 << 20;
 /// **Durability.** `Ok` from an append means that its bytes survive any crash. An error means that nothing is known about
 /// them: the caller stops appending to this lane for good. No home retries a failed local write.
 ///
+/// **Reading beside a writer.** An append that has succeeded when [`segments`](Self::segments) is called is found by it and by every read that follows, also
+/// when another process has made it, and also if the same place was read before and was empty. Readers that take a moment of the log rest on this.
+///
 /// **Fencing.** A home with a kernel's lock is held open for writing by at most one process at a time; opening says so if
 /// another one does. Where [`Facts::leased`], opening says nothing: the manifest, taken by compare and swap, says who may write, and
 /// whoever takes over fences every lane before it reads it (T3). An append by a process that lost the home fails with [`HomeError::Fenced`].

@@ -3,6 +3,9 @@
 //!
 //! Which indexes there are, and how their keys are made, follows from the catalog that is in the checkpoint itself; no server is started.
 //!
+//! Each part is checked against itself: the pages and indexes of one record, which is one moment, and one moment of the log (`wal::recovery::moment`). The two need not be of the same time, and nothing is
+//! compared between them.
+//!
 //! A bucket may be looked at while a server runs. That server may take a new checkpoint and remove what only the one before
 //! needed, while it is being read: what looks damaged is looked at again if there is a newer checkpoint by now. Indexes are looked at again table by table.
 

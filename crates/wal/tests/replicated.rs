@@ -4,7 +4,8 @@ mod rig;
 
 use logstead_env::{Buffer, Clock, Env, SimClock, SimRandom};
 use logstead_home::{
-    Ack, LogHome, MemoryHome, Position, Presence, ReplicatedHome, ReplicatedOptions, Source,
+    Ack, LogHome, MemoryHome, Position, Presence, Purpose, ReplicatedHome, ReplicatedOptions,
+    Source,
 };
 use logstead_types::{Csn, LaneId};
 use logstead_wal::lease::LeaseOptions;
@@ -115,6 +116,35 @@ fn a_block_on_one_replica_is_adopted_and_outlives_that_replica() {
         let server = cluster.start(&[0, 1, 2], Ack::Majority).unwrap();
         assert_eq!(server.survivors, upto(3), "held by {holder}");
     }
+}
+
+/// Who reads beside a server has opened the homes when one member was enough to judge by. Since then a server acknowledges by majority: one member is enough
+/// no more, once the reader has read the manifest that server has written.
+#[test]
+fn a_reader_judges_by_the_rule_of_the_server_whose_manifest_it_has_read() {
+    let cluster = Cluster::new(3, 8);
+    let server = cluster.start(&[0, 1, 2], Ack::All).unwrap();
+    assert!(write(&server, 1) && is_durable(&server, 1));
+    let sources = cluster.children.iter();
+    let sources = sources.map(|child| Source::of(Arc::new(child.clone())));
+    let reading = ReplicatedOptions {
+        purpose: Purpose::Reading,
+        threads: false,
+        ..ReplicatedOptions::default()
+    };
+    let reader = ReplicatedHome::open(sources.collect(), &cluster.env, reading).unwrap();
+    inspect::manifest_of(&reader).unwrap();
+    cluster.crash(server);
+    let server = cluster.start(&[0, 1, 2], Ack::Majority).unwrap();
+    cluster.children[2].set_paused(true);
+    assert!(write(&server, 2) && is_durable(&server, 2));
+    let manifest = inspect::manifest_of(&reader).unwrap();
+    assert_eq!(manifest.epoch, server.log.epoch);
+    for child in 0..2 {
+        cluster.children[child].set_presence(Presence::Refusing);
+    }
+    let listed = reader.segments(LaneId(0)).map(drop);
+    assert!(listed.is_err(), "one member of three is not enough");
 }
 
 /// Blocks that are damaged in one copy or another are read from the next.

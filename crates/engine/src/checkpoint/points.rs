@@ -3,6 +3,9 @@
 //! One is made in the turn of checkpoints: no other is published, and nothing is removed, between the checkpoint and its pin. A server that was overtaken meanwhile finds out when it
 //! reads the manifest again.
 //!
+//! A point is one moment, whoever reads it beside this server (a branch, `restore --point`, AS OF): it is a checkpoint's record, which holds what is below its CSN and nothing
+//! else, and was published when the horizon had reached that. No reader of a point reads the log.
+//!
 //! What its caller knows is there: every transaction that was acknowledged before the call.
 
 use logstead_checkpoint::{

@@ -334,6 +334,9 @@ impl LogHome for ReplicatedHome {
 
     fn get(&self, name: &str) -> Result<Option<(Vec<u8>, Tag)>, HomeError> {
         let state = self.inner.register.lock().get()?;
+        if let Some(state) = &state {
+            self.inner.read_as(state)?;
+        }
         let named = state.and_then(|mut state| state.names.remove(name));
         Ok(named.map(|named| (named.bytes, Tag(named.tag))))
     }

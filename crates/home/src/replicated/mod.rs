@@ -36,7 +36,8 @@
 //!
 //! **Reading beside a server** ([`Purpose::Reading`]) fences nobody, so it finds what was acknowledged before it began to read, and perhaps more: R members, each as far
 //! as it goes, as above. Named things are the newest that a majority of the members has accepted. That follows from everything that was chosen before, and what
-//! it names was stored before it was proposed; it may be a change that is being made, or that nobody completes any more.
+//! it names was stored before it was proposed; it may be a change that is being made, or that nobody completes any more. How many members must be read (R) is what the newest state
+//! says that was read with a named thing: a server that has started since may acknowledge by another rule.
 //!
 //! **Named things** are in the register, all of them in one: the manifest with its lease, and the list of members itself.
 //!

@@ -484,6 +484,23 @@ impl Inner {
         Ok(())
     }
 
+    /// Who only reads may have opened this long ago: a server that has started since may acknowledge by another rule, and then more members must be read. What
+    /// is read after a named thing is judged by the rule that held when that was read.
+    pub(super) fn read_as(&self, state: &State) -> Result<(), HomeError> {
+        if self.options.purpose != Purpose::Reading {
+            return Ok(());
+        }
+        let mut membership = self.membership.lock();
+        if !same_members(&state.members, &membership.members) {
+            return Err(HomeError::Conflict(
+                "the list of the log's homes".to_owned(),
+            ));
+        }
+        membership.ack = state.ack;
+        membership.members.clone_from(&state.members);
+        Ok(())
+    }
+
     /// Children that recovery must compare block by block.
     pub(super) fn behind(&self) -> Vec<usize> {
         let membership = self.membership.lock();
