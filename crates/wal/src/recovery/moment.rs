@@ -38,6 +38,8 @@
 //! - Buckets show what was stored as soon as it is acknowledged. A listing may be older than the object's end, which is asked for.
 //! - Of a home of homes, each block is looked for in all members that are up, and reading fails if these are fewer than the members that surely have
 //!   met each acknowledged block.
+//! - One of several homes, read alone, gives no moment: it may lack what was acknowledged. `log verify`, `log dump` and `fsck` look at it and
+//!   say so; a backup of it is refused.
 //!
 //! **What the caller does.** A moment is one of the log that its manifest names. The server may publish a checkpoint and remove what that made
 //! superfluous, or another server may begin an epoch. So whoever needs the newest state reads the manifest again afterwards, and begins
