@@ -13,6 +13,8 @@ pub struct Awaits {
     pub(crate) floor: Csn,
     /// These, without repetition.
     pub(crate) list: SmallVec<[Csn; 4]>,
+    /// Every lane up to this GSN; only with [`Tracking::LeanStore`](crate::Tracking::LeanStore).
+    pub(crate) gsn: u64,
 }
 
 impl Awaits {
@@ -34,7 +36,7 @@ impl Awaits {
     pub fn floor(csn: Csn) -> Awaits {
         Awaits {
             floor: csn,
-            list: SmallVec::new(),
+            ..Awaits::default()
         }
     }
 
@@ -48,14 +50,20 @@ impl Awaits {
         &self.list
     }
 
+    /// Every lane is waited for up to this GSN; 0 is nothing.
+    pub fn up_to_gsn(&self) -> u64 {
+        self.gsn
+    }
+
     /// Is nothing waited for?
     pub fn is_none(&self) -> bool {
-        self.floor == Csn::ZERO && self.list.is_empty()
+        self.floor == Csn::ZERO && self.list.is_empty() && self.gsn == 0
     }
 
     /// Waits for what `other` waits for, too.
     pub fn merge(&mut self, other: &Awaits) {
         self.floor = self.floor.max(other.floor);
+        self.gsn = self.gsn.max(other.gsn);
         for &csn in &other.list {
             self.add(csn);
         }

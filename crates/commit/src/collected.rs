@@ -30,7 +30,7 @@ pub struct Collected {
     list: SmallVec<[Csn; 4]>,
     keeps_list: bool,
     everything: bool,
-    /// The newest GSN of the chunks looked at; only in mode `gsn`.
+    /// The newest GSN of the chunks looked at; only where tracking goes by pages.
     gsn: u64,
     /// A chunk was looked at that another lane wrote and has perhaps not hardened.
     remote: bool,
@@ -126,6 +126,16 @@ impl Collected {
         self.gsn
     }
 
+    /// A chunk was looked at that is not local.
+    pub(crate) fn is_remote(&self) -> bool {
+        self.remote
+    }
+
+    /// Everything up to here was covered without a name.
+    pub(crate) fn floor(&self) -> Csn {
+        self.floor
+    }
+
     /// Every chunk looked at was local to this lane.
     pub fn is_local_to(&self, lane: usize) -> bool {
         !self.remote && self.local_to.is_none_or(|of| of == lane)
@@ -176,6 +186,7 @@ impl Collected {
         Awaits {
             floor: self.floor,
             list: self.list.clone(),
+            ..Awaits::default()
         }
     }
 }

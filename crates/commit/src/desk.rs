@@ -163,6 +163,8 @@ pub(crate) struct Desk {
     pub(crate) lowest_floor: Lowest,
     /// The lowest GSN waited for here.
     pub(crate) lowest_gsn: Lowest,
+    /// How often somebody has looked through it; written at the desk only.
+    looks: AtomicU64,
 }
 
 impl Desk {
@@ -172,6 +174,7 @@ impl Desk {
             papers: Turn::new(Papers::default()),
             lowest_floor: Lowest::new(),
             lowest_gsn: Lowest::new(),
+            looks: AtomicU64::new(0),
         }
     }
 
@@ -179,6 +182,17 @@ impl Desk {
     #[inline]
     pub(crate) fn work(&self, work: impl FnMut(&mut Papers)) {
         self.papers.work(work);
+    }
+
+    /// Whoever is at the desk looks through it.
+    #[inline]
+    pub(crate) fn count_look(&self) {
+        self.looks.store_relaxed(self.looks.load_relaxed() + 1);
+    }
+
+    /// How often somebody has looked through it.
+    pub(crate) fn looks(&self) -> u64 {
+        self.looks.load_relaxed()
     }
 
     /// See [`Turn::look`].

@@ -11,6 +11,7 @@
 //! | [`adapt`] | lanes in use, flush unit, timeout and gather delay, as latency and load want them; pure |
 //! | [`protocol`] | the four ways to flush and acknowledge; pure |
 //! | [`queue`] | from workers to who acknowledges |
+//! | [`CursorBuffer`] | LeanStore's log buffer, to compare with |
 //! | [`Watermark`] | the one primitive "wait until n is reached" |
 //!
 //! Invariants:
@@ -22,6 +23,7 @@
 pub mod adapt;
 mod awaits;
 mod collected;
+mod cursors;
 mod desk;
 mod force;
 mod handover;
@@ -41,6 +43,7 @@ mod word;
 
 pub use awaits::Awaits;
 pub use collected::{Collected, IsCommitted, LIST_MAX};
+pub use cursors::{CursorBuffer, CursorClaim};
 pub use handover::{HandedOver, Handovers};
 pub use horizon::{Horizon, Reservation};
 pub use options::{Adapt, CommitOptions};
@@ -49,7 +52,7 @@ pub use path::{
     PushBody, PushedTxn,
 };
 pub use pending::Pending;
-pub use protocol::ProtocolKind;
+pub use protocol::{Acknowledging, ForceCommit, ProtocolKind};
 pub use queue::QueueKind;
 pub use ring::CommitRing;
 pub use stats::{Latencies, Phase, WaitCounts};

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use logstead_home::Facts;
 
-use crate::protocol::{ProtocolKind, Shape};
+use crate::protocol::{Acknowledging, ForceCommit, ProtocolKind, Shape};
 use crate::queue::QueueKind;
 use crate::tracking::Tracking;
 
@@ -33,12 +33,19 @@ pub struct CommitOptions {
     pub ack_group: usize,
     /// Workers that steal log from each other (`autonomous`); 0 and 1 are none.
     pub steal_group: usize,
+    /// When workers acknowledge (`autonomous`).
+    pub acknowledging: Acknowledging,
+    /// When an idle worker flushes (`autonomous`).
+    pub force_commit: ForceCommit,
     /// Bytes of log that may be ahead of durability, over all lanes.
     pub log_allocation_limit_bytes: u64,
     /// CSNs that may be drawn ahead of the horizon.
     pub log_allocation_limit_csns: u64,
     /// What follows latency and load while the server runs.
     pub adapt: Adapt,
+    /// What is acknowledged may be lost, for the sake of a comparison: without this a way of tracking that is not safe
+    /// ([`Tracking::is_safe`]) is refused.
+    pub may_lose: bool,
     /// Times of every commit are taken.
     pub timing: bool,
     /// Threads of its own are started where a protocol wants one; without, whoever drives it calls
@@ -96,9 +103,12 @@ impl Default for CommitOptions {
             gather: Duration::ZERO,
             ack_group: 2,
             steal_group: 8,
+            acknowledging: Acknowledging::default(),
+            force_commit: ForceCommit::default(),
             log_allocation_limit_bytes: 256 << 20,
             log_allocation_limit_csns: 1 << 17,
             adapt: Adapt::NOTHING,
+            may_lose: false,
             timing: true,
             threads: true,
         }
@@ -171,6 +181,8 @@ impl CommitOptions {
             gather_ns: ns(self.gather),
             ack_group: self.ack_group,
             steal_group: self.steal_group,
+            acknowledging: self.acknowledging,
+            force_commit: self.force_commit,
         }
     }
 }

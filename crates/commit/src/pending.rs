@@ -26,7 +26,7 @@ pub struct Pending {
     pub dsn: Dsn,
     /// It depends on everything up to here; 0 if it does not.
     pub floor: Csn,
-    /// Its entry's GSN; only in mode `gsn`.
+    /// Its entry's GSN; only where tracking goes by pages.
     pub gsn: u64,
     /// Every chunk it looked at was written by its own lane, or by writers already hardened (remote flush avoidance).
     pub local: bool,

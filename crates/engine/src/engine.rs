@@ -173,6 +173,13 @@ impl Engine {
                 "workers and workers per lane must be at least 1".into(),
             ));
         }
+        let tracking = options.commit.tracking;
+        if !tracking.is_safe() && !options.commit.may_lose {
+            return Err(OpenError::Options(format!(
+                "dependency tracking \"{}\" loses acknowledged commits in a crash: it is for comparison in \"logstead bench\" only",
+                tracking.name()
+            )));
+        }
         crate::replay::open(options, home, env)
     }
 

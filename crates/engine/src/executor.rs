@@ -300,12 +300,11 @@ impl Executor {
         if next == Idle::Again && self.idle_since.get().is_some() && self.ask_at.get() > now {
             return;
         }
-        if self.idle_since.get().is_none() {
-            self.idle_since.set(Some(self.now()));
-        }
-        // Who looks again at once goes on by itself, soon.
-        let average = (next == Idle::Again).then(|| self.idle_average.get());
-        let again = self.worker.idle(true, average);
+        let since = self.idle_since.get().unwrap_or(now);
+        self.idle_since.set(Some(since));
+        // It will be idle for as long as it has been already, at least.
+        let expected = self.idle_average.get().max(now.saturating_sub(since));
+        let again = self.worker.idle(true, Some(expected));
         let wait_ns = again.map_or(ASK_NS, |again| {
             u64::try_from(again.as_nanos()).unwrap_or(u64::MAX)
         });

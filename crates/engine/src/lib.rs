@@ -179,8 +179,8 @@ pub use logstead_checkpoint::Retention;
 pub use logstead_checkpoint::Which;
 pub use logstead_commit::adapt::What;
 pub use logstead_commit::{
-    Acknowledged, Adapt, Adaptive, Awaits, CommitOptions, CommitPath, LaneStats, Latencies,
-    LogFailed, Moment, Phase, ProtocolKind, QueueKind, Tracking, WaitCounts,
+    Acknowledged, Acknowledging, Adapt, Adaptive, Awaits, CommitOptions, CommitPath, ForceCommit,
+    LaneStats, Latencies, LogFailed, Moment, Phase, ProtocolKind, QueueKind, Tracking, WaitCounts,
 };
 pub use logstead_env::Env;
 pub use logstead_home::{

@@ -15,7 +15,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use logstead_commit::{Awaits, Collected, LogFailed, Progress, PushBody, Tracking};
+use logstead_commit::{Awaits, Collected, LogFailed, Progress, PushBody};
 use logstead_env::abort_on_panic;
 use logstead_types::Csn;
 use logstead_wal::{Asked, Lane, NoRoom, Side, SideRef};
@@ -498,11 +498,17 @@ impl Txn {
         if let Some(finished) = finished {
             finished.pushed();
         }
-        if path.tracking() == Tracking::Gsn {
+        if path.tracking().is_by_page() {
+            // LeanStore remembers who wrote last, and nothing of those before: as if all of those had hardened.
+            let hardened = if path.tracking().is_safe() {
+                path.hardened_gsn()
+            } else {
+                u64::MAX
+            };
             for write in work.buffers.writes.iter().filter(|w| w.what.is_change()) {
                 let rows = &work.buffers.tables[write.table as usize].rows;
                 if let Some((chunk, _)) = rows.slot(write.rid) {
-                    chunk.stamp_page(pushed.lane, pushed.gsn, path.hardened_gsn());
+                    chunk.stamp_page(pushed.lane, pushed.gsn, hardened);
                 }
             }
         }

@@ -15,7 +15,7 @@ use crate::collected::IsCommitted;
 use crate::desk::{Heap, Held, NOTHING, Papers};
 use crate::pending::Pending;
 use crate::stats::Phase;
-use crate::tracking::{Progress, Tracking, Verdict};
+use crate::tracking::{Progress, Verdict};
 use crate::waits::Waiting;
 use crate::watermark::Watermark;
 
@@ -57,6 +57,7 @@ impl CommitPath {
     fn look_through_desk(&self, worker: usize, woken: &mut Woken) {
         let desk = &self.desks[worker];
         desk.work(|papers| {
+            desk.count_look();
             desk.queue.drain(|pending| papers.take_in(pending));
             self.look_at_hardened(worker, papers, woken);
             loop {
@@ -135,7 +136,7 @@ impl CommitPath {
             let verdict = self.tracking.judge(&pending, self);
             self.settle(papers, *pending, verdict, woken);
         }
-        if self.tracking == Tracking::Gsn {
+        if self.tracking.is_by_page() {
             while let Some(pending) =
                 pop_below(&mut papers.gsns, self.hardened_gsn().saturating_add(1))
             {
@@ -207,7 +208,7 @@ impl CommitPath {
     pub(super) fn hardened(&self, lane: usize) {
         self.hardened_at[lane].store(self.clock(), Ordering::Relaxed);
         self.advance_horizon();
-        if self.tracking == Tracking::Gsn {
+        if self.tracking.is_by_page() {
             self.advance_gsn();
         }
         self.tell_hardened(lane);
@@ -244,6 +245,7 @@ impl CommitPath {
         if lowest <= before {
             return;
         }
+        self.gsn_mark.advance(lowest);
         for worker in 0..self.desks.len() {
             if self.desks[worker].lowest_gsn.get() <= lowest {
                 self.acknowledge(worker);

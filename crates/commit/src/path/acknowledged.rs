@@ -22,6 +22,7 @@ pub struct Acknowledged {
     number: Option<u64>,
     registered: Option<Csn>,
     floor: Option<Reached<Arc<Watermark>>>,
+    gsn: Option<Reached<Arc<Watermark>>>,
 }
 
 impl CommitPath {
@@ -35,6 +36,7 @@ impl CommitPath {
             number: None,
             registered: None,
             floor: None,
+            gsn: None,
         }
     }
 }
@@ -69,7 +71,16 @@ impl Future for Acknowledged {
             let floor = this.floor.get_or_insert_with(|| {
                 Watermark::wait(this.path.mark.clone(), this.awaits.floor.0 + 1)
             });
-            return Pin::new(floor).poll(cx);
+            match Pin::new(floor).poll(cx) {
+                Poll::Ready(Ok(())) => {}
+                other => return other,
+            }
+        }
+        if this.awaits.gsn > this.path.gsn_mark.get() {
+            let gsn = this.gsn.get_or_insert_with(|| {
+                Watermark::wait(this.path.gsn_mark.clone(), this.awaits.gsn)
+            });
+            return Pin::new(gsn).poll(cx);
         }
         Poll::Ready(Ok(()))
     }

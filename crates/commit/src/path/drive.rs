@@ -7,7 +7,7 @@ use logstead_types::WorkerId;
 use logstead_wal::{FlushMode, FlushOutcome};
 
 use super::{CommitPath, Kick, PushedTxn};
-use crate::protocol::{Action, Actions, Event, LaneView};
+use crate::protocol::{Acknowledging, Action, Actions, Event, LaneView};
 
 impl CommitPath {
     /// Has `kick` called when the worker should look whether it is idle ([`CommitPath::idle`]).
@@ -75,9 +75,11 @@ impl CommitPath {
     /// The worker has sessions to run.
     #[inline]
     pub fn busy(&self, worker: WorkerId) {
-        let idle = &self.seats[usize::from(worker.0)].idle;
-        if idle.load(Ordering::Relaxed) {
-            idle.store(false, Ordering::SeqCst);
+        let seat = &self.seats[usize::from(worker.0)];
+        for says in [&seat.idle, &seat.rests] {
+            if says.load(Ordering::Relaxed) {
+                says.store(false, Ordering::SeqCst);
+            }
         }
     }
 
@@ -90,7 +92,7 @@ impl CommitPath {
         // transaction was in its queue. Who did that was told what it could see then; nobody else looks again.
         if self.lanes[lane].hardened() >= pushed.end {
             self.advance_horizon();
-            if self.tracking == crate::tracking::Tracking::Gsn {
+            if self.tracking.is_by_page() {
                 self.advance_gsn();
             }
             self.acknowledge(number);
@@ -115,14 +117,16 @@ impl CommitPath {
     #[inline]
     pub fn between(&self, worker: WorkerId) {
         let number = usize::from(worker.0);
+        // Those who only read would never come to the end of a transaction that is told of.
+        let rolls = self.options.acknowledging == Acknowledging::ByDice;
         for lane in self.mapping.lanes_of(number) {
             let lane = self.view(lane);
-            if lane.unflushed_bytes > 0 {
+            if lane.unflushed_bytes > 0 || rolls {
                 self.on(Event::Precommitted {
                     worker: number,
                     lane,
                     stealable_bytes: 0,
-                    dice: 1,
+                    dice: if rolls { self.dice(number) } else { 1 },
                 });
             }
         }
@@ -155,8 +159,8 @@ impl CommitPath {
     }
 
     /// The worker has no session ready to run; `alone`: nobody of it is in the middle of something, so that its thread may
-    /// wait for the device; `average_idle_ns`: how long it has been idle lately, if it goes on by itself. May write the log
-    /// in this thread. Answers when to call again, if nothing happens before.
+    /// wait for the device; `average_idle_ns`: how long it has been idle lately, if that is known. May write the log in this
+    /// thread. Answers when to call again, if nothing happens before.
     pub fn idle(
         &self,
         worker: WorkerId,
@@ -166,6 +170,7 @@ impl CommitPath {
         let number = usize::from(worker.0);
         let here = self.adopt(number);
         self.seats[number].idle.store(true, Ordering::SeqCst);
+        self.seats[number].rests.store(true, Ordering::SeqCst);
         self.lead_if_wanted();
         let mut again: Option<Duration> = None;
         // Lanes that it has left may hold something of it, and perhaps nobody else pushes there any more.
@@ -180,7 +185,7 @@ impl CommitPath {
             let of_lane = self.on(event);
             again = again.into_iter().chain(of_lane).min();
         }
-        if self.tracking == crate::tracking::Tracking::Gsn {
+        if self.tracking.is_by_page() {
             // An idle worker holds nobody back.
             self.advance_gsn();
         }
@@ -192,6 +197,12 @@ impl CommitPath {
         let event = Event::Hardened {
             lane,
             hardened: self.lanes[lane].hardened().0,
+            // After the cursor has moved: who becomes idle says so before it looks at the cursor.
+            idle_worker: self.options.acknowledging == Acknowledging::ByDice
+                && self
+                    .mapping
+                    .residents(lane)
+                    .any(|worker| self.seats[worker].rests.load(Ordering::SeqCst)),
             view: self.view(lane),
         };
         self.on(event);

@@ -103,6 +103,9 @@ const ACKNOWLEDGMENT_SHARDS: usize = 16;
 struct Seat {
     /// It has no session ready to run.
     idle: AtomicBool,
+    /// It has said so itself, and nothing since: who hardens something of it acknowledges (`Acknowledging::ByDice`). Unlike
+    /// `idle`, this stays when somebody wakes one of its sessions: it may never say again that it is idle.
+    rests: AtomicBool,
     kick: RwLock<Option<Kick>>,
     /// State of its random numbers.
     dice: AtomicU64,
@@ -138,6 +141,8 @@ pub struct CommitPath {
     /// The newest GSN of any lane, and the smallest hardened one.
     gsn_newest: CachePadded<AtomicU64>,
     gsn_hardened: CachePadded<AtomicU64>,
+    /// The latter, for those who wait for it.
+    gsn_mark: Arc<Watermark>,
     committer: Committer,
     acknowledgments: Box<[CachePadded<Mutex<Latencies>>]>,
     failure_hook: Mutex<Option<FailureHook>>,
@@ -171,6 +176,8 @@ pub struct LaneStats {
     pub lane: LaneCounters,
     /// Why they waited.
     pub waits: WaitCounts,
+    /// How often somebody looked through its workers' transactions.
+    pub looks: u64,
 }
 
 /// A pushed transaction.
@@ -235,6 +242,7 @@ impl CommitPath {
         let seat = |worker: usize| Seat {
             // Nobody waits for one who has never run anything.
             idle: AtomicBool::new(true),
+            rests: AtomicBool::new(true),
             kick: RwLock::default(),
             dice: AtomicU64::new(worker as u64 + 1),
             commits: AtomicU64::new(0),
@@ -258,6 +266,7 @@ impl CommitPath {
             hardened_at: lanes.iter().map(|_| CachePadded::default()).collect(),
             gsn_newest: CachePadded::default(),
             gsn_hardened: CachePadded::default(),
+            gsn_mark: Arc::default(),
             committer: Committer::default(),
             acknowledgments: (0..ACKNOWLEDGMENT_SHARDS)
                 .map(|_| CachePadded::default())
@@ -520,7 +529,7 @@ impl CommitPath {
         }
         let worker = usize::from(worker.0);
         self.mapping.pushed(worker, number, pushed.end.0);
-        if self.tracking == Tracking::Gsn {
+        if self.tracking.is_by_page() {
             self.gsn_newest.fetch_max(pushed.gsn, Ordering::SeqCst);
         }
         let precommitted_at = self.now();
@@ -551,7 +560,9 @@ impl CommitPath {
     /// Is all of it Committed?
     #[inline]
     pub fn is_reached(&self, awaits: &Awaits) -> bool {
-        awaits.floor < self.horizon.get() && awaits.list.iter().all(|csn| self.is_committed(*csn))
+        awaits.floor < self.horizon.get()
+            && awaits.list.iter().all(|csn| self.is_committed(*csn))
+            && awaits.gsn <= self.gsn_mark.get()
     }
 
     /// Calls `hook` when the log cannot be written any more: the process must stop.
@@ -567,6 +578,7 @@ impl CommitPath {
     /// Nothing is acknowledged any more, and the hook is called: the log cannot be written, or it is somebody else's now.
     pub fn fail(&self, failure: LogFailed) {
         self.mark.fail(failure.clone());
+        self.gsn_mark.fail(failure.clone());
         for waker in self.waits.take_clients() {
             waker.wake();
         }
@@ -600,7 +612,10 @@ impl CommitPath {
             .collect();
         for (worker, desk) in self.desks.iter().enumerate() {
             let stats = &mut all[self.mapping.lane_of(worker)];
-            desk.look(|papers| stats.waits.add(&papers.waits));
+            desk.look(|papers| {
+                stats.waits.add(&papers.waits);
+            });
+            stats.looks += desk.looks();
             // Who found the desk taken meanwhile has left a note.
             self.acknowledge(worker);
         }
@@ -609,6 +624,11 @@ impl CommitPath {
             stats.commits = waits.none + waits.horizon + waits.gsn + waits.predecessor;
         }
         all
+    }
+
+    /// How often anybody has looked through a worker's transactions for some to acknowledge.
+    pub fn looks(&self) -> u64 {
+        self.desks.iter().map(|desk| desk.looks()).sum()
     }
 
     /// Where the time of all commits went.

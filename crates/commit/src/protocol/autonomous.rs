@@ -1,13 +1,21 @@
 //! Autonomous commit (papers/autonomous-commit.txt §3): every worker flushes its own log and acknowledges its group.
 //!
 //! Rule: at the end of a transaction a worker whose lane holds a flush unit writes it itself; one whose lane holds less, but
-//! a unit together with the lanes of its steal group, robs them and writes it all. On average once in log2(workers)
-//! transactions it acknowledges its group. A worker that expects to be idle commits by force, with the probability average idle
-//! time / 50 us; one that waits for others does so at once. Why it is right: stolen bytes stay unhardened for their owner until the
-//! thief's write and all earlier claims are durable (T14), and every hardening is followed by an acknowledgment of the
-//! group concerned, so nobody is forgotten when the dice never fall.
+//! a unit together with the lanes of its steal group, robs them and writes it all. Two things are done in one of two ways, the paper's
+//! and ours, which is the default because it was measured to be the better one (docs/benchmarks.md):
+//!
+//! | | ours | the paper's |
+//! |---|---|---|
+//! | [`Acknowledging`] | the group concerned, whenever a block has hardened | at the end of one transaction in log2(workers), by chance; and whoever is idle |
+//! | [`ForceCommit`] | an idle worker flushes and acknowledges at once | with the probability average idle time / 50 us; refused, it asks again |
+//!
+//! Why it is right: stolen bytes stay unhardened for their owner until the thief's write and all earlier claims are durable
+//! (T14). Nobody is forgotten when the dice never fall: a worker that becomes idle says so first and then looks at what has
+//! hardened, and who hardens something says so first and then looks who is idle; so one of the two acknowledges. A
+//! worker that is refused to commit by force is not asleep: it asks again after the longest idle time that is a matter of chance, and
+//! what has passed by then counts.
 
-use super::{Action, Actions, Event, Shape};
+use super::{Acknowledging, Action, Actions, Event, ForceCommit, Shape};
 
 /// An idle time that always forces a commit.
 const IDLE_NS_MAX: u32 = 50_000;
@@ -49,7 +57,9 @@ impl Autonomous {
                         inline: true,
                     });
                 }
-                if dice.is_multiple_of(self.ack_every) {
+                if shape.acknowledging == Acknowledging::ByDice
+                    && dice.is_multiple_of(self.ack_every)
+                {
                     out.push(acknowledge(worker));
                 }
             }
@@ -60,25 +70,34 @@ impl Autonomous {
                 dice,
                 ..
             } => {
-                let forced =
-                    average_idle_ns.is_none_or(|average| average >= u64::from(dice % IDLE_NS_MAX));
-                if !forced {
-                    return;
-                }
-                if lane.unflushed_bytes > 0 {
+                let expected = shape.force_commit == ForceCommit::IfIdleLong;
+                let forced = !expected
+                    || average_idle_ns
+                        .is_none_or(|average| average >= u64::from(dice % IDLE_NS_MAX));
+                if forced && lane.unflushed_bytes > 0 {
                     out.push(Action::Flush {
                         lane: shape.lane_of(worker),
                         inline: true,
                     });
                 }
+                // Whoever is idle acknowledges, whatever the dice say of a flush: it has nothing better to do.
                 out.push(acknowledge(worker));
+                if !forced && lane.unflushed_bytes > 0 {
+                    out.push(Action::AskAgain {
+                        after_ns: u64::from(IDLE_NS_MAX),
+                    });
+                }
             }
-            Event::Hardened { lane, .. } => {
-                let workers = shape.workers_of(lane);
-                out.push(Action::Acknowledge {
-                    workers: shape.ack_group_of(workers.start).start
-                        ..shape.ack_group_of(workers.end - 1).end,
-                });
+            Event::Hardened {
+                lane, idle_worker, ..
+            } => {
+                if shape.acknowledging == Acknowledging::WhenHardened || idle_worker {
+                    let workers = shape.workers_of(lane);
+                    out.push(Action::Acknowledge {
+                        workers: shape.ack_group_of(workers.start).start
+                            ..shape.ack_group_of(workers.end - 1).end,
+                    });
+                }
             }
             Event::Round { .. } => {}
         }

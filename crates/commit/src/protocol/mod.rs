@@ -70,6 +70,66 @@ impl ProtocolKind {
     }
 }
 
+/// When workers acknowledge, in `autonomous`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Acknowledging {
+    /// Those concerned are acknowledged whenever a block has hardened.
+    #[default]
+    WhenHardened,
+    /// The paper's: on average once in log2(workers) transactions, and by whoever is idle.
+    ByDice,
+}
+
+impl Acknowledging {
+    /// Both.
+    pub const ALL: [Acknowledging; 2] = [Acknowledging::WhenHardened, Acknowledging::ByDice];
+
+    /// Its name, as in the settings.
+    pub fn name(self) -> &'static str {
+        match self {
+            Acknowledging::WhenHardened => "when-hardened",
+            Acknowledging::ByDice => "by-dice",
+        }
+    }
+
+    /// The one with this name.
+    pub fn from_name(name: &str) -> Option<Acknowledging> {
+        Acknowledging::ALL
+            .into_iter()
+            .find(|when| when.name() == name)
+    }
+}
+
+/// When an idle worker flushes what its lane holds, in `autonomous`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum ForceCommit {
+    /// At once.
+    #[default]
+    AtOnce,
+    /// The paper's: with the probability average idle time / 50 us.
+    IfIdleLong,
+}
+
+impl ForceCommit {
+    /// Both.
+    pub const ALL: [ForceCommit; 2] = [ForceCommit::AtOnce, ForceCommit::IfIdleLong];
+
+    /// Its name, as in the settings.
+    pub fn name(self) -> &'static str {
+        match self {
+            ForceCommit::AtOnce => "at-once",
+            ForceCommit::IfIdleLong => "if-idle-long",
+        }
+    }
+
+    /// The one with this name.
+    pub fn from_name(name: &str) -> Option<ForceCommit> {
+        ForceCommit::ALL
+            .into_iter()
+            .find(|when| when.name() == name)
+    }
+}
+
 /// How a lane stands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LaneView {
@@ -109,7 +169,7 @@ pub enum Event<'a> {
         lane: LaneView,
         /// Nobody of this worker is in the middle of something: its thread may well wait for the device.
         alone: bool,
-        /// How long it has been idle on average lately, if it expects to go on by itself; `None` if it waits for others.
+        /// How long it is expected to be idle: as on average lately, or as it has been already; `None` if nobody knows.
         average_idle_ns: Option<u64>,
         /// A random number.
         dice: u32,
@@ -120,6 +180,8 @@ pub enum Event<'a> {
         lane: usize,
         /// The cursor.
         hardened: u64,
+        /// A worker that pushes there is idle.
+        idle_worker: bool,
         /// How the lane stands.
         view: LaneView,
     },
@@ -193,6 +255,10 @@ pub struct Shape {
     pub ack_group: usize,
     /// Workers that steal from each other; 0 or 1 is none.
     pub steal_group: usize,
+    /// When workers acknowledge (`autonomous`).
+    pub acknowledging: Acknowledging,
+    /// When idle workers flush (`autonomous`).
+    pub force_commit: ForceCommit,
 }
 
 impl Shape {

@@ -11,6 +11,8 @@ fn shape(workers: usize, workers_per_lane: usize) -> Shape {
         gather_ns: 0,
         ack_group: 2,
         steal_group: 4,
+        acknowledging: Acknowledging::WhenHardened,
+        force_commit: ForceCommit::AtOnce,
     }
 }
 
@@ -47,6 +49,7 @@ fn hardened(of: usize, hardened: u64, unflushed_bytes: usize) -> Event<'static> 
     Event::Hardened {
         lane: of,
         hardened,
+        idle_worker: false,
         view: lane(unflushed_bytes),
     }
 }
@@ -158,6 +161,12 @@ fn autonomous_workers_flush_rob_and_acknowledge_for_themselves() {
         average_idle_ns: Some(average_idle_ns),
         dice,
     };
+    let hardens = |idle_worker| Event::Hardened {
+        lane: 2,
+        hardened: 10,
+        idle_worker,
+        view: lane(0),
+    };
     let events = [
         rich(5, 4095, 0, 1),
         rich(5, 4096, 0, 1),
@@ -165,25 +174,40 @@ fn autonomous_workers_flush_rob_and_acknowledge_for_themselves() {
         rich(5, 96, 4000, 1),
         // log2(8) = 3.
         rich(5, 96, 0, 3),
-        // Force commit, with the probability 20 us / 50 us.
+        // With the probability 20 us / 50 us, if that is wanted.
         idles(20_000, 20_001),
         idles(20_000, 20_000),
         idle(5, 0),
-        hardened(2, 10, 0),
+        hardens(false),
+        hardens(true),
     ];
+    let ours = "\n\
+        flush 5 here\n\
+        \n\
+        5 steals, flush 5 here\n\
+        \n\
+        flush 5 here, acknowledge 4..6\n\
+        flush 5 here, acknowledge 4..6\n\
+        acknowledge 4..6\n\
+        acknowledge 2..4\n\
+        acknowledge 2..4";
+    assert_eq!(told(ProtocolKind::Autonomous, shape(8, 1), &events), ours);
+    let papers = Shape {
+        acknowledging: Acknowledging::ByDice,
+        force_commit: ForceCommit::IfIdleLong,
+        ..shape(8, 1)
+    };
     let expected = "\n\
         flush 5 here\n\
         \n\
         5 steals, flush 5 here\n\
         acknowledge 4..6\n\
-        \n\
+        acknowledge 4..6, again in 50000\n\
         flush 5 here, acknowledge 4..6\n\
         acknowledge 4..6\n\
+        \n\
         acknowledge 2..4";
-    assert_eq!(
-        told(ProtocolKind::Autonomous, shape(8, 1), &events),
-        expected
-    );
+    assert_eq!(told(ProtocolKind::Autonomous, papers, &events), expected);
 }
 
 #[test]
@@ -210,6 +234,7 @@ fn grouped_lanes_flush_each_for_itself() {
     let set_free = Event::Hardened {
         lane: 1,
         hardened: 10,
+        idle_worker: false,
         view: LaneView {
             waited_ns: 9_000_000,
             since_hardened_ns: 0,

@@ -1,7 +1,9 @@
-//! When is a hardened transaction Committed, and what does its entry say? Four answers, of one shape.
+//! When is a hardened transaction Committed, and what does its entry say? Four answers, of one shape; and a fifth that is wrong, to
+//! compare with.
 //!
 //! On storage all of them write a floor and a list: an entry survives a crash only if every CSN on the list survives, and
-//! every CSN up to the floor is accounted for. A mode is right if a transaction it acknowledges survives by that rule.
+//! every CSN up to the floor is accounted for. A mode is right if a transaction it acknowledges survives by that rule. All
+//! of [`Tracking::ALL`] are; [`Tracking::LeanStore`] is not, and only benchmarks may ask for it.
 //!
 //! Pure: no clock, no disk, no state.
 
@@ -9,6 +11,7 @@ mod dsn;
 mod exact;
 mod gsn;
 mod horizon;
+mod leanstore;
 
 use logstead_types::Csn;
 use logstead_wal::Deps;
@@ -22,13 +25,16 @@ use crate::pending::Pending;
 pub enum Tracking {
     /// Transaction level: everything drawn before. The baseline of both papers.
     Horizon,
-    /// Page level, with remote flush avoidance: LeanStore's.
+    /// Page level, with remote flush avoidance, and predecessors by name: LeanStore's made safe.
     Gsn,
     /// Record level, by the newest predecessor: Milliscale's.
     Dsn,
     /// Record level, by name: no false dependency at all.
     #[default]
     Exact,
+    /// LeanStore's rule to the letter: **can lose what it has acknowledged** (see `tracking/leanstore.rs`). For comparisons:
+    /// an engine refuses it unless [`CommitOptions::may_lose`](crate::CommitOptions::may_lose) says that nobody minds.
+    LeanStore,
 }
 
 /// How far durability has come, as far as a verdict needs to know.
@@ -51,7 +57,7 @@ pub enum Verdict {
 }
 
 impl Tracking {
-    /// All of them.
+    /// All that are safe.
     pub const ALL: [Tracking; 4] = [
         Tracking::Horizon,
         Tracking::Gsn,
@@ -66,12 +72,30 @@ impl Tracking {
             Tracking::Gsn => "gsn",
             Tracking::Dsn => "dsn",
             Tracking::Exact => "exact",
+            Tracking::LeanStore => "leanstore",
         }
     }
 
-    /// The one with this name.
+    /// The one with this name, if it is safe.
     pub fn from_name(name: &str) -> Option<Tracking> {
         Tracking::ALL.into_iter().find(|mode| mode.name() == name)
+    }
+
+    /// The one with this name, safe or not: for who loses nothing by a loss.
+    pub fn for_comparison(name: &str) -> Option<Tracking> {
+        let unsafe_too = Tracking::ALL.into_iter().chain([Tracking::LeanStore]);
+        unsafe_too.into_iter().find(|mode| mode.name() == name)
+    }
+
+    /// What it acknowledges survives.
+    pub fn is_safe(self) -> bool {
+        self != Tracking::LeanStore
+    }
+
+    /// It goes by the GSNs of chunks and lanes.
+    #[inline]
+    pub fn is_by_page(self) -> bool {
+        matches!(self, Tracking::Gsn | Tracking::LeanStore)
     }
 
     /// An empty collection of dependencies, as detailed as this mode needs it.
@@ -84,7 +108,7 @@ impl Tracking {
         match self {
             Tracking::Horizon => horizon::deps(csn),
             Tracking::Dsn => dsn::deps(csn, collected),
-            Tracking::Gsn | Tracking::Exact => collected.take_deps(csn),
+            Tracking::Gsn | Tracking::Exact | Tracking::LeanStore => collected.take_deps(csn),
         }
     }
 
@@ -95,11 +119,15 @@ impl Tracking {
             Tracking::Gsn => gsn::judge(pending, progress),
             Tracking::Dsn => dsn::judge(pending, progress),
             Tracking::Exact => exact::judge(pending, progress),
+            Tracking::LeanStore => leanstore::judge(pending, progress),
         }
     }
 
     /// What the client of a transaction that changed nothing waits for, or who hears of rows in an error.
     pub fn awaits(self, collected: &Collected) -> Awaits {
+        if self == Tracking::LeanStore {
+            return leanstore::awaits(collected);
+        }
         collected.awaits()
     }
 }

@@ -123,12 +123,52 @@ fn entries_say_what_recovery_must_know() {
     }
 }
 
+/// LeanStore's rule is the first two conditions of `gsn` alone, and an entry names nobody.
+#[test]
+fn leanstore_goes_by_gsns_alone() {
+    let judge = |local, hardened_gsn| {
+        let at = At {
+            horizon: 10,
+            hardened_gsn,
+            ..At::default()
+        };
+        let pending = Pending {
+            local,
+            list: [].into_iter().collect(),
+            ..pending()
+        };
+        Tracking::LeanStore.judge(&pending, &at)
+    };
+    assert_eq!(judge(false, 8), Verdict::Gsn(9));
+    assert_eq!(judge(false, 9), Verdict::Committed);
+    assert_eq!(judge(true, 0), Verdict::Committed, "remote flush avoidance");
+    let mut collected = Tracking::LeanStore.collected();
+    collected.cover(Csn(12), &At::default());
+    collected.cover_chunk(5, true, 0);
+    assert_eq!(
+        Tracking::LeanStore.deps(Csn(20), &collected),
+        Deps::floor(Csn::ZERO)
+    );
+    // Who only reads waits by the same rule: for its own lane, or for all.
+    let awaits = Tracking::LeanStore.awaits(&collected);
+    assert_eq!(awaits, Awaits::of(Csn(12)));
+    collected.cover_chunk(7, false, 0);
+    let awaits = Tracking::LeanStore.awaits(&collected);
+    assert_eq!((awaits.up_to_gsn(), awaits.by_name()), (7, &[][..]));
+}
+
 #[test]
 fn names_come_back() {
     for mode in Tracking::ALL {
         assert_eq!(Tracking::from_name(mode.name()), Some(mode));
     }
     assert_eq!(Tracking::from_name("psychic"), None);
+    // Nobody gets by accident what may lose.
+    assert_eq!(Tracking::from_name("leanstore"), None);
+    assert_eq!(
+        Tracking::for_comparison("leanstore"),
+        Some(Tracking::LeanStore)
+    );
 }
 
 /// A predecessor in the same lane is hardened first, but what it follows in another lane may still be lost, and the

@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use explorer::{Explorer, Search};
-use logstead_commit::{CommitOptions, ProtocolKind, QueueKind, Tracking};
+use logstead_commit::{Acknowledging, CommitOptions, ProtocolKind, QueueKind, Tracking};
 use shuttle::{Config, MaxSteps, Runner};
 use world::{Script, Setup};
 
@@ -228,6 +228,20 @@ mod remapped {
         setup.record_bytes = 1000;
         remapped(setup, 2, &[2, 1]);
         remapped(setup, 1, &[1, 2]);
+    }
+}
+
+/// The paper's way of acknowledging: nobody is forgotten when the dice do not fall.
+#[test]
+fn by_dice() {
+    for scripts in [PAIR, CHAIN] {
+        for inline in [false, true] {
+            let mut setup = setup(scripts, ProtocolKind::Autonomous);
+            setup.options.acknowledging = Acknowledging::ByDice;
+            setup.options.flush_unit_bytes = 24;
+            setup.inline = inline;
+            explore(setup, &[QueueKind::LockFree], &[1]);
+        }
     }
 }
 

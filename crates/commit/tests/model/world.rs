@@ -13,8 +13,8 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
 use std::task::{Context, Poll, Wake, Waker};
 
 use logstead_commit::{
-    Acknowledged, Awaits, Collected, CommitOptions, CommitPath, Progress, ProtocolKind, PushBody,
-    Tracking,
+    Acknowledged, Acknowledging, Awaits, Collected, CommitOptions, CommitPath, Progress,
+    ProtocolKind, PushBody, Tracking,
 };
 use logstead_env::{Clock, Env, Instant};
 use logstead_types::{Csn, WorkerId};
@@ -68,6 +68,7 @@ impl Setup {
     fn acknowledges_at_once(&self) -> bool {
         use ProtocolKind::{Autonomous, GroupedLanes};
         matches!(self.options.protocol, Autonomous | GroupedLanes)
+            && self.options.acknowledging == Acknowledging::WhenHardened
     }
 }
 

@@ -1,14 +1,14 @@
 //! What a transaction depends on: every version it examined (T1), schemas and plans it used (T10), and, if it changes
 //! the schema, everything.
 
-use logstead_commit::{Awaits, Collected, CommitPath, HandedOver, IsCommitted, Progress, Tracking};
+use logstead_commit::{Awaits, Collected, CommitPath, HandedOver, IsCommitted, Progress};
 use logstead_types::{Csn, Rid};
 
 use super::Txn;
 use crate::rows::Rows;
 use crate::worker::WorkerInner;
 
-/// In mode `gsn`: what was examined lies in a chunk, and the chunk counts.
+/// Where tracking goes by pages: what was examined lies in a chunk, and the chunk counts.
 #[cold]
 pub(crate) fn cover_chunk(
     deps: &mut Collected,
@@ -41,7 +41,7 @@ impl Txn {
     #[inline]
     pub fn depends_on(&mut self, csn: Csn) {
         let path = &self.worker.inner().path;
-        if path.tracking() == Tracking::Gsn {
+        if path.tracking().is_by_page() {
             // It has no page.
             self.deps.cover_up_to(csn, &**path);
         } else {
@@ -56,6 +56,10 @@ impl Txn {
         }
         let path = self.worker.inner().path.clone();
         self.deps.cover_up_to(awaits.up_to(), &*path);
+        if awaits.up_to_gsn() > 0 {
+            let lane = path.lane_number_of(self.worker.id);
+            self.deps.cover_chunk(awaits.up_to_gsn(), false, lane);
+        }
         for &csn in awaits.by_name() {
             self.depends_on(csn);
         }
@@ -100,7 +104,7 @@ impl Txn {
         }
         let path = &self.worker.inner().path;
         self.deps.cover(csn, &**path);
-        if path.tracking() == Tracking::Gsn {
+        if path.tracking().is_by_page() {
             cover_chunk(&mut self.deps, path, &self.worker, rows, rid);
         }
     }

@@ -1,4 +1,4 @@
-//! Who wrote in a chunk, for page-level tracking (mode `gsn`).
+//! Who wrote in a chunk, for page-level tracking (modes `gsn` and `leanstore`).
 
 /// Who wrote in a chunk, for page-level tracking: the newest GSN, and which lane all unhardened writers are of.
 ///

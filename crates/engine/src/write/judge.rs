@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use logstead_commit::{Collected, Tracking};
+use logstead_commit::Collected;
 use logstead_types::{Csn, Dsn, Rid};
 
 use crate::error::WriteError;
@@ -46,7 +46,7 @@ impl Examined {
         let path = &worker.inner().path;
         self.newest.cover(csn);
         self.deps.cover(csn, &**path);
-        if path.tracking() == Tracking::Gsn {
+        if path.tracking().is_by_page() {
             cover_chunk(&mut self.deps, path, worker, rows, rid);
         }
     }

@@ -14,8 +14,9 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
 use logstead_engine::{
-    Adapt, Awaits, Checkpoint, CheckpointError, CommitOptions, Engine, EngineOptions, Env,
-    LeaseOptions, OpenError, PagesError, ProtocolKind, QueueKind, Retention, Tracking, Worker,
+    Acknowledging, Adapt, Awaits, Checkpoint, CheckpointError, CommitOptions, Engine,
+    EngineOptions, Env, ForceCommit, LeaseOptions, OpenError, PagesError, ProtocolKind, QueueKind,
+    Retention, Tracking, Worker,
 };
 use logstead_env::{Clock, Instant, SimClock};
 use logstead_home::simulated::{Fault, Kind, Model};
@@ -74,6 +75,9 @@ pub(crate) struct Setup {
     pub(crate) readers: bool,
     /// No kernel's lock keeps others out: the machine takes a lease.
     pub(crate) leased: bool,
+    /// With `autonomous`.
+    pub(crate) acknowledging: Acknowledging,
+    pub(crate) force_commit: ForceCommit,
     /// Instead of wherever the dice say.
     pub(crate) crash: Option<CrashAt>,
 }
@@ -263,6 +267,7 @@ impl Machine {
         let mut commit = CommitOptions {
             protocol: setup.protocol,
             tracking: setup.tracking,
+            may_lose: !setup.tracking.is_safe(),
             queue: setup.queue,
             workers_per_lane: setup.workers_per_lane,
             adapt: Adapt {
@@ -275,6 +280,8 @@ impl Machine {
             flush_timeout: Duration::from_millis(2),
             gather: Duration::from_micros(setup.gather_us),
             ack_group: setup.ack_group,
+            acknowledging: setup.acknowledging,
+            force_commit: setup.force_commit,
             steal_group: setup.steal_group,
             threads: false,
             ..CommitOptions::default()

@@ -5,13 +5,14 @@
 //! gives the same run.
 
 mod baton;
+mod leanstore;
 mod machine;
 mod opened;
 mod readers;
 mod script;
 mod watched;
 
-use logstead_engine::{ProtocolKind, QueueKind, Tracking};
+use logstead_engine::{Acknowledging, ForceCommit, ProtocolKind, QueueKind, Tracking};
 use machine::{CrashAt, Machine, Outcomes, Setup};
 use script::Dice;
 
@@ -64,6 +65,17 @@ fn setup(seed: u64) -> Setup {
         checkpoint_one_in: 6,
         readers: false,
         leased: false,
+        // Drawn last: the other draws of a seed stay what they were.
+        acknowledging: if dice.one_in(2) {
+            Acknowledging::ByDice
+        } else {
+            Acknowledging::WhenHardened
+        },
+        force_commit: if dice.one_in(2) {
+            ForceCommit::IfIdleLong
+        } else {
+            ForceCommit::AtOnce
+        },
         crash: None,
     }
 }
@@ -175,6 +187,8 @@ fn exact_has_no_false_waits() {
             let mut setup = setup(seed);
             setup.protocol =
                 [ProtocolKind::GroupedLanes, ProtocolKind::Autonomous][seed as usize % 2];
+            // Who waits for the dice waits for nothing.
+            setup.acknowledging = Acknowledging::WhenHardened;
             setup.tracking = tracking;
             setup.faults = false;
             setup.checkpoints = false;
@@ -202,6 +216,7 @@ fn a_dead_lane_delays_nobody_who_does_not_depend_on_it() {
     for seed in 0..from_environment("LOGSTEAD_SEEDS", 96) / 4 {
         let mut setup = setup(seed);
         setup.protocol = [ProtocolKind::GroupedLanes, ProtocolKind::Autonomous][seed as usize % 2];
+        setup.acknowledging = Acknowledging::WhenHardened;
         setup.tracking = Tracking::Exact;
         setup.workers = 4;
         setup.workers_per_lane = 1;
