@@ -134,6 +134,25 @@ pub(crate) struct Loader {
 }
 
 impl Loader {
+    /// For who loads everything by one worker.
+    pub(crate) fn alone(worker: Worker) -> Loader {
+        Loader {
+            worker,
+            txn: None,
+            rows: 0,
+            newest: Awaits::none(),
+            stop: Arc::default(),
+            done: Arc::default(),
+        }
+    }
+
+    /// Commits the rest and waits until all of it is durable.
+    pub(crate) async fn finish(mut self, engine: &Engine) -> Result<(), Stop> {
+        self.commit().await?;
+        let acknowledged = engine.acknowledged(self.newest).await;
+        acknowledged.map_err(|error| Stop::Broken(error.to_string()))
+    }
+
     /// Inserts a row.
     pub(crate) async fn insert(&mut self, table: &Arc<Table>, row: &[u8]) -> Result<(), Stop> {
         let worker = &self.worker;

@@ -32,10 +32,12 @@ mod recovery;
 pub mod report;
 mod smallbank;
 mod spent;
+pub mod stealing;
 mod tatp;
 #[cfg(test)]
 mod testing;
 mod tpcc;
+pub mod virtual_time;
 mod ycsb;
 
 pub use driver::{Check, Outcome};

@@ -18,6 +18,8 @@ pub struct PathFigures {
     pub entries: u64,
     /// How often a lane took another's entries along.
     pub steals: u64,
+    /// How often somebody looked through a worker's transactions for some to acknowledge.
+    pub looks: u64,
     /// Why hardened transactions had to wait.
     pub waits: WaitCounts,
     /// Times by phase, in the order of [`Phase::ALL`].
@@ -44,6 +46,7 @@ impl PathFigures {
             all.entries += stats.lane.entries;
             all.steals += stats.lane.steals;
             all.waits.add(&stats.waits);
+            all.looks += stats.looks;
         }
         all
     }
@@ -54,6 +57,7 @@ impl PathFigures {
         self.appended_bytes -= before.appended_bytes;
         self.entries -= before.entries;
         self.steals -= before.steals;
+        self.looks -= before.looks;
         self.waits.none -= before.waits.none;
         self.waits.horizon -= before.waits.horizon;
         self.waits.gsn -= before.waits.gsn;
@@ -107,6 +111,10 @@ impl PathFigures {
                 self.appended_bytes as f64 / self.appends as f64,
             );
         }
+        put(
+            "looks for acknowledgment per commit",
+            self.looks as f64 / entries,
+        );
         if self.steals > 0 {
             put(
                 "steals per append",

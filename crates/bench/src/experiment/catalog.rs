@@ -1,6 +1,6 @@
 //! The experiments.
 
-use logstead_engine::{ProtocolKind, QueueKind, Tracking};
+use logstead_engine::{Acknowledging, ForceCommit, ProtocolKind, QueueKind, Tracking};
 
 use super::{
     Builder, Experiment, SIMULATED_IN_FLIGHT, SIMULATED_IN_FLIGHT_TPCC, SIMULATED_WORKERS,
@@ -11,7 +11,7 @@ use crate::options::{BareWay, Kind, Setting, Ycsb};
 const KIB: usize = 1 << 10;
 const MIB: usize = 1 << 20;
 
-pub(super) const ALL: [Experiment; 19] = [
+pub(super) const ALL: [Experiment; 21] = [
     Experiment {
         name: "bare",
         about: "one append with nothing around it, on this disk and on the models: the yardstick",
@@ -46,6 +46,16 @@ pub(super) const ALL: [Experiment; 19] = [
         name: "ack-group",
         about: "autonomous commit with acknowledgment groups of 1 to 8 workers",
         cells: ack_group,
+    },
+    Experiment {
+        name: "acknowledge",
+        about: "autonomous commit that acknowledges when a block has hardened, and by dice as in the paper",
+        cells: acknowledge,
+    },
+    Experiment {
+        name: "force-commit",
+        about: "autonomous commit whose idle workers flush at once, and with a probability as in the paper, by sessions",
+        cells: force_commit,
     },
     Experiment {
         name: "workers",
@@ -84,7 +94,7 @@ pub(super) const ALL: [Experiment; 19] = [
     },
     Experiment {
         name: "tracking",
-        about: "horizon, gsn, dsn, exact with everything else alike, on this disk and on the model of S3 Express",
+        about: "horizon, leanstore (unsafe), gsn, dsn, exact with everything else alike, on this disk and on the model of S3 Express",
         cells: tracking,
     },
     Experiment {
@@ -274,6 +284,47 @@ fn ack_group(b: &mut Builder) {
     }
 }
 
+fn acknowledge(b: &mut Builder) {
+    let kind = b.ycsb(0.5, 1);
+    let homes = [
+        ("this disk", b.local()),
+        ("model nvme", b.simulated("nvme")),
+    ];
+    for (place, home) in homes {
+        for workers in [1, 4].map(|each| each * logstead_env::core_count()) {
+            for when in Acknowledging::ALL {
+                let own = [
+                    home.clone(),
+                    Setting::Workers(workers),
+                    Setting::Acknowledging(when),
+                ];
+                let section = format!("YCSB-A, {place}, {workers} workers");
+                let settings: [&[Setting]; 2] = [&own, &autonomous(4 * KIB)];
+                b.cell(&section, when.name(), &kind, &settings);
+            }
+        }
+    }
+}
+
+fn force_commit(b: &mut Builder) {
+    let kind = b.ycsb(0.5, 1);
+    let homes = [
+        ("this disk", b.local()),
+        ("model nvme", b.simulated("nvme")),
+    ];
+    for (place, home) in homes {
+        for when in ForceCommit::ALL {
+            for sessions in [1, 4, 16, 64] {
+                let own = [home.clone(), Setting::ForceCommit(when)];
+                let x = Setting::InFlight(sessions);
+                let settings: [&[Setting]; 2] = [&own, &autonomous(4 * KIB)];
+                let section = format!("YCSB-A, {place}");
+                b.point(&section, when.name(), &kind, &settings, &x);
+            }
+        }
+    }
+}
+
 fn workers(b: &mut Builder) {
     let local = [b.local()];
     let kind = b.ycsb(0.5, 1);
@@ -451,8 +502,9 @@ fn ablation_b(b: &mut Builder) {
     }
 }
 
-const TRACKINGS: [Tracking; 4] = [
+const TRACKINGS: [Tracking; 5] = [
     Tracking::Horizon,
+    Tracking::LeanStore,
     Tracking::Gsn,
     Tracking::Dsn,
     Tracking::Exact,

@@ -90,7 +90,8 @@ fn with_common(command: Command) -> Command {
         .arg(several(
             "tracking",
             "NAME[,NAME...]",
-            "What a transaction waits for besides itself: horizon, gsn, dsn or exact [default: as the server's]",
+            "What a transaction waits for besides itself: horizon, gsn, dsn or exact [default: as the server's]; or leanstore, \
+             which loses acknowledged commits in a crash and is here to compare with",
         ))
         .arg(several(
             "queue",
@@ -126,6 +127,16 @@ fn with_common(command: Command) -> Command {
             "steal-group",
             "N[,N...]",
             "autonomous: workers that steal log from each other; 0 and 1: nobody steals",
+        ))
+        .arg(several(
+            "acknowledge",
+            "WHEN[,WHEN...]",
+            "autonomous: workers acknowledge when-hardened, or by-dice as in the paper [default: when-hardened]",
+        ))
+        .arg(several(
+            "force-commit",
+            "WHEN[,WHEN...]",
+            "autonomous: an idle worker flushes at-once, or if-idle-long as in the paper [default: at-once]",
         ))
         .arg(several(
             "delta",

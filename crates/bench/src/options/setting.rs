@@ -4,7 +4,9 @@
 
 use std::time::Duration;
 
-use logstead_engine::{Adapt, Isolation, ProtocolKind, QueueKind, Tracking};
+use logstead_engine::{
+    Acknowledging, Adapt, ForceCommit, Isolation, ProtocolKind, QueueKind, Tracking,
+};
 
 use super::{Common, Home};
 
@@ -40,6 +42,10 @@ pub enum Setting {
     AckGroup(usize),
     /// Workers that steal log from each other.
     StealGroup(usize),
+    /// When workers acknowledge.
+    Acknowledging(Acknowledging),
+    /// When idle workers flush.
+    ForceCommit(ForceCommit),
     /// Who flushes and who acknowledges.
     Protocol(ProtocolKind),
     /// What a transaction waits for besides itself.
@@ -53,7 +59,7 @@ pub enum Setting {
 }
 
 /// The options that take several values, in the order in which they become the axis of a chart.
-pub(super) const NAMES: [&str; 18] = [
+pub(super) const NAMES: [&str; 20] = [
     "open-loop",
     "workers",
     "in-flight",
@@ -62,6 +68,8 @@ pub(super) const NAMES: [&str; 18] = [
     "lane-buffer",
     "ack-group",
     "steal-group",
+    "acknowledge",
+    "force-commit",
     "gather",
     "blocks-in-flight",
     "workers-per-lane",
@@ -176,12 +184,20 @@ impl Setting {
             "blocks-in-flight" => Setting::BlocksInFlight(number(name, text, 1, 1024)?),
             "ack-group" => Setting::AckGroup(number(name, text, 1, WORKERS_MAX)?),
             "steal-group" => Setting::StealGroup(number(name, text, 0, WORKERS_MAX)?),
+            "acknowledge" => Setting::Acknowledging(
+                Acknowledging::from_name(text)
+                    .ok_or_else(|| unknown(name, text, "when-hardened or by-dice"))?,
+            ),
+            "force-commit" => Setting::ForceCommit(
+                ForceCommit::from_name(text)
+                    .ok_or_else(|| unknown(name, text, "at-once or if-idle-long"))?,
+            ),
             "protocol" => Setting::Protocol(ProtocolKind::from_name(text).ok_or_else(|| {
                 unknown(name, text, "group, pipelined, autonomous or grouped-lanes")
             })?),
             "tracking" => Setting::Tracking(
-                Tracking::from_name(text)
-                    .ok_or_else(|| unknown(name, text, "horizon, gsn, dsn or exact"))?,
+                Tracking::for_comparison(text)
+                    .ok_or_else(|| unknown(name, text, "horizon, gsn, dsn, exact or leanstore"))?,
             ),
             "queue" => Setting::Queue(
                 QueueKind::from_name(text)
@@ -209,6 +225,8 @@ impl Setting {
             Setting::BlocksInFlight(_) => "blocks-in-flight",
             Setting::AckGroup(_) => "ack-group",
             Setting::StealGroup(_) => "steal-group",
+            Setting::Acknowledging(_) => "acknowledge",
+            Setting::ForceCommit(_) => "force-commit",
             Setting::Protocol(_) => "protocol",
             Setting::Tracking(_) => "tracking",
             Setting::Queue(_) => "queue",
@@ -232,6 +250,8 @@ impl Setting {
             Setting::OpenLoop(rate) => format!("{rate} per second"),
             Setting::FlushUnit(bytes) | Setting::LaneBuffer(bytes) => size_text(*bytes),
             Setting::FlushTimeout(us) | Setting::Gather(us) => format!("{us} us"),
+            Setting::Acknowledging(when) => when.name().into(),
+            Setting::ForceCommit(when) => when.name().into(),
             Setting::Protocol(kind) => kind.name().into(),
             Setting::Tracking(kind) => kind.name().into(),
             Setting::Queue(kind) => kind.name().into(),
@@ -254,6 +274,8 @@ impl Setting {
             Setting::WorkersPerLane(_)
             | Setting::Home(_)
             | Setting::Isolation(_)
+            | Setting::Acknowledging(_)
+            | Setting::ForceCommit(_)
             | Setting::Protocol(_)
             | Setting::Tracking(_)
             | Setting::Queue(_)
@@ -278,8 +300,13 @@ impl Setting {
             Setting::BlocksInFlight(n) => common.commit.blocks_in_flight_max = *n,
             Setting::AckGroup(n) => common.commit.ack_group = *n,
             Setting::StealGroup(n) => common.commit.steal_group = *n,
+            Setting::Acknowledging(when) => common.commit.acknowledging = *when,
+            Setting::ForceCommit(when) => common.commit.force_commit = *when,
             Setting::Protocol(kind) => common.commit.protocol = *kind,
-            Setting::Tracking(kind) => common.commit.tracking = *kind,
+            Setting::Tracking(kind) => {
+                common.commit.tracking = *kind;
+                common.commit.may_lose = !kind.is_safe();
+            }
             Setting::Queue(kind) => common.commit.queue = *kind,
             Setting::Delta(on) => common.delta_records = *on,
             Setting::Adaptive(on) => {
@@ -323,6 +350,8 @@ mod tests {
             "1m",
             "2",
             "0",
+            "by-dice",
+            "at-once",
             "100",
             "4",
             "all",
