@@ -4,7 +4,9 @@
 //! starts. What was set by hand stays so; what was not adapts, where the home is worth it and `adaptive` is on. The values are
 //! canonical and in range; what remains to be checked is how they fit together.
 
-use logstead_engine::{Adapt, CommitOptions, ProtocolKind, QueueKind, Tracking};
+use logstead_engine::{
+    Acknowledging, Adapt, CommitOptions, ForceCommit, ProtocolKind, QueueKind, Tracking,
+};
 use logstead_home::Facts;
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -75,6 +77,18 @@ pub(crate) fn options(values: &Values, facts: &Facts) -> Result<CommitOptions, S
         gather: or(values, "flush_gather_delay", home.gather, micros)?,
         ack_group: or(values, "acknowledgment_group", home.ack_group, number)?,
         steal_group: or(values, "steal_group", home.steal_group, number)?,
+        acknowledging: or(
+            values,
+            "acknowledge",
+            home.acknowledging,
+            Acknowledging::from_name,
+        )?,
+        force_commit: or(
+            values,
+            "force_commit",
+            home.force_commit,
+            ForceCommit::from_name,
+        )?,
         log_allocation_limit_bytes: or(
             values,
             "log_allocation_limit",
@@ -116,6 +130,8 @@ pub(crate) fn show(values: &mut Values, options: &CommitOptions) {
     put("flush_gather_delay", &options.gather.as_micros());
     put("acknowledgment_group", &options.ack_group);
     put("steal_group", &options.steal_group);
+    put("acknowledge", &options.acknowledging.name());
+    put("force_commit", &options.force_commit.name());
     put("log_allocation_limit", &options.log_allocation_limit_bytes);
 }
 
@@ -157,6 +173,8 @@ mod tests {
                     ("flush_gather_delay", "70"),
                     ("acknowledgment_group", "4"),
                     ("steal_group", "0"),
+                    ("acknowledge", "by-dice"),
+                    ("force_commit", "if-idle-long"),
                     ("log_allocation_limit", "1GB"),
                 ]);
                 let read = options(&values, &FACTS).unwrap();
@@ -175,6 +193,10 @@ mod tests {
                 assert_eq!(read.flush_timeout, Duration::from_millis(2));
                 assert_eq!(read.gather, Duration::from_micros(70));
                 assert_eq!((read.ack_group, read.steal_group), (4, 0));
+                assert_eq!(
+                    (read.acknowledging, read.force_commit),
+                    (Acknowledging::ByDice, ForceCommit::IfIdleLong)
+                );
                 assert_eq!(read.log_allocation_limit_bytes, 1 << 30);
                 show(&mut values, &read);
                 let fixed = CommitOptions {

@@ -27,6 +27,8 @@ const YIELDS_MAX: usize = 64;
 const BACKSTOP: Duration = Duration::from_millis(5);
 /// The runtime's clock counts in these.
 const TICK: Duration = Duration::from_millis(1);
+/// The newest idle time counts one in so many in the average.
+const IDLE_WEIGHT: u64 = 8;
 /// Rows looked at by one step of garbage collection.
 const COLLECT_ROWS: usize = 256;
 /// Pause between rounds of collection while there is traffic, and without.
@@ -170,15 +172,22 @@ async fn flush(sessions: Rc<WorkerSessions>, dirty: Arc<Notify>) {
     let _watch = abort_on_panic("flushing the log");
     let worker = &sessions.worker;
     let mut again = None;
+    let path = worker.engine().commit_path();
+    // When the worker became idle, if it is, and how long it has been so on average, until its lane became dirty again; nanoseconds.
+    let (mut idle_since, mut idle_average) = (None, 0_u64);
     loop {
         if worker.lane_dirty() {
             // The hook tells of the change from clean to dirty only; this covers a flush that found nothing to do, and
             // entries that must not wait for longer while others only read.
-            let patience = worker.engine().commit_path().flush_timeout().max(TICK);
+            let patience = path.flush_timeout().max(TICK);
             let limit = again.unwrap_or(BACKSTOP).min(patience);
             let _either_is_a_reason = tokio::time::timeout(limit, dirty.notified()).await;
         } else {
             dirty.notified().await;
+        }
+        if let Some(since) = idle_since.take() {
+            let idle = path.clock().saturating_sub(since);
+            idle_average = idle_average - idle_average / IDLE_WEIGHT + idle / IDLE_WEIGHT;
         }
         sessions.about_to_flush(true);
         let mut progress = sessions.progress();
@@ -197,7 +206,9 @@ async fn flush(sessions: Rc<WorkerSessions>, dirty: Arc<Notify>) {
         sessions.about_to_flush(false);
         again = if idle {
             // If nobody waits for this flush, the thread is better off without the device.
-            worker.idle(sessions.working() == 0 && sessions.waiting() > 0, None)
+            idle_since = Some(path.clock());
+            let alone = sessions.working() == 0 && sessions.waiting() > 0;
+            worker.idle(alone, Some(idle_average))
         } else {
             worker.between();
             None

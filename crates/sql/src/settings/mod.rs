@@ -268,6 +268,13 @@ impl Setting {
                 None if words.contains(&"off") && is_spelled(value, &["false", "no", "0"]) => {
                     Ok("off".to_owned())
                 }
+                None if name == "dependency_tracking" && is_spelled(value, &["leanstore"]) => {
+                    Err(SqlError::new(
+                        SqlState::FEATURE_NOT_SUPPORTED,
+                        "dependency_tracking \"leanstore\" loses acknowledged commits in a crash",
+                    )
+                    .hint("It is for comparison in \"logstead bench\" only."))
+                }
                 None => Err(SqlError::new(
                     SqlState::INVALID_PARAMETER_VALUE,
                     // As statements name it: they have no capitals.

@@ -35,6 +35,12 @@ pub static TABLE: &[Setting] = &[
         "When a commit is durable, if home is a list of URLs: when all of them have it, or a majority.",
     ),
     server(
+        "acknowledge",
+        Kind::Enum(&["when-hardened", "by-dice"]),
+        "when-hardened",
+        "When workers acknowledge commits (commit_protocol autonomous).",
+    ),
+    server(
         "acknowledgment_group",
         Kind::Int {
             min: 1,
@@ -364,6 +370,12 @@ pub static TABLE: &[Setting] = &[
         },
         "16384",
         "So many unflushed bytes of a lane are flushed also while sessions are ready to run. Chosen for the home unless set.",
+    ),
+    server(
+        "force_commit",
+        Kind::Enum(&["at-once", "if-idle-long"]),
+        "at-once",
+        "When an idle worker flushes its log (commit_protocol autonomous).",
     ),
     session(
         "hash_mem_multiplier",

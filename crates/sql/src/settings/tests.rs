@@ -93,6 +93,15 @@ fn errors_are_postgresqls() {
             .as_str(),
         "22023"
     );
+    let unsafe_way = find("dependency_tracking").unwrap().canonical("LeanStore");
+    let refused = unsafe_way.unwrap_err();
+    assert_eq!(refused.code().as_str(), "0A000");
+    assert!(
+        refused
+            .fields()
+            .message
+            .contains("loses acknowledged commits")
+    );
     s.set("my.value", "x", false).unwrap();
     assert_eq!(s.show("my.value").unwrap(), "x");
     // A place for values of applications, not for settings of the server that do not exist.
