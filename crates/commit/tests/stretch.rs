@@ -237,7 +237,9 @@ fn who_stands_between_draw_and_push_holds_up_no_acknowledgment_by_name() {
             Tracking::Exact => assert_eq!(told, [true, true]),
             // What depends on nothing needs no horizon.
             Tracking::Dsn => assert_eq!(told, [true, false]),
-            Tracking::Horizon | Tracking::Gsn => assert_eq!(told, [false, false]),
+            Tracking::Horizon | Tracking::Gsn | Tracking::LeanStore => {
+                assert_eq!(told, [false, false]);
+            }
         }
         let body = PushBody::Inline(RECORD);
         let path = &world.path;
