@@ -2,7 +2,7 @@
 //!
 //! Owns a discrete-event model of workers, not of the protocols: every transaction runs in the engine, and what flushes,
 //! steals and acknowledges is the code that ships. What is modelled is what time that takes. A worker is a thread; one of them runs at a time
-//! ([`scheduler`]), and only where it spends time does another get its turn: executing, looking through desks, robbing, waiting for its own
+//! (`scheduler`), and only where it spends time does another get its turn: executing, looking through desks, robbing, waiting for its own
 //! write, or for something to do. The prices are inputs ([`Prices`]), measured on a real machine.
 //!
 //! Limits: there is no contention for latches, cache lines or memory bandwidth but what the prices say on average; a
