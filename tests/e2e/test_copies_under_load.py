@@ -10,6 +10,7 @@ counted, and none may be.
 from __future__ import annotations
 
 import contextlib
+import random
 import signal
 import time
 from pathlib import Path
@@ -31,11 +32,11 @@ HOMES = ("local", "dev-bucket", "replicated", "branch")
 INTERVALS = ("default", "30s")
 # Copies in one stretch of load.
 AT_ONCE = 5
-# Who makes a copy stands still after each bit of work, while clients make so many transfers: whatever comes between two of its requests on a busy machine comes here.
+# Who makes a copy stands still after each bit of work, until clients have made so many transfers: whatever comes between two of its requests on a busy machine comes here.
 SLICE_NS = 400_000
 MEANWHILE = 3
-# Who waits for others is stopped all the same.
-SLICE_S_MAX = 0.05
+# Who waits for others is stopped all the same, and slow clients do not keep it for ever.
+SLICE_S_MAX = PAUSE_S_MAX = 0.05
 # An entry of one lane hangs on what others hold.
 LANES = ("--workers", "4", "--workers-per-lane", "1")
 # Transfers before the first copy of all: the longer the tail, the longer it takes to read; and before each further one.
@@ -50,6 +51,13 @@ def worked_ns(pid: int) -> int:
         with contextlib.suppress(OSError):  # It has ended.
             total += int(thread.read_text().split()[0])
     return total
+
+
+def passes(is_over, longest_s: float) -> None:
+    """Some time passes."""
+    deadline = time.monotonic() + longest_s
+    while not is_over() and time.monotonic() < deadline:
+        time.sleep(0.0005)
 
 
 class Loaded:
@@ -71,17 +79,21 @@ class Loaded:
         self.copies += 1
         return self.root / f"copy{self.copies}"
 
-    def slowly(self, *arguments: str) -> None:
-        """`logstead ARGUMENTS` in slow motion, beside a server under load."""
+    def slowly(self, *arguments: str, checkpoint_after: int | None = None) -> None:
+        """`logstead ARGUMENTS` in slow motion, beside a server under load; with a checkpoint in its midst, after so many stops."""
         process = command(*arguments, environment=self.environment)
+        stops = 0
         try:
             while process.poll() is None:
                 process.send_signal(signal.SIGSTOP)
-                go_on(self.server, self.bank, MEANWHILE)
+                stops += 1
+                if stops == checkpoint_after:
+                    self.server.execute("CHECKPOINT")
+                transfers = self.bank.acknowledged() + MEANWHILE
+                passes(lambda: self.bank.acknowledged() >= transfers, PAUSE_S_MAX)
                 process.send_signal(signal.SIGCONT)
-                goal, deadline = worked_ns(process.pid) + SLICE_NS, time.monotonic() + SLICE_S_MAX
-                while process.poll() is None and worked_ns(process.pid) < goal and time.monotonic() < deadline:
-                    time.sleep(0.0005)
+                work = worked_ns(process.pid) + SLICE_NS
+                passes(lambda: process.poll() is not None or worked_ns(process.pid) >= work, SLICE_S_MAX)
             said, errors = process.communicate()
         finally:
             process.kill()
@@ -177,8 +189,9 @@ def test_backups(kind, interval, count, tmp_path, seed):
 
 @pytest.mark.parametrize("kind", ("local", "dev-bucket"))
 def test_backups_into_one_target(kind, count, tmp_path, seed):
-    """Each brings the one before up to date, while checkpoints are taken and the log is truncated all the time. What is opened is a copy of it."""
-    with loaded(kind, "100ms", tmp_path, seed) as made:
+    """Each brings the one before up to date, and each has a checkpoint in its midst, which truncates the log. What is opened is a copy of the backup."""
+    rng = random.Random(seed)
+    with loaded(kind, "30s", tmp_path, seed) as made:
         target = tmp_path / "target"
         while made.copies < count:
             copies = []
@@ -186,7 +199,7 @@ def test_backups_into_one_target(kind, count, tmp_path, seed):
                 for _ in range(AT_ONCE):
                     made.go_on()
                     told, again = made.told(), made.next_place()
-                    made.slowly("backup", *made.which, made.url, str(target))
+                    made.slowly("backup", made.url, str(target), checkpoint_after=rng.randrange(1, 200))
                     tool("restore", str(target), str(again))
                     copies.append((told, again))
             for told, again in copies:
