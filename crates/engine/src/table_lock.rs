@@ -306,14 +306,19 @@ impl TableLocks {
         }
     }
 
-    /// The newest of those that had a conflicting lock before, if they have committed anything: asked by who has `lock` now, who
-    /// depends on everything up to it.
+    /// The newest of those that had a conflicting lock before, if they have committed anything that is not durable: asked by who has
+    /// `lock` now, who depends on everything up to it. Below the horizon everything is durable, so a strong lock that was had long ago costs
+    /// those who read and write no look under the mutex.
     #[inline]
-    pub(crate) fn handed_over(&self, lock: TableLock) -> Option<Csn> {
-        if !lock.is_strong() && self.strong_left.load(Ordering::SeqCst) == 0 {
-            return None;
+    pub(crate) fn handed_over(&self, lock: TableLock, horizon: impl Fn() -> Csn) -> Option<Csn> {
+        if !lock.is_strong() {
+            let left = Csn(self.strong_left.load(Ordering::SeqCst));
+            if left == Csn::ZERO || left < horizon() {
+                return None;
+            }
         }
         self.left_by_conflicting(lock)
+            .filter(|newest| *newest >= horizon())
     }
 
     #[cold]
@@ -402,6 +407,20 @@ mod tests {
     const A: TxnId = TxnId(1);
     const B: TxnId = TxnId(2);
     const W: WorkerId = WorkerId(0);
+
+    #[test]
+    fn a_lock_that_was_had_by_who_is_durable_tells_nothing_and_asks_no_mutex() {
+        let locks = TableLocks::new(1);
+        let mut a = Held::default();
+        assert!(locks.acquire(A, W, TableLock::Share, &mut a).is_ok());
+        locks.release(A, W, a, Some(Csn(5)));
+        for horizon in [1, 5].map(Csn) {
+            let told = locks.handed_over(TableLock::Write, || horizon);
+            assert_eq!(told, Some(Csn(5)), "{horizon} is not above it");
+        }
+        let _held_by_another = locks.strong.lock();
+        assert_eq!(locks.handed_over(TableLock::Write, || Csn(6)), None);
+    }
 
     #[test]
     fn compatibility_upgrade_and_intent() {

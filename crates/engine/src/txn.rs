@@ -657,7 +657,10 @@ impl Txn {
                     if !self.savepoints.is_empty() {
                         self.tables_since.push((at, lock));
                     }
-                    if let Some(csn) = table.locks.handed_over(lock) {
+                    if let Some(csn) = table
+                        .locks
+                        .handed_over(lock, || self.engine().path.csns().get())
+                    {
                         self.take_over(HandedOver::UpTo(csn));
                     }
                 }
