@@ -25,7 +25,7 @@ use crate::record::Record;
 use logstead_env::Env;
 use logstead_home::{HomeError, LogHome, ObjectId, Tag};
 use logstead_types::{DatabaseId, Epoch, LaneId};
-use logstead_wal::copy::{CopiedTail, Place, Tail, remove_others};
+use logstead_wal::copy::{CopiedTail, Others, Place, Tail, others};
 use logstead_wal::inspect::manifest_of;
 use logstead_wal::manifest::{self, Checkpoint, Manifest, Unfinished};
 use logstead_wal::numbers::next_epoch;
@@ -369,27 +369,43 @@ pub fn backup(from: &Arc<dyn LogHome>, to: &dyn LogHome, env: &Env) -> Result<Ba
     let bytes = next.encode();
     let crcs = [&target.bytes, &bytes].map(|bytes| crc32c::crc32c(bytes));
     target.stamp(to, source, crcs.to_vec())?;
+    let surplus = Surplus::list(to, &round.needed, &tail)?;
     to.compare_and_swap(manifest::NAME, target.tag, &bytes)?;
     target.stamp(to, source, vec![crcs[1]])?;
-    done.removed = clean(to, &round.needed, &tail)?;
+    done.removed = surplus.remove(to)?;
     Ok(done)
 }
 
-/// Removes what the backup does not need: what the one before needed, and what attempts that were cut short have left.
-fn clean(
-    to: &dyn LogHome,
-    needed: &BTreeSet<ObjectId>,
-    tail: &CopiedTail,
-) -> Result<u64, HomeError> {
-    remove_others(to, tail)?;
-    let mut removed = 0;
-    for info in to.objects()? {
-        if !needed.contains(&info.id) {
-            to.remove_object(info.id)?;
-            removed += 1;
-        }
+/// What the backup does not need: what the one before needed, and what attempts that were cut short have left.
+///
+/// Listed before the backup's manifest is there, removed afterwards. Between the two a server may start on the backup: a bucket has no lock that keeps it
+/// out. What it stores, and what another backup that found this one stores, is not listed.
+struct Surplus {
+    log: Others,
+    objects: Vec<ObjectId>,
+}
+
+impl Surplus {
+    fn list(
+        to: &dyn LogHome,
+        needed: &BTreeSet<ObjectId>,
+        tail: &CopiedTail,
+    ) -> Result<Surplus, HomeError> {
+        let objects = to.objects()?.into_iter().map(|info| info.id);
+        Ok(Surplus {
+            log: others(to, tail)?,
+            objects: objects.filter(|id| !needed.contains(id)).collect(),
+        })
     }
-    Ok(removed)
+
+    /// How many objects went.
+    fn remove(&self, to: &dyn LogHome) -> Result<u64, HomeError> {
+        self.log.remove(to)?;
+        for id in &self.objects {
+            to.remove_object(*id)?;
+        }
+        Ok(self.objects.len() as u64)
+    }
 }
 
 #[cfg(test)]

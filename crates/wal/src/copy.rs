@@ -398,8 +398,34 @@ impl Survivors for Tail<'_> {
     }
 }
 
-/// Removes what is in the lanes of a copy and does not belong to it: attempts that were given up, and the tail of the copy before.
-pub fn remove_others(home: &dyn LogHome, tail: &CopiedTail) -> Result<(), HomeError> {
+/// What is in the lanes of a copy and does not belong to it: attempts that were given up, and the tail of the copy before.
+///
+/// Listed before the copy's manifest is there. From that moment on a server may write in the lanes, and what is its is not listed.
+#[derive(Debug)]
+pub struct Others {
+    segments: Vec<(LaneId, u64)>,
+    sides: Vec<(LaneId, u64)>,
+}
+
+impl Others {
+    /// Removes what was listed.
+    pub fn remove(&self, home: &dyn LogHome) -> Result<(), HomeError> {
+        for (lane, segment) in &self.segments {
+            home.trim(*lane, *segment)?;
+        }
+        for (lane, side) in &self.sides {
+            home.remove_side(*lane, *side)?;
+        }
+        Ok(())
+    }
+}
+
+/// Lists what does not belong to the copy whose tail this is.
+pub fn others(home: &dyn LogHome, tail: &CopiedTail) -> Result<Others, HomeError> {
+    let mut others = Others {
+        segments: Vec::new(),
+        sides: Vec::new(),
+    };
     let spans = tail.mark.iter().flat_map(|mark| &mark.spans);
     let spans: Vec<&Span> = spans.collect();
     for lane in home.lanes()? {
@@ -408,15 +434,15 @@ pub fn remove_others(home: &dyn LogHome, tail: &CopiedTail) -> Result<(), HomeEr
                 span.lane == lane && (span.first_segment..=span.end.segment).contains(&info.segment)
             };
             if !spans.iter().any(|span| is_its(&span)) {
-                home.trim(lane, info.segment)?;
+                others.segments.push((lane, info.segment));
             }
         }
         for side in home.sides(lane)? {
             let is_its = spans.iter().any(|span| span.lane == lane) && tail.sides.contains(&side);
             if !is_its {
-                home.remove_side(lane, side)?;
+                others.sides.push((lane, side));
             }
         }
     }
-    Ok(())
+    Ok(others)
 }
