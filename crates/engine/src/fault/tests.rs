@@ -15,7 +15,28 @@ struct Slow {
     loads: Arc<AtomicUsize>,
     slots: Arc<Mutex<Vec<Needs>>>,
     begun: Sender<u64>,
+    /// How many loads have begun, and how many of them have been told to go on: first come, first told.
+    turns: Mutex<(u64, u64)>,
+    turned: Condvar,
     go: Mutex<Receiver<Result<(), FaultError>>>,
+}
+
+impl Slow {
+    /// Says that a load begins, and waits for what the test says to it.
+    fn begin(&self, number: u64) -> Result<(), FaultError> {
+        let mut turns = self.turns.lock();
+        let mine = turns.0;
+        turns.0 += 1;
+        let _the_test_may_be_over = self.begun.send(number);
+        while turns.1 != mine {
+            self.turned.wait(&mut turns);
+        }
+        drop(turns);
+        let told = self.go.lock().recv().unwrap_or(Err(FaultError::Closing));
+        self.turns.lock().1 += 1;
+        self.turned.notify_all();
+        told
+    }
 }
 
 impl Loader for Slow {
@@ -25,16 +46,14 @@ impl Loader for Slow {
         let Wanted::Rows { number, .. } = wanted else {
             return Ok(());
         };
-        let _the_test_may_be_over = self.begun.send(*number);
-        self.go.lock().recv().unwrap_or(Err(FaultError::Closing))
+        self.begin(*number)
     }
 
     fn load_run(&self, run: &Run, next: &dyn Fn(u64, &SlotSet) -> Next, done: &dyn Fn(u64)) {
         for (number, slots) in run.rest() {
             match next(*number, slots) {
                 Next::Bring => {
-                    let _the_test_may_be_over = self.begun.send(*number);
-                    let _whatever_comes = self.go.lock().recv();
+                    let _whatever_comes = self.begin(*number);
                     done(*number);
                 }
                 Next::Pass => {}
@@ -73,6 +92,8 @@ impl World {
             loads: loads.clone(),
             slots: Arc::clone(&slots),
             begun: begun_in,
+            turns: Mutex::default(),
+            turned: Condvar::new(),
             go: Mutex::new(go_out),
         };
         World {
