@@ -214,6 +214,33 @@ fn ddl_that_waited_is_answered_when_what_it_tells_of_is_durable() {
     });
 }
 
+/// T10: the same of what no lock of a table hands over: a function that a block has called is replaced, and the new one is lost.
+#[test]
+fn t10_a_block_does_not_survive_the_function_it_used() {
+    run(async || {
+        let setup = "create table t(n int); create table u(n int); \
+            create function f() returns int language sql as 'select 1'";
+        let machine = Machine::set_up(setup).await;
+        let (mut session, mut client) = (machine.session(1), Script::default());
+        let begin = "begin; insert into u values (1)";
+        session.simple_query(begin, &mut client).await.unwrap();
+        session.settle().await.unwrap();
+        let replace = "create or replace function f() returns int language sql as 'select 11'";
+        assert_eq!(machine.ask(0, replace).await, ["CREATE FUNCTION"]);
+        client.take();
+        for text in ["insert into t values (f())", "commit"] {
+            session.simple_query(text, &mut client).await.unwrap();
+        }
+        let said = client.take();
+        assert!(said.last().is_some_and(|tag| tag == "COMMIT"), "{said:?}");
+        session.close();
+        let machine = machine.crash();
+        let said = machine.ask(0, "select n from t; select f()").await;
+        let expected = ["columns n", "SELECT 0", "columns f", "1", "SELECT 1"];
+        assert_eq!(said, expected, "the row went with the function");
+    });
+}
+
 /// T10: what a block does under a schema that became so after its transaction began rests on that schema, though it reads none of
 /// the catalog's rows: its plan was made from the catalog in memory. Here a constraint is dropped, and the drop is lost.
 #[test]
