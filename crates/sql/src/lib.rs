@@ -17,6 +17,7 @@ pub mod error;
 pub mod exec;
 pub mod expr;
 pub mod func;
+mod interrupt;
 pub mod parse;
 pub mod plan;
 pub mod plpgsql;
