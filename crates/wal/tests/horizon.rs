@@ -114,6 +114,28 @@ fn a_lanes_last_acknowledged_block_that_is_lost_is_named() {
     }
 }
 
+/// A crash left a lane's last block whole, but not all of the zeros behind it, up to which it was written: the block is durable, and the start completes it.
+#[test]
+fn a_block_whose_padding_is_torn_is_whole() {
+    for lane in 0..LANES {
+        let machine = Machine::new(1);
+        let server = machine.start(LANES).unwrap();
+        (1..=6).for_each(|csn| commit(&server, (csn % 3) as u16, csn));
+        drop(server);
+        let segment = Machine::segment(lane, 0);
+        let torn = machine.files.tamper(&segment, |bytes| {
+            let end = bytes.iter().rposition(|byte| *byte != 0).unwrap() + 1;
+            assert_ne!(end % 4096, 0, "there is padding");
+            bytes.truncate(end);
+        });
+        torn.unwrap();
+        for _ in 0..2 {
+            let server = machine.start(LANES).unwrap();
+            assert_eq!(server.survivors, [1, 2, 3, 4, 5, 6]);
+        }
+    }
+}
+
 /// A whole lane is gone: its only segment was removed.
 #[test]
 fn a_lane_without_its_segment_is_named() {

@@ -111,6 +111,7 @@ pub(crate) struct Found {
 
 impl Found {
     /// The block's bytes: from the copy where it was found, or, if that cannot be read any more, from another one that has it.
+    /// A crash may have left the block whole and its padding not: what is missing of that is zero.
     pub(crate) fn bytes(&self, home: &dyn LogHome, lane: LaneId) -> Result<Buffer, HomeError> {
         let len = usize::try_from(self.len).unwrap_or(usize::MAX);
         let mut block = Buffer::zeroed(len);
@@ -118,7 +119,9 @@ impl Found {
         for step in 0..copies {
             let copy = (self.copy + step) % copies;
             let count = home.read_copy(copy, lane, self.at, &mut block)?;
-            if count == len && self.is_in(block.as_slice()) {
+            let (read, missing) = block.as_mut_slice().split_at_mut(count.min(len));
+            if self.is_in(read) {
+                missing.fill(0);
                 return Ok(block);
             }
         }
