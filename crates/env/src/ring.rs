@@ -12,7 +12,7 @@
 //!   queue has at least one entry more than there are slots (for the event), so neither queue ever overflows.
 //! - A ring that is dropped waits for what is in flight; if it cannot wait, the memory is never given back.
 //! - A ring made with a lock holds it: nobody else gets the lock while a write of this ring may still reach the disk, also if the process
-//!   is killed.
+//!   is killed, or the ring has failed and nobody can wait for them: then the lock is not given back by hand.
 //! - After an error of the ring itself (not of a write) nothing is submitted on it any more.
 //!
 //! **Writes of a process that is killed.** A process that ends waits for its threads, and so for every write that one of them is in: the
@@ -94,11 +94,13 @@ pub struct Ring<T> {
     /// The kernel has been asked to tell of the event.
     listening: bool,
     broken: bool,
+    /// Not given back before this ring has ended.
+    lock: Option<Arc<dyn FileLock>>,
 }
 
 impl<T> Ring<T> {
     /// A ring for `capacity` writes in flight, that holds `lock` until the last of them is over. Fails where the kernel has none or forbids it.
-    pub fn new(capacity: usize, lock: Option<&dyn FileLock>) -> io::Result<Ring<T>> {
+    pub fn new(capacity: usize, lock: Option<&Arc<dyn FileLock>>) -> io::Result<Ring<T>> {
         let entries = u32::try_from(capacity + 1).map_err(|_| io::ErrorKind::InvalidInput)?;
         let entries = entries.next_power_of_two();
         // Completions are run when the thread enters the kernel for them, not by interrupting it; older kernels cannot.
@@ -111,7 +113,7 @@ impl<T> Ring<T> {
         if !(probe.is_supported(opcode::Write::CODE) && probe.is_supported(opcode::PollAdd::CODE)) {
             return Err(io::ErrorKind::Unsupported.into());
         }
-        if let Some(locked) = lock.and_then(FileLock::descriptor) {
+        if let Some(locked) = lock.and_then(|lock| lock.descriptor()) {
             ring.submitter().register_files(&[locked.as_raw_fd()])?;
         }
         let event = rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
@@ -122,6 +124,7 @@ impl<T> Ring<T> {
             event: Arc::new(event),
             listening: false,
             broken: false,
+            lock: lock.cloned(),
         })
     }
 
@@ -307,7 +310,10 @@ impl<T> Drop for Ring<T> {
         let mut done = Vec::new();
         while self.in_flight() > 0 {
             if self.wait(&mut done).is_err() {
-                // The kernel may still read it.
+                // The kernel may still read it, and write it to a place that is ours as long as the lock is.
+                if let Some(lock) = &self.lock {
+                    lock.leave_to_kernel();
+                }
                 std::mem::forget(std::mem::take(&mut self.slots));
                 return;
             }
@@ -461,12 +467,15 @@ mod tests {
     fn a_ring_holds_its_lock_when_the_owner_s_descriptor_is_gone() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("lock");
-        let owner = Dying(std::fs::File::create(&path).unwrap());
-        owner.0.try_lock().unwrap();
-        let Ok(ring) = Ring::<()>::new(1, Some(&owner)) else {
+        let owner = std::fs::File::create(&path).unwrap();
+        owner.try_lock().unwrap();
+        let owner: Arc<dyn FileLock> = Arc::new(Dying(owner));
+        let Ok(mut ring) = Ring::<()>::new(1, Some(&owner)) else {
             eprintln!("skipped: this machine has no io_uring");
             return;
         };
+        // Dead processes run nothing: only the kernel's table holds it.
+        ring.lock = None;
         drop(owner);
         assert!(
             RealFiles::default().lock(&path).unwrap().is_none(),
@@ -476,6 +485,33 @@ mod tests {
         // The kernel takes rings apart in its own time.
         while RealFiles::default().lock(&path).unwrap().is_none() {
             crate::sleep(Duration::from_millis(1));
+        }
+    }
+
+    /// The write is on its way for ever, as far as the ring can tell: whoever holds what is locked decides when the lock is free, as the kernel does for a write.
+    #[test]
+    fn a_ring_that_fails_with_a_write_in_flight_gives_no_lock_back_by_hand() {
+        for fails in [false, true] {
+            let dir = tempfile::tempdir().unwrap();
+            let path = dir.path().join("lock");
+            let lock = RealFiles::default().lock(&path).unwrap().unwrap();
+            let lock: Arc<dyn FileLock> = Arc::from(lock);
+            let held = lock.descriptor().unwrap().try_clone_to_owned().unwrap();
+            let Ok(mut ring) = Ring::<usize>::new(1, Some(&lock)) else {
+                eprintln!("skipped: this machine has no io_uring");
+                return;
+            };
+            assert!(ring.start(write(&file(&dir), 0), 0).is_ok());
+            ring.broken = fails;
+            drop(lock);
+            drop(ring);
+            let is_free = || RealFiles::default().lock(&path).unwrap().is_some();
+            assert_eq!(is_free(), !fails, "what is locked is held elsewhere");
+            drop(held);
+            // The kernel takes rings apart in its own time.
+            while !is_free() {
+                crate::sleep(Duration::from_millis(1));
+            }
         }
     }
 

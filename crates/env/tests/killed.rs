@@ -201,7 +201,8 @@ fn be_killed(dir: &Path, way: Way) {
         let _never = std::thread::spawn(move || file.write_at(0, buffer.as_slice())).join();
         unreachable!("nobody answers it");
     }
-    let held: Option<&dyn FileLock> = (way == Way::Ring).then_some(lock.as_ref());
+    let lock: Arc<dyn FileLock> = Arc::from(lock);
+    let held = (way == Way::Ring).then_some(&lock);
     let mut ring = Ring::new(1, held).unwrap();
     let write = RingWrite {
         file: Arc::from(file),

@@ -220,8 +220,9 @@ fn a_server_that_was_killed_is_no_running_one() {
     let dir = tempfile::tempdir().unwrap();
     let env = Env::real();
     drop(LocalHome::open(dir.path(), &env, small(true)).unwrap());
-    let owner = Dying(std::fs::File::open(dir.path().join("lock")).unwrap());
-    owner.0.try_lock().unwrap();
+    let owner = std::fs::File::open(dir.path().join("lock")).unwrap();
+    owner.try_lock().unwrap();
+    let owner: Arc<dyn logstead_env::FileLock> = Arc::new(Dying(owner));
     let Ok(ring) = logstead_env::Ring::<()>::new(1, Some(&owner)) else {
         eprintln!("skipped: this machine has no io_uring");
         return;

@@ -208,6 +208,9 @@ pub fn write_all(
 /// A lock on a file name, held until dropped or until the process ends, however it ends. What holds its [`descriptor`](Self::descriptor)
 /// as well, as a [`Ring`](crate::Ring) does, holds it for longer than a process that is killed.
 pub trait FileLock: Send + Sync {
+    /// From now on it is given back by the kernel alone, when nothing holds what is locked any more: neither a descriptor nor a ring with writes on their way.
+    fn leave_to_kernel(&self) {}
+
     /// The kernel's descriptor of what is locked: whatever keeps that open keeps the lock. None where no kernel keeps it.
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         None

@@ -7,6 +7,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::{DirBuilderExt, FileExt, FileTypeExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The machine's file system, on which what is made has the modes of its readers, whatever the umask.
 #[derive(Clone, Copy, Debug, Default)]
@@ -283,7 +284,10 @@ pub fn user_id() -> u32 {
 
 fn locked(file: std::fs::File) -> io::Result<Option<Box<dyn FileLock>>> {
     match file.try_lock() {
-        Ok(()) => Ok(Some(Box::new(RealLock { file }))),
+        Ok(()) => Ok(Some(Box::new(RealLock {
+            file,
+            is_left: AtomicBool::new(false),
+        }))),
         Err(std::fs::TryLockError::WouldBlock) => Ok(None),
         Err(std::fs::TryLockError::Error(error)) => Err(error),
     }
@@ -293,17 +297,26 @@ fn locked(file: std::fs::File) -> io::Result<Option<Box<dyn FileLock>>> {
 /// its rings hold.
 struct RealLock {
     file: std::fs::File,
+    /// It is not given back by hand.
+    is_left: AtomicBool,
 }
 
 impl FileLock for RealLock {
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         Some(self.file.as_fd())
     }
+
+    fn leave_to_kernel(&self) {
+        self.is_left.store(true, Ordering::SeqCst);
+    }
 }
 
 impl Drop for RealLock {
     /// Not left to the descriptor's end: a child that another thread is starting has a copy of it until it runs its own program.
     fn drop(&mut self) {
+        if self.is_left.load(Ordering::SeqCst) {
+            return;
+        }
         // An error leaves the lock to the last descriptor.
         let _unlocked = self.file.unlock();
     }

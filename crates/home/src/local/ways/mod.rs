@@ -255,7 +255,7 @@ impl Ways {
                 POOL_THREADS,
                 Write::run,
             )?),
-            Way::Uring => HandOff::Ring(RingWriter::start(env, RING_WRITES, lock.as_deref())?),
+            Way::Uring => HandOff::Ring(RingWriter::start(env, RING_WRITES, lock.as_ref())?),
         };
         let inline_rings = matches!(hand_off, HandOff::Ring(_)).then(Mutex::default);
         Ok(Ways {
@@ -298,7 +298,7 @@ impl Ways {
     ) -> Result<(), HomeError> {
         match &self.inline_rings {
             Some(rings) if stands_alone(file) => {
-                let lock = self.lock.as_deref();
+                let lock = self.lock.as_ref();
                 let write = |file: &dyn File, offset, bytes: &[u8]| {
                     through_ring(rings, lock, file, offset, bytes)
                 };
@@ -311,7 +311,7 @@ impl Ways {
 
 fn through_ring(
     rings: &Mutex<Vec<Ring<()>>>,
-    lock: Option<&dyn FileLock>,
+    lock: Option<&Arc<dyn FileLock>>,
     file: &dyn File,
     offset: u64,
     bytes: &[u8],

@@ -45,7 +45,7 @@ impl RingWriter {
     pub(super) fn start(
         env: &Env,
         writes_max: usize,
-        lock: Option<&dyn FileLock>,
+        lock: Option<&Arc<dyn FileLock>>,
     ) -> io::Result<RingWriter> {
         let ring = Ring::new(writes_max, lock)?;
         let waker = ring.waker();
