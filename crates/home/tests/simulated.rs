@@ -2,7 +2,7 @@
 
 use logstead_env::{Buffer, Clock, Env, SimClock};
 use logstead_home::simulated::{
-    Fault, FaultRates, Keep, Kind, MODELS, Model, Onlooker, SimulatedOptions,
+    Fault, FaultRates, Keep, Kind, MODELS, Model, ReaderBeside, SimulatedOptions,
 };
 use logstead_home::{
     Asked, HomeError, HomeUsage, LogHome, NoRoom, Position, PriceList, SimulatedHome, Usage,
@@ -600,7 +600,7 @@ fn bytes_may_be_counted_and_dropped() {
 }
 
 #[test]
-fn an_onlooker_sees_what_is_under_way_and_no_crash_stops_it() {
+fn a_reader_beside_sees_what_is_under_way_and_no_crash_stops_it() {
     let asked = Arc::new(AtomicU64::new(0));
     for name in ["s3express", "gp3"] {
         let mut early = 0;
@@ -612,25 +612,25 @@ fn an_onlooker_sees_what_is_under_way_and_no_crash_stops_it() {
             let count = move || {
                 counted.fetch_add(1, Ordering::Relaxed);
             };
-            let onlooker = world.home.onlooker(Some(seed), true, count);
-            assert!(onlooker.facts().leased && !world.home.facts().leased);
-            let sees = |onlooker: &Onlooker, at: Position| {
+            let reader_beside = world.home.reader_beside(Some(seed), true, count);
+            assert!(reader_beside.facts().leased && !world.home.facts().leased);
+            let sees = |reader_beside: &ReaderBeside, at: Position| {
                 let mut into = Buffer::zeroed(len);
-                let count = onlooker.read(LANE, at, &mut into).unwrap();
+                let count = reader_beside.read(LANE, at, &mut into).unwrap();
                 count == len && into.as_slice() == block.as_slice()
             };
             let (at, told) = world.begin(LANE, 1);
-            early += u64::from((0..4).any(|_| sees(&onlooker, at)));
+            early += u64::from((0..4).any(|_| sees(&reader_beside, at)));
             assert!(told.try_recv().is_err(), "nobody has been told");
             while world.home.step() {}
             told.try_recv().expect("told once").unwrap();
-            assert!(sees(&onlooker, at) && told.try_recv().is_err());
+            assert!(sees(&reader_beside, at) && told.try_recv().is_err());
             // Its requests are not the machine's, and another machine's end is not its own.
             let requests = world.home.requests();
             world.home.crash();
-            assert!(sees(&onlooker, at) && onlooker.segments(LANE).unwrap().len() == 1);
+            assert!(sees(&reader_beside, at) && reader_beside.segments(LANE).unwrap().len() == 1);
             assert_eq!(world.home.requests(), requests);
-            assert!(onlooker.trim(LANE, 0).is_err(), "it only reads");
+            assert!(reader_beside.trim(LANE, 0).is_err(), "it only reads");
         }
         assert!((1..20).contains(&early), "{name}: {early}");
     }

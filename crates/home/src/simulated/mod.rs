@@ -18,14 +18,14 @@ mod core;
 mod event;
 mod faults;
 mod model;
-mod onlooker;
 mod options;
+mod reader;
 mod store;
 
 pub use faults::{FAULTS, Fault, FaultRates};
 pub use model::{Curve, Kind, MODELS, Model};
-pub use onlooker::Onlooker;
 pub use options::SimulatedOptions;
+pub use reader::ReaderBeside;
 pub use store::Keep;
 
 use crate::{

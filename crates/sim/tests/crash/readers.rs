@@ -234,11 +234,11 @@ impl Readers {
         let baton = Baton::new();
         let pause = Arc::clone(&baton);
         let seed = self.dice.roll(u64::MAX);
-        let onlooker = self
+        let reader_beside = self
             .home
             .home
-            .onlooker(Some(seed), self.leased, move || pause.pause());
-        let source: Arc<dyn LogHome> = Arc::new(onlooker);
+            .reader_beside(Some(seed), self.leased, move || pause.pause());
+        let source: Arc<dyn LogHome> = Arc::new(reader_beside);
         let env = self.env.clone();
         let mut told = log.oracle.told();
         let (mut point, mut may_miss) = (None, false);
@@ -422,7 +422,8 @@ impl Readers {
     }
 
     fn branch_home(&self, pin: &Pin, own: &Arc<MemoryHome>) -> Arc<dyn LogHome> {
-        let parent: Arc<dyn LogHome> = Arc::new(self.home.home.onlooker(None, self.leased, || {}));
+        let parent: Arc<dyn LogHome> =
+            Arc::new(self.home.home.reader_beside(None, self.leased, || {}));
         own.crash();
         let own = Arc::clone(own) as Arc<dyn LogHome>;
         Arc::new(BranchHome::new(

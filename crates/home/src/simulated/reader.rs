@@ -20,7 +20,7 @@ use logstead_types::LaneId;
 const READS_ONLY: &str = "writing beside the simulated machine";
 
 /// See the module's documentation.
-pub struct Onlooker {
+pub struct ReaderBeside {
     home: SimulatedHome,
     random: Option<SimRandom>,
     before: Box<dyn Fn() + Send + Sync>,
@@ -30,13 +30,13 @@ pub struct Onlooker {
 impl SimulatedHome {
     /// The same service for another machine. `before` is called ahead of each request; `seed` decides what of appends under way is there already; without one, nothing is. `leased`: the
     /// home says that it has no kernel's lock ([`Facts::leased`]), so that readers expect a server beside them.
-    pub fn onlooker(
+    pub fn reader_beside(
         &self,
         seed: Option<u64>,
         leased: bool,
         before: impl Fn() + Send + Sync + 'static,
-    ) -> Onlooker {
-        Onlooker {
+    ) -> ReaderBeside {
+        ReaderBeside {
             home: self.clone(),
             random: seed.map(SimRandom::new),
             before: Box::new(before),
@@ -45,7 +45,7 @@ impl SimulatedHome {
     }
 }
 
-impl Onlooker {
+impl ReaderBeside {
     fn call<T>(
         &self,
         act: impl FnOnce(&mut Store) -> Result<T, HomeError>,
@@ -60,7 +60,7 @@ impl Onlooker {
     }
 }
 
-impl LogHome for Onlooker {
+impl LogHome for ReaderBeside {
     fn facts(&self) -> Facts {
         Facts {
             leased: self.leased,
