@@ -16,7 +16,9 @@
 //! **Why an ended process proves little.** A virtual machine may be copied while it runs: by a snapshot with memory that is resumed beside the original, or from one
 //! template in many places. A copy has the original's boot id, namespaces and processes. On it the kernel truly says that the owner has ended, and on the original
 //! it goes on and answers. Everything that a newcomer could look at on its machine has been copied with it, and the store has seen nothing of either since: so it
-//! cannot know which of the two it is on. Only whoever runs the machines knows that there is one of each
+//! cannot know which of the two it is on. The same holds for a claim whose answer is lost: where the process was copied before the answer came, one of the two got it
+//! and may be answering by now. So what is there under a number of our own is a lease like any other, and attempts have numbers that a copy does not
+//! repeat. Only whoever runs the machines knows that there is one of each
 //! ([`Claimant::machine_is_never_copied`]). Otherwise the lease is waited for, and a living owner shows itself by a renewal.
 //!
 //! That an owner is gone says nothing of the one *it* took the lease from, perhaps a moment ago: hence `owed-ms` in the manifest,
@@ -117,7 +119,8 @@ pub struct Claim {
     watched: Option<Watched>,
     /// What is being stored, or was meant to be.
     storing: Option<Held>,
-    attempts: u64,
+    /// The numbers of what was stored, or was meant to be.
+    attempts: Vec<u64>,
 }
 
 impl Claim {
@@ -127,7 +130,7 @@ impl Claim {
             claimant,
             watched: None,
             storing: None,
-            attempts: 0,
+            attempts: Vec::new(),
         }
     }
 
@@ -161,7 +164,9 @@ impl Claim {
         now: Instant,
         is_gone: &dyn Fn(&ProcessIdentity) -> bool,
     ) -> Step {
-        if let Some(held) = self.storing.take_if(|held| held.manifest == manifest) {
+        let never_copied = self.claimant.machine_is_never_copied;
+        let is_ours = |held: &mut Held| never_copied && held.manifest == manifest;
+        if let Some(held) = self.storing.take_if(is_ours) {
             return Step::Held(Box::new(Held { tag, ..held }));
         }
         let Some(holder) = manifest.holder.clone() else {
@@ -169,9 +174,11 @@ impl Claim {
         };
         let owed = Duration::from_millis(holder.owed_ms);
         let may_last = owed.max(Duration::from_millis(holder.duration_ms));
-        // An earlier attempt of ours has never answered anybody. What a copy of this process has made of the same attempt may have.
-        let mine = holder.owner == self.claimant.owner && holder.renewals <= self.attempts;
-        let ended = self.claimant.machine_is_never_copied && is_gone(&holder.process);
+        // An attempt of ours of which no answer came has never answered anybody.
+        let mine = never_copied
+            && holder.owner == self.claimant.owner
+            && self.attempts.contains(&holder.renewals);
+        let ended = never_copied && is_gone(&holder.process);
         if mine || holder.is_released() || ended {
             return Step::Swap(tag, self.store(manifest, tag, owed, now));
         }
@@ -203,6 +210,15 @@ impl Claim {
         }
     }
 
+    /// A number that no attempt has had, and another one in a copy of this process, which looks at its clock some nanoseconds earlier or later.
+    fn attempt_at(&self, now: Instant) -> u64 {
+        let seed = self.claimant.owner ^ now.as_nanos().rotate_left(32);
+        let mixed =
+            (seed.wrapping_add(self.attempts.len() as u64)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        // Renewals count up from here.
+        1 + (mixed >> 2)
+    }
+
     /// Ours over `manifest`, when somebody may answer for `owed` more.
     fn store(
         &mut self,
@@ -211,7 +227,8 @@ impl Claim {
         owed: Duration,
         now: Instant,
     ) -> Box<Manifest> {
-        self.attempts += 1;
+        let attempt = self.attempt_at(now);
+        self.attempts.push(attempt);
         let Claimant {
             owner,
             process,
@@ -222,7 +239,7 @@ impl Claim {
         let before = manifest.holder.replace(Holder {
             owner: *owner,
             // Each attempt is a state of its own.
-            renewals: self.attempts,
+            renewals: attempt,
             duration_ms: millis(*duration),
             owed_ms: millis(owed),
             since: *since,

@@ -518,6 +518,60 @@ fn a_copy_of_a_claim_does_not_take_what_the_original_has() {
     assert!(matches!(step, Step::Pause(..)), "{step:?}");
 }
 
+/// The machine is copied while a claim is on its way: before it is sent, and between that and its answer, which the original gets.
+#[test]
+fn a_copy_of_a_claim_on_its_way_waits_for_the_original() {
+    for never_copied in [false, true] {
+        let claim = Server::on_machine(0, false, 1000, never_copied).claim;
+        let now = Instant::from_nanos(5_000);
+        let (mut original, mut before) = (claim.clone(), claim);
+        let Step::Make(made) = original.next(Event::Nothing, now, &|_| false) else {
+            panic!("there is none yet");
+        };
+        let mut between = original.clone();
+        let held = original.next(Event::Stored(Tag(1)), now, &|_| false);
+        assert!(matches!(held, Step::Held(_)), "{held:?}");
+        // A copy looks at its clock a little later.
+        let later = Instant::from_nanos(5_001);
+        let Step::Make(another) = before.next(Event::Nothing, later, &|_| false) else {
+            panic!("it knows of none");
+        };
+        assert_ne!(made.encode(), another.encode(), "each attempt is one state");
+        for copy in [&mut before, &mut between] {
+            let step = copy.next(Event::Conflict, later, &|_| false);
+            assert!(matches!(step, Step::Read), "{step:?}");
+            let there = || Event::Found(made.clone(), Tag(1));
+            let mut step = copy.next(there(), later, &|_| false);
+            if never_copied {
+                continue;
+            }
+            assert!(matches!(step, Step::Pause(..)), "{step:?}");
+            // The original is alive, and renews it: the copy is refused.
+            let mut watching = copy.clone();
+            let mut renewed = *made.clone();
+            renewed.holder.as_mut().unwrap().renewals += 1;
+            let renewed = Event::Found(Box::new(renewed), Tag(2));
+            let refused = watching.next(renewed, later, &|_| false);
+            assert!(matches!(refused, Step::Refused(_)), "{refused:?}");
+            // Or nobody is there, as where the answer was just lost.
+            let mut time = later;
+            while let Step::Pause(pause, _) = step {
+                time = time + pause;
+                step = copy.next(there(), time, &|_| false);
+            }
+            assert!(time >= later + LEASE + margin(LEASE));
+            assert!(matches!(step, Step::Swap(..)), "{step:?}");
+        }
+        if never_copied {
+            // Nobody else can have been answered.
+            let mut lost = Server::on_machine(0, false, 1000, true).claim;
+            lost.next(Event::Nothing, now, &|_| false);
+            let step = lost.next(Event::Found(made, Tag(1)), later, &|_| false);
+            assert!(matches!(step, Step::Held(_)), "{step:?}");
+        }
+    }
+}
+
 #[test]
 fn states_of_a_manifest_never_come_back() {
     // What a claim writes differs from everything that it wrote before, also after a conflict.
