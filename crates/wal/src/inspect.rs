@@ -84,34 +84,89 @@ pub fn manifest_of(home: &dyn LogHome) -> Result<Manifest, RecoveryError> {
 
 /// How often a look begins again because a server at work was faster.
 const TRIES: u32 = 20;
+/// How often another moment is taken of the same manifest, because what the one before was made of is not there.
+const MOMENTS: u32 = 3;
 
-/// Looks at a moment of a log beside which a server may be at work. An error, if the manifest has changed meanwhile, may be of what was
-/// removed because of that: then it looks again. `begin` is told of each manifest before its moment is taken.
-fn beside<T, E>(
+/// Which look at a log this is.
+#[derive(Clone, Copy, Debug)]
+struct Look {
+    /// A server may be at work.
+    in_use: bool,
+    /// It is one of several copies.
+    is_copy: bool,
+    /// What is not there was looked for in several moments.
+    is_last: bool,
+}
+
+/// What went wrong with the log in an error, if it was the log.
+trait OfLog: From<RecoveryError> {
+    fn of_log(self) -> Result<RecoveryError, Self>;
+}
+
+impl OfLog for RecoveryError {
+    fn of_log(self) -> Result<RecoveryError, RecoveryError> {
+        Ok(self)
+    }
+}
+
+impl OfLog for InspectError {
+    fn of_log(self) -> Result<RecoveryError, InspectError> {
+        match self {
+            InspectError::Log(error) => Ok(error),
+            InspectError::Output(_) => Err(self),
+        }
+    }
+}
+
+/// Looks at a moment of a log beside which a server may be at work. `begin` is told of each manifest before its moment is taken.
+///
+/// The manifest is read again afterwards, whatever was found. If it has changed, what was there to be read may have been removed, and what was found may be too
+/// little, or an error that is none: then it looks again. If it has not, an error is one of the log, but for what is gone since the moment was taken: of a list of
+/// homes a member may be out of reach by now, and the others give another moment.
+fn beside<T, E: OfLog>(
     home: &dyn LogHome,
     ahead: bool,
     mut begin: impl FnMut(&Manifest) -> Result<(), E>,
-    mut look: impl FnMut(&Moment, bool, bool) -> Result<T, E>,
-) -> Result<T, E>
-where
-    E: From<RecoveryError>,
-{
-    let mut tries = 1;
+    mut look: impl FnMut(&Moment, Look) -> Result<T, E>,
+) -> Result<T, E> {
+    let (mut tries, mut moments) = (0, 0);
     loop {
         let (manifest, is_copy) = read_manifest(home)?;
         let held = manifest.holder.as_ref();
-        let in_use = home.facts().leased && held.is_some_and(|holder| !holder.is_released());
+        moments += 1;
+        let how = Look {
+            in_use: home.facts().leased && held.is_some_and(|holder| !holder.is_released()),
+            is_copy,
+            is_last: moments == MOMENTS,
+        };
         begin(&manifest)?;
         let looked = Moment::take(home, &manifest, ahead)
             .map_err(E::from)
-            .and_then(|moment| look(&moment, in_use, is_copy));
-        let error = match looked {
-            Err(error) if tries < TRIES => error,
-            other => return other,
+            .and_then(|moment| look(&moment, how));
+        let looked = match looked.map_err(E::of_log) {
+            Err(Err(other)) => return Err(other),
+            Err(Ok(error)) => Err(error),
+            Ok(found) => Ok(found),
         };
-        match read_manifest(home) {
-            Ok((now, _)) if !now.is_of_log(&manifest) => tries += 1,
-            _ => return Err(error),
+        match (read_manifest(home), looked) {
+            (Err(error), Ok(_)) | (Err(_), Err(error)) => return Err(error.into()),
+            (Ok((now, _)), _) if !now.is_of_log(&manifest) => {
+                moments = 0;
+                tries += 1;
+                if tries == TRIES {
+                    return Err(RecoveryError::TooFast(home.describe()).into());
+                }
+            }
+            (Ok(_), Ok(found)) => return Ok(found),
+            (Ok(_), Err(RecoveryError::Gone(_))) if moments < MOMENTS => {}
+            (Ok(_), Err(RecoveryError::Gone(loss) | RecoveryError::Corrupt(loss))) => {
+                let error = match is_copy {
+                    true => RecoveryError::Incomplete(loss),
+                    false => RecoveryError::Corrupt(loss),
+                };
+                return Err(error.into());
+            }
+            (Ok(_), Err(error)) => return Err(error.into()),
         }
     }
 }
@@ -132,7 +187,10 @@ fn verify_with(
     clock: &dyn Clock,
     ahead: bool,
 ) -> Result<Verified, RecoveryError> {
-    let look = |moment: &Moment, in_use, is_copy| {
+    let look = |moment: &Moment, how: Look| {
+        let Look {
+            in_use, is_copy, ..
+        } = how;
         let mut count = Count(0);
         let reading = Reading::of_moment(moment, home, clock, ahead).of_copy(is_copy);
         let replayed = recovery::replay(&reading, false, &mut count)?;
@@ -199,22 +257,20 @@ pub fn dump_home(home: &dyn LogHome, out: &mut impl Write) -> Result<(), Inspect
     let begin = |manifest: &Manifest| {
         let mut out = out.borrow_mut();
         if std::mem::replace(&mut begun, true) {
-            writeln!(
-                out,
-                "\nthe server has removed what was to be read: once more\n"
-            )?;
+            writeln!(out, "\na server has changed the log meanwhile: once more\n")?;
         }
         Ok(out.write_all(&manifest.encode())?)
     };
-    let look = |moment: &Moment, in_use, _| {
+    let look = |moment: &Moment, how: Look| {
         let mut out = out.borrow_mut();
         let reading = Reading::of_moment(moment, home, &clock, false);
         let manifest = moment.manifest();
+        let is_current = || Ok::<_, RecoveryError>(read_manifest(home)?.0.is_of_log(manifest));
         let mut dump = |scans: Vec<LaneScan<'_>>, last| {
             for scan in scans {
                 let held_below = manifest.held_below(scan.target().epoch);
                 let marks = Marks { held_below, last };
-                dump_lane(scan, &marks, in_use, &mut **out)?;
+                dump_lane(scan, &marks, how, &is_current, &mut **out)?;
             }
             Ok::<_, InspectError>(())
         };
@@ -245,7 +301,8 @@ struct Marks {
 fn dump_lane(
     mut scan: LaneScan<'_>,
     marks: &Marks,
-    in_use: bool,
+    how: Look,
+    is_current: &dyn Fn() -> Result<bool, RecoveryError>,
     out: &mut impl Write,
 ) -> Result<(), InspectError> {
     let target = *scan.target();
@@ -296,11 +353,12 @@ fn dump_lane(
         }
     }
     match scan.corruption()? {
-        // Perhaps of what a server at work has removed.
-        Some(corruption) if in_use => {
-            return Err(RecoveryError::Corrupt(Box::new(corruption)).into());
+        // Perhaps of what a server has removed since the manifest was read; perhaps a server that was not there then.
+        Some(loss) if (loss.may_be_removed && !how.is_last) || !is_current()? => {
+            return Err(RecoveryError::of_loss(loss).into());
         }
-        Some(corruption) => writeln!(out, "CORRUPT: {corruption}")?,
+        Some(loss) if how.is_copy => writeln!(out, "NOT IN THIS COPY: {loss}")?,
+        Some(loss) => writeln!(out, "CORRUPT: {loss}")?,
         None => writeln!(out, "end at {} after {} blocks", scan.at(), scan.blocks())?,
     }
     Ok(())

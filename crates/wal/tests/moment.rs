@@ -323,8 +323,8 @@ fn a_dump_marks_what_came_after_its_moment() {
 /// takes what is left for all.
 #[test]
 fn what_is_removed_meanwhile_is_no_earlier_end() {
-    let (mut again, mut refused) = (0, 0);
-    for tail in [false, true] {
+    let (mut again, mut refused, mut anew) = (0, 0, 0);
+    for reader in ["verify", "dump", "tail"] {
         for at in 0.. {
             let machine = Machine::new(1);
             let server = machine.start(2).unwrap();
@@ -338,7 +338,17 @@ fn what_is_removed_meanwhile_is_no_earlier_end() {
                     (41..=80).for_each(|csn| assert!(server.commit((csn % 2) as u16, csn)));
                 }
             });
-            if tail {
+            if reader == "dump" {
+                // Also where nothing says that a server is there.
+                let mut out = Vec::new();
+                inspect::dump_home(&from, &mut out).unwrap();
+                let text = String::from_utf8(out).unwrap();
+                assert!(!text.contains("CORRUPT"), "at {at}: {text}");
+                let last = text.lines().last().unwrap();
+                let moment = if at < from.requests() { 80 } else { 40 };
+                assert!(last.ends_with(&format!(" {moment}")), "at {at}: {last}");
+                anew += usize::from(text.contains("once more"));
+            } else if reader == "tail" {
                 let manifest = manifest_of(&from).unwrap();
                 let to = MemoryHome::new(256 << 10);
                 match Tail::read(&from, &manifest, &RealClock::new(), &to, PLACE) {
@@ -346,7 +356,7 @@ fn what_is_removed_meanwhile_is_no_earlier_end() {
                         let entries = read.finish().unwrap().entries;
                         assert!([40, 80].contains(&entries), "at {at}: {entries}");
                     }
-                    Err(RecoveryError::Corrupt(_)) => refused += 1,
+                    Err(RecoveryError::Gone(_)) => refused += 1,
                     Err(error) => panic!("at {at}: {error}"),
                 }
             } else {
@@ -354,6 +364,8 @@ fn what_is_removed_meanwhile_is_no_earlier_end() {
                 let (base, report) = (found.report.checkpoint.get().max(1), &found.report);
                 assert_eq!(report.entries, found.next_csn.get() - base, "at {at}");
                 assert_eq!(report.entries_dropped, 0, "at {at}");
+                // Whatever it found: it looks at the manifest afterwards.
+                assert_eq!(base == 41, at < from.requests(), "at {at}");
                 again += u32::from(base == 41);
             }
             if at >= from.requests() {
@@ -361,7 +373,36 @@ fn what_is_removed_meanwhile_is_no_earlier_end() {
             }
         }
     }
-    assert!(again > 1 && refused > 1, "{again} {refused}");
+    assert!(
+        again > 1 && refused > 1 && anew > 1,
+        "{again} {refused} {anew}"
+    );
+}
+
+/// A server that takes a checkpoint whenever it is looked at is too fast, and no log is corrupt because of that.
+#[test]
+fn who_is_too_slow_is_told_so() {
+    for dumps in [false, true] {
+        let machine = Machine::new(1);
+        let server = machine.start(2).unwrap();
+        (1..=4).for_each(|csn| assert!(server.commit((csn % 2) as u16, csn)));
+        let from: Arc<dyn LogHome> = Arc::new(LocalHome::open_beside("/db", &machine.env).unwrap());
+        let next = Mutex::new(5);
+        let from = Beside::new(&from, |_| {
+            let mut next = next.lock();
+            assert!(server.commit((*next % 2) as u16, *next));
+            *next += 1;
+            server.checkpoint(*next).unwrap();
+        });
+        let failed = match dumps {
+            false => inspect::verify_home(&from).map(drop).unwrap_err(),
+            true => match inspect::dump_home(&from, &mut Vec::new()).unwrap_err() {
+                inspect::InspectError::Log(error) => error,
+                error => panic!("{error}"),
+            },
+        };
+        assert!(matches!(failed, RecoveryError::TooFast(_)), "{failed}");
+    }
 }
 
 /// A block that is on its way comes to one copy, and to another one never; then the next ones say that it is durable. It is there, and no damage.

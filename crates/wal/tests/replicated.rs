@@ -11,6 +11,7 @@ use logstead_types::{Csn, LaneId};
 use logstead_wal::lease::LeaseOptions;
 use logstead_wal::recovery::{Options, RecoveryError};
 use logstead_wal::{Deps, FlushMode, inspect};
+use rig::beside::Beside;
 use rig::{Server, options};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -286,6 +287,79 @@ fn a_copy_is_verified_by_itself() {
     let bad = inspect::verify_home(&cluster.children[1]).map(drop);
     assert!(bad.unwrap_err().to_string().contains("durable"));
     assert!(inspect::verify_home(&cluster.children[2]).is_ok());
+}
+
+/// A member that was away for a life, and knows of no later one, is read alone: what it lacks is no damage of the log.
+#[test]
+fn what_a_member_lacks_that_was_left_out_is_told_as_that() {
+    let cluster = Cluster::new(3, 5);
+    let server = cluster.start(&[0, 1, 2], Ack::Majority).unwrap();
+    for csn in 1..=9 {
+        assert!(write(&server, csn) && is_durable(&server, csn));
+    }
+    let lane = LaneId(0);
+    let segment = cluster.children[0].segments(lane).unwrap()[0].segment;
+    cluster.crash(server);
+    let offset = 4096 * 4;
+    let zeros = Buffer::zeroed(4096);
+    let child = &cluster.children[2];
+    child
+        .rewrite(lane, Position { segment, offset }, &zeros, 4096)
+        .unwrap();
+    let found = inspect::verify_home(child).map(drop);
+    assert!(
+        matches!(found, Err(RecoveryError::Incomplete(_))),
+        "{found:?}"
+    );
+    let mut out = Vec::new();
+    inspect::dump_home(child, &mut out).unwrap();
+    let text = String::from_utf8(out).unwrap();
+    assert!(
+        text.contains("NOT IN THIS COPY") && !text.contains("CORRUPT"),
+        "{text}"
+    );
+}
+
+/// One member alone has a block that is on its way, and goes away at any request of a reader: also between the passes of a moment, which have met the block, and the
+/// reading. The others give another moment.
+#[test]
+fn a_member_that_goes_away_while_a_moment_is_read_is_no_damage() {
+    let (mut with, mut without) = (0, 0);
+    for at in 0.. {
+        let cluster = Cluster::new(3, 4);
+        let server = cluster.start(&[0, 1, 2], Ack::Majority).unwrap();
+        assert!(write(&server, 1) && is_durable(&server, 1));
+        cluster.pause(true);
+        assert!(write(&server, 2));
+        assert!(cluster.children[2].complete());
+        let sources = cluster.children.iter();
+        let sources = sources.map(|child| Source::of(Arc::new(child.clone())));
+        let reading = ReplicatedOptions {
+            purpose: Purpose::Reading,
+            threads: false,
+            ..ReplicatedOptions::default()
+        };
+        let reader = ReplicatedHome::open(sources.collect(), &cluster.env, reading).unwrap();
+        let reader: Arc<dyn LogHome> = Arc::new(reader);
+        let from = Beside::new(&reader, |request| {
+            if request == at {
+                cluster.children[2].set_presence(Presence::Refusing);
+            }
+        });
+        let found = inspect::verify_home(&from);
+        match found {
+            Ok(found) => {
+                assert!([1, 2].contains(&found.report.entries), "at {at}");
+                with += u32::from(found.report.entries == 2);
+                without += u32::from(found.report.entries == 1);
+            }
+            Err(error) => panic!("at {at}: {error}"),
+        }
+        if at >= from.requests() {
+            break;
+        }
+    }
+    assert!(with > 0 && without > 3, "{with} {without}");
 }
 
 /// Three copies of two lanes: 1 and 3 in the first one, 2 in the second one, which these of the copies have lost.

@@ -23,6 +23,8 @@ pub struct Corruption {
     pub what: String,
     /// How we know that it was durable, so that this is no torn tail.
     pub proof: String,
+    /// The place itself is not there, and it is a moment that is read: a server at work may have removed it since the reader began.
+    pub may_be_removed: bool,
 }
 
 impl std::fmt::Display for Corruption {
@@ -34,6 +36,7 @@ impl std::fmt::Display for Corruption {
             at,
             what,
             proof,
+            may_be_removed: _,
         } = self;
         write!(
             f,
@@ -51,6 +54,22 @@ pub enum RecoveryError {
         "the log is corrupt: {0}. Restore from a copy, or start with --accept-data-loss to drop this and everything after it"
     )]
     Corrupt(Box<Corruption>),
+    /// What a moment of the log is made of is not there (any more). Who reads it looks at the manifest again: a server removes what a newer checkpoint holds. And
+    /// takes another moment: a home of several may have lost the member that had met it.
+    #[error(
+        "what was to be read of the log is gone: {0}. A server at work has removed it meanwhile, or it is lost: try again"
+    )]
+    Gone(Box<Corruption>),
+    /// One copy of several was read alone, and has not all of it.
+    #[error(
+        "this is one of several copies, and it lacks what the others may have: {0}. Read them as one, by the list of all their URLs"
+    )]
+    Incomplete(Box<Corruption>),
+    /// A server at work was faster than the reader, again and again.
+    #[error(
+        "the log in {0} changes faster than it can be read: each time its server had taken a newer checkpoint meanwhile. Try again when it has less to do, or give it a longer checkpoint_interval"
+    )]
+    TooFast(String),
     /// The manifest is unreadable.
     #[error("the manifest of {home} is not readable ({what}). Restore it from a copy")]
     BadManifest {
@@ -112,4 +131,14 @@ pub enum RecoveryError {
     /// Settings that make no sense.
     #[error("{0}")]
     Options(String),
+}
+
+impl RecoveryError {
+    /// Of a block that is missing.
+    pub(crate) fn of_loss(loss: Corruption) -> RecoveryError {
+        match loss.may_be_removed {
+            true => RecoveryError::Gone(Box::new(loss)),
+            false => RecoveryError::Corrupt(Box::new(loss)),
+        }
+    }
 }

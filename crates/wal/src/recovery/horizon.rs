@@ -91,6 +91,7 @@ pub(super) fn loss<'e>(
         at,
         what,
         proof,
+        may_be_removed: false,
     };
     let Some(first) = ends.next() else {
         let what = "it tells of an entry that there never was".to_owned();

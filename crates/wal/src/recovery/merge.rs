@@ -227,6 +227,7 @@ impl Merge<'_, '_> {
             at,
             what: format!("an entry with CSN {}, which cannot be here", found.csn),
             proof: "the block's checksums are right".to_owned(),
+            may_be_removed: false,
         }))
     }
 
@@ -289,7 +290,7 @@ impl Merge<'_, '_> {
     fn close(&mut self, index: usize, end: LaneEnd) -> Result<(), RecoveryError> {
         if let Some(corruption) = &end.corruption {
             if !self.known.accept_data_loss {
-                return Err(RecoveryError::Corrupt(Box::new(corruption.clone())));
+                return Err(RecoveryError::of_loss(corruption.clone()));
             }
             self.merged.loss.get_or_insert(corruption.clone());
         }

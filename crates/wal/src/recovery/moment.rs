@@ -106,7 +106,7 @@ enum Kind {
     /// To its present end, for a moment that is being taken.
     Taking,
     /// To where the moment ends.
-    Until(Until),
+    StopAt(StopPoint),
 }
 
 impl Bound {
@@ -116,9 +116,9 @@ impl Bound {
     }
 
     /// Where the lane ends in the moment that is read.
-    pub(super) fn until(&self) -> Option<&Until> {
+    pub(super) fn stop(&self) -> Option<&StopPoint> {
         match &self.0 {
-            Kind::Until(until) => Some(until),
+            Kind::StopAt(stop) => Some(stop),
             Kind::Owned | Kind::Taking => None,
         }
     }
@@ -126,7 +126,7 @@ impl Bound {
 
 /// Where a lane of the unsettled epoch ends in a moment.
 #[derive(Clone, Debug)]
-pub(super) struct Until {
+pub(super) struct StopPoint {
     /// The number of its blocks, those before its start included.
     pub(super) blocks: u64,
     /// Why there was no other block.
@@ -141,7 +141,7 @@ pub(crate) struct Moment {
     manifest: Manifest,
     last: Csn,
     /// In the order of the manifest.
-    lanes: Vec<Until>,
+    lanes: Vec<StopPoint>,
 }
 
 impl Moment {
@@ -170,8 +170,8 @@ impl Moment {
                 break ends;
             }
         };
-        let untils = lanes.iter_mut().zip(ends).map(|(lane, blocks)| {
-            Ok(Until {
+        let stops = lanes.iter_mut().zip(ends).map(|(lane, blocks)| {
+            Ok(StopPoint {
                 // Whoever comes to such a block is told, but not before.
                 blocks: blocks + u64::from(lane.is_newer),
                 why: lane.scan.why(),
@@ -181,7 +181,7 @@ impl Moment {
                 },
             })
         });
-        let lanes: Result<Vec<Until>, RecoveryError> = untils.collect();
+        let lanes: Result<Vec<StopPoint>, RecoveryError> = stops.collect();
         Ok(Moment {
             manifest: manifest.clone(),
             last,
@@ -387,7 +387,7 @@ impl<'h> Reading<'h> {
         let scan = |(index, origin): (usize, &Origin)| {
             let target = Target::of_origin(self.manifest, origin);
             let bound = match self.moment {
-                Some(moment) => Kind::Until(moment.lanes[index].clone()),
+                Some(moment) => Kind::StopAt(moment.lanes[index].clone()),
                 None => Kind::Owned,
             };
             LaneScan::new(self.home, target, Bound(bound))

@@ -115,6 +115,7 @@ fn step(scan: &mut LaneScan<'_>, batch_bytes: usize) -> Step {
                 at,
                 what,
                 proof: "the block's checksums are right".to_owned(),
+                may_be_removed: false,
             }))
         };
         let start = payloads.len();

@@ -15,7 +15,7 @@
 //! Bytes that are read may be anything; every length is checked against the segment before memory is taken for it.
 
 use super::errors::{Corruption, RecoveryError};
-use super::moment::{Bound, Until};
+use super::moment::{Bound, StopPoint};
 use crate::FormatError;
 use crate::block::{self, HEADER_LEN, Header, MAGIC};
 use crate::manifest::{Manifest, Origin, Span, Start};
@@ -279,10 +279,14 @@ impl<'h> LaneScan<'h> {
         found.map_or(0, |index| self.segments[index].1)
     }
 
+    fn is_listed(&self, segment: u64) -> bool {
+        self.segments.iter().any(|&(number, _)| number == segment)
+    }
+
     /// How many blocks count, where that is known.
     fn blocks_max(&self) -> Option<u64> {
         let settled = self.target.settled.map(|settled| settled.blocks);
-        settled.or(self.bound.until().map(|until| until.blocks))
+        settled.or(self.bound.stop().map(|stop| stop.blocks))
     }
 
     /// The next good block, or `None` at the end.
@@ -463,7 +467,7 @@ impl<'h> LaneScan<'h> {
 
     /// At the end: why is there no other block?
     pub(crate) fn why(&self) -> FormatError {
-        let of_moment = self.bound.until().map(|until| until.why.clone());
+        let of_moment = self.bound.stop().map(|stop| stop.why.clone());
         let why = self.end.clone().or(of_moment);
         why.unwrap_or(FormatError::new("the lane ends", 0))
     }
@@ -478,30 +482,36 @@ impl<'h> LaneScan<'h> {
             at,
             what: why.to_string(),
             proof,
+            may_be_removed: false,
+        };
+        let gone = |loss: Corruption| Corruption {
+            may_be_removed: true,
+            ..loss
         };
         if let Some(Settled { blocks, .. }) = self.target.settled {
             let missing = self.next_block < blocks;
             let proof = || format!("the recovery mark of its epoch counts {blocks} blocks");
             return Ok(missing.then(|| corruption(&self.target, self.next_block, self.at, proof())));
         }
-        if let Some(Until {
+        if let Some(StopPoint {
             blocks,
             corruption: known,
             ..
-        }) = self.bound.until()
+        }) = self.bound.stop()
         {
             if self.next_block == *blocks {
                 return Ok(known.clone());
             }
             let proof = format!("the lane had {blocks} blocks when it was read before");
-            let gone = corruption(&self.target, self.next_block, self.at, proof);
-            return Ok(Some(gone));
+            let loss = corruption(&self.target, self.next_block, self.at, proof);
+            return Ok(Some(gone(loss)));
         }
         let from = self.target.from;
         if self.next_block == from.block && self.size_of(from.at.segment) < from.at.offset {
             // An end there would be as good as any other, if what lies before it were there.
             let proof = "blocks before it, which are in the checkpoint, were durable".to_owned();
-            return Ok(Some(corruption(&self.target, from.block, from.at, proof)));
+            let loss = corruption(&self.target, from.block, from.at, proof);
+            return Ok(Some(if self.bound.grows() { gone(loss) } else { loss }));
         }
         for copy in 0..self.home.copies() {
             self.turn_to(copy);
@@ -509,8 +519,9 @@ impl<'h> LaneScan<'h> {
                 if self.bound.grows() && self.has_come()? {
                     return Ok(None);
                 }
-                let corruption = corruption(&self.target, self.next_block, self.at, proof);
-                return Ok(Some(corruption));
+                let loss = corruption(&self.target, self.next_block, self.at, proof);
+                let is_gone = self.bound.grows() && !self.is_listed(self.at.segment);
+                return Ok(Some(if is_gone { gone(loss) } else { loss }));
             }
         }
         Ok(None)

@@ -82,6 +82,7 @@ pub(crate) fn check(
             side.id
         ),
         proof: "it was durable before its entry was written".to_owned(),
+        may_be_removed: false,
     }))
 }
 
