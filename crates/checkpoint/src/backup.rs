@@ -8,6 +8,15 @@
 //! 4. Store the copy's manifest, by compare and swap. Before that the target is what it was; from then on it is the new backup.
 //! 5. Remove what only the backup before needed.
 //!
+//! **Two at once.** A local target has a lock. A bucket has none, and two backups may be made in it at the same time: one of them is the new backup, and the other one fails.
+//! - Each stores its tail in an epoch of its own, taken from the stamp by compare and swap before anything is stored, and in lanes that no server opens
+//!   ([`LANE_MIN`]). Objects are the source's, so whoever stores one stores the same.
+//! - The stamp is changed by compare and swap from what was read, and names the manifest of whoever may still store one: it is only added to,
+//!   but by the one whose manifest is there, and by that one only if nobody has added anything since it did.
+//! - What one removes, nobody else takes for there: segments and sides of epochs that ended with the manifest it replaced, and objects whose numbers are below its
+//!   checkpoint's and that this does not need. No later checkpoint of the source needs them: it has what the ones before it have, and new numbers. An
+//!   object above may be what another backup has copied, and stays until a backup has passed its number.
+//!
 //! Invariants:
 //! - Every transaction that was acknowledged before the call is in the backup, none in part, and none without what it read or overwrote. The checkpoint is one moment, and so is the
 //!   tail, from the checkpoint's CSN on; they belong together because the manifest still names that checkpoint when the tail has been read.
@@ -25,10 +34,10 @@ use crate::record::Record;
 use logstead_env::Env;
 use logstead_home::{HomeError, LogHome, ObjectId, Tag};
 use logstead_types::{DatabaseId, Epoch, LaneId};
-use logstead_wal::copy::{CopiedTail, Others, Place, Tail, others};
+use logstead_wal::copy::{CopiedTail, Orphans, Place, Tail, orphans};
 use logstead_wal::inspect::manifest_of;
 use logstead_wal::manifest::{self, Checkpoint, Manifest, Unfinished};
-use logstead_wal::numbers::next_epoch;
+use logstead_wal::numbers::{UsedUp, next_epoch};
 use logstead_wal::recovery::RecoveryError;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -40,6 +49,14 @@ pub const BACKUP: &str = "backup";
 /// So often the source may be faster. A round has to copy what changed during the one before, so this is not reached unless the target is slower than the
 /// source's checkpoints.
 const ROUNDS: u32 = 200;
+/// How often another moment is taken of the same manifest, because what the one before was made of is not there.
+const MOMENTS: u32 = 3;
+/// How often the stamp is changed while others change it.
+const STAMP_TRIES: u32 = 20;
+/// The first lane of copied tails: no server opens so many.
+const LANE_MIN: u16 = 1 << 15;
+/// Why a backup that was not the first to store its manifest is none.
+const OTHER_BACKUP: &str = "another backup was made in it meanwhile, or a server was started on it";
 
 /// Why there is no backup.
 #[derive(Debug, Error)]
@@ -97,6 +114,8 @@ pub struct Backup {
 struct Stamp {
     database: DatabaseId,
     source: DatabaseId,
+    /// The highest epoch that a backup has taken for its tail; 0: none, or it was stamped before there was this line.
+    epoch: Epoch,
     manifests: Vec<u32>,
 }
 
@@ -106,6 +125,10 @@ impl Stamp {
             "logstead backup 1\ndatabase {:016x}\nsource {:016x}\n",
             self.database.0, self.source.0
         );
+        if self.epoch > Epoch(0) {
+            // Writing to a String does not fail.
+            let _ = writeln!(out, "epoch {:x}", self.epoch.get());
+        }
         for crc in &self.manifests {
             // Writing to a String does not fail.
             let _ = writeln!(out, "manifest crc {crc:08x}");
@@ -120,16 +143,21 @@ impl Stamp {
             let digits = line?.strip_prefix(name)?;
             u64::from_str_radix(digits, 16).ok()
         };
-        let mut lines = text.lines();
+        let mut lines = text.lines().peekable();
         if lines.next()? != "logstead backup 1" {
             return None;
         }
         let database = DatabaseId(number(lines.next(), "database ")?);
         let source = DatabaseId(number(lines.next(), "source ")?);
+        let epoch = match lines.next_if(|line| line.starts_with("epoch ")) {
+            Some(line) => Epoch(u32::try_from(number(Some(line), "epoch ")?).ok()?),
+            None => Epoch(0),
+        };
         let manifests = lines.map_while(|line| number(Some(line), "manifest crc "));
         let stamp = Stamp {
             database,
             source,
+            epoch,
             manifests: manifests.map(|crc| crc as u32).collect(),
         };
         // One form for each, its checksum included.
@@ -149,12 +177,23 @@ struct Target {
 
 impl Target {
     fn look(to: &dyn LogHome, env: &Env, source: DatabaseId) -> Result<Target, BackupError> {
-        let refused = |what| BackupError::Refused {
-            target: to.describe(),
-            what,
-        };
+        for _ in 1..STAMP_TRIES {
+            match Target::look_once(to, env, source) {
+                // Another backup has begun or ended meanwhile.
+                Err(BackupError::Home(HomeError::Conflict(_))) => {}
+                looked => return looked,
+            }
+        }
+        Target::look_once(to, env, source)
+    }
+
+    fn look_once(to: &dyn LogHome, env: &Env, source: DatabaseId) -> Result<Target, BackupError> {
+        let refused = |what| Target::refused(to, what);
         let Some((bytes, tag)) = to.get(manifest::NAME)? else {
             if !to.lanes()?.is_empty() || !to.objects()?.is_empty() {
+                if to.get(manifest::NAME)?.is_some() {
+                    return Err(HomeError::Conflict(manifest::NAME.to_owned()).into());
+                }
                 return Err(refused("there are other things in it, and no manifest"));
             }
             let database = DatabaseId(env.random.u64());
@@ -188,6 +227,9 @@ impl Target {
             return Err(refused("it is a backup of another database"));
         }
         if !stamp.manifests.contains(&crc32c::crc32c(&bytes)) {
+            if to.get(manifest::NAME)?.is_none_or(|(_, now)| now != tag) {
+                return Err(HomeError::Conflict(manifest::NAME.to_owned()).into());
+            }
             return Err(refused("it is a backup that a server has used since"));
         }
         Ok(Target {
@@ -221,29 +263,86 @@ impl Target {
         Ok(())
     }
 
-    /// Says which manifests are backups.
+    fn refused(to: &dyn LogHome, what: &'static str) -> BackupError {
+        BackupError::Refused {
+            target: to.describe(),
+            what,
+        }
+    }
+
+    /// Changes what the home says of its backups: gives what it says now, and that state's tag. Called again if another backup was faster.
     fn stamp(
         &self,
         to: &dyn LogHome,
         source: DatabaseId,
-        manifests: Vec<u32>,
-    ) -> Result<(), HomeError> {
-        let stamp = Stamp {
-            database: self.database,
-            source,
-            manifests,
-        };
-        match to.get(BACKUP)? {
-            Some((_, tag)) => to.compare_and_swap(BACKUP, tag, &stamp.encode()),
-            None => to.put_if_absent(BACKUP, &stamp.encode()),
+        mut change: impl FnMut(&mut Stamp) -> Result<(), UsedUp>,
+    ) -> Result<(Stamp, Tag), BackupError> {
+        for _ in 0..STAMP_TRIES {
+            let there = to.get(BACKUP)?;
+            let known = there.as_ref().and_then(|(bytes, _)| Stamp::decode(bytes));
+            let known =
+                known.filter(|known| (known.database, known.source) == (self.database, source));
+            let mut stamp = match known {
+                Some(known) => known,
+                // Of something that was there before the copy was begun.
+                None if self.before.is_none() => Stamp {
+                    database: self.database,
+                    source,
+                    epoch: Epoch(0),
+                    manifests: vec![crc32c::crc32c(&self.bytes)],
+                },
+                None => {
+                    return Err(Target::refused(
+                        to,
+                        "what tells that it is a backup has changed meanwhile",
+                    ));
+                }
+            };
+            change(&mut stamp).map_err(RecoveryError::from)?;
+            let stored = match there {
+                Some((_, tag)) => to.compare_and_swap(BACKUP, tag, &stamp.encode()),
+                None => to.put_if_absent(BACKUP, &stamp.encode()),
+            };
+            match stored {
+                Ok(tag) => return Ok((stamp, tag)),
+                // Or our own, whose answer was lost: doing it twice does no harm.
+                Err(HomeError::Conflict(_)) => {}
+                Err(error) => return Err(error.into()),
+            }
         }
-        .map(drop)
+        Err(Target::refused(to, OTHER_BACKUP))
+    }
+
+    /// Takes an epoch above `above` that no other backup has, nor will have.
+    fn take_epoch(
+        &self,
+        to: &dyn LogHome,
+        source: DatabaseId,
+        above: Epoch,
+    ) -> Result<Epoch, BackupError> {
+        let (stamp, _) = self.stamp(to, source, |stamp| {
+            stamp.epoch = next_epoch(stamp.epoch.max(above))?;
+            Ok(())
+        })?;
+        Ok(stamp.epoch)
+    }
+
+    /// Stores the manifest in place of what was found: from then on the target is the new backup.
+    fn store(&self, to: &dyn LogHome, bytes: &[u8]) -> Result<(), BackupError> {
+        match to.compare_and_swap(manifest::NAME, self.tag, bytes) {
+            Ok(_) => Ok(()),
+            Err(HomeError::Conflict(_)) => match to.get(manifest::NAME)? {
+                // Ours, whose answer was lost.
+                Some((there, _)) if there == bytes => Ok(()),
+                _ => Err(Target::refused(to, OTHER_BACKUP)),
+            },
+            Err(error) => Err(error.into()),
+        }
     }
 }
 
 /// What a round has copied: a checkpoint, and the tail behind it.
 struct Round<'h> {
-    source: Manifest,
     checkpoint: Option<Checkpoint>,
     needed: BTreeSet<ObjectId>,
     tail: Tail<'h>,
@@ -313,6 +412,8 @@ pub fn backup(from: &Arc<dyn LogHome>, to: &dyn LogHome, env: &Env) -> Result<Ba
         .before
         .as_ref()
         .map_or(Epoch(0), |before| before.epoch);
+    let mut epoch = target.take_epoch(to, source, before.max(first.epoch))?;
+    let mut moments = 0;
     let round = loop {
         let manifest = source_of(from.as_ref())?;
         if manifest.database != source {
@@ -321,11 +422,15 @@ pub fn backup(from: &Arc<dyn LogHome>, to: &dyn LogHome, env: &Env) -> Result<Ba
                 what: "the source is another database than it was",
             });
         }
+        if epoch <= manifest.epoch {
+            epoch = target.take_epoch(to, source, manifest.epoch)?;
+        }
+        moments += 1;
         let place = Place {
             database: target.database,
-            epoch: next_epoch(before.max(manifest.epoch)).map_err(RecoveryError::from)?,
+            epoch,
             // A round that was given up may have stored something in its own.
-            lane: LaneId(done.rounds as u16),
+            lane: LaneId(LANE_MIN + done.rounds as u16),
         };
         let is_still = || Ok::<_, BackupError>(source_of(from.as_ref())?.is_of_log(&manifest));
         let copied = &mut done.copied;
@@ -341,60 +446,85 @@ pub fn backup(from: &Arc<dyn LogHome>, to: &dyn LogHome, env: &Env) -> Result<Ba
             Ok(_) => Err(BackupError::TooFast),
             Err(error) => Err(error),
         };
-        if is_still()? {
-            let (checkpoint, needed, tail) = round?;
-            break Round {
-                source: manifest,
-                checkpoint,
-                needed,
-                tail,
-            };
+        match (is_still()?, round) {
+            (true, Ok((checkpoint, needed, tail))) => {
+                break Round {
+                    checkpoint,
+                    needed,
+                    tail,
+                };
+            }
+            // What the moment is made of is not there: of a list of homes a member may be out of reach since.
+            (true, Err(BackupError::Log(RecoveryError::Gone(loss)))) => {
+                if moments == MOMENTS {
+                    return Err(RecoveryError::Corrupt(loss).into());
+                }
+            }
+            (true, Err(error)) => return Err(error),
+            // Whatever was found may be because of what was removed.
+            (false, _) => moments = 0,
         }
         done.rounds += 1;
         if done.rounds == ROUNDS {
-            return Err(round.err().unwrap_or(BackupError::TooFast));
+            return Err(BackupError::TooFast);
         }
     };
     let tail = round.tail.finish()?;
     let next = Manifest {
         // Above the tail's, and above those of all objects.
-        epoch: next_epoch(before.max(round.source.epoch))
-            .and_then(next_epoch)
-            .map_err(RecoveryError::from)?,
+        epoch: next_epoch(epoch).map_err(RecoveryError::from)?,
         checkpoint: round.checkpoint,
         marks: tail.mark.clone().into_iter().collect(),
         ..Manifest::first(target.database)
     };
     (done.entries, done.entry_bytes) = (tail.entries, tail.bytes);
     let bytes = next.encode();
-    let crcs = [&target.bytes, &bytes].map(|bytes| crc32c::crc32c(bytes));
-    target.stamp(to, source, crcs.to_vec())?;
-    let surplus = Surplus::list(to, &round.needed, &tail)?;
-    to.compare_and_swap(manifest::NAME, target.tag, &bytes)?;
-    target.stamp(to, source, vec![crcs[1]])?;
-    done.removed = surplus.remove(to)?;
+    let crc = crc32c::crc32c(&bytes);
+    let (stamp, tag) = target.stamp(to, source, |stamp| {
+        stamp.manifests.retain(|known| *known != crc);
+        stamp.manifests.push(crc);
+        Ok(())
+    })?;
+    let newest = next.checkpoint.as_ref().map(|newest| newest.object);
+    let obsolete = Obsolete::list(to, newest, &round.needed, &tail)?;
+    target.store(to, &bytes)?;
+    let only = Stamp {
+        manifests: vec![crc],
+        ..stamp
+    };
+    match to.compare_and_swap(BACKUP, tag, &only.encode()) {
+        // Whoever has added something since needs what is there, and ours is in it.
+        Ok(_) | Err(HomeError::Conflict(_)) => {}
+        Err(error) => return Err(error.into()),
+    }
+    done.removed = obsolete.remove(to)?;
     Ok(done)
 }
 
-/// What the backup does not need: what the one before needed, and what attempts that were cut short have left.
+/// What no backup needs any more: what only the one before needed, and what attempts that were cut short have left.
 ///
 /// Listed before the backup's manifest is there, removed afterwards. Between the two a server may start on the backup: a bucket has no lock that keeps it
-/// out. What it stores, and what another backup that found this one stores, is not listed.
-struct Surplus {
-    log: Others,
+/// out. What it stores is not listed, nor what another backup stores that found this one, nor what that one may take for copied already.
+struct Obsolete {
+    log: Orphans,
     objects: Vec<ObjectId>,
 }
 
-impl Surplus {
+impl Obsolete {
+    /// `newest`: the record of the checkpoint that is in the backup, which needs the objects `needed`.
     fn list(
         to: &dyn LogHome,
+        newest: Option<ObjectId>,
         needed: &BTreeSet<ObjectId>,
         tail: &CopiedTail,
-    ) -> Result<Surplus, HomeError> {
+    ) -> Result<Obsolete, HomeError> {
         let objects = to.objects()?.into_iter().map(|info| info.id);
-        Ok(Surplus {
-            log: others(to, tail)?,
-            objects: objects.filter(|id| !needed.contains(id)).collect(),
+        let is_past = |id: &ObjectId| newest.is_some_and(|newest| *id < newest);
+        Ok(Obsolete {
+            log: orphans(to, tail)?,
+            objects: objects
+                .filter(|id| is_past(id) && !needed.contains(id))
+                .collect(),
         })
     }
 
@@ -412,13 +542,44 @@ impl Surplus {
 mod tests {
     use super::*;
 
+    /// Two that have found the same target store nothing under the same numbers, and neither forgets the other's manifest.
+    #[test]
+    fn two_backups_of_one_target_have_an_epoch_each() {
+        let (env, _) = Env::simulated(1);
+        let home = logstead_home::MemoryHome::new(1 << 16);
+        let source = DatabaseId(3);
+        let look = || Target::look(&home, &env, source).unwrap();
+        let (one, other) = (look(), look());
+        assert_eq!(one.database, other.database);
+        let epochs = [&one, &other, &one].map(|target| {
+            let epoch = target.take_epoch(&home, source, Epoch(7));
+            epoch.unwrap()
+        });
+        assert_eq!(epochs, [Epoch(8), Epoch(9), Epoch(10)]);
+        let add = |target: &Target, crc| {
+            let added = target.stamp(&home, source, |stamp| {
+                stamp.manifests.push(crc);
+                Ok(())
+            });
+            added.unwrap().0.manifests.len()
+        };
+        assert_eq!([add(&one, 1), add(&other, 2)], [2, 3]);
+    }
+
     #[test]
     fn a_stamp_has_one_form_and_no_other() {
         let stamp = Stamp {
             database: DatabaseId(1),
             source: DatabaseId(u64::MAX),
+            epoch: Epoch(0x1f),
             manifests: vec![7, 0xdead_beef],
         };
+        // As it was stored before there was an epoch in it.
+        let older = Stamp {
+            epoch: Epoch(0),
+            ..stamp.clone()
+        };
+        assert_eq!(Stamp::decode(&older.encode()), Some(older));
         let bytes = stamp.encode();
         assert_eq!(Stamp::decode(&bytes), Some(stamp));
         for at in 0..bytes.len() {

@@ -60,7 +60,7 @@ pub use leaf::{Leaf, LeafWriter};
 pub use logstead_home::{OBJECT_BYTES_MAX, ObjectId};
 pub use pins::{
     BranchState, PIN_NAME_BYTES_MAX, PINS, Pin, PinKind, Pins, PinsError, Point, Which, choose,
-    pin_point, points,
+    pin_point, points, points_of_now,
 };
 pub use place::{Chain, FENCE_BYTES_MAX, Owner, PageKey, PageRef};
 pub use publish::{Collected, Head, NewCheckpoint, Published, Publisher, Rewrites};

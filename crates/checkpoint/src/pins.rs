@@ -406,6 +406,14 @@ pub fn points(home: &dyn LogHome, manifest: &Manifest) -> Result<Vec<Point>, Che
     Ok(points)
 }
 
+/// The same of the newest manifest, which `manifest` reads. What is missing because there is a newer one by now is looked for there.
+pub fn points_of_now<E: From<CheckpointError>>(
+    home: &dyn LogHome,
+    manifest: impl Fn() -> Result<Manifest, E>,
+) -> Result<Vec<Point>, E> {
+    as_of_now(manifest, |manifest| points(home, manifest))
+}
+
 /// The records that a manifest leads to: the newest, and what that keeps. And whether the home had pins when the newest was published.
 fn led_to(home: &dyn LogHome, manifest: &Manifest) -> Result<(Vec<Point>, bool), CheckpointError> {
     let Some(checkpoint) = &manifest.checkpoint else {
@@ -460,7 +468,7 @@ where
     E: From<CheckpointError> + From<PinsError>,
 {
     for _ in 0..TRIES {
-        let points = as_of_now(&manifest, |manifest| points(home, manifest))?;
+        let points = points_of_now(home, &manifest)?;
         let Some(chosen) = choose(&points, which) else {
             return Ok(None);
         };

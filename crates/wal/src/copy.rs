@@ -402,12 +402,12 @@ impl Survivors for Tail<'_> {
 ///
 /// Listed before the copy's manifest is there. From that moment on a server may write in the lanes, and what is its is not listed.
 #[derive(Debug)]
-pub struct Others {
+pub struct Orphans {
     segments: Vec<(LaneId, u64)>,
     sides: Vec<(LaneId, u64)>,
 }
 
-impl Others {
+impl Orphans {
     /// Removes what was listed.
     pub fn remove(&self, home: &dyn LogHome) -> Result<(), HomeError> {
         for (lane, segment) in &self.segments {
@@ -421,8 +421,8 @@ impl Others {
 }
 
 /// Lists what does not belong to the copy whose tail this is.
-pub fn others(home: &dyn LogHome, tail: &CopiedTail) -> Result<Others, HomeError> {
-    let mut others = Others {
+pub fn orphans(home: &dyn LogHome, tail: &CopiedTail) -> Result<Orphans, HomeError> {
+    let mut orphans = Orphans {
         segments: Vec::new(),
         sides: Vec::new(),
     };
@@ -434,15 +434,15 @@ pub fn others(home: &dyn LogHome, tail: &CopiedTail) -> Result<Others, HomeError
                 span.lane == lane && (span.first_segment..=span.end.segment).contains(&info.segment)
             };
             if !spans.iter().any(|span| is_its(&span)) {
-                others.segments.push((lane, info.segment));
+                orphans.segments.push((lane, info.segment));
             }
         }
         for side in home.sides(lane)? {
             let is_its = spans.iter().any(|span| span.lane == lane) && tail.sides.contains(&side);
             if !is_its {
-                others.sides.push((lane, side));
+                orphans.sides.push((lane, side));
             }
         }
     }
-    Ok(others)
+    Ok(orphans)
 }

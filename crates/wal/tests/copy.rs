@@ -5,7 +5,7 @@ mod rig;
 use logstead_env::RealClock;
 use logstead_home::{LogHome, MemoryHome};
 use logstead_types::{Csn, DatabaseId, Epoch, LaneId};
-use logstead_wal::copy::{CopiedTail, Place, Tail, others};
+use logstead_wal::copy::{CopiedTail, Place, Tail, orphans};
 use logstead_wal::inspect::manifest_of;
 use logstead_wal::manifest::{self, Checkpoint, Manifest, Unfinished};
 use logstead_wal::recovery::RecoveryError;
@@ -131,12 +131,12 @@ fn the_tail_before_stays_until_the_next_one_counts() {
         epoch: Epoch(8),
         ..manifest_with(&second, checkpoint)
     };
-    let others = others(to.as_ref(), &second).unwrap();
+    let orphans = orphans(to.as_ref(), &second).unwrap();
     to.compare_and_swap(manifest::NAME, tag, &next.encode())
         .unwrap();
     // From now on a server may be at work there: what it writes is not the copy's to remove.
     to.open_lane(LaneId(2), 1).unwrap();
-    others.remove(to.as_ref()).unwrap();
+    orphans.remove(to.as_ref()).unwrap();
     for (lane, there) in [(0, false), (1, true), (2, true), (3, false)] {
         let segments = to.segments(LaneId(lane)).unwrap();
         assert_eq!(!segments.is_empty(), there, "lane {lane}");
