@@ -6,7 +6,7 @@ use crate::{EXIT_FAILURE, EXIT_USAGE, fail, serve};
 use clap::{Arg, ArgMatches, Command};
 use logstead_checkpoint::{
     BranchError, PINS, Pin, PinKind, Pins, Point, Which, create_branch, directory_of, drop_branch,
-    points, restore_point, served,
+    points_of_now, restore_point, served,
 };
 use logstead_env::Env;
 use logstead_home::{
@@ -257,9 +257,9 @@ fn drop_it(url: &str, path: &str, options: &HomeOptions, env: &Env) -> Result<St
 }
 
 fn list(home: Arc<dyn LogHome>) -> Result<String, BranchError> {
-    let manifest = manifest_of(home.as_ref())?;
+    let manifest = || Ok::<_, BranchError>(manifest_of(home.as_ref())?);
     let mut text = String::new();
-    for point in points(home.as_ref(), &manifest)? {
+    for point in points_of_now(home.as_ref(), manifest)? {
         let names = match (&point.names[..], point.is_newest) {
             ([], true) => "the newest checkpoint".to_owned(),
             ([], false) => "kept by time".to_owned(),

@@ -7,20 +7,21 @@
 //! compared between them.
 //!
 //! A bucket may be looked at while a server runs. That server may take a new checkpoint and remove what only the one before
-//! needed, while it is being read: what looks damaged is looked at again if there is a newer checkpoint by now. Indexes are looked at again table by table.
+//! needed, while it is being read: what looks damaged is looked at again if there is a newer checkpoint by now, or if what is pinned has changed: who gives up a
+//! branch or a restore point removes what only that needed. Indexes are looked at again table by table.
 
 use crate::branch::open_branch;
 use crate::log::verified;
 use crate::{EXIT_FAILURE, EXIT_USAGE, fail};
 use clap::ArgMatches;
-use logstead_checkpoint::{CheckpointError, Record, Report, points};
+use logstead_checkpoint::{CheckpointError, PINS, Point, Record, Report, points_of_now};
 use logstead_engine::{IndexReport, Scratch, StoredRows};
 use logstead_env::Env;
 use logstead_home::{LogHome, ObjectId};
 use logstead_sql::catalog::stored_indexes;
 use logstead_types::{DatabaseId, TableId};
 use logstead_wal::inspect::{self, Verified};
-use logstead_wal::manifest::{Checkpoint, Manifest};
+use logstead_wal::manifest::Checkpoint;
 use logstead_wal::recovery::RecoveryError;
 use std::collections::BTreeSet;
 use std::error::Error;
@@ -96,19 +97,27 @@ type Failed = Box<dyn Error>;
 fn look(home: &Arc<dyn LogHome>) -> Result<Found, Failed> {
     let manifest = inspect::manifest_of(home.as_ref())?;
     let pages = logstead_checkpoint::fsck(home, manifest.database, manifest.checkpoint.as_ref())?;
+    let log = match inspect::verify_home(home.as_ref()) {
+        Err(error @ RecoveryError::TooFast(_)) => return Err(error.into()),
+        log => log,
+    };
     Ok(Found {
         newest: manifest.checkpoint,
         pages,
         indexes: IndexReport::default(),
-        log: inspect::verify_home(home.as_ref()),
+        log,
     })
 }
 
 fn check(home: &Arc<dyn LogHome>, how: &How) -> Result<Found, Failed> {
     let mut tries = 0;
     let mut found = loop {
+        let pinned = pins_of_now(home)?;
         let found = look(home)?;
-        if found.is_clean() || manifest_of_now(home)? == found.newest {
+        let is_now = || {
+            Ok::<_, Failed>(manifest_of_now(home)? == found.newest && pins_of_now(home)? == pinned)
+        };
+        if found.is_clean() || is_now()? {
             break found;
         }
         tries += 1;
@@ -152,27 +161,45 @@ fn manifest_of_now(home: &Arc<dyn LogHome>) -> Result<Option<Checkpoint>, Failed
     Ok(inspect::manifest_of(home.as_ref())?.checkpoint)
 }
 
+/// What says which records are pinned, as it is stored.
+fn pins_of_now(home: &Arc<dyn LogHome>) -> Result<Option<Vec<u8>>, Failed> {
+    Ok(home.get(PINS)?.map(|(bytes, _)| bytes))
+}
+
+/// The restore points there are now; or why they are not known, which is damage.
+fn restore_points(home: &Arc<dyn LogHome>) -> Result<Result<Vec<Point>, String>, Failed> {
+    let manifest = || Ok::<_, Failed>(inspect::manifest_of(home.as_ref())?);
+    match points_of_now(home.as_ref(), manifest) {
+        Ok(points) => Ok(Ok(points)),
+        Err(error) => match error.downcast_ref::<CheckpointError>() {
+            None | Some(CheckpointError::Home(_)) => Err(error),
+            Some(damage) => Ok(Err(damage.to_string())),
+        },
+    }
+}
+
 /// The indexes of restore points.
 fn older_indexes(home: &Arc<dyn LogHome>, how: &How) -> Result<IndexReport, Failed> {
     let manifest = inspect::manifest_of(home.as_ref())?;
-    let points_of = |manifest: &Manifest| match points(home.as_ref(), manifest) {
-        Err(CheckpointError::Home(error)) => Err(Failed::from(error)),
-        // What cannot be read of them is told by who reads all pages.
-        points => Ok(points.unwrap_or_default()),
-    };
     let mut report = IndexReport::default();
-    for point in points_of(&manifest)?
-        .iter()
-        .filter(|point| !point.is_newest)
-    {
+    let points = match restore_points(home)? {
+        Ok(points) => points,
+        Err(damage) => {
+            report.damages = 1;
+            let damage = format!("no index of a restore point is compared: {damage}");
+            report.damage.push(damage);
+            return Ok(report);
+        }
+    };
+    for point in points.iter().filter(|point| !point.is_newest) {
         let record = point.record;
         let (mut own, mut done) = (IndexReport::default(), BTreeSet::new());
         let of = (record.object, record.crc);
         let rest = indexes_of(home, manifest.database, of, how, &mut done, &mut own)?;
         own.add(rest);
         if !own.is_clean() {
-            let now = points_of(&inspect::manifest_of(home.as_ref())?)?;
-            if !now.iter().any(|point| point.record == record) {
+            let now = restore_points(home)?;
+            if now.is_ok_and(|now| !now.iter().any(|point| point.record == record)) {
                 // It was given up while it was being read.
                 continue;
             }
@@ -287,5 +314,81 @@ pub(crate) fn run(arguments: &ArgMatches) -> ExitCode {
             }
         }
         Err(error) => fail(EXIT_FAILURE, &error.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use logstead_checkpoint::{KeptRecord, Pin, PinKind, Pins};
+    use logstead_home::{HomeError, MemoryHome, ObjectInfo, Tag};
+    use logstead_types::{Csn, Epoch};
+    use logstead_wal::manifest::Manifest;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    const PINNED: ObjectId = ObjectId::new(Epoch(1), 5);
+
+    /// A home in which somebody gives up a restore point, and removes what only that needed, before its record is read.
+    struct GivenUp {
+        inner: MemoryHome,
+        once: AtomicBool,
+    }
+
+    impl LogHome for GivenUp {
+        logstead_home::lanes_through!(inner);
+        logstead_home::appends_through!(inner);
+        logstead_home::names_through!(inner);
+        fn put_object(&self, id: ObjectId, bytes: &[u8]) -> Result<(), HomeError> {
+            self.inner.put_object(id, bytes)
+        }
+        fn read_object(
+            &self,
+            id: ObjectId,
+            offset: u64,
+            into: &mut [u8],
+        ) -> Result<usize, HomeError> {
+            if id == PINNED && !self.once.swap(true, Ordering::SeqCst) {
+                let (_, tag): (_, Tag) = self.inner.get(PINS)?.expect("pins");
+                let none = Pins::default().encode();
+                self.inner.compare_and_swap(PINS, tag, &none)?;
+            }
+            self.inner.read_object(id, offset, into)
+        }
+        fn objects(&self) -> Result<Vec<ObjectInfo>, HomeError> {
+            self.inner.objects()
+        }
+        fn remove_object(&self, id: ObjectId) -> Result<(), HomeError> {
+            self.inner.remove_object(id)
+        }
+    }
+
+    #[test]
+    fn a_restore_point_that_is_given_up_meanwhile_is_no_damage() {
+        let inner = MemoryHome::new(1 << 16);
+        let first = Manifest::first(DatabaseId(7));
+        inner.put_if_absent("manifest", &first.encode()).unwrap();
+        let record = KeptRecord {
+            object: PINNED,
+            crc: 1,
+            csn: Csn(9),
+            taken_at_micros: 1,
+        };
+        let mut pins = Pins::default();
+        pins.put(Pin {
+            kind: PinKind::Point,
+            name: "point".to_owned(),
+            record,
+        });
+        inner.put_if_absent(PINS, &pins.encode()).unwrap();
+        let home: Arc<dyn LogHome> = Arc::new(GivenUp {
+            inner,
+            once: AtomicBool::new(false),
+        });
+        let how = How {
+            scratch: Scratch::new(Env::real().files, std::env::temp_dir(), "none".to_owned()),
+            restore_points: true,
+        };
+        let found = check(&home, &how).unwrap();
+        assert!(found.is_clean(), "{}", found.text());
     }
 }
