@@ -15,7 +15,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use logstead_commit::{Awaits, Collected, LogFailed, Progress, PushBody};
+use logstead_commit::{Awaits, LogFailed, Progress, PushBody};
 use logstead_env::abort_on_panic;
 use logstead_types::Csn;
 use logstead_wal::{Asked, Lane, NoRoom, Side, SideRef};
@@ -472,17 +472,12 @@ impl Txn {
             Place::Side(place, side) => (place, PushBody::Side(side.side), Some(side)),
         };
         let path = &engine.path;
-        let mut place = Some(place);
-        let enter = |deps: &mut Collected| {
-            let place = place.take().expect("a transaction enters once");
-            path.enter(worker.id, place, deps)
-        };
         let draw = || {
             let drawn = path.draw(worker.id);
             point();
             drawn
         };
-        let drawn = match self.draw(&engine.certifier, enter, draw, &work, &guard) {
+        let drawn = match self.draw(engine, place, draw, &work, &guard) {
             Ok(drawn) => drawn,
             Err(error) => {
                 // Rolled back when it is dropped.
@@ -494,7 +489,7 @@ impl Txn {
         let (deps, began_at) = (&mut self.deps, self.began_at);
         // Told by the push itself: a flush of the lane by someone else may come between a look before and the push.
         let pushed = path.push(worker.id, drawn.entrance, drawn.csn, deps, body, began_at);
-        drop(drawn.leftovers);
+        drop(drawn.dropped_later);
         if let Some(finished) = finished {
             finished.pushed();
         }

@@ -167,6 +167,16 @@ pub struct Entrance<'p> {
     entered_at: Option<u64>,
 }
 
+impl Entrance<'_> {
+    /// Gives the lane's lock back, and keeps the place in it.
+    pub fn leave(self) -> Place {
+        Place {
+            lane: self.number,
+            room: self.lane.leave(),
+        }
+    }
+}
+
 /// What a lane has done, and what its workers' transactions waited for.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LaneStats {
@@ -488,9 +498,31 @@ impl CommitPath {
     pub fn enter(&self, worker: WorkerId, place: Place, collected: &mut Collected) -> Entrance<'_> {
         collected.prune(self);
         self.mapping.pushes(usize::from(worker.0), place.lane);
+        self.entered(place.lane, self.lanes[place.lane].enter(place.room))
+    }
+
+    /// The same for who holds a lock that others want, and so must not wait: gives the place back if somebody has the lane's lock.
+    pub fn try_enter(
+        &self,
+        worker: WorkerId,
+        place: Place,
+        collected: &mut Collected,
+    ) -> Result<Entrance<'_>, Place> {
+        collected.prune(self);
+        let Place { lane, room } = place;
+        match self.lanes[lane].try_enter(room) {
+            Ok(entered) => {
+                self.mapping.pushes(usize::from(worker.0), lane);
+                Ok(self.entered(lane, entered))
+            }
+            Err(room) => Err(Place { lane, room }),
+        }
+    }
+
+    fn entered<'p>(&self, number: usize, lane: logstead_wal::Entrance<'p>) -> Entrance<'p> {
         Entrance {
-            lane: self.lanes[place.lane].enter(place.room),
-            number: place.lane,
+            lane,
+            number,
             entered_at: self.observes().then(|| self.clock()),
         }
     }

@@ -179,6 +179,21 @@ fn t12_who_waits_for_its_lane_holds_nobody_s_horizon() {
         assert!(!other.is_finished(), "it waits for the lane");
         assert_eq!(path.csns().counter(), counter, "it has drawn");
         assert!(!path.csns().is_reserved(WorkerId(1)));
+        // Nor does it hold the certifier's mutex: others begin, read and end.
+        let (tell, told) = std::sync::mpsc::channel();
+        let third = {
+            let pair = pair.clone();
+            std::thread::spawn(move || {
+                let worker = pair.engine.worker(WorkerId(2));
+                let mut txn = worker.begin(Isolation::Serializable);
+                txn.snapshot();
+                drop(txn);
+                tell.send(()).expect("somebody waits");
+            })
+        };
+        let begun = told.recv_timeout(Duration::from_secs(60));
+        begun.expect("SERIALIZABLE transactions wait for a lane that is not theirs");
+        third.join().expect("begins and ends");
         // Who reads its rows waits for nobody: they are old.
         let worker = pair.engine.worker(WorkerId(2));
         let mut reader = worker.begin(Isolation::RepeatableRead);

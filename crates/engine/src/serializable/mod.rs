@@ -37,8 +37,8 @@
 //! 4. When it is to commit, its writes are worked out ([`writes`]): rows, and keys rows have now and had not before. A
 //!    row that leaves a range, or is deleted, is a row its reader has seen.
 //! 5. Under the mutex, sstamp comes from the writers, from its begin on, of what it read; pstamp from the readers of what
-//!    it writes ([`kept`]). If it may commit, its reads and writes are kept under its place; then it takes its lane's
-//!    lock, its state becomes Committing, and it draws. All that can fail, wait or allocate is done by then (T12). The mutex is released before the
+//!    it writes ([`kept`]). If it may commit, its reads and writes are kept under its place; its state becomes Committing, and it
+//!    draws. All that can fail, wait or allocate is done by then (T12): it has its lane's lock, which it takes under the mutex only if it need not wait. The mutex is released before the
 //!    entry goes into the lane: who begins now sees the writer's CSN below its snapshot and waits for its outcome when it
 //!    meets its versions (T4).
 //!
@@ -117,6 +117,8 @@ enum Certified<T> {
     /// It may commit, and has drawn.
     Yes(T),
     No(Dangerous),
+    /// Its lane is busy: it comes again with the lane's lock. Nothing has changed.
+    Busy,
     /// Its writes must be worked out again.
     Stale,
 }
@@ -172,29 +174,38 @@ impl Certifier {
         decision
     }
 
-    /// Ends a transaction with changes, if `fresh` still says that `writes` are all its writes. `draw` enters its lane, sets it
+    /// Ends a transaction with changes, if `fresh` still says that `writes` are all its writes, and `enter` has its lane without waiting. `draw` sets it
     /// Committing and draws its CSN. After `No` it is not active any more.
-    fn certify<T>(
+    fn certify<L, T>(
         &self,
         begun: Begun,
         reads: &ReadSet,
         writes: &WriteSet,
         fresh: impl FnOnce() -> bool,
-        draw: impl FnOnce(&dyn Fn()) -> T,
+        enter: impl FnOnce() -> Option<L>,
+        draw: impl FnOnce(L, &dyn Fn()) -> T,
     ) -> Certified<T> {
         let mut shared = self.shared.lock();
         if !fresh() {
             return Certified::Stale;
         }
+        let Some(lane) = enter() else {
+            return Certified::Busy;
+        };
         let decision = shared.state.certify(begun, reads, writes);
         // Before the draw: a waker may take locks and allocate (T12). Who is woken comes here first, and waits for the mutex.
         Self::wake_settled(&mut shared);
         match decision {
             Ok(()) => {
                 let next = shared.state.next().0;
-                Certified::Yes(draw(&|| self.next.store(next, Ordering::SeqCst)))
+                Certified::Yes(draw(lane, &|| self.next.store(next, Ordering::SeqCst)))
             }
-            Err(dangerous) => Certified::No(dangerous),
+            Err(dangerous) => {
+                // In this order: giving room in a lane back may mean waiting for it.
+                drop(shared);
+                drop(lane);
+                Certified::No(dangerous)
+            }
         }
     }
 

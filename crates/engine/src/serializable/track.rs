@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use logstead_commit::{Collected, Entrance, Reservation};
+use logstead_commit::{Entrance, Place, Reservation};
 use logstead_types::{Csn, Dsn, IndexId, Rid, TableId};
 
 use super::ranges::KeyRange;
@@ -11,6 +11,7 @@ use super::reads::{RangeId, ReadSet};
 use super::state::Begun;
 use super::writes::{ROWS_MAX, TableWrites, WriteSet};
 use super::{Certified, Certifier, Ordinal, SafeSnapshot};
+use crate::engine::EngineInner;
 use crate::error::CommitError;
 use crate::index::{Index, IndexCursor};
 use crate::stats::add;
@@ -32,21 +33,39 @@ pub(crate) struct Tracked {
     from: Ordinal,
 }
 
-/// A transaction that has drawn, and has its lane to itself.
-pub(crate) struct Drawn<'e, 'w> {
+/// A transaction that has its CSN, and its lane to itself.
+pub(crate) struct CsnAssigned<'e, 'w> {
     pub(crate) entrance: Entrance<'e>,
     pub(crate) csn: (Csn, Reservation<'e>),
     /// What only certification needed. Giving memory back takes time, so it is kept until `reserved` is cleared (T12).
-    pub(crate) leftovers: Option<Leftovers<'w>>,
+    pub(crate) dropped_later: Option<DroppedLater<'w>>,
 }
 
 type SeenIndexes<'w> = Vec<(&'w Arc<Table>, u64)>;
 
-/// See [`Drawn`].
-pub(crate) struct Leftovers<'w>(
+/// See [`CsnAssigned`].
+pub(crate) struct DroppedLater<'w>(
     #[expect(dead_code, reason = "kept, and dropped later")]
     (Box<Tracked>, WriteSet, SeenIndexes<'w>),
 );
+
+/// How far a transaction has got with its lane.
+enum OwnLane<'e> {
+    /// It has room there.
+    Outside(Place),
+    /// It has the lane's lock.
+    Inside(Entrance<'e>),
+}
+
+impl OwnLane<'_> {
+    /// The lock is given back.
+    fn left(self) -> Self {
+        match self {
+            OwnLane::Inside(entrance) => OwnLane::Outside(entrance.leave()),
+            outside => outside,
+        }
+    }
+}
 
 /// Which of a transaction's ranges a cursor extends.
 #[derive(Clone, Copy, Debug)]
@@ -296,56 +315,82 @@ impl Txn {
     ///
     /// In this order: who waits for the lane's lock is still Running, so nobody waits for it; and who takes a snapshot above
     /// the CSN meets nothing that is Running any more (T4).
+    ///
+    /// The certifier's mutex is for all SERIALIZABLE transactions, so nobody waits for a lane while he has it. Who finds his lane busy gives the mutex back, waits
+    /// for the lane, and comes again with its lock: whoever has the mutex by then only tries lanes.
     pub(crate) fn draw<'e, 'w>(
         &mut self,
-        certifier: &Certifier,
-        mut enter: impl FnMut(&mut Collected) -> Entrance<'e>,
+        engine: &'e EngineInner,
+        place: Place,
         draw: impl Fn() -> (Csn, Reservation<'e>),
         work: &'w Work,
         guard: &Guard,
-    ) -> Result<Drawn<'e, 'w>, CommitError> {
+    ) -> Result<CsnAssigned<'e, 'w>, CommitError> {
         if self.read_only {
             return Err(CommitError::ReadOnly);
         }
         let state = work.writer.state();
         point();
+        let (path, worker) = (&engine.path, self.worker.id);
         let Some(tracked) = self.tracked.take() else {
-            let entrance = enter(&mut self.deps);
+            let entrance = path.enter(worker, place, &mut self.deps);
             state.begin_commit();
             point();
-            return Ok(Drawn {
+            return Ok(CsnAssigned {
                 entrance,
                 csn: draw(),
-                leftovers: None,
+                dropped_later: None,
             });
         };
+        let mut lane = Some(OwnLane::Outside(place));
         loop {
             let (writes, seen) = self.write_set(work, guard);
-            let fresh = || seen.iter().all(|(table, n)| table.indexes_attached() == *n);
-            let answer = certifier.certify(
-                tracked.begun,
-                &tracked.reads,
-                &writes,
-                fresh,
-                |publish: &dyn Fn()| {
-                    let entrance = enter(&mut self.deps);
+            loop {
+                let fresh = || seen.iter().all(|(table, n)| table.indexes_attached() == *n);
+                let enter = || match lane.take()? {
+                    OwnLane::Inside(entrance) => Some(entrance),
+                    OwnLane::Outside(place) => {
+                        match path.try_enter(worker, place, &mut self.deps) {
+                            Ok(entrance) => Some(entrance),
+                            Err(place) => {
+                                lane = Some(OwnLane::Outside(place));
+                                None
+                            }
+                        }
+                    }
+                };
+                let draw = |entrance, publish: &dyn Fn()| {
                     // Before the place is visible to others; see "Newest versions".
                     state.begin_commit();
                     publish();
                     point();
                     (entrance, draw())
-                },
-            );
-            match answer {
-                Certified::Yes((entrance, csn)) => {
-                    return Ok(Drawn {
-                        entrance,
-                        csn,
-                        leftovers: Some(Leftovers((tracked, writes, seen))),
-                    });
+                };
+                let (begun, reads) = (tracked.begun, &tracked.reads);
+                let certifier = &engine.certifier;
+                match certifier.certify(begun, reads, &writes, fresh, enter, draw) {
+                    Certified::Yes((entrance, csn)) => {
+                        return Ok(CsnAssigned {
+                            entrance,
+                            csn,
+                            dropped_later: Some(DroppedLater((tracked, writes, seen))),
+                        });
+                    }
+                    Certified::No(_) => return Err(self.refused()),
+                    Certified::Stale => {
+                        // Working the writes out again takes other locks.
+                        lane = lane.map(OwnLane::left);
+                        break;
+                    }
+                    Certified::Busy => {
+                        lane = lane.map(|lane| match lane {
+                            OwnLane::Outside(place) => {
+                                OwnLane::Inside(path.enter(worker, place, &mut self.deps))
+                            }
+                            inside => inside,
+                        });
+                    }
                 }
-                Certified::No(_) => return Err(self.refused()),
-                Certified::Stale => {}
             }
         }
     }

@@ -31,13 +31,30 @@ pub struct Entrance<'l> {
 impl<'l> Entrance<'l> {
     #[inline]
     pub(super) fn new(shared: &'l Arc<Shared>, room: Room) -> Entrance<'l> {
-        let mut state = shared.state.lock();
+        Entrance::with(shared, shared.state.lock(), room)
+    }
+
+    /// Gives the room back if somebody has the lock.
+    pub(super) fn try_new(shared: &'l Arc<Shared>, room: Room) -> Result<Entrance<'l>, Room> {
+        match shared.state.try_lock() {
+            Some(state) => Ok(Entrance::with(shared, state, room)),
+            None => Err(room),
+        }
+    }
+
+    #[inline]
+    fn with(shared: &'l Arc<Shared>, mut state: MutexGuard<'l, State>, room: Room) -> Entrance<'l> {
         state.building.prepare(room.need);
         Entrance {
             shared,
             state,
             room,
         }
+    }
+
+    /// Gives the lock back, and keeps the room.
+    pub fn leave(self) -> Room {
+        self.room
     }
 
     /// Appends the entry and publishes its CSN as not durable. Its GSN is larger than the lane's last and at least `gsn_min`.

@@ -579,6 +579,20 @@ impl Lane {
         Entrance::new(shared, room)
     }
 
+    /// The same for who must not wait: gives the room back if somebody has the lock.
+    ///
+    /// # Panics
+    /// As [`Lane::enter`].
+    pub fn try_enter(&self, room: Room) -> Result<Entrance<'_>, Room> {
+        let shared = &self.shared;
+        assert!(
+            Arc::ptr_eq(shared, &room.shared),
+            "the room of another lane"
+        );
+        point();
+        Entrance::try_new(shared, room)
+    }
+
     /// Appends an entry to the buffer and publishes its CSN as not durable before returning. Does not fail or do I/O.
     /// Its GSN is larger than the lane's last and at least `gsn_min`.
     ///
