@@ -307,8 +307,10 @@ pub(crate) enum Next {
 /// A table's shards, made when first needed.
 #[derive(Default)]
 pub(crate) struct RowLocks {
-    /// The newest transaction that gave back a lock without a version; see [`super::handed`].
+    /// At least the newest transaction that gave back a lock without a version; see [`super::handed`].
     pub(super) handed_newest: CachePadded<AtomicU64>,
+    #[cfg(test)]
+    pub(super) handed_stores: AtomicU64,
     shards: OnceLock<Box<[CachePadded<Mutex<Shard>>]>>,
 }
 
