@@ -147,6 +147,42 @@ fn rows_that_live_and_die_beside_an_old_snapshot_leave_no_entries() {
     assert_eq!(world.table.row_count_estimate(), 1);
 }
 
+/// Rows that an old snapshot had kept and rows that were written lately are looked at by turns: neither waits until there is nothing of the other.
+#[test]
+fn the_collector_takes_turns() {
+    const ROWS: i64 = 50;
+    let (world, worker) = World::with_accounts(1, 2 * ROWS);
+    let mut old = worker.begin(Isolation::RepeatableRead);
+    assert_eq!(world.scan(&mut old).len() as i64, 2 * ROWS);
+    for k in 1..=ROWS {
+        let mut txn = worker.begin(Isolation::ReadCommitted);
+        world.delete(&mut txn, k).expect("delete");
+        commit(txn);
+    }
+    worker.flush(FlushMode::Inline);
+    while worker.collect_garbage(64) {}
+    assert_eq!(
+        world.by_key.entry_count() as i64,
+        2 * ROWS,
+        "the old one sees them"
+    );
+    drop(old);
+    for k in ROWS + 1..=2 * ROWS {
+        let mut txn = worker.begin(Isolation::ReadCommitted);
+        world.update(&mut txn, k, |b| b + 1).expect("update");
+        commit(txn);
+    }
+    worker.flush(FlushMode::Inline);
+    // Each deleted row that is looked at loses its entry, and no updated one does.
+    for looks in [20, 20, 40] {
+        let before = world.by_key.entry_count();
+        assert!(worker.collect_garbage(looks), "there is more");
+        assert_eq!(before - world.by_key.entry_count(), looks / 2, "of {looks}");
+    }
+    while worker.collect_garbage(64) {}
+    assert_eq!(world.by_key.entry_count() as i64, ROWS);
+}
+
 #[test]
 fn a_hot_row_is_pruned_by_its_writers() {
     let (world, worker) = World::with_accounts(1, 1);
