@@ -20,7 +20,7 @@ def found(request, tmp_path) -> tuple[str, LogsteadServer, str]:
 
 
 def test_there_are_some():
-    assert {"format-1", "format-2", "format-3"} <= set(golden_database.names())
+    assert {"format-1", "format-2", "format-3", "format-4"} <= set(golden_database.names())
 
 
 def is_made_anew(name: str) -> bool:
