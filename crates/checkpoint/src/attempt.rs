@@ -1,6 +1,8 @@
-//! Numbers of objects for who stores something before the manifest says that an epoch is his: each attempt has its own, for ever.
+//! Numbers of objects for who stores something before the manifest says that an epoch is his: each attempt has its own,
+//! for ever.
 //!
-//! What was given away is one small named thing, changed by compare and swap, so two that overlap never get the same, whoever of them has the lease by then:
+//! What was given away is one small named thing, changed by compare and swap, so two that overlap never get the same,
+//! whoever of them has the lease by then:
 //!
 //! ```text
 //! logstead upgrade 1
@@ -8,8 +10,9 @@
 //! crc 89abcdef
 //! ```
 //!
-//! Invariant: the counters of an epoch that were given away only go up, and those below [`COUNTER_MIN`] are given to nobody. Whoever takes some and *then*
-//! finds that the home is still his knows that all below belong to attempts that can name nothing any more.
+//! Invariant: the counters of an epoch that were given away only go up, and those below [`COUNTER_MIN`] are given to
+//! nobody. Whoever takes some and *then* finds that the home is still his knows that all below belong to attempts that
+//! can name nothing any more.
 //!
 //! Does not: know who may write, or remove anything.
 

@@ -1,29 +1,36 @@
 //! A backup: the newest checkpoint of one home and the log's tail behind it, in another home, as a database of its own.
 //!
-//! 1. Look at the target: nothing, a copy of the same database that was not completed, or an older backup of it that nobody has used since. Anything
-//!    else is refused. While the first backup is being made, [`Unfinished`] stands in the manifest's place, which no server starts on.
+//! 1. Look at the target: nothing, a copy of the same database that was not completed, or an older backup of it that
+//!    nobody has used since. Anything else is refused. While the first backup is being made, [`Unfinished`] stands in
+//!    the manifest's place, which no server starts on.
 //! 2. Copy the objects that the source's newest checkpoint needs and that are not there ([`copy_objects`]).
-//! 3. Read the tail ([`Tail`]). If the source's manifest has changed meanwhile, or something was missing because of that: again from 2 with the newer
-//!    checkpoint. What was copied stays copied, so each round has less to do.
-//! 4. Store the copy's manifest, by compare and swap. Before that the target is what it was; from then on it is the new backup.
+//! 3. Read the tail ([`Tail`]). If the source's manifest has changed meanwhile, or something was missing because of
+//!    that: again from 2 with the newer checkpoint. What was copied stays copied, so each round has less to do.
+//! 4. Store the copy's manifest, by compare and swap. Before that the target is what it was; from then on it is the new
+//!    backup.
 //! 5. Remove what only the backup before needed.
 //!
-//! **Two at once.** A local target has a lock. A bucket has none, and two backups may be made in it at the same time: one of them is the new backup, and the other one fails.
-//! - Each stores its tail in an epoch of its own, taken from the stamp by compare and swap before anything is stored, and in lanes that no server opens
-//!   ([`LANE_MIN`]). Objects are the source's, so whoever stores one stores the same.
-//! - The stamp is changed by compare and swap from what was read, and names the manifest of whoever may still store one: it is only added to,
-//!   but by the one whose manifest is there, and by that one only if nobody has added anything since it did.
-//! - What one removes, nobody else takes for there: segments and sides of epochs that ended with the manifest it replaced, and objects whose numbers are below its
-//!   checkpoint's and that this does not need. No later checkpoint of the source needs them: it has what the ones before it have, and new numbers. An
-//!   object above may be what another backup has copied, and stays until a backup has passed its number.
+//! **Two at once.** A local target has a lock. A bucket has none, and two backups may be made in it at the same time:
+//! one of them is the new backup, and the other one fails.
+//! - Each stores its tail in an epoch of its own, taken from the stamp by compare and swap before anything is stored,
+//!   and in lanes that no server opens ([`LANE_MIN`]). Objects are the source's, so whoever stores one stores the same.
+//! - The stamp is changed by compare and swap from what was read, and names the manifest of whoever may still store
+//!   one: it is only added to, but by the one whose manifest is there, and by that one only if nobody has added
+//!   anything since it did.
+//! - What one removes, nobody else takes for there: segments and sides of epochs that ended with the manifest it
+//!   replaced, and objects whose numbers are below its checkpoint's and that this does not need. No later checkpoint of
+//!   the source needs them: it has what the ones before it have, and new numbers. An object above may be what another
+//!   backup has copied, and stays until a backup has passed its number.
 //!
 //! Invariants:
-//! - Every transaction that was acknowledged before the call is in the backup, none in part, and none without what it read or overwrote. The checkpoint is one moment, and so is the
-//!   tail, from the checkpoint's CSN on; they belong together because the manifest still names that checkpoint when the tail has been read.
-//! - The copy has a number of its own ([`DatabaseId`]), and an epoch above all that are in it. So it can be served at once, beside the source, and nothing that
-//!   either of them makes later is taken for the other's.
-//! - What a backup may overwrite is known by the checksum of the manifest that the one before has stored: a server that opens a backup writes another.
-//!   That number is stored before the manifest, so there is no moment in which a backup is taken for something else.
+//! - Every transaction that was acknowledged before the call is in the backup, none in part, and none without what it
+//!   read or overwrote. The checkpoint is one moment, and so is the tail, from the checkpoint's CSN on; they belong
+//!   together because the manifest still names that checkpoint when the tail has been read.
+//! - The copy has a number of its own ([`DatabaseId`]), and an epoch above all that are in it. So it can be served at
+//!   once, beside the source, and nothing that either of them makes later is taken for the other's.
+//! - What a backup may overwrite is known by the checksum of the manifest that the one before has stored: a server that
+//!   opens a backup writes another. That number is stored before the manifest, so there is no moment in which a backup
+//!   is taken for something else.
 //!
 //! Does not: copy restore points, branches, or what `--accept-data-loss` has set aside; open homes.
 
@@ -46,8 +53,8 @@ use thiserror::Error;
 
 /// The name of the thing that tells a backup from a database.
 pub const BACKUP: &str = "backup";
-/// So often the source may be faster. A round has to copy what changed during the one before, so this is not reached unless the target is slower than the
-/// source's checkpoints.
+/// So often the source may be faster. A round has to copy what changed during the one before, so this is not reached
+/// unless the target is slower than the source's checkpoints.
 const ROUNDS: u32 = 200;
 /// How often another moment is taken of the same manifest, because what the one before was made of is not there.
 const MOMENTS: u32 = 3;
@@ -240,8 +247,8 @@ impl Target {
         })
     }
 
-    /// A server that was started on the backup before, and ended before it could serve, may have left objects under numbers that the source uses for others:
-    /// removes them.
+    /// A server that was started on the backup before, and ended before it could serve, may have left objects under
+    /// numbers that the source uses for others: removes them.
     fn clear(&self, to: &dyn LogHome) -> Result<(), BackupError> {
         let Some(before) = &self.before else {
             return Ok(());
@@ -270,7 +277,8 @@ impl Target {
         }
     }
 
-    /// Changes what the home says of its backups: gives what it says now, and that state's tag. Called again if another backup was faster.
+    /// Changes what the home says of its backups: gives what it says now, and that state's tag. Called again if another
+    /// backup was faster.
     fn stamp(
         &self,
         to: &dyn LogHome,
@@ -396,8 +404,8 @@ fn source_of(from: &dyn LogHome) -> Result<Manifest, BackupError> {
     Ok(manifest_of(from)?)
 }
 
-/// Makes `to` a backup of the database in `from`, beside which a server may be at work, or brings the backup that it is up to date. May be called
-/// again after any error or crash.
+/// Makes `to` a backup of the database in `from`, beside which a server may be at work, or brings the backup that it is
+/// up to date. May be called again after any error or crash.
 pub fn backup(from: &Arc<dyn LogHome>, to: &dyn LogHome, env: &Env) -> Result<Backup, BackupError> {
     let first = source_of(from.as_ref())?;
     let source = first.database;
@@ -503,8 +511,9 @@ pub fn backup(from: &Arc<dyn LogHome>, to: &dyn LogHome, env: &Env) -> Result<Ba
 
 /// What no backup needs any more: what only the one before needed, and what attempts that were cut short have left.
 ///
-/// Listed before the backup's manifest is there, removed afterwards. Between the two a server may start on the backup: a bucket has no lock that keeps it
-/// out. What it stores is not listed, nor what another backup stores that found this one, nor what that one may take for copied already.
+/// Listed before the backup's manifest is there, removed afterwards. Between the two a server may start on the backup:
+/// a bucket has no lock that keeps it out. What it stores is not listed, nor what another backup stores that found this
+/// one, nor what that one may take for copied already.
 struct Obsolete {
     log: Orphans,
     objects: Vec<ObjectId>,
@@ -542,7 +551,8 @@ impl Obsolete {
 mod tests {
     use super::*;
 
-    /// Two that have found the same target store nothing under the same numbers, and neither forgets the other's manifest.
+    /// Two that have found the same target store nothing under the same numbers, and neither forgets the other's
+    /// manifest.
     #[test]
     fn two_backups_of_one_target_have_an_epoch_each() {
         let (env, _) = Env::simulated(1);

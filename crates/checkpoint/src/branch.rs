@@ -1,17 +1,24 @@
 //! Branches, and going back to a restore point: homes that begin with a checkpoint of another one.
 //!
-//! Both begin with a record of their own, which names the same objects as the point's, and a manifest that names that record. A branch reads the objects where they are; what is restored has
-//! them copied. Each is a database of its own, with a number of its own ([`DatabaseId`]): what it and the other one do from there on are two histories, whose epochs, CSNs, blocks and objects have the same
-//! numbers and are something else. Its first epoch is the one after the point's, so that the epoch of an object tells whose it is.
+//! Both begin with a record of their own, which names the same objects as the point's, and a manifest that names that
+//! record. A branch reads the objects where they are; what is restored has them copied. Each is a database of its own,
+//! with a number of its own ([`DatabaseId`]): what it and the other one do from there on are two histories, whose
+//! epochs, CSNs, blocks and objects have the same numbers and are something else. Its first epoch is the one after the
+//! point's, so that the epoch of an object tells whose it is.
 //!
-//! Neither reads the log, so what a server writes meanwhile matters to neither: a record is one moment. It holds what survived below its CSN and nothing else, and it was published only
-//! when the horizon had reached that CSN (crate `engine`). It and its objects never change. What is newer than the record is not in the branch, also if it was acknowledged before.
+//! Neither reads the log, so what a server writes meanwhile matters to neither: a record is one moment. It holds what
+//! survived below its CSN and nothing else, and it was published only when the horizon had reached that CSN (crate
+//! `engine`). It and its objects never change. What is newer than the record is not in the branch, also if it was
+//! acknowledged before.
 //!
-//! A branch is made in this order: the parent pins the record ([`BranchState::Making`], by the handshake of the pins); the branch's home gets its manifest, then the record that the manifest names; the
-//! pin says that it is made. It is dropped in this order: the pin says that it is being dropped; what is in its home is removed; the pin goes. Cut short anywhere, either is begun again by
-//! making or dropping it again: nobody serves a branch that is not [`BranchState::Made`], and a manifest whose record is missing is no database.
+//! A branch is made in this order: the parent pins the record ([`BranchState::Making`], by the handshake of the pins);
+//! the branch's home gets its manifest, then the record that the manifest names; the pin says that it is made. It is
+//! dropped in this order: the pin says that it is being dropped; what is in its home is removed; the pin goes. Cut
+//! short anywhere, either is begun again by making or dropping it again: nobody serves a branch that is not
+//! [`BranchState::Made`], and a manifest whose record is missing is no database.
 //!
-//! Each attempt to make a branch has a home of its own ([`directory_of`]), so that nothing of an earlier branch of the same name is found in it.
+//! Each attempt to make a branch has a home of its own ([`directory_of`]), so that nothing of an earlier branch of the
+//! same name is found in it.
 //!
 //! Does not: open homes, or know URLs.
 
@@ -117,7 +124,8 @@ fn utc(micros_since_2000: i64) -> String {
     let seconds = micros_since_2000.div_euclid(1_000_000);
     let micros = micros_since_2000.rem_euclid(1_000_000);
     let (days, second) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
-    // Years begin in March, so that a leap day is a year's last one; eras of 400 years are all alike. From 0000-03-01 to 2000-01-01 there are 730,425 days.
+    // Years begin in March, so that a leap day is a year's last one; eras of 400 years are all alike. From 0000-03-01
+    // to 2000-01-01 there are 730,425 days.
     let days = days + 730_425;
     let (era, day) = (days.div_euclid(146_097), days.rem_euclid(146_097));
     let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
@@ -192,8 +200,8 @@ fn beginning(
     Ok((manifest, object, bytes))
 }
 
-/// Makes a branch of the home `parent` under this name, at a point. `open` makes the branch's home, of which [`directory_of`] knows the place. One that was not completed
-/// is made anew.
+/// Makes a branch of the home `parent` under this name, at a point. `open` makes the branch's home, of which
+/// [`directory_of`] knows the place. One that was not completed is made anew.
 pub fn create_branch(
     parent: &Arc<dyn LogHome>,
     name: &str,
@@ -243,8 +251,8 @@ pub fn create_branch(
     Ok(made)
 }
 
-/// Drops a branch that nobody serves: removes what is in its home, and lets go of what it needed of the parent, which removes that after one of its next checkpoints. Of the branch's home some small named
-/// things stay.
+/// Drops a branch that nobody serves: removes what is in its home, and lets go of what it needed of the parent, which
+/// removes that after one of its next checkpoints. Of the branch's home some small named things stay.
 pub fn drop_branch(
     parent: &Arc<dyn LogHome>,
     name: &str,
@@ -327,8 +335,9 @@ pub struct Restored {
     pub copied: Copied,
 }
 
-/// Makes `to`, which is empty, a database that begins with the state of a restore point of `from`. One that was cut short goes on. A server may be at work in `from`, and may remove the point meanwhile,
-/// unless it was made by hand: that is an error then.
+/// Makes `to`, which is empty, a database that begins with the state of a restore point of `from`. One that was cut
+/// short goes on. A server may be at work in `from`, and may remove the point meanwhile, unless it was made by hand:
+/// that is an error then.
 pub fn restore_point(
     from: &Arc<dyn LogHome>,
     which: &Which,
@@ -342,7 +351,8 @@ pub fn restore_point(
     let point = choose(&points, which).ok_or_else(|| no_point(&points, which))?;
     let at = point.record;
     let record = Record::read(from.as_ref(), of_source, at.object, at.crc)?;
-    // The manifest goes first: it says what is being restored, and to go on with what. Without its record, which goes last, nobody can serve it.
+    // The manifest goes first: it says what is being restored, and to go on with what. Without its record, which goes
+    // last, nobody can serve it.
     let begun = match to.get(manifest::NAME)? {
         Some(_) => Some(manifest_of(to)?),
         None => None,

@@ -1,12 +1,15 @@
 //! Frames into objects: collects them, stores full objects, and holds back when that goes faster than allowed.
 //!
 //! Invariants:
-//! - An object's number is used once, whatever became of the object: numbers come from the [`Ledger`]. Each is held by a writer, or by what it has stored
-//!   ([`Finished`]), or is named by a published record, or the ledger has it: as given up, or as doubtful.
-//! - What was given up is named by no record that was ever tried to be published, so it may be removed at once. So it is when an object cannot be stored, and
-//!   before the next one is: a disk that was too full for a checkpoint is not left fuller by it.
+//! - An object's number is used once, whatever became of the object: numbers come from the [`Ledger`]. Each is held by
+//!   a writer, or by what it has stored ([`Finished`]), or is named by a published record, or the ledger has it: as
+//!   given up, or as doubtful.
+//! - What was given up is named by no record that was ever tried to be published, so it may be removed at once. So it
+//!   is when an object cannot be stored, and before the next one is: a disk that was too full for a checkpoint is not
+//!   left fuller by it.
 //! - A number that the home has under other bytes is not this writer's to remove, whoever stored them.
-//! - A reference that [`ObjectWriter::put`] gave means something when [`ObjectWriter::finish`] has succeeded, not before.
+//! - A reference that [`ObjectWriter::put`] gave means something when [`ObjectWriter::finish`] has succeeded, not
+//!   before.
 
 use crate::attempt::COUNTER_MIN;
 use crate::error::CheckpointError;
@@ -206,8 +209,8 @@ impl<'a> ObjectWriter<'a> {
         }
     }
 
-    /// Fills this buffer, which another writer has given ([`Finished::take_buffer`]): what is fresh has to be cleared first, by whoever gives memory, and that
-    /// takes longer than filling it.
+    /// Fills this buffer, which another writer has given ([`Finished::take_buffer`]): what is fresh has to be cleared
+    /// first, by whoever gives memory, and that takes longer than filling it.
     pub fn with_buffer(mut self, buffer: Vec<u8>) -> ObjectWriter<'a> {
         self.buffer = buffer;
         self.buffer.clear();
@@ -293,8 +296,8 @@ impl<'a> ObjectWriter<'a> {
         Ok(())
     }
 
-    /// Stores what is left: everything that was put is durable when this succeeds. Dropping the writer instead, or what this gives, gives
-    /// all of it up.
+    /// Stores what is left: everything that was put is durable when this succeeds. Dropping the writer instead, or what
+    /// this gives, gives all of it up.
     pub fn finish(mut self) -> Result<Finished, CheckpointError> {
         self.store()?;
         Ok(Finished {

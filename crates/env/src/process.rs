@@ -1,12 +1,12 @@
 //! Which process this is, and whether another one is known to be gone.
 //!
-//! A process number alone says little: numbers are used again, and other machines and containers have the same ones. An identity
-//! therefore names the machine since its last start (the kernel's boot id), the namespaces that process numbers and times belong to, and
-//! when the process began.
+//! A process number alone says little: numbers are used again, and other machines and containers have the same ones. An
+//! identity therefore names the machine since its last start (the kernel's boot id), the namespaces that process
+//! numbers and times belong to, and when the process began.
 //!
-//! Invariant: [`Processes::is_gone`] says yes only of a process of this machine that has surely ended; in any doubt, no. A copy of a running virtual machine
-//! is the same machine to everything that can be asked here: there, a process may have ended that goes on in the original. Who acts on the answer has
-//! to know that there is no copy.
+//! Invariant: [`Processes::is_gone`] says yes only of a process of this machine that has surely ended; in any doubt,
+//! no. A copy of a running virtual machine is the same machine to everything that can be asked here: there, a process
+//! may have ended that goes on in the original. Who acts on the answer has to know that there is no copy.
 
 use parking_lot::Mutex;
 use std::io::Read;
@@ -33,8 +33,8 @@ pub trait Processes: Send + Sync {
     /// This process.
     fn identity(&self) -> ProcessIdentity;
 
-    /// Has this process surely ended on this machine? Never true of one on another machine; true of one that goes on in the machine that this one
-    /// is a copy of.
+    /// Has this process surely ended on this machine? Never true of one on another machine; true of one that goes on in
+    /// the machine that this one is a copy of.
     fn is_gone(&self, process: &ProcessIdentity) -> bool;
 }
 

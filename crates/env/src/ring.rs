@@ -1,34 +1,37 @@
 //! Writes through the kernel's submission rings (io_uring).
 //!
-//! Owns: a ring, what the kernel has in flight on it, and the event that wakes whoever waits on it. A ring belongs to one
-//! thread at a time.
+//! Owns: a ring, what the kernel has in flight on it, and the event that wakes whoever waits on it. A ring belongs to
+//! one thread at a time.
 //!
 //! Invariants:
-//! - The kernel reads a write's memory at any time from its submission to its completion. A write of [`Ring::start`] owns
-//!   that memory and the file: both stay in `slots`, untouched, until its completion has been taken from the ring. A
-//!   write of [`Ring::write_and_wait`] borrows them, and the call ends only when that is over, or when the kernel has
+//! - The kernel reads a write's memory at any time from its submission to its completion. A write of [`Ring::start`]
+//!   owns that memory and the file: both stay in `slots`, untouched, until its completion has been taken from the ring.
+//!   A write of [`Ring::write_and_wait`] borrows them, and the call ends only when that is over, or when the kernel has
 //!   never been told of the write.
 //! - `slots[n]` is taken if and only if a submission with `user_data == n` is in the ring or in flight. The submission
 //!   queue has at least one entry more than there are slots (for the event), so neither queue ever overflows.
 //! - A ring that is dropped waits for what is in flight; if it cannot wait, the memory is never given back.
-//! - A ring made with a lock holds it: nobody else gets the lock while a write of this ring may still reach the disk, also if the process
-//!   is killed, or the ring has failed and nobody can wait for them: then the lock is not given back by hand.
+//! - A ring made with a lock holds it: nobody else gets the lock while a write of this ring may still reach the disk,
+//!   also if the process is killed, or the ring has failed and nobody can wait for them: then the lock is not given
+//!   back by hand.
 //! - After an error of the ring itself (not of a write) nothing is submitted on it any more.
 //!
-//! **Writes of a process that is killed.** A process that ends waits for its threads, and so for every write that one of them is in: the
-//! kernel lets no thread go from an O_DIRECT write of a local file system before the device has answered. It does not wait for its rings. Their
-//! writes are on their way by themselves, and the kernel takes a ring apart later, in a thread of its own (`io_ring_exit_work`). A lock of the process
-//! alone (flock) is free before that, and a write may reach the disk when somebody else owns the place that it goes to.
+//! **Writes of a process that is killed.** A process that ends waits for its threads, and so for every write that one
+//! of them is in: the kernel lets no thread go from an O_DIRECT write of a local file system before the device has
+//! answered. It does not wait for its rings. Their writes are on their way by themselves, and the kernel takes a ring
+//! apart later, in a thread of its own (`io_ring_exit_work`). A lock of the process alone (flock) is free before that,
+//! and a write may reach the disk when somebody else owns the place that it goes to.
 //!
 //! So the lock's open file is registered with the ring (IORING_REGISTER_FILES). The argument, in the kernel's terms:
-//! 1. flock belongs to the open file, not to the process, and ends when the last reference to that goes (`locks_remove_file` in `__fput`). The ring's
-//!    table of registered files is such a reference.
-//! 2. That table is freed with the ring (`io_ring_ctx_free`), and that only after the last reference to the ring is gone.
-//! 3. Each request holds such a reference from its submission until it has been completed; a write completes when the device has answered, with
-//!    O_DSYNC when its flush has too.
+//! 1. flock belongs to the open file, not to the process, and ends when the last reference to that goes
+//!    (`locks_remove_file` in `__fput`). The ring's table of registered files is such a reference.
+//! 2. That table is freed with the ring (`io_ring_ctx_free`), and that only after the last reference to the ring is
+//!    gone.
+//! 3. Each request holds such a reference from its submission until it has been completed; a write completes when the
+//!    device has answered, with O_DSYNC when its flush has too.
 //!
-//! Hence whoever gets the lock finds no write of an earlier owner on its way. Not so on file systems whose direct writes a signal interrupts
-//! (NFS): a log does not belong there.
+//! Hence whoever gets the lock finds no write of an earlier owner on its way. Not so on file systems whose direct
+//! writes a signal interrupts (NFS): a log does not belong there.
 //!
 //! Does not: retry, go on after short writes, or make anything durable that the file's own flags do not.
 
@@ -99,7 +102,8 @@ pub struct Ring<T> {
 }
 
 impl<T> Ring<T> {
-    /// A ring for `capacity` writes in flight, that holds `lock` until the last of them is over. Fails where the kernel has none or forbids it.
+    /// A ring for `capacity` writes in flight, that holds `lock` until the last of them is over. Fails where the kernel
+    /// has none or forbids it.
     pub fn new(capacity: usize, lock: Option<&Arc<dyn FileLock>>) -> io::Result<Ring<T>> {
         let entries = u32::try_from(capacity + 1).map_err(|_| io::ErrorKind::InvalidInput)?;
         let entries = entries.next_power_of_two();
@@ -145,8 +149,8 @@ impl<T> Ring<T> {
         self.slots.len() - self.free.len()
     }
 
-    /// Starts a write; it reaches the kernel with the next [`Ring::wait`]. Given back if the ring is full, the bytes are
-    /// not there, or the file is none of the kernel's.
+    /// Starts a write; it reaches the kernel with the next [`Ring::wait`]. Given back if the ring is full, the bytes
+    /// are not there, or the file is none of the kernel's.
     #[allow(clippy::result_large_err, reason = "it is what was given")]
     pub fn start(&mut self, write: RingWrite, token: T) -> Result<(), (RingWrite, T)> {
         let bytes = write.buffer.as_slice().get(write.from..);
@@ -167,9 +171,9 @@ impl<T> Ring<T> {
             .offset(place.offset)
             .build()
             .user_data(slot as u64);
-        // SAFETY: the descriptor and the memory are those of `write`, which goes into the slot now and is neither touched
-        // nor dropped before the completion with this slot's number has come (a buffer's bytes are on the heap and do not
-        // move with it).
+        // SAFETY: the descriptor and the memory are those of `write`, which goes into the slot now and is neither
+        // touched nor dropped before the completion with this slot's number has come (a buffer's bytes are on the heap
+        // and do not move with it).
         let pushed = unsafe { self.ring.submission().push(&entry) };
         if pushed.is_err() {
             self.free.push(slot);
@@ -488,7 +492,8 @@ mod tests {
         }
     }
 
-    /// The write is on its way for ever, as far as the ring can tell: whoever holds what is locked decides when the lock is free, as the kernel does for a write.
+    /// The write is on its way for ever, as far as the ring can tell: whoever holds what is locked decides when the
+    /// lock is free, as the kernel does for a write.
     #[test]
     fn a_ring_that_fails_with_a_write_in_flight_gives_no_lock_back_by_hand() {
         for fails in [false, true] {

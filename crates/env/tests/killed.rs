@@ -1,6 +1,8 @@
-//! A process is killed while a write of its ring is on its way: its lock is free when that write has landed, not before.
+//! A process is killed while a write of its ring is on its way: its lock is free when that write has landed, not
+//! before.
 //!
-//! The device is this test, through FUSE: it answers a write when it wants to. That takes the rights to mount; without them the test is skipped.
+//! The device is this test, through FUSE: it answers a write when it wants to. That takes the rights to mount; without
+//! them the test is skipped.
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,
@@ -223,7 +225,8 @@ fn lock(dir: &Path) -> Option<Box<dyn FileLock>> {
     RealFiles::default().lock(&dir.join("lock")).unwrap()
 }
 
-/// A child is killed with a write in flight that lands later. Gives how often its lock was found held before that, of so many looks.
+/// A child is killed with a write in flight that lands later. Gives how often its lock was found held before that, of
+/// so many looks.
 fn held_by_a_write_of_a_killed_process(slow: &Slow, dir: &Path, way: Way) -> usize {
     let mut child = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", TEST, "--nocapture"])

@@ -1,4 +1,5 @@
-//! What is made is kept from other accounts, whatever the umask; directories of data are closed, refused or taken as they are.
+//! What is made is kept from other accounts, whatever the umask; directories of data are closed, refused or taken as
+//! they are.
 #![allow(clippy::disallowed_methods, reason = "the test looks at real files")]
 
 use logstead_env::{Access, Contents, Files, OpenMode, Readers, RealFiles};

@@ -78,8 +78,8 @@ impl fmt::Display for Position {
     }
 }
 
-/// When a lane goes on in its next segment: with the append that would be one more than `appends_max`, or would end behind
-/// `size_bytes`. Homes with the same rule give the same appends the same places.
+/// When a lane goes on in its next segment: with the append that would be one more than `appends_max`, or would end
+/// behind `size_bytes`. Homes with the same rule give the same appends the same places.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rollover {
     /// Most appends in a segment.
@@ -115,13 +115,15 @@ pub struct Facts {
     pub block_alignment: usize,
     /// Bytes per append beyond which waiting for more brings no throughput.
     pub block_size_preferred: usize,
-    /// An append takes so little time (tens of microseconds) that a worker may do it itself: `append_inline` is offered.
+    /// An append takes so little time (tens of microseconds) that a worker may do it itself: `append_inline` is
+    /// offered.
     pub writes_are_short: bool,
     /// Largest room that `ensure_room` may be asked for, and largest append.
     pub room_size_bytes_max: u64,
     /// Appends of one lane that are worth having in flight together; 1 where each must wait for the one before it.
     pub appends_in_flight_max: usize,
-    /// How long an append of the preferred size takes when nothing else is going on: for defaults, never for correctness.
+    /// How long an append of the preferred size takes when nothing else is going on: for defaults, never for
+    /// correctness.
     pub append_latency_expected_us: u32,
     /// No kernel keeps other machines out: a lease in the manifest and [`LogHome::fence`] decide who writes here.
     pub leased: bool,
@@ -175,30 +177,34 @@ pub(crate) const SIDE_PART_BYTES: usize = 4 << 20;
 ///
 /// **Order.** The places of one lane's appends are claimed in order by [`place`](Self::place), and follow one another
 /// without holes except at the end of a segment. Up to [`Facts::appends_in_flight_max`] appends of one lane may be
-/// claimed or in flight together; those may be given and complete in any order. Nothing relates appends of different lanes.
+/// claimed or in flight together; those may be given and complete in any order. Nothing relates appends of different
+/// lanes.
 ///
 /// **Atomicity.** An append is not atomic: a crash may leave any part of it, and the caller's checksums tell. Nothing
-/// but a crash changes what lies behind the last append of a segment (see below). `put_if_absent`, `compare_and_swap`, side segments and objects are
-/// atomic and durable when they report success.
+/// but a crash changes what lies behind the last append of a segment (see below). `put_if_absent`, `compare_and_swap`,
+/// side segments and objects are atomic and durable when they report success.
 ///
-/// **Recycled segments.** Behind the last append of a segment lie zeros, or bytes that were appended earlier to a segment of
-/// the same lane that has been trimmed since. Who reads must tell such stale bytes from appended ones by what they say. The
-/// log can: a block names its database, epoch, lane and number and carries the checksum of the one before; numbers of a
-/// lane and epoch only grow, so a stale block's number is below every one that is still looked for, and it can
-/// neither continue the chain nor be taken for a later block that proves a missing one.
+/// **Recycled segments.** Behind the last append of a segment lie zeros, or bytes that were appended earlier to a
+/// segment of the same lane that has been trimmed since. Who reads must tell such stale bytes from appended ones by
+/// what they say. The log can: a block names its database, epoch, lane and number and carries the checksum of the one
+/// before; numbers of a lane and epoch only grow, so a stale block's number is below every one that is still looked
+/// for, and it can neither continue the chain nor be taken for a later block that proves a missing one.
 ///
-/// **Durability.** `Ok` from an append means that its bytes survive any crash. An error means that nothing is known about
-/// them: the caller stops appending to this lane for good. No home retries a failed local write.
+/// **Durability.** `Ok` from an append means that its bytes survive any crash. An error means that nothing is known
+/// about them: the caller stops appending to this lane for good. No home retries a failed local write.
 ///
-/// **Reading beside a writer.** An append that has succeeded when [`segments`](Self::segments) is called is found by it and by every read that follows, also
-/// when another process has made it, and also if the same place was read before and was empty. Readers that take a moment of the log rest on this.
+/// **Reading beside a writer.** An append that has succeeded when [`segments`](Self::segments) is called is found by it
+/// and by every read that follows, also when another process has made it, and also if the same place was read before
+/// and was empty. Readers that take a moment of the log rest on this.
 ///
-/// **Fencing.** A home with a kernel's lock is held open for writing by at most one process at a time; opening says so if
-/// another one does. Where [`Facts::leased`], opening says nothing: the manifest, taken by compare and swap, says who may write, and
-/// whoever takes over fences every lane before it reads it (T3). An append by a process that lost the home fails with [`HomeError::Fenced`].
+/// **Fencing.** A home with a kernel's lock is held open for writing by at most one process at a time; opening says so
+/// if another one does. Where [`Facts::leased`], opening says nothing: the manifest, taken by compare and swap, says
+/// who may write, and whoever takes over fences every lane before it reads it (T3). An append by a process that lost
+/// the home fails with [`HomeError::Fenced`].
 ///
-/// **Failure.** A full home shows in `ensure_room`, at the end of a side segment ([`NoRoom::DiskFull`]) and in `put_object`
-/// ([`HomeError::is_disk_full`]) only, before anything depends on it, and passes when space is freed. An append within ensured room is never refused for lack of space.
+/// **Failure.** A full home shows in `ensure_room`, at the end of a side segment ([`NoRoom::DiskFull`]) and in
+/// `put_object` ([`HomeError::is_disk_full`]) only, before anything depends on it, and passes when space is freed. An
+/// append within ensured room is never refused for lack of space.
 pub trait LogHome: Send + Sync {
     /// What this home is like.
     fn facts(&self) -> Facts;
@@ -211,18 +217,20 @@ pub trait LogHome: Send + Sync {
         Vec::new()
     }
 
-    /// What was asked of it since it was opened, for what it costs: one line per home that it consists of, none where requests
-    /// cost nothing.
+    /// What was asked of it since it was opened, for what it costs: one line per home that it consists of, none where
+    /// requests cost nothing.
     fn usage(&self) -> Vec<HomeUsage> {
         Vec::new()
     }
 
-    /// Shuts other processes out of a lane, from its segment `first_segment` on. When it returns: no append there that had
-    /// not succeeded by then ever will, no process can open a further segment there, and reading finds all that did succeed.
-    /// What lies behind the last append then begins with no block's magic. May be repeated. `by` is for people.
+    /// Shuts other processes out of a lane, from its segment `first_segment` on. When it returns: no append there that
+    /// had not succeeded by then ever will, no process can open a further segment there, and reading finds all that did
+    /// succeed. What lies behind the last append then begins with no block's magic. May be repeated. `by` is for
+    /// people.
     ///
-    /// Only segments whose numbers have the same upper 32 bits are meant: where fences are needed, these count epochs, and a start that
-    /// was paused and overtaken before its fence must not hit the lanes of the server that overtook it.
+    /// Only segments whose numbers have the same upper 32 bits are meant: where fences are needed, these count epochs,
+    /// and a start that was paused and overtaken before its fence must not hit the lanes of the server that overtook
+    /// it.
     ///
     /// Where the kernel's lock keeps others out, there is nothing to do.
     fn fence(&self, lane: LaneId, first_segment: u64, by: &str) -> Result<(), HomeError> {
@@ -230,8 +238,8 @@ pub trait LogHome: Send + Sync {
         Ok(())
     }
 
-    /// How many copies of every lane can be read one by one, at most; more than 1 for a home of homes. Copies differ only in how
-    /// far they go, in holes, and in damage.
+    /// How many copies of every lane can be read one by one, at most; more than 1 for a home of homes. Copies differ
+    /// only in how far they go, in holes, and in damage.
     fn copies(&self) -> usize {
         1
     }
@@ -248,8 +256,8 @@ pub trait LogHome: Send + Sync {
         self.read(lane, at, into)
     }
 
-    /// Ends segments by this rule from now on, so that several homes give the same places. Before the first lane is opened; the rule is
-    /// at most the home's own ([`Facts::rollover`], which it becomes).
+    /// Ends segments by this rule from now on, so that several homes give the same places. Before the first lane is
+    /// opened; the rule is at most the home's own ([`Facts::rollover`], which it becomes).
     fn limit_segments(&self, rollover: Rollover) -> Result<(), HomeError> {
         if self.facts().rollover == Some(rollover) {
             return Ok(());
@@ -262,8 +270,8 @@ pub trait LogHome: Send + Sync {
         copy < self.copies()
     }
 
-    /// Copies that may lack much of what others have: recovery completes them with [`rewrite_copy`](Self::rewrite_copy), block by
-    /// block. Others lack at most the end of what the last server wrote.
+    /// Copies that may lack much of what others have: recovery completes them with
+    /// [`rewrite_copy`](Self::rewrite_copy), block by block. Others lack at most the end of what the last server wrote.
     fn copies_behind(&self) -> Vec<usize> {
         Vec::new()
     }
@@ -281,8 +289,9 @@ pub trait LogHome: Send + Sync {
         self.rewrite(lane, at, block, len)
     }
 
-    /// Recovery has completed every copy, and is about to write its mark: they count from now on. `epoch` is the newest that had begun when the start took over: side segments of
-    /// later ones belong to a server that has taken over from it, and are left alone.
+    /// Recovery has completed every copy, and is about to write its mark: they count from now on. `epoch` is the newest
+    /// that had begun when the start took over: side segments of later ones belong to a server that has taken over from
+    /// it, and are left alone.
     fn copies_completed(&self, epoch: Epoch) -> Result<(), HomeError> {
         let _only_one = epoch;
         Ok(())
@@ -298,16 +307,18 @@ pub trait LogHome: Send + Sync {
     /// `Ok`: appends from the next place on, whose aligned lengths sum to at most `bytes`, find room whatever happens.
     /// Costs no I/O; may start some in the background.
     ///
-    /// [`NoRoom::DiskFull`] is what an attempt found that began after the first time that `asked` was handed in, never what an
-    /// earlier one did: room may have come up since. Who hears [`NoRoom::Busy`] and asks again with the same `asked` each time the
-    /// listener is told hears one of the other answers after two attempts at most: the one under way when they asked, and the next.
+    /// [`NoRoom::DiskFull`] is what an attempt found that began after the first time that `asked` was handed in, never
+    /// what an earlier one did: room may have come up since. Who hears [`NoRoom::Busy`] and asks again with the same
+    /// `asked` each time the listener is told hears one of the other answers after two attempts at most: the one under
+    /// way when they asked, and the next.
     fn ensure_room(&self, lane: LaneId, bytes: u64, asked: &mut Asked) -> Result<(), NoRoom>;
 
-    /// Claims the place of the next append of `len` bytes (a multiple of the alignment). Covered by `ensure_room`, it does
-    /// not fail; otherwise it may. Costs no I/O and calls nobody back: lanes call it under their lock.
+    /// Claims the place of the next append of `len` bytes (a multiple of the alignment). Covered by `ensure_room`, it
+    /// does not fail; otherwise it may. Costs no I/O and calls nobody back: lanes call it under their lock.
     fn place(&self, lane: LaneId, len: u64) -> Result<Position, HomeError>;
 
-    /// Appends the first `len` bytes of `block` at the place claimed for them. `done` may be called before this returns.
+    /// Appends the first `len` bytes of `block` at the place claimed for them. `done` may be called before this
+    /// returns.
     fn append(&self, lane: LaneId, at: Position, block: Buffer, len: usize, done: Completion);
 
     /// The same in the caller's thread, which waits. Only offered by homes whose writes are short; others answer
@@ -320,10 +331,10 @@ pub trait LogHome: Send + Sync {
         len: usize,
     ) -> Result<(), HomeError>;
 
-    /// Writes bytes again where they already are, durably: recovery makes sure of a lane's tail with it (the bytes it read
-    /// may come from a cache that never reached the disk, or from one copy of several: T7). Lengths and offset aligned. A
-    /// fenced lane's too: what is read there afterwards is these bytes. Where a copy of several is completed, nothing need be
-    /// there, not even the segment: it is made, and lists from then on.
+    /// Writes bytes again where they already are, durably: recovery makes sure of a lane's tail with it (the bytes it
+    /// read may come from a cache that never reached the disk, or from one copy of several: T7). Lengths and offset
+    /// aligned. A fenced lane's too: what is read there afterwards is these bytes. Where a copy of several is
+    /// completed, nothing need be there, not even the segment: it is made, and lists from then on.
     fn rewrite(
         &self,
         lane: LaneId,
@@ -338,16 +349,17 @@ pub trait LogHome: Send + Sync {
     /// The segments of a lane, by number; empty if there is no such lane.
     fn segments(&self, lane: LaneId) -> Result<Vec<SegmentInfo>, HomeError>;
 
-    /// Reads up to `into.capacity()` bytes at `at` (aligned); less only at the segment's end. A missing segment reads as 0.
+    /// Reads up to `into.capacity()` bytes at `at` (aligned); less only at the segment's end. A missing segment reads
+    /// as 0.
     fn read(&self, lane: LaneId, at: Position, into: &mut Buffer) -> Result<usize, HomeError>;
 
     /// Gives back the unused end of a segment that will never be appended to again: bytes from `at` on. Durable.
     fn seal(&self, lane: LaneId, at: Position) -> Result<(), HomeError>;
 
-    /// Removes a whole segment. Removing a missing one is fine. Of a lane that is open, any segment before the one that the next
-    /// append goes to may be removed once every append to it has completed; the appends that follow do not notice. Where a copy of
-    /// several has not got so far, its segment goes, and is listed, later. A crash shortly afterwards may bring a removed segment
-    /// back.
+    /// Removes a whole segment. Removing a missing one is fine. Of a lane that is open, any segment before the one that
+    /// the next append goes to may be removed once every append to it has completed; the appends that follow do not
+    /// notice. Where a copy of several has not got so far, its segment goes, and is listed, later. A crash shortly
+    /// afterwards may bring a removed segment back.
     fn trim(&self, lane: LaneId, segment: u64) -> Result<(), HomeError>;
 
     /// A small named thing and the tag of its present state.
@@ -356,13 +368,14 @@ pub trait LogHome: Send + Sync {
     /// Makes a named thing; [`HomeError::Conflict`] if it exists.
     fn put_if_absent(&self, name: &str, bytes: &[u8]) -> Result<Tag, HomeError>;
 
-    /// Replaces a named thing whose state is still `expected`; else [`HomeError::Conflict`]. After another error the old
-    /// or the new state is there, never a mixture.
+    /// Replaces a named thing whose state is still `expected`; else [`HomeError::Conflict`]. After another error the
+    /// old or the new state is there, never a mixture.
     fn compare_and_swap(&self, name: &str, expected: Tag, bytes: &[u8]) -> Result<Tag, HomeError>;
 
-    /// A request for a named thing that has gone without an answer for so long counts as lost: it is settled by reading and made again, and
-    /// each repetition is given twice the time of the one before, so that a slow store is not asked in vain for ever. For who keeps
-    /// a lease there, which must not end with one lost request. Where requests cannot be lost there is nothing to do.
+    /// A request for a named thing that has gone without an answer for so long counts as lost: it is settled by reading
+    /// and made again, and each repetition is given twice the time of the one before, so that a slow store is not asked
+    /// in vain for ever. For who keeps a lease there, which must not end with one lost request. Where requests cannot
+    /// be lost there is nothing to do.
     fn limit_name_requests(&self, first: Duration) {
         let _answered_at_once = first;
     }
@@ -370,8 +383,8 @@ pub trait LogHome: Send + Sync {
     /// Begins to store a side segment. Its number is fresh.
     fn begin_side(&self, lane: LaneId, id: u64) -> Box<dyn SideWriter>;
 
-    /// Reads `into.len()` bytes of a side segment from `offset`; less only at its end. [`HomeError::Missing`] if there is
-    /// none.
+    /// Reads `into.len()` bytes of a side segment from `offset`; less only at its end. [`HomeError::Missing`] if there
+    /// is none.
     fn get_side(
         &self,
         lane: LaneId,
@@ -380,8 +393,8 @@ pub trait LogHome: Send + Sync {
         into: &mut [u8],
     ) -> Result<usize, HomeError>;
 
-    /// Reads like [`get_side`](Self::get_side), from one of [`copies`](Self::copies): for whoever finds bytes damaged. One that cannot be
-    /// reached is an error.
+    /// Reads like [`get_side`](Self::get_side), from one of [`copies`](Self::copies): for whoever finds bytes damaged.
+    /// One that cannot be reached is an error.
     fn get_side_copy(
         &self,
         copy: usize,
@@ -394,7 +407,8 @@ pub trait LogHome: Send + Sync {
         self.get_side(lane, id, offset, into)
     }
 
-    /// Replaces a damaged copy of a side segment by a good one. A copy that cannot be written any more is left as it is.
+    /// Replaces a damaged copy of a side segment by a good one. A copy that cannot be written any more is left as it
+    /// is.
     fn replace_side_copy(
         &self,
         damaged: usize,
@@ -412,23 +426,24 @@ pub trait LogHome: Send + Sync {
     /// Removes a side segment. Removing a missing one is fine.
     fn remove_side(&self, lane: LaneId, id: u64) -> Result<(), HomeError>;
 
-    /// The same for one of this life that is not needed after all; by any thread, a completion's too: nobody waits for requests. What
-    /// cannot be removed is listed by the next life, whose recovery removes it.
+    /// The same for one of this life that is not needed after all; by any thread, a completion's too: nobody waits for
+    /// requests. What cannot be removed is listed by the next life, whose recovery removes it.
     fn give_up_side(&self, lane: LaneId, id: u64) {
         let _next_recovery_removes_it = self.remove_side(lane, id);
     }
 
-    /// Stores an immutable object of up to [`OBJECT_BYTES_MAX`] bytes; it is whole and durable when this returns. One that is
-    /// there with the same bytes is fine, with others it is a [`HomeError::Conflict`]. After another error, or a crash, it may be
-    /// there, whole, or not, and may still come up later where requests can be delayed; never a part of it. Any number of threads.
+    /// Stores an immutable object of up to [`OBJECT_BYTES_MAX`] bytes; it is whole and durable when this returns. One
+    /// that is there with the same bytes is fine, with others it is a [`HomeError::Conflict`]. After another error, or
+    /// a crash, it may be there, whole, or not, and may still come up later where requests can be delayed; never a part
+    /// of it. Any number of threads.
     fn put_object(&self, id: ObjectId, bytes: &[u8]) -> Result<(), HomeError>;
 
-    /// Reads `into.len()` bytes of an object from `offset`; less only at its end, 0 behind it. [`HomeError::Missing`] if there is
-    /// none. Any number of threads.
+    /// Reads `into.len()` bytes of an object from `offset`; less only at its end, 0 behind it. [`HomeError::Missing`]
+    /// if there is none. Any number of threads.
     fn read_object(&self, id: ObjectId, offset: u64, into: &mut [u8]) -> Result<usize, HomeError>;
 
-    /// Reads like [`read_object`](Self::read_object), from one of [`copies`](Self::copies): for whoever finds bytes damaged. One that
-    /// cannot be reached is an error.
+    /// Reads like [`read_object`](Self::read_object), from one of [`copies`](Self::copies): for whoever finds bytes
+    /// damaged. One that cannot be reached is an error.
     fn read_object_copy(
         &self,
         copy: usize,
@@ -440,7 +455,8 @@ pub trait LogHome: Send + Sync {
         self.read_object(id, offset, into)
     }
 
-    /// May [`read_object_copy`](Self::read_object_copy) find good bytes where [`read_object`](Self::read_object) gave damaged ones?
+    /// May [`read_object_copy`](Self::read_object_copy) find good bytes where [`read_object`](Self::read_object) gave
+    /// damaged ones?
     fn rereads_objects(&self) -> bool {
         self.copies() > 1
     }
@@ -459,7 +475,7 @@ pub trait LogHome: Send + Sync {
     /// The objects, by number. What is put or removed meanwhile may or may not be among them.
     fn objects(&self) -> Result<Vec<ObjectInfo>, HomeError>;
 
-    /// Removes an object, whose number is never used again. Removing a missing one is fine. What was removed may come back: with a crash
-    /// shortly afterwards, with a put that was delayed on its way, or with a copy that was away.
+    /// Removes an object, whose number is never used again. Removing a missing one is fine. What was removed may come
+    /// back: with a crash shortly afterwards, with a put that was delayed on its way, or with a copy that was away.
     fn remove_object(&self, id: ObjectId) -> Result<(), HomeError>;
 }

@@ -14,8 +14,8 @@
 //! A file URL's path may hold percent escapes; a plain path is taken as it is, unless it begins like a URL
 //! (`scheme:`, two characters or more).
 //!
-//! A bucket is opened for writing only if it has passed the [`probe`], and if its prefix holds a log or nothing. Credentials
-//! are never part of a URL, so errors and logs may show it.
+//! A bucket is opened for writing only if it has passed the [`probe`], and if its prefix holds a log or nothing.
+//! Credentials are never part of a URL, so errors and logs may show it.
 
 use crate::bucket::{self, Bucket, BucketError, Outcome, ReadOnly, probe};
 use crate::{
@@ -30,8 +30,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use tracing::{info, warn};
 
-/// How often a bucket is asked when a home is opened, and how long the pauses between two tries are: from the first one, they double up
-/// to the longest.
+/// How often a bucket is asked when a home is opened, and how long the pauses between two tries are: from the first
+/// one, they double up to the longest.
 #[derive(Clone, Copy)]
 struct Patience {
     tries: u32,
@@ -39,19 +39,21 @@ struct Patience {
     longest: Duration,
 }
 
-/// With a bucket that has not answered yet: long enough for a hiccup, short enough for whoever waits at a terminal to be told of a
-/// wrong endpoint.
+/// With a bucket that has not answered yet: long enough for a hiccup, short enough for whoever waits at a terminal to
+/// be told of a wrong endpoint.
 const STRANGER: Patience = Patience {
     tries: 6,
     first: Duration::from_millis(100),
     longest: Duration::from_secs(2),
 };
-/// With one that has just passed the probe: it is the right one and has a bad minute, so that a start does better to wait than to end.
+/// With one that has just passed the probe: it is the right one and has a bad minute, so that a start does better to
+/// wait than to end.
 const KNOWN: Patience = Patience {
     tries: 24,
     ..STRANGER
 };
-/// How long each home of a list is waited for where every one must answer: for several requests that are lost, one after the other.
+/// How long each home of a list is waited for where every one must answer: for several requests that are lost, one
+/// after the other.
 const ALL_PATIENCE: Duration = Duration::from_secs(60);
 /// The log's root, the one name that every log in a bucket has.
 const MANIFEST: &str = "manifest";
@@ -284,8 +286,9 @@ pub fn open(url: &str, env: &Env, options: &HomeOptions) -> Result<Arc<dyn LogHo
     }
 }
 
-/// Opens the home that `url` names for reading only: nothing is changed. A local one must be used by no server meanwhile; a bucket may
-/// be. A home that is not there is [`HomeError::Missing`], at the latest when its manifest is read. Of a list a majority must be there.
+/// Opens the home that `url` names for reading only: nothing is changed. A local one must be used by no server
+/// meanwhile; a bucket may be. A home that is not there is [`HomeError::Missing`], at the latest when its manifest is
+/// read. Of a list a majority must be there.
 pub fn open_read_only(url: &str, env: &Env) -> Result<Arc<dyn LogHome>, HomeError> {
     open_to_read(url, env, LocalHome::open_read_only)
 }
@@ -343,8 +346,8 @@ fn directory(url: &str) -> Result<Option<PathBuf>, HomeError> {
     }
 }
 
-/// Who may read the home that `url` names, where it is a directory that is there; of a list, who may read all of them: a copy or a branch of it is for the
-/// same.
+/// Who may read the home that `url` names, where it is a directory that is there; of a list, who may read all of them:
+/// a copy or a branch of it is for the same.
 pub fn readers_of(url: &str, env: &Env) -> Readers {
     if let Some(urls) = list_of(url) {
         let all = |readers| urls.iter().all(|url| readers_of(url, env) == readers);
@@ -360,8 +363,9 @@ pub fn readers_of(url: &str, env: &Env) -> Readers {
         .unwrap_or_default()
 }
 
-/// May a database be copied from one home to another? Not to where it would be gone when the process ends, nor into a directory with other things in it, or into the
-/// source itself. What is in a home that is there is for who opens it to judge.
+/// May a database be copied from one home to another? Not to where it would be gone when the process ends, nor into a
+/// directory with other things in it, or into the source itself. What is in a home that is there is for who opens it to
+/// judge.
 pub fn check_copy(from: &str, to: &str, env: &Env) -> Result<(), HomeError> {
     if let Some(urls) = list_of(to) {
         return urls.iter().try_for_each(|to| check_copy(from, to, env));
@@ -428,8 +432,8 @@ pub fn url_below(url: &str, below: &str) -> Result<String, HomeError> {
 /// Objects to be read, and a named thing as it was when they were opened.
 pub type Beside = (Arc<dyn ObjectSource>, Option<Vec<u8>>);
 
-/// Objects of the home that `url` names, to be read beside a server that may be at work there, and the named thing `name` as it is now. Changes nothing, and takes
-/// no lock.
+/// Objects of the home that `url` names, to be read beside a server that may be at work there, and the named thing
+/// `name` as it is now. Changes nothing, and takes no lock.
 pub fn open_objects(url: &str, env: &Env, name: &str) -> Result<Beside, HomeError> {
     let parts = Url::parse(url);
     let dir = match parts.scheme.as_deref() {

@@ -321,8 +321,8 @@ fn check(home: &LocalHome, told: &Told, what: &str) {
     }
 }
 
-/// The machine crashes at every single I/O of a run, twice in a row, and loses of the writes that were not durable what it
-/// likes. What was told to be durable is there.
+/// The machine crashes at every single I/O of a run, twice in a row, and loses of the writes that were not durable what
+/// it likes. What was told to be durable is there.
 #[test]
 fn a_crash_at_any_io_loses_nothing_that_was_told() {
     let options = || small(false, Way::Pwrite);

@@ -209,7 +209,8 @@ impl logstead_env::FileLock for Dying {
     }
 }
 
-/// The kernel still ends the writes of a server that was killed: the next one waits for that, and is not told that one is running.
+/// The kernel still ends the writes of a server that was killed: the next one waits for that, and is not told that one
+/// is running.
 #[test]
 #[allow(
     clippy::disallowed_types,
@@ -434,7 +435,8 @@ fn a_side_segment_has_its_name_only_when_it_is_durable() {
     }
 }
 
-/// A trimmed segment becomes the next one by a rename: nothing is written for it, and what it held lies behind the tail.
+/// A trimmed segment becomes the next one by a rename: nothing is written for it, and what it held lies behind the
+/// tail.
 #[test]
 fn a_trimmed_segment_is_used_again_without_being_written() {
     let (env, files) = Env::simulated(1);
@@ -534,7 +536,8 @@ fn spares_are_few_and_give_way_on_a_full_disk() {
     assert_eq!(spares(), 0);
 }
 
-/// T7: what is read after a failed write may be in a cache only. Rewriting it makes it durable, whatever way it was written.
+/// T7: what is read after a failed write may be in a cache only. Rewriting it makes it durable, whatever way it was
+/// written.
 #[test]
 fn rewriting_makes_durable_what_only_a_cache_held() {
     for way in [Way::Pwrite, Way::Portable] {

@@ -1,4 +1,5 @@
-//! Immutable objects: the suite on every home of this machine, crashes at every I/O and request, full disks, failed syncs.
+//! Immutable objects: the suite on every home of this machine, crashes at every I/O and request, full disks, failed
+//! syncs.
 
 use logstead_env::{Access, Env, Fault, Files, Loss, OpenMode, RealFiles, SimClock, SimFiles};
 use logstead_home::simulated::{MODELS, SimulatedOptions};

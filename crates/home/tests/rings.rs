@@ -1,7 +1,8 @@
-//! Every ring of a local home holds the home's lock, as the kernel tells it: no write is on its way once the lock is free.
+//! Every ring of a local home holds the home's lock, as the kernel tells it: no write is on its way once the lock is
+//! free.
 //!
-//! That a ring which holds a lock does so until its last write has landed is shown by `logstead-env`'s test `killed`. One test of its own
-//! program: all rings of this process are its homes'.
+//! That a ring which holds a lock does so until its last write has landed is shown by `logstead-env`'s test `killed`.
+//! One test of its own program: all rings of this process are its homes'.
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,

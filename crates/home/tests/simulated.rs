@@ -189,7 +189,8 @@ fn requests_bytes_and_money_are_exact() {
     ] {
         let world = World::new(name, 1);
         let home = &world.home;
-        // One write; then appends of 101, 102, 103, 104 and 105 bytes, of which one is sent twice and one is asked after.
+        // One write; then appends of 101, 102, 103, 104 and 105 bytes, of which one is sent twice and one is asked
+        // after.
         home.open_lane(LANE, 0).unwrap();
         let mut last = Position::default();
         for number in 1..=5 {

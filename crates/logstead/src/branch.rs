@@ -1,6 +1,8 @@
-//! `logstead branch`, and `logstead restore` with `--at` or `--point`: branches of a home, and going back to a restore point; and which home a branch's server works on.
+//! `logstead branch`, and `logstead restore` with `--at` or `--point`: branches of a home, and going back to a restore
+//! point; and which home a branch's server works on.
 //!
-//! A branch's home lies below its parent's (`branches/NAME-NUMBER`), at every kind of home that has a URL below it. A branch of a branch is named by its path: `a/b`.
+//! A branch's home lies below its parent's (`branches/NAME-NUMBER`), at every kind of home that has a URL below it. A
+//! branch of a branch is named by its path: `a/b`.
 
 use crate::{EXIT_FAILURE, EXIT_USAGE, fail, serve};
 use clap::{Arg, ArgMatches, Command};

@@ -1,8 +1,8 @@
 //! The settings of the commit path: what was given, over what suits the home.
 //!
-//! Owns: the mapping between settings by name and [`CommitOptions`], both ways, so that SHOW tells what is in force when the server
-//! starts. What was set by hand stays so; what was not adapts, where the home is worth it and `adaptive` is on. The values are
-//! canonical and in range; what remains to be checked is how they fit together.
+//! Owns: the mapping between settings by name and [`CommitOptions`], both ways, so that SHOW tells what is in force
+//! when the server starts. What was set by hand stays so; what was not adapts, where the home is worth it and
+//! `adaptive` is on. The values are canonical and in range; what remains to be checked is how they fit together.
 
 use logstead_engine::{
     Acknowledging, Adapt, CommitOptions, ForceCommit, ProtocolKind, QueueKind, Tracking,

@@ -54,7 +54,8 @@ pub(crate) struct Config {
     pub(crate) accept_data_loss: bool,
     pub(crate) lease_duration: Duration,
     pub(crate) machine_is_never_copied: bool,
-    /// Take the log, whoever has it: never a setting, so that no file or environment makes two servers shut out each other.
+    /// Take the log, whoever has it: never a setting, so that no file or environment makes two servers shut out each
+    /// other.
     pub(crate) take_over: bool,
     /// For tests: see [`logstead_engine::EngineOptions::absent_one_in`].
     pub(crate) absent_one_in: u32,

@@ -1,14 +1,17 @@
-//! `logstead fsck`: checks everything that a home holds, offline: each record, directory node and page of its checkpoints with its
-//! checksum and all references between them, the stored indexes against the rows, and the log from where the newest checkpoint needs it. Changes nothing.
+//! `logstead fsck`: checks everything that a home holds, offline: each record, directory node and page of its
+//! checkpoints with its checksum and all references between them, the stored indexes against the rows, and the log from
+//! where the newest checkpoint needs it. Changes nothing.
 //!
-//! Which indexes there are, and how their keys are made, follows from the catalog that is in the checkpoint itself; no server is started.
+//! Which indexes there are, and how their keys are made, follows from the catalog that is in the checkpoint itself; no
+//! server is started.
 //!
-//! Each part is checked against itself: the pages and indexes of one record, which is one moment, and one moment of the log (`wal::recovery::moment`). The two need not be of the same time, and nothing is
-//! compared between them.
+//! Each part is checked against itself: the pages and indexes of one record, which is one moment, and one moment of the
+//! log (`wal::recovery::moment`). The two need not be of the same time, and nothing is compared between them.
 //!
-//! A bucket may be looked at while a server runs. That server may take a new checkpoint and remove what only the one before
-//! needed, while it is being read: what looks damaged is looked at again if there is a newer checkpoint by now, or if what is pinned has changed: who gives up a
-//! branch or a restore point removes what only that needed. Indexes are looked at again table by table.
+//! A bucket may be looked at while a server runs. That server may take a new checkpoint and remove what only the one
+//! before needed, while it is being read: what looks damaged is looked at again if there is a newer checkpoint by now,
+//! or if what is pinned has changed: who gives up a branch or a restore point removes what only that needed. Indexes
+//! are looked at again table by table.
 
 use crate::branch::open_branch;
 use crate::log::verified;
@@ -132,7 +135,8 @@ fn check(home: &Arc<dyn LogHome>, how: &How) -> Result<Found, Failed> {
     Ok(found)
 }
 
-/// The indexes of the newest checkpoint against its rows, table by table. If what was removed meanwhile is missed, goes on with the checkpoint that is the newest by then.
+/// The indexes of the newest checkpoint against its rows, table by table. If what was removed meanwhile is missed, goes
+/// on with the checkpoint that is the newest by then.
 fn newest_indexes(home: &Arc<dyn LogHome>, how: &How) -> Result<IndexReport, Failed> {
     let mut report = IndexReport::default();
     let mut done = BTreeSet::new();
@@ -212,8 +216,8 @@ fn older_indexes(home: &Arc<dyn LogHome>, how: &How) -> Result<IndexReport, Fail
     Ok(report)
 }
 
-/// Compares the indexes of one checkpoint with its rows, but for tables that are `done`. What is said of those that are sound goes to `report`, and they are done; given is what is said
-/// of the others.
+/// Compares the indexes of one checkpoint with its rows, but for tables that are `done`. What is said of those that are
+/// sound goes to `report`, and they are done; given is what is said of the others.
 fn indexes_of(
     home: &Arc<dyn LogHome>,
     database: DatabaseId,

@@ -70,12 +70,13 @@ fn recovered(report: &RecoveryReport) -> String {
 const EXIT_LOG_FAILED: i32 = 74;
 /// Files beside the sockets: log segments, the manifest, the runtime's own.
 const OTHER_FILES: u64 = 256;
-/// Connections beyond `max_connections` that are still talked to: to be told so, or to cancel. More are cut off, so that
-/// they cannot use up the open files that the log needs.
+/// Connections beyond `max_connections` that are still talked to: to be told so, or to cancel. More are cut off, so
+/// that they cannot use up the open files that the log needs.
 const CONNECTIONS_SPARE: usize = 128;
 /// How long sessions have after the grace time to notice that it is over.
 const TERMINATE_TIME: Duration = Duration::from_secs(5);
-/// How long a stop waits for a home that does not answer, until everything is flushed. What is not was never acknowledged, unless with `synchronous_commit = off`.
+/// How long a stop waits for a home that does not answer, until everything is flushed. What is not was never
+/// acknowledged, unless with `synchronous_commit = off`.
 const FLUSH_TIME: Duration = Duration::from_secs(30);
 /// How often a stop looks whether the sessions are gone.
 const STOP_POLL: Duration = Duration::from_millis(10);
@@ -126,7 +127,8 @@ pub(crate) fn run(config: Config) -> ExitCode {
         Ok((instance, evictor)) => (Arc::new(instance), evictor),
         Err((code, message)) => return fail(code, &message),
     };
-    // It lasts as long as the process: whatever its end would wait for, a page on its way from a home that does not answer, keeps nobody from stopping.
+    // It lasts as long as the process: whatever its end would wait for, a page on its way from a home that does not
+    // answer, keeps nobody from stopping.
     std::mem::forget(Arc::clone(&instance));
     let runtime = match tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -219,7 +221,8 @@ fn open_home(config: &Config, env: &Env) -> Result<Arc<dyn LogHome>, BranchError
     Ok(cached(home, config, env))
 }
 
-/// The home with its cache on the local disk, if one was asked for and can be had: a cache saves time, and is never a reason not to start.
+/// The home with its cache on the local disk, if one was asked for and can be had: a cache saves time, and is never a
+/// reason not to start.
 fn cached(home: Arc<dyn LogHome>, config: &Config, env: &Env) -> Arc<dyn LogHome> {
     let Some(directory) = &config.cache_directory else {
         return home;
@@ -247,9 +250,10 @@ fn prices(config: &Config) -> Result<PriceList, String> {
     }
 }
 
-/// How many threads bring in what is not in memory. Each reads one page at a time. At a local disk that is short, and then the page is unpacked: a few keep
-/// disk and cores at work, and leave some to the workers. A request to a store is waited for, so what can be read in a second hangs on how many are on their way. A
-/// thread is started when it is first needed.
+/// How many threads bring in what is not in memory. Each reads one page at a time. At a local disk that is short, and
+/// then the page is unpacked: a few keep disk and cores at work, and leave some to the workers. A request to a store is
+/// waited for, so what can be read in a second hangs on how many are on their way. A thread is started when it is first
+/// needed.
 fn fault_threads(values: &BTreeMap<String, String>, facts: &Facts) -> usize {
     let given = values.get("fault_threads");
     let by_home = match facts.append_latency_expected_us < STORE_LATENCY_US {
@@ -332,7 +336,8 @@ fn passwords(config: &Config, store: &CatalogStore) -> Result<(), String> {
     }
     let roles = store.roles();
     let suffices = match config.hba {
-        // Without rules whoever comes by this machine, a proxy of others too, is trusted as long as the superuser has none.
+        // Without rules whoever comes by this machine, a proxy of others too, is trusted as long as the superuser has
+        // none.
         None => roles.has_superuser_password(),
         Some(_) => roles.has_password_login(),
     };
@@ -349,7 +354,8 @@ fn passwords(config: &Config, store: &CatalogStore) -> Result<(), String> {
     ))
 }
 
-/// Opens log, engine and catalog. A start that fails does not wait for the evictor's end, which may wait for a home that does not answer.
+/// Opens log, engine and catalog. A start that fails does not wait for the evictor's end, which may wait for a home
+/// that does not answer.
 fn open(config: &Config, env: &Env) -> Result<(Instance, ManuallyDrop<Evictor>), (u8, String)> {
     let prices = prices(config).map_err(|why| (EXIT_USAGE, format!("price_list: {why}")))?;
     let home = open_home(config, env).map_err(|error| (EXIT_FAILURE, error.to_string()))?;
@@ -527,8 +533,8 @@ fn say(event: &LeaseEvent) {
     }
 }
 
-/// Gives the log back: the next server need not wait. If the home does not answer for as long as the lease lasts, it has run out
-/// by itself.
+/// Gives the log back: the next server need not wait. If the home does not answer for as long as the lease lasts, it
+/// has run out by itself.
 fn release(engine: &Engine, env: &Env, lease_duration: Duration) {
     let Some(lease) = engine.lease().cloned() else {
         return;

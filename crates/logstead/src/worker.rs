@@ -1,10 +1,10 @@
 //! A worker thread: sessions as tasks, the flusher, the collector.
 //!
-//! When the lane becomes dirty, the flusher lets everything that is ready run first (each yield lets the sockets be looked
-//! at), then tells the commit path that the worker is idle: what happens is the protocol's affair. A lone client thus
-//! waits for one flush and never for a timer; a busy worker batches by itself. If every session with an open request waits
-//! for this very flush, the path may write in the worker's thread: handing the write over would only cost time. Where nobody
-//! waits (`synchronous_commit = off`), the write is always handed over.
+//! When the lane becomes dirty, the flusher lets everything that is ready run first (each yield lets the sockets be
+//! looked at), then tells the commit path that the worker is idle: what happens is the protocol's affair. A lone client
+//! thus waits for one flush and never for a timer; a busy worker batches by itself. If every session with an open
+//! request waits for this very flush, the path may write in the worker's thread: handing the write over would only cost
+//! time. Where nobody waits (`synchronous_commit = off`), the write is always handed over.
 
 use logstead_env::abort_on_panic;
 use logstead_sql::session::{Instance, WorkerSessions};
@@ -87,7 +87,8 @@ pub(crate) fn run(
     inbox: &Arc<Inbox>,
     access: &Arc<Access>,
 ) {
-    // Its sessions, and whoever waits for their locks, would wait for ever. (A session's own panic ends that session only.)
+    // Its sessions, and whoever waits for their locks, would wait for ever. (A session's own panic ends that session
+    // only.)
     let _watch = abort_on_panic("running a worker");
     let runtime = match tokio::runtime::Builder::new_current_thread()
         .enable_io()
@@ -173,7 +174,8 @@ async fn flush(sessions: Rc<WorkerSessions>, dirty: Arc<Notify>) {
     let worker = &sessions.worker;
     let mut again = None;
     let path = worker.engine().commit_path();
-    // When the worker became idle, if it is, and how long it has been so on average, until its lane became dirty again; nanoseconds.
+    // When the worker became idle, if it is, and how long it has been so on average, until its lane became dirty again;
+    // nanoseconds.
     let (mut idle_since, mut idle_average) = (None, 0_u64);
     loop {
         if worker.lane_dirty() {

@@ -1,8 +1,8 @@
 //! Judges crashes: what clients were told against what came back.
 //!
-//! Owns its own record of who depends on whom. It is kept by the test at the moments at which its scripts read and write, from what
-//! the values themselves say about who wrote them, and knows nothing of CSNs, floors or lists: the engine's tracking is
-//! what is on trial.
+//! Owns its own record of who depends on whom. It is kept by the test at the moments at which its scripts read and
+//! write, from what the values themselves say about who wrote them, and knows nothing of CSNs, floors or lists: the
+//! engine's tracking is what is on trial.
 //!
 //! What is checked, at each crash:
 //! - what was acknowledged has survived;
@@ -11,19 +11,20 @@
 //! - every row is the one that the survivors' writes, in their order, give;
 //! - what an earlier recovery dropped or kept stays dropped or kept.
 //!
-//! And while the machine runs: nobody is told anything before all of it, and all that it depends on, is hardened; and nobody who
-//! could be told is called uncommitted ([`Oracle::committable`]).
+//! And while the machine runs: nobody is told anything before all of it, and all that it depends on, is hardened; and
+//! nobody who could be told is called uncommitted ([`Oracle::committable`]).
 //!
 //! A transaction's survival shows in the ledger: each one that writes also leaves its number there.
 //!
-//! **Copies.** A backup or a branch that is made beside the running machine is one moment of it, and is judged by [`Oracle::copied`]:
+//! **Copies.** A backup or a branch that is made beside the running machine is one moment of it, and is judged by
+//! [`Oracle::copied`]:
 //! - what anybody was told of before the reading began is in it ([`Oracle::told`]);
 //! - whoever is in it, all it read or overwrote is in it;
 //! - every row is the one that the writes of those in it, in their order, give;
 //! - nothing is in it that never was, or that a crash has taken back.
 //!
-//! A copy may be of a moment that is long past. So the judge of a machine that is read keeps what is superseded and what earlier lives knew
-//! ([`Oracle::keep_history`]); the judge of others forgets it with each crash.
+//! A copy may be of a moment that is long past. So the judge of a machine that is read keeps what is superseded and
+//! what earlier lives knew ([`Oracle::keep_history`]); the judge of others forgets it with each crash.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -115,7 +116,8 @@ impl Oracle {
         versions.iter().rev().find(|v| v.order <= snapshot)
     }
 
-    /// Someone has read `key` in the snapshot and seen `value`: whom it depends on. An error if that is not what is there.
+    /// Someone has read `key` in the snapshot and seen `value`: whom it depends on. An error if that is not what is
+    /// there.
     pub fn read(
         &self,
         key: Key,
@@ -233,7 +235,8 @@ impl Oracle {
         self.keeps_history = true;
     }
 
-    /// Everything that somebody has been told of by now, or that has survived a crash: what a copy must hold whose reading begins now.
+    /// Everything that somebody has been told of by now, or that has survived a crash: what a copy must hold whose
+    /// reading begins now.
     pub fn told(&self) -> BTreeSet<Writer> {
         let acknowledged = self
             .records
@@ -247,7 +250,8 @@ impl Oracle {
         told.chain(answers).copied().collect()
     }
 
-    /// The most of these that can be one moment: without those who follow somebody who is not among them. Earlier lives' survivors are.
+    /// The most of these that can be one moment: without those who follow somebody who is not among them. Earlier
+    /// lives' survivors are.
     pub fn closed(&self, among: &BTreeSet<Writer>) -> BTreeSet<Writer> {
         let mut closed = among.clone();
         loop {
@@ -264,7 +268,8 @@ impl Oracle {
         }
     }
 
-    /// A copy has these numbers in its ledger and these rows; `told` is what [`Oracle::told`] said before its reading began.
+    /// A copy has these numbers in its ledger and these rows; `told` is what [`Oracle::told`] said before its reading
+    /// began.
     pub fn copied(
         &self,
         told: &BTreeSet<Writer>,

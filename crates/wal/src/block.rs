@@ -20,14 +20,16 @@
 //! | 76 | 4 | CRC-32C of bytes 0..72 and 80..88 |
 //! | 80 | 8 | the horizon when this one was built: every CSN below it was durable; 0 says nothing |
 //!
-//! All numbers little endian. Magic, version, what tells whose block it is (10 to 31) and the checksum at 72 stay where they are in all
-//! versions, so that a block that a newer server wrote is known for one, and never taken for the end of its lane (`newer_version`).
+//! All numbers little endian. Magic, version, what tells whose block it is (10 to 31) and the checksum at 72 stay where
+//! they are in all versions, so that a block that a newer server wrote is known for one, and never taken for the end of
+//! its lane (`newer_version`).
 //!
 //! A header of version 1 is [`HEADER_LEN_V1`] bytes long: its bytes 76..80 are zero, and it has no horizon.
 //!
 //! Invariants: the chain (`previous_header_crc`) makes stale bytes of an earlier life never look like the next block;
-//! `durable_through <= block number`; every CSN from the epoch's base up to below `horizon` has an entry in a block that was durable, with
-//! all earlier blocks of its lane, before this one was built. So such an entry of this lane lies in an earlier block than this one.
+//! `durable_through <= block number`; every CSN from the epoch's base up to below `horizon` has an entry in a block
+//! that was durable, with all earlier blocks of its lane, before this one was built. So such an entry of this lane lies
+//! in an earlier block than this one.
 
 use crate::FormatError;
 use logstead_types::{BlockNo, Csn, DatabaseId, Epoch, LaneId};
@@ -86,7 +88,8 @@ pub struct Header {
 }
 
 impl Header {
-    /// The header's bytes, of which the first [`Header::header_len`] count, and its own checksum, the next block's `previous_header_crc`.
+    /// The header's bytes, of which the first [`Header::header_len`] count, and its own checksum, the next block's
+    /// `previous_header_crc`.
     pub fn encode(&self) -> ([u8; HEADER_LEN], u32) {
         let mut out = [0; HEADER_LEN];
         out[0..8].copy_from_slice(&MAGIC);
@@ -204,8 +207,8 @@ impl Header {
     }
 }
 
-/// The version of a block that begins here and that a newer server wrote, if it is one of this lane and epoch with this number or a later one.
-/// An earlier one is what a recycled segment held before.
+/// The version of a block that begins here and that a newer server wrote, if it is one of this lane and epoch with this
+/// number or a later one. An earlier one is what a recycled segment held before.
 pub(crate) fn newer_version(
     bytes: &[u8],
     of: (DatabaseId, Epoch, LaneId),

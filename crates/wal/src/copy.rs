@@ -1,17 +1,21 @@
-//! Copies a log's tail to another home: what survives behind the checkpoint, entry by entry, into one lane of an epoch of its own.
+//! Copies a log's tail to another home: what survives behind the checkpoint, entry by entry, into one lane of an epoch
+//! of its own.
 //!
-//! 1. [`Tail::read`] takes a moment of the source (`recovery::moment`, with the proof) and reads that as a recovery would, changing nothing, so a server may
-//!    be at work there: what comes out is what a crash at one moment of the reading could have left, and holds everything that was acknowledged before. It is
-//!    that only if the source's manifest is still the same afterwards, apart from its lease: before it names a newer checkpoint nothing of this
+//! 1. [`Tail::read`] takes a moment of the source (`recovery::moment`, with the proof) and reads that as a recovery
+//!    would, changing nothing, so a server may be at work there: what comes out is what a crash at one moment of the
+//!    reading could have left, and holds everything that was acknowledged before. It is that only if the source's
+//!    manifest is still the same afterwards, apart from its lease: before it names a newer checkpoint nothing of this
 //!    tail is removed. Looking is the caller's business.
 //! 2. [`Tail::finish`] stores what is still in memory; what it says of the lane belongs into the copy's manifest.
 //!
 //! Invariants:
-//! - Entries keep their CSNs, and hang on nothing any more: whatever they hung on has survived with them, or is in the checkpoint.
-//! - The lane's end is in a mark, so a copy that lost its end is found damaged, never shorter. Its blocks record no horizon: there is no
-//!   other lane, and CSNs that did not survive have no entry in it.
-//! - Memory is bounded: a tail that is longer than [`BUFFER_BYTES`] is stored while it is read. A short one is not, so that a slow target does not make
-//!   reading slow, and a server that checkpoints often leaves the time that reading takes.
+//! - Entries keep their CSNs, and hang on nothing any more: whatever they hung on has survived with them, or is in the
+//!   checkpoint.
+//! - The lane's end is in a mark, so a copy that lost its end is found damaged, never shorter. Its blocks record no
+//!   horizon: there is no other lane, and CSNs that did not survive have no entry in it.
+//! - Memory is bounded: a tail that is longer than [`BUFFER_BYTES`] is stored while it is read. A short one is not, so
+//!   that a slow target does not make reading slow, and a server that checkpoints often leaves the time that reading
+//!   takes.
 //!
 //! Does not: copy checkpoints, or write manifests.
 
@@ -398,9 +402,11 @@ impl Survivors for Tail<'_> {
     }
 }
 
-/// What is in the lanes of a copy and does not belong to it: attempts that were given up, and the tail of the copy before.
+/// What is in the lanes of a copy and does not belong to it: attempts that were given up, and the tail of the copy
+/// before.
 ///
-/// Listed before the copy's manifest is there. From that moment on a server may write in the lanes, and what is its is not listed.
+/// Listed before the copy's manifest is there. From that moment on a server may write in the lanes, and what is its is
+/// not listed.
 #[derive(Debug)]
 pub struct Orphans {
     segments: Vec<(LaneId, u64)>,

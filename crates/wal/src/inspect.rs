@@ -1,11 +1,12 @@
 //! Reads a log offline: `logstead log verify URL` and `logstead log dump URL`, of every kind of home.
 //!
-//! Nothing is changed. A local home's lock is taken, so they refuse politely while a server runs there. Homes in buckets have no such
-//! lock, and none is needed: what is read is one moment of the log (`recovery::moment`), whoever is at work there. What came after it is not counted; a dump
-//! shows what of it lies before the moment's ends, and marks it.
+//! Nothing is changed. A local home's lock is taken, so they refuse politely while a server runs there. Homes in
+//! buckets have no such lock, and none is needed: what is read is one moment of the log (`recovery::moment`), whoever
+//! is at work there. What came after it is not counted; a dump shows what of it lies before the moment's ends, and
+//! marks it.
 //!
-//! A list of homes is read as one, by a majority of its members. One copy of several can be read by its own URL too: its record holds the manifest as this copy
-//! knows it. One that was away lacks what the others have.
+//! A list of homes is read as one, by a majority of its members. One copy of several can be read by its own URL too:
+//! its record holds the manifest as this copy knows it. One that was away lacks what the others have.
 
 use crate::entry::{Body, Entries};
 use crate::manifest::{self, Checkpoint, Manifest, ManifestError};
@@ -118,11 +119,13 @@ impl OfLog for InspectError {
     }
 }
 
-/// Looks at a moment of a log beside which a server may be at work. `begin` is told of each manifest before its moment is taken.
+/// Looks at a moment of a log beside which a server may be at work. `begin` is told of each manifest before its moment
+/// is taken.
 ///
-/// The manifest is read again afterwards, whatever was found. If it has changed, what was there to be read may have been removed, and what was found may be too
-/// little, or an error that is none: then it looks again. If it has not, an error is one of the log, but for what is gone since the moment was taken: of a list of
-/// homes a member may be out of reach by now, and the others give another moment.
+/// The manifest is read again afterwards, whatever was found. If it has changed, what was there to be read may have
+/// been removed, and what was found may be too little, or an error that is none: then it looks again. If it has not, an
+/// error is one of the log, but for what is gone since the moment was taken: of a list of homes a member may be out of
+/// reach by now, and the others give another moment.
 fn beside<T, E: OfLog>(
     home: &dyn LogHome,
     ahead: bool,

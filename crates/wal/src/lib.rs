@@ -3,7 +3,8 @@
 //! The write path, from a transaction to durable:
 //! 1. while statements run, row changes are serialized into the transaction's own memory ([`Record::encode`]);
 //! 2. [`Lane::room`] takes place in the lane's buffer and on the disk, so that nothing after it can fail;
-//! 3. the transaction draws its CSN and [`Lane::push`] copies the entry into the buffer, publishing its CSN as not durable;
+//! 3. the transaction draws its CSN and [`Lane::push`] copies the entry into the buffer, publishing its CSN as not
+//!    durable;
 //! 4. [`Lane::flush`] seals the buffer into a block and writes it, in the caller's thread or on the lane's writer;
 //! 5. when the home says that this block and all earlier ones are durable, [`Lane::hardened`] and
 //!    [`Lane::first_not_durable`] move and the listener is told. Several blocks may be on their way, and a block may

@@ -8,8 +8,9 @@
 //! | epoch | 32 bits | [`EPOCH_END`] | a start is refused |
 //! | block of a lane, cursor, GSN | 64 bits, from 0 in each epoch | never: one for each entry or byte | |
 //!
-//! Invariant: a number is refused before anything is promised that would need it, and 2^20 numbers before the end: so what was promised before the first
-//! refusal, by every worker at once, and what homes have prepared ahead, never comes to the end.
+//! Invariant: a number is refused before anything is promised that would need it, and 2^20 numbers before the end: so
+//! what was promised before the first refusal, by every worker at once, and what homes have prepared ahead, never comes
+//! to the end.
 
 use crate::truncate::first_number;
 use logstead_types::{Csn, Epoch};

@@ -1,22 +1,27 @@
 //! Removing what the log does not need any more: behind a recovery mark, and behind a checkpoint.
 //!
-//! What to remove follows from the manifest alone; listings only say what is there. Nothing is removed before the manifest that makes it
-//! superfluous is surely stored. So a crash leaves at worst something that nobody reads, and the next start removes that.
+//! What to remove follows from the manifest alone; listings only say what is there. Nothing is removed before the
+//! manifest that makes it superfluous is surely stored. So a crash leaves at worst something that nobody reads, and the
+//! next start removes that.
 //!
-//! **Side segments** are needed for as long as a replay can hand over their entry (T8): until a manifest is stored whose checkpoint holds it, that is, has a
-//! CSN above the entry's. The entry itself stays with its lane's segment, which large transactions hardly fill, and may then name a side segment that is gone.
-//! Every reader of the log judges an entry by its CSN before it reads what that names (`recovery::merge`); one that has an older manifest in hand than is stored finds that
-//! out, and looks again (`inspect`, `copy`). Of the running epoch each lane knows its side segments; of earlier ones a start knows those that survivors need, and all
-//! others are nobody's.
+//! **Side segments** are needed for as long as a replay can hand over their entry (T8): until a manifest is stored
+//! whose checkpoint holds it, that is, has a CSN above the entry's. The entry itself stays with its lane's segment,
+//! which large transactions hardly fill, and may then name a side segment that is gone. Every reader of the log judges
+//! an entry by its CSN before it reads what that names (`recovery::merge`); one that has an older manifest in hand than
+//! is stored finds that out, and looks again (`inspect`, `copy`). Of the running epoch each lane knows its side
+//! segments; of earlier ones a start knows those that survivors need, and all others are nobody's.
 //!
-//! **Why a server that was overtaken, and does this late, harms nobody.** It had the lease when its manifest `m` was stored (else it does not come here),
-//! so the manifest `n` of whoever overtook it came from `m` or a later one, by compare and swap.
-//! 1. What `m` does not need, `n` does not need. Checkpoints do not go back, so a segment before a start of `m` is before the start of
-//!    that lane in `n`, or of an epoch that `n` does not read; an entry below the checkpoint of `m` is below that of `n`. Segments outside the spans of `m`'s marks are outside those of `n`: a mark
-//!    never changes while it is there, and one that `n` has and `m` has not is of `m`'s own epoch or a later one.
-//! 2. What `n` keeps for other reasons, `m` does not reach. What `n` has discarded and `m` has not lies in epochs that `n` still read, at or
-//!    behind their starts. Segments of `m`'s own epoch are removed only before `m`'s starts, and those of later epochs never: where servers can
-//!    overtake one another, an epoch's segments have numbers of their own (`epoch << 32` is the first), and so have side segments.
+//! **Why a server that was overtaken, and does this late, harms nobody.** It had the lease when its manifest `m` was
+//! stored (else it does not come here), so the manifest `n` of whoever overtook it came from `m` or a later one, by
+//! compare and swap.
+//! 1. What `m` does not need, `n` does not need. Checkpoints do not go back, so a segment before a start of `m` is
+//!    before the start of that lane in `n`, or of an epoch that `n` does not read; an entry below the checkpoint of `m`
+//!    is below that of `n`. Segments outside the spans of `m`'s marks are outside those of `n`: a mark never changes
+//!    while it is there, and one that `n` has and `m` has not is of `m`'s own epoch or a later one.
+//! 2. What `n` keeps for other reasons, `m` does not reach. What `n` has discarded and `m` has not lies in epochs that
+//!    `n` still read, at or behind their starts. Segments of `m`'s own epoch are removed only before `m`'s starts, and
+//!    those of later epochs never: where servers can overtake one another, an epoch's segments have numbers of their
+//!    own (`epoch << 32` is the first), and so have side segments.
 //!
 //! Does not: know what a checkpoint holds, or remove its objects.
 
@@ -60,7 +65,8 @@ impl Own {
     }
 }
 
-/// Removes what a checkpoint of the running epoch makes superfluous. `manifest` is one that was surely stored, `lanes` are its epoch's.
+/// Removes what a checkpoint of the running epoch makes superfluous. `manifest` is one that was surely stored, `lanes`
+/// are its epoch's.
 pub(crate) fn run(
     home: &dyn LogHome,
     manifest: &Manifest,
@@ -89,7 +95,8 @@ pub(crate) fn run(
         let Some(start) = checkpoint.start_of(*id) else {
             continue;
         };
-        // The start's own segment stays, with what lies in it before the start: who fences the lane looks for the writer there.
+        // The start's own segment stays, with what lies in it before the start: who fences the lane looks for the
+        // writer there.
         let end = start.at.segment;
         while *first < end {
             home.trim(*id, *first)?;
@@ -100,8 +107,8 @@ pub(crate) fn run(
     Ok(truncated)
 }
 
-/// Removes segments and side segments of earlier epochs that no epoch needs, and gives back the unused ends of segments of those that are settled.
-/// `live`: side segments, lane and number, that survivors need.
+/// Removes segments and side segments of earlier epochs that no epoch needs, and gives back the unused ends of segments
+/// of those that are settled. `live`: side segments, lane and number, that survivors need.
 pub(crate) fn remove_earlier(
     home: &dyn LogHome,
     manifest: &Manifest,

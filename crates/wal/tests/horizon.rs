@@ -1,5 +1,5 @@
-//! A lane has lost its last acknowledged blocks while others went on: nothing in the lane itself tells, but their blocks recorded the
-//! horizon (`recovery::horizon`). And what looks alike and is no loss.
+//! A lane has lost its last acknowledged blocks while others went on: nothing in the lane itself tells, but their
+//! blocks recorded the horizon (`recovery::horizon`). And what looks alike and is no loss.
 
 mod rig;
 
@@ -238,7 +238,8 @@ fn tx(csn: u64) -> Tx {
     }
 }
 
-/// Blocks from before horizons were recorded are read, and tell nothing: their last ones may be gone unnoticed, as before.
+/// Blocks from before horizons were recorded are read, and tell nothing: their last ones may be gone unnoticed, as
+/// before.
 #[test]
 fn blocks_of_version_1_tell_nothing() {
     for (lost, survivors) in [

@@ -1,4 +1,5 @@
-//! Who reads a log beside a running server reads one moment of it: whatever the server does between any two of the reader's requests.
+//! Who reads a log beside a running server reads one moment of it: whatever the server does between any two of the
+//! reader's requests.
 
 mod rig;
 
@@ -50,7 +51,8 @@ fn server(lanes: u16) -> (MemoryHome, Work) {
     (home, Work::new(server))
 }
 
-/// Two transactions, one after the other, in two lanes, at any two places of the reading: the second one never comes without the first.
+/// Two transactions, one after the other, in two lanes, at any two places of the reading: the second one never comes
+/// without the first.
 #[test]
 fn an_entry_never_comes_without_its_predecessor_in_another_lane() {
     let (mut both, mut neither, mut runs) = (0, 0, 0);
@@ -182,8 +184,8 @@ fn a_copy_of_a_busy_server_is_one_moment_of_it() {
     assert!(later as u64 > seeds / 4, "{later}");
 }
 
-/// What `log verify` counts is one moment: with a server that acknowledges everything at once, nothing is there that does not count, also where
-/// entries name predecessors in other lanes.
+/// What `log verify` counts is one moment: with a server that acknowledges everything at once, nothing is there that
+/// does not count, also where entries name predecessors in other lanes.
 #[test]
 fn verify_counts_one_moment() {
     for at in 0.. {
@@ -241,7 +243,8 @@ fn a_gap_that_stays_is_not_waited_for() {
     assert!(first <= 2 * 3 * 3, "{first} requests");
 }
 
-/// A block that is sealed while the last pass reads tells of a horizon that the moment has not: what was on its way when that pass began is not lost.
+/// A block that is sealed while the last pass reads tells of a horizon that the moment has not: what was on its way
+/// when that pass began is not lost.
 #[test]
 fn a_horizon_beyond_the_moment_is_no_loss() {
     let mut without = 0;
@@ -279,7 +282,8 @@ fn a_horizon_beyond_the_moment_is_no_loss() {
     assert!(without > 1, "{without}");
 }
 
-/// A dump shows what lies before the moment's ends, and says what of it came later: the rest is all there is up to the moment.
+/// A dump shows what lies before the moment's ends, and says what of it came later: the rest is all there is up to the
+/// moment.
 #[test]
 fn a_dump_marks_what_came_after_its_moment() {
     let mut later = 0;
@@ -319,8 +323,8 @@ fn a_dump_marks_what_came_after_its_moment() {
     assert!(later > 0);
 }
 
-/// The server takes a checkpoint and removes the log before it, at any place of the reading: the reader begins again, or says that something is missing. It never
-/// takes what is left for all.
+/// The server takes a checkpoint and removes the log before it, at any place of the reading: the reader begins again,
+/// or says that something is missing. It never takes what is left for all.
 #[test]
 fn what_is_removed_meanwhile_is_no_earlier_end() {
     let (mut again, mut refused, mut anew) = (0, 0, 0);
@@ -405,7 +409,8 @@ fn who_is_too_slow_is_told_so() {
     }
 }
 
-/// A block that is on its way comes to one copy, and to another one never; then the next ones say that it is durable. It is there, and no damage.
+/// A block that is on its way comes to one copy, and to another one never; then the next ones say that it is durable.
+/// It is there, and no damage.
 #[test]
 fn a_block_that_has_come_to_another_copy_is_not_lost() {
     for at in 0.. {

@@ -1,4 +1,5 @@
-//! Where numbers end: refused before anything is promised that needs them, with the rest going on. Each test begins near the end.
+//! Where numbers end: refused before anything is promised that needs them, with the rest going on. Each test begins
+//! near the end.
 
 mod rig;
 

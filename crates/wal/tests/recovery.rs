@@ -114,7 +114,8 @@ fn crash_at_every_io_of_work_and_of_recovery() {
             );
             crashes += 1;
         }
-        // Life goes on after it: CSNs that were annulled are not drawn again, and a second crash gives the same and more.
+        // Life goes on after it: CSNs that were annulled are not drawn again, and a second crash gives the same and
+        // more.
         let first = recovering.start(2).unwrap().log.next_csn.get();
         let last = work(&recovering);
         recovering.files.reboot();
@@ -388,7 +389,8 @@ fn precise_dependencies_survive_above_the_gap() {
 
 #[test]
 fn t7_a_tail_read_from_the_cache_is_made_durable_before_it_is_built_on() {
-    // The disk says that the write failed, and the page cache shows it all the same. The process restarts, not the machine.
+    // The disk says that the write failed, and the page cache shows it all the same. The process restarts, not the
+    // machine.
     let machine = Machine::new(1);
     machine.files.set_loss(Loss::All);
     let server = machine.start(1).unwrap();

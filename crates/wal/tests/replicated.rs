@@ -119,8 +119,9 @@ fn a_block_on_one_replica_is_adopted_and_outlives_that_replica() {
     }
 }
 
-/// Who reads beside a server has opened the homes when one member was enough to judge by. Since then a server acknowledges by majority: one member is enough
-/// no more, once the reader has read the manifest that server has written.
+/// Who reads beside a server has opened the homes when one member was enough to judge by. Since then a server
+/// acknowledges by majority: one member is enough no more, once the reader has read the manifest that server has
+/// written.
 #[test]
 fn a_reader_judges_by_the_rule_of_the_server_whose_manifest_it_has_read() {
     let cluster = Cluster::new(3, 8);
@@ -320,8 +321,8 @@ fn what_a_member_lacks_that_was_left_out_is_told_as_that() {
     );
 }
 
-/// One member alone has a block that is on its way, and goes away at any request of a reader: also between the passes of a moment, which have met the block, and the
-/// reading. The others give another moment.
+/// One member alone has a block that is on its way, and goes away at any request of a reader: also between the passes
+/// of a moment, which have met the block, and the reading. The others give another moment.
 #[test]
 fn a_member_that_goes_away_while_a_moment_is_read_is_no_damage() {
     let (mut with, mut without) = (0, 0);
@@ -409,7 +410,8 @@ fn what_one_copy_lacks_of_a_lanes_end_is_no_loss() {
     assert!(found.proof.contains("CSN 2,"), "{found}");
 }
 
-/// The copy that recovery has read from goes away before the others are completed: another one that has the block serves as well.
+/// The copy that recovery has read from goes away before the others are completed: another one that has the block
+/// serves as well.
 #[test]
 fn a_copy_that_goes_away_during_a_start_stops_no_majority() {
     for gone in 0..2 {
@@ -429,8 +431,8 @@ fn a_copy_that_goes_away_during_a_start_stops_no_majority() {
     }
 }
 
-/// A start dies while it completes a copy that lacks many blocks at the end: the next one sees what is still missing, however far the first
-/// had come.
+/// A start dies while it completes a copy that lacks many blocks at the end: the next one sees what is still missing,
+/// however far the first had come.
 #[test]
 fn a_copy_whose_completion_was_interrupted_is_not_taken_for_complete() {
     const BLOCKS: u64 = 150;
@@ -499,8 +501,8 @@ fn a_copy_whose_completion_was_interrupted_is_not_taken_for_complete() {
     }
 }
 
-/// Members that are new or were away get what is needed, from the checkpoint's starts on: their lanes begin with a hole. What was
-/// removed while one was away is removed from it, too.
+/// Members that are new or were away get what is needed, from the checkpoint's starts on: their lanes begin with a
+/// hole. What was removed while one was away is removed from it, too.
 #[test]
 fn members_are_completed_from_the_starts_of_a_checkpoint_on() {
     let cluster = Cluster::new(4, 5);
@@ -579,8 +581,8 @@ fn damage_at_a_start_is_read_around() {
     }
 }
 
-/// Children that are slow, fail, go away and come back, one lost for good, and servers that crash at any moment and come back
-/// with other children in reach: what was acknowledged survives, and what has survived once stays.
+/// Children that are slow, fail, go away and come back, one lost for good, and servers that crash at any moment and
+/// come back with other children in reach: what was acknowledged survives, and what has survived once stays.
 #[test]
 fn whatever_was_acknowledged_survives_whoever_is_left() {
     let mut adopted = 0;

@@ -5,8 +5,8 @@
 //!   the bytes are on stable storage; otherwise [`File::sync`] makes everything written before it durable.
 //! - A new, renamed or removed name is durable only after [`Files::sync_dir`] of its directory.
 //! - Any of them may be short or fail; nothing is retried here except an interrupted call.
-//! - Whatever is made, file or directory, only its owner can open, whatever the umask; in a directory of data that is its group's to read, the
-//!   group can read it too ([`Files::data_directory`]).
+//! - Whatever is made, file or directory, only its owner can open, whatever the umask; in a directory of data that is
+//!   its group's to read, the group can read it too ([`Files::data_directory`]).
 
 mod buffer;
 mod private;
@@ -205,13 +205,16 @@ pub fn write_all(
     Ok(())
 }
 
-/// A lock on a file name, held until dropped or until the process ends, however it ends. What holds its [`descriptor`](Self::descriptor)
-/// as well, as a [`Ring`](crate::Ring) does, holds it for longer than a process that is killed.
+/// A lock on a file name, held until dropped or until the process ends, however it ends. What holds its
+/// [`descriptor`](Self::descriptor) as well, as a [`Ring`](crate::Ring) does, holds it for longer than a process that
+/// is killed.
 pub trait FileLock: Send + Sync {
-    /// From now on it is given back by the kernel alone, when nothing holds what is locked any more: neither a descriptor nor a ring with writes on their way.
+    /// From now on it is given back by the kernel alone, when nothing holds what is locked any more: neither a
+    /// descriptor nor a ring with writes on their way.
     fn leave_to_kernel(&self) {}
 
-    /// The kernel's descriptor of what is locked: whatever keeps that open keeps the lock. None where no kernel keeps it.
+    /// The kernel's descriptor of what is locked: whatever keeps that open keeps the lock. None where no kernel keeps
+    /// it.
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         None
     }
@@ -231,8 +234,9 @@ pub trait Files: Send + Sync {
     /// Makes a directory and its parents; existing ones are fine. Durable when it returns.
     fn create_dir(&self, path: &Path) -> io::Result<()>;
 
-    /// Makes `dir` a directory of data, which others can neither read nor write, or finds it to be one; `readers` may read one that is made now. An
-    /// error of kind `PermissionDenied`: others can read or write it, or it is another account's. Without accounts there is nothing to be kept from.
+    /// Makes `dir` a directory of data, which others can neither read nor write, or finds it to be one; `readers` may
+    /// read one that is made now. An error of kind `PermissionDenied`: others can read or write it, or it is another
+    /// account's. Without accounts there is nothing to be kept from.
     fn data_directory(
         &self,
         dir: &Path,
@@ -248,8 +252,8 @@ pub trait Files: Send + Sync {
         Ok(Readers::Owner)
     }
 
-    /// The same for a file or device that holds data by itself and is there already: closes a file to others, and says so; an error of kind
-    /// `PermissionDenied` if it cannot.
+    /// The same for a file or device that holds data by itself and is there already: closes a file to others, and says
+    /// so; an error of kind `PermissionDenied` if it cannot.
     fn data_file(&self, _path: &Path) -> io::Result<Option<String>> {
         Ok(None)
     }
@@ -259,8 +263,8 @@ pub trait Files: Send + Sync {
         self.open(path, OpenMode::buffered(Access::CreateNew))
     }
 
-    /// Makes a directory, not its parents, that nobody but this process's user can look into. An existing one is fine if it is such a
-    /// one; otherwise the error is of kind `PermissionDenied`.
+    /// Makes a directory, not its parents, that nobody but this process's user can look into. An existing one is fine
+    /// if it is such a one; otherwise the error is of kind `PermissionDenied`.
     fn create_private_dir(&self, path: &Path) -> io::Result<()> {
         self.create_dir(path)
     }
@@ -282,7 +286,8 @@ pub trait Files: Send + Sync {
     /// Locks `path` (made if absent) against every other process. `None`: another one holds it.
     fn lock(&self, path: &Path) -> io::Result<Option<Box<dyn FileLock>>>;
 
-    /// The same for who changes nothing, where `path` cannot be written; then it is not made either, and if it is not there the error is of kind `NotFound`.
+    /// The same for who changes nothing, where `path` cannot be written; then it is not made either, and if it is not
+    /// there the error is of kind `NotFound`.
     fn lock_to_read(&self, path: &Path) -> io::Result<Option<Box<dyn FileLock>>> {
         self.lock(path)
     }

@@ -1,14 +1,16 @@
 //! Directories of data: kept from every account but the server's own, as PostgreSQL keeps its data directory.
 //!
-//! Owns: which mode a directory of data must have, and what happens to one that has another. What is made *in* it gets its modes where
-//! files and directories are made ([`RealFiles`]).
+//! Owns: which mode a directory of data must have, and what happens to one that has another. What is made *in* it gets
+//! its modes where files and directories are made ([`RealFiles`]).
 //!
 //! Rules:
-//! - Who makes a directory of data says who may read it ([`Readers`]); later its mode says so, as PostgreSQL's `data_directory_mode`.
+//! - Who makes a directory of data says who may read it ([`Readers`]); later its mode says so, as PostgreSQL's
+//!   `data_directory_mode`.
 //! - One that others can read, or that others or the group can write, is refused with PostgreSQL's words.
-//! - Servers before this rule made everything as the umask had it. Their directories are known by their lock file, which is then open to
-//!   others too: this version's never is. They are closed once, from the outside to the inside, the lock file last, so that an interrupted
-//!   attempt is made again. A refusal would stop every upgrade, and would not close what it refuses.
+//! - Servers before this rule made everything as the umask had it. Their directories are known by their lock file,
+//!   which is then open to others too: this version's never is. They are closed once, from the outside to the inside,
+//!   the lock file last, so that an interrupted attempt is made again. A refusal would stop every upgrade, and would
+//!   not close what it refuses.
 //! - Links are not followed, and only names of our own are touched: whoever names the wrong directory loses nothing.
 
 use super::real::{owner_and_mode, user_id};

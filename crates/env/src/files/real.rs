@@ -293,8 +293,8 @@ fn locked(file: std::fs::File) -> io::Result<Option<Box<dyn FileLock>>> {
     }
 }
 
-/// The kernel frees the lock when the last reference to the open file goes, also when the process is killed: its descriptors, and what
-/// its rings hold.
+/// The kernel frees the lock when the last reference to the open file goes, also when the process is killed: its
+/// descriptors, and what its rings hold.
 struct RealLock {
     file: std::fs::File,
     /// It is not given back by hand.
@@ -312,7 +312,8 @@ impl FileLock for RealLock {
 }
 
 impl Drop for RealLock {
-    /// Not left to the descriptor's end: a child that another thread is starting has a copy of it until it runs its own program.
+    /// Not left to the descriptor's end: a child that another thread is starting has a copy of it until it runs its own
+    /// program.
     fn drop(&mut self) {
         if self.is_left.load(Ordering::SeqCst) {
             return;

@@ -13,8 +13,8 @@
 //! | 60 | 4 | CRC-32C of the bytes before |
 //!
 //! Invariants:
-//! - Nothing is handed out whose header and checksum are not right: a block that is damaged, half written or somebody else's is a miss. So nothing is
-//!   ever synced, and a slot is reused by writing over it.
+//! - Nothing is handed out whose header and checksum are not right: a block that is damaged, half written or somebody
+//!   else's is a miss. So nothing is ever synced, and a slot is reused by writing over it.
 //! - A slot that is being read, written or wiped (`busy`) belongs to nobody else.
 //! - At most `slots_max` slots exist; the victim is found by second chance.
 //! - An error of writing ends filling for good, and is told; what is there is still read.

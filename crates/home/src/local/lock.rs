@@ -1,8 +1,9 @@
 //! How the kernel's lock of a local home is come by.
 //!
-//! Rule: whoever is refused is refused by a server that is alive, or by the kernel that is not done with one that was killed. A lock that is held
-//! is therefore looked at for a while: the rings of a process that is gone hold it until their last write has landed ([`logstead_env::Ring`]), and
-//! the kernel takes them apart in its own time, also if nothing is in flight. Whoever starts a server again right after its end must not be told that it is running.
+//! Rule: whoever is refused is refused by a server that is alive, or by the kernel that is not done with one that was
+//! killed. A lock that is held is therefore looked at for a while: the rings of a process that is gone hold it until
+//! their last write has landed ([`logstead_env::Ring`]), and the kernel takes them apart in its own time, also if
+//! nothing is in flight. Whoever starts a server again right after its end must not be told that it is running.
 
 use logstead_env::{FileLock, Files};
 use std::io;

@@ -12,9 +12,10 @@
 //! DIR may also be a block device or a preallocated file, with the same files inside it (`device`).
 //!
 //! Invariants:
-//! - A `.seg` file is entirely written (zeros, or what it held before it was recycled) and durable, with its name, before its first append: an append then changes
-//!   no metadata, so one O_DSYNC write costs one device flush and no journal commit, and never finds the disk full.
-//!   Unwritten extents (fallocate alone) would cost a journal commit per append.
+//! - A `.seg` file is entirely written (zeros, or what it held before it was recycled) and durable, with its name,
+//!   before its first append: an append then changes no metadata, so one O_DSYNC write costs one device flush and no
+//!   journal commit, and never finds the disk full. Unwritten extents (fallocate alone) would cost a journal commit per
+//!   append.
 //! - Files under preparation end in `.new` and are removed when the home is opened.
 //! - An append that fails is never tried again; nothing is known about its bytes.
 //!
@@ -71,7 +72,8 @@ pub struct LocalOptions {
     pub first_segment_size_bytes: u64,
     /// Smallest segment worth making when the disk is nearly full.
     pub segment_size_bytes_min: u64,
-    /// Background threads write and prepare. Without them (tests that count every I/O) everything happens in the caller.
+    /// Background threads write and prepare. Without them (tests that count every I/O) everything happens in the
+    /// caller.
     pub threads: bool,
     /// How to write.
     pub way: Way,
@@ -165,8 +167,9 @@ impl LocalHome {
         LocalHome::open_to_read(dir, env, true)
     }
 
-    /// The same beside a server that may be at work there: whatever is read may be removed meanwhile, and what was removed may be written anew. Who
-    /// reads the log knows by its blocks, and by the manifest. Not on a device, whose names cannot be read while they change.
+    /// The same beside a server that may be at work there: whatever is read may be removed meanwhile, and what was
+    /// removed may be written anew. Who reads the log knows by its blocks, and by the manifest. Not on a device, whose
+    /// names cannot be read while they change.
     pub fn open_beside(dir: impl Into<PathBuf>, env: &Env) -> Result<LocalHome, HomeError> {
         let dir: PathBuf = dir.into();
         let directory = matches!(env.files.kind(&dir), Ok(Some(FileKind::Directory)));
@@ -312,8 +315,8 @@ impl LocalHome {
     }
 }
 
-/// The environment in which the home's paths are: on a device, or in a preallocated file given as one, its files are the
-/// device's. What is to be written to (by whom it may be read then, if it is made) is kept from other accounts.
+/// The environment in which the home's paths are: on a device, or in a preallocated file given as one, its files are
+/// the device's. What is to be written to (by whom it may be read then, if it is made) is kept from other accounts.
 fn within(env: &Env, path: &Path, written: Option<Readers>) -> Result<Env, HomeError> {
     let files = &env.files;
     let kind = files.kind(path);

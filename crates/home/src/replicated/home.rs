@@ -252,7 +252,8 @@ impl LogHome for ReplicatedHome {
         len: usize,
     ) -> Result<(), HomeError> {
         let bytes = copied(block, len);
-        // Who cannot is left out. Whether those that are left are enough for the members to come, `copies_completed` judges.
+        // Who cannot is left out. Whether those that are left are enough for the members to come, `copies_completed`
+        // judges.
         let enough = self.inner.membership.lock().readers();
         self.inner
             .must("writing a lane's end again", enough, &|_| {

@@ -11,35 +11,41 @@
 //! | `objects` | immutable objects, and completing copies with them |
 //! | `open` | which children are members, and how lists of them change |
 //!
-//! **Words.** A *child* is one home of the list that the server was given. A *member* is a child that is recorded in the register: N of
-//! them. An append is *acknowledged* when `needed` members have it and all before it in its lane: all N, or a
-//! majority, N/2 + 1.
+//! **Words.** A *child* is one home of the list that the server was given. A *member* is a child that is recorded in
+//! the register: N of them. An append is *acknowledged* when `needed` members have it and all before it in its lane:
+//! all N, or a majority, N/2 + 1.
 //!
-//! **Places.** All children have one rollover rule, the smallest of theirs, so the same appends come to the same places everywhere; a
-//! child that gives another place is an error. That is all that the copies need to have in common.
+//! **Places.** All children have one rollover rule, the smallest of theirs, so the same appends come to the same places
+//! everywhere; a child that gives another place is an error. That is all that the copies need to have in common.
 //!
 //! **What must be fenced, and what read.** Let `R = N - needed + 1`.
-//! - An acknowledged block is on `needed` members. Any R members contain one of those, since `needed + R > N`: whoever has read R members,
-//!   each as far as it goes, has met every acknowledged block. Blocks are looked for one by one, so it does not matter
-//!   that one copy has a block and another one the next.
-//! - Once R members are fenced, fewer than `needed` are left, and nothing can be acknowledged any more by who was fenced out.
-//! - So it takes R members that are fenced *and then* read: what was acknowledged before the last of them was fenced is on one
-//!   of them, and afterwards nothing was. Members that were not fenced are not read.
-//! - A member that fails while it is read is no longer one of the R: from then on it reads as empty, and if fewer than R are left, reading
-//!   fails. The end of a lane is judged by what R members, present to that moment, say.
-//! - What recovery adopts, it writes to every child that is up; a child that fails is left out. Before the recovery mark, `needed` of the
-//!   members that count from then on must be up: so a block that was on one member only does not come and go with it (T7).
+//! - An acknowledged block is on `needed` members. Any R members contain one of those, since `needed + R > N`: whoever
+//!   has read R members, each as far as it goes, has met every acknowledged block. Blocks are looked for one by one, so
+//!   it does not matter that one copy has a block and another one the next.
+//! - Once R members are fenced, fewer than `needed` are left, and nothing can be acknowledged any more by who was
+//!   fenced out.
+//! - So it takes R members that are fenced *and then* read: what was acknowledged before the last of them was fenced is
+//!   on one of them, and afterwards nothing was. Members that were not fenced are not read.
+//! - A member that fails while it is read is no longer one of the R: from then on it reads as empty, and if fewer than
+//!   R are left, reading fails. The end of a lane is judged by what R members, present to that moment, say.
+//! - What recovery adopts, it writes to every child that is up; a child that fails is left out. Before the recovery
+//!   mark, `needed` of the members that count from then on must be up: so a block that was on one member only does not
+//!   come and go with it (T7).
 //!
-//! With `all`, R is 1, and with `majority` of three it is 2. The register always takes majorities, with `all` too: it must go on, and
-//! be unique, whatever `needed` is, and a majority is the only rule by which two servers with different members in reach cannot both
-//! decide. So a start with `all` after the loss of a child needs a majority of the members, and not only R = 1.
+//! With `all`, R is 1, and with `majority` of three it is 2. The register always takes majorities, with `all` too: it
+//! must go on, and be unique, whatever `needed` is, and a majority is the only rule by which two servers with different
+//! members in reach cannot both decide. So a start with `all` after the loss of a child needs a majority of the
+//! members, and not only R = 1.
 //!
-//! **Reading beside a server** ([`Purpose::Reading`]) fences nobody, so it finds what was acknowledged before it began to read, and perhaps more: R members, each as far
-//! as it goes, as above. Named things are the newest that a majority of the members has accepted. That follows from everything that was chosen before, and what
-//! it names was stored before it was proposed; it may be a change that is being made, or that nobody completes any more. How many members must be read (R) is what the newest state
-//! says that was read with a named thing: a server that has started since may acknowledge by another rule.
+//! **Reading beside a server** ([`Purpose::Reading`]) fences nobody, so it finds what was acknowledged before it began
+//! to read, and perhaps more: R members, each as far as it goes, as above. Named things are the newest that a majority
+//! of the members has accepted. That follows from everything that was chosen before, and what it names was stored
+//! before it was proposed; it may be a change that is being made, or that nobody completes any more. How many members
+//! must be read (R) is what the newest state says that was read with a named thing: a server that has started since may
+//! acknowledge by another rule.
 //!
-//! **Named things** are in the register, all of them in one: the manifest with its lease, and the list of members itself.
+//! **Named things** are in the register, all of them in one: the manifest with its lease, and the list of members
+//! itself.
 //!
 //! Does not: repeat what a child has refused, or place copies by itself.
 
@@ -78,8 +84,9 @@ pub enum Purpose {
     /// Everything. A new log begins with every home of the list.
     #[default]
     Log,
-    /// The same, in a place whose name was drawn for it. Nobody else can have a log there, and none of its homes can have had one before: with `majority` a new
-    /// log begins with those that answer, if they are most of the list. The others become members like any home that is added to a list.
+    /// The same, in a place whose name was drawn for it. Nobody else can have a log there, and none of its homes can
+    /// have had one before: with `majority` a new log begins with those that answer, if they are most of the list. The
+    /// others become members like any home that is added to a list.
     NewPlace,
     /// Reading: nothing is changed, whatever `ack` says, and a majority of the members must answer.
     Reading,
@@ -94,7 +101,8 @@ pub struct ReplicatedOptions {
     pub purpose: Purpose,
     /// Threads wait for the children. Without them (tests in virtual time) the caller does.
     pub threads: bool,
-    /// A child that has been given more than this in one lane and has not stored it is left out, where a majority does without.
+    /// A child that has been given more than this in one lane and has not stored it is left out, where a majority does
+    /// without.
     pub lag_bytes_max: u64,
     /// How long an answer is waited for.
     pub patience: Duration,
@@ -152,8 +160,8 @@ impl Inner {
         child.home().filter(|_| child.is_up())
     }
 
-    /// A child that does not answer is left out where it must, so it is waited for once: that may take longer than a slow one's
-    /// repeated requests.
+    /// A child that does not answer is left out where it must, so it is waited for once: that may take longer than a
+    /// slow one's repeated requests.
     fn waits(&self) -> Waits {
         Waits {
             patience: self.options.patience,
@@ -173,7 +181,8 @@ impl Inner {
             .count()
     }
 
-    /// Asks every child that is up. Waits for all; a little after so many members have said yes that the others can be done without.
+    /// Asks every child that is up. Waits for all; a little after so many members have said yes that the others can be
+    /// done without.
     fn ask<T: Send + 'static>(
         &self,
         enough: usize,
@@ -421,8 +430,8 @@ impl Inner {
         }
     }
 
-    /// Notes which children still have appends to come in a segment that is to go: one that is slow would be given them, and find
-    /// them gone.
+    /// Notes which children still have appends to come in a segment that is to go: one that is slow would be given
+    /// them, and find them gone.
     fn postpone_trim(&self, lane: LaneId, segment: u64) -> Vec<bool> {
         let mut postponed = vec![false; self.children.len()];
         if let Some(open) = self.lane(lane) {
@@ -537,8 +546,9 @@ impl Inner {
         Ok(listed)
     }
 
-    /// Removes what nothing needs any more from every child that is up. Who is slow with it, or cannot, stays a member: what it
-    /// keeps is listed, and a later start removes it. So an error is only told if another server has taken over, or of a caller's mistake.
+    /// Removes what nothing needs any more from every child that is up. Who is slow with it, or cannot, stays a member:
+    /// what it keeps is listed, and a later start removes it. So an error is only told if another server has taken
+    /// over, or of a caller's mistake.
     fn remove(&self, what: &str, ask: &dyn Fn(usize) -> Ask<()>) -> Result<(), HomeError> {
         let needed = self.membership.lock().needed();
         let answers = self.ask(needed, Line::Removal, self.waits(), ask);

@@ -1,12 +1,13 @@
 //! Which children are members, and how lists of them change.
 //!
-//! A start opens the children of its list and reads their records. The register's value says which of them are members; a majority of the
-//! members must be in the list and answer. Until recovery has made every copy complete, the recorded members count and no
-//! others: what was acknowledged, was acknowledged by them. Then ([`Inner::settle_members`]) the list takes their place, if all
-//! of it is there; a child that cannot be reached stays a member, marked as incomplete.
+//! A start opens the children of its list and reads their records. The register's value says which of them are members;
+//! a majority of the members must be in the list and answer. Until recovery has made every copy complete, the recorded
+//! members count and no others: what was acknowledged, was acknowledged by them. Then ([`Inner::settle_members`]) the
+//! list takes their place, if all of it is there; a child that cannot be reached stays a member, marked as incomplete.
 //!
-//! A child that is new, or a member again after it was taken from a list, or marked, is completed block by block by recovery
-//! before it counts. When the list changes, all children are: what was acknowledged by the members of old is then on all of the new.
+//! A child that is new, or a member again after it was taken from a list, or marked, is completed block by block by
+//! recovery before it counts. When the list changes, all children are: what was acknowledged by the members of old is
+//! then on all of the new.
 
 use super::child::{Child, Opener, Waits, ask_each, no_answer};
 use super::objects::ReadOrder;
@@ -87,8 +88,8 @@ impl Membership {
         complete
     }
 
-    /// How many members are waited for with all patience, where `enough` of them would do: without `needed` nothing can be stored
-    /// later on, so it helps nobody to leave those out that are slow.
+    /// How many members are waited for with all patience, where `enough` of them would do: without `needed` nothing can
+    /// be stored later on, so it helps nobody to leave those out that are slow.
     pub(super) fn waited_for(&self, enough: usize) -> usize {
         enough.max(self.needed())
     }
@@ -125,8 +126,9 @@ fn is_final(error: &HomeError) -> bool {
 
 /// The record of a child; one that has none and no log becomes a child with an empty record.
 ///
-/// A child that holds a log of its own was named by mistake, and nothing begins. A damaged record says nothing of that kind: such a child
-/// is out of reach like one that does not answer, and a majority does without. Whoever only reads does without one that has no record, too.
+/// A child that holds a log of its own was named by mistake, and nothing begins. A damaged record says nothing of that
+/// kind: such a child is out of reach like one that does not answer, and a majority does without. Whoever only reads
+/// does without one that has no record, too.
 fn record_of(
     home: &dyn LogHome,
     url: &str,
@@ -223,7 +225,8 @@ fn common_facts(homes: &[Option<Facts>], urls: &[String], ack: Ack) -> Result<Fa
 }
 
 impl ReplicatedHome {
-    /// Opens the children, and joins them. With `all` every child must be there, unless nothing is to be changed; else a majority of the members.
+    /// Opens the children, and joins them. With `all` every child must be there, unless nothing is to be changed; else
+    /// a majority of the members.
     pub fn open(
         sources: Vec<Source>,
         env: &Env,
@@ -402,7 +405,8 @@ fn enough_members(
     Ok(())
 }
 
-/// The register's value; makes the first, of the children that are there, or ends a change of the list that somebody began.
+/// The register's value; makes the first, of the children that are there, or ends a change of the list that somebody
+/// began.
 fn first_state(
     register: &mut Register,
     ids: &[u64],
@@ -484,8 +488,9 @@ impl Inner {
         Ok(())
     }
 
-    /// Who only reads may have opened this long ago: a server that has started since may acknowledge by another rule, and then more members must be read. What
-    /// is read after a named thing is judged by the rule that held when that was read.
+    /// Who only reads may have opened this long ago: a server that has started since may acknowledge by another rule,
+    /// and then more members must be read. What is read after a named thing is judged by the rule that held when that
+    /// was read.
     pub(super) fn read_as(&self, state: &State) -> Result<(), HomeError> {
         if self.options.purpose != Purpose::Reading {
             return Ok(());
@@ -609,8 +614,9 @@ impl Inner {
         self.register.lock().set(name, expected, bytes, &amend)
     }
 
-    /// Copies side segments that are whole somewhere to where they are not. Not those of epochs after `epoch`: who writes them has taken over from this start, and is
-    /// perhaps just sending the parts that are missing, with borders of its own.
+    /// Copies side segments that are whole somewhere to where they are not. Not those of epochs after `epoch`: who
+    /// writes them has taken over from this start, and is perhaps just sending the parts that are missing, with borders
+    /// of its own.
     fn complete_sides(&self, epoch: Epoch) -> Result<(), HomeError> {
         let lanes = self.list("listing lanes", |home| home.lanes())?;
         let lanes: BTreeSet<LaneId> = lanes.into_iter().flat_map(|(_, lanes)| lanes).collect();

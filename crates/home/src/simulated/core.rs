@@ -1,18 +1,19 @@
 //! The service and the client in front of it: requests, their events in time, retries, what a crash leaves.
 //!
-//! An append is an event that falls due when its reply arrives; its bytes are stored at that moment, since nobody can look
-//! before. A crash decides for every append under way whether its bytes were stored already.
+//! An append is an event that falls due when its reply arrives; its bytes are stored at that moment, since nobody can
+//! look before. A crash decides for every append under way whether its bytes were stored already.
 //!
-//! The client (objects only; an error of a block device is final): a transient error is answered by the same request again,
-//! after a pause that doubles. When a reply does not come in time, nothing is known: the client asks for the object's length. If
-//! the object ends where the append began, it is sent again. If it ends behind the append and the bytes are ours, it was
-//! stored. Anything else is another writer's: fenced. An append that meets the wrong offset is settled in the same way,
-//! because an own delayed request looks like a foreign one (T14).
+//! The client (objects only; an error of a block device is final): a transient error is answered by the same request
+//! again, after a pause that doubles. When a reply does not come in time, nothing is known: the client asks for the
+//! object's length. If the object ends where the append began, it is sent again. If it ends behind the append and the
+//! bytes are ours, it was stored. Anything else is another writer's: fenced. An append that meets the wrong offset is
+//! settled in the same way, because an own delayed request looks like a foreign one (T14).
 //!
 //! Invariants:
 //! - A completion is called once, without the lock; never after a crash.
 //! - `Ok` is told only when the store holds the bytes.
-//! - In virtual time nothing here reads a real clock or starts a thread: the seed and the order of calls give the whole run.
+//! - In virtual time nothing here reads a real clock or starts a thread: the seed and the order of calls give the whole
+//!   run.
 
 use super::event::{Append, Event, Scheduled, Time, Told};
 use super::faults::{Fault, Faults};
@@ -573,8 +574,8 @@ impl Core {
         total
     }
 
-    /// A request in the caller's thread. A crash in the middle of one that changes something may come before or after the
-    /// change.
+    /// A request in the caller's thread. A crash in the middle of one that changes something may come before or after
+    /// the change.
     pub(super) fn call<T>(
         &self,
         request: Request,
@@ -664,7 +665,8 @@ impl Core {
         if error { Err(device_error()) } else { Ok(()) }
     }
 
-    /// Some of what is under way has reached the store, and its reply has not come: one append of those now, on a block device perhaps in part.
+    /// Some of what is under way has reached the store, and its reply has not come: one append of those now, on a block
+    /// device perhaps in part.
     pub(super) fn arrive_early(&self, state: &mut State, random: &SimRandom) {
         let under_way = state
             .events

@@ -1,16 +1,18 @@
 //! A home that behaves like a storage service with given latencies and faults, from a seed.
 //!
-//! Owns: the service (bytes, latencies, faults) and the client in front of it, which repeats what failed for a moment and
-//! settles what is in doubt. [`MODELS`] has the services; [`Fault`] what may go wrong; [`Usage`] counts requests and bytes and
-//! knows what they cost.
+//! Owns: the service (bytes, latencies, faults) and the client in front of it, which repeats what failed for a moment
+//! and settles what is in doubt. [`MODELS`] has the services; [`Fault`] what may go wrong; [`Usage`] counts requests
+//! and bytes and knows what they cost.
 //!
 //! Two ways of time:
 //! - *Real*: a thread completes appends when they are due; for benchmarks and servers (`sim://?model=s3express`).
-//! - *Virtual*: no thread; [`SimulatedHome::step`] completes the earliest append and moves the clock there. Whoever calls in
-//!   one thread gets one run per seed. [`SimulatedHome::crash_at`] stops the machine at any request, recovery's included.
+//! - *Virtual*: no thread; [`SimulatedHome::step`] completes the earliest append and moves the clock there. Whoever
+//!   calls in one thread gets one run per seed. [`SimulatedHome::crash_at`] stops the machine at any request,
+//!   recovery's included.
 //!
-//! Invariants: `Ok` is told only of bytes that are stored, once, and never after a crash. What a crash leaves of appends under
-//! way is drawn: all, nothing, or (block devices) any of their sectors. A request in the network survives it.
+//! Invariants: `Ok` is told only of bytes that are stored, once, and never after a crash. What a crash leaves of
+//! appends under way is drawn: all, nothing, or (block devices) any of their sectors. A request in the network survives
+//! it.
 //!
 //! Does not: model a full disk, prices of storage, or reads that lie.
 

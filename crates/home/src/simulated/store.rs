@@ -1,6 +1,8 @@
-//! What the service has stored: segments, named things, side segments, objects. It survives crashes of those who use it.
+//! What the service has stored: segments, named things, side segments, objects. It survives crashes of those who use
+//! it.
 //!
-//! Invariant: bytes change only by the calls here, one request each; what was never written in a segment reads as zeros.
+//! Invariant: bytes change only by the calls here, one request each; what was never written in a segment reads as
+//! zeros.
 //!
 //! Does not: know time, faults or requests.
 

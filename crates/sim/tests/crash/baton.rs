@@ -1,9 +1,10 @@
 //! Two threads of which one goes on at a time: the machine, and a reader beside it.
 //!
-//! The reader stops before each of its requests. Whoever drives the machine says when it makes that request and goes on to its next one, and waits for it meanwhile. So
-//! nothing happens at the same time, and a seed gives the same run.
+//! The reader stops before each of its requests. Whoever drives the machine says when it makes that request and goes on
+//! to its next one, and waits for it meanwhile. So nothing happens at the same time, and a seed gives the same run.
 //!
-//! Invariant: the machine never waits for a reader that has ended, also not for one that has panicked; and a reader whose machine is gone does not wait.
+//! Invariant: the machine never waits for a reader that has ended, also not for one that has panicked; and a reader
+//! whose machine is gone does not wait.
 
 use std::sync::Arc;
 
@@ -94,7 +95,8 @@ pub(crate) struct Beside<T> {
 }
 
 impl<T: Send + 'static> Beside<T> {
-    /// Begins `read`, which goes on with [`Baton::step`]. The home that it reads calls [`Baton::pause`] before each request.
+    /// Begins `read`, which goes on with [`Baton::step`]. The home that it reads calls [`Baton::pause`] before each
+    /// request.
     pub(crate) fn begin(
         env: &Env,
         baton: Arc<Baton>,

@@ -1,7 +1,7 @@
 //! What LeanStore's rule loses, and that the safe ways of tracking do not: one scene, and random ones.
 //!
-//! The scene: A changes a row and stays in the buffer of its lane. B, of another lane, reads it and changes a row of its
-//! own page. C, of B's lane, reads what B wrote. B and C harden. C has kept to pages of its own lane.
+//! The scene: A changes a row and stays in the buffer of its lane. B, of another lane, reads it and changes a row of
+//! its own page. C, of B's lane, reads what B wrote. B and C harden. C has kept to pages of its own lane.
 
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -141,8 +141,8 @@ fn leanstore_loses_what_an_acknowledged_transaction_was_built_on() {
     }
 }
 
-/// The oracle that finds nothing wrong with the others finds this one out. What comes back may be so wrong that a unique index cannot
-/// be made of it: that is a panic.
+/// The oracle that finds nothing wrong with the others finds this one out. What comes back may be so wrong that a
+/// unique index cannot be made of it: that is a panic.
 #[test]
 fn leanstore_is_found_out_by_random_crashes() {
     let mut found = Vec::new();

@@ -1,8 +1,10 @@
-//! A machine in one thread and in virtual time: workers, clients, the home; a seed decides who goes on, and when it stops.
+//! A machine in one thread and in virtual time: workers, clients, the home; a seed decides who goes on, and when it
+//! stops.
 //!
-//! What the executor of a worker does with its thread, this does for all workers, one step at a time: polls what is ready,
-//! tells the commit path of the moments between tasks and of idleness, leads the background's rounds. A step of the home is
-//! one event of storage. If nobody can go on and clients still wait, somebody was forgotten: that is an error too (T13).
+//! What the executor of a worker does with its thread, this does for all workers, one step at a time: polls what is
+//! ready, tells the commit path of the moments between tasks and of idleness, leads the background's rounds. A step of
+//! the home is one event of storage. If nobody can go on and clients still wait, somebody was forgotten: that is an
+//! error too (T13).
 
 use std::collections::BTreeSet;
 use std::future::Future;
@@ -613,7 +615,8 @@ impl Machine {
         }
     }
 
-    /// Beside the lanes is only what the checkpoint below `csn` does not hold, however little of their segments large transactions fill.
+    /// Beside the lanes is only what the checkpoint below `csn` does not hold, however little of their segments large
+    /// transactions fill.
     fn sides_are_few(&self, csn: Csn) -> Result<(), String> {
         let home = &self.home.home;
         let count = || {
@@ -630,7 +633,8 @@ impl Machine {
             Err(error) => return Err(error.to_string()),
         };
         let above = self.log.borrow().large.range(csn..).count();
-        // Each client may have one that is not Precommitted, and one that was not sealed when the checkpoint was begun: that is known by its block.
+        // Each client may have one that is not Precommitted, and one that was not sealed when the checkpoint was begun:
+        // that is known by its block.
         let clients = self.setup.clients_per_worker as usize * self.setup.workers;
         match sides <= above + 2 * clients {
             true => Ok(()),

@@ -1,8 +1,8 @@
 //! Crashes of the whole machine: random transactions over few keys on several workers, every protocol and every way of
 //! tracking, on the simulated home; stopped anywhere, also during recovery, and judged by `logstead_sim::crash`.
 //!
-//! `LOGSTEAD_SEEDS` says how many seeds are run, `LOGSTEAD_SEED` which one is the first. A failure names its setup; the same seed
-//! gives the same run.
+//! `LOGSTEAD_SEEDS` says how many seeds are run, `LOGSTEAD_SEED` which one is the first. A failure names its setup; the
+//! same seed gives the same run.
 
 mod baton;
 mod leanstore;
@@ -118,7 +118,8 @@ fn what_clients_were_told_survives_any_crash() {
     }
 }
 
-/// The records of large transactions do not outlive the checkpoint that holds them, whatever crashes in between; the machine counts after each.
+/// The records of large transactions do not outlive the checkpoint that holds them, whatever crashes in between; the
+/// machine counts after each.
 #[test]
 fn records_of_large_transactions_go_with_the_checkpoint_that_holds_them() {
     let mut all = Outcomes::default();
@@ -175,8 +176,8 @@ fn crashes_at_every_request_of_a_life_and_of_its_recovery() {
     );
 }
 
-/// `exact` has nobody wait who need not by the precise graph; `horizon` does. (Protocols that acknowledge in rounds have
-/// everybody wait for the end of the round, whatever the mode: they are left out.)
+/// `exact` has nobody wait who need not by the precise graph; `horizon` does. (Protocols that acknowledge in rounds
+/// have everybody wait for the end of the round, whatever the mode: they are left out.)
 #[test]
 fn exact_has_no_false_waits() {
     let first = from_environment("LOGSTEAD_SEED", 0);
@@ -233,7 +234,8 @@ fn a_dead_lane_delays_nobody_who_does_not_depend_on_it() {
     assert!(all.counts.acknowledged > 0 && all.true_waits > 0, "{all:?}");
 }
 
-/// Backups, branches, restore points, `log verify`, `log dump` and fsck, made beside the machine at any moment: each is one moment of it, and finds no damage.
+/// Backups, branches, restore points, `log verify`, `log dump` and fsck, made beside the machine at any moment: each is
+/// one moment of it, and finds no damage.
 ///
 /// `./test --long` runs a thousand seeds.
 #[test]

@@ -35,7 +35,8 @@ impl KeyExtractor for ByKey {
     }
 }
 
-/// The tables and their indexes, taken from the checkpoint or built; how many were taken. An error is what keeps them from being made.
+/// The tables and their indexes, taken from the checkpoint or built; how many were taken. An error is what keeps them
+/// from being made.
 pub(crate) fn tables(engine: Engine) -> Result<(Tables, u64), String> {
     let ledger = engine.create_table(LEDGER);
     let worker = engine.worker(WorkerId(0));

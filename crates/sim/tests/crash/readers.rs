@@ -1,11 +1,15 @@
 //! Readers beside the machine: backups, branches, going back to restore points, `log verify`, `log dump`, fsck.
 //!
-//! Each is on a thread of its own and goes on only when the machine lets it ([`Baton`]): between any two of its requests transactions run, blocks are flushed, checkpoints are taken,
-//! the log is truncated, the machine stops and comes back. When it has ended, what it made is opened as a server would, and the oracle says whether it is one moment.
+//! Each is on a thread of its own and goes on only when the machine lets it ([`Baton`]): between any two of its
+//! requests transactions run, blocks are flushed, checkpoints are taken, the log is truncated, the machine stops and
+//! comes back. When it has ended, what it made is opened as a server would, and the oracle says whether it is one
+//! moment.
 //!
-//! What a checkpoint holds is known from below: what anybody had been told of when it was begun. That is what a branch at it must hold.
+//! What a checkpoint holds is known from below: what anybody had been told of when it was begun. That is what a branch
+//! at it must hold.
 //!
-//! Readers that a local home's lock keeps out (`log verify`, `log dump`, fsck) are there only where the home has a lease.
+//! Readers that a local home's lock keeps out (`log verify`, `log dump`, fsck) are there only where the home has a
+//! lease.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -454,7 +458,8 @@ impl Readers {
         Ok(())
     }
 
-    /// What `log verify` has counted in a log of one epoch: all entries of the lanes up to the ends that it tells, and survivors that can be those of one moment.
+    /// What `log verify` has counted in a log of one epoch: all entries of the lanes up to the ends that it tells, and
+    /// survivors that can be those of one moment.
     fn judge_counts(&self, log: &Shared, told: &Told, verified: &Verified) -> Result<(), String> {
         let report = &verified.report;
         let mut read: BTreeSet<Csn> = BTreeSet::new();

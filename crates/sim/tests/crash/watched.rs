@@ -1,10 +1,12 @@
-//! A home between the engine and the simulated one that notes which transactions each block holds, and which blocks are durable.
+//! A home between the engine and the simulated one that notes which transactions each block holds, and which blocks are
+//! durable.
 //!
 //! It reads what is on its way to storage, so it knows what is hardened without asking anybody: the block that holds an
 //! entry, and all blocks before it in its lane, have completed.
 //!
-//! A reader beside the machine may take steps before any request of the machine that is not an append: in the middle of a checkpoint's publication, of
-//! truncation, of a recovery. Requests of other threads than the machine's let nobody in, so that a seed gives the same run.
+//! A reader beside the machine may take steps before any request of the machine that is not an append: in the middle of
+//! a checkpoint's publication, of truncation, of a recovery. Requests of other threads than the machine's let nobody
+//! in, so that a seed gives the same run.
 
 use std::collections::BTreeMap;
 use std::ops::Range;

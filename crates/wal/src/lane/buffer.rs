@@ -12,7 +12,8 @@ use std::sync::Weak;
 /// What the system gives memory by, at least.
 const PAGE: usize = 4096;
 
-/// A claim of another lane in a block of this one. Weak: lanes that hold one another's bytes must not keep each other alive.
+/// A claim of another lane in a block of this one. Weak: lanes that hold one another's bytes must not keep each other
+/// alive.
 pub(super) struct Stolen {
     pub(super) from: Weak<Shared>,
     pub(super) claim: u64,
@@ -87,8 +88,9 @@ impl Building {
         self.csn_highest = self.csn_highest.max(csn_highest);
     }
 
-    /// The caller is about to append an entry of at most `bytes` bytes, for which it holds room: takes what that may need from
-    /// the system now. Pages that were never written are written to, and there is room for one more side segment.
+    /// The caller is about to append an entry of at most `bytes` bytes, for which it holds room: takes what that may
+    /// need from the system now. Pages that were never written are written to, and there is room for one more side
+    /// segment.
     #[inline]
     pub(super) fn prepare(&mut self, bytes: usize) {
         self.sides.reserve(1);

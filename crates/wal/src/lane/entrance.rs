@@ -1,16 +1,17 @@
 //! One entry on its way into the lane, from the lock to the append.
 //!
-//! Who commits takes the lane's lock *before* it publishes `reserved` and draws its CSN, and keeps it until `reserved` is
-//! cleared (T12). So between those two no lock is taken, waited for or given back: who has to wait for the lane, because a
-//! thread that holds its lock has lost the processor, has not drawn yet and holds nobody's horizon.
+//! Who commits takes the lane's lock *before* it publishes `reserved` and draws its CSN, and keeps it until `reserved`
+//! is cleared (T12). So between those two no lock is taken, waited for or given back: who has to wait for the lane,
+//! because a thread that holds its lock has lost the processor, has not drawn yet and holds nobody's horizon.
 //!
 //! What was prepared by [`Lane::enter`](super::Lane::enter), under the lock:
-//! - vectors in which the entry's head is made have room for the largest head, and the list of side segments for one more;
-//! - the memory that the entry will fill has been touched: a buffer is fresh from the system until it was filled once, and
-//!   the fault of a page may have to wait for memory.
+//! - vectors in which the entry's head is made have room for the largest head, and the list of side segments for one
+//!   more;
+//! - the memory that the entry will fill has been touched: a buffer is fresh from the system until it was filled once,
+//!   and the fault of a page may have to wait for memory.
 //!
-//! Invariant: [`Entrance::push`] allocates nothing, does no I/O, and takes no lock. Its time is that of a copy and a checksum of
-//! the entry, which is at most [`Lane::inline_size_max`](super::Lane::inline_size_max) and its head.
+//! Invariant: [`Entrance::push`] allocates nothing, does no I/O, and takes no lock. Its time is that of a copy and a
+//! checksum of the entry, which is at most [`Lane::inline_size_max`](super::Lane::inline_size_max) and its head.
 
 use super::{Cursor, Pushed, Room, Shared, State};
 use crate::entry::{self, Body, DEPS_LIST_MAX, Deps, SideRef};
@@ -57,8 +58,8 @@ impl<'l> Entrance<'l> {
         self.room
     }
 
-    /// Appends the entry and publishes its CSN as not durable. Its GSN is larger than the lane's last and at least `gsn_min`.
-    /// The lock is given back when the entrance is dropped.
+    /// Appends the entry and publishes its CSN as not durable. Its GSN is larger than the lane's last and at least
+    /// `gsn_min`. The lock is given back when the entrance is dropped.
     ///
     /// # Panics
     /// If the room is smaller than the records or was used: a bug in the commit path that would corrupt the log.

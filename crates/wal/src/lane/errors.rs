@@ -18,7 +18,8 @@ pub struct LaneError {
 /// Why there is no room for an entry.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum NoRoom {
-    /// The buffer is full or space is being prepared; room comes up by itself ([`Lane::wait_room`](super::Lane::wait_room)).
+    /// The buffer is full or space is being prepared; room comes up by itself
+    /// ([`Lane::wait_room`](super::Lane::wait_room)).
     #[error("the log is ahead of the disk")]
     Full,
     /// The disk is full, as an attempt found that began after the question; asking anew may succeed.

@@ -1,8 +1,9 @@
 //! Blocks on their way to the home and back.
 //!
 //! Blocks are numbered, placed at the home and chained to one another by their headers in one step under the lock
-//! ([`Shared::seal`]), so they may then be written side by side and complete in any order. What completed is believed in
-//! order only: a block has hardened when it and all earlier ones have completed (T2), and then its claims are written.
+//! ([`Shared::seal`]), so they may then be written side by side and complete in any order. What completed is believed
+//! in order only: a block has hardened when it and all earlier ones have completed (T2), and then its claims are
+//! written.
 
 use super::buffer::{Building, Stolen, StolenClaims};
 use super::claims::Claim;

@@ -18,18 +18,18 @@
 //!   completes in; every header's `durable_through` is the number of blocks that had hardened when it was sealed.
 //! - A flush carries its own end as a claim: bytes pushed while blocks are in flight belong to a later one, and become
 //!   durable only with that.
-//! - Cursors only grow (T14): `claimed <= pushed`, and `hardened` is the end of the last claim before the first that is not
-//!   written.
-//! - `first_not_durable` is at most the CSN of every entry that was pushed here and is not hardened, wherever its bytes are.
-//!   `push` publishes it before it returns.
+//! - Cursors only grow (T14): `claimed <= pushed`, and `hardened` is the end of the last claim before the first that is
+//!   not written.
+//! - `first_not_durable` is at most the CSN of every entry that was pushed here and is not hardened, wherever its bytes
+//!   are. `push` publishes it before it returns.
 //! - GSNs grow with the cursor; `hardened_gsn` is that of the entry before `hardened`, or higher if the lane is empty.
 //! - Reserved rooms and buffered bytes together fit the buffer, and find place at the home whatever the grouping into
-//!   blocks (each reserved room is counted as a block of its own): so `push` and the flush of what was pushed cannot fail
-//!   for lack of space.
+//!   blocks (each reserved room is counted as a block of its own): so `push` and the flush of what was pushed cannot
+//!   fail for lack of space.
 //! - After an error of the home nothing becomes durable any more, here and in every lane whose bytes this one held; the
 //!   listener is told once.
-//! - Listener and wakers are called without the lock. Nobody holds two lanes' locks, but a thief that has got both without
-//!   waiting.
+//! - Listener and wakers are called without the lock. Nobody holds two lanes' locks, but a thief that has got both
+//!   without waiting.
 //!
 //! Does not: decide when to flush, or retry.
 
@@ -458,8 +458,8 @@ impl Lane {
         let _only_the_first_counts = self.shared.listener.set(listener);
     }
 
-    /// Uses only so many bytes of each buffer from now on, at most all of it and at least half, into which every entry fits:
-    /// who wants more waits until it is flushed, as if the buffer were no larger. What is there stays.
+    /// Uses only so many bytes of each buffer from now on, at most all of it and at least half, into which every entry
+    /// fits: who wants more waits until it is flushed, as if the buffer were no larger. What is there stays.
     pub fn limit_buffer(&self, bytes: usize) {
         let most = self.shared.payload_size_max;
         let limit = bytes.saturating_sub(HEADER_LEN).clamp(most / 2, most);
@@ -474,8 +474,9 @@ impl Lane {
     /// Takes place for an entry with `bytes` bytes of records, in the buffer and at the home. After this nothing that
     /// the entry needs can run out. The room is given back when dropped unused.
     ///
-    /// On `Full`, which says so for a full buffer, a used-up allowance and while the disk is being prepared: register with [`Lane::wait_room`], then call this again, then park.
-    /// With the same `asked` each time, which is made for the first: it says which attempts to make room on the disk are an answer.
+    /// On `Full`, which says so for a full buffer, a used-up allowance and while the disk is being prepared: register
+    /// with [`Lane::wait_room`], then call this again, then park. With the same `asked` each time, which is made for
+    /// the first: it says which attempts to make room on the disk are an answer.
     pub fn room_asked(&self, bytes: usize, asked: &mut Asked) -> Result<Room, NoRoom> {
         let shared = &self.shared;
         if bytes > self.inline_size_max() {
@@ -547,9 +548,9 @@ impl Lane {
         self.room_asked(bytes, &mut Asked::default())
     }
 
-    /// Has `waker` woken once when room may have come up, as the last refusals were. Register first, then ask for room again,
-    /// then wait: what comes up between the first refusal and the registration is not announced. Another refusal may have another
-    /// reason: register after it, too.
+    /// Has `waker` woken once when room may have come up, as the last refusals were. Register first, then ask for room
+    /// again, then wait: what comes up between the first refusal and the registration is not announced. Another refusal
+    /// may have another reason: register after it, too.
     pub fn wait_room(&self, waker: &Waker) {
         let mut state = self.shared.state.lock();
         // Who was refused by the home only is told by the home.
@@ -563,8 +564,8 @@ impl Lane {
         }
     }
 
-    /// Takes the lane's lock for one entry. Everything that an entry may have to wait for, or that may have to be allocated, is
-    /// behind the caller then: see [`Entrance`].
+    /// Takes the lane's lock for one entry. Everything that an entry may have to wait for, or that may have to be
+    /// allocated, is behind the caller then: see [`Entrance`].
     ///
     /// # Panics
     /// If the room is another lane's: a bug in the commit path that would corrupt the log.
@@ -709,8 +710,8 @@ impl Lane {
         self.shared.blocks_in_flight_max
     }
 
-    /// When the entry that ends at `at` was flushed; `None` if it is not hardened yet, or long ago (the last 64 flushes are
-    /// kept).
+    /// When the entry that ends at `at` was flushed; `None` if it is not hardened yet, or long ago (the last 64 flushes
+    /// are kept).
     pub fn flush_times(&self, at: Cursor) -> Option<FlushTimes> {
         self.shared.state.lock().flushed.find(at.0)
     }

@@ -1,12 +1,12 @@
 //! Large transactions: their records go into a side segment while they run, and only a reference into the lane.
 //!
 //! Owns: the checksum and length of what was appended, and the segment's number. A side segment that is not finished is
-//! removed by the home. One that is finished and whose commit then fails is removed by [`Lane::give_up_side`]; should the
-//! server stop before that, by the next recovery (T8).
+//! removed by the home. One that is finished and whose commit then fails is removed by [`Lane::give_up_side`]; should
+//! the server stop before that, by the next recovery (T8).
 //!
-//! Pieces that wait to be written are taken from the lane's allowance, also beyond its limit: their transaction looks at
-//! [`Side::is_held_back`] before it hands over more. What is taken is brought up to date whenever the side segment is used,
-//! so it may be too much for a while, never too little.
+//! Pieces that wait to be written are taken from the lane's allowance, also beyond its limit: their transaction looks
+//! at [`Side::is_held_back`] before it hands over more. What is taken is brought up to date whenever the side segment
+//! is used, so it may be too much for a while, never too little.
 
 use super::{Lane, NoRoom, Shared};
 use crate::entry::SideRef;
@@ -126,7 +126,8 @@ impl Side {
 }
 
 impl Lane {
-    /// Begins a side segment: the records of a large transaction go into it while the transaction runs. Fails if the lane has no number left for it.
+    /// Begins a side segment: the records of a large transaction go into it while the transaction runs. Fails if the
+    /// lane has no number left for it.
     pub fn begin_side(&self) -> Result<Side, UsedUp> {
         let shared = &self.shared;
         let start = shared.start;
@@ -152,8 +153,8 @@ impl Lane {
         })
     }
 
-    /// Removes a side segment that was finished and whose entry is never pushed, because its commit failed after that. Waits for no
-    /// request, so by any thread; what cannot be removed stays for the next recovery.
+    /// Removes a side segment that was finished and whose entry is never pushed, because its commit failed after that.
+    /// Waits for no request, so by any thread; what cannot be removed stays for the next recovery.
     ///
     /// # Panics
     /// If it is not this life's: it may belong to an entry.

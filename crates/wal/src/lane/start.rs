@@ -1,11 +1,13 @@
 //! From where on a lane is needed by who has everything before: a checkpoint.
 //!
-//! A *start* is the place between two blocks. Whoever asks for it ([`Lane::log_start`]) and draws a CSN `S` after that knows that every entry at
-//! or above `S` lies there or behind, in this lane or any other whose start was asked for too: it is pushed after its CSN was drawn,
-//! and what is pushed, or stolen from another lane's buffer, goes into a block that is not sealed yet.
+//! A *start* is the place between two blocks. Whoever asks for it ([`Lane::log_start`]) and draws a CSN `S` after that
+//! knows that every entry at or above `S` lies there or behind, in this lane or any other whose start was asked for
+//! too: it is pushed after its CSN was drawn, and what is pushed, or stolen from another lane's buffer, goes into a
+//! block that is not sealed yet.
 //!
-//! Invariants: a start is given under the lock under which blocks are sealed, so it lies between the same two blocks for everybody; side
-//! segments are known to the lane that sealed their entry, whichever pushed it, by the highest CSN of that block: none of the block's entries is above it.
+//! Invariants: a start is given under the lock under which blocks are sealed, so it lies between the same two blocks
+//! for everybody; side segments are known to the lane that sealed their entry, whichever pushed it, by the highest CSN
+//! of that block: none of the block's entries is above it.
 
 use super::Lane;
 use crate::entry::SideRef;
@@ -64,8 +66,8 @@ impl SealedSoFar {
 }
 
 impl Lane {
-    /// The place of the next block to be sealed: every entry that is pushed from now on lies there or behind, in this lane or in
-    /// another one.
+    /// The place of the next block to be sealed: every entry that is pushed from now on lies there or behind, in this
+    /// lane or in another one.
     pub fn log_start(&self) -> Start {
         let state = &mut *self.shared.state.lock();
         let start = Start {

@@ -5,24 +5,27 @@
 //! 2. at once, if told to (`--take-over`);
 //! 3. when the manifest has not changed for as long as the lease lasts, and a margin.
 //!
-//! Otherwise it is refused. Taking is one compare and swap from exactly the state that was looked at; whatever comes in between makes
-//! the claim begin again with a new look.
+//! Otherwise it is refused. Taking is one compare and swap from exactly the state that was looked at; whatever comes in
+//! between makes the claim begin again with a new look.
 //!
-//! **Why nobody reads what is out of date (T15).** Let `c` be the state that was replaced, first seen at `s`. Its owner counts its lease from
-//! before it *sent* `c`, so from before `s`, and since nothing replaced `c` but we, `c` is the last state it wrote. So it answers
-//! nobody after `s` + duration - margin by its clock, and at [`Held::run_out`] = `s` + duration + margin by ours nobody does. That holds
-//! for a lease taken from a living owner in the same way: who takes it accepts connections no earlier.
+//! **Why nobody reads what is out of date (T15).** Let `c` be the state that was replaced, first seen at `s`. Its owner
+//! counts its lease from before it *sent* `c`, so from before `s`, and since nothing replaced `c` but we, `c` is the
+//! last state it wrote. So it answers nobody after `s` + duration - margin by its clock, and at [`Held::run_out`] = `s`
+//! + duration + margin by ours nobody does. That holds for a lease taken from a living owner in the same way: who takes
+//! it accepts connections no earlier.
 //!
-//! **Why an ended process proves little.** A virtual machine may be copied while it runs: by a snapshot with memory that is resumed beside the original, or from one
-//! template in many places. A copy has the original's boot id, namespaces and processes. On it the kernel truly says that the owner has ended, and on the original
-//! it goes on and answers. Everything that a newcomer could look at on its machine has been copied with it, and the store has seen nothing of either since: so it
-//! cannot know which of the two it is on. The same holds for a claim whose answer is lost: where the process was copied before the answer came, one of the two got it
-//! and may be answering by now. So what is there under a number of our own is a lease like any other, and attempts have numbers that a copy does not
-//! repeat. Only whoever runs the machines knows that there is one of each
-//! ([`Claimant::machine_is_never_copied`]). Otherwise the lease is waited for, and a living owner shows itself by a renewal.
+//! **Why an ended process proves little.** A virtual machine may be copied while it runs: by a snapshot with memory
+//! that is resumed beside the original, or from one template in many places. A copy has the original's boot id,
+//! namespaces and processes. On it the kernel truly says that the owner has ended, and on the original it goes on and
+//! answers. Everything that a newcomer could look at on its machine has been copied with it, and the store has seen
+//! nothing of either since: so it cannot know which of the two it is on. The same holds for a claim whose answer is
+//! lost: where the process was copied before the answer came, one of the two got it and may be answering by now. So
+//! what is there under a number of our own is a lease like any other, and attempts have numbers that a copy does not
+//! repeat. Only whoever runs the machines knows that there is one of each ([`Claimant::machine_is_never_copied`]).
+//! Otherwise the lease is waited for, and a living owner shows itself by a renewal.
 //!
-//! That an owner is gone says nothing of the one *it* took the lease from, perhaps a moment ago: hence `owed-ms` in the manifest,
-//! which stays until that time is over, and is waited out by whoever comes next.
+//! That an owner is gone says nothing of the one *it* took the lease from, perhaps a moment ago: hence `owed-ms` in the
+//! manifest, which stays until that time is over, and is waited out by whoever comes next.
 
 use crate::manifest::{Holder, Manifest};
 use logstead_env::{Instant, ProcessIdentity};
@@ -53,7 +56,8 @@ pub struct Claimant {
     pub since: u64,
     /// Whoever has it.
     pub take_over: bool,
-    /// There is one machine with this one's boot id, and never another: what it says of its processes is true of the lease's owner.
+    /// There is one machine with this one's boot id, and never another: what it says of its processes is true of the
+    /// lease's owner.
     pub machine_is_never_copied: bool,
     /// The number of the database, if there is none yet.
     pub database: DatabaseId,
@@ -134,7 +138,8 @@ impl Claim {
         }
     }
 
-    /// What to do after `event`, of which the clock says `now` or later. `is_gone` knows processes that have surely ended.
+    /// What to do after `event`, of which the clock says `now` or later. `is_gone` knows processes that have surely
+    /// ended.
     pub fn next(
         &mut self,
         event: Event,
@@ -210,7 +215,8 @@ impl Claim {
         }
     }
 
-    /// A number that no attempt has had, and another one in a copy of this process, which looks at its clock some nanoseconds earlier or later.
+    /// A number that no attempt has had, and another one in a copy of this process, which looks at its clock some
+    /// nanoseconds earlier or later.
     fn attempt_at(&self, now: Instant) -> u64 {
         let seed = self.claimant.owner ^ now.as_nanos().rotate_left(32);
         let mixed =

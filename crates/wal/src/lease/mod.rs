@@ -3,26 +3,30 @@
 //! Owns: the manifest of such a home while the server runs. Everything that changes the manifest goes through
 //! [`Lease::update`], because every state names the lease's owner and comes from the one before by compare and swap.
 //!
-//! 1. A start claims the lease before it reads anything else (`claim` has the rules of taking it), fences the lanes, reads, and
-//!    writes the recovery mark (T3; see [`recovery`](crate::recovery)).
-//! 2. A thread renews it, every third of its duration. A request of it that goes without an answer for a sixth counts as lost and is
-//!    made again: one that is lost, or two, must not let a server take over that waits for the lease to run out.
-//! 3. An answer leaves while it is valid ([`Lease::valid`], T15): one load and one look at the clock. While it is not, answers wait.
-//!    Renewed, they leave; taken over, they never do.
+//! 1. A start claims the lease before it reads anything else (`claim` has the rules of taking it), fences the lanes,
+//!    reads, and writes the recovery mark (T3; see [`recovery`](crate::recovery)).
+//! 2. A thread renews it, every third of its duration. A request of it that goes without an answer for a sixth counts
+//!    as lost and is made again: one that is lost, or two, must not let a server take over that waits for the lease to
+//!    run out.
+//! 3. An answer leaves while it is valid ([`Lease::valid`], T15): one load and one look at the clock. While it is not,
+//!    answers wait. Renewed, they leave; taken over, they never do.
 //! 4. An orderly stop gives it back ([`Lease::release`]): the next start need not wait.
 //!
 //! Invariants:
-//! - **Writing is kept apart by fences and by compare and swap, never by a clock.** The clock only keeps answers from being out of date.
-//! - The lease counts from *before* the renewal was sent, less a margin for unequal clocks, on a clock that does not stand still while the
-//!   machine is suspended.
-//! - It is enough that the lease is valid once between reading and answering, however long the answer then takes to leave: nobody
-//!   else had committed anything by then that the answer could have missed.
-//! - An attempt whose outcome is not known is never counted; it is settled by reading. Every attempt is a state of its own
-//!   (`renewals`), so what is read tells which one it was, and a state never comes back (no ABA).
-//! - Attempts of a copy of this process (its machine was copied while it ran) are told from its own: each number is a random step, in which the clocks are mixed,
-//!   above the one before. Who finds a number that it never used has lost the lease. So of two copies at most one is renewed twice.
+//! - **Writing is kept apart by fences and by compare and swap, never by a clock.** The clock only keeps answers from
+//!   being out of date.
+//! - The lease counts from *before* the renewal was sent, less a margin for unequal clocks, on a clock that does not
+//!   stand still while the machine is suspended.
+//! - It is enough that the lease is valid once between reading and answering, however long the answer then takes to
+//!   leave: nobody else had committed anything by then that the answer could have missed.
+//! - An attempt whose outcome is not known is never counted; it is settled by reading. Every attempt is a state of its
+//!   own (`renewals`), so what is read tells which one it was, and a state never comes back (no ABA).
+//! - Attempts of a copy of this process (its machine was copied while it ran) are told from its own: each number is a
+//!   random step, in which the clocks are mixed, above the one before. Who finds a number that it never used has lost
+//!   the lease. So of two copies at most one is renewed twice.
 //! - Once taken over, for good: nothing makes a lost lease valid again.
-//! - That it has run out is told when it happens, by whoever looks ([`Lease::look`]): the renewal may be waiting for the home just then.
+//! - That it has run out is told when it happens, by whoever looks ([`Lease::look`]): the renewal may be waiting for
+//!   the home just then.
 //!
 //! Does not: fence lanes, or end the process.
 
@@ -48,10 +52,11 @@ use std::time::Duration;
 const RENEWALS: u32 = 3;
 /// After a renewal that failed, the next attempt comes after this part of the duration.
 const AGAIN_PART: u32 = 20;
-/// The first request for the manifest is waited for during this part of the duration, the next ones longer. So a renewal that is lost once
-/// is repeated at half of the duration, one that is lost twice before it is over.
+/// The first request for the manifest is waited for during this part of the duration, the next ones longer. So a
+/// renewal that is lost once is repeated at half of the duration, one that is lost twice before it is over.
 const ANSWER_PART: u32 = 6;
-/// Attempts of unknown outcome that are remembered. One that is forgotten and arrives after all is taken for a copy's, and this server ends.
+/// Attempts of unknown outcome that are remembered. One that is forgotten and arrives after all is taken for a copy's,
+/// and this server ends.
 const ATTEMPTS_MAX: usize = 1024;
 /// Seconds from 1970 to 2000.
 const SECONDS_1970_TO_2000: i64 = 946_684_800;
@@ -85,7 +90,8 @@ pub struct LeaseOptions {
     pub duration: Duration,
     /// Take it, whoever holds it.
     pub take_over: bool,
-    /// Nobody ever runs a copy of this machine's memory: the lease of a process of it that has ended is free at once. See [`claim`].
+    /// Nobody ever runs a copy of this machine's memory: the lease of a process of it that has ended is free at once.
+    /// See [`claim`].
     pub machine_is_never_copied: bool,
     /// A thread renews it, and another one watches. Without: [`Lease::tick`] does both, when it is called.
     pub threads: bool,
@@ -185,8 +191,8 @@ impl fmt::Debug for Lease {
 }
 
 impl Lease {
-    /// Takes the lease of `home`, or says who has it. On success the manifest is ours: nobody else can change it without taking
-    /// the lease. No lane has been fenced yet.
+    /// Takes the lease of `home`, or says who has it. On success the manifest is ours: nobody else can change it
+    /// without taking the lease. No lane has been fenced yet.
     pub fn claim(
         home: &Arc<dyn LogHome>,
         env: &Env,
@@ -283,10 +289,11 @@ impl Lease {
         self.tell_loss();
     }
 
-    /// Changes the manifest, durably, and renews the lease with it. [`HomeError::Fenced`]: it is lost, whether or not the change was made
-    /// before. After another error the change may have been made or not, or may be made yet.
+    /// Changes the manifest, durably, and renews the lease with it. [`HomeError::Fenced`]: it is lost, whether or not
+    /// the change was made before. After another error the change may have been made or not, or may be made yet.
     ///
-    /// Where an earlier attempt of ours turns out to have arrived late, `change` is applied again, to what that has left.
+    /// Where an earlier attempt of ours turns out to have arrived late, `change` is applied again, to what that has
+    /// left.
     pub fn update(&self, mut change: impl FnMut(&mut Manifest)) -> Result<(), HomeError> {
         let mut state = self.state.lock();
         if state.released {
@@ -342,8 +349,8 @@ impl Lease {
         }
     }
 
-    /// Tells people that the lease has run out, and that it is renewed after that; never waits for the home. Gives how long to wait
-    /// until the next look.
+    /// Tells people that the lease has run out, and that it is renewed after that; never waits for the home. Gives how
+    /// long to wait until the next look.
     pub fn look(&self) -> Duration {
         let until = self.valid_until.load(Ordering::Acquire);
         if until == 0 {
@@ -381,7 +388,8 @@ impl Lease {
         why.unwrap_or_else(|| "it was not renewed in time".to_owned())
     }
 
-    /// Returns when no earlier lease can be valid any more: from then on nobody else answers clients, and this server may.
+    /// Returns when no earlier lease can be valid any more: from then on nobody else answers clients, and this server
+    /// may.
     pub fn wait_out(&self) -> Result<(), HomeError> {
         let left = |run_out: Instant| {
             let left = run_out.since(self.clock.boot_time());
@@ -477,8 +485,8 @@ impl Lease {
         result
     }
 
-    /// A number above `last`, and another one in a copy of this process. Its random numbers may be the same for a while; it looks at its
-    /// clocks a few nanoseconds earlier or later.
+    /// A number above `last`, and another one in a copy of this process. Its random numbers may be the same for a
+    /// while; it looks at its clocks a few nanoseconds earlier or later.
     fn attempt_after(&self, last: u64) -> u64 {
         let clocks = self.clock.boot_time().as_nanos().rotate_left(32)
             ^ self.clock.now_micros_since_2000().cast_unsigned();
@@ -532,7 +540,8 @@ impl Lease {
                         "a copy of this server writes there too: its machine was copied while it ran",
                     ));
                 }
-                // An earlier attempt, which got there late: when it was sent does not matter, nothing is counted for it.
+                // An earlier attempt, which got there late: when it was sent does not matter, nothing is counted for
+                // it.
                 (state.manifest, state.tag) = (found, tag);
                 state.attempts.clear();
                 Err(error)

@@ -1,13 +1,14 @@
 //! Completes the copies of a home that has several: each gets the blocks that it lacks and that recovery builds on.
 //!
-//! A copy that the home says to be behind, or that is new, is compared block by block. Of any other one only the end of what the last
-//! server wrote may be missing: it is compared from there backwards, until so many blocks in a row are there as can be under way together.
+//! A copy that the home says to be behind, or that is new, is compared block by block. Of any other one only the end of
+//! what the last server wrote may be missing: it is compared from there backwards, until so many blocks in a row are
+//! there as can be under way together.
 //!
 //! Where there is a checkpoint, blocks before its starts are not needed and not copied: a copy may begin with a hole.
 //!
-//! Invariants: only blocks of the chain that recovery adopted are written, where they belong; done before the recovery mark. The earliest
-//! that is missing is written first: were it the last, a start that died half way would leave a long row of blocks behind a hole, and
-//! the next one would take the copy for complete.
+//! Invariants: only blocks of the chain that recovery adopted are written, where they belong; done before the recovery
+//! mark. The earliest that is missing is written first: were it the last, a start that died half way would leave a long
+//! row of blocks behind a hole, and the next one would take the copy for complete.
 //!
 //! Does not: copy side segments to where they are not: the home does. A damaged one is replaced.
 

@@ -23,7 +23,8 @@ pub struct Corruption {
     pub what: String,
     /// How we know that it was durable, so that this is no torn tail.
     pub proof: String,
-    /// The place itself is not there, and it is a moment that is read: a server at work may have removed it since the reader began.
+    /// The place itself is not there, and it is a moment that is read: a server at work may have removed it since the
+    /// reader began.
     pub may_be_removed: bool,
 }
 
@@ -54,8 +55,9 @@ pub enum RecoveryError {
         "the log is corrupt: {0}. Restore from a copy, or start with --accept-data-loss to drop this and everything after it"
     )]
     Corrupt(Box<Corruption>),
-    /// What a moment of the log is made of is not there (any more). Who reads it looks at the manifest again: a server removes what a newer checkpoint holds. And
-    /// takes another moment: a home of several may have lost the member that had met it.
+    /// What a moment of the log is made of is not there (any more). Who reads it looks at the manifest again: a server
+    /// removes what a newer checkpoint holds. And takes another moment: a home of several may have lost the member that
+    /// had met it.
     #[error(
         "what was to be read of the log is gone: {0}. A server at work has removed it meanwhile, or it is lost: try again"
     )]

@@ -1,21 +1,23 @@
 //! What blocks say of other lanes: the horizon that each one recorded when it was sealed.
 //!
-//! A CSN below a recorded horizon had an entry that was durable, with all blocks before it in its lane, when that block was sealed. So a gap
-//! below one is a loss, though its own lane ends there as if nothing had ever followed: its last blocks are gone, or rotten, and no
-//! later block of it is left to tell.
+//! A CSN below a recorded horizon had an entry that was durable, with all blocks before it in its lane, when that block
+//! was sealed. So a gap below one is a loss, though its own lane ends there as if nothing had ever followed: its last
+//! blocks are gone, or rotten, and no later block of it is left to tell.
 //!
-//! **Which gaps are none.** Below the base nothing is looked for: a checkpoint holds it, or an earlier epoch has settled it. Of an epoch with a
-//! mark, the mark says what is unaccounted, and from where on an accepted loss has annulled the rest; its horizons tell nothing more. A
-//! CSN that was drawn and never pushed would be one: there is none, since nothing fails between the draw and the push (T12).
+//! **Which gaps are none.** Below the base nothing is looked for: a checkpoint holds it, or an earlier epoch has
+//! settled it. Of an epoch with a mark, the mark says what is unaccounted, and from where on an accepted loss has
+//! annulled the rest; its horizons tell nothing more. A CSN that was drawn and never pushed would be one: there is
+//! none, since nothing fails between the draw and the push (T12).
 //!
-//! **How far a reader holds a log to it.** The claim is about all lanes at the time of sealing. Beside a server at work, lanes are read at different times, and a
-//! block that is read last may tell of what came into another lane after that was read. So such a reader reads a [`moment`](super::moment): its
-//! blocks were sealed before its last pass began, so all CSNs below their horizons and up to `last`, its highest one, are in it, or lost. One copy of several
+//! **How far a reader holds a log to it.** The claim is about all lanes at the time of sealing. Beside a server at
+//! work, lanes are read at different times, and a block that is read last may tell of what came into another lane after
+//! that was read. So such a reader reads a [`moment`](super::moment): its blocks were sealed before its last pass
+//! began, so all CSNs below their horizons and up to `last`, its highest one, are in it, or lost. One copy of several
 //! lacks what the others have, and is not held to it.
 //!
-//! **When the gap is certain.** The entry lies in some lane before any block of that lane whose horizon is above it. So a lane does not
-//! hold it that has ended, or has been read up to such a block. When that is so of all lanes, nobody waits for the end of the others: what
-//! would be kept for the gap has no bound.
+//! **When the gap is certain.** The entry lies in some lane before any block of that lane whose horizon is above it. So
+//! a lane does not hold it that has ended, or has been read up to such a block. When that is so of all lanes, nobody
+//! waits for the end of the others: what would be kept for the gap has no bound.
 
 use super::errors::Corruption;
 use super::read::LaneEnd;
@@ -59,8 +61,8 @@ impl Lane<'_> {
     }
 }
 
-/// Is `gap`, the first CSN without an entry in what was read of an epoch's lanes, one that was durable? `None`: it was not, or it may still turn up,
-/// or it is above `last`, and nobody knows.
+/// Is `gap`, the first CSN without an entry in what was read of an epoch's lanes, one that was durable? `None`: it was
+/// not, or it may still turn up, or it is above `last`, and nobody knows.
 pub(super) fn loss<'e>(
     epoch: Epoch,
     gap: Csn,

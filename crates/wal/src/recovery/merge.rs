@@ -7,12 +7,14 @@
 //! The rule: an entry survives if everything on its list survives and its floor is below the first unaccounted CSN.
 //! Below the gap that holds by itself, because dependencies have smaller CSNs.
 //!
-//! Where a checkpoint was taken in the epoch, its CSN is the base: what lies below has survived and is in it, so entries below it that
-//! were written behind the starts are passed over, they are accounted for, and whatever hangs on them does so rightly.
+//! Where a checkpoint was taken in the epoch, its CSN is the base: what lies below has survived and is in it, so
+//! entries below it that were written behind the starts are passed over, they are accounted for, and whatever hangs on
+//! them does so rightly.
 //!
-//! A loss of what was durable, accepted, is another matter. A predecessor that was Committed when an entry drew its CSN is
-//! on no list and may be above any floor; so once such a predecessor can be among what is lost, the lists of later entries say
-//! nothing. From the first CSN that may be lost on, nothing survives, and the mark remembers it (`annulled_from`).
+//! A loss of what was durable, accepted, is another matter. A predecessor that was Committed when an entry drew its CSN
+//! is on no list and may be above any floor; so once such a predecessor can be among what is lost, the lists of later
+//! entries say nothing. From the first CSN that may be lost on, nothing survives, and the mark remembers it
+//! (`annulled_from`).
 
 use super::Survivors;
 use super::errors::{Corruption, RecoveryError};

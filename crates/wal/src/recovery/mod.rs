@@ -1,27 +1,30 @@
 //! How a database comes back from its log.
 //!
-//! 1. Read the manifest (or make the first one). Where no kernel's lock keeps others out: take the lease in it, by compare and
-//!    swap, and then fence the lanes of its epoch; nothing is read before (T3).
+//! 1. Read the manifest (or make the first one). Where no kernel's lock keeps others out: take the lease in it, by
+//!    compare and swap, and then fence the lanes of its epoch; nothing is read before (T3).
 //! 2. Read every lane of every epoch up to its end, in parallel; settled epochs end where their mark says.
-//! 3. Hand the survivors to the caller, in CSN order, while lanes are read; ask it whether it has taken all of them well.
+//! 3. Hand the survivors to the caller, in CSN order, while lanes are read; ask it whether it has taken all of them
+//!    well.
 //! 4. Write the tails of the last epoch's lanes again, durably: what was read may come from a cache that never reached
 //!    the disk, or from one copy of several (T7). Where there are several copies, each gets what it lacks.
 //! 5. Write the recovery mark and the next epoch's lanes, in one atomic step.
 //! 6. Give back what nothing needs, open the new lanes on fresh segments.
 //! 7. Wait until a lease that was taken from a living server has run out: until then it may still answer (T15).
 //!
-//! Invariants: nothing but rewriting what is there happens before step 5, and step 5 is atomic, so a crash anywhere gives
-//! the same survivors at the next attempt. Steps after 5 can be repeated or left out without effect on the data.
+//! Invariants: nothing but rewriting what is there happens before step 5, and step 5 is atomic, so a crash anywhere
+//! gives the same survivors at the next attempt. Steps after 5 can be repeated or left out without effect on the data.
 //!
-//! **Two starts at one home.** Any step may be the last one for hours, and go on after another server has taken the lease:
+//! **Two starts at one home.** Any step may be the last one for hours, and go on after another server has taken the
+//! lease:
 //! - The lanes to be fenced are those of the manifest's epoch. Lanes of earlier epochs were fenced before the mark that
-//!   ended theirs; a later epoch's lanes are opened only after its mark, and the mark of a start that was overtaken fails: it
-//!   is a compare and swap from the state with its own lease.
-//! - Segments of different epochs never share a number (`epoch << 32` is the first), so opening, fencing and giving back by
-//!   who was overtaken meet nothing of a later epoch. What it gives back lies outside the spans of marks that never change.
+//!   ended theirs; a later epoch's lanes are opened only after its mark, and the mark of a start that was overtaken
+//!   fails: it is a compare and swap from the state with its own lease.
+//! - Segments of different epochs never share a number (`epoch << 32` is the first), so opening, fencing and giving
+//!   back by who was overtaken meet nothing of a later epoch. What it gives back lies outside the spans of marks that
+//!   never change.
 //! - What it writes again (step 4) are blocks of settled lanes, each with the one content it ever had.
-//! - What it stores of an older checkpoint ([`Survivors::upgrade`]) has numbers of its own, and what it removes has lower ones than it had before it last
-//!   looked whether the home was its own.
+//! - What it stores of an older checkpoint ([`Survivors::upgrade`]) has numbers of its own, and what it removes has
+//!   lower ones than it had before it last looked whether the home was its own.
 //!
 //! Does not: know what records mean.
 
@@ -83,9 +86,10 @@ pub struct LaneReport {
 
 /// Who receives the survivors.
 pub trait Survivors {
-    /// Called first, if the manifest names a checkpoint, when nobody else can write any more: gives another checkpoint that says the same, to be named
-    /// in its place, if it is to be stored in another way. `epoch` is the one that wrote last. What it names is durable. `is_ours` fails if another server has
-    /// taken over since the manifest was read.
+    /// Called first, if the manifest names a checkpoint, when nobody else can write any more: gives another checkpoint
+    /// that says the same, to be named in its place, if it is to be stored in another way. `epoch` is the one that
+    /// wrote last. What it names is durable. `is_ours` fails if another server has taken over since the manifest was
+    /// read.
     fn upgrade(
         &mut self,
         database: DatabaseId,
@@ -97,8 +101,9 @@ pub trait Survivors {
         Ok(None)
     }
 
-    /// The log begins at this checkpoint of the database: what survived below its CSN is in it, and is not handed over. Called before anything is
-    /// taken, unless the log begins at its beginning. Who knows nothing of checkpoints refuses.
+    /// The log begins at this checkpoint of the database: what survived below its CSN is in it, and is not handed over.
+    /// Called before anything is taken, unless the log begins at its beginning. Who knows nothing of checkpoints
+    /// refuses.
     fn checkpoint(&mut self, database: DatabaseId, at: &Checkpoint) -> Result<(), RecoveryError> {
         let csn = at.csn;
         let what = format!(
@@ -182,7 +187,8 @@ pub struct Report {
     pub checkpoint_bytes: u64,
     /// Bytes of pages that were made anew because the checkpoint was of an older format. Told by who makes them.
     pub upgraded_bytes: u64,
-    /// Chunks of the checkpoint that the log has changed and that were not read: their records are kept until they are. Told by who keeps them.
+    /// Chunks of the checkpoint that the log has changed and that were not read: their records are kept until they are.
+    /// Told by who keeps them.
     pub tails_kept: u64,
     /// Bytes of those records.
     pub tail_bytes_kept: u64,

@@ -1,52 +1,62 @@
 //! A moment of a log, and who may read without one.
 //!
-//! Recovery owns the log that it reads: it holds the kernel's lock, or it has taken the lease and fenced the lanes ([`Owner`]). A lane's end then stays where
-//! it is. Everybody else may have a server at work beside them, which appends to one lane while another one is read. Such a reader
-//! reads a [`Moment`]: a set of entries that a crash at one moment could have left.
+//! Recovery owns the log that it reads: it holds the kernel's lock, or it has taken the lease and fenced the lanes
+//! ([`Owner`]). A lane's end then stays where it is. Everybody else may have a server at work beside them, which
+//! appends to one lane while another one is read. Such a reader reads a [`Moment`]: a set of entries that a crash at
+//! one moment could have left.
 //!
-//! **Why one pass over the lanes is not enough.** An entry names only predecessors that were not Committed when it was pushed. Lane A is read to
-//! its end. Then P is written to A, and P is Committed. Then E, which overwrites what P wrote, is written to lane B, and does not name P. Then B is read. The
-//! reader has E and not P, and nothing in E tells.
+//! **Why one pass over the lanes is not enough.** An entry names only predecessors that were not Committed when it was
+//! pushed. Lane A is read to its end. Then P is written to A, and P is Committed. Then E, which overwrites what P
+//! wrote, is written to lane B, and does not name P. Then B is read. The reader has E and not P, and nothing in E
+//! tells.
 //!
 //! **The rule.**
 //! 1. The first pass reads every lane of the unsettled epoch to its end. `M` is the highest CSN it meets.
-//! 2. Each further pass lists the segments anew and reads every lane on, from where the pass before stopped. The passes end with the
-//!    first one that finds no entry at or below `M` in any lane.
-//! 3. The moment is what the passes before the last one have read, without the entries above `M`. Recovery's own rule says which of these
-//!    entries survive.
+//! 2. Each further pass lists the segments anew and reads every lane on, from where the pass before stopped. The passes
+//!    end with the first one that finds no entry at or below `M` in any lane.
+//! 3. The moment is what the passes before the last one have read, without the entries above `M`. Recovery's own rule
+//!    says which of these entries survive.
 //!
-//! There are finitely many CSNs up to `M`, and each pass but the last one finds one of them, so the passes end. Nobody has to be alive for that: where a
-//! server has died with a block on its way, the next pass finds nothing, and the gap stays.
+//! There are finitely many CSNs up to `M`, and each pass but the last one finds one of them, so the passes end. Nobody
+//! has to be alive for that: where a server has died with a block on its way, the next pass finds nothing, and the gap
+//! stays.
 //!
 //! **Why that is one moment.** The last pass begins at a time `t`.
-//! - *What was in the lanes before `t` is complete up to `M`.* Each entry that was durable before `t` lies in a block that was durable before `t` with
-//!   all earlier blocks of the lane that wrote it, whichever lane pushed it (stolen entries, T14). The last pass reads that lane at least as far. So the
-//!   entry was read, by the last pass or before. If its CSN is at most `M`, the last pass did not find it, so it was read before.
-//! - *The moment is closed.* Each of its entries E was read before `t`, so E was pushed before `t`. A predecessor P that E does not name was
-//!   Committed before E was pushed, hence durable before `t`, and its CSN is below that of E, so at most `M`: P is in the moment. So is, in turn, what P
-//!   hangs on. Named predecessors and floors are judged by what is in the moment, as after a crash.
-//! - *What was acknowledged before the first pass began is in the moment.* It was durable then, so the first pass has met it, so it is at or below `M`.
-//! - *It is a crash's.* A crash at `t` may keep every block that was read before `t`, and keeps all that was durable. What it leaves above `M` is not in the
-//!   moment, and nothing in the moment hangs on it, because whatever an entry hangs on has a smaller CSN.
-//! - *Horizons.* All CSNs below the horizon that a block's header may record were durable when that block was sealed. Blocks of the moment were sealed before `t`. So
-//!   below `min(horizon, M + 1)` no CSN is missing from the moment. This does not hold for blocks that the last pass meets,
-//!   which may have been sealed after `t`: they are not in the moment, though nothing in them is at or below `M`.
+//! - *What was in the lanes before `t` is complete up to `M`.* Each entry that was durable before `t` lies in a block
+//!   that was durable before `t` with all earlier blocks of the lane that wrote it, whichever lane pushed it (stolen
+//!   entries, T14). The last pass reads that lane at least as far. So the entry was read, by the last pass or before.
+//!   If its CSN is at most `M`, the last pass did not find it, so it was read before.
+//! - *The moment is closed.* Each of its entries E was read before `t`, so E was pushed before `t`. A predecessor P
+//!   that E does not name was Committed before E was pushed, hence durable before `t`, and its CSN is below that of E,
+//!   so at most `M`: P is in the moment. So is, in turn, what P hangs on. Named predecessors and floors are judged by
+//!   what is in the moment, as after a crash.
+//! - *What was acknowledged before the first pass began is in the moment.* It was durable then, so the first pass has
+//!   met it, so it is at or below `M`.
+//! - *It is a crash's.* A crash at `t` may keep every block that was read before `t`, and keeps all that was durable.
+//!   What it leaves above `M` is not in the moment, and nothing in the moment hangs on it, because whatever an entry
+//!   hangs on has a smaller CSN.
+//! - *Horizons.* All CSNs below the horizon that a block's header may record were durable when that block was sealed.
+//!   Blocks of the moment were sealed before `t`. So below `min(horizon, M + 1)` no CSN is missing from the moment.
+//!   This does not hold for blocks that the last pass meets, which may have been sealed after `t`: they are not in the
+//!   moment, though nothing in them is at or below `M`.
 //!
 //! **What it takes from the home.** A block that was durable before a lane is read again is found then.
-//! - Local homes are read with O_DIRECT: the kernel writes back what its cache has of the file before it reads. A segment's file is
-//!   there under its name before its first block is written.
-//! - Buckets show what was stored as soon as it is acknowledged. A listing may be older than the object's end, which is asked for.
-//! - Of a home of homes, each block is looked for in all members that are up, and reading fails if these are fewer than the members that surely have
-//!   met each acknowledged block.
-//! - One of several homes, read alone, gives no moment: it may lack what was acknowledged. `log verify`, `log dump` and `fsck` look at it and
-//!   say so; a backup of it is refused.
+//! - Local homes are read with O_DIRECT: the kernel writes back what its cache has of the file before it reads. A
+//!   segment's file is there under its name before its first block is written.
+//! - Buckets show what was stored as soon as it is acknowledged. A listing may be older than the object's end, which is
+//!   asked for.
+//! - Of a home of homes, each block is looked for in all members that are up, and reading fails if these are fewer than
+//!   the members that surely have met each acknowledged block.
+//! - One of several homes, read alone, gives no moment: it may lack what was acknowledged. `log verify`, `log dump` and
+//!   `fsck` look at it and say so; a backup of it is refused.
 //!
-//! **What the caller does.** A moment is one of the log that its manifest names. The server may publish a checkpoint and remove what that made
-//! superfluous, or another server may begin an epoch. So whoever needs the newest state reads the manifest again afterwards, and begins
-//! again if it has changed. Blocks that have gone meanwhile are an error, never an earlier end.
+//! **What the caller does.** A moment is one of the log that its manifest names. The server may publish a checkpoint
+//! and remove what that made superfluous, or another server may begin an epoch. So whoever needs the newest state reads
+//! the manifest again afterwards, and begins again if it has changed. Blocks that have gone meanwhile are an error,
+//! never an earlier end.
 //!
-//! **What a replica may add.** A reader that has learnt a horizon `H` first, and then reads every lane to its end, has all CSNs below `H` after one
-//! pass, so its moment has `M = H - 1`. That is another way to make the same type.
+//! **What a replica may add.** A reader that has learnt a horizon `H` first, and then reads every lane to its end, has
+//! all CSNs below `H` after one pass, so its moment has `M = H - 1`. That is another way to make the same type.
 //!
 //! Memory: passes keep ends and no payloads. What is read of a moment is read a second time.
 //!
@@ -347,7 +357,8 @@ impl<'h> Reading<'h> {
         Reading { is_copy, ..self }
     }
 
-    /// All that was acknowledged is there to be read, in every lane: then the lanes are held to the horizons that their blocks record.
+    /// All that was acknowledged is there to be read, in every lane: then the lanes are held to the horizons that their
+    /// blocks record.
     pub(super) fn is_whole(&self) -> bool {
         !self.is_copy
     }

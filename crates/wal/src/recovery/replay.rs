@@ -70,7 +70,8 @@ impl Replayed {
         }
     }
 
-    /// Records a loss in `epoch`: what lies behind each hole there, and everything that later epochs wrote, is given up.
+    /// Records a loss in `epoch`: what lies behind each hole there, and everything that later epochs wrote, is given
+    /// up.
     fn give_up_after(
         &mut self,
         home: &dyn LogHome,
@@ -80,7 +81,8 @@ impl Replayed {
         self.report.loss.clone_from(&merged.loss);
         let epoch = self.marks.last().map(|mark| mark.epoch);
         for end in merged.ends.iter().filter(|end| end.corruption.is_some()) {
-            // A settled epoch's successor may live in the segments behind; those are given up below or by their own span.
+            // A settled epoch's successor may live in the segments behind; those are given up below or by their own
+            // span.
             let settled = manifest
                 .marks
                 .iter()

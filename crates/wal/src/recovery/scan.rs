@@ -4,13 +4,13 @@
 //! after. That is never an error by itself. It is corruption if something proves that the missing block was durable: a
 //! later block of the same lane and epoch whose `durable_through` covers it (T2), or the recovery mark.
 //!
-//! Of an epoch in which a checkpoint was taken, a lane is read from the place that the checkpoint names. Its chain goes on there: the
-//! first block must have the number and repeat the checksum that the checkpoint remembers, so what a recycled segment held before
-//! is no more taken for it than elsewhere.
+//! Of an epoch in which a checkpoint was taken, a lane is read from the place that the checkpoint names. Its chain goes
+//! on there: the first block must have the number and repeat the checksum that the checkpoint remembers, so what a
+//! recycled segment held before is no more taken for it than elsewhere.
 //!
-//! Where the home has several copies, a block that one of them lacks, or has damaged, is looked for in the others before it is
-//! called missing (T7): the chain says which block is the next, whatever copy it comes from. What proves that a missing
-//! block was durable is looked for in all of them.
+//! Where the home has several copies, a block that one of them lacks, or has damaged, is looked for in the others
+//! before it is called missing (T7): the chain says which block is the next, whatever copy it comes from. What proves
+//! that a missing block was durable is looked for in all of them.
 //!
 //! Bytes that are read may be anything; every length is checked against the segment before memory is taken for it.
 
@@ -25,8 +25,8 @@ use std::collections::VecDeque;
 
 /// Bytes read at once.
 const WINDOW_LEN: u64 = 1 << 20;
-/// Of a home with several copies, the places of so many bytes at the lane's end are kept: a copy that was not left behind lacks
-/// less.
+/// Of a home with several copies, the places of so many bytes at the lane's end are kept: a copy that was not left
+/// behind lacks less.
 const RECENT_BYTES: u64 = 32 << 20;
 
 /// Which blocks are looked for.
@@ -110,7 +110,8 @@ pub(crate) struct Found {
 }
 
 impl Found {
-    /// The block's bytes: from the copy where it was found, or, if that cannot be read any more, from another one that has it.
+    /// The block's bytes: from the copy where it was found, or, if that cannot be read any more, from another one that
+    /// has it.
     /// A crash may have left the block whole and its padding not: what is missing of that is zero.
     pub(crate) fn bytes(&self, home: &dyn LogHome, lane: LaneId) -> Result<Buffer, HomeError> {
         let len = usize::try_from(self.len).unwrap_or(usize::MAX);
@@ -527,8 +528,8 @@ impl<'h> LaneScan<'h> {
         Ok(None)
     }
 
-    /// A server at work has written the missing block since it was missed, and then what proves that it is durable: the end was one. The block need not be
-    /// in the copy that has the proof.
+    /// A server at work has written the missing block since it was missed, and then what proves that it is durable: the
+    /// end was one. The block need not be in the copy that has the proof.
     fn has_come(&mut self) -> Result<bool, RecoveryError> {
         let end = self.at;
         self.segments = segments_of(self.home, &self.target)?;
@@ -576,7 +577,8 @@ impl<'h> LaneScan<'h> {
     fn next_magic(&mut self, mut at: Position) -> Result<Option<Position>, HomeError> {
         let alignment = self.home.facts().block_alignment;
         loop {
-            // Whatever the window still holds is looked at before it moves on: segments that were used before are full of magics.
+            // Whatever the window still holds is looked at before it moves on: segments that were used before are full
+            // of magics.
             self.load(at, MAGIC.len() as u64)?;
             let bytes = self.window_bytes(at, WINDOW_LEN);
             // A copy may end earlier than the longest one.

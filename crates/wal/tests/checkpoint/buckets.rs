@@ -1,4 +1,5 @@
-//! Truncated logs in buckets: objects that are appended to, and one object per append. Fences outlive the log that they ended.
+//! Truncated logs in buckets: objects that are appended to, and one object per append. Fences outlive the log that they
+//! ended.
 
 use super::rig::{Server, options};
 use logstead_env::{Clock, Env, SimClock, sleep};
@@ -129,8 +130,8 @@ fn a_log_in_a_bucket_begins_at_its_checkpoint() {
     }
 }
 
-/// T3: a server was overtaken, and all that it wrote is in a checkpoint by now and removed. It wakes up: nothing it writes succeeds, no
-/// checkpoint of it is named, and what it removes is nobody's.
+/// T3: a server was overtaken, and all that it wrote is in a checkpoint by now and removed. It wakes up: nothing it
+/// writes succeeds, no checkpoint of it is named, and what it removes is nobody's.
 #[test]
 fn t3_who_was_overtaken_cannot_write_when_its_log_is_gone() {
     // With a block on each lane, with a checkpoint of its own, and with nothing written at all.
@@ -205,8 +206,8 @@ fn t8_side_segments_in_a_bucket_go_with_the_checkpoint_that_holds_their_entries(
     }
 }
 
-/// A bucket that is new among several gets the log from the start on. Its segment begins with a hole, and is all there is when the
-/// others are lost one by one.
+/// A bucket that is new among several gets the log from the start on. Its segment begins with a hole, and is all there
+/// is when the others are lost one by one.
 #[test]
 fn a_bucket_that_lacks_what_lies_before_a_start_has_all_of_the_log() {
     for kind in 0..kinds().len() {

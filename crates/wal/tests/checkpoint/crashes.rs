@@ -1,5 +1,6 @@
-//! Crashes at every single request of naming checkpoints and of removing what they make superfluous: what was acknowledged is in the
-//! checkpoint that the manifest names or behind its starts, and the next start leaves nothing behind that nobody needs.
+//! Crashes at every single request of naming checkpoints and of removing what they make superfluous: what was
+//! acknowledged is in the checkpoint that the manifest names or behind its starts, and the next start leaves nothing
+//! behind that nobody needs.
 
 use super::rig::{Machine, Server, options, row_of};
 use logstead_env::{Clock, Env, Fault, Loss, SimClock};
@@ -167,8 +168,8 @@ fn checkpoint(server: &Server, told: &mut Told) -> Option<()> {
     server.log.keeper.truncate().ok().map(drop)
 }
 
-/// A life without a checkpoint, and one with two of them, on fewer lanes. It crashes so many requests after the first checkpoint began. Gives
-/// how many there were.
+/// A life without a checkpoint, and one with two of them, on fewer lanes. It crashes so many requests after the first
+/// checkpoint began. Gives how many there were.
 fn work(world: &dyn World, told: &mut Told, crash_after: u64) -> Option<u64> {
     let server = world.start(3).ok()?;
     commit(world, &server, told, 24)?;

@@ -1,5 +1,5 @@
-//! Damage beside checkpoints: what is corruption, what is the end, what is given up and kept for who wants to look; and homes that
-//! fail while a checkpoint is named.
+//! Damage beside checkpoints: what is corruption, what is the end, what is given up and kept for who wants to look; and
+//! homes that fail while a checkpoint is named.
 
 use super::rig::{Machine, Server, lane, options};
 use super::{commit, from_to};
@@ -125,7 +125,8 @@ fn four_sides_behind_a_checkpoint() -> (Machine, Position) {
     (machine, start)
 }
 
-/// A loss behind the checkpoint, accepted: the mark annuls, from the checkpoint's CSN on. What was given up outlives later checkpoints.
+/// A loss behind the checkpoint, accepted: the mark annuls, from the checkpoint's CSN on. What was given up outlives
+/// later checkpoints.
 #[test]
 fn what_was_given_up_is_kept_when_a_checkpoint_makes_its_mark_superfluous() {
     let (machine, start) = four_sides_behind_a_checkpoint();
@@ -180,7 +181,8 @@ fn what_was_given_up_is_kept_when_a_checkpoint_makes_its_mark_superfluous() {
     }
 }
 
-/// The loss begins with the first block that is needed, so that the epoch has no span: it is marked all the same, over later starts.
+/// The loss begins with the first block that is needed, so that the epoch has no span: it is marked all the same, over
+/// later starts.
 #[test]
 fn a_loss_directly_behind_the_starts_is_marked() {
     let (machine, start) = four_sides_behind_a_checkpoint();
@@ -203,8 +205,9 @@ fn a_loss_directly_behind_the_starts_is_marked() {
     }
 }
 
-/// Naming a checkpoint fails at each of its steps. What is told to be named has surely that name, also if a directory's sync failed and
-/// its content could be seen all the same; and nothing is removed that a state needs which a crash may bring back.
+/// Naming a checkpoint fails at each of its steps. What is told to be named has surely that name, also if a directory's
+/// sync failed and its content could be seen all the same; and nothing is removed that a state needs which a crash may
+/// bring back.
 #[test]
 fn t7_a_checkpoint_whose_name_may_be_lost_removes_nothing() {
     let (mut failed, mut named) = (0, 0);
@@ -240,7 +243,8 @@ fn t7_a_checkpoint_whose_name_may_be_lost_removes_nothing() {
     assert!(failed >= 4 && named == 1, "{failed}, {named}");
 }
 
-/// The server died before it removed what a checkpoint made superfluous, and the next start cannot: it starts, and a later one removes it.
+/// The server died before it removed what a checkpoint made superfluous, and the next start cannot: it starts, and a
+/// later one removes it.
 #[test]
 fn a_start_that_cannot_remove_what_is_superfluous_starts() {
     let mut left_over = 0;

@@ -15,7 +15,8 @@ fn on(floor: u64, list: &[u64]) -> Deps {
     }
 }
 
-/// The start is the end of a segment: nothing more fits, or not the next block. That block lies at the start of the next segment.
+/// The start is the end of a segment: nothing more fits, or not the next block. That block lies at the start of the
+/// next segment.
 #[test]
 fn a_start_whose_segment_was_just_rolled_over() {
     // The first segment has 32 KiB: eight blocks of one transaction, or seven, and then one of two blocks' size.
@@ -52,7 +53,8 @@ fn a_start_whose_segment_was_just_rolled_over() {
     }
 }
 
-/// A segment that was trimmed becomes a later one of the same lane and epoch: blocks with right headers lie behind the end.
+/// A segment that was trimmed becomes a later one of the same lane and epoch: blocks with right headers lie behind the
+/// end.
 #[test]
 fn segments_of_the_same_epoch_are_recycled() {
     let mut stale = 0;
@@ -131,8 +133,8 @@ fn marks_of_later_epochs_stay_and_those_of_earlier_ones_go() {
     );
 }
 
-/// The rule of who takes a checkpoint, with log stealing: what is pushed after the starts were asked for lies behind them, in
-/// whichever lane it leaves.
+/// The rule of who takes a checkpoint, with log stealing: what is pushed after the starts were asked for lies behind
+/// them, in whichever lane it leaves.
 #[test]
 fn stolen_entries_lie_behind_the_thiefs_start() {
     for steal in [false, true] {
@@ -193,8 +195,8 @@ fn side_ids(server: &Server, number: u16) -> Vec<u64> {
     ids.iter().map(|id| id & 0xffff_ffff).collect()
 }
 
-/// T8: a side segment goes with the first checkpoint that holds its entry, whichever lane wrote that, and however much of its segment is still needed. The entry
-/// stays, and names nothing.
+/// T8: a side segment goes with the first checkpoint that holds its entry, whichever lane wrote that, and however much
+/// of its segment is still needed. The entry stays, and names nothing.
 #[test]
 fn t8_side_segments_live_until_a_checkpoint_holds_their_entries() {
     let machine = Machine::new(1);
@@ -277,7 +279,8 @@ fn a_side_segment_named_behind_a_start_is_not_needed_by_restarts() {
     }
 }
 
-/// Whatever the sizes of transactions: after each checkpoint nothing is left beside the lanes but what it does not hold, though no segment ever fills.
+/// Whatever the sizes of transactions: after each checkpoint nothing is left beside the lanes but what it does not
+/// hold, though no segment ever fills.
 #[test]
 fn side_segments_are_bounded_by_the_distance_between_checkpoints() {
     const DISTANCE: u64 = 10;

@@ -1,8 +1,9 @@
-//! Two logs live the same life: one keeps everything, the other takes checkpoints and removes what they make superfluous. At every restart
-//! the checkpoint and what is left of the second log are what the first one gives.
+//! Two logs live the same life: one keeps everything, the other takes checkpoints and removes what they make
+//! superfluous. At every restart the checkpoint and what is left of the second log are what the first one gives.
 //!
-//! Random histories on several lanes with blocks in flight, log stealing, side segments, crashes with anything on its way, lanes that
-//! become more and fewer, checkpoints that are published late or never, and truncations that a crash leaves out.
+//! Random histories on several lanes with blocks in flight, log stealing, side segments, crashes with anything on its
+//! way, lanes that become more and fewer, checkpoints that are published late or never, and truncations that a crash
+//! leaves out.
 
 use super::rig::{Server, options, row_of};
 use logstead_env::{Env, SimRandom};

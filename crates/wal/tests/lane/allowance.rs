@@ -1,4 +1,5 @@
-//! How far the log may run ahead of durability: memory stays bounded when the home stalls, and nobody waits for ever (T12).
+//! How far the log may run ahead of durability: memory stays bounded when the home stalls, and nobody waits for ever
+//! (T12).
 
 use crate::bench::{Bench, Count, ENTRY_LEN, bench_with};
 use logstead_types::Csn;

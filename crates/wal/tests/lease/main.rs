@@ -271,7 +271,8 @@ fn a_start_that_dies_at_any_step_loses_nothing_and_hinders_nobody() {
     }
 }
 
-/// A start is paused before each of its requests in turn, while another server takes over, writes and goes on; then it wakes up.
+/// A start is paused before each of its requests in turn, while another server takes over, writes and goes on; then it
+/// wakes up.
 #[test]
 fn a_start_that_wakes_up_after_it_was_overtaken_harms_nobody() {
     for request in 0.. {
@@ -498,7 +499,8 @@ fn t15_a_machine_that_was_suspended_answers_nobody_with_the_lease_of_before() {
     assert!(lease.is_valid());
 }
 
-/// A machine is copied while its server runs: both have the same owner's number, state and random numbers. Clocks alone differ, and by little.
+/// A machine is copied while its server runs: both have the same owner's number, state and random numbers. Clocks alone
+/// differ, and by little.
 #[test]
 fn t15_of_a_server_and_its_copy_one_is_renewed() {
     for copy_first in [false, true] {

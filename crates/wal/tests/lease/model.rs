@@ -1,9 +1,10 @@
 //! Every interleaving of a few servers that claim, renew, are paused and are killed, up to a limit of time.
 //!
-//! A server here is the real [`Claim`] and, after it, what [`Lease`](logstead_wal::lease::Lease) does: the mark, the wait, renewals. Each
-//! request to the home is two steps, sent and arrived, so time may pass and others may act between them. Clocks run at different speeds.
-//! A server that is not chosen is paused: it can still answer clients, whenever its own clock says that its lease is valid.
-//! A server may run on a copy of another one's machine: to its kernel the other one has ended, whatever that does where it runs.
+//! A server here is the real [`Claim`] and, after it, what [`Lease`](logstead_wal::lease::Lease) does: the mark, the
+//! wait, renewals. Each request to the home is two steps, sent and arrived, so time may pass and others may act between
+//! them. Clocks run at different speeds. A server that is not chosen is paused: it can still answer clients, whenever
+//! its own clock says that its lease is valid. A server may run on a copy of another one's machine: to its kernel the
+//! other one has ended, whatever that does where it runs.
 //!
 //! Judged in every state (T15): while a server serves, none of an earlier epoch may answer anybody.
 
@@ -518,7 +519,8 @@ fn a_copy_of_a_claim_does_not_take_what_the_original_has() {
     assert!(matches!(step, Step::Pause(..)), "{step:?}");
 }
 
-/// The machine is copied while a claim is on its way: before it is sent, and between that and its answer, which the original gets.
+/// The machine is copied while a claim is on its way: before it is sent, and between that and its answer, which the
+/// original gets.
 #[test]
 fn a_copy_of_a_claim_on_its_way_waits_for_the_original() {
     for never_copied in [false, true] {

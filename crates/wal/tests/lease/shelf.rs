@@ -1,7 +1,8 @@
 //! A home with a lease, in memory: one shelf, and a handle for each server that uses it.
 //!
-//! A handle can be made to die at any request, to lose a reply, to delay a compare and swap, and to let something else happen right
-//! before a request. Fences are as the contract says: nothing of that epoch's segments is appended or opened any more.
+//! A handle can be made to die at any request, to lose a reply, to delay a compare and swap, and to let something else
+//! happen right before a request. Fences are as the contract says: nothing of that epoch's segments is appended or
+//! opened any more.
 
 use logstead_home::{
     Asked, Buffer, Completion, Facts, HomeError, LogHome, NoRoom, ObjectId, ObjectInfo, Position,

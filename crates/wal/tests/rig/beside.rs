@@ -138,7 +138,8 @@ struct Tx {
     floor: u64,
 }
 
-/// Transactions over a few keys, as the commit path runs them: an entry names the predecessors that are not Committed when it is pushed, and no others.
+/// Transactions over a few keys, as the commit path runs them: an entry names the predecessors that are not Committed
+/// when it is pushed, and no others.
 pub(crate) struct Work {
     pub(crate) server: Server,
     /// By key, who wrote it last.
@@ -162,8 +163,8 @@ impl Work {
         }
     }
 
-    /// A transaction overwrites these keys, and waits in a lane's buffer. With `by_floor` it names its last predecessor's CSN as its floor (mode `dsn`). False:
-    /// there was no room.
+    /// A transaction overwrites these keys, and waits in a lane's buffer. With `by_floor` it names its last
+    /// predecessor's CSN as its floor (mode `dsn`). False: there was no room.
     pub(crate) fn write(&mut self, lane: usize, keys: &[usize], by_floor: bool) -> bool {
         self.settle();
         let (csn, lane_of) = (self.next, &self.server.log.lanes[lane]);
@@ -219,7 +220,8 @@ impl Work {
         lanes[thief].steal(&lanes[victim], usize::MAX)
     }
 
-    /// Commits whatever is hardened, with all it hangs on: whom it overwrote, and everything up to its floor. Those who overwrote come after those who were.
+    /// Commits whatever is hardened, with all it hangs on: whom it overwrote, and everything up to its floor. Those who
+    /// overwrote come after those who were.
     pub(crate) fn settle(&mut self) {
         self.server.tell_horizon();
         let lanes = &self.server.log.lanes;
@@ -239,7 +241,8 @@ impl Work {
         }
     }
 
-    /// Is this what a crash could have left? Whoever is there, all it overwrote is there, and nobody is there who never was.
+    /// Is this what a crash could have left? Whoever is there, all it overwrote is there, and nobody is there who never
+    /// was.
     pub(crate) fn judge(&self, survivors: &[u64], before: &BTreeSet<u64>) -> Result<(), String> {
         let there: BTreeSet<u64> = survivors.iter().copied().collect();
         if let Some(lost) = before.difference(&there).next() {

@@ -110,7 +110,8 @@ pub(crate) fn renewed(at: &Checkpoint) -> Checkpoint {
     }
 }
 
-/// Takes survivors behind a checkpoint that is stored anew first, unless it was; and then refuses to load it, if it does.
+/// Takes survivors behind a checkpoint that is stored anew first, unless it was; and then refuses to load it, if it
+/// does.
 #[derive(Default)]
 pub(crate) struct Renews {
     pub(crate) taken: Taken,
@@ -237,7 +238,8 @@ impl Server {
         keeper.update(|manifest| manifest.set_checkpoint(checkpoint.clone()))
     }
 
-    /// Publishes a checkpoint of everything below `csn`, the next one to draw, all of it durable, and removes what it makes superfluous.
+    /// Publishes a checkpoint of everything below `csn`, the next one to draw, all of it durable, and removes what it
+    /// makes superfluous.
     pub(crate) fn checkpoint(&self, csn: u64) -> Result<Truncated, HomeError> {
         self.publish(self.checkpoint_at(csn, self.starts()))?;
         self.log.keeper.truncate()

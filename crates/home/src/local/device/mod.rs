@@ -1,15 +1,16 @@
 //! Files on a bare block device, or inside one preallocated file: as much of a file system as the local home needs.
 //!
-//! The local home runs on it as it runs on a directory. What it writes to a segment goes straight to the device: segments
-//! lie in one piece where possible, and appends change no metadata.
+//! The local home runs on it as it runs on a directory. What it writes to a segment goes straight to the device:
+//! segments lie in one piece where possible, and appends change no metadata.
 //!
-//! Everything but bytes is one small table (`format`), kept in memory and written whole, into its two slots in turn, when
-//! a name, a length or an allocation must become durable.
+//! Everything but bytes is one small table (`format`), kept in memory and written whole, into its two slots in turn,
+//! when a name, a length or an allocation must become durable.
 //!
 //! Invariants:
-//! - The slot that is overwritten is never the one that counts: a write of the table that is torn leaves the one before.
-//! - Units freed by what was removed, replaced or cut are given out again only after a table without them is durable, and
-//!   after the last handle to the file is gone.
+//! - The slot that is overwritten is never the one that counts: a write of the table that is torn leaves the one
+//!   before.
+//! - Units freed by what was removed, replaced or cut are given out again only after a table without them is durable,
+//!   and after the last handle to the file is gone.
 //! - A device is formatted only if where the superblock and the first tables go there are zeros: what holds something
 //!   else is refused.
 //! - The kernel's lock on the device is held as long as its files can be reached.

@@ -86,7 +86,8 @@ fn an_attempt_from_before_the_room_is_no_answer_after_it() {
     let bench = Bench::new();
     let (mut early, mut late, mut later, mut other) = Default::default();
     assert_eq!(bench.ask(0, &mut early), Answer::Begins);
-    // An attempt is known by when it began, not by when it ended, and one that was under way already is none that was waited for.
+    // An attempt is known by when it began, not by when it ended, and one that was under way already is none that was
+    // waited for.
     assert_eq!(bench.ask(0, &mut late), Answer::Waits);
     // The disk is looked at, then room is made: another lane finds it, and only then the first attempt ends.
     assert_eq!(bench.ask(1, &mut other), Answer::Begins);

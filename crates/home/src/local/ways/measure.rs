@@ -1,12 +1,13 @@
 //! Which way of writing is the best here? A few dozen writes of each to a scratch file, when the home is opened.
 //!
-//! The same device answers differently by the way it is asked, and differently again when all cores are busy: a way that
-//! lets a kernel thread finish the write then waits for the scheduler's next tick, a hundred times as long as the write.
-//! So each way is tried on the idle machine and with a spinning thread on every core, by the caller itself and handed
-//! off. The tries are interleaved, because devices change their pace within milliseconds.
+//! The same device answers differently by the way it is asked, and differently again when all cores are busy: a way
+//! that lets a kernel thread finish the write then waits for the scheduler's next tick, a hundred times as long as the
+//! write. So each way is tried on the idle machine and with a spinning thread on every core, by the caller itself and
+//! handed off. The tries are interleaved, because devices change their pace within milliseconds.
 //!
-//! The best is the one with the lowest average time (a slow write among many counts), by the geometric mean over the kinds of
-//! writes; `pwrite`, the simplest, stays unless another one is clearly better. Nothing that goes wrong here is an error: a way that fails is no candidate, and the report says why.
+//! The best is the one with the lowest average time (a slow write among many counts), by the geometric mean over the
+//! kinds of writes; `pwrite`, the simplest, stays unless another one is clearly better. Nothing that goes wrong here is
+//! an error: a way that fails is no candidate, and the report says why.
 
 use super::super::queue::Queue;
 use super::{Order, Piece, Way, Ways, Write};

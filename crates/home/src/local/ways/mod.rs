@@ -8,14 +8,15 @@
 //! | `portable` | `write` through the page cache and `fdatasync` | the same, by one thread per lane |
 //!
 //! Invariants:
-//! - A write is told to be done only after every one of its bytes is on stable storage: the file's own flags see to that,
-//!   or a sync after it. Short writes are completed, interrupted ones go on, and after any other error nothing is tried
-//!   again, and nothing more is written to that lane.
-//! - Where a sync is needed (no O_DIRECT, or no O_DSYNC), a lane's writes are done one at a time: the kernel tells a failed
-//!   write-back to one of those who sync, and the others would take their bytes for durable.
-//! - What is handed off keeps the home, and with it the kernel's lock, until it is done. If the process is killed, the kernel's lock
-//!   outlives every write: threads end before it, and rings hold it themselves ([`logstead_env::Ring`]). Bytes in the page cache are no write
-//!   on its way: the kernel shows them to whoever reads, and brings them to the disk before a direct read or write of their place.
+//! - A write is told to be done only after every one of its bytes is on stable storage: the file's own flags see to
+//!   that, or a sync after it. Short writes are completed, interrupted ones go on, and after any other error nothing is
+//!   tried again, and nothing more is written to that lane.
+//! - Where a sync is needed (no O_DIRECT, or no O_DSYNC), a lane's writes are done one at a time: the kernel tells a
+//!   failed write-back to one of those who sync, and the others would take their bytes for durable.
+//! - What is handed off keeps the home, and with it the kernel's lock, until it is done. If the process is killed, the
+//!   kernel's lock outlives every write: threads end before it, and rings hold it themselves ([`logstead_env::Ring`]).
+//!   Bytes in the page cache are no write on its way: the kernel shows them to whoever reads, and brings them to the
+//!   disk before a direct read or write of their place.
 //!
 //! Does not: choose between the ways (`measure` does), or know segments.
 
@@ -111,7 +112,8 @@ impl FromStr for Way {
     }
 }
 
-/// Threads of the pool: two lanes' worth. They wait for the device most of the time, which merges what is flushed together.
+/// Threads of the pool: two lanes' worth. They wait for the device most of the time, which merges what is flushed
+/// together.
 const POOL_THREADS: usize = 16;
 /// Writes in flight on the home's ring.
 const RING_WRITES: usize = 64;
@@ -239,7 +241,8 @@ pub(super) struct Ways {
 }
 
 impl Ways {
-    /// Makes ready what `way` needs, in a home with this lock. Without threads everything is done in the caller, by plain writes.
+    /// Makes ready what `way` needs, in a home with this lock. Without threads everything is done in the caller, by
+    /// plain writes.
     pub(super) fn new(
         way: Way,
         env: &Env,

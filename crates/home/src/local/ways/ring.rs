@@ -1,4 +1,5 @@
-//! The home's ring and the thread that owns it: hands writes to the kernel, many at a time, and tells of those that are over.
+//! The home's ring and the thread that owns it: hands writes to the kernel, many at a time, and tells of those that are
+//! over.
 //!
 //! Invariants: every write pushed is completed, also those still waiting when the writer is dropped; the drop waits for
 //! that, unless it happens on the ring's own thread. If the ring itself fails, the process ends: nobody could be told.
