@@ -325,6 +325,7 @@ impl Txn {
         if bytes == 0 {
             return self.commit_without_log();
         }
+        self.refuse_without_space()?;
         let lane = self.lane();
         let spilled = self.work.as_ref().is_some_and(|w| w.buffers.side.is_some());
         let place = if bytes <= lane.inline_size_max() && !spilled {
@@ -334,9 +335,34 @@ impl Txn {
             self.place_aside().await
         };
         match place {
-            Ok(place) => self.commit_at(place),
+            Ok(place) => self.commit_at(place).inspect(|_| self.ask_for_space()),
             // Dropping it rolls it back.
-            Err(error) => Err(commit_error(error)),
+            Err(error) => {
+                self.ask_for_space();
+                Err(commit_error(error))
+            }
+        }
+    }
+
+    /// Refuses who writes more while the home keeps the room that is left for who removes, and for the checkpoint that frees what was removed.
+    fn refuse_without_space(&self) -> Result<(), CommitError> {
+        if !self.grows.get() || !self.is_short_of_space() {
+            return Ok(());
+        }
+        self.worker.engine.ask_for_checkpoint(false);
+        Err(CommitError::DiskFull)
+    }
+
+    #[inline]
+    fn is_short_of_space(&self) -> bool {
+        let path = &self.worker.inner().path;
+        path.lane_of(self.worker.id).is_short_of_space()
+    }
+
+    /// What was removed is free only after a checkpoint: where there is want, the next one is not waited for.
+    fn ask_for_space(&self) {
+        if self.is_short_of_space() {
+            self.worker.engine.ask_for_checkpoint(!self.grows.get());
         }
     }
 
@@ -349,10 +375,13 @@ impl Txn {
         if self.work.as_ref().is_some_and(|w| w.buffers.side.is_some()) {
             return Err(TryCommitError::Busy(Box::new(self)));
         }
+        self.refuse_without_space()
+            .map_err(TryCommitError::Failed)?;
         let path = &self.worker.inner().path;
         match path.room(self.worker.id, bytes, &mut self.room_asked) {
             Ok(room) => self
                 .commit_at(Place::Inline(room))
+                .inspect(|_| self.ask_for_space())
                 .map_err(TryCommitError::Failed),
             Err(NoRoom::Full | NoRoom::TooLarge) => Err(TryCommitError::Busy(Box::new(self))),
             Err(error) => Err(TryCommitError::Failed(commit_error(error))),

@@ -155,6 +155,8 @@ pub struct Txn {
     pub(crate) ended: bool,
     /// It may use the memory budget's reserve.
     pub(crate) uses_reserve: bool,
+    /// It has written more than what leads out of want: a home that is short of space refuses it.
+    pub(crate) grows: Cell<bool>,
     /// Since when it asks for room in the log.
     pub(crate) room_asked: logstead_wal::Asked,
     /// Memory it has waited for, kept for its next write.
@@ -218,6 +220,7 @@ impl Txn {
             savepoints_made: 0,
             tables_since: Vec::new(),
             uses_reserve: false,
+            grows: Cell::new(false),
             room_asked: logstead_wal::Asked::default(),
             granted: RefCell::default(),
             held_bytes: Cell::new(0),

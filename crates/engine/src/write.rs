@@ -268,6 +268,9 @@ impl Txn {
         let bytes = version_bytes(row_bytes) + growth + more;
         self.admit_bytes(bytes, from_reserve)?;
         self.holds(bytes);
+        if !from_reserve && !table.is_temporary() {
+            self.grows.set(true);
+        }
         Ok(())
     }
 

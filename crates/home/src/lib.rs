@@ -202,9 +202,9 @@ pub(crate) const SIDE_PART_BYTES: usize = 4 << 20;
 /// who may write, and whoever takes over fences every lane before it reads it (T3). An append by a process that lost
 /// the home fails with [`HomeError::Fenced`].
 ///
-/// **Failure.** A full home shows in `ensure_room`, at the end of a side segment ([`NoRoom::DiskFull`]) and in
-/// `put_object` ([`HomeError::is_disk_full`]) only, before anything depends on it, and passes when space is freed. An
-/// append within ensured room is never refused for lack of space.
+/// **Failure.** A full home shows in `ensure_room`, at the end of a side segment ([`NoRoom::DiskFull`]) and in `put_object`
+/// ([`HomeError::is_disk_full`]) only, before anything depends on it, and passes when space is freed. While [`is_short_of_space`](Self::is_short_of_space), room is left
+/// for what frees space. An append within ensured room is never refused for lack of space.
 pub trait LogHome: Send + Sync {
     /// What this home is like.
     fn facts(&self) -> Facts;
@@ -313,8 +313,14 @@ pub trait LogHome: Send + Sync {
     /// way when they asked, and the next.
     fn ensure_room(&self, lane: LaneId, bytes: u64, asked: &mut Asked) -> Result<(), NoRoom>;
 
-    /// Claims the place of the next append of `len` bytes (a multiple of the alignment). Covered by `ensure_room`, it
-    /// does not fail; otherwise it may. Costs no I/O and calls nobody back: lanes call it under their lock.
+    /// Is the room that is left kept for what frees room: for transactions that remove, and for the checkpoint after them? Who writes more is refused
+    /// then as by a full disk. Costs a load while there is plenty; else it looks at the machine again, so the answer is never an old one.
+    fn is_short_of_space(&self) -> bool {
+        false
+    }
+
+    /// Claims the place of the next append of `len` bytes (a multiple of the alignment). Covered by `ensure_room`, it does
+    /// not fail; otherwise it may. Costs no I/O and calls nobody back: lanes call it under their lock.
     fn place(&self, lane: LaneId, len: u64) -> Result<Position, HomeError>;
 
     /// Appends the first `len` bytes of `block` at the place claimed for them. `done` may be called before this

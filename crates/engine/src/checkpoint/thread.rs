@@ -4,7 +4,7 @@
 //!
 //! The rule: an interval after a checkpoint *began* the next one begins, or when the one before is through, if that takes longer. One
 //! that fails leaves the one before in force; it is told, and tried again after a pause that doubles from
-//! [`RETRY_MIN`] to [`RETRY_MAX`]. When the log has failed, or is somebody else's, the thread ends: nothing can be published any
+//! [`RETRY_MIN`] to [`RETRY_MAX`], and is no longer than [`RETRY_MIN`] for who asks for one at once. When the log has failed, or is somebody else's, the thread ends: nothing can be published any
 //! more.
 //!
 //! One that is begun by the interval rests between slices of its walk, four times as long as it has worked, so that it takes a fifth of a core and not all of one in a
@@ -56,8 +56,13 @@ impl State {
     /// How long after the beginning of the one before the next one is to begin.
     fn due(&self, failures: u32) -> Option<Duration> {
         if failures > 0 {
-            // Also when nothing is to be done by itself: what was asked for has not happened.
-            return Some(pause_after(failures));
+            // Also when nothing is to be done by itself: what was asked for has not happened. Who asks for one at once knows that something has changed:
+            // what was removed on a full disk leaves less to write.
+            let longest = match self.asked {
+                Asked::Now => RETRY_MIN,
+                Asked::Soon | Asked::No => RETRY_MAX,
+            };
+            return Some(pause_after(failures).min(longest));
         }
         match (self.asked, self.interval) {
             (Asked::Now, _) => Some(Duration::ZERO),

@@ -300,6 +300,9 @@ pub trait Files: Send + Sync {
     /// Bytes that may still be written on the file system of `path`.
     fn free_space(&self, path: &Path) -> io::Result<u64>;
 
+    /// Bytes that the file system of `path` holds in all.
+    fn total_space(&self, path: &Path) -> io::Result<u64>;
+
     /// True if there is no machine behind it: nothing takes time that could be measured.
     fn is_simulated(&self) -> bool {
         false

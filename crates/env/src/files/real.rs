@@ -263,6 +263,11 @@ impl Files for RealFiles {
         let stat = rustix::fs::statvfs(path)?;
         Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
     }
+
+    fn total_space(&self, path: &Path) -> io::Result<u64> {
+        let stat = rustix::fs::statvfs(path)?;
+        Ok(stat.f_blocks.saturating_mul(stat.f_frsize))
+    }
 }
 
 /// For files that only their owner can open; a link is not followed.

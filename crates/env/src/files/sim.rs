@@ -491,6 +491,12 @@ impl Files for SimFiles {
             .capacity
             .map_or(u64::MAX, |capacity| capacity.saturating_sub(state.used())))
     }
+
+    fn total_space(&self, _path: &Path) -> io::Result<u64> {
+        let state = self.state.lock();
+        state.alive(None)?;
+        Ok(state.capacity.unwrap_or(u64::MAX))
+    }
 }
 
 struct SimLock {

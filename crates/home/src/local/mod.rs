@@ -28,6 +28,7 @@ mod lock;
 mod objects;
 mod paths;
 mod queue;
+mod reserve;
 mod segments;
 mod side;
 mod ways;
@@ -46,6 +47,7 @@ use logstead_types::LaneId;
 use parking_lot::{Mutex, RwLock};
 use paths::Paths;
 use queue::Queue;
+use reserve::Keep;
 use side::LocalSide;
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
@@ -72,8 +74,9 @@ pub struct LocalOptions {
     pub first_segment_size_bytes: u64,
     /// Smallest segment worth making when the disk is nearly full.
     pub segment_size_bytes_min: u64,
-    /// Background threads write and prepare. Without them (tests that count every I/O) everything happens in the
-    /// caller.
+    /// The most that is kept of the disk for what frees room; at most an eighth of the disk. See `reserve`.
+    pub reserve_bytes_max: u64,
+    /// Background threads write and prepare. Without them (tests that count every I/O) everything happens in the caller.
     pub threads: bool,
     /// How to write.
     pub way: Way,
@@ -87,6 +90,7 @@ impl Default for LocalOptions {
             segment_size_bytes: 64 << 20,
             first_segment_size_bytes: 8 << 20,
             segment_size_bytes_min: 4 << 20,
+            reserve_bytes_max: 48 << 20,
             threads: true,
             way: Way::Auto,
             readers: Readers::Owner,
@@ -123,6 +127,7 @@ struct Shared {
     /// The file read last, by lane: a scan reads one segment after the other.
     readers: Mutex<BTreeMap<LaneId, Reader>>,
     objects: objects::Objects,
+    reserve: reserve::Reserve,
 }
 
 /// A segment's number and file.
@@ -240,10 +245,12 @@ impl LocalHome {
             read_only,
             readers: Mutex::new(BTreeMap::new()),
             objects: objects::Objects::default(),
+            reserve: reserve::Reserve::default(),
             lock,
         };
         if !read_only {
             shared.remove_unfinished()?;
+            shared.count_sides()?;
         }
         let options = &shared.options;
         let lock = shared.lock.as_ref();
@@ -516,6 +523,7 @@ impl LogHome for LocalHome {
                 lane,
                 first_segment,
                 shared.options.first_segment_size_bytes,
+                Keep::Nothing,
                 Duration::ZERO,
             )
             .map_err(NoRoom::from_home)?;
@@ -544,6 +552,10 @@ impl LogHome for LocalHome {
             }
         }
         answer.result
+    }
+
+    fn is_short_of_space(&self) -> bool {
+        self.shared.is_short_of_space()
     }
 
     fn place(&self, lane: LaneId, len: u64) -> Result<Position, HomeError> {
@@ -748,11 +760,7 @@ impl LogHome for LocalHome {
 
     fn remove_side(&self, lane: LaneId, id: u64) -> Result<(), HomeError> {
         self.shared.write_allowed()?;
-        let path = self.shared.paths.side(lane, id);
-        match self.shared.env.files.remove(&path) {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
-            other => self.shared.io("remove", &path, other),
-        }
+        self.shared.remove_side(lane, id)
     }
 
     fn put_object(&self, id: ObjectId, bytes: &[u8]) -> Result<(), HomeError> {

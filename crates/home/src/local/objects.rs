@@ -48,7 +48,15 @@ impl Shared {
         }
         let attempt = self.objects.attempts.fetch_add(1, Ordering::Relaxed);
         let unfinished = self.paths.unfinished_object(id, attempt);
-        let result = self.name_object(id, bytes, &unfinished);
+        let mut result = self.name_object(id, bytes, &unfinished);
+        if let Err(error) = &result
+            && error.is_disk_full()
+            && self.remove_spares()?
+        {
+            // Segments that nobody needs have given way.
+            result = self.name_object(id, bytes, &unfinished);
+        }
+        self.look_at_space();
         if result.is_err() {
             // It may have its name already. If it cannot be removed now, it is when the home is opened next.
             let _first_error_counts = self.env.files.remove(&unfinished);

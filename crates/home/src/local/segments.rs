@@ -13,6 +13,7 @@
 
 use super::lane::Segment;
 use super::paths::Paths;
+use super::reserve::Keep;
 use super::{ALIGNMENT, Prepare, Shared};
 use crate::HomeError;
 use logstead_env::{Access, File, OpenMode};
@@ -100,7 +101,7 @@ impl Shared {
     }
 
     /// Removes every lane's spares. True if there were any.
-    fn remove_spares(&self) -> Result<bool, HomeError> {
+    pub(super) fn remove_spares(&self) -> Result<bool, HomeError> {
         let _alone = self.spares.lock();
         let mut any = false;
         for lane in self.lane_ids()? {
@@ -119,12 +120,13 @@ impl Shared {
         lane: LaneId,
         segment: u64,
         size: u64,
+        keep: Keep,
         pause: Duration,
     ) -> Result<Segment, HomeError> {
         match self.recycle(lane, segment)? {
             Some(recycled) => Ok(recycled),
             None => {
-                let size = self.affordable_size(size)?;
+                let size = self.affordable_size(size, keep)?;
                 self.make_segment(lane, segment, size, pause)
             }
         }
@@ -186,15 +188,11 @@ impl Shared {
     }
 
     /// The size to give to the next segment: smaller than asked for on a nearly full disk, rather than none.
-    fn affordable_size(&self, wanted: u64) -> Result<u64, HomeError> {
+    fn affordable_size(&self, wanted: u64, keep: Keep) -> Result<u64, HomeError> {
         let log = self.paths.log();
-        let free = self.io(
-            "ask for free space of",
-            &log,
-            self.env.files.free_space(&log),
-        )?;
+        let free = self.space()?.left(keep);
         if wanted > free / 2 && self.remove_spares()? {
-            return self.affordable_size(wanted);
+            return self.affordable_size(wanted, keep);
         }
         let mut size = wanted;
         while size > free / 2 && size / 2 >= self.options.segment_size_bytes_min {
@@ -217,7 +215,10 @@ impl Shared {
         } else {
             Duration::ZERO
         };
-        let made = self.segment(job.lane.id, job.segment, job.size_bytes, pause);
+        let keep = Keep::ForCheckpoint;
+        let made = self.segment(job.lane.id, job.segment, job.size_bytes, keep, pause);
+        // Recycled or not: a lane that goes on is when somebody looks whether there is room for more.
+        self.look_at_space();
         job.lane.end_preparing(made);
     }
 }

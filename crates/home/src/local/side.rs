@@ -104,10 +104,14 @@ impl SideFile {
             open.filled += now.len();
             piece = later;
             if open.filled == WRITE_BYTES {
+                let home = &self.home;
+                home.allow_side(&self.path, WRITE_BYTES as u64)?;
                 let wrote = open.file.write_all_at(open.written, open.buffer.as_slice());
-                self.home.io("write", &self.path, wrote)?;
+                home.io("write", &self.path, wrote)?;
                 open.written += WRITE_BYTES as u64;
                 open.filled = 0;
+                home.reserve.add_side(WRITE_BYTES as u64);
+                home.look_at_space();
             }
         }
         Ok(())
@@ -118,6 +122,10 @@ impl SideFile {
         if state.error.is_none() {
             let State { open, error } = &mut *state;
             *error = self.write_piece(open, &piece).err();
+            if error.is_some() {
+                // Its commit will fail, however much later: until then others have the room.
+                self.let_go(open);
+            }
         }
         drop(state);
         self.backlog_bytes.fetch_sub(piece.len(), Ordering::Release);
@@ -134,7 +142,7 @@ impl SideFile {
     fn finish(&self) -> Result<(), HomeError> {
         let result = self.finish_file();
         if result.is_err() {
-            self.remove();
+            self.let_go(&mut self.state.lock().open);
         }
         result
     }
@@ -145,14 +153,12 @@ impl SideFile {
         if let Some(error) = error.take() {
             return Err(error);
         }
-        self.open(open)?;
-        let Some(mut open) = open.take() else {
-            return Ok(());
-        };
+        let open = self.open(open)?;
         let (home, unfinished) = (&self.home, self.unfinished());
         let length = open.written + open.filled as u64;
         if open.filled > 0 {
             let padded = open.filled.next_multiple_of(ALIGNMENT);
+            home.allow_side(&unfinished, padded as u64)?;
             open.buffer.as_mut_slice()[open.filled..padded].fill(0);
             let last = &open.buffer.as_slice()[..padded];
             home.io(
@@ -163,23 +169,28 @@ impl SideFile {
             home.io("cut", &unfinished, open.file.set_len(length))?;
         }
         home.io("sync", &unfinished, open.file.sync())?;
-        drop(open);
         let files = &home.env.files;
         home.io("rename", &unfinished, files.rename(&unfinished, &self.path))?;
         let dir = home.paths.lane(self.lane);
-        home.io("sync directory", &dir, files.sync_dir(&dir))
+        home.io("sync directory", &dir, files.sync_dir(&dir))?;
+        // Counted with its whole length from here on, as those are that a start finds.
+        home.reserve.add_side(length - open.written);
+        home.look_at_space();
+        state.open = None;
+        Ok(())
     }
 
     /// Nobody wants it: its space is free again at once.
     fn abandon(&self) {
-        if self.state.lock().open.take().is_some() {
-            self.remove();
-        }
+        self.let_go(&mut self.state.lock().open);
     }
 
-    fn remove(&self) {
-        // If it cannot be removed now, it is when the home is opened next.
-        let _next_start_removes_it = self.home.env.files.remove(&self.unfinished());
+    fn let_go(&self, open: &mut Option<Open>) {
+        if let Some(open) = open.take() {
+            self.home.reserve.subtract_side(open.written);
+            // If it cannot be removed now, it is when the home is opened next.
+            let _next_start_removes_it = self.home.env.files.remove(&self.unfinished());
+        }
     }
 }
 

@@ -617,6 +617,9 @@ impl Files for SlowFiles {
     fn free_space(&self, path: &Path) -> io::Result<u64> {
         self.0.free_space(path)
     }
+    fn total_space(&self, path: &Path) -> io::Result<u64> {
+        self.0.total_space(path)
+    }
 }
 
 /// Has a statement run whose rows come faster than the disk takes them: those that wait in memory are few.

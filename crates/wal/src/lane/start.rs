@@ -66,8 +66,14 @@ impl SealedSoFar {
 }
 
 impl Lane {
-    /// The place of the next block to be sealed: every entry that is pushed from now on lies there or behind, in this
-    /// lane or in another one.
+    /// Is the room that the home has kept for what frees room? See [`LogHome::is_short_of_space`](logstead_home::LogHome::is_short_of_space).
+    #[inline]
+    pub fn is_short_of_space(&self) -> bool {
+        self.shared.home.is_short_of_space()
+    }
+
+    /// The place of the next block to be sealed: every entry that is pushed from now on lies there or behind, in this lane or in
+    /// another one.
     pub fn log_start(&self) -> Start {
         let state = &mut *self.shared.state.lock();
         let start = Start {

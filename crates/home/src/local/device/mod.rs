@@ -492,6 +492,11 @@ impl Files for DeviceFiles {
         Ok((free + released) * u64::from(self.device.superblock.unit))
     }
 
+    fn total_space(&self, _path: &Path) -> io::Result<u64> {
+        let superblock = &self.device.superblock;
+        Ok(superblock.units * u64::from(superblock.unit))
+    }
+
     fn is_simulated(&self) -> bool {
         self.device.inner.is_simulated()
     }
