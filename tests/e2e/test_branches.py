@@ -156,14 +156,24 @@ def test_a_list_of_pins_that_is_lost_is_not_an_empty_one(private_server):
         assert told.returncode != 0 and "pins of restore points and branches are missing" in told.stdout + told.stderr, told
     refused = tool("branch", "create", "trial", str(private_server.data), check=False)
     assert refused.returncode != 0 and "are missing" in refused.stderr and not pins.exists(), refused
-    # The server goes on, and removes nothing.
+    # The server goes on, says so at its start, and removes nothing.
     private_server.start(OFTEN)
+    warned = [line for line in private_server.output if "WARN" in line and "cannot be looked up" in line]
+    assert len(warned) == 1 and "are missing" in warned[0], private_server.output_text()
     for _ in range(3):
         private_server.execute("UPDATE t SET v = v || 'b'", "CHECKPOINT")
     (error,) = private_server.execute("SELECT last_collection_error FROM logstead_checkpoints")[0]
     assert "are missing" in error, error
     with private_server.connect(autocommit=True) as connection, pytest.raises(psycopg.Error, match="are missing"):
         connection.execute("SELECT logstead_create_restore_point('after')")
+    private_server.stop()
+    damaged = bytearray(hidden.read_bytes())
+    damaged[len(damaged) // 2] ^= 1
+    pins.write_bytes(damaged)
+    told = tool("fsck", str(private_server.data), check=False)
+    assert told.returncode != 0 and "pins" in told.stdout + told.stderr, told
+    private_server.start(OFTEN)
+    assert [line for line in private_server.output if "WARN" in line and "cannot be looked up" in line], private_server.output_text()
     private_server.stop()
     hidden.rename(pins)
     private_server.start(OFTEN)

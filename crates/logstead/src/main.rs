@@ -9,6 +9,7 @@ mod branch;
 mod checkpoints;
 mod commit_settings;
 mod config;
+mod descriptors;
 mod dev_bucket;
 mod fsck;
 mod hba;

@@ -7,6 +7,7 @@ use crate::branch::open_branch;
 use crate::checkpoints::Checkpoints;
 use crate::commit_settings;
 use crate::config::{self, Config};
+use crate::descriptors;
 use crate::worker::{self, Inbox};
 use crate::{EXIT_FAILURE, EXIT_USAGE, fail};
 use logstead_checkpoint::BranchError;
@@ -68,11 +69,6 @@ fn recovered(report: &RecoveryReport) -> String {
 
 /// Exit code after the log could not be written: what was not acknowledged may be lost, recovery decides.
 const EXIT_LOG_FAILED: i32 = 74;
-/// Files beside the sockets: log segments, the manifest, the runtime's own.
-const OTHER_FILES: u64 = 256;
-/// Connections beyond `max_connections` that are still talked to: to be told so, or to cancel. More are cut off, so
-/// that they cannot use up the open files that the log needs.
-const CONNECTIONS_SPARE: usize = 128;
 /// How long sessions have after the grace time to notice that it is over.
 const TERMINATE_TIME: Duration = Duration::from_secs(5);
 /// How long a stop waits for a home that does not answer, until everything is flushed. What is not was never
@@ -86,19 +82,13 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 const STORE_LATENCY_US: u32 = 1_000;
 const FAULT_THREADS_OF_STORE: usize = 32;
 
-pub(crate) fn run(config: Config) -> ExitCode {
+pub(crate) fn run(mut config: Config) -> ExitCode {
     start_logging(&config.log_level, config.log_json);
     let env = Env::real();
-    match logstead_env::raise_open_files_limit() {
-        Ok(limit) if limit < config.connections_max as u64 + OTHER_FILES => {
-            warn!(
-                "only {limit} open files allowed: fewer than max_connections = {}",
-                config.connections_max
-            );
-        }
-        Ok(_) => {}
-        Err(error) => warn!("cannot raise the limit of open files: {error}"),
-    }
+    let spare = match descriptors::share_out(&mut config, logstead_env::raise_open_files_limit()) {
+        Ok(spare) => spare,
+        Err(error) => return fail(EXIT_FAILURE, &error),
+    };
     // Read before the log is opened: what is wrong with them should not cost a recovery.
     let access = match access(&config) {
         Ok(access) => Arc::new(access),
@@ -167,6 +157,7 @@ pub(crate) fn run(config: Config) -> ExitCode {
         &instance,
         &access,
         (workers, checkpoints),
+        spare,
     );
     match runtime.block_on(served) {
         Ok(()) => {}
@@ -587,6 +578,7 @@ async fn accept(
     instance: &Arc<Instance>,
     access: &Access,
     (workers, checkpoints): (Vec<Arc<Inbox>>, Checkpoints),
+    spare: usize,
 ) -> Result<(), String> {
     let listener =
         TcpListener::from_std(listener).map_err(|error| format!("cannot listen: {error}"))?;
@@ -608,7 +600,7 @@ async fn accept(
     loop {
         tokio::select! {
             accepted = listener.accept() => match accepted {
-                Ok((stream, _)) => hand_over(stream, &workers, config.connections_max),
+                Ok((stream, _)) => hand_over(stream, &workers, config.connections_max + spare),
                 Err(error) => {
                     warn!("cannot accept a connection: {error}");
                     tokio::time::sleep(ACCEPT_PAUSE).await;
@@ -689,13 +681,15 @@ fn announce(config: &Config, address: std::net::SocketAddr) {
     let _nobody_may_be_reading = out.write_all(text.as_bytes()).and_then(|()| out.flush());
 }
 
-/// Gives a client to the worker with the fewest.
-fn hand_over(stream: tokio::net::TcpStream, workers: &[Arc<Inbox>], connections_max: usize) {
+/// Gives a client to the worker with the fewest. One that is beyond `most` is told so and cut off, whoever it is and whatever it wants.
+fn hand_over(stream: tokio::net::TcpStream, workers: &[Arc<Inbox>], most: usize) {
     let open: usize = workers
         .iter()
         .map(|worker| worker.sessions.load(Ordering::Relaxed))
         .sum();
-    if open >= connections_max.saturating_add(CONNECTIONS_SPARE) {
+    if open >= most {
+        // It fits the socket's buffer, or nobody is there.
+        let _nobody_waits = stream.try_write(&logstead_wire::encode::too_many_clients());
         return;
     }
     let prepared = stream.into_std().and_then(|stream| {

@@ -2,7 +2,8 @@
 //!
 //! Owns: the layout of each message. Does no I/O and keeps no state; whoever owns the buffer decides when it is written.
 
-use logstead_sql::error::Fields;
+use logstead_sql::error::{Fields, SqlError};
+use logstead_types::SqlState;
 use std::fmt::Display;
 use std::io::Write;
 
@@ -217,6 +218,17 @@ pub fn copy_done(out: &mut Vec<u8>) {
 /// ErrorResponse. `severity` is ERROR, FATAL or PANIC.
 pub fn error_response(out: &mut Vec<u8>, severity: &str, fields: &Fields) {
     error_or_notice(out, b'E', severity, fields);
+}
+
+/// What a client is told that comes when there is not even a place to talk to it: an ErrorResponse, whatever it was about to ask.
+pub fn too_many_clients() -> Vec<u8> {
+    let refused = SqlError::new(
+        SqlState::TOO_MANY_CONNECTIONS,
+        "sorry, too many clients already",
+    );
+    let mut out = Vec::new();
+    error_response(&mut out, "FATAL", refused.fields());
+    out
 }
 
 /// NoticeResponse. `severity` is WARNING, NOTICE, INFO, LOG or DEBUG.

@@ -188,9 +188,14 @@ impl Base {
             ledger,
             newest.as_ref(),
         )?;
-        // Of a newer server, what else it has written is not known here. Who cannot read them for other reasons removes nothing, and says so.
-        if let Err(error @ PagesError::Pins(PinsError::Newer(_))) = publisher.look_at_pins() {
-            return Err(error);
+        match publisher.look_at_pins() {
+            Ok(()) => {}
+            // Of a newer server, what else it has written is not known here.
+            Err(error @ PagesError::Pins(PinsError::Newer(_))) => return Err(error),
+            // What is pinned stays: nothing is removed until they can be read. Whoever runs the server hears of it now, not with a checkpoint that removes something.
+            Err(error) => tracing::warn!(
+                "restore points and branches cannot be looked up, nothing that a checkpoint leaves behind is removed until they can: {error}"
+            ),
         }
         let directory = directory.unwrap_or_else(|| Directory::open(Arc::clone(&home), None));
         let csn = publisher
