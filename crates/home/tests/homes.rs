@@ -2,10 +2,10 @@
 
 use logstead_env::{Buffer, Env, Fault, Loss};
 use logstead_home::{
-    Asked, HomeError, LocalHome, LocalOptions, LogHome, MemoryHome, NoRoom, Position, Way,
-    check_copy, conformance,
+    Asked, HomeError, LocalHome, LocalOptions, LogHome, MemoryHome, NoRoom, ObjectId, Position,
+    Way, check_copy, conformance,
 };
-use logstead_types::LaneId;
+use logstead_types::{Epoch, LaneId};
 use std::path::Path;
 use std::sync::{Arc, mpsc};
 
@@ -615,4 +615,79 @@ fn places_of_copies() {
     // A backup that is there is judged by what is in it.
     std::fs::write(at("others/manifest"), "x").unwrap();
     check_copy(&source, &at("others"), &env).unwrap();
+}
+
+fn finished(home: &LocalHome, id: u64, bytes: usize) -> Result<(), NoRoom> {
+    let mut side = home.begin_side(LANE, id);
+    for piece in (0..bytes).step_by(1 << 18) {
+        side.append(vec![1; (bytes - piece).min(1 << 18)]);
+    }
+    let (done, completions) = mpsc::channel();
+    side.finish(Box::new(move |result| done.send(result).unwrap()));
+    completions.recv().unwrap()
+}
+
+/// Who writes more is refused while there still is room for who removes, and for the checkpoint behind that.
+#[test]
+fn room_is_kept_for_what_frees_room() {
+    let (env, files) = Env::simulated(1);
+    files.set_capacity(Some(64 << 20));
+    let home = LocalHome::open("/data", &env, small(false)).unwrap();
+    home.open_lane(LANE, 0).unwrap();
+    let reserve = 8_u64 << 20;
+    assert!(!home.is_short_of_space());
+    // What is beside the log is to be written again by a checkpoint: no more is taken than finds room twice.
+    let (mut id, mut whole) = (0, 0_u64);
+    while !home.is_short_of_space() {
+        finished(&home, id, 3 << 20).expect("there is room");
+        (id, whole) = (id + 1, whole + (3 << 20));
+    }
+    let free = || files.free_space(Path::new("/data")).unwrap();
+    assert!(free() < reserve + whole && free() + (3 << 20) >= reserve + whole - (3 << 20));
+    // One that began before is told when half of the reserve is used.
+    let refused = finished(&home, 100, 20 << 20);
+    assert!(matches!(refused, Err(NoRoom::DiskFull)), "{refused:?}");
+    assert!(free() >= reserve / 2 + whole, "its space is free");
+    finished(&home, 101, 1 << 20).expect("deletes go on");
+    home.remove_side(LANE, 101).unwrap();
+    // The checkpoint writes it all.
+    for object in 0..whole >> 20 {
+        let id = ObjectId::new(Epoch(1), object as u32);
+        home.put_object(id, &vec![7; 1 << 20]).expect("it has room");
+    }
+    assert!(home.is_short_of_space());
+    for id in 0..id {
+        home.remove_side(LANE, id).unwrap();
+    }
+    assert!(!home.is_short_of_space(), "what was freed counts at once");
+    // Segments leave half of the reserve, which an object takes to the last byte.
+    let put = |number, bytes| home.put_object(ObjectId::new(Epoch(1), number), &vec![7; bytes]);
+    let mut object = 1_000;
+    while free() >= reserve / 2 {
+        put(object, 1 << 20).expect("it has room");
+        object += 1;
+    }
+    home.place(LANE, 32 * 1024).unwrap();
+    let refused = home.ensure_room(LANE, 4096, &mut Asked::default());
+    assert!(matches!(refused, Err(NoRoom::DiskFull)), "{refused:?}");
+    let left = free() - free() % 4096;
+    put(object, left as usize).expect("nothing is kept from it");
+}
+
+/// After a start, side segments that are there count as before.
+#[test]
+fn side_segments_of_earlier_lives_count() {
+    let (env, files) = Env::simulated(1);
+    files.set_capacity(Some(64 << 20));
+    let home = LocalHome::open("/data", &env, small(false)).unwrap();
+    let mut id = 0;
+    while !home.is_short_of_space() {
+        finished(&home, id, 3 << 20).expect("there is room");
+        id += 1;
+    }
+    drop(home);
+    let home = LocalHome::open("/data", &env, small(false)).unwrap();
+    let refused = finished(&home, 100, 20 << 20);
+    assert!(matches!(refused, Err(NoRoom::DiskFull)), "{refused:?}");
+    assert!(home.is_short_of_space());
 }

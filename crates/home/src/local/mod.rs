@@ -251,6 +251,7 @@ impl LocalHome {
         if !read_only {
             shared.remove_unfinished()?;
             shared.count_sides()?;
+            shared.look_at_space();
         }
         let options = &shared.options;
         let lock = shared.lock.as_ref();

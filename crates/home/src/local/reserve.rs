@@ -16,8 +16,8 @@
 //! - `side_bytes` is what was written of side segments that are there, unfinished ones included.
 //! - `short` is true if the last look found too little; a look follows everything that takes much room, and every question while it is true.
 
-use super::paths::Paths;
 use super::Shared;
+use super::paths::Paths;
 use crate::HomeError;
 use logstead_env::{Access, OpenMode};
 use logstead_types::LaneId;
