@@ -105,6 +105,14 @@ impl Memory {
         }
     }
 
+    /// An account of its own, which lives as long as the process: for tests of what charges to one without an engine.
+    #[doc(hidden)]
+    pub fn standalone(budget_bytes: u64) -> &'static Memory {
+        let memory = Box::leak(Box::new(Memory::new()));
+        memory.budget_bytes.store(budget_bytes, Ordering::Relaxed);
+        memory
+    }
+
     /// Adds to what is used, or subtracts from it.
     #[inline]
     pub(crate) fn add(&self, bytes: i64) {

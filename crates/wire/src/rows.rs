@@ -69,6 +69,15 @@ impl RowFormat {
 
     /// Appends a row; nothing of one that fails.
     pub(crate) fn row(&self, row: &[Datum], out: &mut Vec<u8>) -> Result<()> {
+        let start = out.len();
+        let added = self.add_row(row, out);
+        if added.is_err() {
+            out.truncate(start);
+        }
+        added
+    }
+
+    fn add_row(&self, row: &[Datum], out: &mut Vec<u8>) -> Result<()> {
         let style = RowFormat::style(&self.context);
         let at = self.begin(out);
         for (datum, (ty, binary)) in row.iter().zip(&self.columns) {
@@ -78,9 +87,9 @@ impl RowFormat {
             }
             let value_at = begin_value(out);
             if *binary {
-                value::binary_io::binary_output(datum, *ty, out);
+                value::binary_io::binary_output(datum, *ty, out)?;
             } else {
-                value::text_io::output(datum, *ty, &style, out);
+                value::text_io::output(datum, *ty, &style, out)?;
             }
             end_value(out, value_at);
         }
@@ -118,9 +127,9 @@ impl RowFormat {
                 }
                 let value_at = begin_value(out);
                 if *binary {
-                    value::binary_io::binary_output(&column.missing, *ty, out);
+                    value::binary_io::binary_output(&column.missing, *ty, out)?;
                 } else {
-                    value::text_io::output(&column.missing, *ty, &style, out);
+                    value::text_io::output(&column.missing, *ty, &style, out)?;
                 }
                 end_value(out, value_at);
                 continue;

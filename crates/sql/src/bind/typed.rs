@@ -192,7 +192,9 @@ impl Typer<'_> {
         let Ok(value) = text_io::input(target, text, Some(self.session)) else {
             return cast(expr, target);
         };
-        let text = text_io::to_text(&value, target, &self.style);
+        let Ok(text) = text_io::to_text(&value, target, &self.style) else {
+            return cast(expr, target);
+        };
         match target.oid {
             oid::BOOL => Expr::value(Value::Boolean(text == "t")),
             oid::INT4 if !text.starts_with('-') => Expr::value(Value::Number(text, false)),

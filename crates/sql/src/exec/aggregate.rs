@@ -22,6 +22,7 @@ use crate::error::Result;
 use crate::expr::Expr;
 use crate::func::AggregateState as State;
 use crate::plan::{AggregateCall, GroupingSets, Plan, walk};
+use crate::value::build;
 use crate::value::{Datum, SqlType, key, oid};
 use smallvec::SmallVec;
 use std::borrow::Cow;
@@ -775,7 +776,7 @@ impl Cell {
     /// The value of the group; or a step that comes before.
     fn finish(&mut self, call: &AggregateCall, cx: &mut Cx<'_>) -> Result<Result<Datum, Step>> {
         let Some(kept) = &mut self.kept else {
-            return self.state.finish().map(Ok);
+            return self.state.finish().and_then(build::keep).map(Ok);
         };
         if kept.ordered.is_none() {
             let spill = match kept.sorter.is_on_disk() {
@@ -836,6 +837,6 @@ impl Cell {
             };
             self.state.direct(eval(direct, &[], &bare)?);
         }
-        self.state.finish().map(Ok)
+        self.state.finish().and_then(build::keep).map(Ok)
     }
 }

@@ -7,6 +7,7 @@ use crate::expr::{DomainRules, Expr};
 use crate::func::{self, Body, Function, Volatility};
 use crate::plan::walk;
 use crate::value::array::stacked;
+use crate::value::build;
 use crate::value::{Datum, Oid, OutputStyle, SqlType, compare, info, record, text_io};
 use logstead_types::SqlState;
 use smallvec::SmallVec;
@@ -271,12 +272,12 @@ pub(crate) fn apply(function: &'static Function, args: &[Datum], cx: &Cx<'_>) ->
         return Ok(Datum::Null);
     }
     match function.body {
-        Body::Pure(body) => body(args),
+        Body::Pure(body) => func::guarded(function, args, || body(args)),
         Body::Pair(body) => match args {
             [a, b] => body(a, b),
             _ => Err(SqlError::internal("an operator without two operands")),
         },
-        Body::Context(body) => body(cx.session, args),
+        Body::Context(body) => func::guarded(function, args, || body(cx.session, args)),
         Body::Typed(_) => Err(SqlError::internal(
             "a function without its arguments' types",
         )),
@@ -316,7 +317,7 @@ pub(crate) fn apply_typed(
         return Ok(Datum::Null);
     }
     let types: SmallVec<[SqlType; 4]> = args.iter().map(Expr::ty).collect();
-    body(cx.session, &types, values)
+    func::guarded(function, values, || body(cx.session, &types, values))
 }
 
 /// The same in an expression that may be evaluated again.
@@ -421,9 +422,10 @@ fn cast_via_text(datum: &Datum, from: SqlType, to: SqlType, cx: &Cx<'_>) -> Resu
         return Ok(Datum::Null);
     }
     if let Datum::Text(text) = datum {
-        return text_io::input(to, text, Some(cx.session));
+        return build::keep(text_io::input(to, text, Some(cx.session))?);
     }
-    text_io::input(to, &text_of(datum, from, cx.session)?, Some(cx.session))
+    let text = text_of(datum, from, cx.session)?;
+    build::keep(text_io::input(to, &text, Some(cx.session))?)
 }
 
 /// A value as its type prints it in this session.
@@ -443,9 +445,7 @@ pub(crate) fn text_of(datum: &Datum, ty: SqlType, session: &dyn func::Context) -
         | Datum::Jsonb(_) => OutputStyle::UTC,
         _ => OutputStyle::of(session),
     };
-    let mut text = Vec::new();
-    text_io::output(datum, ty, &style, &mut text);
-    String::from_utf8(text).map_err(|_| SqlError::internal("a value prints as invalid UTF-8"))
+    text_io::to_text(datum, ty, &style)
 }
 
 fn array_compare<'a>(
@@ -513,7 +513,7 @@ fn array<'a>(items: &'a [Expr], ty: SqlType, row: &[Datum], cx: &mut Cx<'a>) -> 
         for item in items {
             fields.push(eval_in(item, row, cx)?);
         }
-        return Ok(record::record(fields));
+        return build::bounded(record::record(fields));
     }
     let element = info::element_of(ty.oid)
         .ok_or_else(|| SqlError::internal("ARRAY[] of a type without arrays"))?;
@@ -523,8 +523,8 @@ fn array<'a>(items: &'a [Expr], ty: SqlType, row: &[Datum], cx: &mut Cx<'a>) -> 
     }
     // Arrays in an array are the parts of its first dimension.
     match items.iter().any(|item| item.ty().oid == ty.oid) {
-        true => Ok(Datum::Array(Arc::new(stacked(element, &values)?))),
-        false => Ok(Datum::array(element, values)),
+        true => build::keep(Datum::Array(Arc::new(stacked(element, &values)?))),
+        false => build::bounded(Datum::array(element, values)),
     }
 }
 

@@ -7,9 +7,9 @@ use super::held::Held;
 use super::operator::{Running, Step, pull};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
-use crate::func::{Body, Function, Series};
+use crate::func::{self, Body, Function, Series};
 use crate::plan::{Plan, walk};
-use crate::value::{Datum, SqlType, info, key, oid, record};
+use crate::value::{Datum, SqlType, build, info, key, oid, record};
 use logstead_types::SqlState;
 
 /// State of VALUES: the next row.
@@ -423,6 +423,10 @@ pub(crate) fn call_set<'a>(
     for arg in args {
         values.push(eval_in(arg, row, cx)?);
     }
+    let _room = match values.iter().any(build::is_large) {
+        true => func::admit(function, &values)?,
+        false => build::Room::default(),
+    };
     Ok(Set::Rows(match function.body {
         Body::Series(_) if function.strict && values.iter().any(Datum::is_null) => Vec::new(),
         Body::Series(body) => return body(cx.session, &values).map(Set::Series),

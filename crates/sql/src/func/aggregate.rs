@@ -8,6 +8,7 @@ use super::ranges::{self, RangeAgg};
 use super::regression::{self, Regression as Pair};
 use super::{Aggregate, AggregateState, arrays, bits, money, ordered};
 use crate::error::Result;
+use crate::value::build::Builder;
 use crate::value::oid::*;
 use crate::value::{Datum, Interval, Numeric, Oid, SqlType, compare_as, size_bytes};
 use std::cmp::Ordering;
@@ -616,7 +617,7 @@ fn bitwise(x: &Datum, y: &Datum, f: fn(i64, i64) -> i64) -> Result<Datum> {
 }
 
 /// Values joined by the delimiter of each but the first; NULL values are left out with their delimiter.
-struct StringAgg(Option<String>);
+struct StringAgg(Option<Builder>);
 
 impl AggregateState for StringAgg {
     fn add(&mut self, args: &[Datum]) -> Result<()> {
@@ -627,28 +628,32 @@ impl AggregateState for StringAgg {
             return Ok(());
         }
         match &mut self.0 {
-            None => self.0 = Some(value.as_str()?.to_owned()),
+            None => {
+                let mut s = Builder::default();
+                s.push_str(value.as_str()?)?;
+                self.0 = Some(s);
+            }
             Some(s) => {
                 if !delimiter.is_null() {
-                    s.push_str(delimiter.as_str()?);
+                    s.push_str(delimiter.as_str()?)?;
                 }
-                s.push_str(value.as_str()?);
+                s.push_str(value.as_str()?)?;
             }
         }
         Ok(())
     }
     fn value(&self) -> Result<Datum> {
-        Ok(self.0.clone().map_or(Datum::Null, Datum::text))
+        self.0.as_ref().map_or(Ok(Datum::Null), Builder::copy_text)
     }
     fn finish(&mut self) -> Result<Datum> {
-        Ok(self.0.take().map_or(Datum::Null, Datum::text))
+        self.0.take().map_or(Ok(Datum::Null), Builder::finish_text)
     }
     fn size_bytes(&self) -> usize {
-        self.0.as_ref().map_or(0, String::capacity)
+        self.0.as_ref().map_or(0, |s| s.capacity())
     }
 }
 
-struct ByteaAgg(Option<Vec<u8>>);
+struct ByteaAgg(Option<Builder>);
 
 impl AggregateState for ByteaAgg {
     fn add(&mut self, args: &[Datum]) -> Result<()> {
@@ -659,30 +664,28 @@ impl AggregateState for ByteaAgg {
             return Ok(());
         }
         match &mut self.0 {
-            None => self.0 = Some(value.as_bytes()?.to_vec()),
+            None => {
+                let mut s = Builder::default();
+                s.push_bytes(value.as_bytes()?)?;
+                self.0 = Some(s);
+            }
             Some(s) => {
                 if !delimiter.is_null() {
-                    s.extend_from_slice(delimiter.as_bytes()?);
+                    s.push_bytes(delimiter.as_bytes()?)?;
                 }
-                s.extend_from_slice(value.as_bytes()?);
+                s.push_bytes(value.as_bytes()?)?;
             }
         }
         Ok(())
     }
     fn value(&self) -> Result<Datum> {
-        Ok(match &self.0 {
-            Some(bytes) => Datum::Bytea(bytes.as_slice().into()),
-            None => Datum::Null,
-        })
+        self.0.as_ref().map_or(Ok(Datum::Null), Builder::copy_bytes)
     }
     fn finish(&mut self) -> Result<Datum> {
-        Ok(self
-            .0
-            .take()
-            .map_or(Datum::Null, |b| Datum::Bytea(b.into())))
+        self.0.take().map_or(Ok(Datum::Null), Builder::finish_bytes)
     }
     fn size_bytes(&self) -> usize {
-        self.0.as_ref().map_or(0, Vec::capacity)
+        self.0.as_ref().map_or(0, |s| s.capacity())
     }
 }
 

@@ -1,10 +1,11 @@
 //! Functions and operators of arrays. What lies in an array of several dimensions is a list of elements to those that ask of elements.
 
 use super::numbers::bad_args;
-use super::strings::{show, type_of};
+use super::strings::{Divided, show, type_of};
 use super::{AggregateState, Context};
 use crate::error::{Result, SqlError};
 use crate::value::array::{DIMENSIONS_MAX, Dim, items_of, stacked, too_many_dimensions};
+use crate::value::build::{Builder, Items, ROW_BYTES};
 use crate::value::{Array, Datum, SqlType, compare_as, info, oid, size_bytes};
 use logstead_types::SqlState;
 use std::sync::Arc;
@@ -43,14 +44,21 @@ fn of_one_dimension(v: &Array) -> Result<()> {
     }
 }
 
+/// A copy of elements, with room for so many behind them.
+fn copied(from: &[Datum], more: usize) -> Result<Items<Datum>> {
+    let mut items = Items::with_capacity(from.len() + more)?;
+    items.extend(from)?;
+    Ok(items)
+}
+
 /// `array_append`, `array || element`
 pub(super) fn append(a: &[Datum]) -> Result<Datum> {
     match array(a, 0)? {
         Some(v) => {
             of_one_dimension(v)?;
-            let mut items = v.items.clone();
-            items.push(a[1].clone());
-            made(v.element, v.lower, items)
+            let mut items = copied(&v.items, 1)?;
+            items.push(a[1].clone())?;
+            made(v.element, v.lower, items.finish())
         }
         None => made(type_of(&a[1]).oid, 1, vec![a[1].clone()]),
     }
@@ -61,10 +69,10 @@ pub(super) fn prepend(a: &[Datum]) -> Result<Datum> {
     match array(a, 1)? {
         Some(v) => {
             of_one_dimension(v)?;
-            let mut items = Vec::with_capacity(v.items.len() + 1);
-            items.push(a[0].clone());
-            items.extend_from_slice(&v.items);
-            made(v.element, v.lower, items)
+            let mut items = Items::with_capacity(v.items.len() + 1)?;
+            items.push(a[0].clone())?;
+            items.extend(&v.items)?;
+            made(v.element, v.lower, items.finish())
         }
         None => made(type_of(&a[0]).oid, 1, vec![a[0].clone()]),
     }
@@ -111,8 +119,9 @@ pub(super) fn cat(a: &[Datum]) -> Result<Datum> {
         )));
     }
     dims[0].len = dims[0].len.saturating_add(more);
-    let items = x.items.iter().chain(&y.items).cloned().collect();
-    shaped(x.element, &dims, items)
+    let mut items = copied(&x.items, y.items.len())?;
+    items.extend(&y.items)?;
+    shaped(x.element, &dims, items.finish())
 }
 
 /// `array_remove`
@@ -325,7 +334,18 @@ pub(super) fn fill(a: &[Datum]) -> Result<Datum> {
     let dims: Vec<Dim> = dims.collect();
     let count = if dims.is_empty() { 0 } else { items_of(&dims)? };
     let dims = if count == 0 { &[][..] } else { &dims[..] };
-    shaped(type_of(&a[0]).oid, dims, vec![a[0].clone(); count])
+    // What is filled in holds nothing of its own but the number in a box.
+    let mut items = Items::with_capacity(count)?;
+    for _ in 0..count {
+        if matches!(
+            a[0],
+            Datum::Uuid(_) | Datum::Interval(_) | Datum::Inet(_) | Datum::Numeric(_)
+        ) {
+            items.hold(size_bytes(&a[0]))?;
+        }
+        items.push(a[0].clone())?;
+    }
+    shaped(type_of(&a[0]).oid, dims, items.finish())
 }
 /// `array_to_string`
 pub(super) fn to_string(cx: &dyn Context, a: &[Datum]) -> Result<Datum> {
@@ -336,64 +356,75 @@ pub(super) fn to_string(cx: &dyn Context, a: &[Datum]) -> Result<Datum> {
         Some(Datum::Text(t)) => Some(t.clone()),
         _ => None,
     };
-    let mut out = Vec::new();
+    let mut out = Builder::default();
     let mut first = true;
     for item in &v.items {
         if item.is_null() && null.is_none() {
             continue;
         }
         if !first {
-            out.extend_from_slice(by.as_bytes());
+            out.push_str(by)?;
         }
         first = false;
         match (&null, item) {
-            (Some(n), Datum::Null) => out.extend_from_slice(n.as_bytes()),
-            _ => show(cx, item, &mut out),
+            (Some(n), Datum::Null) => out.push_str(n)?,
+            _ => show(cx, item, &mut out)?,
         }
     }
-    Ok(Datum::text(String::from_utf8_lossy(&out).into_owned()))
+    out.finish_text()
 }
 
-fn pieces(a: &[Datum]) -> Result<Option<Vec<Datum>>> {
+/// Gives each piece of a text to `each`; false if there is no text.
+fn pieces(a: &[Datum], each: &mut dyn FnMut(Option<&str>) -> Result<()>) -> Result<bool> {
     let Some(Datum::Text(t)) = a.first() else {
-        return Ok(None);
+        return Ok(false);
     };
     let null = match a.get(2) {
         Some(Datum::Text(n)) => Some(n.clone()),
         _ => None,
     };
-    let item = |s: &str| {
-        if null.as_deref() == Some(s) {
-            Datum::Null
-        } else {
-            Datum::text(s)
-        }
-    };
+    let mut item = |s: &str| each((null.as_deref() != Some(s)).then_some(s));
     if t.is_empty() {
-        return Ok(Some(Vec::new()));
+        return Ok(true);
     }
-    Ok(Some(match a.get(1) {
-        Some(Datum::Text(by)) if by.is_empty() => vec![item(t)],
-        Some(Datum::Text(by)) => t.split(&**by).map(item).collect(),
-        _ => t
-            .chars()
-            .map(|c| item(c.encode_utf8(&mut [0; 4])))
-            .collect(),
-    }))
+    match a.get(1) {
+        Some(Datum::Text(by)) if by.is_empty() => item(t)?,
+        Some(Datum::Text(by)) => {
+            let mut divided = Divided::new(t, by);
+            while let Some(part) = divided.next_part()? {
+                item(part)?;
+            }
+        }
+        _ => {
+            for c in t.chars() {
+                item(c.encode_utf8(&mut [0; 4]))?;
+            }
+        }
+    }
+    Ok(true)
 }
 
 /// `string_to_array`
 pub(super) fn string_to_array(a: &[Datum]) -> Result<Datum> {
-    Ok(pieces(a)?.map_or(Datum::Null, |items| Datum::array(oid::TEXT, items)))
+    let mut items = Items::new();
+    let found = pieces(a, &mut |piece| match piece {
+        Some(piece) => items.push_text(piece),
+        None => items.push(Datum::Null),
+    })?;
+    Ok(match found {
+        true => Datum::array(oid::TEXT, items.finish()),
+        false => Datum::Null,
+    })
 }
 
 /// `string_to_table`
 pub(super) fn string_to_table(_: &dyn Context, a: &[Datum]) -> Result<Vec<Vec<Datum>>> {
-    Ok(pieces(a)?
-        .unwrap_or_default()
-        .into_iter()
-        .map(|d| vec![d])
-        .collect())
+    let mut rows = Items::new();
+    pieces(a, &mut |piece| {
+        rows.hold(ROW_BYTES + piece.map_or(0, str::len))?;
+        rows.push(vec![piece.map_or(Datum::Null, Datum::text)])
+    })?;
+    Ok(rows.finish())
 }
 
 fn contains(big: &Array, small: &Array) -> bool {
@@ -429,19 +460,22 @@ pub(super) fn overlap(a: &[Datum]) -> Result<Datum> {
 
 /// `unnest`
 pub(super) fn unnest(_: &dyn Context, a: &[Datum]) -> Result<Vec<Vec<Datum>>> {
-    Ok(array(a, 0)?.map_or_else(Vec::new, |v| {
-        v.items.iter().map(|d| vec![d.clone()]).collect()
-    }))
+    let mut rows = Items::new();
+    for item in array(a, 0)?.map_or(&[][..], |v| &v.items) {
+        rows.hold(ROW_BYTES)?;
+        rows.push(vec![item.clone()])?;
+    }
+    Ok(rows.finish())
 }
 
 /// `_pg_expandarray`: elements with their numbers
 pub(super) fn expand(_: &dyn Context, a: &[Datum]) -> Result<Vec<Vec<Datum>>> {
-    Ok(array(a, 0)?.map_or_else(Vec::new, |v| {
-        let numbered = v.items.iter().zip(1..);
-        numbered
-            .map(|(d, n)| vec![d.clone(), Datum::Int4(n)])
-            .collect()
-    }))
+    let mut rows = Items::new();
+    for (item, n) in array(a, 0)?.map_or(&[][..], |v| &v.items).iter().zip(1..) {
+        rows.hold(2 * ROW_BYTES)?;
+        rows.push(vec![item.clone(), Datum::Int4(n)])?;
+    }
+    Ok(rows.finish())
 }
 
 /// `pg_options_to_table`: `name=value` texts as rows

@@ -104,7 +104,7 @@ pub fn apply_cast(
                 return Ok(Datum::Array(std::sync::Arc::new(array)));
             }
             let style = cx.map_or(OutputStyle::UTC, OutputStyle::of);
-            let text = text_io::to_text(d, from, &style);
+            let text = text_io::to_text(d, from, &style)?;
             text_io::input(SqlType::of(to.oid), &text, cx)?
         }
     };
@@ -280,7 +280,7 @@ pub(super) fn to_bool(a: &[Datum]) -> Result<Datum> {
 pub(super) fn to_text(a: &[Datum]) -> Result<Datum> {
     match a {
         [Datum::Bool(v)] => Ok(Datum::text(if *v { "true" } else { "false" })),
-        [Datum::Char(_)] => Ok(Datum::text(text_io::to_text(
+        [Datum::Char(_)] => Ok(Datum::text(text_io::shown(
             &a[0],
             SqlType::of(oid::CHAR),
             &OutputStyle::UTC,

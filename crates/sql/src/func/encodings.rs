@@ -3,6 +3,8 @@
 use super::numbers::bad_args;
 use super::strings::{from_output, int, invalid, s};
 use crate::error::{Result, SqlError};
+use crate::interrupt::check_for_interrupts;
+use crate::value::build::{Builder, STRIDE_BYTES};
 use crate::value::{Datum, SqlType, oid, text_io};
 use logstead_types::SqlState;
 
@@ -17,11 +19,21 @@ pub(super) fn encode(a: &[Datum]) -> Result<Datum> {
     let [Datum::Bytea(b), Datum::Text(format)] = a else {
         return Err(bad_args(a));
     };
-    let mut out = Vec::with_capacity(b.len() * 2);
+    let mut out = Builder::default();
     match format.to_ascii_lowercase().as_str() {
-        "hex" => text_io::write_hex(b, &mut out),
+        "hex" => {
+            out.reserve(b.len() * 2)?;
+            for part in b.chunks(STRIDE_BYTES) {
+                text_io::write_hex(part, &mut out);
+                out.step()?;
+            }
+        }
         "escape" => {
-            for &c in b.iter() {
+            for (i, &c) in b.iter().enumerate() {
+                if i % STRIDE_BYTES == 0 {
+                    out.reserve(4 * STRIDE_BYTES.min(b.len() - i))?;
+                    out.step()?;
+                }
                 match c {
                     b'\\' => out.extend_from_slice(b"\\\\"),
                     1..=0x7f => out.push(c),
@@ -35,7 +47,11 @@ pub(super) fn encode(a: &[Datum]) -> Result<Datum> {
             }
         }
         "base64" => {
+            out.reserve(b.len().div_ceil(3) * 4 + b.len() / 57 + 1)?;
             for (i, chunk) in b.chunks(3).enumerate() {
+                if i % STRIDE_BYTES == 0 {
+                    check_for_interrupts()?;
+                }
                 // Lines of 76 characters, as PostgreSQL breaks them.
                 if i > 0 && i % 19 == 0 {
                     out.push(b'\n');
@@ -53,7 +69,7 @@ pub(super) fn encode(a: &[Datum]) -> Result<Datum> {
         }
         _ => return Err(unknown_encoding(format)),
     }
-    from_output(out)
+    out.finish_text()
 }
 
 /// `decode`
@@ -124,18 +140,22 @@ pub(super) fn input_bytes(a: &[Datum]) -> Result<&[u8]> {
 
 /// `md5`
 pub(super) fn md5(a: &[Datum]) -> Result<Datum> {
-    hex_text(&super::digests::md5(input_bytes(a)?))
+    hex_text(&super::digests::md5(input_bytes(a)?)?)
 }
 
 fn digest(a: &[Datum], with: &'static ring::digest::Algorithm) -> Result<Datum> {
-    let digest = ring::digest::digest(with, input_bytes(a)?);
-    Ok(Datum::Bytea(digest.as_ref().into()))
+    let mut context = ring::digest::Context::new(with);
+    for part in input_bytes(a)?.chunks(STRIDE_BYTES) {
+        context.update(part);
+        check_for_interrupts()?;
+    }
+    Ok(Datum::Bytea(context.finish().as_ref().into()))
 }
 
 /// `sha224`
 pub(super) fn sha224(a: &[Datum]) -> Result<Datum> {
     Ok(Datum::Bytea(
-        super::digests::sha224(input_bytes(a)?).as_slice().into(),
+        super::digests::sha224(input_bytes(a)?)?.as_slice().into(),
     ))
 }
 

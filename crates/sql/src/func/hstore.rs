@@ -257,10 +257,16 @@ pub(super) fn of_record(cx: &dyn Context, types: &[SqlType], a: &[Datum]) -> Res
         value => &value.as_array()?.items,
     };
     let fields = fields.iter().zip(shape.iter());
-    make(fields.map(|(value, (name, ty))| {
-        let text = (!value.is_null()).then(|| strings::shown_as(cx, Some(ty), value));
-        (name.to_string().into(), text.map(Into::into))
-    }))
+    let pairs: Result<Vec<_>> = fields
+        .map(|(value, (name, ty))| {
+            let text = match value {
+                Datum::Null => None,
+                value => Some(strings::shown_as(cx, Some(ty), value)?.into()),
+            };
+            Ok((name.to_string().into(), text))
+        })
+        .collect();
+    make(pairs?)
 }
 
 /// What a text that JSON has another kind for is there.

@@ -21,6 +21,7 @@ mod hashes;
 mod hstore;
 mod json;
 mod keywords;
+mod large;
 mod like;
 mod math;
 mod money;
@@ -68,6 +69,7 @@ pub use cast::{apply_cast, find_cast};
 pub(crate) use datetime::{add_to_timestamptz, date_moment, timestamp_moment};
 pub use enums::takes_labels;
 pub use json::JSONB_SET_ELEMENT;
+pub(crate) use large::{admit, admit_input, guarded, json_text_bytes};
 pub use like::{like_match, like_prefix};
 pub use quoting::quote_identifier;
 pub use registry::{

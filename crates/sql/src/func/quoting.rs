@@ -2,22 +2,26 @@
 
 use super::Context;
 use super::numbers::bad_args;
-use super::strings::{TEXT_MAX, invalid, s, shown_as, text, too_long};
+use super::strings::{count_chars, invalid, s, show_as, shown_as, text};
 use crate::error::{Result, SqlError};
+use crate::value::build::Builder;
 use crate::value::{Datum, SqlType};
 use logstead_types::SqlState;
 
 /// Quotes an identifier if it needs to be: not lower case, or a reserved word.
 pub fn quote_identifier(t: &str) -> String {
-    let plain = t.starts_with(|c: char| c.is_ascii_lowercase() || c == '_')
-        && t.bytes()
-            .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_')
-        && RESERVED.binary_search(&t).is_err();
-    if plain {
+    if is_plain_identifier(t) {
         t.to_owned()
     } else {
         format!("\"{}\"", t.replace('"', "\"\""))
     }
+}
+
+fn is_plain_identifier(t: &str) -> bool {
+    t.starts_with(|c: char| c.is_ascii_lowercase() || c == '_')
+        && t.bytes()
+            .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_')
+        && RESERVED.binary_search(&t).is_err()
 }
 
 /// Every keyword that PostgreSQL does not leave to be a name everywhere, sorted.
@@ -175,31 +179,48 @@ const RESERVED: &[&str] = &[
     "xmltable",
 ];
 
-fn quoted_literal(t: &str) -> String {
-    let mut out = String::with_capacity(t.len() + 2);
-    if t.contains('\\') {
-        out.push('E');
-    }
-    out.push('\'');
-    for c in t.chars() {
-        if c == '\'' || c == '\\' {
-            out.push(c);
+fn quote_with(t: &str, mark: u8, doubled: &[u8], out: &mut Builder) -> Result<()> {
+    out.reserve(t.len().saturating_add(3))?;
+    out.push_byte(mark)?;
+    for &b in t.as_bytes() {
+        if doubled.contains(&b) {
+            out.push_byte(b)?;
         }
-        out.push(c);
+        out.push_byte(b)?;
     }
-    out.push('\'');
-    out
+    out.push_byte(mark)
+}
+
+fn push_literal(t: &str, out: &mut Builder) -> Result<()> {
+    if t.contains('\\') {
+        out.push_byte(b'E')?;
+    }
+    quote_with(t, b'\'', b"'\\", out)
+}
+
+fn push_identifier(t: &str, out: &mut Builder) -> Result<()> {
+    match is_plain_identifier(t) {
+        true => out.push_str(t),
+        false => quote_with(t, b'"', b"\"", out),
+    }
 }
 
 /// `quote_ident`
 pub(super) fn quote_ident(a: &[Datum]) -> Result<Datum> {
-    text(quote_identifier(s(a, 0)?))
+    let mut out = Builder::default();
+    push_identifier(s(a, 0)?, &mut out)?;
+    out.finish_text()
 }
 
 /// `quote_literal`
 pub(super) fn quote_literal(cx: &dyn Context, types: &[SqlType], a: &[Datum]) -> Result<Datum> {
     let value = a.first().ok_or_else(|| bad_args(a))?;
-    text(quoted_literal(&shown_as(cx, types.first(), value)))
+    let mut out = Builder::default();
+    match value {
+        Datum::Text(t) => push_literal(t, &mut out)?,
+        value => push_literal(&shown_as(cx, types.first(), value)?, &mut out)?,
+    }
+    out.finish_text()
 }
 
 /// `quote_nullable`
@@ -221,17 +242,17 @@ pub(super) fn format(cx: &dyn Context, types: &[SqlType], a: &[Datum]) -> Result
     let unterminated =
         || invalid("unterminated format() type specifier").hint("For a single \"%\" use \"%%\".");
     let few = || invalid("too few arguments for format()");
-    let mut out = String::new();
+    let mut out = Builder::default();
     let mut chars = pattern.as_str()?.chars().peekable();
     let mut next = 0usize;
     while let Some(c) = chars.next() {
         if c != '%' {
-            out.push(c);
+            out.push_char(c)?;
             continue;
         }
         if chars.peek() == Some(&'%') {
             chars.next();
-            out.push('%');
+            out.push_byte(b'%')?;
             continue;
         }
         let digits =
@@ -309,30 +330,38 @@ pub(super) fn format(cx: &dyn Context, types: &[SqlType], a: &[Datum]) -> Result
         let i = position.map_or(next, |p| p - 1);
         next = i + 1;
         let d = args.get(i).ok_or_else(few)?;
-        let piece = match (kind, d) {
-            ('s', Datum::Null) => String::new(),
+        let mut piece = Builder::default();
+        match (kind, d) {
+            ('s', Datum::Null) => {}
             ('I', Datum::Null) => {
                 return Err(SqlError::new(
                     SqlState::NULL_VALUE_NOT_ALLOWED,
                     "null values cannot be formatted as an SQL identifier",
                 ));
             }
-            (_, Datum::Null) => "NULL".to_owned(),
-            ('s', d) => shown_as(cx, types.get(i + 1), d),
-            ('I', d) => quote_identifier(&shown_as(cx, types.get(i + 1), d)),
-            (_, d) => quoted_literal(&shown_as(cx, types.get(i + 1), d)),
+            (_, Datum::Null) => piece.push_str("NULL")?,
+            ('s', Datum::Text(t)) if width == 0 => {
+                out.push_str(t)?;
+                continue;
+            }
+            ('s', d) => show_as(cx, types.get(i + 1), d, &mut piece)?,
+            ('I', d) => push_identifier(&shown_as(cx, types.get(i + 1), d)?, &mut piece)?,
+            (_, d) => push_literal(&shown_as(cx, types.get(i + 1), d)?, &mut piece)?,
+        }
+        let missing = match width {
+            0 => 0,
+            width => {
+                let shown = str::from_utf8(&piece).unwrap_or_default();
+                (width as usize).saturating_sub(count_chars(shown)?)
+            }
         };
-        let missing = (width as usize).saturating_sub(piece.chars().count());
-        if missing > TEXT_MAX {
-            return Err(too_long());
-        }
         if !left {
-            out.extend(std::iter::repeat_n(' ', missing));
+            out.push_many(b' ', missing)?;
         }
-        out.push_str(&piece);
+        out.push_bytes(&piece)?;
         if left {
-            out.extend(std::iter::repeat_n(' ', missing));
+            out.push_many(b' ', missing)?;
         }
     }
-    text(out)
+    out.finish_text()
 }

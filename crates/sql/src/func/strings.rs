@@ -3,13 +3,17 @@
 use super::Context;
 use super::numbers::{bad_args, out_of_range};
 use crate::error::{Result, SqlError};
+use crate::interrupt::check_for_interrupts;
+use crate::value::build::{Builder, STRIDE_BYTES, VALUE_BYTES_MAX};
 use crate::value::text_io::{self, OutputStyle};
 use crate::value::{Datum, SqlType, compare::trim_blanks, oid};
 use logstead_types::SqlState;
+use std::collections::HashMap;
 
-/// Longest text a function makes.
-pub(super) const TEXT_MAX: usize = 1 << 30;
+/// Parts of a text between two looks for interrupts.
+const INTERRUPT_PARTS: usize = 4096;
 
+/// 54000, as PostgreSQL words it where it knows the length before.
 pub(super) fn too_long() -> SqlError {
     SqlError::new(
         SqlState::PROGRAM_LIMIT_EXCEEDED,
@@ -79,33 +83,38 @@ pub(super) fn type_of(d: &Datum) -> SqlType {
 }
 
 /// Text of any value, as its output function gives it in this session.
-pub(super) fn show(cx: &dyn Context, d: &Datum, out: &mut Vec<u8>) {
-    text_io::output(d, type_of(d), &OutputStyle::of(cx), out);
+pub(super) fn show(cx: &dyn Context, d: &Datum, out: &mut Builder) -> Result<()> {
+    text_io::append(d, type_of(d), &OutputStyle::of(cx), out)
 }
 
 /// As the output function of the type writes it: a regclass is a name. Of which nothing is known, by what the value itself is.
-pub(super) fn show_as(cx: &dyn Context, ty: Option<&SqlType>, d: &Datum, out: &mut Vec<u8>) {
+pub(super) fn show_as(
+    cx: &dyn Context,
+    ty: Option<&SqlType>,
+    d: &Datum,
+    out: &mut Builder,
+) -> Result<()> {
     match (d, ty) {
-        (Datum::Text(t), _) => out.extend_from_slice(t.as_bytes()),
+        (Datum::Text(t), _) => out.push_str(t),
         (d, Some(ty)) if !d.is_null() && ty.oid != oid::UNKNOWN => {
-            text_io::output(d, *ty, &OutputStyle::of(cx), out);
+            text_io::append(d, *ty, &OutputStyle::of(cx), out)
         }
         _ => show(cx, d, out),
     }
 }
 
 /// [`show_as`], as a string.
-pub(super) fn shown_as(cx: &dyn Context, ty: Option<&SqlType>, d: &Datum) -> String {
-    let mut out = Vec::new();
-    show_as(cx, ty, d, &mut out);
-    String::from_utf8_lossy(&out).into_owned()
+pub(super) fn shown_as(cx: &dyn Context, ty: Option<&SqlType>, d: &Datum) -> Result<String> {
+    let mut out = Builder::default();
+    show_as(cx, ty, d, &mut out)?;
+    out.finish_string()
 }
 
 /// `length` of text
 pub(super) fn length(a: &[Datum]) -> Result<Datum> {
     match a {
         [Datum::Bytea(b)] => int(b.len()),
-        _ => int(s(a, 0)?.chars().count()),
+        _ => int(count_chars(s(a, 0)?)?),
     }
 }
 
@@ -130,15 +139,96 @@ pub(super) fn bit_length(a: &[Datum]) -> Result<Datum> {
     }
 }
 
-fn map_case(t: &str, upper: bool) -> String {
-    if t.is_ascii() {
-        return if upper {
-            t.to_ascii_uppercase()
-        } else {
-            t.to_ascii_lowercase()
-        };
+fn map_case(t: &str, upper: bool) -> Result<Builder> {
+    let mut out = Builder::with_capacity(t.len())?;
+    for part in parts(t) {
+        if !part.is_ascii() {
+            push_chars(part.chars().map(|c| case(c, upper)), &mut out)?;
+            continue;
+        }
+        let from = out.len();
+        out.push_str(part)?;
+        if let Some(added) = out.get_mut(from..) {
+            match upper {
+                true => added.make_ascii_uppercase(),
+                false => added.make_ascii_lowercase(),
+            }
+        }
     }
-    t.chars().map(|c| case(c, upper)).collect()
+    Ok(out)
+}
+
+/// A text in parts of some ten thousand bytes, between which others may have their turn.
+pub(super) fn parts(t: &str) -> impl Iterator<Item = &str> {
+    let mut rest = t;
+    std::iter::from_fn(move || {
+        let (part, behind) = rest.split_at(rest.floor_char_boundary(STRIDE_BYTES));
+        rest = behind;
+        (!part.is_empty()).then_some(part)
+    })
+}
+
+/// Appends characters.
+pub(super) fn push_chars(chars: impl Iterator<Item = char>, out: &mut Builder) -> Result<()> {
+    for c in chars {
+        out.push_char(c)?;
+    }
+    Ok(())
+}
+
+/// How many characters a text has.
+pub(super) fn count_chars(t: &str) -> Result<usize> {
+    let mut count = 0;
+    for part in parts(t) {
+        count += part.chars().count();
+        if part.len() < t.len() {
+            check_for_interrupts()?;
+        }
+    }
+    Ok(count)
+}
+
+/// Where a text first has another one.
+pub(super) fn find(t: &str, what: &str) -> Result<Option<usize>> {
+    let finder = memchr::memmem::Finder::new(what.as_bytes());
+    let bytes = t.as_bytes();
+    let mut from = 0;
+    loop {
+        // What lies across the end of a part is found in it.
+        let end = (from + STRIDE_BYTES * 4 + what.len()).min(bytes.len());
+        if let Some(at) = finder.find(bytes.get(from..end).unwrap_or_default()) {
+            return Ok(Some(from + at));
+        }
+        if end == bytes.len() {
+            return Ok(None);
+        }
+        check_for_interrupts()?;
+        from = (end + 1).saturating_sub(what.len());
+    }
+}
+
+/// A text divided by another one, from the front.
+pub(super) struct Divided<'t> {
+    rest: Option<&'t str>,
+    by: &'t str,
+}
+
+impl<'t> Divided<'t> {
+    pub(super) fn new(t: &'t str, by: &'t str) -> Divided<'t> {
+        Divided { rest: Some(t), by }
+    }
+
+    /// The next part; none behind the last one.
+    pub(super) fn next_part(&mut self) -> Result<Option<&'t str>> {
+        let Some(rest) = self.rest.take() else {
+            return Ok(None);
+        };
+        let Some(at) = find(rest, self.by)? else {
+            return Ok(Some(rest));
+        };
+        self.rest = rest.get(at + self.by.len()..);
+        Ok(rest.get(..at))
+    }
 }
 
 /// Simple case mapping: one character to one.
@@ -157,31 +247,34 @@ fn case(c: char, upper: bool) -> char {
 
 /// Lower case of a text.
 pub(crate) fn lower_text(t: &str) -> String {
-    map_case(t, false)
+    match t.is_ascii() {
+        true => t.to_ascii_lowercase(),
+        false => t.chars().map(|c| case(c, false)).collect(),
+    }
 }
 
 /// `lower`
 pub(super) fn lower(a: &[Datum]) -> Result<Datum> {
-    text(map_case(s(a, 0)?, false))
+    map_case(s(a, 0)?, false)?.finish_text()
 }
 
 /// `upper`
 pub(super) fn upper(a: &[Datum]) -> Result<Datum> {
-    text(map_case(s(a, 0)?, true))
+    map_case(s(a, 0)?, true)?.finish_text()
 }
 
 /// `initcap`
 pub(super) fn initcap(a: &[Datum]) -> Result<Datum> {
     let mut inside = false;
-    let out: String = s(a, 0)?
-        .chars()
-        .map(|c| {
-            let r = case(c, !inside);
-            inside = c.is_alphanumeric();
-            r
-        })
-        .collect();
-    text(out)
+    let t = s(a, 0)?;
+    let mut out = Builder::with_capacity(t.len())?;
+    let changed = t.chars().map(|c| {
+        let r = case(c, !inside);
+        inside = c.is_alphanumeric();
+        r
+    });
+    push_chars(changed, &mut out)?;
+    out.finish_text()
 }
 
 /// Characters `from..from+len` (from 1); `None` for `len` is to the end.
@@ -238,7 +331,7 @@ pub(super) fn substr(a: &[Datum]) -> Result<Datum> {
 pub(super) fn left(a: &[Datum]) -> Result<Datum> {
     let (t, k) = (s(a, 0)?, i64::from(n(a, 1)?));
     let keep = if k < 0 {
-        (t.chars().count() as i64 + k).max(0)
+        (count_chars(t)? as i64 + k).max(0)
     } else {
         k
     };
@@ -248,7 +341,7 @@ pub(super) fn left(a: &[Datum]) -> Result<Datum> {
 /// `right`
 pub(super) fn right(a: &[Datum]) -> Result<Datum> {
     let (t, k) = (s(a, 0)?, i64::from(n(a, 1)?));
-    let total = t.chars().count() as i64;
+    let total = count_chars(t)? as i64;
     let skip = if k < 0 { -k } else { (total - k).max(0) };
     text(slice(t, skip + 1, None)?)
 }
@@ -257,22 +350,30 @@ fn pad(a: &[Datum], at_left: bool) -> Result<Datum> {
     let t = s(a, 0)?;
     let width = n(a, 1)?.max(0) as usize;
     let fill = if a.len() > 2 { s(a, 2)? } else { " " };
-    let have = t.chars().count();
+    let have = count_chars(t)?;
     if have >= width {
         return text(slice(t, 1, Some(width as i64))?);
     }
     if fill.is_empty() {
         return text(t);
     }
-    if (width - have).saturating_mul(4) > TEXT_MAX {
+    // PostgreSQL reckons with the longest characters.
+    if width.saturating_mul(4) > VALUE_BYTES_MAX {
         return Err(too_long());
     }
-    let padding: String = fill.chars().cycle().take(width - have).collect();
-    text(if at_left {
-        padding + t
+    let mut out = Builder::default();
+    if !at_left {
+        out.push_str(t)?;
+    }
+    if fill.len() == 1 {
+        out.push_many(fill.as_bytes()[0], width - have)?;
     } else {
-        t.to_owned() + &padding
-    })
+        push_chars(fill.chars().cycle().take(width - have), &mut out)?;
+    }
+    if at_left {
+        out.push_str(t)?;
+    }
+    out.finish_text()
 }
 
 /// `lpad`
@@ -329,27 +430,38 @@ pub(super) fn rtrim(a: &[Datum]) -> Result<Datum> {
 /// `replace`
 pub(super) fn replace(a: &[Datum]) -> Result<Datum> {
     let (t, from, to) = (s(a, 0)?, s(a, 1)?, s(a, 2)?);
-    if from.is_empty() || !t.contains(from) {
+    if from.is_empty() || find(t, from)?.is_none() {
         return Ok(a[0].clone());
     }
-    if t.len() / from.len() * to.len().max(1) > TEXT_MAX {
-        return Err(too_long());
+    let mut out = Builder::default();
+    let mut divided = Divided::new(t, from);
+    let mut first = true;
+    while let Some(part) = divided.next_part()? {
+        if !first {
+            out.push_str(to)?;
+        }
+        first = false;
+        out.push_str(part)?;
     }
-    text(t.replace(from, to))
+    out.finish_text()
 }
 
 /// `translate`
 pub(super) fn translate(a: &[Datum]) -> Result<Datum> {
     let (from, to): (Vec<char>, Vec<char>) =
         (s(a, 1)?.chars().collect(), s(a, 2)?.chars().collect());
-    let out: String = s(a, 0)?
+    // The first place of a character counts.
+    let mut places: HashMap<char, Option<char>> = HashMap::with_capacity(from.len().min(4096));
+    for (i, c) in from.iter().enumerate() {
+        places.entry(*c).or_insert(to.get(i).copied());
+    }
+    let t = s(a, 0)?;
+    let mut out = Builder::with_capacity(t.len())?;
+    let changed = t
         .chars()
-        .filter_map(|c| match from.iter().position(|f| *f == c) {
-            Some(i) => to.get(i).copied(),
-            None => Some(c),
-        })
-        .collect();
-    text(out)
+        .filter_map(|c| places.get(&c).copied().unwrap_or(Some(c)));
+    push_chars(changed, &mut out)?;
+    out.finish_text()
 }
 
 /// `strpos`, and `position` with its arguments already in this order
@@ -358,26 +470,51 @@ pub(super) fn strpos(a: &[Datum]) -> Result<Datum> {
         let at = if sub.is_empty() {
             Some(0)
         } else {
-            t.windows(sub.len()).position(|w| w == &sub[..])
+            memchr::memmem::find(t, sub)
         };
         return int(at.map_or(0, |i| i + 1));
     }
     let (t, sub) = (s(a, 0)?, s(a, 1)?);
-    int(t.find(sub).map_or(0, |i| t[..i].chars().count() + 1))
+    match find(t, sub)? {
+        Some(at) => int(count_chars(t.get(..at).unwrap_or_default())? + 1),
+        None => int(0),
+    }
 }
 
 /// `repeat`
 pub(super) fn repeat(a: &[Datum]) -> Result<Datum> {
     let (t, k) = (s(a, 0)?, n(a, 1)?.max(0) as usize);
-    if t.len().saturating_mul(k) > TEXT_MAX {
+    let whole = t.len().saturating_mul(k);
+    if whole > VALUE_BYTES_MAX {
         return Err(too_long());
     }
-    text(t.repeat(k))
+    let mut out = Builder::with_capacity(whole)?;
+    // Short ones are copied by the thousand.
+    let many = if t.is_empty() {
+        0
+    } else {
+        STRIDE_BYTES / t.len()
+    };
+    if k > many && many > 1 {
+        let block = t.repeat(many);
+        for _ in 0..k / many {
+            out.push_str(&block)?;
+        }
+        out.push_str(&block[..t.len() * (k % many)])?;
+    } else {
+        for _ in 0..if t.is_empty() { 0 } else { k } {
+            out.push_str(t)?;
+        }
+    }
+    out.finish_text()
 }
 
 /// `reverse`
 pub(super) fn reverse(a: &[Datum]) -> Result<Datum> {
-    text(s(a, 0)?.chars().rev().collect::<String>())
+    let t = s(a, 0)?;
+    let mut out = Builder::with_capacity(t.len())?;
+    push_chars(t.chars().rev(), &mut out)?;
+    out.finish_text()
 }
 
 /// `split_part`
@@ -389,47 +526,67 @@ pub(super) fn split_part(a: &[Datum]) -> Result<Datum> {
     if by.is_empty() {
         return text(if k == 1 || k == -1 { t } else { "" });
     }
-    let parts: Vec<&str> = t.split(by).collect();
-    let i = if k > 0 {
-        k as usize - 1
-    } else {
-        parts.len().wrapping_sub(k.unsigned_abs() as usize)
+    let count = |wanted: Option<usize>| -> Result<(usize, Option<&str>)> {
+        let mut divided = Divided::new(t, by);
+        let mut count = 0;
+        while let Some(part) = divided.next_part()? {
+            if wanted == Some(count) {
+                return Ok((count, Some(part)));
+            }
+            count += 1;
+            if count % INTERRUPT_PARTS == 0 {
+                check_for_interrupts()?;
+            }
+        }
+        Ok((count, None))
     };
-    text(parts.get(i).copied().unwrap_or(""))
+    let wanted = match usize::try_from(k) {
+        Ok(k) => Some(k - 1),
+        Err(_) => count(None)?.0.checked_sub(k.unsigned_abs() as usize),
+    };
+    match wanted {
+        Some(_) => text(count(wanted)?.1.unwrap_or_default()),
+        None => text(""),
+    }
 }
 
 /// `text || text`
 pub(super) fn text_cat(a: &[Datum]) -> Result<Datum> {
     let (x, y) = (s(a, 0)?, s(a, 1)?);
-    let mut out = String::with_capacity(x.len() + y.len());
-    out.push_str(x);
-    out.push_str(y);
-    text(out)
+    let mut out = Builder::with_capacity(x.len() + y.len())?;
+    out.push_str(x)?;
+    out.push_str(y)?;
+    out.finish_text()
 }
 
 /// `bytea || bytea`
 pub(super) fn bytea_cat(a: &[Datum]) -> Result<Datum> {
     match a {
-        [Datum::Bytea(x), Datum::Bytea(y)] => Ok(Datum::Bytea([&x[..], &y[..]].concat().into())),
+        [Datum::Bytea(x), Datum::Bytea(y)] => {
+            let mut out = Builder::with_capacity(x.len() + y.len())?;
+            out.push_bytes(x)?;
+            out.push_bytes(y)?;
+            out.finish_bytes()
+        }
         _ => Err(bad_args(a)),
     }
 }
 
 /// `text || anything` and `anything || text`: of what a cast to text makes, which is not always what is shown
 pub(super) fn any_cat(cx: &dyn Context, types: &[SqlType], a: &[Datum]) -> Result<Datum> {
-    let mut out = Vec::new();
+    let mut out = Builder::default();
     for (at, d) in a.iter().enumerate() {
         match d {
-            Datum::Bool(true) => out.extend_from_slice(b"true"),
-            Datum::Bool(false) => out.extend_from_slice(b"false"),
+            Datum::Bool(true) => out.push_str("true")?,
+            Datum::Bool(false) => out.push_str("false")?,
             Datum::Inet(_) => {
                 let shown = super::network::show(std::slice::from_ref(d))?;
-                out.extend_from_slice(shown.as_str()?.as_bytes());
+                out.push_str(shown.as_str()?)?;
             }
-            d => show_as(cx, types.get(at), d, &mut out),
+            d => show_as(cx, types.get(at), d, &mut out)?,
         }
     }
-    from_output(out)
+    out.finish_text()
 }
 
 pub(super) fn from_output(out: Vec<u8>) -> Result<Datum> {
@@ -438,11 +595,11 @@ pub(super) fn from_output(out: Vec<u8>) -> Result<Datum> {
 
 /// `concat`: NULLs count as empty
 pub(super) fn concat(cx: &dyn Context, types: &[SqlType], a: &[Datum]) -> Result<Datum> {
-    let mut out = Vec::new();
+    let mut out = Builder::default();
     for (at, d) in a.iter().enumerate() {
-        show_as(cx, types.get(at), d, &mut out);
+        show_as(cx, types.get(at), d, &mut out)?;
     }
-    from_output(out)
+    out.finish_text()
 }
 
 /// `concat_ws`
@@ -453,16 +610,16 @@ pub(super) fn concat_ws(cx: &dyn Context, types: &[SqlType], a: &[Datum]) -> Res
     if by.is_null() {
         return Ok(Datum::Null);
     }
-    let mut out = Vec::new();
+    let mut out = Builder::default();
     let mut first = true;
     for (at, d) in rest.iter().enumerate().filter(|(_, d)| !d.is_null()) {
         if !first {
-            out.extend_from_slice(by.as_str()?.as_bytes());
+            out.push_str(by.as_str()?)?;
         }
         first = false;
-        show_as(cx, types.get(at + 1), d, &mut out);
+        show_as(cx, types.get(at + 1), d, &mut out)?;
     }
-    from_output(out)
+    out.finish_text()
 }
 
 /// `ascii`
@@ -509,7 +666,7 @@ pub(super) fn overlay(a: &[Datum]) -> Result<Datum> {
     let len = if a.len() > 3 {
         i64::from(n(a, 3)?)
     } else {
-        new.chars().count() as i64
+        count_chars(new)? as i64
     };
     if from <= 0 {
         return Err(SqlError::new(
@@ -519,5 +676,9 @@ pub(super) fn overlay(a: &[Datum]) -> Result<Datum> {
     }
     let head = slice(t, 1, Some(from - 1))?;
     let tail = slice(t, from + len, None)?;
-    text(format!("{head}{new}{tail}"))
+    let mut out = Builder::with_capacity(head.len() + new.len() + tail.len())?;
+    out.push_str(head)?;
+    out.push_str(new)?;
+    out.push_str(tail)?;
+    out.finish_text()
 }

@@ -33,18 +33,23 @@ pub(super) fn write_trailer(out: &mut Vec<u8>) {
 }
 
 /// Appends a row.
-pub(super) fn write_row(row: &[Datum], columns: &[(SqlType, bool)], out: &mut Vec<u8>) {
+pub(super) fn write_row(
+    row: &[Datum],
+    columns: &[(SqlType, bool)],
+    out: &mut Vec<u8>,
+) -> Result<()> {
     let count = i16::try_from(columns.len()).unwrap_or(i16::MAX);
     out.extend_from_slice(&count.to_be_bytes());
     for (datum, (ty, _)) in row.iter().zip(columns) {
         let at = out.len();
         out.extend_from_slice(&(-1_i32).to_be_bytes());
         if !datum.is_null() {
-            binary_io::binary_output(datum, *ty, out);
+            binary_io::binary_output(datum, *ty, out)?;
             let length = i32::try_from(out.len() - at - 4).unwrap_or(i32::MAX);
             out[at..at + 4].copy_from_slice(&length.to_be_bytes());
         }
     }
+    Ok(())
 }
 
 /// Cuts a stream of bytes into rows.

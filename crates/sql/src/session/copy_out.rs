@@ -30,7 +30,7 @@ impl RowSink for Lines<'_> {
     fn row(&mut self, row: &[Datum]) -> Result<()> {
         if self.format.binary {
             // The header leaves with the first row.
-            copy_binary::write_row(row, self.columns, self.line);
+            copy_binary::write_row(row, self.columns, self.line)?;
             self.client.copy_out_data(self.line);
             self.line.clear();
             return Ok(());
@@ -46,7 +46,9 @@ impl RowSink for Lines<'_> {
                 write_field(self.line, None, self.format, false, alone);
             } else {
                 self.field.clear();
-                value::text_io::output(datum, *ty, &style, self.field);
+                value::text_io::output(datum, *ty, &style, self.field)?;
+                // Each byte may be escaped.
+                value::build::ready(self.line, self.field.len().saturating_mul(2))?;
                 write_field(self.line, Some(self.field), self.format, *quote_it, alone);
             }
         }

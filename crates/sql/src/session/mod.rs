@@ -66,7 +66,7 @@ use crate::exec::Execution;
 use crate::parse::{IndexCommand, Parsed, StatementKind};
 use crate::plan::OutputColumn;
 use crate::settings::{self, SessionSettings};
-use crate::value::{Datum, Oid};
+use crate::value::{Datum, Oid, build};
 use activity::Running;
 use cursor::Cursors;
 use instance::{Place, Waiting, Working};
@@ -458,6 +458,8 @@ impl Session {
         }
         self.context.in_block.set(self.block != Block::None);
         self.signals.begin_statement();
+        build::charge_to(self.worker.instance.engine.memory());
+        build::settle();
         self.routines = 0;
         self.atomic = 0;
         self.stable = 0;
@@ -488,6 +490,7 @@ impl Session {
     /// The client has its answer and may think for long: a READ COMMITTED transaction keeps no snapshot meanwhile, unless a
     /// portal is to go on.
     fn rest(&mut self) {
+        build::settle();
         if self.suspended == 0
             && !self.cursors.are_running()
             && let Some(open) = &mut self.open

@@ -212,7 +212,7 @@ impl Session {
                     let mut out = Vec::new();
                     let ty = types.get(*at).copied().unwrap_or(SqlType::of(oid::TEXT));
                     let style = self.context.output_style();
-                    value::text_io::output(datum, ty, &style, &mut out);
+                    value::text_io::output(datum, ty, &style, &mut out)?;
                     text = String::from_utf8_lossy(&out).into_owned();
                     &text
                 }
@@ -365,11 +365,9 @@ impl Session {
     }
 
     fn time(&self, micros: i64) -> String {
-        let mut text = Vec::new();
         let ty = SqlType::of(oid::TIMESTAMPTZ);
         let style = self.context.output_style();
-        value::text_io::output(&Datum::TimestampTz(micros), ty, &style, &mut text);
-        String::from_utf8_lossy(&text).into_owned()
+        value::text_io::shown(&Datum::TimestampTz(micros), ty, &style)
     }
 
     fn shown_point(&self, past: &Past) -> String {

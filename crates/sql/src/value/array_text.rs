@@ -1,9 +1,11 @@
 //! Text form of arrays: `{a,"b c",NULL}`, `{{1,2},{3,4}}`, with bounds where they do not start at 1.
 
-use super::{OutputStyle, input, is_space, output};
+use super::{OutputStyle, append, input, is_space};
 use crate::error::{Result, SqlError};
 use crate::func::Context;
 use crate::value::array::{DIMENSIONS_MAX, Dim, items_of, too_many_dimensions};
+use crate::value::build::Builder;
+use crate::value::record;
 use crate::value::types::{Oid, SqlType, oid};
 use crate::value::{Array, Datum};
 use logstead_types::SqlState;
@@ -247,16 +249,21 @@ fn read(b: &[u8], malformed: &dyn Fn(&str) -> SqlError) -> Result<(Vec<Dim>, Vec
     Ok((dims.collect(), words))
 }
 
-pub(super) fn array_output(a: &Array, ty: Oid, style: &OutputStyle<'_>, out: &mut Vec<u8>) {
+pub(super) fn array_output(
+    a: &Array,
+    ty: Oid,
+    style: &OutputStyle<'_>,
+    out: &mut Builder,
+) -> Result<()> {
     let element = SqlType::of(a.element);
     if matches!(ty, oid::INT2VECTOR | oid::OIDVECTOR) {
         for (i, item) in a.items.iter().enumerate() {
             if i > 0 {
                 out.push(b' ');
             }
-            output(item, element, style, out);
+            append(item, element, style, out)?;
         }
-        return;
+        return Ok(());
     }
     let dims = a.dims();
     if dims.iter().any(|dim| dim.lower != 1) {
@@ -267,7 +274,7 @@ pub(super) fn array_output(a: &Array, ty: Oid, style: &OutputStyle<'_>, out: &mu
     }
     if dims.is_empty() {
         out.extend_from_slice(b"{}");
-        return;
+        return Ok(());
     }
     // How many elements there are in a part of each dimension, from the outermost.
     let mut parts: Vec<usize> = Vec::with_capacity(dims.len());
@@ -276,47 +283,39 @@ pub(super) fn array_output(a: &Array, ty: Oid, style: &OutputStyle<'_>, out: &mu
         size *= usize::try_from(dim.len).unwrap_or(1).max(1);
         parts.push(size);
     }
-    let mut word = Vec::new();
+    let mut word = Builder::default();
     for (i, item) in a.items.iter().enumerate() {
         if i > 0 {
             out.push(b',');
         }
         let opened = parts.iter().filter(|size| i % **size == 0).count();
-        out.resize(out.len() + opened, b'{');
-        write_item(item, element, style, &mut word, out);
+        out.push_many(b'{', opened)?;
+        write_item(item, element, style, &mut word, out)?;
         let closed = parts.iter().filter(|size| (i + 1) % **size == 0).count();
-        out.resize(out.len() + closed, b'}');
+        out.push_many(b'}', closed)?;
     }
+    Ok(())
 }
 
 fn write_item(
     item: &Datum,
     element: SqlType,
     style: &OutputStyle<'_>,
-    word: &mut Vec<u8>,
-    out: &mut Vec<u8>,
-) {
+    word: &mut Builder,
+    out: &mut Builder,
+) -> Result<()> {
     if item.is_null() {
-        out.extend_from_slice(b"NULL");
-        return;
+        return out.push_bytes(b"NULL");
     }
     word.clear();
-    output(item, element, style, word);
+    append(item, element, style, word)?;
     let quote = word.is_empty()
         || word.eq_ignore_ascii_case(b"null")
         || word
             .iter()
             .any(|&c| matches!(c, b'"' | b'\\' | b'{' | b'}' | b',') || is_space(c));
     if !quote {
-        out.extend_from_slice(word);
-        return;
+        return out.push_bytes(word);
     }
-    out.push(b'"');
-    for &c in word.iter() {
-        if matches!(c, b'"' | b'\\') {
-            out.push(b'\\');
-        }
-        out.push(c);
-    }
-    out.push(b'"');
+    record::quoted(word, false, out)
 }

@@ -3,6 +3,7 @@
 //! Owns: [`binary_input`] and [`binary_output`]. Input comes from clients: every length is checked, wrong ones are 22P03 or 08P01.
 
 use super::array::{Dim, items_of};
+use super::build;
 use super::numeric::Numeric;
 use super::types::{Oid, SqlType, oid};
 use super::{
@@ -461,7 +462,18 @@ fn numeric_output(n: &Numeric, out: &mut Vec<u8>) {
 }
 
 /// Appends the binary form. NULL appends nothing.
-pub fn binary_output(d: &Datum, ty: SqlType, out: &mut Vec<u8>) {
+pub fn binary_output(d: &Datum, ty: SqlType, out: &mut Vec<u8>) -> Result<()> {
+    match d {
+        Datum::Text(_)
+        | Datum::Bytea(_)
+        | Datum::TsVector(_)
+        | Datum::TsQuery(_)
+        | Datum::Bits(_) => {
+            // None of these forms is much longer than the value.
+            build::ready(out, build::outside_bytes(d).saturating_mul(2))?;
+        }
+        _ => {}
+    }
     match d {
         Datum::Null => {}
         Datum::Bool(v) => out.push(u8::from(*v)),
@@ -496,7 +508,7 @@ pub fn binary_output(d: &Datum, ty: SqlType, out: &mut Vec<u8>) {
         Datum::Jsonb(j) if ty.oid == oid::HSTORE => super::hstore::send(j.view(), out),
         Datum::Jsonb(j) => {
             out.push(JSONB_VERSION);
-            j.view().write(out);
+            j.view().write(out)?;
         }
         Datum::Inet(v) => {
             let bytes = v.bytes();
@@ -520,10 +532,10 @@ pub fn binary_output(d: &Datum, ty: SqlType, out: &mut Vec<u8>) {
             Some(label) => out.extend_from_slice(label.as_bytes()),
             None => out.extend_from_slice(format!("({})", v.place).as_bytes()),
         },
-        Datum::Array(a) if a.element == oid::RECORD => super::record::record_send(a, ty, out),
-        Datum::Array(a) if a.element == oid::ANYRANGE => super::range::range_send(a, ty, out),
+        Datum::Array(a) if a.element == oid::RECORD => super::record::record_send(a, ty, out)?,
+        Datum::Array(a) if a.element == oid::ANYRANGE => super::range::range_send(a, ty, out)?,
         Datum::Array(a) if a.element == oid::ANYMULTIRANGE => {
-            super::multirange::multirange_send(a, ty, out);
+            super::multirange::multirange_send(a, ty, out)?;
         }
         Datum::Array(a) => {
             let element = info::element_of(ty.oid).unwrap_or(a.element);
@@ -537,7 +549,7 @@ pub fn binary_output(d: &Datum, ty: SqlType, out: &mut Vec<u8>) {
             out.extend_from_slice(&i32::from(a.items.iter().any(Datum::is_null)).to_be_bytes());
             out.extend_from_slice(&element.to_be_bytes());
             if empty {
-                return;
+                return Ok(());
             }
             match &a.shape {
                 Some(shape) => {
@@ -555,11 +567,13 @@ pub fn binary_output(d: &Datum, ty: SqlType, out: &mut Vec<u8>) {
                 let at = out.len();
                 out.extend_from_slice(&(-1i32).to_be_bytes());
                 if !item.is_null() {
-                    binary_output(item, SqlType::of(element), out);
+                    binary_output(item, SqlType::of(element), out)?;
                     let len = (out.len() - at - 4) as i32;
                     out[at..at + 4].copy_from_slice(&len.to_be_bytes());
                 }
+                build::step(out)?;
             }
         }
     }
+    Ok(())
 }

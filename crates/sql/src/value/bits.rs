@@ -54,6 +54,11 @@ impl Bits {
         self.bytes().is_empty()
     }
 
+    /// What it is held in, for what asks how long it lives.
+    pub(super) fn shared(&self) -> &Arc<[u8]> {
+        &self.held
+    }
+
     /// The bytes; what is behind the end is 0.
     pub fn bytes(&self) -> &[u8] {
         self.held.get(1..).unwrap_or_default()

@@ -7,6 +7,7 @@ pub mod abbreviations;
 pub mod array;
 pub mod binary_io;
 pub mod bits;
+pub mod build;
 pub mod calendar;
 pub mod compare;
 pub mod datetime;

@@ -4,6 +4,7 @@
 //! Invariants: none of them is empty, each begins behind the end of the one before it, and something is between them. So equal multiranges have
 //! equal values, and they compare as arrays do: range by range, and what ends first comes first.
 
+use super::build::Builder;
 use super::range::{self, Bound, EXPECTED_MORE};
 use super::text_io::{OutputStyle, is_space};
 use super::{Array, Datum, Oid, SqlType, compare, oid};
@@ -102,8 +103,8 @@ pub(super) fn multirange_output(
     ranges: &Array,
     ty: SqlType,
     style: &OutputStyle<'_>,
-    out: &mut Vec<u8>,
-) {
+    out: &mut Builder,
+) -> Result<()> {
     let of = SqlType::of(range_of(ty.oid).unwrap_or(oid::ANYRANGE));
     out.push(b'{');
     for (i, item) in ranges.items.iter().enumerate() {
@@ -111,10 +112,10 @@ pub(super) fn multirange_output(
             out.push(b',');
         }
         if let Datum::Array(item) = item {
-            range::range_output(item, of, style, out);
+            range::range_output(item, of, style, out)?;
         }
     }
-    out.push(b'}');
+    out.push_byte(b'}')
 }
 
 /// Where the reader of the text form is.
@@ -203,18 +204,19 @@ pub(super) fn multirange_input(ty: SqlType, text: &str, cx: Option<&dyn Context>
 }
 
 /// The binary form: how many ranges, then length and bytes of each.
-pub(super) fn multirange_send(ranges: &Array, ty: SqlType, out: &mut Vec<u8>) {
+pub(super) fn multirange_send(ranges: &Array, ty: SqlType, out: &mut Vec<u8>) -> Result<()> {
     let of = SqlType::of(range_of(ty.oid).unwrap_or(oid::ANYRANGE));
     out.extend_from_slice(&(ranges.items.len() as u32).to_be_bytes());
     for item in &ranges.items {
         let at = out.len();
         out.extend_from_slice(&0_i32.to_be_bytes());
         if let Datum::Array(item) = item {
-            range::range_send(item, of, out);
+            range::range_send(item, of, out)?;
         }
         let len = (out.len() - at - 4) as i32;
         out[at..at + 4].copy_from_slice(&len.to_be_bytes());
     }
+    Ok(())
 }
 
 /// Reads the binary form.

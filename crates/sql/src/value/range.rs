@@ -6,8 +6,9 @@
 //!
 //! Invariants: the lower bound is not above the upper one; no bound that is infinite is inclusive; what has no value in it is the empty range.
 
-use super::text_io::{OutputStyle, input, is_space, output};
-use super::{Array, Datum, Oid, SqlType, binary_io, calendar, compare, oid};
+use super::build::Builder;
+use super::text_io::{OutputStyle, append, input, is_space};
+use super::{Array, Datum, Oid, SqlType, binary_io, calendar, compare, oid, record};
 use crate::error::{Result, SqlError};
 use crate::func::Context;
 use logstead_types::SqlState;
@@ -266,36 +267,34 @@ pub(super) fn write_key(range: &Array, out: &mut Vec<u8>, value: &dyn Fn(&Datum,
 }
 
 /// The text form: `[1,5)`, `(,"2020-01-01 00:00:00"]`, `empty`.
-pub(super) fn range_output(range: &Array, ty: SqlType, style: &OutputStyle<'_>, out: &mut Vec<u8>) {
+pub(super) fn range_output(
+    range: &Array,
+    ty: SqlType,
+    style: &OutputStyle<'_>,
+    out: &mut Builder,
+) -> Result<()> {
     let Some((lower, upper)) = bounds(range) else {
-        out.extend_from_slice(b"empty");
-        return;
+        return out.push_bytes(b"empty");
     };
     let of = SqlType::of(subtype(ty.oid).unwrap_or(oid::TEXT));
-    let write = |bound: &Bound, out: &mut Vec<u8>| {
-        let Some(value) = &bound.value else { return };
-        let mut word = Vec::new();
-        output(value, of, style, &mut word);
+    let write = |bound: &Bound, out: &mut Builder| {
+        let Some(value) = &bound.value else {
+            return Ok(());
+        };
+        let mut word = Builder::default();
+        append(value, of, style, &mut word)?;
         let special =
             |c: u8| matches!(c, b'"' | b'\\' | b'(' | b')' | b'[' | b']' | b',') || is_space(c);
         if !word.is_empty() && !word.iter().any(|c| special(*c)) {
-            out.extend_from_slice(&word);
-            return;
+            return out.push_bytes(&word);
         }
-        out.push(b'"');
-        for c in word {
-            if matches!(c, b'"' | b'\\') {
-                out.push(c);
-            }
-            out.push(c);
-        }
-        out.push(b'"');
+        record::quoted(&word, true, out)
     };
     out.push(if lower.inclusive { b'[' } else { b'(' });
-    write(&lower, out);
+    write(&lower, out)?;
     out.push(b',');
-    write(&upper, out);
-    out.push(if upper.inclusive { b']' } else { b')' });
+    write(&upper, out)?;
+    out.push_byte(if upper.inclusive { b']' } else { b')' })
 }
 
 /// Reads the text form.
@@ -371,16 +370,17 @@ fn bound_text(text: &str) -> Option<(Option<String>, &str)> {
 }
 
 /// The binary form: the flags, then length and bytes of each bound that is not infinite.
-pub(super) fn range_send(range: &Array, ty: SqlType, out: &mut Vec<u8>) {
+pub(super) fn range_send(range: &Array, ty: SqlType, out: &mut Vec<u8>) -> Result<()> {
     out.push(range.lower as u8);
     let of = SqlType::of(subtype(ty.oid).unwrap_or(oid::TEXT));
     for item in range.items.iter().filter(|item| !item.is_null()) {
         let at = out.len();
         out.extend_from_slice(&0_i32.to_be_bytes());
-        binary_io::binary_output(item, of, out);
+        binary_io::binary_output(item, of, out)?;
         let len = (out.len() - at - 4) as i32;
         out[at..at + 4].copy_from_slice(&len.to_be_bytes());
     }
+    Ok(())
 }
 
 /// Reads the binary form.

@@ -6,7 +6,8 @@
 //!
 //! Invariants: one shape has one modifier; the list only grows, to `SHAPES_MAX` at most.
 
-use super::text_io::{OutputStyle, input, is_space, output};
+use super::build::{Builder, STRIDE_BYTES};
+use super::text_io::{OutputStyle, append, input, is_space};
 use super::{Array, Datum, Oid, SqlType, binary_io, info, oid, user};
 use crate::error::{Result, SqlError};
 use crate::func::Context;
@@ -100,10 +101,10 @@ pub(super) fn record_output(
     record: &Array,
     ty: SqlType,
     style: &OutputStyle<'_>,
-    out: &mut Vec<u8>,
-) {
+    out: &mut Builder,
+) -> Result<()> {
     out.push(b'(');
-    let mut word = Vec::new();
+    let mut word = Builder::default();
     for (i, (item, ty)) in types(record, ty).enumerate() {
         if i > 0 {
             out.push(b',');
@@ -112,26 +113,36 @@ pub(super) fn record_output(
             continue;
         }
         word.clear();
-        output(item, ty, style, &mut word);
+        append(item, ty, style, &mut word)?;
         let special = |c: u8| matches!(c, b'"' | b'\\' | b'(' | b')' | b',') || is_space(c);
         if !word.is_empty() && !word.iter().any(|c| special(*c)) {
-            out.extend_from_slice(&word);
+            out.push_bytes(&word)?;
             continue;
         }
-        out.push(b'"');
-        for c in &word {
+        quoted(&word, true, out)?;
+    }
+    out.push_byte(b')')
+}
+
+/// Appends a word in quotes: quotes and backslashes in it are doubled, or have a backslash before them.
+pub(super) fn quoted(word: &[u8], doubled: bool, out: &mut Builder) -> Result<()> {
+    out.push_byte(b'"')?;
+    for part in word.chunks(STRIDE_BYTES) {
+        let marks = part.iter().filter(|c| matches!(c, b'"' | b'\\')).count();
+        out.reserve(part.len() + marks)?;
+        for c in part {
             if matches!(c, b'"' | b'\\') {
-                out.push(*c);
+                out.push(if doubled { *c } else { b'\\' });
             }
             out.push(*c);
         }
-        out.push(b'"');
+        out.step()?;
     }
-    out.push(b')');
+    out.push_byte(b'"')
 }
 
 /// The binary form: number of fields, then type, length and bytes of each.
-pub(super) fn record_send(record: &Array, ty: SqlType, out: &mut Vec<u8>) {
+pub(super) fn record_send(record: &Array, ty: SqlType, out: &mut Vec<u8>) -> Result<()> {
     let count = i32::try_from(record.items.len()).unwrap_or(i32::MAX);
     out.extend_from_slice(&count.to_be_bytes());
     for (item, ty) in types(record, ty) {
@@ -140,11 +151,12 @@ pub(super) fn record_send(record: &Array, ty: SqlType, out: &mut Vec<u8>) {
         let at = out.len();
         out.extend_from_slice(&(-1i32).to_be_bytes());
         if !item.is_null() {
-            binary_io::binary_output(item, ty, out);
+            binary_io::binary_output(item, ty, out)?;
             let len = (out.len() - at - 4) as i32;
             out[at..at + 4].copy_from_slice(&len.to_be_bytes());
         }
     }
+    Ok(())
 }
 
 fn malformed(text: &str, detail: &str) -> SqlError {
@@ -286,7 +298,7 @@ mod tests {
     use super::*;
 
     fn style_free(d: &Datum, ty: SqlType) -> String {
-        super::super::text_io::to_text(d, ty, &OutputStyle::UTC)
+        super::super::text_io::shown(d, ty, &OutputStyle::UTC)
     }
 
     #[test]
@@ -307,7 +319,8 @@ mod tests {
             "(,\"\")"
         );
         let mut sent = Vec::new();
-        binary_io::binary_output(&record(vec![Datum::Int4(7), Datum::Null]), ty, &mut sent);
+        binary_io::binary_output(&record(vec![Datum::Int4(7), Datum::Null]), ty, &mut sent)
+            .expect("short");
         assert_eq!(
             sent,
             [

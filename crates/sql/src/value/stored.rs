@@ -13,6 +13,7 @@
 //! keep it in their bitmap. Invariant: `decode(ty, encode(v)) == v`. Decoding never panics on damaged bytes: it gives an error.
 
 use super::array::{DIMENSIONS_MAX, Dim, items_of};
+use super::build;
 use super::numeric::Numeric;
 use super::text_io::{self, OutputStyle};
 use super::types::{Oid, SqlType, oid};
@@ -519,9 +520,10 @@ pub fn stored_text_output(
         oid::INT8 => text_io::write_int(i64::from_le_bytes(fixed(ty.oid, stored)?), out),
         oid::INT2 => text_io::write_int(i64::from(i16::from_le_bytes(fixed(ty.oid, stored)?)), out),
         oid::TEXT | oid::VARCHAR | oid::BPCHAR | oid::CITEXT | oid::NAME | oid::JSON => {
+            build::ready(out, stored.len())?;
             out.extend_from_slice(stored);
         }
-        oid::JSONB => json::checked(stored)?.write(out),
+        oid::JSONB => json::checked(stored)?.write(out)?,
         oid::BOOL => out.push(if fixed::<1>(ty.oid, stored)?[0] != 0 {
             b't'
         } else {
@@ -531,13 +533,14 @@ pub fn stored_text_output(
         _ if user::is_enum(ty.oid) => {
             out.extend_from_slice(stored_label(ty.oid, stored)?.as_bytes())
         }
-        _ => text_io::output(&decode(ty.oid, stored)?, ty, style, out),
+        _ => text_io::output(&decode(ty.oid, stored)?, ty, style, out)?,
     }
     Ok(())
 }
 
 /// Binary output straight from the stored form.
 pub fn stored_binary_output(ty: SqlType, stored: &[u8], out: &mut Vec<u8>) -> Result<()> {
+    build::ready(out, stored.len())?;
     match ty.oid {
         oid::INT2
         | oid::INT4
@@ -564,7 +567,7 @@ pub fn stored_binary_output(ty: SqlType, stored: &[u8], out: &mut Vec<u8>) -> Re
         _ if user::is_enum(ty.oid) => {
             out.extend_from_slice(stored_label(ty.oid, stored)?.as_bytes())
         }
-        _ => binary_io::binary_output(&decode(ty.oid, stored)?, ty, out),
+        _ => binary_io::binary_output(&decode(ty.oid, stored)?, ty, out)?,
     }
     Ok(())
 }

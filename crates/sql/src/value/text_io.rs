@@ -8,6 +8,7 @@ mod array_text;
 
 use array_text::{array_input, array_output};
 
+use super::build::{Builder, SMALL_BYTES, STRIDE_BYTES};
 use super::datetime::IntervalStyle;
 use super::numeric::Numeric;
 use super::types::{FIRST_USER_OID, Oid, SqlType, oid};
@@ -333,6 +334,7 @@ fn named_object(ty: Oid, text: &str, cx: Option<&dyn Context>) -> Result<Datum> 
 /// Reads the text form of a value of type `ty`. The modifier is applied as in an assignment: too long is an error.
 /// `cx` gives the clock, the time zone and names; without it zone-less input is UTC and `now` is refused.
 pub fn input(ty: SqlType, text: &str, cx: Option<&dyn Context>) -> Result<Datum> {
+    let _room = func::admit_input(ty, text)?;
     let ty = user::base_type(ty);
     let d = match ty.oid {
         oid::INT4 => {
@@ -699,7 +701,82 @@ fn write_object(v: u32, ty: Oid, style: &OutputStyle<'_>, out: &mut Vec<u8>) {
 }
 
 /// Appends the text form. NULL appends nothing: the caller knows its own way to say NULL.
-pub fn output(d: &Datum, ty: SqlType, style: &OutputStyle<'_>, out: &mut Vec<u8>) {
+pub fn output(d: &Datum, ty: SqlType, style: &OutputStyle<'_>, out: &mut Vec<u8>) -> Result<()> {
+    match d {
+        Datum::Text(v) if v.len() < SMALL_BYTES => out.extend_from_slice(v.as_bytes()),
+        Datum::Text(_)
+        | Datum::Bytea(_)
+        | Datum::TsVector(_)
+        | Datum::TsQuery(_)
+        | Datum::Jsonb(_)
+        | Datum::Bits(_)
+        | Datum::Array(_) => {
+            let mut builder = Builder::take(out);
+            let result = append(d, ty, style, &mut builder);
+            builder.give_back(out);
+            return result;
+        }
+        _ => write(d, ty, style, out),
+    }
+    Ok(())
+}
+
+/// The same to what is being built.
+pub(crate) fn append(
+    d: &Datum,
+    ty: SqlType,
+    style: &OutputStyle<'_>,
+    out: &mut Builder,
+) -> Result<()> {
+    match d {
+        Datum::Text(v) => return out.push_str(v),
+        // An element of a tsvector takes some bytes, of which none prints as more than four.
+        Datum::TsVector(v) => {
+            out.reserve(v.len().saturating_mul(4))?;
+            vector::output(v, out);
+        }
+        Datum::TsQuery(v) => {
+            out.reserve(v.len().saturating_mul(8))?;
+            query::output(v, out);
+        }
+        Datum::Bytea(v) if style.bytea_escape => {
+            for part in v.chunks(STRIDE_BYTES / 4) {
+                write_escaped(part, out);
+                out.step()?;
+            }
+        }
+        Datum::Bytea(v) => {
+            out.reserve(v.len().saturating_mul(2).saturating_add(2))?;
+            out.extend_from_slice(b"\\x");
+            for part in v.chunks(STRIDE_BYTES) {
+                hex(part, out);
+                out.step()?;
+            }
+        }
+        Datum::Jsonb(j) if ty.oid == oid::HSTORE => {
+            out.reserve(j.bytes().len().saturating_mul(2).saturating_add(64))?;
+            hstore::output(j.view(), out);
+        }
+        Datum::Jsonb(v) => return v.view().append(out),
+        Datum::Bits(v) => {
+            out.reserve(v.len() as usize)?;
+            v.write(out);
+        }
+        Datum::Array(a) if a.element == oid::RECORD => {
+            record::record_output(a, ty, style, out)?;
+        }
+        Datum::Array(a) if a.element == oid::ANYRANGE => range::range_output(a, ty, style, out)?,
+        Datum::Array(a) if a.element == oid::ANYMULTIRANGE => {
+            multirange::multirange_output(a, ty, style, out)?;
+        }
+        Datum::Array(a) => array_output(a, ty.oid, style, out)?,
+        _ => write(d, ty, style, out),
+    }
+    out.step()
+}
+
+/// What is no longer than a number.
+fn write(d: &Datum, ty: SqlType, style: &OutputStyle<'_>, out: &mut Vec<u8>) {
     match d {
         Datum::Null => {}
         Datum::Bool(v) => out.push(if *v { b't' } else { b'f' }),
@@ -715,21 +792,11 @@ pub fn output(d: &Datum, ty: SqlType, style: &OutputStyle<'_>, out: &mut Vec<u8>
         Datum::Char(v) => {
             out.extend_from_slice(&[b'\\', b'0' + (v >> 6), b'0' + (v >> 3 & 7), b'0' + (v & 7)])
         }
-        Datum::Text(v) => out.extend_from_slice(v.as_bytes()),
-        Datum::TsVector(v) => vector::output(v, out),
-        Datum::TsQuery(v) => query::output(v, out),
-        Datum::Bytea(v) if style.bytea_escape => write_escaped(v, out),
-        Datum::Bytea(v) => {
-            out.extend_from_slice(b"\\x");
-            hex(v, out);
-        }
         Datum::Date(v) => datetime::write_date(*v, out),
         Datum::Time(v) => datetime::write_time(*v, out),
         Datum::Timestamp(v) => datetime::write_timestamp(*v, out),
         Datum::TimestampTz(v) => datetime::write_timestamptz(*v, style.time_zone, out),
         Datum::Interval(v) => style.interval.write(v, out),
-        Datum::Jsonb(j) if ty.oid == oid::HSTORE => hstore::output(j.view(), out),
-        Datum::Jsonb(v) => v.view().write(out),
         Datum::Uuid(v) => {
             for (i, range) in [0..4, 4..6, 6..8, 8..10, 10..16].into_iter().enumerate() {
                 if i > 0 {
@@ -743,27 +810,30 @@ pub fn output(d: &Datum, ty: SqlType, style: &OutputStyle<'_>, out: &mut Vec<u8>
         Datum::Mac8(v) => network::write_mac(v, out),
         Datum::TimeTz(v) => v.write(out),
         Datum::Money(v) => money::write(*v, out),
-        Datum::Bits(v) => v.write(out),
         // A label that is not known is shown as what it is, a number.
         Datum::Enum(v) => match user::label(*v) {
             Some(label) => out.extend_from_slice(label.as_bytes()),
             None => out.extend_from_slice(format!("({})", v.place).as_bytes()),
         },
-        Datum::Array(a) if a.element == oid::RECORD => {
-            record::record_output(a, ty, style, out);
-        }
-        Datum::Array(a) if a.element == oid::ANYRANGE => range::range_output(a, ty, style, out),
-        Datum::Array(a) if a.element == oid::ANYMULTIRANGE => {
-            multirange::multirange_output(a, ty, style, out);
-        }
-        Datum::Array(a) => array_output(a, ty.oid, style, out),
+        // What may be long is appended in steps.
+        Datum::Text(_)
+        | Datum::TsVector(_)
+        | Datum::TsQuery(_)
+        | Datum::Bytea(_)
+        | Datum::Jsonb(_)
+        | Datum::Bits(_)
+        | Datum::Array(_) => {}
     }
 }
 
+/// The text form for people to read, in a message: of what is too large for one only that it is.
+pub fn shown(d: &Datum, ty: SqlType, style: &OutputStyle<'_>) -> String {
+    to_text(d, ty, style).unwrap_or_else(|_| "(too large)".to_owned())
+}
+
 /// The text form as a string.
-pub fn to_text(d: &Datum, ty: SqlType, style: &OutputStyle<'_>) -> String {
-    let mut out = Vec::new();
-    output(d, ty, style, &mut out);
-    // Every output above is UTF-8.
-    String::from_utf8(out).unwrap_or_else(|e| String::from_utf8_lossy(e.as_bytes()).into_owned())
+pub fn to_text(d: &Datum, ty: SqlType, style: &OutputStyle<'_>) -> Result<String> {
+    let mut out = Builder::default();
+    append(d, ty, style, &mut out)?;
+    out.finish_string()
 }

@@ -49,7 +49,7 @@ pub(super) fn default_text(
             let value = value.map_err(|e| e.at(cx.at(expr.span())))?;
             Some(user::numbered(|| {
                 constant_text(&value, base, &OutputStyle::of(cx.session).kept())
-            }))
+            })?)
         }
         Some(Literal::Negative(digits)) => {
             let whole = !digits.contains(['.', 'e', 'E']);
@@ -248,15 +248,15 @@ fn literal(expr: &ast::Expr) -> Option<Literal> {
 }
 
 /// A constant of a type as PostgreSQL prints it in an expression.
-fn constant_text(value: &Datum, ty: SqlType, style: &OutputStyle<'_>) -> String {
-    let text = text_io::to_text(value, ty, style);
+fn constant_text(value: &Datum, ty: SqlType, style: &OutputStyle<'_>) -> Result<String> {
+    let text = text_io::to_text(value, ty, style)?;
     let number = text.starts_with(|c: char| c.is_ascii_digit());
-    match ty.oid {
+    Ok(match ty.oid {
         oid::BOOL => (if text == "t" { "true" } else { "false" }).to_owned(),
         oid::INT4 if number => text,
         oid::NUMERIC if number && text.contains(['.', 'e', 'E']) => text,
         _ => format!("{}::{}", quote_literal(&text), format_type(ty)),
-    }
+    })
 }
 
 /// The default of a column of `relation`, coerced to its type.

@@ -130,7 +130,7 @@ pub(super) fn numbered_text(
         let kept = match ty.oid {
             oid::REGTYPE => user::numbered(write),
             _ => write(),
-        };
+        }?;
         places.push((from, to, quote_literal(&kept)));
     }
     sources.extend(

@@ -33,11 +33,7 @@ fn array(ty: SqlType, values: &[Datum]) -> Datum {
     if info::category(ty.oid) != 'A' {
         return Datum::array(ty.oid, values.to_vec());
     }
-    let text = |value: &Datum| {
-        let mut out = Vec::new();
-        text_io::output(value, ty, &OutputStyle::UTC, &mut out);
-        Datum::text(String::from_utf8_lossy(&out).as_ref())
-    };
+    let text = |value: &Datum| Datum::text(text_io::shown(value, ty, &OutputStyle::UTC));
     Datum::array(oid::TEXT, values.iter().map(text).collect())
 }
 

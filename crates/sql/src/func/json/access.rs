@@ -7,11 +7,11 @@ use crate::value::Datum;
 use crate::value::json::{Kind, View};
 use std::borrow::Cow;
 
-fn give(node: Option<Node<'_>>, as_text: bool) -> Datum {
+fn give(node: Option<Node<'_>>, as_text: bool) -> Result<Datum> {
     match node {
-        None => Datum::Null,
+        None => Ok(Datum::Null),
         Some(node) if as_text => node.text_datum(),
-        Some(node) => node.datum(),
+        Some(node) => Ok(node.datum()),
     }
 }
 
@@ -20,7 +20,7 @@ fn field(a: &[Datum], as_text: bool) -> Result<Datum> {
         return Err(bad_args(a));
     };
     let document = Document::of(value)?;
-    Ok(give(document.root().member(key.as_str()?), as_text))
+    give(document.root().member(key.as_str()?), as_text)
 }
 
 /// `-> text`
@@ -46,7 +46,7 @@ fn element(a: &[Datum], as_text: bool) -> Result<Datum> {
         }
         root => root.element_at(index),
     };
-    Ok(give(found, as_text))
+    give(found, as_text)
 }
 
 /// `-> integer`
@@ -95,7 +95,7 @@ fn extract(value: &Datum, path: &[Datum], as_text: bool) -> Result<Datum> {
             None => break,
         };
     }
-    Ok(give(at, as_text))
+    give(at, as_text)
 }
 
 /// `#>`, `json_extract_path`

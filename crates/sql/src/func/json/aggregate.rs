@@ -5,8 +5,9 @@ use super::node::wrong_kind;
 use crate::error::{Result, SqlError};
 use crate::func::numbers::bad_args;
 use crate::func::{Aggregate, AggregateState, Context};
+use crate::value::build::Builder;
 use crate::value::json::Build;
-use crate::value::json::text::write_string;
+use crate::value::json::text::append_string;
 use crate::value::oid::*;
 use crate::value::{Datum, Jsonb, Oid, SqlType};
 use std::borrow::Cow;
@@ -58,22 +59,22 @@ fn null_key() -> SqlError {
 /// json: the text so far, without its closing bracket.
 struct Text {
     types: Vec<SqlType>,
-    out: Vec<u8>,
+    out: Builder,
 }
 
 impl Text {
     fn new(types: &[SqlType]) -> Text {
         Text {
             types: types.to_vec(),
-            out: Vec::new(),
+            out: Builder::default(),
         }
     }
 
-    fn closed(&self, mut out: Vec<u8>) -> Result<Datum> {
+    fn closed(&self, mut out: Builder) -> Result<Datum> {
         if out.is_empty() {
             return Ok(Datum::Null);
         }
-        out.extend_from_slice(if self.types.len() == 2 { b" }" } else { b"]" });
+        out.push_bytes(if self.types.len() == 2 { b" }" } else { b"]" })?;
         json(out)
     }
 }
@@ -101,7 +102,7 @@ impl AggregateState for Text {
                 let key = writer.key(key, *key_type)?;
                 self.out
                     .extend_from_slice(if first { b"{ " } else { b", " });
-                write_string(&key, &mut self.out);
+                append_string(&key, &mut self.out)?;
                 self.out.extend_from_slice(b" : ");
                 writer.value(value, *value_type, &mut self.out)
             }
@@ -110,7 +111,9 @@ impl AggregateState for Text {
     }
 
     fn value(&self) -> Result<Datum> {
-        self.closed(self.out.clone())
+        let mut out = Builder::default();
+        out.push_bytes(&self.out)?;
+        self.closed(out)
     }
 
     fn finish(&mut self) -> Result<Datum> {

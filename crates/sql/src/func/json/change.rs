@@ -5,6 +5,7 @@ use super::node::wrong_kind;
 use crate::error::{Result, SqlError};
 use crate::func::numbers::bad_args;
 use crate::value::Datum;
+use crate::value::build::Builder;
 use crate::value::json::text::{self, Item, Value};
 use crate::value::json::{Build, Kind, View};
 use logstead_types::SqlState;
@@ -392,7 +393,7 @@ pub(super) fn strip_nulls_text(a: &[Datum]) -> Result<Datum> {
 /// `jsonb_pretty`
 pub(super) fn pretty(a: &[Datum]) -> Result<Datum> {
     let [value] = a else { return Err(bad_args(a)) };
-    let mut out = Vec::new();
-    value.as_jsonb()?.write_pretty(0, &mut out);
-    Ok(Datum::text(String::from_utf8_lossy(&out)))
+    let mut out = Builder::default();
+    value.as_jsonb()?.append_pretty(0, &mut out)?;
+    out.finish_text()
 }

@@ -26,13 +26,13 @@ fn members(a: &[Datum], as_text: bool) -> Result<Rows> {
     }
     let row = |(key, value): (&str, Node<'_>)| {
         let value = if as_text {
-            value.text_datum()
+            value.text_datum()?
         } else {
             value.datum()
         };
-        vec![Datum::text(key), value]
+        Ok(vec![Datum::text(key), value])
     };
-    Ok(root.members().map(row).collect())
+    root.members().map(row).collect()
 }
 
 /// `json_each`, `jsonb_each`
@@ -70,13 +70,13 @@ fn elements(a: &[Datum], as_text: bool) -> Result<Rows> {
         _ => return Err(wrong_kind(format!("cannot call {text_name} on a scalar"))),
     }
     let row = |value: Node<'_>| {
-        vec![if as_text {
-            value.text_datum()
+        Ok(vec![if as_text {
+            value.text_datum()?
         } else {
             value.datum()
-        }]
+        }])
     };
-    Ok(root.elements().map(row).collect())
+    root.elements().map(row).collect()
 }
 
 /// `json_array_elements`, `jsonb_array_elements`

@@ -8,6 +8,7 @@ use crate::error::{Result, SqlError};
 use crate::func::Context;
 use crate::func::numbers::bad_args;
 use crate::value::array::Dim;
+use crate::value::build::Builder;
 use crate::value::json::{Build, text};
 use crate::value::record::{is_record, shape_of};
 use crate::value::{Array, Datum, Jsonb, Numeric, OutputStyle, SqlType, info, oid, text_io};
@@ -51,7 +52,7 @@ pub(super) fn is_structured(ty: SqlType) -> bool {
 
 /// The text of a date or timestamp as ISO 8601 has it.
 fn moment(d: &Datum, ty: SqlType, style: &OutputStyle<'_>) -> String {
-    let mut text = text_io::to_text(d, ty, style);
+    let mut text = text_io::shown(d, ty, style);
     if ty.oid == oid::DATE || text.ends_with("infinity") {
         return text;
     }
@@ -105,19 +106,19 @@ impl<'a> Writer<'a> {
         }
     }
 
-    fn text(&self, d: &Datum, ty: SqlType) -> String {
+    fn text(&self, d: &Datum, ty: SqlType) -> Result<String> {
         text_io::to_text(d, ty, &self.style)
     }
 
     /// Appends a value.
-    pub(super) fn value(&self, d: &Datum, ty: SqlType, out: &mut Vec<u8>) -> Result<()> {
+    pub(super) fn value(&self, d: &Datum, ty: SqlType, out: &mut Builder) -> Result<()> {
         match (form(ty), d) {
             (_, Datum::Null) => out.extend_from_slice(b"null"),
             (Form::Bool, Datum::Bool(v)) => {
                 out.extend_from_slice(if *v { b"true" } else { b"false" });
             }
             (Form::Number, _) => {
-                let number = self.text(d, ty);
+                let number = self.text(d, ty)?;
                 if number.ends_with(|c: char| c.is_ascii_digit()) {
                     out.extend_from_slice(number.as_bytes());
                 } else {
@@ -125,16 +126,17 @@ impl<'a> Writer<'a> {
                 }
             }
             (Form::Moment, _) => text::write_string(&moment(d, ty, &self.style), out),
-            (Form::Json, Datum::Text(json)) => out.extend_from_slice(json.as_bytes()),
-            (Form::Jsonb, Datum::Jsonb(json)) => json.view().write(out),
+            (Form::Json, Datum::Text(json)) => out.push_str(json)?,
+            (Form::Jsonb, Datum::Jsonb(json)) => json.view().append(out)?,
             (Form::Array, Datum::Array(array)) => self.array(array, ty, ",", out)?,
             (Form::Record, Datum::Array(record)) => self.record(record, ty, ",", out)?,
-            _ => text::write_string(&self.text(d, ty), out),
+            (_, Datum::Text(t)) => text::append_string(t, out)?,
+            _ => text::append_string(&self.text(d, ty)?, out)?,
         }
-        Ok(())
+        out.step()
     }
 
-    fn array(&self, array: &Array, ty: SqlType, between: &str, out: &mut Vec<u8>) -> Result<()> {
+    fn array(&self, array: &Array, ty: SqlType, between: &str, out: &mut Builder) -> Result<()> {
         let element = element_type(array, ty);
         self.dimension(&array.items, &array.dims(), element, between, out)
     }
@@ -146,7 +148,7 @@ impl<'a> Writer<'a> {
         dims: &[Dim],
         element: SqlType,
         between: &str,
-        out: &mut Vec<u8>,
+        out: &mut Builder,
     ) -> Result<()> {
         out.push(b'[');
         let inner = dims.get(1..).unwrap_or_default();
@@ -178,13 +180,13 @@ impl<'a> Writer<'a> {
         Ok(Build::Array(parts.collect::<Result<_>>()?))
     }
 
-    fn record(&self, record: &Array, ty: SqlType, between: &str, out: &mut Vec<u8>) -> Result<()> {
+    fn record(&self, record: &Array, ty: SqlType, between: &str, out: &mut Builder) -> Result<()> {
         out.push(b'{');
         for (i, (item, (name, ty))) in record.items.iter().zip(fields(record, ty)).enumerate() {
             if i > 0 {
                 out.extend_from_slice(between.as_bytes());
             }
-            text::write_string(&name, out);
+            text::append_string(&name, out)?;
             out.push(b':');
             self.value(item, ty, out)?;
         }
@@ -202,7 +204,7 @@ impl<'a> Writer<'a> {
             }
             (Form::Bool, Datum::Bool(v)) => v.to_string(),
             (Form::Moment, _) => moment(d, ty, &self.style),
-            _ => self.text(d, ty),
+            _ => self.text(d, ty)?,
         })
     }
 
@@ -213,7 +215,7 @@ impl<'a> Writer<'a> {
             (Form::Bool, Datum::Bool(v)) => Build::Bool(*v),
             (Form::Number, Datum::Numeric(n)) if n.is_finite() => Build::Number(n.clone()),
             (Form::Number, _) => {
-                let number = self.text(d, ty);
+                let number = self.text(d, ty)?;
                 if number.ends_with(|c: char| c.is_ascii_digit()) {
                     Build::Number(Numeric::parse(&number)?)
                 } else {
@@ -222,6 +224,7 @@ impl<'a> Writer<'a> {
             }
             (Form::Moment, _) => Build::string(moment(d, ty, &self.style)),
             (Form::Json, Datum::Text(json)) => Build::of_text(text::parse(json, true)?)?,
+            (Form::Text, Datum::Text(t)) => Build::string(&**t),
             (Form::Jsonb, Datum::Jsonb(json)) => Build::View(json.view()),
             (Form::Array, Datum::Array(array)) => {
                 let element = element_type(array, ty);
@@ -234,7 +237,7 @@ impl<'a> Writer<'a> {
                 });
                 Build::Object(members.collect::<Result<_>>()?)
             }
-            _ => Build::string(self.text(d, ty)),
+            _ => Build::string(self.text(d, ty)?),
         })
     }
 }
@@ -245,10 +248,8 @@ fn part_len(items: &[Datum], dims: &[Dim]) -> usize {
     (items.len() / parts.unwrap_or(1).max(1)).max(1)
 }
 
-pub(super) fn json(bytes: Vec<u8>) -> Result<Datum> {
-    String::from_utf8(bytes)
-        .map(Datum::text)
-        .map_err(|_| SqlError::internal("JSON that is no UTF-8 was written"))
+pub(super) fn json(out: Builder) -> Result<Datum> {
+    out.finish_text()
 }
 
 fn jsonb(build: Build<'_>) -> Result<Datum> {
@@ -260,7 +261,7 @@ pub(super) fn to_json(cx: &dyn Context, types: &[SqlType], a: &[Datum]) -> Resul
     let ([value], [ty]) = (a, types) else {
         return Err(bad_args(a));
     };
-    let mut out = Vec::new();
+    let mut out = Builder::default();
     Writer::new(cx).value(value, *ty, &mut out)?;
     json(out)
 }
@@ -282,7 +283,7 @@ pub(super) fn lines_to_json(cx: &dyn Context, types: &[SqlType], a: &[Datum]) ->
     let (Some(Datum::Array(value)), Some(ty)) = (a.first(), types.first()) else {
         return Err(bad_args(a));
     };
-    let mut out = Vec::new();
+    let mut out = Builder::default();
     let writer = Writer::new(cx);
     if form(*ty) == Form::Record {
         writer.record(value, *ty, between, &mut out)?;
@@ -295,7 +296,8 @@ pub(super) fn lines_to_json(cx: &dyn Context, types: &[SqlType], a: &[Datum]) ->
 /// `json_build_array`
 pub(super) fn build_array(cx: &dyn Context, types: &[SqlType], a: &[Datum]) -> Result<Datum> {
     let writer = Writer::new(cx);
-    let mut out = vec![b'['];
+    let mut out = Builder::default();
+    out.push(b'[');
     for (i, (value, ty)) in a.iter().zip(types).enumerate() {
         if i > 0 {
             out.extend_from_slice(b", ");
@@ -328,7 +330,8 @@ fn even(a: &[Datum], name: &str) -> Result<()> {
 pub(super) fn build_object(cx: &dyn Context, types: &[SqlType], a: &[Datum]) -> Result<Datum> {
     even(a, "json_build_object")?;
     let writer = Writer::new(cx);
-    let mut out = vec![b'{'];
+    let mut out = Builder::default();
+    out.push(b'{');
     for (i, (pair, types)) in a.chunks(2).zip(types.chunks(2)).enumerate() {
         let ([key, value], [key_type, value_type]) = (pair, types) else {
             return Err(bad_args(a));
@@ -340,7 +343,7 @@ pub(super) fn build_object(cx: &dyn Context, types: &[SqlType], a: &[Datum]) -> 
             return Err(wrong_kind(format!("argument {} cannot be null", 2 * i + 1))
                 .hint("Object keys should be text."));
         }
-        text::write_string(&writer.key(key, *key_type)?, &mut out);
+        text::append_string(&writer.key(key, *key_type)?, &mut out)?;
         out.extend_from_slice(b" : ");
         writer.value(value, *value_type, &mut out)?;
     }
@@ -423,12 +426,13 @@ fn pairs(a: &[Datum]) -> Result<Vec<(&str, &Datum)>> {
 
 /// `json_object`
 pub(super) fn object(a: &[Datum]) -> Result<Datum> {
-    let mut out = vec![b'{'];
+    let mut out = Builder::default();
+    out.push(b'{');
     for (i, (key, value)) in pairs(a)?.into_iter().enumerate() {
         if i > 0 {
             out.extend_from_slice(b", ");
         }
-        text::write_string(key, &mut out);
+        text::append_string(key, &mut out)?;
         out.extend_from_slice(b" : ");
         Writer::plain_style().value(value, SqlType::of(oid::TEXT), &mut out)?;
     }

@@ -139,22 +139,22 @@ impl<'a> Node<'a> {
     }
 
     /// What `->>` gives of it: the text of a string, nothing for null, JSON for the rest.
-    pub(in crate::func) fn text(self) -> Option<String> {
-        match self {
-            Node::Binary(view) => view.to_text(),
+    pub(in crate::func) fn text(self) -> Result<Option<String>> {
+        Ok(match self {
+            Node::Binary(view) => view.to_text()?,
             Node::Text(item) => match &item.value {
                 Value::Null => None,
                 Value::String(s) => Some(s.to_string()),
                 _ => Some(item.raw.to_owned()),
             },
-        }
+        })
     }
 
     /// Its JSON text.
-    pub(in crate::func) fn json(self) -> String {
+    pub(in crate::func) fn json(self) -> Result<String> {
         match self {
-            Node::Binary(view) => view.to_string(),
-            Node::Text(item) => item.raw.to_owned(),
+            Node::Binary(view) => view.shown(),
+            Node::Text(item) => Ok(item.raw.to_owned()),
         }
     }
 
@@ -167,7 +167,7 @@ impl<'a> Node<'a> {
         }
     }
 
-    pub(in crate::func) fn text_datum(self) -> Datum {
-        self.text().map_or(Datum::Null, Datum::text)
+    pub(in crate::func) fn text_datum(self) -> Result<Datum> {
+        Ok(self.text()?.map_or(Datum::Null, Datum::text))
     }
 }

@@ -64,7 +64,7 @@ impl Filling<'_> {
         }
         match ty.oid {
             oid::JSONB => return node.build()?.finish().map(Datum::Jsonb),
-            oid::JSON => return Ok(Datum::text(node.json())),
+            oid::JSON => return Ok(Datum::text(node.json()?)),
             // A string is read as a record's text.
             of if record::is_record(of) && node.kind() != Kind::String => {
                 let shape = shape(ty, self.name)?;
@@ -97,7 +97,7 @@ impl Filling<'_> {
             return Ok(Datum::array(element, items));
         }
         // Scalars, and whatever has no other way in, by their text.
-        let text = node.text().unwrap_or_default();
+        let text = node.text()?.unwrap_or_default();
         text_io::input(ty, &text, Some(self.cx))
     }
 }

@@ -127,7 +127,7 @@ fn wanted_kinds(filter: &Datum) -> Result<u8> {
         if item.kind() != Kind::String {
             return Err(wrong("flag array element is not a string".to_owned()).hint(POSSIBLE));
         }
-        let word = item.text().unwrap_or_default();
+        let word = item.text()?.unwrap_or_default();
         wanted |= match word.to_ascii_lowercase().as_str() {
             "all" => KEYS | STRINGS | NUMBERS | BOOLEANS,
             "key" => KEYS,
@@ -144,8 +144,7 @@ fn wanted_kinds(filter: &Datum) -> Result<u8> {
 
 fn add_json(json: &Datum, wanted: u8, lexemes: &mut Lexemes) -> Result<()> {
     let document = Document::of(json)?;
-    add_node(document.root(), wanted, lexemes);
-    Ok(())
+    add_node(document.root(), wanted, lexemes)
 }
 
 /// Adds a part of a JSON value: a word that ends it and one that begins the next are no neighbours.
@@ -158,14 +157,16 @@ fn add_apart(text: &str, lexemes: &mut Lexemes) {
 }
 
 /// The depth of JSON values is bounded when they are read.
-fn add_node(node: Node<'_>, wanted: u8, lexemes: &mut Lexemes) {
+fn add_node(node: Node<'_>, wanted: u8, lexemes: &mut Lexemes) -> Result<()> {
     let flag = match node.kind() {
         Kind::Null => 0,
         Kind::True | Kind::False => BOOLEANS,
         Kind::Number => NUMBERS,
         Kind::String => STRINGS,
         Kind::Array => {
-            node.elements().for_each(|e| add_node(e, wanted, lexemes));
+            for element in node.elements() {
+                add_node(element, wanted, lexemes)?;
+            }
             0
         }
         Kind::Object => {
@@ -173,16 +174,17 @@ fn add_node(node: Node<'_>, wanted: u8, lexemes: &mut Lexemes) {
                 if wanted & KEYS != 0 {
                     add_apart(key, lexemes);
                 }
-                add_node(value, wanted, lexemes);
+                add_node(value, wanted, lexemes)?;
             }
             0
         }
     };
     if wanted & flag != 0
-        && let Some(text) = node.text()
+        && let Some(text) = node.text()?
     {
         add_apart(&text, lexemes);
     }
+    Ok(())
 }
 
 /// Turns the words of a query into lexemes.

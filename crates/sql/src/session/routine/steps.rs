@@ -195,10 +195,8 @@ impl Session {
         if value.is_null() {
             return None;
         }
-        let mut text = Vec::new();
         let style = self.context.output_style();
-        crate::value::text_io::output(value, ty, &style, &mut text);
-        Some(String::from_utf8_lossy(&text).into_owned())
+        Some(crate::value::text_io::shown(value, ty, &style))
     }
 
     /// COMMIT and ROLLBACK.

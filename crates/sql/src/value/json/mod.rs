@@ -18,6 +18,7 @@ pub mod path;
 pub mod text;
 
 use super::Numeric;
+use super::build::{Builder, Room};
 use super::stored::{decode_numeric, encode_numeric};
 use crate::error::{Result, SqlError};
 use logstead_types::SqlState;
@@ -128,7 +129,13 @@ impl Kind {
 impl Jsonb {
     /// Reads JSON text.
     pub fn parse(text: &str) -> Result<Jsonb> {
+        let _room = Room::of(crate::func::json_text_bytes(text))?;
         Build::of_text(text::parse(text, true)?)?.finish()
+    }
+
+    /// What it is held in, for what asks how long it lives.
+    pub(in crate::value) fn shared(&self) -> &Arc<[u8]> {
+        &self.0
     }
 
     /// The value of a stored form, checked.
@@ -384,16 +391,31 @@ impl<'a> View<'a> {
     }
 
     /// What `->>` gives of it: the text of a string, no text for null, JSON for the rest.
-    pub fn to_text(self) -> Option<String> {
-        match self.kind {
+    pub fn to_text(self) -> Result<Option<String>> {
+        Ok(match self.kind {
             Kind::Null => None,
             Kind::String => Some(self.as_str().to_owned()),
-            _ => Some(self.to_string()),
-        }
+            _ => Some(self.shown()?),
+        })
+    }
+
+    /// Its JSON text.
+    pub fn shown(self) -> Result<String> {
+        let mut out = Builder::default();
+        self.append(&mut out)?;
+        out.finish_string()
     }
 
     /// Appends its JSON text, as `jsonb_out` prints it.
-    pub fn write(self, out: &mut Vec<u8>) {
+    pub fn write(self, out: &mut Vec<u8>) -> Result<()> {
+        let mut builder = Builder::take(out);
+        let result = self.append(&mut builder);
+        builder.give_back(out);
+        result
+    }
+
+    /// The same to what is being built. A number of a few bytes may print as thousands, so its text is no longer than it only as far as it has none.
+    pub(crate) fn append(self, out: &mut Builder) -> Result<()> {
         match self.kind {
             Kind::Null => out.extend_from_slice(b"null"),
             Kind::False => out.extend_from_slice(b"false"),
@@ -403,14 +425,14 @@ impl<'a> View<'a> {
                     n.write(out);
                 }
             }
-            Kind::String => text::write_string(self.as_str(), out),
+            Kind::String => return text::append_string(self.as_str(), out),
             Kind::Array => {
                 out.push(b'[');
                 for (i, element) in self.elements().enumerate() {
                     if i > 0 {
                         out.extend_from_slice(b", ");
                     }
-                    element.write(out);
+                    element.append(out)?;
                 }
                 out.push(b']');
             }
@@ -420,20 +442,21 @@ impl<'a> View<'a> {
                     if i > 0 {
                         out.extend_from_slice(b", ");
                     }
-                    text::write_string(key, out);
+                    text::append_string(key, out)?;
                     out.extend_from_slice(b": ");
-                    value.write(out);
+                    value.append(out)?;
                 }
                 out.push(b'}');
             }
         }
+        out.step()
     }
 
     /// Appends its JSON text as `jsonb_pretty` prints it: a line per element, four blanks per level.
-    pub fn write_pretty(self, level: usize, out: &mut Vec<u8>) {
-        let line = |level: usize, out: &mut Vec<u8>| {
-            out.push(b'\n');
-            out.resize(out.len() + level * 4, b' ');
+    pub(crate) fn append_pretty(self, level: usize, out: &mut Builder) -> Result<()> {
+        let line = |level: usize, out: &mut Builder| {
+            out.push_byte(b'\n')?;
+            out.push_many(b' ', level * 4)
         };
         match self.kind {
             Kind::Array => {
@@ -442,10 +465,10 @@ impl<'a> View<'a> {
                     if i > 0 {
                         out.push(b',');
                     }
-                    line(level + 1, out);
-                    element.write_pretty(level + 1, out);
+                    line(level + 1, out)?;
+                    element.append_pretty(level + 1, out)?;
                 }
-                line(level, out);
+                line(level, out)?;
                 out.push(b']');
             }
             Kind::Object => {
@@ -454,24 +477,23 @@ impl<'a> View<'a> {
                     if i > 0 {
                         out.push(b',');
                     }
-                    line(level + 1, out);
-                    text::write_string(key, out);
+                    line(level + 1, out)?;
+                    text::append_string(key, out)?;
                     out.extend_from_slice(b": ");
-                    value.write_pretty(level + 1, out);
+                    value.append_pretty(level + 1, out)?;
                 }
-                line(level, out);
+                line(level, out)?;
                 out.push(b'}');
             }
-            _ => self.write(out),
+            _ => return self.append(out),
         }
+        out.step()
     }
 }
 
 impl std::fmt::Display for View<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let mut out = Vec::new();
-        self.write(&mut out);
-        f.write_str(&String::from_utf8_lossy(&out))
+        f.write_str(&self.shown().map_err(|_| std::fmt::Error)?)
     }
 }
 

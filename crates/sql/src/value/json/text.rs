@@ -5,6 +5,7 @@
 
 use super::{NESTING_MAX, too_deep};
 use crate::error::{Result, SqlError};
+use crate::value::build::{Builder, STRIDE_BYTES};
 use logstead_types::SqlState;
 use std::borrow::Cow;
 
@@ -519,9 +520,31 @@ impl<'a> Lexer<'a> {
     }
 }
 
+/// Appends a string in quotes to what is being built. Of a long one the length is known before.
+pub(crate) fn append_string(s: &str, out: &mut Builder) -> Result<()> {
+    if s.len() < STRIDE_BYTES {
+        write_string(s, out);
+        return out.step();
+    }
+    out.push_byte(b'"')?;
+    let mut rest = s;
+    while !rest.is_empty() {
+        let (now, behind) = rest.split_at(rest.floor_char_boundary(STRIDE_BYTES / 8));
+        rest = behind;
+        write_escaped(now, out);
+        out.step()?;
+    }
+    out.push_byte(b'"')
+}
+
 /// Appends a string in quotes, with the escapes that JSON needs and no others.
 pub fn write_string(s: &str, out: &mut Vec<u8>) {
     out.push(b'"');
+    write_escaped(s, out);
+    out.push(b'"');
+}
+
+fn write_escaped(s: &str, out: &mut Vec<u8>) {
     let bytes = s.as_bytes();
     let mut run = 0;
     for (i, &b) in bytes.iter().enumerate() {
@@ -545,5 +568,4 @@ pub fn write_string(s: &str, out: &mut Vec<u8>) {
         }
     }
     out.extend_from_slice(&bytes[run..]);
-    out.push(b'"');
 }

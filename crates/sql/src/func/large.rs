@@ -1,0 +1,184 @@
+//! Calls with large arguments: what they will take is charged before they run.
+//!
+//! Owns: an upper bound, from the arguments alone, of what a function allocates without asking. Functions whose results grow faster than their
+//! arguments build them by `value::build` and are charged step by step; the others copy their arguments some times at most.
+//!
+//! Invariant: a call whose arguments are small costs a comparison for each of them.
+
+use super::Function;
+use crate::error::Result;
+use crate::interrupt::check_for_interrupts;
+use crate::value::build::{self, Room, SMALL_BYTES};
+use crate::value::json::{Kind, View};
+use crate::value::{Datum, Oid, SqlType, info, oid, user};
+
+/// What a node of a JSON tree takes while it is read or changed: vectors of them are enlarged by copying.
+const NODE_BYTES: usize = 170;
+/// What a part of an array, an hstore or a tsvector takes while its text is read.
+const PART_BYTES: usize = 200;
+
+/// Functions that charge what they build.
+const BUILDERS: &[&str] = &[
+    "array_append",
+    "array_cat",
+    "array_prepend",
+    "array_fill",
+    "array_to_string",
+    "byteacat",
+    "concat",
+    "concat_ws",
+    "encode",
+    "format",
+    "initcap",
+    "jsonb_pretty",
+    "lower",
+    "lpad",
+    "overlay",
+    "quote_ident",
+    "quote_literal",
+    "quote_nullable",
+    "regexp_replace",
+    "regexp_split_to_array",
+    "repeat",
+    "replace",
+    "reverse",
+    "rpad",
+    "string_to_array",
+    "textcat",
+    "translate",
+    "upper",
+];
+
+/// Runs a call; what it gives is charged as long as it lives.
+#[inline]
+pub(crate) fn guarded(
+    function: &Function,
+    args: &[Datum],
+    run: impl FnOnce() -> Result<Datum>,
+) -> Result<Datum> {
+    let room = match args.iter().any(build::is_large) {
+        true => Some(admit(function, args)?),
+        false => None,
+    };
+    let value = run()?;
+    drop(room);
+    build::keep(value)
+}
+
+/// Charges what a call of a function will take beside its arguments; 53200 if there is no room for it.
+#[cold]
+#[inline(never)]
+pub(crate) fn admit(function: &Function, args: &[Datum]) -> Result<Room> {
+    check_for_interrupts()?;
+    Room::of(need(function, args))
+}
+
+fn need(function: &Function, args: &[Datum]) -> usize {
+    let bytes: usize = args.iter().map(build::outside_bytes).sum();
+    if BUILDERS.contains(&function.name) {
+        return 0;
+    }
+    let trees: usize = args.iter().zip(function.args).map(tree_bytes).sum();
+    if is_fixed(function.result) && !function.is_set() {
+        return trees;
+    }
+    match function.name {
+        // The text is taken apart into characters.
+        "unistr" | "convert_from" | "convert_to" => 6 * bytes,
+        // Lexemes with their places.
+        "to_tsvector" | "ts_headline" | "tsvectorin" | "strip" | "setweight" => 12 * bytes,
+        _ => trees + 2 * bytes,
+    }
+}
+
+/// Whether values of a type are no longer than some words.
+fn is_fixed(ty: Oid) -> bool {
+    matches!(
+        ty,
+        oid::BOOL
+            | oid::INT2
+            | oid::INT4
+            | oid::INT8
+            | oid::FLOAT4
+            | oid::FLOAT8
+            | oid::OID
+            | oid::CHAR
+            | oid::DATE
+            | oid::TIME
+            | oid::TIMESTAMP
+            | oid::TIMESTAMPTZ
+            | oid::TIMETZ
+            | oid::INTERVAL
+            | oid::MONEY
+            | oid::UUID
+            | oid::VOID
+    )
+}
+
+fn tree_bytes((value, ty): (&Datum, &Oid)) -> usize {
+    match value {
+        Datum::Text(text) if *ty == oid::JSON => json_text_bytes(text),
+        Datum::Jsonb(json) if json.bytes().len() >= SMALL_BYTES => nodes(json.view()) * NODE_BYTES,
+        // What is made of each element.
+        Datum::Array(array) => array.items.len() * 64,
+        _ => 0,
+    }
+}
+
+/// The nodes of a document.
+fn nodes(view: View<'_>) -> usize {
+    match view.kind() {
+        Kind::Array => 1 + view.elements().map(nodes).sum::<usize>(),
+        Kind::Object => {
+            1 + view
+                .members()
+                .map(|(_, value)| 1 + nodes(value))
+                .sum::<usize>()
+        }
+        _ => 1,
+    }
+}
+
+/// What the tree of a JSON text takes at most: a node for each of the characters that begin one or part two.
+pub(crate) fn json_text_bytes(text: &str) -> usize {
+    if text.len() < SMALL_BYTES / 4 {
+        return 0;
+    }
+    let marks = count(text, b"[{,:");
+    (marks + 1) * NODE_BYTES + 2 * text.len()
+}
+
+fn count(text: &str, marks: &[u8]) -> usize {
+    let bytes = text.as_bytes().chunks(1 << 16);
+    bytes
+        .map(|part| part.iter().filter(|b| marks.contains(b)).count())
+        .sum()
+}
+
+/// Charges what reading a value from its text takes.
+#[inline]
+pub(crate) fn admit_input(ty: SqlType, text: &str) -> Result<Room> {
+    match text.len() < SMALL_BYTES / 4 {
+        true => Ok(Room::default()),
+        false => admit_long_input(ty, text),
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn admit_long_input(ty: SqlType, text: &str) -> Result<Room> {
+    check_for_interrupts()?;
+    Room::of(match ty.oid {
+        oid::JSON | oid::JSONB | oid::JSONPATH => json_text_bytes(text),
+        oid::BIT | oid::VARBIT => text.len() / 4,
+        oid::BYTEA => 2 * text.len(),
+        oid::TSVECTOR | oid::TSQUERY => {
+            count(text, b" ':,&|!()<\t\n") * PART_BYTES + 2 * text.len()
+        }
+        oid::HSTORE => count(text, b",=") * PART_BYTES + 2 * text.len(),
+        ty if info::element_of(ty).is_some() || user::is_composite(ty) || ty == oid::RECORD => {
+            count(text, b",{( \t\n") * PART_BYTES + 3 * text.len()
+        }
+        _ => 2 * text.len(),
+    })
+}
