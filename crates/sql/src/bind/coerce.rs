@@ -286,13 +286,24 @@ impl Binder<'_> {
             if function.strict && values.iter().any(|v| matches!(v, Datum::Null)) {
                 return Ok(Expr::Const(Datum::Null, ty));
             }
-            // An error is left to the run, which may never come to it (CASE).
-            if let Some(Ok(value)) = function.body.call_pure(&values) {
-                return Ok(Expr::Const(value, ty));
+            match function.call_pure(&values) {
+                Some(Ok(value)) => return Ok(Expr::Const(value, ty)),
+                // Whoever ends the statement means all of it.
+                Some(Err(error)) if ends_statement(&error) => return Err(error),
+                // Any other error is left to the run, which may never come to it (CASE).
+                _ => {}
             }
         }
         Ok(Expr::Call { function, args, ty })
     }
+}
+
+/// Whether an error ends the statement wherever it is: its cancelling or time limit, or the end of the session.
+fn ends_statement(error: &SqlError) -> bool {
+    matches!(
+        error.code(),
+        SqlState::QUERY_CANCELED | SqlState::ADMIN_SHUTDOWN
+    )
 }
 
 /// 42P08: a parameter is wanted as two types.

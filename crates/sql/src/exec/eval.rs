@@ -5,6 +5,7 @@ use super::subquery;
 use crate::error::{Result, SqlError};
 use crate::expr::{DomainRules, Expr};
 use crate::func::{self, Body, Function, Volatility};
+use crate::interrupt::check_for_interrupts;
 use crate::plan::walk;
 use crate::value::array::stacked;
 use crate::value::build;
@@ -430,6 +431,9 @@ fn cast_via_text(datum: &Datum, from: SqlType, to: SqlType, cx: &Cx<'_>) -> Resu
 
 /// A value as its type prints it in this session.
 pub(crate) fn text_of(datum: &Datum, ty: SqlType, session: &dyn func::Context) -> Result<String> {
+    if build::is_large(datum) {
+        check_for_interrupts()?;
+    }
     // Most types print alike in every session: no settings need be asked.
     let style = match datum {
         Datum::Text(_)

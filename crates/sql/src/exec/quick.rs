@@ -250,7 +250,7 @@ mod tests {
                     stored::encode(value, &mut bytes);
                     builder.push(Some(&bytes));
                     let args = [value.clone(), constant.clone()];
-                    let said = resolved.function.body.call_pure(&args).unwrap().unwrap();
+                    let said = resolved.function.call_pure(&args).unwrap().unwrap();
                     let found = quick.holds(&columns, RowRef::new(builder.finish()));
                     assert_eq!(
                         found.map(Datum::Bool),

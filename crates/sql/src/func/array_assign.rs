@@ -3,6 +3,7 @@
 
 use super::numbers::bad_args;
 use crate::error::{Result, SqlError};
+use crate::value::build::{self, Room};
 use crate::value::array::{DIMENSIONS_MAX, Dim, items_of, too_many_dimensions};
 use crate::value::{Array, Datum, Oid, oid};
 use logstead_types::SqlState;
@@ -59,6 +60,9 @@ fn parts(array: &Datum, element: Oid) -> Result<(Oid, Vec<Dim>, Vec<Datum>)> {
     }
 }
 
+/// Elements put behind an array one by one between two looks at what it takes.
+const KEPT_EVERY: usize = 4096;
+
 fn made(element: Oid, dims: &[Dim], items: Vec<Datum>) -> Result<Datum> {
     Ok(Datum::Array(Arc::new(Array::shaped(element, dims, items)?)))
 }
@@ -73,6 +77,8 @@ fn grow(dim: &mut Dim, items: &mut Vec<Datum>, low: i32, high: i32) -> Result<()
     items_of(&[Dim { lower, len }])?;
     let before = usize::try_from(before).map_err(|_| too_large())?;
     let after = usize::try_from(after).map_err(|_| too_large())?;
+    // The old places are there until the new ones are filled.
+    let _room = Room::of((2 * items.len() + before + after) * size_of::<Datum>())?;
     items.splice(0..0, std::iter::repeat_n(Datum::Null, before));
     items.resize(items.len() + after, Datum::Null);
     *dim = Dim { lower, len };
@@ -103,14 +109,20 @@ pub(crate) fn put_element(
             }])?;
             // The rule of all arrays; it fails below.
             if held.lower.checked_add(len).is_some() {
-                Arc::make_mut(held).items.push(value);
+                let items = &mut Arc::make_mut(held).items;
+                Room::default().reserve(items, 1)?;
+                items.push(value);
+                // Now and then it is charged as what it has become.
+                if items.len().is_multiple_of(KEPT_EVERY) {
+                    build::keep(array.clone())?;
+                }
                 return Ok(());
             }
         }
     }
     let mut args = vec![Datum::Oid(element), array.clone(), value];
     args.extend_from_slice(subscripts);
-    *array = set_element(&args)?;
+    *array = build::keep(set_element(&args)?)?;
     Ok(())
 }
 

@@ -4,7 +4,9 @@ use super::like::{escape_at_end, escape_too_long};
 use super::numbers::{bad_args, out_of_range};
 use super::strings::invalid;
 use crate::error::{Result, SqlError};
+use crate::interrupt::check_for_interrupts;
 use crate::value::Datum;
+use crate::value::build::STRIDE_BYTES;
 use logstead_types::SqlState;
 
 fn one(a: &[Datum]) -> Result<&[u8]> {
@@ -100,7 +102,12 @@ fn like_bytes(t: &[u8], p: &[u8]) -> Result<bool> {
     let (mut ti, mut pi) = (0, 0);
     // Behind the last %, and the next byte to try it at.
     let mut resume: Option<(usize, usize)> = None;
+    let mut steps = 0_usize;
     while ti < t.len() {
+        steps += 1;
+        if steps.is_multiple_of(STRIDE_BYTES) {
+            check_for_interrupts()?;
+        }
         let step = match p.get(pi) {
             Some(b'%') => {
                 pi += 1;

@@ -1,11 +1,17 @@
 //! Compiled regular expressions: by the library that takes linear time whatever the pattern, or, for back references and lookaround, by
 //! one that goes back and tries again, no more often than [`BACKTRACK_MAX`] for a match.
 
-use super::regex_choice::{Ends, automaton};
+use super::regex_choice::{self, Ends, automaton};
 use super::regex_lex::TOO_COMPLEX;
+use super::regexp_search::INTERRUPT_MATCHES;
 use crate::error::{Result, SqlError};
+use crate::interrupt::check_for_interrupts;
 use logstead_types::SqlState;
-use std::cell::{Cell, OnceCell};
+use regex_automata::Input;
+use regex_automata::hybrid::dfa::{self, DFA};
+use regex_automata::util::syntax;
+use regex_syntax::hir::{Hir, HirKind};
+use std::cell::{Cell, OnceCell, RefCell};
 
 /// Steps back after which a match is given up: some tens of milliseconds.
 const BACKTRACK_MAX: usize = 500_000;
@@ -54,6 +60,10 @@ struct Linear {
     options: Options,
     /// Made for the first match that is asked for; none if that would take too much memory.
     finder: OnceCell<Option<Finder>>,
+    /// Its characters, repetitions written out.
+    places: usize,
+    /// Made for the first text that may take long.
+    stepped: OnceCell<Option<Stepped>>,
 }
 
 /// What tells where matches and groups end.
@@ -65,7 +75,126 @@ struct Finder {
     places: usize,
 }
 
+/// Characters that an expression may match one after the other, its repetitions written out: about what PostgreSQL takes.
+const PLACES_IN_PATTERN_MAX: usize = 50_000;
+/// Places times bytes of text that the library is given at once: some tens of milliseconds at worst.
+const AT_ONCE_MAX: usize = 16 << 20;
+/// States that the automaton may make between two looks for interrupts, times places.
+const WORK_BETWEEN: usize = 1 << 20;
+
+/// How many places a pattern has when its repetitions are written out.
+fn weight(pattern: &str, options: Options) -> usize {
+    // What the parser below does not know is bounded by its length, and in its steps.
+    let parsed = syntax::parse_with(pattern, &regex_choice::syntax_of(options));
+    parsed.map_or(pattern.len(), |hir| places(&hir))
+}
+
+fn places(hir: &Hir) -> usize {
+    match hir.kind() {
+        HirKind::Empty | HirKind::Look(_) => 0,
+        HirKind::Literal(literal) => literal.0.len(),
+        HirKind::Class(_) => 1,
+        HirKind::Repetition(repetition) => {
+            let times = repetition.max.unwrap_or(repetition.min + 1);
+            places(&repetition.sub).saturating_mul(times as usize)
+        }
+        HirKind::Capture(capture) => places(&capture.sub),
+        HirKind::Concat(all) | HirKind::Alternation(all) => {
+            all.iter().map(places).fold(0, usize::saturating_add)
+        }
+    }
+}
+
+/// Whether there is a match ahead.
+enum Ahead {
+    None,
+    Some,
+    /// The library is to be asked: that takes no time to speak of, or there is no other way.
+    Unknown,
+}
+
+/// The automaton that finds whether there is a match, in steps.
+struct Stepped {
+    dfa: DFA,
+    /// Not held while others go on: it is taken out and put back.
+    cache: RefCell<Option<dfa::Cache>>,
+}
+
 impl Linear {
+    /// Whether a match begins at byte `from` or behind it, if finding that may take long: then it is found in steps, between which others go on.
+    fn ends_ahead(&self, text: &str, from: usize) -> Result<Ahead> {
+        let bytes = text.as_bytes().get(from..).unwrap_or_default().len();
+        if bytes.saturating_mul(self.places.max(1)) <= AT_ONCE_MAX {
+            return Ok(Ahead::Unknown);
+        }
+        let stepped = self.stepped.get_or_init(|| self.make_stepped());
+        let Some(stepped) = stepped else {
+            return Ok(Ahead::Unknown);
+        };
+        let mut cache = match stepped.cache.take() {
+            Some(cache) => cache,
+            None => stepped.dfa.create_cache(),
+        };
+        let ahead = self.step_through(&stepped.dfa, &mut cache, text, from);
+        stepped.cache.replace(Some(cache));
+        ahead
+    }
+
+    fn make_stepped(&self) -> Option<Stepped> {
+        let nfa = automaton(&self.pattern, self.options, false)?;
+        let dfa = DFA::builder()
+            .configure(
+                DFA::config()
+                    .skip_cache_capacity_check(true)
+                    .unicode_word_boundary(true),
+            )
+            .build_from_nfa(nfa)
+            .ok()?;
+        Some(Stepped {
+            dfa,
+            cache: RefCell::new(None),
+        })
+    }
+
+    fn step_through(
+        &self,
+        dfa: &DFA,
+        cache: &mut dfa::Cache,
+        text: &str,
+        from: usize,
+    ) -> Result<Ahead> {
+        let input = Input::new(text).range(from..);
+        let Ok(mut state) = dfa.start_state_forward(cache, &input) else {
+            return Ok(Ahead::Unknown);
+        };
+        let between = (WORK_BETWEEN / self.places.max(1)).clamp(16, 1 << 16);
+        for (at, byte) in text.as_bytes().iter().enumerate().skip(from) {
+            if at % between == 0 {
+                check_for_interrupts()?;
+            }
+            let Ok(next) = dfa.next_state(cache, state, *byte) else {
+                return Ok(Ahead::Unknown);
+            };
+            state = next;
+            if state.is_tagged() {
+                if state.is_match() {
+                    return Ok(Ahead::Some);
+                }
+                if state.is_dead() {
+                    return Ok(Ahead::None);
+                }
+                if state.is_quit() {
+                    return Ok(Ahead::Unknown);
+                }
+            }
+        }
+        Ok(match dfa.next_eoi_state(cache, state) {
+            Ok(state) if state.is_match() => Ahead::Some,
+            Ok(_) => Ahead::None,
+            Err(_) => Ahead::Unknown,
+        })
+    }
+
     fn finder(&self) -> Result<&Finder> {
         let finder = self.finder.get_or_init(|| {
             let finder = self.make_finder();
@@ -166,7 +295,7 @@ fn gave_up(_: fancy_regex::Error) -> SqlError {
 }
 
 impl By {
-    fn new(pattern: &str, options: Options, size: usize) -> Result<By, String> {
+    fn new(pattern: &str, options: Options, size: usize, places: usize) -> Result<By, String> {
         if options.backtracks {
             return fancy_regex::RegexBuilder::new(pattern)
                 .case_insensitive(options.ignore_case)
@@ -190,6 +319,8 @@ impl By {
             pattern: pattern.to_owned(),
             options,
             finder: OnceCell::new(),
+            places,
+            stepped: OnceCell::new(),
         })))
     }
 }
@@ -197,9 +328,14 @@ impl By {
 impl Compiled {
     /// Compiles an expression in the libraries' words, or gives theirs for what is wrong with it.
     pub(super) fn new(pattern: &str, options: Options) -> Result<Compiled, String> {
+        let weight = weight(pattern, options);
+        if weight > PLACES_IN_PATTERN_MAX {
+            return Err(String::new());
+        }
         let mut wrong = String::new();
-        for size in SIZES_TRIED {
-            match By::new(pattern, options, size) {
+        // A place takes some tens of bytes: what is known to be too small is not tried.
+        for size in SIZES_TRIED.into_iter().filter(|size| *size >= weight * 16) {
+            match By::new(pattern, options, size, weight) {
                 Ok(by) => {
                     return Ok(Compiled {
                         by,
@@ -224,7 +360,11 @@ impl Compiled {
 
     pub(super) fn is_match(&self, text: &str) -> Result<bool> {
         match &self.by {
-            By::Linear(linear) => Ok(linear.regex.is_match(text)),
+            By::Linear(linear) => match linear.ends_ahead(text, 0)? {
+                Ahead::None => Ok(false),
+                Ahead::Some => Ok(true),
+                Ahead::Unknown => Ok(linear.regex.is_match(text)),
+            },
             By::Backtracking(regex) => regex.is_match(text).map_err(gave_up),
         }
     }
@@ -241,6 +381,9 @@ impl Compiled {
             By::Linear(linear) => {
                 let regex = &linear.regex;
                 let ends = &linear.finder()?.ends;
+                if let Ahead::None = linear.ends_ahead(text, from)? {
+                    return Ok(None);
+                }
                 let Some(found) = regex.captures_at(text, from) else {
                     return Ok(None);
                 };
@@ -277,18 +420,28 @@ impl Compiled {
         })
     }
 
-    /// What a text is divided by: matches one behind the other, none of them empty right behind another one.
-    pub(super) fn find_all<'t>(&self, text: &'t str) -> Result<Vec<Part<'t>>> {
-        let mut all: Vec<Part<'t>> = Vec::new();
+    /// Gives to `each` what a text is divided by: matches one behind the other, none of them empty right behind another one.
+    pub(super) fn find_each<'t>(
+        &self,
+        text: &'t str,
+        each: &mut dyn FnMut(Part<'t>) -> Result<()>,
+    ) -> Result<()> {
+        let mut last: Option<usize> = None;
         let mut from = 0;
+        let mut count = 0_usize;
         while let Some(found) = self.find_at(text, from)? {
+            count += 1;
+            if count.is_multiple_of(INTERRUPT_MATCHES) {
+                check_for_interrupts()?;
+            }
             let Some(whole) = found.get(0) else { break };
-            let behind = all.last().is_some_and(|last| last.end == whole.end);
+            let behind = last == Some(whole.end);
             from = whole.end;
             if whole.is_empty() {
                 let next = text.get(from..).and_then(|rest| rest.chars().next());
                 if !behind {
-                    all.push(whole);
+                    last = Some(whole.end);
+                    each(whole)?;
                 }
                 match next {
                     Some(c) => from += c.len_utf8(),
@@ -296,8 +449,9 @@ impl Compiled {
                 }
                 continue;
             }
-            all.push(whole);
+            last = Some(whole.end);
+            each(whole)?;
         }
-        Ok(all)
+        Ok(())
     }
 }

@@ -84,6 +84,8 @@ fn need(function: &Function, args: &[Datum]) -> usize {
     }
     match function.name {
         // The text is taken apart into characters.
+        // Pictures are read into lists of what they ask for.
+        "to_char" | "to_number" | "to_date" | "to_timestamp" => 100 * bytes,
         "unistr" | "convert_from" | "convert_to" => 6 * bytes,
         // Lexemes with their places.
         "to_tsvector" | "ts_headline" | "tsvectorin" | "strip" | "setweight" => 12 * bytes,
@@ -170,6 +172,8 @@ fn admit_long_input(ty: SqlType, text: &str) -> Result<Room> {
     check_for_interrupts()?;
     Room::of(match ty.oid {
         oid::JSON | oid::JSONB | oid::JSONPATH => json_text_bytes(text),
+        // Hexadecimal digits become numbers first.
+        oid::BIT | oid::VARBIT if text.starts_with(['x', 'X']) => 5 * text.len(),
         oid::BIT | oid::VARBIT => text.len() / 4,
         oid::BYTEA => 2 * text.len(),
         oid::TSVECTOR | oid::TSQUERY => {

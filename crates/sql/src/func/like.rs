@@ -2,7 +2,9 @@
 
 use super::numbers::{bad_args, bad_pair};
 use crate::error::{Result, SqlError};
+use crate::interrupt::check_for_interrupts;
 use crate::value::Datum;
+use crate::value::build::STRIDE_BYTES;
 use logstead_types::SqlState;
 
 pub(super) fn escape_at_end() -> SqlError {
@@ -32,7 +34,12 @@ pub fn like_match(text: &str, pattern: &str) -> Result<bool> {
     let (mut ti, mut pi) = (0, 0);
     // Where to resume after the last %: pattern position behind it, and the next text position to try.
     let mut resume: Option<(usize, usize)> = None;
+    let mut steps = 0_usize;
     loop {
+        steps += 1;
+        if steps.is_multiple_of(STRIDE_BYTES) {
+            check_for_interrupts()?;
+        }
         if ti >= t.len() {
             // What is left of the pattern must be able to match nothing.
             return Ok(p[pi..].iter().all(|c| *c == b'%'));

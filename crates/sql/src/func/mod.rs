@@ -115,19 +115,6 @@ pub enum Body {
     TypedSet(fn(&dyn Context, &[SqlType], &[Datum]) -> Result<Rows>),
 }
 
-impl Body {
-    /// Calls code that depends on its arguments alone; none for any other.
-    #[inline]
-    pub(crate) fn call_pure(&self, args: &[Datum]) -> Option<Result<Datum>> {
-        match (self, args) {
-            (Body::Pure(body), _) => Some(body(args)),
-            (Body::Pair(body), [a, b]) => Some(body(a, b)),
-            (Body::Pair(_), _) => Some(Err(numbers::bad_args(args))),
-            _ => None,
-        }
-    }
-}
-
 /// When a function's result may change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Volatility {
@@ -187,6 +174,17 @@ pub(crate) const fn function(
 }
 
 impl Function {
+    /// Calls code that depends on its arguments alone; none for any other.
+    #[inline]
+    pub(crate) fn call_pure(&self, args: &[Datum]) -> Option<Result<Datum>> {
+        match (self.body, args) {
+            (Body::Pure(body), _) => Some(guarded(self, args, || body(args))),
+            (Body::Pair(body), [a, b]) => Some(body(a, b)),
+            (Body::Pair(_), _) => Some(Err(numbers::bad_args(args))),
+            _ => None,
+        }
+    }
+
     /// True for functions that yield rows.
     pub fn is_set(&self) -> bool {
         matches!(

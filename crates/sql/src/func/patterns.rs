@@ -10,7 +10,8 @@ use super::regex_lex::{Fault, Flavor, Syntax, TOO_COMPLEX};
 use super::regex_parse::translate;
 use super::regexp_search::Matches;
 use crate::error::{Result, SqlError};
-use crate::value::{Datum, oid};
+use crate::value::build::{Builder, Items, ROW_BYTES};
+use crate::value::{Datum, oid, size_bytes};
 use logstead_types::SqlState;
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -180,26 +181,30 @@ pub(super) fn substring_regex(a: &[Datum]) -> Result<Datum> {
     Ok(group.map_or(Datum::Null, |m| Datum::text(m.as_str())))
 }
 
-fn append_replacement(with: &str, c: &Found<'_>, out: &mut String) {
+fn append_replacement(with: &str, c: &Found<'_>, out: &mut Builder) -> Result<()> {
+    if !with.contains('\\') {
+        return out.push_str(with);
+    }
     let mut chars = with.chars();
     while let Some(ch) = chars.next() {
         if ch != '\\' {
-            out.push(ch);
+            out.push_char(ch)?;
             continue;
         }
         match chars.next() {
             Some(d @ '1'..='9') => {
-                out.push_str(c.get(d as usize - '0' as usize).map_or("", |m| m.as_str()))
+                out.push_str(c.get(d as usize - '0' as usize).map_or("", |m| m.as_str()))?
             }
-            Some('&') => out.push_str(c.get(0).map_or("", |m| m.as_str())),
-            Some('\\') => out.push('\\'),
+            Some('&') => out.push_str(c.get(0).map_or("", |m| m.as_str()))?,
+            Some('\\') => out.push_byte(b'\\')?,
             Some(other) => {
-                out.push('\\');
-                out.push(other);
+                out.push_byte(b'\\')?;
+                out.push_char(other)?;
             }
-            None => out.push('\\'),
+            None => out.push_byte(b'\\')?,
         }
     }
+    Ok(())
 }
 
 /// `regexp_replace` with 3 to 6 arguments.
@@ -233,7 +238,7 @@ pub(super) fn regexp_replace(a: &[Datum]) -> Result<Datum> {
     // An explicit n decides alone; 0 means all.
     let wanted = nth.unwrap_or(i32::from(!flags.global));
     let r = compile(pattern, flags)?;
-    let mut out = String::with_capacity(text.len() + with.len());
+    let mut out = Builder::with_capacity(text.len())?;
     let mut last = 0;
     for (seen, c) in Matches::new(&r, text, start).enumerate() {
         let c = c?;
@@ -241,15 +246,15 @@ pub(super) fn regexp_replace(a: &[Datum]) -> Result<Datum> {
         if wanted != 0 && seen as i32 + 1 != wanted {
             continue;
         }
-        out.push_str(&text[last..m.start()]);
-        append_replacement(with, &c, &mut out);
+        out.push_str(&text[last..m.start()])?;
+        append_replacement(with, &c, &mut out)?;
         last = m.end();
         if wanted != 0 {
             break;
         }
     }
-    out.push_str(&text[last..]);
-    Ok(Datum::text(out))
+    out.push_str(&text[last..])?;
+    out.finish_text()
 }
 
 fn groups(r: &Compiled, c: &Found<'_>) -> Datum {
@@ -280,10 +285,13 @@ pub(super) fn regexp_matches(_: &dyn super::Context, a: &[Datum]) -> Result<Vec<
     let flags = flags_at(a, 2)?;
     let r = compile(text_at(a, 1)?, flags)?;
     let limit = if flags.global { usize::MAX } else { 1 };
-    Matches::new(&r, text_at(a, 0)?, 1)
-        .take(limit)
-        .map(|c| Ok(vec![groups(&r, &c?)]))
-        .collect()
+    let mut rows = Items::new();
+    for found in Matches::new(&r, text_at(a, 0)?, 1).take(limit) {
+        let row = vec![groups(&r, &found?)];
+        rows.hold(ROW_BYTES + size_bytes(&row[0]))?;
+        rows.push(row)?;
+    }
+    Ok(rows.finish())
 }
 
 /// `regexp_like`
@@ -334,31 +342,30 @@ pub(super) fn nth_of<'t>(matches: Matches<'_, 't>, nth: i32) -> Result<Option<Fo
     Ok(None)
 }
 
-fn split<'a>(a: &'a [Datum], function: &str) -> Result<Vec<&'a str>> {
+fn split(a: &[Datum], function: &str, each: &mut dyn FnMut(&str) -> Result<()>) -> Result<()> {
     let flags = no_global(flags_at(a, 2)?, function)?;
     let text = text_at(a, 0)?;
     let r = compile(text_at(a, 1)?, flags)?;
-    let mut parts = Vec::new();
     let mut last = 0;
-    for m in r.find_all(text)? {
+    r.find_each(text, &mut |m| {
         // An empty match at either end, or right behind the last one, splits nothing.
         if m.is_empty() && (m.start() == 0 || m.start() >= text.len() || m.start() == last) {
-            continue;
+            return Ok(());
         }
-        parts.push(&text[last..m.start()]);
+        each(&text[last..m.start()])?;
         last = m.end();
-    }
-    parts.push(&text[last..]);
-    Ok(parts)
+        Ok(())
+    })?;
+    each(&text[last..])
 }
 
 /// `regexp_split_to_array`
 pub(super) fn regexp_split_to_array(a: &[Datum]) -> Result<Datum> {
-    let parts = split(a, "regexp_split_to_array")?;
-    Ok(Datum::array(
-        oid::TEXT,
-        parts.into_iter().map(Datum::text).collect(),
-    ))
+    let mut items = Items::new();
+    split(a, "regexp_split_to_array", &mut |part| {
+        items.push_text(part)
+    })?;
+    Ok(Datum::array(oid::TEXT, items.finish()))
 }
 
 /// `regexp_split_to_table`
@@ -366,8 +373,10 @@ pub(super) fn regexp_split_to_table(
     _: &dyn super::Context,
     a: &[Datum],
 ) -> Result<Vec<Vec<Datum>>> {
-    Ok(split(a, "regexp_split_to_table")?
-        .into_iter()
-        .map(|p| vec![Datum::text(p)])
-        .collect())
+    let mut rows = Items::new();
+    split(a, "regexp_split_to_table", &mut |part| {
+        rows.hold(ROW_BYTES + part.len())?;
+        rows.push(vec![Datum::text(part)])
+    })?;
+    Ok(rows.finish())
 }

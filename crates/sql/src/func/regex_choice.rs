@@ -7,6 +7,8 @@
 
 use super::compiled::{Options, Part, SIZE_BYTES_MAX};
 use crate::error::{Result, SqlError};
+use crate::interrupt::check_for_interrupts;
+use crate::value::build::{Room, STRIDE_BYTES};
 use logstead_types::SqlState;
 use regex_automata::hybrid::dfa::{self, DFA};
 use regex_automata::nfa::thompson::pikevm::{self, PikeVM};
@@ -151,12 +153,17 @@ pub(super) struct Ends {
     nfa: NFA,
 }
 
-/// The automaton of an expression, if it is not too large.
-pub(super) fn automaton(pattern: &str, options: Options, groups: bool) -> Option<NFA> {
-    let syntax = syntax::Config::new()
+/// How the library reads an expression.
+pub(super) fn syntax_of(options: Options) -> syntax::Config {
+    syntax::Config::new()
         .case_insensitive(options.ignore_case)
         .dot_matches_new_line(!options.newline_stops)
-        .multi_line(options.newline_anchors);
+        .multi_line(options.newline_anchors)
+}
+
+/// The automaton of an expression, if it is not too large.
+pub(super) fn automaton(pattern: &str, options: Options, groups: bool) -> Option<NFA> {
+    let syntax = syntax_of(options);
     let captures = match groups {
         true => WhichCaptures::All,
         false => WhichCaptures::Implicit,
@@ -244,7 +251,9 @@ fn way(nfa: &NFA, text: &[u8], start: usize, end: usize) -> Result<Vec<Option<us
             "regular expression is too complex to be matched against this text",
         ));
     }
+    let _room = Room::of(visits / 8)?;
     let mut visited = vec![0_u64; visits.div_ceil(64)];
+    let mut steps = 0_usize;
     let mut slots = vec![None; nfa.group_info().slot_len()];
     let mut todo = vec![Todo::Visit(nfa.start_anchored(), start)];
     while let Some(next) = todo.pop() {
@@ -256,6 +265,10 @@ fn way(nfa: &NFA, text: &[u8], start: usize, end: usize) -> Result<Vec<Option<us
             }
         };
         loop {
+            steps += 1;
+            if steps.is_multiple_of(STRIDE_BYTES) {
+                check_for_interrupts()?;
+            }
             let visit = state.as_usize() * width + (at - start);
             let bit = 1_u64 << (visit % 64);
             if visited[visit / 64] & bit != 0 {

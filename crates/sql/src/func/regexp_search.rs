@@ -4,7 +4,11 @@ use super::compiled::{Compiled, Found};
 use super::numbers::bad_args;
 use super::patterns::{compile, flags_at, int_at, no_global, nth_of, positive, text_at};
 use crate::error::Result;
+use crate::interrupt::check_for_interrupts;
 use crate::value::Datum;
+
+/// Matches between two looks for interrupts.
+pub(super) const INTERRUPT_MATCHES: usize = 256;
 
 /// Matches from a position on. Behind a match that is not empty an empty one counts, which the library's own iterator passes over; and one
 /// that begins before the position hides none behind it.
@@ -13,6 +17,8 @@ pub(super) struct Matches<'r, 't> {
     text: &'t str,
     /// Where to look next; none at the end.
     from: Option<usize>,
+    /// How many were found.
+    found: usize,
 }
 
 impl<'r, 't> Matches<'r, 't> {
@@ -24,7 +30,12 @@ impl<'r, 't> Matches<'r, 't> {
             .by_ref()
             .nth(before)
             .or_else(|| (text.chars().count() == before).then_some(text.len()));
-        Matches { regex, text, from }
+        Matches {
+            regex,
+            text,
+            from,
+            found: 0,
+        }
     }
 }
 
@@ -32,6 +43,13 @@ impl<'t> Iterator for Matches<'_, 't> {
     type Item = Result<Found<'t>>;
 
     fn next(&mut self) -> Option<Result<Found<'t>>> {
+        self.found += 1;
+        if self.found.is_multiple_of(INTERRUPT_MATCHES)
+            && let Err(error) = check_for_interrupts()
+        {
+            self.from = None;
+            return Some(Err(error));
+        }
         let found = match self.regex.find_at(self.text, self.from.take()?) {
             Ok(found) => found?,
             Err(error) => return Some(Err(error)),

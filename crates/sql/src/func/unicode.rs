@@ -3,6 +3,8 @@
 use super::numbers::bad_args;
 use super::strings::{invalid, s, text};
 use crate::error::{Result, SqlError};
+use crate::interrupt::check_for_interrupts;
+use crate::value::build::STRIDE_BYTES;
 use crate::value::{Datum, oid};
 use logstead_types::SqlState;
 use unicode_normalization::UnicodeNormalization;
@@ -68,8 +70,12 @@ fn unescaped(written: &str, escape: char, forms: &[Form], hint: &str) -> Result<
     let t: Vec<char> = written.chars().collect();
     let mut out = String::with_capacity(t.len());
     let mut first: Option<u32> = None;
-    let mut at = 0;
+    let (mut at, mut due) = (0, STRIDE_BYTES);
     while let Some(c) = t.get(at) {
+        if out.len() >= due {
+            due = out.len() + STRIDE_BYTES;
+            check_for_interrupts()?;
+        }
         if *c != escape || t.get(at + 1) == Some(&escape) {
             if first.is_some() {
                 return Err(bad_pair());

@@ -43,7 +43,7 @@ fn call(cx: &dyn Context, types: &[SqlType], args: &[Datum]) -> Result<Datum> {
         return Ok(Datum::Null);
     }
     match function.body {
-        Body::Pure(_) | Body::Pair(_) => match function.body.call_pure(&values) {
+        Body::Pure(_) | Body::Pair(_) => match function.call_pure(&values) {
             Some(result) => result,
             None => Err(bad_args(&values)),
         },

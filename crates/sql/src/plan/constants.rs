@@ -59,7 +59,7 @@ fn failing_expr(expr: &Expr) -> Option<SqlError> {
             let values = values.filter(|_| function.volatility == Volatility::Immutable)?;
             match function.strict && values.iter().any(Datum::is_null) {
                 true => None,
-                false => function.body.call_pure(&values)?.err(),
+                false => function.call_pure(&values)?.err(),
             }
         }
         // What follows a constant that decides is never computed.

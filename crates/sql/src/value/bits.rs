@@ -2,7 +2,9 @@
 //!
 //! Invariant: the bits of the last byte behind the end are 0.
 
+use super::build::STRIDE_BYTES;
 use crate::error::{Result, SqlError};
+use crate::interrupt::check_for_interrupts;
 use logstead_types::SqlState;
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -150,6 +152,9 @@ impl Bits {
         }
         let mut bytes = vec![0; bytes_of(count)];
         for (at, c) in digits.chars().enumerate() {
+            if at % STRIDE_BYTES == STRIDE_BYTES - 1 {
+                check_for_interrupts()?;
+            }
             match c {
                 '0' => {}
                 '1' => bytes[at / 8] |= 0x80 >> (at % 8),

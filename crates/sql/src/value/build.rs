@@ -13,7 +13,7 @@
 //!
 //! Does not: count what operators hold between rows (`exec::held`), which charge it themselves.
 
-use super::{Array, Datum, size_bytes};
+use super::{Array, Datum, Numeric, size_bytes};
 use crate::error::{Result, SqlError};
 use crate::exec::out_of_memory;
 use crate::interrupt::check_for_interrupts;
@@ -32,6 +32,8 @@ pub const VALUE_BYTES_MAX: usize = 0x3fff_ffff;
 pub(crate) const ITEMS_MAX: usize = 134_217_727;
 /// What is smaller is not charged.
 pub(crate) const SMALL_BYTES: usize = 64 << 10;
+/// A number of so many bits, some thousand digits, is one to look for interrupts at.
+const LONG_NUMBER_BITS: u64 = 16 << 10;
 /// Bytes that a loop goes through between two looks for interrupts.
 pub(crate) const STRIDE_BYTES: usize = 64 << 10;
 /// The list is swept when so many bytes have been added since it last was.
@@ -373,16 +375,6 @@ impl<T> Items<T> {
         Ok(())
     }
 
-    /// How many there are.
-    pub(crate) fn len(&self) -> usize {
-        self.items.len()
-    }
-
-    /// The last one.
-    pub(crate) fn last(&self) -> Option<&T> {
-        self.items.last()
-    }
-
     /// What they have become.
     pub(crate) fn finish(self) -> Vec<T> {
         self.items
@@ -475,6 +467,7 @@ pub(crate) fn outside_bytes(value: &Datum) -> usize {
         Datum::Bytea(bytes) | Datum::TsVector(bytes) | Datum::TsQuery(bytes) => bytes.len(),
         Datum::Bits(bits) => bits.bytes().len(),
         Datum::Jsonb(json) => json.bytes().len(),
+        Datum::Numeric(Numeric::Big { mantissa, .. }) => (mantissa.bits() / 8) as usize,
         Datum::Array(array) => array.items.iter().map(item_bytes).sum(),
         _ => 0,
     }
@@ -496,6 +489,8 @@ pub(crate) fn is_large(value: &Datum) -> bool {
             bytes.len() >= SMALL_BYTES
         }
         Datum::Bits(bits) => bits.bytes().len() >= SMALL_BYTES,
+        // Reckoning with so many digits takes long rather than much.
+        Datum::Numeric(Numeric::Big { mantissa, .. }) => mantissa.bits() >= LONG_NUMBER_BITS,
         Datum::Jsonb(json) => json.bytes().len() >= SMALL_BYTES,
         Datum::Array(array) => {
             array.items.len() >= SMALL_BYTES / size_of::<Datum>()

@@ -4,6 +4,7 @@
 
 use super::numeric::{Numeric, RESULT_SCALE_MAX, SIG_DIGITS_MIN, div_round, pow10};
 use crate::error::{Result, SqlError};
+use crate::interrupt::check_for_interrupts;
 use logstead_types::SqlState;
 use num_bigint::{BigInt, Sign};
 
@@ -40,13 +41,14 @@ fn unfix(v: &BigInt, p: u32, rscale: u32) -> Numeric {
 }
 
 /// e^x in fixed point; |x| is moderate.
-fn exp_fixed(x: &BigInt, p: u32) -> BigInt {
+fn exp_fixed(x: &BigInt, p: u32) -> Result<BigInt> {
     let one = pow10(p);
     // Halve until small, sum the series, square back.
     let mut halvings = 0u32;
     let mut r = x.clone();
     let bound: BigInt = &one / 256;
     while r.magnitude() > bound.magnitude() {
+        check_for_interrupts()?;
         r = div_round(&r, &BigInt::from(2));
         halvings += 1;
     }
@@ -54,6 +56,7 @@ fn exp_fixed(x: &BigInt, p: u32) -> BigInt {
     let mut term = one.clone();
     let mut k = 1;
     loop {
+        check_for_interrupts()?;
         term = div_round(&(div_round(&(&term * &r), &one)), &BigInt::from(k));
         if term.sign() == Sign::NoSign {
             break;
@@ -62,13 +65,14 @@ fn exp_fixed(x: &BigInt, p: u32) -> BigInt {
         k += 1;
     }
     for _ in 0..halvings {
+        check_for_interrupts()?;
         sum = div_round(&(&sum * &sum), &one);
     }
-    sum
+    Ok(sum)
 }
 
 /// ln(x) in fixed point, x > 0 in fixed point.
-fn ln_fixed(x: &BigInt, p: u32) -> BigInt {
+fn ln_fixed(x: &BigInt, p: u32) -> Result<BigInt> {
     let one = pow10(p);
     let tenth: BigInt = &one / 10;
     // Roots bring x near 1; each doubles the logarithm's factor.
@@ -79,6 +83,7 @@ fn ln_fixed(x: &BigInt, p: u32) -> BigInt {
         gap.magnitude() <= tenth.magnitude()
     };
     while !near(&y) {
+        check_for_interrupts()?;
         y = (&y * &one).sqrt();
         factor *= 2;
     }
@@ -89,6 +94,7 @@ fn ln_fixed(x: &BigInt, p: u32) -> BigInt {
     let mut power = z;
     let mut k = 3;
     loop {
+        check_for_interrupts()?;
         power = div_round(&(&power * &z2), &one);
         let term = div_round(&power, &BigInt::from(k));
         if term.sign() == Sign::NoSign {
@@ -97,7 +103,7 @@ fn ln_fixed(x: &BigInt, p: u32) -> BigInt {
         sum += term;
         k += 2;
     }
-    sum * factor
+    Ok(sum * factor)
 }
 
 /// Decimal weight of ln(x), estimated as PostgreSQL does.
@@ -141,10 +147,10 @@ fn whole_digits(n: &Numeric) -> i64 {
     n.exponent().map_or(0, |e| e + 1).max(0)
 }
 
-fn ln_at(n: &Numeric, rscale: u32) -> Numeric {
+fn ln_at(n: &Numeric, rscale: u32) -> Result<Numeric> {
     let small = n.exponent().map_or(0, |e| (-e).max(0));
     let p = rscale + 15 + small as u32 + whole_digits(n).min(100_000) as u32 / 8;
-    unfix(&ln_fixed(&fixed(n, p), p), p, rscale)
+    Ok(unfix(&ln_fixed(&fixed(n, p), p)?, p, rscale))
 }
 
 impl Numeric {
@@ -200,7 +206,7 @@ impl Numeric {
         }
         let digits = (x.abs() * std::f64::consts::LOG10_E) as u32;
         let p = rscale + digits + 20;
-        unfix(&exp_fixed(&fixed(self, p), p), p, rscale).checked()
+        unfix(&exp_fixed(&fixed(self, p), p)?, p, rscale).checked()
     }
 
     fn check_log(&self) -> Result<()> {
@@ -218,10 +224,7 @@ impl Numeric {
         if !self.is_finite() {
             return Ok(self.clone());
         }
-        Ok(ln_at(
-            self,
-            choose(SIG_DIGITS_MIN - ln_weight(self), &[self]),
-        ))
+        ln_at(self, choose(SIG_DIGITS_MIN - ln_weight(self), &[self]))
     }
 
     /// Logarithm to `base`.
@@ -243,7 +246,7 @@ impl Numeric {
             + 25
             + ln_weight(base).unsigned_abs().min(2000) as u32
             + ln_weight(self).unsigned_abs().min(2000) as u32;
-        let (a, b) = (ln_at(self, p), ln_at(base, p));
+        let (a, b) = (ln_at(self, p)?, ln_at(base, p)?);
         if b.is_zero() {
             return Err(SqlError::new(
                 SqlState::DIVISION_BY_ZERO,
@@ -286,7 +289,7 @@ impl Numeric {
             let r = one.round(choose(SIG_DIGITS_MIN, &[self, exp]) as i32);
             return Ok(if odd && self.signum() < 0 { r.neg() } else { r });
         }
-        let rough = ln_at(&base, choose(8 - ln_weight(&base), &[]))
+        let rough = ln_at(&base, choose(8 - ln_weight(&base), &[]))?
             .mul(exp)?
             .to_f64();
         if rough.abs() > 2000.0 * 3.01 {
@@ -299,7 +302,7 @@ impl Numeric {
         let weight = (rough * std::f64::consts::LOG10_E) as i64;
         let rscale = choose(SIG_DIGITS_MIN - weight, &[self, exp]);
         let digits = (i64::from(rscale) + weight.abs() + whole_digits(exp) + 12).max(0) as u32;
-        let r = ln_at(&base, digits).mul(exp)?.exp_at(rscale)?;
+        let r = ln_at(&base, digits)?.mul(exp)?.exp_at(rscale)?;
         Ok(if odd && self.signum() < 0 { r.neg() } else { r })
     }
 
@@ -385,6 +388,7 @@ impl Numeric {
         let mut base = self.clone();
         let mut e = n.unsigned_abs();
         while e > 0 {
+            check_for_interrupts()?;
             if e & 1 == 1 {
                 result = cut(result.mul(&base)?);
             }

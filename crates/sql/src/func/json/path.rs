@@ -8,11 +8,14 @@ use super::node::wrong_kind;
 use crate::error::{Result, SqlError};
 use crate::func::numbers::bad_args;
 use crate::func::{Context, Rows, patterns};
+use crate::interrupt::check_for_interrupts;
+use crate::value::build::Items;
 use crate::value::json::path::{self, Expr, Method, Op, Path, Step};
 use crate::value::json::{Build, Jsonb, Kind, View, too_deep};
 use crate::value::{Datum, Numeric, SqlType, oid, text_io};
 use logstead_types::SqlState;
 use std::borrow::Cow;
+use std::cell::Cell;
 use std::cmp::Ordering;
 
 /// Calls inside each other while a path is evaluated, at most: levels of the path and of the value.
@@ -106,6 +109,8 @@ fn soft(code: SqlState, message: impl Into<String>) -> Fail {
 }
 
 struct Run<'a> {
+    /// Expressions and levels gone through.
+    steps: Cell<usize>,
     root: View<'a>,
     variables: Option<View<'a>>,
     lax: bool,
@@ -133,8 +138,19 @@ impl<'a> Place<'a> {
 }
 
 impl<'a> Run<'a> {
+    /// Looks for interrupts, once in a thousand steps.
+    fn look(&self) -> Result<(), Fail> {
+        let steps = self.steps.get() + 1;
+        self.steps.set(steps);
+        match steps.is_multiple_of(1024) {
+            true => check_for_interrupts().map_err(Fail::Hard),
+            false => Ok(()),
+        }
+    }
+
     /// Gives the items of an expression to `sink`.
     fn eval(&self, expr: &Expr, place: &Place<'a>, sink: Sink<'_, 'a>) -> Go {
+        self.look()?;
         let item = match expr {
             Expr::Root => Item::View(self.root),
             Expr::Current => place.current.clone(),
@@ -428,6 +444,7 @@ impl<'a> Run<'a> {
             _ => return Ok(true),
         };
         for child in children {
+            self.look()?;
             let leaf = first == u32::MAX && last == u32::MAX && child.view().is_scalar();
             if (level >= first || leaf) && !self.steps(child.clone(), rest, &place, sink)? {
                 return Ok(false);
@@ -680,6 +697,7 @@ fn run(a: &[Datum], silent: bool, first_only: bool) -> Result<(bool, Vec<Jsonb>)
         None => silent,
     };
     let run = Run {
+        steps: Cell::new(0),
         root: target,
         variables,
         lax,
@@ -690,15 +708,17 @@ fn run(a: &[Datum], silent: bool, first_only: bool) -> Result<(bool, Vec<Jsonb>)
         forgiving: lax,
         depth: 0,
     };
-    let mut found = Vec::new();
+    let mut found = Items::new();
     let done = run.eval(&root, &place, &mut |item| {
-        found.push(item.to_jsonb());
+        let value = item.to_jsonb();
+        found.hold(value.bytes().len()).map_err(Fail::Hard)?;
+        found.push(value).map_err(Fail::Hard)?;
         // Strict mode looks at everything, for errors.
         Ok(!(first_only && lax))
     });
     match done {
-        Ok(_) => Ok((true, found)),
-        Err(Fail::Soft(_)) if silent => Ok((false, found)),
+        Ok(_) => Ok((true, found.finish())),
+        Err(Fail::Soft(_)) if silent => Ok((false, found.finish())),
         Err(Fail::Soft(error) | Fail::Hard(error)) => Err(error),
     }
 }
