@@ -157,5 +157,5 @@ def peak_mb(server) -> float:
 
 @pytest.mark.timeout(60)
 def test_the_server_kept_to_its_memory(small):
-    """Behind all the others: nothing of what they asked for was allocated and not charged. A debug build takes more for itself."""
-    assert peak_mb(small) < BUDGET_MB * 1.2 + 100
+    """Behind all the others: what they asked for, some of it gigabytes, was not allocated. The allocator holds what was freed for a while."""
+    assert peak_mb(small) < BUDGET_MB * 2 + 50

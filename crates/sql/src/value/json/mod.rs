@@ -17,7 +17,7 @@ mod order;
 pub mod path;
 pub mod text;
 
-use super::Numeric;
+use super::{Datum, Numeric};
 use super::build::{Builder, Room};
 use super::stored::{decode_numeric, encode_numeric};
 use crate::error::{Result, SqlError};
@@ -527,22 +527,27 @@ impl<'a> Build<'a> {
 
     /// The finished value.
     pub fn finish(self) -> Result<Jsonb> {
-        let mut bytes = vec![0];
+        let mut bytes = Builder::default();
+        bytes.push_byte(0)?;
         let (kind, _) = self.write(&mut bytes)?;
         bytes[0] = kind as u8;
         if bytes.len() > PAYLOAD_MAX {
             return Err(too_large("array"));
         }
-        Ok(Jsonb(bytes.into()))
+        match bytes.finish_bytes()? {
+            Datum::Bytea(bytes) => Ok(Jsonb(bytes)),
+            _ => Err(SqlError::internal("bytes were built, and are none")),
+        }
     }
 
     /// Appends the payload; gives kind and height.
-    fn write(self, out: &mut Vec<u8>) -> Result<(Kind, usize)> {
+    fn write(self, out: &mut Builder) -> Result<(Kind, usize)> {
         Ok(match self {
             Build::Null => (Kind::Null, 0),
             Build::Bool(v) => (if v { Kind::True } else { Kind::False }, 0),
             Build::Number(n) => {
                 encode_numeric(&n, out);
+                out.step()?;
                 (Kind::Number, 0)
             }
             Build::String(s) => {
@@ -555,15 +560,15 @@ impl<'a> Build<'a> {
                         "Due to an implementation restriction, jsonb strings cannot exceed {PAYLOAD_MAX} bytes."
                     )));
                 }
-                out.extend_from_slice(s.as_bytes());
+                out.push_str(&s)?;
                 (Kind::String, 0)
             }
             Build::View(view) => {
-                out.extend_from_slice(view.payload);
+                out.push_bytes(view.payload)?;
                 (view.kind, view.height())
             }
             Build::Array(items) => {
-                let mut container = Container::start(items.len(), items.len(), "array", out);
+                let mut container = Container::start(items.len(), items.len(), "array", out)?;
                 for item in items {
                     container.add(item, out)?;
                 }
@@ -575,7 +580,7 @@ impl<'a> Build<'a> {
                 members.sort_by(|(a, _), (b, _)| key_order(a.as_bytes(), b.as_bytes()));
                 members.dedup_by(|(a, _), (b, _)| a == b);
                 let mut container =
-                    Container::start(members.len(), members.len() * 2, "object", out);
+                    Container::start(members.len(), members.len() * 2, "object", out)?;
                 let mut values = Vec::with_capacity(members.len());
                 for (key, value) in members {
                     container.add(Build::String(key), out)?;
@@ -600,22 +605,27 @@ struct Container {
 }
 
 impl Container {
-    fn start(count: usize, entries: usize, what: &'static str, out: &mut Vec<u8>) -> Container {
+    fn start(
+        count: usize,
+        entries: usize,
+        what: &'static str,
+        out: &mut Builder,
+    ) -> Result<Container> {
         let header = out.len();
         out.extend_from_slice(&u32::try_from(count).unwrap_or(u32::MAX).to_le_bytes());
         out.extend_from_slice(&[0, 0]);
         let next = out.len();
-        out.resize(next + entries * 4, 0);
-        Container {
+        out.push_many(0, entries * 4)?;
+        Ok(Container {
             header,
             next,
             base: out.len(),
             highest: 0,
             what,
-        }
+        })
     }
 
-    fn add(&mut self, child: Build<'_>, out: &mut Vec<u8>) -> Result<()> {
+    fn add(&mut self, child: Build<'_>, out: &mut Builder) -> Result<()> {
         let (kind, height) = child.write(out)?;
         self.highest = self.highest.max(height);
         let end = out.len() - self.base;
