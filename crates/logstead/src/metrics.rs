@@ -108,6 +108,11 @@ fn text(instance: &Instance) -> String {
         "Sessions that may be open (max_connections).",
         instance.connections_max,
     );
+    to.counter(
+        "workers_held_total",
+        "Times that one session held its worker for longer than 100 ms without letting others go on.",
+        instance.workers_held(),
+    );
     let stats = engine.stats();
     to.counter(
         "commits_total",

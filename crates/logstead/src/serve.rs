@@ -20,7 +20,7 @@ use logstead_home::{
     CacheOptions, CachedHome, Facts, HomeOptions, LocalOptions, LogHome, PriceList,
 };
 use logstead_sql::catalog::{CatalogStore, Tariff};
-use logstead_sql::session::Instance;
+use logstead_sql::session::{Instance, Looks};
 use logstead_types::{Csn, WorkerId};
 use logstead_wire::access::{Access, Channel, Rule};
 use logstead_wire::tls::Tls;
@@ -78,6 +78,8 @@ const FLUSH_TIME: Duration = Duration::from_secs(30);
 const STOP_POLL: Duration = Duration::from_millis(10);
 /// A pause after accept fails (no file descriptors left): others may end meanwhile.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+/// Between two looks at what holds a worker.
+const LOOK_PAUSE: Duration = Duration::from_millis(20);
 /// From this latency on a home is a store that is waited for, and so many threads bring in what is not in memory.
 const STORE_LATENCY_US: u32 = 1_000;
 const FAULT_THREADS_OF_STORE: usize = 32;
@@ -570,6 +572,15 @@ fn start_workers(
     Ok((inboxes, threads))
 }
 
+/// Looks what holds a worker.
+async fn watch(instance: Arc<Instance>) {
+    let mut looks = Looks::default();
+    loop {
+        tokio::time::sleep(LOOK_PAUSE).await;
+        instance.watch_workers(&mut looks);
+    }
+}
+
 /// Accepts until a signal comes, then stops everything.
 async fn accept(
     config: &Config,
@@ -596,6 +607,7 @@ async fn accept(
         }
         tokio::spawn(crate::metrics::serve(metrics, Arc::clone(instance)));
     }
+    tokio::spawn(watch(Arc::clone(instance)));
     announce(config, address);
     loop {
         tokio::select! {

@@ -8,7 +8,6 @@
 
 use logstead_env::abort_on_panic;
 use logstead_sql::session::{Instance, WorkerSessions};
-use logstead_sql::value::user::scoped;
 use logstead_types::WorkerId;
 use logstead_wire::access::Access;
 use std::net::TcpStream;
@@ -119,13 +118,16 @@ pub(crate) fn run(
         let analyst = (id == WorkerId(0))
             .then(|| naptime(instance))
             .flatten()
-            .map(|pause| tokio::task::spawn_local(scoped(analyze(Rc::clone(&sessions), pause))));
+            .map(|pause| {
+                let analyst = analyze(Rc::clone(&sessions), pause);
+                tokio::task::spawn_local(sessions.task(analyst))
+            });
         while let Some(stream) = clients.recv().await {
             let sessions = Rc::clone(&sessions);
             let inbox = Arc::clone(inbox);
             let access = Arc::clone(access);
-            // What a session's values mean is the session's own, whoever shares the thread.
-            tokio::task::spawn_local(scoped(async move {
+            let worker = Rc::clone(&sessions);
+            tokio::task::spawn_local(worker.task(async move {
                 let _count = Counted(inbox);
                 match tokio::net::TcpStream::from_std(stream) {
                     Ok(stream) => logstead_wire::serve(stream, sessions, access).await,

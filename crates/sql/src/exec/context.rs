@@ -15,6 +15,7 @@ use crate::catalog::Catalog;
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::func::Context;
+use crate::interrupt::check_for_interrupts;
 use crate::plan::{Node, walk};
 use crate::ri::{Events, Queue};
 use crate::value::{Datum, Oid};
@@ -552,6 +553,10 @@ impl<'a> Cx<'a> {
             self.work = 0;
             self.check_deadline()?;
             return Ok(true);
+        }
+        // What comes to its end with the first batch reads no clock.
+        if self.work > 1 {
+            check_for_interrupts()?;
         }
         Ok(self.take_owed())
     }

@@ -5,7 +5,7 @@ use super::regex_choice::{self, Ends, automaton};
 use super::regex_lex::TOO_COMPLEX;
 use super::regexp_search::INTERRUPT_MATCHES;
 use crate::error::{Result, SqlError};
-use crate::interrupt::check_for_interrupts;
+use crate::interrupt::{check_for_interrupts, no_suspend};
 use logstead_types::SqlState;
 use regex_automata::Input;
 use regex_automata::hybrid::dfa::{self, DFA};
@@ -196,10 +196,13 @@ impl Linear {
     }
 
     fn finder(&self) -> Result<&Finder> {
-        let finder = self.finder.get_or_init(|| {
-            let finder = self.make_finder();
-            GREW.set(true);
-            finder
+        // Sessions of a worker share it: none may come while another one makes it.
+        let finder = no_suspend(|| {
+            self.finder.get_or_init(|| {
+                let finder = self.make_finder();
+                GREW.set(true);
+                finder
+            })
         });
         finder.as_ref().ok_or_else(|| TOO_COMPLEX.error())
     }

@@ -356,6 +356,10 @@ pub trait Context {
     fn activity(&self) -> Vec<Activity> {
         Vec::new()
     }
+    /// What has held the workers: logstead_workers.
+    fn workers_held(&self) -> Vec<HeldRow> {
+        Vec::new()
+    }
     /// pg_stat_statements.
     fn statement_statistics(&self) -> Vec<StatementRow> {
         Vec::new()
@@ -443,6 +447,21 @@ pub struct Setting {
     pub values: Vec<String>,
     pub default: String,
     pub reset: String,
+}
+
+/// A row of `logstead_workers`.
+#[derive(Clone, Debug)]
+pub struct HeldRow {
+    /// The worker.
+    pub worker: i32,
+    /// How often one session held it for longer than a tenth of a second.
+    pub held: u64,
+    /// How long at most.
+    pub longest: std::time::Duration,
+    /// When that was found the last time, by which session, and for how long.
+    pub last: Option<(i64, i32, std::time::Duration)>,
+    /// Its statement.
+    pub query: Option<String>,
 }
 
 /// A row of `pg_stat_activity`; times in microseconds since 2000-01-01 UTC.

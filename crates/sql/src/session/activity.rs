@@ -155,6 +155,12 @@ impl Live {
         self.0.lock().role
     }
 
+    /// Whose session it is, and the statement that it is at or was at last.
+    pub(super) fn statement(&self) -> (Oid, String) {
+        let now = self.0.lock();
+        (now.role, now.query.clone())
+    }
+
     /// The database that the session is in.
     fn database(&self) -> Oid {
         self.0.lock().database

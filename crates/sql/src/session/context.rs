@@ -14,7 +14,7 @@ use crate::catalog::{Catalog, SequenceSession, VirtualContext, calls};
 use crate::error::{Result, SqlError};
 use crate::exec::Spill;
 use crate::func::{
-    Activity, AdvisoryLockRow, Context, CursorRow, PreparedRow, RestorePointRequest, StatementRow,
+    Activity, AdvisoryLockRow, Context, HeldRow, CursorRow, PreparedRow, RestorePointRequest, StatementRow,
 };
 use crate::role::acl::privilege as p;
 use crate::settings::{self, Scans, SessionSettings};
@@ -407,6 +407,10 @@ impl Context for SessionContext {
 
     fn activity(&self) -> Vec<Activity> {
         self.activity_rows()
+    }
+
+    fn workers_held(&self) -> Vec<HeldRow> {
+        self.held_rows()
     }
 
     fn statement_statistics(&self) -> Vec<StatementRow> {

@@ -9,9 +9,11 @@ use super::signals::Signals;
 use super::statement::Statement;
 use super::statistics::Statistics;
 use super::turns::Turns;
+use super::watch::Watch;
 use crate::catalog::{Catalog, CatalogStore};
 use crate::error::{Result, SqlError};
 use crate::exec::SpillSpace;
+use crate::interrupt::{self, Task};
 use crate::role::{Role, Roles};
 use crate::value::Oid;
 use logstead_engine::{Awaits, Engine, Worker};
@@ -52,6 +54,8 @@ pub struct Instance {
     /// How many transactions have asked for a number.
     transaction_numbers: AtomicI64,
     stopping: AtomicBool,
+    /// Marks of the workers.
+    pub(super) watches: Mutex<Vec<Arc<Watch>>>,
     /// Tables that were analyzed by themselves.
     pub(super) analyzed: super::autoanalyze::Done,
     /// When the server started, in microseconds since 2000: its settings are read then, too.
@@ -117,6 +121,7 @@ impl Instance {
             next_pid: AtomicI32::new(1000),
             transaction_numbers: AtomicI64::new(0),
             stopping: AtomicBool::new(false),
+            watches: Mutex::default(),
             analyzed: super::autoanalyze::Done::default(),
         }
     }
@@ -265,14 +270,18 @@ pub struct WorkerSessions {
     waiting: Cell<usize>,
     progress: Cell<u64>,
     turns: Arc<Turns>,
+    watch: Arc<Watch>,
 }
 
 impl WorkerSessions {
     /// For the thread that calls.
     pub fn new(instance: Arc<Instance>, worker: Worker) -> Rc<WorkerSessions> {
         let turns = Turns::new(Arc::clone(&instance.env.clock));
+        let watch = Arc::new(Watch::new(worker.id()));
+        instance.watches.lock().push(Arc::clone(&watch));
         Rc::new(WorkerSessions {
             turns: Arc::new(turns),
+            watch,
             instance,
             worker,
             caches: RefCell::default(),
@@ -295,6 +304,12 @@ impl WorkerSessions {
             })?;
         }
         Ok(roles)
+    }
+
+    /// A task of this worker in which sessions run: what their values mean is its own, whoever shares the thread, and it lets others go on in the middle of
+    /// long computations.
+    pub fn task<F: Future>(&self, work: F) -> Task<F> {
+        interrupt::task(&self.turns, &self.watch, work)
     }
 
     pub(super) fn remember_statement(&self, statement: &Rc<Statement>) {

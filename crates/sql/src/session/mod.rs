@@ -50,15 +50,20 @@ mod transaction;
 mod turns;
 mod unwind;
 mod utility;
+mod watch;
 
 pub(crate) use autoanalyze::changed as rows_changed;
 pub use autoanalyze::{Autoanalyzed, analyze_changed};
+pub use crate::interrupt::Task;
 pub use client::{Client, ConnectionLost, CopyInput, LocalFuture};
 pub use context::SessionContext;
 pub use instance::{Instance, WorkerSessions};
 pub use notify::Notification;
 pub use portal::BindRequest;
 pub use signals::{Signals, shutting_down};
+pub(crate) use turns::Turns;
+pub use watch::Looks;
+pub(crate) use watch::Watch;
 
 use crate::catalog::{Entered, TempObjects};
 use crate::error::{Result, SqlError};
@@ -155,7 +160,7 @@ pub struct Session {
     running: Option<Running>,
     /// Bodies of routines that are being run, one in another.
     routines: usize,
-    /// Where the thread's stack was when the outermost of them began.
+    /// How deep the stack was when the outermost of them began.
     stack_begins: usize,
     /// How much around them goes on in the transaction: they may not end it unless nothing does.
     atomic: usize,
@@ -460,12 +465,15 @@ impl Session {
         self.signals.begin_statement();
         build::charge_to(self.worker.instance.engine.memory());
         build::settle();
+        crate::interrupt::statement_begins(&self.signals, self.context.pid);
         self.routines = 0;
         self.atomic = 0;
         self.stable = 0;
         self.context.as_role.set(0);
         self.in_use.clear();
         self.context.level.set(self.savepoints.len());
+        // Whatever it is, it has a time: what runs beside the planned queries looks at it, too.
+        self.set_deadline(self.limits());
         if !self.is_held_by_as_of() {
             self.forget_clause();
         }
@@ -491,6 +499,7 @@ impl Session {
     /// portal is to go on.
     fn rest(&mut self) {
         build::settle();
+        self.signals.end_statement();
         if self.suspended == 0
             && !self.cursors.are_running()
             && let Some(open) = &mut self.open

@@ -3,13 +3,14 @@
 //! Invariant: a session that registers its waker and then looks at the flags never sleeps through a signal (traps T13).
 
 use super::notify::Mailbox;
-use super::turns::{Turns, Used};
+use super::turns::{self, Turns, Used};
 use crate::error::SqlError;
 use crate::exec::{Cancel, CancelReason};
+use logstead_env::Instant;
 use logstead_types::SqlState;
 use parking_lot::{Mutex, MutexGuard};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::task::Waker;
 
 const STOP: u8 = 1;
@@ -20,6 +21,8 @@ pub struct Signals {
     cancel: Cancel,
     turns: Arc<Turns>,
     used: Used,
+    /// A statement runs.
+    running: AtomicBool,
     state: AtomicU8,
     waker: Mutex<Option<Waker>>,
     mailbox: Mutex<Mailbox>,
@@ -32,6 +35,7 @@ impl Signals {
             cancel: Cancel::default(),
             turns,
             used: Used::default(),
+            running: AtomicBool::new(false),
             state: AtomicU8::default(),
             waker: Mutex::default(),
             mailbox: Mutex::default(),
@@ -104,9 +108,27 @@ impl Signals {
     pub fn begin_statement(&self) {
         self.cancel.clear();
         self.used.clear();
+        self.running.store(true, Ordering::Relaxed);
         if self.must_end_now() {
             self.cancel.cancel(CancelReason::Shutdown);
         }
+    }
+
+    /// The statement is over: the session waits for its client, and a request that comes now has nothing to end.
+    pub(super) fn end_statement(&self) {
+        self.running.store(false, Ordering::Relaxed);
+        // The time of this statement is not the next one's.
+        self.cancel.set_deadline(None);
+    }
+
+    /// Does a statement run that can be asked to end?
+    pub(crate) fn is_running(&self) -> bool {
+        self.running.load(Ordering::Relaxed)
+    }
+
+    /// In the middle of a computation that has held the worker since then: its other sessions go on, and this one when it has its turn or is to end.
+    pub(crate) fn pause(&self, since: Instant) {
+        turns::pause(self, since);
     }
 
     /// Must a session end that waits for its client, in a transaction or not?

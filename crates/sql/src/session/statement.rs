@@ -296,6 +296,8 @@ impl Session {
                 locks.push((self.storage(relation, catalog)?, lock));
             }
         }
+        // What was being computed may have failed because of it, and is left to the run: not in a plan that is kept.
+        self.signals.statement().check()?;
         let session_dependent = planned.session_dependent;
         let made_for = planned
             .role_matters

@@ -8,13 +8,13 @@
 //!   They get no more of it, though there be free rounds: whoever comes in the middle of a turn waits for its end, and clients on the same machine need
 //!   processors too. Who waits for its share then sleeps.
 //!
-//! A turn is one poll: what a statement does between two yields, which long ones do more often (`exec::context`), so that whoever comes meanwhile
-//! does not wait for long. In a round there is one turn at most, however many long statements there are; they have theirs in the order in which they ask.
+//! A turn is what a statement does between two yields, of which long ones have more (`exec::context`), or between two pauses in the middle of
+//! a computation (`crate::interrupt`), so that whoever comes meanwhile does not wait for long. In a round there is one turn at most, however many long statements there are; they have theirs in the order in which they ask.
 //!
 //! Why not threads of their own: a transaction belongs to its worker (its snapshots, its lane, its garbage), so a statement that turns out to be long could
 //! not move in the middle; and on a machine whose cores the workers already use, the system would give other threads half of them, whatever waits.
 //!
-//! Does not: measure the first poll of a statement. Most statements end in it, and read no clock for this.
+//! Does not: measure the first poll of a statement, unless it pauses in it. Most statements end in it, and read no clock for this.
 
 use super::signals::Signals;
 use logstead_env::{Clock, Instant};
@@ -24,7 +24,7 @@ use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::task::Poll;
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 /// A statement that has used so much of its worker's time is long: some hundred times what one by key takes.
@@ -41,7 +41,7 @@ const STRETCH: Duration = Duration::from_millis(10);
 const NAP: Duration = Duration::from_millis(1);
 
 /// One worker's turns. Used by its thread alone; shared because what reaches a session from elsewhere is.
-pub(super) struct Turns {
+pub(crate) struct Turns {
     clock: Arc<dyn Clock>,
     /// What short statements did: rises with each step.
     steps: AtomicU64,
@@ -93,6 +93,8 @@ pub(super) struct Used {
     /// It has been polled.
     started: AtomicBool,
     ns: AtomicU64,
+    /// When it last went on after a pause in the middle of a poll: what was before is counted. 0 if it is, or there was none.
+    resumed_ns: AtomicU64,
 }
 
 impl Used {
@@ -100,6 +102,7 @@ impl Used {
     pub(super) fn clear(&self) {
         self.started.store(false, Ordering::Relaxed);
         self.ns.store(0, Ordering::Relaxed);
+        self.resumed_ns.store(0, Ordering::Relaxed);
     }
 }
 
@@ -111,6 +114,11 @@ impl Turns {
             held: AtomicBool::new(false),
             line: Mutex::default(),
         }
+    }
+
+    /// The clock by which turns are measured.
+    pub(crate) fn clock(&self) -> &dyn Clock {
+        &*self.clock
     }
 
     /// Something short has been done.
@@ -139,33 +147,47 @@ pub(super) async fn in_turns<T>(
     let mut turn = Turn::of(signals);
     let mut nap = pin!(None);
     poll_fn(|cx| {
-        if let Some(sleeps) = nap.as_mut().as_pin_mut() {
-            let sleeps: Pin<&mut tokio::time::Sleep> = sleeps;
-            if sleeps.poll(cx).is_pending() && !turn.is_cancelled() {
-                return Poll::Pending;
-            }
-            nap.set(None);
-        }
-        match turn.begin() {
-            Answer::GoOn => {}
-            Answer::NextRound => {
-                // The future is made for this one poll, which has the task woken when all others had theirs.
-                let _is_pending = pin!(tokio::task::yield_now()).poll(cx);
-                return Poll::Pending;
-            }
-            Answer::Sleep => {
-                nap.set(Some(tokio::time::sleep(NAP)));
-                if let Some(sleeps) = nap.as_mut().as_pin_mut() {
-                    let _registers_its_waker = sleeps.poll(cx);
-                }
-                return Poll::Pending;
-            }
-        }
+        ready!(turn.poll(nap.as_mut(), cx));
         let polled = work.as_mut().poll(cx);
         turn.end();
         polled
     })
     .await
+}
+
+/// In the middle of a poll, which has gone on since then: the others have their turns, and it goes on when it has its own, or is to end.
+pub(super) fn pause(signals: &Signals, since: Instant) {
+    let mut turn = Turn::of(signals);
+    // What comes behind it is measured, be it in the first poll.
+    signals.used().started.store(true, Ordering::Relaxed);
+    turn.began = Some(since);
+    turn.end();
+    let mut nap = pin!(None);
+    let mut first = true;
+    let others = pin!(poll_fn(|cx| {
+        if std::mem::take(&mut first) {
+            next_round(cx);
+            return Poll::Pending;
+        }
+        // Nobody else looks at its time limit meanwhile.
+        let clock = signals.turns().clock();
+        let goes_on = signals
+            .statement()
+            .check_at(|| clock.now_micros_since_2000());
+        match goes_on {
+            Ok(()) => turn.poll(nap.as_mut(), cx),
+            Err(_) => Poll::Ready(()),
+        }
+    }));
+    let _have_had_their_turns = logstead_fiber::wait(others);
+    let now = signals.turns().clock.monotonic().as_nanos();
+    signals.used().resumed_ns.store(now, Ordering::Relaxed);
+}
+
+/// Has the task woken when all others had their turn.
+fn next_round(cx: &mut Context<'_>) {
+    // The future is made for this one poll.
+    let _is_pending = pin!(tokio::task::yield_now()).poll(cx);
 }
 
 /// A statement's place among the others.
@@ -192,6 +214,34 @@ impl<'s> Turn<'s> {
     /// Is the statement to end? That is seen to by who polls it.
     fn is_cancelled(&self) -> bool {
         self.signals.statement().is_set()
+    }
+
+    /// Ready when it may go on.
+    fn poll(
+        &mut self,
+        mut nap: Pin<&mut Option<tokio::time::Sleep>>,
+        cx: &mut Context<'_>,
+    ) -> Poll<()> {
+        if let Some(sleeps) = nap.as_mut().as_pin_mut() {
+            if sleeps.poll(cx).is_pending() && !self.is_cancelled() {
+                return Poll::Pending;
+            }
+            nap.set(None);
+        }
+        match self.begin() {
+            Answer::GoOn => Poll::Ready(()),
+            Answer::NextRound => {
+                next_round(cx);
+                Poll::Pending
+            }
+            Answer::Sleep => {
+                nap.set(Some(tokio::time::sleep(NAP)));
+                if let Some(sleeps) = nap.as_mut().as_pin_mut() {
+                    let _registers_its_waker = sleeps.poll(cx);
+                }
+                Poll::Pending
+            }
+        }
     }
 
     /// May it go on now?
@@ -243,10 +293,12 @@ impl<'s> Turn<'s> {
 
     /// It has had its turn.
     fn end(&mut self) {
-        let Some(began) = self.began.take() else {
+        let (turns, used) = (self.signals.turns(), self.signals.used());
+        let resumed_ns = used.resumed_ns.swap(0, Ordering::Relaxed);
+        let resumed = (resumed_ns > 0).then(|| Instant::from_nanos(resumed_ns));
+        let Some(began) = self.began.take().max(resumed) else {
             return;
         };
-        let (turns, used) = (self.signals.turns(), self.signals.used());
         let now = turns.clock.monotonic();
         let took = now.since(began);
         if self.signals.statement().is_long() {

@@ -43,6 +43,29 @@ pub use user::EnumValue;
 use crate::error::{Result, SqlError};
 use std::sync::Arc;
 
+/// What is set on the thread for the time of a call in this room. While a session pauses in the middle of one, others find nothing set.
+pub(crate) struct SetAside {
+    by_number: bool,
+    nested: usize,
+}
+
+impl SetAside {
+    /// Until this is dropped.
+    pub(crate) fn new() -> SetAside {
+        SetAside {
+            by_number: user::set_spelling_aside(),
+            nested: stored::set_nesting_aside(),
+        }
+    }
+}
+
+impl Drop for SetAside {
+    fn drop(&mut self) {
+        user::put_spelling_back(self.by_number);
+        stored::put_nesting_back(self.nested);
+    }
+}
+
 /// One SQL value. At most 24 bytes; cloning never copies text.
 #[derive(Clone, Debug, Default)]
 pub enum Datum {

@@ -310,6 +310,16 @@ fn decode_multirange(ty: Oid, b: &[u8]) -> Result<Datum> {
     }
 }
 
+/// Nothing is being read from now on; how many records that was in.
+pub(super) fn set_nesting_aside() -> usize {
+    NESTED.replace(0)
+}
+
+/// As before.
+pub(super) fn put_nesting_back(nested: usize) {
+    NESTED.set(nested);
+}
+
 fn decode_record(ty: Oid, b: &[u8]) -> Result<Datum> {
     struct Up;
     impl Drop for Up {

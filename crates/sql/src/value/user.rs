@@ -686,6 +686,16 @@ pub fn with<T>(types: &Arc<UserTypes>, run: impl FnOnce() -> T) -> T {
 /// Begins a type's name that is its number.
 const NUMBER_MARK: char = '\u{2}';
 
+/// Types are spelled as they are named from now on; whether they were spelled by number.
+pub(super) fn set_spelling_aside() -> bool {
+    BY_NUMBER.replace(false)
+}
+
+/// As before.
+pub(super) fn put_spelling_back(by_number: bool) {
+    BY_NUMBER.set(by_number);
+}
+
 /// Runs something that spells users' types by number: texts that the catalog keeps are true whatever is renamed.
 pub fn numbered<T>(run: impl FnOnce() -> T) -> T {
     struct Back(bool);

@@ -41,6 +41,7 @@ mod statistics;
 pub(crate) mod triggers;
 mod types;
 mod views;
+mod workers;
 
 pub use cost::Tariff;
 pub(crate) use functions::signature;
@@ -81,6 +82,7 @@ pub fn tables() -> impl Iterator<Item = &'static VirtualTable> {
         .chain(commit::VIEWS)
         .chain(cost::VIEWS)
         .chain(cache::VIEWS)
+        .chain(workers::VIEWS)
         .chain(checkpoints::VIEWS)
         .chain(super::information_schema::views())
 }

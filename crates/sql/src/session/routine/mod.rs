@@ -45,7 +45,7 @@ use values::Kind;
 
 pub(super) use procedures::call_columns;
 
-/// What bodies in one another may take of the thread's stack while they are polled: more than half of a worker's.
+/// What bodies in one another may take of a session's stack while they are polled: more than half of it.
 const STACK_BYTES_MAX: usize = 9 << 20;
 
 /// Statements that a body runs between two looks at whether others want the thread.
@@ -150,13 +150,6 @@ impl Activation {
         let at = self.routine.body.found;
         self.values[at] = Datum::Bool(found);
     }
-}
-
-/// About where the thread's stack is now.
-#[inline(never)]
-fn stack_address() -> usize {
-    let here = 0_u8;
-    std::ptr::from_ref(&here).addr()
 }
 
 impl Session {
@@ -265,11 +258,11 @@ impl Session {
 
     /// A body begins; 54001 if it lies too deep in others.
     async fn enter_body(&mut self) -> Result<()> {
-        let here = stack_address();
+        let here = logstead_fiber::stack_depth();
         if self.routines == 0 {
             self.set_deadline(self.limits());
             self.stack_begins = here;
-        } else if self.stack_begins.abs_diff(here) > STACK_BYTES_MAX {
+        } else if here.saturating_sub(self.stack_begins) > STACK_BYTES_MAX {
             return Err(SqlError::new(
                 SqlState::STATEMENT_TOO_COMPLEX,
                 "stack depth limit exceeded",
