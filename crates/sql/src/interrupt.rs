@@ -7,7 +7,8 @@
 //! - A request to end the statement, and its time limit, are looked at at each check; what sets the request needs nothing of the worker.
 //! - Only while a statement runs is it asked to end: a request that comes late ends nothing else.
 //! - Whoever calls a check holds nothing that another session of the worker may want, neither a lock nor a borrow of what sessions share; or it
-//!   calls it in [`no_suspend`]. A session's own cells are its own. Of the thread's state, the scope of types goes with the task, and what is set for
+//!   calls it in [`no_suspend`], or in [`hold_interrupts`] where it must not fail either: the engine asks for the keys of rows under its locks, and when it takes
+//!   back what a cancelled statement has written. A session's own cells are its own. Of the thread's state, the scope of types goes with the task, and what is set for
 //!   the time of a call (`value::SetAside`) is put aside meanwhile.
 //!
 //! Does not: measure a task that never checks. The watch over the workers sees that one (`session::watch`).
@@ -44,6 +45,8 @@ struct Running {
 }
 
 thread_local! {
+    /// How many on the thread are in [`hold_interrupts`].
+    static HELD: Cell<u32> = const { Cell::new(0) };
     static RUNNING: RefCell<Option<Rc<Running>>> = const { RefCell::new(None) };
 }
 
@@ -86,6 +89,9 @@ impl Running {
 /// length a client chooses calls it, once for some ten thousand bytes or steps.
 #[inline]
 pub(crate) fn check_for_interrupts() -> Result<()> {
+    if HELD.get() > 0 {
+        return Ok(());
+    }
     let found = RUNNING.with_borrow(|running| match running {
         Some(running) => running.look(),
         None => Ok(Found::Nothing),
@@ -94,6 +100,21 @@ pub(crate) fn check_for_interrupts() -> Result<()> {
         Found::Nothing => Ok(()),
         Found::Held(since, now) => give_way(since, now),
     }
+}
+
+/// Runs something that is neither ended nor stopped in its middle, PostgreSQL's `HOLD_INTERRUPTS`: it holds locks of the engine, or takes back what the
+/// statement has done, which it must be able to when it is cancelled.
+#[inline]
+pub(crate) fn hold_interrupts<T>(run: impl FnOnce() -> T) -> T {
+    struct Released;
+    impl Drop for Released {
+        fn drop(&mut self) {
+            HELD.set(HELD.get() - 1);
+        }
+    }
+    HELD.set(HELD.get() + 1);
+    let _released = Released;
+    run()
 }
 
 /// Lets the worker's other sessions go on.

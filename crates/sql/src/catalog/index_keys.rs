@@ -16,6 +16,7 @@ use crate::error::{Result, SqlError};
 use crate::exec::{self, EvalContext, StoredColumn};
 use crate::expr::Expr;
 use crate::func::{Context, Volatility};
+use crate::interrupt::hold_interrupts;
 use crate::plan::{PlanContext, walk};
 use crate::value::{Datum, Oid, OutputStyle, SqlType, info, key, oid, stored, text_io, user};
 use logstead_engine::{Index, KeyExtractor, KeyKind, RowRef};
@@ -135,6 +136,11 @@ pub(crate) struct RowKeys {
 }
 
 impl RowKeys {
+    /// Are there expressions to evaluate, which take whatever time they take?
+    pub(crate) fn computes(&self) -> bool {
+        !self.read.is_empty() || self.predicate.is_some()
+    }
+
     /// The extractor of `index` on `relation`.
     pub(crate) fn new(
         relation: &Relation,
@@ -343,17 +349,20 @@ thread_local! {
 
 impl KeyExtractor for RowKeys {
     fn key(&self, row: RowRef<'_>, out: &mut Vec<u8>) -> KeyKind {
-        if self.read.is_empty() && self.predicate.is_none() {
-            // A value that does not decode was damaged before it came here; reading the row reports it.
-            return self.append(row, &[], out).unwrap_or(KeyKind::Failed);
-        }
-        let mut datums = DATUMS.take();
-        let key = self
-            .decode(row, &mut datums)
-            .and_then(|()| self.append(row, &datums, out));
-        datums.clear();
-        DATUMS.set(datums);
-        key.unwrap_or(KeyKind::Failed)
+        // Under locks of the engine, and of rows that are taken back, too: a key that was cancelled would leave its entry behind.
+        hold_interrupts(|| {
+            if !self.computes() {
+                // A value that does not decode was damaged before it came here; reading the row reports it.
+                return self.append(row, &[], out).unwrap_or(KeyKind::Failed);
+            }
+            let mut datums = DATUMS.take();
+            let key = self
+                .decode(row, &mut datums)
+                .and_then(|()| self.append(row, &datums, out));
+            datums.clear();
+            DATUMS.set(datums);
+            key.unwrap_or(KeyKind::Failed)
+        })
     }
 
     fn keys(&self) -> u64 {

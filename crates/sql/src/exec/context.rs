@@ -387,6 +387,8 @@ pub(crate) struct Cx<'a> {
     pub(crate) affected: u64,
     /// Rows examined since the last yield.
     work: usize,
+    /// Calls of [`tick`](Self::tick).
+    ticks: u8,
     /// A subquery inside an expression, which cannot yield itself, wanted to: operators stop at the next row.
     pub(crate) owed: bool,
     /// Whether nodes measure themselves.
@@ -404,6 +406,9 @@ const WORK_ROWS: usize = 1024;
 
 /// The same of a long statement, for which whoever comes in between has to wait: as a rule one batch.
 const WORK_ROWS_LONG: usize = 255;
+
+/// Ticks between two looks at the time.
+const TICKS: u8 = 8;
 
 impl<'a> Cx<'a> {
     /// The context of a statement.
@@ -425,6 +430,7 @@ impl<'a> Cx<'a> {
             withs: Vec::new(),
             affected: 0,
             work: 0,
+            ticks: 0,
             owed: false,
             measure,
             evaluation: 0,
@@ -479,6 +485,7 @@ impl<'a> Cx<'a> {
             withs: Vec::new(),
             affected: 0,
             work: 0,
+            ticks: 0,
             owed: false,
             measure: false,
             evaluation: 0,
@@ -554,8 +561,9 @@ impl<'a> Cx<'a> {
             self.check_deadline()?;
             return Ok(true);
         }
-        // What comes to its end with the first batch reads no clock.
-        if self.work > 1 {
+        // Some operators ask for each row, and what comes to its end with the first batches reads no clock.
+        self.ticks = self.ticks.wrapping_add(1);
+        if self.ticks.is_multiple_of(TICKS) {
             check_for_interrupts()?;
         }
         Ok(self.take_owed())

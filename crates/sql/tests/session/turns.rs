@@ -164,3 +164,92 @@ fn whatever_rolls_back_much_yields() {
         counter.abort();
     });
 }
+
+/// As [`run`], the conversation in a task that can stop in its middle.
+fn run_on_stack(conversation: impl AsyncFnOnce(Rc<WorkerSessions>)) {
+    run(async |worker| {
+        let on_it = Rc::clone(&worker);
+        worker.task(conversation(on_it)).await;
+    });
+}
+
+const CORRELATED: &str = "SELECT count(*) FROM generate_series(1, 300) x WHERE \
+     (SELECT count(*) FROM generate_series(1, 2000) g WHERE g = x) >= 0";
+
+#[test]
+fn a_computation_stops_in_its_middle_and_each_stop_is_a_turn() {
+    run_on_stack(async |worker| {
+        let (mut s, mut c) = (session(&worker), Script::default());
+        let (rounds, counter) = count_rounds();
+        let (before, turns) = (rounds.get(), worker.long_turns());
+        let said = ask(&mut s, &mut c, CORRELATED).await;
+        assert_eq!(said[1], "300");
+        let (rounds, turns) = (rounds.get() - before, worker.long_turns() - turns);
+        assert!(rounds >= 300, "{rounds} rounds");
+        assert!(turns >= 100, "{turns} turns");
+        counter.abort();
+    });
+}
+
+#[test]
+fn a_statement_is_planned_with_its_time_limit_and_keeps_no_failure_of_it() {
+    run_on_stack(async |worker| {
+        let (mut s, mut c) = (session(&worker), Script::default());
+        ask(&mut s, &mut c, "SET statement_timeout = '40ms'").await;
+        for _ in 0..2 {
+            let said = ask(&mut s, &mut c, CORRELATED).await;
+            assert!(said[0].contains("57014"), "{said:?}");
+        }
+        let made = "CREATE TABLE made AS SELECT g FROM generate_series(1, 1000000) g";
+        let said = ask(&mut s, &mut c, made).await;
+        assert!(said[0].contains("57014"), "{said:?}");
+        ask(&mut s, &mut c, "SET statement_timeout = 0").await;
+        let said = ask(&mut s, &mut c, CORRELATED).await;
+        assert_eq!(said[1], "300");
+    });
+}
+
+#[test]
+fn a_request_reaches_a_computation_from_a_session_of_its_worker() {
+    run_on_stack(async |worker| {
+        let (mut s, mut c) = (session(&worker), Script::default());
+        let (pid, _) = s.key();
+        let other = Rc::clone(&worker);
+        let cancels = tokio::task::spawn_local(worker.task(async move {
+            let (mut s, mut c) = (session(&other), Script::default());
+            for _ in 0..20 {
+                ask(&mut s, &mut c, "SELECT 1").await;
+                tokio::task::yield_now().await;
+            }
+            let cancel = format!("SELECT pg_cancel_backend({pid})");
+            ask(&mut s, &mut c, &cancel).await
+        }));
+        let said = ask(&mut s, &mut c, CORRELATED).await;
+        assert!(said[0].contains("user request"), "{said:?}");
+        let said = cancels.await.expect("the other session goes on");
+        assert_eq!(said[1], "t");
+    });
+}
+
+#[test]
+fn what_does_not_come_back_is_counted_and_named() {
+    run_on_stack(async |worker| {
+        let (mut s, mut c) = (session(&worker), Script::default());
+        let instance = Arc::clone(&worker.instance);
+        let mut looks = logstead_sql::session::Looks::default();
+        ask(&mut s, &mut c, "SELECT 'what holds it'").await;
+        assert_eq!(instance.workers_held(), 0);
+        // In the middle of its poll, as another thread sees it: the clock goes on with each look.
+        for _ in 0..150 {
+            instance.watch_workers(&mut looks);
+        }
+        assert_eq!(instance.workers_held(), 1, "once, however long it lasts");
+        tokio::task::yield_now().await;
+        instance.watch_workers(&mut looks);
+        instance.watch_workers(&mut looks);
+        assert_eq!(instance.workers_held(), 1, "it has come back");
+        let rows = "SELECT held, last_pid = pg_backend_pid(), last_query FROM logstead_workers";
+        let said = ask(&mut s, &mut c, rows).await;
+        assert_eq!(said[1], "1|t|SELECT 'what holds it'");
+    });
+}

@@ -3,6 +3,7 @@
 use super::DdlContext;
 use super::objects::{SCAN_ROWS, name_taken, yield_once};
 use crate::catalog::change::Change;
+use crate::catalog::index_keys::RowKeys;
 use crate::catalog::store::attach_index;
 use crate::catalog::stored::RELATIONS;
 use crate::catalog::{IndexDef, Relation, index_keys};
@@ -11,6 +12,21 @@ use crate::value::user;
 use logstead_engine::{Index, ScanCursor, Table, WriteError};
 use logstead_types::SqlState;
 use std::sync::Arc;
+
+/// Rows that go into an index between two looks at who else wants the worker.
+const STEP_ROWS_MAX: u64 = 4_096;
+
+/// About how long a step may take.
+const STEP_US: i64 = 1_000;
+
+/// Rows of the step after one of `rows` that took so long.
+fn rows_of_next_step(rows: u64, took_us: i64) -> u64 {
+    match took_us {
+        ..STEP_US => (rows * 2).min(STEP_ROWS_MAX),
+        ..=4_000 => rows,
+        _ => (rows / 2).max(1),
+    }
+}
 
 impl DdlContext<'_> {
     /// Stores a new index, attaches it to the table's storage and fills it.
@@ -51,8 +67,19 @@ impl DdlContext<'_> {
             .index(index.storage)
             .ok_or_else(|| SqlError::internal("a new index is missing"))?;
         let mut next = 0;
+        // Keys that are computed take whatever time they take, and a step is not interrupted.
+        let computes = index_keys::of(&built).is_some_and(RowKeys::computes);
+        let mut rows = match computes {
+            true => 1,
+            false => STEP_ROWS_MAX,
+        };
         loop {
-            match self.txn.build_index_step(&table, &built, &mut next, 4_096) {
+            let began = self.session.clock_time();
+            let step = self.txn.build_index_step(&table, &built, &mut next, rows);
+            if computes {
+                rows = rows_of_next_step(rows, self.session.clock_time() - began);
+            }
+            match step {
                 Ok(false) if index.unique && index.deferrable => {
                     return self.check_built(relation, index, &table, &built).await;
                 }

@@ -9,6 +9,7 @@ use super::objects::yield_once;
 use crate::catalog::Relation;
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
+use crate::interrupt::check_for_interrupts;
 use crate::value::{Datum, stored};
 use logstead_engine::{RowBuilder, RowRef, ScanCursor};
 use logstead_types::SqlState;
@@ -126,6 +127,7 @@ pub(super) async fn validate_check(
             refuse_calls(condition)?;
         }
         for row in &rows {
+            check_for_interrupts()?;
             if let Datum::Bool(false) = eval(cx, condition, row)? {
                 return Err(SqlError::new(
                     SqlState::CHECK_VIOLATION,
@@ -153,6 +155,7 @@ pub(super) async fn every_value(
     let mut all = true;
     each_batch(cx, relation, async |cx, rows| {
         for row in &rows {
+            check_for_interrupts()?;
             let value = row.get(position).cloned().unwrap_or_default();
             all &= match condition {
                 None => !value.is_null(),
@@ -192,6 +195,7 @@ pub(super) async fn copy_rows(
     let mut builder = RowBuilder::new();
     each_batch(cx, old, async |cx, rows| {
         for row in rows {
+            check_for_interrupts()?;
             let row = change(cx, row)?;
             not_null(new, &row)?;
             encode_row(new, &row, &mut builder);

@@ -6,6 +6,7 @@ use super::io_functions::IO_FUNCTIONS;
 use crate::catalog::VirtualContext;
 use crate::error::{Result, SqlError};
 use crate::func::{self, Aggregate, CastContext, Function, Volatility, extensions};
+use crate::interrupt::hold_interrupts;
 use crate::value::{Datum, FIRST_EXTENSION_OID, Oid, SqlType, info, oid, user};
 use logstead_types::SqlState;
 use std::collections::{HashMap, HashSet};
@@ -109,7 +110,7 @@ fn function_row(f: &Function, schema: Oid) -> Vec<Datum> {
 /// `pg_proc`
 pub(super) fn pg_proc(cx: &VirtualContext<'_>) -> Rows {
     static ROWS: OnceLock<Vec<Vec<Datum>>> = OnceLock::new();
-    let built_in = ROWS.get_or_init(all_procs).clone();
+    let built_in = ROWS.get_or_init(|| hold_interrupts(all_procs)).clone();
     let mut rows = super::shared::seen(cx, built_in);
     for extension in cx.catalog.types.extensions() {
         let of = |f: &&&Function| extensions::of_function(f) == Some(extension.name.as_str());
