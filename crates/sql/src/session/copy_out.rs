@@ -201,6 +201,7 @@ impl Session {
                 Progress::Call => self.answer(&mut execution, &plan, client).await?,
                 Progress::Suspended => return Err(SqlError::internal("COPY was suspended")),
                 Progress::Full { rows } => {
+                    crate::interrupt::check_for_interrupts()?;
                     rows_given += rows;
                     self.flush_batch(client).await?;
                 }

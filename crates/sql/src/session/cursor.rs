@@ -739,7 +739,10 @@ impl Session {
         }
         match progress {
             Progress::Done { .. } => cursor.state = State::Ended,
-            Progress::Call | Progress::Suspended | Progress::Full { .. } => {}
+            Progress::Call | Progress::Suspended | Progress::Full { .. } => {
+                // Each run counts its work anew.
+                crate::interrupt::check_for_interrupts()?;
+            }
         }
         Ok(())
     }

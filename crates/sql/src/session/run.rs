@@ -369,6 +369,8 @@ impl Session {
                 }
                 Progress::Suspended => return Ok(Ran::Suspended),
                 Progress::Full { rows } => {
+                    // Each run counts its work anew.
+                    crate::interrupt::check_for_interrupts()?;
                     given += rows;
                     if rows_max > 0 {
                         rows_left = rows_left.saturating_sub(rows).max(1);

@@ -10,6 +10,7 @@ use crate::catalog::text::fold;
 use crate::catalog::{Column, Relation};
 use crate::error::{Result, SqlError};
 use crate::exec::{self, ExecContext, Execution, Progress, RowSink, StoredColumn};
+use crate::interrupt::check_for_interrupts;
 use crate::plan;
 use crate::value::{Datum, Oid, SqlType, oid};
 use logstead_engine::{RowBuilder, RowRef, TableLock};
@@ -170,6 +171,8 @@ pub(super) async fn fill(
         };
         let progress = execution.run(&mut run, 0, &mut buffer).await?;
         for row in buffer.0 {
+            // Each run of the plan counts its work anew.
+            check_for_interrupts()?;
             encode_row(relation, &row, &mut builder);
             loop {
                 match cx.txn.insert(&target, builder.finish()) {

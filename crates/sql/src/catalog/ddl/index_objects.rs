@@ -16,15 +16,18 @@ use std::sync::Arc;
 /// Rows that go into an index between two looks at who else wants the worker.
 const STEP_ROWS_MAX: u64 = 4_096;
 
+/// The same if keys are computed: the first rows may be long ones, whatever steps without rows have taken.
+const STEP_ROWS_COMPUTED: u64 = 16;
+
 /// About how long a step may take.
 const STEP_US: i64 = 1_000;
 
-/// Rows of the step after one of `rows` that took so long.
+/// Rows of the step after one of `rows` whose keys took so long to compute.
 fn rows_of_next_step(rows: u64, took_us: i64) -> u64 {
     match took_us {
-        ..STEP_US => (rows * 2).min(STEP_ROWS_MAX),
+        ..STEP_US => (rows * 2).min(STEP_ROWS_COMPUTED),
         ..=4_000 => rows,
-        _ => (rows / 2).max(1),
+        _ => 1,
     }
 }
 
@@ -208,5 +211,18 @@ impl DdlContext<'_> {
             }
             yield_once().await;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_step_of_computed_keys_is_short_whatever_the_steps_before_it_were() {
+        let quick = (0..20).fold(1, |rows, _| rows_of_next_step(rows, 0));
+        assert_eq!(quick, STEP_ROWS_COMPUTED);
+        assert_eq!(rows_of_next_step(quick, 2_000), quick);
+        assert_eq!(rows_of_next_step(quick, 100_000), 1);
     }
 }
