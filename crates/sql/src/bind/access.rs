@@ -12,7 +12,7 @@
 use super::scope::NsWhat;
 use super::{Binder, COLUMN_BASE, ColId};
 use crate::catalog::pg_catalog::PG_CLASS;
-use crate::catalog::rights::{Access, is_secret};
+use crate::catalog::rights::{Access, is_closed};
 use crate::catalog::{Catalog, Relation, RelationKind};
 use crate::error::Result;
 use crate::expr::Expr;
@@ -60,7 +60,7 @@ pub(super) const NOBODYS: usize = usize::MAX;
 
 /// A system relation that everybody reads.
 fn is_everybodys(relation: &Relation) -> bool {
-    matches!(relation.kind, RelationKind::Virtual(_)) && !is_secret(relation)
+    matches!(relation.kind, RelationKind::Virtual(_)) && !is_closed(relation)
 }
 
 /// Is a view the same in both catalogs: its owner's, with the same options and the same query?

@@ -5,6 +5,7 @@ use super::query::{From, FromList};
 use super::scope::{Barred, NsColumn, NsItem, NsWhat};
 use super::unplanned::Unplanned;
 use super::{Binder, Clause, Rel, Source};
+use crate::catalog::lookup;
 use crate::catalog::{Relation, RelationKind, ViewSource};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
@@ -472,6 +473,9 @@ impl Binder<'_> {
         schema: Option<String>,
         table: String,
     ) -> Result<Arc<Relation>> {
+        if let Some(schema) = &schema {
+            lookup::explicit(schema).map_err(|e| e.at(self.at(name_span(name))))?;
+        }
         if let Some(relation) =
             self.cx
                 .catalog

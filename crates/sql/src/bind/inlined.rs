@@ -14,6 +14,7 @@ use super::query::{Distinct, From, Output, Select};
 use super::routine::RoutineCall;
 use super::setop::Body;
 use super::{Binder, ColId, Frame, Source};
+use crate::catalog::lookup;
 use crate::catalog::pg_catalog::PG_PROC;
 use crate::catalog::rights::denied;
 use crate::catalog::routine::{Language, Routine, RoutineBody};
@@ -326,9 +327,15 @@ impl Binder<'_> {
         let whole = std::mem::take(&mut self.whole_conditions);
         let top = std::mem::take(&mut self.top);
         let schemas = self.uses.schemas.len();
-        let result = match &path {
-            Some(path) => user::searching(path, || self.deeper(bind)),
-            None => self.deeper(bind),
+        // What its body names is looked up by who it is run as. For its owner that is judged here, once and for all who call it.
+        let as_its_role = || lookup::as_role(definer, || self.deeper(bind));
+        let searched = || match &path {
+            Some(path) => user::searching(path, as_its_role),
+            None => as_its_role(),
+        };
+        let result = match definer {
+            Some(_) => lookup::noting(searched).0,
+            None => searched(),
         };
         let judged = match definer {
             Some(definer) => self.judge_schemas(schemas, definer),

@@ -4,6 +4,7 @@
 //! LANGUAGE sql does then stands in the place of the call (`inlined`).
 
 use super::{Binder, Clause, Frame};
+use crate::catalog::lookup;
 use crate::catalog::routine::{Language, Routine, of_kept_name};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
@@ -172,7 +173,7 @@ impl Binder<'_> {
         at: Option<usize>,
         span: Span,
     ) -> Result<Option<Called>> {
-        if self.cx.catalog.routines.is_empty() {
+        if schema.is_none() && self.cx.catalog.routines.is_empty() {
             return Ok(None);
         }
         let kept = match of_kept_name(name) {
@@ -201,6 +202,11 @@ impl Binder<'_> {
         let others = self.view.is_some() || (in_kept && !self.fresh && self.recorded.is_none());
         if others && kept.is_none() {
             return Ok(None);
+        }
+        if kept.is_none()
+            && let Some(schema) = schema
+        {
+            lookup::explicit(schema).map_err(|e| e.at(at))?;
         }
         let catalog = Arc::clone(self.cx.catalog);
         let path = self.search_path();

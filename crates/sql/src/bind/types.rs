@@ -156,9 +156,12 @@ pub(crate) fn base_type(data_type: &ast::DataType) -> Result<Oid> {
         T::Custom(name, _) => {
             let parts = name_parts(name)?;
             let found = match parts.as_slice() {
-                [name] => custom(name).or_else(|| user::find(None, name)),
+                [name] => match custom(name) {
+                    Some(found) => Some(found),
+                    None => user::find(None, name)?,
+                },
                 [schema, name] if schema == "pg_catalog" => custom(name),
-                [schema, name] => user::find(Some(schema), name),
+                [schema, name] => user::find(Some(schema), name)?,
                 _ => None,
             };
             let absent = || match parts.as_slice() {

@@ -2,6 +2,7 @@
 //!
 //! The function registry declares them; their bodies come here through `Context::catalog_call`.
 
+use super::lookup;
 use super::pg_catalog::{PG_CLASS, io_function_name, operator_class, routines, triggers};
 use super::privileges;
 use super::rights::denied;
@@ -189,22 +190,20 @@ pub fn catalog_call(name: &str, args: &[Datum], cx: &VirtualContext<'_>) -> Resu
             .map(|name| relation_by_text(catalog, name, &cx.session.search_path()))
         {
             Some(Ok(Some(oid))) => Datum::Oid(oid),
+            Some(Err(error)) if error.code() == SqlState::INSUFFICIENT_PRIVILEGE => {
+                return Err(error);
+            }
             _ => Datum::Null,
         },
-        "to_regtype" => text_arg(args, 0)
-            .and_then(|name| {
-                let own = user::find_text(name).filter(|_| info::by_name(name).is_none());
-                if own.is_some() {
-                    return own;
-                }
-                info::by_name(
-                    name.trim()
-                        .trim_start_matches("pg_catalog.")
-                        .to_lowercase()
-                        .as_str(),
-                )
-            })
-            .map_or(Datum::Null, Datum::Oid),
+        "to_regtype" => match text_arg(args, 0) {
+            None => Datum::Null,
+            Some(name) => {
+                let plain = name.trim().trim_start_matches("pg_catalog.").to_lowercase();
+                let own = user::find_text(name)?.filter(|_| info::by_name(name).is_none());
+                own.or_else(|| info::by_name(&plain))
+                    .map_or(Datum::Null, Datum::Oid)
+            }
+        },
         "to_regnamespace" => text_arg(args, 0)
             .and_then(|name| catalog.schemas.values().find(|s| s.name == name))
             .map_or(Datum::Null, |s| Datum::Oid(s.oid)),
@@ -258,9 +257,16 @@ pub fn catalog_call(name: &str, args: &[Datum], cx: &VirtualContext<'_>) -> Resu
         _ if name.starts_with("pg_stat_get_") => Datum::Int8(0),
         "pg_blocking_pids" => int4_array(),
         "pg_indexam_has_property" | "pg_index_has_property" => access_property(args),
+        // What is logged goes to the error output.
+        "pg_current_logfile" => {
+            let role = cx.session.current_role();
+            if !catalog.roles.is_superuser(role) {
+                return Err(denied(format!("permission denied for function {name}")));
+            }
+            Datum::Null
+        }
         // Sockets and files are not shown, no file holds one relation.
         "current_query"
-        | "pg_current_logfile"
         | "pg_relation_filepath"
         | "pg_filenode_relation"
         | "pg_get_replica_identity_index" => Datum::Null,
@@ -682,8 +688,12 @@ pub fn relation_by_text(catalog: &Catalog, name: &str, path: &[String]) -> Resul
     let parts = split_qualified(name)?;
     Ok(match parts.as_slice() {
         [name] => catalog.object_by_name(None, name, path),
-        [schema, name] => catalog.object_by_name(Some(schema), name, path),
+        [schema, name] => {
+            lookup::explicit(schema)?;
+            catalog.object_by_name(Some(schema), name, path)
+        }
         [database, schema, name] if *database == catalog.database_name => {
+            lookup::explicit(schema)?;
             catalog.object_by_name(Some(schema), name, path)
         }
         [_, _, _] => {
@@ -833,6 +843,15 @@ fn index_property(catalog: &Catalog, args: &[Datum]) -> Datum {
         "distance_orderable" => Datum::Bool(false),
         _ => Datum::Null,
     }
+}
+
+/// The parts of the name of something that is looked up: 42501 for a schema that is closed to the role.
+pub(crate) fn lookup_parts(name: &sqlparser::ast::ObjectName) -> Result<(Option<String>, String)> {
+    let parts = name_parts(name)?;
+    if let (Some(schema), _) = &parts {
+        lookup::explicit(schema)?;
+    }
+    Ok(parts)
 }
 
 /// An object's name parts, folded, with at most a database, a schema and a name.

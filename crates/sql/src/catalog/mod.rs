@@ -16,6 +16,7 @@ mod in_use;
 mod index_def;
 pub(crate) mod index_keys;
 mod information_schema;
+pub(crate) mod lookup;
 mod past;
 pub mod pg_catalog;
 mod print;

@@ -3,6 +3,7 @@
 use super::calls::{relation_by_text, text_arg, undefined_relation};
 use super::ddl::{self, roles::no_role};
 use super::pg_catalog::{PG_DATABASE, PG_PROC, PG_TYPE, routines};
+use super::rights::is_closed_function;
 use super::{Catalog, VirtualContext};
 use crate::error::{Result, SqlError};
 use crate::role::Roles;
@@ -260,6 +261,10 @@ pub(super) fn other(name: &str, args: &[Datum], cx: &VirtualContext<'_>) -> Resu
                 judge.on_object(role, object, wanted, grantable) == (wanted, grantable)
             }));
         }
+        let built_in = function.and_then(|oid| routines::regproc_out(oid, cx));
+        if built_in.is_some_and(|name| is_closed_function(&name)) {
+            return Ok(Datum::Bool(roles.is_superuser(role)));
+        }
     }
     if name == "has_type_privilege" {
         let found = match of(args, 2) {
@@ -304,7 +309,10 @@ pub(super) fn other(name: &str, args: &[Datum], cx: &VirtualContext<'_>) -> Resu
 fn type_by_text(text: &str) -> Result<Oid> {
     let plain = text.trim().trim_start_matches("pg_catalog.");
     let built_in = info::by_name(&plain.to_lowercase());
-    let found = built_in.or_else(|| user::find_text(text));
+    let found = match built_in {
+        Some(found) => Some(found),
+        None => user::find_text(text)?,
+    };
     found.ok_or_else(|| {
         let message = format!("type \"{text}\" does not exist");
         SqlError::new(SqlState::UNDEFINED_OBJECT, message)

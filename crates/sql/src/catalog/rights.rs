@@ -17,18 +17,56 @@ use super::temporary::is_temporary_schema;
 use super::{Catalog, Relation, RelationKind};
 use crate::error::{Result, SqlError};
 use crate::role::acl::{Acl, AclItem, AclKind, Mask, Members, PUBLIC, privilege as p};
-use crate::role::{BOOTSTRAP, DATABASE_OWNER, READ_ALL_DATA, Roles, WRITE_ALL_DATA};
+use crate::role::{
+    BOOTSTRAP, DATABASE_OWNER, READ_ALL_DATA, READ_ALL_STATS, Roles, WRITE_ALL_DATA,
+};
 use crate::value::Oid;
 use logstead_types::SqlState;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-/// System relations that only superusers read.
-const SECRET: [&str; 3] = ["pg_authid", "pg_shadow", "pg_statistic"];
+/// System relations that only superusers read: they tell of passwords, or of the server's machine and configuration.
+const SECRET: [&str; 10] = [
+    "pg_authid",
+    "pg_backend_memory_contexts",
+    "pg_config",
+    "pg_file_settings",
+    "pg_hba_file_rules",
+    "pg_ident_file_mappings",
+    "pg_replication_origin_status",
+    "pg_shadow",
+    "pg_shmem_allocations",
+    "pg_statistic",
+];
+/// The same that are data: members of `pg_read_all_data` read them, too.
+const CLOSED: [&str; 4] = [
+    "pg_largeobject",
+    "pg_statistic_ext_data",
+    "pg_subscription",
+    "pg_user_mapping",
+];
+/// Of these, what members of `pg_read_all_stats` read.
+const STATISTICS: [&str; 2] = ["pg_backend_memory_contexts", "pg_shmem_allocations"];
+/// A column of `pg_subscription`, which holds a password. Everybody reads the others.
+const CONNECTION: &str = "subconninfo";
 
-/// Is it a system relation that only superusers read, and those to whom a view of theirs shows it?
-pub(crate) fn is_secret(relation: &Relation) -> bool {
+/// Functions that only superusers call.
+const CLOSED_FUNCTIONS: [&str; 1] = ["pg_current_logfile"];
+
+/// Is it a system relation that not everybody reads?
+pub(crate) fn is_closed(relation: &Relation) -> bool {
+    let closed = |name: &str| SECRET.contains(&name) || CLOSED.contains(&name);
+    matches!(relation.kind, RelationKind::Virtual(table) if closed(table.name))
+}
+
+/// Is it one that no role reads for being one that reads all data?
+fn is_secret(relation: &Relation) -> bool {
     matches!(relation.kind, RelationKind::Virtual(table) if SECRET.contains(&table.name))
+}
+
+/// Is it a built-in function that only superusers call?
+pub(crate) fn is_closed_function(name: &str) -> bool {
+    CLOSED_FUNCTIONS.contains(&name)
 }
 
 /// `pg_default_acl`: the class of default privileges' records.
@@ -121,16 +159,26 @@ impl Catalog {
                     .extend(usual.into_iter().filter(|item| item.grantee != PUBLIC));
                 Some(acl)
             }
-            (PG_CLASS, relation) => match self.relations.get(&relation)?.kind {
-                RelationKind::Virtual(table) if !SECRET.contains(&table.name) => {
-                    let owner = Acl::default_for(AclKind::Table, BOOTSTRAP);
+            (PG_CLASS, relation) => {
+                let relation = self.relations.get(&relation)?;
+                let RelationKind::Virtual(table) = relation.kind else {
+                    return None;
+                };
+                let owner = Acl::default_for(AclKind::Table, BOOTSTRAP);
+                if !is_closed(relation) {
                     let mut acl = Acl(vec![everybody(BOOTSTRAP, p::SELECT)]);
                     acl.0.extend(owner.0);
-                    Some(acl)
+                    return Some(acl);
                 }
-                RelationKind::Virtual(_) => Some(Acl::default_for(AclKind::Table, BOOTSTRAP)),
-                _ => None,
-            },
+                let mut acl = owner;
+                if STATISTICS.contains(&table.name) {
+                    acl.0.push(AclItem {
+                        grantee: READ_ALL_STATS,
+                        ..everybody(BOOTSTRAP, p::SELECT)
+                    });
+                }
+                Some(acl)
+            }
             _ => None,
         }
     }
@@ -323,6 +371,15 @@ impl Judge<'_> {
     ) -> (Mask, Mask) {
         if self.members.is_superuser(role) {
             return (wanted, grantable);
+        }
+        if let RelationKind::Virtual(table) = relation.kind
+            && table.name == "pg_subscription"
+        {
+            let open = relation.columns.get(position);
+            return match open.is_some_and(|column| column.name != CONNECTION) {
+                true => (wanted & p::SELECT, 0),
+                false => (0, 0),
+            };
         }
         let rights = self.catalog.rights_of(PG_CLASS, relation.oid);
         let acl = rights.and_then(|rights| rights.columns.get(&position));

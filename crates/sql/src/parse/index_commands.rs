@@ -26,7 +26,7 @@ pub(super) fn parsed<T>(
     Ok(value)
 }
 
-/// REINDEX of an index or a table; `None` for whole schemas and databases.
+/// REINDEX of an index, a table, a schema or a database; `None` for anything else.
 pub(super) fn reindex(text: &str, tokens: &[TokenWithSpan]) -> Result<Option<IndexCommand>> {
     let mut at = 1;
     let mut concurrently = false;
@@ -39,14 +39,25 @@ pub(super) fn reindex(text: &str, tokens: &[TokenWithSpan]) -> Result<Option<Ind
             }
         }
     }
-    let table = is_word(tokens.get(at), "table");
-    if !table && !is_word(tokens.get(at), "index") {
+    let word = |word: &str| is_word(tokens.get(at), word);
+    let (table, schema) = (word("table"), word("schema"));
+    let all = schema || word("database") || word("system");
+    if !table && !all && !word("index") {
         return Ok(None);
     }
     at += 1;
     if is_word(tokens.get(at), "concurrently") {
         concurrently = true;
         at += 1;
+    }
+    if all {
+        let name = parsed(text, tokens.get(at..).unwrap_or_default(), |p| {
+            p.parse_identifier()
+        })?;
+        return Ok(Some(IndexCommand::ReindexAll {
+            schema,
+            name: fold(&name),
+        }));
     }
     let name = parsed(text, tokens.get(at..).unwrap_or_default(), |p| {
         p.parse_object_name(false)

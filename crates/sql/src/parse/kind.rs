@@ -146,6 +146,8 @@ pub enum IndexCommand {
         name: ast::ObjectName,
         concurrently: bool,
     },
+    /// REINDEX SCHEMA; without a schema REINDEX DATABASE or SYSTEM of the database of that name.
+    ReindexAll { schema: bool, name: String },
     Rename {
         if_exists: bool,
         name: ast::ObjectName,
@@ -171,7 +173,7 @@ impl IndexCommand {
     /// The command tag.
     pub fn tag(&self) -> &'static str {
         match self {
-            IndexCommand::Reindex { .. } => "REINDEX",
+            IndexCommand::Reindex { .. } | IndexCommand::ReindexAll { .. } => "REINDEX",
             IndexCommand::Cluster { .. } => "CLUSTER",
             _ => "ALTER INDEX",
         }

@@ -35,6 +35,12 @@ pub(crate) const READ_ALL_STATS: Oid = 3375;
 pub(crate) const SIGNAL_BACKEND: Oid = 4200;
 /// Members may take checkpoints.
 pub(crate) const CHECKPOINT: Oid = 4544;
+/// Members may read files of the server's machine.
+pub(crate) const READ_SERVER_FILES: Oid = 4569;
+/// Members may write files of the server's machine.
+pub(crate) const WRITE_SERVER_FILES: Oid = 4570;
+/// Members may run programs on the server's machine.
+pub(crate) const EXECUTE_SERVER_PROGRAM: Oid = 4571;
 
 /// PostgreSQL's predefined roles.
 const PREDEFINED: &[(Oid, &str)] = &[
@@ -44,9 +50,9 @@ const PREDEFINED: &[(Oid, &str)] = &[
     (3377, "pg_stat_scan_tables"),
     (SIGNAL_BACKEND, "pg_signal_backend"),
     (CHECKPOINT, "pg_checkpoint"),
-    (4569, "pg_read_server_files"),
-    (4570, "pg_write_server_files"),
-    (4571, "pg_execute_server_program"),
+    (READ_SERVER_FILES, "pg_read_server_files"),
+    (WRITE_SERVER_FILES, "pg_write_server_files"),
+    (EXECUTE_SERVER_PROGRAM, "pg_execute_server_program"),
     (DATABASE_OWNER, "pg_database_owner"),
     (READ_ALL_DATA, "pg_read_all_data"),
     (WRITE_ALL_DATA, "pg_write_all_data"),

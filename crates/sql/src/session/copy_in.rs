@@ -9,6 +9,7 @@ use super::transaction::{Open, fold};
 use super::{Reply, Session};
 use crate::bind;
 use crate::catalog::ddl::permit::refuse_routines;
+use crate::catalog::lookup;
 use crate::catalog::{Catalog, Relation, RelationKind};
 use crate::error::{Result, SqlError};
 use crate::exec::{self, Cancel, ExecContext, Inserter, Progress};
@@ -382,6 +383,9 @@ impl Session {
                 ));
             }
         };
+        if let Some(schema) = schema {
+            lookup::explicit(schema)?;
+        }
         let path = Rc::clone(&self.context.settings.borrow().typed().search_path);
         catalog
             .relation(schema, table, &path)

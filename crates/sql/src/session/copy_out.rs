@@ -81,6 +81,10 @@ impl Session {
             } => {
                 let catalog = self.catalog()?;
                 let relation = self.find_relation(&catalog, table_name)?;
+                if matches!(relation.kind, RelationKind::Sequence(_)) || relation.view().is_some() {
+                    let positions = copied_columns(&relation, columns)?;
+                    self.must_read(&catalog, &relation, &positions)?;
+                }
                 if matches!(relation.kind, RelationKind::Sequence(_)) {
                     return Err(SqlError::new(
                         SqlState::WRONG_OBJECT_TYPE,

@@ -777,7 +777,7 @@ impl Session {
             while pulled.is_ok() && matches!(cursor.state, State::Running { .. }) {
                 pulled = self.pull(&mut cursor, ROWS_AT_ONCE, &mut nobody).await;
             }
-            self.context.as_role.set(before);
+            self.context.act_as(before);
             if pulled.is_err() {
                 cursor.state = State::Failed;
                 cursor.rows = Kept::default();

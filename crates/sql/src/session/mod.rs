@@ -469,7 +469,7 @@ impl Session {
         self.routines = 0;
         self.atomic = 0;
         self.stable = 0;
-        self.context.as_role.set(0);
+        self.context.act_as(0);
         self.in_use.clear();
         self.context.level.set(self.savepoints.len());
         // Whatever it is, it has a time: what runs beside the planned queries looks at it, too.
@@ -651,6 +651,11 @@ impl Session {
             {
                 "REINDEX CONCURRENTLY"
             }
+            StatementKind::Index(command) => match **command {
+                IndexCommand::ReindexAll { schema: true, .. } => "REINDEX SCHEMA",
+                IndexCommand::ReindexAll { schema: false, .. } => "REINDEX DATABASE",
+                _ => return Ok(()),
+            },
             StatementKind::Ddl(_) => match &*parsed.statement {
                 ast::Statement::CreateIndex(create) if create.concurrently => {
                     "CREATE INDEX CONCURRENTLY"

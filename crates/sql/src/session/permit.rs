@@ -16,6 +16,7 @@ use super::context::SessionContext;
 use super::statement::CachedPlan;
 use super::transaction::Block;
 use crate::catalog::ddl::permit::{refuse_routines, refuse_schemas};
+use crate::catalog::lookup::Asks;
 use crate::catalog::pg_catalog::PG_PROC;
 use crate::catalog::rights::{self, Access, denied, denied_relation};
 use crate::catalog::routine::Language;
@@ -26,11 +27,15 @@ use crate::func::Context;
 use crate::parse::{Parsed, StatementKind};
 use crate::plan::Planned;
 use crate::role::acl::{Mask, privilege};
-use crate::role::{CHECKPOINT, READ_ALL_SETTINGS, Role, Roles};
-use crate::value::Oid;
+use crate::role::{
+    CHECKPOINT, EXECUTE_SERVER_PROGRAM, READ_ALL_SETTINGS, READ_SERVER_FILES, Role, Roles,
+    WRITE_SERVER_FILES,
+};
+use crate::value::{Oid, user};
 use logstead_engine::Awaits;
 use logstead_types::SqlState;
 use sqlparser::ast;
+use std::rc::{Rc, Weak};
 use std::sync::Arc;
 
 /// What a plan needs.
@@ -47,6 +52,39 @@ pub(super) fn needs(planned: &mut Planned) -> Needs {
         accesses: std::mem::take(&mut planned.accesses),
         schemas: std::mem::take(&mut planned.schemas),
         routines: std::mem::take(&mut planned.routines),
+    }
+}
+
+impl Asks for SessionContext {
+    fn look_into(
+        &self,
+        catalog: Option<&Catalog>,
+        schema: &str,
+        role: Option<Oid>,
+    ) -> Result<Option<Oid>> {
+        let own = Arc::clone(&self.catalog.borrow());
+        let catalog = catalog.unwrap_or(&own);
+        let Some(found) = catalog.schema(schema).map(|found| found.oid) else {
+            return Ok(None);
+        };
+        let (roles, role) = (
+            self.roles(catalog),
+            role.unwrap_or_else(|| self.current_role()),
+        );
+        if roles.is_superuser(role) {
+            return Ok(Some(found));
+        }
+        let now = match catalog.past {
+            None => None,
+            // What counts is what is granted now. Who may look into a schema that is gone is known of its tables.
+            Some(_) => self.instance.store.current_by_oid(catalog.database),
+        };
+        let judging = now.as_deref().unwrap_or(catalog);
+        if !judging.schemas.contains_key(&found) {
+            return Ok(Some(found));
+        }
+        refuse_schemas(&[(found, None)], judging, judging.judge(&roles), role)?;
+        Ok(Some(found))
     }
 }
 
@@ -93,9 +131,21 @@ impl SessionContext {
     pub(super) fn enter_role(&self, role: Oid) -> Oid {
         let before = self.as_role.get();
         if self.current_role() != role {
-            self.as_role.set(role);
+            self.act_as(role);
         }
         before
+    }
+
+    /// From now on the current role is this one; 0 is the session's own.
+    pub(super) fn act_as(&self, role: Oid) {
+        if self.as_role.replace(role) == role {
+            return;
+        }
+        let superuser = (role != 0).then(|| {
+            let roles = self.roles(&self.catalog.borrow());
+            roles.is_superuser(role)
+        });
+        self.settings.borrow_mut().act_as(superuser);
     }
 
     /// 42501 unless the current role has what is needed.
@@ -165,6 +215,12 @@ impl SessionContext {
             plan.permitted.set(role);
         }
         Ok(())
+    }
+
+    /// From now on it is this session that looks names up.
+    pub(super) fn looks_up(self: &Rc<Self>) {
+        let who: Weak<SessionContext> = Rc::downgrade(self);
+        user::with_lookup(|lookup| lookup.begin(who));
     }
 
     /// nextval, currval and setval: any of the privileges does.
@@ -397,6 +453,11 @@ impl Session {
             (K::Checkpoint, _) => Err(denied(
                 "must be superuser or have privileges of pg_checkpoint to do CHECKPOINT",
             )),
+            (K::Copy(_), ast::Statement::Copy { target, to, .. })
+                if !matches!(target, ast::CopyTarget::Stdin | ast::CopyTarget::Stdout) =>
+            {
+                may_copy_with(target, *to, &roles, role)
+            }
             (
                 K::Copy(condition),
                 ast::Statement::Copy {
@@ -478,6 +539,16 @@ impl Session {
             )
         };
         let read: Vec<usize> = all.map(|(at, _)| at).filter(|at| named(*at)).collect();
+        self.must_read(catalog, relation, &read)
+    }
+
+    /// 42501 unless the columns may be read.
+    pub(super) fn must_read(
+        &self,
+        catalog: &Arc<Catalog>,
+        relation: &Relation,
+        read: &[usize],
+    ) -> Result<()> {
         let roles = self.context.roles(catalog);
         let role = self.context.current_role();
         let has = |at: &usize| {
@@ -533,4 +604,24 @@ impl Session {
         )?;
         Ok(relation)
     }
+}
+
+/// 42501 unless the role may copy with a file or a program of the server's machine.
+fn may_copy_with(target: &ast::CopyTarget, to: bool, roles: &Roles, role: Oid) -> Result<()> {
+    let (through, name, what) = match (target, to) {
+        (ast::CopyTarget::Program { .. }, _) => (
+            EXECUTE_SERVER_PROGRAM,
+            "pg_execute_server_program",
+            "to or from an external program",
+        ),
+        (_, true) => (WRITE_SERVER_FILES, "pg_write_server_files", "to a file"),
+        (_, false) => (READ_SERVER_FILES, "pg_read_server_files", "from a file"),
+    };
+    if roles.has_privileges_of(role, through) {
+        return Ok(());
+    }
+    let message = format!("must be superuser or have privileges of the {name} role to COPY {what}");
+    Err(denied(message).hint(
+        "Anyone can COPY to stdout or from stdin. psql's \\copy command also works for anyone.",
+    ))
 }

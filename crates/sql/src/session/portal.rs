@@ -515,7 +515,7 @@ impl Session {
                         break Err(error);
                     }
                 };
-                self.context.as_role.set(before);
+                self.context.act_as(before);
                 ran?;
                 self.untold.append(&mut nobody.told);
             }

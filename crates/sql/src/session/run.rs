@@ -324,7 +324,7 @@ impl Session {
         let context = Rc::clone(&self.context);
         let engine = self.worker.instance.engine.clone();
         context.catalog.replace(Arc::clone(&plan.catalog));
-        user::enter(&plan.catalog.types);
+        user::enter(&plan.catalog);
         // A statement that failed may have left some.
         context.sleep_us.set(0);
         if first {
@@ -431,7 +431,7 @@ impl Session {
         let context = Rc::clone(&self.context);
         let engine = self.worker.instance.engine.clone();
         context.catalog.replace(Arc::clone(catalog));
-        user::enter(&catalog.types);
+        user::enter(catalog);
         self.transaction()?.txn.depends_on(catalog.csn);
         loop {
             let open = self.transaction()?;

@@ -66,7 +66,7 @@ fn constraints_named(
     deferred: bool,
     found: &mut Vec<Oid>,
 ) -> Result<()> {
-    let (schema, plain) = calls::name_parts(name)?;
+    let (schema, plain) = calls::lookup_parts(name)?;
     if let Some(schema) = &schema
         && catalog.schema(schema).is_none()
     {

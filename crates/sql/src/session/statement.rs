@@ -4,6 +4,7 @@ use super::Session;
 use super::cache::ParsedText;
 use super::permit::{self, Needs};
 use crate::bind::Variables;
+use crate::catalog::lookup;
 use crate::catalog::{Catalog, Relation, RelationKind};
 use crate::error::{Result, SqlError};
 use crate::exec;
@@ -359,7 +360,8 @@ impl Session {
         }
         self.set_deadline(self.limits());
         self.context.catalog.replace(Arc::clone(catalog));
-        user::enter(&catalog.types);
+        self.context.looks_up();
+        user::enter(catalog);
         user::search(path);
         let engine = &self.worker.instance.engine;
         let rows_of = |relation: &Relation| {
@@ -375,7 +377,15 @@ impl Session {
             variables,
             rows_of: &rows_of,
         };
-        plan::plan_statement(statement, text, &cx)
+        let (planned, looked_into) = lookup::noting(|| plan::plan_statement(statement, text, &cx));
+        let mut planned = planned?;
+        // Whoever else runs the plan must be allowed to look there, too.
+        for schema in looked_into {
+            if !planned.schemas.iter().any(|(noted, _)| *noted == schema) {
+                planned.schemas.push((schema, None));
+            }
+        }
+        Ok(planned)
     }
 
     /// The storage of a relation of a catalog.

@@ -157,9 +157,10 @@ impl Session {
         if self.open.is_none() && !self.follows_as_of() {
             return Err(SqlError::internal("the past is not open"));
         }
+        self.context.looks_up();
         user::search(&self.context.settings.borrow().typed().search_path);
         if let Some(reading) = self.reading() {
-            user::enter(&reading.catalog.types);
+            user::enter(&reading.catalog);
             return Ok(Arc::clone(&reading.catalog));
         }
         let store = &self.worker.instance.store;
@@ -181,7 +182,7 @@ impl Session {
         // Descriptions and errors ("does not exist") tell of it as results do (traps T10, T15).
         let synchronous = self.context.synchronous.get();
         self.owed.merge(&Awaits::of(catalog.csn), synchronous);
-        user::enter(&catalog.types);
+        user::enter(&catalog);
         Ok(catalog)
     }
 

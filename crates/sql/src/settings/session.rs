@@ -132,6 +132,8 @@ pub struct SessionSettings {
     typed: Typed,
     /// Names of reported settings that changed since the client was told.
     changed: Vec<&'static Setting>,
+    /// Whether the role that acts in the place of the session's is a superuser, while one does.
+    acts_as_superuser: Option<bool>,
 }
 
 impl SessionSettings {
@@ -175,6 +177,7 @@ impl SessionSettings {
                 track_statements: true,
             },
             changed: Vec::new(),
+            acts_as_superuser: None,
         };
         settings.refresh();
         Ok(settings)
@@ -257,10 +260,21 @@ impl SessionSettings {
         Some(format!("{value}, {order}"))
     }
 
+    /// From now on it is asked of another role than the session's, which is a superuser or not, what it may set; `None` is the
+    /// session's again.
+    pub fn act_as(&mut self, superuser: Option<bool>) {
+        self.acts_as_superuser = superuser;
+    }
+
+    fn may_do_all(&self) -> bool {
+        self.acts_as_superuser
+            .unwrap_or_else(|| self.is_on("is_superuser"))
+    }
+
     fn may_change(&self, setting: &Setting) -> Result<()> {
         let tail = match setting.scope {
             Scope::Session => return Ok(()),
-            Scope::Superuser if self.is_on("is_superuser") => return Ok(()),
+            Scope::Superuser if self.may_do_all() => return Ok(()),
             Scope::Superuser => {
                 return Err(SqlError::new(
                     SqlState::INSUFFICIENT_PRIVILEGE,

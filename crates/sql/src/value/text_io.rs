@@ -297,7 +297,7 @@ fn named_object(ty: Oid, text: &str, cx: Option<&dyn Context>) -> Result<Datum> 
             )),
         },
         oid::REGTYPE => {
-            if let Some(oid) = user::find_text(t).filter(|_| info::by_name(t).is_none()) {
+            if let Some(oid) = user::find_text(t)?.filter(|_| info::by_name(t).is_none()) {
                 return Ok(Datum::Oid(oid));
             }
             let name = t.strip_prefix("pg_catalog.");

@@ -22,6 +22,8 @@
 use super::record::Shape;
 use super::types::{FIRST_EXTENSION_OID, FIRST_USER_OID, Oid, SqlType, oid};
 use super::{Datum, info};
+use crate::catalog::Catalog;
+use crate::catalog::lookup::{self, Lookup};
 use crate::catalog::text::truncate_name;
 use crate::error::{Result, SqlError};
 use crate::func::quote_identifier;
@@ -518,6 +520,8 @@ struct Scope {
     path: Rc<[String]>,
     /// The path is that of [`searching`], not the session's.
     own: bool,
+    /// Who looks names up.
+    lookup: Lookup,
 }
 
 impl Default for Scope {
@@ -526,6 +530,7 @@ impl Default for Scope {
             types: Arc::default(),
             path: Rc::from([]),
             own: false,
+            lookup: Lookup::default(),
         }
     }
 }
@@ -536,13 +541,19 @@ thread_local! {
     static BY_NUMBER: Cell<bool> = const { Cell::new(false) };
 }
 
-/// From now on this task sees these types.
-pub fn enter(types: &Arc<UserTypes>) {
+/// From now on this task sees the types of this catalog.
+pub fn enter(catalog: &Arc<Catalog>) {
     SCOPE.with_borrow_mut(|scope| {
-        if !Arc::ptr_eq(&scope.types, types) {
-            scope.types = Arc::clone(types);
+        if !Arc::ptr_eq(&scope.types, &catalog.types) {
+            scope.types = Arc::clone(&catalog.types);
         }
+        scope.lookup.enter(catalog);
     });
+}
+
+/// What the running statement looks names up with.
+pub(crate) fn with_lookup<T>(run: impl FnOnce(&mut Lookup) -> T) -> T {
+    SCOPE.with_borrow_mut(|scope| run(&mut scope.lookup))
 }
 
 /// From now on names are looked for in these schemas.
@@ -678,6 +689,7 @@ pub fn with<T>(types: &Arc<UserTypes>, run: impl FnOnce() -> T) -> T {
         own: false,
         types: Arc::clone(types),
         path: Rc::from([]),
+        lookup: Lookup::default(),
     };
     let _scope = Swapped::new(&mut scope);
     run()
@@ -756,8 +768,16 @@ pub fn shown(stored: &str) -> String {
     crate::func::extensions::shown(out)
 }
 
-/// OID of a user's type or array by name; no schema searches the path.
-pub fn find(schema: Option<&str>, name: &str) -> Option<Oid> {
+/// OID of a user's type or array by name; no schema searches the path. 42501 for a schema that is closed to the role.
+pub fn find(schema: Option<&str>, name: &str) -> Result<Option<Oid>> {
+    if let Some(schema) = schema {
+        lookup::explicit(schema)?;
+    }
+    Ok(known(schema, name))
+}
+
+/// The same without asking who looks.
+fn known(schema: Option<&str>, name: &str) -> Option<Oid> {
     SCOPE.with_borrow(|scope| {
         if let Some(number) = name.strip_prefix(NUMBER_MARK) {
             let oid: Oid = number.parse().ok()?;
@@ -775,24 +795,24 @@ pub fn find(schema: Option<&str>, name: &str) -> Option<Oid> {
 }
 
 /// A type by the text of its name (`mood`, `s."Mood"`, with `[]` for its array).
-pub fn find_text(text: &str) -> Option<Oid> {
+pub fn find_text(text: &str) -> Result<Option<Oid>> {
     let text = text.trim();
     let (base, array) = match text.strip_suffix("[]") {
         Some(base) => (base.trim_end_matches("[]").trim_end(), true),
         None => (text, false),
     };
-    let parts = crate::catalog::text::split_qualified(base).ok()?;
+    let Ok(parts) = crate::catalog::text::split_qualified(base) else {
+        return Ok(None);
+    };
     let found = match parts.as_slice() {
-        [name] => find(None, name),
-        [schema, name] => find(Some(schema), name),
+        [name] => find(None, name)?,
+        [schema, name] => find(Some(schema), name)?,
         _ => None,
-    }?;
-    match (array, class(found)) {
-        (true, Some(Class::Enum | Class::Domain | Class::Composite | Class::Base)) => {
-            Some(found + 1)
-        }
-        _ => Some(found),
-    }
+    };
+    Ok(found.map(|found| match (array, class(found)) {
+        (true, Some(Class::Enum | Class::Domain | Class::Composite | Class::Base)) => found + 1,
+        _ => found,
+    }))
 }
 
 /// The extension of this name, as the running statement sees it, and whether its functions are found without their schema.
@@ -808,7 +828,7 @@ pub fn extension(name: &str) -> Option<(Arc<Extension>, bool)> {
 pub fn is_visible(oid: Oid) -> bool {
     let types = types();
     match types.name_of(oid) {
-        Some((_, name)) => info::by_name(&name).is_none() && find(None, &name) == Some(oid),
+        Some((_, name)) => info::by_name(&name).is_none() && known(None, &name) == Some(oid),
         None => false,
     }
 }
@@ -957,11 +977,11 @@ mod tests {
     fn names_and_labels_are_those_of_the_scope() {
         let types = mood();
         with(&types, || {
-            assert_eq!(find(Some("public"), "_mood"), Some(16_393));
-            assert_eq!(find(None, "mood"), None);
+            assert_eq!(find(Some("public"), "_mood").unwrap(), Some(16_393));
+            assert_eq!(find(None, "mood").unwrap(), None);
             assert_eq!(info::format_type_bare(16_393), "public.mood[]");
             search(&Rc::from(["public".to_owned()]));
-            assert_eq!(find_text("mood[]"), Some(16_393));
+            assert_eq!(find_text("mood[]").unwrap(), Some(16_393));
             assert_eq!(info::format_type_bare(16_392), "mood");
             let stored = numbered(|| format!("'ok'::{}", info::format_type_bare(16_393)));
             assert!(names_type(&stored, 16_392) && !names_type(&stored, 16_400));
@@ -974,6 +994,6 @@ mod tests {
             assert_eq!(code("new"), SqlState::new(b"55P04"));
             assert_eq!(code("none"), SqlState::INVALID_TEXT_REPRESENTATION);
         });
-        assert_eq!(find(Some("public"), "mood"), None);
+        assert_eq!(find(Some("public"), "mood").unwrap(), None);
     }
 }

@@ -45,7 +45,7 @@ pub(super) fn position_of(table: &Relation, column: &str) -> Result<usize> {
 /// Runs ALTER TABLE; the tag follows what was named (ALTER TABLE works on indexes and sequences too).
 pub(super) async fn execute(alter: &ast::AlterTable, cx: &mut DdlContext<'_>) -> Result<String> {
     let tag = "ALTER TABLE".to_owned();
-    let (schema, name) = calls::name_parts(&alter.name)?;
+    let (schema, name) = calls::lookup_parts(&alter.name)?;
     let catalog = cx.catalog()?;
     let Some(oid) = catalog.object_by_name(schema.as_deref(), &name, cx.search_path) else {
         if alter.if_exists {

@@ -26,7 +26,7 @@ pub(super) async fn execute(
     } else {
         "view"
     };
-    let (schema, name) = calls::name_parts(&alter.name)?;
+    let (schema, name) = calls::lookup_parts(&alter.name)?;
     let catalog = cx.catalog()?;
     let Some(oid) = catalog.object_by_name(schema.as_deref(), &name, cx.search_path) else {
         if alter.if_exists {

@@ -7,6 +7,7 @@
 use super::DdlContext;
 use super::objects::no_relation;
 use crate::catalog::change::Change;
+use crate::catalog::pg_catalog::{PG_CLASS, PG_DATABASE};
 use crate::catalog::statistics::{Cell, TableStatistics, of_column};
 use crate::catalog::stored::STATISTICS;
 use crate::catalog::{Relation, RelationKind, calls, stored_statistics};
@@ -31,6 +32,21 @@ const CHUNKS_PER_TURN: usize = 4;
 const PAGE_BYTES: f64 = 8_168.0;
 /// What a row takes beside its columns, in PostgreSQL's pages.
 const ROW_BYTES: f64 = 28.0;
+
+/// System relations that all databases share.
+const SHARED: [&str; 11] = [
+    "pg_auth_members",
+    "pg_authid",
+    "pg_database",
+    "pg_db_role_setting",
+    "pg_parameter_acl",
+    "pg_replication_origin",
+    "pg_shdepend",
+    "pg_shdescription",
+    "pg_shseclabel",
+    "pg_subscription",
+    "pg_tablespace",
+];
 
 /// Runs VACUUM or ANALYZE.
 pub(super) async fn execute(command: &Maintain, cx: &mut DdlContext<'_>) -> Result<()> {
@@ -61,7 +77,7 @@ fn targets(command: &Maintain, cx: &mut DdlContext<'_>) -> Result<Vec<(Oid, Vec<
         return Ok(found);
     }
     for (name, columns) in &command.targets {
-        let (schema, plain) = calls::name_parts(name)?;
+        let (schema, plain) = calls::lookup_parts(name)?;
         let oid = catalog.object_by_name(schema.as_deref(), &plain, cx.search_path);
         let relation = oid.map(|oid| catalog.relations.get(&oid).cloned());
         let Some(relation) = relation else {
@@ -75,7 +91,10 @@ fn targets(command: &Maintain, cx: &mut DdlContext<'_>) -> Result<Vec<(Oid, Vec<
                 }
             }
             // The system's relations have no rows of their own to be counted.
-            Some(relation) if matches!(relation.kind, RelationKind::Virtual(_)) => {}
+            Some(relation) if matches!(relation.kind, RelationKind::Virtual(table) if !table.is_view()) =>
+            {
+                may(command, &relation, cx)?;
+            }
             _ => warn(
                 cx,
                 format!(
@@ -97,14 +116,26 @@ fn warn(cx: &mut DdlContext<'_>, message: String) {
     });
 }
 
-/// Whether the table is the role's; who is asked for others' goes past them with a warning.
+/// Whether the table, or the database that it is of, is the role's; who is asked for others' goes past them with a warning.
 fn may(command: &Maintain, relation: &Relation, cx: &mut DdlContext<'_>) -> Result<bool> {
-    if cx.must_own(relation).is_ok() {
+    let catalog = cx.catalog()?;
+    let system = matches!(relation.kind, RelationKind::Virtual(_));
+    let shared = system && SHARED.contains(&relation.name.as_str());
+    let allowed = cx.judged(|judge, role| {
+        judge.owns(role, PG_CLASS, relation.oid)
+            || (!shared && judge.owns(role, PG_DATABASE, catalog.database))
+    })?;
+    if allowed {
         return Ok(true);
     }
     let verb = if command.vacuum { "vacuum" } else { "analyze" };
+    let who = match (shared, system) {
+        (true, _) => "superuser",
+        (false, true) => "superuser or database owner",
+        (false, false) => "table or database owner",
+    };
     let message = format!(
-        "skipping \"{}\" --- only table or database owner can {verb} it",
+        "skipping \"{}\" --- only {who} can {verb} it",
         relation.name
     );
     warn(cx, message);

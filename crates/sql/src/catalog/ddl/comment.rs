@@ -8,7 +8,7 @@ use crate::catalog::pg_catalog::{
     PG_TYPE, PLPGSQL, extension_of,
 };
 use crate::catalog::text::fold;
-use crate::catalog::{RelationKind, calls};
+use crate::catalog::{Relation, RelationKind, calls};
 use crate::error::{Result, SqlError};
 use crate::parse::CommentOn;
 use crate::value::{info, user};
@@ -42,12 +42,22 @@ pub(super) async fn execute(
     cx.put_comment(class, object, sub, text).await
 }
 
+/// What COMMENT calls a relation.
+pub(super) fn kind_of(relation: &Relation) -> CommentObject {
+    match relation.kind {
+        RelationKind::Sequence(_) => CommentObject::Sequence,
+        RelationKind::View(_) => CommentObject::View,
+        RelationKind::Materialized(..) => CommentObject::MaterializedView,
+        RelationKind::Table | RelationKind::Virtual(_) => CommentObject::Table,
+    }
+}
+
 /// Runs COMMENT ON CONSTRAINT.
 pub(super) async fn on_constraint(on: &CommentOn, cx: &mut DdlContext<'_>) -> Result<()> {
     if on.domain {
-        let (schema, name) = calls::name_parts(&on.owner)?;
+        let (schema, name) = calls::lookup_parts(&on.owner)?;
         let catalog = cx.catalog()?;
-        let found = user::find(schema.as_deref(), &name);
+        let found = user::find(schema.as_deref(), &name)?;
         let oid = found.ok_or_else(|| no_object("type", &name))?;
         let ty = catalog.types.get(oid);
         let domain = ty.and_then(|t| t.domain());
@@ -68,7 +78,7 @@ pub(super) async fn on_constraint(on: &CommentOn, cx: &mut DdlContext<'_>) -> Re
         return cx.put_comment(PG_CONSTRAINT, check.oid, 0, text).await;
     }
     let catalog = cx.catalog()?;
-    let (schema, plain) = calls::name_parts(&on.owner)?;
+    let (schema, plain) = calls::lookup_parts(&on.owner)?;
     let relation = catalog
         .relation(schema.as_deref(), &plain, cx.search_path)
         .ok_or_else(|| no_relation(&on.owner))?;
@@ -148,16 +158,11 @@ fn target(
         | CommentObject::Sequence
         | CommentObject::View
         | CommentObject::MaterializedView => {
-            let (schema, plain) = calls::name_parts(name)?;
+            let (schema, plain) = calls::lookup_parts(name)?;
             let found = catalog.object_by_name(schema.as_deref(), &plain, cx.search_path);
             let oid = found.ok_or_else(|| no_relation(name))?;
-            let actual = match catalog.relations.get(&oid).map(|r| &r.kind) {
-                None => CommentObject::Index,
-                Some(RelationKind::Sequence(_)) => CommentObject::Sequence,
-                Some(RelationKind::View(_)) => CommentObject::View,
-                Some(RelationKind::Materialized(..)) => CommentObject::MaterializedView,
-                Some(_) => CommentObject::Table,
-            };
+            let relation = catalog.relations.get(&oid);
+            let actual = relation.map_or(CommentObject::Index, |relation| kind_of(relation));
             if actual != *kind {
                 let what = match kind {
                     CommentObject::Index => "an index",
@@ -186,12 +191,15 @@ fn target(
             Ok((PG_AUTHID, role.oid, 0))
         }
         CommentObject::Type | CommentObject::Domain => {
-            let (schema, plain) = calls::name_parts(name)?;
+            let (schema, plain) = calls::lookup_parts(name)?;
             let built_in = schema
                 .as_deref()
                 .is_none_or(|schema| schema == "pg_catalog");
             let ty = info::by_name(&plain).filter(|_| built_in);
-            let ty = ty.or_else(|| user::find(schema.as_deref(), &plain));
+            let ty = match ty {
+                Some(ty) => Some(ty),
+                None => user::find(schema.as_deref(), &plain)?,
+            };
             let ty = ty.ok_or_else(|| no_object("type", &plain))?;
             if user::relation_of_row_type(ty).is_some() {
                 return Err(SqlError::unsupported(

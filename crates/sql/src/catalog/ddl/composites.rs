@@ -172,8 +172,8 @@ async fn held(
         )
     };
     let catalog = cx.catalog()?;
-    let (schema, plain) = calls::name_parts(name)?;
-    let found = user::find(schema.as_deref(), &plain);
+    let (schema, plain) = calls::lookup_parts(name)?;
+    let found = user::find(schema.as_deref(), &plain)?;
     if found.is_some_and(|oid| refuse_row_type_of(&catalog, oid).is_some()) {
         return Err(no_composite(&plain));
     }

@@ -131,7 +131,7 @@ fn find(
     if_exists: bool,
     cx: &mut DdlContext<'_>,
 ) -> Result<Option<Oid>> {
-    let (schema, plain) = calls::name_parts(name)?;
+    let (schema, plain) = calls::lookup_parts(name)?;
     let catalog = cx.catalog()?;
     if let Some(schema) = &schema
         && catalog.schema(schema).is_none()
@@ -601,7 +601,7 @@ pub(super) async fn truncated(
     }
     let mut targets = Vec::new();
     for target in &truncate.table_names {
-        let (schema, plain) = calls::name_parts(&target.name)?;
+        let (schema, plain) = calls::lookup_parts(&target.name)?;
         let catalog = cx.catalog()?;
         let Some(oid) = catalog.object_by_name(schema.as_deref(), &plain, cx.search_path) else {
             return Err(no_relation(&target.name));

@@ -306,7 +306,7 @@ async fn referenced_table(
     name: &ast::ObjectName,
     child: Oid,
 ) -> Result<Arc<Relation>> {
-    let (schema, plain) = calls::name_parts(name)?;
+    let (schema, plain) = calls::lookup_parts(name)?;
     let catalog = cx.catalog()?;
     let not_table = || {
         SqlError::new(
@@ -500,7 +500,7 @@ pub(super) async fn drop_key(cx: &mut DdlContext<'_>, child: Oid, constraint: Oi
 
 /// ALTER TABLE ... ALTER CONSTRAINT.
 pub(super) async fn alter_timing(alter: &AlterConstraint, cx: &mut DdlContext<'_>) -> Result<()> {
-    let (schema, plain) = calls::name_parts(&alter.table)?;
+    let (schema, plain) = calls::lookup_parts(&alter.table)?;
     let catalog = cx.catalog()?;
     let Some(oid) = catalog.object_by_name(schema.as_deref(), &plain, cx.search_path) else {
         if alter.if_exists {

@@ -397,7 +397,7 @@ fn found(names: &[ObjectName], cx: &mut DdlContext<'_>) -> Result<Vec<Oid>> {
     let mut all = Vec::new();
     let catalog = cx.catalog()?;
     for name in names {
-        let (schema, plain) = calls::name_parts(name)?;
+        let (schema, plain) = calls::lookup_parts(name)?;
         if let Some(schema) = &schema {
             usable_schema(schema, &catalog, cx)?;
         }
@@ -665,8 +665,9 @@ pub(super) async fn defaults(
     let mut owners = Vec::new();
     for role in roles {
         let role = cx.find_role(role)?;
-        if !cx.judged(|judge, asker| judge.members.has_privileges_of(asker, role.oid))? {
-            return Err(denied("permission denied to change default privileges"));
+        // A member could become the role, whether or not it inherits what the role may do.
+        if !cx.judged(|judge, asker| judge.members.is_member(asker, role.oid))? {
+            return Err(denied(format!("must be member of role \"{}\"", role.name)));
         }
         owners.push(role.oid);
     }

@@ -4,11 +4,12 @@ use super::alter_table::{system_relation, wrong_kind};
 use super::columns::storage_options;
 use super::constraints::check_type;
 use super::names::{columns_part, free_name, is_taken};
-use super::objects::{name_taken, no_relation};
+use super::objects::{name_taken, no_relation, no_schema};
 use super::{DdlContext, expressions};
 use crate::bind;
 use crate::catalog::change::Change;
-use crate::catalog::pg_catalog::{operator_class, operator_class_name};
+use crate::catalog::pg_catalog::{PG_DATABASE, PG_NAMESPACE, operator_class, operator_class_name};
+use crate::catalog::rights::denied;
 use crate::catalog::text::fold;
 use crate::catalog::{IndexColumn, IndexDef, IndexKey, Relation, RelationKind, calls, index_keys};
 use crate::error::{Result, SqlError};
@@ -207,7 +208,7 @@ fn column_names(table: &Relation, keys: &Keys) -> Vec<String> {
 
 /// Runs CREATE INDEX, with CONCURRENTLY or without: writers go on either way, the table only must stay as it is.
 pub(super) async fn create(create: &ast::CreateIndex, cx: &mut DdlContext<'_>) -> Result<()> {
-    let (schema, name) = calls::name_parts(&create.table_name)?;
+    let (schema, name) = calls::lookup_parts(&create.table_name)?;
     let catalog = cx.catalog()?;
     let found = catalog
         .relation(schema.as_deref(), &name, cx.search_path)
@@ -350,7 +351,7 @@ fn find_index(
     if_exists: bool,
     cx: &mut DdlContext<'_>,
 ) -> Result<Option<Oid>> {
-    let (schema, plain) = calls::name_parts(name)?;
+    let (schema, plain) = calls::lookup_parts(name)?;
     let catalog = cx.catalog()?;
     let Some(oid) = catalog.object_by_name(schema.as_deref(), &plain, cx.search_path) else {
         if if_exists {
@@ -413,6 +414,7 @@ pub(super) async fn command(command: &IndexCommand, cx: &mut DdlContext<'_>) -> 
             .await
         }
         IndexCommand::Cluster { table, index } => cluster(table, index.as_ref(), cx),
+        IndexCommand::ReindexAll { schema, name } => reindex_all(*schema, name, cx),
         IndexCommand::Reindex {
             table: false, name, ..
         } => {
@@ -425,7 +427,7 @@ pub(super) async fn command(command: &IndexCommand, cx: &mut DdlContext<'_>) -> 
         IndexCommand::Reindex {
             table: true, name, ..
         } => {
-            let (schema, plain) = calls::name_parts(name)?;
+            let (schema, plain) = calls::lookup_parts(name)?;
             let catalog = cx.catalog()?;
             let found = catalog.object_by_name(schema.as_deref(), &plain, cx.search_path);
             let oid = found.ok_or_else(|| no_relation(name))?;
@@ -446,7 +448,7 @@ fn cluster(
     index: Option<&ast::Ident>,
     cx: &mut DdlContext<'_>,
 ) -> Result<()> {
-    let (schema, plain) = calls::name_parts(name)?;
+    let (schema, plain) = calls::lookup_parts(name)?;
     let catalog = cx.catalog()?;
     let found = catalog.object_by_name(schema.as_deref(), &plain, cx.search_path);
     let oid = found.ok_or_else(|| no_relation(name))?;
@@ -517,6 +519,33 @@ async fn change_options(
 }
 
 /// Builds indexes of a table anew, among writers, then puts them in the places of the old ones with the table locked.
+/// REINDEX of a schema or of the database: who owns it may ask for it. Indexes have nothing that building them anew would
+/// take out, so there is nothing to do.
+fn reindex_all(schema: bool, name: &str, cx: &mut DdlContext<'_>) -> Result<()> {
+    let catalog = cx.catalog()?;
+    let (class, object, kind) = match schema {
+        true => {
+            let found = catalog.schema(name).ok_or_else(|| no_schema(name))?;
+            (PG_NAMESPACE, found.oid, "schema")
+        }
+        false => (
+            PG_DATABASE,
+            super::grant::database(name, &catalog)?,
+            "database",
+        ),
+    };
+    if !schema && object != catalog.database {
+        return Err(SqlError::new(
+            SqlState::FEATURE_NOT_SUPPORTED,
+            "can only reindex the currently open database",
+        ));
+    }
+    match cx.judged(|judge, role| judge.owns(role, class, object))? {
+        true => Ok(()),
+        false => Err(denied(format!("must be owner of {kind} {name}"))),
+    }
+}
+
 async fn reindex(table: Oid, only: Option<Oid>, cx: &mut DdlContext<'_>) -> Result<()> {
     let gone = || {
         SqlError::new(

@@ -41,7 +41,7 @@ pub(super) async fn read(def: &ast::ColumnDef, cx: &mut DdlContext<'_>) -> Resul
     let ast::DataType::Custom(name, _) = &def.data_type else {
         return Err(SqlError::internal("LIKE without a source"));
     };
-    let (schema, plain) = calls::name_parts(name)?;
+    let (schema, plain) = calls::lookup_parts(name)?;
     let catalog = cx.catalog()?;
     let found = catalog.relation(schema.as_deref(), &plain, cx.search_path);
     let found = Arc::clone(found.ok_or_else(|| no_relation(name))?);

@@ -113,7 +113,7 @@ pub(super) async fn refresh(
             "CONCURRENTLY and WITH NO DATA options cannot be used together",
         ));
     }
-    let (schema, plain) = calls::name_parts(name)?;
+    let (schema, plain) = calls::lookup_parts(name)?;
     let catalog = cx.catalog()?;
     let found = catalog.object_by_name(schema.as_deref(), &plain, cx.search_path);
     let oid = found.ok_or_else(|| no_relation(name))?;

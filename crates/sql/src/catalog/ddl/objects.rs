@@ -31,7 +31,7 @@ impl DdlContext<'_> {
         self.txn.depends_on(catalog.csn);
         // What DDL looks at is more than the rows that it reads.
         self.txn.depends_on_everything();
-        user::enter(&catalog.types);
+        user::enter(&catalog);
         Ok(catalog)
     }
 

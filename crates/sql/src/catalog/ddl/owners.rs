@@ -178,7 +178,7 @@ pub(super) async fn alter(
         }
         _ => {}
     }
-    let (schema, plain) = calls::name_parts(name)?;
+    let (schema, plain) = calls::lookup_parts(name)?;
     let catalog = cx.catalog()?;
     let Some(oid) = catalog.object_by_name(schema.as_deref(), &plain, cx.search_path) else {
         if if_exists {

@@ -164,15 +164,7 @@ impl Asker<'_> {
 
     /// The relation that a name means, or the table that an index of that name is on. The schema must be usable.
     fn named(&self, name: &ObjectName) -> Result<Option<(&Arc<Relation>, Option<Oid>)>> {
-        let (schema, plain) = calls::name_parts(name)?;
-        if let Some(schema) = &schema {
-            let Some(found) = self.catalog.schema(schema) else {
-                return Ok(None);
-            };
-            if !self.judge().may_use_schema(self.role, found.oid) {
-                return Err(denied_schema(found.oid, &self.catalog));
-            }
-        }
+        let (schema, plain) = calls::lookup_parts(name)?;
         let found = self
             .catalog
             .object_by_name(schema.as_deref(), &plain, self.path);
@@ -333,6 +325,8 @@ impl Asker<'_> {
         self.must_own(&alter.name)?;
         for operation in &alter.operations {
             match operation {
+                // It asks for the schema that the relation goes to.
+                _ if super::set_schema::target(operation).is_some() => {}
                 Op::RenameTable { .. } => self.must_create_beside(&alter.name)?,
                 Op::AddConstraint { constraint, .. } => self.constraint(constraint)?,
                 Op::AddColumn { column_def, .. } => self.column(column_def)?,
@@ -355,7 +349,16 @@ impl Asker<'_> {
         use ast::CommentObject as On;
         match kind {
             On::Table | On::View | On::MaterializedView | On::Sequence | On::Index => {
-                self.must_own(name)
+                // Who names what is of another kind is told so, whosever it is.
+                let found = self.named(name)?;
+                let other = found.is_some_and(|(relation, index)| match index {
+                    Some(_) => *kind != ast::CommentObject::Index,
+                    None => super::comment::kind_of(relation) != *kind,
+                });
+                match other {
+                    true => Ok(()),
+                    false => self.must_own(name),
+                }
             }
             On::Column => {
                 let mut table = name.0.clone();
@@ -371,6 +374,20 @@ impl Asker<'_> {
                 match self.judge().owns(self.role, PG_DATABASE, found.oid) {
                     true => Ok(()),
                     false => Err(denied(format!("must be owner of database {name}"))),
+                }
+            }
+            On::Role => {
+                let roles = &self.catalog.roles;
+                let Some(found) = roles.by_name(&calls::name_parts(name)?.1) else {
+                    return Ok(());
+                };
+                // A role is CREATEROLE's, a superuser only a superuser's.
+                if found.superuser {
+                    return Err(denied("must be superuser"));
+                }
+                match roles.get(self.role).is_some_and(|role| role.create_role) {
+                    true => Ok(()),
+                    false => Err(denied("must have CREATEROLE privilege")),
                 }
             }
             // They ask themselves.
@@ -431,14 +448,13 @@ pub(super) fn ask(parsed: &Parsed, cx: &mut DdlContext<'_>) -> Result<()> {
             if alter.rename.is_some() {
                 asker.must_create_beside(&alter.name)?;
             }
-            return match &alter.owned_by {
-                Some(column) => owned_by(&asker, column),
-                None => Ok(()),
-            };
+            return Ok(());
         }
         K::AlterConstraint(alter) => return asker.must_own(&alter.table),
         K::Policy(statement) => {
             return match asker.named(&statement.table)? {
+                // There is nothing to own of what is not there.
+                Some((table, None)) if statement.finds_nothing(table) => Ok(()),
                 Some((table, None)) if !asker.owns(table) => {
                     Err(super::policies::not_owner(table, &statement.action))
                 }
@@ -452,6 +468,8 @@ pub(super) fn ask(parsed: &Parsed, cx: &mut DdlContext<'_>) -> Result<()> {
                 IndexCommand::Reindex { name, .. }
                 | IndexCommand::Set { name, .. }
                 | IndexCommand::Reset { name, .. } => asker.must_own(name),
+                // It asks itself.
+                IndexCommand::ReindexAll { .. } => Ok(()),
                 IndexCommand::Cluster { table, .. } => asker.must_own(table),
                 IndexCommand::Rename { name, .. } => {
                     asker.must_own(name)?;
@@ -480,19 +498,13 @@ pub(super) fn ask(parsed: &Parsed, cx: &mut DdlContext<'_>) -> Result<()> {
     }
     match &*parsed.statement {
         S::CreateTable(table) => asker.create_table(table),
+        // OWNED BY asks itself.
         S::CreateSequence {
-            temporary,
-            name,
-            owned_by: of,
-            ..
-        } => {
-            match temporary {
-                true => asker.must_create_temporary()?,
-                false => asker.must_create(name)?,
-            }
-            of.as_ref()
-                .map_or(Ok(()), |column| owned_by(&asker, column))
-        }
+            temporary, name, ..
+        } => match temporary {
+            true => asker.must_create_temporary(),
+            false => asker.must_create(name),
+        },
         S::CreateIndex(index) => {
             asker.must_own(&index.table_name)?;
             asker.must_create_beside(&index.table_name)
@@ -546,17 +558,6 @@ pub(super) fn ask(parsed: &Parsed, cx: &mut DdlContext<'_>) -> Result<()> {
             ..
         } => asker.comment(object_type, object_name),
         _ => Err(only_superusers()),
-    }
-}
-
-/// OWNED BY table.column: the table must be the role's, too.
-fn owned_by(asker: &Asker<'_>, column: &ObjectName) -> Result<()> {
-    let mut table = column.0.clone();
-    table.pop();
-    match table.is_empty() {
-        // NONE.
-        true => Ok(()),
-        false => asker.must_own(&ObjectName(table)),
     }
 }
 

@@ -31,6 +31,29 @@ fn taken(name: &str, table: &str) -> SqlError {
     )
 }
 
+impl PolicyStatement {
+    /// Is it about a policy that the table has not, and says no more than so?
+    pub(super) fn finds_nothing(&self, table: &Relation) -> bool {
+        matches!(
+            self.action,
+            PolicyAction::Drop { .. } | PolicyAction::Comment(_)
+        ) && matches!(table.kind, RelationKind::Table)
+            && table.security.policy(&self.name).is_none()
+    }
+
+    fn skipped(&self, table: &Relation, cx: &mut DdlContext<'_>) -> Result<()> {
+        let name = &self.name;
+        if !matches!(self.action, PolicyAction::Drop { if_exists: true }) {
+            return Err(no_policy(name, &table.name));
+        }
+        let table = &table.name;
+        let message =
+            format!("policy \"{name}\" for relation \"{table}\" does not exist, skipping");
+        cx.notice(SqlState::SUCCESSFUL_COMPLETION, message);
+        Ok(())
+    }
+}
+
 /// Runs a statement about a policy.
 pub(super) async fn execute(statement: &PolicyStatement, cx: &mut DdlContext<'_>) -> Result<()> {
     let PolicyStatement {
@@ -38,7 +61,7 @@ pub(super) async fn execute(statement: &PolicyStatement, cx: &mut DdlContext<'_>
         table,
         action,
     } = statement;
-    let (schema, plain) = calls::name_parts(table)?;
+    let (schema, plain) = calls::lookup_parts(table)?;
     let catalog = cx.catalog()?;
     let found = catalog.object_by_name(schema.as_deref(), &plain, cx.search_path);
     let Some(oid) = found else {
@@ -53,6 +76,11 @@ pub(super) async fn execute(statement: &PolicyStatement, cx: &mut DdlContext<'_>
         Some(RelationKind::Table) => {}
         Some(RelationKind::Virtual(_)) => return Err(system_relation(&plain)),
         _ => return Err(wrong_kind(&plain, "a table")),
+    }
+    if let Some(relation) = catalog.relations.get(&oid)
+        && statement.finds_nothing(relation)
+    {
+        return statement.skipped(relation, cx);
     }
     if let PolicyAction::Comment(text) = action {
         let relation = table_now(oid, table, cx)?;
@@ -100,17 +128,10 @@ pub(super) async fn execute(statement: &PolicyStatement, cx: &mut DdlContext<'_>
             })
             .await
         }
-        PolicyAction::Drop { if_exists } => {
+        PolicyAction::Drop { .. } => {
+            // It may have been dropped during the wait.
             if at.is_none() {
-                if !if_exists {
-                    return Err(no_policy(name, &relation.name));
-                }
-                let message = format!(
-                    "policy \"{name}\" for relation \"{}\" does not exist, skipping",
-                    relation.name
-                );
-                cx.notice(SqlState::SUCCESSFUL_COMPLETION, message);
-                return Ok(());
+                return statement.skipped(&relation, cx);
             }
             change(oid, table, cx, |security| {
                 security.policies.retain(|policy| policy.name != *name);

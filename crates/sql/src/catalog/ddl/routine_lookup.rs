@@ -36,7 +36,7 @@ pub(super) fn found(
     if_exists: bool,
     cx: &mut DdlContext<'_>,
 ) -> Result<Option<Arc<Routine>>> {
-    let (schema, plain) = calls::name_parts(&target.name)?;
+    let (schema, plain) = calls::lookup_parts(&target.name)?;
     let shown = match &schema {
         Some(schema) => format!("{schema}.{plain}"),
         None => plain.clone(),

@@ -100,7 +100,7 @@ pub(super) fn type_of(clause: &TypeClause, cx: &mut DdlContext<'_>) -> Result<Oi
     };
     let column = crate::catalog::text::fold(&column);
     let table = ast::ObjectName(parts);
-    let (schema, plain) = calls::name_parts(&table)?;
+    let (schema, plain) = calls::lookup_parts(&table)?;
     let relation = catalog.relation(schema.as_deref(), &plain, cx.search_path);
     let relation = relation.ok_or_else(|| super::objects::no_relation(&table))?;
     let found = relation

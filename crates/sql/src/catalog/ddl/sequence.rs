@@ -7,6 +7,8 @@ use super::names::{free_name, is_taken};
 use super::objects::{name_taken, no_relation};
 use super::{DdlContext, drop as dropping};
 use crate::bind;
+use crate::catalog::lookup;
+use crate::catalog::pg_catalog::PG_CLASS;
 use crate::catalog::sequence::{type_label, type_range};
 use crate::catalog::{Relation, RelationKind, SequenceDef, calls};
 use crate::error::{Result, SqlError};
@@ -338,7 +340,10 @@ async fn own(sequence: Oid, owner: &ast::ObjectName, cx: &mut DdlContext<'_>) ->
     let (schema, table, column) = match parts.as_slice() {
         [none] if none == "none" => return Ok(()),
         [table, column] => (None, table, column),
-        [schema, table, column] => (Some(schema.as_str()), table, column),
+        [schema, table, column] => {
+            lookup::explicit(schema)?;
+            (Some(schema.as_str()), table, column)
+        }
         _ => {
             return Err(
                 SqlError::new(SqlState::SYNTAX_ERROR, "invalid OWNED BY option")
@@ -356,6 +361,12 @@ async fn own(sequence: Oid, owner: &ast::ObjectName, cx: &mut DdlContext<'_>) ->
                 format!("relation \"{table}\" does not exist"),
             )
         })?;
+    if catalog.owner_of(PG_CLASS, sequence) != catalog.owner_of(PG_CLASS, found.oid) {
+        return Err(SqlError::new(
+            SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
+            "sequence must have same owner as table it is linked to",
+        ));
+    }
     if catalog
         .relations
         .get(&sequence)
@@ -366,7 +377,6 @@ async fn own(sequence: Oid, owner: &ast::ObjectName, cx: &mut DdlContext<'_>) ->
             "sequence must be in same schema as table it is linked to",
         ));
     }
-    cx.must_own(&found)?;
     let position = position_of(&found, column)?;
     if found
         .columns
@@ -398,7 +408,7 @@ async fn set_owner(
 
 /// Runs ALTER SEQUENCE.
 pub(super) async fn alter(alter: &AlterSequence, cx: &mut DdlContext<'_>) -> Result<()> {
-    let (schema, name) = calls::name_parts(&alter.name)?;
+    let (schema, name) = calls::lookup_parts(&alter.name)?;
     let catalog = cx.catalog()?;
     let Some(oid) = catalog.object_by_name(schema.as_deref(), &name, cx.search_path) else {
         if alter.if_exists {

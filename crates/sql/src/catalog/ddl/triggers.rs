@@ -55,7 +55,7 @@ pub(super) async fn execute(statement: &TriggerStatement, cx: &mut DdlContext<'_
         table,
         action,
     } = statement;
-    let (schema, plain) = calls::name_parts(table)?;
+    let (schema, plain) = calls::lookup_parts(table)?;
     let catalog = cx.catalog()?;
     let found = catalog.object_by_name(schema.as_deref(), &plain, cx.search_path);
     let Some(oid) = found else {
@@ -81,6 +81,19 @@ pub(super) async fn execute(statement: &TriggerStatement, cx: &mut DdlContext<'_
         None => return Err(wrong_kind(&plain, "a table or view")),
     }
     let before = relation_now(oid, table, cx)?;
+    // There is nothing to own of what is not there.
+    if catalog.triggers.named(oid, name).is_none() {
+        match action {
+            TriggerAction::Drop { if_exists: true } => {
+                skipped(name, &before, cx);
+                return Ok(());
+            }
+            TriggerAction::Drop { if_exists: false } | TriggerAction::Comment(_) => {
+                return Err(no_trigger(name, &before.name));
+            }
+            TriggerAction::Create(_) | TriggerAction::Rename(_) => {}
+        }
+    }
     may(action, &before, cx)?;
     if let TriggerAction::Comment(text) = action {
         let known = catalog.triggers.named(oid, name).map(|t| t.oid);
@@ -102,11 +115,7 @@ pub(super) async fn execute(statement: &TriggerStatement, cx: &mut DdlContext<'_
                 delete(oid, known.oid, cx).await
             }
             None if *if_exists => {
-                let message = format!(
-                    "trigger \"{name}\" for relation \"{}\" does not exist, skipping",
-                    relation.name
-                );
-                cx.notice(SqlState::SUCCESSFUL_COMPLETION, message);
+                skipped(name, &relation, cx);
                 Ok(())
             }
             None => Err(no_trigger(name, &relation.name)),
@@ -123,6 +132,12 @@ pub(super) async fn execute(statement: &TriggerStatement, cx: &mut DdlContext<'_
         }
         TriggerAction::Comment(_) => Ok(()),
     }
+}
+
+fn skipped(name: &str, relation: &Relation, cx: &mut DdlContext<'_>) {
+    let table = &relation.name;
+    let message = format!("trigger \"{name}\" for relation \"{table}\" does not exist, skipping");
+    cx.notice(SqlState::SUCCESSFUL_COMPLETION, message);
 }
 
 fn cannot_have(name: &str) -> SqlError {
@@ -394,7 +409,7 @@ fn transition_names(new: &NewTrigger, relation: &Relation) -> Result<[Option<Str
 
 /// The table of FROM.
 fn referenced(name: &sqlparser::ast::ObjectName, cx: &mut DdlContext<'_>) -> Result<Oid> {
-    let (schema, plain) = calls::name_parts(name)?;
+    let (schema, plain) = calls::lookup_parts(name)?;
     let catalog = cx.catalog()?;
     let found = catalog.object_by_name(schema.as_deref(), &plain, cx.search_path);
     found

@@ -120,9 +120,9 @@ pub(super) async fn to_be_given(
     cx: &mut DdlContext<'_>,
 ) -> Result<Option<Arc<UserType>>> {
     let named = |name: &ast::ObjectName, cx: &mut DdlContext<'_>| {
-        let (schema, plain) = calls::name_parts(name)?;
+        let (schema, plain) = calls::lookup_parts(name)?;
         cx.catalog()?;
-        Ok(user::find(schema.as_deref(), &plain))
+        user::find(schema.as_deref(), &plain)
     };
     if let Some(oid) = named(name, cx)?
         && user::class(oid) == Some(Class::Array)
@@ -160,11 +160,11 @@ pub(super) fn granted(
 ) -> Result<(Option<Oid>, String)> {
     // Looks at the newest, which sets the scope.
     cx.catalog()?;
-    let (schema, plain) = calls::name_parts(name)?;
+    let (schema, plain) = calls::lookup_parts(name)?;
     let system = schema.as_deref().is_none_or(|s| s == "pg_catalog");
     let found = match info::by_name(&plain).filter(|_| system) {
         Some(oid) => Some(oid),
-        None => user::find(schema.as_deref(), &plain),
+        None => user::find(schema.as_deref(), &plain)?,
     };
     let oid = found.ok_or_else(|| no_type(name))?;
     if info::element_of(oid).is_some() && info::by_oid(oid).is_some_and(|t| t.category == 'A') {
@@ -196,7 +196,7 @@ fn no_type(name: &ast::ObjectName) -> SqlError {
 fn find(name: &ast::ObjectName, cx: &mut DdlContext<'_>) -> Result<Option<Arc<UserType>>> {
     // Looks at the newest, which sets the scope.
     let catalog = cx.catalog()?;
-    let (schema, plain) = calls::name_parts(name)?;
+    let (schema, plain) = calls::lookup_parts(name)?;
     let system = schema.as_deref().is_none_or(|s| s == "pg_catalog");
     if system && let Some(oid) = info::by_name(&plain) {
         return Err(SqlError::new(
@@ -204,7 +204,7 @@ fn find(name: &ast::ObjectName, cx: &mut DdlContext<'_>) -> Result<Option<Arc<Us
             format!("must be owner of type {}", info::format_type_bare(oid)),
         ));
     }
-    let Some(oid) = user::find(schema.as_deref(), &plain) else {
+    let Some(oid) = user::find(schema.as_deref(), &plain)? else {
         return Ok(None);
     };
     if let Some((word, name)) = composites::refuse_row_type_of(&catalog, oid) {
@@ -600,7 +600,7 @@ async fn drop_types(
 ) -> Result<()> {
     let mut targets: Vec<Oid> = Vec::new();
     for name in names {
-        let (schema, plain) = calls::name_parts(name)?;
+        let (schema, plain) = calls::lookup_parts(name)?;
         let system = schema.as_deref().is_none_or(|s| s == "pg_catalog");
         if system && let Some(oid) = info::by_name(&plain) {
             cx.must_own_type(oid, "type")?;
@@ -623,7 +623,7 @@ async fn drop_types(
             );
             continue;
         }
-        let Some(oid) = user::find(schema.as_deref(), &plain) else {
+        let Some(oid) = user::find(schema.as_deref(), &plain)? else {
             if !if_exists {
                 return Err(no_type(name));
             }

@@ -288,7 +288,7 @@ pub(crate) fn procedure_by_name(text: &str) -> Result<Oid> {
     let mut wanted = Vec::new();
     for part in inner.split(',').filter(|_| !inner.trim().is_empty()) {
         let part = part.trim().trim_matches('"').to_ascii_lowercase();
-        let ty = user::find_text(&part).or_else(|| info::by_name(&part));
+        let ty = user::find_text(&part)?.or_else(|| info::by_name(&part));
         let ty = ty.ok_or_else(|| {
             SqlError::new(
                 SqlState::UNDEFINED_OBJECT,

@@ -3,6 +3,7 @@
 use super::cells::{Ch, Id, Nil, oid_array, oidvector, row, text_array};
 use super::functions::{procedure_by_name, procedure_name};
 use super::relations::PG_PROC;
+use crate::catalog::lookup;
 use crate::catalog::privileges::acl_datum;
 use crate::catalog::routine::{ArgMode, Routine};
 use crate::catalog::text::{quote_ident, split_qualified};
@@ -178,6 +179,9 @@ fn schema_and_name(given: &str, parts: Vec<String>) -> Result<(Option<String>, S
 /// `regproc` of a text.
 pub(crate) fn regproc_in(given: &str, cx: &VirtualContext<'_>) -> Result<Oid> {
     let (schema, name) = schema_and_name(given, split_qualified(given)?)?;
+    if let Some(schema) = &schema {
+        lookup::explicit(schema)?;
+    }
     let path = cx.session.search_path();
     match candidates(cx.catalog, schema.as_deref(), &name, &path).as_slice() {
         [only] => Ok(*only),
@@ -210,10 +214,13 @@ pub(crate) fn regprocedure_in(given: &str, cx: &VirtualContext<'_>) -> Result<Oi
     if let (Some(open), Some(inner)) = (open, inner) {
         let name = given.get(..open).unwrap_or_default();
         let (schema, name) = schema_and_name(given, split_qualified(name)?)?;
+        if let Some(schema) = &schema {
+            lookup::explicit(schema)?;
+        }
         let path = cx.session.search_path();
         let found = cx.catalog.routines_named(schema.as_deref(), &name, &path);
         if !found.is_empty()
-            && let Some(types) = types_of(inner)
+            && let Some(types) = types_of(inner)?
             && let Some((_, routine)) = found.iter().find(|(_, r)| r.input_types() == types)
         {
             return Ok(routine.oid);
@@ -223,14 +230,20 @@ pub(crate) fn regprocedure_in(given: &str, cx: &VirtualContext<'_>) -> Result<Oi
 }
 
 /// The types of a list of names.
-fn types_of(mut rest: &str) -> Option<Vec<Oid>> {
+fn types_of(mut rest: &str) -> Result<Option<Vec<Oid>>> {
     let mut types = Vec::new();
     while !rest.trim().is_empty() {
         let end = outside_quotes(rest, ',').unwrap_or(rest.len());
-        let part = rest.get(..end)?.trim();
-        let known = info::by_name(&part.to_lowercase());
-        types.push(known.or_else(|| user::find_text(part))?);
+        let part = rest.get(..end).unwrap_or_default().trim();
+        let known = match info::by_name(&part.to_lowercase()) {
+            Some(known) => Some(known),
+            None => user::find_text(part)?,
+        };
+        let Some(known) = known else {
+            return Ok(None);
+        };
+        types.push(known);
         rest = rest.get(end + 1..).unwrap_or_default();
     }
-    Some(types)
+    Ok(Some(types))
 }

@@ -5,6 +5,7 @@ use crate::catalog::text::{quote_ident, quote_literal};
 use crate::catalog::trigger::{Trigger, TriggerEvent};
 use crate::catalog::{Catalog, Relation, Timing, VirtualContext, viewdef};
 use crate::error::Result;
+use crate::role::acl::{Mask, privilege};
 use crate::value::{Datum, Oid};
 use std::fmt::Write;
 use std::sync::Arc;
@@ -150,13 +151,21 @@ fn shown(table: &Relation, pretty: bool, cx: &VirtualContext<'_>, path: &[String
     }
 }
 
-/// Triggers of tables that the current role owns or has another privilege on than SELECT.
+/// Privileges that a column may have, beside SELECT.
+const COLUMN: [Mask; 3] = [privilege::INSERT, privilege::UPDATE, privilege::REFERENCES];
+
+/// Triggers of tables that the current role owns or has another privilege on than SELECT, if only on a column.
 fn visible<'c>(cx: &'c VirtualContext<'_>) -> Vec<(&'c Arc<Trigger>, &'c Arc<Relation>)> {
     use super::relations::PG_CLASS;
     use crate::role::acl::privilege as p;
     let judge = cx.catalog.judge(&cx.catalog.roles);
     let role = cx.session.current_role();
-    let wanted = p::INSERT | p::UPDATE | p::DELETE | p::REFERENCES | p::TRIGGER;
+    let wanted = p::INSERT | p::UPDATE | p::DELETE | p::TRUNCATE | p::REFERENCES | p::TRIGGER;
+    let on_column = |table: &Relation| {
+        COLUMN
+            .iter()
+            .any(|wanted| judge.has(role, table, *wanted, &[]))
+    };
     let all = cx.catalog.triggers.all().into_iter();
     let with_tables = all.filter_map(|trigger| {
         let table = cx.catalog.relations.get(&trigger.table)?;
@@ -166,6 +175,7 @@ fn visible<'c>(cx: &'c VirtualContext<'_>) -> Vec<(&'c Arc<Trigger>, &'c Arc<Rel
         .filter(|(_, table)| {
             judge.owns(role, PG_CLASS, table.oid)
                 || judge.on_relation(role, table, wanted, 0).0 != 0
+                || on_column(table)
         })
         .collect()
 }
@@ -216,12 +226,16 @@ pub(crate) fn triggers(cx: &VirtualContext<'_>) -> Rows {
 /// `information_schema.triggered_update_columns`
 pub(crate) fn triggered_update_columns(cx: &VirtualContext<'_>) -> Rows {
     let database = &cx.catalog.database_name;
+    let judge = cx.catalog.judge(&cx.catalog.roles);
+    let role = cx.session.current_role();
     let mut rows = Vec::new();
     for (trigger, table) in visible(cx) {
-        for column in trigger
-            .columns
-            .iter()
-            .filter_map(|at| table.columns.get(*at))
+        let owns = judge.owns(role, super::relations::PG_CLASS, table.oid);
+        let has = |at: &&usize| {
+            let mut privileges = COLUMN.iter();
+            owns || privileges.any(|wanted| judge.has(role, table, *wanted, &[**at]))
+        };
+        for column in { trigger.columns.iter().filter(has) }.filter_map(|at| table.columns.get(*at))
         {
             rows.push(row![
                 database,

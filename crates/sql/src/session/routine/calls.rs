@@ -129,7 +129,7 @@ impl Session {
                 }
             }
             self.context.catalog.replace(Arc::clone(catalog));
-            user::enter(&catalog.types);
+            user::enter(catalog);
             caller.answer(&call, ran?);
             Ok(())
         })
@@ -156,7 +156,7 @@ impl Session {
         };
         let before = self.context.as_role.get();
         if let Some(role) = role {
-            self.context.as_role.set(role);
+            self.context.act_as(role);
         }
         let settings = self.enter_settings(&definition);
         let ran = match settings {
@@ -166,7 +166,7 @@ impl Session {
             },
             Err(ref error) => Err(error.clone()),
         };
-        self.context.as_role.set(before);
+        self.context.act_as(before);
         if let (Ok(old), true) = (settings, ran.is_ok()) {
             self.leave_settings(old)?;
         }

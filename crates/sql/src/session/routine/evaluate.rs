@@ -398,7 +398,7 @@ impl Session {
             let context = Rc::clone(&self.context);
             let engine = self.worker.instance.engine.clone();
             context.catalog.replace(Arc::clone(&plan.catalog));
-            crate::value::user::enter(&plan.catalog.types);
+            crate::value::user::enter(&plan.catalog);
             context.sleep_us.set(0);
             self.begin_run().await?;
             loop {

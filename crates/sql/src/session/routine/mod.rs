@@ -175,7 +175,8 @@ impl Session {
     ) -> Result<T> {
         let path = Rc::clone(&self.context.settings.borrow().typed().search_path);
         self.context.catalog.replace(Arc::clone(catalog));
-        crate::value::user::enter(&catalog.types);
+        self.context.looks_up();
+        crate::value::user::enter(catalog);
         crate::value::user::search(&path);
         work(&PlanContext {
             catalog,

@@ -127,7 +127,7 @@ impl Session {
         });
         let before = self.context.as_role.get();
         if let Some(role) = role {
-            self.context.as_role.set(role);
+            self.context.act_as(role);
         }
         let settings = self.enter_settings(definition);
         let ran = match &settings {
@@ -141,7 +141,7 @@ impl Session {
             }
             Err(error) => Err(error.clone()),
         };
-        self.context.as_role.set(before);
+        self.context.act_as(before);
         let given = ran?;
         self.leave_settings(settings?)?;
         Ok(given)

@@ -1,0 +1,102 @@
+//! Names that a statement qualifies with a schema: may its role look them up there?
+//!
+//! Owns the question that PostgreSQL asks in `LookupExplicitNamespace`. Whatever resolves a name that somebody wrote (a
+//! table, a type, a function, a sequence, text that is read as a `regclass`) asks it first, here ([`explicit`]). So no kind
+//! of name has a check of its own, and nobody is told whether a name exists in a schema that is closed to them.
+//!
+//! Invariants:
+//! - What is resolved already is not asked about again: texts that the catalog keeps name objects by number.
+//! - Outside of a session nobody asks: the catalog reads its own texts.
+//! - A plan may be run by another role than the one it was made for. The schemas that were asked about while it was made
+//!   are noted ([`noting`]) and go with it.
+//!
+//! It does not judge names that are looked for on the search path, nor the right to make something in a schema.
+
+use super::{Catalog, PG_CATALOG};
+use crate::error::Result;
+use crate::value::Oid;
+use crate::value::user;
+use std::rc::Weak as RcWeak;
+use std::sync::{Arc, Weak};
+
+/// Who looks names up: a session.
+pub(crate) trait Asks {
+    /// 42501 unless a role, or the current one, may look up names in the schema. Its number, if there is such a schema.
+    fn look_into(
+        &self,
+        catalog: Option<&Catalog>,
+        schema: &str,
+        role: Option<Oid>,
+    ) -> Result<Option<Oid>>;
+}
+
+/// What the running statement looks names up with.
+#[derive(Clone, Default)]
+pub(crate) struct Lookup {
+    who: Option<RcWeak<dyn Asks>>,
+    catalog: Weak<Catalog>,
+    /// Whose rights count in the place of the current role's.
+    as_role: Option<Oid>,
+    noted: Vec<Oid>,
+}
+
+impl Lookup {
+    /// From now on it is this one that looks names up.
+    pub(crate) fn begin(&mut self, who: RcWeak<dyn Asks>) {
+        if !self.who.as_ref().is_some_and(|old| old.ptr_eq(&who)) {
+            self.who = Some(who);
+        }
+    }
+
+    /// From now on schemas are those of this catalog.
+    pub(crate) fn enter(&mut self, catalog: &Arc<Catalog>) {
+        if !std::ptr::eq(self.catalog.as_ptr(), Arc::as_ptr(catalog)) {
+            self.catalog = Arc::downgrade(catalog);
+        }
+    }
+}
+
+/// 42501 unless the running statement may look up names in the schema that it names.
+pub(crate) fn explicit(schema: &str) -> Result<()> {
+    if schema == "pg_catalog" {
+        return Ok(());
+    }
+    let (who, catalog, role) = user::with_lookup(|lookup| {
+        let who = lookup.who.as_ref().and_then(RcWeak::upgrade);
+        (who, lookup.catalog.upgrade(), lookup.as_role)
+    });
+    let Some(who) = who else {
+        return Ok(());
+    };
+    if let Some(found) = who.look_into(catalog.as_deref(), schema, role)?
+        && found != PG_CATALOG
+    {
+        user::with_lookup(|lookup| match lookup.noted.contains(&found) {
+            true => {}
+            false => lookup.noted.push(found),
+        });
+    }
+    Ok(())
+}
+
+/// Runs something, and tells which schemas were asked about for the current role meanwhile.
+pub(crate) fn noting<T>(run: impl FnOnce() -> T) -> (T, Vec<Oid>) {
+    let outer = user::with_lookup(|lookup| std::mem::take(&mut lookup.noted));
+    let done = run();
+    let noted = user::with_lookup(|lookup| std::mem::replace(&mut lookup.noted, outer));
+    (done, noted)
+}
+
+/// Runs something with the rights of a role in the place of the current role's.
+pub(crate) fn as_role<T>(role: Option<Oid>, run: impl FnOnce() -> T) -> T {
+    struct Back(Option<Oid>);
+    impl Drop for Back {
+        fn drop(&mut self) {
+            user::with_lookup(|lookup| lookup.as_role = self.0);
+        }
+    }
+    let _back = Back(user::with_lookup(|lookup| {
+        std::mem::replace(&mut lookup.as_role, role)
+    }));
+    run()
+}
