@@ -175,15 +175,16 @@ impl Binder<'_> {
         start: usize,
         middle: usize,
     ) -> Result<Vec<Expr>> {
-        let mut conditions = Vec::new();
+        let mut pairs = Vec::with_capacity(columns.len());
         let mut merged = Vec::new();
+        // That the types match is asked of all columns before operators are looked for.
         for (name, at) in columns {
             let l = self.using_column(name, start, middle, "left", *at)?;
             let end = self.frame()?.ns.len();
             let r = self.using_column(name, middle, end, "right", *at)?;
             let left = self.ns_expr(&l)?;
             let right = self.ns_expr(&r)?;
-            conditions.push(self.operator("=", left.clone(), right.clone(), *at)?);
+            pairs.push((left.clone(), right.clone(), *at));
             let types = (left.ty().oid, right.ty().oid);
             let (mut both, ty) = self.unify(vec![(left, *at), (right, *at)], "JOIN/USING")?;
             // A column that is of the common type by itself goes before one that is cast.
@@ -203,6 +204,10 @@ impl Binder<'_> {
                 what,
             });
         }
+        let mut conditions = Vec::with_capacity(pairs.len());
+        for (left, right, at) in pairs {
+            conditions.push(self.operator("=", left, right, at)?);
+        }
         let ns = &mut self.frame()?.ns;
         let named = alias.map(|alias| NsItem {
             alias: alias.into(),
@@ -212,6 +217,7 @@ impl Binder<'_> {
             rel_visible: true,
             columns_visible: false,
             table: 0,
+            row: 0,
             nullable: false,
             scalar: false,
             barred: None,
@@ -233,6 +239,7 @@ impl Binder<'_> {
             rel_visible: false,
             columns_visible: true,
             table: 0,
+            row: 0,
             nullable: false,
             scalar: false,
             barred: None,
@@ -409,6 +416,7 @@ impl Binder<'_> {
             rel_visible: true,
             columns_visible: true,
             table: 0,
+            row: 0,
             nullable: false,
             scalar: false,
             barred: None,
@@ -597,6 +605,7 @@ impl Binder<'_> {
             rel_visible: !name.is_empty(),
             columns_visible: true,
             table: 0,
+            row: 0,
             nullable: false,
             scalar: false,
             barred: None,

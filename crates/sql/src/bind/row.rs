@@ -185,7 +185,8 @@ impl Binder<'_> {
         at: Option<usize>,
     ) -> Result<Expr> {
         let item = &self.frames[level].ns[index];
-        let (nullable, scalar, table) = (item.nullable, item.scalar, item.table);
+        let (nullable, scalar) = (item.nullable, item.scalar);
+        let (table, row) = (item.table, item.row);
         let live = |c: &&NsColumn| !matches!(c.what, NsWhat::Gone { .. });
         let columns: Vec<NsColumn> = item.columns.iter().filter(live).cloned().collect();
         let number = columns.first().filter(|_| nullable && table != 0);
@@ -200,8 +201,8 @@ impl Binder<'_> {
         if scalar && fields.len() == 1 {
             return Ok(fields.remove(0));
         }
-        // Of a table's own type, whatever the columns are called here.
-        let own = self.cx.catalog.types.row_type(table);
+        // Of a table's or view's own type, whatever the columns are called here.
+        let own = self.cx.catalog.types.row_type(row);
         let own = own.filter(|own| {
             record::shape_of(*own).is_some_and(|row| {
                 let pairs = row.iter().zip(&shape);

@@ -25,6 +25,8 @@ pub(crate) struct NsItem {
     pub(crate) columns_visible: bool,
     /// Table OID for `tableoid`, 0 if it has none.
     pub(crate) table: u32,
+    /// OID of the table or view whose row type a whole row has, 0 if it is a record.
+    pub(crate) row: u32,
     /// An outer join may give NULLs for all of its columns.
     pub(crate) nullable: bool,
     /// A function of one result column: its name means that column's value, not a row.
@@ -115,6 +117,9 @@ impl Binder<'_> {
             )
         {
             return self.keyword_function(&name, at);
+        }
+        if let Some(whole) = self.row_beside_variable(&name, at)? {
+            return self.whole_row(whole, at);
         }
         if let Some(expr) = self.find_column(&name, at)? {
             return Ok(expr);

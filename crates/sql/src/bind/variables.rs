@@ -75,6 +75,7 @@ impl Binder<'_> {
             rel_visible: false,
             columns_visible: true,
             table: 0,
+            row: 0,
             nullable: false,
             scalar: false,
             barred: None,
@@ -88,6 +89,7 @@ impl Binder<'_> {
                 rel_visible: true,
                 columns_visible: false,
                 table: 0,
+                row: 0,
                 nullable: false,
                 scalar: false,
                 barred: None,
@@ -163,6 +165,32 @@ impl Binder<'_> {
             item.rel_visible && *item.alias == *rel && item.columns.iter().any(|c| *c.name == *name)
         });
         self.judge_conflict(known, &format!("{rel}.{name}"), at)
+    }
+
+    /// Is a name that is no column's in sight both a variable's and a FROM item's, whose row it means then? The item, if that is meant.
+    pub(crate) fn row_beside_variable(
+        &self,
+        name: &str,
+        at: Option<usize>,
+    ) -> Result<Option<(usize, usize)>> {
+        let Some(frame) = self.variables() else {
+            return Ok(None);
+        };
+        let is_variable = frame.ns.iter().any(|item| {
+            (item.columns_visible && item.columns.iter().any(|c| *c.name == *name))
+                || (item.rel_visible && *item.alias == *name)
+        });
+        let is_column = { self.frames.iter().skip(1).flat_map(|frame| &frame.ns) }.any(|item| {
+            item.columns_visible && item.columns.iter().any(|c| *c.name == *name)
+        });
+        if !is_variable || is_column {
+            return Ok(None);
+        }
+        let found = self.find_item(None, name).map_err(|e| e.at(at))?;
+        let Some(found) = found.filter(|(level, _)| *level > 0) else {
+            return Ok(None);
+        };
+        Ok((!self.judge_conflict(true, name, at)?).then_some(found))
     }
 
     fn judge_conflict(&self, known: bool, name: &str, at: Option<usize>) -> Result<bool> {

@@ -444,6 +444,7 @@ impl Binder<'_> {
             rel_visible: true,
             columns_visible: true,
             table: if is_view { 0 } else { relation.oid },
+            row: relation.oid,
             nullable: false,
             scalar: false,
             barred: None,

@@ -249,6 +249,10 @@ fn literal(expr: &ast::Expr) -> Option<Literal> {
 
 /// A constant of a type as PostgreSQL prints it in an expression.
 fn constant_text(value: &Datum, ty: SqlType, style: &OutputStyle<'_>) -> Result<String> {
+    // A relation is kept by number: renaming it changes nothing, and who evaluates the text need not look it up.
+    if let (oid::REGCLASS, Datum::Oid(relation)) = (ty.oid, value) {
+        return Ok(format!("'{relation}{}", calls::REGCLASS_END));
+    }
     let text = text_io::to_text(value, ty, style)?;
     let number = text.starts_with(|c: char| c.is_ascii_digit());
     Ok(match ty.oid {

@@ -528,18 +528,14 @@ fn reindex_all(schema: bool, name: &str, cx: &mut DdlContext<'_>) -> Result<()> 
             let found = catalog.schema(name).ok_or_else(|| no_schema(name))?;
             (PG_NAMESPACE, found.oid, "schema")
         }
-        false => (
-            PG_DATABASE,
-            super::grant::database(name, &catalog)?,
-            "database",
-        ),
+        false if name != catalog.database_name => {
+            return Err(SqlError::new(
+                SqlState::FEATURE_NOT_SUPPORTED,
+                "can only reindex the currently open database",
+            ));
+        }
+        false => (PG_DATABASE, catalog.database, "database"),
     };
-    if !schema && object != catalog.database {
-        return Err(SqlError::new(
-            SqlState::FEATURE_NOT_SUPPORTED,
-            "can only reindex the currently open database",
-        ));
-    }
     match cx.judged(|judge, role| judge.owns(role, class, object))? {
         true => Ok(()),
         false => Err(denied(format!("must be owner of {kind} {name}"))),
