@@ -189,7 +189,6 @@ SELECT count(x) FROM computed x;
 SELECT (SELECT y FROM sv y WHERE y.id = x.id) = x AS same FROM sv x;
 CREATE FUNCTION of_view(sv) RETURNS int LANGUAGE sql AS 'SELECT $1.a';
 SELECT of_view(x) FROM sv x;
-SELECT x.of_view FROM sv x;
 CREATE VIEW ofv AS SELECT x AS whole FROM sv x;
 SELECT whole, (whole).id FROM ofv;
 -- A variable and a row of one name.

@@ -29,7 +29,7 @@ ALTER DOMAIN rsc.dom OWNER TO rsc_usr;
 ALTER TYPE rsc.en OWNER TO rsc_usr;
 ALTER TYPE rsc.pair OWNER TO rsc_usr;
 -- What was resolved before goes on.
-CREATE TABLE rsc_open.made (id bigint DEFAULT nextval('rsc.q'), d rsc.dom DEFAULT 3, e rsc.en DEFAULT 'x', r regclass DEFAULT 'rsc.t');
+CREATE TABLE rsc_open.made (id bigint DEFAULT nextval('rsc.q'), d rsc.dom DEFAULT 3, e rsc.en DEFAULT 'x', r regclass DEFAULT 'rsc.t', r2 regclass DEFAULT 'rsc.w'::regclass, r3 text DEFAULT 'it''s ' || 'rsc.t'::regclass || "right"('rsc.t', 1), CHECK (r <> 'rsc.q'::regclass));
 CREATE VIEW rsc_open.seen AS SELECT id, v, 'rsc.t'::regclass AS r, 1::rsc.dom AS d, rsc.f(1) AS f FROM rsc.w;
 GRANT ALL ON rsc_open.made, rsc_open.seen TO rsc_usr;
 CREATE FUNCTION rsc_open.read() RETURNS bigint LANGUAGE sql AS $$SELECT nextval('rsc.q') + rsc.f(1)$$;
@@ -43,7 +43,7 @@ SELECT rsc_open.narrow();
 \c -
 SET client_min_messages = warning;
 SET ROLE rsc_usr;
-INSERT INTO rsc_open.made DEFAULT VALUES RETURNING d, e, r::oid = 0 AS none;
+INSERT INTO rsc_open.made DEFAULT VALUES RETURNING d, e, r, r2, r3;
 INSERT INTO rsc_open.made (id) VALUES (DEFAULT) RETURNING d, e;
 UPDATE rsc_open.made SET d = 7, e = 'y' RETURNING d, e;
 UPDATE rsc_open.made SET d = -7;

@@ -180,9 +180,8 @@ impl Binder<'_> {
             (item.columns_visible && item.columns.iter().any(|c| *c.name == *name))
                 || (item.rel_visible && *item.alias == *name)
         });
-        let is_column = { self.frames.iter().skip(1).flat_map(|frame| &frame.ns) }.any(|item| {
-            item.columns_visible && item.columns.iter().any(|c| *c.name == *name)
-        });
+        let is_column = { self.frames.iter().skip(1).flat_map(|frame| &frame.ns) }
+            .any(|item| item.columns_visible && item.columns.iter().any(|c| *c.name == *name));
         if !is_variable || is_column {
             return Ok(None);
         }

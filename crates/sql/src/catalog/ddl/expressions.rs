@@ -125,7 +125,8 @@ pub(super) fn check_text(
     relation: &Relation,
     expr: &ast::Expr,
 ) -> String {
-    stored_text(cx, catalog, relation, expr, "CHECK")
+    let text = stored_text(cx, catalog, relation, expr, "CHECK");
+    constants_numbered(&text, catalog, cx.search_path).unwrap_or(text)
 }
 
 /// The text under which an expression over a table's row is stored: with its types, if it reads back so.
@@ -214,6 +215,51 @@ fn numbered(text: &str, cx: &mut DdlContext<'_>) -> Result<String> {
         }
     }
     out.push_str(rest);
+    constants_numbered(&out, &catalog, cx.search_path)
+}
+
+/// The text with the relations that constants of type regclass name by number.
+fn constants_numbered(text: &str, catalog: &Catalog, path: &[String]) -> Result<String> {
+    if !text.contains(calls::REGCLASS_END) {
+        return Ok(text.to_owned());
+    }
+    let bytes = text.as_bytes();
+    let (mut out, mut copied, mut at) = (String::new(), 0, 0);
+    while let Some(quote) = bytes.get(at).copied() {
+        let start = at + 1;
+        if quote != b'\'' && quote != b'"' {
+            at = start;
+            continue;
+        }
+        // A backslash escapes in E'' alone; a doubled quote does in all of them.
+        let escapes = at > 0 && matches!(bytes.get(at - 1), Some(b'E' | b'e'));
+        let mut end = start;
+        while let Some(byte) = bytes.get(end).copied() {
+            let doubled = byte == quote && bytes.get(end + 1) == Some(&quote);
+            if doubled || (escapes && byte == b'\\') {
+                end += 2;
+            } else if byte == quote {
+                break;
+            } else {
+                end += 1;
+            }
+        }
+        at = end + 1;
+        let constant = quote == b'\'' && !escapes;
+        let (Some(name), Some(tail)) = (text.get(start..end), text.get(end..)) else {
+            continue;
+        };
+        if !constant || !tail.starts_with(calls::REGCLASS_END) {
+            continue;
+        }
+        let found = calls::relation_by_text(catalog, &name.replace("''", "'"), path)?;
+        if let Some(relation) = found {
+            out.push_str(text.get(copied..start).unwrap_or_default());
+            out.push_str(&relation.to_string());
+            copied = end;
+        }
+    }
+    out.push_str(text.get(copied..).unwrap_or_default());
     Ok(out)
 }
 

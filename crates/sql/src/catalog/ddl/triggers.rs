@@ -140,6 +140,18 @@ fn skipped(name: &str, relation: &Relation, cx: &mut DdlContext<'_>) {
     cx.notice(SqlState::SUCCESSFUL_COMPLETION, message);
 }
 
+/// The trigger function of PostgreSQL's own that a name may mean.
+fn built_in(name: &sqlparser::ast::ObjectName) -> Option<&'static str> {
+    const BUILT_IN: [&str; 3] = [
+        "suppress_redundant_updates_trigger",
+        "tsvector_update_trigger",
+        "tsvector_update_trigger_column",
+    ];
+    let (schema, plain) = calls::name_parts(name).ok()?;
+    let meant = schema.is_none_or(|schema| schema == "pg_catalog");
+    BUILT_IN.into_iter().find(|known| meant && *known == plain)
+}
+
 fn cannot_have(name: &str) -> SqlError {
     SqlError::new(
         SqlState::WRONG_OBJECT_TYPE,
@@ -256,7 +268,13 @@ async fn create(
         name: new.function.clone(),
         args: Some(Vec::new()),
     };
-    let function = routine_lookup::named(RoutineWord::Function, &target, cx)?;
+    let function = routine_lookup::named(RoutineWord::Function, &target, cx);
+    let function = function.map_err(|error| match built_in(&new.function) {
+        Some(name) if error.code() == SqlState::UNDEFINED_FUNCTION => {
+            SqlError::unsupported(format!("the trigger function {name}"))
+        }
+        _ => error,
+    })?;
     super::permit::must_call(&[(function.oid, None)], cx)?;
     if function.is_temporary() && !relation.is_temporary() {
         let what = "a trigger of a permanent table that calls a temporary function";
