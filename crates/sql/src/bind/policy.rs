@@ -389,26 +389,39 @@ impl Binder<'_> {
             Asked::Check if policy.check.is_some() => policy.check.clone(),
             _ => policy.using.clone(),
         };
-        let mut permissive = Vec::new();
+        let all = relation.security.policies.iter().filter(holds);
+        let all = all.filter_map(|policy| Some((policy, condition(policy)?)));
+        let (granting, restricting): (Vec<_>, Vec<_>) =
+            all.partition(|(policy, _)| policy.permissive);
+        // A condition that decides nothing is not bound, so that nobody needs the rights that it takes: without a permissive policy no row is let through,
+        // whatever the restrictive ones say, and beside one that lets all rows through the other permissive ones say nothing.
         let mut restrictive = Vec::new();
-        for policy in relation.security.policies.iter().filter(holds) {
-            let Some(condition) = condition(policy) else {
-                continue;
-            };
-            let bound = self.policy_condition(relation, &condition, first)?;
-            match policy.permissive {
-                true => permissive.push(bound),
-                false => restrictive.push((policy.name.clone(), bound)),
+        if !granting.is_empty() {
+            for (policy, condition) in restricting {
+                let bound = self.policy_condition(relation, &condition, first)?;
+                restrictive.push((policy.name.clone(), bound));
             }
         }
         restrictive.sort_by(|(a, _), (b, _)| a.cmp(b));
-        if permissive.is_empty() {
-            // Whatever the restrictive ones say.
-            restrictive.clear();
+        let mut permissive: Vec<Option<Expr>> = vec![None; granting.len()];
+        let reads_others = |(_, condition): &(&Arc<Policy>, Arc<View>)| condition.sources.len() > 1;
+        for others in [false, true] {
+            for (bound, policy) in permissive.iter_mut().zip(&granting) {
+                if reads_others(policy) == others {
+                    let condition = self.policy_condition(relation, &policy.1, first)?;
+                    if is_true(&condition) {
+                        return Ok(Ruled {
+                            permissive: truth(true),
+                            restrictive,
+                        });
+                    }
+                    *bound = Some(condition);
+                }
+            }
         }
+        let mut permissive: Vec<Expr> = permissive.into_iter().flatten().collect();
         let permissive = match permissive.len() {
             0 => truth(false),
-            _ if permissive.iter().any(is_true) => truth(true),
             1 => permissive.swap_remove(0),
             _ => Expr::Or(permissive),
         };
