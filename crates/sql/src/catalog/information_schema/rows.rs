@@ -2,7 +2,7 @@
 
 use crate::catalog::calls;
 use crate::catalog::pg_catalog::cells::{Nil, row};
-use crate::catalog::pg_catalog::{PG_NAMESPACE, owner_name, plain_type_name};
+use crate::catalog::pg_catalog::{PG_CLASS, PG_NAMESPACE, owner_name, plain_type_name};
 use crate::catalog::{
     Column, Constraint, ConstraintKind, ForeignKey, IndexDef, Relation, RelationKind, SequenceDef,
     Timing, VirtualContext, viewdef,
@@ -27,12 +27,22 @@ fn is_shown(relation: &Relation, cx: &VirtualContext<'_>) -> bool {
     judge.on_relation(role, relation, all, all) != (0, 0)
         || cx
             .catalog
-            .rights_of(crate::catalog::pg_catalog::PG_CLASS, relation.oid)
+            .rights_of(PG_CLASS, relation.oid)
             .is_some_and(|rights| {
                 let all = AclKind::Column.all();
                 let mut columns = rights.columns.keys();
                 columns.any(|at| judge.on_column(role, relation, *at, all, 0).0 != 0)
             })
+}
+
+/// Only columns that the role may do something with are shown: by its rights on them, or on all of the relation.
+fn is_column_shown(relation: &Relation, position: usize, cx: &VirtualContext<'_>) -> bool {
+    let judge = cx.catalog.judge(&cx.catalog.roles);
+    let role = cx.session.current_role();
+    let all = AclKind::Column.all();
+    judge.owns(role, PG_CLASS, relation.oid)
+        || judge.on_relation(role, relation, all, 0).0 != 0
+        || judge.on_column(role, relation, position, all, 0).0 != 0
 }
 
 fn relations<'a>(cx: &'a VirtualContext<'_>) -> Vec<&'a Arc<Relation>> {
@@ -160,7 +170,13 @@ pub(super) fn views(cx: &VirtualContext<'_>) -> Rows {
             continue;
         };
         // A view that reads itself has no text; the others are shown all the same.
-        let definition = viewdef::text(&catalog, r, false, cx.session).unwrap_or_default();
+        let own = catalog
+            .judge(&catalog.roles)
+            .owns(cx.session.current_role(), PG_CLASS, r.oid);
+        let definition = match own {
+            true => Some(viewdef::text(&catalog, r, false, cx.session).unwrap_or_default()),
+            false => None,
+        };
         let columns = viewdef::updatable(&catalog, r, cx.session);
         let updatable = columns.is_some_and(|c| c.contains(&true));
         rows.push(row![
@@ -367,6 +383,9 @@ pub(super) fn columns(cx: &VirtualContext<'_>) -> Rows {
             _ => None,
         };
         for (position, column) in live(table) {
+            if !is_column_shown(table, position, cx) {
+                continue;
+            }
             let updatable = match &through {
                 Some(columns) => columns.get(position).copied().unwrap_or(false),
                 None => true,
@@ -545,6 +564,10 @@ pub(super) fn key_column_usage(cx: &VirtualContext<'_>) -> Rows {
     for table in tables_of(cx) {
         for constraint in &table.constraints {
             for (at, column) in key_columns(table, constraint).into_iter().enumerate() {
+                let position = table.columns.iter().position(|c| std::ptr::eq(c, column));
+                if !position.is_some_and(|position| is_column_shown(table, position, cx)) {
+                    continue;
+                }
                 rows.push(row![
                     database,
                     &table.schema_name,
