@@ -4,7 +4,7 @@ use super::alter_table::{system_relation, wrong_kind};
 use super::objects::{no_relation, no_schema};
 use super::{DdlContext, routine_lookup, types};
 use crate::catalog::pg_catalog::{PG_CLASS, PG_DATABASE, PG_NAMESPACE, PG_PROC, PG_TYPE};
-use crate::catalog::rights::{denied, kind_of, word_of};
+use crate::catalog::rights::{denied, kind_of};
 use crate::catalog::{Catalog, Relation, RelationKind, calls};
 use crate::error::{Result, SqlError};
 use crate::parse::{Grant, GrantOn, RoleName, RoutineWord};
@@ -13,7 +13,7 @@ use crate::role::acl::{
     Acl, AclItem, AclKind, INVALID_GRANT, Mask, Mode, PRIVILEGES, PUBLIC, best_grantor,
     privilege as p,
 };
-use crate::value::Oid;
+use crate::value::{Oid, SqlType, info};
 use logstead_types::SqlState;
 use sqlparser::ast::ObjectName;
 use std::sync::Arc;
@@ -527,7 +527,11 @@ async fn on_relation(
     if whole != 0 {
         let any = |role: Oid| judge.on_relation(role, relation, kind.all(), kind.all()) != (0, 0);
         let target = Target {
-            denied: format!("{} {name}", word_of(relation)),
+            denied: match kind {
+                AclKind::Sequence => format!("sequence {name}"),
+                // Of whatever kind.
+                _ => format!("table {name}"),
+            },
             named: format!("\"{name}\""),
             owner,
             any: &any,
@@ -535,7 +539,8 @@ async fn on_relation(
         let (grantor, may) = grantor(asked, whole, asked.whole.is_none(), &old, &target, cx)?;
         rights.acl = Some(changed(asked, old.clone(), grantor, may, owner, cx)?);
     }
-    for (position, wanted, is_all, named) in columns_asked(asked, relation, whole)? {
+    revoke_system_columns(asked, relation, whole, &old, owner, cx)?;
+    for (position, wanted, is_all) in columns_asked(asked, relation, whole)? {
         let own = rights.columns.get(&position).cloned().unwrap_or_default();
         // Who may grant on the whole may grant on each column.
         let both = Acl([&old.0[..], &own.0[..]].concat());
@@ -549,18 +554,11 @@ async fn on_relation(
             .get(position)
             .map_or("?", |c| c.name.as_str());
         let target = Target {
-            denied: match named {
-                true => format!("column \"{column}\" of relation \"{name}\""),
-                false => format!("{} {name}", word_of(relation)),
-            },
+            denied: format!("column \"{column}\" of relation \"{name}\""),
             named: format!("column \"{column}\" of relation \"{name}\""),
             owner,
             any: &any,
         };
-        // Nothing was granted on it that could be taken along.
-        if own.0.is_empty() && !named {
-            continue;
-        }
         let (grantor, may) = grantor(asked, wanted, is_all, &both, &target, cx)?;
         let acl = changed(asked, own, grantor, may, owner, cx)?;
         match acl.0.is_empty() {
@@ -571,19 +569,102 @@ async fn on_relation(
     cx.put_rights(PG_CLASS, relation.oid, &was, rights).await
 }
 
-/// Columns whose lists change: position, privileges, whether all of them were asked for, and whether the statement names the column.
+/// What is taken from the whole is asked to be taken from the columns that every table has by itself, too, which have no lists: whoever may not is told.
+fn revoke_system_columns(
+    asked: &Asked,
+    relation: &Relation,
+    whole: Mask,
+    acl: &Acl,
+    owner: Oid,
+    cx: &mut DdlContext<'_>,
+) -> Result<()> {
+    let all = AclKind::Column.all();
+    if !asked.revoke || whole & all == 0 || matches!(relation.kind, RelationKind::View(_)) {
+        return Ok(());
+    }
+    let catalog = cx.catalog()?;
+    let judge = catalog.judge(&catalog.roles);
+    let any = |role: Oid| judge.on_relation(role, relation, all, all) != (0, 0);
+    for column in ["tableoid", "cmax", "xmax", "cmin", "xmin", "ctid"] {
+        let named = format!("column \"{column}\" of relation \"{}\"", relation.name);
+        let target = Target {
+            denied: named.clone(),
+            named,
+            owner,
+            any: &any,
+        };
+        grantor(asked, whole & all, asked.whole.is_none(), acl, &target, cx)?;
+    }
+    Ok(())
+}
+
+/// REVOKE ALL ... CASCADE of what a role was granted on one object, as DROP OWNED by somebody who does not own it.
+pub(super) async fn revoke_from(
+    role: Oid,
+    (class, object): (Oid, Oid),
+    cx: &mut DdlContext<'_>,
+) -> Result<()> {
+    let asked = Asked {
+        whole: None,
+        columns: Vec::new(),
+        grantees: vec![role],
+        revoke: true,
+        option: false,
+        cascade: true,
+    };
+    let catalog = cx.catalog()?;
+    let (kind, name) = match class {
+        PG_CLASS => {
+            return match catalog.relations.get(&object) {
+                Some(relation) => {
+                    let sequence = matches!(relation.kind, RelationKind::Sequence(_));
+                    on_relation(&asked, relation, sequence, cx).await
+                }
+                None => Ok(()),
+            };
+        }
+        PG_PROC => (
+            AclKind::Function,
+            catalog
+                .routines
+                .get(object)
+                .map(|routine| routine.name.clone()),
+        ),
+        PG_NAMESPACE => (
+            AclKind::Schema,
+            catalog
+                .schemas
+                .get(&object)
+                .map(|schema| schema.name.clone()),
+        ),
+        PG_DATABASE if object == catalog.database => {
+            (AclKind::Database, Some(catalog.database_name.clone()))
+        }
+        PG_DATABASE => {
+            let found = catalog.notes.databases.get(object);
+            (
+                AclKind::Database,
+                found.map(|database| database.name.clone()),
+            )
+        }
+        _ => (AclKind::Type, Some(info::format_type(SqlType::of(object)))),
+    };
+    on_object(&asked, (class, object, kind), &name.unwrap_or_default(), cx).await
+}
+
+/// Columns whose lists change: position, privileges, and whether all of them were asked for.
 fn columns_asked(
     asked: &Asked,
     relation: &Relation,
     whole: Mask,
-) -> Result<Vec<(usize, Mask, bool, bool)>> {
-    let mut found: Vec<(usize, Mask, bool, bool)> = Vec::new();
+) -> Result<Vec<(usize, Mask, bool)>> {
+    let mut found: Vec<(usize, Mask, bool)> = Vec::new();
     let all = AclKind::Column.all();
     // What is taken from the whole is taken from each column.
     if asked.revoke && whole & all != 0 {
         for (position, column) in relation.columns.iter().enumerate() {
             if !column.dropped {
-                found.push((position, whole & all, asked.whole.is_none(), false));
+                found.push((position, whole & all, asked.whole.is_none()));
             }
         }
     }
@@ -622,9 +703,8 @@ fn columns_asked(
                 Some(known) => {
                     known.1 |= wanted;
                     known.2 &= mask.is_none();
-                    known.3 = true;
                 }
-                None => found.push((position, wanted, mask.is_none(), true)),
+                None => found.push((position, wanted, mask.is_none())),
             }
         }
     }

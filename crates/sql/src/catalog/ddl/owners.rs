@@ -362,8 +362,15 @@ pub(super) async fn drop_owned(
 async fn revoke_all(role: Oid, cx: &mut DdlContext<'_>) -> Result<()> {
     let catalog = cx.catalog()?;
     let judge = catalog.judge(&catalog.roles);
-    for ((class, object), rights) in &catalog.rights.objects {
+    let mut objects: Vec<_> = catalog.rights.objects.iter().collect();
+    objects.sort_unstable_by_key(|(object, _)| **object);
+    for ((class, object), rights) in objects {
         if rights.owner == role || !rights.lists().any(|acl| acl.names(role)) {
+            continue;
+        }
+        // Who does not own it takes away what he may, as any REVOKE does.
+        if !cx.judged(|judge, asker| judge.members.has_privileges_of(asker, rights.owner))? {
+            super::grant::revoke_from(role, (*class, *object), cx).await?;
             continue;
         }
         let without = |acl: &Acl| acl.without(role, rights.owner, judge.members);
