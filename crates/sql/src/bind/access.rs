@@ -285,16 +285,7 @@ impl Binder<'_> {
         {
             return None;
         }
-        let options = catalog.notes.options.get(&view.oid);
-        let invoker = options.is_some_and(|all| {
-            all.iter().any(|option| {
-                let (name, value) = option.split_once('=').unwrap_or((option, "true"));
-                name == "security_invoker" && crate::catalog::ddl::boolean(value) == Some(true)
-            })
-        });
-        let owner = catalog.owner_of(PG_CLASS, view.oid);
-        // A temporary one is the session's, whoever that acts as.
-        (!invoker && !view.is_temporary()).then_some(owner)
+        catalog.view_reader(view)
     }
 
     /// Has a relation been read so far, or a column of it been named?
@@ -443,6 +434,8 @@ impl Binder<'_> {
                 updated: every,
             });
         }
+        // What the role itself names is asked for before what views read for it.
+        all.sort_by_key(|access| access.as_role.is_some());
         (all, std::mem::take(&mut self.uses.schemas))
     }
 }

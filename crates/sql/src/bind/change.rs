@@ -14,7 +14,9 @@ use crate::catalog::{Column, Relation};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::parse::{PolicyCommand, current_of};
-use crate::plan::{CursorName, Delete, Layout, Node, OutputColumn, Plan, Update, Wish, build};
+use crate::plan::{
+    CursorName, Delete, Guarded, Layout, Node, OutputColumn, Plan, Update, Wish, build,
+};
 use crate::role::acl::privilege;
 use crate::value::{Datum, SqlType, oid};
 use logstead_types::SqlState;
@@ -251,7 +253,7 @@ impl Binder<'_> {
             self.with_generated(assignments, &relation, &changed.whole)?;
         let (returning, columns) = place_returning(returning, &changed.visible);
         let checks = self.target_checks(&relation)?;
-        let positions = self.updated_positions(named, &relation)?;
+        let positions = self.updated_positions(named.clone(), &relation)?;
         let rules = self.rules(&relation, &Change::Update(positions))?;
         let (rows, cost) = (
             changed.source.rows,
@@ -266,6 +268,7 @@ impl Binder<'_> {
             policies,
             checks,
             rules,
+            given: named,
             returning,
         }));
         Ok(Plan {
@@ -429,9 +432,7 @@ impl Binder<'_> {
             return Err(SqlError::internal("the target has no row id"));
         }
         let hidden = |id: &ColId| row_id.is_some_and(|row_id| *id == row_id || *id == row_id + 1);
-        let mut recheck = self.guards_of([rel]);
-        recheck.extend(list.conditions.iter().cloned());
-        let recheck = super::and(recheck);
+        let recheck = Guarded::hiding(self.guards_of([rel]), list.conditions.iter().cloned());
         let planned = self.plan_from(list, &Wish::default())?;
         let own = first..first + width;
         let mut ids: Vec<ColId> = own.clone().collect();
@@ -476,7 +477,7 @@ impl Binder<'_> {
         }
         let source = build::project(planned.plan, exprs, columns);
         let whole = Layout::new(ids);
-        let recheck = recheck.map(|c| whole.resolve(c));
+        let recheck = recheck.over(&whole);
         Ok(Changed {
             source,
             recheck,
@@ -505,7 +506,7 @@ pub(super) fn changed_positions(assignments: &[(usize, Expr)]) -> Vec<usize> {
 /// Source rows of UPDATE, DELETE and MERGE.
 pub(super) struct Changed {
     pub(super) source: Plan,
-    recheck: Option<Expr>,
+    recheck: Guarded,
     /// Target's columns, then the other columns of the source row: what RETURNING sees.
     visible: Layout,
     /// The whole source row.

@@ -15,8 +15,8 @@ use crate::expr::Expr;
 use crate::func::CastContext;
 use crate::parse::EXPRESSION_MARK;
 use crate::plan::{
-    Check, ConflictUpdate, Insert, Layout, Node, OnConflict, OutputColumn, Plan, build, implies,
-    walk,
+    Check, ConflictUpdate, Guarded, Insert, Layout, Node, OnConflict, OutputColumn, Plan, build,
+    implies, walk,
 };
 use crate::role::acl::privilege;
 use crate::value::{Datum, SqlType, info, oid};
@@ -226,7 +226,7 @@ impl Binder<'_> {
                     _ => error,
                 })?,
         };
-        let given: Vec<usize> = values
+        let mut given: Vec<usize> = values
             .iter()
             .enumerate()
             .filter(|(_, value)| value.is_some())
@@ -245,10 +245,10 @@ impl Binder<'_> {
         let alias = insert.table_alias.as_ref().map(|a| &a.alias);
         let conflict = match &insert.on {
             None => None,
-            Some(ast::OnInsert::OnConflict(_))
-                if self.through(&relation).is_some() || relation.view().is_some() =>
-            {
-                return Err(SqlError::unsupported("ON CONFLICT on a view"));
+            Some(ast::OnInsert::OnConflict(_)) if relation.view().is_some() => {
+                return Err(SqlError::unsupported(
+                    "ON CONFLICT on a view with INSTEAD OF triggers",
+                ));
             }
             Some(ast::OnInsert::OnConflict(on)) => Some(self.on_conflict(on, &relation, alias)?),
             Some(_) => return Err(SqlError::unsupported("ON DUPLICATE KEY UPDATE")),
@@ -257,9 +257,10 @@ impl Binder<'_> {
         let also_updated = match update {
             None => Vec::new(),
             Some(update) => {
-                let given = update.assignments.len().saturating_sub(update.generated);
-                let given = update.assignments.iter().take(given);
-                let named = given.map(|(position, _)| *position).collect();
+                let assigned = update.assignments.len().saturating_sub(update.generated);
+                let assigned = update.assignments.iter().take(assigned);
+                let named: Vec<usize> = assigned.map(|(position, _)| *position).collect();
+                given.extend_from_slice(&named);
                 self.updated_positions(named, &relation)?
             }
         };
@@ -277,7 +278,8 @@ impl Binder<'_> {
         let policies = self.insert_policies(&relation, updates)?;
         let mut conflict = conflict;
         if let Some(update) = conflict.as_mut().and_then(|c| c.update.as_mut()) {
-            update.existing = policies.conflicting;
+            let wanted = std::mem::take(&mut update.wanted);
+            update.wanted = wanted.behind(&relation, policies.conflicting);
             update.policies = policies.updated;
         }
         let (rows, cost) = (source.rows, source.cost + source.rows * 0.05);
@@ -290,6 +292,7 @@ impl Binder<'_> {
             checks,
             conflict,
             rules,
+            given,
             returning,
         }));
         Ok(Plan {
@@ -538,10 +541,12 @@ impl Binder<'_> {
             }
             Some(ast::ConflictTarget::OnConstraint(name)) => {
                 let (_, constraint) = schema_and_name(name, &self.cx.catalog.database_name)?;
+                let through = self.through(relation);
                 let index = relation
                     .constraints
                     .iter()
-                    .find(|c| c.name == constraint)
+                    // A view has none.
+                    .find(|c| c.name == constraint && through.is_none())
                     .and_then(|c| match c.kind {
                         crate::catalog::ConstraintKind::PrimaryKey(oid)
                         | crate::catalog::ConstraintKind::Unique(oid) => {
@@ -554,7 +559,7 @@ impl Binder<'_> {
                         SqlState::UNDEFINED_OBJECT,
                         format!(
                             "constraint \"{constraint}\" for table \"{}\" does not exist",
-                            relation.name
+                            through.as_ref().map_or(relation, |t| &t.view).name
                         ),
                     )
                 })?]
@@ -565,6 +570,13 @@ impl Binder<'_> {
             .iter()
             .flat_map(|index| index.columns.iter().filter_map(|c| c.position()))
             .collect();
+        let told = match self.through(relation) {
+            None => told,
+            Some(through) => {
+                let named = |base: usize| through.columns.iter().position(|c| *c == Some(base));
+                told.into_iter().filter_map(named).collect()
+            }
+        };
         if !indexes.is_empty() {
             self.target_reads(&told);
         }
@@ -578,9 +590,7 @@ impl Binder<'_> {
                     )
                     .hint("For example, ON CONFLICT (column_name)."));
                 }
-                let target = self.target_number();
-                let (first, width) =
-                    self.attached(target, |b| b.relation_frame(relation, alias))?;
+                let (first, width) = self.target_frame(relation, alias)?;
                 let result = self.conflict_update(update, relation, first, width);
                 self.frames.pop();
                 Some(result?)
@@ -598,8 +608,20 @@ impl Binder<'_> {
         let mut positions = Vec::with_capacity(columns.len());
         let mut expressions = Vec::new();
         let mut conditions = Vec::new();
+        // What names the columns: the table, or the view over it, whose rows are as a table's here.
+        let through = self.through(relation);
+        let as_table = through.as_ref().map(|t| Relation {
+            kind: RelationKind::Table,
+            ..Relation::clone(&t.view)
+        });
+        let named = as_table.as_ref().unwrap_or(relation);
         for column in columns {
             let Some(marked) = column.value.strip_prefix(EXPRESSION_MARK) else {
+                if let Some(through) = &through
+                    && through.computes(&fold_ident(column))
+                {
+                    return Ok(Vec::new());
+                }
                 positions.push(self.attribute(relation, column).map_err(|e| {
                     SqlError::new(
                         e.code(),
@@ -618,15 +640,22 @@ impl Binder<'_> {
                 param_types: &[],
                 ..*self.cx
             };
-            let bound = super::bind_scalar_text(text, relation, &own, what);
+            let bound = super::bind_scalar_text(text, named, &own, what);
             let bound = bound.map_err(|mut error| {
                 error.fields_mut().position = at;
                 error
             })?;
+            let bound = match &through {
+                None => Some(bound),
+                Some(through) => through.over_base(bound),
+            };
             match bound {
-                Expr::Column(position, _) if what == "INDEX" => positions.push(position),
-                bound if what == "INDEX" => expressions.push(bound),
-                bound => conditions.push(bound),
+                // No index is on what a view computes, and what is asked of that implies no predicate of one.
+                None if what == "INDEX" => return Ok(Vec::new()),
+                None => {}
+                Some(Expr::Column(position, _)) if what == "INDEX" => positions.push(position),
+                Some(bound) if what == "INDEX" => expressions.push(bound),
+                Some(bound) => conditions.push(bound),
             }
         }
         let mut found = Vec::new();
@@ -671,7 +700,11 @@ impl Binder<'_> {
         first: ColId,
         width: usize,
     ) -> Result<ConflictUpdate> {
-        let excluded = self.target_item(relation, None)?;
+        let excluded = match self.through(relation) {
+            None => self.target_item(relation, None)?,
+            // Its columns are the view's: those that are computed are so of the row that is proposed.
+            Some(through) => self.open_through(&through, None)?.0,
+        };
         self.rename_last("excluded".into(), relation)?;
         if let Some(item) = self.frame()?.ns.last_mut() {
             item.hidden_name = None;
@@ -686,20 +719,19 @@ impl Binder<'_> {
         let changed: Vec<usize> = assignments.iter().map(|(position, _)| *position).collect();
         self.target_writes(&changed, privilege::UPDATE);
         let (assignments, generated) = self.with_generated(assignments, relation, &layout)?;
-        let filter = match &update.selection {
-            None => None,
+        let wanted = match &update.selection {
+            None => Guarded::default(),
             Some(selection) => {
                 let condition = self.in_clause(Clause::ConflictWhere, |b| {
                     b.condition_of(selection, "WHERE")
                 })?;
-                Some(layout.resolve(condition))
+                layout.resolve(condition).into()
             }
         };
         Ok(ConflictUpdate {
             assignments,
             generated,
-            filter,
-            existing: Vec::new(),
+            wanted,
             policies: Vec::new(),
         })
     }

@@ -5,6 +5,7 @@
 
 use super::Binder;
 use super::trigger::fired;
+use crate::catalog::pg_catalog::PG_CLASS;
 use crate::catalog::{Action, Catalog, ConstraintKind, ForeignKey, Relation};
 use crate::error::Result;
 use crate::expr::Expr;
@@ -183,17 +184,24 @@ impl Binder<'_> {
                 }
             }
         }
-        for (table, _) in reached.iter().skip(1) {
-            self.writes(table);
-        }
-        for table in &checked {
-            self.reads(table);
-        }
+        // They are locked, and nobody asks whether the statement's role may: what is done there is done as their owners (`exec::referential`).
+        self.read_only = false;
+        let changed = reached.iter().skip(1).map(|(table, _)| Arc::clone(table));
+        self.judged_written.extend(changed);
+        self.judged_read.extend(checked);
         let mut tables = Vec::with_capacity(reached.len());
         for (at, (table, reach)) in reached.iter().enumerate() {
+            let called = self.routines_used.len();
             let mut rules = self.table_rules(&catalog, table, acts)?;
             let own = (at == 0).then_some(change);
             rules.triggers = self.triggers(table, own, &reach.acted)?;
+            if at > 0 {
+                // What they call they call as who owns the table.
+                let owner = catalog.owner_of(PG_CLASS, table.oid);
+                for (_, role) in self.routines_used.iter_mut().skip(called) {
+                    role.get_or_insert(owner);
+                }
+            }
             tables.push(rules);
         }
         Ok(Some(Arc::new(RuleSet { tables })))

@@ -15,7 +15,7 @@ use crate::catalog::{Relation, RelationKind};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::parse::merge as marks;
-use crate::plan::{Check, Insert, JoinKind, Merge, MergeAction, Node, Plan, Update, When};
+use crate::plan::{Check, Guarded, Insert, JoinKind, Merge, MergeAction, Node, Plan, Update, When};
 use crate::role::acl::privilege;
 use logstead_types::SqlState;
 use sqlparser::ast::{self, Spanned};
@@ -32,8 +32,8 @@ enum Action {
     Nothing,
     Update(Vec<(usize, Expr)>),
     Delete,
-    /// The full row.
-    Insert(Vec<Expr>),
+    /// The full row, and the columns that are given values.
+    Insert(Vec<Expr>, Vec<usize>),
 }
 
 impl Binder<'_> {
@@ -122,9 +122,7 @@ impl Binder<'_> {
         }
         self.guard_target(rel, &relation, None)?;
         let policies = self.merge_policies(&relation)?;
-        let mut on = self.guards_of([rel]);
-        on.extend(conditions.iter().cloned());
-        let on = super::and(on);
+        let on = Guarded::hiding(self.guards_of([rel]), conditions.iter().cloned());
         if inserts {
             let target = FromList {
                 items: vec![From::Rel(rel)],
@@ -145,7 +143,7 @@ impl Binder<'_> {
             list.conditions.extend(conditions);
         }
         let changed = self.change_source(&relation, rel, list)?;
-        let on = on.map(|on| changed.whole.resolve(on));
+        let on = on.over(&changed.whole);
         let checks = self.target_checks(&relation)?;
         let (mut matched, mut unmatched) = (Vec::new(), Vec::new());
         // UPDATE OF of triggers is asked of what all clauses name together.
@@ -154,10 +152,18 @@ impl Binder<'_> {
             _ => Vec::new(),
         });
         let updated = self.updated_positions(named.collect(), &relation)?;
+        let given = bound.iter().flat_map(|clause| match &clause.action {
+            Action::Update(assignments) => changed_positions(assignments),
+            Action::Insert(_, given) => given.clone(),
+            Action::Nothing | Action::Delete => Vec::new(),
+        });
+        let given: Vec<usize> = given.collect();
         for clause in bound {
             let of_matched = clause.matched;
-            let when =
-                self.merge_when(clause, &relation, &changed, &checks, &policies, &updated)?;
+            let when = {
+                let columns = (updated.as_slice(), given.as_slice());
+                self.merge_when(clause, &relation, &changed, &checks, &policies, columns)?
+            };
             match of_matched {
                 true => matched.push(when),
                 false => unmatched.push(when),
@@ -247,7 +253,8 @@ impl Binder<'_> {
                 Action::Update(assignments)
             }
             ast::MergeAction::Insert(insert) => {
-                Action::Insert(self.merge_insert(insert, relation)?)
+                let (values, given) = self.merge_insert(insert, relation)?;
+                Action::Insert(values, given)
             }
         };
         Ok(Bound {
@@ -262,7 +269,7 @@ impl Binder<'_> {
         &mut self,
         insert: &ast::MergeInsertExpr,
         relation: &Arc<Relation>,
-    ) -> Result<Vec<Expr>> {
+    ) -> Result<(Vec<Expr>, Vec<usize>)> {
         let ast::MergeInsertKind::Values(values) = &insert.kind else {
             return Err(SqlError::unsupported("this form of INSERT in MERGE"));
         };
@@ -335,7 +342,7 @@ impl Binder<'_> {
                 None => self.target_default(relation, position)?,
             });
         }
-        Ok(full)
+        Ok((full, named))
     }
 
     /// A clause over the source row.
@@ -346,7 +353,7 @@ impl Binder<'_> {
         changed: &Changed,
         checks: &[Check],
         policies: &MergePolicies,
-        updated: &[usize],
+        (updated, given): (&[usize], &[usize]),
     ) -> Result<When> {
         let whole = &changed.whole;
         let placeholder = Plan {
@@ -358,7 +365,7 @@ impl Binder<'_> {
         let existing = match &clause.action {
             Action::Update(_) => policies.updating.clone(),
             Action::Delete => policies.deleting.clone(),
-            Action::Nothing | Action::Insert(_) => Vec::new(),
+            Action::Nothing | Action::Insert(..) => Vec::new(),
         };
         let action = match clause.action {
             Action::Nothing => MergeAction::Nothing,
@@ -370,14 +377,15 @@ impl Binder<'_> {
                     source: placeholder,
                     assignments,
                     generated,
-                    recheck: None,
+                    recheck: Guarded::default(),
                     policies: policies.updated.clone(),
                     checks: checks.to_vec(),
                     rules: self.rules(relation, &Change::Update(updated.to_vec()))?,
+                    given: given.to_vec(),
                     returning: None,
                 }))
             }
-            Action::Insert(values) => MergeAction::Insert(Box::new(Insert {
+            Action::Insert(values, _) => MergeAction::Insert(Box::new(Insert {
                 table: Arc::clone(relation),
                 source: placeholder,
                 values: values.into_iter().map(|e| whole.resolve(e)).collect(),
@@ -386,6 +394,7 @@ impl Binder<'_> {
                 checks: checks.to_vec(),
                 conflict: None,
                 rules: self.rules(relation, &Change::Insert(Vec::new()))?,
+                given: given.to_vec(),
                 returning: None,
             })),
         };

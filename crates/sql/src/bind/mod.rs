@@ -344,6 +344,9 @@ pub(crate) struct Binder<'a> {
     pub(crate) tables_read: Vec<Arc<Relation>>,
     pub(crate) tables_written: Vec<Arc<Relation>>,
     pub(crate) tables_locked: Vec<Arc<Relation>>,
+    /// Tables in which foreign keys look for rows, and those whose rows their actions change: by the rights of who owns them.
+    pub(crate) judged_read: Vec<Arc<Relation>>,
+    pub(crate) judged_written: Vec<Arc<Relation>>,
     /// What is done with which relations.
     pub(crate) uses: access::Uses,
     /// Where string literals stand, by the address of their text: errors of their input point there.
@@ -440,6 +443,8 @@ impl<'a> Binder<'a> {
             tables_read: Vec::new(),
             tables_written: Vec::new(),
             tables_locked: Vec::new(),
+            judged_read: Vec::new(),
+            judged_written: Vec::new(),
             uses: access::Uses::default(),
             literals: HashMap::new(),
             lines: crate::parse::Lines::default(),

@@ -341,6 +341,7 @@ pub fn plan_copy_from(
         policies: Vec::new(),
         conflict: None,
         rules,
+        given: columns.to_vec(),
         returning: None,
     })
 }

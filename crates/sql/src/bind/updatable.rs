@@ -41,6 +41,32 @@ pub(crate) struct Through {
     verb: Verb,
 }
 
+impl Through {
+    /// Is the view's column of this name one that it computes?
+    pub(super) fn computes(&self, name: &str) -> bool {
+        let mut all = self.view.columns.iter().zip(&self.columns);
+        all.any(|(column, base)| !column.dropped && column.name == name && base.is_none())
+    }
+
+    /// An expression over the view's columns as one over the table's; none if it reads one that the view computes.
+    pub(super) fn over_base(&self, mut expr: Expr) -> Option<Expr> {
+        self.rebase(&mut expr).then_some(expr)
+    }
+
+    fn rebase(&self, expr: &mut Expr) -> bool {
+        if let Expr::Column(position, _) = expr {
+            let base = self.columns.get(*position).copied().flatten();
+            if let Some(base) = base {
+                *position = base;
+            }
+            return base.is_some();
+        }
+        let mut all = true;
+        walk::children_mut(expr, &mut |child| all = self.rebase(child) && all);
+        all
+    }
+}
+
 /// A view's query over its table, opened as a FROM item.
 struct Opened {
     base: Arc<Relation>,

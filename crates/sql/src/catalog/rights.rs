@@ -132,6 +132,19 @@ impl Catalog {
         self.owner_of(PG_DATABASE, self.database)
     }
 
+    /// By whose rights a view reads: its owner's; none if by those of who reads it.
+    pub(crate) fn view_reader(&self, view: &Relation) -> Option<Oid> {
+        let options = self.notes.options.get(&view.oid);
+        let invoker = options.is_some_and(|all| {
+            all.iter().any(|option| {
+                let (name, value) = option.split_once('=').unwrap_or((option, "true"));
+                name == "security_invoker" && super::ddl::boolean(value) == Some(true)
+            })
+        });
+        // A temporary one is the session's, whoever that acts as.
+        (!invoker && !view.is_temporary()).then(|| self.owner_of(PG_CLASS, view.oid))
+    }
+
     /// What was granted on an object; none if nothing was, and it has what its kind has by default.
     pub(crate) fn acl_of(&self, class: Oid, object: Oid) -> Option<Acl> {
         if let Some(rights) = self.rights_of(class, object) {
@@ -257,6 +270,27 @@ pub struct Access {
     pub(crate) updated: Vec<usize>,
 }
 
+/// What errors may tell a role of the rows of a table.
+pub enum Told {
+    /// All that they hold.
+    All,
+    /// What these columns hold, by position.
+    Columns(Vec<usize>),
+    /// Nothing: policies decide which rows it sees.
+    Nothing,
+}
+
+impl Told {
+    /// May what a column holds be told?
+    pub(crate) fn has(&self, position: usize) -> bool {
+        match self {
+            Told::All => true,
+            Told::Columns(columns) => columns.contains(&position),
+            Told::Nothing => false,
+        }
+    }
+}
+
 /// Answers what roles may do.
 #[derive(Clone, Copy)]
 pub(crate) struct Judge<'a> {
@@ -304,6 +338,18 @@ impl Judge<'_> {
         }
         let owner = self.owns(role, PG_CLASS, relation.oid);
         (!owner || security.forced).then_some(owner)
+    }
+
+    /// What errors may tell a role of the rows of a table.
+    pub(crate) fn told(&self, role: Oid, relation: &Relation) -> Told {
+        if self.is_secured_for(role, relation).is_some() {
+            return Told::Nothing;
+        }
+        if self.on_relation(role, relation, p::SELECT, 0).0 != 0 {
+            return Told::All;
+        }
+        let reads = |at: &usize| self.on_column(role, relation, *at, p::SELECT, 0).0 != 0;
+        Told::Columns((0..relation.columns.len()).filter(reads).collect())
     }
 
     /// 42501 unless the role owns a relation.

@@ -7,14 +7,12 @@
 
 use super::batch::Batch;
 use super::context::{Cx, Evaluation};
-use super::eval::holds;
 use super::operator::{Running, Step, pull};
 use super::stored;
 use super::wait::Obstacle;
 use super::write::write_failed;
 use crate::error::{Result, SqlError};
-use crate::expr::Expr;
-use crate::plan::{LockTarget, LockWait, Plan};
+use crate::plan::{Guarded, LockTarget, LockWait, Plan};
 use crate::value::Datum;
 use logstead_engine::{Table, WriteError};
 use logstead_types::{Rid, SqlState};
@@ -64,7 +62,7 @@ impl LockState {
         &mut self,
         input: &'a Plan,
         targets: &'a [LockTarget],
-        recheck: Option<&'a Expr>,
+        recheck: &'a Guarded,
         cx: &mut Cx<'a>,
         out: &mut Batch,
     ) -> Result<Step> {
@@ -106,13 +104,10 @@ impl LockState {
                 self.target += 1;
                 self.changed |= std::mem::take(&mut self.newest);
             }
-            if self.changed
-                && matches!(locked, Locked::Yes)
-                && let Some(recheck) = recheck
-            {
+            if self.changed && matches!(locked, Locked::Yes) {
                 let row = &self.row;
-                let holds = |cx: &mut Cx<'a>| holds(recheck, row, cx);
-                locked = match self.evaluation.of([recheck], cx, holds)? {
+                let wants = |cx: &mut Cx<'a>| recheck.wants(row, cx);
+                locked = match self.evaluation.of(recheck.exprs(), cx, wants)? {
                     Ok(true) => Locked::Yes,
                     Ok(false) => Locked::No,
                     Err(absent) => Locked::Wait(absent),

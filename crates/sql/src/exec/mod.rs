@@ -18,6 +18,7 @@ mod cte;
 mod direct;
 mod eval;
 mod fixed;
+mod guarded;
 mod hash_join;
 mod held;
 mod index_scan;
@@ -60,7 +61,7 @@ pub use stats::{NodeDetail, NodeStats, children};
 pub use stored::StoredColumn;
 pub(crate) use trigger::{TriggerCall, stored_rows, truncate_calls, wanted_stored};
 pub use write::Inserter;
-pub(crate) use write::out_of_memory;
+pub(crate) use write::{out_of_memory, tells_key};
 
 #[cfg(test)]
 mod tests;

@@ -304,7 +304,7 @@ impl Running {
                     targets,
                     recheck,
                 },
-            ) => state.next(input, targets, recheck.as_ref(), cx, out),
+            ) => state.next(input, targets, recheck, cx, out),
             (Op::Insert(state), Node::Insert(insert)) => state.next(insert, cx, out),
             (Op::Update(state), Node::Update(update)) => state.next(update, cx, out),
             (Op::Delete(state), Node::Delete(delete)) => state.next(delete, cx, out),

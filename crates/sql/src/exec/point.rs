@@ -88,7 +88,7 @@ fn by_key(plan: &Plan) -> Option<(&Scan, &Arc<IndexDef>, &KeyRange)> {
     };
     let mut key = range.whole_key(index.columns.len())?;
     let plain = key.all(|expr| columns_read(expr, &mut Vec::new()));
-    let whole = index.holds_keys_once() && scan.filter.is_none();
+    let whole = index.holds_keys_once() && scan.filter.is_empty();
     (whole && plain).then_some((scan, index, range))
 }
 
@@ -168,7 +168,8 @@ pub(crate) fn recognise(plan: &Plan) -> Option<Fast> {
                     .assignments
                     .iter()
                     .map(|(_, expr)| expr)
-                    .chain(&update.filter)
+                    .chain(update.wanted.exprs())
+                    .chain(update.policies.iter().map(|check| &check.expr))
             });
             let mut rest = insert
                 .returning

@@ -12,6 +12,8 @@ use super::write::{
     check_not_null, check_violation, encode_changed, overtaken, unique_violation, without_key,
     write_failed,
 };
+use crate::catalog::pg_catalog::PG_CLASS;
+use crate::catalog::rights::{denied, denied_relation};
 use crate::catalog::trigger::TriggerEvent;
 use crate::catalog::{Action, Relation};
 use crate::error::{Result, SqlError};
@@ -21,6 +23,7 @@ use crate::ri::{
     Acting, Event, ForeignRule, KeyParts, Moment, Queue, RuleSet, TableTriggers, UniqueRule, What,
     Written,
 };
+use crate::role::acl::{Mask, privilege as p};
 use crate::value::{Datum, Oid};
 use logstead_engine::{
     Absent, Guard, Index, IndexCursor, Isolation, Row, RowBuilder, RowLock, RowRef, ScanCursor,
@@ -144,6 +147,8 @@ struct Judge<'c, 'a> {
     examined: usize,
     /// A BEFORE trigger of a row that an action changes, for which it stops.
     called: Option<Box<Call>>,
+    /// Tables whose owners were found to have these privileges on them.
+    allowed: Vec<(Oid, Mask)>,
 }
 
 impl<'c, 'a> Judge<'c, 'a> {
@@ -157,6 +162,7 @@ impl<'c, 'a> Judge<'c, 'a> {
             last: None,
             examined: 0,
             called: None,
+            allowed: Vec::new(),
         }
     }
 
@@ -359,6 +365,28 @@ impl<'c, 'a> Judge<'c, 'a> {
         Ok(found)
     }
 
+    /// 42501 unless the owner of a table, as whom foreign keys look for and change its rows, has these privileges on it. Policies are not asked: they hold for
+    /// no owner here.
+    fn owner_may(&mut self, table: &Relation, wanted: Mask, columns: &[usize]) -> Result<()> {
+        if self.allowed.contains(&(table.oid, wanted)) {
+            return Ok(());
+        }
+        let catalog = self.cx.catalog;
+        let owner = catalog.owner_of(PG_CLASS, table.oid);
+        let judge = catalog.judge(&catalog.roles);
+        if !judge.may_use_schema(owner, table.schema) && !table.is_temporary() {
+            let schema = &table.schema_name;
+            return Err(denied(format!("permission denied for schema {schema}")));
+        }
+        let single = |n: u32| wanted & (1 << n);
+        let mut each = (0..Mask::BITS).map(single).filter(|one| *one != 0);
+        if !each.all(|one| judge.has(owner, table, one, columns)) {
+            return Err(denied_relation(table));
+        }
+        self.allowed.push((table.oid, wanted));
+        Ok(())
+    }
+
     /// Does another row have a row's key, or may it come to have it by what is in flight? Waits for nobody, only for what is not in memory.
     async fn is_in_the_way(&mut self, rule: &UniqueRule, rid: Rid) -> Result<bool> {
         let (table, index) = rule.storage(self.cx.engine)?;
@@ -410,6 +438,8 @@ impl<'c, 'a> Judge<'c, 'a> {
         let engine = self.cx.engine;
         let child = rule.child_table(engine)?;
         let (parent, index) = rule.parent_table(engine)?;
+        let key: Vec<usize> = rule.parent_columns().collect();
+        self.owner_may(&rule.parent, p::SELECT | p::UPDATE, &key)?;
         // The row that was waited for: if it is gone, another one with its key does not count.
         let mut awaited = None;
         loop {
@@ -537,6 +567,8 @@ impl<'c, 'a> Judge<'c, 'a> {
         let engine = self.cx.engine;
         let child = rule.child_table(engine)?;
         if action == Action::NoAction {
+            let key: Vec<usize> = rule.parent_columns().collect();
+            self.owner_may(&rule.parent, p::SELECT | p::UPDATE, &key)?;
             // Another row may have taken the key over.
             self.key.clear();
             rule.parent_key_of(old, &mut self.key);
@@ -556,6 +588,8 @@ impl<'c, 'a> Judge<'c, 'a> {
                 self.wait(absent.into()).await?;
             }
         }
+        let key: Vec<usize> = rule.child_columns().collect();
+        self.owner_may(&rule.child, p::SELECT | p::UPDATE, &key)?;
         loop {
             let found = self.referencing_rows(rule, old, true).await?;
             let Some(rid) = found.first().copied() else {
@@ -702,9 +736,23 @@ impl<'c, 'a> Judge<'c, 'a> {
             None => TriggerEvent::Delete,
             Some(_) => TriggerEvent::Update,
         };
+        let key: Vec<usize> = rule.child_columns().collect();
+        self.owner_may(&rule.child, p::SELECT, &key)?;
+        match &assigned {
+            None => self.owner_may(&rule.child, p::DELETE, &[])?,
+            Some(assigned) => {
+                let changed: Vec<usize> = assigned.iter().map(|(column, _)| *column).collect();
+                self.owner_may(&rule.child, p::UPDATE, &changed)?;
+            }
+        }
+        let owner = self.cx.catalog.owner_of(PG_CLASS, rule.child.oid);
+        let session = self.cx.session;
         let triggers = set.tables.get(position).and_then(|t| t.triggers.as_deref());
         if let Some(triggers) = triggers {
-            self.begin_action(position == 0, triggers, event)?;
+            let before = session.act_as(owner);
+            let begun = self.begin_action(position == 0, triggers, event);
+            session.act_as(before);
+            begun?;
         }
         let wanted = rule.wanted(old);
         if self.cx.events.acting.rows.is_none() {
@@ -714,7 +762,9 @@ impl<'c, 'a> Judge<'c, 'a> {
         while let Some(rid) = self.cx.events.acting.row() {
             self.tick(1).await?;
             loop {
+                let before = session.act_as(owner);
                 let attempt = self.change_row(set, position, rule, action, &assigned, &wanted, rid);
+                session.act_as(before);
                 match attempt? {
                     Ok(()) => break,
                     Err(WriteError::Overtaken) if assigned.is_none() => {
@@ -959,10 +1009,12 @@ impl<'c, 'a> Judge<'c, 'a> {
         }
         let of = |position: usize| values.iter().find(|(p, _)| *p == position).map(|(_, v)| v);
         if whole {
-            check_not_null(relation, &full, |p| of(p).is_some(), self.cx.session)?;
+            let given: Vec<usize> = assigned.iter().map(|(column, _)| *column).collect();
+            let session = self.cx.session;
+            check_not_null(relation, &full, &given, |p| of(p).is_some(), session)?;
             for check in &rules.checks {
                 if as_bool(&at_once(&check.expr, &full, &bare)?)? == Some(false) {
-                    return Err(check_violation(relation, check, &full, self.cx.session));
+                    return Err(check_violation(relation, check, &full, &given, session));
                 }
             }
         }

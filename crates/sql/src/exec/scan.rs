@@ -51,7 +51,7 @@ impl Emitter {
             .collect();
         let mut first = Vec::new();
         let all = 0..columns.len();
-        if let Some(filter) = &scan.filter {
+        if let Some(filter) = scan.filter.condition() {
             if columns_read(filter, &mut first) {
                 first.retain(|column| *column < columns.len());
             } else {
@@ -63,10 +63,10 @@ impl Emitter {
             .filter(|column| !first.contains(column))
             .collect();
         // Decoded before all conditions are asked, where a condition may look at more than columns.
-        let in_stages = !scan.row_id && !scan.filter.as_ref().is_some_and(walk::has_subquery);
+        let in_stages = !scan.row_id && !scan.filter.condition().is_some_and(walk::has_subquery);
         let mut decoded: Vec<usize> = Vec::new();
         let mut stages = Vec::new();
-        for condition in scan.filter.iter().flat_map(conditions) {
+        for condition in scan.filter.conjuncts() {
             let quick = Quick::of(condition, &columns).filter(|_| in_stages);
             if quick.is_some() {
                 stages.push((quick, Vec::new()));
@@ -91,7 +91,7 @@ impl Emitter {
             scratch: Cell::default(),
             row_id: scan.row_id,
             unread: scan.unread.clone(),
-            has_subquery: scan.filter.as_ref().is_some_and(walk::has_subquery),
+            has_subquery: scan.filter.condition().is_some_and(walk::has_subquery),
         }
     }
 
@@ -121,7 +121,7 @@ impl Emitter {
                 scan.table.name
             )));
         }
-        let Some(filter) = &scan.filter else {
+        if scan.filter.is_empty() {
             for (at, column) in self.columns.iter().enumerate() {
                 out.push(match self.is_unread(at) {
                     true => Datum::Null,
@@ -131,7 +131,7 @@ impl Emitter {
             self.push_row_id(row, out);
             out.end_row();
             return Ok(Ok(()));
-        };
+        }
         // A condition may look at the hidden columns.
         if !self.has_subquery && !self.row_id {
             let mut scratch = self.scratch.take();
@@ -158,7 +158,7 @@ impl Emitter {
             out.open_row()[column] = self.columns[column].decode(row.bytes)?;
         }
         let holds = if self.has_subquery {
-            match evaluation.run(cx, |cx| holds(filter, out.open_row(), cx))? {
+            match evaluation.run(cx, |cx| scan.filter.wants(out.open_row(), cx))? {
                 Ok(holds) => holds,
                 Err(absent) => {
                     out.abandon_row();
@@ -166,7 +166,7 @@ impl Emitter {
                 }
             }
         } else {
-            holds(filter, out.open_row(), cx)?
+            scan.filter.wants(out.open_row(), cx)?
         };
         if holds {
             for &column in &self.rest {
@@ -187,11 +187,8 @@ impl Emitter {
         scratch: &mut Vec<Datum>,
         cx: &mut Cx<'a>,
     ) -> Result<bool> {
-        let Some(filter) = &scan.filter else {
-            return Ok(true);
-        };
         scratch.resize(self.columns.len(), Datum::Null);
-        for (condition, (quick, columns)) in conditions(filter).iter().zip(&self.stages) {
+        for (condition, (quick, columns)) in scan.filter.conjuncts().iter().zip(&self.stages) {
             if let Some(quick) = quick {
                 match quick.holds(&self.columns, row.bytes) {
                     Some(true) => continue,
@@ -218,14 +215,6 @@ impl Emitter {
             out.push(Datum::Int8(row.rid.get().cast_signed()));
             out.push(Datum::Int8(0));
         }
-    }
-}
-
-/// The conditions all of which a filter asks.
-fn conditions(filter: &Expr) -> &[Expr] {
-    match filter {
-        Expr::And(all) => all,
-        one => std::slice::from_ref(one),
     }
 }
 

@@ -232,6 +232,14 @@ pub trait Context {
     fn current_role(&self) -> Oid {
         crate::role::BOOTSTRAP
     }
+    /// From now on what is run is run as this role, by its rights and as its current_user; with 0 as the session's. What it was before.
+    fn act_as(&self, _role: Oid) -> Oid {
+        0
+    }
+    /// What errors may tell the current role of the rows of a table.
+    fn told_of(&self, _relation: &crate::catalog::Relation) -> crate::catalog::rights::Told {
+        crate::catalog::rights::Told::All
+    }
     /// `row_security`: who is subject to policies is, instead of being refused.
     fn row_security(&self) -> bool {
         true

@@ -32,7 +32,7 @@ pub(crate) fn failing(plan: &Plan) -> Option<SqlError> {
 fn failing_filter(plan: &Plan) -> Option<SqlError> {
     match &plan.node {
         Node::SeqScan(scan) | Node::IndexScan { scan, .. } => {
-            scan.filter.as_ref().and_then(failing_expr)
+            scan.filter.condition().and_then(failing_expr)
         }
         Node::Filter { input, condition } => {
             failing_expr(condition).or_else(|| failing_filter(input))

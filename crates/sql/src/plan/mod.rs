@@ -12,6 +12,7 @@ mod explain;
 mod explain_expr;
 mod flatten;
 mod grouped;
+mod guarded;
 pub(crate) mod implies;
 mod index_path;
 mod join;
@@ -28,6 +29,7 @@ pub(crate) mod window;
 
 pub(crate) use constants::failing;
 pub use explain::{ExplainOptions, ExplainTimes, explain, explain_json};
+pub use guarded::Guarded;
 pub(crate) use join::refuses_null;
 pub(crate) use layout::Layout;
 pub(crate) use scan::Wish;
@@ -317,7 +319,7 @@ pub enum Node {
         /// What to lock.
         targets: Vec<LockTarget>,
         /// Full condition over the input row, evaluated again if some row is locked in a newer version than was read.
-        recheck: Option<Expr>,
+        recheck: Guarded,
     },
     /// INSERT.
     Insert(Box<Insert>),
@@ -381,8 +383,8 @@ pub struct Scan {
     pub table: Arc<Relation>,
     /// Attribute positions decoded, in output order.
     pub columns: Vec<usize>,
-    /// Condition over the output row.
-    pub filter: Option<Expr>,
+    /// Condition over the output row, behind what row security asks of it.
+    pub filter: Guarded,
     /// Adds the two hidden columns.
     pub row_id: bool,
     /// By column: nothing above the scan reads it, so it may be NULL. Empty until the plan is made ready to run.
@@ -629,6 +631,8 @@ pub struct Insert {
     pub conflict: Option<OnConflict>,
     /// What has to be judged once rows are written; `None` for most tables.
     pub rules: Option<Arc<RuleSet>>,
+    /// The columns that the statement gives values itself, which an error may tell its role of: by ON CONFLICT and other clauses of MERGE, too.
+    pub given: Vec<usize>,
     /// RETURNING, over the stored full row.
     pub returning: Option<Vec<Expr>>,
 }
@@ -649,11 +653,9 @@ pub struct ConflictUpdate {
     pub assignments: Vec<(usize, Expr)>,
     /// So many of the assignments, the last ones, are generated columns: over the new full row.
     pub generated: usize,
-    /// WHERE.
-    pub filter: Option<Expr>,
-    /// What row security asks of the existing row that is to be changed.
-    pub existing: Vec<Check>,
-    /// And of what becomes of it.
+    /// WHERE, behind what row security asks of the existing row: it is asked of no other, and SET is evaluated for no other.
+    pub wanted: Guarded,
+    /// What row security asks of what becomes of it.
     pub policies: Vec<Check>,
 }
 
@@ -670,13 +672,15 @@ pub struct Update {
     /// So many of the assignments, the last ones, are generated columns: over the new full row.
     pub generated: usize,
     /// Whole WHERE over the source row: evaluated again on the newest version after a wait (READ COMMITTED).
-    pub recheck: Option<Expr>,
+    pub recheck: Guarded,
     /// What row security asks of the new full row, before anything else is.
     pub policies: Vec<Check>,
     /// CHECK constraints, over the new full row.
     pub checks: Vec<Check>,
     /// As for [`Insert`].
     pub rules: Option<Arc<RuleSet>>,
+    /// As for [`Insert`].
+    pub given: Vec<usize>,
     /// RETURNING, over the new full row followed by the source row's other columns.
     pub returning: Option<Vec<Expr>>,
 }
@@ -689,7 +693,7 @@ pub struct Delete {
     /// Source rows.
     pub source: Plan,
     /// As for [`Update`].
-    pub recheck: Option<Expr>,
+    pub recheck: Guarded,
     /// As for [`Insert`].
     pub rules: Option<Arc<RuleSet>>,
     /// RETURNING, over the old full row followed by the source row's other columns.
@@ -704,7 +708,7 @@ pub struct Merge {
     /// Source rows.
     pub source: Plan,
     /// ON over the source row: evaluated again on the newest version after a wait (READ COMMITTED).
-    pub on: Option<Expr>,
+    pub on: Guarded,
     /// WHEN MATCHED, in the order in which they are tried: UPDATE, DELETE, DO NOTHING.
     pub matched: Vec<When>,
     /// WHEN NOT MATCHED: INSERT, DO NOTHING.
@@ -716,7 +720,8 @@ pub struct Merge {
 pub struct When {
     /// AND, over the source row.
     pub condition: Option<Expr>,
-    /// What row security asks of the row that is to be changed or deleted: its columns are the source row's first.
+    /// What row security asks of the row that is to be changed or deleted: its columns are the source row's first. It comes behind the condition, which sees
+    /// rows that the policies for SELECT let through (in the source, and in [`Merge::on`]): these ask whether they may be changed.
     pub existing: Vec<Check>,
     /// What is done.
     pub action: MergeAction,

@@ -3,7 +3,7 @@
 use super::estimate;
 use super::layout::Layout;
 use super::merge_join::{Sorted, as_wanted};
-use super::{Node, OutputColumn, Plan, Scan, SetOpKind, walk};
+use super::{Guarded, Node, OutputColumn, Plan, Scan, SetOpKind, walk};
 use crate::bind::{Binder, COLUMN_BASE, ColId, Source};
 use crate::catalog::Relation;
 use crate::error::{Result, SqlError};
@@ -282,14 +282,11 @@ impl Binder<'_> {
         conditions: Vec<Expr>,
         wish: &Wish,
     ) -> Result<Planned> {
-        // Row security first: what a scan asks it asks in this order.
-        let conditions = match self.rels[rel].guard.is_empty() {
-            true => conditions,
-            false => {
-                let mut guarded = self.rels[rel].guard.clone();
-                guarded.extend(conditions);
-                guarded
-            }
+        // An index may answer what row security asks, as it may the rest.
+        let guards = self.rels[rel].guard.len();
+        let conditions = match guards {
+            0 => conditions,
+            _ => [self.rels[rel].guard.clone(), conditions].concat(),
         };
         let rows = self.table_rows(table);
         let current_of = self.rels[rel].current_of.clone();
@@ -314,14 +311,20 @@ impl Binder<'_> {
         let row_id = self.rels[rel].row_id.is_some();
         let alias = self.rels[rel].alias.clone();
         let share = self.share(conditions.iter(), rows);
-        let make_scan = |filter: Vec<Expr>| Scan {
-            table: table.clone(),
-            columns,
-            filter: crate::bind::and(filter).map(|c| layout.resolve(c)),
-            row_id,
-            unread: Vec::new(),
-            alias,
+        let make_scan = |conditions: Vec<(usize, Expr)>| {
+            let (guard, own): (Vec<_>, Vec<_>) =
+                conditions.into_iter().partition(|(at, _)| *at < guards);
+            let bare = |all: Vec<(usize, Expr)>| all.into_iter().map(|(_, c)| c);
+            Scan {
+                table: table.clone(),
+                columns,
+                filter: Guarded::hiding(bare(guard).collect(), bare(own)).over(&layout),
+                row_id,
+                unread: Vec::new(),
+                alias,
+            }
         };
+        let conditions: Vec<(usize, Expr)> = conditions.into_iter().enumerate().collect();
         if let Some(cursor) = current_of {
             let scan = make_scan(conditions);
             let plan = Plan {
@@ -341,11 +344,9 @@ impl Binder<'_> {
             };
             return Ok(Planned::new(plan, layout));
         };
-        let rest: Vec<Expr> = conditions
+        let rest = conditions
             .into_iter()
-            .enumerate()
             .filter(|(i, _)| !candidate.answered.contains(i))
-            .map(|(_, c)| c)
             .collect();
         let scan = make_scan(rest);
         let plan = Plan {

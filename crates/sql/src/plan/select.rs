@@ -4,8 +4,8 @@ use super::build::{self, limit, project, sort};
 use super::layout::Layout;
 use super::scan::{Planned, Wanted, Wish, plain_column};
 use super::{
-    AggregateCall, GroupingSets, LockTarget, Node, OutputColumn, Plan, SortKey, estimate, walk,
-    window,
+    AggregateCall, GroupingSets, Guarded, LockTarget, Node, OutputColumn, Plan, SortKey, estimate,
+    walk, window,
 };
 use crate::bind::query::{Distinct, From, FromList, Grouping, Output, RowMark, Select};
 use crate::bind::{Binder, ColId, Source};
@@ -81,13 +81,12 @@ pub(crate) fn plan_select(binder: &mut Binder<'_>, select: Select) -> Result<Pla
         Wish::default()
     };
     let extreme = extreme_wish(binder, &from, grouping.as_ref());
-    let mut recheck = None;
+    let mut recheck = Guarded::default();
     if locks.is_some() {
         // The policies of the tables come first, as in their scans.
         let marked = locks.iter().flatten().map(|mark| mark.rel);
-        let mut conditions = binder.guards_of(marked);
-        conditions.extend(from.conditions.iter().cloned());
-        recheck = Some(conditions);
+        let guard = binder.guards_of(marked);
+        recheck = Guarded::hiding(guard, from.conditions.iter().cloned());
     }
     let mut planned = if from.items.is_empty() {
         let plan = Plan {
@@ -186,9 +185,7 @@ pub(crate) fn plan_select(binder: &mut Binder<'_>, select: Select) -> Result<Pla
             Planned { plan, layout, .. } = project_sets(Planned::new(plan, layout), last_sets)?;
         }
         if let Some(targets) = locks {
-            let recheck = recheck
-                .and_then(crate::bind::and)
-                .map(|c| layout.resolve(c));
+            let recheck = recheck.over(&layout);
             let (rows, cost, columns) = (
                 plan.rows,
                 plan.cost + plan.rows * 0.01,

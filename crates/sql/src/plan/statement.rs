@@ -118,6 +118,12 @@ pub fn plan_statement(
     }
     let param_types = binder.finish_params()?;
     let (accesses, schemas) = binder.finish_access();
+    for table in std::mem::take(&mut binder.judged_written) {
+        binder.writes(&table);
+    }
+    for table in std::mem::take(&mut binder.judged_read) {
+        binder.reads(&table);
+    }
     let changed = |oid: Oid| binder.tables_written.iter().any(|table| table.oid == oid);
     if let Some((_, name)) = binder
         .read_by_volatile

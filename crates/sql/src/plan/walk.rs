@@ -130,8 +130,9 @@ pub(crate) fn plan_exprs(plan: &Plan, depth: usize, f: &mut dyn FnMut(&Expr, usi
     let range = |range: &KeyRange, f: &mut dyn FnMut(&Expr, usize)| {
         range.exprs().for_each(|e| f(e, depth));
     };
-    let scan_filter =
-        |scan: &Scan, f: &mut dyn FnMut(&Expr, usize)| scan.filter.iter().for_each(|e| f(e, depth));
+    let scan_filter = |scan: &Scan, f: &mut dyn FnMut(&Expr, usize)| {
+        scan.filter.exprs().for_each(|e| f(e, depth))
+    };
     match &plan.node {
         Node::OneRow | Node::CteScan { .. } => {}
         Node::Values(rows) => rows.iter().flatten().for_each(|e| f(e, depth)),
@@ -249,7 +250,7 @@ pub(crate) fn plan_exprs(plan: &Plan, depth: usize, f: &mut dyn FnMut(&Expr, usi
             plan_exprs(body, depth, f);
         }
         Node::LockRows { input, recheck, .. } => {
-            recheck.iter().for_each(|e| f(e, depth));
+            recheck.exprs().for_each(|e| f(e, depth));
             plan_exprs(input, depth, f);
         }
         // Changes stand at the top of a plan or in its WITH, and their rows are resolved when they are made.
@@ -269,23 +270,22 @@ pub(crate) fn change_exprs(plan: &Plan, f: &mut dyn FnMut(&Expr)) {
             insert.returning.iter().flatten().for_each(&mut *f);
             if let Some(update) = insert.conflict.as_ref().and_then(|c| c.update.as_ref()) {
                 update.assignments.iter().for_each(|(_, e)| f(e));
-                let policies = update.existing.iter().chain(&update.policies);
-                policies.for_each(|check| f(&check.expr));
-                update.filter.iter().for_each(f);
+                update.policies.iter().for_each(|check| f(&check.expr));
+                update.wanted.exprs().for_each(f);
             }
         }
         Node::Update(update) => {
             update.assignments.iter().for_each(|(_, e)| f(e));
             update.policies.iter().for_each(|check| f(&check.expr));
             update.returning.iter().flatten().for_each(&mut *f);
-            update.recheck.iter().for_each(f);
+            update.recheck.exprs().for_each(f);
         }
         Node::Delete(delete) => {
             delete.returning.iter().flatten().for_each(&mut *f);
-            delete.recheck.iter().for_each(f);
+            delete.recheck.exprs().for_each(f);
         }
         Node::Merge(merge) => {
-            merge.on.iter().for_each(&mut *f);
+            merge.on.exprs().for_each(&mut *f);
             for when in merge.matched.iter().chain(&merge.unmatched) {
                 when.condition.iter().for_each(&mut *f);
                 when.existing.iter().for_each(|check| f(&check.expr));
@@ -318,10 +318,16 @@ pub(crate) fn plan_exprs_mut(plan: &mut Plan, depth: usize, f: &mut dyn FnMut(&m
         Node::OneRow | Node::CteScan { .. } => {}
         Node::Values(rows) => rows.iter_mut().flatten().for_each(|e| f(e, depth)),
         Node::SeqScan(scan) | Node::RowScan { scan, .. } => {
-            scan.filter.iter_mut().for_each(|e| f(e, depth));
+            scan.filter
+                .condition_mut()
+                .into_iter()
+                .for_each(|e| f(e, depth));
         }
         Node::IndexScan { scan, range, .. } => {
-            scan.filter.iter_mut().for_each(|e| f(e, depth));
+            scan.filter
+                .condition_mut()
+                .into_iter()
+                .for_each(|e| f(e, depth));
             range.exprs_mut().for_each(|e| f(e, depth));
         }
         Node::VirtualScan { filter, .. } => filter.iter_mut().for_each(|e| f(e, depth)),
@@ -428,7 +434,10 @@ pub(crate) fn plan_exprs_mut(plan: &mut Plan, depth: usize, f: &mut dyn FnMut(&m
             plan_exprs_mut(body, depth, f);
         }
         Node::LockRows { input, recheck, .. } => {
-            recheck.iter_mut().for_each(|e| f(e, depth));
+            recheck
+                .condition_mut()
+                .into_iter()
+                .for_each(|e| f(e, depth));
             plan_exprs_mut(input, depth, f);
         }
         Node::Insert(insert) => plan_exprs_mut(&mut insert.source, depth, f),

@@ -467,12 +467,17 @@ impl ForeignRule {
             Err(error) => return error,
         };
         let types = self.columns.iter().map(|k| k.child_ty);
-        let detail = format!(
-            "Key ({})=({}) is not present in table \"{}\".",
-            names(&self.child, self.child_columns()),
-            texts(&values, types, session),
-            self.parent.name
-        );
+        let told = session.told_of(&self.child);
+        let key = match self.child_columns().all(|column| told.has(column)) {
+            true => format!(
+                " ({})=({})",
+                names(&self.child, self.child_columns()),
+                texts(&values, types, session)
+            ),
+            false => String::new(),
+        };
+        let parent = &self.parent.name;
+        let detail = format!("Key{key} is not present in table \"{parent}\".");
         self.child_violation().detail(detail)
     }
 
@@ -497,6 +502,15 @@ impl ForeignRule {
     /// 23503 for a referenced row.
     pub(crate) fn still_referenced(&self, values: &[Datum], session: &dyn Context) -> SqlError {
         let types = self.columns.iter().map(|k| k.parent_ty);
+        let told = session.told_of(&self.parent);
+        let key = match self.parent_columns().all(|column| told.has(column)) {
+            true => format!(
+                " ({})=({})",
+                names(&self.parent, self.parent_columns()),
+                texts(values, types, session)
+            ),
+            false => String::new(),
+        };
         SqlError::new(
             SqlState::FOREIGN_KEY_VIOLATION,
             format!(
@@ -505,9 +519,7 @@ impl ForeignRule {
             ),
         )
         .detail(format!(
-            "Key ({})=({}) is still referenced from table \"{}\".",
-            names(&self.parent, self.parent_columns()),
-            texts(values, types, session),
+            "Key{key} is still referenced from table \"{}\".",
             self.child.name
         ))
         .table(&self.child.schema_name, &self.child.name)

@@ -10,7 +10,8 @@ use super::seeded::Seeded;
 use super::signals::Signals;
 use super::statement::Statements;
 use super::transaction::Modes;
-use crate::catalog::{Catalog, SequenceSession, VirtualContext, calls};
+use crate::catalog::rights::Told;
+use crate::catalog::{Catalog, Relation, SequenceSession, VirtualContext, calls};
 use crate::error::{Result, SqlError};
 use crate::exec::Spill;
 use crate::func::{
@@ -378,6 +379,16 @@ impl Context for SessionContext {
             0 => typed.session_role,
             role => role,
         }
+    }
+
+    fn act_as(&self, role: Oid) -> Oid {
+        self.as_role.replace(role)
+    }
+
+    fn told_of(&self, relation: &Relation) -> Told {
+        let catalog = Arc::clone(&self.catalog.borrow());
+        let roles = self.roles(&catalog);
+        catalog.judge(&roles).told(self.current_role(), relation)
     }
 
     fn session_user(&self) -> String {

@@ -692,6 +692,7 @@ impl Session {
             checks: bind::check_exprs(relation, &cx)?,
             conflict: None,
             rules: bind::insert_rules(relation, &cx)?,
+            given: positions.to_vec(),
             returning: None,
         };
         Ok(Plan {

@@ -431,8 +431,6 @@ impl Session {
 
     /// Tells the client of an error and ends what it ends: the transaction, or the part since the last savepoint.
     pub fn fail(&mut self, error: SqlError, client: &mut dyn Client) {
-        // The role is the one that the statement ran as, not the one that an end of the transaction brings back.
-        let error = self.context.without_secrets(error);
         self.extended_since = None;
         self.forget_running();
         self.fail_transaction();

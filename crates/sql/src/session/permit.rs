@@ -248,55 +248,6 @@ impl SessionContext {
         Err(denied_relation(relation))
     }
 
-    /// An error of a constraint without the values of rows that the role may not read.
-    pub(super) fn without_secrets(&self, mut error: SqlError) -> SqlError {
-        let class = error.code().to_string();
-        if error.fields().detail.is_none() || !(class.starts_with("23") || class == "44000") {
-            return error;
-        }
-        let catalog = Arc::clone(&self.catalog.borrow());
-        let (roles, role) = (self.roles(&catalog), self.current_role());
-        if roles.is_superuser(role) {
-            return error;
-        }
-        let judge = catalog.judge(&roles);
-        let reads = |relation: &Relation| {
-            judge.on_relation(role, relation, privilege::SELECT, 0).0 != 0
-                && judge.is_secured_for(role, relation).is_none()
-        };
-        let fields = error.fields();
-        let table = fields.table.as_ref().and_then(|table| {
-            let schema = catalog.schema(fields.schema.as_deref()?)?;
-            let oid = catalog.names.get(&(schema.oid, table.to_string()))?;
-            catalog.relations.get(oid)
-        });
-        let seen = table.is_some_and(|table| {
-            // Of a foreign key both tables tell.
-            let key = table
-                .constraints
-                .iter()
-                .find(|c| fields.constraint.as_deref() == Some(c.name.as_str()))
-                .and_then(|c| c.foreign());
-            let parent = key.map(|key| catalog.relations.get(&key.table));
-            reads(table) && parent.is_none_or(|parent| parent.is_some_and(|p| reads(p)))
-        });
-        if !seen {
-            // Which table it is about is no secret.
-            let known = |detail: &str| {
-                let about = [
-                    " is not present in table ",
-                    " is still referenced from table ",
-                ];
-                let at = about.iter().filter_map(|about| detail.rfind(about)).max()?;
-                Some(format!("Key{}", detail.get(at..)?))
-            };
-            let detail = error.fields().detail.clone();
-            let detail = detail.filter(|_| error.code() == SqlState::FOREIGN_KEY_VIOLATION);
-            error.fields_mut().detail = detail.and_then(|detail| known(&detail));
-        }
-        error
-    }
-
     pub(super) fn superuser_only(&self, what: &str) -> Result<()> {
         let roles = self.roles(&self.catalog.borrow());
         match roles.is_superuser(self.current_role()) {
@@ -481,7 +432,7 @@ impl Session {
             (K::Lock, _) if self.block == Block::None => Ok(()),
             (K::Lock, ast::Statement::Lock(lock)) => {
                 for target in &lock.tables {
-                    self.lock_target(&catalog, &target.name, lock.lock_mode.as_ref())?;
+                    self.lock_targets(&catalog, &target.name, lock.lock_mode.as_ref())?;
                 }
                 Ok(())
             }
@@ -562,13 +513,13 @@ impl Session {
         }
     }
 
-    /// The relation that may be locked in this mode.
-    pub(super) fn lock_target(
+    /// The relations that are locked in this mode where one is named: that one, and all that a view reads, as who the view reads them.
+    pub(super) fn lock_targets(
         &self,
         catalog: &Arc<Catalog>,
         name: &ast::ObjectName,
         mode: Option<&ast::LockTableMode>,
-    ) -> Result<Arc<Relation>> {
+    ) -> Result<Vec<Arc<Relation>>> {
         use privilege as p;
         let wanted = match mode {
             Some(ast::LockTableMode::AccessShare) => p::SELECT,
@@ -577,13 +528,33 @@ impl Session {
             }
             _ => p::UPDATE | p::DELETE | p::TRUNCATE,
         };
-        let relation = self.named_relation(catalog, name)?;
         let roles = self.context.roles(catalog);
         let judge = catalog.judge(&roles);
-        match judge.on_relation(self.context.current_role(), &relation, wanted, 0) {
-            (0, _) => Err(denied_relation(&relation)),
-            _ => Ok(relation),
+        let own = self.context.current_role();
+        let mut all: Vec<Arc<Relation>> = Vec::new();
+        let mut left = vec![(self.named_relation(catalog, name)?, own)];
+        while let Some((relation, role)) = left.pop() {
+            if judge.on_relation(role, &relation, wanted, 0).0 == 0 {
+                return Err(denied_relation(&relation));
+            }
+            if all.iter().any(|known| known.oid == relation.oid) {
+                continue;
+            }
+            if let Some(view) = relation.view() {
+                let reader = catalog.view_reader(&relation).unwrap_or(own);
+                // A relation without columns is one that a constant names.
+                let read = view
+                    .sources
+                    .iter()
+                    .filter(|source| !source.columns.is_empty());
+                let below = read.filter_map(|source| catalog.relations.get(&source.relation));
+                let below =
+                    below.filter(|r| matches!(r.kind, RelationKind::Table | RelationKind::View(_)));
+                left.extend(below.rev().map(|below| (Arc::clone(below), reader)));
+            }
+            all.push(relation);
         }
+        Ok(all)
     }
 
     /// The relation of a name in a schema that may be used.

@@ -207,7 +207,6 @@ impl Session {
         let announcement = match announcement {
             Ok(announcement) => announcement,
             Err(error) => {
-                let error = self.context.without_secrets(error);
                 self.unwind_all().await;
                 self.rollback();
                 return Err(error);
@@ -232,8 +231,6 @@ impl Session {
         // Rows may have been told already, and are so whatever becomes of the commit.
         self.owed.merge(&open.txn.awaits(), synchronous);
         if let Err(error) = judged {
-            // It is for whoever commits, who may be another once SET LOCAL is undone.
-            let error = self.context.without_secrets(error);
             unwind_txn(&self.signals, &mut open.txn, None).await;
             open.txn.abort();
             self.transaction_over(false);

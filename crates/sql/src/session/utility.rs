@@ -165,19 +165,23 @@ impl Session {
             loop {
                 let catalog = self.catalog()?;
                 let asked_mode = request.lock_mode.as_ref();
-                let relation = self.lock_target(&catalog, &target.name, asked_mode)?;
-                super::copy_in::same_relation(&mut asked, &relation)?;
-                let table = self.storage(&relation, &catalog)?;
-                let nowait = request.nowait;
-                let open = self.transaction()?;
-                if open.txn.lock_table(&table, mode).is_err() {
-                    if nowait {
-                        return Err(SqlError::new(
-                            SqlState::LOCK_NOT_AVAILABLE,
-                            format!("could not obtain lock on relation \"{}\"", relation.name),
-                        ));
+                let relations = self.lock_targets(&catalog, &target.name, asked_mode)?;
+                if let Some(named) = relations.first() {
+                    super::copy_in::same_relation(&mut asked, named)?;
+                }
+                for relation in &relations {
+                    let table = self.storage(relation, &catalog)?;
+                    let nowait = request.nowait;
+                    let open = self.transaction()?;
+                    if open.txn.lock_table(&table, mode).is_err() {
+                        if nowait {
+                            return Err(SqlError::new(
+                                SqlState::LOCK_NOT_AVAILABLE,
+                                format!("could not obtain lock on relation \"{}\"", relation.name),
+                            ));
+                        }
+                        guarded(&signals, limits, lock(&mut open.txn, &table, mode)).await?;
                     }
-                    guarded(&signals, limits, lock(&mut open.txn, &table, mode)).await?;
                 }
                 if Arc::ptr_eq(&catalog, &self.catalog()?) {
                     break;

@@ -8,6 +8,7 @@ use crate::catalog::store::attach_index;
 use crate::catalog::stored::RELATIONS;
 use crate::catalog::{IndexDef, Relation, index_keys};
 use crate::error::{Result, SqlError};
+use crate::exec::tells_key;
 use crate::value::user;
 use logstead_engine::{Index, ScanCursor, Table, WriteError};
 use logstead_types::SqlState;
@@ -165,6 +166,7 @@ impl DdlContext<'_> {
         let keys = table.index(index.storage);
         let keys = keys.as_deref().and_then(index_keys::of);
         let session = self.session;
+        let keys = keys.filter(|_| tells_key(relation, index, session));
         let key = self.read_newest(table, rid, |row| {
             keys.zip(row)
                 .and_then(|(keys, row)| keys.described(relation, index, row.bytes, session).ok())

@@ -277,7 +277,7 @@ fn index_ranges_lateral_loops_and_any() {
     assert_eq!(firsts(any, true), [9, 7]);
     let mut some = scan(&t, false);
     some.columns = vec![2, 0];
-    some.filter = Some(binary("=", column(1, INT), int(30)));
+    some.filter = binary("=", column(1, INT), int(30)).into();
     let exprs = vec![column(1, INT), column(0, BIGINT)];
     let input = Box::new(plan(Node::SeqScan(some), &[BIGINT, INT]));
     let some = plan(Node::Project { input, exprs }, &[INT, BIGINT]);
@@ -330,7 +330,7 @@ fn grouping_with_distinct_filter_and_order() {
         let mut distinct = call("count", Some(column(1, INT)));
         distinct.distinct = true;
         let mut filtered = call("count", None);
-        filtered.filter = Some(binary(">", column(1, INT), int(5)));
+        filtered.filter = binary(">", column(1, INT), int(5)).into();
         let _ = first;
         vec![
             call("count", None),

@@ -37,9 +37,9 @@ fn what_only_a_filter_reads_goes_no_further() {
     let insert = plan(Node::Insert(Box::new(insert(&t, rows))), &[]);
     world.run(insert, &[]).unwrap();
     let six: Vec<SqlType> = T.iter().chain(&T).copied().collect();
-    let filtered = |filter| {
+    let filtered = |filter: Expr| {
         let mut scan = scan(&t, false);
-        scan.filter = Some(filter);
+        scan.filter = filter.into();
         Box::new(plan(Node::SeqScan(scan), &T))
     };
     let is_not = |word: &str| binary("<>", column(1, TEXT), text(word));

@@ -298,7 +298,7 @@ pub(super) fn scan(table: &Arc<Relation>, row_id: bool) -> Scan {
     Scan {
         table: Arc::clone(table),
         columns: vec![0, 1, 2],
-        filter: None,
+        filter: Guarded::default(),
         row_id,
         unread: Vec::new(),
         alias: "t".into(),
@@ -355,6 +355,7 @@ pub(super) fn insert(table: &Arc<Relation>, source: Plan) -> Insert {
         policies: Vec::new(),
         checks: Vec::new(),
         conflict: None,
+        given: Vec::new(),
         returning: None,
     }
 }

@@ -35,9 +35,10 @@ fn update_by_key(t: &Arc<crate::catalog::Relation>, assignments: Vec<(usize, Exp
         table: Arc::clone(t),
         source: by_key(t, true),
         assignments,
-        recheck: Some(binary("=", column(0, INT), Expr::Param(0, INT))),
+        recheck: binary("=", column(0, INT), Expr::Param(0, INT)).into(),
         policies: Vec::new(),
         checks: Vec::new(),
+        given: Vec::new(),
         returning: None,
     }
 }
@@ -169,7 +170,7 @@ fn update_and_delete_by_key_and_by_operators_agree() {
             rules: None,
             table: Arc::clone(&t),
             source,
-            recheck: None,
+            recheck: Guarded::default(),
             returning: Some(vec![column(1, TEXT)]),
         };
         let delete = plan(Node::Delete(Box::new(delete)), &[TEXT]);
@@ -193,11 +194,10 @@ fn on_conflict_does_nothing_or_updates_once() {
     };
     let add = || {
         Some(ConflictUpdate {
-            existing: Vec::new(),
             policies: Vec::new(),
             generated: 0,
             assignments: vec![(2, binary("+", column(2, BIGINT), column(5, BIGINT)))],
-            filter: Some(binary("<>", column(0, INT), int(3))),
+            wanted: binary("<>", column(0, INT), int(3)).into(),
         })
     };
     let row = |a, c| vec![int(a), text("new"), big(c)];
@@ -361,7 +361,7 @@ fn for_update_locks_skips_or_refuses() {
             Node::LockRows {
                 input,
                 targets,
-                recheck: None,
+                recheck: Guarded::default(),
             },
             &T,
         )))

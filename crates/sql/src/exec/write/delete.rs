@@ -6,7 +6,6 @@ use crate::catalog::trigger::TriggerEvent;
 use crate::error::{Result, SqlError};
 use crate::exec::batch::{BATCH_ROWS, Batch};
 use crate::exec::context::{Cx, Evaluation};
-use crate::exec::eval::holds;
 use crate::exec::operator::{Running, Step, pull};
 use crate::exec::stored;
 use crate::exec::trigger::{self, Fired, Firing, Statement};
@@ -127,10 +126,9 @@ impl DeleteWriter {
                     self.evaluation.reset();
                 }
                 let row = &self.row;
-                let wanted = self.evaluation.of(&delete.recheck, cx, |cx| {
-                    let recheck = delete.recheck.as_ref();
-                    recheck.map_or(Ok(true), |recheck| holds(recheck, row, cx))
-                });
+                let recheck = &delete.recheck;
+                let wants = |cx: &mut Cx<'a>| recheck.wants(row, cx);
+                let wanted = self.evaluation.of(recheck.exprs(), cx, wants);
                 match wanted? {
                     Ok(true) => self.judged = Some(current.version),
                     Ok(false) => return cx.skip_row(),

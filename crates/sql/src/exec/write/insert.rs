@@ -10,7 +10,7 @@ use crate::catalog::{IndexDef, Relation};
 use crate::error::{Result, SqlError};
 use crate::exec::batch::{BATCH_ROWS, Batch};
 use crate::exec::context::{Cx, Evaluation, ExecContext, Shared};
-use crate::exec::eval::{eval_in, holds};
+use crate::exec::eval::eval_in;
 use crate::exec::operator::{Running, Step, pull};
 use crate::exec::trigger::{self, Fired, Firing, Statement};
 use crate::exec::wait::Obstacle;
@@ -342,12 +342,9 @@ impl InsertWriter {
         let relation = &insert.table;
         stored::decode_all(relation, existing, &mut self.joined)?;
         self.joined.extend_from_slice(&self.row);
-        if let Some(filter) = &update.filter
-            && !holds(filter, &self.joined, cx)?
-        {
+        if !update.wanted.wants(&self.joined, cx)? {
             return Ok(false);
         }
-        check_policies(relation, &update.existing, &self.joined, cx)?;
         self.updated.clear();
         self.updated
             .extend_from_slice(&self.joined[..relation.columns.len()]);
@@ -369,8 +366,8 @@ impl InsertWriter {
         }
         check_policies(relation, &update.policies, &self.updated, cx)?;
         let assigned = |position: usize| update.assignments.iter().any(|(at, _)| *at == position);
-        check_not_null(relation, &self.updated, assigned, cx.session)?;
-        check_constraints(relation, &insert.checks, &self.updated, cx)?;
+        check_not_null(relation, &self.updated, &insert.given, assigned, cx.session)?;
+        check_constraints(relation, &insert.checks, &self.updated, &insert.given, cx)?;
         Ok(true)
     }
 
@@ -445,9 +442,8 @@ impl InsertWriter {
                 }
                 let mut updating = std::mem::take(&mut self.updating);
                 let exprs = update.assignments.iter().map(|(_, expr)| expr);
-                let exprs = exprs.chain(&update.filter);
-                let policies = exprs_of(&update.existing).chain(exprs_of(&update.policies));
-                let policies = policies.chain(exprs_of(&insert.checks));
+                let exprs = exprs.chain(update.wanted.exprs());
+                let policies = exprs_of(&update.policies).chain(exprs_of(&insert.checks));
                 let wanted = updating.of(exprs.chain(policies), cx, |cx| {
                     self.compute(insert, update, existing.bytes, cx)
                 });
@@ -575,8 +571,8 @@ fn judge<'a>(
 ) -> Result<()> {
     generate(&insert.generated, row, cx)?;
     check_policies(&insert.table, policies, row, cx)?;
-    check_not_null(&insert.table, row, |_| true, cx.session)?;
-    check_constraints(&insert.table, &insert.checks, row, cx)
+    check_not_null(&insert.table, row, &insert.given, |_| true, cx.session)?;
+    check_constraints(&insert.table, &insert.checks, row, &insert.given, cx)
 }
 
 /// What ON CONFLICT says of a violation.

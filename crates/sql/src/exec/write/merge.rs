@@ -201,9 +201,7 @@ impl MergeWriter {
     ) -> Result<Choice> {
         if self.newest {
             fill(&merge.table, current.bytes, &mut self.row)?;
-            if let Some(on) = &merge.on
-                && !holds(on, &self.row, cx)?
-            {
+            if !merge.on.wants(&self.row, cx)? {
                 return Ok(Choice::Unmatched);
             }
         }
@@ -323,7 +321,7 @@ fn exprs_of(merge: &Merge) -> impl Iterator<Item = &Expr> {
             .chain(assigned.iter().map(|(_, value)| value))
             .chain(asked)
     });
-    merge.on.iter().chain(clauses)
+    merge.on.exprs().chain(clauses)
 }
 
 fn second_time() -> SqlError {

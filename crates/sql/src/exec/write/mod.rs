@@ -22,8 +22,9 @@ use super::batch::Batch;
 use super::context::{Cx, Evaluation};
 use super::eval::{as_bool, eval_in, holds, text_of};
 use super::wait::Obstacle;
-use crate::catalog::Relation;
 use crate::catalog::index_keys::{self, RowKeys};
+use crate::catalog::rights::Told;
+use crate::catalog::{IndexDef, Relation};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::func::Context;
@@ -191,10 +192,11 @@ fn push_datum(datum: &Datum, builder: &mut RowBuilder) {
     }
 }
 
-/// NOT NULL, for the columns that `concerned` names.
+/// NOT NULL, for the columns that `concerned` names. `given` are those that the statement gives values, which an error tells of.
 pub(crate) fn check_not_null(
     relation: &Relation,
     row: &[Datum],
+    given: &[usize],
     concerned: impl Fn(usize) -> bool,
     session: &dyn Context,
 ) -> Result<()> {
@@ -204,8 +206,8 @@ pub(crate) fn check_not_null(
                 "null value in column \"{}\" of relation \"{}\" violates not-null constraint",
                 column.name, relation.name
             );
-            return Err(SqlError::new(SqlState::NOT_NULL_VIOLATION, message)
-                .detail(failing_row(relation, row, session))
+            let error = SqlError::new(SqlState::NOT_NULL_VIOLATION, message);
+            return Err(failing_row(error, relation, row, given, session)
                 .table(&relation.schema_name, &relation.name)
                 .column(&column.name));
         }
@@ -213,16 +215,17 @@ pub(crate) fn check_not_null(
     Ok(())
 }
 
-/// CHECK constraints over a full row: NULL is no violation.
+/// CHECK constraints over a full row: NULL is no violation. `given` as for [`check_not_null`].
 pub(crate) fn check_constraints<'a>(
     relation: &Relation,
     checks: &'a [Check],
     row: &[Datum],
+    given: &[usize],
     cx: &mut Cx<'a>,
 ) -> Result<()> {
     for check in checks {
         if as_bool(&eval_in(&check.expr, row, cx)?)? == Some(false) {
-            return Err(check_violation(relation, check, row, cx.session));
+            return Err(check_violation(relation, check, row, given, cx.session));
         }
     }
     Ok(())
@@ -237,7 +240,7 @@ pub(super) fn check_policies<'a>(
 ) -> Result<()> {
     for policy in policies {
         if !holds(&policy.expr, row, cx)? {
-            return Err(check_violation(relation, policy, row, cx.session));
+            return Err(check_violation(relation, policy, row, &[], cx.session));
         }
     }
     Ok(())
@@ -276,14 +279,15 @@ pub(crate) fn check_violation(
     relation: &Relation,
     check: &Check,
     row: &[Datum],
+    given: &[usize],
     session: &dyn Context,
 ) -> SqlError {
     match check.kind {
         CheckKind::Constraint => {}
         CheckKind::View => {
             let message = format!("new row violates check option for view \"{}\"", check.name);
-            return SqlError::new(SqlState::new(b"44000"), message)
-                .detail(failing_row(relation, row, session));
+            let error = SqlError::new(SqlState::new(b"44000"), message);
+            return failing_row(error, relation, row, given, session);
         }
         CheckKind::Policy(of) => return policy_violation(relation, &check.name, of),
     }
@@ -291,8 +295,8 @@ pub(crate) fn check_violation(
         "new row for relation \"{}\" violates check constraint \"{}\"",
         relation.name, check.name
     );
-    SqlError::new(SqlState::CHECK_VIOLATION, message)
-        .detail(failing_row(relation, row, session))
+    let error = SqlError::new(SqlState::CHECK_VIOLATION, message);
+    failing_row(error, relation, row, given, session)
         .table(&relation.schema_name, &relation.name)
         .constraint(&check.name)
 }
@@ -300,18 +304,28 @@ pub(crate) fn check_violation(
 /// Longest text of a value in "Failing row contains", PostgreSQL's limit.
 const FAILING_VALUE_BYTES_MAX: usize = 64;
 
-fn failing_row(relation: &Relation, row: &[Datum], session: &dyn Context) -> String {
-    let mut text = String::from("Failing row contains (");
+/// An error with the row that fails: of it what the role may read, and what it has given itself.
+fn failing_row(
+    error: SqlError,
+    relation: &Relation,
+    row: &[Datum],
+    given: &[usize],
+    session: &dyn Context,
+) -> SqlError {
+    let told = session.told_of(relation);
+    let all = relation.columns.iter().zip(row).enumerate();
+    let shown = all.filter(|(at, (column, _))| {
+        let known = told.has(*at) || (given.contains(at) && !matches!(told, Told::Nothing));
+        known && !column.dropped
+    });
+    let (mut names, mut text) = (String::new(), String::new());
     let mut first = true;
-    for (column, datum) in relation
-        .columns
-        .iter()
-        .zip(row)
-        .filter(|(column, _)| !column.dropped)
-    {
+    for (_, (column, datum)) in shown {
         if !std::mem::replace(&mut first, false) {
             text.push_str(", ");
+            names.push_str(", ");
         }
+        names.push_str(&column.name);
         let value = if datum.is_null() {
             String::from("null")
         } else {
@@ -328,8 +342,18 @@ fn failing_row(relation: &Relation, row: &[Datum], session: &dyn Context) -> Str
             text.push_str("...");
         }
     }
-    text.push_str(").");
-    text
+    match told {
+        Told::All => error.detail(format!("Failing row contains ({text}).")),
+        _ if first => error,
+        _ => error.detail(format!("Failing row contains ({names}) = ({text}).")),
+    }
+}
+
+/// May an error tell the role the key that a row has in an index? Only if it may read all columns of it.
+pub(crate) fn tells_key(relation: &Relation, index: &IndexDef, session: &dyn Context) -> bool {
+    let told = session.told_of(relation);
+    let mut all = index.columns.iter();
+    matches!(told, Told::All) || all.all(|column| column.position().is_some_and(|p| told.has(p)))
 }
 
 /// 23505 for the stored row that would have been the second one. The index may be one that is still being built.
@@ -355,6 +379,7 @@ pub(crate) fn unique_violation(
     )
     .table(&relation.schema_name, &relation.name)
     .constraint(&index.name);
+    let keys = keys.filter(|_| tells_key(relation, index, session));
     match keys.map(|keys| keys.described(relation, index, RowRef::new(row), session)) {
         Some(Ok(key)) => error.detail(format!("Key {key} already exists.")),
         Some(Err(error)) => error,

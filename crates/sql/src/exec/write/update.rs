@@ -11,7 +11,7 @@ use crate::catalog::trigger::TriggerEvent;
 use crate::error::{Result, SqlError};
 use crate::exec::batch::{BATCH_ROWS, Batch};
 use crate::exec::context::{Cx, Evaluation};
-use crate::exec::eval::{eval_in, holds};
+use crate::exec::eval::eval_in;
 use crate::exec::operator::{Running, Step, pull};
 use crate::exec::scan::OpenRow;
 use crate::exec::stored;
@@ -159,7 +159,7 @@ impl UpdateWriter {
                 }
                 let mut evaluation = std::mem::take(&mut self.evaluation);
                 let exprs = update.assignments.iter().map(|(_, expr)| expr);
-                let exprs = exprs.chain(&update.recheck);
+                let exprs = exprs.chain(update.recheck.exprs());
                 let exprs = exprs.chain(exprs_of(&update.policies));
                 let exprs = exprs.chain(exprs_of(&update.checks));
                 let wanted = evaluation.of(exprs, cx, |cx| {
@@ -226,12 +226,10 @@ impl UpdateWriter {
             let given = update.assignments.get(..given).unwrap_or_default();
             let newest = self.newest;
             let mut evaluation = std::mem::take(&mut self.evaluation);
-            let exprs = given.iter().map(|(_, expr)| expr).chain(&update.recheck);
+            let exprs = given.iter().map(|(_, expr)| expr);
+            let exprs = exprs.chain(update.recheck.exprs());
             let valued = evaluation.of(exprs, cx, |cx| {
-                if newest
-                    && let Some(recheck) = &update.recheck
-                    && !holds(recheck, &self.row, cx)?
-                {
+                if newest && !update.recheck.wants(&self.row, cx)? {
                     return Ok(false);
                 }
                 let row = self.row.get(..relation.columns.len());
@@ -270,8 +268,8 @@ impl UpdateWriter {
         let judged = judging.of(exprs, cx, |cx| {
             generate(generated, row, cx)?;
             check_policies(relation, &update.policies, row, cx)?;
-            check_not_null(relation, row, |_| true, cx.session)?;
-            check_constraints(relation, &update.checks, row, cx)
+            check_not_null(relation, row, &update.given, |_| true, cx.session)?;
+            check_constraints(relation, &update.checks, row, &update.given, cx)
         });
         if let Err(absent) = judged? {
             return Ok(Shown::Over(Outcome::Wait(absent)));
@@ -418,9 +416,7 @@ impl UpdateWriter {
         if self.newest {
             fill(&update.table, current, &mut self.row)?;
             self.sparse = false;
-            if let Some(recheck) = &update.recheck
-                && !holds(recheck, &self.row, cx)?
-            {
+            if !update.recheck.wants(&self.row, cx)? {
                 return Ok(false);
             }
         }
@@ -479,8 +475,8 @@ impl UpdateWriter {
             .unwrap_or_default();
         let assigned = |position: usize| update.assignments.iter().any(|(at, _)| *at == position);
         check_policies(relation, &update.policies, row, cx)?;
-        check_not_null(relation, row, assigned, cx.session)?;
-        check_constraints(relation, &update.checks, row, cx)
+        check_not_null(relation, row, &update.given, assigned, cx.session)?;
+        check_constraints(relation, &update.checks, row, &update.given, cx)
     }
 
     fn make_returned(&mut self, update: &Update) {

@@ -406,7 +406,7 @@ impl Reader<'_> {
         };
         match &plan.node {
             Node::SeqScan(scan) => {
-                if let Some(filter) = &scan.filter {
+                if let Some(filter) = scan.filter.condition() {
                     shown.detail("Filter", print(filter, subplans));
                 }
             }
@@ -416,7 +416,7 @@ impl Reader<'_> {
                     CursorName::Param(number) => format!("${}", number + 1),
                 };
                 shown.detail("TID Cond", format!("CURRENT OF {cursor}"));
-                if let Some(filter) = &scan.filter {
+                if let Some(filter) = scan.filter.condition() {
                     shown.detail("Filter", print(filter, subplans));
                 }
             }
@@ -436,7 +436,7 @@ impl Reader<'_> {
                 if let Some(text) = range_text(range, &columns, &input, outer) {
                     shown.detail("Index Cond", text);
                 }
-                if let Some(filter) = &scan.filter {
+                if let Some(filter) = scan.filter.condition() {
                     shown.detail("Filter", print(filter, subplans));
                 }
             }
