@@ -117,6 +117,7 @@ INSERT INTO notes VALUES (5, 'rls_alice', 'a text that is far too long');
 -- ON CONFLICT.
 INSERT INTO notes VALUES (2, 'rls_bob', 'again') ON CONFLICT (id) DO UPDATE SET body = excluded.body RETURNING *;
 INSERT INTO notes VALUES (1, 'rls_bob', 'hers') ON CONFLICT (id) DO UPDATE SET body = excluded.body;
+-- PostgreSQL up to 15.18 asks the statement's condition before the policy, and leaves the row out without an error.
 INSERT INTO notes VALUES (1, 'rls_bob', 'hers') ON CONFLICT (id) DO UPDATE SET body = excluded.body WHERE notes.id > 1;
 INSERT INTO notes VALUES (1, 'rls_bob', 'hers') ON CONFLICT (id) DO NOTHING;
 INSERT INTO notes VALUES (1, 'rls_alice', 'not mine') ON CONFLICT DO NOTHING;
