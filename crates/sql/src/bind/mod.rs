@@ -15,6 +15,7 @@ mod call;
 mod called;
 mod change;
 mod coerce;
+mod conflict;
 mod declared;
 mod deparse;
 mod dml;
