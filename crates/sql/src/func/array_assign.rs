@@ -3,8 +3,8 @@
 
 use super::numbers::bad_args;
 use crate::error::{Result, SqlError};
-use crate::value::build::{self, Room};
 use crate::value::array::{DIMENSIONS_MAX, Dim, items_of, too_many_dimensions};
+use crate::value::build::{self, Room};
 use crate::value::{Array, Datum, Oid, oid};
 use logstead_types::SqlState;
 use std::sync::Arc;

@@ -15,7 +15,8 @@ use crate::catalog::{Catalog, Relation, SequenceSession, VirtualContext, calls};
 use crate::error::{Result, SqlError};
 use crate::exec::Spill;
 use crate::func::{
-    Activity, AdvisoryLockRow, Context, HeldRow, CursorRow, PreparedRow, RestorePointRequest, StatementRow,
+    Activity, AdvisoryLockRow, Context, CursorRow, HeldRow, PreparedRow, RestorePointRequest,
+    StatementRow,
 };
 use crate::role::acl::privilege as p;
 use crate::settings::{self, Scans, SessionSettings};

@@ -52,9 +52,9 @@ mod unwind;
 mod utility;
 mod watch;
 
+pub use crate::interrupt::Task;
 pub(crate) use autoanalyze::changed as rows_changed;
 pub use autoanalyze::{Autoanalyzed, analyze_changed};
-pub use crate::interrupt::Task;
 pub use client::{Client, ConnectionLost, CopyInput, LocalFuture};
 pub use context::SessionContext;
 pub use instance::{Instance, WorkerSessions};

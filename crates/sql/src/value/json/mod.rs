@@ -17,9 +17,9 @@ mod order;
 pub mod path;
 pub mod text;
 
-use super::{Datum, Numeric};
 use super::build::{Builder, Room};
 use super::stored::{decode_numeric, encode_numeric};
+use super::{Datum, Numeric};
 use crate::error::{Result, SqlError};
 use logstead_types::SqlState;
 use std::borrow::Cow;
