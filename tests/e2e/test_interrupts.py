@@ -17,12 +17,12 @@ STATEMENTS = {
     "check": "ALTER TABLE big ADD CONSTRAINT ck CHECK (length(md5(repeat(t, 4000))) > 0)",
     "column": "ALTER TABLE big ADD COLUMN zz text DEFAULT md5(repeat(random()::text, 6000))",
     "type": "ALTER TABLE big ALTER COLUMN t TYPE text USING md5(repeat(t, 4000))",
-    "count": "SELECT count(*) FROM big WHERE (SELECT count(*) FROM generate_series(1, 10000) g WHERE g = big.id) >= 0",
-    "sum": "SELECT count(*) FROM big WHERE (SELECT sum(x.a) FROM (SELECT a FROM big b2 LIMIT 10000) x WHERE x.a <> big.id) > 0",
-    "array": "SELECT count(*) FROM big WHERE cardinality(array(SELECT x FROM generate_series(1, big.a + 10000) x)) >= 0",
-    "json": "SELECT count(*) FROM big WHERE jsonb_array_length((SELECT jsonb_agg(x) FROM generate_series(1, id % 100 + 5000) x)) > 0",
-    "update": "UPDATE big SET n = n + 1 WHERE (SELECT count(*) FROM generate_series(1, 10000) g WHERE g = big.id) >= 0",
-    "output": "SELECT (SELECT count(*) FROM generate_series(1, 10000) g WHERE g = big.id) FROM big",
+    "count": "SELECT count(*) FROM big WHERE (SELECT count(*) FROM generate_series(1, 1000) g WHERE g = big.a) >= 0",
+    "sum": "SELECT count(*) FROM big WHERE (SELECT sum(x.a) FROM (SELECT a FROM big b2 LIMIT 1000) x WHERE x.a <> big.a) > 0",
+    "array": "SELECT count(*) FROM big WHERE cardinality(array(SELECT x FROM generate_series(1, big.a) x)) >= 0",
+    "json": "SELECT count(*) FROM big WHERE jsonb_array_length((SELECT jsonb_agg(x) FROM generate_series(1, a % 100) x)) > 0",
+    "update": "UPDATE big SET n = n + 1 WHERE (SELECT count(*) FROM generate_series(1, 1000) g WHERE g = big.a) >= 0",
+    "output": "SELECT (SELECT count(*) FROM generate_series(1, 1000) g WHERE g = big.a) FROM big",
     "join": "SELECT count(*) FROM big a JOIN big b ON a.id + b.id < 0",
     "sort": "SELECT count(*) FROM (SELECT g FROM generate_series(1, 30000000) g ORDER BY md5(g::text)) s",
     "window": "SELECT max(r) FROM (SELECT rank() OVER (ORDER BY md5(g::text)) r FROM generate_series(1, 30000000) g) s",
@@ -36,12 +36,12 @@ ANSWERS = 20
 
 @pytest.fixture(scope="module")
 def one_worker(server_kind, tmp_path_factory):
-    """A server with one worker and a table of 20,000 rows."""
+    """A server with one worker and a table of 50,000 rows."""
     server = server_kind(tmp_path_factory.mktemp("one_worker"))
     server.start(("--workers", "1"))
     with server.connect(autocommit=True) as connection:
         connection.execute("CREATE TABLE big (id int PRIMARY KEY, a int, t text, n numeric)")
-        connection.execute("INSERT INTO big SELECT g, g % 1000, md5(g::text), g FROM generate_series(1, 20000) g")
+        connection.execute("INSERT INTO big SELECT g, g % 1000, md5(g::text), g FROM generate_series(1, 50000) g")
     yield server
     server.kill()
 
@@ -112,7 +112,7 @@ def test_a_statement_that_ended_so_is_planned_again(one_worker):
             with pytest.raises(psycopg.errors.QueryCanceled):
                 connection.execute(query, prepare=True)
         connection.execute("SET statement_timeout = 0")
-        assert connection.execute("SELECT count(*) FROM big").fetchone() == (20000,)
+        assert connection.execute("SELECT count(*) FROM big").fetchone() == (50000,)
 
 
 def test_a_time_limit_is_over_with_its_statement(one_worker):
