@@ -1,7 +1,7 @@
 //! ON CONFLICT: which indexes decide, and what DO UPDATE makes of the row in the way.
 //!
-//! Through a view that can be updated its names are the view's, those of `excluded` too; the indexes, and the row in the way, are the table's, whether the view
-//! shows that row or not.
+//! Through a view that can be updated its names are the view's, those of `excluded` too; the indexes, and the row in
+//! the way, are the table's, whether the view shows that row or not.
 
 use super::names::{fold_ident, schema_and_name};
 use super::{Binder, Clause, ColId};

@@ -184,7 +184,8 @@ impl Binder<'_> {
                 }
             }
         }
-        // They are locked, and nobody asks whether the statement's role may: what is done there is done as their owners (`exec::referential`).
+        // They are locked, and nobody asks whether the statement's role may: what is done there is done as their owners
+        // (`exec::referential`).
         self.read_only = false;
         let changed = reached.iter().skip(1).map(|(table, _)| Arc::clone(table));
         self.judged_written.extend(changed);

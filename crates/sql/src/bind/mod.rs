@@ -345,7 +345,8 @@ pub(crate) struct Binder<'a> {
     pub(crate) tables_read: Vec<Arc<Relation>>,
     pub(crate) tables_written: Vec<Arc<Relation>>,
     pub(crate) tables_locked: Vec<Arc<Relation>>,
-    /// Tables in which foreign keys look for rows, and those whose rows their actions change: by the rights of who owns them.
+    /// Tables in which foreign keys look for rows, and those whose rows their actions change: by the rights of who owns
+    /// them.
     pub(crate) judged_read: Vec<Arc<Relation>>,
     pub(crate) judged_written: Vec<Arc<Relation>>,
     /// What is done with which relations.

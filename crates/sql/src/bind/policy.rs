@@ -393,8 +393,9 @@ impl Binder<'_> {
         let all = all.filter_map(|policy| Some((policy, condition(policy)?)));
         let (granting, restricting): (Vec<_>, Vec<_>) =
             all.partition(|(policy, _)| policy.permissive);
-        // A condition that decides nothing is not bound, so that nobody needs the rights that it takes: without a permissive policy no row is let through,
-        // whatever the restrictive ones say, and beside one that lets all rows through the other permissive ones say nothing.
+        // A condition that decides nothing is not bound, so that nobody needs the rights that it takes: without a
+        // permissive policy no row is let through, whatever the restrictive ones say, and beside one that lets all rows
+        // through the other permissive ones say nothing.
         let mut restrictive = Vec::new();
         if !granting.is_empty() {
             for (policy, condition) in restricting {

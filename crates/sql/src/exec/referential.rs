@@ -365,8 +365,8 @@ impl<'c, 'a> Judge<'c, 'a> {
         Ok(found)
     }
 
-    /// 42501 unless the owner of a table, as whom foreign keys look for and change its rows, has these privileges on it. Policies are not asked: they hold for
-    /// no owner here.
+    /// 42501 unless the owner of a table, as whom foreign keys look for and change its rows, has these privileges on
+    /// it. Policies are not asked: they hold for no owner here.
     fn owner_may(&mut self, table: &Relation, wanted: Mask, columns: &[usize]) -> Result<()> {
         if self.allowed.contains(&(table.oid, wanted)) {
             return Ok(());

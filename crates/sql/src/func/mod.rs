@@ -232,7 +232,8 @@ pub trait Context {
     fn current_role(&self) -> Oid {
         crate::role::BOOTSTRAP
     }
-    /// From now on what is run is run as this role, by its rights and as its current_user; with 0 as the session's. What it was before.
+    /// From now on what is run is run as this role, by its rights and as its current_user; with 0 as the session's.
+    /// What it was before.
     fn act_as(&self, _role: Oid) -> Oid {
         0
     }

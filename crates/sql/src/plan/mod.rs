@@ -631,7 +631,8 @@ pub struct Insert {
     pub conflict: Option<OnConflict>,
     /// What has to be judged once rows are written; `None` for most tables.
     pub rules: Option<Arc<RuleSet>>,
-    /// The columns that the statement gives values itself, which an error may tell its role of: by ON CONFLICT and other clauses of MERGE, too.
+    /// The columns that the statement gives values itself, which an error may tell its role of: by ON CONFLICT and
+    /// other clauses of MERGE, too.
     pub given: Vec<usize>,
     /// RETURNING, over the stored full row.
     pub returning: Option<Vec<Expr>>,
@@ -653,7 +654,8 @@ pub struct ConflictUpdate {
     pub assignments: Vec<(usize, Expr)>,
     /// So many of the assignments, the last ones, are generated columns: over the new full row.
     pub generated: usize,
-    /// WHERE, behind what row security asks of the existing row: it is asked of no other, and SET is evaluated for no other.
+    /// WHERE, behind what row security asks of the existing row: it is asked of no other, and SET is evaluated for no
+    /// other.
     pub wanted: Guarded,
     /// What row security asks of what becomes of it.
     pub policies: Vec<Check>,
@@ -720,8 +722,9 @@ pub struct Merge {
 pub struct When {
     /// AND, over the source row.
     pub condition: Option<Expr>,
-    /// What row security asks of the row that is to be changed or deleted: its columns are the source row's first. It comes behind the condition, which sees
-    /// rows that the policies for SELECT let through (in the source, and in [`Merge::on`]): these ask whether they may be changed.
+    /// What row security asks of the row that is to be changed or deleted: its columns are the source row's first. It
+    /// comes behind the condition, which sees rows that the policies for SELECT let through (in the source, and in
+    /// [`Merge::on`]): these ask whether they may be changed.
     pub existing: Vec<Check>,
     /// What is done.
     pub action: MergeAction,

@@ -513,7 +513,8 @@ impl Session {
         }
     }
 
-    /// The relations that are locked in this mode where one is named: that one, and all that a view reads, as who the view reads them.
+    /// The relations that are locked in this mode where one is named: that one, and all that a view reads, as who the
+    /// view reads them.
     pub(super) fn lock_targets(
         &self,
         catalog: &Arc<Catalog>,

@@ -569,7 +569,8 @@ async fn on_relation(
     cx.put_rights(PG_CLASS, relation.oid, &was, rights).await
 }
 
-/// What is taken from the whole is asked to be taken from the columns that every table has by itself, too, which have no lists: whoever may not is told.
+/// What is taken from the whole is asked to be taken from the columns that every table has by itself, too, which have
+/// no lists: whoever may not is told.
 fn revoke_system_columns(
     asked: &Asked,
     relation: &Relation,

@@ -192,7 +192,8 @@ fn push_datum(datum: &Datum, builder: &mut RowBuilder) {
     }
 }
 
-/// NOT NULL, for the columns that `concerned` names. `given` are those that the statement gives values, which an error tells of.
+/// NOT NULL, for the columns that `concerned` names. `given` are those that the statement gives values, which an error
+/// tells of.
 pub(crate) fn check_not_null(
     relation: &Relation,
     row: &[Datum],
