@@ -327,7 +327,7 @@ impl Binder<'_> {
         let whole = std::mem::take(&mut self.whole_conditions);
         let top = std::mem::take(&mut self.top);
         let schemas = self.uses.schemas.len();
-        // What its body names is looked up by who it is run as. For its owner that is judged here, once and for all who call it.
+        // What its body names is looked up by who it is run as. For its owner that is judged here, for all who call it.
         let as_its_role = || lookup::as_role(definer, || self.deeper(bind));
         let searched = || match &path {
             Some(path) => user::searching(path, as_its_role),

@@ -167,7 +167,8 @@ impl Binder<'_> {
         self.judge_conflict(known, &format!("{rel}.{name}"), at)
     }
 
-    /// Is a name that is no column's in sight both a variable's and a FROM item's, whose row it means then? The item, if that is meant.
+    /// Is a name that is no column's in sight both a variable's and a FROM item's, whose row it means then? The item, if
+    /// that is meant.
     pub(crate) fn row_beside_variable(
         &self,
         name: &str,

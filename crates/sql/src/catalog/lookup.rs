@@ -1,14 +1,14 @@
 //! Names that a statement qualifies with a schema: may its role look them up there?
 //!
 //! Owns the question that PostgreSQL asks in `LookupExplicitNamespace`. Whatever resolves a name that somebody wrote (a
-//! table, a type, a function, a sequence, text that is read as a `regclass`) asks it first, here ([`explicit`]). So no kind
-//! of name has a check of its own, and nobody is told whether a name exists in a schema that is closed to them.
+//! table, a type, a function, a sequence, text that is read as a `regclass`) asks it first, here ([`explicit`]). So no
+//! kind of name has a check of its own, and nobody is told whether a name exists in a schema that is closed to them.
 //!
 //! Invariants:
 //! - What is resolved already is not asked about again: texts that the catalog keeps name objects by number.
 //! - Outside of a session nobody asks: the catalog reads its own texts.
-//! - A plan may be run by another role than the one it was made for. The schemas that were asked about while it was made
-//!   are noted ([`noting`]) and go with it.
+//! - A plan may be run by another role than the one it was made for. The schemas that were asked about while it was
+//!   made are noted ([`noting`]) and go with it.
 //!
 //! It does not judge names that are looked for on the search path, nor the right to make something in a schema.
 

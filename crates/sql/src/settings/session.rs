@@ -260,7 +260,7 @@ impl SessionSettings {
         Some(format!("{value}, {order}"))
     }
 
-    /// From now on it is asked of another role than the session's, which is a superuser or not, what it may set; `None` is the
+    /// From now on another role than the session's decides what may be set, which is a superuser or not; `None` is the
     /// session's again.
     pub fn act_as(&mut self, superuser: Option<bool>) {
         self.acts_as_superuser = superuser;

@@ -116,7 +116,7 @@ fn warn(cx: &mut DdlContext<'_>, message: String) {
     });
 }
 
-/// Whether the table, or the database that it is of, is the role's; who is asked for others' goes past them with a warning.
+/// Whether the table, or the database that it is of, is the role's; others' are passed with a warning.
 fn may(command: &Maintain, relation: &Relation, cx: &mut DdlContext<'_>) -> Result<bool> {
     let catalog = cx.catalog()?;
     let system = matches!(relation.kind, RelationKind::Virtual(_));

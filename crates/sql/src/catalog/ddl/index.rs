@@ -519,8 +519,8 @@ async fn change_options(
 }
 
 /// Builds indexes of a table anew, among writers, then puts them in the places of the old ones with the table locked.
-/// REINDEX of a schema or of the database: who owns it may ask for it. Indexes have nothing that building them anew would
-/// take out, so there is nothing to do.
+/// REINDEX of a schema or of the database: who owns it may ask for it. Indexes have nothing that building them anew
+/// would take out, so there is nothing to do.
 fn reindex_all(schema: bool, name: &str, cx: &mut DdlContext<'_>) -> Result<()> {
     let catalog = cx.catalog()?;
     let (class, object, kind) = match schema {
