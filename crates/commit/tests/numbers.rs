@@ -43,7 +43,7 @@ fn commits_end_with_the_csns_and_reading_goes_on() {
         match path.room(worker, 4, &mut Asked::default()) {
             Ok(place) => {
                 let mut collected = path.collected();
-                let entrance = path.enter(worker, place, &mut collected);
+                let entrance = path.enter(place, &mut collected);
                 let drawn_now = path.draw(worker);
                 let csn = drawn_now.0;
                 let body = PushBody::Inline(&[7; 4]);

@@ -81,7 +81,7 @@ impl World {
     fn enter(&self, worker: u16, collected: &mut Collected) -> Entrance<'_> {
         let (worker, asked) = (WorkerId(worker), &mut Asked::default());
         let place = self.path.room(worker, RECORD.len(), asked).expect("room");
-        self.path.enter(worker, place, collected)
+        self.path.enter(place, collected)
     }
 
     fn commit(&self, worker: u16, mut collected: Collected) -> (Csn, PushedTxn) {
@@ -165,7 +165,7 @@ fn t12_no_more_csns_are_ahead_of_the_horizon_than_the_commit_ring_holds() {
             }
             for (worker, place) in places {
                 let mut collected = path.collected();
-                let entrance = path.enter(worker, place, &mut collected);
+                let entrance = path.enter(place, &mut collected);
                 let drawn = path.draw(worker);
                 let body = PushBody::Inline(RECORD);
                 path.push(worker, entrance, drawn, &mut collected, body, 0);

@@ -495,26 +495,21 @@ impl CommitPath {
     /// takes long: the lane stands still meanwhile. May wait for the lock, so it comes before the state is Committing, which
     /// others wait for, too.
     #[inline]
-    pub fn enter(&self, worker: WorkerId, place: Place, collected: &mut Collected) -> Entrance<'_> {
+    pub fn enter(&self, place: Place, collected: &mut Collected) -> Entrance<'_> {
         collected.prune(self);
-        self.mapping.pushes(usize::from(worker.0), place.lane);
         self.entered(place.lane, self.lanes[place.lane].enter(place.room))
     }
 
     /// The same for who holds a lock that others want, and so must not wait: gives the place back if somebody has the lane's lock.
     pub fn try_enter(
         &self,
-        worker: WorkerId,
         place: Place,
         collected: &mut Collected,
     ) -> Result<Entrance<'_>, Place> {
         collected.prune(self);
         let Place { lane, room } = place;
         match self.lanes[lane].try_enter(room) {
-            Ok(entered) => {
-                self.mapping.pushes(usize::from(worker.0), lane);
-                Ok(self.entered(lane, entered))
-            }
+            Ok(entered) => Ok(self.entered(lane, entered)),
             Err(room) => Err(Place { lane, room }),
         }
     }
@@ -546,6 +541,8 @@ impl CommitPath {
             number,
             entered_at,
         } = entrance;
+        // Not before: who has the lane's lock may still be refused by the certifier, and would stay a member.
+        self.mapping.pushes(usize::from(worker.0), number);
         let deps = self.tracking.take_deps(csn, collected);
         let gsn_min = collected.gsn() + 1;
         let pushed = match body {

@@ -447,7 +447,7 @@ impl World {
         // The server takes the lane's lock before it draws, and others can do less while somebody has drawn. What may happen here
         // is more than what may happen there.
         let pushed = self.call(|path| {
-            let entrance = path.enter(id, place, &mut collected);
+            let entrance = path.enter(place, &mut collected);
             path.push(id, entrance, (csn, reservation), &mut collected, body, 0)
         });
         self.tell(format_args!("worker {worker}: {number} is pushed"));

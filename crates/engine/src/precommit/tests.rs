@@ -172,7 +172,7 @@ fn t12_who_waits_for_its_lane_holds_nobody_s_horizon() {
             })
         };
         HAS_ROOM.wait();
-        let entrance = path.enter(WorkerId(0), place, &mut path.collected());
+        let entrance = path.enter(place, &mut path.collected());
         LANE_IS_TAKEN.wait();
         // However long it waits, nothing of this changes.
         std::thread::sleep(Duration::from_millis(30));

@@ -331,9 +331,9 @@ impl Txn {
         }
         let state = work.writer.state();
         point();
-        let (path, worker) = (&engine.path, self.worker.id);
+        let path = &engine.path;
         let Some(tracked) = self.tracked.take() else {
-            let entrance = path.enter(worker, place, &mut self.deps);
+            let entrance = path.enter(place, &mut self.deps);
             state.begin_commit();
             point();
             return Ok(CsnAssigned {
@@ -349,15 +349,13 @@ impl Txn {
                 let fresh = || seen.iter().all(|(table, n)| table.indexes_attached() == *n);
                 let enter = || match lane.take()? {
                     OwnLane::Inside(entrance) => Some(entrance),
-                    OwnLane::Outside(place) => {
-                        match path.try_enter(worker, place, &mut self.deps) {
-                            Ok(entrance) => Some(entrance),
-                            Err(place) => {
-                                lane = Some(OwnLane::Outside(place));
-                                None
-                            }
+                    OwnLane::Outside(place) => match path.try_enter(place, &mut self.deps) {
+                        Ok(entrance) => Some(entrance),
+                        Err(place) => {
+                            lane = Some(OwnLane::Outside(place));
+                            None
                         }
-                    }
+                    },
                 };
                 let draw = |entrance, publish: &dyn Fn()| {
                     // Before the place is visible to others; see "Newest versions".
@@ -385,7 +383,7 @@ impl Txn {
                     Certified::Busy => {
                         lane = lane.map(|lane| match lane {
                             OwnLane::Outside(place) => {
-                                OwnLane::Inside(path.enter(worker, place, &mut self.deps))
+                                OwnLane::Inside(path.enter(place, &mut self.deps))
                             }
                             inside => inside,
                         });
