@@ -39,7 +39,7 @@ fn forms_give_back_what_they_were_made_of() {
             let d = text_io::input(SqlType::of(ty), written, None).unwrap();
             assert_eq!(text(&d, ty), *written);
             let mut wire = Vec::new();
-            binary_io::binary_output(&d, SqlType::of(ty), &mut wire);
+            binary_io::binary_output(&d, SqlType::of(ty), &mut wire).expect("short");
             let back = binary_io::binary_input(SqlType::of(ty), &wire).unwrap();
             assert_eq!(stored(&back), stored(&d), "{written}");
             for end in 0..wire.len() {

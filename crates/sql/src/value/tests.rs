@@ -1,7 +1,7 @@
 //! Tests of the forms of values: keys order as values do, stored and wire forms read back, damaged bytes are errors.
 
 use super::numeric::Numeric;
-use super::text_io::{OutputStyle, input, to_text};
+use super::text_io::{OutputStyle, input, shown as printed};
 use super::*;
 use std::cmp::Ordering;
 use std::hash::{DefaultHasher, Hasher};
@@ -215,10 +215,10 @@ fn stored_form_reads_back_and_makes_the_same_keys() {
             stored::stored_text_output(SqlType::of(ty), &bytes, &style, &mut out).expect("text");
             assert_eq!(
                 String::from_utf8_lossy(&out),
-                shown(&d, SqlType::of(ty), &style)
+                printed(&d, SqlType::of(ty), &style)
             );
             let (mut x, mut y) = (Vec::new(), Vec::new());
-            binary_io::binary_output(&d, SqlType::of(ty), &mut x);
+            binary_io::binary_output(&d, SqlType::of(ty), &mut x).expect("short");
             stored::stored_binary_output(SqlType::of(ty), &bytes, &mut y).expect("binary");
             assert_eq!(x, y);
         }
@@ -360,14 +360,14 @@ fn binary_form_is_postgresqls() {
         let ty = SqlType::of(info::by_name(name).expect("type"));
         let d = input(ty, text, None).expect("input");
         let mut out = Vec::new();
-        binary_io::binary_output(&d, ty, &mut out);
+        binary_io::binary_output(&d, ty, &mut out).expect("short");
         let mut shown = Vec::new();
         text_io::write_hex(&out, &mut shown);
         assert_eq!(String::from_utf8_lossy(&shown), *hex, "{name} {text}");
         let back = binary_io::binary_input(ty, &out).expect("binary input");
         assert_eq!(
-            shown(&back, ty, &OutputStyle::UTC),
-            shown(&d, ty, &OutputStyle::UTC),
+            printed(&back, ty, &OutputStyle::UTC),
+            printed(&d, ty, &OutputStyle::UTC),
             "{name} {text}"
         );
     }
@@ -383,7 +383,7 @@ fn hostile_bytes_are_errors_not_panics() {
                 .collect();
             let _ = binary_io::binary_input(SqlType::of(t.oid), &bytes);
             if let Ok(d) = stored::decode(t.oid, &bytes) {
-                shown(&d, SqlType::of(t.oid), &OutputStyle::UTC);
+                printed(&d, SqlType::of(t.oid), &OutputStyle::UTC);
             }
             let text = String::from_utf8_lossy(&bytes);
             let _ = input(SqlType::of(t.oid), &text, None);
@@ -414,7 +414,7 @@ fn numeric_modifiers_round_or_refuse() {
     assert_eq!(format_type(ty(5, 2)), "numeric(5,2)");
     assert_eq!(format_type(ty(3, -2)), "numeric(3,-2)");
     let d = input(ty(5, 2), "123.456", None).expect("fits");
-    assert_eq!(shown(&d, ty(5, 2), &OutputStyle::UTC), "123.46");
+    assert_eq!(printed(&d, ty(5, 2), &OutputStyle::UTC), "123.46");
     let e = input(ty(5, 2), "1000", None).expect_err("overflow");
     assert_eq!(e.fields().message, "numeric field overflow");
     assert_eq!(
@@ -456,7 +456,7 @@ fn arrays_of_one_dimension_are_stored_as_ever() {
     assert_eq!(new[8..12], [2, 0, 0, 128]);
     let back = stored::decode(oid::INT4_ARRAY, &new).expect("decode");
     assert_eq!(
-        shown(&back, SqlType::of(oid::INT4_ARRAY), &OutputStyle::UTC),
+        printed(&back, SqlType::of(oid::INT4_ARRAY), &OutputStyle::UTC),
         "[0:1][5:5]={{7},{8}}"
     );
     for end in 0..new.len() {

@@ -110,8 +110,8 @@ fn members_and_elements_are_found() {
     assert_eq!(list.element_at(-1).unwrap().to_string(), "30");
     assert!(list.element_at(3).is_none() && list.element_at(-4).is_none());
     assert!(list.element_at(i64::MIN).is_none());
-    assert_eq!(view.member("bb").unwrap().to_text().unwrap(), "x");
-    assert!(view.member("b").unwrap().to_text().is_none());
+    assert_eq!(view.member("bb").unwrap().to_text().unwrap().unwrap(), "x");
+    assert!(view.member("b").unwrap().to_text().unwrap().is_none());
     assert!(view.member("c").is_none() && list.member("a").is_none());
 }
 
