@@ -226,7 +226,7 @@ mod tests {
         let mut bytes = Vec::new();
         write_header(&mut bytes);
         for row in rows {
-            write_row(row, columns, &mut bytes);
+            write_row(row, columns, &mut bytes).expect("short");
         }
         write_trailer(&mut bytes);
         bytes

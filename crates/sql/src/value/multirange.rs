@@ -293,7 +293,7 @@ mod tests {
             }
             let mut sent = Vec::new();
             if let Datum::Array(ranges) = a {
-                multirange_send(ranges, ty, &mut sent);
+                multirange_send(ranges, ty, &mut sent).expect("short");
             }
             assert_eq!(&multirange_receive(ty, &sent).unwrap(), a);
         }
