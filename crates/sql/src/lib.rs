@@ -19,6 +19,7 @@ pub mod expr;
 pub mod func;
 mod interrupt;
 pub mod parse;
+pub mod persistent;
 pub mod plan;
 pub mod plpgsql;
 pub mod ri;

@@ -564,7 +564,7 @@ fn constraint_text(catalog: &Catalog, args: &[Datum], path: &[String]) -> Datum 
         return Datum::Null;
     };
     let pretty = matches!(args.get(1), Some(Datum::Bool(true)));
-    for table in catalog.relations.values() {
+    if let Some(table) = catalog.table_of_constraint(wanted) {
         if let Some(constraint) = table.constraints.iter().find(|c| c.oid == wanted) {
             return match &constraint.kind {
                 ConstraintKind::Check(stored) if pretty => {
@@ -778,12 +778,7 @@ fn class_of(name: Option<&str>, catalog: &Catalog, object: Option<Oid>) -> Optio
         Some(name) => super::pg_catalog::tables()
             .find(|t| t.name == name && t.schema == "pg_catalog")
             .map(|t| t.oid),
-        None => catalog
-            .notes
-            .comments
-            .keys()
-            .find(|(_, o, sub)| Some(*o) == object && *sub == 0)
-            .map(|(class, ..)| *class),
+        None => catalog.notes.comments.class_of(object?),
     }
 }
 

@@ -5,6 +5,7 @@
 
 use super::database::Database;
 use super::ddl::EXTENSION_ROW;
+use super::depend::{self, Dependent};
 use super::pg_catalog::{
     PG_AUTHID, PG_CLASS, PG_DATABASE, PG_EXTENSION, PG_NAMESPACE, PG_PROC, PG_TYPE, extension_of,
 };
@@ -95,10 +96,10 @@ impl Change {
                 if temporary::is_temporary_schema(&schema.name) {
                     catalog.temp = Some(Arc::clone(schema));
                 }
-                catalog.schemas.insert(schema.oid, Arc::clone(schema));
+                catalog.put_schema(Arc::clone(schema));
             }
             Change::DropSchema(oid) => {
-                catalog.schemas.remove(oid);
+                catalog.remove_schema(*oid);
                 catalog.rights.objects.remove(&(PG_NAMESPACE, *oid));
                 forget_comments(catalog, *oid);
             }
@@ -138,12 +139,11 @@ impl Change {
                     }
                 }
                 catalog.rights.objects.remove(&(PG_CLASS, *oid));
-                if catalog.statistics.contains_key(oid) {
-                    Arc::make_mut(&mut catalog.statistics).remove(oid);
-                }
+                catalog.statistics.remove(oid);
                 if !catalog.triggers.of(*oid).is_empty() {
                     for trigger in Arc::make_mut(&mut catalog.triggers).take(*oid) {
                         forget_comments(catalog, trigger.oid);
+                        refers_trigger(catalog, Some(&trigger), None);
                     }
                 }
                 catalog.remove_relation(*oid);
@@ -153,10 +153,12 @@ impl Change {
                     let kept = ty.domain().map_or(&[][..], |domain| &domain.checks);
                     !kept.iter().any(|kept| kept.oid == check)
                 });
+                refers_type(catalog, ty.oid, Some(ty));
                 Arc::make_mut(&mut catalog.types).put(Arc::clone(ty));
             }
             Change::DropType(oid) => {
                 forget_checks(catalog, *oid, |_| true);
+                refers_type(catalog, *oid, None);
                 Arc::make_mut(&mut catalog.types).remove(*oid);
                 catalog.rights.objects.remove(&(PG_TYPE, *oid));
                 if user::class(*oid) == Some(user::Class::Base) {
@@ -166,17 +168,25 @@ impl Change {
                 forget_comments(catalog, *oid);
             }
             Change::PutRoutine(routine) => {
+                refers_routine(catalog, routine.oid, Some(routine));
                 Arc::make_mut(&mut catalog.routines).put(Arc::clone(routine));
             }
             Change::DropRoutine(oid) => {
+                refers_routine(catalog, *oid, None);
                 Arc::make_mut(&mut catalog.routines).remove(*oid);
                 catalog.rights.objects.remove(&(PG_PROC, *oid));
                 forget_comments(catalog, *oid);
             }
             Change::PutTrigger(trigger) => {
+                let of_table = catalog.triggers.of(trigger.table).iter();
+                let old = of_table.clone().find(|t| t.oid == trigger.oid).cloned();
+                refers_trigger(catalog, old.as_deref(), Some(trigger));
                 Arc::make_mut(&mut catalog.triggers).put(Arc::clone(trigger));
             }
             Change::DropTrigger(table, oid) => {
+                let mut of_table = catalog.triggers.of(*table).iter();
+                let old = of_table.find(|t| t.oid == *oid).cloned();
+                refers_trigger(catalog, old.as_deref(), None);
                 Arc::make_mut(&mut catalog.triggers).remove(*table, *oid);
                 forget_comments(catalog, *oid);
             }
@@ -217,12 +227,10 @@ impl Change {
                     catalog.rights.objects.remove(&(PG_EXTENSION, *oid));
                 }
             }
-            Change::Comment(key, text) => {
-                match text {
-                    Some(text) => catalog.notes.comments.insert(*key, Arc::clone(text)),
-                    None => catalog.notes.comments.remove(key),
-                };
-            }
+            Change::Comment(key, text) => match text {
+                Some(text) => catalog.notes.comments.insert(*key, Arc::clone(text)),
+                None => catalog.notes.comments.remove(key),
+            },
             Change::PutDatabase(database) => {
                 if catalog.database == database.oid {
                     catalog.database_name.clone_from(&database.name);
@@ -253,7 +261,7 @@ impl Change {
                 };
             }
             Change::Statistics(oid, found) => {
-                Arc::make_mut(&mut catalog.statistics).insert(*oid, Arc::clone(found));
+                catalog.statistics.insert(*oid, Arc::clone(found));
             }
             Change::Options(oid, options) if options.is_empty() => {
                 catalog.notes.options.remove(oid);
@@ -277,9 +285,36 @@ fn policies_of(catalog: &Catalog, table: Oid) -> Vec<Oid> {
 }
 
 fn forget_comments(catalog: &mut Catalog, object: Oid) {
-    if !catalog.notes.comments.is_empty() {
-        catalog.notes.comments.retain(|(_, o, _), _| *o != object);
-    }
+    catalog.notes.comments.forget(object);
+}
+
+/// A type refers to what it refers to now; one that goes to nothing.
+fn refers_type(catalog: &mut Catalog, oid: Oid, new: Option<&UserType>) {
+    let old = catalog.types.get(oid);
+    let old = old.map(|ty| depend::of_user_type(ty)).unwrap_or_default();
+    let new = new.map(depend::of_user_type).unwrap_or_default();
+    let dependent = Dependent::Type(oid);
+    catalog.dependents.replace(dependent, &old, &new);
+}
+
+/// The same of a routine.
+fn refers_routine(catalog: &mut Catalog, oid: Oid, new: Option<&Routine>) {
+    let old = catalog.routines.get(oid);
+    let old = old.map(|r| depend::of_routine(r)).unwrap_or_default();
+    let new = new.map(depend::of_routine).unwrap_or_default();
+    let dependent = Dependent::Routine(oid);
+    catalog.dependents.replace(dependent, &old, &new);
+}
+
+/// The same of a trigger.
+fn refers_trigger(catalog: &mut Catalog, old: Option<&Trigger>, new: Option<&Trigger>) {
+    let Some(trigger) = new.or(old) else {
+        return;
+    };
+    let dependent = Dependent::Trigger(trigger.table, trigger.oid);
+    let old = old.map(depend::of_trigger).unwrap_or_default();
+    let new = new.map(depend::of_trigger).unwrap_or_default();
+    catalog.dependents.replace(dependent, &old, &new);
 }
 
 /// Forgets the comments on those CHECKs of a domain that go.

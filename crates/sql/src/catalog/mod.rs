@@ -4,14 +4,20 @@
 //! code of its own), the immutable in-memory [`Catalog`] snapshot that statements are planned with, DDL, and the virtual
 //! `pg_catalog` / `information_schema` tables.
 //!
-//! Invariants: a `Catalog` never changes once shared; a new one carries a higher `version`. Whoever uses one adds
-//! `Catalog::csn` to its transaction's dependencies until that CSN is Committed (traps T10).
+//! Invariants:
+//! - A `Catalog` never changes once shared; a new one carries a higher `version`. Whoever uses one adds `Catalog::csn` to its transaction's
+//!   dependencies until that CSN is Committed (traps T10).
+//! - A DDL statement costs nothing for the objects that it does not touch: the next `Catalog` shares them with the last, since its maps are
+//!   persistent, and what refers to an object is found by its number ([`Dependents`]), not by looking at all. Only what says `ALL`, a role
+//!   that is dropped and an enum's label that is renamed walk all relations.
 
 pub mod calls;
 mod change;
+mod comments;
 mod constraint;
 mod database;
 pub mod ddl;
+mod depend;
 mod in_use;
 mod index_def;
 pub(crate) mod index_keys;
@@ -46,8 +52,10 @@ pub mod trigger;
 mod view;
 mod viewdef;
 
+pub use comments::Comments;
 pub use constraint::{Action, Constraint, ConstraintKind, ForeignKey, Timing};
 pub use database::{Database, Databases};
+pub use depend::Dependents;
 pub(crate) use in_use::Entered;
 pub use index_def::{IndexColumn, IndexDef, IndexKey};
 pub(crate) use past::PastCatalogs;
@@ -65,6 +73,7 @@ pub use view::{View, ViewSource};
 
 use crate::error::Result;
 use crate::func::Context;
+use crate::persistent::PersistentMap;
 use crate::role::Roles;
 use crate::value::record::Shape;
 use crate::value::user::UserTypes;
@@ -75,7 +84,7 @@ use logstead_engine::{
 };
 use logstead_types::{Csn, TableId};
 use std::borrow::Borrow;
-use std::collections::HashMap;
+use std::collections::BTreeSet;
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, OnceLock, Weak};
 
@@ -91,15 +100,23 @@ pub struct Catalog {
     /// Database name.
     pub database_name: String,
     /// Schemas by OID.
-    pub schemas: foldhash::HashMap<Oid, Arc<Schema>>,
+    pub schemas: PersistentMap<Oid, Arc<Schema>>,
+    /// Their OIDs by name.
+    schema_names: PersistentMap<String, Oid>,
     /// Tables, sequences and virtual relations by OID. Indexes hang on their table.
-    pub relations: foldhash::HashMap<Oid, Arc<Relation>>,
+    pub relations: PersistentMap<Oid, Arc<Relation>>,
     /// (schema OID, name) of relations *and indexes* to the relation's or index's OID.
-    pub names: foldhash::HashMap<(Oid, String), Oid>,
+    pub names: PersistentMap<(Oid, String), Oid>,
     /// Index OID to the OID of its table.
-    pub index_tables: HashMap<Oid, Oid>,
+    pub index_tables: PersistentMap<Oid, Oid>,
+    /// Constraint OID to the OID of its table.
+    pub constraint_tables: PersistentMap<Oid, Oid>,
+    /// How many constraints of tables have a name, by schema OID and name.
+    pub constraint_names: PersistentMap<(Oid, String), usize>,
     /// OID of a referenced table to the OIDs of the tables whose foreign keys reference it.
-    pub referencing: HashMap<Oid, Vec<Oid>>,
+    pub referencing: PersistentMap<Oid, PersistentMap<Oid, ()>>,
+    /// Objects by what they refer to.
+    pub dependents: Dependents,
     /// Types that users have made.
     pub types: Arc<UserTypes>,
     /// Functions and procedures that users have made.
@@ -115,7 +132,7 @@ pub struct Catalog {
     /// The temporary schema of the session whose view this is, once it has one.
     pub temp: Option<Arc<Schema>>,
     /// What ANALYZE has found out, by table.
-    pub statistics: Arc<HashMap<Oid, Arc<TableStatistics>>>,
+    pub statistics: PersistentMap<Oid, Arc<TableStatistics>>,
     /// What planning does not need.
     pub notes: Notes,
 }
@@ -126,11 +143,11 @@ pub struct Notes {
     /// All databases of the server.
     pub databases: Arc<Databases>,
     /// COMMENT ON: (class, object, column number or 0).
-    pub comments: HashMap<(Oid, Oid, i32), Arc<str>>,
+    pub comments: Comments,
     /// WITH (...) of tables and indexes, as `name=value`.
-    pub options: HashMap<Oid, Vec<String>>,
+    pub options: PersistentMap<Oid, Vec<String>>,
     /// What COMMIT does with temporary tables.
-    pub on_commit: HashMap<Oid, OnCommit>,
+    pub on_commit: PersistentMap<Oid, OnCommit>,
     /// What changes without DDL; absent in tests without an engine.
     pub live: Option<Arc<dyn Live>>,
 }
@@ -210,6 +227,7 @@ pub struct SharedNames(OnceLock<Box<[Arc<str>]>>);
 
 impl Clone for SharedNames {
     fn clone(&self) -> SharedNames {
+        crate::persistent::visit();
         SharedNames::default()
     }
 }
@@ -385,7 +403,7 @@ impl Catalog {
                 (13_000, "information_schema"),
             ] {
                 let name = name.to_owned();
-                catalog.schemas.insert(oid, Arc::new(Schema { oid, name }));
+                catalog.put_schema(Arc::new(Schema { oid, name }));
             }
             for table in pg_catalog::tables() {
                 catalog.put_relation(Arc::new(Relation::of_virtual(table)));
@@ -415,7 +433,11 @@ impl Catalog {
             && self.routines.is_empty()
             && self.rights.defaults.is_empty()
             && self.rights.objects.keys().all(|(class, _)| shared(*class))
-            && self.notes.comments.keys().all(|(class, ..)| shared(*class))
+            && self
+                .notes
+                .comments
+                .iter()
+                .all(|((class, ..), _)| shared(*class))
     }
 
     /// A catalog of nothing at all.
@@ -425,11 +447,15 @@ impl Catalog {
             csn: Csn::ZERO,
             database,
             database_name: database_name.into(),
-            schemas: foldhash::HashMap::default(),
-            relations: foldhash::HashMap::default(),
-            names: foldhash::HashMap::default(),
-            index_tables: HashMap::new(),
-            referencing: HashMap::new(),
+            schemas: PersistentMap::default(),
+            schema_names: PersistentMap::default(),
+            relations: PersistentMap::default(),
+            names: PersistentMap::default(),
+            index_tables: PersistentMap::default(),
+            constraint_tables: PersistentMap::default(),
+            constraint_names: PersistentMap::default(),
+            referencing: PersistentMap::default(),
+            dependents: Dependents::default(),
             types: Arc::default(),
             routines: Arc::default(),
             triggers: Arc::default(),
@@ -437,7 +463,7 @@ impl Catalog {
             rights: rights::RightsBook::default(),
             past: None,
             temp: None,
-            statistics: Arc::default(),
+            statistics: PersistentMap::default(),
             notes: Notes::default(),
         }
     }
@@ -458,7 +484,8 @@ impl Catalog {
 
     /// Adds or replaces a relation: its name and its indexes' names follow.
     pub fn put_relation(&mut self, relation: Arc<Relation>) {
-        self.take_relation(relation.oid);
+        let refers = depend::of_relation(&relation);
+        self.take_relation(relation.oid, &refers);
         self.names
             .insert((relation.schema, relation.name.clone()), relation.oid);
         for index in &relation.indexes {
@@ -467,10 +494,19 @@ impl Catalog {
             self.index_tables.insert(index.oid, relation.oid);
         }
         for key in relation.constraints.iter().filter_map(|c| c.foreign()) {
-            let tables = self.referencing.entry(key.table).or_default();
-            if !tables.contains(&relation.oid) {
-                tables.push(relation.oid);
-            }
+            let mut tables = self
+                .referencing
+                .get(&key.table)
+                .cloned()
+                .unwrap_or_default();
+            tables.insert(relation.oid, ());
+            self.referencing.insert(key.table, tables);
+        }
+        for constraint in &relation.constraints {
+            self.constraint_tables.insert(constraint.oid, relation.oid);
+            let name = (relation.schema, constraint.name.clone());
+            let count = self.constraint_names.get(&name).copied().unwrap_or(0);
+            self.constraint_names.insert(name, count + 1);
         }
         if let Some(shape) = relation.row_shape() {
             let name = (&*relation.schema_name, &*relation.name);
@@ -484,28 +520,42 @@ impl Catalog {
 
     /// Takes a relation and its indexes out.
     pub fn remove_relation(&mut self, oid: Oid) {
-        self.take_relation(oid);
+        self.take_relation(oid, &BTreeSet::new());
         if self.types.knows_row(oid) {
             Arc::make_mut(&mut self.types).remove_row(oid);
         }
     }
 
-    /// Takes a relation and its indexes out, the type of its rows excepted.
-    fn take_relation(&mut self, oid: Oid) {
+    /// Takes a relation and its indexes out, the type of its rows excepted. One of this number that comes in its place refers to `refers`.
+    fn take_relation(&mut self, oid: Oid, refers: &BTreeSet<Oid>) {
+        let dependent = depend::Dependent::Relation(oid);
         let Some(old) = self.relations.remove(&oid) else {
+            self.dependents.replace(dependent, &BTreeSet::new(), refers);
             return;
         };
+        let referred = depend::of_relation(&old);
+        self.dependents.replace(dependent, &referred, refers);
         self.forget_name(old.schema, &old.name, oid);
         for index in &old.indexes {
             self.forget_name(old.schema, &index.name, index.oid);
             self.index_tables.remove(&index.oid);
         }
         for key in old.constraints.iter().filter_map(|c| c.foreign()) {
-            if let Some(tables) = self.referencing.get_mut(&key.table) {
-                tables.retain(|table| *table != oid);
-                if tables.is_empty() {
-                    self.referencing.remove(&key.table);
-                }
+            let Some(mut tables) = self.referencing.get(&key.table).cloned() else {
+                continue;
+            };
+            tables.remove(&oid);
+            match tables.is_empty() {
+                true => drop(self.referencing.remove(&key.table)),
+                false => self.referencing.insert(key.table, tables),
+            }
+        }
+        for constraint in &old.constraints {
+            self.constraint_tables.remove(&constraint.oid);
+            let name = (old.schema, constraint.name.clone());
+            match self.constraint_names.remove(&name) {
+                Some(count) if count > 1 => self.constraint_names.insert(name, count - 1),
+                _ => {}
             }
         }
     }
@@ -516,7 +566,7 @@ impl Catalog {
             return Vec::new();
         };
         let mut found: Vec<_> = tables
-            .iter()
+            .keys()
             .filter_map(|child| self.relations.get(child))
             .flat_map(|child| child.constraints.iter().map(move |c| (child, c)))
             .filter(|(_, c)| c.foreign().is_some_and(|key| key.table == table))
@@ -570,7 +620,23 @@ impl Catalog {
             _ => None,
         };
         let usual = usual.filter(|schema| schema.name == name);
-        usual.or_else(|| self.schemas.values().find(|s| s.name == name))
+        usual.or_else(|| self.schemas.get(self.schema_names.get(name)?))
+    }
+
+    /// Adds or replaces a schema.
+    fn put_schema(&mut self, schema: Arc<Schema>) {
+        self.remove_schema(schema.oid);
+        self.schema_names.insert(schema.name.clone(), schema.oid);
+        self.schemas.insert(schema.oid, schema);
+    }
+
+    /// Takes a schema out. Its name goes only if it still means this one.
+    fn remove_schema(&mut self, oid: Oid) {
+        if let Some(old) = self.schemas.remove(&oid)
+            && self.schema_names.get(old.name.as_str()) == Some(&oid)
+        {
+            self.schema_names.remove(old.name.as_str());
+        }
     }
 }
 

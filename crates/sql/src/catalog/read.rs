@@ -103,7 +103,7 @@ impl Rows {
         for (rid, row) in self.take(DATABASES) {
             rids.insert((DATABASES, 0, row.oid), rid);
             let mut catalog = Catalog::empty(row.oid, row.key.name.clone());
-            catalog.schemas.remove(&PUBLIC);
+            catalog.remove_schema(PUBLIC);
             databases.push(stored_databases::decode(&row)?);
             catalogs.insert(row.oid, catalog);
         }
@@ -111,13 +111,10 @@ impl Rows {
         for (rid, row) in self.take(SCHEMAS) {
             rids.insert((SCHEMAS, row.key.database, row.oid), rid);
             if let Some(catalog) = catalogs.get_mut(&row.key.database) {
-                catalog.schemas.insert(
-                    row.oid,
-                    Arc::new(Schema {
-                        oid: row.oid,
-                        name: row.key.name,
-                    }),
-                );
+                catalog.put_schema(Arc::new(Schema {
+                    oid: row.oid,
+                    name: row.key.name,
+                }));
             }
         }
         // Indexes hang on tables: tables first, then indexes from the oldest on.

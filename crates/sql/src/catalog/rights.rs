@@ -16,13 +16,14 @@ use super::store::PUBLIC as PUBLIC_SCHEMA;
 use super::temporary::is_temporary_schema;
 use super::{Catalog, Relation, RelationKind};
 use crate::error::{Result, SqlError};
+use crate::persistent::PersistentMap;
 use crate::role::acl::{Acl, AclItem, AclKind, Mask, Members, PUBLIC, privilege as p};
 use crate::role::{
     BOOTSTRAP, DATABASE_OWNER, READ_ALL_DATA, READ_ALL_STATS, Roles, WRITE_ALL_DATA,
 };
 use crate::value::Oid;
 use logstead_types::SqlState;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// System relations that only superusers read: they tell of passwords, or of the server's machine and configuration.
@@ -107,7 +108,7 @@ pub(crate) type DefaultKey = (Oid, Oid, AclKind);
 #[derive(Clone, Default)]
 pub struct RightsBook {
     /// By class and object.
-    pub(crate) objects: HashMap<(Oid, Oid), Arc<Rights>>,
+    pub(crate) objects: PersistentMap<(Oid, Oid), Arc<Rights>>,
     /// The row's OID, and what objects made later have.
     pub(crate) defaults: BTreeMap<DefaultKey, (Oid, Acl)>,
 }

@@ -8,8 +8,8 @@ use super::Catalog;
 use super::temporary::{ALIAS, is_temporary_schema};
 use super::text::{quote_ident, quote_literal};
 use crate::func::Volatility;
+use crate::persistent::PersistentMap;
 use crate::value::{Oid, SqlType, format_type, info, oid};
-use foldhash::HashMap;
 use std::fmt::Write;
 use std::sync::Arc;
 
@@ -482,8 +482,8 @@ fn number(value: f32) -> String {
 /// All functions and procedures of a database.
 #[derive(Clone, Default)]
 pub struct Routines {
-    all: HashMap<Oid, Arc<Routine>>,
-    names: HashMap<String, Vec<Oid>>,
+    all: PersistentMap<Oid, Arc<Routine>>,
+    names: PersistentMap<String, Vec<Oid>>,
 }
 
 impl Routines {
@@ -513,20 +513,21 @@ impl Routines {
     /// Adds or replaces one.
     pub(super) fn put(&mut self, routine: Arc<Routine>) {
         self.remove(routine.oid);
-        let named = self.names.entry(routine.name.clone()).or_default();
+        let mut named = self.names.remove(&routine.name).unwrap_or_default();
         named.push(routine.oid);
         named.sort_unstable();
+        self.names.insert(routine.name.clone(), named);
         self.all.insert(routine.oid, routine);
     }
 
     /// Takes one out.
     pub(super) fn remove(&mut self, oid: Oid) {
         if let Some(old) = self.all.remove(&oid)
-            && let Some(named) = self.names.get_mut(&old.name)
+            && let Some(mut named) = self.names.remove(&old.name)
         {
             named.retain(|known| *known != oid);
-            if named.is_empty() {
-                self.names.remove(&old.name);
+            if !named.is_empty() {
+                self.names.insert(old.name.clone(), named);
             }
         }
     }

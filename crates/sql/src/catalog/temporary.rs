@@ -208,7 +208,8 @@ impl TempObjects {
         catalog.notes.options.extend(copied);
         let copied = notes.comments.iter().map(|(k, v)| (*k, Arc::clone(v)));
         catalog.notes.comments.extend(copied);
-        catalog.notes.on_commit.extend(&notes.on_commit);
+        let copied = notes.on_commit.iter().map(|(k, v)| (*k, *v));
+        catalog.notes.on_commit.extend(copied);
         for (table, found) in own.statistics.iter() {
             Change::Statistics(*table, Arc::clone(found)).apply(&mut catalog);
         }

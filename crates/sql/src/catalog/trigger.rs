@@ -9,8 +9,8 @@
 //! - A catalog without triggers has an empty map, and nobody who plans for a table looks further than that.
 
 use super::{Timing, View};
+use crate::persistent::PersistentMap;
 use crate::value::Oid;
-use std::collections::HashMap;
 use std::sync::Arc;
 
 /// When a trigger fires.
@@ -200,12 +200,18 @@ impl Trigger {
 
 /// All triggers of a database, by their tables.
 #[derive(Clone, Default)]
-pub struct Triggers(HashMap<Oid, Vec<Arc<Trigger>>>);
+pub struct Triggers {
+    by_table: PersistentMap<Oid, Vec<Arc<Trigger>>>,
+    /// Table OID by trigger OID.
+    tables: PersistentMap<Oid, Oid>,
+    /// How many are of each event, in the order of [`TriggerEvent::ALL`].
+    events: [usize; 4],
+}
 
 impl Triggers {
     /// Those of a table, in the order in which they fire.
     pub fn of(&self, table: Oid) -> &[Arc<Trigger>] {
-        self.0.get(&table).map_or(&[][..], Vec::as_slice)
+        self.by_table.get(&table).map_or(&[][..], Vec::as_slice)
     }
 
     /// One of a table by its name.
@@ -215,46 +221,69 @@ impl Triggers {
 
     /// That with this OID.
     pub fn get(&self, oid: Oid) -> Option<&Arc<Trigger>> {
-        self.0.values().flatten().find(|t| t.oid == oid)
+        let table = self.tables.get(&oid)?;
+        self.of(*table).iter().find(|t| t.oid == oid)
     }
 
     /// Are there none?
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.by_table.is_empty()
     }
 
     /// Is any of them of this event?
     pub fn any_of(&self, event: TriggerEvent) -> bool {
-        self.0.values().flatten().any(|t| t.is_about(event))
+        let mut all = TriggerEvent::ALL.iter().zip(self.events);
+        all.any(|(of, count)| *of == event && count > 0)
     }
 
     /// All of them, by table and name.
     pub fn all(&self) -> Vec<&Arc<Trigger>> {
-        let mut all: Vec<_> = self.0.values().flatten().collect();
+        let mut all: Vec<_> = self.by_table.values().flatten().collect();
         all.sort_by_key(|trigger| (trigger.table, &trigger.name));
         all
     }
 
     /// Adds or replaces one.
     pub(super) fn put(&mut self, trigger: Arc<Trigger>) {
-        let list = self.0.entry(trigger.table).or_default();
-        list.retain(|old| old.oid != trigger.oid);
+        self.remove(trigger.table, trigger.oid);
+        self.count(&trigger, |events| events + 1);
+        let table = trigger.table;
+        self.tables.insert(trigger.oid, table);
+        let mut list = self.by_table.remove(&table).unwrap_or_default();
         let at = list.partition_point(|old| old.name < trigger.name);
         list.insert(at, trigger);
+        self.by_table.insert(table, list);
+    }
+
+    fn count(&mut self, trigger: &Trigger, change: impl Fn(usize) -> usize) {
+        for (event, events) in TriggerEvent::ALL.iter().zip(&mut self.events) {
+            if trigger.is_about(*event) {
+                *events = change(*events);
+            }
+        }
     }
 
     /// Takes one out.
     pub(super) fn remove(&mut self, table: Oid, oid: Oid) {
-        if let Some(list) = self.0.get_mut(&table) {
-            list.retain(|old| old.oid != oid);
-            if list.is_empty() {
-                self.0.remove(&table);
-            }
+        let (gone, kept): (Vec<_>, Vec<_>) =
+            self.take(table).into_iter().partition(|t| t.oid == oid);
+        for trigger in &kept {
+            self.tables.insert(trigger.oid, table);
+            self.count(trigger, |events| events + 1);
+        }
+        drop(gone);
+        if !kept.is_empty() {
+            self.by_table.insert(table, kept);
         }
     }
 
     /// Takes those of a table out, and gives them.
     pub(super) fn take(&mut self, table: Oid) -> Vec<Arc<Trigger>> {
-        self.0.remove(&table).unwrap_or_default()
+        let taken = self.by_table.remove(&table).unwrap_or_default();
+        for trigger in &taken {
+            self.tables.remove(&trigger.oid);
+            self.count(trigger, |events| events.saturating_sub(1));
+        }
+        taken
     }
 }

@@ -27,7 +27,7 @@ use crate::catalog::lookup::{self, Lookup};
 use crate::catalog::text::truncate_name;
 use crate::error::{Result, SqlError};
 use crate::func::quote_identifier;
-use foldhash::HashMap;
+use crate::persistent::PersistentMap;
 use logstead_types::SqlState;
 use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
@@ -309,13 +309,15 @@ impl UserType {
 /// All users' types of a database.
 #[derive(Clone, Debug, Default)]
 pub struct UserTypes {
-    types: HashMap<Oid, Arc<UserType>>,
+    types: PersistentMap<Oid, Arc<UserType>>,
     /// Types and arrays by schema and name.
-    names: HashMap<(String, String), Oid>,
+    names: PersistentMap<(String, String), Oid>,
     /// The types of relations' rows, by relation.
-    rows: HashMap<Oid, Arc<RowType>>,
+    rows: PersistentMap<Oid, Arc<RowType>>,
     /// The same by schema and name of the relation.
-    row_names: HashMap<(String, String), Oid>,
+    row_names: PersistentMap<(String, String), Oid>,
+    /// Composite types by their number in `pg_class`.
+    composites: PersistentMap<Oid, Oid>,
     /// Extensions that were made. They are here because statements find their functions as they find types: by schema and path.
     extensions: Vec<Arc<Extension>>,
 }
@@ -360,8 +362,7 @@ impl UserTypes {
 
     /// The composite type with this number in `pg_class`.
     pub fn composite_of(&self, relation: Oid) -> Option<&Arc<UserType>> {
-        let is = |ty: &&Arc<UserType>| ty.composite().is_some_and(|c| c.relation == relation);
-        self.types.values().find(is)
+        self.types.get(self.composites.get(&relation)?)
     }
 
     /// All of them, oldest first.
@@ -462,12 +463,18 @@ impl UserTypes {
         self.names.insert((schema(), ty.name.clone()), ty.oid);
         self.names
             .insert((schema(), ty.array_name.clone()), ty.oid + 1);
+        if let Some(composite) = ty.composite() {
+            self.composites.insert(composite.relation, ty.oid);
+        }
         self.types.insert(ty.oid, ty);
     }
 
     /// Takes a type out.
     pub fn remove(&mut self, oid: Oid) {
         if let Some(old) = self.types.remove(&oid) {
+            if let Some(composite) = old.composite() {
+                self.composites.remove(&composite.relation);
+            }
             for (name, oid) in [(&old.name, oid), (&old.array_name, oid + 1)] {
                 let key = (old.schema_name.clone(), name.clone());
                 if self.names.get(&key) == Some(&oid) {

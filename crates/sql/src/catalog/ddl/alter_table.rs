@@ -549,7 +549,7 @@ async fn drop_constraint(
     if let ConstraintKind::PrimaryKey(oid) | ConstraintKind::Unique(oid) = constraint.kind
         && let Some(index) = table.indexes.iter().find(|i| i.oid == oid)
     {
-        let needed = foreign::dependents(cx, |_, _, key| key.index == oid)?;
+        let needed = foreign::dependents(cx, &[table.oid], |_, _, key| key.index == oid)?;
         let what = format!("constraint {name} on table {}", table.name);
         let on = format!("index {}", index.name);
         foreign::drop_dependents(cx, needed, cascade, &what, &on).await?;

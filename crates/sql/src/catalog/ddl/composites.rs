@@ -200,9 +200,8 @@ fn holds(types: &UserTypes, ty: Oid, part: Oid) -> bool {
 
 /// A column, of a table that keeps rows, whose values hold records of the type, as messages name it.
 fn keeper(catalog: &Catalog, part: Oid) -> Option<String> {
-    let mut tables: Vec<&Arc<Relation>> = catalog.relations.values().collect();
+    let mut tables = catalog.relations_holding(part);
     tables.retain(|table| table.has_rows());
-    tables.sort_unstable_by_key(|table| table.oid);
     let find = |arrays: bool| {
         tables.iter().find_map(|table| {
             let mut live = table.columns.iter().filter(|c| !c.dropped);

@@ -133,7 +133,7 @@ fn direct(catalog: &Catalog, object: Object, targets: &[Object]) -> Vec<Object> 
         _ => return Vec::new(),
     };
     let mut found: Vec<(Oid, Object)> = Vec::new();
-    for other in catalog.relations.values() {
+    for other in catalog.dependent_relations(relation) {
         if let Some(view) = other.view()
             && view.reads(relation, column)
         {
@@ -148,7 +148,7 @@ fn direct(catalog: &Catalog, object: Object, targets: &[Object]) -> Vec<Object> 
         }
     }
     if let Some(position) = column {
-        for trigger in catalog.triggers.all() {
+        for trigger in catalog.dependent_triggers(relation) {
             if trigger.reads(relation, position) {
                 found.push((trigger.oid, Object::Trigger(trigger.table, trigger.oid)));
             }
@@ -191,7 +191,7 @@ fn direct(catalog: &Catalog, object: Object, targets: &[Object]) -> Vec<Object> 
 fn callers_of(catalog: &Catalog, routine: Oid) -> Vec<Object> {
     let calls = |text: &str| routine::named_in(text).any(|named| named == routine);
     let mut found: Vec<(Oid, Object)> = Vec::new();
-    for relation in catalog.relations.values() {
+    for relation in catalog.dependent_relations(routine) {
         if let Some(view) = relation.view()
             && calls(&view.query)
         {
@@ -221,7 +221,7 @@ fn callers_of(catalog: &Catalog, routine: Oid) -> Vec<Object> {
             }
         }
     }
-    for ty in catalog.types.all() {
+    for ty in catalog.dependent_types(routine) {
         let Some(domain) = ty.domain() else {
             continue;
         };
@@ -232,13 +232,13 @@ fn callers_of(catalog: &Catalog, routine: Oid) -> Vec<Object> {
             found.push((check.oid, Object::DomainCheck(ty.oid, check.oid)));
         }
     }
-    for other in catalog.routines.all() {
+    for other in catalog.dependent_routines(routine) {
         let mut defaults = other.args.iter().filter_map(|arg| arg.default.as_deref());
         if other.oid != routine && defaults.any(calls) {
             found.push((other.oid, Object::Routine(other.oid)));
         }
     }
-    for trigger in catalog.triggers.all() {
+    for trigger in catalog.dependent_triggers(routine) {
         let asks = trigger.when.as_ref().is_some_and(|when| calls(&when.query));
         if trigger.function == routine || asks {
             found.push((trigger.oid, Object::Trigger(trigger.table, trigger.oid)));
@@ -252,7 +252,7 @@ fn callers_of(catalog: &Catalog, routine: Oid) -> Vec<Object> {
 pub(super) fn asking_trigger(catalog: &Catalog, routine: Oid) -> Option<&Trigger> {
     let calls = |text: &str| routine::named_in(text).any(|named| named == routine);
     let asks = |t: &&Arc<Trigger>| t.when.as_ref().is_some_and(|when| calls(&when.query));
-    let mut all = catalog.triggers.all().into_iter();
+    let mut all = catalog.dependent_triggers(routine).into_iter();
     all.find(asks).map(Arc::as_ref)
 }
 

@@ -315,7 +315,7 @@ fn family(catalog: &Catalog, domain: Oid) -> Vec<Oid> {
     let mut at = 0;
     while let Some(of) = family.get(at).copied() {
         at += 1;
-        for ty in catalog.types.all() {
+        for ty in catalog.dependent_types(of) {
             if ty.domain().is_some_and(|d| d.over.oid == of) && !family.contains(&ty.oid) {
                 family.push(ty.oid);
             }
@@ -339,12 +339,8 @@ async fn columns_of(domain: Oid, cx: &mut DdlContext<'_>) -> Result<Vec<(Arc<Rel
             ));
         }
         let mut found = Vec::new();
-        let mut relations: Vec<_> = catalog
-            .relations
-            .values()
-            .filter(|r| r.has_rows())
-            .collect();
-        relations.sort_unstable_by_key(|r| r.oid);
+        let mut relations = catalog.relations_holding(domain);
+        relations.retain(|r| r.has_rows());
         for relation in relations {
             for (position, column) in relation.columns.iter().enumerate() {
                 let Some(declared) = column.domain.filter(|_| !column.dropped) else {

@@ -202,7 +202,7 @@ pub(super) fn default_users(
 ) -> Vec<(Arc<Relation>, usize)> {
     let constant = format!("'{sequence}{}", calls::REGCLASS_END);
     let mut users = Vec::new();
-    for table in catalog.relations.values() {
+    for table in catalog.dependent_relations(sequence) {
         for (position, column) in table.columns.iter().enumerate() {
             let uses = column
                 .default
@@ -390,7 +390,7 @@ async fn drop_index(oid: Oid, cascade: bool, cx: &mut DdlContext<'_>) -> Result<
         )));
     }
     cx.refuse_pending(table.oid, "DROP INDEX")?;
-    let needed = foreign::dependents(cx, |_, _, key| key.index == oid)?;
+    let needed = foreign::dependents(cx, &[table.oid], |_, _, key| key.index == oid)?;
     let what = format!("index {}", index.name);
     foreign::drop_dependents(cx, needed, cascade, &what, &what).await?;
     let table = super::constraints::relation(cx, table.oid)?;
@@ -440,8 +440,8 @@ pub(super) async fn drop_schemas(
         }
         let catalog = cx.catalog()?;
         let mut inside: Vec<_> = catalog
-            .relations
-            .values()
+            .dependent_relations(schema.oid)
+            .into_iter()
             .filter(|r| r.schema == schema.oid)
             .cloned()
             .collect();
@@ -455,8 +455,7 @@ pub(super) async fn drop_schemas(
         inside.retain(|r| !owned.contains(&r.oid));
         let dropping: HashSet<Oid> = inside.iter().map(|r| r.oid).collect();
         let types: Vec<Oid> = catalog
-            .types
-            .all()
+            .dependent_types(schema.oid)
             .into_iter()
             .filter(|t| t.schema == schema.oid)
             .map(|t| t.oid)
@@ -467,7 +466,8 @@ pub(super) async fn drop_schemas(
         let mut targets: Vec<Object> = inside.iter().map(|r| Object::Relation(r.oid)).collect();
         targets.extend(types.iter().copied().map(Object::Type));
         let inside_too = |r: &&Arc<Routine>| r.schema == schema.oid;
-        let functions = catalog.routines.all().into_iter().filter(inside_too);
+        let functions = catalog.dependent_routines(schema.oid).into_iter();
+        let functions = functions.filter(inside_too);
         let functions: Vec<Oid> = functions.map(|routine| routine.oid).collect();
         for function in &functions {
             super::routines::hold(*function, cx).await?;
@@ -630,7 +630,7 @@ pub(super) async fn truncated(
         if locked < targets.len() {
             continue;
         }
-        let found = foreign::dependents(cx, |child, _, key| {
+        let found = foreign::dependents(cx, &targets, |child, _, key| {
             targets.contains(&key.table) && !targets.contains(&child.oid)
         })?;
         for (child, constraint) in found {

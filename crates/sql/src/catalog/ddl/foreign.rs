@@ -355,11 +355,8 @@ fn constraint_name(
     }
     let catalog = cx.catalog()?;
     let taken = |name: &str| {
-        catalog
-            .relations
-            .values()
-            .filter(|r| r.schema == child.schema)
-            .any(|r| r.constraints.iter().any(|c| c.name == name))
+        let name = (child.schema, name.to_owned());
+        catalog.constraint_names.contains_key(&name)
     };
     let second = columns_part(columns.iter().map(String::as_str));
     Ok(free_name(&child.name, Some(&second), "fkey", taken))
@@ -396,7 +393,7 @@ pub(super) async fn validate(
 /// After the type of a column changed: foreign keys on either side must still make sense, and their rows fit.
 pub(super) async fn recheck(cx: &mut DdlContext<'_>, table: Oid, position: usize) -> Result<()> {
     let catalog = cx.catalog()?;
-    let concerned = dependents(cx, |child, _, key| {
+    let concerned = dependents(cx, &[table], |child, _, key| {
         (child.oid == table && key.columns.contains(&position))
             || (key.table == table && key.referenced.contains(&position))
     })?;
@@ -417,25 +414,29 @@ pub(super) async fn recheck(cx: &mut DdlContext<'_>, table: Oid, position: usize
     Ok(())
 }
 
-/// Foreign keys that `wanted` picks, oldest first.
+/// Foreign keys of and to these tables that `wanted` picks, oldest first.
 pub(super) fn dependents(
     cx: &mut DdlContext<'_>,
+    tables: &[Oid],
     wanted: impl Fn(&Relation, &Constraint, &ForeignKey) -> bool,
 ) -> Result<Vec<(Arc<Relation>, Arc<Constraint>)>> {
     let catalog = cx.catalog()?;
     let mut found = Vec::new();
-    for tables in catalog.referencing.values() {
-        for child in tables.iter().filter_map(|oid| catalog.relations.get(oid)) {
-            for constraint in &child.constraints {
-                if let Some(key) = constraint.foreign()
-                    && wanted(child, constraint, key)
-                {
-                    found.push((Arc::clone(child), Arc::clone(constraint)));
-                }
+    for table in tables {
+        let own = catalog.relations.get(table);
+        let own = own
+            .iter()
+            .flat_map(|own| own.constraints.iter().map(move |c| (*own, c)));
+        let all = own.chain(catalog.references_to(*table));
+        for (child, constraint) in all {
+            if let Some(key) = constraint.foreign()
+                && wanted(child, constraint, key)
+            {
+                found.push((Arc::clone(child), Arc::clone(constraint)));
             }
         }
     }
-    // A table that references two others is met twice.
+    // A key between two of the tables is met twice.
     found.sort_by_key(|(_, c)| c.oid);
     found.dedup_by_key(|(_, c)| c.oid);
     Ok(found)

@@ -241,8 +241,8 @@ pub(super) async fn execute(grant: &Grant, cx: &mut DdlContext<'_>) -> Result<()
             for name in schemas {
                 let schema = usable_schema(name, &catalog, cx)?;
                 let mut inside: Vec<Oid> = catalog
-                    .relations
-                    .values()
+                    .dependent_relations(schema)
+                    .into_iter()
                     .filter(|r| r.schema == schema)
                     .filter(|r| matches!(r.kind, RelationKind::Sequence(_)) == sequences)
                     .map(|r| r.oid)
@@ -269,7 +269,7 @@ pub(super) async fn execute(grant: &Grant, cx: &mut DdlContext<'_>) -> Result<()
                 if schema == 11 {
                     return Err(SqlError::unsupported("GRANT on a built-in function"));
                 }
-                for routine in catalog.routines.all() {
+                for routine in catalog.dependent_routines(schema) {
                     let fits = match word {
                         RoutineWord::Function => !routine.procedure,
                         RoutineWord::Procedure => routine.procedure,

@@ -298,12 +298,10 @@ impl DdlContext<'_> {
         if routine.is_some_and(|routine| routine.is_temporary()) {
             return Ok(true);
         }
-        let mut temporary = catalog.relations.values().filter(|r| r.is_temporary());
-        Ok(temporary.any(|r| {
-            r.oid == object
-                || r.indexes.iter().any(|i| i.oid == object)
-                || r.constraints.iter().any(|c| c.oid == object)
-        }))
+        let table = catalog.index_tables.get(&object);
+        let table = table.or_else(|| catalog.constraint_tables.get(&object));
+        let relation = catalog.relations.get(table.unwrap_or(&object));
+        Ok(relation.is_some_and(|relation| relation.is_temporary()))
     }
 
     /// Fails for a name that the session's temporary schema has already: no unique index stands behind it.

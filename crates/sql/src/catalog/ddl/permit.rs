@@ -563,7 +563,7 @@ pub(super) fn ask(parsed: &Parsed, cx: &mut DdlContext<'_>) -> Result<()> {
 
 /// Is a sequence that a table's column owns, or a relation that only belongs to another, left where it is?
 pub(super) fn owning_table(catalog: &Catalog, sequence: Oid) -> Option<(&Arc<Relation>, bool)> {
-    let tables = catalog.relations.values();
+    let tables = catalog.dependent_relations(sequence).into_iter();
     let mut owners = tables.filter_map(|table| {
         let column = table
             .columns

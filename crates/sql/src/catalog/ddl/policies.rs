@@ -383,7 +383,8 @@ pub(super) fn refuse_type_change(
     cx: &mut DdlContext<'_>,
 ) -> Result<()> {
     let catalog = cx.catalog()?;
-    let all = catalog.relations.values().flat_map(|owner| {
+    let readers = catalog.dependent_relations(table.oid).into_iter();
+    let all = readers.flat_map(|owner| {
         let policies = owner.security.policies.iter();
         policies.map(move |policy| (policy.oid, owner, policy))
     });

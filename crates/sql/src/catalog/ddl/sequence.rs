@@ -306,7 +306,8 @@ pub(super) fn owner_of(
     sequence: Oid,
 ) -> Result<Option<(Arc<Relation>, usize)>> {
     let catalog = cx.catalog()?;
-    let found = catalog.relations.values().find_map(|table| {
+    let users = catalog.dependent_relations(sequence);
+    let found = users.into_iter().find_map(|table| {
         let position = table
             .columns
             .iter()

@@ -93,9 +93,13 @@ async fn delete(table: &Arc<Relation>, cx: &mut DdlContext<'_>) -> Result<()> {
 /// DISCARD TEMP: drops all of them. Nothing that lasts depends on what is temporary, so all that is in the way goes too.
 pub async fn discard(cx: &mut DdlContext<'_>) -> Result<()> {
     let catalog = cx.catalog()?;
-    let all = catalog.relations.values().filter(|r| r.is_temporary());
+    let Some(schema) = catalog.temp.as_ref().map(|schema| schema.oid) else {
+        return Ok(());
+    };
+    let all = catalog.dependent_relations(schema).into_iter();
+    let all = all.filter(|r| r.is_temporary());
     let mut all: Vec<Arc<Relation>> = all.cloned().collect();
-    let routines = catalog.routines.all().into_iter();
+    let routines = catalog.dependent_routines(schema).into_iter();
     let routines: Vec<Oid> = routines
         .filter(|routine| routine.is_temporary())
         .map(|routine| routine.oid)

@@ -10,7 +10,7 @@ use crate::catalog::change::Change;
 use crate::catalog::pg_catalog::{PG_EXTENSION, PG_TYPE, extension_of};
 use crate::catalog::stored::{ObjectRow, RELATIONS};
 use crate::catalog::text::{NAME_LENGTH_MAX, columns_in, truncate_name};
-use crate::catalog::{Catalog, Relation, RelationKind, calls, stored_types};
+use crate::catalog::{Catalog, Relation, calls, stored_types};
 use crate::error::{Result, SqlError};
 use crate::parse::{AlterDomain, TypeCommand};
 use crate::role::acl::AclKind;
@@ -500,7 +500,8 @@ pub(super) fn is_implied(oid: Oid) -> bool {
 /// it, last.
 pub(super) fn dependents_of(catalog: &Catalog, ty: Oid) -> Vec<Object> {
     let mut found: Vec<((Oid, usize), Object)> = Vec::new();
-    for other in catalog.types.all() {
+    let element = of_users(ty).unwrap_or(ty);
+    for other in catalog.dependent_types(element) {
         if let Some(composite) = other.composite() {
             for attribute in composite.attributes.iter().filter(|a| a.ty.oid == ty) {
                 let number = attribute.number;
@@ -522,16 +523,13 @@ pub(super) fn dependents_of(catalog: &Catalog, ty: Oid) -> Vec<Object> {
             }
         }
     }
-    for routine in catalog.routines.all() {
+    for routine in catalog.dependent_routines(element) {
         let mut defaults = routine.args.iter().filter_map(|a| a.default.as_deref());
         if routine.types().any(|of| of == ty) || defaults.any(|text| user::names_type(text, ty)) {
             found.push(((routine.oid, 0), Object::Routine(routine.oid)));
         }
     }
-    for relation in catalog.relations.values() {
-        if matches!(relation.kind, RelationKind::Virtual(_)) {
-            continue;
-        }
+    for relation in catalog.dependent_relations(element) {
         let named = |text: &str| user::names_type(text, ty);
         if let Some(view) = relation.view() {
             let shows = relation.columns.iter().any(|c| c.declared().oid == ty);

@@ -426,7 +426,8 @@ pub(super) fn refuse_readers(
     cx: &mut DdlContext<'_>,
 ) -> Result<()> {
     let catalog = cx.catalog()?;
-    let readers = catalog.relations.values().filter_map(|r| match &r.kind {
+    let readers = catalog.dependent_relations(table.oid).into_iter();
+    let readers = readers.filter_map(|r| match &r.kind {
         RelationKind::View(view) | RelationKind::Materialized(view, _)
             if view.reads(table.oid, Some(position)) =>
         {

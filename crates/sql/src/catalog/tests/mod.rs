@@ -1,5 +1,6 @@
 //! Tests of the catalog.
 
+mod cost;
 mod databases;
 mod ddl;
 mod sequences;
