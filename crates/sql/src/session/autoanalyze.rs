@@ -92,8 +92,11 @@ struct Due {
     rows: u64,
 }
 
+/// Tables looked at between two yields: others' statements go on meanwhile, however many tables there are.
+const TABLES_PER_STEP: usize = 1_024;
+
 /// The tables of a database that are due, by OID.
-fn due(instance: &Instance, catalog: &Catalog) -> Vec<Due> {
+async fn due(instance: &Instance, catalog: &Catalog) -> Vec<Due> {
     let number = |name: &str, otherwise: f64| {
         let value = instance.settings.get(name);
         value.and_then(|v| v.parse().ok()).unwrap_or(otherwise)
@@ -104,17 +107,20 @@ fn due(instance: &Instance, catalog: &Catalog) -> Vec<Due> {
         let last = instance.analyzed.of(catalog.database, table.oid);
         changed(catalog, table, last) as f64 > threshold + factor * known_rows(catalog, table)
     };
-    let mut found: Vec<_> = catalog
-        .relations
-        .values()
-        .filter(|table| table.has_rows() && !table.is_temporary() && is_due(table))
-        .map(|table| Due {
-            table: table.oid,
-            name: format!("{}.{}", quoted(&table.schema_name), quoted(&table.name)),
-            storage: table.storage,
-            rows: live_rows(catalog, table),
-        })
-        .collect();
+    let mut found = Vec::new();
+    for (at, table) in catalog.relations.values().enumerate() {
+        if at % TABLES_PER_STEP == TABLES_PER_STEP - 1 {
+            tokio::task::yield_now().await;
+        }
+        if table.has_rows() && !table.is_temporary() && is_due(table) {
+            found.push(Due {
+                table: table.oid,
+                name: format!("{}.{}", quoted(&table.schema_name), quoted(&table.name)),
+                storage: table.storage,
+                rows: live_rows(catalog, table),
+            });
+        }
+    }
     found.sort_unstable_by_key(|due| due.table);
     found
 }
@@ -127,7 +133,7 @@ fn quoted(name: &str) -> String {
 pub async fn analyze_changed(worker: &Rc<WorkerSessions>) {
     let instance = Arc::clone(&worker.instance);
     for catalog in instance.store.catalogs() {
-        for due in due(&instance, &catalog) {
+        for due in due(&instance, &catalog).await {
             if instance.is_stopping() {
                 return;
             }
