@@ -6,6 +6,7 @@ use crate::catalog::ddl::DdlState;
 use crate::catalog::depend::{self, Dependent};
 use crate::catalog::{Catalog, RelationKind, TempObjects};
 use crate::persistent::visited;
+use crate::value::user;
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
@@ -98,6 +99,11 @@ const TEMPORARY: &[&str] = &[
     "drop table x cascade",
 ];
 
+/// Types are found by their bare names, as in a session.
+fn search() {
+    user::search(&Rc::from(["public".to_owned()]));
+}
+
 fn tables(world: &World, from: usize, to: usize) {
     for n in from..to {
         let sql = format!(
@@ -110,6 +116,7 @@ fn tables(world: &World, from: usize, to: usize) {
 
 #[test]
 fn a_statement_looks_at_no_other_table() {
+    search();
     let world = World::new();
     let temporary = Rc::new(TempObjects::new(&world.store, 7));
     let run = |sql: &str| {
@@ -197,6 +204,7 @@ fn check(catalog: &Catalog, after: &str) {
 
 #[test]
 fn what_refers_to_what_follows_from_the_definitions() {
+    search();
     let world = World::new();
     tables(&world, 0, 3);
     let at_first = world.catalog().dependents.all();
