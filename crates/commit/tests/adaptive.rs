@@ -245,7 +245,7 @@ impl World {
             .room(id, RECORD.len(), &mut Asked::default())
             .expect("buffers are large");
         let mut collected = path.collected();
-        let entrance = path.enter(id, place, &mut collected);
+        let entrance = path.enter(place, &mut collected);
         let drawn = path.draw(id);
         let csn = drawn.0;
         let body = PushBody::Inline(&RECORD);

@@ -118,7 +118,7 @@ impl Server {
         let (path, id) = (&self.path, WorkerId(worker));
         let place = path.room(id, 4, &mut Asked::default()).expect("room");
         let mut collected = path.collected();
-        let entrance = path.enter(id, place, &mut collected);
+        let entrance = path.enter(place, &mut collected);
         let drawn = path.draw(id);
         let csn = drawn.0;
         let body = PushBody::Inline(&[7; 4]);
