@@ -158,13 +158,13 @@ fn literal(cx: &Fixed, text: Option<&str>, ty: SqlType) -> Result<Datum> {
 }
 
 /// The value's text as a cast to text gives it: booleans in full.
-fn shown(d: &Datum, ty: SqlType, style: &OutputStyle<'_>) -> String {
-    match d {
+fn shown(d: &Datum, ty: SqlType, style: &OutputStyle<'_>) -> Result<String> {
+    Ok(match d {
         Datum::Null => "NULL".to_owned(),
         Datum::Bool(v) => v.to_string(),
         Datum::Text(t) if ty.oid == oid::BPCHAR => t.trim_end_matches(' ').to_owned(),
-        _ => to_text(d, ty, style),
-    }
+        _ => to_text(d, ty, style)?,
+    })
 }
 
 fn run(cx: &Fixed, call: &str) -> Result<String> {
@@ -191,7 +191,7 @@ fn run(cx: &Fixed, call: &str) -> Result<String> {
             )
         })?;
         let v = func::apply_cast(cast, &values[0], from, to, true, Some(cx))?;
-        return Ok(shown(&v, to, &style));
+        return shown(&v, to, &style);
     }
     let types: Vec<SqlType> = args.iter().map(|a| a.1).collect();
     if func::is_aggregate(&name) {
@@ -206,7 +206,7 @@ fn run(cx: &Fixed, call: &str) -> Result<String> {
             state.add(&[func::apply_cast(cast, v, *ty, r.args[0], false, Some(cx))?])?;
         }
         let v = state.finish()?;
-        return Ok(shown(&v, r.result, &style));
+        return shown(&v, r.result, &style);
     }
     let operator = !name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
     let r = if operator {
@@ -244,18 +244,18 @@ fn run(cx: &Fixed, call: &str) -> Result<String> {
             let rows = f(cx, &actual)?;
             rows.iter()
                 .map(|row| show(&row[0]))
-                .collect::<Vec<_>>()
+                .collect::<Result<Vec<_>>>()?
                 .join(" | ")
         }
         _ if null => "NULL".to_owned(),
-        Body::Pure(f) => show(&f(&actual)?),
-        Body::Pair(f) => show(&f(&actual[0], &actual[1])?),
-        Body::Context(f) => show(&f(cx, &actual)?),
-        Body::Typed(f) => show(&f(cx, &r.args, &actual)?),
+        Body::Pure(f) => show(&f(&actual)?)?,
+        Body::Pair(f) => show(&f(&actual[0], &actual[1])?)?,
+        Body::Context(f) => show(&f(cx, &actual)?)?,
+        Body::Typed(f) => show(&f(cx, &r.args, &actual)?)?,
         Body::Series(f) => {
             let (mut series, mut rows) = (f(cx, &actual)?, Vec::new());
             while let Some(row) = series.next(cx)? {
-                rows.push(show(&row));
+                rows.push(show(&row)?);
             }
             rows.join(" | ")
         }
