@@ -564,22 +564,22 @@ fn constraint_text(catalog: &Catalog, args: &[Datum], path: &[String]) -> Datum 
         return Datum::Null;
     };
     let pretty = matches!(args.get(1), Some(Datum::Bool(true)));
-    if let Some(table) = catalog.table_of_constraint(wanted) {
-        if let Some(constraint) = table.constraints.iter().find(|c| c.oid == wanted) {
-            return match &constraint.kind {
-                ConstraintKind::Check(stored) if pretty => {
-                    let tail = if constraint.validated {
-                        ""
-                    } else {
-                        " NOT VALID"
-                    };
-                    let shown = super::print::pretty(stored);
-                    let shown = names_shown(catalog, &shown, path);
-                    text(format!("CHECK ({shown}){tail}"))
-                }
-                _ => text(constraint_definition(catalog, path, table, constraint)),
-            };
-        }
+    if let Some(table) = catalog.table_of_constraint(wanted)
+        && let Some(constraint) = table.constraints.iter().find(|c| c.oid == wanted)
+    {
+        return match &constraint.kind {
+            ConstraintKind::Check(stored) if pretty => {
+                let tail = if constraint.validated {
+                    ""
+                } else {
+                    " NOT VALID"
+                };
+                let shown = super::print::pretty(stored);
+                let shown = names_shown(catalog, &shown, path);
+                text(format!("CHECK ({shown}){tail}"))
+            }
+            _ => text(constraint_definition(catalog, path, table, constraint)),
+        };
     }
     for ty in catalog.types.all() {
         let checks = ty.domain().map_or(&[][..], |d| &d.checks);

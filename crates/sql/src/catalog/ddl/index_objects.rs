@@ -27,7 +27,7 @@ const STEP_US: i64 = 1_000;
 fn rows_of_next_step(rows: u64, took_us: i64) -> u64 {
     match took_us {
         ..STEP_US => (rows * 2).min(STEP_ROWS_COMPUTED),
-        ..=4_000 => rows,
+        STEP_US..=4_000 => rows,
         _ => 1,
     }
 }
