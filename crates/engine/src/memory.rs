@@ -10,13 +10,10 @@
 //!   to within what they add meanwhile.
 //! - A worker looks at the sum when it has used up an allowance of at most [`ALLOWANCE_BYTES_MAX`], so the budget is
 //!   overrun by at most that much per worker.
-//! - What the process takes beyond the account ([`Memory::note_process`]: what the allocator holds back, sessions, plans, buffers of reads) is taken off the
-//!   budget as it is measured, beyond a small part that is given for free, and up to a part that leaves enough for rows: so the process keeps to the
-//!   budget, not the account alone.
 //! - The last eighth of the budget is a reserve for what leads out of want: tombstones, the writes of tables that ask for it
 //!   (the catalog's, so that a table can be dropped or truncated), the records of such transactions, and recovery.
 //!
-//! Does not: count sessions, plans and the catalog's pictures one by one, or code; measure the process; collect garbage (see `garbage`); wait.
+//! Does not: count sessions, plans, the catalog's pictures or code; collect garbage (see `garbage`); wait.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
@@ -28,10 +25,6 @@ use parking_lot::Mutex;
 pub const ALLOWANCE_BYTES_MAX: u64 = 256 << 10;
 /// The reserve is this part of the budget.
 const RESERVE_PART: u64 = 8;
-/// So large a part of the budget the process may take beside the account before that is taken off.
-const FREE_PART: u64 = 16;
-/// What is taken off is at most three of so many parts.
-const TAKEN_OFF: (u64, u64) = (3, 8);
 /// Counters of an account; threads beyond share the last one.
 const STRIPES: usize = 64;
 /// The counter of threads that have none of their own.
@@ -60,9 +53,6 @@ pub const fn footprint(length: usize) -> usize {
 /// is freed late can still be subtracted; those of engines that are gone are used again.
 pub struct Memory {
     used: [CachePadded<AtomicI64>; STRIPES],
-    /// As it was given.
-    given_bytes: AtomicU64,
-    /// What is left of it beside what the process takes for other things.
     budget_bytes: AtomicU64,
 }
 
@@ -111,7 +101,6 @@ impl Memory {
     const fn new() -> Memory {
         Memory {
             used: [const { CachePadded::new(AtomicI64::new(0)) }; STRIPES],
-            given_bytes: AtomicU64::new(u64::MAX),
             budget_bytes: AtomicU64::new(u64::MAX),
         }
     }
@@ -146,22 +135,7 @@ impl Memory {
         u64::try_from(sum).unwrap_or(0)
     }
 
-    /// The process takes so many bytes in all, those of this account among them: what it takes besides is taken off the budget. Whoever runs a server says so
-    /// now and then; nobody need.
-    pub fn note_process(&self, bytes: u64) {
-        let given = self.given_bytes.load(Ordering::Relaxed);
-        let besides = bytes.saturating_sub(self.used_bytes());
-        let most = given / TAKEN_OFF.1 * TAKEN_OFF.0;
-        let off = besides.saturating_sub(given / FREE_PART).min(most);
-        self.budget_bytes.store(given - off, Ordering::Relaxed);
-    }
-
-    /// The most that may be used, as it was given.
-    pub fn given_bytes(&self) -> u64 {
-        self.given_bytes.load(Ordering::Relaxed)
-    }
-
-    /// The most that may be used now.
+    /// The most that may be used.
     pub fn budget_bytes(&self) -> u64 {
         self.budget_bytes.load(Ordering::Relaxed)
     }
@@ -180,7 +154,7 @@ impl Memory {
     /// The error that names the budget.
     pub(crate) fn exhausted(&self) -> OutOfMemory {
         OutOfMemory {
-            budget_bytes: self.given_bytes(),
+            budget_bytes: self.budget_bytes(),
         }
     }
 
@@ -269,7 +243,6 @@ impl Account {
             Some(at) => idle.swap_remove(at),
             None => Box::leak(Box::new(Memory::new())),
         };
-        memory.given_bytes.store(budget_bytes, Ordering::Relaxed);
         memory.budget_bytes.store(budget_bytes, Ordering::Relaxed);
         Account(memory)
     }
@@ -329,28 +302,6 @@ mod tests {
         assert!(!memory.is_scarce());
         drop(charge);
         assert_eq!(memory.used_bytes(), 0);
-    }
-
-    #[test]
-    fn what_the_process_takes_besides_is_taken_off() {
-        let account = Account::open(16_000);
-        let memory = account.memory();
-        let mut charge = memory.charge();
-        charge.set(5000).expect("there is room");
-        let after = |process| {
-            memory.note_process(process);
-            (memory.budget_bytes(), memory.given_bytes())
-        };
-        assert_eq!(after(6000), (16_000, 16_000), "some is for free");
-        assert_eq!(after(9000), (13_000, 16_000));
-        assert_eq!(
-            memory.left_bytes(true),
-            8_000,
-            "the whole process stays within it"
-        );
-        assert_eq!(after(90_000), (10_000, 16_000), "rows keep their part");
-        assert_eq!(charge.set(9500).map_err(|e| e.budget_bytes), Err(16_000));
-        assert_eq!(after(0), (16_000, 16_000), "given back");
     }
 
     #[test]

@@ -32,7 +32,7 @@ pub use files::{
     Files, Loss, OpenMode, RawPlace, Readers, RealFiles, SimFiles, is_disk_full, owner_and_mode,
     user_id, write_all,
 };
-pub use memory::{memory_bytes, process_bytes};
+pub use memory::memory_bytes;
 pub use net::{connect, listen, prepare_accepted, raise_open_files_limit};
 pub use process::{ProcessIdentity, Processes, RealProcesses, SimProcesses};
 pub use random::{Random, RealRandom, SimRandom};

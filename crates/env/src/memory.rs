@@ -10,16 +10,6 @@ pub fn memory_bytes() -> Option<u64> {
     Some(group_limits(&group, read).fold(machine, u64::min))
 }
 
-/// What this process takes of the machine's memory for itself, without pages of files (its code, mostly); `None` if the kernel does not tell.
-pub fn process_bytes() -> Option<u64> {
-    let told = std::fs::read_to_string("/proc/self/statm").ok()?;
-    // In pages: size, resident, and of that what is shared, and more.
-    let mut pages = told.split_ascii_whitespace().skip(1);
-    let mut next = || pages.next()?.parse::<u64>().ok();
-    let (resident, shared) = (next()?, next()?);
-    Some(resident.saturating_sub(shared) * rustix::param::page_size() as u64)
-}
-
 fn machine_bytes(meminfo: &str) -> Option<u64> {
     let line = meminfo.lines().find_map(|l| l.strip_prefix("MemTotal:"))?;
     let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;

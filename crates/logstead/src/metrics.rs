@@ -150,7 +150,7 @@ fn text(instance: &Instance) -> String {
     to.gauge(
         "memory_budget_bytes",
         "Memory that they may hold (memory).",
-        memory.given_bytes(),
+        memory.budget_bytes(),
     );
     let evicted = engine.eviction_stats();
     to.counter(

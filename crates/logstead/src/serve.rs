@@ -142,12 +142,6 @@ pub(crate) fn run(mut config: Config) -> ExitCode {
             );
         }
     };
-    if let Err(error) = watch_memory(&instance.engine, &env) {
-        return fail(
-            EXIT_FAILURE,
-            &format!("cannot start the thread that watches memory: {error}"),
-        );
-    }
     let interval = config.checkpoint_interval;
     let checkpoints = match Checkpoints::start(&instance.engine, interval, evictor, warmup) {
         Ok(started) => started,
@@ -486,25 +480,10 @@ fn warm(engine: &Engine) -> impl FnOnce(Result<(), FaultError>) + Send + 'static
         Ok(()) => info!(
             "rows are in memory as far as there is room: {} of {} bytes in use",
             memory.used_bytes(),
-            memory.given_bytes()
+            memory.budget_bytes()
         ),
         Err(error) => warn!("rows were not all brought in, those that are needed will be: {error}"),
     }
-}
-
-/// How often it is looked how much memory the process takes.
-const MEMORY_LOOK: Duration = Duration::from_millis(100);
-
-/// Has the memory budget hold for the process, whatever the allocator makes of what is freed; as long as the process lasts.
-fn watch_memory(engine: &Engine, env: &Env) -> std::io::Result<()> {
-    let memory = engine.memory();
-    env.spawn("memory", None, move || {
-        while let Some(bytes) = logstead_env::process_bytes() {
-            memory.note_process(bytes);
-            logstead_env::sleep(MEMORY_LOOK);
-        }
-    })
-    .map(drop)
 }
 
 /// Tells people what happens to the lease.
