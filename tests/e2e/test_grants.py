@@ -228,12 +228,13 @@ def test_a_name_of_ones_own_opens_nothing(server, roles):
             for attempt in (
                 "CREATE INDEX ON account ((CASE WHEN id = 1 THEN secret::int END))",
                 "CREATE INDEX ON grants.account (owner)",
-                "CREATE SEQUENCE grants.mine OWNED BY account.id",
                 "COMMENT ON COLUMN account.id IS 'mine'",
                 "COMMENT ON CONSTRAINT account_pkey ON account IS 'mine'",
             ):
                 with pytest.raises(DENIED):
                     nobody.execute(attempt)
+            with pytest.raises(errors.ObjectNotInPrerequisiteState, match="same owner"):
+                nobody.execute("CREATE SEQUENCE grants.mine OWNED BY account.id")
             nobody.execute("CREATE TEMP VIEW owners AS SELECT 1 AS one")
             with pytest.raises(DENIED):
                 nobody.execute("CREATE OR REPLACE VIEW grants.owners AS SELECT id, secret AS owner FROM grants.account")

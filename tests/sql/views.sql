@@ -135,7 +135,7 @@ SELECT table_name, table_type FROM information_schema.tables WHERE table_name LI
 SELECT table_name, column_name, ordinal_position, data_type, character_maximum_length FROM information_schema.columns WHERE table_name IN ('v_with', 'v_all') ORDER BY 1, 3;
 SELECT table_name, check_option FROM information_schema.views WHERE table_schema = 'public' ORDER BY 1;
 SELECT schemaname, viewname, viewowner FROM pg_views WHERE schemaname = 'public' ORDER BY 2;
-SELECT tablename FROM pg_tables WHERE schemaname = 'public' ORDER BY 1;
+SELECT tablename FROM pg_tables WHERE schemaname = 'public' AND tablename LIKE 'v\_%' ORDER BY 1;
 COMMENT ON VIEW v_all IS 'everything';
 COMMENT ON TABLE v_all IS 'no';
 COMMENT ON VIEW v_t IS 'no';

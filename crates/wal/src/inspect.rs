@@ -126,6 +126,9 @@ impl OfLog for InspectError {
 /// been removed, and what was found may be too little, or an error that is none: then it looks again. If it has not, an
 /// error is one of the log, but for what is gone since the moment was taken: of a list of homes a member may be out of
 /// reach by now, and the others give another moment.
+///
+/// Where each look finds another manifest behind it, the last one counts if it found nothing wrong: no segment that it
+/// began to read was gone before its end. An error says nothing then, and is told as [`RecoveryError::TooFast`].
 fn beside<T, E: OfLog>(
     home: &dyn LogHome,
     ahead: bool,
@@ -153,11 +156,11 @@ fn beside<T, E: OfLog>(
         };
         match (read_manifest(home), looked) {
             (Err(error), Ok(_)) | (Err(_), Err(error)) => return Err(error.into()),
-            (Ok((now, _)), _) if !now.is_of_log(&manifest) => {
+            (Ok((now, _)), looked) if !now.is_of_log(&manifest) => {
                 moments = 0;
                 tries += 1;
                 if tries == TRIES {
-                    return Err(RecoveryError::TooFast(home.describe()).into());
+                    return looked.map_err(|_| RecoveryError::TooFast(home.describe()).into());
                 }
             }
             (Ok(_), Ok(found)) => return Ok(found),
