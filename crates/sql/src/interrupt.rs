@@ -158,7 +158,7 @@ pub(crate) fn statement_begins(signals: &Arc<Signals>, pid: i32) {
     });
 }
 
-/// See [`task`].
+/// What `task` makes.
 pub struct Task<F: Future> {
     running: Option<Rc<Running>>,
     work: Scoped<OnStack<F>>,

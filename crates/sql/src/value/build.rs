@@ -1,10 +1,10 @@
 //! Values that may become large: how they are built, and what they may take.
 //!
-//! Owns: the limit of one value ([`VALUE_BYTES_MAX`], PostgreSQL's `MaxAllocSize`), the [`Builder`] of texts and bytes,
-//! [`Room`], which charges what is being built to the server's memory budget, and the list of the large values that are alive.
+//! Owns: the limit of one value ([`VALUE_BYTES_MAX`], PostgreSQL's `MaxAllocSize`), the `Builder` of texts and bytes,
+//! `Room`, which charges what is being built to the server's memory budget, and the list of the large values that are alive.
 //!
 //! Invariants:
-//! - Nothing of [`SMALL_BYTES`] or more is allocated before it is charged: who asks last gets 53200, and the allocation
+//! - Nothing of `SMALL_BYTES` or more is allocated before it is charged: who asks last gets 53200, and the allocation
 //!   itself is asked for with `try_reserve`.
 //! - A large value that a function gave is charged as long as it is in memory, wherever it is: a variable, a row, a plan.
 //!   The list holds weak references, so the memory of a value that is gone is given back, and its charge with it, when the
