@@ -32,6 +32,8 @@ STATEMENTS = {
 
 # The others are answered so often at least before the statement ends: once in all if they wait for its end.
 ANSWERS = 20
+# The step of an index is not interrupted, and a debug build computes few keys in a second.
+ANSWERS_BESIDE = {"index": 5, "index_where": 5}
 
 
 @pytest.fixture(scope="module")
@@ -87,7 +89,7 @@ def test_a_time_limit_ends_it_and_others_are_answered_meanwhile(one_worker, name
         error = computing.ended()
     assert isinstance(error, psycopg.errors.QueryCanceled), error
     assert "statement timeout" in str(error)
-    assert answers >= ANSWERS
+    assert answers >= ANSWERS_BESIDE.get(name, ANSWERS)
 
 
 @pytest.mark.parametrize("name", STATEMENTS)
