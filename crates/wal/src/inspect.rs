@@ -85,8 +85,6 @@ pub fn manifest_of(home: &dyn LogHome) -> Result<Manifest, RecoveryError> {
 
 /// How often a look begins again because a server at work was faster.
 const TRIES: u32 = 20;
-/// Looks that find nothing wrong and a newer manifest afterwards: so many are enough.
-const GOOD_TRIES: u32 = 3;
 /// How often another moment is taken of the same manifest, because what the one before was made of is not there.
 const MOMENTS: u32 = 3;
 
@@ -129,7 +127,7 @@ impl OfLog for InspectError {
 /// error is one of the log, but for what is gone since the moment was taken: of a list of homes a member may be out of
 /// reach by now, and the others give another moment.
 ///
-/// Where each look finds another manifest behind it, the third one counts if it found nothing wrong: no segment that it
+/// Where each look finds another manifest behind it, the last one counts if it found nothing wrong: no segment that it
 /// began to read was gone before its end. An error says nothing then, and is told as [`RecoveryError::TooFast`].
 fn beside<T, E: OfLog>(
     home: &dyn LogHome,
@@ -161,7 +159,7 @@ fn beside<T, E: OfLog>(
             (Ok((now, _)), looked) if !now.is_of_log(&manifest) => {
                 moments = 0;
                 tries += 1;
-                if tries == TRIES || (looked.is_ok() && tries >= GOOD_TRIES) {
+                if tries == TRIES {
                     return looked.map_err(|_| RecoveryError::TooFast(home.describe()).into());
                 }
             }
