@@ -11,7 +11,7 @@
 use crate::entry::{Body, Entries};
 use crate::manifest::{self, Checkpoint, Manifest, ManifestError};
 use crate::record::{Record, Records};
-use crate::recovery::{self, LaneScan, Moment, Reading, RecoveryError, Report, Survivors};
+use crate::recovery::{self, LaneScan, Listed, Moment, Reading, RecoveryError, Report, Survivors};
 use logstead_env::{Clock, Env, RealClock};
 use logstead_home::{HomeError, LogHome, named_in_record, open_read_only};
 use logstead_types::{Csn, DatabaseId};
@@ -122,13 +122,12 @@ impl OfLog for InspectError {
 /// Looks at a moment of a log beside which a server may be at work. `begin` is told of each manifest before its moment
 /// is taken.
 ///
-/// The manifest is read again afterwards, whatever was found. If it has changed, what was there to be read may have
-/// been removed, and what was found may be too little, or an error that is none: then it looks again. If it has not, an
-/// error is one of the log, but for what is gone since the moment was taken: of a list of homes a member may be out of
-/// reach by now, and the others give another moment.
-///
-/// Where each look finds another manifest behind it, the last one counts if it found nothing wrong: no segment that it
-/// began to read was gone before its end. An error says nothing then, and is told as [`RecoveryError::TooFast`].
+/// The manifest is read again when the lanes' segments are listed. If it has changed, some may have been removed before
+/// that, and the list may be too short: then it begins again. If it has not, what was found without an error is all of
+/// the moment, though a newer checkpoint be there by then ([`Listed`]). After an error the manifest is read once more:
+/// what was there to be read may have been removed since. If it has not changed, the error is one of the log, but for
+/// what is gone since the moment was taken: of a list of homes a member may be out of reach by now, and the others give
+/// another moment.
 fn beside<T, E: OfLog>(
     home: &dyn LogHome,
     ahead: bool,
@@ -146,33 +145,42 @@ fn beside<T, E: OfLog>(
             is_last: moments == MOMENTS,
         };
         begin(&manifest)?;
-        let looked = Moment::take(home, &manifest, ahead)
+        let listed = Listed::new(home, &manifest)?;
+        if !read_manifest(home)?.0.is_of_log(&manifest) {
+            moments = 0;
+            tries += 1;
+            if tries == TRIES {
+                return Err(RecoveryError::TooFast(home.describe()).into());
+            }
+            continue;
+        }
+        let looked = listed
+            .take(ahead)
             .map_err(E::from)
             .and_then(|moment| look(&moment, how));
-        let looked = match looked.map_err(E::of_log) {
+        let error = match looked.map_err(E::of_log) {
+            Ok(found) => return Ok(found),
+            Err(Ok(error)) => error,
             Err(Err(other)) => return Err(other),
-            Err(Ok(error)) => Err(error),
-            Ok(found) => Ok(found),
         };
-        match (read_manifest(home), looked) {
-            (Err(error), Ok(_)) | (Err(_), Err(error)) => return Err(error.into()),
-            (Ok((now, _)), looked) if !now.is_of_log(&manifest) => {
+        match (read_manifest(home), error) {
+            (Err(_), error) => return Err(error.into()),
+            (Ok((now, _)), _) if !now.is_of_log(&manifest) => {
                 moments = 0;
                 tries += 1;
                 if tries == TRIES {
-                    return looked.map_err(|_| RecoveryError::TooFast(home.describe()).into());
+                    return Err(RecoveryError::TooFast(home.describe()).into());
                 }
             }
-            (Ok(_), Ok(found)) => return Ok(found),
-            (Ok(_), Err(RecoveryError::Gone(_))) if moments < MOMENTS => {}
-            (Ok(_), Err(RecoveryError::Gone(loss) | RecoveryError::Corrupt(loss))) => {
+            (Ok(_), RecoveryError::Gone(_)) if moments < MOMENTS => {}
+            (Ok(_), RecoveryError::Gone(loss) | RecoveryError::Corrupt(loss)) => {
                 let error = match is_copy {
                     true => RecoveryError::Incomplete(loss),
                     false => RecoveryError::Corrupt(loss),
                 };
                 return Err(error.into());
             }
-            (Ok(_), Err(error)) => return Err(error.into()),
+            (Ok(_), error) => return Err(error.into()),
         }
     }
 }

@@ -40,7 +40,7 @@ mod side;
 mod window;
 
 pub use errors::{ApplyError, Corruption, RecoveryError};
-pub(crate) use moment::{Moment, Reading};
+pub(crate) use moment::{Listed, Moment, Reading};
 pub(crate) use replay::{Replayed, read_manifest, replay};
 pub(crate) use scan::LaneScan;
 

@@ -161,11 +161,52 @@ impl Moment {
         manifest: &Manifest,
         ahead: bool,
     ) -> Result<Moment, RecoveryError> {
+        Listed::new(home, manifest)?.take(ahead)
+    }
+
+    /// The log that it is one of.
+    pub(crate) fn manifest(&self) -> &Manifest {
+        &self.manifest
+    }
+
+    /// The highest CSN that is in it (`M`); nothing above it is.
+    pub(crate) fn last(&self) -> Csn {
+        self.last
+    }
+}
+
+/// The lanes of a log, their segments listed: what a moment is taken of.
+///
+/// Segments are removed from the first one on, and only when a newer manifest is there. So if the manifest is still the
+/// same after the listing, nothing was missing from it; and what is removed later shows when it is read, as
+/// [`RecoveryError::Gone`].
+pub(crate) struct Listed<'h> {
+    manifest: &'h Manifest,
+    lanes: Vec<Taken<'h>>,
+}
+
+impl<'h> Listed<'h> {
+    /// Lists the segments of all lanes of the manifest.
+    pub(crate) fn new(
+        home: &'h dyn LogHome,
+        manifest: &'h Manifest,
+    ) -> Result<Listed<'h>, RecoveryError> {
         let origins = manifest.lanes.iter();
         let lanes: Result<Vec<Taken<'_>>, HomeError> = origins
             .map(|origin| Taken::new(home, Target::of_origin(manifest, origin)))
             .collect();
-        let mut lanes = lanes?;
+        Ok(Listed {
+            manifest,
+            lanes: lanes?,
+        })
+    }
+
+    /// Takes the moment, see [`Moment::take`].
+    pub(crate) fn take(self, ahead: bool) -> Result<Moment, RecoveryError> {
+        let Listed {
+            manifest,
+            mut lanes,
+        } = self;
         // Without any entry it is the state in which the epoch began.
         let mut last = Csn(manifest.base().get() - 1);
         let first = pass(&mut lanes, ahead)?;
@@ -197,16 +238,6 @@ impl Moment {
             last,
             lanes: lanes?,
         })
-    }
-
-    /// The log that it is one of.
-    pub(crate) fn manifest(&self) -> &Manifest {
-        &self.manifest
-    }
-
-    /// The highest CSN that is in it (`M`); nothing above it is.
-    pub(crate) fn last(&self) -> Csn {
-        self.last
     }
 }
 
