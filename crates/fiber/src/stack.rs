@@ -22,7 +22,7 @@ pub(crate) const STACKS_MAX: usize = 512;
 
 /// What a stack is told to do.
 enum Job {
-    /// Call this with that.
+    /// Call this with that. SAFETY: whoever gives it keeps what it is called with until it has returned.
     Run(unsafe fn(*mut ()), *mut ()),
     /// Go on where it was suspended.
     Resume,
