@@ -40,8 +40,12 @@ impl Reserve {
         self.side_bytes.fetch_add(bytes, Ordering::SeqCst);
     }
 
+    /// A file may be longer than what was counted of it, if a write failed in its midst: never below nothing.
     pub(super) fn subtract_side(&self, bytes: u64) {
-        self.side_bytes.fetch_sub(bytes, Ordering::SeqCst);
+        let less = |counted: u64| Some(counted.saturating_sub(bytes));
+        let _counted = self
+            .side_bytes
+            .fetch_update(Ordering::SeqCst, Ordering::SeqCst, less);
     }
 }
 
@@ -106,7 +110,7 @@ impl Shared {
     /// May `bytes` more of a side segment be written, and the checkpoint still be taken that covers them?
     pub(super) fn allow_side(&self, path: &Path, bytes: u64) -> Result<(), HomeError> {
         let covered = self.reserve.side_bytes.load(Ordering::SeqCst);
-        if self.space()?.left(Keep::ForCheckpoint) < covered + 2 * bytes {
+        if self.space()?.left(Keep::ForCheckpoint) < covered.saturating_add(2 * bytes) {
             return self.io("write", path, Err(ErrorKind::StorageFull.into()));
         }
         Ok(())
