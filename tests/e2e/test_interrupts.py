@@ -28,6 +28,9 @@ STATEMENTS = {
     "window": "SELECT max(r) FROM (SELECT rank() OVER (ORDER BY md5(g::text)) r FROM generate_series(1, 30000000) g) s",
     "plpgsql": "DO $$ DECLARE n int := 0; BEGIN LOOP n := (n + 1) % 1000; END LOOP; END $$",
     "recursive": "WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT (n + 1) % 1000 FROM r) SELECT count(*) FROM r",
+    "numbers": "SELECT jsonb_array_length(('[' || repeat('1e100000,', 20000) || '1]')::jsonb)",
+    "headline": "SELECT length(ts_headline(repeat('ab ', 3000000), ('a' || repeat(' & a', 20000))::tsquery))",
+    "picture": "SELECT to_date(repeat('x', 10000000), repeat('a', 10000000))",
 }
 
 # The others are answered so often at least before the statement ends: once in all if they wait for its end.

@@ -19,6 +19,8 @@ BUDGET_MB = 256
 ASKERS = 16
 #: What a call may answer with is anything but these: the session's end, and a broken rule of the server's own.
 NEVER = ("XX000", "57P02")
+#: PostgreSQL gives XX000 for these, too.
+INTERNAL = ("unrecognized object type abbreviation", "unrecognized weight", "cache lookup failed for text search parser")
 
 TEXTS = [
     "repeat('a,', 3000000)",
@@ -139,7 +141,7 @@ def test_no_function_stops_the_server(tmp_path):
             except psycopg.Error as error:
                 if connection.closed or not server.running:
                     raise AssertionError(f"the server or the session ended: {statement}\n{server.output_text()[-2000:]}") from error
-                if error.sqlstate in NEVER:
+                if error.sqlstate in NEVER and not str(error).startswith(INTERNAL):
                     wrong.append(f"{error.sqlstate} {error}: {statement}")
             took = time.monotonic() - began
             if took > 3:
@@ -155,5 +157,5 @@ def test_no_function_stops_the_server(tmp_path):
     print(f"{asked} calls, peak {peak:.0f} MB, {len(waits)} answers, p99 {waits[len(waits) * 99 // 100]:.3f} s, longest {waits[-1]:.3f} s")
     print("\n".join(late))
     assert not wrong, "\n".join(wrong)
-    assert peak < BUDGET_MB * 1.2 + 100, f"{peak:.0f} MB"
+    assert peak < BUDGET_MB * 1.2, f"{peak:.0f} MB"
     assert server.stop() == 0

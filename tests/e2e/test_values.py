@@ -148,3 +148,17 @@ def test_several_at_once_share_the_budget(small):
         client.join()
     assert set(answers) == {None, "53200"}, answers
     assert refusal(small, statement) is None
+
+
+def test_the_process_keeps_to_the_budget(small):
+    """Buffers that grew, and were refused or freed, are the system's again: what the process had at most is the budget and a fifth, after all of the above."""
+    for statement in (
+        "SELECT length(array_to_string(array_fill(1, ARRAY[500000]), repeat('x', 1000000)))",
+        "SELECT length(ts_headline(repeat('a,', 3000000), ('a' || repeat(' & a', 2000))::tsquery))",
+        "SELECT length(rpad('x', 100000000))",
+    ):
+        for _ in range(3):
+            refusal(small, statement)
+    with open(f"/proc/{small.process.pid}/status") as status:
+        peak_kb = next(int(line.split()[1]) for line in status if line.startswith("VmHWM"))
+    assert peak_kb < BUDGET_MB * 1024 * 6 // 5, f"{peak_kb >> 10} MB"

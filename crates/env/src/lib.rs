@@ -12,6 +12,11 @@
     reason = "this crate is the one place that may use what the rest of the workspace is banned from"
 )]
 
+#[allow(
+    unsafe_code,
+    reason = "whoever allocates deals with memory that is nothing yet"
+)]
+mod allocator;
 mod clock;
 mod files;
 mod memory;
@@ -26,6 +31,7 @@ mod ring;
 mod thread;
 mod watch;
 
+pub use allocator::LargeMapped;
 pub use clock::{Clock, Instant, RealClock, SimClock};
 pub use files::{
     Access, Buffer, Contents, DIRECT_ALIGNMENT, DataDirectory, Fault, File, FileKind, FileLock,

@@ -22,9 +22,10 @@ use config::Config;
 use std::io::Write;
 use std::process::ExitCode;
 
-/// Sessions allocate on their worker's thread; this allocator has a heap per thread.
+/// Sessions allocate on their worker's thread; this allocator has a heap per thread. What is large goes back to the system once it is freed.
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: logstead_env::LargeMapped<mimalloc::MiMalloc> =
+    logstead_env::LargeMapped(mimalloc::MiMalloc);
 
 /// Wrong use: a bad option or setting.
 const EXIT_USAGE: u8 = 2;

@@ -358,9 +358,9 @@ pub(crate) fn bit_literal(value: &ast::Value) -> String {
         other => return other.to_string(),
     };
     let mut shown = Vec::new();
-    match Bits::parse(&digits) {
-        Ok(bits) => bits.write(&mut shown),
-        Err(_) => return value.to_string(),
+    let written = Bits::parse(&digits).and_then(|bits| bits.write(&mut shown));
+    if written.is_err() {
+        return value.to_string();
     }
     format!("'{}'::\"bit\"", String::from_utf8_lossy(&shown))
 }

@@ -13,6 +13,8 @@ pub(super) use parse::{to_date, to_timestamp};
 use super::Context;
 use super::numbers::bad_args;
 use crate::error::{Result, SqlError};
+use crate::interrupt::check_for_interrupts;
+use crate::value::build::Room;
 use crate::value::calendar::{self, DAY, HOUR, MINUTE, SECOND};
 use crate::value::{Datum, Interval};
 use logstead_types::SqlState;
@@ -269,10 +271,15 @@ fn either_case(f: Field) -> bool {
 }
 
 /// Takes a picture apart.
-pub(super) fn pieces(picture: &str) -> Vec<Piece> {
+pub(super) fn pieces(picture: &str) -> Result<Vec<Piece>> {
     let mut out: Vec<Piece> = Vec::new();
     let mut rest = picture;
+    let mut room = Room::default();
     while let Some(c) = rest.chars().next() {
+        room.reserve(&mut out, 1)?;
+        if out.len() % 1024 == 1023 {
+            check_for_interrupts()?;
+        }
         if c == '"' {
             let mut text = String::new();
             let mut chars = rest[1..].chars();
@@ -305,7 +312,7 @@ pub(super) fn pieces(picture: &str) -> Vec<Piece> {
                 || (either_case(*f)
                     && rest
                         .get(..k.len())
-                        .is_some_and(|b| b == k.to_ascii_lowercase()))
+                        .is_some_and(|b| b.bytes().eq(k.bytes().map(|k| k.to_ascii_lowercase()))))
         });
         let Some((key, field)) = found else {
             if c == '"' {
@@ -336,7 +343,7 @@ pub(super) fn pieces(picture: &str) -> Vec<Piece> {
             ordinal,
         });
     }
-    out
+    Ok(out)
 }
 
 /// English month names.
@@ -616,7 +623,7 @@ fn of_dates_only(f: Field) -> bool {
 
 fn render(picture: &str, v: &Value) -> Result<String> {
     let mut out = String::new();
-    for piece in pieces(picture) {
+    for piece in pieces(picture)? {
         match piece {
             Piece::Text(t) => out.push_str(&t),
             Piece::Bare(c) => out.push(c),

@@ -9,6 +9,7 @@ use super::{DAYS, Field, MONTHS, Piece, ROMAN, pieces};
 use crate::error::{Result, SqlError};
 use crate::func::Context;
 use crate::func::numbers::bad_args;
+use crate::interrupt::check_for_interrupts;
 use crate::value::Datum;
 use crate::value::calendar::{self, HOUR, MINUTE, SECOND};
 use logstead_types::SqlState;
@@ -250,7 +251,7 @@ fn ends_digits(next: Option<&Piece>) -> bool {
 }
 
 fn read(text: &str, picture: &str, manner: Manner) -> Result<Read> {
-    let parts = pieces(picture);
+    let parts = pieces(picture)?;
     let mut r = Read::default();
     let mut s = Reading { text, at: 0 };
     let standard = manner == Manner::Standard;
@@ -262,6 +263,9 @@ fn read(text: &str, picture: &str, manner: Manner) -> Result<Read> {
         if s.next().is_none() {
             all_read = false;
             break;
+        }
+        if i % 1024 == 1023 {
+            check_for_interrupts()?;
         }
         if !exact
             && !matches!(piece, Piece::Exact)

@@ -10,7 +10,13 @@ use super::parser::{Kind, Parser, Token};
 use super::query::{Query, Word};
 use super::vector::{LEXEME_BYTES_MAX, PLACE_MAX};
 use crate::error::{Result, SqlError};
+use crate::interrupt::check_for_interrupts;
+use crate::value::Datum;
+use crate::value::build::{Builder, Room};
 use logstead_types::SqlState;
+
+/// So many comparisons with words of the query are made between two looks for interrupts.
+const COMPARED_MAX: usize = 4096;
 
 /// The options of a headline.
 #[derive(Clone, Debug)]
@@ -139,11 +145,23 @@ fn is_no_end(kind: Kind) -> bool {
         )
 }
 
-fn pieces<'t>(config: &Config, text: &'t str, words: &[&Word]) -> Vec<Piece<'t>> {
+fn pieces<'t>(
+    config: &Config,
+    text: &'t str,
+    words: &[&Word],
+    room: &mut Room,
+) -> Result<Vec<Piece<'t>>> {
     let mut parser = Parser::new(text);
     let mut out: Vec<Piece<'t>> = Vec::new();
     let mut at = 0u32;
+    // Comparisons since the last look for interrupts.
+    let mut compared = 0;
     while let Some(token) = parser.token() {
+        compared += words.len() + 1;
+        if compared > COMPARED_MAX {
+            compared = 0;
+            check_for_interrupts()?;
+        }
         if token.text.len() >= LEXEME_BYTES_MAX {
             continue;
         }
@@ -173,6 +191,7 @@ fn pieces<'t>(config: &Config, text: &'t str, words: &[&Word]) -> Vec<Piece<'t>>
             }
         }
         let place = piece.at;
+        room.reserve(&mut out, 1 + more.len())?;
         out.push(piece);
         out.extend(more.into_iter().map(|word| Piece {
             token,
@@ -185,7 +204,7 @@ fn pieces<'t>(config: &Config, text: &'t str, words: &[&Word]) -> Vec<Piece<'t>>
             blanked: false,
         }));
     }
-    out
+    Ok(out)
 }
 
 /// The words of a query that are in a stretch.
@@ -264,7 +283,7 @@ impl Cutter<'_> {
         words: &[&Word],
         found: &[usize],
         from: usize,
-    ) -> Option<(usize, usize)> {
+    ) -> Result<Option<(usize, usize)>> {
         let mut longest = i64::from(self.options.max_words)
             .saturating_mul(10)
             .max(100);
@@ -277,16 +296,18 @@ impl Cutter<'_> {
                 if q > p && (q - p) as i64 >= longest {
                     break;
                 }
+                // A stretch is looked through for each word of the query.
+                check_for_interrupts()?;
                 let stretch = Stretch {
                     pieces: &self.pieces[p..=q],
                     words,
                 };
                 if matches(query, &stretch) {
-                    return Some((p, q));
+                    return Ok(Some((p, q)));
                 }
             }
         }
-        None
+        Ok(None)
     }
 
     /// The one stretch that is best to show for a cover.
@@ -366,16 +387,16 @@ impl Cutter<'_> {
     }
 
     /// Shows one stretch.
-    fn one(&mut self, query: &Query, words: &[&Word], found: &[usize]) {
+    fn one(&mut self, query: &Query, words: &[&Word], found: &[usize]) -> Result<()> {
         if self.options.all {
             if let Some(last) = self.pieces.len().checked_sub(1) {
                 self.show(0, last);
             }
-            return;
+            return Ok(());
         }
         let mut best: Option<(Span, bool)> = None;
         let mut from = 0;
-        while let Some((p, q)) = self.cover(query, words, found, from) {
+        while let Some((p, q)) = self.cover(query, words, found, from)? {
             let span = self.grown(p, q);
             let whole = span.from <= p && span.to >= q;
             let better = best.is_none_or(|(b, b_whole)| {
@@ -391,6 +412,7 @@ impl Cutter<'_> {
         if !self.pieces.is_empty() {
             self.show(from, to);
         }
+        Ok(())
     }
 
     /// A part of a cover that begins and ends with a word of the query and is no longer than a fragment may be.
@@ -471,10 +493,10 @@ impl Cutter<'_> {
     }
 
     /// Shows several stretches.
-    fn several(&mut self, query: &Query, words: &[&Word], found: &[usize]) {
+    fn several(&mut self, query: &Query, words: &[&Word], found: &[usize]) -> Result<()> {
         let mut left: Vec<Span> = Vec::new();
         let mut from = 0;
-        while let Some((p, q)) = self.cover(query, words, found, from) {
+        while let Some((p, q)) = self.cover(query, words, found, from)? {
             let mut start = p;
             while start <= q {
                 let span = self.fragment(start, q);
@@ -502,16 +524,23 @@ impl Cutter<'_> {
             let (from, to) = self.beginning();
             self.show(from, to);
         }
+        Ok(())
     }
 }
 
 /// The headline of a text.
-pub(crate) fn headline(config: &Config, text: &str, query: &Query, options: &Options) -> String {
+pub(crate) fn headline(
+    config: &Config,
+    text: &str,
+    query: &Query,
+    options: &Options,
+) -> Result<Datum> {
+    let mut room = Room::default();
     let mut words: Vec<&Word> = query.words().collect();
     // The last word of a query is the first one that is looked for.
     words.reverse();
     let mut cutter = Cutter {
-        pieces: pieces(config, text, &words),
+        pieces: pieces(config, text, &words, &mut room)?,
         options,
     };
     let hits = cutter.pieces.iter().enumerate();
@@ -520,11 +549,11 @@ pub(crate) fn headline(config: &Config, text: &str, query: &Query, options: &Opt
         .map(|(i, _)| i)
         .collect();
     if options.max_fragments > 0 {
-        cutter.several(query, &words, &found);
+        cutter.several(query, &words, &found)?;
     } else {
-        cutter.one(query, &words, &found);
+        cutter.one(query, &words, &found)?;
     }
-    let mut out = String::new();
+    let mut out = Builder::default();
     let (mut inside, mut fragments) = (false, 0);
     for piece in &cutter.pieces {
         if !piece.shown {
@@ -535,20 +564,20 @@ pub(crate) fn headline(config: &Config, text: &str, query: &Query, options: &Opt
             inside = true;
             fragments += 1;
             if fragments > 1 {
-                out.push_str(&options.delimiter);
+                out.push_str(&options.delimiter)?;
             }
         }
         if piece.blanked {
-            out.push(' ');
+            out.push_byte(b' ')?;
         } else if !piece.skipped {
             if piece.marked {
-                out.push_str(&options.start);
+                out.push_str(&options.start)?;
             }
-            out.push_str(piece.token.text);
+            out.push_str(piece.token.text)?;
             if piece.marked {
-                out.push_str(&options.stop);
+                out.push_str(&options.stop)?;
             }
         }
     }
-    out
+    out.finish_text()
 }

@@ -2,7 +2,7 @@
 //!
 //! Invariant: the bits of the last byte behind the end are 0.
 
-use super::build::STRIDE_BYTES;
+use super::build::{self, STRIDE_BYTES};
 use crate::error::{Result, SqlError};
 use crate::interrupt::check_for_interrupts;
 use logstead_types::SqlState;
@@ -116,8 +116,18 @@ impl Bits {
     }
 
     /// Appends zeros and ones.
-    pub fn write(&self, out: &mut Vec<u8>) {
-        out.extend((0..self.len()).map(|at| b'0' + u8::from(self.bit(at))));
+    pub fn write(&self, out: &mut Vec<u8>) -> Result<()> {
+        build::ready(out, self.len() as usize)?;
+        let mut from = 0;
+        loop {
+            let to = self.len().min(from + STRIDE_BYTES as u32);
+            out.extend((from..to).map(|at| b'0' + u8::from(self.bit(at))));
+            if to == self.len() {
+                return Ok(());
+            }
+            from = to;
+            check_for_interrupts()?;
+        }
     }
 
     /// Reads zeros and ones, with a `b` before them or not, or hexadecimal digits behind an `x`.

@@ -113,10 +113,17 @@ impl Room {
     /// Makes room for `more` elements behind those of `items`, which this has been asked about alone.
     #[inline]
     pub(crate) fn reserve<T>(&mut self, items: &mut Vec<T>, more: usize) -> Result<()> {
-        if items.capacity() - items.len() >= more {
+        let enough = items.capacity() - items.len() >= more;
+        if enough && items.capacity() * size_of::<T>() <= self.held_bytes() {
             return Ok(());
         }
         self.enlarge(items, more)
+    }
+
+    /// Bytes that are charged, or that need no charge.
+    #[inline]
+    fn held_bytes(&self) -> usize {
+        self.0.as_ref().map_or(SMALL_BYTES, Charge::bytes)
     }
 
     #[cold]
@@ -134,12 +141,21 @@ impl Room {
             });
         }
         let had = items.capacity();
+        if had - items.len() >= more {
+            // What was appended without asking has enlarged the vector.
+            return self.hold(had * width);
+        }
         // Twice as much, or half as much again if that is much.
         let grown = match had * width < 32 << 20 {
             true => had * 2,
             false => had + had / 2,
         };
-        let capacity = needed.max(grown.min(most)).max(16);
+        // What is appended without asking finds room behind it, so that the vector does not enlarge itself.
+        let small_things = match width == 1 && needed >= SMALL_BYTES {
+            true => STEP_BYTES.min(most - needed),
+            false => 0,
+        };
+        let capacity = (needed + small_things).max(grown.min(most)).max(16);
         if capacity * width >= SMALL_BYTES {
             // Both are there while the elements move.
             self.hold((had + capacity) * width)?;
@@ -628,6 +644,33 @@ mod tests {
             assert!(memory.used_bytes() >= builder.capacity() as u64);
             drop(builder);
             assert_eq!(memory.used_bytes(), 0);
+        });
+    }
+
+    #[test]
+    fn what_is_appended_without_asking_is_charged_at_the_next_step() {
+        with_budget(8 << 20, |memory| {
+            let mut builder = Builder::default();
+            let chunk = [b'x'; 100_000];
+            let error = loop {
+                // A separator fills the room that is left, and a number follows that asks for none.
+                let end = builder.push_bytes(&chunk).and_then(|()| {
+                    builder.push(b'1');
+                    builder.step()
+                });
+                match end {
+                    Ok(()) => assert!(memory.used_bytes() >= builder.capacity() as u64),
+                    Err(error) => break error,
+                }
+            };
+            assert_eq!(error.code(), SqlState::OUT_OF_MEMORY);
+            assert!(builder.capacity() < 7 << 20, "{}", builder.capacity());
+
+            // One that enlarged itself is charged for all of it, or refused.
+            let mut builder = Builder::default();
+            builder.extend_from_slice(&vec![b'x'; 10 << 20]);
+            let error = builder.step().expect_err("more than the budget");
+            assert_eq!(error.code(), SqlState::OUT_OF_MEMORY);
         });
     }
 

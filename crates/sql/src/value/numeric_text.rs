@@ -2,8 +2,12 @@
 
 use super::{DIGITS_MAX, Numeric, SCALE_MAX, digits_i128, div_round, overflow, pow10};
 use crate::error::{Result, SqlError};
+use crate::interrupt::check_for_interrupts;
 use logstead_types::SqlState;
 use num_bigint::{BigInt, Sign};
+
+/// A number of more digits takes some hundredths of a millisecond to read.
+const LONG_DIGITS: i64 = 4096;
 
 impl Numeric {
     /// Parses PostgreSQL's input syntax (surrounding blanks allowed).
@@ -89,6 +93,10 @@ impl Numeric {
         let digits = big.as_ref().map_or(digits_i128(m), |v| v.len() as i64);
         if digits - scale > DIGITS_MAX {
             return Err(overflow());
+        }
+        if digits.max(-scale) > LONG_DIGITS {
+            // As many take long to read, and a document holds many such numbers.
+            check_for_interrupts()?;
         }
         let n = match big {
             None if (0..=i64::from(SCALE_MAX)).contains(&scale) => {

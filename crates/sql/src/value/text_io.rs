@@ -760,7 +760,7 @@ pub(crate) fn append(
         Datum::Jsonb(v) => return v.view().append(out),
         Datum::Bits(v) => {
             out.reserve(v.len() as usize)?;
-            v.write(out);
+            v.write(out)?;
         }
         Datum::Array(a) if a.element == oid::RECORD => {
             record::record_output(a, ty, style, out)?;

@@ -3,9 +3,12 @@
 use super::node::{Document, Node, wrong_kind};
 use crate::error::Result;
 use crate::func::numbers::bad_args;
+use crate::interrupt::check_for_interrupts;
 use crate::value::Datum;
+use crate::value::build::Room;
 use crate::value::json::{Kind, View};
 use std::borrow::Cow;
+use std::collections::HashSet;
 
 fn give(node: Option<Node<'_>>, as_text: bool) -> Result<Datum> {
     match node {
@@ -134,6 +137,11 @@ pub(super) fn array_length(a: &[Datum]) -> Result<Datum> {
     }
 }
 
+/// So many keys are looked for in an array one after the other.
+const SEARCHED_KEYS_MAX: usize = 8;
+/// What a string takes in a table of them, its free places included.
+const HASHED_STRING_BYTES: usize = 40;
+
 /// A key of an object, a string of an array, or the string itself.
 fn has(view: View<'_>, key: &str) -> bool {
     match view.kind() {
@@ -159,8 +167,27 @@ fn exists_of(a: &[Datum], all: bool) -> Result<Datum> {
         return Err(bad_args(a));
     };
     let view = value.as_jsonb()?;
-    for key in keys.as_array()?.items.iter().filter(|k| !k.is_null()) {
-        if has(view, key.as_str()?) != all {
+    let keys = &keys.as_array()?.items;
+    // Of an array all strings are looked at for a key: for many keys they are hashed once.
+    let (_room, strings) = match view.kind() {
+        Kind::Array if keys.len() > SEARCHED_KEYS_MAX => {
+            let room = Room::of(view.elements().count() * HASHED_STRING_BYTES)?;
+            let strings = view.elements().filter(|e| e.kind() == Kind::String);
+            let strings: HashSet<&str> = strings.map(|e| e.as_str()).collect();
+            (room, Some(strings))
+        }
+        _ => (Room::default(), None),
+    };
+    for (i, key) in keys.iter().filter(|k| !k.is_null()).enumerate() {
+        if i % 1024 == 1023 {
+            check_for_interrupts()?;
+        }
+        let key = key.as_str()?;
+        let found = match &strings {
+            Some(strings) => strings.contains(key),
+            None => has(view, key),
+        };
+        if found != all {
             return Ok(Datum::Bool(!all));
         }
     }

@@ -20,9 +20,7 @@ pub(super) fn headline(cx: &dyn Context, a: &[Datum]) -> Result<Datum> {
         _ => return Err(bad_args(a)),
     };
     let query = Query::of_datum(query)?;
-    Ok(Datum::text(headline::headline(
-        config, text, &query, &options,
-    )))
+    headline::headline(config, text, &query, &options)
 }
 
 /// `name = value, name = 'a value'` as pairs.

@@ -7,6 +7,7 @@ use crate::search::vector::{Lexeme, PLACE_MAX, PLACES_MAX, Place, Vector};
 use crate::value::{Array, Datum, compare, oid};
 use logstead_types::SqlState;
 use std::borrow::Cow;
+use std::collections::HashSet;
 
 /// `tsvector_cmp`, `tsquery_cmp`
 pub(super) fn order(a: &[Datum]) -> Result<Datum> {
@@ -121,8 +122,8 @@ pub(super) fn delete(a: &[Datum]) -> Result<Datum> {
     match a.get(1) {
         Some(Datum::Text(text)) => vector.lexemes.retain(|l| *l.text != **text),
         Some(Datum::Array(array)) => {
-            let gone = texts(array)?;
-            vector.lexemes.retain(|l| !gone.contains(&&*l.text));
+            let gone: HashSet<&str> = texts(array)?.into_iter().collect();
+            vector.lexemes.retain(|l| !gone.contains(&*l.text));
         }
         _ => return Err(bad_args(a)),
     }
