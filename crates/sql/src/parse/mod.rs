@@ -31,6 +31,7 @@ mod like;
 mod locking;
 mod maintenance;
 pub(crate) mod merge;
+mod not_exists;
 mod nothing;
 mod parentheses;
 mod policies;
@@ -145,19 +146,24 @@ pub fn kind_of(statement: &ast::Statement) -> StatementKind {
 /// Parses an expression that stands alone: a stored DEFAULT or CHECK.
 pub fn parse_expr(text: &str) -> Result<ast::Expr> {
     let dialect = PostgreSqlDialect {};
-    let tokens = Tokenizer::new(&dialect, text)
+    let mut tokens = Tokenizer::new(&dialect, text)
         .tokenize_with_location()
         .map_err(|error| position::token_error(text, &error))?;
     check_size(text, &tokens)?;
+    tokens.retain(|token| !matches!(token.token, Token::Whitespace(_)));
+    let has_not_exists = not_exists::rewrite(&mut tokens);
     let mut parser = Parser::new(&dialect)
         .with_recursion_limit(NESTING_MAX)
         .with_tokens_with_locations(tokens);
-    let expr = parser
+    let mut expr = parser
         .parse_expr()
         .map_err(|error| position::parse_error(text, &error, &parser.peek_token()))?;
     let rest = parser.peek_token();
     if rest.token != Token::EOF {
         return Err(position::error_at_token(text, &rest));
+    }
+    if has_not_exists {
+        not_exists::plain(&mut expr);
     }
     Ok(expr)
 }
@@ -234,6 +240,7 @@ fn parse_one(text: &str, mut tokens: Vec<TokenWithSpan>) -> Result<Parsed> {
             error
         }
     };
+    let has_not_exists = not_exists::rewrite(&mut tokens);
     let (tokens, notes) = rewrite::rewrite(text, tokens)?;
     let dialect = PostgreSqlDialect {};
     let mut parser = Parser::new(&dialect)
@@ -250,6 +257,9 @@ fn parse_one(text: &str, mut tokens: Vec<TokenWithSpan>) -> Result<Parsed> {
         powers::signs_first(&mut statement);
     }
     rewrite::apply_notes(&mut statement, &notes);
+    if has_not_exists {
+        not_exists::plain(&mut statement);
+    }
     let is_into = create_as::of_select_into(&mut statement);
     let mut kind = kind::classify(&statement);
     if let StatementKind::Transaction(deferrable) = &mut kind {
