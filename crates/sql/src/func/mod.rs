@@ -71,6 +71,7 @@ pub use enums::takes_labels;
 pub use json::JSONB_SET_ELEMENT;
 pub(crate) use large::{admit, admit_input, guarded, json_text_bytes};
 pub use like::{like_match, like_prefix};
+pub(crate) use patterns::check_like_regex;
 pub use quoting::quote_identifier;
 pub use registry::{
     CastRow, Operator, aggregates_named, all_functions, all_operators, cast_rows, function_by_oid,

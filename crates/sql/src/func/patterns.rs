@@ -96,6 +96,28 @@ pub(super) fn compile(pattern: &str, flags: Flags) -> Result<Rc<Compiled>> {
     Ok(regex)
 }
 
+/// An expression with XQuery's flags, as `like_regex` of a jsonpath has them: without "s" a dot stops at newlines, with "m" lines have anchors.
+pub(super) fn like_regex(pattern: &str, flags: &str) -> Result<Rc<Compiled>> {
+    let literal = flags.contains('q');
+    let syntax = Syntax {
+        ignore_case: flags.contains('i'),
+        literal,
+        newline_stops: !literal && !flags.contains('s'),
+        newline_anchors: !literal && flags.contains('m'),
+        ..Syntax::default()
+    };
+    let flags = Flags {
+        syntax,
+        global: false,
+    };
+    compile(pattern, flags)
+}
+
+/// The error of such an expression, if it is none.
+pub(crate) fn check_like_regex(pattern: &str, flags: &str) -> Result<()> {
+    like_regex(pattern, flags).map(|_| ())
+}
+
 fn matches(a: &[Datum], ignore_case: bool, wanted: bool) -> Result<Datum> {
     let (t, p) = texts(a)?;
     let flags = Flags {

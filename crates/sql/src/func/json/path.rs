@@ -123,6 +123,8 @@ struct Place<'a> {
     size: Option<usize>,
     /// Structural errors are passed over.
     forgiving: bool,
+    /// It is only asked whether there is an item, in lax mode: signs pass over what is no number.
+    exists: bool,
     depth: usize,
 }
 
@@ -134,6 +136,13 @@ impl<'a> Place<'a> {
         let mut place = self.clone();
         place.depth += 1;
         Ok(place)
+    }
+
+    fn asking(&self, exists: bool) -> Place<'a> {
+        Place {
+            exists,
+            ..self.clone()
+        }
     }
 }
 
@@ -176,7 +185,7 @@ impl<'a> Run<'a> {
             Expr::Number(n) => Item::of(Build::Number(n.clone()))?,
             Expr::String(s) => Item::of(Build::string(s.as_str()))?,
             Expr::Chain(head, steps) => {
-                let place = place.deeper()?;
+                let place = place.deeper()?.asking(false);
                 return self.eval(head, &place, &mut |item| {
                     self.steps(item, steps, &place, sink)
                 });
@@ -186,6 +195,9 @@ impl<'a> Run<'a> {
                 let sign = if *minus { "-" } else { "+" };
                 for item in self.list(inner, &place, true)? {
                     let Some(n) = item.view().as_number() else {
+                        if place.exists {
+                            continue;
+                        }
                         return Err(soft(
                             SqlState::SQL_JSON_NUMBER_NOT_FOUND,
                             format!(
@@ -218,7 +230,7 @@ impl<'a> Run<'a> {
     /// All items of an expression; in lax mode arrays among them give way to their elements if `unwrap` says so.
     fn list(&self, expr: &Expr, place: &Place<'a>, unwrap: bool) -> Result<Vec<Item<'a>>, Fail> {
         let mut all = Vec::new();
-        self.eval(expr, place, &mut |item| {
+        self.eval(expr, &place.asking(false), &mut |item| {
             if unwrap && self.lax && item.is_array() {
                 all.extend(item.elements());
             } else {
@@ -437,6 +449,9 @@ impl<'a> Run<'a> {
         place: &Place<'a>,
         sink: Sink<'_, 'a>,
     ) -> Go {
+        if level > last {
+            return Ok(true);
+        }
         let place = place.deeper()?;
         let children = match item.view().kind() {
             Kind::Array => item.elements(),
@@ -578,7 +593,7 @@ impl<'a> Run<'a> {
             Expr::Exists(inner) => {
                 let mut found = false;
                 let lax = self.lax;
-                let run = self.eval(inner, place, &mut |_| {
+                let run = self.eval(inner, &place.asking(lax), &mut |_| {
                     found = true;
                     Ok(!lax)
                 });
@@ -616,16 +631,10 @@ impl<'a> Run<'a> {
                     Err(fail) => return unknown(fail),
                 };
                 let one = [Item::of(Build::Null)?];
-                self.any_pair(&list, &one, &|a, _| {
-                    if a.kind() != Kind::String {
-                        return Ok(None);
-                    }
-                    let pair = [Datum::text(a.as_str()), Datum::text(pattern.as_str())];
-                    let matched = match flags.is_empty() {
-                        true => patterns::regex_eq(&pair)?,
-                        false => patterns::regex_ieq(&pair)?,
-                    };
-                    Ok(Some(matched.as_bool()?))
+                let regex = patterns::like_regex(pattern, flags)?;
+                self.any_pair(&list, &one, &|a, _| match a.kind() {
+                    Kind::String => regex.is_match(a.as_str()).map(Some),
+                    _ => Ok(None),
                 })
             }
             _ => Err(Fail::Hard(SqlError::internal("a value for a condition"))),
@@ -706,6 +715,7 @@ fn run(a: &[Datum], silent: bool, first_only: bool) -> Result<(bool, Vec<Jsonb>)
         current: Item::View(target),
         size: None,
         forgiving: lax,
+        exists: lax && first_only,
         depth: 0,
     };
     let mut found = Items::new();

@@ -8,6 +8,9 @@ use logstead_types::SqlState;
 /// Parentheses, filters and operators inside each other, at most.
 const NESTING_MAX: usize = 200;
 
+/// The flags of `like_regex`, in the order in which they are printed.
+const REGEX_FLAGS: &str = "ismxq";
+
 #[derive(Clone, Debug, PartialEq)]
 enum Token {
     Word(String),
@@ -61,6 +64,9 @@ fn tokens(text: &str) -> Result<Vec<(Token, String)>> {
         } else if c.is_ascii_digit() || (c == b'.' && b.get(i + 1).is_some_and(u8::is_ascii_digit))
         {
             number(b, &mut i);
+            if matches!(b.get(i), Some(b'e' | b'E')) && matches!(b.get(i + 1), Some(b'+' | b'-')) {
+                return Err(near("invalid numeric literal", &text[start..i + 2]));
+            }
             if b.get(i).is_some_and(|c| is_word(*c)) {
                 i += text[i..].chars().next().map_or(0, char::len_utf8);
                 return Err(near("trailing junk after numeric literal", &text[start..i]));
@@ -99,11 +105,13 @@ fn number(b: &[u8], i: &mut usize) {
             *i += 1;
         }
     };
-    digits(i);
-    if b.get(*i) == Some(&b'.')
-        && b.get(*i + 1)
-            .is_none_or(|c| !is_word(*c) || c.is_ascii_digit())
-    {
+    // No digit follows a zero that comes first.
+    if b.get(*i) == Some(&b'0') {
+        *i += 1;
+    } else {
+        digits(i);
+    }
+    if b.get(*i) == Some(&b'.') {
         *i += 1;
         digits(i);
     }
@@ -383,30 +391,25 @@ impl Parser {
                 return Err(self.unexpected());
             };
             self.at += 1;
-            for flag in given.chars() {
-                match flag {
-                    'i' => {
-                        if !flags.contains('i') {
-                            flags.push('i');
-                        }
-                    }
-                    's' | 'm' | 'x' | 'q' => {
-                        return Err(SqlError::unsupported(format!(
-                            "flag \"{flag}\" of like_regex"
-                        )));
-                    }
-                    _ => {
-                        return Err(SqlError::new(
-                            SqlState::SYNTAX_ERROR,
-                            "invalid input syntax for type jsonpath",
-                        )
-                        .detail(format!(
-                            "Unrecognized flag character \"{flag}\" in LIKE_REGEX predicate."
-                        )));
-                    }
-                }
+            if let Some(unknown) = given.chars().find(|flag| !REGEX_FLAGS.contains(*flag)) {
+                return Err(SqlError::new(
+                    SqlState::SYNTAX_ERROR,
+                    "invalid input syntax for type jsonpath",
+                )
+                .detail(format!(
+                    "Unrecognized flag character \"{unknown}\" in LIKE_REGEX predicate."
+                )));
             }
+            flags.extend(REGEX_FLAGS.chars().filter(|flag| given.contains(*flag)));
         }
+        if flags.contains('x') && !flags.contains('q') {
+            return Err(SqlError::new(
+                SqlState::FEATURE_NOT_SUPPORTED,
+                "XQuery \"x\" flag (expanded regular expressions) is not implemented",
+            ));
+        }
+        // What is wrong with it is told now.
+        crate::func::check_like_regex(&pattern, &flags)?;
         Ok(Expr::LikeRegex(Box::new(left), pattern, flags))
     }
 
