@@ -62,7 +62,7 @@ impl Seen {
                 }
                 Locked::Wait(obstacle) => return Ok(Shown::Over(Outcome::Wait(obstacle))),
                 Locked::Changed => return Ok(Shown::Changed),
-                Locked::Gone => return cx.skip_row().map(Shown::Over),
+                Locked::Gone => return Ok(Shown::Gone),
                 Locked::Twice => return Ok(Shown::Twice),
             }
         }
@@ -147,6 +147,7 @@ impl DeleteWriter {
                         self.newest = true;
                         continue;
                     }
+                    Shown::Gone => return cx.skip_row(),
                     Shown::Twice => return Ok(Outcome::Skipped),
                     Shown::Over(outcome) => return Ok(outcome),
                 }

@@ -169,6 +169,10 @@ impl MergeWriter {
                     self.newest = true;
                     continue;
                 }
+                Shown::Gone => {
+                    cx.txn()?.pass_turn();
+                    return Ok(None);
+                }
                 Shown::Twice => return Err(second_time()),
                 Shown::Over(outcome) => return Ok(Some(outcome)),
             }

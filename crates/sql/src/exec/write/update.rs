@@ -68,6 +68,8 @@ pub(super) enum Shown {
     Goes,
     /// READ COMMITTED: there is a newer version.
     Changed,
+    /// It is deleted.
+    Gone,
     /// This statement has changed the row already.
     Twice,
     /// No more is done with the row.
@@ -150,6 +152,7 @@ impl UpdateWriter {
                         self.newest = true;
                         continue;
                     }
+                    Shown::Gone => return cx.skip_row(),
                     Shown::Twice => return Ok(Outcome::Skipped),
                     Shown::Over(outcome) => return Ok(outcome),
                 }
@@ -214,7 +217,7 @@ impl UpdateWriter {
                 }
                 Locked::Wait(obstacle) => return Ok(Shown::Over(Outcome::Wait(obstacle))),
                 Locked::Changed => return Ok(Shown::Changed),
-                Locked::Gone => return cx.skip_row().map(Shown::Over),
+                Locked::Gone => return Ok(Shown::Gone),
                 Locked::Twice => return Ok(Shown::Twice),
             }
         }
