@@ -30,7 +30,7 @@ impl Binder<'_> {
         self.condition(bound, what, at)
     }
 
-    fn compound(&mut self, expr: &Ast) -> Result<Expr> {
+    pub(super) fn compound_anew(&mut self, expr: &Ast) -> Result<Expr> {
         match expr {
             Ast::Nested(inner) => self.expr(inner),
             Ast::BinaryOp { .. } => self.binary(expr),

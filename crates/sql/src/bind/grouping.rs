@@ -26,8 +26,13 @@ pub(crate) struct GroupBy {
     pub(crate) keys: Vec<(ColId, Expr)>,
     /// `None`: the one set is all keys.
     pub(crate) sets: Option<Vec<Vec<usize>>>,
-    /// Keys that are constants, each by the output that it is: equal constants elsewhere are no keys.
-    pub(crate) constants: Vec<(usize, usize)>,
+    /// Keys that are one output each and nothing else: constants, since equal ones elsewhere are no keys, and expressions that an output before has
+    /// and that are keys as that.
+    pub(crate) outputs: Vec<(usize, usize)>,
+    /// The output that each key is, if it is one.
+    named: Vec<Option<usize>>,
+    /// Keys whose expression is one of another key.
+    again: Vec<usize>,
 }
 
 /// GROUPING as it is bound: its arguments are looked for among the keys when those are known.
@@ -86,8 +91,11 @@ impl Binder<'_> {
             Ok(())
         })?;
         if !has_sets {
-            // Where all keys are in the one set, a constant is what it is.
-            by.constants.clear();
+            // Where all keys are in the one set, a constant is what it is, and two equal keys are one.
+            by.outputs.clear();
+            for key in by.again.drain(..).rev() {
+                by.keys.remove(key);
+            }
             return Ok(Some(by));
         }
         if is_distinct {
@@ -185,25 +193,34 @@ impl Binder<'_> {
                 .at(at));
             }
             groupable(bound.ty(), at)?;
+            let of_output = |key: usize| by.named.get(key).copied().flatten() == output;
+            let mut alike_keys = (0..)
+                .zip(&by.keys)
+                .filter(|(_, (_, key))| alike(key, &bound))
+                .map(|(at, _)| at);
+            let again = constant.is_none() && alike_keys.clone().next().is_some();
             let known = match constant {
-                Some(output) => by
-                    .constants
-                    .iter()
-                    .find(|(_, of)| *of == output)
-                    .map(|(key, _)| *key),
-                None => by.keys.iter().position(|(_, key)| alike(key, &bound)),
+                Some(_) => (0..by.keys.len())
+                    .find(|key| of_output(*key) && by.outputs.iter().any(|(of, _)| of == key)),
+                None => alike_keys.find(|key| of_output(*key)),
             };
             let key = match known {
                 Some(key) => key,
                 None => {
                     let id = match &bound {
-                        Expr::Column(id, _) => *id,
+                        Expr::Column(id, _) if !again => *id,
                         other => self.computed("", other.ty()),
                     };
-                    by.constants
-                        .extend(constant.map(|output| (by.keys.len(), output)));
+                    let key = by.keys.len();
+                    by.outputs.extend(
+                        output
+                            .filter(|_| again || constant.is_some())
+                            .map(|o| (key, o)),
+                    );
+                    by.again.extend(again.then_some(key));
+                    by.named.push(output);
                     by.keys.push((id, bound));
-                    by.keys.len() - 1
+                    key
                 }
             };
             if !set.contains(&key) {
@@ -231,7 +248,8 @@ impl Binder<'_> {
             let column = self.find_column(&name, self.at(ident.span));
             self.frames.splice(0..0, outer);
             if let Some(column) = column? {
-                return Ok((column, None));
+                let at = outputs.iter().position(|o| alike(&o.expr, &column));
+                return Ok((column, at));
             }
             let named = |(_, o): &(usize, &Output)| o.column.name == name;
             let mut hits = outputs.iter().enumerate().filter(named);

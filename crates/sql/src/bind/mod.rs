@@ -25,6 +25,7 @@ mod from;
 mod from_function;
 mod function;
 mod grouped;
+mod grouped_subquery;
 mod grouping;
 mod inlined;
 mod inlined_rows;
@@ -288,6 +289,10 @@ pub(crate) struct Frame {
     pub(crate) ctes: Vec<Cte>,
     /// It is the one around the statement that has a procedure's variables.
     pub(crate) is_of_variables: bool,
+    /// GROUP BY names a subquery.
+    pub(crate) groups_by_subquery: bool,
+    /// Subqueries that have been bound, if it does.
+    pub(crate) subqueries: Vec<(ast::Expr, Expr)>,
 }
 
 impl Frame {
@@ -306,6 +311,8 @@ impl Frame {
             references: Vec::new(),
             ctes: Vec::new(),
             is_of_variables: false,
+            groups_by_subquery: false,
+            subqueries: Vec::new(),
         }
     }
 }

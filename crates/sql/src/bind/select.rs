@@ -1,6 +1,7 @@
 //! SELECT: the clauses of one query block.
 
 use super::aggregate::alike;
+use super::grouped_subquery::groups_by_subquery;
 use super::grouping::GroupBy;
 use super::names::{fold_ident, output_name, schema_and_name};
 use super::operator::strip;
@@ -107,6 +108,7 @@ impl Binder<'_> {
 
         self.frame()?.clause = Clause::Select;
         self.frame()?.window_names = window_names(&select.named_window);
+        self.frame()?.groups_by_subquery = groups_by_subquery(&select.group_by);
         self.select_list(&select.projection, &mut block.outputs)?;
         let plain = tail.order_by.is_none() && select.distinct.is_none();
         if settle || !plain {
@@ -164,9 +166,10 @@ impl Binder<'_> {
             let GroupBy {
                 keys,
                 sets,
-                constants,
+                outputs,
+                ..
             } = groups.unwrap_or_default();
-            for (key, output) in constants {
+            for (key, output) in outputs {
                 if let (Some((id, key)), Some(output)) =
                     (keys.get(key), block.outputs.get_mut(output))
                 {
