@@ -10,6 +10,7 @@ use crate::catalog::routine::Routine;
 use crate::error::{Result, SqlError};
 use crate::expr::{Expr, SubqueryKind};
 use crate::func::Volatility;
+use crate::parse;
 use crate::plan::{Callee, Node, OutputColumn, Plan, PlanContext, build, walk};
 use crate::value::{Datum, Oid, SqlType, info, oid, user};
 use logstead_types::SqlState;
@@ -230,15 +231,24 @@ fn without_outputs(
     cx: &PlanContext<'_>,
 ) -> Option<Vec<ast::FunctionArg>> {
     let plain = |arg: &ast::FunctionArg| matches!(arg, ast::FunctionArg::Unnamed(_));
-    if !args.iter().all(plain) {
+    let as_array = parse::variadic(args).is_some();
+    let (last, before) = args.split_last()?;
+    if !before.iter().all(plain) || !(as_array || plain(last)) {
         return None;
     }
     let found = cx.catalog.routines_named(schema, name, cx.search_path);
     let (_, procedure) = found.into_iter().find(|(_, routine)| {
         let outputs = routine.args.iter().any(|arg| !arg.mode.is_input());
-        routine.procedure && outputs && routine.args.len() == args.len()
+        // What is VARIADIC is the last parameter.
+        let fits = match routine.variadic() {
+            0 => !as_array && routine.args.len() == args.len(),
+            _ if as_array => routine.args.len() == args.len(),
+            _ => routine.args.len() <= args.len(),
+        };
+        routine.procedure && outputs && fits
     })?;
-    let both = procedure.args.iter().zip(args);
+    let tail = std::iter::repeat(procedure.args.last()?);
+    let both = procedure.args.iter().chain(tail).zip(args);
     let inputs = both.filter(|(arg, _)| arg.mode.is_input());
     Some(inputs.map(|(_, given)| given.clone()).collect())
 }

@@ -512,15 +512,18 @@ impl Binder<'_> {
     }
 
     fn cast_body(&mut self, body: Body, targets: &[SqlType]) -> Result<Body> {
-        let alike =
-            |from: &SqlType, to: &SqlType| from.oid == to.oid && user::domain_in(to.oid).is_none();
+        let alike = |from: &SqlType, to: &SqlType| {
+            from.oid == to.oid
+                && user::domain_in(to.oid).is_none()
+                && (to.typmod < 0 || from.typmod == to.typmod)
+        };
         let types = body.types();
         if types.iter().zip(targets).all(|(a, b)| alike(a, b)) {
             return Ok(body);
         }
         let cast = |b: &mut Self, expr: Expr, to: SqlType| match alike(&expr.ty(), &to) {
             true => Ok(expr),
-            false => b.coerce(expr, SqlType::of(to.oid), CastContext::Assignment, None),
+            false => b.coerce(expr, to, CastContext::Assignment, None),
         };
         match body {
             Body::Select(mut select)

@@ -8,6 +8,7 @@ use super::unplanned::Unplanned;
 use super::{Binder, Frame, Source};
 use crate::error::{Result, SqlError};
 use crate::expr::{Expr, SubqueryKind};
+use crate::func::CastContext;
 use crate::plan::{OutputColumn, build};
 use crate::value::{Oid, SqlType, info, oid, record, user};
 use logstead_types::SqlState;
@@ -138,8 +139,8 @@ impl Binder<'_> {
     fn rows_of_call(&mut self, call: RoutineCall, shape: &Shape) -> Result<Body> {
         if !call.routine.set {
             // One row, whatever the body gives.
-            let width = match shape {
-                Shape::Row(columns, _) => Some(columns.len()),
+            let row_columns = match shape {
+                Shape::Row(columns, _) => Some(columns),
                 _ => None,
             };
             let value = match shape {
@@ -148,11 +149,15 @@ impl Binder<'_> {
                 _ => self.inlined_value(call, None)?,
             };
             let mut select = Select::default();
-            if width.is_some() {
+            if let Some(columns) = row_columns {
                 let (rel, first) = self.row_of(vec![value.clone()])?;
                 select.from.items.push(From::Rel(rel));
                 let row = Expr::Column(first, value.ty());
-                for field in super::expr::fields_of(&row) {
+                for (field, (_, ty)) in super::expr::fields_of(&row).into_iter().zip(columns) {
+                    let field = match field.ty().oid == ty.oid {
+                        true => self.with_typmod(field, *ty, CastContext::Assignment)?,
+                        false => field,
+                    };
                     let output = self.made_output("", field);
                     select.outputs.push(output);
                 }
@@ -237,7 +242,7 @@ impl Binder<'_> {
 
     /// The value of a call that gives a record of no known fields, as one of those.
     fn value_as(&mut self, call: RoutineCall, shape: &Shape) -> Result<Expr> {
-        let Shape::Row(columns, ty) = shape else {
+        let Shape::Row(columns, _) = shape else {
             return self.inlined_value(call, None);
         };
         if call.routine.outputs().next().is_some() {
@@ -249,8 +254,14 @@ impl Binder<'_> {
             shape.iter().map(|(_, ty)| ty.oid).collect()
         };
         match known {
+            // The names are those of the list; its modifiers are put on the fields.
             Some(known) if types(&known) == types(columns) => {
-                Ok(Expr::Relabel(Box::new(value), *ty))
+                let named = columns.iter().zip(known.iter());
+                let named: Vec<(Arc<str>, SqlType)> = named
+                    .map(|((name, _), (_, ty))| (Arc::clone(name), *ty))
+                    .collect();
+                let ty = record::record_type(&named)?;
+                Ok(Expr::Relabel(Box::new(value), ty))
             }
             _ => Err(SqlError::new(
                 SqlState::DATATYPE_MISMATCH,

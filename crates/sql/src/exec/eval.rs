@@ -9,7 +9,7 @@ use crate::interrupt::check_for_interrupts;
 use crate::plan::walk;
 use crate::value::array::stacked;
 use crate::value::build;
-use crate::value::{Datum, Oid, OutputStyle, SqlType, compare, info, record, text_io};
+use crate::value::{Datum, Oid, OutputStyle, SqlType, compare, info, oid, record, text_io};
 use logstead_types::SqlState;
 use smallvec::SmallVec;
 use std::borrow::Cow;
@@ -410,7 +410,8 @@ pub(crate) fn truth(value: Option<bool>) -> Datum {
     value.map_or(Datum::Null, Datum::Bool)
 }
 
-fn distinct(ty: Oid, left: &Datum, right: &Datum) -> bool {
+/// IS DISTINCT FROM.
+pub(crate) fn distinct(ty: Oid, left: &Datum, right: &Datum) -> bool {
     match (left.is_null(), right.is_null()) {
         (true, true) => false,
         (false, false) => compare::compare_as(ty, left, right) != Ordering::Equal,
@@ -424,6 +425,25 @@ fn cast_via_text(datum: &Datum, from: SqlType, to: SqlType, cx: &Cx<'_>) -> Resu
     }
     if let Datum::Text(text) = datum {
         return build::keep(text_io::input(to, text, Some(cx.session))?);
+    }
+    // Arrays go element by element, each by the cast of its type: blanks of char(n) are none of text's.
+    if let Datum::Array(array) = datum
+        && let Some(element) = info::element_of(to.oid)
+        && !matches!(to.oid, oid::INT2VECTOR | oid::OIDVECTOR)
+        && func::find_cast(array.element, element, func::CastContext::Explicit).is_some()
+    {
+        if build::is_large(datum) {
+            check_for_interrupts()?;
+        }
+        let cast = func::Cast::ViaText;
+        return build::keep(func::apply_cast(
+            cast,
+            datum,
+            from,
+            to,
+            true,
+            Some(cx.session),
+        )?);
     }
     let text = text_of(datum, from, cx.session)?;
     build::keep(text_io::input(to, &text, Some(cx.session))?)
@@ -532,7 +552,8 @@ fn array<'a>(items: &'a [Expr], ty: SqlType, row: &[Datum], cx: &mut Cx<'a>) -> 
     }
 }
 
-fn subscript(array: &Datum, index: &Datum) -> Datum {
+/// `array[index]`.
+pub(crate) fn subscript(array: &Datum, index: &Datum) -> Datum {
     // A name is an array of 64 bytes, zeros behind its end, counted from 0.
     if let (Datum::Text(name), Datum::Int4(index @ 0..64)) = (array, index) {
         let at = usize::try_from(*index).unwrap_or(usize::MAX);

@@ -234,7 +234,11 @@ impl Session {
         };
         let mut targets = Vec::new();
         let mut given = list.args.iter();
-        let all = list.args.len() == call.routine.args.len();
+        let (written, declared) = (list.args.len(), call.routine.args.len());
+        let all = match call.routine.variadic() {
+            0 => written == declared,
+            _ => written >= declared,
+        };
         for arg in &call.routine.args {
             let written = match all || arg.mode.is_input() {
                 true => given.next(),
