@@ -1,7 +1,8 @@
 //! Subqueries that GROUP BY names again: `SELECT (SELECT 1) ... GROUP BY ROLLUP ((SELECT 1))`.
 //!
-//! Two bound subqueries are never told to be equal, so in a block that groups by one, a text that has been bound before is what it was then: the
-//! output, the key, HAVING and ORDER BY have one subquery. A volatile one is shared by GROUP BY alone, since elsewhere each is asked for itself.
+//! Two bound subqueries are never told to be equal, so in a block that groups by one, a text that has been bound before
+//! is what it was then: the output, the key, HAVING and ORDER BY have one subquery. A volatile one is shared by GROUP
+//! BY alone, since elsewhere each is asked for itself.
 
 use super::{Binder, Clause};
 use crate::error::Result;

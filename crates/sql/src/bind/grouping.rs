@@ -26,8 +26,8 @@ pub(crate) struct GroupBy {
     pub(crate) keys: Vec<(ColId, Expr)>,
     /// `None`: the one set is all keys.
     pub(crate) sets: Option<Vec<Vec<usize>>>,
-    /// Keys that are one output each and nothing else: constants, since equal ones elsewhere are no keys, and expressions that an output before has
-    /// and that are keys as that.
+    /// Keys that are one output each and nothing else: constants, since equal ones elsewhere are no keys, and
+    /// expressions that an output before has and that are keys as that.
     pub(crate) outputs: Vec<(usize, usize)>,
     /// The output that each key is, if it is one.
     named: Vec<Option<usize>>,

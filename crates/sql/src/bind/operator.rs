@@ -225,11 +225,14 @@ impl Binder<'_> {
         let neutral = *outer == B::And;
         bound.retain(|e| !matches!(e, Expr::Const(Datum::Bool(value), _) if *value == neutral));
         let bool_ty = SqlType::of(oid::BOOL);
-        if bound
-            .iter()
-            .any(|e| matches!(e, Expr::Const(Datum::Bool(value), _) if *value != neutral))
-        {
-            return Ok(Expr::Const(Datum::Bool(!neutral), bool_ty));
+        let decides =
+            |e: &Expr| matches!(e, Expr::Const(Datum::Bool(value), _) if *value != neutral);
+        if let Some(at) = bound.iter().position(decides) {
+            bound.truncate(at + 1);
+            // What stands before it, and may be a constant that cannot be computed, is looked at.
+            if !bound.iter().any(crate::plan::may_be_failing) {
+                return Ok(Expr::Const(Datum::Bool(!neutral), bool_ty));
+            }
         }
         Ok(match bound.len() {
             0 => Expr::Const(Datum::Bool(neutral), bool_ty),

@@ -50,6 +50,10 @@ mod write;
 
 pub use context::{Cancel, CancelReason, EvalContext, ExecContext, MEMORY_FACTOR};
 pub(crate) use eval::columns_read;
+/// What constants come to without a session.
+pub(crate) mod constant {
+    pub(crate) use super::eval::{distinct, subscript};
+}
 pub use eval::eval;
 pub(crate) use held::Held;
 pub use referential::judge_deferred;

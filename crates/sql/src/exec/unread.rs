@@ -1,7 +1,8 @@
 //! Columns of scans that nobody reads: what only a scan's own filter looks at, a comment that is searched for a word, goes no further.
 //!
 //! A column that is marked so stays in its place, as NULL: nothing above has to be renumbered. It costs neither decoding, where the filter does
-//! not want it either, nor copies of its value in every join and hash table on the way up.
+//! not want it either, nor copies of its value in every join and hash table on the way up. What a projection computes
+//! and nobody reads is not computed, unless it is volatile: PostgreSQL does not either, be it an error.
 //!
 //! Invariant: a column is marked only if no expression above the scan refers to it. Where an operator's rows are looked at as a whole (DISTINCT, set
 //! operations, windows, locks, changes, subqueries in its expressions), all of them are wanted.
@@ -10,6 +11,7 @@ use super::eval::columns_read;
 use super::stats::width;
 use crate::expr::{Expr, SubqueryKind};
 use crate::plan::{JoinKind, Node, Plan, walk};
+use crate::value::Datum;
 
 /// Marks what of a plan's scans is not read.
 pub(crate) fn mark(plan: &mut Plan) {
@@ -24,7 +26,20 @@ fn below(plan: &mut Plan, mut wanted: Vec<bool>) {
             wanted.resize(scan.columns.len(), true);
             scan.unread = wanted.iter().map(|wanted| !wanted).collect();
         }
-        Node::Project { input, exprs } | Node::ProjectSet { input, exprs } => {
+        Node::Project { input, exprs } => {
+            for (expr, _) in exprs
+                .iter_mut()
+                .zip(&wanted)
+                .filter(|(_, wanted)| !**wanted)
+            {
+                if is_computed(expr) && !walk::is_volatile(expr) {
+                    *expr = Expr::Const(Datum::Null, expr.ty());
+                }
+            }
+            let wanted = read_of(exprs.iter(), vec![false; width(input)]);
+            below(input, wanted);
+        }
+        Node::ProjectSet { input, exprs } => {
             let wanted = read_of(exprs.iter(), vec![false; width(input)]);
             below(input, wanted);
         }
@@ -122,6 +137,14 @@ fn below(plan: &mut Plan, mut wanted: Vec<bool>) {
         | Node::RoutineScan { .. }
         | Node::CteScan { .. } => {}
     }
+}
+
+/// Does it take more than a look at the row?
+fn is_computed(expr: &Expr) -> bool {
+    !matches!(
+        expr,
+        Expr::Const(..) | Expr::Column(..) | Expr::Outer { .. } | Expr::Param(..)
+    )
 }
 
 /// What is wanted of the two sides of a join for its own rows and its condition.

@@ -96,7 +96,8 @@ pub(super) fn compile(pattern: &str, flags: Flags) -> Result<Rc<Compiled>> {
     Ok(regex)
 }
 
-/// An expression with XQuery's flags, as `like_regex` of a jsonpath has them: without "s" a dot stops at newlines, with "m" lines have anchors.
+/// An expression with XQuery's flags, as `like_regex` of a jsonpath has them: without "s" a dot stops at newlines, with
+/// "m" lines have anchors.
 pub(super) fn like_regex(pattern: &str, flags: &str) -> Result<Rc<Compiled>> {
     let literal = flags.contains('q');
     let syntax = Syntax {

@@ -1,8 +1,8 @@
 //! `NOT EXISTS (...)`: NOT binds as weakly in front of EXISTS as anywhere else, so `NOT EXISTS (...) IS NULL` is
 //! `NOT (EXISTS (...) IS NULL)`. The grammar library takes the two words for one operand.
 //!
-//! A second NOT keeps them apart: the first one is an operator like any, the second makes the library's operand, of which
-//! [`plain`] then takes the negation away again.
+//! A second NOT keeps them apart: the first one is an operator like any, the second makes the library's operand, of
+//! which [`plain`] then takes the negation away again.
 
 use super::rewrite::is_word;
 use sqlparser::ast::{Expr, VisitMut, VisitorMut};

@@ -1,14 +1,15 @@
 //! Constants that cannot be computed, as `1/0`.
 //!
-//! Binding computes what is constant and leaves what fails to the run, which may never come to it. PostgreSQL computes constants when it plans, so there
-//! such a statement fails before it describes or does anything, be it in an arm of CASE that no row comes to. This finds what fails there: in what
-//! the statement gives or writes and in its WHERE. Subqueries are left to the run: PostgreSQL may not look at them either.
+//! Binding computes what is constant and leaves what fails to the run, which may never come to it. PostgreSQL computes
+//! constants when it plans, so there such a statement fails before it describes or does anything, be it in an arm of
+//! CASE that no row comes to. This finds what fails there: in what the statement gives or writes, in its aggregates and
+//! in its WHERE. Where folding ([`fold`]) drops an arm, nobody looks at it. Subqueries are left to the run: PostgreSQL
+//! may not look at them either.
 
-use super::{Node, Plan, walk};
+use super::{Node, Plan, fold, walk};
 use crate::error::SqlError;
 use crate::expr::Expr;
-use crate::func::Volatility;
-use crate::value::Datum;
+use crate::func::{Body, Volatility};
 
 /// The error of planning this in PostgreSQL.
 pub(crate) fn failing(plan: &Plan) -> Option<SqlError> {
@@ -37,6 +38,19 @@ fn failing_filter(plan: &Plan) -> Option<SqlError> {
         Node::Filter { input, condition } => {
             failing_expr(condition).or_else(|| failing_filter(input))
         }
+        Node::Aggregate {
+            input,
+            keys,
+            aggregates,
+            ..
+        } => {
+            let calls = aggregates.iter().flat_map(|call| {
+                let order = call.order.iter().map(|key| &key.expr);
+                call.args.iter().chain(&call.filter).chain(order)
+            });
+            let found = keys.iter().chain(calls).find_map(failing_expr);
+            found.or_else(|| failing_filter(input))
+        }
         _ => None,
     }
 }
@@ -49,67 +63,26 @@ fn failing_change(plan: &Plan) -> Option<SqlError> {
     found
 }
 
+/// The error that folding meets: that of a call of constants, which binding has not computed.
 fn failing_expr(expr: &Expr) -> Option<SqlError> {
-    match expr {
-        Expr::Call { function, args, .. } => {
-            if let Some(error) = args.iter().find_map(failing_expr) {
-                return Some(error);
-            }
-            let values: Option<Vec<Datum>> = args.iter().map(constant).collect();
-            let values = values.filter(|_| function.volatility == Volatility::Immutable)?;
-            match function.strict && values.iter().any(Datum::is_null) {
-                true => None,
-                false => function.call_pure(&values)?.err(),
-            }
-        }
-        // What follows a constant that decides is never computed.
-        Expr::And(items) => failing_until(items, |value| matches!(value, Datum::Bool(false))),
-        Expr::Or(items) => failing_until(items, |value| matches!(value, Datum::Bool(true))),
-        Expr::Coalesce(items, _) => failing_until(items, |value| !value.is_null()),
-        Expr::Case {
-            arms, otherwise, ..
-        } => {
-            for (when, then) in arms {
-                match constant(when) {
-                    Some(Datum::Bool(true)) => return failing_expr(then),
-                    Some(_) => {}
-                    None => {
-                        let found = failing_expr(when).or_else(|| failing_expr(then));
-                        if found.is_some() {
-                            return found;
-                        }
-                    }
-                }
-            }
-            otherwise.as_deref().and_then(failing_expr)
-        }
-        Expr::Subquery(_) => None,
-        other => {
-            let mut found = None;
-            walk::children(other, &mut |child| {
-                found = found.take().or_else(|| failing_expr(child));
-            });
-            found
-        }
+    if !may_be_failing(expr) {
+        return None;
     }
+    fold::fold(&mut expr.clone()).err()
 }
 
-fn failing_until(items: &[Expr], decides: impl Fn(&Datum) -> bool) -> Option<SqlError> {
-    for item in items {
-        match constant(item) {
-            Some(value) if decides(&value) => return None,
-            _ => {}
-        }
-        if let Some(error) = failing_expr(item) {
-            return Some(error);
-        }
-    }
-    None
+/// Is there a call of constants in it that binding has not computed?
+pub(crate) fn may_be_failing(expr: &Expr) -> bool {
+    walk::any(expr, &is_uncomputed)
 }
 
-fn constant(expr: &Expr) -> Option<Datum> {
+fn is_uncomputed(expr: &Expr) -> bool {
     match expr {
-        Expr::Const(value, _) => Some(value.clone()),
-        _ => None,
+        Expr::Call { function, args, .. } => function.volatility == Volatility::Immutable
+            && matches!(function.body, Body::Pure(_) | Body::Pair(_))
+            && args.iter().all(
+                |arg| matches!(arg, Expr::Const(value, _) if !(function.strict && value.is_null())),
+            ),
+        _ => false,
     }
 }

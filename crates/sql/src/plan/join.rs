@@ -41,6 +41,7 @@ impl Binder<'_> {
         let mut units = Vec::with_capacity(items.len());
         let mut conditions = conditions;
         self.flatten(items, &mut conditions, &mut units)?;
+        super::fold::conditions(&mut conditions);
         let session = self.cx.session;
         super::disjunct::factor(&mut conditions, &|| session.interrupted())?;
         super::equal::constants(&mut conditions);
@@ -232,6 +233,8 @@ impl Binder<'_> {
             }
         }
         let mut conditions = Vec::new();
+        let mut on = on;
+        super::fold::conditions(&mut on);
         for condition in on {
             let (l, r) = (
                 touches(&condition, &left_ids),

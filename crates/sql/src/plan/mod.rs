@@ -11,6 +11,7 @@ mod estimate;
 mod explain;
 mod explain_expr;
 mod flatten;
+pub(crate) mod fold;
 mod grouped;
 mod guarded;
 pub(crate) mod implies;
@@ -27,7 +28,7 @@ mod statement;
 pub(crate) mod walk;
 pub(crate) mod window;
 
-pub(crate) use constants::failing;
+pub(crate) use constants::{failing, may_be_failing};
 pub use explain::{ExplainOptions, ExplainTimes, explain, explain_json};
 pub use guarded::Guarded;
 pub(crate) use join::refuses_null;

@@ -5,7 +5,7 @@ use super::layout::Layout;
 use super::scan::{Planned, Wanted, Wish, plain_column};
 use super::{
     AggregateCall, GroupingSets, Guarded, LockTarget, Node, OutputColumn, Plan, SortKey, estimate,
-    walk, window,
+    fold, walk, window,
 };
 use crate::bind::query::{Distinct, From, FromList, Grouping, Output, RowMark, Select};
 use crate::bind::{Binder, ColId, Source};
@@ -14,7 +14,8 @@ use crate::expr::Expr;
 use crate::value::{SqlType, oid};
 
 /// Plans one SELECT.
-pub(crate) fn plan_select(binder: &mut Binder<'_>, select: Select) -> Result<Plan> {
+pub(crate) fn plan_select(binder: &mut Binder<'_>, mut select: Select) -> Result<Plan> {
+    folded(&mut select);
     let Select {
         from,
         grouping,
@@ -298,6 +299,42 @@ pub(crate) fn plan_select(binder: &mut Binder<'_>, select: Select) -> Result<Pla
         return Ok(plan);
     }
     Ok(limit(plan, limit_expr, offset))
+}
+
+/// Folds what a block says of constants. HAVING that no group can pass is asked before any row is, and where there are
+/// neither keys nor aggregates nothing is asked of the rows at all.
+fn folded(select: &mut Select) {
+    let computed = fold::conditions(&mut select.from.conditions);
+    select
+        .outputs
+        .iter_mut()
+        .for_each(|o| fold::whole(&mut o.expr));
+    select
+        .order
+        .iter_mut()
+        .for_each(|k| fold::whole(&mut k.expr));
+    let Some(grouping) = &mut select.grouping else {
+        return;
+    };
+    for (_, call) in &mut grouping.aggregates {
+        call.args.iter_mut().for_each(fold::whole);
+        call.filter.iter_mut().for_each(fold::whole);
+    }
+    fold::conditions(&mut grouping.having);
+    if grouping.sets.is_some() {
+        return;
+    }
+    if computed
+        && grouping.keys.is_empty()
+        && grouping.aggregates.is_empty()
+        && grouping.calls.is_empty()
+        && select.grouped_sets.is_empty()
+        && select.locks.is_none()
+    {
+        select.from = FromList::default();
+    } else if grouping.having.iter().any(fold::is_never) {
+        select.from.conditions = grouping.having.clone();
+    }
 }
 
 /// What rows must agree in to tie. Where all keys are constants, all rows do.
