@@ -37,6 +37,31 @@ need_build() {
     command -v cargo > /dev/null || fail "no Rust toolchain: see https://rustup.rs"
 }
 
+# symbols_beside PROGRAM puts what is for debuggers and backtraces into PROGRAM.debug: it is four fifths of a release. Both find it there, by the
+# name that the program keeps of it. cargo puts its own file back in the program's place whenever it is asked; then the one from before is taken
+# again, unless cargo's is newer.
+symbols_beside() {
+    local program=$1 kept="${1%/*}/.stripped/${1##*/}"
+    [ ! "$program" -ef "$kept" ] || return 0
+    if [ ! -e "$program.debug" ] || [ ! "$kept" -nt "$program" ]; then
+        mkdir -p "${kept%/*}"
+        # The link holds the other file's name and checksum, so that is there first. What is half made has another name.
+        objcopy --only-keep-debug "$program" "$program.debug.part"
+        mv -f "$program.debug.part" "$program.debug"
+        objcopy --strip-all --add-gnu-debuglink="$program.debug" "$program" "$kept.part"
+        mv -f "$kept.part" "$kept"
+    fi
+    # A server may be running from the file: it keeps it, the name gets the new one.
+    ln -f "$kept" "$program.part"
+    mv -f "$program.part" "$program"
+}
+
+# The server as users get it.
+release_build() {
+    cargo build --release --locked --manifest-path "$repository/Cargo.toml" -p logstead
+    symbols_beside "$CARGO_TARGET_DIR/release/logstead"
+}
+
 # AddressSanitizer's runtime comes with most toolchains, and the compiler must accept its flag.
 need_sanitizer() {
     compgen -G "$(rustc --print sysroot)/lib/rustlib/$1/lib/librustc-*_rt.asan.a" > /dev/null \
