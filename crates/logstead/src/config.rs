@@ -1,7 +1,8 @@
 //! Where settings come from: command line, then environment, then file, then default.
 //!
 //! Owns: the command line (made from the settings' table) and the merge. Invariant: every value in a [`Config`] is
-//! canonical, and an unknown name or a bad value is an error that names the setting and where it came from.
+//! canonical, and an unknown name or a bad value is an error that names the setting and where it came from. Only an unknown
+//! name in the environment is none: others put variables there that begin as ours do (Kubernetes for each Service).
 
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use logstead_engine::Retention;
@@ -79,6 +80,8 @@ pub(crate) struct Config {
     pub(crate) authentication_timeout: Duration,
     /// The files of certificate and key, if connections may be encrypted.
     pub(crate) ssl: Option<(PathBuf, PathBuf)>,
+    /// Environment variables that begin as settings do and are none.
+    pub(crate) not_settings: Vec<String>,
 }
 
 /// The flag of a server setting.
@@ -276,6 +279,7 @@ impl Config {
         accept_data_loss: bool,
     ) -> Result<Config, String> {
         let mut gathered = Gathered::default();
+        let mut not_settings = Vec::new();
         for (name, value) in given {
             gathered.put(&name, &value, "command line")?;
         }
@@ -290,12 +294,17 @@ impl Config {
             } else {
                 &name
             };
+            if !can_be_set(setting) {
+                not_settings.push(format!("{ENVIRONMENT_PREFIX}{name}"));
+                continue;
+            }
             gathered.put(
                 setting,
                 &value,
                 &format!("environment variable {ENVIRONMENT_PREFIX}{name}"),
             )?;
         }
+        not_settings.sort_unstable();
         let mut hba = None;
         if let Some((path, text)) = file {
             let mut table: toml::Table =
@@ -405,9 +414,16 @@ impl Config {
                     PathBuf::from(value("ssl_key_file")),
                 )
             }),
+            not_settings,
             values,
         })
     }
+}
+
+/// Is it the name of something that is set here?
+fn can_be_set(name: &str) -> bool {
+    let found = settings::find(&name.to_ascii_lowercase());
+    found.is_some_and(|s| s.scope != Scope::Internal && !settings::is_identity(s.name))
 }
 
 /// A TOML value as settings are written.
@@ -534,11 +550,40 @@ mod tests {
             let error = merge(&[], &[], file).unwrap_err();
             assert!(error.contains(named), "{error}");
         }
+        let error = merge(&[("no_such", "1")], &[], "").unwrap_err();
         assert!(
-            merge(&[], &[("NO_SUCH", "1")], "")
-                .unwrap_err()
-                .contains("no_such")
+            error.contains("no_such") && error.contains("command line"),
+            "{error}"
         );
+        let error = merge(&[], &[("WORKERS", "two")], "").unwrap_err();
+        assert!(error.contains("LOGSTEAD_WORKERS"), "{error}");
+    }
+
+    #[test]
+    fn variables_that_are_no_settings_are_named_and_stop_nothing() {
+        let merged = merge(
+            &[],
+            &[
+                ("SERVICE_HOST", "10.0.0.7"),
+                ("PORT", "tcp://10.0.0.7:5433"),
+                ("PORT_5433_TCP_ADDR", "10.0.0.7"),
+                ("SERVER_VERSION", "15"),
+                ("WORKERS", "2"),
+            ],
+            "",
+        )
+        .unwrap();
+        assert_eq!(merged.workers, 2);
+        assert_eq!(
+            merged.not_settings,
+            [
+                "LOGSTEAD_PORT",
+                "LOGSTEAD_PORT_5433_TCP_ADDR",
+                "LOGSTEAD_SERVER_VERSION",
+                "LOGSTEAD_SERVICE_HOST"
+            ]
+        );
+        assert!(merge(&[], &[], "").unwrap().not_settings.is_empty());
     }
 
     #[test]

@@ -86,6 +86,12 @@ const FAULT_THREADS_OF_STORE: usize = 32;
 
 pub(crate) fn run(mut config: Config) -> ExitCode {
     start_logging(&config.log_level, config.log_json);
+    if !config.not_settings.is_empty() {
+        warn!(
+            "not settings, and not used: {} (\"logstead serve --help\" lists the settings)",
+            config.not_settings.join(", ")
+        );
+    }
     let env = Env::real();
     let spare = match descriptors::share_out(&mut config, logstead_env::raise_open_files_limit()) {
         Ok(spare) => spare,
