@@ -13,6 +13,7 @@
 
 pub mod bind;
 pub mod catalog;
+pub mod encoding;
 pub mod error;
 pub mod exec;
 pub mod expr;

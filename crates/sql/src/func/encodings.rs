@@ -2,6 +2,7 @@
 
 use super::numbers::bad_args;
 use super::strings::{from_output, int, invalid, s};
+use crate::encoding::Encoding;
 use crate::error::{Result, SqlError};
 use crate::interrupt::check_for_interrupts;
 use crate::value::build::{Builder, STRIDE_BYTES};
@@ -174,170 +175,45 @@ pub(super) fn sha512(a: &[Datum]) -> Result<Datum> {
     digest(a, &ring::digest::SHA512)
 }
 
-/// Names of encodings, by PostgreSQL's numbers.
-const ENCODINGS: [&str; 42] = [
-    "SQL_ASCII",
-    "EUC_JP",
-    "EUC_CN",
-    "EUC_KR",
-    "EUC_TW",
-    "EUC_JIS_2004",
-    "UTF8",
-    "MULE_INTERNAL",
-    "LATIN1",
-    "LATIN2",
-    "LATIN3",
-    "LATIN4",
-    "LATIN5",
-    "LATIN6",
-    "LATIN7",
-    "LATIN8",
-    "LATIN9",
-    "LATIN10",
-    "WIN1256",
-    "WIN1258",
-    "WIN866",
-    "WIN874",
-    "KOI8R",
-    "WIN1251",
-    "WIN1252",
-    "ISO_8859_5",
-    "ISO_8859_6",
-    "ISO_8859_7",
-    "ISO_8859_8",
-    "WIN1250",
-    "WIN1253",
-    "WIN1254",
-    "WIN1255",
-    "WIN1257",
-    "KOI8U",
-    "SJIS",
-    "BIG5",
-    "GBK",
-    "UHC",
-    "GB18030",
-    "JOHAB",
-    "SHIFT_JIS_2004",
-];
-
-/// Other names of them.
-const ALIASES: [(&str, &str); 31] = [
-    ("unicode", "utf8"),
-    ("abc", "win1258"),
-    ("alt", "win866"),
-    ("euccn", "euccn"),
-    ("iso88591", "latin1"),
-    ("iso885910", "latin6"),
-    ("iso885913", "latin7"),
-    ("iso885914", "latin8"),
-    ("iso885915", "latin9"),
-    ("iso885916", "latin10"),
-    ("iso88592", "latin2"),
-    ("iso88593", "latin3"),
-    ("iso88594", "latin4"),
-    ("iso88599", "latin5"),
-    ("koi8", "koi8r"),
-    ("mskanji", "sjis"),
-    ("shiftjis", "sjis"),
-    ("shiftjis2004", "shiftjis2004"),
-    ("tcvn", "win1258"),
-    ("tcvn5712", "win1258"),
-    ("vscii", "win1258"),
-    ("win", "win1251"),
-    ("win932", "sjis"),
-    ("win936", "gbk"),
-    ("win949", "uhc"),
-    ("win950", "big5"),
-    ("windows1250", "win1250"),
-    ("windows1251", "win1251"),
-    ("windows1252", "win1252"),
-    ("windows949", "uhc"),
-    ("windows936", "gbk"),
-];
-
-const SQL_ASCII: usize = 0;
-const UTF8: usize = 6;
-const LATIN1: usize = 8;
-
-fn plain(name: &str) -> String {
-    let letters = name.chars().filter(char::is_ascii_alphanumeric);
-    letters.collect::<String>().to_ascii_lowercase()
-}
-
-/// The number of the encoding with this name.
-fn encoding_named(name: &str) -> Option<usize> {
-    let asked = plain(name);
-    let asked = ALIASES
-        .iter()
-        .find(|(alias, _)| *alias == asked)
-        .map_or(asked.as_str(), |(_, stands_for)| stands_for);
-    ENCODINGS.iter().position(|known| plain(known) == asked)
-}
-
 /// `pg_encoding_to_char`
 pub(super) fn encoding_to_char(a: &[Datum]) -> Result<Datum> {
-    let number = usize::try_from(a[0].as_i32()?).ok();
-    let name = number.and_then(|number| ENCODINGS.get(number));
-    Ok(Datum::text(*name.unwrap_or(&"")))
+    let known = Encoding::numbered(a[0].as_i32()?);
+    Ok(Datum::text(known.map_or("", Encoding::name)))
 }
 
 /// `pg_char_to_encoding`
 pub(super) fn char_to_encoding(a: &[Datum]) -> Result<Datum> {
-    match encoding_named(a[0].as_str()?) {
-        Some(number) => int(number),
+    match Encoding::named(a[0].as_str()?) {
+        Some(known) => int(known.number()),
         None => Ok(Datum::Int4(-1)),
     }
 }
 
-fn encoding(name: &str, what: &str) -> Result<usize> {
+fn encoding(name: &str, what: &str) -> Result<Encoding> {
     let found =
-        encoding_named(name).ok_or_else(|| invalid(format!("invalid {what} \"{name}\"")))?;
-    match found {
-        SQL_ASCII | UTF8 | LATIN1 => Ok(found),
-        _ => Err(SqlError::unsupported(format!("encoding \"{name}\""))),
+        Encoding::named(name).ok_or_else(|| invalid(format!("invalid {what} \"{name}\"")))?;
+    match found.is_supported() {
+        true => Ok(found),
+        false => Err(SqlError::unsupported(found.what())),
     }
 }
 
 /// The text that bytes of an encoding are. What has no encoding passes as UTF-8, which it must be here.
-fn decoded(bytes: &[u8], from: usize) -> Result<String> {
-    if from == LATIN1 {
-        if bytes.contains(&0) {
-            return Err(not_valid(from, "0x00"));
-        }
-        return Ok(bytes.iter().map(|b| char::from(*b)).collect());
+fn decoded(bytes: &[u8], from: Encoding) -> Result<String> {
+    if !from.is_plain() {
+        let mut text = Vec::new();
+        from.decode(bytes, &mut text)?;
+        return String::from_utf8(text)
+            .map_err(|_| SqlError::internal("what was decoded is not UTF-8"));
     }
     let text = crate::value::binary_io::binary_input(SqlType::of(oid::TEXT), bytes)?;
     text.as_str().map(str::to_owned)
 }
 
-fn not_valid(encoding: usize, bytes: &str) -> SqlError {
-    SqlError::new(
-        SqlState::CHARACTER_NOT_IN_REPERTOIRE,
-        format!(
-            "invalid byte sequence for encoding \"{}\": {bytes}",
-            ENCODINGS.get(encoding).copied().unwrap_or_default()
-        ),
-    )
-}
-
-fn encoded(text: &str, to: usize) -> Result<Vec<u8>> {
-    if to != LATIN1 {
-        return Ok(text.as_bytes().to_vec());
-    }
-    let bytes = text.chars().map(|c| {
-        u8::try_from(u32::from(c)).map_err(|_| {
-            let mut buffer = [0; 4];
-            let shown = c.encode_utf8(&mut buffer).bytes().map(|b| format!("0x{b:02x}"));
-            SqlError::new(
-                SqlState::UNTRANSLATABLE_CHARACTER,
-                format!(
-                    "character with byte sequence {} in encoding \"UTF8\" has no equivalent in encoding \"LATIN1\"",
-                    shown.collect::<Vec<_>>().join(" ")
-                ),
-            )
-        })
-    });
-    bytes.collect()
+fn encoded(text: &str, to: Encoding) -> Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    to.encode(text, &mut bytes)?;
+    Ok(bytes)
 }
 
 /// `convert_from(bytea, name)`
@@ -364,9 +240,10 @@ pub(super) fn convert(a: &[Datum]) -> Result<Datum> {
     };
     let from = encoding(from, "source encoding name")?;
     let to = encoding(to, "destination encoding name")?;
-    if from == SQL_ASCII || to == SQL_ASCII || from == to {
+    let none = Encoding::SQL_ASCII;
+    if from == none || to == none || from == to {
         // Nothing is changed; what has an encoding is looked at.
-        if let Some(known) = [from, to].iter().find(|e| **e != SQL_ASCII) {
+        if let Some(known) = [from, to].iter().find(|e| **e != none) {
             decoded(b, *known)?;
         }
         return Ok(Datum::Bytea(b.clone()));
@@ -381,7 +258,7 @@ pub(super) fn length(a: &[Datum]) -> Result<Datum> {
         return Err(bad_args(a));
     };
     match encoding(of, "encoding name")? {
-        SQL_ASCII => int(b.len()),
+        Encoding::SQL_ASCII => int(b.len()),
         known => int(decoded(b, known)?.chars().count()),
     }
 }
@@ -389,19 +266,17 @@ pub(super) fn length(a: &[Datum]) -> Result<Datum> {
 /// `to_ascii`, which knows single-byte encodings only
 pub(super) fn to_ascii(a: &[Datum]) -> Result<Datum> {
     let undefined = |text: String| SqlError::new(SqlState::UNDEFINED_OBJECT, text);
-    let number = match a.get(1) {
-        None => UTF8,
-        Some(Datum::Int4(code)) => usize::try_from(*code)
-            .ok()
-            .filter(|code| *code < ENCODINGS.len())
+    let known = match a.get(1) {
+        None => Encoding::UTF8,
+        Some(Datum::Int4(code)) => Encoding::numbered(*code)
             .ok_or_else(|| undefined(format!("{code} is not a valid encoding code")))?,
         Some(name) => {
             let name = name.as_str()?;
-            encoding_named(name)
+            Encoding::named(name)
                 .ok_or_else(|| undefined(format!("{name} is not a valid encoding name")))?
         }
     };
-    let name = ENCODINGS.get(number).copied().unwrap_or_default();
+    let name = known.name();
     if matches!(name, "LATIN1" | "LATIN2" | "LATIN9" | "WIN1250") {
         return Err(SqlError::unsupported(format!(
             "to_ascii of encoding \"{name}\""

@@ -326,7 +326,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
     f(2171, "pg_cancel_backend", &[INT4], None, BOOL, true, Volatile, Body::Context(|cx, a| cx.catalog_call("pg_cancel_backend", a))),
     f(1264, "pg_char_to_encoding", &[NAME], None, INT4, true, Stable, Body::Pure(encodings::char_to_encoding)),
     f(1039, "getdatabaseencoding", &[], None, NAME, true, Stable, Body::Pure(|_| Ok(Datum::text("UTF8")))),
-    f(810, "pg_client_encoding", &[], None, NAME, true, Stable, Body::Pure(|_| Ok(Datum::text("UTF8")))),
+    f(810, "pg_client_encoding", &[], None, NAME, true, Stable, Body::Context(|cx, _| Ok(Datum::text(cx.setting("client_encoding").unwrap_or_default())))),
     f(3815, "pg_collation_is_visible", &[OID], None, BOOL, true, Stable, Body::Context(|cx, a| cx.catalog_call("pg_collation_is_visible", a))),
     f(3843, "pg_column_is_updatable", &[REGCLASS, INT2, BOOL], None, BOOL, true, Stable, Body::Context(|cx, a| cx.catalog_call("pg_column_is_updatable", a))),
     f(1269, "pg_column_size", &[ANY], None, INT4, true, Stable, Body::Pure(system::column_size)),

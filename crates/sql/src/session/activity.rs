@@ -59,6 +59,8 @@ struct Now {
     database_name: String,
     application_name: String,
     client: Option<SocketAddr>,
+    /// The client has come by a socket of the file system.
+    local: bool,
     /// Where the client has reached the server.
     server: Option<SocketAddr>,
     begun: i64,
@@ -92,6 +94,7 @@ impl Live {
         (role, user): (Oid, &str),
         (database, database_name): (Oid, &str),
         (client, server): (Option<SocketAddr>, Option<SocketAddr>),
+        local: bool,
     ) {
         let mut now = self.0.lock();
         now.role = role;
@@ -99,6 +102,7 @@ impl Live {
         now.database = database;
         database_name.clone_into(&mut now.database_name);
         now.client = client;
+        now.local = local;
         now.server = server;
     }
 
@@ -183,7 +187,11 @@ impl Live {
             row.client_address = now
                 .client
                 .map(|client| client.ip().to_canonical().to_string());
-            row.client_port = now.client.map(|client| i32::from(client.port()));
+            // PostgreSQL's port of what has none.
+            let no_port = now.local.then_some(-1);
+            row.client_port = { now.client }
+                .map(|client| i32::from(client.port()))
+                .or(no_port);
             row.backend_start = Some(now.begun);
             row.transaction_start = now.transaction_start;
             row.query_start = now.query_start;

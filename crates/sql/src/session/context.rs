@@ -12,6 +12,7 @@ use super::statement::Statements;
 use super::transaction::Modes;
 use crate::catalog::rights::Told;
 use crate::catalog::{Catalog, Relation, SequenceSession, VirtualContext, calls};
+use crate::encoding::Encoding;
 use crate::error::{Result, SqlError};
 use crate::exec::Spill;
 use crate::func::{
@@ -74,6 +75,7 @@ pub struct SessionContext {
     bytea_escape: Cell<bool>,
     interval_style: Cell<IntervalStyle>,
     date_order: Cell<DateOrder>,
+    client_encoding: Cell<Encoding>,
     /// The random numbers that setseed() began.
     seeded: Cell<Option<Seeded>>,
     /// The number of the transaction, once somebody has asked for it.
@@ -144,6 +146,7 @@ impl SessionContext {
             bytea_escape: Cell::new(false),
             interval_style: Cell::default(),
             date_order: Cell::default(),
+            client_encoding: Cell::new(Encoding::UTF8),
             seeded: Cell::new(None),
             number: Cell::new(None),
             synchronous: Cell::new(true),
@@ -173,6 +176,12 @@ impl SessionContext {
         }
     }
 
+    /// What the client's texts are in.
+    #[inline]
+    pub fn client_encoding(&self) -> Encoding {
+        self.client_encoding.get()
+    }
+
     /// Takes over settings that changed.
     pub(super) fn refresh_style(&self) {
         let settings = self.settings.borrow();
@@ -182,6 +191,7 @@ impl SessionContext {
         self.bytea_escape.set(!typed.bytea_hex);
         self.interval_style.set(typed.interval_style);
         self.date_order.set(typed.date_order);
+        self.client_encoding.set(typed.client_encoding);
         self.synchronous.set(typed.synchronous_commit);
         self.live
             .call_it(settings.canonical_value("application_name").unwrap_or(""));

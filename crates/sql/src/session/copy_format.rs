@@ -3,6 +3,7 @@
 //! Knows nothing of tables: fields in, fields out. Invariant: a record is looked at only when it has arrived whole, so how
 //! the client cut its input makes no difference.
 
+use crate::encoding::Encoding;
 use crate::error::{Result, SqlError};
 use logstead_types::SqlState;
 use sqlparser::ast::{self, CopyLegacyCsvOption, CopyLegacyOption, CopyOption};
@@ -24,6 +25,8 @@ pub(super) struct CopyFormat {
     pub(super) force_quote: Forced,
     pub(super) force_not_null: Vec<String>,
     pub(super) force_null: Vec<String>,
+    /// ENCODING; the client's unless it is given.
+    pub(super) encoding: Option<Encoding>,
 }
 
 /// Columns of FORCE_QUOTE.
@@ -52,6 +55,7 @@ impl CopyFormat {
         let mut force_quote = Forced::These(Vec::new());
         let (mut force_not_null, mut force_null) = (Vec::new(), Vec::new());
         let mut csv_only = None;
+        let mut encoding = None;
         let names = |columns: &[ast::Ident]| {
             columns
                 .iter()
@@ -100,12 +104,16 @@ impl CopyFormat {
                     force_null = names(columns);
                 }
                 CopyOption::Encoding(name) => {
-                    let known = name.to_lowercase().replace(['-', '_'], "");
-                    if known != "utf8" && known != "unicode" {
-                        return Err(SqlError::unsupported(format!(
-                            "COPY with ENCODING '{name}'"
-                        )));
+                    let found = Encoding::named(name).ok_or_else(|| {
+                        SqlError::new(
+                            SqlState::INVALID_PARAMETER_VALUE,
+                            "argument to option \"encoding\" must be a valid encoding name",
+                        )
+                    })?;
+                    if !found.is_supported() {
+                        return Err(SqlError::unsupported(found.what()));
                     }
+                    encoding = Some(found);
                 }
             }
         }
@@ -162,6 +170,7 @@ impl CopyFormat {
             force_quote,
             force_not_null,
             force_null,
+            encoding,
         };
         format.check()?;
         Ok(format)

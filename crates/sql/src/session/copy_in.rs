@@ -339,7 +339,15 @@ impl Session {
                 return Err(SqlError::unsupported("COPY with a program on the server"));
             }
         }
-        let format = CopyFormat::read(options, legacy_options)?;
+        let mut format = CopyFormat::read(options, legacy_options)?;
+        let encoding = format
+            .encoding
+            .unwrap_or_else(|| self.context.client_encoding());
+        format.encoding = Some(encoding).filter(|encoding| !encoding.is_plain());
+        if let Some(encoding) = format.encoding.filter(|_| format.binary) {
+            let what = format!("binary COPY in {}", encoding.what());
+            return Err(SqlError::unsupported(what));
+        }
         match source {
             CopySource::Table {
                 table_name,
@@ -466,6 +474,9 @@ impl Session {
             None => None,
         };
         let domains = self.copied_domains(&catalog, &relation, &positions)?;
+        let encoded = format.encoding;
+        // As it came, before it is UTF-8.
+        let mut received = Vec::new();
         let mut reader = reader(&relation, &positions, domains, format)?;
         self.settle_suspended().await?;
         let context = Rc::clone(&self.context);
@@ -498,7 +509,10 @@ impl Session {
                 lock_ms: 0,
                 ..limits
             };
-            let into = reader.room()?;
+            let into = match encoded {
+                Some(_) => &mut received,
+                None => reader.room()?,
+            };
             let input = watched(&signals, waits, client.copy_input(into)).await?;
             self.begin_request();
             match input {
@@ -516,7 +530,19 @@ impl Session {
                     )));
                 }
             }
-            while reader.next(end, &context)? {
+            // What comes before a character that is none is read first: the error is told of its line.
+            let mut failed = None;
+            if let Some(encoding) = encoded {
+                let kept = match end {
+                    true => 0,
+                    false => encoding.incomplete(&received),
+                };
+                let whole = received.len() - kept;
+                let text = received.get(..whole).unwrap_or_default();
+                failed = encoding.decode(text, reader.room()?).err();
+                received.drain(..whole);
+            }
+            while reader.next(end && failed.is_none(), &context)? {
                 if let Some(filter) = &filter {
                     let kept = filter.whole(&mut reader.row, &context);
                     if !kept.map_err(|error| error.context(reader.row_context()))? {
@@ -558,6 +584,10 @@ impl Session {
                     }
                     Err(error) => return Err(error),
                 }
+            }
+            if let Some(error) = failed {
+                let line = reader.line + 1;
+                return Err(error.context(format!("COPY {}, line {line}", reader.table)));
             }
             if context.sleep_us.get() > 0 {
                 self.sleep_as_asked().await?;

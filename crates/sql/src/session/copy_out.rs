@@ -8,6 +8,7 @@ use super::run::guarded;
 use super::statement::Statement;
 use super::{Reply, Session, SessionContext};
 use crate::catalog::{RelationKind, text::quote_ident};
+use crate::encoding::Way;
 use crate::error::{Result, SqlError};
 use crate::exec::{ExecContext, Execution, Progress, RowSink};
 use crate::value::{self, Datum, SqlType};
@@ -53,13 +54,29 @@ impl RowSink for Lines<'_> {
             }
         }
         self.line.push(b'\n');
-        self.client.copy_out_data(self.line);
-        Ok(())
+        tell(self.line, self.format, self.field, self.client)
     }
 
     fn is_full(&self) -> bool {
         self.client.is_full()
     }
+}
+
+/// Sends a line, in the encoding that was asked for.
+fn tell(
+    line: &[u8],
+    format: &CopyFormat,
+    buffer: &mut Vec<u8>,
+    client: &mut dyn Client,
+) -> Result<()> {
+    let Some(encoding) = format.encoding else {
+        client.copy_out_data(line);
+        return Ok(());
+    };
+    buffer.clear();
+    encoding.convert(line, Way::ToClient, buffer)?;
+    client.copy_out_data(buffer);
+    Ok(())
 }
 
 impl Session {
@@ -157,7 +174,7 @@ impl Session {
                 );
             }
             line.push(b'\n');
-            client.copy_out_data(&line);
+            tell(&line, &format, &mut field, client)?;
         }
         self.settle_suspended().await?;
         let limits = self.limits();

@@ -106,6 +106,8 @@ pub struct StartupRequest {
     pub client: Option<SocketAddr>,
     /// Where it has reached the server.
     pub server: Option<SocketAddr>,
+    /// By a socket of the file system: neither has an address.
+    pub local: bool,
     /// Other parameters: settings.
     pub settings: Vec<(String, String)>,
     /// The server's own session: whoever may not log in, and wherever nobody may connect, it may.
@@ -248,6 +250,7 @@ impl Session {
             (role.oid, &role.name),
             (database, &name),
             (request.client, request.server),
+            request.local,
         );
         let mut settings = SessionSettings::new(Arc::clone(&instance.settings), &request.user)?;
         settings.begin_as(&role);

@@ -6,6 +6,7 @@ use super::run::{Ran, Tag};
 use super::statement::{CachedPlan, Statement};
 use super::transaction::{Block, fold};
 use super::{Reply, Session};
+use crate::encoding::Way;
 use crate::error::{Result, SqlError};
 use crate::exec::{Execution, Held, RowSink, StoredColumn};
 use crate::func::Context;
@@ -223,7 +224,13 @@ impl Session {
             return Ok(Datum::Null);
         };
         if binary {
-            return value::binary_io::binary_input(ty, bytes);
+            let encoding = self.context.client_encoding();
+            if encoding.is_plain() {
+                return value::binary_io::binary_input(ty, bytes);
+            }
+            let mut converted = Vec::new();
+            encoding.convert_binary(ty.oid, bytes, Way::FromClient, &mut converted)?;
+            return value::binary_io::binary_input(ty, &converted);
         }
         let text =
             std::str::from_utf8(bytes).map_err(|error| invalid_utf8(bytes, error.valid_up_to()))?;

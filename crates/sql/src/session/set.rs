@@ -8,7 +8,7 @@ use super::{Reply, Session};
 use crate::error::{Result, SqlError};
 use crate::func::Context;
 use crate::plan::OutputColumn;
-use crate::settings::{self, TABLE};
+use crate::settings;
 use crate::value::Datum;
 use logstead_types::SqlState;
 use sqlparser::ast::{self, Expr, Set};
@@ -80,8 +80,9 @@ impl Session {
         let name = show_name(variable);
         let columns = show_columns(variable);
         if name == "all" {
-            let rows = TABLE
-                .iter()
+            let rows = settings::by_name()
+                .into_iter()
+                .filter(|s| !self.context.is_hidden(s.name))
                 .map(|s| {
                     vec![
                         text(s.name),

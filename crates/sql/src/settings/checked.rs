@@ -1,5 +1,7 @@
 //! Settings whose values have a rule of their own: each gives the canonical form, or nothing for a value that is none.
 
+use crate::encoding::Encoding;
+
 /// A number of workers, or all of them.
 pub(super) fn workers_per_lane(value: &str) -> Option<String> {
     let value = value.trim();
@@ -36,12 +38,8 @@ pub(super) fn application_name(value: &str) -> Option<String> {
 }
 
 pub(super) fn client_encoding(value: &str) -> Option<String> {
-    let plain: String = value
-        .chars()
-        .filter(char::is_ascii_alphanumeric)
-        .collect::<String>()
-        .to_ascii_lowercase();
-    matches!(plain.as_str(), "utf8" | "unicode").then(|| "UTF8".to_owned())
+    let found = Encoding::named(value)?;
+    found.is_supported().then(|| found.name().to_owned())
 }
 
 pub(super) fn only_on(value: &str) -> Option<String> {

@@ -10,6 +10,7 @@
 mod accepted;
 mod checked;
 mod planner;
+mod postgresql;
 mod row;
 mod session;
 mod table;
@@ -21,6 +22,7 @@ pub(crate) use session::split_identifiers;
 pub use session::{Scans, SessionSettings, Typed};
 pub use table::TABLE;
 
+use crate::encoding::Encoding;
 use crate::error::{Result, SqlError};
 use logstead_types::SqlState;
 use std::collections::HashMap;
@@ -50,12 +52,16 @@ pub enum Unit {
     Milliseconds,
     /// Seconds.
     Seconds,
+    /// Minutes.
+    Minutes,
     /// Kibibytes.
     Kibibytes,
     /// Bytes.
     Bytes,
     /// Blocks of 8 kB, which are PostgreSQL's pages.
     Blocks,
+    /// Mebibytes.
+    Mebibytes,
 }
 
 impl Unit {
@@ -66,9 +72,11 @@ impl Unit {
             Unit::Microseconds => Some("us"),
             Unit::Milliseconds => Some("ms"),
             Unit::Seconds => Some("s"),
+            Unit::Minutes => Some("min"),
             Unit::Kibibytes => Some("kB"),
             Unit::Bytes => Some("B"),
             Unit::Blocks => Some("8kB"),
+            Unit::Mebibytes => Some("MB"),
         }
     }
 
@@ -99,12 +107,26 @@ impl Unit {
                 ("s", 1, 1),
                 ("ms", 1, 1_000),
             ],
+            Unit::Minutes => &[
+                ("d", 1_440, 1),
+                ("h", 60, 1),
+                ("min", 1, 1),
+                ("s", 1, 60),
+                ("ms", 1, 60_000),
+            ],
             Unit::Kibibytes => &[
                 ("TB", 1 << 30, 1),
                 ("GB", 1 << 20, 1),
                 ("MB", 1 << 10, 1),
                 ("kB", 1, 1),
                 ("B", 1, 1 << 10),
+            ],
+            Unit::Mebibytes => &[
+                ("TB", 1 << 20, 1),
+                ("GB", 1 << 10, 1),
+                ("MB", 1, 1),
+                ("kB", 1, 1 << 10),
+                ("B", 1, 1 << 20),
             ],
             Unit::Blocks => &[
                 ("TB", 1 << 27, 1),
@@ -150,6 +172,8 @@ pub enum Kind {
         /// Largest.
         max: f64,
     },
+    /// Permissions of a file, in octal.
+    Octal,
     /// One of these words.
     Enum(&'static [&'static str]),
     /// Any text.
@@ -169,6 +193,8 @@ pub struct Setting {
     pub default: &'static str,
     /// Who may change it.
     pub scope: Scope,
+    /// No other value than the default is taken: it would promise what is not done.
+    pub fixed: bool,
     /// Reported to the client whenever it changes (ParameterStatus).
     pub reported: bool,
     /// What it is for, one sentence.
@@ -181,6 +207,14 @@ pub fn all() -> impl Iterator<Item = &'static Setting> {
         .iter()
         .chain(planner::PLANNER)
         .chain(accepted::ACCEPTED)
+        .chain(postgresql::postgresql())
+}
+
+/// The same by name, as they are listed.
+pub fn by_name() -> Vec<&'static Setting> {
+    let mut settings: Vec<_> = all().collect();
+    settings.sort_by_key(|setting| setting.name.to_ascii_lowercase());
+    settings
 }
 
 /// Finds a setting by name; case makes no difference.
@@ -202,8 +236,19 @@ pub fn unknown(name: &str) -> SqlError {
 }
 
 impl Setting {
-    /// Reads a value and gives its canonical form, or PostgreSQL's error.
+    /// Reads a value and gives its canonical form, or PostgreSQL's error; 0A000 for one that promises what is not done.
     pub fn canonical(&self, value: &str) -> Result<String> {
+        let canonical = self.read(value)?;
+        if self.fixed && canonical != self.default {
+            return Err(SqlError::unsupported(format!(
+                "another value of the parameter \"{}\" than \"{}\"",
+                self.name, self.default
+            )));
+        }
+        Ok(canonical)
+    }
+
+    fn read(&self, value: &str) -> Result<String> {
         let name = self.name;
         let invalid = || {
             SqlError::new(
@@ -227,10 +272,13 @@ impl Setting {
                     let hint = match unit {
                         Unit::None => return error,
                         _ if !digits => return error,
-                        Unit::Microseconds | Unit::Milliseconds | Unit::Seconds => {
+                        Unit::Microseconds
+                        | Unit::Milliseconds
+                        | Unit::Seconds
+                        | Unit::Minutes => {
                             "Valid units for this parameter are \"us\", \"ms\", \"s\", \"min\", \"h\", and \"d\"."
                         }
-                        Unit::Kibibytes | Unit::Bytes | Unit::Blocks => {
+                        Unit::Kibibytes | Unit::Bytes | Unit::Blocks | Unit::Mebibytes => {
                             "Valid units for this parameter are \"B\", \"kB\", \"MB\", \"GB\", and \"TB\"."
                         }
                     };
@@ -259,6 +307,15 @@ impl Setting {
                 }
                 Ok(number.to_string())
             }
+            Kind::Octal => match parse_mode(value).ok_or_else(invalid)? {
+                mode @ 0..=0o777 => Ok(format!("{mode:04o}")),
+                mode => Err(SqlError::new(
+                    SqlState::INVALID_PARAMETER_VALUE,
+                    format!(
+                        "{mode} is outside the valid range for parameter \"{name}\" (0 .. 511)"
+                    ),
+                )),
+            },
             Kind::Enum(words) => match words.iter().find(|w| w.eq_ignore_ascii_case(value)) {
                 Some(word) => Ok((*word).to_owned()),
                 // As in PostgreSQL, words that can be on and off can be true and false too.
@@ -286,7 +343,11 @@ impl Setting {
                 .hint(format!("Available values: {}.", words.join(", ")))),
             },
             Kind::Text => Ok(value.to_owned()),
-            Kind::Checked(check) => check(value).ok_or_else(invalid),
+            Kind::Checked(check) => check(value).ok_or_else(|| match Encoding::named(value) {
+                // One that is known by name only.
+                Some(known) if name == "client_encoding" => SqlError::unsupported(known.what()),
+                _ => invalid(),
+            }),
         }
     }
 
@@ -317,7 +378,7 @@ impl Setting {
     pub fn type_name(&self) -> &'static str {
         match self.kind {
             Kind::Bool => "bool",
-            Kind::Int { .. } => "integer",
+            Kind::Int { .. } | Kind::Octal => "integer",
             Kind::Real { .. } => "real",
             Kind::Enum(_) => "enum",
             Kind::Text | Kind::Checked(_) => "string",
@@ -388,6 +449,19 @@ fn parse_int(value: &str, unit: Unit) -> Option<i64> {
     }
 }
 
+/// A number as C has it: octal behind a zero, hexadecimal behind 0x.
+fn parse_mode(value: &str) -> Option<i64> {
+    let value = value.trim();
+    let (digits, radix) = match value.strip_prefix('0') {
+        Some(rest) => match rest.strip_prefix(['x', 'X']) {
+            Some(digits) => (digits, 16),
+            None => (value, 8),
+        },
+        None => (value, 10),
+    };
+    i64::from_str_radix(digits, radix).ok()
+}
+
 /// May a role's sessions begin with this value?
 pub(crate) fn check_for_session(name: &str, value: &str) -> Result<()> {
     match find(name) {
@@ -403,7 +477,7 @@ pub(crate) fn check_for_session(name: &str, value: &str) -> Result<()> {
 
 /// Is it a name of the one encoding there is?
 pub(crate) fn is_utf8(name: &str) -> bool {
-    checked::client_encoding(name).is_some()
+    Encoding::named(name) == Some(Encoding::UTF8)
 }
 
 /// Says who the session is: never set like others, since it is asked first whether that may be.

@@ -14,6 +14,7 @@ pub(super) const fn session(
         kind,
         default,
         scope: Scope::Session,
+        fixed: false,
         reported: false,
         doc,
     }
@@ -52,6 +53,7 @@ pub(super) const fn fact(name: &'static str, default: &'static str, doc: &'stati
         kind: Kind::Text,
         default,
         scope: Scope::Internal,
+        fixed: false,
         reported: false,
         doc,
     }

@@ -5,6 +5,7 @@
 //! savepoints keep a pair of the first two.
 
 use super::{Scope, Setting, all, find, unknown};
+use crate::encoding::Encoding;
 use crate::error::{Result, SqlError};
 use crate::role::{BOOTSTRAP, Role};
 use crate::value::Oid;
@@ -13,7 +14,7 @@ use jiff::tz::TimeZone;
 use logstead_types::SqlState;
 use parking_lot::Mutex;
 use std::borrow::Cow;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::rc::Rc;
 use std::sync::{Arc, OnceLock};
 
@@ -89,6 +90,8 @@ pub struct Typed {
     pub log_min_duration_ms: i64,
     /// pg_stat_statements.track is not none.
     pub track_statements: bool,
+    /// client_encoding.
+    pub client_encoding: Encoding,
 }
 
 /// The settings that plans depend on.
@@ -129,6 +132,8 @@ pub struct SessionSettings {
     after_commit: Rc<Values>,
     now: Rc<Values>,
     savepoints: Vec<(Rc<Values>, Rc<Values>)>,
+    /// Names of applications' own values that the session has ever had: what is reset or rolled back is empty, not unknown.
+    places: BTreeSet<String>,
     typed: Typed,
     /// Names of reported settings that changed since the client was told.
     changed: Vec<&'static Setting>,
@@ -148,6 +153,7 @@ impl SessionSettings {
             after_commit: Rc::clone(&empty),
             now: empty,
             savepoints: Vec::new(),
+            places: BTreeSet::new(),
             typed: Typed {
                 time_zone: &UTC,
                 extra_float_digits: 1,
@@ -175,6 +181,7 @@ impl SessionSettings {
                 synchronous_commit: true,
                 log_min_duration_ms: -1,
                 track_statements: true,
+                client_encoding: Encoding::UTF8,
             },
             changed: Vec::new(),
             acts_as_superuser: None,
@@ -293,6 +300,9 @@ impl SessionSettings {
     /// SET (or SET LOCAL): gives the canonical value.
     pub fn set(&mut self, name: &str, value: &str, local: bool) -> Result<String> {
         let (key, canonical) = self.check(name, value)?;
+        if find(&key).is_none() {
+            self.places.insert(key.clone());
+        }
         if !local {
             Rc::make_mut(&mut self.after_commit).insert(key.clone(), canonical.clone());
         }
@@ -352,6 +362,7 @@ impl SessionSettings {
             .or_else(|| self.server.get(lower))
             .map(String::as_str);
         kept.or_else(|| find(lower).map(|s| s.default))
+            .or_else(|| self.places.contains(lower).then_some(""))
     }
 
     /// All settings as `pg_settings` shows them, by name.
@@ -365,6 +376,7 @@ impl SessionSettings {
             let (min, max) = match s.kind {
                 super::Kind::Int { min, max, .. } => (Some(min.to_string()), Some(max.to_string())),
                 super::Kind::Real { min, max } => (Some(min.to_string()), Some(real_text(max))),
+                super::Kind::Octal => (Some("0".to_owned()), Some("511".to_owned())),
                 _ => (None, None),
             };
             let values = match s.kind {
@@ -561,6 +573,10 @@ impl SessionSettings {
             synchronous_commit: self.canonical_value("synchronous_commit") != Some("off"),
             log_min_duration_ms: self.number("log_min_duration_statement"),
             track_statements: self.canonical_value("pg_stat_statements.track") != Some("none"),
+            client_encoding: self
+                .canonical_value("client_encoding")
+                .and_then(Encoding::named)
+                .unwrap_or(Encoding::UTF8),
         };
     }
 }

@@ -176,7 +176,7 @@ pub static TABLE: &[Setting] = &[
         "client_encoding",
         Kind::Checked(client_encoding),
         "UTF8",
-        "Sets the client's character set encoding; UTF8 only.",
+        "Sets the client's character set encoding.",
     )),
     session(
         "client_min_messages",
@@ -783,6 +783,18 @@ pub static TABLE: &[Setting] = &[
         "transaction_timeout",
         "0",
         "Kept for clients that read it; there is no such limit.",
+    ),
+    server(
+        "unix_socket_directories",
+        Kind::Text,
+        "",
+        "Directories for sockets of this machine's clients (psql -h DIRECTORY), separated by commas; '' is none. Unless set, /var/run/postgresql where the server may write there, else /tmp.",
+    ),
+    server(
+        "unix_socket_permissions",
+        Kind::Octal,
+        "0777",
+        "Permissions of those sockets, in octal: who may connect to one must be able to write it.",
     ),
     session(
         "work_mem",

@@ -19,8 +19,20 @@ fn every_default_is_canonical() {
             setting.name
         );
         assert!(!setting.doc.is_empty());
+        let found = find(setting.name).unwrap();
+        assert!(
+            std::ptr::eq(found, setting),
+            "{} is there twice",
+            setting.name
+        );
     }
-    for table in [TABLE, planner::PLANNER, accepted::ACCEPTED] {
+    let read = postgresql::postgresql();
+    assert_eq!(
+        read.len(),
+        postgresql::lines().count(),
+        "every line is read"
+    );
+    for table in [TABLE, planner::PLANNER, accepted::ACCEPTED, read] {
         let names: Vec<String> = table.iter().map(|s| s.name.to_ascii_lowercase()).collect();
         assert!(names.is_sorted(), "sorted by name");
     }
@@ -87,12 +99,18 @@ fn errors_are_postgresqls() {
         "55P02"
     );
     assert_eq!(
-        s.set("client_encoding", "LATIN1", false)
+        s.set("client_encoding", "LATIN11", false)
             .unwrap_err()
             .code()
             .as_str(),
         "22023"
     );
+    // What is not done is not promised; what is done may be said.
+    let refused = s.set("log_statement", "all", false).unwrap_err();
+    assert_eq!(refused.code().as_str(), "0A000");
+    let refused = s.set("log_statement", "most", false).unwrap_err();
+    assert_eq!(refused.code().as_str(), "22023");
+    s.set("log_statement", "NONE", false).unwrap();
     let unsafe_way = find("dependency_tracking").unwrap().canonical("LeanStore");
     let refused = unsafe_way.unwrap_err();
     assert_eq!(refused.code().as_str(), "0A000");
@@ -104,6 +122,13 @@ fn errors_are_postgresqls() {
     );
     s.set("my.value", "x", false).unwrap();
     assert_eq!(s.show("my.value").unwrap(), "x");
+    // What is taken back leaves the place, empty.
+    s.reset("my.value", false).unwrap();
+    assert_eq!(s.show("my.value").unwrap(), "");
+    s.set("my.other", "x", false).unwrap();
+    s.rollback();
+    assert_eq!(s.show("my.other").unwrap(), "");
+    assert_eq!(s.show("my.third"), None);
     // A place for values of applications, not for settings of the server that do not exist.
     let refused = s.set("Logstead.other", "x", false).unwrap_err();
     assert_eq!(refused.code().as_str(), "42704");
