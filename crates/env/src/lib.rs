@@ -19,6 +19,7 @@
 mod allocator;
 mod clock;
 mod files;
+mod local_socket;
 mod memory;
 mod net;
 mod process;
@@ -29,6 +30,8 @@ mod random;
 )]
 mod ring;
 mod thread;
+#[allow(unsafe_code, reason = "the system's list of users is asked in C")]
+mod users;
 mod watch;
 
 pub use allocator::LargeMapped;
@@ -38,12 +41,16 @@ pub use files::{
     Files, Loss, OpenMode, RawPlace, Readers, RealFiles, SimFiles, is_disk_full, owner_and_mode,
     user_id, write_all,
 };
+pub use local_socket::{LocalSocket, SOCKET_PATH_BYTES_MAX, Told, can_write_in};
 pub use memory::memory_bytes;
-pub use net::{connect, listen, prepare_accepted, raise_open_files_limit};
+pub use net::{
+    connect, listen, peer_user, prepare_accepted, prepare_local, raise_open_files_limit,
+};
 pub use process::{ProcessIdentity, Processes, RealProcesses, SimProcesses};
 pub use random::{Random, RealRandom, SimRandom};
 pub use ring::{Ring, RingDone, RingWaker, RingWrite};
 pub use thread::{JoinHandle, core_count, sleep, spawn, spawn_scoped, wake_promptly};
+pub use users::user_name;
 pub use watch::{AbortOnPanic, abort_on_panic};
 
 use std::sync::Arc;

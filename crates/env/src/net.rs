@@ -48,6 +48,16 @@ pub fn prepare_accepted(stream: &TcpStream) -> io::Result<()> {
     Ok(())
 }
 
+/// Sets an accepted stream of this machine up: calls do not block.
+pub fn prepare_local(stream: &std::os::unix::net::UnixStream) -> io::Result<()> {
+    stream.set_nonblocking(true)
+}
+
+/// The number of the user whose process has connected.
+pub fn peer_user(stream: &impl std::os::fd::AsFd) -> io::Result<u32> {
+    Ok(rustix::net::sockopt::socket_peercred(stream)?.uid.as_raw())
+}
+
 /// Lets this process open as many files and sockets as its hard limit allows; gives the number.
 pub fn raise_open_files_limit() -> io::Result<u64> {
     use rustix::process::{Resource, getrlimit, setrlimit};

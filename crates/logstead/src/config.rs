@@ -9,7 +9,7 @@ use logstead_engine::Retention;
 use logstead_env::{Access, Env, OpenMode, Readers};
 use logstead_home::{Ack, Way};
 use logstead_sql::settings::{self, Scope, Setting, TABLE};
-use logstead_wire::access::{Rule, trusts_others};
+use logstead_wire::access::{Identity, Rule, trusts_others};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -77,6 +77,14 @@ pub(crate) struct Config {
     pub(crate) retention: Retention,
     /// Who may connect; none is the default.
     pub(crate) hba: Option<Vec<Rule>>,
+    /// Maps of the system's users to roles.
+    pub(crate) identities: Vec<Identity>,
+    /// Where sockets of the file system are made; nothing: the server chooses.
+    pub(crate) socket_directories: Option<Vec<PathBuf>>,
+    /// Of those sockets.
+    pub(crate) socket_permissions: u32,
+    /// The settings file.
+    pub(crate) file: Option<String>,
     pub(crate) authentication_timeout: Duration,
     /// The files of certificate and key, if connections may be encrypted.
     pub(crate) ssl: Option<(PathBuf, PathBuf)>,
@@ -305,13 +313,24 @@ impl Config {
             )?;
         }
         not_settings.sort_unstable();
-        let mut hba = None;
+        let (mut hba, mut identities) = (None, Vec::new());
+        let file_name = file.as_ref().map(|(path, _)| path.clone());
         if let Some((path, text)) = file {
             let mut table: toml::Table =
                 text.parse().map_err(|error| format!("{path}: {error}"))?;
             if let Some(rules) = table.remove("hba") {
                 let rules = crate::hba::rules(&rules);
                 hba = Some(rules.map_err(|error| format!("{path}: {error}"))?);
+            }
+            if let Some(lines) = table.remove("ident") {
+                let lines = crate::hba::identities(&lines);
+                identities = lines.map_err(|error| format!("{path}: {error}"))?;
+            }
+            let rules = hba.as_deref().unwrap_or_default();
+            if let Some(map) = crate::hba::unknown_map(rules, &identities) {
+                return Err(format!(
+                    "{path}: there is no [[ident]] of the map \"{map}\""
+                ));
             }
             for (name, value) in &table {
                 let setting = if name == "data" {
@@ -407,6 +426,14 @@ impl Config {
                 retention: Duration::from_millis(number("restore_point_retention")?),
             },
             hba,
+            identities,
+            socket_directories: match values.get("unix_socket_directories") {
+                None => None,
+                Some(list) => Some(directories(list)?),
+            },
+            socket_permissions: u32::from_str_radix(&value("unix_socket_permissions"), 8)
+                .map_err(|error| format!("\"unix_socket_permissions\": {error}"))?,
+            file: file_name,
             authentication_timeout: Duration::from_secs(number("authentication_timeout")?),
             ssl: (value("ssl") == "on").then(|| {
                 (
@@ -423,7 +450,41 @@ impl Config {
 /// Is it the name of something that is set here?
 fn can_be_set(name: &str) -> bool {
     let found = settings::find(&name.to_ascii_lowercase());
-    found.is_some_and(|s| s.scope != Scope::Internal && !settings::is_identity(s.name))
+    found.is_some_and(|s| s.scope != Scope::Internal && !s.fixed && !settings::is_identity(s.name))
+}
+
+/// The directories of a list with commas; one with a comma in its name stands in double quotes.
+fn directories(list: &str) -> Result<Vec<PathBuf>, String> {
+    let wrong = || format!("\"unix_socket_directories\" is not a list of directories: {list}");
+    let mut found = Vec::new();
+    let mut rest = list.trim();
+    while !rest.is_empty() {
+        let name;
+        (name, rest) = match rest.strip_prefix('"') {
+            Some(quoted) => {
+                let (name, behind) = quoted.split_once('"').ok_or_else(wrong)?;
+                let behind = behind.trim_start();
+                let more = behind.strip_prefix(',');
+                if more.is_none() && !behind.is_empty() {
+                    return Err(wrong());
+                }
+                (name, more.unwrap_or_default())
+            }
+            None => rest.split_once(',').unwrap_or((rest, "")),
+        };
+        let name = name.trim();
+        if name.is_empty() {
+            return Err(wrong());
+        }
+        if name.starts_with('@') {
+            return Err(format!(
+                "\"unix_socket_directories\": abstract sockets ({name}) are not supported"
+            ));
+        }
+        found.push(PathBuf::from(name));
+        rest = rest.trim();
+    }
+    Ok(found)
 }
 
 /// A TOML value as settings are written.

@@ -1,6 +1,6 @@
-//! The rules of who may connect, in the settings file: an array of tables `[[hba]]`.
+//! The rules of who may connect, in the settings file: an array of tables `[[hba]]`, and `[[ident]]` with the maps of the system's users.
 
-use logstead_wire::access::{Channel, Method, Network, Rule};
+use logstead_wire::access::{Channel, Identity, Method, Network, Rule};
 
 /// Reads the array.
 pub(crate) fn rules(value: &toml::Value) -> Result<Vec<Rule>, String> {
@@ -15,8 +15,44 @@ pub(crate) fn rules(value: &toml::Value) -> Result<Vec<Rule>, String> {
         .collect()
 }
 
+/// Reads the maps.
+pub(crate) fn identities(value: &toml::Value) -> Result<Vec<Identity>, String> {
+    let wrong = || "\"ident\" must be tables, each written [[ident]]".to_owned();
+    let list = value.as_array().ok_or_else(wrong)?;
+    list.iter()
+        .enumerate()
+        .map(|(at, value)| {
+            let table = value.as_table().ok_or_else(wrong)?;
+            identity(table).map_err(|error| format!("ident line {}: {error}", at + 1))
+        })
+        .collect()
+}
+
+fn identity(table: &toml::Table) -> Result<Identity, String> {
+    const KNOWN: [&str; 3] = ["map", "system", "user"];
+    if let Some(unknown) = table.keys().find(|key| !KNOWN.contains(&key.as_str())) {
+        return Err(format!("unknown key \"{unknown}\""));
+    }
+    let text = |key: &str| match table.get(key) {
+        Some(toml::Value::String(text)) => Ok(text.clone()),
+        Some(_) => Err(format!("\"{key}\" must be a text")),
+        None => Err(format!("\"{key}\" is missing")),
+    };
+    Identity::new(text("map")?, &text("system")?, text("user")?)
+}
+
+/// A rule names a map that no line has: it would let nobody in.
+pub(crate) fn unknown_map<'a>(rules: &'a [Rule], identities: &[Identity]) -> Option<&'a str> {
+    rules.iter().find_map(|rule| match &rule.method {
+        Method::Peer(Some(map)) if identities.iter().all(|line| line.map != *map) => {
+            Some(map.as_str())
+        }
+        _ => None,
+    })
+}
+
 fn rule(table: &toml::Table) -> Result<Rule, String> {
-    const KNOWN: [&str; 5] = ["type", "database", "user", "address", "method"];
+    const KNOWN: [&str; 6] = ["type", "database", "user", "address", "method", "map"];
     if let Some(unknown) = table.keys().find(|key| !KNOWN.contains(&key.as_str())) {
         return Err(format!("unknown key \"{unknown}\""));
     }
@@ -44,12 +80,30 @@ fn rule(table: &toml::Table) -> Result<Rule, String> {
     {
         return Err(format!("database \"{word}\" is not supported"));
     }
+    let channel = text("type", Some("host"))?.parse::<Channel>()?;
+    let network = match channel {
+        Channel::Local if table.contains_key("address") => {
+            return Err("a rule for local connections has no \"address\"".to_owned());
+        }
+        Channel::Local => Network::All,
+        _ => text("address", None)?.parse::<Network>()?,
+    };
+    let method = match text("method", None)?.parse::<Method>()? {
+        Method::Peer(_) if channel != Channel::Local => {
+            return Err("peer authentication is only supported on local sockets".to_owned());
+        }
+        Method::Peer(_) if table.contains_key("map") => Method::Peer(Some(text("map", None)?)),
+        _ if table.contains_key("map") => {
+            return Err("\"map\" is only for the method peer".to_owned());
+        }
+        method => method,
+    };
     Ok(Rule {
-        channel: text("type", Some("host"))?.parse::<Channel>()?,
+        channel,
         databases,
         users: names("user")?,
-        network: text("address", None)?.parse::<Network>()?,
-        method: text("method", None)?.parse::<Method>()?,
+        network,
+        method,
     })
 }
 
@@ -71,14 +125,31 @@ mod tests {
         .unwrap();
         assert_eq!(read[0].databases, ["a", "b"]);
         assert_eq!(
-            (read[0].channel, read[0].method),
+            (read[0].channel, read[0].method.clone()),
             (Channel::HostSsl, Method::Scram)
         );
         assert_eq!(read[1].users, ["all"]);
         assert_eq!(
-            (read[1].network, read[1].method),
+            (read[1].network, read[1].method.clone()),
             (Network::All, Method::Reject)
         );
+    }
+
+    #[test]
+    fn local_rules_may_name_a_map() {
+        let rules = read(
+            "[[hba]]\ntype = 'local'\nmethod = 'peer'\n[[hba]]\ntype = 'local'\nmethod = 'peer'\nmap = 'm'",
+        )
+        .unwrap();
+        assert_eq!(rules[0].method, Method::Peer(None));
+        assert_eq!(rules[1].method, Method::Peer(Some("m".to_owned())));
+        assert_eq!(unknown_map(&rules, &[]), Some("m"));
+        let table: toml::Table = "[[ident]]\nmap = 'm'\nsystem = 'root'\nuser = 'postgres'"
+            .parse()
+            .unwrap();
+        let lines = identities(&table["ident"]).unwrap();
+        assert!(lines[0].fits("root", "postgres"));
+        assert_eq!(unknown_map(&rules, &lines), None);
     }
 
     #[test]
@@ -94,7 +165,12 @@ mod tests {
             ),
             (
                 "[[hba]]\naddress = 'all'\nmethod = 'trust'\ntype = 'local'",
-                "local",
+                "address",
+            ),
+            ("[[hba]]\naddress = 'all'\nmethod = 'peer'", "local sockets"),
+            (
+                "[[hba]]\ntype = 'local'\nmethod = 'trust'\nmap = 'm'",
+                "map",
             ),
             (
                 "[[hba]]\naddress = 'samehost'\nmethod = 'trust'",

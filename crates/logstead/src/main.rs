@@ -16,6 +16,7 @@ mod hba;
 mod log;
 mod metrics;
 mod serve;
+mod sockets;
 mod worker;
 
 use config::Config;

@@ -8,6 +8,7 @@ use crate::checkpoints::Checkpoints;
 use crate::commit_settings;
 use crate::config::{self, Config};
 use crate::descriptors;
+use crate::sockets::{self, Accepted, Sockets};
 use crate::worker::{self, Inbox};
 use crate::{EXIT_FAILURE, EXIT_USAGE, fail};
 use logstead_checkpoint::BranchError;
@@ -93,7 +94,9 @@ pub(crate) fn run(mut config: Config) -> ExitCode {
         );
     }
     let env = Env::real();
-    let spare = match descriptors::share_out(&mut config, logstead_env::raise_open_files_limit()) {
+    let open_files = logstead_env::raise_open_files_limit();
+    let open_files_max = open_files.as_ref().ok().copied();
+    let spare = match descriptors::share_out(&mut config, open_files) {
         Ok(spare) => spare,
         Err(error) => return fail(EXIT_FAILURE, &error),
     };
@@ -111,6 +114,16 @@ pub(crate) fn run(mut config: Config) -> ExitCode {
                 &format!("cannot listen on {}: {error}", config.listen),
             );
         }
+    };
+    let address = match listener.local_addr() {
+        Ok(address) => address,
+        Err(error) => return fail(EXIT_FAILURE, &format!("cannot listen: {error}")),
+    };
+    sockets::tell(&mut config, address, open_files_max);
+    let now_us = env.clock.now_micros_since_2000();
+    let local = match Sockets::open(&mut config, address.port(), now_us) {
+        Ok(local) => local,
+        Err(error) => return fail(EXIT_FAILURE, &error),
     };
     let metrics = match config.metrics_listen.map(logstead_env::listen).transpose() {
         Ok(metrics) => metrics,
@@ -161,7 +174,7 @@ pub(crate) fn run(mut config: Config) -> ExitCode {
     let served = accept(
         &config,
         &env,
-        (listener, metrics),
+        (listener, local, metrics),
         &instance,
         &access,
         (workers, checkpoints),
@@ -279,6 +292,7 @@ fn access(config: &Config) -> Result<Access, String> {
     }
     Ok(Access {
         rules: config.hba.clone(),
+        identities: config.identities.clone(),
         timeout: config.authentication_timeout,
         tls,
     })
@@ -591,7 +605,11 @@ async fn watch(instance: Arc<Instance>) {
 async fn accept(
     config: &Config,
     env: &Env,
-    (listener, metrics): (std::net::TcpListener, Option<std::net::TcpListener>),
+    (listener, local, metrics): (
+        std::net::TcpListener,
+        Sockets,
+        Option<std::net::TcpListener>,
+    ),
     instance: &Arc<Instance>,
     access: &Access,
     (workers, checkpoints): (Vec<Arc<Inbox>>, Checkpoints),
@@ -614,6 +632,7 @@ async fn accept(
         tokio::spawn(crate::metrics::serve(metrics, Arc::clone(instance)));
     }
     tokio::spawn(watch(Arc::clone(instance)));
+    let mut local = local.accept(&workers, config.connections_max + spare)?;
     announce(config, address);
     loop {
         tokio::select! {
@@ -634,6 +653,7 @@ async fn accept(
         config.shutdown_grace.as_secs()
     );
     drop(listener);
+    local.shutdown().await;
     instance.stop();
     let impatient = async {
         tokio::select! {
@@ -700,21 +720,16 @@ fn announce(config: &Config, address: std::net::SocketAddr) {
 }
 
 /// Gives a client to the worker with the fewest. One that is beyond `most` is told so and cut off, whoever it is and whatever it wants.
-fn hand_over(stream: tokio::net::TcpStream, workers: &[Arc<Inbox>], most: usize) {
+pub(crate) fn hand_over(stream: impl Accepted, workers: &[Arc<Inbox>], most: usize) {
     let open: usize = workers
         .iter()
         .map(|worker| worker.sessions.load(Ordering::Relaxed))
         .sum();
     if open >= most {
-        // It fits the socket's buffer, or nobody is there.
-        let _nobody_waits = stream.try_write(&logstead_wire::encode::too_many_clients());
+        stream.try_tell(&logstead_wire::encode::too_many_clients());
         return;
     }
-    let prepared = stream.into_std().and_then(|stream| {
-        logstead_env::prepare_accepted(&stream)?;
-        Ok(stream)
-    });
-    match prepared {
+    match stream.prepared() {
         Ok(stream) => {
             if let Some(worker) = workers
                 .iter()

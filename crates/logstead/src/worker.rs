@@ -10,7 +10,9 @@ use logstead_env::abort_on_panic;
 use logstead_sql::session::{Instance, WorkerSessions};
 use logstead_types::WorkerId;
 use logstead_wire::access::Access;
+use logstead_wire::tls::Stream;
 use std::net::TcpStream;
+use std::os::unix::net::UnixStream;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::Mutex;
@@ -36,15 +38,33 @@ const COLLECT_PAUSE_IDLE: Duration = Duration::from_millis(500);
 /// The pause while most of the memory budget is used.
 const COLLECT_PAUSE_SCARCE: Duration = Duration::from_millis(1);
 
+/// A client's stream on its way to its worker; it does not block.
+pub(crate) enum Incoming {
+    /// From an address.
+    Host(TcpStream),
+    /// From a socket of this machine's file system.
+    Local(UnixStream),
+}
+
+impl Incoming {
+    /// Within the worker's runtime.
+    fn stream(self) -> std::io::Result<Stream> {
+        Ok(match self {
+            Incoming::Host(stream) => Stream::Plain(tokio::net::TcpStream::from_std(stream)?),
+            Incoming::Local(stream) => Stream::Local(tokio::net::UnixStream::from_std(stream)?),
+        })
+    }
+}
+
 /// Where a worker's clients come in.
 pub(crate) struct Inbox {
-    sender: Mutex<Option<mpsc::UnboundedSender<TcpStream>>>,
+    sender: Mutex<Option<mpsc::UnboundedSender<Incoming>>>,
     /// Sessions of this worker, those on their way included.
     pub(crate) sessions: AtomicUsize,
 }
 
 impl Inbox {
-    pub(crate) fn new() -> (Arc<Inbox>, mpsc::UnboundedReceiver<TcpStream>) {
+    pub(crate) fn new() -> (Arc<Inbox>, mpsc::UnboundedReceiver<Incoming>) {
         let (sender, receiver) = mpsc::unbounded_channel();
         (
             Arc::new(Inbox {
@@ -55,7 +75,7 @@ impl Inbox {
         )
     }
 
-    pub(crate) fn send(&self, stream: TcpStream) {
+    pub(crate) fn send(&self, stream: Incoming) {
         if let Some(sender) = self
             .sender
             .lock()
@@ -82,7 +102,7 @@ impl Inbox {
 pub(crate) fn run(
     id: WorkerId,
     instance: &Arc<Instance>,
-    mut clients: mpsc::UnboundedReceiver<TcpStream>,
+    mut clients: mpsc::UnboundedReceiver<Incoming>,
     inbox: &Arc<Inbox>,
     access: &Arc<Access>,
 ) {
@@ -129,7 +149,7 @@ pub(crate) fn run(
             let worker = Rc::clone(&sessions);
             tokio::task::spawn_local(worker.task(async move {
                 let _count = Counted(inbox);
-                match tokio::net::TcpStream::from_std(stream) {
+                match stream.stream() {
                     Ok(stream) => logstead_wire::serve(stream, sessions, access).await,
                     Err(error) => info!("a connection was lost at once: {error}"),
                 }

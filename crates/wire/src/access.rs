@@ -7,32 +7,88 @@
 
 use crate::tls::Tls;
 use logstead_sql::role::Roles;
+use regex::Regex;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
 use std::time::Duration;
 
-/// How a client proves who it is.
+/// How a client proves who it is. A map is named by an `M`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Method {
+pub enum Method<M = String> {
     /// It need not.
     Trust,
     /// It cannot.
     Reject,
     /// By its password.
     Scram,
+    /// By the system's user that it is, who has the role's name or is mapped to it.
+    Peer(Option<M>),
 }
 
-impl FromStr for Method {
+impl<M> FromStr for Method<M> {
     type Err = String;
 
-    fn from_str(text: &str) -> Result<Method, String> {
+    fn from_str(text: &str) -> Result<Method<M>, String> {
         match text {
             "trust" => Ok(Method::Trust),
             "reject" => Ok(Method::Reject),
             "scram-sha-256" => Ok(Method::Scram),
+            "peer" => Ok(Method::Peer(None)),
             other => Err(format!(
-                "method \"{other}\" is not supported; there are trust, reject and scram-sha-256"
+                "method \"{other}\" is not supported; there are trust, reject, scram-sha-256 and peer"
             )),
+        }
+    }
+}
+
+/// A line of a map of the system's users to roles.
+#[derive(Clone, Debug)]
+pub struct Identity {
+    /// The map's name.
+    pub map: String,
+    /// The system's users.
+    pub system: SystemUser,
+    /// The role; `\1` is what the parentheses of a pattern have found.
+    pub role: String,
+}
+
+/// Which of the system's users.
+#[derive(Clone, Debug)]
+pub enum SystemUser {
+    /// One.
+    Name(String),
+    /// Those whose names fit.
+    Pattern(Regex),
+}
+
+impl Identity {
+    /// A line as it is written: a name behind a slash is a pattern.
+    pub fn new(map: String, system: &str, role: String) -> Result<Identity, String> {
+        let system = match system.strip_prefix('/') {
+            None => SystemUser::Name(system.to_owned()),
+            Some(pattern) => {
+                let pattern = Regex::new(pattern).map_err(|error| {
+                    format!("invalid regular expression \"{pattern}\": {error}")
+                })?;
+                if role.contains("\\1") && pattern.captures_len() < 2 {
+                    return Err(format!(
+                        "regular expression \"{pattern}\" has no subexpressions as requested by backreference in \"{role}\""
+                    ));
+                }
+                SystemUser::Pattern(pattern)
+            }
+        };
+        Ok(Identity { map, system, role })
+    }
+
+    /// May this user of the system be this role?
+    pub fn fits(&self, system: &str, role: &str) -> bool {
+        match &self.system {
+            SystemUser::Name(name) => name == system && self.role == role,
+            SystemUser::Pattern(pattern) => pattern.captures(system).is_some_and(|found| {
+                let part = found.get(1).map_or("", |part| part.as_str());
+                self.role.replacen("\\1", part, 1) == role
+            }),
         }
     }
 }
@@ -46,6 +102,8 @@ pub enum Channel {
     HostSsl,
     /// Others.
     HostNoSsl,
+    /// Those by a socket of the file system.
+    Local,
 }
 
 impl FromStr for Channel {
@@ -56,8 +114,9 @@ impl FromStr for Channel {
             "host" => Ok(Channel::Host),
             "hostssl" => Ok(Channel::HostSsl),
             "hostnossl" => Ok(Channel::HostNoSsl),
+            "local" => Ok(Channel::Local),
             other => Err(format!(
-                "type \"{other}\" is not supported; there are host, hostssl and hostnossl"
+                "type \"{other}\" is not supported; there are local, host, hostssl and hostnossl"
             )),
         }
     }
@@ -156,7 +215,7 @@ pub struct Rule {
     pub databases: Vec<String>,
     /// Users: names, "all", "+role" for its members.
     pub users: Vec<String>,
-    /// From where.
+    /// From where; all for sockets of the file system.
     pub network: Network,
     /// How they prove who they are.
     pub method: Method,
@@ -165,8 +224,8 @@ pub struct Rule {
 /// Who asks.
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'a> {
-    /// From where.
-    pub address: IpAddr,
+    /// From where; nothing for a socket of the file system.
+    pub address: Option<IpAddr>,
     /// Over an encrypted connection.
     pub encrypted: bool,
     /// The name given.
@@ -178,9 +237,14 @@ pub struct Request<'a> {
 impl Rule {
     fn fits(&self, request: &Request<'_>, roles: &Roles) -> bool {
         let channel = match self.channel {
+            Channel::Local => request.address.is_none(),
             Channel::Host => true,
             Channel::HostSsl => request.encrypted,
             Channel::HostNoSsl => !request.encrypted,
+        };
+        let from = match request.address {
+            None => self.channel == Channel::Local,
+            Some(address) => self.network.contains(address),
         };
         let database = self.databases.iter().any(|name| match name.as_str() {
             "all" => true,
@@ -197,7 +261,7 @@ impl Rule {
                 None => name == "all" || request.user == name,
             })
         };
-        channel && database && self.network.contains(request.address) && user()
+        channel && from && database && user()
     }
 }
 
@@ -205,6 +269,8 @@ impl Rule {
 pub struct Access {
     /// The rules, the first that fits counts; none is the default.
     pub rules: Option<Vec<Rule>>,
+    /// Maps of the system's users to roles.
+    pub identities: Vec<Identity>,
     /// A client that is not through with it by then is cut off.
     pub timeout: Duration,
     /// Encryption, where it can be had.
@@ -215,6 +281,7 @@ impl Default for Access {
     fn default() -> Access {
         Access {
             rules: None,
+            identities: Vec::new(),
             timeout: Duration::from_secs(60),
             tls: None,
         }
@@ -223,14 +290,21 @@ impl Default for Access {
 
 impl Access {
     /// How this client proves who it is; nothing if no rule fits.
-    pub fn method(&self, request: &Request<'_>, roles: &Roles) -> Option<Method> {
+    pub fn method(&self, request: &Request<'_>, roles: &Roles) -> Option<Method<&str>> {
         match &self.rules {
-            Some(rules) => rules
-                .iter()
-                .find(|rule| rule.fits(request, roles))
-                .map(|rule| rule.method),
+            Some(rules) => {
+                let rule = rules.iter().find(|rule| rule.fits(request, roles))?;
+                Some(match &rule.method {
+                    Method::Trust => Method::Trust,
+                    Method::Reject => Method::Reject,
+                    Method::Scram => Method::Scram,
+                    Method::Peer(map) => Method::Peer(map.as_deref()),
+                })
+            }
             None => {
-                let own = request.address.to_canonical().is_loopback();
+                let own = request
+                    .address
+                    .is_none_or(|address| address.to_canonical().is_loopback());
                 Some(match own && !roles.has_superuser_password() {
                     true => Method::Trust,
                     false => Method::Scram,
@@ -242,9 +316,11 @@ impl Access {
 
 /// The first rule that lets somebody from elsewhere in who proves nothing.
 pub fn trusts_others(rules: &[Rule]) -> Option<&Rule> {
-    rules
-        .iter()
-        .find(|rule| rule.method == Method::Trust && !rule.network.is_loopback())
+    rules.iter().find(|rule| {
+        rule.method == Method::Trust
+            && rule.channel != Channel::Local
+            && !rule.network.is_loopback()
+    })
 }
 
 #[cfg(test)]
@@ -264,7 +340,7 @@ mod tests {
 
     fn ask<'a>(address: &str, user: &'a str, database: &'a str) -> Request<'a> {
         Request {
-            address: address.parse().unwrap(),
+            address: address.parse().ok(),
             encrypted: false,
             user,
             database,
@@ -353,6 +429,47 @@ mod tests {
         for other in ["10.0.0.1", "fe80::1", "::ffff:10.0.0.1", "0.0.0.0"] {
             assert_eq!(method(other), Some(Method::Scram), "{other}");
         }
+    }
+
+    #[test]
+    fn sockets_of_the_file_system_have_rules_of_their_own() {
+        let roles = Roles::default();
+        let mut local = rule(
+            &["all"],
+            &["all"],
+            "all",
+            Method::Peer(Some("m".to_owned())),
+        );
+        local.channel = Channel::Local;
+        let access = Access {
+            rules: Some(vec![local, rule(&["all"], &["all"], "all", Method::Scram)]),
+            ..Access::default()
+        };
+        let method = |address| access.method(&ask(address, "a", "b"), &roles);
+        assert_eq!(method("[local]"), Some(Method::Peer(Some("m"))));
+        assert_eq!(method("127.0.0.1"), Some(Method::Scram));
+        let only_hosts = Access {
+            rules: Some(vec![rule(&["all"], &["all"], "all", Method::Trust)]),
+            ..Access::default()
+        };
+        assert_eq!(only_hosts.method(&ask("[local]", "a", "b"), &roles), None);
+        let none = Access::default();
+        let method = none.method(&ask("[local]", "a", "b"), &roles);
+        assert_eq!(method, Some(Method::Trust));
+    }
+
+    #[test]
+    fn maps_of_users_are_names_or_patterns() {
+        let line =
+            |system: &str, role: &str| Identity::new("m".to_owned(), system, role.to_owned());
+        let one = line("root", "postgres").unwrap();
+        assert!(one.fits("root", "postgres") && !one.fits("root", "root"));
+        assert!(!one.fits("roo", "postgres"));
+        let many = line("/^(.*)@example\\.com$", "\\1").unwrap();
+        assert!(many.fits("ann@example.com", "ann") && !many.fits("ann@example.com", "bob"));
+        assert!(!many.fits("ann@example.org", "ann"));
+        assert!(line("/^x$", "\\1").unwrap_err().contains("subexpressions"));
+        assert!(line("/(", "a").is_err());
     }
 
     #[test]

@@ -16,16 +16,35 @@ use logstead_sql::role::scram::{
 };
 use logstead_sql::session::{ConnectionLost, StartupRequest, WorkerSessions};
 use logstead_types::SqlState;
+use std::fmt::{Display, Formatter};
 use std::net::IpAddr;
 use std::sync::Arc;
 
 /// Longest message of the exchange, PostgreSQL's number.
 const MESSAGE_BYTES_MAX: usize = 1024;
 
+/// Where a connection comes from.
+#[derive(Clone, Copy)]
+pub(crate) enum Origin {
+    /// An address.
+    Host(IpAddr),
+    /// A socket of this machine's file system, and the system's user who has connected, if that can be told.
+    Local(Option<u32>),
+}
+
+impl Display for Origin {
+    fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Origin::Host(address) => address.fmt(f),
+            Origin::Local(_) => f.write_str("[local]"),
+        }
+    }
+}
+
 /// What a connection is before anybody is known.
 pub(crate) struct Arrival {
     /// From where.
-    pub(crate) address: IpAddr,
+    pub(crate) origin: Origin,
     /// Over an encrypted connection.
     pub(crate) encrypted: bool,
     /// What channel binding binds to.
@@ -60,12 +79,12 @@ pub(crate) async fn authenticate(
     arrival: Arrival,
     request: &mut StartupRequest,
 ) -> bool {
-    let address = arrival.address;
+    let origin = arrival.origin;
     match prove(link, worker, access, arrival, request).await {
         Ok(()) => true,
         Err(Refused::Told(error)) => {
             tracing::warn!(
-                "a client at {address} was not let in as {:?}: {:?}",
+                "a client at {origin} was not let in as {:?}: {:?}",
                 request.user,
                 error.fields().message
             );
@@ -95,7 +114,10 @@ async fn prove(
         false => request.database.as_str(),
     };
     let asked = Request {
-        address: arrival.address,
+        address: match arrival.origin {
+            Origin::Host(address) => Some(address),
+            Origin::Local(_) => None,
+        },
         encrypted: arrival.encrypted,
         user: &request.user,
         database,
@@ -103,7 +125,7 @@ async fn prove(
     let whom = || {
         format!(
             "host \"{}\", user \"{}\", database \"{database}\", {}",
-            arrival.address,
+            arrival.origin,
             request.user,
             match arrival.encrypted {
                 true => "SSL encryption",
@@ -113,6 +135,12 @@ async fn prove(
     };
     let role = roles.by_name(&request.user);
     match access.method(&asked, &roles) {
+        Some(Method::Peer(map)) => {
+            let Origin::Local(peer) = arrival.origin else {
+                return Err(refused("peer authentication of a host".to_owned()).into());
+            };
+            peer_is(peer, map, access, &request.user)?;
+        }
         None => return Err(refused(format!("no pg_hba.conf entry for {}", whom())).into()),
         Some(Method::Reject) => {
             let message = format!("pg_hba.conf rejects connection for {}", whom());
@@ -126,6 +154,31 @@ async fn prove(
     }
     request.role = role.map(|role| role.oid);
     Ok(())
+}
+
+/// 28000 unless the system's user who has connected may be this role, by the map or by having its name.
+fn peer_is(
+    peer: Option<u32>,
+    map: Option<&str>,
+    access: &Access,
+    user: &str,
+) -> Result<(), SqlError> {
+    let name = peer.and_then(logstead_env::user_name);
+    let may = name.as_deref().is_some_and(|name| match map {
+        None => name == user,
+        Some(map) => access
+            .identities
+            .iter()
+            .any(|line| line.map == map && line.fits(name, user)),
+    });
+    if may {
+        return Ok(());
+    }
+    tracing::info!("the system's user {name:?} (number {peer:?}) may not be {user:?} here");
+    Err(SqlError::new(
+        SqlState::INVALID_AUTHORIZATION_SPECIFICATION,
+        format!("Peer authentication failed for user \"{user}\""),
+    ))
 }
 
 /// The exchange. Whether there is such a role, whether it has a password, and whether that is good still shows in nothing but the log.

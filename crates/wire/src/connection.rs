@@ -5,7 +5,7 @@
 //! Does not: know SQL. The session answers into the link.
 
 use crate::access::Access;
-use crate::authenticate::{Arrival, authenticate};
+use crate::authenticate::{Arrival, Origin, authenticate};
 use crate::decode::{self, FirstPacket, Frontend, Target};
 use crate::encode;
 use crate::link::{Link, protocol_error};
@@ -21,11 +21,11 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Poll;
 use tokio::io::AsyncWriteExt;
-use tokio::net::TcpStream;
 
 /// Serves one client to the end. Whatever happens, the session's transaction is over when this returns.
-pub async fn serve(stream: TcpStream, worker: Rc<WorkerSessions>, access: Arc<Access>) {
-    let started = tokio::time::timeout(access.timeout, start(stream, &worker, &access));
+pub async fn serve(stream: impl Into<Stream>, worker: Rc<WorkerSessions>, access: Arc<Access>) {
+    let start = start(stream.into(), &worker, &access);
+    let started = tokio::time::timeout(access.timeout, start);
     let (mut link, request) = match started.await {
         Ok(Some(started)) => started,
         // Cut off, cancelled or refused: there is nobody to talk to.
@@ -75,15 +75,20 @@ async fn survive<T>(work: impl Future<Output = T>) -> Option<T> {
 
 /// All that comes before a session: encryption, the startup packet, and who the client is. Nothing if there is to be no session.
 async fn start(
-    stream: TcpStream,
+    stream: Stream,
     worker: &WorkerSessions,
     access: &Access,
 ) -> Option<(Link, StartupRequest)> {
-    let (client, server) = (stream.peer_addr().ok(), stream.local_addr().ok());
+    let (client, server) = match &stream {
+        Stream::Plain(stream) => (stream.peer_addr().ok(), stream.local_addr().ok()),
+        Stream::Local(_) | Stream::Tls(_) => (None, None),
+    };
+    let local = matches!(stream, Stream::Local(_));
     let (mut link, parameters, arrival) = first_packets(stream, worker, access).await?;
     let mut request = startup_request(parameters);
     request.client = client;
     request.server = server;
+    request.local = local;
     match authenticate(&mut link, worker, access, arrival, &mut request).await {
         true => Some((link, request)),
         false => {
@@ -95,13 +100,16 @@ async fn start(
 
 /// Answers encryption and cancel requests; gives the link and the startup parameters.
 async fn first_packets(
-    stream: TcpStream,
+    mut stream: Stream,
     worker: &WorkerSessions,
     access: &Access,
 ) -> Option<(Link, Vec<(String, String)>, Arrival)> {
     let lease = || worker.instance.engine.lease().cloned();
-    let address = stream.peer_addr().ok()?.ip().to_canonical();
-    let mut stream = Stream::Plain(stream);
+    let origin = match &stream {
+        Stream::Plain(stream) => Origin::Host(stream.peer_addr().ok()?.ip().to_canonical()),
+        Stream::Local(stream) => Origin::Local(stream.peer_cred().ok().map(|peer| peer.uid())),
+        Stream::Tls(_) => return None,
+    };
     let mut binding = None;
     let mut buffer = bytes::BytesMut::new();
     let (mut ssl_asked, mut gss_asked) = (false, false);
@@ -137,7 +145,7 @@ async fn first_packets(
                         match tls.accept(plain).await {
                             Ok(accepted) => (stream, binding) = accepted,
                             Err(error) => {
-                                tracing::info!("no encryption with a client at {address}: {error}");
+                                tracing::info!("no encryption with a client at {origin}: {error}");
                                 return None;
                             }
                         }
@@ -172,7 +180,7 @@ async fn first_packets(
                     encode::negotiate_protocol_version(link.output(), 0, &unknown);
                 }
                 let arrival = Arrival {
-                    address,
+                    origin,
                     encrypted,
                     binding,
                 };
@@ -271,12 +279,18 @@ async fn run(link: &mut Link, session: &mut Session) -> Result<Goodbye, Connecti
         if skipping && !matches!(frame.kind, b'S' | b'X') {
             continue;
         }
-        let message = match frame.decode() {
+        let kind = frame.kind;
+        let frame = link.received(frame);
+        let decoded = match &frame {
+            Ok(frame) => frame.decode().map_err(protocol_error),
+            Err(error) => Err(error.clone()),
+        };
+        let message = match decoded {
             Ok(message) => message,
             Err(error) => {
-                session.fail(protocol_error(error), link);
+                session.fail(error, link);
                 // A simple query ends here; after anything else the client will send Sync.
-                if frame.kind == b'Q' {
+                if kind == b'Q' {
                     encode::ready_for_query(link.output(), session.status());
                 } else {
                     skipping = true;
@@ -407,7 +421,11 @@ fn ready(link: &mut Link, session: &mut Session) {
 /// What the session has been notified of, if it is outside a transaction.
 fn tell_notifications(link: &mut Link, session: &mut Session) {
     for n in session.take_notifications() {
+        let at = link.output().len();
         encode::notification_response(link.output(), n.pid, &n.channel, &n.payload);
+        if let Err(error) = link.recode(at) {
+            link.notice("WARNING", error.fields());
+        }
     }
 }
 

@@ -11,6 +11,7 @@ pub mod connection;
 pub mod decode;
 pub mod encode;
 mod link;
+mod recode;
 mod rows;
 pub mod tls;
 

@@ -169,6 +169,32 @@ impl Link {
         let _client_may_not_listen = tokio::time::timeout(GOODBYE_TIME_MAX, goodbye).await;
     }
 
+    /// A message of the client's with its texts in UTF-8.
+    pub(crate) fn received(&self, frame: Frame) -> Result<Frame> {
+        let encoding = self.rows.encoding();
+        match encoding.is_plain() {
+            true => Ok(frame),
+            false => crate::recode::received(&frame, encoding),
+        }
+    }
+
+    /// Converts the texts of the last message, which begins at `at`, for the client; nothing is left of one that it cannot be told.
+    #[inline]
+    pub(crate) fn recode(&mut self, at: usize) -> Result<()> {
+        let encoding = self.rows.encoding();
+        match encoding.is_plain() {
+            true => Ok(()),
+            false => crate::recode::reply(&mut self.output, at, encoding, self.rows.columns()),
+        }
+    }
+
+    /// The same; another message in the place of one that the client cannot be told.
+    fn recode_or(&mut self, at: usize, instead: impl FnOnce(&mut Link, SqlError)) {
+        if let Err(error) = self.recode(at) {
+            instead(self, error);
+        }
+    }
+
     async fn next_copy_input(&mut self, into: &mut Vec<u8>) -> Result<CopyInput> {
         loop {
             if decode::take_copy_data(&mut self.input, into) {
@@ -219,7 +245,9 @@ pub(crate) fn protocol_error(error: decode::ProtocolError) -> SqlError {
 
 impl RowSink for Link {
     fn row(&mut self, row: &[Datum]) -> Result<()> {
-        self.rows.row(row, &mut self.output)
+        let at = self.output.len();
+        self.rows.row(row, &mut self.output)?;
+        self.recode(at)
     }
 
     fn stored_row(
@@ -227,7 +255,9 @@ impl RowSink for Link {
         row: logstead_engine::RowRef<'_>,
         columns: &[StoredColumn],
     ) -> Result<()> {
-        self.rows.stored_row(row, columns, &mut self.output)
+        let at = self.output.len();
+        self.rows.stored_row(row, columns, &mut self.output)?;
+        self.recode(at)
     }
 
     fn is_full(&self) -> bool {
@@ -245,7 +275,9 @@ impl Client for Link {
     }
 
     fn row_description(&mut self, columns: &[OutputColumn], formats: &[i16]) {
+        let at = self.output.len();
         crate::rows::describe(columns, formats, &mut self.output);
+        self.recode_or(at, |link, error| link.error(&error));
     }
 
     fn no_data(&mut self) {
@@ -274,15 +306,28 @@ impl Client for Link {
         } else {
             "ERROR"
         };
+        let at = self.output.len();
         encode::error_response(&mut self.output, severity, error.fields());
+        // As PostgreSQL: that it cannot be told is told in its place.
+        self.recode_or(at, |link, untold| {
+            encode::error_response(&mut link.output, severity, untold.fields());
+        });
     }
 
     fn notice(&mut self, severity: &'static str, fields: &Fields) {
+        let at = self.output.len();
         encode::notice_response(&mut self.output, severity, fields);
+        self.recode_or(at, |link, untold| {
+            encode::notice_response(&mut link.output, severity, untold.fields());
+        });
     }
 
     fn parameter_status(&mut self, name: &str, value: &str) {
+        let at = self.output.len();
         encode::parameter_status(&mut self.output, name, value);
+        self.recode_or(at, |link, _| {
+            encode::parameter_status(&mut link.output, name, "?")
+        });
     }
 
     fn copy_in(&mut self, columns: usize, binary: bool) {

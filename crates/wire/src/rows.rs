@@ -2,6 +2,7 @@
 
 use crate::encode;
 use logstead_engine::RowRef;
+use logstead_sql::encoding::Encoding;
 use logstead_sql::exec::StoredColumn;
 use logstead_sql::plan::OutputColumn;
 use logstead_sql::session::SessionContext;
@@ -48,6 +49,20 @@ pub(crate) fn describe(columns: &[OutputColumn], formats: &[i16], out: &mut Vec<
 impl RowFormat {
     pub(crate) fn open(&mut self, context: Rc<SessionContext>) {
         self.context = Some(context);
+    }
+
+    /// What the client's texts are in.
+    #[inline]
+    pub(crate) fn encoding(&self) -> Encoding {
+        match &self.context {
+            Some(context) => context.client_encoding(),
+            None => Encoding::UTF8,
+        }
+    }
+
+    /// Types of the columns, and which of them are in binary form.
+    pub(crate) fn columns(&self) -> &[(SqlType, bool)] {
+        &self.columns
     }
 
     pub(crate) fn start(&mut self, columns: &[OutputColumn], formats: &[i16]) {

@@ -1,0 +1,174 @@
+//! Sockets of this machine's file system (`unix_socket_directories`), and what the server was started with as PostgreSQL's settings have it.
+//!
+//! Invariant: where directories were named, a socket is made in each of them or the server does not start. In the one that the server chose
+//! itself nobody may count on one: there it is a warning.
+
+use crate::config::Config;
+use crate::serve::hand_over;
+use crate::worker::{Inbox, Incoming};
+use logstead_env::{LocalSocket, Told, can_write_in};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::UnixListener;
+use tracing::{info, warn};
+
+/// Where clients look for sockets that are not told where: those of Debian's packages, and all others.
+const USUAL: [&str; 2] = ["/var/run/postgresql", "/tmp"];
+/// A pause after accept fails.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+/// Seconds from 1970 to PostgreSQL's epoch.
+const EPOCH_S: i64 = 946_684_800;
+/// PostgreSQL's pages.
+const BLOCK_BYTES: u64 = 8192;
+
+/// The sockets that are listened on.
+#[derive(Default)]
+pub(crate) struct Sockets(Vec<LocalSocket>);
+
+impl Sockets {
+    /// Makes them, and says in the settings where they are.
+    pub(crate) fn open(config: &mut Config, port: u16, now_us: i64) -> Result<Sockets, String> {
+        let chosen: Vec<PathBuf> = match &config.socket_directories {
+            Some(named) => named.clone(),
+            None => USUAL
+                .iter()
+                .map(PathBuf::from)
+                .find(|directory| can_write_in(directory))
+                .into_iter()
+                .collect(),
+        };
+        let data = config.data_directory.display().to_string();
+        let about = Told {
+            data_directory: &data,
+            started: now_us / 1_000_000 + EPOCH_S,
+        };
+        let (mut sockets, mut names) = (Vec::new(), Vec::new());
+        for directory in chosen {
+            match LocalSocket::listen(&directory, port, config.socket_permissions, about) {
+                Ok(socket) => {
+                    names.push(directory.display().to_string());
+                    sockets.push(socket);
+                }
+                Err(error) => {
+                    let told = format!(
+                        "could not create Unix-domain socket in directory \"{}\": {error}",
+                        directory.display()
+                    );
+                    match config.socket_directories {
+                        Some(_) => return Err(told),
+                        None => warn!("{told}"),
+                    }
+                }
+            }
+        }
+        let key = "unix_socket_directories".to_owned();
+        config.values.insert(key, names.join(", "));
+        Ok(Sockets(sockets))
+    }
+
+    /// Accepts from each of them for as long as what is given back lives.
+    pub(crate) fn accept(
+        self,
+        workers: &[Arc<Inbox>],
+        most: usize,
+    ) -> Result<tokio::task::JoinSet<()>, String> {
+        let mut accepting = tokio::task::JoinSet::new();
+        for socket in self.0 {
+            info!("clients of this machine at {}", socket.path().display());
+            let workers = workers.to_vec();
+            let listener = socket
+                .listener
+                .try_clone()
+                .and_then(UnixListener::from_std)
+                .map_err(|error| format!("cannot listen: {error}"))?;
+            accepting.spawn(async move {
+                // Both of its files go with it.
+                let _socket = socket;
+                loop {
+                    match listener.accept().await {
+                        Ok((stream, _)) => hand_over(stream, &workers, most),
+                        Err(error) => {
+                            warn!("cannot accept a connection: {error}");
+                            tokio::time::sleep(ACCEPT_PAUSE).await;
+                        }
+                    }
+                }
+            });
+        }
+        Ok(accepting)
+    }
+}
+
+/// A client's stream as it was accepted.
+pub(crate) trait Accepted {
+    /// Writes what fits.
+    fn try_tell(&self, bytes: &[u8]);
+    /// Made ready for a worker's runtime.
+    fn prepared(self) -> std::io::Result<Incoming>;
+}
+
+impl Accepted for tokio::net::TcpStream {
+    fn try_tell(&self, bytes: &[u8]) {
+        // It fits the socket's buffer, or nobody is there.
+        let _nobody_waits = self.try_write(bytes);
+    }
+
+    fn prepared(self) -> std::io::Result<Incoming> {
+        let stream = self.into_std()?;
+        logstead_env::prepare_accepted(&stream)?;
+        Ok(Incoming::Host(stream))
+    }
+}
+
+impl Accepted for tokio::net::UnixStream {
+    fn try_tell(&self, bytes: &[u8]) {
+        let _nobody_waits = self.try_write(bytes);
+    }
+
+    fn prepared(self) -> std::io::Result<Incoming> {
+        let stream = self.into_std()?;
+        logstead_env::prepare_local(&stream)?;
+        Ok(Incoming::Local(stream))
+    }
+}
+
+/// What PostgreSQL's settings tell of how a server was started.
+pub(crate) fn tell(config: &mut Config, address: SocketAddr, open_files: Option<u64>) {
+    let ip = address.ip();
+    let listens = match ip.is_unspecified() {
+        true => "*".to_owned(),
+        false => ip.to_string(),
+    };
+    let seconds = config.checkpoint_interval.as_millis().div_ceil(1000);
+    let mut tell = |name: &str, value: String| {
+        config.values.insert(name.to_owned(), value);
+    };
+    tell("port", address.port().to_string());
+    tell("listen_addresses", listens);
+    tell(
+        "shared_buffers",
+        (config.memory_bytes / BLOCK_BYTES).to_string(),
+    );
+    tell("wal_segment_size", config.segment_size_bytes.to_string());
+    tell("checkpoint_timeout", seconds.to_string());
+    if let Some(most) = open_files {
+        tell(
+            "max_files_per_process",
+            most.min(i32::MAX as u64).to_string(),
+        );
+    }
+    if cfg!(debug_assertions) {
+        tell("debug_assertions", "on".to_owned());
+    }
+    if let Some(file) = &config.file {
+        tell("config_file", file.clone());
+        if config.hba.is_some() {
+            tell("hba_file", file.clone());
+        }
+        if !config.identities.is_empty() {
+            tell("ident_file", file.clone());
+        }
+    }
+}
