@@ -25,6 +25,7 @@ mod generated;
 mod grants;
 mod grouping;
 mod index_commands;
+mod insert_source;
 mod kind;
 mod lexing;
 mod like;

@@ -398,6 +398,7 @@ pub(super) fn rewrite(
             // `a OPERATOR(pg_catalog.=) ANY (...)`, which the grammar knows without a schema alone.
             Keyword::OPERATOR => own_operator(&mut tokens, at),
             Keyword::ON if words(&tokens, at + 1, &["conflict"]) => {
+                at += super::insert_source::end_list(&mut tokens, at);
                 conflict_target(text, &mut tokens, at + 2)
             }
             Keyword::BETWEEN if words(&tokens, at + 1, &["symmetric"]) => {
