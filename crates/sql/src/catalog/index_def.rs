@@ -3,6 +3,7 @@
 //! Expressions are kept as text, as CHECK conditions are: normal form, types explicit, so that they mean the same whenever
 //! they are read. `index_keys` binds them.
 
+use super::attributes::{self, Attribute};
 use super::text::{columns_in, quote_ident, quote_literal};
 use super::{Relation, print};
 use crate::value::{Oid, SqlType, oid, user};
@@ -208,7 +209,14 @@ impl IndexDef {
                 (true, false) => " DESC NULLS LAST",
             };
             let comma = if at > 0 { ", " } else { "" };
-            let _ = write!(out, "{comma}{}{order}", key.spelled(table, pretty));
+            let _ = write!(out, "{comma}{}", key.spelled(table, pretty));
+            if let Some(collation) = attributes::get(options, Attribute::Collation(at)) {
+                let _ = write!(out, " COLLATE {}", quote_ident(collation));
+            }
+            if let Some(class) = attributes::get(options, Attribute::OperatorClass(at)) {
+                let _ = write!(out, " {}", quote_ident(class));
+            }
+            out.push_str(order);
         }
         out.push(')');
         if !self.include.is_empty() {
@@ -217,8 +225,8 @@ impl IndexDef {
         if self.nulls_not_distinct {
             out.push_str(" NULLS NOT DISTINCT");
         }
-        if !options.is_empty() {
-            let all = options.iter().map(|option| match option.split_once('=') {
+        if attributes::parameters(options).next().is_some() {
+            let all = attributes::parameters(options).map(|option| match option.split_once('=') {
                 Some((name, value)) => format!("{name}={}", quote_literal(value)),
                 None => option.clone(),
             });

@@ -83,6 +83,15 @@ pub(super) fn refuse_marks(text: &str, tokens: &[TokenWithSpan]) -> Result<()> {
     }
 }
 
+/// Literals in dollars become literals in quotes: the grammar library knows them in expressions only.
+pub(super) fn plain_literals(tokens: &mut [TokenWithSpan]) {
+    for token in tokens {
+        if let Token::DollarQuotedString(text) = &mut token.token {
+            token.token = Token::SingleQuotedString(std::mem::take(&mut text.value));
+        }
+    }
+}
+
 /// Adds the next line's part to a literal.
 fn goes_on(one: &mut [TokenWithSpan], more: &str) -> bool {
     match one.last_mut().map(|t| &mut t.token) {

@@ -7,6 +7,7 @@
 //! Invariant: whatever the text, parsing, walking and dropping the tree uses a bounded amount of stack.
 
 mod aliases;
+mod alter_options;
 mod alter_sequence;
 mod as_of;
 mod clauses;
@@ -51,6 +52,7 @@ mod views;
 mod windows;
 
 pub(crate) use aliases::using_alias;
+pub(crate) use alter_options::{is_reset, type_collation};
 pub use as_of::{AsOf, AsOfPoint};
 pub(crate) use conflict_target::EXPRESSION_MARK;
 pub use constraints::{AlterConstraint, SetConstraints};

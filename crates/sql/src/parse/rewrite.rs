@@ -249,12 +249,14 @@ pub(super) fn rewrite(
     text: &str,
     mut tokens: Vec<TokenWithSpan>,
 ) -> Result<(Vec<TokenWithSpan>, Notes)> {
+    super::lexing::plain_literals(&mut tokens);
     super::parentheses::rewrite(&mut tokens);
     whole_rows(&mut tokens);
     super::sequence_options::take_names(&mut tokens);
     super::sequence_options::sort_all(&mut tokens);
     super::generated::rewrite(text, &mut tokens)?;
     super::set_schema::rewrite(&mut tokens);
+    super::alter_options::rewrite(&mut tokens);
     super::merge::rewrite(text, &mut tokens)?;
     super::like::rewrite(text, &mut tokens)?;
     super::targets::rewrite(text, &mut tokens);

@@ -86,19 +86,14 @@ pub(super) async fn execute(
                     column.identity = Some(always);
                     return cx.update_relation(changed).await.map(drop);
                 }
-                Some(GeneratedChange::Stored(is_long)) => {
-                    let fixed =
-                        crate::value::info::by_oid(column.ty.oid).is_some_and(|i| i.len >= 0);
-                    if is_long && fixed {
-                        return Err(SqlError::new(
-                            SqlState::FEATURE_NOT_SUPPORTED,
-                            format!(
-                                "column data type {} can only have storage PLAIN",
-                                crate::value::info::format_type(column.ty)
-                            ),
-                        ));
-                    }
-                    return Ok(());
+                Some(GeneratedChange::Storage(code)) => {
+                    return super::kept::storage(position, code, table, cx).await;
+                }
+                Some(GeneratedChange::Compression(code)) => {
+                    return super::kept::compression(position, code, table, cx).await;
+                }
+                Some(GeneratedChange::Statistics(target)) => {
+                    return super::kept::statistics(position, target, table, cx).await;
                 }
                 None => {}
             }
@@ -128,7 +123,13 @@ pub(super) async fn execute(
         Op::SetDataType {
             data_type, using, ..
         } => {
-            return set_type(name, position, data_type, using.as_ref(), table, cx).await;
+            let (using, collation) = parse::type_collation(using.as_ref());
+            let declared = column_type(name, data_type, cx)?;
+            let collation = collation
+                .map(|name| super::kept::collation(name, declared))
+                .transpose()?;
+            set_type(name, position, data_type, using, table, cx).await?;
+            return super::kept::set_collation(position, collation, table.oid, cx).await;
         }
         Op::AddGenerated {
             generated_as,

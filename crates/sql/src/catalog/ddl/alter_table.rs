@@ -240,22 +240,16 @@ async fn run(operation: &Op, table: &Arc<Relation>, cx: &mut DdlContext<'_>) -> 
         }
         Op::OwnerTo { new_owner } => owners::of_relation(table.oid, new_owner, cx).await,
         Op::SetOptionsParens { options } => {
-            let new = storage_options(options)?;
-            let mut all = cx
-                .catalog()?
-                .notes
-                .options
-                .get(&table.oid)
-                .cloned()
-                .unwrap_or_default();
-            let key = |o: &str| o.split('=').next().unwrap_or_default().to_owned();
-            all.retain(|o| !new.iter().any(|n| key(n) == key(o)));
-            all.extend(new);
+            let all = cx.catalog()?.options_of(table.oid).to_vec();
+            let all = super::kept::changed_parameters(all, options, storage_options)?;
             cx.state.push(Change::Options(table.oid, all));
             cx.update_relation(Relation::clone(table)).await.map(drop)
         }
-        // All tables are logged, and nothing replicates them: both hold already.
-        Op::SetLogged | Op::SetUnlogged | Op::ReplicaIdentity { .. } => Ok(()),
+        // All tables are logged.
+        Op::SetLogged | Op::SetUnlogged => Ok(()),
+        Op::ReplicaIdentity { identity } => {
+            super::kept::replica_identity(identity, table, cx).await
+        }
         Op::ValidateConstraint { name } => validate_constraint(&fold(name), table, cx).await,
         other => Err(SqlError::unsupported(format!("ALTER TABLE ... {other}"))),
     }
@@ -355,6 +349,8 @@ async fn add_column(
         None => None,
     };
     let position = table.columns.len();
+    let kept: Vec<_> = new.kept.drain(..).collect();
+    super::kept::say_of_new(table.oid, position, &kept, cx)?;
     let mut changed = Relation::clone(table);
     changed.columns.push(new.column);
     changed.schema_version = next_version(table)?;
@@ -513,6 +509,7 @@ pub(super) async fn remove_column(
     if let Some(owned) = table.columns.get(position).and_then(|c| c.sequence) {
         sequence::drop_owned(owned, Some((table.oid, position)), cascade, cx).await?;
     }
+    super::kept::forget_column(table.oid, position, cx)?;
     if let Some(column) = changed.columns.get_mut(position) {
         column.name = format!("........pg.dropped.{}........", position + 1);
         column.dropped = true;

@@ -9,6 +9,7 @@ use crate::catalog::change::Change;
 use crate::catalog::text::fold;
 use crate::catalog::{Relation, RelationKind, View, calls};
 use crate::error::{Result, SqlError};
+use crate::parse::{self, GeneratedChange};
 use crate::value::Oid;
 use logstead_engine::TableLock;
 use logstead_types::SqlState;
@@ -85,6 +86,22 @@ async fn one(operation: &Op, relation: &Arc<Relation>, cx: &mut DdlContext<'_>) 
         }
         Op::AlterColumn { column_name, op } => {
             let position = position_of(relation, &fold(column_name))?;
+            if let (AlterColumnOperation::SetDefault { value }, RelationKind::Materialized(..)) =
+                (op, &relation.kind)
+            {
+                match parse::generated_change(value) {
+                    Some(GeneratedChange::Statistics(target)) => {
+                        return super::kept::statistics(position, target, relation, cx).await;
+                    }
+                    Some(GeneratedChange::Storage(code)) => {
+                        return super::kept::storage(position, code, relation, cx).await;
+                    }
+                    Some(GeneratedChange::Compression(code)) => {
+                        return super::kept::compression(position, code, relation, cx).await;
+                    }
+                    _ => {}
+                }
+            }
             let ty = relation.columns.get(position).map(|c| c.ty);
             let text = match (op, ty) {
                 (AlterColumnOperation::SetDefault { value }, Some(ty)) => {
@@ -108,17 +125,8 @@ async fn one(operation: &Op, relation: &Arc<Relation>, cx: &mut DdlContext<'_>) 
             return owners::of_relation(relation.oid, new_owner, cx).await;
         }
         Op::SetOptionsParens { options } => {
-            let mut all = cx
-                .catalog()?
-                .notes
-                .options
-                .get(&relation.oid)
-                .cloned()
-                .unwrap_or_default();
-            let new = view::parameters(options)?;
-            let key = |o: &str| o.split('=').next().unwrap_or_default().to_owned();
-            all.retain(|o| !new.iter().any(|n| key(n) == key(o)));
-            all.extend(new);
+            let all = cx.catalog()?.options_of(relation.oid).to_vec();
+            let all = super::kept::changed_parameters(all, options, view::parameters)?;
             if let RelationKind::View(old) = &relation.kind {
                 let view = View::new(
                     old.rule,

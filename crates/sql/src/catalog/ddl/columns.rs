@@ -4,6 +4,7 @@ use super::DdlContext;
 use super::expressions::column_default_text;
 use super::foreign::NewForeign;
 use crate::bind;
+use crate::catalog::attributes::Attribute;
 use crate::catalog::text::fold;
 use crate::catalog::{Column, Timing};
 use crate::error::{Result, SqlError};
@@ -75,7 +76,12 @@ pub(super) struct NewColumn {
     pub(super) constraints: Vec<NewConstraint>,
     /// What the column is generated from; `generated::settle` makes it the column's once all columns are known.
     pub(super) generated: Option<ast::Expr>,
+    /// What is kept beside of it, and told ([`crate::catalog::attributes`]).
+    pub(super) kept: Vec<Kept>,
 }
+
+/// An attribute of a column whose position is not known yet, and its value.
+pub(super) type Kept = (fn(usize) -> Attribute, String);
 
 /// smallserial, serial, bigserial: the column's type.
 fn serial(data_type: &ast::DataType) -> Option<Oid> {
@@ -200,6 +206,7 @@ pub(super) fn new_column(
         }),
         constraints: Vec::new(),
         generated: None,
+        kept: Vec::new(),
     };
     let mut null: Option<bool> = None;
     let mut has_default = serial.is_some();
@@ -258,7 +265,12 @@ pub(super) fn new_column(
                 new.constraints
                     .push(NewConstraint::new(constraint_name, kind).timed(timing));
             }
-            ast::ColumnOption::Collation(collation) => check_collation(collation)?,
+            ast::ColumnOption::Collation(collation) => {
+                let said = super::kept::named_collation(collation, ty)?;
+                if let Some(said) = super::kept::kept_collation(&said, ty) {
+                    new.kept.push((Attribute::Collation, said.to_owned()));
+                }
+            }
             ast::ColumnOption::Generated {
                 generation_expr: Some(expr),
                 generation_expr_mode,

@@ -65,6 +65,7 @@ fn column(name: String, ty: SqlType, domain: Option<Oid>) -> NewColumn {
     };
     NewColumn {
         generated: None,
+        kept: Vec::new(),
         column,
         sequence: None,
         constraints: Vec::new(),

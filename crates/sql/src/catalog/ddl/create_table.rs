@@ -6,6 +6,7 @@ use super::columns::{
 use super::expressions::bound_default;
 use super::objects::name_taken;
 use super::{DdlContext, constraints, like, sequence};
+use crate::catalog::attributes;
 use crate::catalog::change::Change;
 use crate::catalog::temporary::{OnCommit, is_temporary_schema};
 use crate::catalog::{Column, Relation, RelationKind, Schema};
@@ -131,7 +132,7 @@ pub(super) async fn create(
     name: &str,
     columns: Vec<NewColumn>,
     table_constraints: Vec<NewConstraint>,
-    options: Vec<String>,
+    mut options: Vec<String>,
 ) -> Result<Arc<Relation>> {
     if columns.len() > COLUMNS_MAX {
         return Err(SqlError::new(
@@ -188,6 +189,10 @@ pub(super) async fn create(
             own_sequence(cx, &relation, &mut new.column, &owned).await?;
         }
         wanted.append(&mut new.constraints);
+        for (attribute, value) in new.kept.drain(..) {
+            let attribute = attribute(relation.columns.len());
+            attributes::set(&mut options, attribute, Some(&value));
+        }
         relation.columns.push(new.column);
     }
     wanted.extend(table_constraints);

@@ -5,8 +5,9 @@ use super::columns::storage_options;
 use super::constraints::check_type;
 use super::names::{columns_part, free_name, is_taken};
 use super::objects::{name_taken, no_relation, no_schema};
-use super::{DdlContext, expressions};
+use super::{DdlContext, expressions, kept};
 use crate::bind;
+use crate::catalog::attributes::{self, Attribute};
 use crate::catalog::change::Change;
 use crate::catalog::pg_catalog::{PG_DATABASE, PG_NAMESPACE, operator_class, operator_class_name};
 use crate::catalog::rights::denied;
@@ -15,7 +16,7 @@ use crate::catalog::{IndexColumn, IndexDef, IndexKey, Relation, RelationKind, ca
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::parse::{self, IndexCommand};
-use crate::value::Oid;
+use crate::value::{Oid, info};
 use logstead_engine::TableLock;
 use logstead_types::{IndexId, SqlState};
 use sqlparser::ast;
@@ -40,9 +41,10 @@ fn not_immutable(what: &str) -> SqlError {
 
 /// What a key column holds; its type decides whether it can be one.
 fn key_of(relation: &Relation, expr: &ast::Expr, cx: &mut DdlContext<'_>) -> Result<IndexKey> {
-    if let ast::Expr::Collate { .. } = stripped(expr) {
-        return Err(SqlError::unsupported("COLLATE in an index column"));
-    }
+    let expr = match stripped(expr) {
+        ast::Expr::Collate { expr, .. } => expr,
+        _ => expr,
+    };
     let catalog = cx.catalog()?;
     if let ast::Expr::Identifier(name) = expr {
         let name = fold(name);
@@ -74,8 +76,9 @@ fn key_of(relation: &Relation, expr: &ast::Expr, cx: &mut DdlContext<'_>) -> Res
 fn key_column(
     relation: &Relation,
     column: &ast::IndexColumn,
+    at: usize,
     cx: &mut DdlContext<'_>,
-) -> Result<IndexColumn> {
+) -> Result<(IndexColumn, Vec<(Attribute, String)>)> {
     let key = key_of(relation, &column.column.expr, cx)?;
     let options = &column.column.options;
     let desc = match &options.sort {
@@ -89,6 +92,7 @@ fn key_column(
         nulls_first: options.nulls_first.unwrap_or(desc),
     };
     let ty = key.ty(relation);
+    let mut own_class = None;
     match &column.operator_class {
         Some(class) => {
             let (_, class) = calls::name_parts(class)?;
@@ -103,10 +107,27 @@ fn key_column(
                     ),
                 ));
             }
+            // One that is the type's own is not told of.
+            let other = |(oid, _)| oid != operator_class(ty.oid);
+            own_class = operator_class_name(&class)
+                .is_some_and(other)
+                .then_some(class);
         }
         None => check_type(ty)?,
     }
-    Ok(key)
+    let collation = match stripped(&column.column.expr) {
+        ast::Expr::Collate { collation, .. } => Some(collation),
+        _ => None,
+    };
+    let own = match key
+        .position()
+        .and_then(|at| Some((at, relation.columns.get(at)?)))
+    {
+        Some((at, column)) => cx.catalog()?.collation_of(relation.oid, at, column),
+        None => info::by_oid(ty.oid).map_or(0, info::TypeInfo::collation),
+    };
+    let attributes = kept::key_attributes(at, (collation, own), ty, own_class.as_deref())?;
+    Ok((key, attributes))
 }
 
 /// Reads an index's expressions anew after a column's type has changed: they may mean something else now, or nothing.
@@ -145,6 +166,8 @@ struct Keys {
     columns: Vec<IndexColumn>,
     include: Vec<usize>,
     predicate: Option<String>,
+    /// Collations and operator classes.
+    attributes: Vec<(Attribute, String)>,
 }
 
 fn keys(create: &ast::CreateIndex, table: &Relation, cx: &mut DdlContext<'_>) -> Result<Keys> {
@@ -172,8 +195,11 @@ fn keys(create: &ast::CreateIndex, table: &Relation, cx: &mut DdlContext<'_>) ->
         }
     };
     let mut columns = Vec::with_capacity(create.columns.len());
-    for column in &create.columns {
-        columns.push(key_column(table, column, cx)?);
+    let mut attributes = Vec::new();
+    for (at, column) in create.columns.iter().enumerate() {
+        let (key, said) = key_column(table, column, at, cx)?;
+        columns.push(key);
+        attributes.extend(said);
     }
     let mut include = Vec::with_capacity(create.include.len());
     for name in &create.include {
@@ -186,6 +212,7 @@ fn keys(create: &ast::CreateIndex, table: &Relation, cx: &mut DdlContext<'_>) ->
         columns,
         include,
         predicate,
+        attributes,
     })
 }
 
@@ -278,7 +305,10 @@ pub(super) async fn create(create: &ast::CreateIndex, cx: &mut DdlContext<'_>) -
             is_taken(&catalog, table.schema, Some(&table), n)
         })
     });
-    let options = with_options(&create.with)?;
+    let mut options = with_options(&create.with)?;
+    for (attribute, value) in &keys.attributes {
+        attributes::set(&mut options, *attribute, Some(value));
+    }
     let oid = cx.new_oid()?;
     if !options.is_empty() {
         cx.state.push(Change::Options(oid, options));
@@ -303,10 +333,15 @@ pub(super) async fn create(create: &ast::CreateIndex, cx: &mut DdlContext<'_>) -
 pub(super) async fn copy(table: &Relation, from: IndexDef, cx: &mut DdlContext<'_>) -> Result<Oid> {
     let catalog = cx.catalog()?;
     let oid = cx.new_oid()?;
+    let options = catalog.options_of(from.oid).to_vec();
+    if !options.is_empty() {
+        cx.state.push(Change::Options(oid, options));
+    }
     let keys = Keys {
         columns: from.columns,
         include: from.include,
         predicate: from.predicate,
+        attributes: Vec::new(),
     };
     let names = column_names(table, &keys);
     let second = columns_part(names.iter().map(String::as_str));

@@ -5,7 +5,7 @@
 use super::columns::{NewColumn, NewConstraint, NewKind, NewSequence};
 use super::objects::no_relation;
 use super::{DdlContext, index};
-use crate::catalog::change::Change;
+use crate::catalog::attributes::{self, Attribute};
 use crate::catalog::pg_catalog::{PG_CLASS, PG_CONSTRAINT};
 use crate::catalog::rights::denied_relation;
 use crate::catalog::{
@@ -73,7 +73,9 @@ pub(super) async fn read(def: &ast::ColumnDef, cx: &mut DdlContext<'_>) -> Resul
 pub(super) fn columns(like: &Like, cx: &mut DdlContext<'_>) -> Result<Vec<NewColumn>> {
     let catalog = cx.catalog()?;
     let mut columns = Vec::new();
-    for from in like.source.columns.iter().filter(|c| !c.dropped) {
+    let options = catalog.options_of(like.source.oid);
+    let all = like.source.columns.iter().enumerate();
+    for (at, from) in all.filter(|(_, c)| !c.dropped) {
         let mut new = NewColumn {
             column: Column {
                 name: from.name.clone(),
@@ -90,7 +92,18 @@ pub(super) fn columns(like: &Like, cx: &mut DdlContext<'_>) -> Result<Vec<NewCol
             sequence: None,
             constraints: Vec::new(),
             generated: None,
+            kept: Vec::new(),
         };
+        let kept: [(fn(usize) -> Attribute, bool); 3] = [
+            (Attribute::Collation, true),
+            (Attribute::Storage, like.includes('o')),
+            (Attribute::Compression, like.includes('p')),
+        ];
+        for (attribute, _) in kept.into_iter().filter(|(_, included)| *included) {
+            if let Some(value) = attributes::get(options, attribute(at)) {
+                new.kept.push((attribute, value.to_owned()));
+            }
+        }
         match &from.default {
             Some(text) if from.generated && like.includes('g') => {
                 new.generated = Some(parse::parse_expr(text)?);
@@ -210,11 +223,7 @@ pub(super) async fn finish(like: &Like, made: Oid, cx: &mut DdlContext<'_>) -> R
             for position in &mut copy.include {
                 *position = place(*position).ok_or_else(lost)?;
             }
-            let options = cx.catalog()?.notes.options.get(&from.oid).cloned();
             let made = index::copy(&table, copy, cx).await?;
-            if let Some(options) = options {
-                cx.state.push(Change::Options(made, options));
-            }
             if let (Some(text), true) = (comments.get(&(PG_CLASS, from.oid, 0)), like.includes('c'))
             {
                 cx.put_comment(PG_CLASS, made, 0, Some(text)).await?;

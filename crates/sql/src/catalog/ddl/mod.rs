@@ -31,6 +31,7 @@ mod generated;
 mod grant;
 mod index;
 mod index_objects;
+mod kept;
 mod like;
 mod materialized;
 mod names;

@@ -1,12 +1,15 @@
 //! Rows about relations: namespaces, classes, attributes, indexes, constraints, defaults, sequences, dependencies.
 
 use super::cells::{Ch, Id, Nil, int2_array, int2vector, oidvector, row, text_array};
-use super::shared::{BTREE, EXTENSIONS, PLPGSQL, PLPGSQL_COMMENT, extension_of, operator_class};
+use super::shared::{
+    BTREE, EXTENSIONS, PLPGSQL, PLPGSQL_COMMENT, extension_of, operator_class, operator_class_name,
+};
 use super::{OWNER, is_view};
+use crate::catalog::attributes::{self, Attribute, parameters};
 use crate::catalog::privileges::acl_datum;
 use crate::catalog::{
-    Catalog, Column, Constraint, ConstraintKind, ForeignKey, IndexDef, IndexKey, Relation,
-    RelationKind, TableStatistics, VirtualContext, VirtualTable,
+    Catalog, Column, Constraint, ConstraintKind, ForeignKey, IndexColumn, IndexDef, IndexKey,
+    Relation, RelationKind, TableStatistics, VirtualContext, VirtualTable,
 };
 use crate::error::Result;
 use crate::value::{Array, Datum, Oid, SqlType, info, oid, user};
@@ -109,7 +112,9 @@ struct ClassRow<'a> {
     has_triggers: bool,
     rows: f32,
     pages: i32,
-    options: Option<&'a Vec<String>>,
+    options: &'a [String],
+    /// `relreplident`
+    replica_identity: char,
     populated: bool,
     temporary: bool,
     secured: bool,
@@ -141,6 +146,7 @@ pub(super) fn acl(catalog: &Catalog, class: Oid, object: Oid) -> Datum {
 fn class_row(c: &ClassRow<'_>) -> Vec<Datum> {
     let columns = i16::try_from(c.columns).unwrap_or(i16::MAX);
     let checks = i16::try_from(c.checks).unwrap_or(i16::MAX);
+    let options: Vec<String> = parameters(c.options).cloned().collect();
     row![
         Id(c.oid),
         c.name,
@@ -167,17 +173,13 @@ fn class_row(c: &ClassRow<'_>) -> Vec<Datum> {
         c.secured,
         c.forced,
         c.populated,
-        Ch(if matches!(c.kind, 'r' | 'm') && c.oid >= 16_384 {
-            'd'
-        } else {
-            'n'
-        }),
+        Ch(c.replica_identity),
         false,
         Id(0),
         Id(0),
         Id(0),
         c.acl.clone(),
-        c.options.map(text_array),
+        (!options.is_empty()).then(|| text_array(&options)),
         Nil,
     ]
 }
@@ -204,14 +206,15 @@ pub(super) fn pg_class(cx: &VirtualContext<'_>) -> Rows {
             has_triggers: false,
             rows: -1.0,
             pages: 0,
-            options: None,
+            options: &[],
+            replica_identity: 'n',
             populated: true,
             temporary: false,
             secured: false,
             forced: false,
             owner: OWNER,
             acl: acl(cx.catalog, PG_CLASS, table.oid),
-            row: 0,
+            row: user::row_type_of(table.oid),
         }));
     }
     for relation in ordered(cx.catalog) {
@@ -250,7 +253,11 @@ pub(super) fn pg_class(cx: &VirtualContext<'_>) -> Rows {
                 'S' => 1,
                 _ => counted.map_or(0, |found| i32::try_from(found.pages).unwrap_or(i32::MAX)),
             },
-            options: cx.catalog.notes.options.get(&relation.oid),
+            options: cx.catalog.options_of(relation.oid),
+            replica_identity: match kind {
+                'r' | 'm' => cx.catalog.replica_identity(relation).0,
+                _ => 'n',
+            },
             populated: !matches!(relation.kind, RelationKind::Materialized(_, false)),
             temporary: relation.is_temporary(),
             secured: relation.security.enabled,
@@ -280,7 +287,8 @@ pub(super) fn pg_class(cx: &VirtualContext<'_>) -> Rows {
                     .filter(|_| index.predicate.is_none())
                     .map_or(-1.0, |found| found.rows as f32),
                 pages: counted.map_or(0, |found| index_pages(index, found)),
-                options: cx.catalog.notes.options.get(&index.oid),
+                options: cx.catalog.options_of(index.oid),
+                replica_identity: 'n',
                 populated: true,
                 temporary: relation.is_temporary(),
                 secured: false,
@@ -308,7 +316,8 @@ pub(super) fn pg_class(cx: &VirtualContext<'_>) -> Rows {
             has_triggers: false,
             rows: 0.0,
             pages: 0,
-            options: None,
+            options: &[],
+            replica_identity: 'n',
             populated: true,
             temporary: false,
             secured: false,
@@ -352,16 +361,24 @@ struct AttributeRow<'a> {
     acl: Datum,
     /// `attcollation` if it was said, else 0.
     collation: Oid,
+    /// What was said of the column besides: the relation's options, and its position.
+    said: (&'a [String], usize),
 }
 
+const NOTHING_SAID: (&[String], usize) = (&[], 0);
+
 fn attribute_row(a: &AttributeRow<'_>) -> Vec<Datum> {
+    let (options, position) = a.said;
+    let said = |attribute| attributes::get(options, attribute);
+    let code = |attribute| said(attribute).and_then(|code| code.chars().next());
+    let statistics = said(Attribute::Statistics(position)).and_then(|n| n.parse().ok());
     let info = info::by_oid(a.ty.oid);
     let array = info
         .is_some_and(|i| i.category == 'A' && !matches!(i.oid, oid::INT2VECTOR | oid::OIDVECTOR));
     let domain = user::domain_in(a.ty.oid).and_then(user::get);
     let collation = match domain.as_deref().and_then(|ty| ty.domain()) {
+        _ if a.collation != 0 => a.collation,
         Some(domain) => super::types::collation_of(domain),
-        None if a.collation != 0 => a.collation,
         None => info.map_or(0, info::TypeInfo::collation),
     };
     let missing = a.missing.map(|value| {
@@ -376,7 +393,11 @@ fn attribute_row(a: &AttributeRow<'_>) -> Vec<Datum> {
         Id(a.relation),
         a.name,
         Id(if a.dropped { 0 } else { a.ty.oid }),
-        if a.dropped { 0 } else { -1_i32 },
+        if a.dropped {
+            0
+        } else {
+            statistics.unwrap_or(-1_i32)
+        },
         info.map_or(-1, |i| i.len),
         i16::try_from(a.number).unwrap_or(i16::MAX),
         i32::from(array),
@@ -384,8 +405,8 @@ fn attribute_row(a: &AttributeRow<'_>) -> Vec<Datum> {
         a.ty.typmod,
         info.is_some_and(|i| i.by_value),
         Ch(info.map_or('i', |i| i.align)),
-        Ch(info.map_or('x', |i| i.storage)),
-        Ch('\0'),
+        Ch(code(Attribute::Storage(position)).unwrap_or(info.map_or('x', |i| i.storage))),
+        Ch(code(Attribute::Compression(position)).unwrap_or('\0')),
         a.not_null,
         a.has_default,
         missing.is_some(),
@@ -426,6 +447,7 @@ fn virtual_attributes(table: &VirtualTable, rows: &mut Vec<Vec<Datum>>) {
             dropped: false,
             acl: Datum::Null,
             collation: 0,
+            said: NOTHING_SAID,
         }));
     }
 }
@@ -447,6 +469,7 @@ pub(super) fn pg_attribute(cx: &VirtualContext<'_>) -> Rows {
             let acl = rights.and_then(|rights| rights.columns.get(&position));
             acl.map_or(Datum::Null, |acl| acl_datum(acl, &cx.catalog.roles))
         };
+        let options = cx.catalog.options_of(relation.oid);
         for (position, column) in relation.columns.iter().enumerate() {
             rows.push(attribute_row(&AttributeRow {
                 relation: relation.oid,
@@ -460,7 +483,10 @@ pub(super) fn pg_attribute(cx: &VirtualContext<'_>) -> Rows {
                 generated: column.generated,
                 dropped: column.dropped,
                 acl: granted(position),
-                collation: 0,
+                collation: attributes::get(options, Attribute::Collation(position))
+                    .and_then(attributes::collation_by_name)
+                    .unwrap_or(0),
+                said: (options, position),
             }));
         }
         for index in &relation.indexes {
@@ -471,6 +497,7 @@ pub(super) fn pg_attribute(cx: &VirtualContext<'_>) -> Rows {
                 .iter()
                 .filter_map(|p| relation.columns.get(*p));
             let all = keys.chain(included.map(|c| (c.name.as_str(), c.ty)));
+            let options = cx.catalog.options_of(index.oid);
             for (number, (name, ty)) in all.enumerate() {
                 rows.push(attribute_row(&AttributeRow {
                     relation: index.oid,
@@ -484,7 +511,10 @@ pub(super) fn pg_attribute(cx: &VirtualContext<'_>) -> Rows {
                     generated: false,
                     dropped: false,
                     acl: Datum::Null,
-                    collation: 0,
+                    collation: attributes::get(options, Attribute::Collation(number))
+                        .and_then(attributes::collation_by_name)
+                        .unwrap_or(0),
+                    said: NOTHING_SAID,
                 }));
             }
         }
@@ -507,6 +537,7 @@ pub(super) fn pg_attribute(cx: &VirtualContext<'_>) -> Rows {
                 dropped: false,
                 acl: Datum::Null,
                 collation: attribute.collation,
+                said: NOTHING_SAID,
             }));
         }
     }
@@ -514,7 +545,7 @@ pub(super) fn pg_attribute(cx: &VirtualContext<'_>) -> Rows {
 }
 
 /// OID of a column's default in `pg_attrdef`. Defaults have no number of their own: it follows from the column's.
-pub(super) fn attrdef_oid(relation: Oid, position: usize) -> Oid {
+pub(crate) fn attrdef_oid(relation: Oid, position: usize) -> Oid {
     let position = u32::try_from(position + 1).unwrap_or(u32::MAX);
     relation.wrapping_mul(1_664).wrapping_add(position) | 0x8000_0000
 }
@@ -555,13 +586,14 @@ pub(super) fn pg_index(cx: &VirtualContext<'_>) -> Rows {
     let mut rows = Vec::new();
     for relation in ordered(cx.catalog) {
         for index in &relation.indexes {
-            rows.push(index_row(relation, index));
+            rows.push(index_row(relation, index, cx.catalog));
         }
     }
     Ok(rows)
 }
 
-fn index_row(relation: &Relation, index: &IndexDef) -> Vec<Datum> {
+fn index_row(relation: &Relation, index: &IndexDef, catalog: &Catalog) -> Vec<Datum> {
+    let options = catalog.options_of(index.oid);
     let count = |columns: usize| i16::try_from(columns).unwrap_or(i16::MAX);
     let keys = index.columns.len();
     let types: Vec<_> = index.columns.iter().map(|k| k.ty(relation).oid).collect();
@@ -578,7 +610,22 @@ fn index_row(relation: &Relation, index: &IndexDef) -> Vec<Datum> {
         .iter()
         .map(|k| k.position().map_or(0, attribute_number))
         .chain(index.include.iter().map(|p| attribute_number(*p)));
-    let collation = |ty: &Oid| info::by_oid(*ty).map_or(0, info::TypeInfo::collation);
+    let collation = |(at, ty): (usize, &Oid)| {
+        let said = attributes::get(options, Attribute::Collation(at));
+        let column = index.columns.get(at).and_then(IndexColumn::position);
+        let column = column.and_then(|at| Some((at, relation.columns.get(at)?)));
+        match (said.and_then(attributes::collation_by_name), column) {
+            (Some(said), _) => said,
+            (None, Some((at, column))) => catalog.collation_of(relation.oid, at, column),
+            (None, None) => info::by_oid(*ty).map_or(0, info::TypeInfo::collation),
+        }
+    };
+    let class = |(at, ty): (usize, &Oid)| {
+        let said = attributes::get(options, Attribute::OperatorClass(at));
+        let said = said.and_then(operator_class_name);
+        said.map_or_else(|| operator_class(*ty), |(class, _)| class)
+    };
+    let identifies = catalog.replica_identity(relation).1 == Some(index.oid);
     row![
         Id(index.oid),
         Id(relation.oid),
@@ -594,10 +641,10 @@ fn index_row(relation: &Relation, index: &IndexDef) -> Vec<Datum> {
         false,
         true,
         true,
-        false,
+        identifies,
         int2vector(numbers),
-        oidvector(types.iter().map(collation)),
-        oidvector(types.iter().map(|ty| operator_class(*ty))),
+        oidvector(types.iter().enumerate().map(collation)),
+        oidvector(types.iter().enumerate().map(class)),
         int2vector(
             index
                 .columns
