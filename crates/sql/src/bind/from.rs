@@ -624,7 +624,7 @@ impl Binder<'_> {
         Ok(index)
     }
 
-    fn derived(
+    pub(super) fn derived(
         &mut self,
         lateral: bool,
         query: &ast::Query,

@@ -103,7 +103,18 @@ impl Binder<'_> {
         alias: Option<&ast::TableAlias>,
     ) -> Result<FromList> {
         let at = self.at(name_span(name));
+        if let Some(functions) = crate::parse::rows_from(name, args) {
+            return self.rows_from(&functions, ordinality, alias);
+        }
         let (schema, function_name) = schema_and_name(name, &self.cx.catalog.database_name)?;
+        // Several arrays side by side: no other function of the name takes as many.
+        if args.len() > 1
+            && function_name == "unnest"
+            && schema.is_none()
+            && let Some(arrays) = plain_arguments(args)
+        {
+            return self.unnest(&arrays, ordinality, alias);
+        }
         let called = self.in_clause(Clause::From, |b| {
             b.routine_of_call(schema.as_deref(), &function_name, args, at, name.span())
         })?;
@@ -222,6 +233,15 @@ impl Binder<'_> {
             conditions: Vec::new(),
         })
     }
+}
+
+/// Arguments without names, and without VARIADIC.
+fn plain_arguments(args: &[ast::FunctionArg]) -> Option<Vec<ast::Expr>> {
+    let plain = args.iter().map(|arg| match arg {
+        ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(expr)) => Some(expr.clone()),
+        _ => None,
+    });
+    plain.collect()
 }
 
 /// Gives a record of which nothing is known the type that a column definition list says. One whose fields are known must have these types;

@@ -45,6 +45,7 @@ mod recursion;
 mod routine;
 mod routine_check;
 mod row;
+mod rows_from;
 mod scope;
 mod select;
 mod semijoin;

@@ -43,6 +43,7 @@ mod refused;
 mod rewrite;
 mod roles;
 mod routines;
+mod rows_from;
 mod sequence_options;
 mod set_schema;
 mod targets;
@@ -81,6 +82,7 @@ pub use routines::{
     AlterRoutine, ArgClause, ConfigClause, CreateRoutine, RoutineCommand, RoutineOption,
     RoutineRef, RoutineWord, TypeClause,
 };
+pub(crate) use rows_from::rows_from;
 pub(crate) use sequence_options::sequence_name;
 pub(crate) use set_schema::schema_of;
 pub(crate) use targets::subscripts;

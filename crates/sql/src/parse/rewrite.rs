@@ -419,13 +419,7 @@ pub(super) fn rewrite(
                 let error = SqlError::unsupported(format!("{clause} of a recursive query"));
                 return Err(error.at(super::span_position(text, tokens[at].span)));
             }
-            Keyword::ROWS
-                if words(&tokens, at + 1, &["from"])
-                    && tokens.get(at + 2).is_some_and(|t| t.token == Token::LParen) =>
-            {
-                let error = SqlError::unsupported("ROWS FROM");
-                return Err(error.at(super::span_position(text, tokens[at].span)));
-            }
+            Keyword::ROWS => super::rows_from::rewrite(text, &mut tokens, at)?,
             _ if word.value.eq_ignore_ascii_case("overriding")
                 && is_word(tokens.get(at + 2), "value") =>
             {

@@ -1,0 +1,23 @@
+-- unnest of several arrays, and ROWS FROM.
+SELECT * FROM unnest(array[1,2], array['a','b']) AS u(n, t);
+SELECT * FROM unnest(array[1,2], array['a','b','c']) WITH ORDINALITY AS u(n, t, o);
+SELECT * FROM unnest(array[1,2], array['a','b','c'], '{}'::int[]);
+SELECT u FROM unnest(array[1,2], array['a','b']) u;
+CREATE TABLE rf (id int, xs int[], ys text[]);
+INSERT INTO rf VALUES (1, '{1,2}', '{a,b,c}'), (2, '{3}', NULL), (3, NULL, NULL);
+SELECT id, u.* FROM rf, unnest(xs, ys) AS u(x, y) ORDER BY id, x;
+SELECT id, u.* FROM rf CROSS JOIN LATERAL unnest(xs, ys) WITH ORDINALITY AS u(x, y, o) ORDER BY id, o;
+SELECT id, u.* FROM rf JOIN LATERAL unnest(xs, ys) AS u(x, y) ON x > 1 ORDER BY id, x;
+SELECT id, u.* FROM rf LEFT JOIN LATERAL unnest(xs, ys) AS u(x, y) ON true ORDER BY id, x;
+SELECT id FROM rf WHERE EXISTS (SELECT 1 FROM unnest(xs, ys) u(a, b) WHERE b = 'c');
+SELECT id FROM rf JOIN pg_catalog.unnest(array[1,2], array['x','y']) AS u(i, z) ON i = id ORDER BY 1;
+SELECT * FROM LATERAL unnest(array[1], array[2]) u;
+SELECT * FROM ROWS FROM (generate_series(1, 3), unnest(array['a','b'])) AS r(n, t);
+SELECT * FROM ROWS FROM (generate_series(1, 3), unnest(array['a','b'])) WITH ORDINALITY;
+SELECT * FROM ROWS FROM (generate_series(1, 2));
+SELECT * FROM ROWS FROM (json_each_text('{"a":1,"b":2}'), generate_series(7, 9), length('four')) WITH ORDINALITY AS r(k, v, n, l, o) ORDER BY o;
+SELECT id, r.* FROM rf, ROWS FROM (unnest(xs), unnest(ys)) WITH ORDINALITY AS r(x, y, o) ORDER BY id, o;
+SELECT count(*) FROM ROWS FROM (generate_series(1, 1000), generate_series(1, 500)) AS r(a, b) WHERE b IS NULL;
+SELECT r FROM ROWS FROM (generate_series(1, 2), generate_series(5, 6)) WITH ORDINALITY AS r(a, b, c);
+SELECT * FROM ROWS FROM (no_such_function(1), generate_series(1, 3));
+DROP TABLE rf;
