@@ -153,6 +153,15 @@ impl Binder<'_> {
         name: &str,
         at: Option<usize>,
     ) -> Result<Vec<Expr>> {
+        let is_known = || {
+            func::functions_named(name).next().is_some()
+                || func::aggregates_named(name).next().is_some()
+                || func::is_window_function(name)
+        };
+        let is_named = |arg: &FunctionArg| !matches!(arg, FunctionArg::Unnamed(_));
+        if args.iter().any(is_named) && !is_known() {
+            return Err(self.no_named_function(name, args)?.at(at));
+        }
         let ordered = super::named::in_order(name, args).map_err(|e| e.at(at))?;
         let mut out = Vec::with_capacity(args.len());
         for arg in ordered.as_deref().unwrap_or(args) {
@@ -176,6 +185,37 @@ impl Binder<'_> {
             }
         }
         Ok(out)
+    }
+
+    /// 42883 for a call with named arguments of what there is not.
+    fn no_named_function(&mut self, name: &str, args: &[FunctionArg]) -> Result<SqlError> {
+        let mut types = Vec::with_capacity(args.len());
+        for arg in args {
+            let (said, value) = match arg {
+                FunctionArg::Unnamed(value) => (None, value),
+                FunctionArg::Named { name, arg, .. }
+                | FunctionArg::ExprNamed {
+                    name: ast::Expr::Identifier(name),
+                    arg,
+                    ..
+                } => (Some(super::fold_ident(name)), arg),
+                FunctionArg::ExprNamed { .. } => {
+                    return Ok(SqlError::unsupported("a named argument"));
+                }
+            };
+            let FunctionArgExpr::Expr(value) = value else {
+                return Ok(SqlError::unsupported("a named argument"));
+            };
+            let ty = info::format_type_bare(self.expr(value)?.ty().oid).to_string();
+            types.push(said.map_or(ty.clone(), |said| format!("{said} => {ty}")));
+        }
+        Ok(SqlError::new(
+            SqlState::UNDEFINED_FUNCTION,
+            format!("function {name}({}) does not exist", types.join(", ")),
+        )
+        .hint(
+            "No function matches the given name and argument types. You might need to add explicit type casts.",
+        ))
     }
 
     /// CURRENT_DATE and friends: functions without parentheses.

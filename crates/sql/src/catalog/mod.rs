@@ -68,6 +68,7 @@ pub(crate) use store::dependency_failure;
 pub(crate) use store::too_many_commands;
 pub use store::{CatalogStore, StartedIndexes};
 pub use stored_indexes::stored_indexes;
+pub(crate) use temporary::ALIAS as TEMPORARY_ALIAS;
 pub use temporary::{OnCommit, TempObjects};
 pub(crate) use view::source_name;
 pub use view::{View, ViewSource};

@@ -75,9 +75,22 @@ fn constraints_named(
             format!("schema \"{schema}\" does not exist"),
         ));
     }
-    let schemas = match &schema {
-        Some(schema) => std::slice::from_ref(schema),
-        None => path,
+    // Temporary objects are found first, unless the path says otherwise.
+    let mut searched = Vec::new();
+    let schemas = match (&schema, &catalog.temp) {
+        (Some(schema), _) => std::slice::from_ref(schema),
+        (None, Some(temp)) => {
+            let known = |s: &&String| **s == temp.name || **s == crate::catalog::TEMPORARY_ALIAS;
+            if !path.iter().any(|s| known(&s)) {
+                searched.push(temp.name.clone());
+            }
+            searched.extend(path.iter().map(|s| match known(&s) {
+                true => temp.name.clone(),
+                false => s.clone(),
+            }));
+            &searched
+        }
+        (None, None) => path,
     };
     let mut known = false;
     for schema in schemas {

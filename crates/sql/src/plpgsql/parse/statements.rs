@@ -586,7 +586,8 @@ impl Reader<'_> {
                     return Err(self.error_at(message, token.start));
                 }
             };
-            if is_stacked != stacked {
+            // Where it is, every block can be told.
+            if is_stacked != stacked && item != D::Context {
                 let token = &self.tokens[near];
                 let name = self.body.get(token.start..token.end).unwrap_or_default();
                 let message = format!(
