@@ -340,6 +340,9 @@ fn depends_on_session(ty: u32) -> bool {
             | oid::REGPROC
             | oid::REGNAMESPACE
             | oid::REGPROCEDURE
+            | oid::REGOPER
+            | oid::REGOPERATOR
+            | oid::REGCOLLATION
             | oid::REGROLE
     )
 }

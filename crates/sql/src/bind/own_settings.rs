@@ -45,7 +45,12 @@ fn is_spelled(ty: SqlType) -> bool {
 fn is_name_of_object(ty: Oid) -> bool {
     matches!(
         ty,
-        oid::REGCLASS | oid::REGTYPE | oid::REGPROC | oid::REGPROCEDURE
+        oid::REGCLASS
+            | oid::REGTYPE
+            | oid::REGPROC
+            | oid::REGPROCEDURE
+            | oid::REGOPER
+            | oid::REGOPERATOR
     )
 }
 

@@ -51,6 +51,9 @@ pub(super) fn text_arg(args: &[Datum], at: usize) -> Option<&str> {
 /// Runs the catalog function `name`. An unknown one is the caller's mistake.
 pub fn catalog_call(name: &str, args: &[Datum], cx: &VirtualContext<'_>) -> Result<Datum> {
     let catalog = cx.catalog;
+    if let Some(told) = super::describe::call(name, args, cx)? {
+        return Ok(told);
+    }
     Ok(match name {
         "pg_get_indexdef" => index_text(catalog, args, &cx.session.search_path()),
         "pg_get_constraintdef" => constraint_text(catalog, args, &cx.session.search_path()),
@@ -424,6 +427,9 @@ fn functions(name: &str, args: &[Datum]) -> Datum {
             signature().map_or(Datum::Null, |(arguments, _)| text(arguments))
         }
         "pg_get_function_result" => signature().map_or(Datum::Null, |(_, result)| text(result)),
+        "pg_get_functiondef" => oid_arg(args, 0)
+            .and_then(super::pg_catalog::built_in_definition)
+            .map_or(Datum::Null, text),
         _ => Datum::Null,
     }
 }

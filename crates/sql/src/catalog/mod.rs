@@ -19,6 +19,7 @@ mod constraint;
 mod database;
 pub mod ddl;
 mod depend;
+mod describe;
 mod in_use;
 mod index_def;
 pub(crate) mod index_keys;
@@ -694,10 +695,7 @@ impl Relation {
     /// Names and types of the columns that a row of it has as a value; none of what has no type of rows: sequences, and the system's own
     /// relations.
     pub fn row_shape(&self) -> Option<Shape> {
-        if matches!(
-            self.kind,
-            RelationKind::Sequence(_) | RelationKind::Virtual(_)
-        ) {
+        if matches!(self.kind, RelationKind::Sequence(_)) {
             return None;
         }
         let live = self.columns.iter().filter(|c| !c.dropped);

@@ -426,6 +426,16 @@ fn cast_via_text(datum: &Datum, from: SqlType, to: SqlType, cx: &Cx<'_>) -> Resu
     if let Datum::Text(text) = datum {
         return build::keep(text_io::input(to, text, Some(cx.session))?);
     }
+    // A vector is read as the array that it is: its own text is another.
+    let from = match (from.oid, datum) {
+        (oid::INT2VECTOR, Datum::Array(_)) if info::element_of(to.oid).is_some() => {
+            SqlType::of(oid::INT2_ARRAY)
+        }
+        (oid::OIDVECTOR, Datum::Array(_)) if info::element_of(to.oid).is_some() => {
+            SqlType::of(oid::OID_ARRAY)
+        }
+        _ => from,
+    };
     // Arrays go element by element, each by the cast of its type: blanks of char(n) are none of text's.
     if let Datum::Array(array) = datum
         && let Some(element) = info::element_of(to.oid)

@@ -42,6 +42,11 @@ pub fn find_cast(from: Oid, to: Oid, context: CastContext) -> Option<Cast> {
         };
     }
     let string = |t| info::category(t) == 'S';
+    if context == CastContext::Explicit && to == oid::CSTRING && string(from)
+        || context >= CastContext::Assignment && from == oid::CSTRING && string(to)
+    {
+        return Some(Cast::ViaText);
+    }
     if (context >= CastContext::Assignment && string(to))
         || (context == CastContext::Explicit && string(from))
     {

@@ -6,8 +6,8 @@
 use super::aggregate::AGGREGATES;
 use super::{
     Aggregate, CastContext, Function, extensions, json, search, table_casts, table_citext,
-    table_functions, table_hstore, table_money, table_network, table_operator_functions,
-    table_operators, table_ranges, table_texts, table_timetz_bits,
+    table_functions, table_hstore, table_io, table_money, table_network, table_operator_functions,
+    table_operators, table_ranges, table_system, table_texts, table_timetz_bits,
 };
 use crate::value::{Oid, SqlType, info, oid, record};
 use foldhash::HashMap;
@@ -73,6 +73,8 @@ fn tables() -> impl Iterator<Item = &'static Function> {
         .chain(table_money::FUNCTIONS)
         .chain(table_texts::FUNCTIONS)
         .chain(search::table::FUNCTIONS)
+        .chain(table_io::FUNCTIONS)
+        .chain(table_system::FUNCTIONS)
         .chain(extensions::FUNCTIONS)
 }
 
@@ -194,7 +196,7 @@ pub fn name_of(oid: Oid) -> Option<&'static str> {
 /// The schema a function is in: `pg_catalog` or `information_schema`.
 pub fn schema_of(function: &Function) -> &'static str {
     match function.name {
-        "_pg_expandarray" => "information_schema",
+        name if name.starts_with("_pg_") => "information_schema",
         _ => "pg_catalog",
     }
 }
@@ -209,6 +211,12 @@ pub(super) fn set_columns(function: &Function) -> &'static [(&'static str, Oid)]
             ("barelabel", oid::BOOL),
             ("catdesc", oid::TEXT),
             ("baredesc", oid::TEXT),
+        ],
+        "pg_identify_object" => &[
+            ("type", oid::TEXT),
+            ("schema", oid::TEXT),
+            ("name", oid::TEXT),
+            ("identity", oid::TEXT),
         ],
         "aclexplode" => &[
             ("grantor", oid::OID),
@@ -273,7 +281,12 @@ pub fn record_columns(function: &Function, args: &[SqlType]) -> Vec<(Arc<str>, S
         };
         (Arc::from(*name), SqlType::of(ty))
     };
-    set_columns(function).iter().map(column).collect()
+    let own = set_columns(function);
+    if own.is_empty() && function.args.is_empty() && function.result == oid::RECORD {
+        let relation = table_system::relation_columns(function.name);
+        return relation.iter().map(column).collect();
+    }
+    own.iter().map(column).collect()
 }
 
 /// `pg_cast` row between two types.

@@ -123,6 +123,9 @@ pub fn binary_input(ty: SqlType, b: &[u8]) -> Result<Datum> {
         | oid::REGPROC
         | oid::REGNAMESPACE
         | oid::REGPROCEDURE
+        | oid::REGOPER
+        | oid::REGOPERATOR
+        | oid::REGCOLLATION
         | oid::REGROLE
         | oid::REGCONFIG
         | oid::REGDICTIONARY => Datum::Oid(u32::from_be_bytes(fixed(b)?)),

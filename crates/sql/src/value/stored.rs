@@ -390,6 +390,9 @@ pub fn decode(ty: Oid, b: &[u8]) -> Result<Datum> {
         | oid::REGPROC
         | oid::REGNAMESPACE
         | oid::REGPROCEDURE
+        | oid::REGOPER
+        | oid::REGOPERATOR
+        | oid::REGCOLLATION
         | oid::REGROLE
         | oid::REGCONFIG
         | oid::REGDICTIONARY => Datum::Oid(u32::from_le_bytes(fixed(ty, b)?)),

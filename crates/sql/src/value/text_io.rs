@@ -280,7 +280,8 @@ pub fn truncate_name(text: &str) -> &str {
 
 fn named_object(ty: Oid, text: &str, cx: Option<&dyn Context>) -> Result<Datum> {
     let t = trim(text);
-    if t == "-" {
+    // An operator has this name.
+    if t == "-" && !matches!(ty, oid::REGOPER | oid::REGOPERATOR) {
         return Ok(Datum::Oid(0));
     }
     if !t.is_empty() && t.bytes().all(|b| b.is_ascii_digit()) {
@@ -323,6 +324,9 @@ fn named_object(ty: Oid, text: &str, cx: Option<&dyn Context>) -> Result<Datum> 
                 oid::REGROLE => "regrolein",
                 oid::REGPROC => "regprocin",
                 oid::REGPROCEDURE => "regprocedurein",
+                oid::REGOPER => "regoperin",
+                oid::REGOPERATOR => "regoperatorin",
+                oid::REGCOLLATION => "regcollationin",
                 _ => "regnamespacein",
             };
             cx.ok_or_else(no_session)?
@@ -402,6 +406,9 @@ pub fn input(ty: SqlType, text: &str, cx: Option<&dyn Context>) -> Result<Datum>
         | oid::REGPROC
         | oid::REGNAMESPACE
         | oid::REGPROCEDURE
+        | oid::REGOPER
+        | oid::REGOPERATOR
+        | oid::REGCOLLATION
         | oid::REGROLE
         | oid::REGCONFIG
         | oid::REGDICTIONARY => named_object(ty.oid, text, cx)?,
@@ -641,6 +648,7 @@ fn write_object(v: u32, ty: Oid, style: &OutputStyle<'_>, out: &mut Vec<u8>) {
     let number = |out: &mut Vec<u8>| write_int(i64::from(v), out);
     match ty {
         oid::OID | oid::XID => number(out),
+        oid::REGOPER | oid::REGOPERATOR if v == 0 => number(out),
         _ if v == 0 => out.push(b'-'),
         oid::REGTYPE => match info::exists(v).then_some(()) {
             Some(_) => out.extend_from_slice(info::format_type_bare(v).as_bytes()),
@@ -682,11 +690,16 @@ fn write_object(v: u32, ty: Oid, style: &OutputStyle<'_>, out: &mut Vec<u8>) {
             Some(dictionary) => out.extend_from_slice(dictionary.name.as_bytes()),
             None => number(out),
         },
-        oid::REGNAMESPACE | oid::REGROLE => {
-            let call = if ty == oid::REGROLE {
-                "regroleout"
-            } else {
-                "regnamespaceout"
+        oid::REGCOLLATION => match crate::catalog::attributes::collation_name(v) {
+            Some(name) => out.extend_from_slice(func::quote_identifier(name).as_bytes()),
+            None => number(out),
+        },
+        oid::REGNAMESPACE | oid::REGROLE | oid::REGOPER | oid::REGOPERATOR => {
+            let call = match ty {
+                oid::REGROLE => "regroleout",
+                oid::REGOPER => "regoperout",
+                oid::REGOPERATOR => "regoperatorout",
+                _ => "regnamespaceout",
             };
             match style
                 .names

@@ -79,6 +79,9 @@ pub mod oid {
     pub const UUID: Oid = 2950;
     pub const REGNAMESPACE: Oid = 4089;
     pub const REGPROCEDURE: Oid = 2202;
+    pub const REGOPER: Oid = 2203;
+    pub const REGOPERATOR: Oid = 2204;
+    pub const REGCOLLATION: Oid = 4191;
     pub const REGROLE: Oid = 4096;
     pub const RECORD: Oid = 2249;
     pub const JSONB: Oid = 3802;

@@ -70,7 +70,7 @@ const ROW_TYPES: Oid = 1 << 30;
 const ROW_TYPES_END: Oid = 1 << 31;
 
 /// The type of a relation's rows; one more is the array over it.
-pub fn row_type_of(relation: Oid) -> Oid {
+pub const fn row_type_of(relation: Oid) -> Oid {
     ROW_TYPES | (relation << 1 & (ROW_TYPES - 1))
 }
 
@@ -796,7 +796,11 @@ fn known(schema: Option<&str>, name: &str) -> Option<Oid> {
         let types = &scope.types;
         match schema {
             Some(schema) => types.any_by_name(schema, name),
-            None => scope.path.iter().find_map(|s| types.any_by_name(s, name)),
+            None => {
+                let found = scope.path.iter().find_map(|s| types.any_by_name(s, name));
+                // The types of system relations' rows are found wherever one looks.
+                found.or_else(|| types.row_type_by_name("pg_catalog", name))
+            }
         }
     })
 }

@@ -56,6 +56,22 @@ pub(super) fn pg_depend(cx: &VirtualContext<'_>) -> Rows {
         0,
         'e',
     ));
+    for extension in cx.catalog.types.extensions() {
+        for function in super::functions::of_extension(&extension.name) {
+            let (class, on) = (PG_PROC, PG_EXTENSION);
+            rows.push(dependency(class, function, 0, on, extension.oid, 0, 'e'));
+        }
+        let (on, schema) = (PG_NAMESPACE, extension.schema);
+        rows.push(dependency(
+            PG_EXTENSION,
+            extension.oid,
+            0,
+            on,
+            schema,
+            0,
+            'n',
+        ));
+    }
     for routine in cx.catalog.routines.all() {
         let mut on = vec![(PG_NAMESPACE, routine.schema)];
         if routine.language == Language::PlPgSql {

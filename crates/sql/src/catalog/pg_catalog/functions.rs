@@ -122,6 +122,13 @@ pub(super) fn pg_proc(cx: &VirtualContext<'_>) -> Rows {
     Ok(rows)
 }
 
+/// The functions that an extension brings.
+pub(super) fn of_extension(name: &str) -> impl Iterator<Item = Oid> {
+    let own = functions().iter();
+    own.filter(move |f| extensions::of_function(f) == Some(name))
+        .map(|f| f.oid)
+}
+
 /// CURRENT_DATE and what else the grammar makes of words: these are no functions to anybody outside.
 const KEYWORDS: std::ops::RangeInclusive<Oid> = 9020..=9029;
 
@@ -336,6 +343,26 @@ pub(crate) fn signature(function: Oid) -> Option<(String, String)> {
     let (_, io, result) = IO_FUNCTIONS.iter().find(|f| f.0 == function)?;
     let arguments: Vec<String> = io_arguments(io).into_iter().map(name).collect();
     Some((arguments.join(", "), name(*result)))
+}
+
+/// `CREATE FUNCTION` that would make a built-in function, as `pg_get_functiondef` prints it.
+pub(crate) fn built_in_definition(function: Oid) -> Option<String> {
+    let all = functions();
+    let at = all.binary_search_by_key(&function, |f| f.oid).ok()?;
+    let f = all.get(at)?;
+    let (arguments, result) = signature(function)?;
+    let volatility = match f.volatility {
+        Volatility::Immutable => " IMMUTABLE",
+        Volatility::Stable => " STABLE",
+        Volatility::Volatile => "",
+    };
+    let strict = if f.strict { " STRICT" } else { "" };
+    let (schema, name) = (func::schema_of(f), func::quote_identifier(f.name));
+    Some(format!(
+        "CREATE OR REPLACE FUNCTION {schema}.{name}({arguments})\n RETURNS {result}\n LANGUAGE internal\n\
+         {volatility} PARALLEL SAFE{strict}\nAS $function${}$function$\n",
+        f.name
+    ))
 }
 
 /// `pg_operator`

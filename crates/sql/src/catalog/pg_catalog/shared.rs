@@ -115,6 +115,9 @@ pub(crate) fn operator_class(ty: Oid) -> Oid {
         | oid::REGPROC
         | oid::REGNAMESPACE
         | oid::REGPROCEDURE
+        | oid::REGOPER
+        | oid::REGOPERATOR
+        | oid::REGCOLLATION
         | oid::REGROLE
         | oid::REGCONFIG
         | oid::REGDICTIONARY => oid::OID,

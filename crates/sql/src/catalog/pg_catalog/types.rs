@@ -4,9 +4,9 @@ use super::OWNER;
 use super::cells::{Cell, Ch, Id, Nil, row};
 use super::io_functions::IO_FUNCTIONS;
 use super::relations::{PG_CLASS, PG_TYPE, acl};
-use crate::catalog::VirtualContext;
+use crate::catalog::{VirtualContext, VirtualTable};
 use crate::error::Result;
-use crate::value::user::{Domain, UserKind, UserType};
+use crate::value::user::{self, Domain, UserKind, UserType};
 use crate::value::{Datum, Oid, info, multirange, oid, range};
 use std::collections::HashMap;
 use std::sync::OnceLock;
@@ -48,7 +48,12 @@ pub fn io_function_by_name(name: &str) -> Option<Oid> {
 pub(super) fn pg_type(cx: &VirtualContext<'_>) -> Result<Vec<Vec<Datum>>> {
     static ROWS: OnceLock<Vec<Vec<Datum>>> = OnceLock::new();
     let mut rows = ROWS
-        .get_or_init(|| info::TYPES.iter().map(built_in).collect())
+        .get_or_init(|| {
+            let built_in = info::TYPES.iter().map(built_in);
+            built_in
+                .chain(super::tables().flat_map(system_row))
+                .collect()
+        })
         .clone();
     for ty in cx.catalog.types.all() {
         let first = rows.len();
@@ -125,6 +130,25 @@ pub(super) fn pg_type(cx: &VirtualContext<'_>) -> Result<Vec<Vec<Datum>>> {
         rows.push(array);
     }
     Ok(rows)
+}
+
+/// The type of a system relation's rows, and the array over it.
+fn system_row(table: &'static VirtualTable) -> [Vec<Datum>; 2] {
+    let ty = user::row_type_of(table.oid);
+    let schema = match table.schema {
+        "pg_catalog" => 11,
+        _ => 13_000,
+    };
+    let array = info::TypeInfo {
+        oid: ty + 1,
+        elem: ty,
+        align: 'd',
+        ..info::USER_ARRAY
+    };
+    [
+        composite_row(ty, table.name, schema, table.oid),
+        type_row(&array, &format!("_{}", table.name), schema),
+    ]
 }
 
 fn set(row: &mut [Datum], at: usize, value: Datum) {
