@@ -117,6 +117,7 @@ impl Binder<'_> {
         let is_row = is_row(&call, shape);
         let callee = self.callee(&call, types, is_row)?;
         let name = call.called.clone();
+        let result = call.result.oid;
         let fields = { columns.iter() }.map(|(name, ty, _)| (Arc::clone(name), *ty));
         let rows = f64::from(call.routine.rows).max(1.0);
         let mut plan = scan(callee, call.args, name.as_str().into(), fields.collect());
@@ -125,6 +126,11 @@ impl Binder<'_> {
         let rel = self.add_item(source, columns, &name, alias)?;
         if let Some(item) = self.frame()?.ns.last_mut() {
             item.scalar = !is_row;
+            item.composite = if user::is_composite(result) {
+                result
+            } else {
+                0
+            };
         }
         Ok(FromList {
             items: vec![From::Rel(rel)],

@@ -8,7 +8,7 @@ use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::func::{self, CastContext};
 use crate::plan::{Node, OutputColumn, Plan, build};
-use crate::value::{Datum, SqlType, info, oid, record};
+use crate::value::{Datum, SqlType, info, oid, record, user};
 use logstead_types::SqlState;
 use sqlparser::ast::{self, Spanned};
 use std::sync::Arc;
@@ -225,8 +225,13 @@ impl Binder<'_> {
         };
         let scalar = columns.len() == 1 && !record::is_record(resolved.result.oid);
         let rel = self.add_item(source, columns, &function_name, alias)?;
+        let composite = match user::is_composite(resolved.result.oid) {
+            true if !ordinality => resolved.result.oid,
+            _ => 0,
+        };
         if let Some(item) = self.frame()?.ns.last_mut() {
             item.scalar = scalar;
+            item.composite = composite;
         }
         Ok(FromList {
             items: vec![From::Rel(rel)],

@@ -100,6 +100,7 @@ impl Binder<'_> {
             return self.called_item(call, &shape, columns.collect(), alias);
         }
         let barrier = self.hides(&call);
+        let result = call.result.oid;
         let bound = self.with_own(|b| b.rows_of_call(call, &shape));
         let (body, own) = bound.map_err(|e| e.at(at))?;
         let types = body.types();
@@ -123,6 +124,11 @@ impl Binder<'_> {
         let rel = self.add_item(source, columns, &name, alias)?;
         if let Some(item) = self.frame()?.ns.last_mut() {
             item.scalar = scalar;
+            item.composite = if user::is_composite(result) {
+                result
+            } else {
+                0
+            };
         }
         Ok(FromList {
             items: vec![From::Rel(rel)],

@@ -186,7 +186,7 @@ impl Binder<'_> {
     ) -> Result<Expr> {
         let item = &self.frames[level].ns[index];
         let (nullable, scalar) = (item.nullable, item.scalar);
-        let (table, row) = (item.table, item.row);
+        let (table, row, composite) = (item.table, item.row, item.composite);
         let live = |c: &&NsColumn| !matches!(c.what, NsWhat::Gone { .. });
         let columns: Vec<NsColumn> = item.columns.iter().filter(live).cloned().collect();
         let number = columns.first().filter(|_| nullable && table != 0);
@@ -202,7 +202,10 @@ impl Binder<'_> {
             return Ok(fields.remove(0));
         }
         // Of a table's or view's own type, whatever the columns are called here.
-        let own = self.cx.catalog.types.row_type(row);
+        let own = match composite {
+            0 => self.cx.catalog.types.row_type(row),
+            composite => Some(SqlType::of(composite)),
+        };
         let own = own.filter(|own| {
             record::shape_of(*own).is_some_and(|row| {
                 let pairs = row.iter().zip(&shape);

@@ -27,6 +27,8 @@ pub(crate) struct NsItem {
     pub(crate) table: u32,
     /// OID of the table or view whose row type a whole row has, 0 if it is a record.
     pub(crate) row: u32,
+    /// The composite type of a function's rows, 0 if they are of none.
+    pub(crate) composite: u32,
     /// An outer join may give NULLs for all of its columns.
     pub(crate) nullable: bool,
     /// A function of one result column: its name means that column's value, not a row.

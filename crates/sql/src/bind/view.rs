@@ -445,6 +445,7 @@ impl Binder<'_> {
             columns_visible: true,
             table: if is_view { 0 } else { relation.oid },
             row: relation.oid,
+            composite: 0,
             nullable: false,
             scalar: false,
             barred: None,

@@ -101,6 +101,10 @@ pub fn can_coerce(from: Oid, to: Oid, context: CastContext) -> bool {
     if from == to || to == oid::ANY || from == oid::UNKNOWN {
         return true;
     }
+    // A row that is written out, or is no table's, may be of any composite type: its fields are looked at when it becomes one.
+    if from == oid::RECORD && user::is_composite(to) {
+        return true;
+    }
     if is_polymorphic(to) {
         let array = info::element_of(from).is_some() || from == oid::ANYARRAY;
         return match to {

@@ -1,0 +1,28 @@
+-- Rows of functions and rows that are written out, where a composite type is wanted.
+CREATE TYPE cc_spec AS (identifier text, n int);
+CREATE TABLE cc_person (id int, name text);
+INSERT INTO cc_person VALUES (1, 'ann'), (2, NULL);
+CREATE FUNCTION cc_takes(s cc_spec[]) RETURNS int LANGUAGE sql AS $$ SELECT cardinality(s) $$;
+CREATE FUNCTION cc_gives() RETURNS SETOF cc_spec LANGUAGE sql AS $$ VALUES ('a'::text, 1), ('b', 2) $$;
+CREATE FUNCTION cc_gives_too() RETURNS SETOF cc_spec LANGUAGE plpgsql AS $$ BEGIN RETURN NEXT ('c', 3)::cc_spec; END $$;
+CREATE FUNCTION cc_people() RETURNS SETOF cc_person LANGUAGE sql STABLE AS $$ SELECT * FROM cc_person ORDER BY id $$;
+CREATE FUNCTION cc_upper(p cc_person) RETURNS text LANGUAGE sql STABLE AS $$ SELECT upper(p.name) $$;
+SELECT pg_typeof(r), r FROM json_populate_recordset(null::cc_spec, '[{"identifier":"a","n":1}]') r;
+SELECT cc_takes((SELECT array_agg(r) FROM json_populate_recordset(null::cc_spec, '[{"identifier":"a","n":1},{"n":2}]') r));
+SELECT cc_takes(array_agg(r)) FROM jsonb_populate_recordset(null::cc_spec, '[{"identifier":"a","n":1}]') AS r (x, y);
+SELECT pg_typeof(r), array_agg(r) FROM unnest(array[('x', 1)::cc_spec, ('y', 2)::cc_spec]) r GROUP BY 1;
+SELECT pg_typeof(r), r FROM cc_gives() r;
+SELECT pg_typeof(r), r FROM cc_gives_too() AS r;
+SELECT array_agg(r) FROM cc_gives() r;
+SELECT pg_typeof(p), cc_upper(p) FROM cc_people() p;
+SELECT cc_upper(row(1, 'ann'));
+SELECT cc_upper((3, 'bob'));
+SELECT cc_upper(row(1));
+SELECT cc_upper(row(1, 'a', 2));
+WITH x AS (SELECT (s::cc_person).* FROM unnest('{"(1,ann)"}'::text[]) s) SELECT cc_upper(x) FROM x;
+SELECT cc_upper(q) FROM (SELECT * FROM cc_person) q;
+SELECT cc_upper(p) FROM cc_person p ORDER BY id;
+SELECT cc_upper(v) FROM (VALUES (1, 'x'::text)) v;
+DROP FUNCTION cc_upper, cc_people, cc_gives, cc_gives_too, cc_takes;
+DROP TABLE cc_person;
+DROP TYPE cc_spec;
