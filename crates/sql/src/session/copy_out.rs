@@ -183,7 +183,9 @@ impl Session {
         let engine = self.worker.instance.engine.clone();
         let work_mem_bytes = self.context.settings.borrow().typed().work_mem_bytes;
         context.catalog.replace(Arc::clone(&plan.catalog));
-        self.transaction()?.txn.begin_statement();
+        let open = self.transaction()?;
+        open.txn.begin_statement();
+        open.fix_snapshot();
         let mut execution = Execution::new(Arc::clone(&plan.prepared));
         let mut rows_given = 0;
         loop {

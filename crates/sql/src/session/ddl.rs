@@ -131,6 +131,8 @@ impl Session {
         };
         self.tell(around.notices.get(told..).unwrap_or_default(), client);
         let tag = result?;
+        // Not before: it waits for locks, and looks at what is newest behind them.
+        self.transaction()?.fix_snapshot();
         for table in emptied {
             self.fire_truncate(table, TriggerTime::After, client)
                 .await?;

@@ -114,7 +114,9 @@ impl Session {
         let mut execution = Execution::measured(Arc::clone(&plan.prepared));
         let begun = clock.monotonic();
         self.show_cursors();
-        self.transaction()?.txn.begin_statement();
+        let open = self.transaction()?;
+        open.txn.begin_statement();
+        open.fix_snapshot();
         loop {
             let open = self.transaction()?;
             let mut cx = exec::ExecContext {

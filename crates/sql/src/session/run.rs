@@ -270,6 +270,7 @@ impl Session {
             return Ok(());
         }
         open.txn.begin_statement();
+        open.fix_snapshot();
         if !in_block {
             open.events.compact();
         }

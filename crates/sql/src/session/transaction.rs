@@ -59,6 +59,17 @@ pub(super) struct Open {
     pub(super) is_of_clause: bool,
 }
 
+impl Open {
+    /// A statement that reads begins, or has been run: REPEATABLE READ and SERIALIZABLE see from then on what was committed by then, whether
+    /// or not it looks at a table.
+    #[inline]
+    pub(super) fn fix_snapshot(&mut self) {
+        if self.txn.isolation() != Isolation::ReadCommitted {
+            self.txn.snapshot();
+        }
+    }
+}
+
 /// A named savepoint.
 pub(super) struct Savepoint {
     name: String,

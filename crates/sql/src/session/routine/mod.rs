@@ -214,7 +214,7 @@ impl Session {
             returns_nothing: true,
             ..Given::default()
         };
-        self.transaction()?;
+        self.transaction()?.fix_snapshot();
         let shown = "inline_code_block".to_owned();
         let routine = self
             .routine(&block.body, shown, &given)

@@ -99,7 +99,9 @@ impl Session {
     /// CALL has a view of its own, as any statement: what others have not yet read they read before, with their own view and as their own role.
     async fn begin_call(&mut self) -> Result<()> {
         self.settle_suspended().await?;
-        self.transaction()?.txn.begin_statement();
+        let open = self.transaction()?;
+        open.txn.begin_statement();
+        open.fix_snapshot();
         Ok(())
     }
 
