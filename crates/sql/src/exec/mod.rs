@@ -44,6 +44,7 @@ mod stream;
 mod subquery;
 mod trigger;
 mod unread;
+mod validate;
 pub(crate) mod wait;
 mod window;
 mod write;
@@ -57,13 +58,13 @@ pub(crate) mod constant {
 pub use eval::eval;
 pub(crate) use held::Held;
 pub use referential::judge_deferred;
-pub(crate) use referential::validate;
 pub use routine::{Call, Caller, no_calls};
 pub use spill::{Spill, SpillCounts, SpillSpace};
 pub(crate) use stats::width;
 pub use stats::{NodeDetail, NodeStats, children};
 pub use stored::StoredColumn;
 pub(crate) use trigger::{TriggerCall, stored_rows, truncate_calls, wanted_stored};
+pub(crate) use validate::validate;
 pub use write::Inserter;
 pub(crate) use write::{out_of_memory, tells_key};
 

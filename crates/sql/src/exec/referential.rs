@@ -57,63 +57,6 @@ pub async fn judge_deferred(
     Judge::new(cx, altered).run().await
 }
 
-/// Fails with 23503 if a row of the referencing table, however old, references nothing. The caller's locks keep writers out
-/// of both tables.
-pub(crate) async fn validate(cx: &mut ExecContext<'_>, rule: &ForeignRule) -> Result<()> {
-    cx.txn.begin_statement();
-    let child = rule.child_table(cx.engine)?;
-    let mut cursor = ScanCursor::new(child);
-    let (_, index) = rule.parent_table(cx.engine)?;
-    let mut key = Vec::new();
-    // The row that the cursor has gone past and that is not judged yet: what it references was not in memory.
-    let mut open = None;
-    loop {
-        cx.cancel.check()?;
-        let mut absent: Option<Absent> = None;
-        {
-            let guard = cx.txn.pin();
-            for _ in 0..EXAMINED_MAX {
-                let row = match open {
-                    Some(rid) => cx.txn.read_newest(child, rid, &guard),
-                    None => cx.txn.scan_newest(&mut cursor, &guard),
-                };
-                let row = match row {
-                    Ok(Some(row)) => row,
-                    Ok(None) if open.take().is_some() => continue,
-                    Ok(None) => return Ok(()),
-                    Err(missing) => {
-                        absent = Some(missing);
-                        break;
-                    }
-                };
-                open = None;
-                match rule.parts(row.bytes) {
-                    KeyParts::Nothing => continue,
-                    KeyParts::Mixed => return Err(rule.mixed()),
-                    KeyParts::Whole => {}
-                }
-                key.clear();
-                rule.parent_key(row.bytes, cx.session, &mut key)?;
-                match latest(cx.txn, |txn| {
-                    txn.get(index, &key, &guard).map(|row| row.is_some())
-                }) {
-                    Ok(true) => {}
-                    Ok(false) => return Err(rule.not_present(row.bytes, cx.session)),
-                    Err(missing) => {
-                        open = Some(row.rid);
-                        absent = Some(missing);
-                        break;
-                    }
-                }
-            }
-        }
-        match absent {
-            Some(absent) => wait_for(absent.into(), cx.txn, cx.cancel).await?,
-            None => tokio::task::yield_now().await,
-        }
-    }
-}
-
 /// Looks at what is newest, whatever the transaction's snapshot.
 fn latest<T>(txn: &mut Txn, look: impl FnOnce(&mut Txn) -> T) -> T {
     // In READ COMMITTED the statement's snapshot was taken after the last wait.

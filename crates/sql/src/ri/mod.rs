@@ -19,8 +19,9 @@
 //!   version, which is held to the end of the transaction.
 //! - F2 Deleting P or changing its key takes RowLock::Update, which conflicts with KeyShare. The check for referencing rows
 //!   comes after P was changed, under a snapshot taken then, at every isolation level.
-//! - F3 A plan knows all foreign keys of its tables. Making a foreign key takes Share on the referenced and Exclusive on the
-//!   referencing table, so that writers with older plans have ended (T10).
+//! - F3 A plan knows all foreign keys of its tables. Making a foreign key takes ShareRowExclusive on the referenced and on the
+//!   referencing table, so that writers with older plans have ended (T10). Validating one keeps nobody from writing: all who do have it in
+//!   their plans, rows older than the key are judged by one snapshot, and P that goes afterwards is met by F2.
 //!
 //! Interleavings; A inserts or moves R, B deletes P or changes its key:
 //! 1. A checks, then B writes: B waits for A's KeyShare (F1, F2). A commits: B goes on, and its check, whose snapshot is taken

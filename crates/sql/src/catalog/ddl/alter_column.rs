@@ -35,6 +35,17 @@ fn is_generated(name: &str, table: &Relation) -> SqlError {
     )
 }
 
+/// Does an operation set what nothing here depends on?
+pub(super) fn changes_nothing_read(op: &Op) -> bool {
+    let Op::SetDefault { value } = op else {
+        return false;
+    };
+    matches!(
+        parse::generated_change(value),
+        Some(GeneratedChange::Stored(_))
+    )
+}
+
 /// Runs one operation on a column.
 pub(super) async fn execute(
     name: &str,

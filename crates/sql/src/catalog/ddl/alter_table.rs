@@ -111,7 +111,9 @@ pub(super) async fn execute(alter: &ast::AlterTable, cx: &mut DdlContext<'_>) ->
         }
         RelationKind::Table => {}
     }
-    let Some((relation, _)) = cx.lock_table(oid, TableLock::Exclusive).await? else {
+    let lock = alter.operations.iter().map(lock_level).max();
+    let lock = lock.unwrap_or(TableLock::Exclusive);
+    let Some((relation, _)) = cx.lock_table(oid, lock).await? else {
         return Err(no_relation(&alter.name));
     };
     cx.must_own(&relation)?;
@@ -126,6 +128,29 @@ pub(super) async fn execute(alter: &ast::AlterTable, cx: &mut DdlContext<'_>) ->
         run(operation, &table, cx).await?;
     }
     Ok(tag)
+}
+
+/// The lock that an operation needs, as in PostgreSQL: the strongest of a statement's operations is taken. Readers may go on beside what no
+/// plan that only reads depends on, and writers beside what makes no difference to them either. A statement that
+/// reads keeps the catalog it was planned with; the transaction's next one is planned anew.
+fn lock_level(operation: &Op) -> TableLock {
+    match operation {
+        Op::ValidateConstraint { .. } | Op::SetOptionsParens { .. } => {
+            TableLock::ShareUpdateExclusive
+        }
+        Op::AlterColumn { op, .. } if alter_column::changes_nothing_read(op) => {
+            TableLock::ShareUpdateExclusive
+        }
+        Op::AddConstraint {
+            constraint: ast::TableConstraint::ForeignKey(_),
+            ..
+        }
+        | Op::EnableTrigger { .. }
+        | Op::EnableAlwaysTrigger { .. }
+        | Op::EnableReplicaTrigger { .. }
+        | Op::DisableTrigger { .. } => TableLock::ShareRowExclusive,
+        _ => TableLock::Exclusive,
+    }
 }
 
 /// 42809.

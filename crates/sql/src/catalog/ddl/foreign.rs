@@ -1,7 +1,8 @@
 //! Foreign keys: making them, what depends on them, changing when they are judged.
 //!
-//! Locks: making or validating one takes Exclusive on the referencing table (as every ALTER TABLE) and Share on the referenced
-//! one, so that whoever writes there has ended, and plans anew with the key in sight (rule F3 of `crate::ri`).
+//! Locks, which are PostgreSQL's: making one takes SHARE ROW EXCLUSIVE on both tables, so that whoever writes there has ended, and plans anew with
+//! the key in sight (rule F3 of `crate::ri`); plans that only read have no keys. Whoever writes while one is validated has it in sight already: so
+//! that takes SHARE UPDATE EXCLUSIVE on the referencing table and ROW SHARE on the referenced one.
 
 use super::alter_table::{no_constraint, system_relation};
 use super::columns::{NewConstraint, NewKind, timing};
@@ -328,7 +329,7 @@ async fn referenced_table(
     if oid == child {
         return relation(cx, oid);
     }
-    match cx.lock_table(oid, TableLock::Share).await? {
+    match cx.lock_table(oid, TableLock::ShareRowExclusive).await? {
         Some((parent, _)) => Ok(parent),
         None => Err(no_relation(name)),
     }
@@ -372,7 +373,7 @@ pub(super) async fn validate(
         return Ok(());
     };
     if key.table != child.oid {
-        cx.lock_table(key.table, TableLock::Share).await?;
+        cx.lock_table(key.table, TableLock::RowShare).await?;
     }
     let catalog = cx.catalog()?;
     let rule = ForeignRule::new(&catalog, child, constraint, key)?;

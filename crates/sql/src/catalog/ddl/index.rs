@@ -21,6 +21,7 @@ use logstead_engine::TableLock;
 use logstead_types::{IndexId, SqlState};
 use sqlparser::ast;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Most columns of an index.
 const COLUMNS_MAX: usize = 32;
@@ -451,16 +452,21 @@ pub(super) async fn command(command: &IndexCommand, cx: &mut DdlContext<'_>) -> 
         IndexCommand::Cluster { table, index } => cluster(table, index.as_ref(), cx),
         IndexCommand::ReindexAll { schema, name } => reindex_all(*schema, name, cx),
         IndexCommand::Reindex {
-            table: false, name, ..
+            table: false,
+            name,
+            concurrently,
         } => {
             let Some(oid) = find_index(name, false, cx)? else {
                 return Ok(());
             };
             let table = cx.catalog()?.index_tables.get(&oid).copied();
-            reindex(table.ok_or_else(|| no_relation(name))?, Some(oid), cx).await
+            let table = table.ok_or_else(|| no_relation(name))?;
+            reindex(table, Some(oid), *concurrently, cx).await
         }
         IndexCommand::Reindex {
-            table: true, name, ..
+            table: true,
+            name,
+            concurrently,
         } => {
             let (schema, plain) = calls::lookup_parts(name)?;
             let catalog = cx.catalog()?;
@@ -468,7 +474,7 @@ pub(super) async fn command(command: &IndexCommand, cx: &mut DdlContext<'_>) -> 
             let oid = found.ok_or_else(|| no_relation(name))?;
             match catalog.relations.get(&oid).map(|r| &r.kind) {
                 Some(RelationKind::Table | RelationKind::Materialized(..)) => {
-                    reindex(oid, None, cx).await
+                    reindex(oid, None, *concurrently, cx).await
                 }
                 Some(RelationKind::Virtual(_)) => Ok(()),
                 _ => Err(wrong_kind(&plain, "a table or materialized view")),
@@ -553,7 +559,6 @@ async fn change_options(
     cx.update_index(table.schema, index).await
 }
 
-/// Builds indexes of a table anew, among writers, then puts them in the places of the old ones with the table locked.
 /// REINDEX of a schema or of the database: who owns it may ask for it. Indexes have nothing that building them anew
 /// would take out, so there is nothing to do.
 fn reindex_all(schema: bool, name: &str, cx: &mut DdlContext<'_>) -> Result<()> {
@@ -577,7 +582,32 @@ fn reindex_all(schema: bool, name: &str, cx: &mut DdlContext<'_>) -> Result<()> 
     }
 }
 
-async fn reindex(table: Oid, only: Option<Oid>, cx: &mut DdlContext<'_>) -> Result<()> {
+/// How long REINDEX CONCURRENTLY stands in line for the table, so that others wait behind it, and how long it leaves them alone then.
+const IN_LINE: Duration = Duration::from_millis(10);
+const OUT_OF_LINE: Duration = Duration::from_millis(50);
+
+/// Locks a table alone without keeping anybody waiting for longer than a moment, however long those who have it take: PostgreSQL's
+/// CONCURRENTLY waits for them as well, and lets others in.
+async fn lock_when_free(table: Oid, cx: &mut DdlContext<'_>) -> Result<bool> {
+    loop {
+        let lock = cx.lock_table(table, TableLock::Exclusive);
+        if let Ok(locked) = tokio::time::timeout(IN_LINE, lock).await {
+            return Ok(locked?.is_some());
+        }
+        // Gives up its place in the line.
+        cx.txn.begin_statement();
+        cx.cancel.check()?;
+        tokio::time::sleep(OUT_OF_LINE).await;
+    }
+}
+
+/// Builds indexes of a table anew, among writers, then puts them in the places of the old ones with the table locked, which takes no time.
+async fn reindex(
+    table: Oid,
+    only: Option<Oid>,
+    concurrently: bool,
+    cx: &mut DdlContext<'_>,
+) -> Result<()> {
     let gone = || {
         SqlError::new(
             SqlState::UNDEFINED_OBJECT,
@@ -604,9 +634,13 @@ async fn reindex(table: Oid, only: Option<Oid>, cx: &mut DdlContext<'_>) -> Resu
         }
     }
     // Nobody uses the old ones while they go: who holds the table has planned with them.
-    cx.lock_table(table, TableLock::Exclusive)
-        .await?
-        .ok_or_else(gone)?;
+    let locked = match concurrently {
+        true => lock_when_free(table, cx).await?,
+        false => cx.lock_table(table, TableLock::Exclusive).await?.is_some(),
+    };
+    if !locked {
+        return Err(gone());
+    }
     for (old, new) in renewed {
         cx.update_index(relation.schema, IndexDef::clone(&new))
             .await?;

@@ -1,7 +1,8 @@
 //! Walking a table's stored rows: validating what a new constraint demands, and copying them into a new storage.
 //!
-//! The caller holds the table's Exclusive lock (Share for validation), so the newest version of every row is the row: also in
-//! REPEATABLE READ, where the snapshot may be older.
+//! The caller holds the table's Exclusive lock, so the newest version of every row is the row: also in REPEATABLE READ, where the snapshot may be
+//! older. VALIDATE CONSTRAINT goes on beside writers, who keep to the constraint already: it looks at what is committed when it begins, because a newest
+//! version that is not may be taken back.
 
 use super::DdlContext;
 use super::expressions::{eval, refuse_calls};
@@ -11,7 +12,7 @@ use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::interrupt::check_for_interrupts;
 use crate::value::{Datum, stored};
-use logstead_engine::{RowBuilder, RowRef, ScanCursor};
+use logstead_engine::{RowBuilder, RowRef, ScanCursor, View};
 use logstead_types::SqlState;
 
 /// Rows looked at between two yields.
@@ -45,10 +46,20 @@ pub(super) fn encode_row(relation: &Relation, values: &[Datum], builder: &mut Ro
     }
 }
 
-/// Gives every row of the table to `each`, some hundred at a time; yields between.
+/// Gives every row of the table in its newest version to `each`, some hundred at a time; yields between.
 async fn each_batch(
     cx: &mut DdlContext<'_>,
     relation: &Relation,
+    each: impl AsyncFnMut(&mut DdlContext<'_>, Vec<Vec<Datum>>) -> Result<()>,
+) -> Result<()> {
+    batches(cx, relation, None, each).await
+}
+
+/// The same, of the versions that `view` shows.
+async fn batches(
+    cx: &mut DdlContext<'_>,
+    relation: &Relation,
+    mut view: Option<View>,
     mut each: impl AsyncFnMut(&mut DdlContext<'_>, Vec<Vec<Datum>>) -> Result<()>,
 ) -> Result<()> {
     let table = cx.storage(relation)?;
@@ -60,9 +71,19 @@ async fn each_batch(
         let mut absent = None;
         {
             let guard = cx.txn.pin();
-            while batch.len() < BATCH_ROWS {
-                match cx.txn.scan_newest(&mut cursor, &guard) {
-                    Ok(Some(row)) => batch.push(decode_row(relation, row.bytes)?),
+            if let Some(view) = &mut view {
+                cx.txn.swap_view(view);
+            }
+            let mut decoded = Ok(());
+            while decoded.is_ok() && batch.len() < BATCH_ROWS {
+                let row = match view {
+                    Some(_) => cx.txn.scan_next(&mut cursor, &guard),
+                    None => cx.txn.scan_newest(&mut cursor, &guard),
+                };
+                match row {
+                    Ok(Some(row)) => {
+                        decoded = decode_row(relation, row.bytes).map(|r| batch.push(r))
+                    }
                     Ok(None) => {
                         done = true;
                         break;
@@ -73,6 +94,10 @@ async fn each_batch(
                     }
                 }
             }
+            if let Some(view) = &mut view {
+                cx.txn.swap_view(view);
+            }
+            decoded?;
         }
         each(cx, batch).await?;
         if let Some(absent) = absent {
@@ -115,14 +140,17 @@ pub(super) async fn validate_not_null(
     .await
 }
 
-/// Fails with 23514 if a row makes the condition false.
+/// Fails with 23514 if a row makes the condition false. Writers may go on beside it if they keep to the condition.
 pub(super) async fn validate_check(
     cx: &mut DdlContext<'_>,
     relation: &Relation,
     condition: &Expr,
     name: &str,
 ) -> Result<()> {
-    each_batch(cx, relation, async |cx, rows| {
+    // What an operation before it in the same statement has written is there.
+    cx.txn.begin_statement();
+    let view = cx.txn.latest_view();
+    batches(cx, relation, Some(view), async |cx, rows| {
         if !rows.is_empty() {
             refuse_calls(condition)?;
         }

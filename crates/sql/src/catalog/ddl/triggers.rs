@@ -1,6 +1,7 @@
 //! CREATE, ALTER and DROP TRIGGER, COMMENT ON TRIGGER, and ALTER TABLE ... ENABLE and DISABLE TRIGGER.
 //!
-//! All of them take the table's Exclusive lock, so that no plan is under way that was made with other triggers; the function's row is held, so that it stays.
+//! No plan that writes is under way that was made with other triggers: making one, ENABLE and DISABLE keep writers out (SHARE ROW EXCLUSIVE), the others
+//! everybody (ACCESS EXCLUSIVE), as in PostgreSQL. Plans that only read have no triggers. The function's row is held, so that it stays.
 
 use super::alter_table::{system_relation, wrong_kind};
 use super::expressions::with_planner;
@@ -101,7 +102,11 @@ pub(super) async fn execute(statement: &TriggerStatement, cx: &mut DdlContext<'_
         let text = text.as_deref().filter(|text| !text.is_empty());
         return cx.put_comment(PG_TRIGGER, known, 0, text).await;
     }
-    let Some((relation, _)) = cx.lock_table(oid, TableLock::Exclusive).await? else {
+    let lock = match action {
+        TriggerAction::Create(_) => TableLock::ShareRowExclusive,
+        _ => TableLock::Exclusive,
+    };
+    let Some((relation, _)) = cx.lock_table(oid, lock).await? else {
         return Err(no_relation(table));
     };
     // It may have become another's during the wait.
