@@ -202,6 +202,7 @@ impl Binder<'_> {
             merged.push(NsColumn {
                 name: name.as_str().into(),
                 what,
+                in_row: None,
             });
         }
         let mut conditions = Vec::with_capacity(pairs.len());
@@ -595,6 +596,7 @@ impl Binder<'_> {
             named.push(NsColumn {
                 name: column,
                 what: NsWhat::Column(id),
+                in_row: None,
             });
         }
         if let Some(alias) = alias {

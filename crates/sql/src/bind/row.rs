@@ -187,15 +187,15 @@ impl Binder<'_> {
         let item = &self.frames[level].ns[index];
         let (nullable, scalar) = (item.nullable, item.scalar);
         let (table, row, composite) = (item.table, item.row, item.composite);
-        let live = |c: &&NsColumn| !matches!(c.what, NsWhat::Gone { .. });
-        let columns: Vec<NsColumn> = item.columns.iter().filter(live).cloned().collect();
+        let part = |c: &NsColumn| Some((Arc::clone(&c.name), c.part_of_row()?.clone()));
+        let columns: Vec<(Arc<str>, NsWhat)> = item.columns.iter().filter_map(part).collect();
         let number = columns.first().filter(|_| nullable && table != 0);
-        let number = number.and_then(|column| self.row_number(&column.what));
+        let number = number.and_then(|(_, what)| self.row_number(what));
         let mut fields = Vec::with_capacity(columns.len());
         let mut shape: Vec<(Arc<str>, SqlType)> = Vec::with_capacity(columns.len());
-        for column in columns {
-            let field = self.found(level, column.what, at)?;
-            shape.push((column.name, field.ty()));
+        for (name, what) in columns {
+            let field = self.found(level, what, at)?;
+            shape.push((name, field.ty()));
             fields.push(field);
         }
         if scalar && fields.len() == 1 {

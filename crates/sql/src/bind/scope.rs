@@ -58,6 +58,18 @@ impl NsItem {
 pub(crate) struct NsColumn {
     pub(crate) name: Arc<str>,
     pub(crate) what: NsWhat,
+    /// What it is in a whole row if no name finds it: it has come to its relation after the view that reads that.
+    pub(crate) in_row: Option<NsWhat>,
+}
+
+impl NsColumn {
+    /// What it is as a part of the whole row.
+    pub(crate) fn part_of_row(&self) -> Option<&NsWhat> {
+        match &self.what {
+            NsWhat::Gone { .. } => self.in_row.as_ref(),
+            what => Some(what),
+        }
+    }
 }
 
 /// What a name stands for.

@@ -58,6 +58,7 @@ impl Binder<'_> {
         let column = |(name, number): &(Arc<str>, usize)| NsColumn {
             name: Arc::clone(name),
             what: NsWhat::Merged(Expr::Param(*number, variables.types[*number]), None),
+            in_row: None,
         };
         let mut frame = Frame::new();
         frame.ns.push(NsItem {

@@ -414,16 +414,16 @@ impl Binder<'_> {
                 Some(identity) if *identity.name == *name => Arc::clone(&identity.name),
                 _ => name.into(),
             };
-            columns.push(NsColumn {
-                name,
-                what: if column.dropped || !there {
+            let (what, in_row) = match (column.dropped, there) {
+                (false, true) => (what, None),
+                (dropped, _) => (
                     NsWhat::Gone {
                         counts: known.is_some() && there,
-                    }
-                } else {
-                    what
-                },
-            });
+                    },
+                    (!dropped).then_some(what),
+                ),
+            };
+            columns.push(NsColumn { name, what, in_row });
         }
         if let Some(alias) = alias {
             let passed = |c: &NsColumn| matches!(c.what, NsWhat::Gone { counts: false });

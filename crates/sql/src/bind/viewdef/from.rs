@@ -82,6 +82,9 @@ impl Definer<'_, '_> {
         match &rel.source {
             Source::Table(table) => Some(table),
             Source::Virtual(relation, _) => Some(relation),
+            Source::Function { .. } if matches!(found.kind, RelationKind::Sequence(_)) => {
+                Some(found)
+            }
             // A subquery's column may come from a table; the item is none.
             Source::Plan(_) | Source::Query(_) if is_view && item.is_relation() => Some(found),
             _ => None,
