@@ -3,6 +3,7 @@
 use super::names::{fold_ident, name_span, schema_and_name};
 use super::query::{From, FromList};
 use super::scope::{Barred, NsColumn, NsItem, NsWhat};
+use super::setop::Body;
 use super::unplanned::Unplanned;
 use super::{Binder, Clause, Rel, Source};
 use crate::catalog::lookup;
@@ -664,6 +665,12 @@ impl Binder<'_> {
         }
         let (body, own) = bound?;
         let columns = self.body_columns(&body);
+        let body = match body {
+            Body::Select(select) if !lateral && self.locks_within(&select) => {
+                return self.merge_derived(*select, columns, alias);
+            }
+            body => body,
+        };
         let columns = columns
             .into_iter()
             .map(|c| (c.name.as_str().into(), c.ty, c.origin))

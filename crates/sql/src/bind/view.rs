@@ -7,7 +7,7 @@
 //! places in its text are never told to the client.
 
 use super::names::fold_ident;
-use super::query::{Distinct, From, FromList, Select};
+use super::query::{Distinct, From, FromList, Output, Select};
 use super::scope::{NsColumn, NsItem, NsWhat};
 use super::select::collect_rels;
 use super::setop::Body;
@@ -335,6 +335,55 @@ impl Binder<'_> {
         self.whole_conditions
             && self.outer_joins == 0
             && matches!(select.from.items.as_slice(), [From::Rel(rel)] if table(rel))
+    }
+
+    /// Is a subquery in FROM put into the query that reads it, because that locks rows, and so those of the subquery's tables? Outside of other queries: it names
+    /// none of their columns.
+    pub(crate) fn locks_within(&self, select: &Select) -> bool {
+        let typed = |output: &Output| output.expr.ty().oid != oid::UNKNOWN;
+        self.whole_conditions
+            && self.frames.len() == 1
+            && select.outputs.iter().all(typed)
+            && self.can_merge(select)
+    }
+
+    /// Puts such a subquery there.
+    pub(crate) fn merge_derived(
+        &mut self,
+        select: Select,
+        columns: Vec<OutputColumn>,
+        alias: &ast::TableAlias,
+    ) -> Result<FromList> {
+        let mut rels = Vec::new();
+        collect_rels(&select.from, &mut rels);
+        let mut named = Vec::with_capacity(columns.len());
+        for (column, output) in columns.iter().zip(&select.outputs) {
+            named.push(NsColumn {
+                name: column.name.as_str().into(),
+                what: self.view_column(&output.expr),
+                in_row: None,
+            });
+        }
+        let width = named.len();
+        super::from::rename(named.iter_mut(), width, alias)?;
+        let name: Arc<str> = fold_ident(&alias.name).into();
+        for rel in rels {
+            self.rels[rel].shown = Arc::clone(&name);
+        }
+        self.frame()?.ns.push(NsItem {
+            alias: name,
+            schema: None,
+            hidden_name: None,
+            columns: named,
+            rel_visible: true,
+            columns_visible: true,
+            table: 0,
+            row: 0,
+            nullable: false,
+            scalar: false,
+            barred: None,
+        });
+        Ok(select.from)
     }
 
     /// Does a view's query only pick rows and columns? Under an outer join a computed column would have to become NULL with its row.

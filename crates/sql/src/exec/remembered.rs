@@ -36,7 +36,7 @@ pub(super) struct Remembered {
 impl Remembered {
     /// For a subquery whose values can be kept.
     pub(super) fn of(subquery: &Subquery) -> Option<Remembered> {
-        if crate::plan::walk::has_routine(&subquery.plan) {
+        if walk::has_routine(&subquery.plan) || walk::locks_rows(&subquery.plan) {
             return None;
         }
         let is_value = matches!(subquery.kind, SubqueryKind::Scalar | SubqueryKind::Exists);

@@ -290,7 +290,8 @@ impl SubqueryState {
                     return Err(self.give_up(evaluation, Obstacle::Turn, cx));
                 }
                 Step::Wait(
-                    obstacle @ (Obstacle::Absent(_)
+                    obstacle @ (Obstacle::Held(_)
+                    | Obstacle::Absent(_)
                     | Obstacle::Spill(_)
                     | Obstacle::Call(_)
                     | Obstacle::Turn),
@@ -380,7 +381,7 @@ fn more_than_one() -> SqlError {
 }
 
 /// The subqueries of `plan` that may run before it, inner ones first: they refer to no enclosing row, read no WITH query,
-/// nor do subqueries of their own (that is computed when the plan runs), and call nothing whose effect depends on how often it is called.
+/// nor do subqueries of their own (that is computed when the plan runs), lock no rows, and call nothing whose effect depends on how often it is called.
 pub(crate) fn to_run_ahead(plan: &Plan) -> Vec<Arc<Subquery>> {
     let mut found = Vec::new();
     walk::plan_exprs(plan, 0, &mut |expr, _| collect(expr, &mut found));
@@ -391,7 +392,7 @@ fn collect(expr: &Expr, found: &mut Vec<Arc<Subquery>>) {
     if let Expr::Subquery(subquery) = expr {
         walk::plan_exprs(&subquery.plan, 0, &mut |inner, _| collect(inner, found));
         // It may do something as often as it is called.
-        let mut volatile = walk::has_routine(&subquery.plan);
+        let mut volatile = walk::has_routine(&subquery.plan) || walk::locks_rows(&subquery.plan);
         walk::plan_exprs(&subquery.plan, 0, &mut |inner, _| {
             volatile = volatile || walk::is_volatile(inner);
         });

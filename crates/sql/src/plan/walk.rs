@@ -511,6 +511,12 @@ pub(crate) fn has_routine(plan: &Plan) -> bool {
     found
 }
 
+/// Locks rows that it gives; subqueries of its expressions are not asked.
+pub(crate) fn locks_rows(plan: &Plan) -> bool {
+    matches!(plan.node, Node::LockRows { .. })
+        || crate::exec::children(plan).into_iter().any(locks_rows)
+}
+
 /// Fires triggers, itself or in its WITH.
 pub(crate) fn has_triggers(plan: &Plan) -> bool {
     let of = |rules: &Option<Arc<RuleSet>>| {
