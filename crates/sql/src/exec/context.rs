@@ -12,6 +12,7 @@ use super::subquery::SubqueryState;
 use super::wait::Obstacle;
 use super::write::Outcome;
 use crate::catalog::Catalog;
+use crate::catalog::trigger::TriggerEvent;
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::func::Context;
@@ -357,6 +358,8 @@ pub(crate) struct Shared {
     pub(crate) called: Option<Box<Call>>,
     /// See above.
     pub(crate) answers: HashMap<u64, VecDeque<Vec<Datum>>>,
+    /// Tables whose BEFORE triggers of a statement have been fired, by how they are changed: they fire once, be there several parts that do this.
+    pub(crate) opened: Vec<(Oid, TriggerEvent)>,
     /// Rows of system relations read by this execution.
     pub(crate) system: HashMap<Oid, Rc<Vec<Vec<Datum>>>>,
 }

@@ -932,6 +932,7 @@ impl<'c, 'a> Judge<'c, 'a> {
                 at_once(asked, &full, &bare)?;
             }
             if let Some(triggers) = triggers {
+                trigger::without_generated(relation, &mut full);
                 if !self.before(triggers, event, rid, &before, Some(&mut full))? {
                     return Ok(Ok(()));
                 }

@@ -303,7 +303,17 @@ impl Firing {
     }
 }
 
-/// The statement's own triggers of a node that writes: BEFORE when it begins, AFTER queued when it has ended.
+/// What BEFORE triggers see of the generated columns of a row that is updated: nothing, for they are computed of what the triggers make.
+pub(super) fn without_generated(relation: &Relation, row: &mut [Datum]) {
+    for (column, value) in relation.columns.iter().zip(row) {
+        if column.generated {
+            *value = Datum::Null;
+        }
+    }
+}
+
+/// The statement's own triggers of a node that writes: BEFORE when it begins, AFTER queued when it has ended. If several nodes do the same to a table, the statement
+/// and its WITH, the first fires BEFORE and the last AFTER.
 #[derive(Default)]
 pub(super) struct Statement {
     /// How many of its events have begun.
@@ -320,10 +330,14 @@ impl Statement {
         cx: &mut Cx<'_>,
     ) -> Result<Option<Obstacle>> {
         while let Some((event, rules)) = events.get(self.begun) {
-            if let Some(triggers) = of(*rules, Moment::before(*event).of_statement())
-                && let Some(obstacle) = self.firing.statement(triggers, *event, cx)?
-            {
-                return Ok(Some(obstacle));
+            if let Some(triggers) = of(*rules, Moment::before(*event).of_statement()) {
+                let opened = (triggers.table.oid, *event);
+                if !cx.shared.opened.contains(&opened) {
+                    if let Some(obstacle) = self.firing.statement(triggers, *event, cx)? {
+                        return Ok(Some(obstacle));
+                    }
+                    cx.shared.opened.push(opened);
+                }
             }
             self.begun += 1;
         }

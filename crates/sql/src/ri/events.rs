@@ -300,6 +300,24 @@ impl Events {
         }
     }
 
+    /// Takes back the AFTER triggers of a statement, not of its rows, that are queued for what was done to a table.
+    pub(super) fn cancel_ended(&mut self, table: Oid, by: TriggerEvent) {
+        let sets = &self.sets;
+        let is_such = |event: &Event| {
+            let What::Fired(written) = &event.what else {
+                return false;
+            };
+            let rules = sets.get(event.set as usize);
+            let rules = rules.and_then(|set| set.tables.get(event.table as usize));
+            let is_of_table = rules.is_some_and(|rules| rules.table.oid == table);
+            let is_of_row = written.old.is_some() || written.new.is_some();
+            is_of_table && written.event == by && written.number == 0 && !is_of_row
+        };
+        if self.now.iter().any(is_such) {
+            self.now.retain(|event| !is_such(event));
+        }
+    }
+
     /// Is anything to be judged when the statement ends?
     #[inline]
     pub(crate) fn has_due(&self) -> bool {

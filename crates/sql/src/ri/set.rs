@@ -180,8 +180,12 @@ impl RuleSet {
         self.queue_ended(table, moment, number, events);
     }
 
-    /// Queues the AFTER triggers of a statement that has written all its rows.
+    /// Queues the AFTER triggers of a statement that has written all its rows. Those that another part of it has queued for the same are fired no more: they
+    /// would be told of the same rows.
     pub(crate) fn ended(self: &Arc<Self>, table: usize, moment: Moment, events: &mut Events) {
+        if let Some(rules) = self.tables.get(table) {
+            events.cancel_ended(rules.table.oid, moment.event);
+        }
         self.queue_ended(table, moment, 0, events);
     }
 

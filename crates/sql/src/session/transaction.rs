@@ -583,6 +583,13 @@ impl Session {
         self.context.advisory.borrow_mut().released(index);
         self.context.asked.borrow_mut().released(index);
         self.context.settings.borrow_mut().release(index);
+        // What was read-only inside of it is so no more, as in PostgreSQL.
+        if let Some(savepoint) = self.savepoints.get(index)
+            && savepoint.read_only != self.modes.read_only
+        {
+            self.modes.read_only = savepoint.read_only || self.reading().is_some();
+            self.context.take_modes(&self.modes);
+        }
         self.savepoints.truncate(index);
         self.raise_portals(index);
     }

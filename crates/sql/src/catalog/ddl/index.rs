@@ -284,6 +284,7 @@ pub(super) async fn create(create: &ast::CreateIndex, cx: &mut DdlContext<'_>) -
         return Err(no_relation(&create.table_name));
     };
     cx.must_own(&table)?;
+    cx.refuse_pending(table.oid, "CREATE INDEX")?;
     cx.must_create_in(table.schema)?;
     let catalog = cx.catalog()?;
     if let Some(name) = &wanted

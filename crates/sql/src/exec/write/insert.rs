@@ -356,6 +356,7 @@ impl InsertWriter {
         }
         if trigger::before(insert.rules.as_ref(), TriggerEvent::Update).is_some() {
             // They see it first.
+            trigger::without_generated(relation, &mut self.updated);
             (self.fired, self.judged) = (None, None);
             self.judging.reset();
             return Ok(true);

@@ -243,6 +243,7 @@ impl UpdateWriter {
                         *column = value;
                     }
                 }
+                trigger::without_generated(relation, &mut self.seen.row);
                 Ok(true)
             });
             self.evaluation = evaluation;
