@@ -379,6 +379,7 @@ impl Binder<'_> {
             columns_visible: true,
             table: 0,
             row: 0,
+            composite: 0,
             nullable: false,
             scalar: false,
             barred: None,

@@ -42,7 +42,11 @@ pub(super) fn changes_nothing_read(op: &Op) -> bool {
     };
     matches!(
         parse::generated_change(value),
-        Some(GeneratedChange::Stored(_))
+        Some(
+            GeneratedChange::Storage(_)
+                | GeneratedChange::Compression(_)
+                | GeneratedChange::Statistics(_)
+        )
     )
 }
 
