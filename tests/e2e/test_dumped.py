@@ -20,7 +20,7 @@ KEPT = [
     " WHERE attrelid IN ('du_t'::regclass, 'du_t_b'::regclass) AND attnum > 0 ORDER BY 1, 2",
     "SELECT pg_get_indexdef('du_t_b'::regclass), indclass::text, indcollation::text FROM pg_index WHERE indexrelid = 'du_t_b'::regclass",
     "SELECT indisreplident FROM pg_index WHERE indexrelid = 'du_t_a_key'::regclass",
-    "SELECT e.extname, n.nspname, count(*) > 5 FROM pg_depend d JOIN pg_extension e ON e.oid = d.refobjid JOIN pg_proc p ON p.oid = d.objid"
+    "SELECT e.extname, n.nspname, count(*) > 0 FROM pg_depend d JOIN pg_extension e ON e.oid = d.refobjid JOIN pg_proc p ON p.oid = d.objid"
     " JOIN pg_namespace n ON n.oid = p.pronamespace WHERE d.deptype = 'e' AND d.classid = 'pg_proc'::regclass"
     " AND d.refclassid = 'pg_extension'::regclass GROUP BY 1, 2 ORDER BY 1",
 ]

@@ -81,7 +81,10 @@ pub(super) struct NewColumn {
 }
 
 /// An attribute of a column whose position is not known yet, and its value.
-pub(super) type Kept = (fn(usize) -> Attribute, String);
+pub(super) type Kept = (OfColumn, String);
+
+/// An attribute of the column at a position.
+pub(super) type OfColumn = fn(usize) -> Attribute;
 
 /// smallserial, serial, bigserial: the column's type.
 fn serial(data_type: &ast::DataType) -> Option<Oid> {

@@ -2,7 +2,7 @@
 //!
 //! Columns, defaults and checks become the new table's as if they had been written there; indexes and comments follow when it is made.
 
-use super::columns::{NewColumn, NewConstraint, NewKind, NewSequence};
+use super::columns::{NewColumn, NewConstraint, NewKind, NewSequence, OfColumn};
 use super::objects::no_relation;
 use super::{DdlContext, index};
 use crate::catalog::attributes::{self, Attribute};
@@ -94,7 +94,7 @@ pub(super) fn columns(like: &Like, cx: &mut DdlContext<'_>) -> Result<Vec<NewCol
             generated: None,
             kept: Vec::new(),
         };
-        let kept: [(fn(usize) -> Attribute, bool); 3] = [
+        let kept: [(OfColumn, bool); 3] = [
             (Attribute::Collation, true),
             (Attribute::Storage, like.includes('o')),
             (Attribute::Compression, like.includes('p')),
