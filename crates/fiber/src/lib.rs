@@ -7,6 +7,9 @@
 //! Owns: the stacks. A thread keeps some of them ready; entering one takes a few nanoseconds. A stack belongs to a task only for the time of a
 //! poll, and for as long as it is suspended in the middle of one.
 //!
+//! Whoever is about to recurse deeper than a stack is long asks for as much as that takes ([`with_stack`]): it goes on on a *segment*, which is given back to the
+//! system when it returns.
+//!
 //! Invariants:
 //! - A task is resumed on the thread that it was suspended on: it cannot be sent to another one.
 //! - Nothing is dropped while frames on a suspended stack may use it: a task that is dropped in that state is first resumed, and told by
@@ -26,6 +29,9 @@ mod stack;
 #[cfg(test)]
 mod tests;
 
-pub use stack::{OnStack, can_suspend, is_ending, no_suspend, on_stack, stack_depth, wait};
+pub use stack::{
+    NoStack, OnStack, can_suspend, is_ending, no_suspend, on_stack, poll_with_stack,
+    remaining_stack, stack_depth, wait, with_stack,
+};
 #[cfg(doc)]
 use std::task::Poll;

@@ -1,6 +1,6 @@
 //! The stacks of a thread, and the futures that are polled on them.
 
-use corosensei::stack::DefaultStack;
+use corosensei::stack::{DefaultStack, Stack as Memory};
 use corosensei::{Coroutine, CoroutineResult, Yielder};
 use std::any::Any;
 use std::cell::{Cell, RefCell};
@@ -42,8 +42,7 @@ enum Step {
 struct Link {
     /// How to leave it.
     yielder: Cell<*const Yielder<Job, Step>>,
-    /// The address at which it begins.
-    base: Cell<usize>,
+    extent: Cell<Extent>,
     /// How many hold a [`NoSuspend`].
     forbidden: Cell<usize>,
     /// The task is being dropped.
@@ -52,12 +51,35 @@ struct Link {
     waker: Cell<*const Waker>,
 }
 
+/// Where the stack lies on which the caller runs: a task's stack, or a segment that continues it ([`with_stack`]).
+#[derive(Clone, Copy)]
+struct Extent {
+    /// The address at which it begins.
+    base: usize,
+    /// The address at which it ends, below the other; 0 if that is not known.
+    limit: usize,
+    /// What the task has used of what the segment continues.
+    before: usize,
+}
+
+impl Extent {
+    /// One of which nothing is known.
+    const UNKNOWN: Extent = Extent {
+        base: usize::MAX,
+        limit: 0,
+        before: 0,
+    };
+}
+
+/// What is left unused at the end of a stack's memory: the guard page lies there.
+const END_BYTES: usize = 64 << 10;
+
 thread_local! {
     /// The stack that runs on this thread; null on the thread's own.
     static RUNNING: Cell<*const Link> = const { Cell::new(std::ptr::null()) };
     static IDLE: RefCell<Vec<Stack>> = const { RefCell::new(Vec::new()) };
     /// Where polls begin that have no stack of their own.
-    static OWN_BASE: Cell<usize> = const { Cell::new(usize::MAX) };
+    static OWN: Cell<Extent> = const { Cell::new(Extent::UNKNOWN) };
     /// Stacks of this thread.
     static STACKS: Cell<usize> = const { Cell::new(0) };
 }
@@ -81,9 +103,10 @@ impl Stack {
             return None;
         }
         let memory = DefaultStack::new(STACK_BYTES).ok()?;
+        let limit = memory.limit().get() + END_BYTES;
         let link = Box::new(Link {
             yielder: Cell::new(std::ptr::null()),
-            base: Cell::new(0),
+            extent: Cell::new(Extent::UNKNOWN),
             forbidden: Cell::new(0),
             ending: Cell::new(false),
             waker: Cell::new(std::ptr::null()),
@@ -93,7 +116,11 @@ impl Stack {
             // SAFETY: the link is dropped after the coroutine, with the stack that both belong to.
             let link = unsafe { &*of_loop };
             link.yielder.set(yielder);
-            link.base.set(address());
+            link.extent.set(Extent {
+                base: address(),
+                limit,
+                before: 0,
+            });
             let mut job = first;
             while let Job::Run(call, with) = job {
                 // SAFETY: whoever gives the job gives what belongs to the function, and keeps it until the job is done.
@@ -138,6 +165,15 @@ impl Drop for Before {
     }
 }
 
+/// What was known of the thread's own stack is known again when this is dropped.
+struct OwnBefore(Extent);
+
+impl Drop for OwnBefore {
+    fn drop(&mut self) {
+        OWN.set(self.0);
+    }
+}
+
 impl Drop for Stack {
     fn drop(&mut self) {
         // It stands at the end of a job, or has not begun: a suspended one is brought to its end before.
@@ -160,11 +196,83 @@ fn running() -> Option<&'static Link> {
     unsafe { RUNNING.get().as_ref() }
 }
 
-/// How much of its stack the caller has below it. Comparable within one task only, and there whichever stacks it is polled on.
+/// Where the caller's stack is noted.
+fn with_extent<T>(look: impl FnOnce(&Cell<Extent>) -> T) -> T {
+    match running() {
+        Some(link) => look(&link.extent),
+        None => OWN.with(look),
+    }
+}
+
+/// How much of its stack the caller has below it, segments included. Comparable within one task only, and there whichever stacks it is polled on.
 #[inline]
 pub fn stack_depth() -> usize {
-    let base = running().map_or_else(|| OWN_BASE.get(), |link| link.base.get());
-    base.wrapping_sub(address())
+    let extent = with_extent(Cell::get);
+    let own = extent.base.wrapping_sub(address());
+    own.wrapping_add(extent.before)
+}
+
+/// How much the caller may still use of the stack that it runs on; none on a thread's own stack, of which that is not known.
+#[inline]
+pub fn remaining_stack() -> Option<usize> {
+    let extent = with_extent(Cell::get);
+    (extent.limit != 0).then(|| address().saturating_sub(extent.limit))
+}
+
+/// There is no memory for a stack: what was to run on it has not run.
+#[derive(Debug)]
+pub struct NoStack;
+
+/// Runs something that needs so many bytes of stack: here, if they are there, or on a segment that is made for it and continues the stack. It may
+/// [`wait`] as ever. Of what is recursive each step may ask again.
+#[inline]
+pub fn with_stack<T>(bytes: usize, run: impl FnOnce() -> T) -> Result<T, NoStack> {
+    match remaining_stack() {
+        Some(remaining) if remaining >= bytes => Ok(run()),
+        _ => on_segment(bytes, run),
+    }
+}
+
+#[cold]
+fn on_segment<T>(bytes: usize, run: impl FnOnce() -> T) -> Result<T, NoStack> {
+    /// The stack that is continued is the caller's again when this is dropped.
+    struct Continued(Extent);
+    impl Drop for Continued {
+        fn drop(&mut self) {
+            with_extent(|extent| extent.set(self.0));
+        }
+    }
+    let size = bytes.checked_add(2 * END_BYTES).ok_or(NoStack)?;
+    let memory = DefaultStack::new(size).map_err(|_| NoStack)?;
+    let limit = memory.limit().get() + END_BYTES;
+    // Unknown, if the task has never been told where its stack begins.
+    let before = match with_extent(Cell::get).base {
+        usize::MAX => 0,
+        _ => stack_depth(),
+    };
+    let continued = Continued(with_extent(Cell::get));
+    Ok(corosensei::on_stack(memory, move || {
+        let _continued = continued;
+        with_extent(|extent| {
+            extent.set(Extent {
+                base: address(),
+                limit,
+                before,
+            });
+        });
+        run()
+    }))
+}
+
+/// Polls `work` as [`with_stack`] runs something, each time.
+pub async fn poll_with_stack<F: Future>(bytes: usize, work: F) -> Result<F::Output, NoStack> {
+    let mut work = std::pin::pin!(work);
+    std::future::poll_fn(|cx| match with_stack(bytes, || work.as_mut().poll(cx)) {
+        Ok(Poll::Ready(value)) => Poll::Ready(Ok(value)),
+        Ok(Poll::Pending) => Poll::Pending,
+        Err(NoStack) => Poll::Ready(Err(NoStack)),
+    })
+    .await
 }
 
 /// Can the caller [`wait`]?
@@ -296,7 +404,11 @@ impl<F: Future> Future for OnStack<F> {
                     None => {
                         // On the thread's own stack nobody can be suspended.
                         let _before = Before(RUNNING.replace(std::ptr::null()));
-                        OWN_BASE.set(address());
+                        let own = OWN.replace(Extent {
+                            base: address(),
+                            ..Extent::UNKNOWN
+                        });
+                        let _own = OwnBefore(own);
                         // SAFETY: as above, and the function has returned before this does.
                         unsafe { poll_inner::<F>(with) };
                         return this.take_polled();

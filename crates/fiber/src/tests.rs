@@ -278,6 +278,84 @@ fn the_depth_is_told_whichever_stack_a_task_is_on() {
     assert!(poll(&mut first).is_ready());
 }
 
+/// Recurses with frames of a few hundred bytes, and asks for more whenever less than 64 KiB are left.
+fn far_below(calls: usize, at_the_end: &mut dyn FnMut()) -> usize {
+    let here = std::hint::black_box([calls; 64]);
+    if calls == 0 {
+        at_the_end();
+        return stack_depth();
+    }
+    let go_on = |end: &mut dyn FnMut()| far_below(here[calls % 64] - 1, end);
+    match remaining_stack() {
+        Some(left) if left >= 64 << 10 => go_on(at_the_end),
+        _ => with_stack(1 << 20, || go_on(at_the_end)).unwrap(),
+    }
+}
+
+#[test]
+fn a_stack_goes_on_in_segments_and_may_be_suspended_in_them() {
+    for _ in 0..2 {
+        let mut other = on_stack(async { far_below(10_000, &mut || assert!(pause())) });
+        let mut task = on_stack(async {
+            let before = remaining_stack().unwrap();
+            let depth = far_below(50_000, &mut || {
+                assert!(pause());
+                assert!(pause());
+            });
+            assert!(depth > 50_000 * 512, "{depth}");
+            assert!(remaining_stack().unwrap().abs_diff(before) < 4096);
+            stack_depth()
+        });
+        assert!(poll(&mut task).is_pending());
+        assert!(poll(&mut other).is_pending());
+        assert!(poll(&mut task).is_pending());
+        assert!(poll(&mut other).is_ready());
+        let Poll::Ready(depth) = poll(&mut task) else {
+            panic!("it stops twice");
+        };
+        assert!(depth < 1 << 16, "{depth}");
+    }
+    // On a thread's own stack, too.
+    assert!(remaining_stack().is_none());
+    assert!(far_below(50_000, &mut || assert!(!pause())) > 50_000 * 512);
+    assert!(remaining_stack().is_none());
+}
+
+#[test]
+fn a_panic_leaves_a_segment() {
+    let mut task = on_stack(async {
+        let before = remaining_stack().unwrap();
+        let panicked = catch_unwind(|| {
+            with_stack(64 << 20, || {
+                assert!(remaining_stack().unwrap() > 63 << 20);
+                panic!("as the test wants it")
+            })
+        });
+        assert!(panicked.is_err());
+        remaining_stack().unwrap().abs_diff(before) < 4096
+    });
+    assert_eq!(poll(&mut task), Poll::Ready(true));
+}
+
+#[test]
+fn a_future_is_polled_with_as_much_as_it_needs() {
+    let mut task = on_stack(poll_with_stack(64 << 20, async {
+        assert!(remaining_stack().unwrap() > 63 << 20);
+        once().await;
+        assert!(pause());
+        remaining_stack().unwrap() > 63 << 20
+    }));
+    assert!(poll(&mut task).is_pending());
+    assert!(poll(&mut task).is_pending());
+    assert!(matches!(poll(&mut task), Poll::Ready(Ok(true))));
+}
+
+#[test]
+fn a_segment_for_which_there_is_no_memory_is_told() {
+    assert!(matches!(with_stack(usize::MAX - 1, || ()), Err(NoStack)));
+    assert!(matches!(with_stack(usize::MAX / 4, || ()), Err(NoStack)));
+}
+
 #[test]
 fn when_there_are_too_many_the_last_ones_go_on_without_stopping() {
     let mut tasks: Vec<_> = (0..STACKS_MAX + 10)
