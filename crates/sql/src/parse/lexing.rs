@@ -11,7 +11,8 @@ use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer, Whitespace, Word};
 /// The statements of a text, each as its tokens without white space.
 pub(super) fn statements(text: &str) -> Result<Vec<Vec<TokenWithSpan>>> {
     let dialect = PostgreSqlDialect {};
-    let tokens = Tokenizer::new(&dialect, text)
+    let cleared = super::operators::without_comments_behind(text);
+    let tokens = Tokenizer::new(&dialect, &cleared)
         .tokenize_with_location()
         .map_err(|error| token_error(text, &error))?;
     let mut statements = Vec::new();
@@ -49,6 +50,10 @@ pub(super) fn statements(text: &str) -> Result<Vec<Vec<TokenWithSpan>>> {
                 )
                 .at(Some(before.chars().count() + 1)));
             }
+            Token::CustomBinaryOperator(_) => match super::operators::with_signs(&token) {
+                Some(all) => one.extend(all),
+                None => one.push(token),
+            },
             _ => one.push(token),
         }
         new_line = false;
