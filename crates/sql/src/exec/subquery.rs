@@ -12,6 +12,7 @@ use super::batch::{BATCH_ROWS, Batch, Rows, check_memory};
 use super::context::Cx;
 use super::eval::{apply, as_bool, eval_in, truth};
 use super::fixed::reads_with_within;
+use super::held::Held;
 use super::keytable::{KeyTable, row_key};
 use super::operator::{Running, Step};
 use super::remembered::Remembered;
@@ -21,6 +22,7 @@ use crate::error::{Result, SqlError};
 use crate::expr::{Expr, Subquery, SubqueryKind};
 use crate::func::Function;
 use crate::func::arrays::gathered;
+use crate::interrupt::check_for_interrupts;
 use crate::plan::{Plan, walk};
 use crate::value::{Datum, Oid, key};
 use logstead_types::SqlState;
@@ -34,6 +36,8 @@ pub(crate) struct SubqueryState {
     started: bool,
     kept: Option<Kept>,
     remembered: Option<Remembered>,
+    /// Charges what is kept to the server's memory: as in PostgreSQL `work_mem` does not bound it, for it must be there as a whole.
+    held: Held,
     /// What the run under way has come to.
     partial: Partial,
     /// The evaluation that was given up in the middle of the run, which goes on with it.
@@ -47,10 +51,26 @@ pub(crate) struct SubqueryState {
 struct Partial {
     found: usize,
     value: Datum,
-    items: Vec<Datum>,
     rows: Rows,
+    held: Held,
     decided: Option<bool>,
     unknown: bool,
+}
+
+impl Partial {
+    /// Keeps the rows of a batch.
+    fn append(&mut self, batch: &mut Batch, cx: &Cx<'_>) -> Result<()> {
+        self.rows.append(batch);
+        charge(&mut self.held, self.rows.size_bytes(), cx)
+    }
+}
+
+/// Charges what a subquery holds.
+fn charge(held: &mut Held, held_bytes: usize, cx: &Cx<'_>) -> Result<()> {
+    match cx.memory() {
+        Some(memory) => held.set(held_bytes, Some(memory)),
+        None => check_memory("A subquery", held_bytes, cx.memory_bytes_most()),
+    }
 }
 
 enum Kept {
@@ -189,14 +209,13 @@ impl SubqueryState {
         let Partial {
             found,
             value,
-            items,
+            rows,
+            held,
             ..
-        } = self.run(subquery, row, cx, |batch, partial, _| {
+        } = self.run(subquery, row, cx, |batch, partial, cx| {
             match kind {
                 SubqueryKind::Array(_) => {
-                    partial.items.extend(
-                        (0..batch.len()).map(|i| batch.row(i).first().cloned().unwrap_or_default()),
-                    );
+                    partial.append(batch, cx)?;
                     return Ok(true);
                 }
                 SubqueryKind::Exists => {
@@ -213,7 +232,10 @@ impl SubqueryState {
         })?;
         match kind {
             SubqueryKind::Exists => Ok(Datum::Bool(found > 0)),
-            SubqueryKind::Array(element) => gathered(*element, items),
+            SubqueryKind::Array(element) => {
+                self.held = held;
+                gathered(*element, firsts(&rows))
+            }
             _ if found > 1 => Err(more_than_one()),
             _ => Ok(value),
         }
@@ -242,13 +264,12 @@ impl SubqueryState {
 
     /// Runs an uncorrelated plan to its end and keeps its rows in the form that answers fastest.
     fn keep_rows<'a>(&mut self, subquery: &'a Subquery, cx: &mut Cx<'a>) -> Result<Kept> {
-        let max_bytes = cx.memory_bytes_most();
-        let found = self.run(subquery, &[], cx, |batch, partial, _| {
-            partial.rows.append(batch);
-            check_memory("A subquery", partial.rows.size_bytes(), max_bytes)?;
+        let found = self.run(subquery, &[], cx, |batch, partial, cx| {
+            partial.append(batch, cx)?;
             Ok(true)
         })?;
-        keep(subquery, found.rows, max_bytes)
+        self.held = found.held;
+        keep(subquery, found.rows, &mut self.held, cx)
     }
 
     /// Runs the plan for `row`, handing each batch to `take` until that says `false`; gives what that has made of them. If the
@@ -333,17 +354,14 @@ impl SubqueryState {
 }
 
 /// What an uncorrelated subquery keeps of its rows.
-fn keep(subquery: &Subquery, rows: Rows, max_bytes: usize) -> Result<Kept> {
+fn keep(subquery: &Subquery, rows: Rows, held: &mut Held, cx: &Cx<'_>) -> Result<Kept> {
     let first = |i: usize| rows.row(i).first().cloned().unwrap_or_default();
     Ok(match &subquery.kind {
         SubqueryKind::Scalar if rows.len() > 1 => return Err(more_than_one()),
         SubqueryKind::Scalar if rows.len() == 0 => Kept::Value(Datum::Null),
         SubqueryKind::Scalar => Kept::Value(first(0)),
         SubqueryKind::Exists => Kept::Value(Datum::Bool(rows.len() > 0)),
-        SubqueryKind::Array(element) => {
-            let items = (0..rows.len()).map(first).collect();
-            Kept::Value(gathered(*element, items)?)
-        }
+        SubqueryKind::Array(element) => Kept::Value(gathered(*element, firsts(&rows))?),
         SubqueryKind::Compare {
             hashable: false, ..
         } => Kept::Rows(rows),
@@ -362,15 +380,24 @@ fn keep(subquery: &Subquery, rows: Rows, max_bytes: usize) -> Result<Kept> {
                 if hashed.keys.insert(&bytes).1 && types.len() > 1 {
                     hashed.rows.push(row);
                 }
+                if i % BATCH_ROWS == 0 {
+                    let table_bytes = hashed.keys.size_bytes() + hashed.rows.size_bytes();
+                    charge(held, rows.size_bytes() + table_bytes, cx)?;
+                    check_for_interrupts()?;
+                }
             }
-            check_memory(
-                "A hashed subquery",
-                hashed.keys.size_bytes() + hashed.rows.size_bytes(),
-                max_bytes,
-            )?;
+            drop(rows);
+            held.shrink(hashed.keys.size_bytes() + hashed.rows.size_bytes());
             Kept::Hashed(hashed)
         }
     })
+}
+
+/// The first column of each row.
+fn firsts(rows: &Rows) -> Vec<Datum> {
+    (0..rows.len())
+        .map(|i| rows.row(i).first().cloned().unwrap_or_default())
+        .collect()
 }
 
 fn more_than_one() -> SqlError {
@@ -430,19 +457,18 @@ async fn rows_ahead<'a>(
     state: &mut SubqueryState,
     cx: &mut Cx<'a>,
 ) -> Result<Kept> {
-    let max_bytes = cx.memory_bytes_most();
-    let mut rows = Rows::default();
+    let mut found = Partial::default();
     state.started = true;
     while step(&mut state.running, &subquery.plan, cx, &mut state.batch).await? {
-        rows.append(&mut state.batch);
-        check_memory("A subquery", rows.size_bytes(), max_bytes)?;
+        found.append(&mut state.batch, cx)?;
         match subquery.kind {
             SubqueryKind::Exists => break,
-            SubqueryKind::Scalar if rows.len() > 1 => break,
+            SubqueryKind::Scalar if found.rows.len() > 1 => break,
             _ => {}
         }
     }
-    keep(subquery, rows, max_bytes)
+    state.held = found.held;
+    keep(subquery, found.rows, &mut state.held, cx)
 }
 
 fn new_state(subquery: &Subquery) -> Box<SubqueryState> {
@@ -457,6 +483,7 @@ fn new_state(subquery: &Subquery) -> Box<SubqueryState> {
         started: false,
         kept: None,
         remembered: Remembered::of(subquery),
+        held: Held::default(),
         partial: Partial::default(),
         suspended: 0,
         known: None,
