@@ -66,6 +66,10 @@ pub(crate) struct FilterState {
     batch: Batch,
     at: usize,
     has_subquery: Option<bool>,
+    /// Is the condition the same for all rows?
+    is_one_time: Option<bool>,
+    /// Then: whether it holds, once that is known.
+    gate: Option<bool>,
     evaluation: Evaluation,
 }
 
@@ -76,6 +80,8 @@ impl FilterState {
             batch: Batch::default(),
             at: 0,
             has_subquery: None,
+            is_one_time: None,
+            gate: None,
             evaluation: Evaluation::default(),
         }
     }
@@ -87,6 +93,12 @@ impl FilterState {
         cx: &mut Cx<'a>,
         out: &mut Batch,
     ) -> Result<Step> {
+        if *self
+            .is_one_time
+            .get_or_insert_with(|| walk::is_one_time(condition))
+        {
+            return self.once(input, condition, cx, out);
+        }
         if *self
             .has_subquery
             .get_or_insert_with(|| walk::has_subquery(condition))
@@ -102,6 +114,33 @@ impl FilterState {
                 return Ok(Step::Batch);
             }
         }
+    }
+
+    /// Asks once, before the input is started: PostgreSQL's Result with a One-Time Filter.
+    fn once<'a>(
+        &mut self,
+        input: &'a Plan,
+        condition: &'a Expr,
+        cx: &mut Cx<'a>,
+        out: &mut Batch,
+    ) -> Result<Step> {
+        let open = match self.gate {
+            Some(open) => open,
+            None => {
+                out.start(super::stats::width(input));
+                if cx.take_owed() {
+                    return Ok(Step::Yield);
+                }
+                match self.evaluation.run(cx, |cx| holds(condition, &[], cx))? {
+                    Ok(open) => *self.gate.insert(open),
+                    Err(absent) => return Ok(Step::Wait(absent)),
+                }
+            }
+        };
+        if open && pull!(self.input, input, cx, out) {
+            return Ok(Step::Batch);
+        }
+        Ok(Step::Done)
     }
 
     fn row_by_row<'a>(
@@ -149,6 +188,7 @@ impl FilterState {
         self.input.rewind(input, cx);
         self.batch.start(0);
         self.at = 0;
+        self.gate = None;
         self.evaluation.reset();
     }
 }

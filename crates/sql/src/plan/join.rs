@@ -34,6 +34,12 @@ impl Unit {
     }
 }
 
+/// A condition of ON about no row of either side, which may hold for none: without it there are no rows on the right.
+fn is_gate(condition: &Expr) -> bool {
+    let is_true = matches!(condition, Expr::Const(crate::value::Datum::Bool(true), _));
+    !is_true && !walk::is_volatile(condition)
+}
+
 impl Binder<'_> {
     /// Plans a list of items under inner joins.
     pub(crate) fn plan_from(&mut self, list: FromList, wish: &Wish) -> Result<Planned> {
@@ -105,7 +111,12 @@ impl Binder<'_> {
             let columns = std::mem::take(&mut planned.plan.columns);
             planned.plan = super::build::values(Vec::new(), columns);
         } else if !constant.is_empty() {
-            planned.plan = self.filtered(planned.plan, constant, &planned.layout);
+            // What is asked once is asked first: if it does not hold, there are no rows to ask anything of.
+            let (once, each): (Vec<Expr>, Vec<Expr>) = constant
+                .into_iter()
+                .partition(|condition| !walk::is_volatile(condition));
+            planned.plan = self.filtered(planned.plan, each, &planned.layout);
+            planned.plan = self.filtered(planned.plan, once, &planned.layout);
         }
         Ok(planned)
     }
@@ -244,6 +255,8 @@ impl Binder<'_> {
                 right.conditions.push(condition);
             } else if l && !r && kind == JoinKind::Semi {
                 left.conditions.push(condition);
+            } else if !l && !r && kind != JoinKind::Full && is_gate(&condition) {
+                right.conditions.push(condition);
             } else {
                 conditions.push(condition);
             }

@@ -40,7 +40,8 @@ pub(crate) fn plan_select(binder: &mut Binder<'_>, mut select: Select) -> Result
             key.expr = output.expr.clone();
         }
     }
-    order.retain(|key| !matches!(key.expr, Expr::Const(..) | Expr::Param(..)));
+    // What is the same for all rows, as a column of an enclosing query, puts them in no order.
+    order.retain(|key| !is_same_for_all(&key.expr));
     let distinct = match distinct {
         Distinct::On(mut keys) => {
             for key in &mut keys {
@@ -334,6 +335,15 @@ fn folded(select: &mut Select) {
         select.from = FromList::default();
     } else if grouping.having.iter().any(fold::is_never) {
         select.from.conditions = grouping.having.clone();
+    }
+}
+
+/// A key that is the same for every row.
+fn is_same_for_all(key: &Expr) -> bool {
+    match key {
+        Expr::Const(..) | Expr::Param(..) | Expr::Outer { .. } => true,
+        Expr::Relabel(arg, _) => is_same_for_all(arg),
+        _ => false,
     }
 }
 

@@ -486,6 +486,28 @@ pub(crate) fn any(expr: &Expr, test: &dyn Fn(&Expr) -> bool) -> bool {
     found
 }
 
+/// Says the same of every row: it reads none of its columns and calls no volatile function. PostgreSQL's pseudoconstant clause.
+pub(crate) fn is_one_time(condition: &Expr) -> bool {
+    /// Does an expression that lies `depth` rows below read a column of the row?
+    fn reads(expr: &Expr, depth: usize) -> bool {
+        let mut found = match expr {
+            Expr::Column(..) => depth == 0,
+            Expr::Outer { level, .. } => depth > 0 && *level == depth,
+            Expr::Subquery(subquery) => {
+                let mut within = false;
+                plan_exprs(&subquery.plan, depth + 1, &mut |e, depth| {
+                    within = within || reads(e, depth);
+                });
+                within
+            }
+            _ => false,
+        };
+        children(expr, &mut |e| found = found || reads(e, depth));
+        found
+    }
+    !reads(condition, 0) && !is_volatile(condition)
+}
+
 /// Calls a volatile function somewhere.
 pub(crate) fn is_volatile(expr: &Expr) -> bool {
     any(expr, &|e| match e {

@@ -11,6 +11,7 @@ mod text;
 
 use self::joins::{join_type, join_words};
 use super::explain_expr::{Names, expr_text, qualified};
+use super::walk;
 use super::{CursorName, JoinKind, KeyRange, Node, Plan, Probe, SetOpKind, SortKey, estimate};
 use crate::catalog::IndexKey;
 use crate::exec::{NodeStats, children};
@@ -164,7 +165,10 @@ impl Reader<'_> {
                 self.subplans(&mut shown, subplans, &names, outer);
                 shown
             }
-            Node::Filter { input, condition } if takes_filter(input) => {
+            Node::Filter { input, condition }
+                if takes_filter(input)
+                    && (matches!(input.node, Node::OneRow) || !walk::is_one_time(condition)) =>
+            {
                 let stats = self.stats();
                 let mut subplans = Vec::new();
                 collect_subplans(condition, &mut subplans);
@@ -446,7 +450,13 @@ impl Reader<'_> {
                 filter: Some(filter),
                 ..
             } => shown.detail("Filter", print(filter, subplans)),
-            Node::Filter { condition, .. } => shown.detail("Filter", print(condition, subplans)),
+            Node::Filter { condition, .. } => {
+                let label = match walk::is_one_time(condition) {
+                    true => "One-Time Filter",
+                    false => "Filter",
+                };
+                shown.detail(label, print(condition, subplans));
+            }
             Node::NestedLoop { condition, .. } => {
                 shown.details.push(("Inner Unique", Value::Flag(false)));
                 if let Some(condition) = condition {
