@@ -24,7 +24,7 @@ pub fn declared_type(text: &str, cx: &PlanContext<'_>) -> Result<SqlType> {
     };
     let whole = format!("{LEAD}{text}");
     let parsed = parse::parse(&whole).map_err(back)?;
-    let named = match parsed.first().map(|one| &*one.statement) {
+    let named = match parsed.first().map(|one| &**one.statement) {
         Some(ast::Statement::Query(query)) => match query.body.as_select() {
             Some(select) => select.projection.first(),
             None => None,

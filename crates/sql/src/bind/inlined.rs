@@ -202,7 +202,7 @@ pub(super) fn query_of(routine: &Routine) -> Result<Option<ast::Query>> {
     if only.as_of.is_some() {
         return Err(SqlError::unsupported("AS OF in a function"));
     }
-    match (&only.kind, &*only.statement) {
+    match (&only.kind, &**only.statement) {
         (StatementKind::Query, ast::Statement::Query(query)) => {
             Ok((!changes(query)).then(|| ast::Query::clone(query)))
         }

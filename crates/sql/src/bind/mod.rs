@@ -423,7 +423,9 @@ pub(crate) struct Binder<'a> {
     depth: usize,
 }
 
-/// Nesting of queries and expressions the binder walks.
+/// Left of a stack when the binder goes no deeper: for the planner, and walks over what has been bound.
+const STACK_BYTES_MIN: usize = 2 << 20;
+/// Nesting of queries and expressions the binder walks on a thread's own stack, of which nobody knows how much is left.
 const DEPTH_MAX: usize = 1_200;
 
 impl<'a> Binder<'a> {
@@ -568,9 +570,14 @@ impl<'a> Binder<'a> {
         result
     }
 
-    /// Bounds recursion.
+    /// Bounds recursion, PostgreSQL's `check_stack_depth`: 54001 if little is left of the stack. Whoever plans a statement may give it more
+    /// ([`crate::parse::planned_on_enough_stack`]).
     pub(crate) fn deeper<T>(&mut self, bind: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
-        if self.depth >= DEPTH_MAX {
+        let is_enough = match logstead_fiber::remaining_stack() {
+            Some(remaining) => remaining >= STACK_BYTES_MIN,
+            None => self.depth < DEPTH_MAX,
+        };
+        if !is_enough {
             return Err(crate::parse::too_deep());
         }
         self.depth += 1;

@@ -356,6 +356,10 @@ impl Binder<'_> {
 
     /// Plans a body; unknown outputs become text.
     pub(crate) fn finish(&mut self, body: Body) -> Result<Plan> {
+        self.deeper(|b| b.finish_settled(body))
+    }
+
+    fn finish_settled(&mut self, body: Body) -> Result<Plan> {
         let types: Vec<SqlType> = body
             .types()
             .into_iter()

@@ -26,7 +26,7 @@ use sqlparser::tokenizer::Span;
 use std::sync::Arc;
 
 /// Views on views on views.
-const NESTING_MAX: usize = 64;
+const NESTING_MAX: usize = 1_000;
 
 /// A table in FROM of the query that a view is made from.
 pub(crate) struct Recorded {

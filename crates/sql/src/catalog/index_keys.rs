@@ -80,6 +80,10 @@ pub(crate) fn is_immutable(expr: &Expr) -> bool {
 /// Whether what an expression does to its operands is another thing at another time.
 pub(crate) fn varies(expr: &Expr) -> bool {
     match expr {
+        // anytextcat and textanycat are stable because of types whose text is. PostgreSQL puts `||` of that text in their place before it judges.
+        Expr::Call { function, args, .. } if matches!(function.oid, 2003 | 2004) => {
+            args.iter().any(|arg| text_depends(arg.ty().oid, true))
+        }
         Expr::Call { function, .. } => function.volatility != Volatility::Immutable,
         Expr::ArrayCompare { op, .. } | Expr::InList { op, .. } => {
             op.volatility != Volatility::Immutable

@@ -99,7 +99,9 @@ impl View {
             return Ok(Arc::clone(tree));
         }
         let mut parsed = parse::parse_kept(&self.query)?;
-        let statement = parsed.pop().map(|p| Arc::unwrap_or_clone(p.statement));
+        let statement = parsed
+            .pop()
+            .map(|p| parse::Tree::into_statement(p.statement));
         let Some(ast::Statement::Query(query)) = statement else {
             return Err(SqlError::internal("a view's query is none"));
         };

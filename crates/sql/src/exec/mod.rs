@@ -73,11 +73,13 @@ mod tests;
 
 use crate::error::{Result, SqlError};
 use crate::expr::Subquery;
+use crate::parse::{drop_deep, on_enough_stack};
 use crate::plan::Plan;
 use crate::value::Datum;
 use batch::{BATCH_ROWS, Batch};
 use context::{Cx, Shared};
 use logstead_engine::RowRef;
+use logstead_fiber::{NoStack, poll_with_stack};
 use operator::{Running, Step};
 use spill::{Got, Spool, SpoolReader};
 use std::collections::VecDeque;
@@ -125,6 +127,8 @@ pub enum Progress {
 /// A plan ready to run, any number of times.
 pub struct Prepared {
     plan: Plan,
+    /// Stack that it takes to run, show or drop it; 0 if any has it.
+    stack_bytes: usize,
     fast: Option<point::Fast>,
     /// Result columns of a plain scan.
     direct: Option<Vec<StoredColumn>>,
@@ -138,21 +142,43 @@ impl Prepared {
         &self.plan
     }
 
+    /// Stack that it takes to run, show or drop it; 0 if any has it.
+    pub fn stack_bytes(&self) -> usize {
+        self.stack_bytes
+    }
+
     /// Whether the statement runs by key, without operators.
     pub fn is_by_key(&self) -> bool {
         self.fast.is_some()
     }
 }
 
-/// Makes a plan ready to run.
+impl Drop for Prepared {
+    fn drop(&mut self) {
+        if self.stack_bytes > 0 {
+            let plan = std::mem::replace(&mut self.plan, Plan::nothing());
+            let mut all = (plan, self.fast.take(), std::mem::take(&mut self.ahead));
+            drop_deep(
+                &mut all,
+                (Plan::nothing(), None, Vec::new()),
+                self.stack_bytes,
+            );
+        }
+    }
+}
+
+/// Makes a plan ready to run; on as much stack as that takes.
 pub fn prepare(mut plan: Plan) -> Prepared {
+    let stack_bytes = crate::plan::stack_bytes(&plan);
     // Only operators can stop before a call.
     let calls = crate::plan::walk::has_routine(&plan) || crate::plan::walk::has_triggers(&plan);
-    let fast = match calls {
+    // One that is deep is made ready where it has a stack for it: when it is run.
+    let is_deep = stack_bytes > 0;
+    let fast = match calls || is_deep {
         true => None,
         false => point::recognise(&plan),
     };
-    let direct = if calls || fast.is_some() {
+    let direct = if calls || is_deep || fast.is_some() {
         None
     } else {
         direct::recognise(&plan)
@@ -163,6 +189,7 @@ pub fn prepare(mut plan: Plan) -> Prepared {
     let ahead = subquery::to_run_ahead(&plan);
     Prepared {
         plan,
+        stack_bytes,
         fast,
         direct,
         ahead,
@@ -183,7 +210,7 @@ pub struct Execution {
 }
 
 enum State {
-    /// A statement by key that has not run yet.
+    /// A statement by key, or a deep one, that has not run yet.
     Key,
     /// A plain scan.
     Direct(Box<direct::Direct>),
@@ -225,7 +252,7 @@ impl Execution {
                 .as_ref()
                 .and_then(|_| direct::Direct::new(&prepared.plan))
         };
-        let state = if prepared.fast.is_some() {
+        let state = if prepared.fast.is_some() || prepared.stack_bytes > 0 {
             State::Key
         } else if let Some(direct) = direct() {
             State::Direct(Box::new(direct))
@@ -244,7 +271,10 @@ impl Execution {
 
     /// An execution that measures its nodes, for EXPLAIN ANALYZE.
     pub fn measured(prepared: Arc<Prepared>) -> Execution {
-        let state = general(&prepared);
+        let state = match prepared.stack_bytes {
+            0 => general(&prepared),
+            _ => State::Key,
+        };
         Execution {
             prepared,
             state,
@@ -262,6 +292,11 @@ impl Execution {
 
     /// What the nodes measured, in the order of [`children`]: a node, then its inputs.
     pub fn stats(&self) -> Vec<NodeStats> {
+        let stats = on_enough_stack(self.prepared.stack_bytes, || Ok(self.stats_here()));
+        stats.unwrap_or_default()
+    }
+
+    fn stats_here(&self) -> Vec<NodeStats> {
         let mut stats = Vec::new();
         match &self.state {
             State::General(general) => {
@@ -286,6 +321,24 @@ impl Execution {
         rows_max: u64,
         out: &mut dyn RowSink,
     ) -> Result<Progress> {
+        match self.prepared.stack_bytes {
+            0 => self.run_here(cx, rows_max, out).await,
+            bytes => {
+                let running = poll_with_stack(bytes, self.run_here(cx, rows_max, out));
+                match Box::pin(running).await {
+                    Ok(progress) => progress,
+                    Err(NoStack) => Err(crate::parse::too_deep()),
+                }
+            }
+        }
+    }
+
+    async fn run_here(
+        &mut self,
+        cx: &mut ExecContext<'_>,
+        rows_max: u64,
+        out: &mut dyn RowSink,
+    ) -> Result<Progress> {
         let progress = match self.kept.take() {
             Some(progress) => progress,
             None => self.run_on(cx, rows_max, out).await?,
@@ -299,7 +352,7 @@ impl Execution {
                     return Ok(Progress::Call);
                 }
                 Err(error) => {
-                    self.state = State::Done;
+                    drop_deep(&mut self.state, State::Done, self.prepared.stack_bytes);
                     return Err(error);
                 }
             }
@@ -350,7 +403,7 @@ impl Execution {
                     .run(&prepared, cx, rows_max, out, self.measure)
                     .await;
                 if result.is_err() {
-                    self.state = State::Done;
+                    drop_deep(&mut self.state, State::Done, prepared.stack_bytes);
                 }
                 result
             }
@@ -369,6 +422,16 @@ impl Execution {
     /// Runs to the end now, keeping the rows for later calls of [`Execution::run`]: what a portal needs before another
     /// statement of the transaction changes what its snapshot would show.
     pub async fn run_ahead(&mut self, cx: &mut ExecContext<'_>) -> Result<Progress> {
+        match self.prepared.stack_bytes {
+            0 => self.run_ahead_here(cx).await,
+            bytes => match Box::pin(poll_with_stack(bytes, self.run_ahead_here(cx))).await {
+                Ok(progress) => progress,
+                Err(NoStack) => Err(crate::parse::too_deep()),
+            },
+        }
+    }
+
+    async fn run_ahead_here(&mut self, cx: &mut ExecContext<'_>) -> Result<Progress> {
         let prepared = Arc::clone(&self.prepared);
         if let State::Direct(direct) = &mut self.state {
             let columns = prepared.direct.as_deref().unwrap_or_default();
@@ -417,6 +480,12 @@ impl Execution {
             return Ok(Progress::Call);
         }
         Ok(Progress::Suspended)
+    }
+}
+
+impl Drop for Execution {
+    fn drop(&mut self) {
+        drop_deep(&mut self.state, State::Done, self.prepared.stack_bytes);
     }
 }
 

@@ -19,6 +19,7 @@ mod create_as;
 mod current_of;
 mod cursor;
 mod databases;
+mod depth;
 mod do_block;
 mod domains;
 mod extensions;
@@ -35,6 +36,7 @@ mod maintenance;
 pub(crate) mod merge;
 mod not_exists;
 mod nothing;
+mod operators;
 mod parentheses;
 mod policies;
 mod position;
@@ -46,6 +48,7 @@ mod routines;
 mod rows_from;
 mod sequence_options;
 mod set_schema;
+mod spellings;
 mod targets;
 mod triggers;
 mod types;
@@ -59,6 +62,8 @@ pub(crate) use conflict_target::EXPRESSION_MARK;
 pub use constraints::{AlterConstraint, SetConstraints};
 pub(crate) use current_of::current_of;
 pub use databases::{DatabaseCommand, DatabaseOption, OptionValue};
+pub use depth::Tree;
+pub(crate) use depth::{drop_deep, on_enough_stack, planned_on_enough_stack};
 pub use do_block::DoBlock;
 pub use domains::{AlterDomain, CreateDomain, DomainCheckClause};
 pub use extensions::ExtensionCommand;
@@ -92,26 +97,19 @@ pub use views::{AlterView, CheckOption, CreateView, ViewCommand};
 pub(crate) use windows::{EXCLUSIONS, carried};
 
 use crate::error::{Result, SqlError};
+use depth::Depth;
 use logstead_types::SqlState;
 use sqlparser::ast;
 use sqlparser::dialect::PostgreSqlDialect;
-use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::{Span, Token, TokenWithSpan, Tokenizer};
 use std::sync::Arc;
-
-/// Nesting of parentheses, subqueries and prefix operators.
-const NESTING_MAX: usize = 200;
-/// Operators in a row at one level of parentheses; the tree leans to the left and is walked recursively.
-const OPERATORS_MAX: usize = 500;
-/// AND / OR in a row at one level (flattened when bound).
-const CONJUNCTIONS_MAX: usize = 10_000;
 
 /// One statement of a text.
 #[derive(Clone, Debug)]
 pub struct Parsed {
     /// The tree. Its spans count lines and columns of the whole text that was given to [`parse`].
-    pub statement: Arc<ast::Statement>,
+    pub statement: Arc<Tree>,
     /// First byte of the statement in the text.
     pub start: usize,
     /// End of the statement in the text, without the semicolon.
@@ -123,23 +121,40 @@ pub struct Parsed {
 }
 
 /// Parses all statements of `text`. Empty statements vanish: an empty text gives an empty list.
+/// None of them is deep.
 pub fn parse(text: &str) -> Result<Vec<Parsed>> {
+    parse_up_to(text, Deep::No)
+}
+
+/// The same for who gives the trees as much stack as they need ([`Tree::stack_bytes`]): queries may be deep.
+pub fn parse_deep(text: &str) -> Result<Vec<Parsed>> {
+    parse_up_to(text, Deep::Yes)
+}
+
+/// May a statement be deep?
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Deep {
+    No,
+    Yes,
+}
+
+fn parse_up_to(text: &str, deep: Deep) -> Result<Vec<Parsed>> {
     let statements = lexing::statements(text)?;
     statements
         .iter()
         .try_for_each(|tokens| lexing::refuse_marks(text, tokens))?;
-    parse_all(text, statements)
+    parse_all(text, statements, deep)
 }
 
 /// The same of a text that the catalog keeps, where names may be numbers behind a mark.
 pub(crate) fn parse_kept(text: &str) -> Result<Vec<Parsed>> {
-    parse_all(text, lexing::statements(text)?)
+    parse_all(text, lexing::statements(text)?, Deep::No)
 }
 
-fn parse_all(text: &str, statements: Vec<Vec<TokenWithSpan>>) -> Result<Vec<Parsed>> {
+fn parse_all(text: &str, statements: Vec<Vec<TokenWithSpan>>, deep: Deep) -> Result<Vec<Parsed>> {
     statements
         .into_iter()
-        .map(|tokens| parse_one(text, tokens))
+        .map(|tokens| parse_one(text, tokens, deep))
         .collect()
 }
 
@@ -154,11 +169,13 @@ pub fn parse_expr(text: &str) -> Result<ast::Expr> {
     let mut tokens = Tokenizer::new(&dialect, text)
         .tokenize_with_location()
         .map_err(|error| position::token_error(text, &error))?;
-    check_size(text, &tokens)?;
+    if depth::depth_of(text, &tokens)?.deep {
+        return Err(too_deep());
+    }
     tokens.retain(|token| !matches!(token.token, Token::Whitespace(_)));
     let has_not_exists = not_exists::rewrite(&mut tokens);
     let mut parser = Parser::new(&dialect)
-        .with_recursion_limit(NESTING_MAX)
+        .with_recursion_limit(depth::NESTING_MAX)
         .with_tokens_with_locations(tokens);
     let mut expr = parser
         .parse_expr()
@@ -187,8 +204,16 @@ fn names_time(tokens: &[TokenWithSpan]) -> bool {
     })
 }
 
-fn parse_one(text: &str, mut tokens: Vec<TokenWithSpan>) -> Result<Parsed> {
-    check_size(text, &tokens)?;
+fn parse_one(text: &str, tokens: Vec<TokenWithSpan>, deep: Deep) -> Result<Parsed> {
+    let depth = depth::depth_of(text, &tokens)?;
+    if depth.deep && deep == Deep::No {
+        return Err(too_deep());
+    }
+    on_enough_stack(depth.stack_bytes(), || parse_within(text, tokens, depth))
+}
+
+/// Parses a statement on a stack that is long enough.
+fn parse_within(text: &str, mut tokens: Vec<TokenWithSpan>, depth: Depth) -> Result<Parsed> {
     let start = tokens
         .first()
         .map_or(0, |token| byte_of(text, token.span.start));
@@ -199,7 +224,7 @@ fn parse_one(text: &str, mut tokens: Vec<TokenWithSpan>) -> Result<Parsed> {
     let copied = match copy_where::take(text, &mut tokens)? {
         Some(query) => {
             let next = query.get(3).cloned();
-            let query = parse_one(text, query)?;
+            let query = parse_one(text, query, Deep::No)?;
             let condition = copy_where::condition(&query.statement);
             let wrong = || match &next {
                 Some(next) => position::error_at_token(text, next),
@@ -210,8 +235,11 @@ fn parse_one(text: &str, mut tokens: Vec<TokenWithSpan>) -> Result<Parsed> {
         None => None,
     };
     if let Some((statement, kind)) = rewrite::without_grammar(text, &tokens)? {
+        if depth.deep {
+            return Err(too_deep());
+        }
         return Ok(Parsed {
-            statement: Arc::new(statement),
+            statement: Arc::new(Tree::from(statement)),
             start,
             end,
             kind,
@@ -220,13 +248,13 @@ fn parse_one(text: &str, mut tokens: Vec<TokenWithSpan>) -> Result<Parsed> {
     }
     if let Some((declare, from)) = cursor::declare(text, &tokens)? {
         let query = tokens.get(from..).unwrap_or_default();
-        let parsed = parse_one(text, query.to_vec())?;
+        let parsed = parse_within(text, query.to_vec(), depth)?;
         if parsed.as_of.is_some() {
             return Err(SqlError::unsupported("AS OF in a cursor").hint(
                 "In a block that begins with SET LOCAL logstead.as_of = '...' cursors read the past.",
             ));
         }
-        return match (&*parsed.statement, query.first()) {
+        return match (&**parsed.statement, query.first()) {
             (ast::Statement::Query(_), _) => Ok(Parsed {
                 start,
                 kind: StatementKind::Declare(Box::new(declare)),
@@ -249,7 +277,7 @@ fn parse_one(text: &str, mut tokens: Vec<TokenWithSpan>) -> Result<Parsed> {
     let (tokens, notes) = rewrite::rewrite(text, tokens)?;
     let dialect = PostgreSqlDialect {};
     let mut parser = Parser::new(&dialect)
-        .with_recursion_limit(NESTING_MAX)
+        .with_recursion_limit(depth.recursion_limit())
         .with_tokens_with_locations(tokens);
     let mut statement = parser
         .parse_statement()
@@ -279,121 +307,20 @@ fn parse_one(text: &str, mut tokens: Vec<TokenWithSpan>) -> Result<Parsed> {
     if as_of.is_some() {
         as_of::check(&statement, &kind)?;
     }
+    let is_handled = matches!(
+        kind,
+        StatementKind::Query | StatementKind::Explain | StatementKind::Prepared
+    );
+    if depth.deep && !is_handled {
+        return Err(too_deep());
+    }
     Ok(Parsed {
-        statement: Arc::new(statement),
+        statement: Arc::new(Tree::new(statement, depth)),
         start,
         end,
         kind,
         as_of,
     })
-}
-
-/// Refuses what would make a tree too deep to walk.
-fn check_size(text: &str, tokens: &[TokenWithSpan]) -> Result<()> {
-    #[derive(Default, Clone, Copy)]
-    struct Level {
-        operators: usize,
-        conjunctions: usize,
-        set_operations: usize,
-        /// Between CASE and END, not between parentheses.
-        case: bool,
-    }
-    let mut levels = vec![Level::default()];
-    let mut prefixes = 0;
-    for token in tokens {
-        prefixes = if is_prefix(&token.token) {
-            prefixes + 1
-        } else {
-            0
-        };
-        let Some(level) = levels.last_mut() else {
-            break;
-        };
-        match &token.token {
-            Token::LParen | Token::LBracket => levels.push(Level::default()),
-            Token::RParen | Token::RBracket => {
-                // A CASE that has no END is a name.
-                while levels.len() > 1 && levels.pop().is_some_and(|level| level.case) {}
-            }
-            Token::Comma => {
-                level.operators = 0;
-                level.conjunctions = 0;
-            }
-            Token::Word(word) if word.quote_style.is_none() => {
-                let w = word.value.as_str();
-                if w.eq_ignore_ascii_case("case") {
-                    levels.push(Level {
-                        case: true,
-                        ..Level::default()
-                    });
-                } else if level.case && w.eq_ignore_ascii_case("end") {
-                    levels.pop();
-                } else if level.case
-                    && ["when", "then", "else"]
-                        .iter()
-                        .any(|between| w.eq_ignore_ascii_case(between))
-                {
-                    level.operators = 0;
-                    level.conjunctions = 0;
-                } else if w.eq_ignore_ascii_case("and") || w.eq_ignore_ascii_case("or") {
-                    level.operators = 0;
-                    level.conjunctions += 1;
-                } else if w.eq_ignore_ascii_case("union")
-                    || w.eq_ignore_ascii_case("except")
-                    || w.eq_ignore_ascii_case("intersect")
-                {
-                    level.set_operations += 1;
-                    level.operators = 0;
-                    level.conjunctions = 0;
-                } else if w.eq_ignore_ascii_case("select")
-                    || w.eq_ignore_ascii_case("from")
-                    || w.eq_ignore_ascii_case("where")
-                    || w.eq_ignore_ascii_case("on")
-                {
-                    level.operators = 0;
-                    level.conjunctions = 0;
-                } else if w.eq_ignore_ascii_case("is")
-                    || w.eq_ignore_ascii_case("not")
-                    || w.eq_ignore_ascii_case("collate")
-                    || w.eq_ignore_ascii_case("at")
-                    || w.eq_ignore_ascii_case("like")
-                    || w.eq_ignore_ascii_case("isnull")
-                    || w.eq_ignore_ascii_case("notnull")
-                {
-                    level.operators += 1;
-                }
-            }
-            Token::Word(_)
-            | Token::Number(..)
-            | Token::SingleQuotedString(_)
-            | Token::Placeholder(_)
-            | Token::Period
-            | Token::EOF => {}
-            _ => level.operators += 1,
-        }
-        let Some(level) = levels.last() else { break };
-        if level.operators > OPERATORS_MAX
-            || level.conjunctions > CONJUNCTIONS_MAX
-            || level.set_operations > OPERATORS_MAX
-            || levels.len() > NESTING_MAX
-            || prefixes > NESTING_MAX / 2
-        {
-            return Err(too_deep().at(Some(position_of(text, token.span.start))));
-        }
-    }
-    Ok(())
-}
-
-/// NOT, CASE and signs open a level of their own each.
-fn is_prefix(token: &Token) -> bool {
-    match token {
-        Token::Minus | Token::Plus | Token::Tilde | Token::ExclamationMark => true,
-        Token::Word(word) => {
-            word.quote_style.is_none()
-                && (word.keyword == Keyword::NOT || word.keyword == Keyword::CASE)
-        }
-        _ => false,
-    }
 }
 
 /// 54001, PostgreSQL's text.

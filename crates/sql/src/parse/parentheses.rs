@@ -32,6 +32,10 @@ pub(super) fn rewrite(tokens: &mut Vec<TokenWithSpan>) {
         // As many as there are around the first query.
         let inner = tokens[at..].iter().position(|t| t.token != Token::LParen);
         let inner = at + inner.unwrap_or(0);
+        if inner > at + 1 && !is_word(tokens.get(inner), "select") {
+            at = inner;
+            continue;
+        }
         if inner > at + 1 && is_word(tokens.get(inner), "select") {
             for open in (at + 1..inner).rev() {
                 let Some(close) = plain_end(tokens, open) else {

@@ -252,8 +252,8 @@ impl Words<'_> {
         ];
         query.extend(inside);
         query.push(self.tokens[self.at - 1].clone());
-        let parsed = super::parse_one(self.text, query)?;
-        match &*parsed.statement {
+        let parsed = super::parse_one(self.text, query, super::Deep::No)?;
+        match &**parsed.statement {
             Statement::Query(query) => match policy_expr(query) {
                 Some(expr) => Ok(PolicyClause {
                     expr: expr.clone(),

@@ -278,6 +278,7 @@ pub(super) fn rewrite(
         tokens[2].token = Token::make_word("session_authorization", None);
         tokens[3].token = Token::make_word("to", None);
     }
+    super::spellings::rewrite(&mut tokens);
     let copy = is_word(tokens.first(), "copy");
     let mut inserts = 0_usize;
     let mut is_symmetric: Vec<usize> = Vec::new();

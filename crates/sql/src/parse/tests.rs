@@ -109,7 +109,7 @@ fn postgresql_syntax_the_grammar_lacks() {
 #[test]
 fn create_table_as_takes_bare_names_and_no_data() {
     let parsed = parse("create table d (q, \"R\") as select 1, 2 with no data").unwrap();
-    let ast::Statement::CreateTable(table) = &*parsed[0].statement else {
+    let ast::Statement::CreateTable(table) = &**parsed[0].statement else {
         panic!("not a table");
     };
     assert!(table.transient && table.columns.is_empty());
@@ -117,7 +117,7 @@ fn create_table_as_takes_bare_names_and_no_data() {
     assert_eq!(query, "SELECT * FROM (SELECT 1, 2) AS query (q, \"R\")");
     let parsed = parse("create table d (q int, r text)").unwrap();
     assert!(
-        matches!(&*parsed[0].statement, ast::Statement::CreateTable(t) if t.columns.len() == 2)
+        matches!(&**parsed[0].statement, ast::Statement::CreateTable(t) if t.columns.len() == 2)
     );
 }
 

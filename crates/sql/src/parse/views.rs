@@ -308,11 +308,11 @@ fn parse_query(text: &str, tokens: Vec<TokenWithSpan>) -> Result<Box<ast::Query>
     let first = tokens.first().cloned();
     let Parsed {
         statement, as_of, ..
-    } = super::parse_one(text, tokens)?;
+    } = super::parse_one(text, tokens, super::Deep::No)?;
     if as_of.is_some() {
         return Err(super::as_of::not_there());
     }
-    match std::sync::Arc::unwrap_or_clone(statement) {
+    match super::Tree::into_statement(statement) {
         Statement::Query(query) => Ok(query),
         _ => Err(error_at_token(
             text,
@@ -380,8 +380,8 @@ fn alter(text: &str, tokens: &[TokenWithSpan], materialized: bool) -> Result<Vie
         word("TABLE", Keyword::TABLE, span),
     ];
     statement.append(&mut rest);
-    let parsed = super::parse_one(text, statement)?;
-    match (&*parsed.statement, &parsed.kind) {
+    let parsed = super::parse_one(text, statement, super::Deep::No)?;
+    match (&**parsed.statement, &parsed.kind) {
         (Statement::AlterTable(alter), StatementKind::Ddl(_)) => {
             Ok(ViewCommand::Alter(AlterView {
                 materialized,

@@ -20,6 +20,7 @@ mod join;
 mod join_classes;
 mod join_order;
 mod layout;
+mod levels;
 mod merge_join;
 mod scan;
 mod select;
@@ -33,6 +34,7 @@ pub use explain::{ExplainOptions, ExplainTimes, explain, explain_json};
 pub use guarded::Guarded;
 pub(crate) use join::refuses_null;
 pub(crate) use layout::Layout;
+pub(crate) use levels::stack_bytes;
 pub(crate) use scan::Wish;
 pub(crate) use select::plan_select;
 pub use statement::{Command, PlanContext, Planned, plan_statement};
@@ -344,6 +346,16 @@ pub enum Reading {
 }
 
 impl Plan {
+    /// One row of no columns.
+    pub(crate) fn nothing() -> Plan {
+        Plan {
+            node: Node::OneRow,
+            columns: Vec::new(),
+            rows: 1.0,
+            cost: 0.0,
+        }
+    }
+
     /// INSERT, UPDATE, DELETE or MERGE, perhaps with WITH in front of it.
     pub fn is_change(&self) -> bool {
         match &self.node {

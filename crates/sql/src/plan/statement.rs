@@ -42,6 +42,8 @@ pub enum Command {
 pub struct Planned {
     /// The plan.
     pub plan: Plan,
+    /// Stack that it takes to run, show or drop it; 0 if any has it.
+    pub stack_bytes: usize,
     /// Result columns; empty when the statement returns no rows (INSERT without RETURNING).
     pub columns: Vec<OutputColumn>,
     /// Types of all parameters, declared or inferred.
@@ -141,6 +143,7 @@ pub fn plan_statement(
     read.retain(|r| !written.iter().any(|w| w.oid == r.oid));
     Ok(Planned {
         columns: plan.columns.clone(),
+        stack_bytes: super::levels::stack_bytes(&plan),
         plan,
         param_types,
         params_used: binder.params_used,

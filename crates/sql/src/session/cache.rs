@@ -147,12 +147,12 @@ impl Caches {
     /// The statements of `text`.
     pub(super) fn parse(&mut self, text: &str) -> Result<Rc<ParsedText>> {
         if text.len() > TEXT_BYTES_MAX {
-            return Ok(ParsedText::new(text.into(), parse::parse(text)?));
+            return Ok(ParsedText::new(text.into(), parse::parse_deep(text)?));
         }
         if let Some(parsed) = self.texts.get(text) {
             return Ok(parsed);
         }
-        let parsed = ParsedText::new(text.into(), parse::parse(text)?);
+        let parsed = ParsedText::new(text.into(), parse::parse_deep(text)?);
         let hash = self.hasher.hash_one(text);
         match self.seen.get(&hash) {
             Some(()) => self
@@ -169,7 +169,7 @@ impl Caches {
             Some(Kind::Parsed(parsed)) => Lifting::Yes(parsed),
             Some(Kind::Refused(at)) if at == catalog => Lifting::No,
             Some(Kind::Seen | Kind::Refused(_)) => {
-                let one = parse::parse(text)
+                let one = parse::parse_deep(text)
                     .ok()
                     .filter(|statements| statements.len() == 1);
                 let Some(statements) = one else {

@@ -326,7 +326,7 @@ impl Session {
             options,
             legacy_options,
             ..
-        } = &*parsed.statement
+        } = &**parsed.statement
         else {
             return Err(SqlError::unsupported("this form of COPY"));
         };

@@ -89,7 +89,7 @@ impl Session {
     ) -> Result<Reply> {
         let once = match source {
             CopySource::Query(query) => {
-                let inner = Arc::new(ast::Statement::Query(query.clone()));
+                let inner = Arc::new(ast::Statement::Query(query.clone()).into());
                 Statement::once(Rc::clone(&statement.text.text), inner, Vec::new())
             }
             CopySource::Table {

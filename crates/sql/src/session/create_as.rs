@@ -25,7 +25,7 @@ impl Session {
         client: &'a mut dyn Client,
     ) -> LocalFuture<'a, Result<Option<Reply>>> {
         Box::pin(async move {
-            let ast::Statement::CreateTable(table) = &*parsed.statement else {
+            let ast::Statement::CreateTable(table) = &**parsed.statement else {
                 return Ok(None);
             };
             // WITH NO DATA is transient here.
@@ -37,7 +37,7 @@ impl Session {
                 return Ok(None);
             }
             let path = Rc::clone(&self.context.settings.borrow().typed().search_path);
-            let inner = ast::Statement::Query(query.clone());
+            let inner = parse::Tree::from(ast::Statement::Query(query.clone()));
             let planned = self.plan_ast(&inner, &inner.to_string(), &[], &path, &catalog);
             // What is wrong with it DDL says.
             if !planned.is_ok_and(|planned| walk::has_routine(&planned.plan)) {
@@ -47,7 +47,7 @@ impl Session {
             let mut empty = table.clone();
             empty.transient = true;
             let empty = Parsed {
-                statement: Arc::new(ast::Statement::CreateTable(empty)),
+                statement: Arc::new(ast::Statement::CreateTable(empty).into()),
                 ..parsed.clone()
             };
             let reply = self.ddl(&empty, text, client).await?;
@@ -62,7 +62,7 @@ impl Session {
                 return Err(SqlError::internal("an INSERT that is none"));
             };
             insert.source = Some(query.clone());
-            let insert = Arc::new(ast::Statement::Insert(insert));
+            let insert = Arc::new(ast::Statement::Insert(insert).into());
             let statement = Statement::once(Rc::clone(text), insert, Vec::new());
             let plan = self.prepare_run(&statement).await?;
             let mut execution = Execution::new(Arc::clone(&plan.prepared));

@@ -97,7 +97,7 @@ impl Session {
         if self.context.read_only.get() && !maintains {
             return Err(refused_in_read_only(parsed));
         }
-        let truncate = match &*parsed.statement {
+        let truncate = match &**parsed.statement {
             Statement::Truncate(truncate) if catalog.triggers.any_of(TriggerEvent::Truncate) => {
                 Some(truncate)
             }

@@ -44,7 +44,7 @@ impl Session {
             format,
             options,
             ..
-        } = &*parsed.statement
+        } = &**parsed.statement
         else {
             return Err(SqlError::unsupported("EXPLAIN of a table"));
         };
@@ -71,35 +71,47 @@ impl Session {
                     .ok_or_else(|| SqlError::unsupported("EXPLAIN of nothing"))?;
                 (Arc::clone(&parsed.statement), types, params)
             }
-            other if given.is_empty() => (Arc::new(other.clone()), Vec::new(), Vec::new()),
+            other if given.is_empty() => (
+                Arc::new(parsed.statement.part(other)?),
+                Vec::new(),
+                Vec::new(),
+            ),
             other => {
                 let promise = self.promise(outer)?;
                 let types = promise.param_types.iter().map(|ty| Some(ty.oid)).collect();
-                (Arc::new(other.clone()), types, given.to_vec())
+                (
+                    Arc::new(parsed.statement.part(other)?),
+                    types,
+                    given.to_vec(),
+                )
             }
         };
         if !matches!(crate::parse::kind_of(&inner), StatementKind::Query) {
-            return Err(SqlError::unsupported(format!("EXPLAIN {inner}")));
+            return Err(SqlError::unsupported(format!("EXPLAIN {}", **inner)));
         }
         let path = Rc::clone(&self.context.settings.borrow().typed().search_path);
         let clock = Arc::clone(&self.worker.instance.env.clock);
         let begun = clock.monotonic();
         let catalog = self.catalog()?;
-        let mut planned = self.plan_ast(&inner, text, &types, &path, &catalog)?;
+        let planned = self.plan_ast(&inner, text, &types, &path, &catalog)?;
         let planning = clock.monotonic().since(begun);
-        self.context.may_explain(&planned.routines, &catalog)?;
-        self.context
-            .may_use(&super::permit::needs(&mut planned), &catalog)?;
-        if let Some(error) = crate::plan::failing(&planned.plan) {
-            return Err(error);
-        }
         let planning_ms = planning.as_secs_f64() * 1e3;
-        if !asked.analyze {
+        let shown = crate::parse::on_enough_stack(planned.stack_bytes, || {
+            let mut planned = planned;
+            self.context.may_explain(&planned.routines, &catalog)?;
+            self.context
+                .may_use(&super::permit::needs(&mut planned), &catalog)?;
+            if let Some(error) = crate::plan::failing(&planned.plan) {
+                return Err(error);
+            }
             let times = ExplainTimes {
                 planning_ms: (asked.summary == Some(true)).then_some(planning_ms),
                 execution_ms: None,
             };
-            return Ok(reply(&planned.plan, &chosen, asked.json, times));
+            Ok((!asked.analyze).then(|| reply(&planned.plan, &chosen, asked.json, times)))
+        })?;
+        if let Some(shown) = shown {
+            return Ok(shown);
         }
         // The plan is run as a statement of this transaction would be.
         let once = super::statement::Statement::once(Rc::clone(text), inner, types);
@@ -153,7 +165,9 @@ impl Session {
             stats: Some(&stats),
             ..chosen
         };
-        Ok(reply(plan.prepared.plan(), &chosen, asked.json, times))
+        crate::parse::on_enough_stack(plan.prepared.stack_bytes(), || {
+            Ok(reply(plan.prepared.plan(), &chosen, asked.json, times))
+        })
     }
 }
 
@@ -161,19 +175,21 @@ impl Session {
 pub(super) fn query_of(statement: &Statement, parsed: &Parsed) -> Option<Statement> {
     let ast::Statement::Explain {
         statement: inner, ..
-    } = &*parsed.statement
+    } = &**parsed.statement
     else {
         return None;
     };
     let kind = crate::parse::kind_of(inner);
-    matches!(kind, StatementKind::Query).then(|| {
-        let text = Rc::clone(&statement.text.text);
-        Statement::once(
-            text,
-            Arc::new((**inner).clone()),
-            statement.declared.clone(),
-        )
-    })
+    if !matches!(kind, StatementKind::Query) {
+        return None;
+    }
+    let inner = parsed.statement.part(inner).ok()?;
+    let text = Rc::clone(&statement.text.text);
+    Some(Statement::once(
+        text,
+        Arc::new(inner),
+        statement.declared.clone(),
+    ))
 }
 
 /// What the options of EXPLAIN ask for.

@@ -605,7 +605,7 @@ impl Session {
         }
         let ends_it = statement.parsed().is_none_or(|parsed| {
             matches!(
-                &*parsed.statement,
+                &**parsed.statement,
                 ast::Statement::Commit { .. } | ast::Statement::Rollback { .. }
             )
         });
@@ -633,7 +633,7 @@ impl Session {
             StatementKind::Database(command) if command.stands_alone() => command.tag(),
             StatementKind::Setting
                 if matches!(
-                    &*parsed.statement,
+                    &**parsed.statement,
                     ast::Statement::Discard {
                         object_type: ast::DiscardObject::ALL
                     }
@@ -657,7 +657,7 @@ impl Session {
                 IndexCommand::ReindexAll { schema: false, .. } => "REINDEX DATABASE",
                 _ => return Ok(()),
             },
-            StatementKind::Ddl(_) => match &*parsed.statement {
+            StatementKind::Ddl(_) => match &**parsed.statement {
                 ast::Statement::CreateIndex(create) if create.concurrently => {
                     "CREATE INDEX CONCURRENTLY"
                 }

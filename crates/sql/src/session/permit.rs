@@ -398,7 +398,7 @@ impl Session {
         if roles.is_superuser(role) {
             return Ok(());
         }
-        let statement = &*parsed.statement;
+        let statement = &**parsed.statement;
         match (&parsed.kind, statement) {
             (K::Checkpoint, _) if roles.has_privileges_of(role, CHECKPOINT) => Ok(()),
             (K::Checkpoint, _) => Err(denied(

@@ -32,7 +32,7 @@ impl Session {
         formats: &[i16],
         client: &mut dyn Client,
     ) -> Result<Reply> {
-        match &*parsed.statement {
+        match &**parsed.statement {
             ast::Statement::Prepare {
                 name,
                 data_types,
@@ -98,7 +98,7 @@ impl Session {
         }
         // The inner statement keeps its place in the text, so that error positions count as in the text sent.
         let inner = Parsed {
-            statement: Arc::new(inner.clone()),
+            statement: Arc::new(parsed.statement.part(inner)?),
             start: parsed.start,
             end: parsed.end,
             kind,

@@ -10,7 +10,9 @@ use crate::error::{Result, SqlError};
 use crate::exec;
 use crate::expr::Expr;
 use crate::func::{Context, PreparedRow};
-use crate::parse::{AsOf, AsOfPoint, Parsed, StatementKind};
+use crate::parse::{
+    AsOf, AsOfPoint, Parsed, StatementKind, Tree, on_enough_stack, planned_on_enough_stack,
+};
 use crate::plan::{self, Command, Node, OutputColumn, PlanContext};
 use crate::settings::Scans;
 use crate::value::{Oid, SqlType, oid, user};
@@ -142,7 +144,7 @@ impl Statement {
     /// A statement inside another one (EXPLAIN, COPY), whose text it shares.
     pub(super) fn once(
         text: Rc<str>,
-        statement: Arc<sqlparser::ast::Statement>,
+        statement: Arc<crate::parse::Tree>,
         declared: Vec<Option<Oid>>,
     ) -> Statement {
         let end = text.len();
@@ -275,7 +277,20 @@ impl Session {
     ) -> Result<(Rc<CachedPlan>, bool)> {
         let (text, variables) = (&statement.text.text, statement.variables.as_deref());
         let tree = &parsed.statement;
-        let mut planned = self.plan_tree(tree, text, types, path, catalog, variables)?;
+        let planned = self.plan_tree(tree, text, types, path, catalog, variables)?;
+        on_enough_stack(planned.stack_bytes, || {
+            self.cached_plan(planned, variables, path, catalog)
+        })
+    }
+
+    /// Makes what is planned ready to run.
+    fn cached_plan(
+        &self,
+        mut planned: plan::Planned,
+        variables: Option<&Variables>,
+        path: &Rc<[String]>,
+        catalog: &Arc<Catalog>,
+    ) -> Result<(Rc<CachedPlan>, bool)> {
         if planned.columns.len() > COLUMNS_MAX {
             return Err(SqlError::new(
                 SqlState::TOO_MANY_COLUMNS,
@@ -305,8 +320,10 @@ impl Session {
             .then(|| (self.context.current_role(), self.context.row_security()));
         let needs = permit::needs(&mut planned);
         let fails = plan::failing(&planned.plan);
-        let simple = variables.and_then(|_| simple(&planned.plan));
-        let only_computes = variables.is_some() && only_computes(&planned.plan);
+        // Those are computed on whatever stack there is.
+        let is_shallow = variables.is_some() && planned.stack_bytes == 0;
+        let simple = is_shallow.then(|| simple(&planned.plan)).flatten();
+        let only_computes = is_shallow && only_computes(&planned.plan);
         let plan = CachedPlan {
             fails,
             prepared: Arc::new(exec::prepare(planned.plan)),
@@ -335,7 +352,7 @@ impl Session {
     /// Plans a syntax tree.
     pub(super) fn plan_ast(
         &self,
-        statement: &sqlparser::ast::Statement,
+        statement: &Tree,
         text: &str,
         types: &[Option<Oid>],
         path: &Rc<[String]>,
@@ -346,7 +363,7 @@ impl Session {
 
     fn plan_tree(
         &self,
-        statement: &sqlparser::ast::Statement,
+        statement: &Tree,
         text: &str,
         types: &[Option<Oid>],
         path: &Rc<[String]>,
@@ -377,7 +394,11 @@ impl Session {
             variables,
             rows_of: &rows_of,
         };
-        let (planned, looked_into) = lookup::noting(|| plan::plan_statement(statement, text, &cx));
+        let (planned, looked_into) = lookup::noting(|| {
+            planned_on_enough_stack(statement.stack_bytes(), || {
+                plan::plan_statement(statement, text, &cx)
+            })
+        });
         let mut planned = planned?;
         // Whoever else runs the plan must be allowed to look there, too.
         for schema in looked_into {

@@ -50,7 +50,7 @@ impl Session {
             StatementKind::Setting => {
                 if let ast::Statement::Discard {
                     object_type: ast::DiscardObject::ALL | ast::DiscardObject::TEMP,
-                } = &*parsed.statement
+                } = &**parsed.statement
                 {
                     self.discard_temporary().await?;
                 }
@@ -62,7 +62,7 @@ impl Session {
             StatementKind::Prepared => self.prepared(statement, &parsed, formats, client).await,
             StatementKind::Copy(_) => self.copy(statement, &parsed, client).await,
             StatementKind::Explain => self.explain(statement, &parsed, params, client).await,
-            StatementKind::Cursor => match &*parsed.statement {
+            StatementKind::Cursor => match &**parsed.statement {
                 ast::Statement::Close { cursor } => self.close_cursor(cursor),
                 _ => Err(SqlError::internal("a cursor's statement that is not CLOSE")),
             },
@@ -115,7 +115,7 @@ impl Session {
         let Some(parsed) = statement.parsed() else {
             return Ok(Vec::new());
         };
-        match (&parsed.kind, &*parsed.statement) {
+        match (&parsed.kind, &**parsed.statement) {
             (StatementKind::Explain, explain) => Ok(vec![super::explain::column(explain)]),
             (StatementKind::Call, _) => {
                 Ok(super::routine::call_columns(&self.bound_call(statement)?))

@@ -327,6 +327,10 @@ impl SessionSettings {
         for values in targets.into_iter().flatten() {
             match self.initial.get(&lower) {
                 Some(value) => Rc::make_mut(values).insert(lower.clone(), value.clone()),
+                // One that is nobody's stays known once it has been set.
+                None if is_custom(&lower) && values.contains_key(&lower) => {
+                    Rc::make_mut(values).insert(lower.clone(), String::new())
+                }
                 None => Rc::make_mut(values).remove(&lower),
             };
         }

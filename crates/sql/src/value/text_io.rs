@@ -269,6 +269,21 @@ fn object_id(text: &str, name: &str) -> Result<u32> {
     Ok(v as u32)
 }
 
+/// A transaction's number, which C's `strtoul` reads: it may be hexadecimal or octal.
+fn transaction_id(text: &str) -> Result<u32> {
+    let t = trim(text);
+    let digits = t.strip_prefix("0x").or_else(|| t.strip_prefix("0X"));
+    let other = match digits {
+        Some(digits) => u32::from_str_radix(digits, 16).ok(),
+        None if t.len() > 1 && t.starts_with('0') => u32::from_str_radix(t, 8).ok(),
+        None => None,
+    };
+    match other {
+        Some(number) if !t.contains(['+', '_']) => Ok(number),
+        _ => object_id(text, "xid"),
+    }
+}
+
 /// Cuts a name at 63 bytes, on a character's border.
 pub fn truncate_name(text: &str) -> &str {
     let mut end = text.len().min(63);
@@ -400,7 +415,7 @@ pub fn input(ty: SqlType, text: &str, cx: Option<&dyn Context>) -> Result<Datum>
         oid::MACADDR => Datum::Mac(network::parse_mac(text)?),
         oid::MACADDR8 => Datum::Mac8(network::parse_mac8(text)?),
         oid::OID => Datum::Oid(object_id(text, "oid")?),
-        oid::XID => Datum::Oid(object_id(text, "xid")?),
+        oid::XID => Datum::Oid(transaction_id(text)?),
         oid::REGCLASS
         | oid::REGTYPE
         | oid::REGPROC

@@ -207,7 +207,7 @@ pub async fn execute(parsed: &Parsed, cx: &mut DdlContext<'_>) -> Result<String>
         comment::on_constraint(on, cx).await?;
         return Ok("COMMENT".to_owned());
     }
-    match &*parsed.statement {
+    match &**parsed.statement {
         Statement::CreateTable(table) if table.query.is_some() => {
             return create_as::execute(table, cx).await;
         }

@@ -496,7 +496,7 @@ pub(super) fn ask(parsed: &Parsed, cx: &mut DdlContext<'_>) -> Result<()> {
         K::Ddl(_) => {}
         _ => return Err(only_superusers()),
     }
-    match &*parsed.statement {
+    match &**parsed.statement {
         S::CreateTable(table) => asker.create_table(table),
         // OWNED BY asks itself.
         S::CreateSequence {

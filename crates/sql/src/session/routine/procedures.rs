@@ -45,7 +45,7 @@ impl Session {
         statement: &Statement,
     ) -> Result<ProcedureCall> {
         let catalog = self.catalog()?;
-        let parsed = statement.parsed().map(|parsed| &*parsed.statement);
+        let parsed = statement.parsed().map(|parsed| &**parsed.statement);
         let Some(ast::Statement::Call(function)) = parsed else {
             return Err(SqlError::internal("a CALL that calls nothing"));
         };
@@ -227,7 +227,7 @@ impl Session {
         call: &ProcedureCall,
         expr: &Expr,
     ) -> Result<Vec<Target>> {
-        let parsed = statement.parsed().map(|parsed| &*parsed.statement);
+        let parsed = statement.parsed().map(|parsed| &**parsed.statement);
         let Some(ast::Statement::Call(function)) = parsed else {
             return Ok(Vec::new());
         };

@@ -478,7 +478,7 @@ fn refuse_statement(statement: &Statement) -> Result<()> {
     let Some(parsed) = statement.parsed() else {
         return Ok(());
     };
-    match (&parsed.kind, &*parsed.statement) {
+    match (&parsed.kind, &**parsed.statement) {
         (StatementKind::Transaction(_), _) => Err(SqlError::new(
             SqlState::FEATURE_NOT_SUPPORTED,
             "unsupported transaction command in PL/pgSQL",
