@@ -6,6 +6,7 @@
 use super::Session;
 use super::client::Client;
 use super::statement::{CachedPlan, Statement};
+use super::transaction::Open;
 use super::turns::in_turns;
 use crate::catalog::Catalog;
 use crate::error::{Result, SqlError};
@@ -14,7 +15,7 @@ use crate::func::Context;
 use crate::parse::Parsed;
 use crate::plan::Command;
 use crate::value::{Datum, user};
-use logstead_engine::{Table, TableLock, Txn, WaitError, WriteError};
+use logstead_engine::{Isolation, Table, TableLock, Txn, WaitError, WriteError};
 use logstead_types::SqlState;
 use std::fmt;
 use std::future::Future;
@@ -126,6 +127,17 @@ pub(super) enum Ran {
     Done { rows: u64 },
     /// The row limit was reached.
     Suspended,
+}
+
+impl Open {
+    /// A statement that reads begins, or has been run: REPEATABLE READ and SERIALIZABLE see from then on what was committed by then, whether
+    /// or not it looks at a table.
+    #[inline]
+    pub(super) fn fix_snapshot(&mut self) {
+        if self.txn.isolation() != Isolation::ReadCommitted {
+            self.txn.snapshot();
+        }
+    }
 }
 
 impl Session {
@@ -243,6 +255,14 @@ impl Session {
             if waited {
                 self.worker.step();
             }
+        }
+    }
+
+    /// What was made read-only behind a savepoint is so no more.
+    pub(super) fn restore_read_only(&mut self, index: usize) {
+        if let Some(savepoint) = self.savepoints.get(index) {
+            self.modes.read_only = savepoint.read_only || self.reading().is_some();
+            self.context.take_modes(&self.modes);
         }
     }
 

@@ -59,21 +59,10 @@ pub(super) struct Open {
     pub(super) is_of_clause: bool,
 }
 
-impl Open {
-    /// A statement that reads begins, or has been run: REPEATABLE READ and SERIALIZABLE see from then on what was committed by then, whether
-    /// or not it looks at a table.
-    #[inline]
-    pub(super) fn fix_snapshot(&mut self) {
-        if self.txn.isolation() != Isolation::ReadCommitted {
-            self.txn.snapshot();
-        }
-    }
-}
-
 /// A named savepoint.
 pub(super) struct Savepoint {
     name: String,
-    read_only: bool,
+    pub(super) read_only: bool,
 }
 
 const READ_COMMITTED: &str = "read committed";
@@ -561,11 +550,7 @@ impl Session {
         self.part_rolled_back(index);
         self.undo_to(index);
         self.savepoints.truncate(index + 1);
-        if let Some(savepoint) = self.savepoints.last() {
-            let read_only = savepoint.read_only || self.reading().is_some();
-            self.modes.read_only = read_only;
-            self.context.take_modes(&self.modes);
-        }
+        self.restore_read_only(index);
         self.context.settings.borrow_mut().rollback_to(index);
         self.context.refresh_style();
         self.keep_portals(index);
@@ -583,13 +568,7 @@ impl Session {
         self.context.advisory.borrow_mut().released(index);
         self.context.asked.borrow_mut().released(index);
         self.context.settings.borrow_mut().release(index);
-        // What was read-only inside of it is so no more, as in PostgreSQL.
-        if let Some(savepoint) = self.savepoints.get(index)
-            && savepoint.read_only != self.modes.read_only
-        {
-            self.modes.read_only = savepoint.read_only || self.reading().is_some();
-            self.context.take_modes(&self.modes);
-        }
+        self.restore_read_only(index);
         self.savepoints.truncate(index);
         self.raise_portals(index);
     }
