@@ -421,13 +421,19 @@ impl Binder<'_> {
     }
 
     /// Is a function run by the session, statement by statement, instead of standing in the place of its call? Those of other languages are; of LANGUAGE sql those
-    /// that are more than one query, change something, call themselves, or have settings of their own.
+    /// that are more than one query, change something, call themselves, or have settings of their own, and those that a cursor's query calls and that see more whenever
+    /// they are called.
     pub(super) fn is_run(&self, routine: &Routine) -> Result<bool> {
         if routine.language != Language::Sql {
             return Ok(true);
         }
         let name = |item: &String| is_harmless(item.split_once('=').map_or(item, |(name, _)| name));
+        let sees_more = routine.volatility == Volatility::Volatile
+            && self.view.is_none()
+            && self.expanded.is_empty()
+            && self.cx.session.plans_cursor();
         Ok(!routine.config.iter().all(name)
+            || sees_more
             || self.expanded.contains(&routine.oid)
             || query_of(routine)?.is_none())
     }

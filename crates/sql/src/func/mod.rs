@@ -349,6 +349,10 @@ pub trait Context {
     fn settings(&self) -> Vec<Setting> {
         Vec::new()
     }
+    /// Is a cursor's query being planned? Its volatile functions are run when their rows are fetched, with what there is to be seen then.
+    fn plans_cursor(&self) -> bool {
+        false
+    }
     /// Advisory locks of all sessions: pg_locks.
     fn advisory_locks(&self) -> Vec<AdvisoryLockRow> {
         Vec::new()

@@ -533,6 +533,20 @@ pub(crate) fn has_routine(plan: &Plan) -> bool {
     found
 }
 
+/// Calls a volatile function that the session runs, be it in a subquery of an expression.
+pub(crate) fn calls_volatile(plan: &Plan) -> bool {
+    fn scans(plan: &Plan) -> bool {
+        let own = matches!(&plan.node, Node::RoutineScan { callee, .. } if callee.volatile);
+        own || crate::exec::children(plan).into_iter().any(scans)
+    }
+    let within = |e: &Expr| matches!(e, Expr::Subquery(subquery) if scans(&subquery.plan));
+    let mut found = scans(plan);
+    plan_exprs(plan, 0, &mut |expr, _| {
+        found = found || any(expr, &within);
+    });
+    found
+}
+
 /// Locks rows that it gives; subqueries of its expressions are not asked.
 pub(crate) fn locks_rows(plan: &Plan) -> bool {
     matches!(plan.node, Node::LockRows { .. })

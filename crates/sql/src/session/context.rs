@@ -54,6 +54,8 @@ pub struct SessionContext {
     pub(super) statements: RefCell<Statements>,
     /// What `pg_cursors` shows.
     pub(super) cursors: RefCell<Vec<CursorRow>>,
+    /// What is being planned is a cursor's query.
+    pub(super) plans_cursor: Cell<bool>,
     /// Advisory locks.
     pub(super) advisory: RefCell<Holdings>,
     /// Notifications that the transaction has asked for, and what the session listens to.
@@ -133,6 +135,7 @@ impl SessionContext {
             restore_points: RefCell::default(),
             statements: RefCell::default(),
             cursors: RefCell::default(),
+            plans_cursor: Cell::new(false),
             advisory: RefCell::default(),
             asked: RefCell::default(),
             level: Cell::new(0),
@@ -421,6 +424,10 @@ impl Context for SessionContext {
     fn interrupted(&self) -> Result<()> {
         let cancel = self.signals.statement();
         cancel.check_at(|| self.clock_time())
+    }
+
+    fn plans_cursor(&self) -> bool {
+        self.plans_cursor.get()
     }
 
     fn advisory_locks(&self) -> Vec<AdvisoryLockRow> {

@@ -3,7 +3,8 @@
 //! Owns: a session's cursors by name, each with the rows it keeps and its place between them.
 //!
 //! A cursor shows the data as they were when it was declared: before another statement moves the transaction on, it takes
-//! the rest of its rows ([`Session::settle_cursors`]). Plans run forwards only, so rows that are
+//! the rest of its rows ([`Session::settle_cursors`]). Volatile functions see more, whenever they are called: a plan that calls some that the session runs
+//! has a view of its own, and goes on row by row as these are fetched. Plans run forwards only, so rows that are
 //! to be given again are kept: all of them for SCROLL, none for NO SCROLL. A cursor that was declared without either may go
 //! back where PostgreSQL's would, over as many rows as `work_mem` holds. What is more than `work_mem` is in a temporary file.
 //!
@@ -15,29 +16,27 @@
 //!   SECURITY DEFINER routine whose statement happens to come next.
 
 mod adopt;
+mod pull;
 
 pub(super) use adopt::locks_rows;
 
-use super::client::{Client, Nobody};
+use super::client::Client;
 use super::current_of::telling;
 use super::cursor_rows::Kept;
-use super::portal::Collected;
-use super::run::guarded;
 use super::statement::{CachedPlan, Statement};
 use super::{Reply, Session};
 use crate::error::{Result, SqlError};
+use crate::exec::Execution;
 use crate::exec::wait::wait_for_file;
-use crate::exec::{ExecContext, Execution, Progress};
 use crate::func;
 use crate::parse::{DeclareCursor, FetchDirection, FetchRows, Parsed, StatementKind};
-use crate::plan::{Node, OutputColumn, Plan, SetOpKind};
+use crate::plan::{Node, OutputColumn, Plan, SetOpKind, walk};
 use crate::value::{Datum, Oid};
 use logstead_engine::{RowLock, View};
 use logstead_types::{SqlState, TableId};
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
 use std::rc::Rc;
-use std::sync::Arc;
 
 /// Rows taken from a plan at once.
 const ROWS_AT_ONCE: u64 = 512;
@@ -72,6 +71,8 @@ struct Cursor {
     tells: Tells,
     /// What its plan reads: in use while the cursor is open in its transaction.
     reads: Vec<TableId>,
+    /// What its plan sees, if it calls what sees more when it is called later: then its rows come when they are fetched.
+    view: Option<View>,
 }
 
 /// What a cursor knows of the rows that its rows come from, for WHERE CURRENT OF.
@@ -352,7 +353,10 @@ impl Session {
                 format!("cursor \"{}\" already exists", declare.name),
             ));
         }
-        let plan = self.prepare_run(&query).await?;
+        self.context.plans_cursor.set(true);
+        let plan = self.prepare_run(&query).await;
+        self.context.plans_cursor.set(false);
+        let plan = plan?;
         let text = Rc::clone(&statement.text.text);
         self.start_cursor(declare, plan, text, params).await?;
         Ok(Reply::tag("DECLARE CURSOR"))
@@ -414,8 +418,13 @@ impl Session {
         self.begin_run().await?;
         let mut tells = Tells::default();
         let prepared = self.telling_plan(&plan, &mut tells)?;
+        let view = match walk::calls_volatile(prepared.plan()) {
+            true => Some(self.transaction()?.txn.view()),
+            false => None,
+        };
         let execution = Box::new(Execution::new(prepared));
         let cursor = Cursor {
+            view,
             reads: plan.locks.iter().map(|(table, _)| table.id()).collect(),
             text,
             columns: plan.columns.clone(),
@@ -673,120 +682,6 @@ impl Session {
             true => self.flush_batch(out.client).await,
             false => Ok(()),
         }
-    }
-
-    /// Takes up to `rows_max` rows out of a cursor's plan.
-    async fn pull(
-        &mut self,
-        cursor: &mut Cursor,
-        rows_max: u64,
-        client: &mut dyn Client,
-    ) -> Result<()> {
-        let State::Running {
-            plan,
-            execution,
-            params,
-        } = &mut cursor.state
-        else {
-            return Ok(());
-        };
-        let mut limits = self.limits();
-        let work_mem_bytes = self.context.settings.borrow().typed().work_mem_bytes;
-        let signals = Arc::clone(&self.signals);
-        let context = Rc::clone(&self.context);
-        let engine = self.worker.instance.engine.clone();
-        context.catalog.replace(Arc::clone(&plan.catalog));
-        self.set_deadline(limits);
-        // A statement that failed may have left some.
-        context.sleep_us.set(0);
-        let mut collected = Collected::within(engine.memory());
-        let progress = loop {
-            let open = self.transaction()?;
-            let mut cx = ExecContext {
-                txn: &mut open.txn,
-                params,
-                session: &*context,
-                catalog: &plan.catalog,
-                engine: &engine,
-                cancel: signals.statement(),
-                events: &mut open.events,
-                work_mem_bytes,
-            };
-            let run = execution.run(&mut cx, rows_max, &mut collected);
-            let progress = guarded(&signals, limits, run).await?;
-            if progress != Progress::Call {
-                break progress;
-            }
-            self.answer(execution, plan, client).await?;
-            limits = self.limits_left(limits)?;
-        };
-        if !context.restore_points.borrow().is_empty() {
-            self.do_restore_points().await?;
-        }
-        if context.advisory.borrow().has_work() {
-            self.wait_for_advisory_locks().await?;
-        }
-        if context.sleep_us.get() > 0 {
-            self.sleep_as_asked().await?;
-        }
-        let rows = &mut cursor.rows;
-        let spill = || func::Context::spill(&*context);
-        rows.extend(collected.into_rows(), cursor.back, work_mem_bytes, spill)?;
-        let held_bytes = rows.size_bytes();
-        rows.held.set(held_bytes, Some(engine.memory()))?;
-        while let Some(obstacle) = rows.behind()? {
-            wait_for_file(obstacle, signals.statement()).await?;
-        }
-        match progress {
-            Progress::Done { .. } => cursor.state = State::Ended,
-            Progress::Call | Progress::Suspended | Progress::Full { .. } => {
-                // Each run counts its work anew.
-                crate::interrupt::check_for_interrupts()?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Before a new statement moves the transaction's snapshot on, cursors take the rest of their rows.
-    pub(super) async fn settle_cursors(&mut self) -> Result<()> {
-        self.end_plans(|_| true).await
-    }
-
-    /// The transaction is about to commit: the cursors that outlive it take the rest of their rows.
-    pub(super) async fn hold_cursors(&mut self) -> Result<()> {
-        self.end_plans(|cursor| cursor.hold).await
-    }
-
-    async fn end_plans(&mut self, which: impl Fn(&Cursor) -> bool) -> Result<()> {
-        if !self.cursors.are_running() {
-            return Ok(());
-        }
-        let running = |c: &Cursor| matches!(c.state, State::Running { .. }) && which(c);
-        let cursors = self.cursors.by_name.iter();
-        let names: Vec<String> = cursors
-            .filter(|(_, cursor)| running(cursor))
-            .map(|(name, _)| name.clone())
-            .collect();
-        for name in names {
-            let Some(mut cursor) = self.cursors.take(&name) else {
-                continue;
-            };
-            let mut pulled = Ok(());
-            let mut nobody = Nobody::default();
-            let before = self.context.enter_role(cursor.role);
-            while pulled.is_ok() && matches!(cursor.state, State::Running { .. }) {
-                pulled = self.pull(&mut cursor, ROWS_AT_ONCE, &mut nobody).await;
-            }
-            self.context.act_as(before);
-            if pulled.is_err() {
-                cursor.state = State::Failed;
-                cursor.rows = Kept::default();
-            }
-            self.cursors.insert(name, cursor);
-            self.untold.append(&mut nobody.told);
-            pulled?;
-        }
-        Ok(())
     }
 }
 

@@ -90,6 +90,7 @@ impl Session {
             _ => State::Ended,
         };
         let cursor = Cursor {
+            view: None,
             reads,
             text: Rc::clone(&statement.text.text),
             columns,
