@@ -40,6 +40,14 @@ impl Binder<'_> {
                 None => Err(SqlError::internal("an argument vanished")),
             };
         }
+        // What nothing has given a type yet has none.
+        if let ([ty], "pg_typeof") = (types.as_slice(), name)
+            && ty.oid == oid::UNKNOWN
+            && schema.is_none_or(|s| s == "pg_catalog")
+        {
+            let told = Datum::Oid(oid::UNKNOWN);
+            return Ok(Expr::Const(told, SqlType::of(oid::REGTYPE)));
+        }
         let resolved = match func::resolve_function(schema, name, &types) {
             Ok(resolved) => resolved,
             Err(error) => {
@@ -111,7 +119,8 @@ impl Binder<'_> {
                 || multirange::is_multirange(arg.ty().oid)
                 || matches!(
                     arg.ty().oid,
-                    oid::JSON
+                    oid::TEXT
+                        | oid::JSON
                         | oid::JSON_ARRAY
                         | oid::VARCHAR
                         | oid::BPCHAR
@@ -235,6 +244,29 @@ impl Binder<'_> {
             .sets
             .push((id, Expr::Call { function, args, ty }));
         Ok(Expr::Column(id, ty))
+    }
+
+    /// How many set-returning calls stand in the query block so far.
+    pub(crate) fn sets_met(&self) -> usize {
+        self.frames.last().map_or(0, |frame| frame.sets.len())
+    }
+
+    /// 0A000 if some have come since in what does not compute all its parts.
+    pub(crate) fn refuse_sets_since(
+        &self,
+        met: usize,
+        what: &str,
+        at: Option<usize>,
+    ) -> Result<()> {
+        if self.sets_met() <= met {
+            return Ok(());
+        }
+        Err(SqlError::new(
+            SqlState::FEATURE_NOT_SUPPORTED,
+            format!("set-returning functions are not allowed in {what}"),
+        )
+        .hint("You might be able to move the set-returning function into a LATERAL FROM item.")
+        .at(at))
     }
 }
 

@@ -460,63 +460,6 @@ impl Binder<'_> {
         self.operator(op, value, pattern, at)
     }
 
-    fn case(
-        &mut self,
-        operand: Option<&Ast>,
-        arms: &[ast::CaseWhen],
-        otherwise: Option<&Ast>,
-    ) -> Result<Expr> {
-        let Some(operand) = operand else {
-            return self.case_of(None, arms, otherwise);
-        };
-        let bound = self.expr(operand)?;
-        let bound = self.settle(bound)?;
-        let at = self.at(operand.span());
-        self.once(bound, |b, operand| {
-            b.case_of(Some((operand, at)), arms, otherwise)
-        })
-    }
-
-    fn case_of(
-        &mut self,
-        operand: Option<(Expr, Option<usize>)>,
-        arms: &[ast::CaseWhen],
-        otherwise: Option<&Ast>,
-    ) -> Result<Expr> {
-        let mut conditions = Vec::with_capacity(arms.len());
-        // PostgreSQL looks at ELSE first when it chooses the result type.
-        let mut results = Vec::with_capacity(arms.len() + 1);
-        for arm in arms {
-            let condition = match &operand {
-                Some((operand, at)) => {
-                    let value = self.expr(&arm.condition)?;
-                    self.operator("=", operand.clone(), value, *at)?
-                }
-                None => self.condition_of(&arm.condition, "CASE/WHEN")?,
-            };
-            conditions.push(condition);
-            let result = self.expr(&arm.result)?;
-            results.push((result, self.at(arm.result.span())));
-        }
-        let has_else = otherwise.is_some();
-        if let Some(otherwise) = otherwise {
-            let bound = self.expr(otherwise)?;
-            results.insert(0, (bound, self.at(otherwise.span())));
-        }
-        let (mut results, mut ty) = self.unify(results, "CASE")?;
-        if !has_else && ty.oid != oid::RECORD {
-            // The NULL that stands for it has no modifier. A record's is its shape, which NULL may have.
-            ty = SqlType::of(ty.oid);
-        }
-        let otherwise = has_else.then(|| Box::new(results.remove(0)));
-        let arms: Vec<(Expr, Expr)> = conditions.into_iter().zip(results).collect();
-        Ok(Expr::Case {
-            arms,
-            otherwise,
-            ty,
-        })
-    }
-
     /// ARRAY[...]; `wanted` is the element type of an enclosing cast.
     pub(crate) fn array(&mut self, array: &ast::Array, wanted: Option<SqlType>) -> Result<Expr> {
         let mut items = Vec::with_capacity(array.elem.len());

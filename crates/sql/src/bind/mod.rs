@@ -13,6 +13,7 @@ mod access;
 mod aggregate;
 mod call;
 mod called;
+mod case;
 mod change;
 mod coerce;
 mod conflict;

@@ -218,6 +218,9 @@ pub(super) fn quote_literal(cx: &dyn Context, types: &[SqlType], a: &[Datum]) ->
     let mut out = Builder::default();
     match value {
         Datum::Text(t) => push_literal(t, &mut out)?,
+        // As the cast to text has it.
+        Datum::Bool(true) => push_literal("true", &mut out)?,
+        Datum::Bool(false) => push_literal("false", &mut out)?,
         value => push_literal(&shown_as(cx, types.first(), value)?, &mut out)?,
     }
     out.finish_text()

@@ -72,8 +72,14 @@ pub(super) fn backend_pid(cx: &dyn Context, _: &[Datum]) -> Result<Datum> {
 }
 
 /// `pg_typeof`, as far as a value tells its type: of columns the binder knows better and folds the call
-pub(super) fn typeof_value(a: &[Datum]) -> Result<Datum> {
-    Ok(Datum::Oid(type_of(&a[0]).oid))
+pub(super) fn typeof_value(_: &dyn Context, types: &[SqlType], a: &[Datum]) -> Result<Datum> {
+    // A NULL does not, what it was computed by does. An untyped one is a text there.
+    let declared = types.first().filter(|ty| ty.oid != oid::TEXT);
+    Ok(Datum::Oid(match (a.first(), declared) {
+        (Some(Datum::Null), Some(ty)) => ty.oid,
+        (Some(value), _) => type_of(value).oid,
+        (None, _) => oid::UNKNOWN,
+    }))
 }
 
 /// `format_type`

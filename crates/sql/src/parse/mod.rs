@@ -36,6 +36,7 @@ mod maintenance;
 pub(crate) mod merge;
 mod not_exists;
 mod nothing;
+mod null_tests;
 mod operators;
 mod parentheses;
 mod policies;
@@ -264,6 +265,7 @@ fn parse_within(text: &str, mut tokens: Vec<TokenWithSpan>, depth: Depth) -> Res
             (_, None) => Err(position::error_at_token(text, &TokenWithSpan::new_eof())),
         };
     }
+    null_tests::rewrite(&mut tokens);
     let has_powers = tokens.iter().any(|token| token.token == Token::Caret);
     let names_time = names_time(&tokens);
     let unless_time = |error| {
