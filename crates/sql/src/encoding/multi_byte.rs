@@ -61,7 +61,7 @@ pub(super) fn is_valid(encoding: Encoding, bytes: &[u8]) -> bool {
         ("GB18030", [first, _, third, fourth]) => {
             matches!(first, 0x81..=0xfe)
                 && matches!(third, 0x81..=0xfe)
-                && fourth.is_ascii_digit()
+                && matches!(fourth, b'0'..=b'9')
         }
         ("BIG5" | "GBK" | "UHC", [_, second]) => *second != 0,
         _ => false,
