@@ -118,9 +118,9 @@ def test_port_in_use_is_a_clear_error(private_server):
         (["--no-such-flag"], {}, "no-such-flag"),
         (["--config", "missing.toml"], {}, "missing.toml"),
         ([], {"LOGSTEAD_WORKERS": "abc"}, "workers"),
-        ([], {"LOGSTEAD_NO_SUCH_SETTING": "1"}, "no_such_setting"),
+        (["--set", "no_such_setting=1"], {}, "no_such_setting"),
     ],
-    ids=["zero", "word", "negative", "listen", "flag", "no-file", "environment", "unknown-environment"],
+    ids=["zero", "word", "negative", "listen", "flag", "no-file", "environment", "unknown"],
 )
 def test_bad_settings_are_clear_errors(private_server, arguments, env, named):
     assert named in refused(private_server, *arguments, env=env).lower()
