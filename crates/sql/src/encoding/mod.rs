@@ -272,24 +272,6 @@ impl Encoding {
 
     /// Appends the bytes that are this text.
     pub fn encode(self, text: &str, out: &mut Vec<u8>) -> Result<()> {
-        self.encode_with(text, out, |character| {
-            let bytes = character.encode_utf8(&mut [0; 4]).as_bytes().to_vec();
-            Err(untranslatable(&bytes, Encoding::UTF8, self))
-        })
-    }
-
-    /// The same; what the encoding does not have becomes a question mark.
-    pub fn encode_lossy(self, text: &str, out: &mut Vec<u8>) {
-        // It does not fail: no character is an error.
-        let _never_fails = self.encode_with(text, out, |_| Ok(b'?'));
-    }
-
-    fn encode_with(
-        self,
-        text: &str,
-        out: &mut Vec<u8>,
-        missing: impl Fn(char) -> Result<u8>,
-    ) -> Result<()> {
         if self.is_plain() {
             out.extend_from_slice(text.as_bytes());
             return Ok(());
@@ -317,7 +299,9 @@ impl Encoding {
                 (None, None) => return Err(SqlError::unsupported(self.what())),
             };
             if found.is_none() {
-                out.push(missing(character)?);
+                let mut buffer = [0; 4];
+                let bytes = character.encode_utf8(&mut buffer).as_bytes();
+                return Err(untranslatable(bytes, Encoding::UTF8, self));
             }
         }
         Ok(())

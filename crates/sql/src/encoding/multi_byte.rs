@@ -59,9 +59,7 @@ pub(super) fn is_valid(encoding: Encoding, bytes: &[u8]) -> bool {
             matches!(first, 0x81..=0xfe) && matches!(second, 0x40..=0x7e | 0x80..=0xfe)
         }
         ("GB18030", [first, _, third, fourth]) => {
-            matches!(first, 0x81..=0xfe)
-                && matches!(third, 0x81..=0xfe)
-                && matches!(fourth, b'0'..=b'9')
+            matches!(first, 0x81..=0xfe) && matches!(third, 0x81..=0xfe) && fourth.is_ascii_digit()
         }
         ("BIG5" | "GBK" | "UHC", [_, second]) => *second != 0,
         _ => false,

@@ -100,9 +100,6 @@ fn errors_are_postgresqls() {
         told(decode("SQL_ASCII", b"a\xff").unwrap_err()),
         "22021 invalid byte sequence for encoding \"UTF8\": 0xff"
     );
-    let mut out = Vec::new();
-    Encoding::LATIN1.encode_lossy("ü€", &mut out);
-    assert_eq!(out, b"\xfc?");
 }
 
 #[test]
@@ -120,7 +117,7 @@ fn texts_within_binary_values_are_converted() {
     let latin1 = Encoding::LATIN1;
     let mut array = Vec::new();
     for number in [1, 0, oid::TEXT, 2, 1] {
-        array.extend_from_slice(&(number as u32).to_be_bytes());
+        array.extend_from_slice(&number.to_be_bytes());
     }
     let head = array.clone();
     array.extend_from_slice(b"\0\0\0\x02\xc3\xbc\xff\xff\xff\xff");
