@@ -32,6 +32,14 @@ impl Sockets {
     pub(crate) fn open(config: &mut Config, port: u16, now_us: i64) -> Result<Sockets, String> {
         let chosen: Vec<PathBuf> = match &config.socket_directories {
             Some(named) => named.clone(),
+            // Sockets have files beside them, and a server whose log is elsewhere writes on no disk unless it is told to.
+            None if config
+                .home
+                .as_ref()
+                .is_some_and(|home| !home.starts_with("file:")) =>
+            {
+                Vec::new()
+            }
             None => USUAL
                 .iter()
                 .map(PathBuf::from)

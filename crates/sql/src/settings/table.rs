@@ -788,7 +788,7 @@ pub static TABLE: &[Setting] = &[
         "unix_socket_directories",
         Kind::Text,
         "",
-        "Directories for sockets of this machine's clients (psql -h DIRECTORY), separated by commas; '' is none. Unless set, /var/run/postgresql where the server may write there, else /tmp.",
+        "Directories for sockets of this machine's clients (psql -h DIRECTORY), separated by commas; '' is none. Unless set, none if home is an object store, otherwise /var/run/postgresql where the server may write there, else /tmp.",
     ),
     server(
         "unix_socket_permissions",
