@@ -426,6 +426,8 @@ pub(crate) struct Binder<'a> {
 
 /// Left of a stack when the binder goes no deeper: for the planner, and walks over what has been bound.
 const STACK_BYTES_MIN: usize = 2 << 20;
+/// Nesting from which on it is looked whether the statement is to end.
+const DEPTH_QUICK: usize = 100;
 /// Nesting of queries and expressions the binder walks on a thread's own stack, of which nobody knows how much is left.
 const DEPTH_MAX: usize = 1_200;
 
@@ -580,6 +582,10 @@ impl<'a> Binder<'a> {
         };
         if !is_enough {
             return Err(crate::parse::too_deep());
+        }
+        // What is deep takes long to plan.
+        if self.depth > DEPTH_QUICK {
+            self.cx.session.interrupted()?;
         }
         self.depth += 1;
         let result = bind(self);

@@ -512,7 +512,8 @@ pub(crate) fn is_one_time(condition: &Expr) -> bool {
 pub(crate) fn is_volatile(expr: &Expr) -> bool {
     any(expr, &|e| match e {
         Expr::Call { function, .. } => function.volatility == crate::func::Volatility::Volatile,
-        Expr::Subquery(subquery) => has_routine(&subquery.plan),
+        // What subqueries in its expressions scan is asked when those are met.
+        Expr::Subquery(subquery) => scans_routine(&subquery.plan),
         _ => false,
     })
 }
