@@ -22,6 +22,7 @@ pub mod numeric;
 mod numeric_math;
 pub mod range;
 pub mod record;
+mod row_types;
 pub mod stored;
 pub mod text_io;
 pub mod timetz;

@@ -20,6 +20,8 @@
 //! a value read in a statement has a label in its scope, because a label never goes.
 
 use super::record::Shape;
+use super::row_types::{self, FIRST_ROW_TYPE};
+pub use super::row_types::{relation_of_row_type, row_type_of};
 use super::types::{FIRST_EXTENSION_OID, FIRST_USER_OID, Oid, SqlType, oid};
 use super::{Datum, info};
 use crate::catalog::Catalog;
@@ -64,29 +66,11 @@ pub const DOMAIN_BITS: Oid = 2;
 /// Low bits of the OID of a composite type; one more is its array.
 pub const COMPOSITE_BITS: Oid = 4;
 
-/// The types of relations' rows begin here: twice the relation's OID behind it. No counter of OIDs comes near it.
-const ROW_TYPES: Oid = 1 << 30;
-/// They end here.
-const ROW_TYPES_END: Oid = 1 << 31;
-
-/// The type of a relation's rows; one more is the array over it.
-pub const fn row_type_of(relation: Oid) -> Oid {
-    ROW_TYPES | (relation << 1 & (ROW_TYPES - 1))
-}
-
-/// The relation whose rows are of this type, or are what the array is over.
-#[inline]
-pub fn relation_of_row_type(oid: Oid) -> Option<Oid> {
-    (ROW_TYPES..ROW_TYPES_END)
-        .contains(&oid)
-        .then_some((oid & (ROW_TYPES - 1)) >> 1)
-}
-
 /// The kind of a type by its OID; `None` for built-in types.
 #[inline]
 pub fn class(oid: Oid) -> Option<Class> {
     if oid < FIRST_EXTENSION_OID {
-        return None;
+        return row_types::class(oid);
     }
     if oid < FIRST_USER_OID {
         return match oid {
@@ -95,12 +79,8 @@ pub fn class(oid: Oid) -> Option<Class> {
             _ => None,
         };
     }
-    if oid >= ROW_TYPES {
-        return Some(match (oid < ROW_TYPES_END, oid & 1) {
-            (true, 0) => Class::Composite,
-            (true, _) => Class::Array,
-            (false, _) => Class::Other,
-        });
+    if oid >= FIRST_ROW_TYPE {
+        return Some(row_types::class(oid).unwrap_or(Class::Other));
     }
     Some(match oid & CLASS_BITS {
         0 => Class::Enum,

@@ -1,0 +1,112 @@
+//! Numbers of the types of relations' rows. They follow from the relation's, so no row type has a number of its own in the catalog.
+//!
+//! A user's relation has its row type above 2^30, where no counter of OIDs comes. System relations have theirs below 16384: clients
+//! take what is above for users' objects (`FirstNormalObjectId` of PostgreSQL). Columns, views and functions may be declared with
+//! these types, so the log holds the numbers: they never change.
+
+use super::types::Oid;
+use super::user::Class;
+
+/// Row types of users' relations begin here: twice the relation's OID behind it.
+pub(super) const FIRST_ROW_TYPE: Oid = 1 << 30;
+/// They end here.
+const ROW_TYPES_END: Oid = 1 << 31;
+/// System views have OIDs from here to [`VIEWS_END`].
+const VIEWS: Oid = 12_000;
+const VIEWS_END: Oid = 13_600;
+/// Row types of system views begin here: two numbers for each.
+const OF_VIEWS: Oid = 10_000;
+/// Row types of system catalogs begin here: two numbers for each, in the order of [`CATALOGS`].
+const OF_CATALOGS: Oid = OF_VIEWS + 2 * (VIEWS_END - VIEWS);
+const OF_CATALOGS_END: Oid = OF_CATALOGS + 2 * CATALOGS.len() as Oid;
+
+/// The system catalogs. What comes later stands at the end, so that the others keep their row types.
+#[rustfmt::skip]
+const CATALOGS: [Oid; 64] = [
+    826, 1213, 1214, 1247, 1249, 1255, 1259, 1260, 1261, 1262, 1417, 1418,
+    2224, 2328, 2396, 2600, 2601, 2602, 2603, 2604, 2605, 2606, 2607, 2608,
+    2609, 2610, 2611, 2612, 2613, 2615, 2616, 2617, 2618, 2619, 2620, 2753,
+    2964, 2995, 3079, 3118, 3256, 3350, 3381, 3394, 3429, 3456, 3466, 3501,
+    3541, 3576, 3592, 3596, 3600, 3601, 3602, 3603, 3764, 6000, 6100, 6102,
+    6104, 6106, 6237, 6243,
+];
+
+/// The type of a relation's rows; one more is the array over it. 0 for a system relation that is not in the list.
+pub const fn row_type_of(relation: Oid) -> Oid {
+    if relation >= VIEWS && relation < VIEWS_END {
+        return OF_VIEWS + 2 * (relation - VIEWS);
+    }
+    if relation >= VIEWS {
+        return FIRST_ROW_TYPE | (relation << 1 & (FIRST_ROW_TYPE - 1));
+    }
+    let mut place = 0;
+    while place < CATALOGS.len() {
+        if CATALOGS[place] == relation {
+            return OF_CATALOGS + 2 * place as Oid;
+        }
+        place += 1;
+    }
+    0
+}
+
+/// The relation whose rows are of this type, or are what the array is over.
+#[inline]
+pub fn relation_of_row_type(oid: Oid) -> Option<Oid> {
+    match oid {
+        FIRST_ROW_TYPE..ROW_TYPES_END => Some((oid & (FIRST_ROW_TYPE - 1)) >> 1),
+        OF_VIEWS..OF_CATALOGS => Some(VIEWS + (oid - OF_VIEWS) / 2),
+        OF_CATALOGS..OF_CATALOGS_END => {
+            let place = (oid - OF_CATALOGS) / 2;
+            CATALOGS.get(place as usize).copied()
+        }
+        _ => None,
+    }
+}
+
+/// The kind of a row type by its OID; `None` if it is none.
+#[inline]
+pub(super) fn class(oid: Oid) -> Option<Class> {
+    match oid {
+        OF_VIEWS..OF_CATALOGS_END | FIRST_ROW_TYPE..ROW_TYPES_END => Some(match oid & 1 {
+            0 => Class::Composite,
+            _ => Class::Array,
+        }),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalog::pg_catalog;
+    use crate::value::FIRST_EXTENSION_OID;
+
+    #[test]
+    fn every_system_relation_has_a_row_type_of_its_own_below_users_objects() {
+        let mut seen = std::collections::BTreeSet::new();
+        for table in pg_catalog::tables() {
+            let row = row_type_of(table.oid);
+            assert!(
+                row >= OF_VIEWS && row + 1 < FIRST_EXTENSION_OID,
+                "{}",
+                table.name
+            );
+            assert!(seen.insert(row), "{}", table.name);
+            for (oid, kind) in [(row, Class::Composite), (row + 1, Class::Array)] {
+                assert_eq!(relation_of_row_type(oid), Some(table.oid));
+                assert_eq!(class(oid), Some(kind));
+            }
+        }
+    }
+
+    #[test]
+    fn a_users_relation_keeps_its_row_type() {
+        for relation in [16_384, 16_391, (1 << 29) - 1] {
+            assert_eq!(row_type_of(relation), (1 << 30) + 2 * relation);
+            assert_eq!(
+                relation_of_row_type(row_type_of(relation) + 1),
+                Some(relation)
+            );
+        }
+    }
+}
