@@ -43,6 +43,7 @@ SELECT count(*) FROM th WHERE 1/a = 1 HAVING 1 < 2;
 SELECT count(*) FROM th WHERE 1/a = 1 HAVING 1 > 2;
 SELECT count(*) FROM th WHERE 1/a = 1 HAVING NULL;
 SELECT a FROM th WHERE 1/a = 1 GROUP BY a HAVING false;
+SELECT a, count(*) FROM th WHERE 1/a = 1 GROUP BY ROLLUP (a) HAVING false;
 SELECT count(*) FROM th HAVING 1/0 = 1;
 SELECT 1 WHERE EXISTS (SELECT 1 FROM th HAVING false);
 -- Aggregates and groups.

@@ -95,7 +95,7 @@ impl FilterState {
     ) -> Result<Step> {
         if *self
             .is_one_time
-            .get_or_insert_with(|| walk::is_one_time(condition))
+            .get_or_insert_with(|| walk::is_one_time_filter(input, condition))
         {
             return self.once(input, condition, cx, out);
         }

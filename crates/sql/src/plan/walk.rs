@@ -487,7 +487,7 @@ pub(crate) fn any(expr: &Expr, test: &dyn Fn(&Expr) -> bool) -> bool {
 }
 
 /// Says the same of every row: it reads none of its columns and calls no volatile function. PostgreSQL's pseudoconstant clause.
-pub(crate) fn is_one_time(condition: &Expr) -> bool {
+fn is_one_time(condition: &Expr) -> bool {
     /// Does an expression that lies `depth` rows below read a column of the row?
     fn reads(expr: &Expr, depth: usize) -> bool {
         let mut found = match expr {
@@ -506,6 +506,16 @@ pub(crate) fn is_one_time(condition: &Expr) -> bool {
         found
     }
     !reads(condition, 0) && !is_volatile(condition)
+}
+
+/// Can a filter over `input` be asked once, before there are rows? HAVING over grouping sets is not: as in PostgreSQL, which neither
+/// moves nor copies it to WHERE there, rows are read and grouped first, and their errors told.
+pub(crate) fn is_one_time_filter(input: &Plan, condition: &Expr) -> bool {
+    let over_sets = match &input.node {
+        Node::Aggregate { sets, .. } => sets.as_ref().is_some_and(|sets| sets.sets.len() > 1),
+        _ => false,
+    };
+    !over_sets && is_one_time(condition)
 }
 
 /// Calls a volatile function somewhere.

@@ -167,7 +167,8 @@ impl Reader<'_> {
             }
             Node::Filter { input, condition }
                 if takes_filter(input)
-                    && (matches!(input.node, Node::OneRow) || !walk::is_one_time(condition)) =>
+                    && (matches!(input.node, Node::OneRow)
+                        || !walk::is_one_time_filter(input, condition)) =>
             {
                 let stats = self.stats();
                 let mut subplans = Vec::new();
@@ -450,8 +451,8 @@ impl Reader<'_> {
                 filter: Some(filter),
                 ..
             } => shown.detail("Filter", print(filter, subplans)),
-            Node::Filter { condition, .. } => {
-                let label = match walk::is_one_time(condition) {
+            Node::Filter { input, condition } => {
+                let label = match walk::is_one_time_filter(input, condition) {
                     true => "One-Time Filter",
                     false => "Filter",
                 };
