@@ -8,7 +8,9 @@ use std::alloc::{GlobalAlloc, Layout};
 use std::ffi::c_void;
 use std::ptr;
 
-use rustix::mm::{MapFlags, MremapFlags, ProtFlags, mmap_anonymous, mremap, munmap};
+use rustix::mm::{
+    Advice, MapFlags, MremapFlags, ProtFlags, madvise, mmap_anonymous, mremap, munmap,
+};
 
 /// What is smaller comes from the other allocator: to fill so much takes longer than to map it.
 const MAPPED_BYTES_MIN: usize = 4 << 20;
@@ -68,8 +70,12 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for LargeMapped<A> {
             return unsafe { self.0.dealloc(memory, layout) };
         }
         // SAFETY: it is a mapping of this length, and its owner gives it up.
-        let done = unsafe { munmap(memory.cast(), layout.size()) };
-        debug_assert!(done.is_ok(), "a mapping of our own can be unmapped");
+        if unsafe { munmap(memory.cast(), layout.size()) }.is_err() {
+            // The system joins neighbours to one mapping, and may have no room to divide it again. Then the pages go and the addresses stay.
+            // SAFETY: nobody uses the memory any more.
+            let emptied = unsafe { madvise(memory.cast(), layout.size(), Advice::LinuxDontNeed) };
+            debug_assert!(emptied.is_ok(), "pages of our own can be given back");
+        }
     }
 
     #[inline]
