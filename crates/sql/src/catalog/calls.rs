@@ -379,9 +379,10 @@ fn view_text(args: &[Datum], cx: &VirtualContext<'_>) -> Result<Datum> {
     let pretty = matches!(args.get(1), Some(Datum::Bool(true) | Datum::Int4(_)));
     let catalog = Arc::new(cx.catalog.clone());
     Ok(match catalog.relations.get(&relation) {
-        Some(relation) => {
-            super::viewdef::text(&catalog, relation, pretty, cx.session)?.map_or(Datum::Null, text)
-        }
+        Some(relation) => crate::parse::planned_on_enough_stack(0, || {
+            super::viewdef::text(&catalog, relation, pretty, cx.session)
+        })?
+        .map_or(Datum::Null, text),
         None => Datum::Null,
     })
 }
