@@ -160,6 +160,13 @@ def test_the_process_keeps_to_the_budget(small):
         "SELECT length(array_to_string(array_fill(1, ARRAY[500000]), repeat('x', 1000000)))",
         "SELECT length(ts_headline(repeat('a,', 3000000), ('a' || repeat(' & a', 2000))::tsquery))",
         "SELECT length(rpad('x', 100000000))",
+        # Thousands of small pieces, which an allocator keeps when they are freed, and then one large piece.
+        TOO_LARGE["numbers in an array"],
+        "SELECT length(repeat('x', 100000000))",
+        TOO_LARGE["string_to_array"],
+        TOO_LARGE["one value to the client"],
+        "SELECT count(*) FROM (SELECT md5(g::text) m FROM generate_series(1, 400000) g ORDER BY m) x",
+        "SELECT length(repeat('x', 100000000))",
     ):
         for _ in range(3):
             refusal(small, statement)

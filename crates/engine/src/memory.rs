@@ -25,6 +25,9 @@ use parking_lot::Mutex;
 pub const ALLOWANCE_BYTES_MAX: u64 = 256 << 10;
 /// The reserve is this part of the budget.
 const RESERVE_PART: u64 = 8;
+/// This part of the budget is much to be kept by the allocator, if it is so many bytes at least.
+const MUCH_PART: u64 = 32;
+const MUCH_BYTES_MIN: u64 = 8 << 20;
 /// Counters of an account; threads beyond share the last one.
 const STRIPES: usize = 64;
 /// The counter of threads that have none of their own.
@@ -220,7 +223,10 @@ impl Charge {
     #[inline]
     pub(crate) fn force(&mut self, bytes: usize) {
         if bytes != self.bytes {
-            self.memory.add(bytes as i64 - self.bytes as i64);
+            let more = bytes as i64 - self.bytes as i64;
+            self.memory.add(more);
+            let (now, most) = CHARGED.get();
+            CHARGED.set((now + more, most.max(now + more)));
             self.bytes = bytes;
         }
     }
@@ -229,6 +235,26 @@ impl Charge {
 impl Drop for Charge {
     fn drop(&mut self) {
         self.force(0);
+    }
+}
+
+thread_local! {
+    /// What this thread has charged and not given back, and the most that it was since it was last asked for.
+    static CHARGED: Cell<(i64, i64)> = const { Cell::new((0, 0)) };
+}
+
+impl Memory {
+    /// Whether this thread has given back so much of what it had charged that the allocator should not keep the memory for it: the next who asks would come on
+    /// top. Says so once.
+    #[inline]
+    pub fn gave_much_back(&self) -> bool {
+        let (now, most) = CHARGED.get();
+        let much = (self.budget_bytes() / MUCH_PART).max(MUCH_BYTES_MIN);
+        if most - now < much as i64 {
+            return false;
+        }
+        CHARGED.set((now, now));
+        true
     }
 }
 

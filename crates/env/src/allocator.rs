@@ -3,6 +3,9 @@
 //! Allocators for many threads keep what is freed for the next who asks. Of small memory that is little; of buffers of many megabytes, each larger than
 //! the one before, it is as much again as the buffers themselves, and the process takes more than `memory` allows it. So what is large is
 //! mapped by itself: unmapped when it is freed, and enlarged by moving its pages, not their bytes, so that both sizes are never there at once.
+//!
+//! Much small memory that is freed at once (the elements of an array, the rows of a sort) stays with the allocator as well, and the next statement's buffers come
+//! on top of it. Only who freed it knows that it was much: it says [`give_back_memory`].
 
 use std::alloc::{GlobalAlloc, Layout};
 use std::ffi::c_void;
@@ -16,6 +19,18 @@ use rustix::mm::{
 const MAPPED_BYTES_MIN: usize = 4 << 20;
 /// Every system's pages are at least so large, and mappings begin with a page.
 const ALIGNMENT_MAX: usize = 4096;
+
+/// Gives what the calling thread has freed, and mimalloc keeps for the next who asks, back to the system. It looks at each page of the thread's heap: some milliseconds
+/// for each gigabyte there is. Does nothing where mimalloc is not the allocator.
+#[cold]
+pub fn give_back_memory() {
+    use libmimalloc_sys as _;
+    unsafe extern "C" {
+        fn mi_collect(force: bool);
+    }
+    // SAFETY: it may be called by any thread at any time, and looks at the allocator's own memory alone.
+    unsafe { mi_collect(true) }
+}
 
 /// Allocates large memory from the system, and all other memory from `A`.
 #[derive(Clone, Copy, Debug, Default)]

@@ -34,7 +34,7 @@ mod thread;
 mod users;
 mod watch;
 
-pub use allocator::LargeMapped;
+pub use allocator::{LargeMapped, give_back_memory};
 pub use clock::{Clock, Instant, RealClock, SimClock};
 pub use files::{
     Access, Buffer, Contents, DIRECT_ALIGNMENT, DataDirectory, Fault, File, FileKind, FileLock,
@@ -44,7 +44,7 @@ pub use files::{
 pub use local_socket::{LocalSocket, SOCKET_PATH_BYTES_MAX, Told, can_write_in};
 pub use memory::memory_bytes;
 pub use net::{
-    connect, listen, peer_user, prepare_accepted, prepare_local, raise_open_files_limit,
+    connect, listen, peek, peer_user, prepare_accepted, prepare_local, raise_open_files_limit,
 };
 pub use process::{ProcessIdentity, Processes, RealProcesses, SimProcesses};
 pub use random::{Random, RealRandom, SimRandom};

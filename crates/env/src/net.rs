@@ -53,6 +53,12 @@ pub fn prepare_local(stream: &std::os::unix::net::UnixStream) -> io::Result<()> 
     stream.set_nonblocking(true)
 }
 
+/// What has arrived, as far as it fits into `buffer`, and stays there for whoever reads it.
+pub fn peek(stream: &impl std::os::fd::AsFd, buffer: &mut [u8]) -> io::Result<usize> {
+    let (count, _) = rustix::net::recv(stream, buffer, rustix::net::RecvFlags::PEEK)?;
+    Ok(count)
+}
+
 /// The number of the user whose process has connected.
 pub fn peer_user(stream: &impl std::os::fd::AsFd) -> io::Result<u32> {
     Ok(rustix::net::sockopt::socket_peercred(stream)?.uid.as_raw())

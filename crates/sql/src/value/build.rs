@@ -10,6 +10,7 @@
 //!   The list holds weak references, so the memory of a value that is gone is given back, and its charge with it, when the
 //!   list is swept: before something is refused, while much is added, and between statements.
 //! - Small values are never charged; they cost a comparison.
+//! - Much memory whose charge is given back goes to the system before more is charged, and between statements: the process has what is charged, not what once was.
 //!
 //! Does not: count what operators hold between rows (`exec::held`), which charge it themselves.
 
@@ -95,6 +96,7 @@ impl Room {
         let Some(memory) = MEMORY.get() else {
             return Ok(());
         };
+        give_back(memory);
         let charge = self.0.get_or_insert_with(|| memory.charge());
         if charge.set(bytes).is_ok() {
             return Ok(());
@@ -175,6 +177,21 @@ pub fn ready(out: &mut Vec<u8>, more: usize) -> Result<()> {
         true => Ok(()),
         false => Room::default().reserve(out, more),
     }
+}
+
+/// Appends bytes, however many they are.
+#[inline]
+pub fn append(out: &mut Vec<u8>, bytes: &[u8]) -> Result<()> {
+    ready(out, bytes.len())?;
+    if bytes.len() < SMALL_BYTES {
+        out.extend_from_slice(bytes);
+        return Ok(());
+    }
+    for part in bytes.chunks(STRIDE_BYTES) {
+        out.extend_from_slice(part);
+        check_for_interrupts()?;
+    }
+    Ok(())
 }
 
 /// The same where small things are appended one after the other: once there are many, there is room for the next.
@@ -473,6 +490,17 @@ pub(crate) fn settle() {
     let count = ALIVE_COUNT.load(Ordering::Relaxed);
     if count > 0 && (count <= SWEPT_ALWAYS || ADDED_BYTES.load(Ordering::Relaxed) > 0) {
         sweep();
+    }
+    if let Some(memory) = MEMORY.get() {
+        give_back(memory);
+    }
+}
+
+/// What was much, and is not charged any more, is not kept by the allocator either: what is charged next would come on top of it.
+#[inline]
+fn give_back(memory: &Memory) {
+    if memory.gave_much_back() {
+        logstead_env::give_back_memory();
     }
 }
 
