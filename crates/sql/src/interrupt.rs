@@ -102,6 +102,38 @@ pub(crate) fn check_for_interrupts() -> Result<()> {
     }
 }
 
+/// Steps of a loop between two looks for interrupts: bytes, or as many of them as a step costs.
+const STRIDE: usize = 64 << 10;
+
+/// Looks for interrupts now and then, for a loop whose steps are small or cost very different things.
+#[derive(Debug)]
+pub(crate) struct Pace {
+    left: usize,
+}
+
+impl Default for Pace {
+    fn default() -> Pace {
+        Pace { left: STRIDE }
+    }
+}
+
+impl Pace {
+    /// Something was done that costs as much as so many bytes that are copied one by one.
+    #[inline]
+    pub(crate) fn spent(&mut self, steps: usize) -> Result<()> {
+        match self.left.checked_sub(steps) {
+            Some(left) => {
+                self.left = left;
+                Ok(())
+            }
+            None => {
+                self.left = STRIDE;
+                check_for_interrupts()
+            }
+        }
+    }
+}
+
 /// Runs something that is neither ended nor stopped in its middle, PostgreSQL's `HOLD_INTERRUPTS`: it holds locks of the engine, or takes back what the
 /// statement has done, which it must be able to when it is cancelled.
 #[inline]

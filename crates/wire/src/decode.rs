@@ -77,6 +77,19 @@ const SSL_REQUEST: u32 = 80_877_103;
 const GSS_REQUEST: u32 = 80_877_104;
 const CANCEL_REQUEST: u32 = 80_877_102;
 
+/// Bytes of a CancelRequest.
+pub const CANCEL_BYTES: usize = 16;
+
+/// Process number and secret of a CancelRequest, if `packet` is one and whole.
+pub fn cancel_request(packet: &[u8]) -> Option<(i32, i32)> {
+    let whole = packet.len() == CANCEL_BYTES && peek_u32(packet, 0) == Some(CANCEL_BYTES as u32);
+    if !whole || peek_u32(packet, 4) != Some(CANCEL_REQUEST) {
+        return None;
+    }
+    let (pid, secret) = (peek_u32(packet, 8)?, peek_u32(packet, 12)?);
+    Some((pid.cast_signed(), secret.cast_signed()))
+}
+
 /// Takes the first packet off `buffer`, if it has arrived whole.
 pub fn take_first_packet(buffer: &mut BytesMut) -> Result<Option<FirstPacket>> {
     let Some(length) = peek_u32(buffer, 0) else {
@@ -189,19 +202,43 @@ pub fn take_frame(buffer: &mut BytesMut) -> Result<Option<Frame>> {
     }))
 }
 
-/// Takes the whole CopyData messages at the beginning of `buffer` off it and appends what they carry to `into`; false if
-/// there is none. A broken message stays, for [`take_frame`] to complain about.
-pub fn take_copy_data(buffer: &mut BytesMut, into: &mut Vec<u8>) -> bool {
-    let mut taken = 0;
-    while let Some(rest) = buffer.get(taken..)
-        && rest.first() == Some(&b'd')
-        && let Ok(Some(length)) = frame_length(rest)
-    {
-        into.extend_from_slice(&rest[5..length]);
-        taken += length;
+/// Takes what CopyData messages at the beginning of `buffer` carry off it, `most` bytes at most, and appends it to `into`; false if there is nothing. A message is
+/// taken as it arrives: `left` bytes of one that has begun are still to come. A broken message stays, for [`take_frame`] to complain about.
+pub fn take_copy_data(
+    buffer: &mut BytesMut,
+    left: &mut usize,
+    into: &mut Vec<u8>,
+    most: usize,
+) -> bool {
+    let (mut at, mut taken) = (0, 0);
+    while taken < most {
+        let rest = buffer.get(at..).unwrap_or_default();
+        if *left == 0 {
+            let Some(length) = copy_data_length(rest) else {
+                break;
+            };
+            at += 5;
+            *left = length;
+            continue;
+        }
+        let now = rest.len().min(*left).min(most - taken);
+        if now == 0 {
+            break;
+        }
+        into.extend_from_slice(&rest[..now]);
+        at += now;
+        taken += now;
+        *left -= now;
     }
-    buffer.advance(taken);
+    buffer.advance(at);
     taken > 0
+}
+
+/// How much the CopyData message that begins here carries; none if another message does, or a broken one.
+fn copy_data_length(buffer: &[u8]) -> Option<usize> {
+    let length = peek_u32(buffer, 1)? as usize;
+    let is_one = buffer.first() == Some(&b'd') && (4..=LARGE_BYTES_MAX).contains(&length);
+    is_one.then(|| length - 4)
 }
 
 fn peek_u32(buffer: &[u8], at: usize) -> Option<u32> {

@@ -2,7 +2,9 @@
 //!
 //! Owns: the layout of each message. Does no I/O and keeps no state; whoever owns the buffer decides when it is written.
 
+use logstead_sql::Result;
 use logstead_sql::error::{Fields, SqlError};
+use logstead_sql::value::build::append;
 use logstead_types::SqlState;
 use std::fmt::Display;
 use std::io::Write;
@@ -204,10 +206,15 @@ pub fn copy_response(out: &mut Vec<u8>, kind: u8, columns: usize, binary: bool) 
 }
 
 /// CopyData.
-pub fn copy_data(out: &mut Vec<u8>, data: &[u8]) {
+pub fn copy_data(out: &mut Vec<u8>, data: &[u8]) -> Result<()> {
+    let before = out.len();
     let at = begin(out, b'd');
-    out.extend_from_slice(data);
+    if let Err(error) = append(out, data) {
+        out.truncate(before);
+        return Err(error);
+    }
     end(out, at);
+    Ok(())
 }
 
 /// CopyDone.

@@ -8,7 +8,7 @@ use crate::decode::{self, Frame, Frontend};
 use crate::encode;
 use crate::rows::RowFormat;
 use crate::tls::Stream;
-use bytes::BytesMut;
+use bytes::{Buf, BytesMut};
 use logstead_engine::Lease;
 use logstead_sql::error::Fields;
 use logstead_sql::exec::{RowSink, StoredColumn};
@@ -31,6 +31,8 @@ const IDLE_BUFFER_BYTES: usize = 16 * 1024;
 const READ_BYTES: usize = 4 * 1024;
 /// The same while data streams in.
 const BUSY_READ_BYTES: usize = 64 * 1024;
+/// So much of COPY's input is looked at before the next is taken, however much has come.
+const COPY_PIECE_BYTES: usize = 256 * 1024;
 /// A client that does not take the last replies by then is cut off.
 const GOODBYE_TIME_MAX: Duration = Duration::from_secs(10);
 
@@ -38,6 +40,8 @@ const GOODBYE_TIME_MAX: Duration = Duration::from_secs(10);
 pub(crate) struct Link {
     stream: Stream,
     input: BytesMut,
+    /// Bytes of a CopyData message, whose beginning was taken, that have not been.
+    copying: usize,
     output: Vec<u8>,
     /// Bytes of output that are no longer in `output`.
     passed: u64,
@@ -56,6 +60,7 @@ impl Link {
         Link {
             stream,
             input: BytesMut::new(),
+            copying: 0,
             output: Vec::new(),
             passed: 0,
             rows: RowFormat::default(),
@@ -82,6 +87,8 @@ impl Link {
 
     /// Receives more; an error or the end of the stream is [`ConnectionLost`].
     pub(crate) async fn receive(&mut self) -> Result<(), ConnectionLost> {
+        // A COPY that goes on has taken all of it.
+        self.skip_copying();
         if self.input.is_empty() && self.input.capacity() > IDLE_BUFFER_BYTES {
             self.input = BytesMut::new();
         }
@@ -104,6 +111,11 @@ impl Link {
     /// The next message, received if need be.
     pub(crate) async fn next_frame(&mut self) -> Result<decode::Result<Frame>, ConnectionLost> {
         loop {
+            self.skip_copying();
+            if self.copying > 0 {
+                self.receive().await?;
+                continue;
+            }
             match decode::take_frame(&mut self.input) {
                 Ok(Some(frame)) => return Ok(Ok(frame)),
                 Ok(None) => self.receive().await?,
@@ -114,7 +126,17 @@ impl Link {
 
     /// A whole message has already been received, or the beginning of one that can never be accepted.
     pub(crate) fn has_frame(&self) -> bool {
-        !matches!(decode::frame_length(&self.input), Ok(None))
+        match self.input.get(self.copying..) {
+            Some(input) => !matches!(decode::frame_length(input), Ok(None)),
+            None => false,
+        }
+    }
+
+    /// The rest of a message that a COPY had begun to take, and does not want any more, is nobody's.
+    fn skip_copying(&mut self) {
+        let now = self.copying.min(self.input.len());
+        self.input.advance(now);
+        self.copying -= now;
     }
 
     /// Writes all replies, in one write where the kernel takes it.
@@ -197,7 +219,8 @@ impl Link {
 
     async fn next_copy_input(&mut self, into: &mut Vec<u8>) -> Result<CopyInput> {
         loop {
-            if decode::take_copy_data(&mut self.input, into) {
+            let (left, most) = (&mut self.copying, COPY_PIECE_BYTES);
+            if decode::take_copy_data(&mut self.input, left, into, most) {
                 return Ok(CopyInput::Data);
             }
             let lost = |_| {
@@ -207,18 +230,18 @@ impl Link {
                 )
                 .fatal()
             };
+            // Nothing of it is there, or the header is not whole.
+            let header = matches!(self.input.first(), None | Some(b'd')) && self.input.len() < 5;
+            if self.copying > 0 || header {
+                self.receive().await.map_err(lost)?;
+                continue;
+            }
             let frame = self
                 .next_frame()
                 .await
                 .map_err(lost)?
                 .map_err(protocol_error)?;
             match frame.decode().map_err(protocol_error)? {
-                Frontend::CopyData(bytes) => {
-                    into.extend_from_slice(bytes);
-                    // More may have come with it.
-                    decode::take_copy_data(&mut self.input, into);
-                    return Ok(CopyInput::Data);
-                }
                 Frontend::CopyDone => return Ok(CopyInput::Done),
                 Frontend::CopyFail(reason) => return Ok(CopyInput::Failed(reason.to_owned())),
                 // Clients may send these before they know that a COPY began.
@@ -342,8 +365,8 @@ impl Client for Link {
         encode::copy_response(&mut self.output, b'H', columns, binary);
     }
 
-    fn copy_out_data(&mut self, line: &[u8]) {
-        encode::copy_data(&mut self.output, line);
+    fn copy_out_data(&mut self, line: &[u8]) -> Result<()> {
+        encode::copy_data(&mut self.output, line)
     }
 
     fn copy_out_done(&mut self) {

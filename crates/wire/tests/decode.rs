@@ -55,40 +55,39 @@ fn message() -> impl Strategy<Value = Vec<u8>> {
     })
 }
 
-/// The payload of the CopyData messages at the beginning of `bytes`, taken one by one.
-fn copied_one_by_one(mut buffer: BytesMut) -> (Vec<u8>, BytesMut) {
-    let mut copied = Vec::new();
-    while buffer.first() == Some(&b'd')
-        && let Ok(Some(frame)) = decode::take_frame(&mut buffer)
-    {
-        copied.extend_from_slice(&frame.body);
-    }
-    (copied, buffer)
-}
-
 proptest! {
     #[test]
-    fn copy_data_in_bulk_is_copy_data_one_by_one(
+    fn copy_data_is_taken_as_it_arrives(
         data in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..20), 0..6),
         behind in prop::collection::vec(message(), 0..3),
-        cut in 0usize..200,
+        cuts in prop::collection::vec(1usize..30, 1..10),
+        most in 1usize..40,
     ) {
-        let mut buffer = BytesMut::new();
+        let mut bytes = Vec::new();
         for body in &data {
-            buffer.extend_from_slice(b"d");
-            buffer.extend_from_slice(&(body.len() as u32 + 4).to_be_bytes());
-            buffer.extend_from_slice(body);
+            bytes.extend_from_slice(b"d");
+            bytes.extend_from_slice(&(body.len() as u32 + 4).to_be_bytes());
+            bytes.extend_from_slice(body);
         }
-        for message in &behind {
-            buffer.extend_from_slice(message);
+        let behind: Vec<u8> = behind.into_iter().filter(|other| other[0] != b'd').flatten().collect();
+        bytes.extend_from_slice(&behind);
+        let (mut buffer, mut left, mut copied) = (BytesMut::new(), 0, b"before".to_vec());
+        let mut cuts = cuts.iter().cycle();
+        let mut rest = &bytes[..];
+        while !rest.is_empty() {
+            let (now, later) = rest.split_at(rest.len().min(*cuts.next().unwrap()));
+            buffer.extend_from_slice(now);
+            rest = later;
+            let mut before = copied.len();
+            while decode::take_copy_data(&mut buffer, &mut left, &mut copied, most) {
+                prop_assert!((1..=most).contains(&(copied.len() - before)));
+                before = copied.len();
+            }
+            prop_assert_eq!(copied.len(), before);
         }
-        buffer.truncate(cut);
-        let (expected, rest) = copied_one_by_one(buffer.clone());
-        let mut copied = b"before".to_vec();
-        let whole = buffer.len() - rest.len();
-        prop_assert_eq!(decode::take_copy_data(&mut buffer, &mut copied), whole > 0);
-        prop_assert_eq!(&copied[6..], &expected[..]);
-        prop_assert_eq!(buffer, rest);
+        prop_assert_eq!(left, 0);
+        prop_assert_eq!(&copied[6..], &data.concat()[..]);
+        prop_assert_eq!(&buffer[..], &behind[..]);
     }
 
     #[test]

@@ -235,7 +235,9 @@ impl Client for Heard {
         Box::pin(std::future::ready(Ok(CopyInput::Done)))
     }
     fn copy_out(&mut self, _columns: usize, _binary: bool) {}
-    fn copy_out_data(&mut self, _line: &[u8]) {}
+    fn copy_out_data(&mut self, _line: &[u8]) -> Result<(), SqlError> {
+        Ok(())
+    }
     fn copy_out_done(&mut self) {}
     fn flush(&mut self) -> LocalFuture<'_, Result<(), ConnectionLost>> {
         Box::pin(std::future::ready(Ok(())))

@@ -65,8 +65,8 @@ pub trait Client: RowSink {
     ) -> LocalFuture<'a, Result<CopyInput, SqlError>>;
     /// COPY TO STDOUT begins.
     fn copy_out(&mut self, columns: usize, binary: bool);
-    /// One line of its output.
-    fn copy_out_data(&mut self, line: &[u8]);
+    /// One line of its output; 53200 if there is no room for it.
+    fn copy_out_data(&mut self, line: &[u8]) -> Result<(), SqlError>;
     /// COPY TO STDOUT ends.
     fn copy_out_done(&mut self);
     /// Sends what has been collected.
@@ -123,7 +123,9 @@ impl Client for Nobody {
     }
 
     fn copy_out(&mut self, _columns: usize, _binary: bool) {}
-    fn copy_out_data(&mut self, _line: &[u8]) {}
+    fn copy_out_data(&mut self, _line: &[u8]) -> Result<(), SqlError> {
+        Ok(())
+    }
     fn copy_out_done(&mut self) {}
 
     fn flush(&mut self) -> LocalFuture<'_, Result<(), ConnectionLost>> {

@@ -2,7 +2,9 @@
 //!
 //! Knows nothing of tables. Invariant: a row is looked at only when it has arrived whole, so how the client cut its input makes no difference.
 
+use super::copy_format::make_room;
 use crate::error::{Result, SqlError};
+use crate::value::build::Room;
 use crate::value::{Datum, SqlType, binary_io};
 use logstead_types::SqlState;
 use std::ops::Range;
@@ -66,6 +68,8 @@ pub(super) struct BinaryRows {
     fields: Vec<Option<Range<usize>>>,
     /// The present row's fields are being read.
     in_fields: bool,
+    /// What `bytes` takes.
+    charged: Room,
 }
 
 /// What became of the next row.
@@ -87,6 +91,7 @@ impl BinaryRows {
                 "a row of COPY data is longer than 1 GiB",
             ));
         }
+        make_room(&mut self.bytes, &mut self.charged)?;
         Ok(&mut self.bytes)
     }
 

@@ -1,10 +1,12 @@
 //! The two text formats of COPY: reading records and fields out of bytes cut anywhere, and writing them.
 //!
 //! Knows nothing of tables: fields in, fields out. Invariant: a record is looked at only when it has arrived whole, so how
-//! the client cut its input makes no difference.
+//! the client cut its input makes no difference. A record, and what is made of it, may be of any length: it is charged, and every loop over it can be interrupted.
 
 use crate::encoding::Encoding;
 use crate::error::{Result, SqlError};
+use crate::interrupt::{Pace, check_for_interrupts};
+use crate::value::build::{Room, STRIDE_BYTES};
 use logstead_types::SqlState;
 use sqlparser::ast::{self, CopyLegacyCsvOption, CopyLegacyOption, CopyOption};
 use std::ops::Range;
@@ -209,6 +211,29 @@ fn bad_delimiter() -> Result<()> {
     ))
 }
 
+/// Room for a piece of input behind what is there; 53200 if the budget has none. A buffer that was large for a record that is gone is given back.
+pub(super) fn make_room(bytes: &mut Vec<u8>, charged: &mut Room) -> Result<()> {
+    shrink(bytes, charged, bytes.len())?;
+    charged.reserve(bytes, PIECE_BYTES)
+}
+
+/// Gives a large buffer back that is wanted for little.
+#[inline]
+fn shrink(bytes: &mut Vec<u8>, charged: &mut Room, wanted: usize) -> Result<()> {
+    if bytes.capacity() > KEPT_BYTES && wanted < KEPT_BYTES / 4 {
+        bytes.shrink_to(KEPT_BYTES);
+        charged.hold(bytes.capacity())?;
+    }
+    Ok(())
+}
+
+/// What a byte that means something costs, in bytes that mean nothing.
+const MARK_STEPS: usize = 16;
+/// Input comes in pieces of about so many bytes.
+const PIECE_BYTES: usize = 256 << 10;
+/// A buffer of so many bytes is kept for the next record.
+const KEPT_BYTES: usize = 4 << 20;
+
 /// Cuts a stream of bytes into records.
 #[derive(Default)]
 pub(super) struct Records {
@@ -220,6 +245,9 @@ pub(super) struct Records {
     in_quotes: bool,
     /// The end-of-data mark was seen: the rest is ignored.
     ended: bool,
+    /// What `bytes` takes.
+    charged: Room,
+    pace: Pace,
 }
 
 impl Records {
@@ -240,6 +268,7 @@ impl Records {
                 "a line of COPY data is longer than 1 GiB",
             ));
         }
+        make_room(&mut self.bytes, &mut self.charged)?;
         Ok(&mut self.bytes)
     }
 
@@ -260,6 +289,7 @@ impl Records {
             let Some(&byte) = self.bytes.get(self.at) else {
                 break;
             };
+            self.pace.spent(MARK_STEPS)?;
             match byte {
                 b'\n' if !self.in_quotes => return Ok(self.record(self.at, self.at + 1, format)),
                 b'\r' if !self.in_quotes => {
@@ -338,6 +368,9 @@ pub(super) struct Fields {
     text: Vec<u8>,
     /// Range in `text`, and whether it is NULL.
     fields: Vec<(Range<usize>, bool)>,
+    /// What both take.
+    charged: (Room, Room),
+    pace: Pace,
 }
 
 impl Fields {
@@ -347,9 +380,13 @@ impl Fields {
         record: &[u8],
         format: &CopyFormat,
         force: impl Fn(usize) -> (bool, bool),
-    ) {
+    ) -> Result<()> {
         self.text.clear();
         self.fields.clear();
+        shrink(&mut self.text, &mut self.charged.0, record.len())?;
+        // No field is longer than it is written.
+        self.charged.0.reserve(&mut self.text, record.len())?;
+        self.pace.spent(record.len().min(STRIDE_BYTES))?;
         if format.csv {
             self.split_csv(record, format, force)
         } else {
@@ -372,19 +409,33 @@ impl Fields {
         }
     }
 
-    fn split_text(&mut self, record: &[u8], format: &CopyFormat) {
+    /// One field more, of what is in the text from here on.
+    fn end_field(&mut self, start: usize, is_null: bool) -> Result<()> {
+        self.charged.1.reserve(&mut self.fields, 1)?;
+        self.fields.push((start..self.text.len(), is_null));
+        Ok(())
+    }
+
+    fn split_text(&mut self, record: &[u8], format: &CopyFormat) -> Result<()> {
         let null = format.null.as_bytes();
-        let mut at = 0;
+        let (mut at, mut due) = (0, STRIDE_BYTES);
         loop {
             let (raw_start, start) = (at, self.text.len());
             loop {
+                if at >= due {
+                    due = at + STRIDE_BYTES;
+                    check_for_interrupts()?;
+                }
                 let rest = record.get(at..).unwrap_or_default();
+                let rest = rest.get(..STRIDE_BYTES).unwrap_or(rest);
                 let means = memchr::memchr2(format.delimiter, b'\\', rest);
                 let plain = rest.get(..means.unwrap_or(rest.len()));
                 self.text.extend_from_slice(plain.unwrap_or_default());
                 at += plain.map_or(0, <[u8]>::len);
                 match record.get(at) {
                     Some(b'\\') => at += 1,
+                    // Only a part of it was looked at.
+                    Some(_) if means.is_none() => continue,
                     _ => break,
                 }
                 // A last one stands for itself.
@@ -395,9 +446,9 @@ impl Fields {
                 }
             }
             let is_null = record.get(raw_start..at) == Some(null);
-            self.fields.push((start..self.text.len(), is_null));
+            self.end_field(start, is_null)?;
             if at >= record.len() {
-                return;
+                return Ok(());
             }
             at += 1;
         }
@@ -445,13 +496,17 @@ impl Fields {
         record: &[u8],
         format: &CopyFormat,
         force: impl Fn(usize) -> (bool, bool),
-    ) {
+    ) -> Result<()> {
         let null = format.null.as_bytes();
-        let mut at = 0;
+        let (mut at, mut due) = (0, STRIDE_BYTES);
         loop {
             let start = self.text.len();
             let (mut quoted, mut in_quotes) = (false, false);
             while let Some(&byte) = record.get(at) {
+                if at >= due {
+                    due = at + STRIDE_BYTES;
+                    check_for_interrupts()?;
+                }
                 if in_quotes {
                     let next = record.get(at + 1).copied();
                     if byte == format.escape
@@ -482,9 +537,9 @@ impl Fields {
             let (not_null, null_if_quoted) = force(self.fields.len());
             let matches = self.text.get(start..) == Some(null);
             let is_null = matches && if quoted { null_if_quoted } else { !not_null };
-            self.fields.push((start..self.text.len(), is_null));
+            self.end_field(start, is_null)?;
             if at >= record.len() {
-                return;
+                return Ok(());
             }
             at += 1;
         }
@@ -498,48 +553,78 @@ pub(super) fn write_field(
     format: &CopyFormat,
     quote_it: bool,
     alone: bool,
-) {
+) -> Result<()> {
     let Some(value) = value else {
         line.extend_from_slice(format.null.as_bytes());
-        return;
+        return Ok(());
     };
     if !format.csv {
-        for &byte in value {
-            let escaped = match byte {
-                8 => b'b',
-                12 => b'f',
-                b'\n' => b'n',
-                b'\r' => b'r',
-                b'\t' => b't',
-                11 => b'v',
-                b'\\' => b'\\',
-                byte if byte == format.delimiter => byte,
-                byte => {
-                    line.push(byte);
-                    continue;
-                }
-            };
-            line.extend_from_slice(&[b'\\', escaped]);
-        }
-        return;
+        by_parts(value, |part| {
+            escape(line, part, format);
+            true
+        })?;
+        return Ok(());
     }
     let special =
         |b: &u8| *b == format.delimiter || *b == format.quote || matches!(b, b'\n' | b'\r');
-    if quote_it
-        || value == format.null.as_bytes()
-        || value.iter().any(special)
-        || (alone && value == b"\\.")
-    {
+    let plain = !quote_it
+        && value != format.null.as_bytes()
+        && !(alone && value == b"\\.")
+        && by_parts(value, |part| !part.iter().any(special))?;
+    if !plain {
         line.push(format.quote);
-        for &byte in value {
+    }
+    by_parts(value, |part| {
+        if plain {
+            line.extend_from_slice(part);
+            return true;
+        }
+        for &byte in part {
             if byte == format.quote || byte == format.escape {
                 line.push(format.escape);
             }
             line.push(byte);
         }
+        true
+    })?;
+    if !plain {
         line.push(format.quote);
-    } else {
-        line.extend_from_slice(value);
+    }
+    Ok(())
+}
+
+/// Goes through a value of any length, until it is told to stop; whether it was not.
+fn by_parts(value: &[u8], mut each: impl FnMut(&[u8]) -> bool) -> Result<bool> {
+    if value.len() <= STRIDE_BYTES {
+        return Ok(each(value));
+    }
+    for part in value.chunks(STRIDE_BYTES) {
+        if !each(part) {
+            return Ok(false);
+        }
+        check_for_interrupts()?;
+    }
+    Ok(true)
+}
+
+/// Appends bytes as the text format has them.
+fn escape(line: &mut Vec<u8>, bytes: &[u8], format: &CopyFormat) {
+    for &byte in bytes {
+        let escaped = match byte {
+            8 => b'b',
+            12 => b'f',
+            b'\n' => b'n',
+            b'\r' => b'r',
+            b'\t' => b't',
+            11 => b'v',
+            b'\\' => b'\\',
+            byte if byte == format.delimiter => byte,
+            byte => {
+                line.push(byte);
+                continue;
+            }
+        };
+        line.extend_from_slice(&[b'\\', escaped]);
     }
 }
 
@@ -553,7 +638,8 @@ mod tests {
         let mut found = Vec::new();
         let mut take = |records: &mut Records, end| {
             while let Some(range) = records.next(format, end).expect("whole records") {
-                fields.split(records.bytes(range), format, |_| (false, false));
+                let split = fields.split(records.bytes(range), format, |_| (false, false));
+                split.expect("short lines");
                 let texts = (0..fields.len()).map(|i| {
                     fields
                         .get(i)
@@ -644,7 +730,8 @@ mod tests {
                 if i > 0 {
                     line.push(format.delimiter);
                 }
-                write_field(&mut line, value.map(str::as_bytes), &format, false, false);
+                let value = value.map(str::as_bytes);
+                write_field(&mut line, value, &format, false, false).expect("short values");
             }
             line.push(b'\n');
             assert_eq!(records(&format, &line, 7), strings(&[&values]), "{name}");

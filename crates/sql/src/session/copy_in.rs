@@ -15,8 +15,10 @@ use crate::error::{Result, SqlError};
 use crate::exec::{self, Cancel, ExecContext, Inserter, Progress};
 use crate::expr::Expr;
 use crate::func::Context;
+use crate::interrupt::{Pace, check_for_interrupts};
 use crate::parse::{Parsed, StatementKind};
 use crate::plan::{Insert, Node, Plan, PlanContext, walk};
+use crate::value::build::STRIDE_BYTES;
 use crate::value::{self, Datum, SqlType};
 use logstead_engine::{Engine, TableLock};
 use logstead_types::SqlState;
@@ -26,6 +28,9 @@ use std::sync::Arc;
 
 /// Bytes of a line shown in an error's context.
 const SHOWN_BYTES_MAX: usize = 100;
+
+/// What a row costs beside its bytes, where nothing is known of its defaults and checks: interrupts are looked for once for four rows at least.
+const ROW_STEPS: usize = STRIDE_BYTES / 4;
 
 /// One COPY FROM in progress: what turns a record into a row.
 struct Reader {
@@ -44,6 +49,7 @@ struct Reader {
     fields: Fields,
     line: u64,
     row: Vec<Datum>,
+    pace: Pace,
 }
 
 impl Reader {
@@ -58,17 +64,18 @@ impl Reader {
                 Ok(None) => return Ok(false),
                 Err(error) => {
                     self.record = self.records.rest();
-                    self.count_lines();
+                    self.count_lines()?;
                     return Err(error.context(self.row_context()));
                 }
             };
-            self.count_lines();
+            self.count_lines()?;
             if self.format.header && self.line == 1 {
                 continue;
             }
             let bytes = self.records.bytes(self.record.clone());
-            if let Err(error) = std::str::from_utf8(bytes) {
-                let wrong = bytes.get(error.valid_up_to()).copied().unwrap_or(0);
+            self.pace.spent(ROW_STEPS)?;
+            if let Some(at) = invalid_at(bytes)? {
+                let wrong = bytes.get(at).copied().unwrap_or(0);
                 return Err(SqlError::new(
                     SqlState::CHARACTER_NOT_IN_REPERTOIRE,
                     format!("invalid byte sequence for encoding \"UTF8\": 0x{wrong:02x}"),
@@ -78,7 +85,7 @@ impl Reader {
             let (fields, force) = (&mut self.fields, &self.force);
             fields.split(bytes, &self.format, |i| {
                 force.get(i).copied().unwrap_or_default()
-            });
+            })?;
             let wanted = self.columns.len();
             if self.fields.len() > wanted {
                 return Err(
@@ -92,6 +99,7 @@ impl Reader {
                         .context(self.row_context()));
                 }
                 let field = self.fields.get(i);
+                self.pace.spent(field.map_or(0, <[u8]>::len))?;
                 let read = match field {
                     None => Ok(Datum::Null),
                     Some(field) => read_field(field, *ty, session),
@@ -123,6 +131,7 @@ impl Reader {
         if !input.begin(end)? {
             return Ok(false);
         }
+        self.pace.spent(ROW_STEPS)?;
         let line = self.line + 1;
         match input.next(self.columns.len(), end) {
             Ok(Next::Row) => self.line = line,
@@ -156,14 +165,15 @@ impl Reader {
 
     /// Counts the lines of the present record. In CSV it may span several: then the last one is named, except in the very
     /// first record, where PostgreSQL does not know yet how lines end.
-    fn count_lines(&mut self) {
-        let inside = if self.format.csv && self.line > 0 {
-            let bytes = self.records.bytes(self.record.clone());
-            bytes.iter().filter(|b| **b == b'\n').count() as u64
-        } else {
-            0
-        };
-        self.line += 1 + inside;
+    fn count_lines(&mut self) -> Result<()> {
+        if self.format.csv && self.line > 0 {
+            for part in self.records.bytes(self.record.clone()).chunks(STRIDE_BYTES) {
+                self.line += memchr::memchr_iter(b'\n', part).count() as u64;
+                self.pace.spent(part.len())?;
+            }
+        }
+        self.line += 1;
+        Ok(())
     }
 
     fn row_context(&self) -> String {
@@ -216,6 +226,29 @@ impl Filter {
     }
 }
 
+/// Where what is no UTF-8 begins.
+fn invalid_at(bytes: &[u8]) -> Result<Option<usize>> {
+    let mut from = 0;
+    while from < bytes.len() {
+        let end = bytes.len().min(from + STRIDE_BYTES);
+        match std::str::from_utf8(bytes.get(from..end).unwrap_or_default()) {
+            Ok(_) => from = end,
+            Err(error) => {
+                let valid = error.valid_up_to();
+                from += valid;
+                // A character that was cut is looked at whole.
+                if error.error_len().is_some() || end == bytes.len() || valid == 0 {
+                    return Ok(Some(from));
+                }
+            }
+        }
+        if bytes.len() > STRIDE_BYTES {
+            check_for_interrupts()?;
+        }
+    }
+    Ok(None)
+}
+
 fn read_field(field: &[u8], ty: SqlType, session: &super::SessionContext) -> Result<Datum> {
     // Escapes can make invalid text out of a valid line.
     let invalid = |at: usize| {
@@ -245,6 +278,8 @@ fn bad_format(message: impl Into<String>) -> SqlError {
 }
 
 fn shorten(bytes: &[u8]) -> String {
+    // What follows is not shown, and may be long.
+    let bytes = bytes.get(..SHOWN_BYTES_MAX + 4).unwrap_or(bytes);
     let text = String::from_utf8_lossy(bytes);
     if text.len() <= SHOWN_BYTES_MAX {
         return text.into_owned();
@@ -793,6 +828,7 @@ fn reader(
         fields: Fields::default(),
         line: 0,
         row: Vec::new(),
+        pace: Pace::default(),
     })
 }
 

@@ -32,7 +32,7 @@ impl RowSink for Lines<'_> {
         if self.format.binary {
             // The header leaves with the first row.
             copy_binary::write_row(row, self.columns, self.line)?;
-            self.client.copy_out_data(self.line);
+            self.client.copy_out_data(self.line)?;
             self.line.clear();
             return Ok(());
         }
@@ -44,13 +44,13 @@ impl RowSink for Lines<'_> {
             }
             let alone = self.columns.len() == 1;
             if matches!(datum, Datum::Null) {
-                write_field(self.line, None, self.format, false, alone);
+                write_field(self.line, None, self.format, false, alone)?;
             } else {
                 self.field.clear();
                 value::text_io::output(datum, *ty, &style, self.field)?;
                 // Each byte may be escaped.
                 value::build::ready(self.line, self.field.len().saturating_mul(2))?;
-                write_field(self.line, Some(self.field), self.format, *quote_it, alone);
+                write_field(self.line, Some(self.field), self.format, *quote_it, alone)?;
             }
         }
         self.line.push(b'\n');
@@ -70,13 +70,11 @@ fn tell(
     client: &mut dyn Client,
 ) -> Result<()> {
     let Some(encoding) = format.encoding else {
-        client.copy_out_data(line);
-        return Ok(());
+        return client.copy_out_data(line);
     };
     buffer.clear();
     encoding.convert(line, Way::ToClient, buffer)?;
-    client.copy_out_data(buffer);
-    Ok(())
+    client.copy_out_data(buffer)
 }
 
 impl Session {
@@ -171,7 +169,7 @@ impl Session {
                     &format,
                     false,
                     columns.len() == 1,
-                );
+                )?;
             }
             line.push(b'\n');
             tell(&line, &format, &mut field, client)?;
@@ -216,7 +214,7 @@ impl Session {
                 Progress::Done { rows } => {
                     if format.binary {
                         copy_binary::write_trailer(&mut line);
-                        client.copy_out_data(&line);
+                        client.copy_out_data(&line)?;
                     }
                     client.copy_out_done();
                     return Ok(Reply::Tag(format!("COPY {}", rows_given + rows)));

@@ -104,8 +104,9 @@ impl Client for Script {
     fn copy_out(&mut self, columns: usize, _binary: bool) {
         self.said.push(format!("copy out {columns}"));
     }
-    fn copy_out_data(&mut self, line: &[u8]) {
+    fn copy_out_data(&mut self, line: &[u8]) -> Result<(), SqlError> {
         self.said.push(String::from_utf8_lossy(line).into_owned());
+        Ok(())
     }
     fn copy_out_done(&mut self) {
         self.said.push("copy done".to_owned());

@@ -79,7 +79,9 @@ impl Client for Quiet<'_> {
     }
 
     fn copy_out(&mut self, _columns: usize, _binary: bool) {}
-    fn copy_out_data(&mut self, _line: &[u8]) {}
+    fn copy_out_data(&mut self, _line: &[u8]) -> Result<(), SqlError> {
+        Ok(())
+    }
     fn copy_out_done(&mut self) {}
 
     fn flush(&mut self) -> LocalFuture<'_, Result<(), ConnectionLost>> {
