@@ -3,6 +3,7 @@
 //! Owns: the command line, the configuration, and the wiring of the rooms into a running server. Only this crate
 //! knows them all.
 
+mod arrivals;
 mod backup;
 mod bench;
 mod branch;

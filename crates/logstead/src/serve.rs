@@ -3,12 +3,13 @@
 //! Threads: this one accepts and listens for signals; each worker has its own (see `worker`). Order of a stop: no new
 //! clients; idle sessions end; open transactions get a grace time; everything is flushed; a last checkpoint; exit 0.
 
+use crate::arrivals::Arrivals;
 use crate::branch::open_branch;
 use crate::checkpoints::Checkpoints;
 use crate::commit_settings;
 use crate::config::{self, Config};
 use crate::descriptors;
-use crate::sockets::{self, Accepted, Sockets};
+use crate::sockets::{self, Sockets};
 use crate::worker::{self, Inbox};
 use crate::{EXIT_FAILURE, EXIT_USAGE, fail};
 use logstead_checkpoint::BranchError;
@@ -33,7 +34,7 @@ use std::path::Path;
 use std::pin::pin;
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
@@ -632,12 +633,19 @@ async fn accept(
         tokio::spawn(crate::metrics::serve(metrics, Arc::clone(instance)));
     }
     tokio::spawn(watch(Arc::clone(instance)));
-    let mut local = local.accept(&workers, config.connections_max + spare)?;
+    let arrivals = Arc::new(Arrivals {
+        workers: workers.clone(),
+        instance: Arc::clone(instance),
+        most: config.connections_max + spare,
+        patience: access.timeout,
+        silent: AtomicUsize::new(0),
+    });
+    let mut local = local.accept(&arrivals)?;
     announce(config, address);
     loop {
         tokio::select! {
             accepted = listener.accept() => match accepted {
-                Ok((stream, _)) => hand_over(stream, &workers, config.connections_max + spare),
+                Ok((stream, _)) => arrivals.arrived(stream),
                 Err(error) => {
                     warn!("cannot accept a connection: {error}");
                     tokio::time::sleep(ACCEPT_PAUSE).await;
@@ -717,28 +725,4 @@ fn announce(config: &Config, address: std::net::SocketAddr) {
     );
     let mut out = std::io::stdout().lock();
     let _nobody_may_be_reading = out.write_all(text.as_bytes()).and_then(|()| out.flush());
-}
-
-/// Gives a client to the worker with the fewest. One that is beyond `most` is told so and cut off, whoever it is and whatever it wants.
-pub(crate) fn hand_over(stream: impl Accepted, workers: &[Arc<Inbox>], most: usize) {
-    let open: usize = workers
-        .iter()
-        .map(|worker| worker.sessions.load(Ordering::Relaxed))
-        .sum();
-    if open >= most {
-        stream.try_tell(&logstead_wire::encode::too_many_clients());
-        return;
-    }
-    match stream.prepared() {
-        Ok(stream) => {
-            if let Some(worker) = workers
-                .iter()
-                .min_by_key(|worker| worker.sessions.load(Ordering::Relaxed))
-            {
-                worker.send(stream);
-            }
-        }
-        // Gone before it was looked at.
-        Err(error) => info!("a connection was lost at once: {error}"),
-    }
 }

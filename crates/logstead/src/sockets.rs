@@ -3,14 +3,15 @@
 //! Invariant: where directories were named, a socket is made in each of them or the server does not start. In the one that the server chose
 //! itself nobody may count on one: there it is a warning.
 
+use crate::arrivals::Arrivals;
 use crate::config::Config;
-use crate::serve::hand_over;
-use crate::worker::{Inbox, Incoming};
+use crate::worker::Incoming;
 use logstead_env::{LocalSocket, Told, can_write_in};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::io::Interest;
 use tokio::net::UnixListener;
 use tracing::{info, warn};
 
@@ -79,13 +80,12 @@ impl Sockets {
     /// Accepts from each of them for as long as what is given back lives.
     pub(crate) fn accept(
         self,
-        workers: &[Arc<Inbox>],
-        most: usize,
+        arrivals: &Arc<Arrivals>,
     ) -> Result<tokio::task::JoinSet<()>, String> {
         let mut accepting = tokio::task::JoinSet::new();
         for socket in self.0 {
             info!("clients of this machine at {}", socket.path().display());
-            let workers = workers.to_vec();
+            let arrivals = Arc::clone(arrivals);
             let listener = socket
                 .listener
                 .try_clone()
@@ -96,7 +96,7 @@ impl Sockets {
                 let _socket = socket;
                 loop {
                     match listener.accept().await {
-                        Ok((stream, _)) => hand_over(stream, &workers, most),
+                        Ok((stream, _)) => arrivals.arrived(stream),
                         Err(error) => {
                             warn!("cannot accept a connection: {error}");
                             tokio::time::sleep(ACCEPT_PAUSE).await;
@@ -110,9 +110,13 @@ impl Sockets {
 }
 
 /// A client's stream as it was accepted.
-pub(crate) trait Accepted {
+pub(crate) trait Accepted: Send + 'static {
     /// Writes what fits.
     fn try_tell(&self, bytes: &[u8]);
+    /// Waits until something has come and gives what fits, which stays there; nothing if the client is gone.
+    fn peeked(&self, into: &mut [u8]) -> impl Future<Output = std::io::Result<usize>> + Send;
+    /// Takes off what was peeked.
+    fn forget(&self, peeked: &mut [u8]);
     /// Made ready for a worker's runtime.
     fn prepared(self) -> std::io::Result<Incoming>;
 }
@@ -121,6 +125,15 @@ impl Accepted for tokio::net::TcpStream {
     fn try_tell(&self, bytes: &[u8]) {
         // It fits the socket's buffer, or nobody is there.
         let _nobody_waits = self.try_write(bytes);
+    }
+
+    async fn peeked(&self, into: &mut [u8]) -> std::io::Result<usize> {
+        self.async_io(Interest::READABLE, || logstead_env::peek(self, into))
+            .await
+    }
+
+    fn forget(&self, peeked: &mut [u8]) {
+        let _it_is_over_in_any_case = self.try_read(peeked);
     }
 
     fn prepared(self) -> std::io::Result<Incoming> {
@@ -133,6 +146,15 @@ impl Accepted for tokio::net::TcpStream {
 impl Accepted for tokio::net::UnixStream {
     fn try_tell(&self, bytes: &[u8]) {
         let _nobody_waits = self.try_write(bytes);
+    }
+
+    async fn peeked(&self, into: &mut [u8]) -> std::io::Result<usize> {
+        self.async_io(Interest::READABLE, || logstead_env::peek(self, into))
+            .await
+    }
+
+    fn forget(&self, peeked: &mut [u8]) {
+        let _it_is_over_in_any_case = self.try_read(peeked);
     }
 
     fn prepared(self) -> std::io::Result<Incoming> {

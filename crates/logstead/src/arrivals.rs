@@ -1,0 +1,81 @@
+//! Clients that have connected, until a worker has them.
+//!
+//! Owns: who waits for a client's first packet, how many clients there may be, and requests to cancel. Those are read and carried out by the thread that accepts: the
+//! statement that they are to end may be what holds the only worker. What else a client begins with stays in its socket and is the worker's to read.
+//!
+//! Invariant: who has connected and said nothing is counted among the clients, and cut off after `authentication_timeout`.
+//!
+//! Does not: decrypt. Who asks for encryption goes to a worker at once, a request to cancel within as well.
+
+use crate::sockets::Accepted;
+use crate::worker::Inbox;
+use logstead_sql::session::Instance;
+use logstead_wire::decode::{CANCEL_BYTES, cancel_request};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+use tracing::info;
+
+/// Where clients arrive.
+pub(crate) struct Arrivals {
+    pub(crate) workers: Vec<Arc<Inbox>>,
+    pub(crate) instance: Arc<Instance>,
+    /// Most clients, those included that are only told that they are too many.
+    pub(crate) most: usize,
+    /// How long a client may take to say what it wants.
+    pub(crate) patience: Duration,
+    /// Clients that have not said anything.
+    pub(crate) silent: AtomicUsize,
+}
+
+/// One of them, until it is somebody else's.
+struct Silent(Arc<Arrivals>);
+
+impl Drop for Silent {
+    fn drop(&mut self) {
+        self.0.silent.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Arrivals {
+    /// Takes a client in. One that is beyond `most` is told so and cut off, whoever it is and whatever it wants.
+    pub(crate) fn arrived(self: &Arc<Self>, stream: impl Accepted) {
+        let sessions = self.workers.iter();
+        let sessions = sessions.map(|worker| worker.sessions.load(Ordering::Relaxed));
+        if sessions.sum::<usize>() + self.silent.load(Ordering::Relaxed) >= self.most {
+            stream.try_tell(&logstead_wire::encode::too_many_clients());
+            return;
+        }
+        self.silent.fetch_add(1, Ordering::Relaxed);
+        let silent = Silent(Arc::clone(self));
+        tokio::spawn(async move {
+            let mut packet = [0; CANCEL_BYTES];
+            let said = tokio::time::timeout(silent.0.patience, stream.peeked(&mut packet));
+            let packet = match said.await {
+                Ok(Ok(count)) if count > 0 => packet.get(..count).unwrap_or_default(),
+                // Gone before it said anything, or silent for too long.
+                Ok(_) | Err(_) => return,
+            };
+            match cancel_request(packet) {
+                Some((pid, secret)) => {
+                    silent.0.instance.cancel(pid, secret);
+                    // With something left unread the client would be told of an error, not of the end.
+                    stream.forget(&mut [0; CANCEL_BYTES]);
+                }
+                None => silent.0.hand_over(stream),
+            }
+        });
+    }
+
+    /// Gives a client to the worker with the fewest.
+    fn hand_over(&self, stream: impl Accepted) {
+        let fewest = self.workers.iter();
+        let fewest = fewest.min_by_key(|worker| worker.sessions.load(Ordering::Relaxed));
+        match (stream.prepared(), fewest) {
+            (Ok(stream), Some(worker)) => worker.send(stream),
+            (Ok(_), None) => {}
+            // Gone before it was looked at.
+            (Err(error), _) => info!("a connection was lost at once: {error}"),
+        }
+    }
+}
