@@ -17,6 +17,8 @@
 //! - The stamp is changed by compare and swap from what was read, and names the manifest of whoever may still store
 //!   one: it is only added to, but by the one whose manifest is there, and by that one only if nobody has added
 //!   anything since it did.
+//! - Nothing is removed before the manifest is stored: what a server that was started on the backup has left under numbers that the source uses, too,
+//!   may as well be what another backup has just copied. It is compared with the source's, and a backup whose objects have no place is refused.
 //! - What one removes, nobody else takes for there: segments and sides of epochs that ended with the manifest it
 //!   replaced, and objects whose numbers are below its checkpoint's and that this does not need. No later checkpoint of
 //!   the source needs them: it has what the ones before it have, and new numbers. An object above may be what another
@@ -35,7 +37,7 @@
 //! Does not: copy restore points, branches, or what `--accept-data-loss` has set aside; open homes.
 
 use crate::attempt::{self, COUNTER_MIN};
-use crate::copy::{Copied, copy_objects};
+use crate::copy::{Copied, copy_objects, is_copied};
 use crate::error::CheckpointError;
 use crate::record::Record;
 use logstead_env::Env;
@@ -64,6 +66,9 @@ const STAMP_TRIES: u32 = 20;
 const LANE_MIN: u16 = 1 << 15;
 /// Why a backup that was not the first to store its manifest is none.
 const OTHER_BACKUP: &str = "another backup was made in it meanwhile, or a server was started on it";
+
+/// Why there is none where its objects have no place.
+const LEFT_BY_A_SERVER: &str = "a server that was started on it has left objects where the backup's are to be, and another backup may be at work: make it in an empty place";
 
 /// Why there is no backup.
 #[derive(Debug, Error)]
@@ -248,13 +253,14 @@ impl Target {
     }
 
     /// A server that was started on the backup before, and ended before it could serve, may have left objects under
-    /// numbers that the source uses for others: removes them.
-    fn clear(&self, to: &dyn LogHome) -> Result<(), BackupError> {
+    /// numbers that the source uses for others. Gives those of which nobody knows whose they are: all with such
+    /// numbers, but what the backup before needs. Where nobody else can be at work in the target they are removed.
+    fn clear(&self, to: &dyn LogHome) -> Result<BTreeSet<ObjectId>, BackupError> {
         let Some(before) = &self.before else {
-            return Ok(());
+            return Ok(BTreeSet::new());
         };
         if !attempt::was_any(to)? {
-            return Ok(());
+            return Ok(BTreeSet::new());
         }
         let mut needed = BTreeSet::new();
         if let Some(newest) = &before.checkpoint {
@@ -262,12 +268,15 @@ impl Target {
             needed.extend(record.objects.iter().map(|used| used.object));
             needed.insert(newest.object);
         }
-        for info in to.objects()? {
-            if info.id.counter() >= COUNTER_MIN && !needed.contains(&info.id) {
-                to.remove_object(info.id)?;
+        let there = to.objects()?.into_iter().map(|info| info.id);
+        let doubtful = |id: &ObjectId| id.counter() >= COUNTER_MIN && !needed.contains(id);
+        let mut left: BTreeSet<ObjectId> = there.filter(doubtful).collect();
+        if !to.facts().leased {
+            for id in std::mem::take(&mut left) {
+                to.remove_object(id)?;
             }
         }
-        Ok(())
+        Ok(left)
     }
 
     fn refused(to: &dyn LogHome, what: &'static str) -> BackupError {
@@ -367,13 +376,23 @@ fn checkpoint(
     from: &Arc<dyn LogHome>,
     source: &Manifest,
     database: DatabaseId,
-    to: &dyn LogHome,
+    (to, doubtful): (&dyn LogHome, &BTreeSet<ObjectId>),
     copied: &mut Copied,
 ) -> Result<(Option<Checkpoint>, BTreeSet<ObjectId>), BackupError> {
     let Some(newest) = &source.checkpoint else {
         return Ok((None, BTreeSet::new()));
     };
     let record = Record::read(from.as_ref(), source.database, newest.object, newest.crc)?;
+    let in_the_way = || Target::refused(to, LEFT_BY_A_SERVER);
+    for used in record
+        .objects
+        .iter()
+        .filter(|used| doubtful.contains(&used.object))
+    {
+        if !is_copied(from, &record, used, to)? {
+            return Err(in_the_way());
+        }
+    }
     add(copied, copy_objects(from, &record, to)?);
     let mut needed: BTreeSet<ObjectId> = record.objects.iter().map(|used| used.object).collect();
     needed.insert(newest.object);
@@ -384,7 +403,12 @@ fn checkpoint(
         ..record
     };
     let bytes = record.encode(newest.object)?;
-    to.put_object(newest.object, &bytes)?;
+    match to.put_object(newest.object, &bytes) {
+        Err(HomeError::Conflict(_)) if doubtful.contains(&newest.object) => {
+            return Err(in_the_way());
+        }
+        stored => stored?,
+    }
     copied.objects += 1;
     copied.bytes += bytes.len() as u64;
     let checkpoint = Checkpoint {
@@ -410,7 +434,7 @@ pub fn backup(from: &Arc<dyn LogHome>, to: &dyn LogHome, env: &Env) -> Result<Ba
     let first = source_of(from.as_ref())?;
     let source = first.database;
     let target = Target::look(to, env, source)?;
-    target.clear(to)?;
+    let doubtful = target.clear(to)?;
     let mut done = Backup {
         database: target.database,
         incremental: target.before.is_some(),
@@ -442,7 +466,7 @@ pub fn backup(from: &Arc<dyn LogHome>, to: &dyn LogHome, env: &Env) -> Result<Ba
         };
         let is_still = || Ok::<_, BackupError>(source_of(from.as_ref())?.is_of_log(&manifest));
         let copied = &mut done.copied;
-        let round = checkpoint(from, &manifest, target.database, to, copied);
+        let round = checkpoint(from, &manifest, target.database, (to, &doubtful), copied);
         let round = match round {
             // If there is a newer one by now, this one's tail may be gone.
             Ok((checkpoint, needed)) if is_still()? => {

@@ -73,6 +73,19 @@ pub fn copy_objects(
     Ok(copied)
 }
 
+/// Whether the object that is in the target under the number of one of the source's is a copy of it.
+pub(crate) fn is_copied(
+    from: &Arc<dyn LogHome>,
+    record: &Record,
+    used: &ObjectUse,
+    to: &dyn LogHome,
+) -> Result<bool, CheckpointError> {
+    let bytes = checked(from, record, used)?;
+    let mut there = vec![0; bytes.len() + 1];
+    let got = to.read_object(used.object, 0, &mut there)?;
+    Ok(there.get(..got) == Some(&bytes[..]))
+}
+
 /// An object's bytes, in which everything that the record needs is good.
 fn checked(
     from: &Arc<dyn LogHome>,
