@@ -84,6 +84,18 @@ impl SqlError {
         SqlError::new(SqlState::INTERNAL_ERROR, message)
     }
 
+    /// 57P01 for a transaction of which nothing was in the log when that could not be written any more: the server is about to end, as where another one
+    /// took over, and the client connects again.
+    pub(crate) fn log_failed(why: &dyn std::fmt::Display) -> SqlError {
+        SqlError::new(
+            SqlState::ADMIN_SHUTDOWN,
+            format!(
+                "terminating connection because the log cannot be written any more, and the transaction was not committed: {why}"
+            ),
+        )
+        .fatal()
+    }
+
     /// All fields.
     pub fn fields(&self) -> &Fields {
         &self.0

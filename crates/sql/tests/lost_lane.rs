@@ -414,3 +414,29 @@ fn of_asynchronous_commits_the_last_ones_are_lost() {
         assert_eq!(said, ["columns n", "0", "1", "SELECT 2"]);
     });
 }
+
+/// Another server has taken over, or the log's home is gone: the server is about to end, and clients hear what they hear of any server that ends.
+#[test]
+fn who_ends_a_transaction_after_the_log_has_failed_is_told_that_the_server_goes() {
+    run(async || {
+        let machine = Machine::set_up("create table t(n int); create sequence s").await;
+        machine.ask(0, "insert into t values (1)").await;
+        let mut sessions: Vec<Session> = (0..5).map(|_| machine.session(0)).collect();
+        machine.home.set_failing(true);
+        machine.flush(0);
+        let statements = [
+            "insert into t values (2)",
+            "begin; update t set n = 3; commit",
+            "create table u(n int)",
+            "select nextval('s')",
+            "alter role postgres connection limit 7",
+        ];
+        for (session, statement) in sessions.iter_mut().zip(statements) {
+            let mut client = Script::default();
+            let ended = session.simple_query(statement, &mut client).await;
+            let error = ended.expect_err(statement);
+            let told = (error.code().as_str(), error.fields().fatal);
+            assert_eq!(told, ("57P01", true), "{statement}: {error:?}");
+        }
+    });
+}

@@ -148,7 +148,7 @@ pub(crate) fn commit_error(error: &CommitError) -> SqlError {
         CommitError::UsedUp(_) => {
             SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, error.to_string())
         }
-        CommitError::LogFailed(_) => SqlError::new(SqlState::IO_ERROR, error.to_string()),
+        CommitError::LogFailed(why) => SqlError::log_failed(why),
         CommitError::Serialization => dependency_failure(),
         CommitError::ReadOnly => SqlError::internal(error.to_string()),
     }

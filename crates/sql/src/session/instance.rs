@@ -299,9 +299,8 @@ impl WorkerSessions {
         let (roles, newest) = (store.roles(), Awaits::floor(store.newest_change()));
         let engine = &self.instance.engine;
         if !engine.is_committed(&newest) {
-            engine.acknowledged(newest).await.map_err(|error| {
-                SqlError::new(SqlState::IO_ERROR, format!("the log failed: {error}")).fatal()
-            })?;
+            let known = engine.acknowledged(newest).await;
+            known.map_err(|why| SqlError::log_failed(&why))?;
         }
         Ok(roles)
     }

@@ -780,14 +780,7 @@ fn commit_error(error: CommitError) -> SqlError {
         CommitError::UsedUp(what) => {
             SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, what.to_string())
         }
-        // Before anything of it was in the log. The server is about to end, as where another one took over: the client connects again.
-        CommitError::LogFailed(why) => SqlError::new(
-            SqlState::ADMIN_SHUTDOWN,
-            format!(
-                "terminating connection because the log cannot be written any more, and the transaction was not committed: {why}"
-            ),
-        )
-        .fatal(),
+        CommitError::LogFailed(why) => SqlError::log_failed(&why),
         other => SqlError::new(SqlState::IO_ERROR, format!("could not commit: {other}")),
     }
 }
