@@ -60,6 +60,10 @@ struct State {
     fault: Option<(u64, Fault)>,
     crashed: bool,
     capacity: Option<u64>,
+    /// Bytes that others hold on the disk.
+    others: u64,
+    /// From this operation on others hold all but so many.
+    filled_at: Option<(u64, u64)>,
     sync_fails: bool,
 }
 
@@ -166,6 +170,12 @@ impl State {
         self.alive(life)?;
         let number = self.operations;
         self.operations += 1;
+        if let (Some((_, left)), Some(capacity)) = (
+            self.filled_at.take_if(|(at, _)| *at <= number),
+            self.capacity,
+        ) {
+            self.others = capacity.saturating_sub(self.used() + left);
+        }
         let fault = self
             .fault
             .and_then(|(at, fault)| (at == number).then_some(fault));
@@ -213,6 +223,8 @@ impl SimFiles {
             fault: None,
             crashed: false,
             capacity: None,
+            others: 0,
+            filled_at: None,
             sync_fails: false,
         };
         SimFiles {
@@ -250,6 +262,18 @@ impl SimFiles {
     /// Total bytes the files may hold; more is a full disk. `None`: no limit.
     pub fn set_capacity(&self, bytes: Option<u64>) {
         self.state.lock().capacity = bytes;
+    }
+
+    /// From the changing operation with this number on others hold what is free of a disk that has a capacity, but `left` bytes, until
+    /// [`SimFiles::freed_by_others`]. What is removed afterwards is free.
+    pub fn filled_by_others_at(&self, operation: u64, left: u64) {
+        self.state.lock().filled_at = Some((operation, left));
+    }
+
+    /// Others hold nothing any more.
+    pub fn freed_by_others(&self) {
+        let mut state = self.state.lock();
+        (state.others, state.filled_at) = (0, None);
     }
 
     /// Bytes the files hold now.
@@ -487,9 +511,9 @@ impl Files for SimFiles {
     fn free_space(&self, _path: &Path) -> io::Result<u64> {
         let state = self.state.lock();
         state.alive(None)?;
-        Ok(state
-            .capacity
-            .map_or(u64::MAX, |capacity| capacity.saturating_sub(state.used())))
+        Ok(state.capacity.map_or(u64::MAX, |capacity| {
+            capacity.saturating_sub(state.used() + state.others)
+        }))
     }
 
     fn total_space(&self, _path: &Path) -> io::Result<u64> {
@@ -549,7 +573,7 @@ impl File for SimFile {
             (offset + from.len()).saturating_sub(state.inodes[self.inode].present.len()) as u64;
         if let Some(capacity) = state.capacity
             && grows > 0
-            && state.used() + grows > capacity
+            && state.used() + state.others + grows > capacity
         {
             return Err(io::ErrorKind::StorageFull.into());
         }
