@@ -1,0 +1,379 @@
+//! The disk fills at any write: a server with its log on a local disk, and one session, in one thread and on simulated files; others fill the disk from some operation on.
+//!
+//! What was acknowledged is there, what was refused is not, and nothing is wrong but for want of room; who removes something finds room, as far as others leave the reserve;
+//! and when others have gone the server goes on. Behind each checkpoint no more is on the disk than is live and twice what was written between two of them.
+//!
+//! `LOGSTEAD_SEEDS` says how many seeds are run, `LOGSTEAD_SEED` which one is the first.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use logstead_engine::{
+    CheckpointError, CheckpointReport, CommitError, CommitOptions, Engine, EngineOptions, Executor,
+    Guard, Isolation, LocalHome, LocalOptions, Present, RowBuilder, ScanCursor, Table,
+};
+use logstead_env::{Env, SimFiles};
+use logstead_types::{Rid, TableId, WorkerId};
+
+const TABLE: TableId = TableId(20_000);
+const DISK_BYTES: u64 = 16 << 20;
+const RESERVE_BYTES: u64 = 1 << 20;
+const SEGMENT_BYTES_MAX: u64 = 128 << 10;
+/// The records of a transaction with such a row go into a side segment.
+const LARGE_BYTES: u64 = 40_000;
+const STEPS: u64 = 60;
+/// One step in so many is a checkpoint.
+const CHECKPOINT_ONE_IN: u64 = 6;
+
+type Rows = BTreeMap<Rid, Vec<u8>>;
+
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self, below: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 >> 16) % below
+    }
+
+    /// Bytes that no compression makes fewer.
+    fn noise(&mut self, bytes: u64) -> Vec<u8> {
+        (0..bytes).map(|_| self.roll(256) as u8).collect()
+    }
+
+    fn row(&mut self, large: bool) -> Vec<u8> {
+        let bytes = if large { LARGE_BYTES } else { 200 };
+        let mut row = RowBuilder::new();
+        row.start(1, 1);
+        row.push(Some(&self.noise(bytes)));
+        row.finish().to_vec()
+    }
+}
+
+/// A life of the server.
+struct Life {
+    engine: Engine,
+    executor: Executor,
+    table: Arc<Table>,
+}
+
+impl Life {
+    /// An error says why there is none.
+    fn open(env: &Env) -> Result<Life, String> {
+        let local = LocalOptions {
+            segment_size_bytes: SEGMENT_BYTES_MAX,
+            first_segment_size_bytes: 64 << 10,
+            segment_size_bytes_min: 32 << 10,
+            reserve_bytes_max: RESERVE_BYTES,
+            threads: false,
+            ..LocalOptions::default()
+        };
+        let options = EngineOptions {
+            workers: 1,
+            commit: CommitOptions {
+                lane_buffer_bytes: 16 << 10,
+                ..CommitOptions::default()
+            },
+            ..EngineOptions::default()
+        };
+        let home = LocalHome::open("/data", env, local).map_err(|error| error.to_string())?;
+        let opened = Engine::open(options, Arc::new(home), env.clone());
+        let (engine, _) = opened.map_err(|error| error.to_string())?;
+        engine
+            .bring_all(|| true)
+            .map_err(|error| error.to_string())?;
+        Ok(Life {
+            table: engine.create_table(TABLE),
+            executor: Executor::new(&engine, WorkerId(0)),
+            engine,
+        })
+    }
+
+    fn rows(&self) -> Rows {
+        let mut txn = self.executor.worker().begin(Isolation::ReadCommitted);
+        let mut rows = Rows::new();
+        let guard = Guard::pin();
+        let mut cursor = ScanCursor::new(&self.table);
+        while let Some(row) = txn.scan_next(&mut cursor, &guard).expect_present() {
+            rows.insert(row.rid, row.bytes.bytes().to_vec());
+        }
+        rows
+    }
+
+    /// One transaction; false if it was refused for want of room, and nothing came of it.
+    fn transact(&self, rows: &mut Rows, dice: &mut Dice, written: &mut u64) -> bool {
+        let mut txn = self.executor.worker().begin(Isolation::ReadCommitted);
+        let (mut next, mut bytes) = (rows.clone(), 0);
+        for _ in 0..1 + dice.roll(3) {
+            txn.begin_statement();
+            let large = dice.roll(3) == 0;
+            let some = dice.roll(next.len() as u64 + 1) as usize;
+            let some = next.keys().nth(some).copied();
+            let what = if next.len() > 40 { 9 } else { dice.roll(10) };
+            match (some, what) {
+                (Some(rid), 6..) => {
+                    let guard = Guard::pin();
+                    let found = txn.read(&self.table, rid, &guard).expect_present();
+                    let version = found.expect("a row").version;
+                    if what == 9 {
+                        txn.delete(&self.table, rid, version).expect("nobody else");
+                        next.remove(&rid);
+                    } else {
+                        let row = dice.row(large);
+                        bytes += row.len() as u64;
+                        txn.update(&self.table, rid, version, &row)
+                            .expect("nobody else");
+                        next.insert(rid, row);
+                    }
+                }
+                _ => {
+                    let row = dice.row(large);
+                    bytes += row.len() as u64;
+                    let rid = txn.insert(&self.table, &row).expect("there is memory");
+                    next.insert(rid, row);
+                }
+            }
+        }
+        let done = self.executor.block_on(txn.commit());
+        self.executor.worker().collect_garbage(100);
+        match done {
+            Ok(_) => {
+                *rows = next;
+                *written += bytes + 2_000;
+                true
+            }
+            Err(CommitError::DiskFull) => false,
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    /// A large row more; false if it was refused.
+    fn insert(&self, rows: &mut Rows, dice: &mut Dice, written: &mut u64) -> bool {
+        let mut txn = self.executor.worker().begin(Isolation::ReadCommitted);
+        let row = dice.row(true);
+        let rid = txn.insert(&self.table, &row).expect("there is memory");
+        match self.executor.block_on(txn.commit()) {
+            Ok(_) => {
+                *written += row.len() as u64 + 2_000;
+                rows.insert(rid, row);
+                true
+            }
+            Err(CommitError::DiskFull) => false,
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    /// A row is deleted, by itself.
+    fn delete(&self, rows: &mut Rows, rid: Rid) {
+        let mut txn = self.executor.worker().begin(Isolation::ReadCommitted);
+        let guard = Guard::pin();
+        let found = txn.read(&self.table, rid, &guard).expect_present();
+        let version = found.expect("a row").version;
+        txn.delete(&self.table, rid, version).expect("nobody else");
+        drop(guard);
+        let done = self.executor.block_on(txn.commit());
+        done.unwrap_or_else(|error| panic!("room is kept for what is removed: {error}"));
+        rows.remove(&rid);
+    }
+
+    /// A checkpoint; none if there is no room for it.
+    fn checkpoint(&self) -> Option<CheckpointReport> {
+        match self.engine.checkpoint() {
+            Ok(report) => {
+                assert!(report.collection_failed.is_none(), "{report:?}");
+                Some(report)
+            }
+            Err(CheckpointError::DiskFull(_)) => None,
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
+#[derive(Debug, Default)]
+struct Outcomes {
+    runs: u64,
+    refused: u64,
+    checkpoints: u64,
+    checkpoints_refused: u64,
+    starts_refused: u64,
+    /// The most that was on the disk beside what is live, and what was allowed then.
+    surplus: (u64, u64),
+}
+
+struct Machine {
+    env: Env,
+    files: Arc<SimFiles>,
+    dice: Dice,
+    rows: Rows,
+    /// Since the checkpoint before the last one, and since the last one.
+    written: (u64, u64),
+    outcomes: Outcomes,
+}
+
+impl Machine {
+    fn new(seed: u64) -> Machine {
+        let (env, files) = Env::simulated(seed);
+        files.set_capacity(Some(DISK_BYTES));
+        Machine {
+            env,
+            files,
+            dice: Dice(seed << 8 | 1),
+            rows: Rows::new(),
+            written: (0, 0),
+            outcomes: Outcomes::default(),
+        }
+    }
+
+    /// Starts; if there is no room to, others make some.
+    fn start(&mut self) -> Life {
+        for _ in 0..2 {
+            match Life::open(&self.env) {
+                Ok(life) => {
+                    assert_eq!(
+                        life.rows(),
+                        self.rows,
+                        "what was acknowledged, and nothing else"
+                    );
+                    return life;
+                }
+                Err(error) => {
+                    let free = self.env.files.free_space(Path::new("/data"));
+                    assert!(free.expect("known") < RESERVE_BYTES, "{error}");
+                    self.outcomes.starts_refused += 1;
+                    self.files.freed_by_others();
+                }
+            }
+        }
+        panic!("a server that does not start though there is room");
+    }
+
+    fn checkpoint(&mut self, life: &Life) -> bool {
+        match life.checkpoint() {
+            Some(report) if report.written => {
+                self.outcomes.checkpoints += 1;
+                self.space_is_bounded(&report);
+                self.written = (self.written.1, 0);
+            }
+            // Nothing had changed.
+            Some(_) => {}
+            None => {
+                self.outcomes.checkpoints_refused += 1;
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Live bytes, and twice the distance of checkpoints: what was written since the one before the last, with segments that are made before they are written.
+    fn space_is_bounded(&mut self, report: &CheckpointReport) {
+        let distance = self.written.0.max(self.written.1) + 2 * SEGMENT_BYTES_MAX;
+        let surplus = self.files.used().saturating_sub(report.bytes_live);
+        assert!(
+            surplus <= 2 * distance,
+            "{surplus} bytes beside what is live, {distance} between two checkpoints: {report:?}"
+        );
+        if surplus > self.outcomes.surplus.0 {
+            self.outcomes.surplus = (surplus, 2 * distance);
+        }
+    }
+
+    fn step(&mut self, life: &Life) -> bool {
+        if self.dice.roll(CHECKPOINT_ONE_IN) == 0 {
+            return self.checkpoint(life);
+        }
+        let (rows, dice) = (&mut self.rows, &mut self.dice);
+        let done = life.transact(rows, dice, &mut self.written.1);
+        self.outcomes.refused += u64::from(!done);
+        done
+    }
+
+    /// A life in which others fill the disk, but for `left` bytes, from the operation on that has this number; how many operations there were.
+    fn run(mut self, at: u64, left: u64) -> (u64, Outcomes) {
+        self.files.filled_by_others_at(at, left);
+        let life = self.start();
+        for _ in 0..STEPS {
+            self.step(&life);
+        }
+        let operations = self.files.operations();
+        assert_eq!(life.rows(), self.rows, "reading goes on");
+        if left >= RESERVE_BYTES {
+            // Writers fill what is left, but for the reserve. There is a way out from within.
+            let mut steps = 0;
+            while life.insert(&mut self.rows, &mut self.dice, &mut self.written.1) {
+                steps += 1;
+                assert!(steps < 1_000, "the disk never became full");
+            }
+            self.outcomes.refused += 1;
+            for rid in self.rows.keys().copied().collect::<Vec<_>>() {
+                life.delete(&mut self.rows, rid);
+            }
+            assert!(
+                self.checkpoint(&life),
+                "room is kept for the checkpoint that frees room"
+            );
+        }
+        // Others have gone: the same server goes on.
+        self.files.freed_by_others();
+        let went_on =
+            (0..5).filter(|_| life.transact(&mut self.rows, &mut self.dice, &mut self.written.1));
+        assert!(went_on.count() >= 4, "there is room");
+        assert!(self.checkpoint(&life), "there is room");
+        for _ in 0..10 {
+            self.step(&life);
+        }
+        drop(life);
+        self.files.reboot();
+        let life = self.start();
+        assert!(life.transact(&mut self.rows, &mut self.dice, &mut self.written.1));
+        self.outcomes.runs += 1;
+        (operations, self.outcomes)
+    }
+}
+
+fn from_environment(name: &str, default: u64) -> u64 {
+    let value = std::env::var(name).ok();
+    value.and_then(|text| text.parse().ok()).unwrap_or(default)
+}
+
+fn runs(left: u64) -> Outcomes {
+    let mut all = Outcomes::default();
+    let first = from_environment("LOGSTEAD_SEED", 1);
+    for seed in first..first + from_environment("LOGSTEAD_SEEDS", 96).div_ceil(48) {
+        let (operations, _) = Machine::new(seed).run(u64::MAX, left);
+        let mut at = seed % 3;
+        while at < operations {
+            println!("seed {seed}, filled at {at} of {operations}, {left} left");
+            let (_, one) = Machine::new(seed).run(at, left);
+            all.runs += one.runs;
+            all.refused += one.refused;
+            all.checkpoints += one.checkpoints;
+            all.checkpoints_refused += one.checkpoints_refused;
+            all.starts_refused += one.starts_refused;
+            all.surplus = all.surplus.max(one.surplus);
+            at += 7;
+        }
+    }
+    println!("{all:?}");
+    all
+}
+
+#[test]
+fn others_take_all_of_the_disk() {
+    let all = runs(0);
+    assert!(all.runs > 20 && all.refused > 100, "{all:?}");
+    assert!(
+        all.checkpoints_refused > 20 && all.starts_refused > 0,
+        "{all:?}"
+    );
+}
+
+#[test]
+fn others_leave_the_reserve_and_a_little() {
+    let all = runs(RESERVE_BYTES + (RESERVE_BYTES >> 2));
+    assert!(
+        all.runs > 20 && all.refused > 100 && all.checkpoints > 100,
+        "{all:?}"
+    );
+}
