@@ -362,6 +362,47 @@ impl Records {
     }
 }
 
+/// Bytes of a line shown in an error's context.
+const SHOWN_BYTES_MAX: usize = 100;
+
+/// The beginning of a line, or of a field, for an error's context.
+pub(super) fn shorten(bytes: &[u8]) -> String {
+    // What follows is not shown, and may be long.
+    let bytes = bytes.get(..SHOWN_BYTES_MAX + 4).unwrap_or(bytes);
+    let text = String::from_utf8_lossy(bytes);
+    if text.len() <= SHOWN_BYTES_MAX {
+        return text.into_owned();
+    }
+    let end = (0..=SHOWN_BYTES_MAX)
+        .rev()
+        .find(|i| text.is_char_boundary(*i))
+        .unwrap_or(0);
+    format!("{}...", &text[..end])
+}
+
+/// Where what is no UTF-8 begins.
+pub(super) fn invalid_at(bytes: &[u8]) -> Result<Option<usize>> {
+    let mut from = 0;
+    while from < bytes.len() {
+        let end = bytes.len().min(from + STRIDE_BYTES);
+        match std::str::from_utf8(bytes.get(from..end).unwrap_or_default()) {
+            Ok(_) => from = end,
+            Err(error) => {
+                let valid = error.valid_up_to();
+                from += valid;
+                // A character that was cut is looked at whole.
+                if error.error_len().is_some() || end == bytes.len() || valid == 0 {
+                    return Ok(Some(from));
+                }
+            }
+        }
+        if bytes.len() > STRIDE_BYTES {
+            check_for_interrupts()?;
+        }
+    }
+    Ok(None)
+}
+
 /// The fields of one record, unescaped into one buffer that is used again.
 #[derive(Default)]
 pub(super) struct Fields {

@@ -2,7 +2,7 @@
 
 use super::client::{Client, CopyInput};
 use super::copy_binary::{BinaryRows, Next};
-use super::copy_format::{CopyFormat, Fields, Records};
+use super::copy_format::{CopyFormat, Fields, Records, invalid_at, shorten};
 use super::run::{Limits, guarded, lock, watched};
 use super::statement::Statement;
 use super::transaction::{Open, fold};
@@ -15,7 +15,7 @@ use crate::error::{Result, SqlError};
 use crate::exec::{self, Cancel, ExecContext, Inserter, Progress};
 use crate::expr::Expr;
 use crate::func::Context;
-use crate::interrupt::{Pace, check_for_interrupts};
+use crate::interrupt::Pace;
 use crate::parse::{Parsed, StatementKind};
 use crate::plan::{Insert, Node, Plan, PlanContext, walk};
 use crate::value::build::STRIDE_BYTES;
@@ -25,9 +25,6 @@ use logstead_types::SqlState;
 use sqlparser::ast::{self, CopySource, CopyTarget};
 use std::rc::Rc;
 use std::sync::Arc;
-
-/// Bytes of a line shown in an error's context.
-const SHOWN_BYTES_MAX: usize = 100;
 
 /// What a row costs beside its bytes, where nothing is known of its defaults and checks: interrupts are looked for once for four rows at least.
 const ROW_STEPS: usize = STRIDE_BYTES / 4;
@@ -226,29 +223,6 @@ impl Filter {
     }
 }
 
-/// Where what is no UTF-8 begins.
-fn invalid_at(bytes: &[u8]) -> Result<Option<usize>> {
-    let mut from = 0;
-    while from < bytes.len() {
-        let end = bytes.len().min(from + STRIDE_BYTES);
-        match std::str::from_utf8(bytes.get(from..end).unwrap_or_default()) {
-            Ok(_) => from = end,
-            Err(error) => {
-                let valid = error.valid_up_to();
-                from += valid;
-                // A character that was cut is looked at whole.
-                if error.error_len().is_some() || end == bytes.len() || valid == 0 {
-                    return Ok(Some(from));
-                }
-            }
-        }
-        if bytes.len() > STRIDE_BYTES {
-            check_for_interrupts()?;
-        }
-    }
-    Ok(None)
-}
-
 fn read_field(field: &[u8], ty: SqlType, session: &super::SessionContext) -> Result<Datum> {
     // Escapes can make invalid text out of a valid line.
     let invalid = |at: usize| {
@@ -275,20 +249,6 @@ fn of_domain(value: Datum, rules: &Expr, session: &super::SessionContext) -> Res
 
 fn bad_format(message: impl Into<String>) -> SqlError {
     SqlError::new(SqlState::BAD_COPY_FILE_FORMAT, message)
-}
-
-fn shorten(bytes: &[u8]) -> String {
-    // What follows is not shown, and may be long.
-    let bytes = bytes.get(..SHOWN_BYTES_MAX + 4).unwrap_or(bytes);
-    let text = String::from_utf8_lossy(bytes);
-    if text.len() <= SHOWN_BYTES_MAX {
-        return text.into_owned();
-    }
-    let end = (0..=SHOWN_BYTES_MAX)
-        .rev()
-        .find(|i| text.is_char_boundary(*i))
-        .unwrap_or(0);
-    format!("{}...", &text[..end])
 }
 
 /// Attribute positions of the named columns; all live ones if none is named.
