@@ -32,6 +32,7 @@ use crate::stats::{Counters, Stats};
 use crate::table::Table;
 use crate::wait::{WaitGraph, Waiting};
 use crate::worker::Worker;
+use crate::xid::Xids;
 
 /// How an engine is opened.
 #[derive(Clone, Debug)]
@@ -108,6 +109,8 @@ pub(crate) struct EngineInner {
     pub(crate) rows_handed_over: Handovers,
     /// The same of locks that are the callers' own.
     callers_handed_over: Handovers,
+    /// Ids of transactions.
+    pub(crate) xids: Xids,
     /// Garbage of workers whose handles are gone.
     pub(crate) orphans: Mutex<Vec<Garbage>>,
     lease: Option<Arc<Lease>>,
@@ -241,6 +244,7 @@ impl Engine {
             certifier: Certifier::new(),
             rows_handed_over: Handovers::default(),
             callers_handed_over: Handovers::default(),
+            xids: Xids::new(next),
             orphans: Mutex::default(),
             lease,
             env: env.clone(),

@@ -161,6 +161,7 @@ mod version;
 mod wait;
 mod worker;
 mod write;
+mod xid;
 
 pub use absent::{Absent, FaultError, Present};
 pub use checkpoint::{
@@ -209,3 +210,4 @@ pub use verify::{IndexReport, Scratch, StoredIndex, StoredRows, VerifyError};
 pub use version::Guard;
 pub use wait::{Blocker, LockWait, WaitError, Waiting};
 pub use worker::Worker;
+pub use xid::{PAIRS_MAX, Xid, XidSnapshot, XidStatus};

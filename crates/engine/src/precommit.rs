@@ -261,7 +261,7 @@ fn finish_side(lane: &Lane, side: Side) -> SideWrite {
 }
 
 /// Takes place on the commit path, waiting while it is full.
-async fn take_room(
+pub(crate) async fn take_room(
     worker: &WorkerInner,
     bytes: usize,
     asked: &mut Asked,
@@ -280,7 +280,7 @@ fn stamp_versions(work: &Work, csn: Csn, guard: &Guard) {
     }
 }
 
-fn commit_error(error: NoRoom) -> CommitError {
+pub(crate) fn commit_error(error: NoRoom) -> CommitError {
     match error {
         NoRoom::DiskFull => CommitError::DiskFull,
         NoRoom::UsedUp(what) => CommitError::UsedUp(what),
@@ -439,6 +439,9 @@ impl Txn {
     /// snapshot that it takes from now on is above it. Nobody else looks, and who reads such a version does not depend on it.
     fn commit_without_log(&mut self) -> Result<Receipt, CommitError> {
         self.certify_reader()?;
+        if let Some(xid) = self.xid.take() {
+            xid.committed(None);
+        }
         let waits_for = self.awaits();
         let newest = waits_for.newest();
         // As in `commit_at`: half stamped versions would be waited for, and hooks publish temporary objects.
@@ -506,9 +509,15 @@ impl Txn {
             point();
             drawn
         };
+        if let Some(xid) = &self.xid {
+            xid.begin_commit();
+        }
         let drawn = match self.draw(engine, place, draw, &work, &guard) {
             Ok(drawn) => drawn,
             Err(error) => {
+                if let Some(xid) = &self.xid {
+                    xid.refused();
+                }
                 // Rolled back when it is dropped.
                 self.work = Some(work);
                 return Err(error);
@@ -537,6 +546,9 @@ impl Txn {
             }
         }
         self.unlock_rows(&work, Some(csn), &guard);
+        if let Some(xid) = self.xid.take() {
+            xid.committed(Some(csn));
+        }
         point();
         state.precommitted(csn);
         point();

@@ -40,6 +40,7 @@ use crate::version::{Guard, Kind, Stamp, VersionRef};
 use crate::wait::{Blocker, Turn, WantedRow};
 use crate::worker::{Scratch, WorkerInner};
 use crate::write::{ChangedKeys, Work, chain_has_key};
+use crate::xid::Xid;
 
 /// When a transaction takes its snapshot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,7 +85,40 @@ impl VersionId {
     pub fn is_own(self) -> bool {
         self.0 & 1 == 1
     }
+
+    /// As a number, to be carried with a row. Not negative.
+    #[inline]
+    pub fn token(self) -> i64 {
+        (self.0 & (u64::MAX >> 1)).cast_signed()
+    }
+
+    /// Of such a number.
+    pub fn of_token(token: i64) -> VersionId {
+        VersionId(token.cast_unsigned() & (u64::MAX >> 1))
+    }
+
+    /// The same, which the running statement has written over.
+    pub fn written_over(self) -> VersionId {
+        VersionId(self.0 | WRITTEN_OVER)
+    }
+
+    /// Has the running statement written over it?
+    pub fn is_written_over(self) -> bool {
+        self.0 & WRITTEN_OVER != 0
+    }
+
+    /// By which CSN, or else by which command of the reading transaction, it was written.
+    pub fn written_by(self) -> Result<Csn, u32> {
+        let by = (self.0 & !WRITTEN_OVER) >> 1;
+        match self.is_own() {
+            false => Ok(Csn(by)),
+            true => Err(u32::try_from(by).unwrap_or(u32::MAX)),
+        }
+    }
 }
+
+/// A mark on the identity of a version; no CSN comes near it.
+const WRITTEN_OVER: u64 = 1 << 62;
 
 /// A visible row.
 #[derive(Clone, Copy, Debug)]
@@ -138,6 +172,8 @@ pub struct Txn {
     pub(crate) deps: Collected,
     /// What those did who had its locks before, and wrote nothing that it would meet under them.
     pub(crate) handed_over: Awaits,
+    /// What it is called by those who have asked.
+    pub(crate) xid: Option<Xid>,
     /// When it began, if times are taken.
     pub(crate) began_at: u64,
     /// There from the first write or row lock on.
@@ -211,6 +247,7 @@ impl Txn {
             commands: 1,
             deps: worker.inner().path.collected(),
             handed_over: Awaits::none(),
+            xid: None,
             began_at: worker.inner().path.now(),
             work: None,
             tables: SmallVec::new(),
@@ -237,6 +274,16 @@ impl Txn {
     /// Its number among those that run.
     pub fn id(&self) -> TxnId {
         self.id
+    }
+
+    /// Gives it the id that was assigned to it.
+    pub fn set_xid(&mut self, xid: Xid) {
+        self.xid = Some(xid);
+    }
+
+    /// Which version the running statement's writes make of rows.
+    pub fn own_version(&self) -> VersionId {
+        VersionId::own(self.command)
     }
 
     /// Its isolation level.

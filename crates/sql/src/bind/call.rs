@@ -131,6 +131,10 @@ impl Binder<'_> {
                         | oid::CIDR
                         | oid::REFCURSOR
                         | oid::VARBIT
+                        | oid::XID
+                        | oid::XID8
+                        | oid::CID
+                        | oid::TID
                 )
                 || matches!(arg, Expr::Subquery(called) if called.call))
         {

@@ -251,7 +251,7 @@ impl Binder<'_> {
         let changed = self.change_source(&relation, rel, list)?;
         let (assignments, generated) =
             self.with_generated(assignments, &relation, &changed.whole)?;
-        let (returning, columns) = place_returning(returning, &changed.visible);
+        let (returning, columns) = place_returning(returning, &changed.whole);
         let checks = self.target_checks(&relation)?;
         let positions = self.updated_positions(named.clone(), &relation)?;
         let rules = self.rules(&relation, &Change::Update(positions))?;
@@ -317,7 +317,7 @@ impl Binder<'_> {
         let returning = self.returning_items(delete.returning.as_deref())?;
         self.guard_target(rel, &relation, Some(PolicyCommand::Delete))?;
         let changed = self.change_source(&relation, rel, list)?;
-        let (returning, columns) = place_returning(returning, &changed.visible);
+        let (returning, columns) = place_returning(returning, &changed.whole);
         let rules = self.rules(&relation, &Change::Delete)?;
         let (rows, cost) = (
             changed.source.rows,
@@ -438,7 +438,6 @@ impl Binder<'_> {
         let mut ids: Vec<ColId> = own.clone().collect();
         let others = planned.layout.ids().iter().copied();
         ids.extend(others.filter(|id| !own.contains(id) && !hidden(id)));
-        let visible = Layout::new(ids.clone());
         if let Some(row_id) = row_id {
             ids.extend([row_id, row_id + 1]);
         }
@@ -481,7 +480,6 @@ impl Binder<'_> {
         Ok(Changed {
             source,
             recheck,
-            visible,
             whole,
         })
     }
@@ -507,8 +505,6 @@ pub(super) fn changed_positions(assignments: &[(usize, Expr)]) -> Vec<usize> {
 pub(super) struct Changed {
     pub(super) source: Plan,
     recheck: Guarded,
-    /// Target's columns, then the other columns of the source row: what RETURNING sees.
-    visible: Layout,
-    /// The whole source row.
+    /// The source row: the target's columns, the others, and what is hidden of the target's row. RETURNING sees it with the new values.
     pub(super) whole: Layout,
 }

@@ -260,13 +260,22 @@ impl Binder<'_> {
             }
         };
         let rules = self.rules(&relation, &Change::Insert(also_updated))?;
+        let mut hidden = false;
         let (returning, columns) = match &insert.returning {
             None => (None, Vec::new()),
             Some(items) => {
                 let (first, width) = self.target_frame(&relation, alias)?;
+                let target = self.rels.iter_mut().find(|rel| rel.first == first);
+                let target = target.filter(|rel| matches!(rel.source, Source::Table(_)));
+                if let Some(target) = target {
+                    target.scanned = true;
+                }
                 let result = self.returning_items(Some(items));
                 self.frames.pop();
-                place_returning(result?, &Layout::new((first..first + width).collect()))
+                let mut found = self.rels.iter().filter(|rel| rel.first == first);
+                hidden = found.any(|rel| rel.row_id.is_some());
+                let end = first + width + if hidden { 2 } else { 0 };
+                place_returning(result?, &Layout::new((first..end).collect()))
             }
         };
         let updates = conflict.as_ref().is_some_and(|c| c.update.is_some());
@@ -289,6 +298,7 @@ impl Binder<'_> {
             rules,
             given,
             returning,
+            hidden,
         }));
         Ok(Plan {
             node,

@@ -219,6 +219,7 @@ impl Binder<'_> {
             rel_visible: true,
             columns_visible: false,
             table: 0,
+            rel: None,
             row: 0,
             composite: 0,
             nullable: false,
@@ -242,6 +243,7 @@ impl Binder<'_> {
             rel_visible: false,
             columns_visible: true,
             table: 0,
+            rel: None,
             row: 0,
             composite: 0,
             nullable: false,
@@ -420,6 +422,7 @@ impl Binder<'_> {
             rel_visible: true,
             columns_visible: true,
             table: 0,
+            rel: None,
             row: 0,
             composite: 0,
             nullable: false,
@@ -538,7 +541,9 @@ impl Binder<'_> {
         relation: &Arc<Relation>,
         alias: Option<&ast::TableAlias>,
     ) -> Result<usize> {
-        self.add_relation_as(relation, alias, None)
+        let rel = self.add_relation_as(relation, alias, None)?;
+        self.rels[rel].scanned = false;
+        Ok(rel)
     }
 
     /// Adds a relation as a FROM item, as a view knew it.
@@ -611,6 +616,7 @@ impl Binder<'_> {
             rel_visible: !name.is_empty(),
             columns_visible: true,
             table: 0,
+            rel: None,
             row: 0,
             composite: 0,
             nullable: false,
@@ -624,6 +630,7 @@ impl Binder<'_> {
             first,
             width,
             row_id: None,
+            scanned: false,
             current_of: None,
             guard: Vec::new(),
             as_role: None,

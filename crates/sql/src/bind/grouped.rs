@@ -142,6 +142,7 @@ impl Binder<'_> {
             first,
             width,
             row_id: None,
+            scanned: false,
             current_of: None,
             guard: Vec::new(),
             as_role: None,

@@ -396,6 +396,7 @@ impl Binder<'_> {
                 rules: self.rules(relation, &Change::Insert(Vec::new()))?,
                 given: given.to_vec(),
                 returning: None,
+                hidden: false,
             })),
         };
         Ok(When {

@@ -53,6 +53,7 @@ mod semijoin;
 mod setop;
 mod special;
 mod standalone;
+pub(crate) mod system_column;
 mod trigger;
 mod typed;
 mod types;
@@ -132,8 +133,11 @@ pub(crate) struct Rel {
     /// First column identity; the item's columns follow each other.
     pub(crate) first: ColId,
     pub(crate) width: usize,
-    /// Row id and version token wanted (targets of UPDATE, DELETE, FOR UPDATE): the two identities.
+    /// Row id and version token wanted (targets of UPDATE, DELETE, FOR UPDATE; system columns): the two identities. Those of a table stand behind
+    /// its columns' whether they are wanted or not.
     pub(crate) row_id: Option<ColId>,
+    /// A scan gives its rows, with what is hidden of them.
+    pub(crate) scanned: bool,
     /// Only the row on which this cursor stands is read.
     pub(crate) current_of: Option<crate::plan::CursorName>,
     /// What row security asks of each row, before anything else does: every scan of the item has it first.
@@ -340,6 +344,7 @@ pub(crate) struct Binder<'a> {
     pub(crate) cx: &'a PlanContext<'a>,
     pub(crate) text: &'a str,
     pub(crate) columns: Vec<ColumnInfo>,
+    hidden_name: Option<Arc<str>>,
     pub(crate) rels: Vec<Rel>,
     pub(crate) frames: Vec<Frame>,
     pub(crate) params: Vec<Option<SqlType>>,
@@ -446,6 +451,7 @@ impl<'a> Binder<'a> {
             cx,
             text,
             columns: Vec::new(),
+            hidden_name: None,
             rels: Vec::new(),
             frames: Vec::new(),
             params: declared,

@@ -4,7 +4,6 @@ use super::names::{distance, fold_ident, folded};
 use super::{Binder, ColId};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
-use crate::value::{Datum, SqlType, oid};
 use logstead_types::SqlState;
 use sqlparser::ast;
 use std::sync::Arc;
@@ -25,6 +24,8 @@ pub(crate) struct NsItem {
     pub(crate) columns_visible: bool,
     /// Table OID for `tableoid`, 0 if it has none.
     pub(crate) table: u32,
+    /// The FROM item that it is, of a relation.
+    pub(crate) rel: Option<usize>,
     /// OID of the table or view whose row type a whole row has, 0 if it is a record.
     pub(crate) row: u32,
     /// The composite type of a function's rows, 0 if they are of none.
@@ -85,9 +86,6 @@ pub(crate) enum NsWhat {
     },
 }
 
-/// Columns every stored table has without declaring them.
-const SYSTEM_COLUMNS: [&str; 6] = ["tableoid", "ctid", "xmin", "cmin", "xmax", "cmax"];
-
 impl Binder<'_> {
     /// An expression for a column in sight.
     pub(crate) fn ns_expr(&mut self, what: &NsWhat) -> Result<Expr> {
@@ -138,7 +136,7 @@ impl Binder<'_> {
         if let Some(expr) = self.find_column(&name, at)? {
             return Ok(expr);
         }
-        if let Some(expr) = self.system_column(None, &name)? {
+        if let Some(expr) = self.system_column(None, &name, at)? {
             return Ok(expr);
         }
         if let Some(found) = self.find_item(None, &name).map_err(|e| e.at(at))? {
@@ -254,7 +252,7 @@ impl Binder<'_> {
         if let Some(what) = hit {
             return self.found(level, what, at);
         }
-        if let Some(expr) = self.system_column(Some((level, index)), column)? {
+        if let Some(expr) = self.system_column(Some((level, index)), column, at)? {
             return Ok(expr);
         }
         if level == 0
@@ -339,36 +337,6 @@ impl Binder<'_> {
         )
     }
 
-    fn system_column(&mut self, item: Option<(usize, usize)>, name: &str) -> Result<Option<Expr>> {
-        if !SYSTEM_COLUMNS.contains(&name) {
-            return Ok(None);
-        }
-        let tables: Vec<u32> = match item {
-            Some((level, index)) => vec![self.frames[level].ns[index].table],
-            None => {
-                let level = self
-                    .frames
-                    .iter()
-                    .rposition(|f| f.ns.iter().any(|i| i.columns_visible && i.table != 0));
-                let items = level.map(|l| {
-                    self.frames[l]
-                        .ns
-                        .iter()
-                        .filter(|i| i.rel_visible && i.table != 0)
-                });
-                items.into_iter().flatten().map(|i| i.table).collect()
-            }
-        };
-        match tables.as_slice() {
-            [] | [0] => Ok(None),
-            [table] if name == "tableoid" => {
-                Ok(Some(Expr::Const(Datum::Oid(*table), SqlType::of(oid::OID))))
-            }
-            [_] => Err(SqlError::unsupported(format!("system column \"{name}\""))),
-            _ => Err(ambiguous(name)),
-        }
-    }
-
     /// "Perhaps you meant ...": the closest column names in sight.
     fn suggest(&self, rel: Option<&str>, name: &str) -> Option<String> {
         let mut best = 4;
@@ -440,7 +408,7 @@ fn barred(item: &NsItem) -> Option<SqlError> {
     })
 }
 
-fn ambiguous(name: &str) -> SqlError {
+pub(super) fn ambiguous(name: &str) -> SqlError {
     SqlError::new(
         SqlState::AMBIGUOUS_COLUMN,
         format!("column reference \"{name}\" is ambiguous"),

@@ -683,19 +683,30 @@ impl Binder<'_> {
         Ok(Some(marks))
     }
 
-    /// Makes the item's scan give row id and version token.
+    /// Makes the table's scan give row id and version token.
     pub(crate) fn give_row_id(&mut self, rel: usize) {
         if self.rels[rel].row_id.is_none() {
-            // What an ungrouped row is called in errors.
-            let hidden = |b: &mut Self| {
-                let id = b.column("*".into(), SqlType::of(oid::INT8), (0, 0), rel);
-                b.give_column(id);
-                id
-            };
-            let row_id = hidden(self);
-            let _token = hidden(self);
+            let row_id = self.rels[rel].first + self.rels[rel].width;
+            self.give_column(row_id);
+            self.give_column(row_id + 1);
             self.rels[rel].row_id = Some(row_id);
         }
+    }
+
+    /// What the hidden columns are called: an ungrouped row in errors.
+    pub(crate) fn hidden_name(&mut self) -> Arc<str> {
+        Arc::clone(self.hidden_name.get_or_insert_with(|| "*".into()))
+    }
+}
+
+impl super::Rel {
+    /// Identities of its columns, hidden ones included.
+    pub(crate) fn ids(&self) -> (ColId, ColId) {
+        let hidden = match self.source {
+            Source::Table(_) => 2,
+            _ => 0,
+        };
+        (self.first, self.first + self.width + hidden)
     }
 }
 

@@ -263,14 +263,7 @@ impl Binder<'_> {
     pub(super) fn ranges(&self, list: &FromList) -> Vec<(ColId, ColId)> {
         let mut rels = Vec::new();
         collect_rels(list, &mut rels);
-        rels.iter()
-            .map(|&rel| {
-                (
-                    self.rels[rel].first,
-                    self.rels[rel].first + self.rels[rel].width,
-                )
-            })
-            .collect()
+        rels.iter().map(|&rel| self.rels[rel].ids()).collect()
     }
 }
 

@@ -343,6 +343,7 @@ pub fn plan_copy_from(
         rules,
         given: columns.to_vec(),
         returning: None,
+        hidden: false,
     })
 }
 

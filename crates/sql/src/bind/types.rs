@@ -262,7 +262,6 @@ pub fn types_in(query: &impl Visit) -> Vec<(Span, Oid)> {
 fn is_of_postgres(name: &str) -> bool {
     [
         "box",
-        "cid",
         "circle",
         "line",
         "lseg",
@@ -271,9 +270,7 @@ fn is_of_postgres(name: &str) -> bool {
         "pg_snapshot",
         "point",
         "polygon",
-        "tid",
         "txid_snapshot",
-        "xid8",
         "xml",
     ]
     .binary_search(&name)

@@ -378,6 +378,7 @@ impl Binder<'_> {
             rel_visible: true,
             columns_visible: true,
             table: 0,
+            rel: None,
             row: 0,
             composite: 0,
             nullable: false,
@@ -494,6 +495,7 @@ impl Binder<'_> {
             rel_visible: true,
             columns_visible: true,
             table: if is_view { 0 } else { relation.oid },
+            rel: None,
             row: relation.oid,
             composite: 0,
             nullable: false,
@@ -523,7 +525,16 @@ impl Binder<'_> {
             let id = self.column(relation.shared_name(i), column.ty, origin, index);
             what.push(NsWhat::Column(id));
         }
-        let item = self.relation_names(relation, what, alias, source)?;
+        let scanned = matches!(rows, Source::Table(_));
+        if scanned {
+            // What an ungrouped row is called in errors.
+            for _ in 0..2 {
+                let name = self.hidden_name();
+                self.column(name, SqlType::of(crate::value::oid::INT8), (0, 0), index);
+            }
+        }
+        let mut item = self.relation_names(relation, what, alias, source)?;
+        item.rel = Some(index);
         self.note_item(relation, first);
         let (name, width) = (item.alias.clone(), item.columns.len());
         self.frame()?.ns.push(item);
@@ -534,6 +545,7 @@ impl Binder<'_> {
             first,
             width,
             row_id: None,
+            scanned,
             current_of: None,
             guard: Vec::new(),
             as_role: None,

@@ -9,6 +9,7 @@ mod from;
 use super::names::{fold_ident, output_name};
 use super::operator::strip;
 use super::scope::NsWhat;
+use super::system_column::SYSTEM_COLUMNS;
 use super::typed::{Names, explicit_in};
 use super::{Binder, Clause, Frame};
 use crate::catalog::{Catalog, Relation, View};
@@ -212,6 +213,19 @@ impl Definer<'_, '_> {
                     .position(|c| *c.name == **column && !matches!(c.what, NsWhat::Gone { .. }));
                 if let Some(at) = found {
                     return Some(self.shown_column(level, index, at));
+                }
+            }
+            if SYSTEM_COLUMNS.contains(&column.as_str()) {
+                let table = ns.iter().position(|item| {
+                    item.table != 0
+                        && match rel {
+                            None => item.columns_visible,
+                            Some((None, rel)) => item.rel_visible && *item.alias == **rel,
+                            Some((Some(_), _)) => false,
+                        }
+                });
+                if let Some(shown) = table.and_then(|index| level.items.get(index)) {
+                    return Some(located(&[&shown.name, column]));
                 }
             }
         }

@@ -34,9 +34,10 @@ pub(crate) fn recognise(plan: &Plan) -> Option<Vec<StoredColumn>> {
 
 fn scan_of(plan: &Plan) -> Option<&Scan> {
     match &plan.node {
-        // A subquery in the filter may take long: operators know how to yield then.
+        // A subquery in the filter may take long: operators know how to yield then. What is hidden of a row they know, too.
         Node::SeqScan(scan) | Node::IndexScan { scan, .. }
-            if !scan.filter.condition().is_some_and(walk::has_subquery) =>
+            if !scan.filter.condition().is_some_and(walk::has_subquery)
+                && (!scan.row_id || scan.filter.is_empty()) =>
         {
             Some(scan)
         }

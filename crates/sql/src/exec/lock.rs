@@ -147,6 +147,9 @@ impl LockState {
                 Err(absent) => return Ok(Locked::Wait(absent.into())),
             };
             if self.newest {
+                if let Some(token) = self.row.get_mut(target.row_id + 1) {
+                    *token = Datum::Int8(current.version.token());
+                }
                 for &(position, column) in &target.columns {
                     match self.row.get_mut(column) {
                         Some(datum) => *datum = stored::decode(relation, current.bytes, position)?,

@@ -131,7 +131,8 @@ pub(crate) fn recognise(plan: &Plan) -> Option<Fast> {
             let all = update.assignments.iter().map(|(_, expr)| expr);
             let all = all.chain(update.checks.iter().map(|check| &check.expr));
             let mut all = all.chain(update.returning.iter().flatten());
-            if !all.all(|expr| columns_read(expr, &mut read)) {
+            if !all.all(|expr| columns_read(expr, &mut read)) || reads_hidden(&read, &update.table)
+            {
                 return None;
             }
             Fast::new(Shape::Update(read), update.returning.is_some())
@@ -144,6 +145,7 @@ pub(crate) fn recognise(plan: &Plan) -> Option<Fast> {
                 .iter()
                 .flatten()
                 .all(|expr| columns_read(expr, &mut read))
+                || reads_hidden(&read, &delete.table)
             {
                 return None;
             }
@@ -151,7 +153,7 @@ pub(crate) fn recognise(plan: &Plan) -> Option<Fast> {
         }
         Node::Insert(insert) => {
             single_row(insert)?;
-            if !insert.policies.is_empty() {
+            if !insert.policies.is_empty() || insert.hidden {
                 return None;
             }
             let conflict = insert
@@ -185,6 +187,11 @@ pub(crate) fn recognise(plan: &Plan) -> Option<Fast> {
         }
         _ => None,
     }
+}
+
+/// Is something read that is hidden of a row, which is not decoded of it?
+fn reads_hidden(read: &[usize], target: &Relation) -> bool {
+    read.iter().any(|column| *column >= target.columns.len())
 }
 
 /// The source of an UPDATE or DELETE that reads one row of its target by key and nothing else.

@@ -209,11 +209,11 @@ impl Emitter {
         Ok(true)
     }
 
-    /// The hidden columns. Writers find the version again through the statement's snapshot, so its token is not spelled out.
+    /// The hidden columns.
     fn push_row_id(&self, row: &Row<'_>, out: &mut Batch) {
         if self.row_id {
             out.push(Datum::Int8(row.rid.get().cast_signed()));
-            out.push(Datum::Int8(0));
+            out.push(Datum::Int8(row.version.token()));
         }
     }
 }

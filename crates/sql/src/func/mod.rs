@@ -56,6 +56,7 @@ mod table_ranges;
 mod table_system;
 mod table_texts;
 mod table_timetz_bits;
+mod table_xids;
 mod timetz;
 mod typmod;
 mod unicode;

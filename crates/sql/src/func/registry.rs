@@ -7,7 +7,7 @@ use super::aggregate::AGGREGATES;
 use super::{
     Aggregate, CastContext, Function, extensions, json, search, table_casts, table_citext,
     table_functions, table_hstore, table_io, table_money, table_network, table_operator_functions,
-    table_operators, table_ranges, table_system, table_texts, table_timetz_bits,
+    table_operators, table_ranges, table_system, table_texts, table_timetz_bits, table_xids,
 };
 use crate::value::{Oid, SqlType, info, oid, record};
 use foldhash::HashMap;
@@ -71,6 +71,7 @@ fn tables() -> impl Iterator<Item = &'static Function> {
         .chain(table_citext::FUNCTIONS)
         .chain(table_hstore::FUNCTIONS)
         .chain(table_money::FUNCTIONS)
+        .chain(table_xids::FUNCTIONS)
         .chain(table_texts::FUNCTIONS)
         .chain(search::table::FUNCTIONS)
         .chain(table_io::FUNCTIONS)
@@ -124,6 +125,7 @@ pub fn all_operators() -> impl Iterator<Item = &'static Operator> {
         .chain(table_citext::OPERATORS)
         .chain(table_hstore::OPERATORS)
         .chain(table_money::OPERATORS)
+        .chain(table_xids::OPERATORS)
         .chain(table_texts::OPERATORS)
 }
 
@@ -134,6 +136,7 @@ pub fn cast_rows() -> impl Iterator<Item = &'static CastRow> {
         .chain(table_network::CASTS)
         .chain(table_timetz_bits::CASTS)
         .chain(table_money::CASTS)
+        .chain(table_xids::CASTS)
         .chain(table_ranges::CASTS)
         .chain(table_citext::CASTS)
         .chain(table_hstore::CASTS)

@@ -141,7 +141,8 @@ impl Binder<'_> {
         let Source::Table(table) = &item.source else {
             return false;
         };
-        let own = item.first..item.first + item.width;
+        let (first, end) = item.ids();
+        let own = first..end;
         let mut said = Vec::new();
         for condition in on {
             let Expr::Call { function, args, .. } = condition else {

@@ -143,12 +143,7 @@ impl Binder<'_> {
     }
 
     fn id_ranges(&self, rels: &[usize]) -> Vec<(ColId, ColId)> {
-        rels.iter()
-            .map(|&rel| {
-                let item = &self.rels[rel];
-                (item.first, item.first + item.width)
-            })
-            .collect()
+        rels.iter().map(|&rel| self.rels[rel].ids()).collect()
     }
 
     pub(super) fn id_ranges_of_list(&self, list: &FromList) -> Vec<(ColId, ColId)> {

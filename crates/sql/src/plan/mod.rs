@@ -649,6 +649,8 @@ pub struct Insert {
     pub given: Vec<usize>,
     /// RETURNING, over the stored full row.
     pub returning: Option<Vec<Expr>>,
+    /// What RETURNING asks of is followed by the row's number and its version's token.
+    pub hidden: bool,
 }
 
 /// ON CONFLICT.

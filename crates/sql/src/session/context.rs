@@ -24,7 +24,7 @@ use crate::settings::{self, Scans, SessionSettings};
 use crate::value::datetime::{DateOrder, IntervalStyle};
 use crate::value::{Datum, Oid, OutputStyle, user};
 use jiff::tz::TimeZone;
-use logstead_engine::{Awaits, Worker};
+use logstead_engine::{Awaits, Worker, Xid};
 use logstead_types::{Csn, SqlState};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -33,7 +33,7 @@ use std::sync::Arc;
 /// The part of a session that lives while statements run: they hold it shared, so everything that changes is in cells.
 pub struct SessionContext {
     pub(super) instance: Arc<Instance>,
-    worker: Worker,
+    pub(super) worker: Worker,
     pub(super) database: String,
     pub(super) user: String,
     /// The role that has connected, whatever the session has become.
@@ -80,8 +80,8 @@ pub struct SessionContext {
     client_encoding: Cell<Encoding>,
     /// The random numbers that setseed() began.
     seeded: Cell<Option<Seeded>>,
-    /// The number of the transaction, once somebody has asked for it.
-    number: Cell<Option<i64>>,
+    /// The id of the transaction, once somebody has asked for it.
+    pub(super) xid: RefCell<Option<Xid>>,
     /// Answers wait until what they tell is durable.
     pub(super) synchronous: Cell<bool>,
     /// What the others see.
@@ -151,7 +151,7 @@ impl SessionContext {
             date_order: Cell::default(),
             client_encoding: Cell::new(Encoding::UTF8),
             seeded: Cell::new(None),
-            number: Cell::new(None),
+            xid: RefCell::default(),
             synchronous: Cell::new(true),
             live,
             rows: Cell::new(0),
@@ -218,26 +218,6 @@ impl SessionContext {
             Some(on_off(&self.deferrable))
         } else {
             None
-        }
-    }
-
-    /// A transaction has begun, which has no number yet.
-    pub(super) fn forget_number(&self) {
-        self.number.set(None);
-    }
-
-    /// `txid_current` and its kin; nothing if it is another function. Numbers are drawn when they are asked for, from a counter whose high bits
-    /// are the server's life, so that none comes twice and later transactions that ask later have greater ones.
-    fn transaction_number(&self, name: &str) -> Option<Datum> {
-        match name {
-            "txid_current" => {
-                let number = self.number.get();
-                let number = number.unwrap_or_else(|| self.instance.next_transaction_number());
-                self.number.set(Some(number));
-                Some(Datum::Int8(number))
-            }
-            "txid_current_if_assigned" => Some(self.number.get().map_or(Datum::Null, Datum::Int8)),
-            _ => None,
         }
     }
 
@@ -623,7 +603,7 @@ impl Context for SessionContext {
             asked.notify(&text(channel), &text(payload), self.level.get())?;
             return Ok(Datum::text(""));
         }
-        if let Some(value) = self.transaction_number(name) {
+        if let Some(value) = self.xid_call(name, args)? {
             return Ok(value);
         }
         if let "pg_postmaster_start_time" | "pg_conf_load_time" = name {

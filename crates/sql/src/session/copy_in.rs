@@ -719,6 +719,7 @@ impl Session {
             rules: bind::insert_rules(relation, &cx)?,
             given: positions.to_vec(),
             returning: None,
+            hidden: false,
         };
         Ok(Plan {
             node: Node::Insert(Box::new(insert)),

@@ -25,7 +25,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicI64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering};
 
 /// Connections that only superusers get, PostgreSQL's `superuser_reserved_connections`.
 const RESERVED_FOR_SUPERUSERS: usize = 3;
@@ -51,8 +51,6 @@ pub struct Instance {
     sessions: Mutex<HashMap<i32, Entry>>,
     session_count: AtomicUsize,
     next_pid: AtomicI32,
-    /// How many transactions have asked for a number.
-    transaction_numbers: AtomicI64,
     stopping: AtomicBool,
     /// Marks of the workers.
     pub(super) watches: Mutex<Vec<Arc<Watch>>>,
@@ -78,17 +76,7 @@ struct Entry {
     role: Oid,
 }
 
-/// Bits of a transaction's number below those of the server's life.
-const NUMBER_BITS: u32 = 40;
-
 impl Instance {
-    /// A number for a transaction: greater than all before it, in earlier lives of the server too.
-    pub(super) fn next_transaction_number(&self) -> i64 {
-        let life = i64::from(self.engine.epoch().0);
-        let asked = self.transaction_numbers.fetch_add(1, Ordering::Relaxed);
-        (life << NUMBER_BITS).wrapping_add(asked + 1)
-    }
-
     /// A server over an open engine and catalog.
     pub fn new(
         engine: Engine,
@@ -119,7 +107,6 @@ impl Instance {
             session_count: AtomicUsize::new(0),
             // Numbers that look like process ids to tools; they are never used as such.
             next_pid: AtomicI32::new(1000),
-            transaction_numbers: AtomicI64::new(0),
             stopping: AtomicBool::new(false),
             watches: Mutex::default(),
             analyzed: super::autoanalyze::Done::default(),

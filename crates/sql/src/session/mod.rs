@@ -51,6 +51,7 @@ mod turns;
 mod unwind;
 mod utility;
 mod watch;
+mod xid;
 
 pub use crate::interrupt::Task;
 pub(crate) use autoanalyze::changed as rows_changed;

@@ -105,7 +105,6 @@ impl Session {
             self.context.take_modes(&self.modes);
             let mut txn = self.worker.worker.begin(isolation);
             self.context.live.begins(txn.id());
-            self.context.forget_number();
             // What this session has done or was told, and no crash may take back alone: a pipeline's later transactions
             // do not survive without the earlier ones, nor a sequence's value without its record.
             txn.depends_on_all(self.owed.waits_for());
@@ -238,6 +237,9 @@ impl Session {
             self.context.refresh_style();
             return Err(error);
         }
+        if let Some(xid) = self.context.xid.take() {
+            open.txn.set_xid(xid);
+        }
         let worker = Rc::clone(&self.worker);
         let mut place = None;
         let receipt = match announcement {
@@ -287,6 +289,7 @@ impl Session {
     /// What a session has of its transaction goes, or becomes the session's.
     pub(super) fn transaction_over(&mut self, committed: bool) {
         self.forget_clause();
+        self.context.xid.take();
         if committed {
             self.cursors.committed();
             self.listen_from_now();

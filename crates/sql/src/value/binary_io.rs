@@ -5,6 +5,7 @@
 use super::array::{Dim, items_of};
 use super::build;
 use super::numeric::Numeric;
+use super::tid;
 use super::types::{Oid, SqlType, oid};
 use super::{
     Array, Bits, Datum, Inet, Interval, TimeTz, bits, calendar, info, json, network, timetz, user,
@@ -65,7 +66,8 @@ pub fn binary_input(ty: SqlType, b: &[u8]) -> Result<Datum> {
     let ty = user::base_type(ty);
     let d = match ty.oid {
         oid::INT4 => Datum::Int4(i32::from_be_bytes(fixed(b)?)),
-        oid::INT8 => Datum::Int8(i64::from_be_bytes(fixed(b)?)),
+        oid::TID => tid::receive(fixed(b)?),
+        oid::INT8 | oid::XID8 => Datum::Int8(i64::from_be_bytes(fixed(b)?)),
         oid::INT2 => Datum::Int2(i16::from_be_bytes(fixed(b)?)),
         oid::FLOAT4 => Datum::Float4(f32::from_be_bytes(fixed(b)?)),
         oid::FLOAT8 => Datum::Float8(f64::from_be_bytes(fixed(b)?)),
@@ -118,6 +120,7 @@ pub fn binary_input(ty: SqlType, b: &[u8]) -> Result<Datum> {
         oid::UUID => Datum::Uuid(Box::new(fixed(b)?)),
         oid::OID
         | oid::XID
+        | oid::CID
         | oid::REGCLASS
         | oid::REGTYPE
         | oid::REGPROC
@@ -482,6 +485,7 @@ pub fn binary_output(d: &Datum, ty: SqlType, out: &mut Vec<u8>) -> Result<()> {
         Datum::Bool(v) => out.push(u8::from(*v)),
         Datum::Int2(v) => out.extend_from_slice(&v.to_be_bytes()),
         Datum::Int4(v) | Datum::Date(v) => out.extend_from_slice(&v.to_be_bytes()),
+        Datum::Int8(v) if ty.oid == oid::TID => tid::send(*v, out),
         Datum::Int8(v)
         | Datum::Money(v)
         | Datum::Time(v)

@@ -25,6 +25,7 @@ pub mod record;
 mod row_types;
 pub mod stored;
 pub mod text_io;
+pub(crate) mod tid;
 pub mod timetz;
 mod types;
 pub mod user;

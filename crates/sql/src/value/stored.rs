@@ -365,7 +365,7 @@ fn decode_record(ty: Oid, b: &[u8]) -> Result<Datum> {
 pub fn decode(ty: Oid, b: &[u8]) -> Result<Datum> {
     Ok(match ty {
         oid::INT4 => Datum::Int4(i32::from_le_bytes(fixed(ty, b)?)),
-        oid::INT8 => Datum::Int8(i64::from_le_bytes(fixed(ty, b)?)),
+        oid::INT8 | oid::XID8 | oid::TID => Datum::Int8(i64::from_le_bytes(fixed(ty, b)?)),
         oid::INT2 => Datum::Int2(i16::from_le_bytes(fixed(ty, b)?)),
         oid::TEXT
         | oid::VARCHAR
@@ -385,6 +385,7 @@ pub fn decode(ty: Oid, b: &[u8]) -> Result<Datum> {
         oid::FLOAT8 => Datum::Float8(f64::from_le_bytes(fixed(ty, b)?)),
         oid::OID
         | oid::XID
+        | oid::CID
         | oid::REGCLASS
         | oid::REGTYPE
         | oid::REGPROC

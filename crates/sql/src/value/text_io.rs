@@ -11,6 +11,7 @@ use array_text::{array_input, array_output};
 use super::build::{Builder, SMALL_BYTES, STRIDE_BYTES};
 use super::datetime::IntervalStyle;
 use super::numeric::Numeric;
+use super::tid;
 use super::types::{FIRST_USER_OID, Oid, SqlType, oid};
 use super::{
     Array, Bits, Datum, Inet, datetime, hstore, info, json, money, multirange, network, range,
@@ -91,7 +92,7 @@ pub(super) fn is_space(b: u8) -> bool {
     b.is_ascii_whitespace() || b == 0x0b
 }
 
-fn trim(s: &str) -> &str {
+pub(super) fn trim(s: &str) -> &str {
     s.trim_matches(|c: char| c.is_ascii() && is_space(c as u8))
 }
 
@@ -416,6 +417,9 @@ pub fn input(ty: SqlType, text: &str, cx: Option<&dyn Context>) -> Result<Datum>
         oid::MACADDR8 => Datum::Mac8(network::parse_mac8(text)?),
         oid::OID => Datum::Oid(object_id(text, "oid")?),
         oid::XID => Datum::Oid(transaction_id(text)?),
+        oid::CID => Datum::Oid(transaction_id(text)?),
+        oid::XID8 => Datum::Int8(integer(text, "xid8", 0, i64::MAX)?),
+        oid::TID => tid::parse(text)?,
         oid::REGCLASS
         | oid::REGTYPE
         | oid::REGPROC
@@ -662,7 +666,7 @@ pub fn write_escaped(b: &[u8], out: &mut Vec<u8>) {
 fn write_object(v: u32, ty: Oid, style: &OutputStyle<'_>, out: &mut Vec<u8>) {
     let number = |out: &mut Vec<u8>| write_int(i64::from(v), out);
     match ty {
-        oid::OID | oid::XID => number(out),
+        oid::OID | oid::XID | oid::CID => number(out),
         oid::REGOPER | oid::REGOPERATOR if v == 0 => number(out),
         _ if v == 0 => out.push(b'-'),
         oid::REGTYPE => match info::exists(v).then_some(()) {
@@ -810,6 +814,7 @@ fn write(d: &Datum, ty: SqlType, style: &OutputStyle<'_>, out: &mut Vec<u8>) {
         Datum::Bool(v) => out.push(if *v { b't' } else { b'f' }),
         Datum::Int2(v) => write_int(i64::from(*v), out),
         Datum::Int4(v) => write_int(i64::from(*v), out),
+        Datum::Int8(v) if ty.oid == oid::TID => tid::write(*v, out),
         Datum::Int8(v) => write_int(*v, out),
         Datum::Float4(v) => write_f32(*v, style.extra_float_digits, out),
         Datum::Float8(v) => write_f64(*v, style.extra_float_digits, out),

@@ -40,7 +40,9 @@ pub mod oid {
     pub const REGPROC: Oid = 24;
     pub const TEXT: Oid = 25;
     pub const OID: Oid = 26;
+    pub const TID: Oid = 27;
     pub const XID: Oid = 28;
+    pub const CID: Oid = 29;
     pub const OIDVECTOR: Oid = 30;
     pub const JSON: Oid = 114;
     pub const PG_NODE_TREE: Oid = 194;
@@ -77,6 +79,7 @@ pub mod oid {
     pub const TRIGGER: Oid = 2279;
     pub const ANYENUM: Oid = 3500;
     pub const UUID: Oid = 2950;
+    pub const XID8: Oid = 5069;
     pub const REGNAMESPACE: Oid = 4089;
     pub const REGPROCEDURE: Oid = 2202;
     pub const REGOPER: Oid = 2203;

@@ -357,5 +357,6 @@ pub(super) fn insert(table: &Arc<Relation>, source: Plan) -> Insert {
         conflict: None,
         given: Vec::new(),
         returning: None,
+        hidden: false,
     }
 }

@@ -1,6 +1,6 @@
 //! DELETE.
 
-use super::update::{Shown, fill, split_source};
+use super::update::{Shown, fill, row_number, shows_version};
 use super::{Locked, Outcome, Returning, Stored, lock_for_triggers, overtaken, write_failed};
 use crate::catalog::trigger::TriggerEvent;
 use crate::error::{Result, SqlError};
@@ -19,7 +19,7 @@ use std::sync::Arc;
 /// Deletes rows one at a time.
 #[derive(Default)]
 pub(crate) struct DeleteWriter {
-    /// The source row without its row id; the target's columns as of the version being deleted.
+    /// The source row; the target's columns as of the version being deleted.
     row: Vec<Datum>,
     /// READ COMMITTED has moved on to the newest version.
     newest: bool,
@@ -122,6 +122,7 @@ impl DeleteWriter {
                 for position in 0..relation.columns.len() {
                     self.row[position] = stored::decode(relation, current.bytes, position)?;
                 }
+                shows_version(&mut self.row, relation.columns.len(), current.version);
                 if self.judging.replace(current.version) != Some(current.version) {
                     self.evaluation.reset();
                 }
@@ -153,7 +154,12 @@ impl DeleteWriter {
                 }
             }
             match remove(rules, table, &current, cx)? {
-                Stored::Done => return Ok(Outcome::Written),
+                Stored::Done => {
+                    // The scan's may be an older one.
+                    let gone = current.version.written_over();
+                    shows_version(&mut self.row, relation.columns.len(), gone);
+                    return Ok(Outcome::Written);
+                }
                 Stored::Wait(obstacle) => return Ok(Outcome::Wait(obstacle)),
                 Stored::Changed => self.newest = true,
                 Stored::Gone | Stored::Twice => return Ok(Outcome::Skipped),
@@ -274,8 +280,8 @@ impl DeleteState {
                         }
                     }
                     self.at += 1;
-                    let (rid, row) = split_source(self.batch.row(self.at - 1))?;
-                    let rid = match rid {
+                    let row = self.batch.row(self.at - 1);
+                    let rid = match row_number(row)? {
                         Some(rid) => rid,
                         // A view's rows have no number.
                         None if delete.table.view().is_some() => Rid(0),

@@ -52,6 +52,8 @@ pub(crate) struct InsertWriter {
     /// The row that DO UPDATE made.
     updated: Vec<Datum>,
     is_update: bool,
+    /// The row that was written last.
+    written: Rid,
     /// The version that it was made of: not made again after a wait that leaves it.
     computed: Option<(Rid, VersionId)>,
     /// What makes it, and of which version.
@@ -119,6 +121,7 @@ impl InsertWriter {
             let outcome = match cx.txn()?.insert(table, self.builder.finish()) {
                 Ok(rid) => {
                     cx.affected += 1;
+                    self.written = rid;
                     if let Some(rules) = &insert.rules {
                         let new = RowRef::new(self.builder.finish());
                         rules.inserted(0, rid, new, &mut cx.queue()?)?;
@@ -253,6 +256,21 @@ impl InsertWriter {
         self.existing = None;
         self.proposing.reset();
         self.updating.reset();
+    }
+
+    /// Has RETURNING see what is hidden of the row that has been written.
+    fn show_hidden(&mut self, cx: &mut Cx<'_>) -> Result<()> {
+        let mut version = cx.txn()?.own_version();
+        if self.is_update {
+            version = version.written_over();
+        }
+        let row = match self.is_update {
+            true => &mut self.updated,
+            false => &mut self.row,
+        };
+        row.push(Datum::Int8(self.written.get().cast_signed()));
+        row.push(Datum::Int8(version.token()));
+        Ok(())
     }
 
     /// What RETURNING sees after `Written`.
@@ -503,6 +521,7 @@ impl InsertWriter {
                         rules.updated(0, rid, existing.bytes, new, false, &mut cx.queue()?)?;
                     }
                     self.is_update = true;
+                    self.written = rid;
                     return Ok(Some(Outcome::Written));
                 }
                 Err(WriteError::Blocked(blocker)) => {
@@ -691,6 +710,9 @@ impl InsertState {
                     .writer
                     .write(insert, table, self.batch.row(self.at), cx)?,
             };
+            if insert.hidden && !self.returning.is_owed() && matches!(outcome, Outcome::Written) {
+                self.writer.show_hidden(cx)?;
+            }
             let row = self.writer.returned();
             match self
                 .returning

@@ -4,7 +4,7 @@
 //! all clauses are tried from the first on; if it does not, or is gone, the source row is one that nothing matches.
 
 use super::delete::{Seen, remove};
-use super::update::{Shown, UpdateWriter, fill, split_source};
+use super::update::{Shown, UpdateWriter, fill, row_number, shows_version};
 use super::{
     InsertWriter, OVERTAKEN, Outcome, Stored, check_policies, exprs_of as policy_exprs, overtaken,
 };
@@ -61,9 +61,9 @@ struct MergeWriter {
 impl MergeWriter {
     /// Starts with a source row, row id and token included.
     fn start(&mut self, source: &[Datum]) -> Result<Option<Rid>> {
-        let (rid, row) = split_source(source)?;
+        let rid = row_number(source)?;
         self.row.clear();
-        self.row.extend_from_slice(row);
+        self.row.extend_from_slice(source);
         self.newest = false;
         self.unmatched = false;
         self.chosen = None;
@@ -205,6 +205,7 @@ impl MergeWriter {
     ) -> Result<Choice> {
         if self.newest {
             fill(&merge.table, current.bytes, &mut self.row)?;
+            shows_version(&mut self.row, merge.table.columns.len(), current.version);
             if !merge.on.wants(&self.row, cx)? {
                 return Ok(Choice::Unmatched);
             }

@@ -76,24 +76,23 @@ pub(super) enum Shown {
     Over(Outcome),
 }
 
-/// The row id of a source row, and the row without the hidden columns.
-pub(super) fn split_source(row: &[Datum]) -> Result<(Option<Rid>, &[Datum])> {
-    let Some(at) = row.len().checked_sub(2) else {
-        return Err(SqlError::internal("a source row without a row id"));
-    };
-    match &row[at] {
-        Datum::Int8(rid) => Ok((Some(Rid(rid.cast_unsigned())), &row[..at])),
-        Datum::Null => Ok((None, &row[..at])),
-        _ => Err(SqlError::internal("a row id of another type")),
+/// The row id of a source row, which with the version's token is hidden behind its columns.
+pub(super) fn row_number(row: &[Datum]) -> Result<Option<Rid>> {
+    let hidden = row.len().checked_sub(2).and_then(|at| row.get(at));
+    match hidden {
+        Some(Datum::Int8(rid)) => Ok(Some(Rid(rid.cast_unsigned()))),
+        Some(Datum::Null) => Ok(None),
+        Some(_) => Err(SqlError::internal("a row id of another type")),
+        None => Err(SqlError::internal("a source row without a row id")),
     }
 }
 
 impl UpdateWriter {
     /// Starts with a source row (row id and token included); false if there is no row to update.
     fn start(&mut self, source: &[Datum]) -> Result<Option<Rid>> {
-        let (rid, row) = split_source(source)?;
+        let rid = row_number(source)?;
         self.row.clear();
-        self.row.extend_from_slice(row);
+        self.row.extend_from_slice(source);
         self.computed = None;
         self.computing = None;
         self.newest = false;
@@ -165,9 +164,8 @@ impl UpdateWriter {
                 let exprs = exprs.chain(update.recheck.exprs());
                 let exprs = exprs.chain(exprs_of(&update.policies));
                 let exprs = exprs.chain(exprs_of(&update.checks));
-                let wanted = evaluation.of(exprs, cx, |cx| {
-                    self.compute_wanted(update, current.bytes, cx)
-                });
+                let wanted =
+                    evaluation.of(exprs, cx, |cx| self.compute_wanted(update, &current, cx));
                 self.evaluation = evaluation;
                 match wanted? {
                     Ok(true) => self.computed = Some(current.version),
@@ -223,6 +221,7 @@ impl UpdateWriter {
         }
         // A scan gives what the statement reads; triggers see all of it.
         fill(relation, current.bytes, &mut self.row)?;
+        shows_version(&mut self.row, relation.columns.len(), current.version);
         self.sparse = false;
         if self.seen.valued != version {
             let given = update.assignments.len().saturating_sub(update.generated);
@@ -386,6 +385,8 @@ impl UpdateWriter {
                     let new = RowRef::new(self.builder.finish());
                     rules.updated(0, rid, current.bytes, new, false, &mut cx.queue()?)?;
                 }
+                let own = cx.txn()?.own_version();
+                shows_version(&mut self.returned, relation.columns.len(), own);
                 Ok(Stored::Done)
             }
             Err(WriteError::Blocked(blocker)) => Ok(Stored::Wait(blocker.into())),
@@ -414,17 +415,18 @@ impl UpdateWriter {
     fn compute_wanted<'a>(
         &mut self,
         update: &'a Update,
-        current: RowRef<'_>,
+        current: &Row<'_>,
         cx: &mut Cx<'a>,
     ) -> Result<bool> {
         if self.newest {
-            fill(&update.table, current, &mut self.row)?;
+            fill(&update.table, current.bytes, &mut self.row)?;
+            shows_version(&mut self.row, update.table.columns.len(), current.version);
             self.sparse = false;
             if !update.recheck.wants(&self.row, cx)? {
                 return Ok(false);
             }
         }
-        self.compute(update, current, cx)?;
+        self.compute(update, current.bytes, cx)?;
         Ok(true)
     }
 
@@ -496,6 +498,15 @@ impl UpdateWriter {
     /// What RETURNING sees after `Written`.
     pub(crate) fn returned(&self) -> &[Datum] {
         &self.returned
+    }
+}
+
+/// Tells in what is hidden of a row of `columns` columns, if it is there, that the row is this version.
+pub(super) fn shows_version(row: &mut [Datum], columns: usize, version: VersionId) {
+    if row.len() >= columns + 2
+        && let Some(token) = row.last_mut()
+    {
+        *token = Datum::Int8(version.token());
     }
 }
 

@@ -1,0 +1,235 @@
+//! Transaction ids: what a transaction is called by those who ask for its name.
+//!
+//! A transaction has a CSN only when it commits. One that is to be named before ([`Worker::assign_xid`]) is given a CSN of its own right away, by a
+//! void entry in the log, as its id; so ids and CSNs are numbers of one kind, no two are alike, and none comes again in a later life of the
+//! server if anything that a crash spares can name it: whoever writes it down draws a higher CSN. A row's version is known by the id of its writer, if that has
+//! one, and by its writer's CSN otherwise ([`Engine::xid_of`]).
+//!
+//! Owns: which ids belong to transactions that run, and to which CSN those belong that have committed.
+//!
+//! Invariants:
+//! - The pair of a writer's CSN and id is here before the CSN is visible in any version (`Committing` comes before the draw, and whoever meets the
+//!   versions of a transaction that is Committing waits for it).
+//! - An id is among the running ones until then; while its transaction is between the draw and that moment, whoever asks for all running ones waits.
+//!
+//! It keeps the newest [`PAIRS_MAX`] pairs. Older rows, and those of earlier lives, are known by CSN: a name that was given out for them before is nobody's
+//! from then on.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use logstead_commit::PushBody;
+use logstead_types::Csn;
+use logstead_wal::Asked;
+use parking_lot::Mutex;
+
+use crate::engine::Engine;
+use crate::error::CommitError;
+use crate::precommit::{commit_error, take_room};
+use crate::worker::Worker;
+
+/// Pairs of CSN and id that are remembered, 16 bytes each.
+pub const PAIRS_MAX: usize = 1 << 19;
+/// Ids of transactions that were rolled back that are remembered.
+const ABORTED_MAX: usize = 1 << 12;
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Running {
+    Yes,
+    /// It may have drawn its CSN.
+    Committing,
+}
+
+#[derive(Default)]
+struct Ids {
+    running: BTreeMap<u64, Running>,
+    /// CSN and id of those that have committed and changed something, by CSN.
+    pairs: VecDeque<(u64, u64)>,
+    aborted: BTreeSet<u64>,
+    /// Nothing is known of ids up to this one that is not in the lists.
+    forgotten: u64,
+}
+
+/// All ids of an engine.
+#[derive(Default)]
+pub(crate) struct Xids {
+    ids: Mutex<Ids>,
+    /// There are pairs: nobody else needs the lock to read a row's name.
+    some: AtomicBool,
+}
+
+/// What has become of a transaction, by its id.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum XidStatus {
+    /// It runs.
+    InProgress,
+    /// It has committed.
+    Committed,
+    /// It was rolled back.
+    Aborted,
+    /// It was so long ago that nobody knows.
+    Forgotten,
+    /// No transaction has that id yet.
+    Future,
+}
+
+/// The ids that a snapshot does not see, of those below it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct XidSnapshot {
+    /// Every id below that is not in the list has ended, seen or rolled back.
+    pub end: u64,
+    /// Those that ran, in order.
+    pub running: Vec<u64>,
+}
+
+/// A transaction's id. Dropped without a commit, the transaction was rolled back.
+pub struct Xid {
+    engine: Engine,
+    number: u64,
+}
+
+impl Xid {
+    /// The number.
+    pub fn number(&self) -> u64 {
+        self.number
+    }
+
+    fn set(&self, running: Running) {
+        let mut ids = self.engine.inner().xids.ids.lock();
+        ids.running.insert(self.number, running);
+    }
+
+    /// Before the transaction draws its CSN.
+    pub(crate) fn begin_commit(&self) {
+        self.set(Running::Committing);
+    }
+
+    /// It was refused a CSN.
+    pub(crate) fn refused(&self) {
+        self.set(Running::Yes);
+    }
+
+    /// It has committed; with a CSN, if it has changed anything. Before its state tells of it.
+    pub(crate) fn committed(self, csn: Option<Csn>) {
+        let xids = &self.engine.inner().xids;
+        let mut ids = xids.ids.lock();
+        ids.running.remove(&self.number);
+        let Some(csn) = csn else { return };
+        let at = ids.pairs.partition_point(|(before, _)| *before < csn.0);
+        ids.pairs.insert(at, (csn.0, self.number));
+        while ids.pairs.len() > PAIRS_MAX {
+            ids.pairs.pop_front();
+        }
+        xids.some.store(true, Ordering::SeqCst);
+    }
+}
+
+impl Drop for Xid {
+    fn drop(&mut self) {
+        let mut ids = self.engine.inner().xids.ids.lock();
+        // None if it has committed.
+        if ids.running.remove(&self.number).is_some() {
+            ids.aborted.insert(self.number);
+            if ids.aborted.len() > ABORTED_MAX
+                && let Some(oldest) = ids.aborted.pop_first()
+            {
+                ids.forgotten = ids.forgotten.max(oldest);
+            }
+        }
+    }
+}
+
+impl Xids {
+    /// Ids below are of earlier lives.
+    pub(crate) fn new(next: Csn) -> Xids {
+        let xids = Xids::default();
+        xids.ids.lock().forgotten = next.0.saturating_sub(1);
+        xids
+    }
+}
+
+impl Worker {
+    /// Gives a transaction of this worker an id. Waits while the log has no room for the entry that takes the number.
+    pub async fn assign_xid(&self) -> Result<Xid, CommitError> {
+        let worker = self.id();
+        let mut asked = Asked::default();
+        let place = take_room(&self.0, 0, &mut asked).await;
+        let place = place.map_err(commit_error)?;
+        let engine = self.0.inner();
+        let path = &engine.path;
+        let mut nothing = path.collected();
+        let began_at = path.now();
+        // Who takes a snapshot above it and asks who runs finds it.
+        let mut ids = engine.xids.ids.lock();
+        let entrance = path.enter(place, &mut nothing);
+        let drawn = path.draw(worker);
+        let csn = drawn.0;
+        let body = PushBody::Inline(&[]);
+        let pushed = path.push(worker, entrance, drawn, &mut nothing, body, began_at);
+        ids.running.insert(csn.0, Running::Yes);
+        drop(ids);
+        let xid = Xid {
+            engine: self.engine().clone(),
+            number: csn.0,
+        };
+        if pushed.was_clean || path.shares_lanes() {
+            self.0.call_dirty_hook();
+        }
+        path.precommitted(worker, &pushed);
+        Ok(xid)
+    }
+}
+
+impl Engine {
+    /// What the writer of a version is called, whose CSN this is.
+    pub fn xid_of(&self, csn: Csn) -> u64 {
+        let xids = &self.inner().xids;
+        if !xids.some.load(Ordering::SeqCst) {
+            return csn.0;
+        }
+        let ids = xids.ids.lock();
+        match ids.pairs.binary_search_by_key(&csn.0, |(csn, _)| *csn) {
+            Ok(at) => ids.pairs.get(at).map_or(csn.0, |(_, xid)| *xid),
+            Err(_) => csn.0,
+        }
+    }
+
+    /// Which ids a snapshot with this CSN does not see.
+    pub fn xid_snapshot(&self, snapshot: Csn) -> XidSnapshot {
+        let mut spins = 0_u32;
+        let ids = loop {
+            let ids = self.inner().xids.ids.lock();
+            if !ids.running.values().any(|of| *of == Running::Committing) {
+                break ids;
+            }
+            drop(ids);
+            spins += 1;
+            if spins.is_multiple_of(64) {
+                std::thread::yield_now();
+            } else {
+                std::hint::spin_loop();
+            }
+        };
+        let end = snapshot.0;
+        let mut running: Vec<u64> = ids.running.range(..end).map(|(xid, _)| *xid).collect();
+        let later = ids.pairs.partition_point(|(csn, _)| *csn < end);
+        running.extend(ids.pairs.range(later..).map(|(_, xid)| *xid));
+        running.retain(|xid| *xid < end);
+        running.sort_unstable();
+        XidSnapshot { end, running }
+    }
+
+    /// What has become of the transaction with this id.
+    pub fn xid_status(&self, xid: u64) -> XidStatus {
+        if xid >= self.inner().horizon().counter().0 {
+            return XidStatus::Future;
+        }
+        let ids = self.inner().xids.ids.lock();
+        match (ids.running.contains_key(&xid), ids.aborted.contains(&xid)) {
+            (true, _) => XidStatus::InProgress,
+            (_, true) => XidStatus::Aborted,
+            _ if xid <= ids.forgotten => XidStatus::Forgotten,
+            _ => XidStatus::Committed,
+        }
+    }
+}

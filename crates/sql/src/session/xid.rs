@@ -1,0 +1,81 @@
+//! What functions and system columns tell of transactions by their ids.
+
+use super::context::SessionContext;
+use crate::bind::system_column::xid;
+use crate::catalog::commit_error;
+use crate::error::{Result, SqlError};
+use crate::value::Datum;
+use logstead_engine::{VersionId, XidStatus};
+use logstead_types::SqlState;
+use std::pin::pin;
+
+/// What PostgreSQL tells the age of an id that is no transaction's with.
+const AGE_MAX: i32 = i32::MAX;
+
+impl SessionContext {
+    /// The id of the running transaction, which is given one if it has none.
+    fn own_xid(&self) -> Result<u64> {
+        if let Some(own) = self.xid.borrow().as_ref() {
+            return Ok(own.number());
+        }
+        let assigned = logstead_fiber::wait(pin!(self.worker.assign_xid()));
+        let assigned = assigned.ok_or_else(|| {
+            // Nobody's statement, or one that ends.
+            SqlError::new(
+                SqlState::QUERY_CANCELED,
+                "a transaction id cannot be waited for",
+            )
+        })?;
+        let own = assigned.map_err(|error| commit_error(&error))?;
+        let number = own.number();
+        *self.xid.borrow_mut() = Some(own);
+        Ok(number)
+    }
+
+    /// `txid_current` and its kin, and the system columns; nothing if it is another function.
+    pub(super) fn xid_call(&self, name: &str, args: &[Datum]) -> Result<Option<Datum>> {
+        let engine = self.worker.engine();
+        let number = |xid: u64| Datum::Int8(xid.cast_signed());
+        Ok(Some(match (name, args) {
+            ("txid_current", _) => number(self.own_xid()?),
+            ("txid_current_if_assigned", _) => {
+                let own = self.xid.borrow();
+                own.as_ref().map_or(Datum::Null, |own| number(own.number()))
+            }
+            ("xmin of a version", [Datum::Int8(token)]) => {
+                Datum::Oid(xid(match VersionId::of_token(*token).written_by() {
+                    Ok(csn) => engine.xid_of(csn),
+                    Err(_) => self.own_xid()?,
+                }))
+            }
+            ("xmax of a version", [Datum::Int8(token)]) => {
+                match VersionId::of_token(*token).is_written_over() {
+                    true => Datum::Oid(xid(self.own_xid()?)),
+                    false => Datum::Oid(0),
+                }
+            }
+            ("cmin of a version", [Datum::Int8(token)]) => {
+                let by = VersionId::of_token(*token).written_by();
+                Datum::Oid(by.err().map_or(0, |command| command.saturating_sub(1)))
+            }
+            ("age of a transaction", [Datum::Oid(of)]) => Datum::Int4(match of {
+                // Those of catalogs are always seen.
+                0..3 => AGE_MAX,
+                of => xid(engine.next_csn().get()).wrapping_sub(*of).cast_signed(),
+            }),
+            ("status of a transaction", [Datum::Int8(of)]) => {
+                match engine.xid_status(of.cast_unsigned()) {
+                    XidStatus::InProgress => Datum::text("in progress"),
+                    XidStatus::Committed => Datum::text("committed"),
+                    XidStatus::Aborted => Datum::text("aborted"),
+                    XidStatus::Forgotten => Datum::Null,
+                    XidStatus::Future => {
+                        let message = format!("transaction ID {of} is in the future");
+                        return Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message));
+                    }
+                }
+            }
+            _ => return Ok(None),
+        }))
+    }
+}
