@@ -20,6 +20,7 @@ use parking_lot::{Mutex, RwLock};
 use crate::checkpoint::{Base, Checkpoints, Newest, Pages};
 use crate::error::OpenError;
 use crate::evict::Room;
+use crate::exported::Exported;
 use crate::fault::Faults;
 use crate::garbage::Garbage;
 use crate::index::{Index, KeyExtractor};
@@ -111,6 +112,8 @@ pub(crate) struct EngineInner {
     callers_handed_over: Handovers,
     /// Ids of transactions.
     pub(crate) xids: Xids,
+    /// Snapshots that transactions hand to others.
+    pub(crate) exported: Exported,
     /// Garbage of workers whose handles are gone.
     pub(crate) orphans: Mutex<Vec<Garbage>>,
     lease: Option<Arc<Lease>>,
@@ -156,7 +159,7 @@ impl EngineInner {
     }
 
     pub(crate) fn bounds(&self) -> Bounds {
-        Bounds::read(self.horizon(), &self.published)
+        Bounds::read(self.horizon(), &self.published, &self.exported)
     }
 }
 
@@ -245,6 +248,7 @@ impl Engine {
             rows_handed_over: Handovers::default(),
             callers_handed_over: Handovers::default(),
             xids: Xids::new(next),
+            exported: Exported::default(),
             orphans: Mutex::default(),
             lease,
             env: env.clone(),

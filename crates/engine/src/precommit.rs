@@ -436,12 +436,15 @@ impl Txn {
     ///
     /// Those draw no CSN, for a CSN without an entry would be a gap in the log. Their versions get the newest one that was drawn, whosever it is.
     /// That keeps the order of a row's versions, since what this session wrote before has that one or a lower one, and every
-    /// snapshot that it takes from now on is above it. Nobody else looks, and who reads such a version does not depend on it.
+    /// snapshot that it takes from now on is above it. Nobody else looks, and who reads such a version does not depend on it. If the transaction was asked
+    /// for its id, they get that, which is a CSN of its own that was drawn since it began: so they are known by what was told.
     fn commit_without_log(&mut self) -> Result<Receipt, CommitError> {
         self.certify_reader()?;
-        if let Some(xid) = self.xid.take() {
+        let id = self.xid.take().map(|xid| {
+            let id = Csn(xid.number());
             xid.committed(None);
-        }
+            id
+        });
         let waits_for = self.awaits();
         let newest = waits_for.newest();
         // As in `commit_at`: half stamped versions would be waited for, and hooks publish temporary objects.
@@ -451,11 +454,12 @@ impl Txn {
             self.unlock_rows(&work, None, &guard);
             let state = work.writer.state();
             let csn = if work.buffers.writes.iter().any(|w| w.what.is_change()) {
-                let csn = Csn(self.engine().horizon().counter().0.saturating_sub(1));
+                let newest = Csn(self.engine().horizon().counter().0.saturating_sub(1));
+                let csn = id.unwrap_or(newest);
                 state.begin_commit();
                 state.precommitted(csn);
                 stamp_versions(&work, csn, &guard);
-                Some(csn)
+                Some(newest)
             } else {
                 // Row locks only.
                 state.aborted();

@@ -4,13 +4,16 @@
 //! such a single snapshot keeps only what it itself sees, and versions between it and everybody else are collected. There
 //! is room for [`SINGLES_MAX`] singles; beyond, the oldest of the others is the bound.
 //!
-//! Invariant: at any moment every snapshot in use is in a slot of its worker, or at or above its worker's `rest`, or at or
+//! Invariant: at any moment every snapshot in use is in a slot of its worker, or at or above its worker's `rest`, or pinned, or at or
 //! above the CSN counter as whoever computes [`Bounds`] has read it. For:
 //! - Taking one publishes the counter as `rest` (unless a lower bound stands already), then reads the counter again and
 //!   uses that; computing bounds reads the counter first and `rest` after. Either the publication is seen, or the snapshot
 //!   is at or above the counter that was read.
 //! - A snapshot is put in a slot before `rest` is raised over it; bounds read `rest` before the slots. It stays in that slot
 //!   until it is released: one that moved could be missed in both.
+//! - One that is handed on is pinned while its worker still has it, until nobody uses it; bounds read the pins after all workers.
+//!
+//! A snapshot that a transaction of one worker hands to transactions of others is pinned besides ([`Exported`](crate::exported::Exported)).
 //!
 //! Most snapshots end soon: they cost a store when taken and one when released. Now and then ([`Snapshots::publish`]) the
 //! worker puts those that are still there in slots and raises the bound.
@@ -22,6 +25,7 @@ use logstead_commit::Horizon;
 use logstead_types::Csn;
 use smallvec::SmallVec;
 
+use crate::exported::Exported;
 use crate::tree::interleave::point;
 
 const NONE: u64 = u64::MAX;
@@ -117,6 +121,27 @@ impl Snapshots {
             .ok()
     }
 
+    /// One more use of a snapshot that is pinned, and perhaps older than all that this worker has.
+    pub(crate) fn adopt(&mut self, snapshot: Csn, published: &Published) {
+        let at = self
+            .live
+            .binary_search_by_key(&snapshot.0, |live| live.snapshot);
+        match at {
+            Ok(at) => self.live[at].uses += 1,
+            Err(at) => {
+                if self.rest > snapshot.0 {
+                    self.set_rest(snapshot.0, published);
+                }
+                let live = Live {
+                    snapshot: snapshot.0,
+                    uses: 1,
+                    slot: None,
+                };
+                self.live.insert(at, live);
+            }
+        }
+    }
+
     /// One more use of a snapshot in use.
     pub(crate) fn share(&mut self, snapshot: Csn) {
         if let Some(at) = self.find(snapshot) {
@@ -175,7 +200,11 @@ pub(crate) struct Bounds {
 }
 
 impl Bounds {
-    pub(crate) fn read(horizon: &Horizon, published: &[CachePadded<Published>]) -> Bounds {
+    pub(crate) fn read(
+        horizon: &Horizon,
+        published: &[CachePadded<Published>],
+        exported: &Exported,
+    ) -> Bounds {
         let durable = horizon.get().0;
         let mut bounds = Bounds {
             singles: SmallVec::new(),
@@ -193,6 +222,9 @@ impl Bounds {
             });
             bounds.singles.extend(singles.filter(|s| *s != NONE));
         }
+        // After all workers: see the invariant.
+        point();
+        exported.add_to(&mut bounds.singles);
         let rest = bounds.rest;
         bounds.singles.retain(|s| *s < rest);
         bounds.singles.sort_unstable();
@@ -264,7 +296,7 @@ mod tests {
         let young = snapshots.acquire(&horizon, &published[0]);
         assert_eq!(young, Csn(30));
         tick(&horizon);
-        let bounds = Bounds::read(&horizon, &published);
+        let bounds = Bounds::read(&horizon, &published, &Exported::default());
         assert_eq!(bounds.oldest(), Csn(10));
         assert_eq!(
             bounds.droppable(Csn(5), Csn(12)),
@@ -280,11 +312,14 @@ mod tests {
         assert_eq!(bounds.gone(Csn(12)), Err(Some(10)));
         assert_eq!(bounds.gone(Csn(9)), Ok(()));
         snapshots.release(old, &published[0]);
-        let bounds = Bounds::read(&horizon, &published);
+        let bounds = Bounds::read(&horizon, &published, &Exported::default());
         assert!(!bounds.holds(10));
         assert_eq!(bounds.droppable(Csn(5), Csn(12)), Ok(()));
         snapshots.release(young, &published[0]);
-        assert_eq!(Bounds::read(&horizon, &published).oldest(), Csn(31));
+        assert_eq!(
+            Bounds::read(&horizon, &published, &Exported::default()).oldest(),
+            Csn(31)
+        );
     }
 
     /// Others commit while a snapshot is taken: what lies between the bound published first and the snapshot that comes
@@ -304,14 +339,14 @@ mod tests {
         for _ in 0..10 {
             tick(&horizon);
         }
-        let bounds = Bounds::read(&horizon, &published);
+        let bounds = Bounds::read(&horizon, &published, &Exported::default());
         assert_eq!(
             bounds.droppable(Csn(9), Csn(11)),
             Err(None),
             "until it has a slot, everything from before it was taken on stays"
         );
         snapshots.publish(&published[0]);
-        let bounds = Bounds::read(&horizon, &published);
+        let bounds = Bounds::read(&horizon, &published, &Exported::default());
         assert_eq!(bounds.droppable(Csn(11), Csn(15)), Err(Some(12)));
         assert_eq!(bounds.droppable(Csn(12), Csn(15)), Ok(()));
     }
@@ -361,10 +396,87 @@ mod tests {
                 })
                 .collect();
             for _ in 0..3 {
-                let bounds = Bounds::read(&horizon, &*published);
+                let bounds = Bounds::read(&horizon, &*published, &Exported::default());
                 computed.lock().expect("nobody panics").push(bounds);
             }
             workers.into_iter().for_each(|w| w.join().expect("ends"));
+            set_hook(None);
+        });
+    }
+
+    /// The same of a snapshot that one worker hands to another and gives up: whoever computes bounds finds it at the one, at the other, or pinned.
+    #[test]
+    fn bounds_never_pass_over_a_snapshot_that_is_handed_on() {
+        use std::sync::{Arc, Mutex};
+
+        use shuttle::scheduler::RandomScheduler;
+        use shuttle::{Config, Runner, thread};
+
+        use crate::tree::interleave::set_hook;
+
+        let runner = Runner::new(RandomScheduler::new(4_000), Config::default());
+        runner.run(|| {
+            set_hook(Some(thread::yield_now));
+            let horizon = Arc::new(Horizon::new(1, Csn(10)));
+            let published = Arc::new([Published::new(), Published::new()]);
+            let exported = Arc::new(Exported::default());
+            let handed = Arc::new(Mutex::new(None));
+            let computed = Arc::new(Mutex::new(Vec::<Bounds>::new()));
+            let exporter = {
+                let (horizon, published) = (horizon.clone(), published.clone());
+                let (exported, handed) = (exported.clone(), handed.clone());
+                thread::spawn(move || {
+                    // The importer comes first in the order in which bounds look, or last.
+                    let mut snapshots = Snapshots::default();
+                    let snapshot = snapshots.acquire(&horizon, &published[1]);
+                    tick(&horizon);
+                    snapshots.publish(&published[1]);
+                    exported.pin(snapshot);
+                    *handed.lock().expect("nobody panics") = Some(snapshot);
+                    thread::yield_now();
+                    tick(&horizon);
+                    snapshots.release(snapshot, &published[1]);
+                })
+            };
+            let importer = {
+                let (horizon, published) = (horizon.clone(), published.clone());
+                let (exported, handed, computed) = (exported, handed, computed.clone());
+                let exported_there = exported.clone();
+                (
+                    exported_there,
+                    thread::spawn(move || {
+                        let snapshot: Csn = loop {
+                            let found = *handed.lock().expect("nobody panics");
+                            match found {
+                                Some(snapshot) => break snapshot,
+                                None => thread::yield_now(),
+                            }
+                        };
+                        let mut snapshots = Snapshots::default();
+                        let own = snapshots.acquire(&horizon, &published[0]);
+                        snapshots.adopt(snapshot, &published[0]);
+                        tick(&horizon);
+                        thread::yield_now();
+                        snapshots.publish(&published[0]);
+                        thread::yield_now();
+                        for bounds in &*computed.lock().expect("nobody panics") {
+                            let dropped = bounds.droppable(Csn(snapshot.0 - 1), snapshot);
+                            assert!(dropped.is_err(), "{snapshot:?} is seen: {bounds:?}");
+                        }
+                        snapshots.release(own, &published[0]);
+                        snapshots.release(snapshot, &published[0]);
+                        exported.unpin(snapshot);
+                    }),
+                )
+            };
+            for _ in 0..3 {
+                let bounds = Bounds::read(&horizon, &*published, &importer.0);
+                computed.lock().expect("nobody panics").push(bounds);
+            }
+            exporter.join().expect("ends");
+            importer.1.join().expect("ends");
+            let last = Bounds::read(&horizon, &*published, &importer.0);
+            assert_eq!(last.oldest(), horizon.counter());
             set_hook(None);
         });
     }
@@ -387,7 +499,7 @@ mod tests {
         let newest = horizon.counter();
         let kept = |snapshots: &mut Snapshots| -> usize {
             snapshots.publish(&published[0]);
-            let bounds = Bounds::read(&horizon, &published);
+            let bounds = Bounds::read(&horizon, &published, &Exported::default());
             (9..newest.0 - 1)
                 .filter(|csn| bounds.droppable(Csn(*csn), Csn(csn + 1)).is_err())
                 .count()
@@ -410,7 +522,7 @@ mod tests {
     fn what_is_not_durable_stays() {
         let horizon = Horizon::new(1, Csn(10));
         drop(horizon.draw(WorkerId(0)));
-        let bounds = Bounds::read(&horizon, &[Published::new()]);
+        let bounds = Bounds::read(&horizon, &[Published::new()], &Exported::default());
         assert_eq!(
             bounds.droppable(Csn(5), Csn(10)),
             Err(None),

@@ -25,6 +25,7 @@ use crate::absent::Absent;
 use crate::ahead::Ahead;
 use crate::engine::EngineInner;
 use crate::error::WriteError;
+use crate::exported::ExportedSnapshot;
 use crate::fault::Missed;
 use crate::index::{Index, IndexCursor};
 use crate::memory::Charge;
@@ -174,6 +175,8 @@ pub struct Txn {
     pub(crate) handed_over: Awaits,
     /// What it is called by those who have asked.
     pub(crate) xid: Option<Xid>,
+    /// Whose snapshot it uses; given up after its own use of it.
+    pub(crate) imported: Option<Arc<ExportedSnapshot>>,
     /// When it began, if times are taken.
     pub(crate) began_at: u64,
     /// There from the first write or row lock on.
@@ -248,6 +251,7 @@ impl Txn {
             deps: worker.inner().path.collected(),
             handed_over: Awaits::none(),
             xid: None,
+            imported: None,
             began_at: worker.inner().path.now(),
             work: None,
             tables: SmallVec::new(),

@@ -100,6 +100,11 @@ impl WorkerInner {
         (chance >> 32).is_multiple_of(u64::from(self.inner().absent_one_in))
     }
 
+    pub(crate) fn adopt_snapshot(&self, snapshot: Csn) {
+        let published = &self.inner().published[usize::from(self.id.0)];
+        self.snapshots.borrow_mut().adopt(snapshot, published);
+    }
+
     pub(crate) fn share_snapshot(&self, snapshot: Csn) {
         self.snapshots.borrow_mut().share(snapshot);
     }

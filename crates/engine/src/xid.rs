@@ -10,7 +10,8 @@
 //! Invariants:
 //! - The pair of a writer's CSN and id is here before the CSN is visible in any version (`Committing` comes before the draw, and whoever meets the
 //!   versions of a transaction that is Committing waits for it).
-//! - An id is among the running ones until then; while its transaction is between the draw and that moment, whoever asks for all running ones waits.
+//! - An id is among the running ones until then; while one is drawn, and while its transaction is between its own draw and that moment, whoever asks for all
+//!   running ones waits.
 //!
 //! It keeps the newest [`PAIRS_MAX`] pairs. Older rows, and those of earlier lives, are known by CSN: a name that was given out for them before is nobody's
 //! from then on.
@@ -19,6 +20,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use logstead_commit::PushBody;
+use logstead_env::abort_on_panic;
 use logstead_types::Csn;
 use logstead_wal::Asked;
 use parking_lot::Mutex;
@@ -43,11 +45,15 @@ enum Running {
 #[derive(Default)]
 struct Ids {
     running: BTreeMap<u64, Running>,
+    /// So many ids may have been drawn that are not among them yet.
+    drawing: usize,
     /// CSN and id of those that have committed and changed something, by CSN.
     pairs: VecDeque<(u64, u64)>,
     aborted: BTreeSet<u64>,
     /// Nothing is known of ids up to this one that is not in the lists.
     forgotten: u64,
+    /// The newest CSN whose pair has been let go.
+    paired_from: u64,
 }
 
 /// All ids of an engine.
@@ -118,7 +124,9 @@ impl Xid {
         let at = ids.pairs.partition_point(|(before, _)| *before < csn.0);
         ids.pairs.insert(at, (csn.0, self.number));
         while ids.pairs.len() > PAIRS_MAX {
-            ids.pairs.pop_front();
+            if let Some((csn, _)) = ids.pairs.pop_front() {
+                ids.paired_from = ids.paired_from.max(csn);
+            }
         }
         xids.some.store(true, Ordering::SeqCst);
     }
@@ -159,14 +167,18 @@ impl Worker {
         let path = &engine.path;
         let mut nothing = path.collected();
         let began_at = path.now();
-        // Who takes a snapshot above it and asks who runs finds it.
-        let mut ids = engine.xids.ids.lock();
+        // A CSN without an entry would be a gap in the log for ever.
+        let _watch = abort_on_panic("drawing a transaction's id");
+        // Who takes a snapshot above it and asks who runs finds it, or waits. Not under the lock: the lane's may have to be waited for.
+        engine.xids.ids.lock().drawing += 1;
         let entrance = path.enter(place, &mut nothing);
         let drawn = path.draw(worker);
         let csn = drawn.0;
         let body = PushBody::Inline(&[]);
         let pushed = path.push(worker, entrance, drawn, &mut nothing, body, began_at);
+        let mut ids = engine.xids.ids.lock();
         ids.running.insert(csn.0, Running::Yes);
+        ids.drawing -= 1;
         drop(ids);
         let xid = Xid {
             engine: self.engine().clone(),
@@ -194,12 +206,12 @@ impl Engine {
         }
     }
 
-    /// Which ids a snapshot with this CSN does not see.
-    pub fn xid_snapshot(&self, snapshot: Csn) -> XidSnapshot {
+    /// Which ids a snapshot with this CSN, which has been taken, does not see. None: it is so old that this is not known any more.
+    pub fn xid_snapshot(&self, snapshot: Csn) -> Option<XidSnapshot> {
         let mut spins = 0_u32;
         let ids = loop {
             let ids = self.inner().xids.ids.lock();
-            if !ids.running.values().any(|of| *of == Running::Committing) {
+            if ids.drawing == 0 && !ids.running.values().any(|of| *of == Running::Committing) {
                 break ids;
             }
             drop(ids);
@@ -211,12 +223,15 @@ impl Engine {
             }
         };
         let end = snapshot.0;
+        if ids.paired_from >= end {
+            return None;
+        }
         let mut running: Vec<u64> = ids.running.range(..end).map(|(xid, _)| *xid).collect();
         let later = ids.pairs.partition_point(|(csn, _)| *csn < end);
         running.extend(ids.pairs.range(later..).map(|(_, xid)| *xid));
         running.retain(|xid| *xid < end);
         running.sort_unstable();
-        XidSnapshot { end, running }
+        Some(XidSnapshot { end, running })
     }
 
     /// What has become of the transaction with this id.

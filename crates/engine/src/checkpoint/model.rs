@@ -14,6 +14,7 @@ use shuttle::scheduler::RandomScheduler;
 use shuttle::{Config, Runner, thread};
 
 use super::walk::{Seen, row_at};
+use crate::exported::Exported;
 use crate::memory::{Account, Memory};
 use crate::row_lock::RowLock;
 use crate::snapshots::{Bounds, Published, Snapshots};
@@ -152,7 +153,7 @@ impl World {
 
     fn bounds(&self) -> Bounds {
         self.horizon.advance(|| Csn(u64::MAX));
-        Bounds::read(&self.horizon, &self.published)
+        Bounds::read(&self.horizon, &self.published, &Exported::default())
     }
 
     /// What the garbage collector does.

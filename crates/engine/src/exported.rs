@@ -1,0 +1,99 @@
+//! Snapshots that a transaction hands to others, of other workers too: `pg_export_snapshot` and `SET TRANSACTION SNAPSHOT`.
+//!
+//! Owns: the pins that keep what such a snapshot sees.
+//!
+//! Invariant: a snapshot is pinned from before its exporter gives it up until everybody has who uses it. Whoever computes what may be collected
+//! looks at the pins after it has looked at all workers: either it has found the snapshot at its exporter's worker, or, if that had given it
+//! up by then, the pin was there before, and is found. So an importer's worker may publish the snapshot at any time later than the pin.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use logstead_types::Csn;
+use parking_lot::Mutex;
+
+use crate::engine::Engine;
+use crate::txn::{Isolation, Txn};
+
+/// The pins of an engine.
+#[derive(Default)]
+pub(crate) struct Exported {
+    /// How often each snapshot is pinned.
+    pins: Mutex<BTreeMap<u64, usize>>,
+    /// How many there are: who computes bounds takes no lock when there are none.
+    count: AtomicUsize,
+}
+
+impl Exported {
+    pub(crate) fn pin(&self, snapshot: Csn) {
+        let mut pins = self.pins.lock();
+        *pins.entry(snapshot.0).or_default() += 1;
+        self.count.store(pins.len(), Ordering::SeqCst);
+    }
+
+    pub(crate) fn unpin(&self, snapshot: Csn) {
+        let mut pins = self.pins.lock();
+        if let Some(uses) = pins.get_mut(&snapshot.0) {
+            *uses -= 1;
+            if *uses == 0 {
+                pins.remove(&snapshot.0);
+            }
+        }
+        self.count.store(pins.len(), Ordering::SeqCst);
+    }
+
+    /// Adds the pinned snapshots to a list.
+    #[inline]
+    pub(crate) fn add_to(&self, snapshots: &mut impl Extend<u64>) {
+        if self.count.load(Ordering::SeqCst) != 0 {
+            snapshots.extend(self.pins.lock().keys().copied());
+        }
+    }
+}
+
+/// A snapshot that others may use, and what it sees, while it is not dropped.
+pub struct ExportedSnapshot {
+    engine: Engine,
+    snapshot: Csn,
+}
+
+impl ExportedSnapshot {
+    /// It sees every CSN below.
+    pub fn csn(&self) -> Csn {
+        self.snapshot
+    }
+}
+
+impl Drop for ExportedSnapshot {
+    fn drop(&mut self) {
+        self.engine.inner().exported.unpin(self.snapshot);
+    }
+}
+
+impl Txn {
+    /// The statement's snapshot, for other transactions. What this one has written is not seen through it, whatever becomes of it.
+    pub fn export_snapshot(&mut self) -> Arc<ExportedSnapshot> {
+        let snapshot = self.snapshot();
+        let engine = self.worker.engine.clone();
+        engine.inner().exported.pin(snapshot);
+        Arc::new(ExportedSnapshot { engine, snapshot })
+    }
+
+    /// Uses the snapshot as its own, to its end. Only a REPEATABLE READ transaction that has seen nothing yet may; false, if it is another.
+    #[must_use]
+    pub fn import_snapshot(&mut self, from: Arc<ExportedSnapshot>) -> bool {
+        if self.isolation() != Isolation::RepeatableRead || self.has_snapshot() {
+            return false;
+        }
+        self.worker.adopt_snapshot(from.snapshot);
+        self.set_snapshot(from.snapshot);
+        self.imported = Some(from);
+        true
+    }
+
+    /// Has it a snapshot? In READ COMMITTED, its statement.
+    pub fn has_seen(&self) -> bool {
+        self.has_snapshot()
+    }
+}
