@@ -135,6 +135,8 @@ impl Binder<'_> {
                         | oid::XID8
                         | oid::CID
                         | oid::TID
+                        | oid::PG_SNAPSHOT
+                        | oid::TXID_SNAPSHOT
                 )
                 || matches!(arg, Expr::Subquery(called) if called.call))
         {

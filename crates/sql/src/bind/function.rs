@@ -481,6 +481,16 @@ impl Binder<'_> {
         if distinct {
             for arg in &coerced {
                 super::select::groupable(arg.ty(), at)?;
+                if super::select::is_cyclic(arg.ty()) {
+                    let message = format!(
+                        "could not identify an ordering operator for type {}",
+                        info::format_type(arg.ty())
+                    );
+                    let detail = "Aggregates with DISTINCT must be able to sort their inputs.";
+                    return Err(SqlError::new(SqlState::UNDEFINED_FUNCTION, message)
+                        .detail(detail)
+                        .at(at));
+                }
             }
         }
         let mut order = Vec::new();

@@ -703,7 +703,7 @@ impl super::Rel {
     /// Identities of its columns, hidden ones included.
     pub(crate) fn ids(&self) -> (ColId, ColId) {
         let hidden = match self.source {
-            Source::Table(_) => 2,
+            Source::Table(_) | Source::Virtual(..) => 2,
             _ => 0,
         };
         (self.first, self.first + self.width + hidden)
@@ -792,15 +792,23 @@ pub(crate) fn push_conjuncts(condition: Expr, out: &mut Vec<Expr>) {
     }
 }
 
-/// json has neither equality nor order: its values are texts, of which several say the same.
-fn is_json(ty: SqlType) -> bool {
-    matches!(ty.oid, oid::JSON | oid::JSON_ARRAY)
+/// Types with neither equality nor order. Values of json are texts, of which several say the same.
+fn is_incomparable(ty: SqlType) -> bool {
+    matches!(
+        ty.oid,
+        oid::JSON | oid::PG_SNAPSHOT | oid::TXID_SNAPSHOT | oid::VOID
+    )
+}
+
+/// Numbers that come again, and so have no order.
+pub(super) fn is_cyclic(ty: SqlType) -> bool {
+    matches!(ty.oid, oid::XID | oid::CID)
 }
 
 /// The type that keeps a type from being compared: itself, or that of a field within.
 pub(crate) fn unordered(ty: SqlType) -> Option<SqlType> {
     let element = SqlType::of(info::element_of(ty.oid).unwrap_or(ty.oid));
-    if is_json(ty) || ty.oid == oid::VOID {
+    if is_incomparable(element) {
         return Some(ty);
     }
     let shape = record::shape_of(if ty.oid == oid::RECORD { ty } else { element });
@@ -822,12 +830,15 @@ pub(super) fn groupable(ty: SqlType, at: Option<usize>) -> Result<()> {
         )
         .at(at));
     }
-    sortable(ty, at)
+    match ty.oid {
+        oid::VOID => sortable(ty, at),
+        _ => Ok(()),
+    }
 }
 
 /// 42883 for types without an order.
 pub(super) fn sortable(ty: SqlType, at: Option<usize>) -> Result<()> {
-    if unordered(ty).is_some() {
+    if unordered(ty).is_some() || is_cyclic(ty) {
         return Err(SqlError::new(
             SqlState::UNDEFINED_FUNCTION,
             format!(

@@ -10,6 +10,7 @@ use crate::plan::walk;
 use crate::value::array::stacked;
 use crate::value::build;
 use crate::value::{Datum, Oid, OutputStyle, SqlType, compare, info, oid, record, text_io};
+use logstead_engine::Txn;
 use logstead_types::SqlState;
 use smallvec::SmallVec;
 use std::borrow::Cow;
@@ -282,6 +283,11 @@ pub(crate) fn apply(function: &'static Function, args: &[Datum], cx: &Cx<'_>) ->
         Body::Typed(_) => Err(SqlError::internal(
             "a function without its arguments' types",
         )),
+        // Where there is a transaction, `apply_to_transaction` has called it.
+        Body::Transaction(_) => Err(SqlError::unsupported(format!(
+            "{}() in this place",
+            function.name
+        ))),
         Body::Set(_) | Body::TypedSet(_) | Body::Series(_) => Err(SqlError::new(
             SqlState::FEATURE_NOT_SUPPORTED,
             "set-valued function called in context that cannot accept a set",
@@ -319,6 +325,22 @@ pub(crate) fn apply_typed(
     }
     let types: SmallVec<[SqlType; 4]> = args.iter().map(Expr::ty).collect();
     func::guarded(function, values, || body(cx.session, &types, values))
+}
+
+/// Code that is given the running transaction.
+pub(crate) type TransactionBody = fn(&dyn func::Context, &mut Txn) -> Result<Datum>;
+
+/// Calls such code.
+pub(crate) fn apply_to_transaction(
+    function: &'static Function,
+    body: TransactionBody,
+    cx: &mut Cx<'_>,
+) -> Result<Datum> {
+    let session = cx.session;
+    if cx.evaluation != 0 && function.volatility == Volatility::Volatile {
+        return Calls::value(cx, |cx| body(session, cx.txn()?));
+    }
+    body(session, cx.txn()?)
 }
 
 /// The same in an expression that may be evaluated again.
@@ -364,7 +386,12 @@ fn call_with<'a>(
         return apply_typed(function, body, args, &values, cx);
     }
     match args {
-        [] => apply_once(function, &[], cx),
+        [] => match function.body {
+            Body::Transaction(body) if cx.storage.is_some() => {
+                apply_to_transaction(function, body, cx)
+            }
+            _ => apply_once(function, &[], cx),
+        },
         [only] => {
             let only = [eval_in(only, row, cx)?];
             apply_once(function, &only, cx)

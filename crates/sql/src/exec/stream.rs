@@ -491,6 +491,9 @@ pub(crate) fn call_set<'a>(
                 (value, _) => vec![value],
             }]
         }
+        Body::Transaction(body) if cx.storage.is_some() => {
+            vec![vec![super::eval::apply_to_transaction(function, body, cx)?]]
+        }
         _ => vec![vec![super::eval::apply(function, &values, cx)?]],
     }))
 }

@@ -110,6 +110,8 @@ pub enum Body {
     Pair(fn(&Datum, &Datum) -> Result<Datum>),
     /// Needs the session: clock, time zone, settings, sequences, catalog.
     Context(fn(&dyn Context, &[Datum]) -> Result<Datum>),
+    /// Needs the session and the running transaction. It takes no arguments.
+    Transaction(fn(&dyn Context, &mut logstead_engine::Txn) -> Result<Datum>),
     /// Needs the session and the types of its arguments: what takes values of any type.
     Typed(fn(&dyn Context, &[SqlType], &[Datum]) -> Result<Datum>),
     /// Yields rows (generate_series, unnest, ...): one inner vector per row, one datum per output column.
@@ -309,6 +311,10 @@ pub trait Context {
     /// pg_get_userbyid, pg_table_is_visible, pg_get_serial_sequence, obj_description, has_table_privilege, pg_relation_size ...
     /// `name` is the function's name; NULLs are already handled for strict ones.
     fn catalog_call(&self, name: &str, args: &[Datum]) -> Result<Datum>;
+    /// Functions that tell of the running transaction's snapshot, or give it to others.
+    fn transaction_call(&self, name: &str, _txn: &mut logstead_engine::Txn) -> Result<Datum> {
+        Err(SqlError::unsupported(format!("{name}() here")))
+    }
     /// Asks to sleep when the statement has run.
     fn sleep(&self, _us: u64) -> Result<()> {
         Err(SqlError::unsupported("pg_sleep here"))

@@ -6,11 +6,13 @@ use super::numbers::compared;
 use super::registry::{CastRow, Operator};
 use super::table_casts::c;
 use super::table_operators::o;
-use super::{Body, Function, network, numbers};
-use crate::error::Result;
+use super::{Body, Context, Function, Rows, network, numbers};
+use crate::error::{Result, SqlError};
 use crate::func::function as f;
 use crate::value::Datum;
 use crate::value::oid::*;
+use crate::value::snapshot::Snapshot;
+use logstead_types::SqlState;
 
 /// Functions.
 #[rustfmt::skip]
@@ -43,6 +45,18 @@ pub(super) static FUNCTIONS: &[Function] = &[
     f(5060, "pg_current_xact_id_if_assigned", &[], None, XID8, true, Stable, Body::Context(|cx, a| cx.catalog_call("txid_current_if_assigned", a))),
     f(5066, "pg_xact_status", &[XID8], None, TEXT, true, super::Volatility::Volatile, Body::Context(|cx, a| cx.catalog_call("status of a transaction", a))),
     f(3360, "txid_status", &[INT8], None, TEXT, true, super::Volatility::Volatile, Body::Context(|cx, a| cx.catalog_call("status of a transaction", a))),
+    f(5061, "pg_current_snapshot", &[], None, PG_SNAPSHOT, true, Stable, Body::Transaction(|cx, txn| cx.transaction_call("pg_current_snapshot", txn))),
+    f(5062, "pg_snapshot_xmin", &[PG_SNAPSHOT], None, XID8, true, Immutable, Body::Pure(xmin)),
+    f(5063, "pg_snapshot_xmax", &[PG_SNAPSHOT], None, XID8, true, Immutable, Body::Pure(xmax)),
+    f(5064, "pg_snapshot_xip", &[PG_SNAPSHOT], None, XID8, true, Immutable, Body::Set(xip)),
+    f(5065, "pg_visible_in_snapshot", &[XID8, PG_SNAPSHOT], None, BOOL, true, Immutable, Body::Pure(visible)),
+    f(2944, "txid_current_snapshot", &[], None, TXID_SNAPSHOT, true, Stable, Body::Transaction(|cx, txn| cx.transaction_call("txid_current_snapshot", txn))),
+    f(2945, "txid_snapshot_xmin", &[TXID_SNAPSHOT], None, INT8, true, Immutable, Body::Pure(xmin)),
+    f(2946, "txid_snapshot_xmax", &[TXID_SNAPSHOT], None, INT8, true, Immutable, Body::Pure(xmax)),
+    f(2947, "txid_snapshot_xip", &[TXID_SNAPSHOT], None, INT8, true, Immutable, Body::Set(xip)),
+    f(2948, "txid_visible_in_snapshot", &[INT8, TXID_SNAPSHOT], None, BOOL, true, Immutable, Body::Pure(visible)),
+    f(3809, "pg_export_snapshot", &[], None, TEXT, true, super::Volatility::Volatile, Body::Transaction(|cx, txn| cx.transaction_call("pg_export_snapshot", txn))),
+    f(3581, "pg_xact_commit_timestamp", &[XID], None, TIMESTAMPTZ, true, super::Volatility::Volatile, Body::Pure(commit_timestamp)),
 ];
 
 /// Operators.
@@ -87,6 +101,47 @@ fn to_xid(args: &[Datum]) -> Result<Datum> {
         [Datum::Int8(xid)] => Ok(Datum::Oid(*xid as u32)),
         _ => Err(numbers::bad_args(args)),
     }
+}
+
+fn xmin(args: &[Datum]) -> Result<Datum> {
+    match args {
+        [of] => Snapshot::of(of).map(|snapshot| Datum::Int8(snapshot.xmin)),
+        _ => Err(numbers::bad_args(args)),
+    }
+}
+
+fn xmax(args: &[Datum]) -> Result<Datum> {
+    match args {
+        [of] => Snapshot::of(of).map(|snapshot| Datum::Int8(snapshot.xmax)),
+        _ => Err(numbers::bad_args(args)),
+    }
+}
+
+/// Transactions that ran, a row each.
+fn xip(_cx: &dyn Context, args: &[Datum]) -> Result<Rows> {
+    match args {
+        [of] => Ok(Snapshot::of(of)?
+            .xip()
+            .map(|xid| vec![Datum::Int8(xid)])
+            .collect()),
+        _ => Err(numbers::bad_args(args)),
+    }
+}
+
+fn visible(args: &[Datum]) -> Result<Datum> {
+    match args {
+        [Datum::Int8(xid), of] => Ok(Datum::Bool(Snapshot::of(of)?.sees(*xid))),
+        _ => Err(numbers::bad_args(args)),
+    }
+}
+
+/// `track_commit_timestamp` is off: the log has no times.
+fn commit_timestamp(_args: &[Datum]) -> Result<Datum> {
+    Err(SqlError::new(
+        SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
+        "could not get commit timestamp data",
+    )
+    .hint("Make sure the configuration parameter \"track_commit_timestamp\" is set."))
 }
 
 fn larger(args: &[Datum]) -> Result<Datum> {

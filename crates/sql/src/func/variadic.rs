@@ -49,7 +49,7 @@ fn call(cx: &dyn Context, types: &[SqlType], args: &[Datum]) -> Result<Datum> {
         },
         Body::Context(body) => body(cx, &values),
         Body::Typed(body) => body(cx, &types, &values),
-        Body::Set(_) | Body::Series(_) | Body::TypedSet(_) => {
+        Body::Set(_) | Body::Series(_) | Body::TypedSet(_) | Body::Transaction(_) => {
             Err(SqlError::unsupported("VARIADIC in a call that gives rows"))
         }
     }

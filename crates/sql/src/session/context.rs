@@ -24,7 +24,7 @@ use crate::settings::{self, Scans, SessionSettings};
 use crate::value::datetime::{DateOrder, IntervalStyle};
 use crate::value::{Datum, Oid, OutputStyle, user};
 use jiff::tz::TimeZone;
-use logstead_engine::{Awaits, Worker, Xid};
+use logstead_engine::{Awaits, Txn, Worker, Xid};
 use logstead_types::{Csn, SqlState};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -82,6 +82,8 @@ pub struct SessionContext {
     seeded: Cell<Option<Seeded>>,
     /// The id of the transaction, once somebody has asked for it.
     pub(super) xid: RefCell<Option<Xid>>,
+    /// Snapshots that the transaction has exported.
+    pub(super) offers: RefCell<Vec<super::snapshot::Offer>>,
     /// Answers wait until what they tell is durable.
     pub(super) synchronous: Cell<bool>,
     /// What the others see.
@@ -152,6 +154,7 @@ impl SessionContext {
             client_encoding: Cell::new(Encoding::UTF8),
             seeded: Cell::new(None),
             xid: RefCell::default(),
+            offers: RefCell::default(),
             synchronous: Cell::new(true),
             live,
             rows: Cell::new(0),
@@ -629,6 +632,13 @@ impl Context for SessionContext {
                 session: self,
             },
         )
+    }
+
+    fn transaction_call(&self, name: &str, txn: &mut Txn) -> Result<Datum> {
+        match name {
+            "pg_export_snapshot" => self.export_snapshot(txn),
+            _ => self.current_snapshot(txn),
+        }
     }
 
     fn settings(&self) -> Vec<crate::func::Setting> {

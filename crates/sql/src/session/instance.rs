@@ -6,6 +6,7 @@ use super::cache::Caches;
 use super::checkpoint::CheckpointRequests;
 use super::notify::Channels;
 use super::signals::Signals;
+use super::snapshot::OfferedSnapshots;
 use super::statement::Statement;
 use super::statistics::Statistics;
 use super::turns::Turns;
@@ -48,6 +49,8 @@ pub struct Instance {
     pub(super) statistics: Statistics,
     /// Room for what does not fit into memory.
     pub spill: Arc<SpillSpace>,
+    /// Snapshots that sessions have exported.
+    pub(super) offered_snapshots: OfferedSnapshots,
     sessions: Mutex<HashMap<i32, Entry>>,
     session_count: AtomicUsize,
     next_pid: AtomicI32,
@@ -103,6 +106,7 @@ impl Instance {
             checkpoints: Arc::default(),
             channels: Channels::default(),
             statistics: Statistics::default(),
+            offered_snapshots: OfferedSnapshots::default(),
             sessions: Mutex::default(),
             session_count: AtomicUsize::new(0),
             // Numbers that look like process ids to tools; they are never used as such.

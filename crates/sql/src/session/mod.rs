@@ -43,6 +43,7 @@ mod set;
 mod set_constraints;
 mod signals;
 mod sleep;
+mod snapshot;
 mod statement;
 mod statistics;
 mod temporary;

@@ -290,6 +290,7 @@ impl Session {
     pub(super) fn transaction_over(&mut self, committed: bool) {
         self.forget_clause();
         self.context.xid.take();
+        self.context.offers.take();
         if committed {
             self.cursors.committed();
             self.listen_from_now();
@@ -507,18 +508,21 @@ impl Session {
                 snapshot,
                 session,
             }) => {
-                if snapshot.is_some() {
-                    return Err(SqlError::unsupported("SET TRANSACTION SNAPSHOT"));
-                }
                 if *session {
                     self.set_session_characteristics(modes, deferrable)?;
-                } else if self.block == Block::None && self.open.is_none() {
+                    return Ok("SET");
+                }
+                let outside = self.is_idle();
+                if outside {
                     self.warn(
                         client,
                         SqlState::NO_ACTIVE_SQL_TRANSACTION,
                         "SET TRANSACTION can only be used in transaction blocks",
                     );
-                } else {
+                }
+                if let Some(named) = snapshot {
+                    self.import_snapshot(&named.value)?;
+                } else if !outside {
                     self.refuse_read_write(modes)?;
                     self.set_modes(modes, deferrable)?;
                 }

@@ -5,7 +5,8 @@ use crate::bind::system_column::xid;
 use crate::catalog::commit_error;
 use crate::error::{Result, SqlError};
 use crate::value::Datum;
-use logstead_engine::{VersionId, XidStatus};
+use crate::value::snapshot::snapshot;
+use logstead_engine::{Txn, VersionId, XidStatus};
 use logstead_types::SqlState;
 use std::pin::pin;
 
@@ -30,6 +31,21 @@ impl SessionContext {
         let number = own.number();
         *self.xid.borrow_mut() = Some(own);
         Ok(number)
+    }
+
+    /// `pg_current_snapshot()`: which ids the statement's snapshot sees.
+    pub(super) fn current_snapshot(&self, txn: &mut Txn) -> Result<Datum> {
+        let seen = self.worker.engine().xid_snapshot(txn.snapshot());
+        let seen = seen.ok_or_else(|| {
+            SqlError::new(
+                SqlState::SNAPSHOT_TOO_OLD,
+                "which transactions ran when the snapshot was taken is not known any more",
+            )
+        })?;
+        let end = seen.end.cast_signed();
+        let mut running = seen.running.into_iter().map(u64::cast_signed).peekable();
+        let xmin = running.peek().copied().unwrap_or(end);
+        Ok(snapshot(xmin, end, running))
     }
 
     /// `txid_current` and its kin, and the system columns; nothing if it is another function.

@@ -5,11 +5,11 @@
 use super::array::{Dim, items_of};
 use super::build;
 use super::numeric::Numeric;
-use super::tid;
 use super::types::{Oid, SqlType, oid};
 use super::{
     Array, Bits, Datum, Inet, Interval, TimeTz, bits, calendar, info, json, network, timetz, user,
 };
+use super::{snapshot, tid};
 use crate::error::{Result, SqlError};
 use crate::search::{query, vector};
 use logstead_types::SqlState;
@@ -25,7 +25,7 @@ fn bad_length() -> SqlError {
     )
 }
 
-fn too_short() -> SqlError {
+pub(super) fn too_short() -> SqlError {
     SqlError::new(
         SqlState::PROTOCOL_VIOLATION,
         "insufficient data left in message",
@@ -114,6 +114,7 @@ pub fn binary_input(ty: SqlType, b: &[u8]) -> Result<Datum> {
             }
             Datum::text(json::path::print(&json::path::parse(text(rest)?)?))
         }
+        oid::PG_SNAPSHOT | oid::TXID_SNAPSHOT => snapshot::receive(b)?,
         oid::BYTEA => Datum::Bytea(Arc::from(b)),
         oid::TSVECTOR => vector::receive(b)?,
         oid::TSQUERY => query::receive(b)?,
@@ -500,6 +501,9 @@ pub fn binary_output(d: &Datum, ty: SqlType, out: &mut Vec<u8>) -> Result<()> {
         Datum::Text(v) if ty.oid == oid::JSONPATH => {
             out.push(JSONB_VERSION);
             out.extend_from_slice(v.as_bytes());
+        }
+        Datum::Text(v) if matches!(ty.oid, oid::PG_SNAPSHOT | oid::TXID_SNAPSHOT) => {
+            snapshot::send(v, out)?;
         }
         Datum::Text(v) => out.extend_from_slice(v.as_bytes()),
         Datum::TsVector(v) => vector::send(v, out),

@@ -23,6 +23,7 @@ mod numeric_math;
 pub mod range;
 pub mod record;
 mod row_types;
+pub(crate) mod snapshot;
 pub mod stored;
 pub mod text_io;
 pub(crate) mod tid;

@@ -377,6 +377,8 @@ pub fn decode(ty: Oid, b: &[u8]) -> Result<Datum> {
         | oid::ACLITEM
         | oid::JSON
         | oid::JSONPATH
+        | oid::PG_SNAPSHOT
+        | oid::TXID_SNAPSHOT
         | oid::REFCURSOR
         | oid::CSTRING => Datum::Text(Arc::from(std::str::from_utf8(b).map_err(|_| damaged(ty))?)),
         oid::BOOL => Datum::Bool(fixed::<1>(ty, b)?[0] != 0),

@@ -11,12 +11,12 @@ use array_text::{array_input, array_output};
 use super::build::{Builder, SMALL_BYTES, STRIDE_BYTES};
 use super::datetime::IntervalStyle;
 use super::numeric::Numeric;
-use super::tid;
 use super::types::{FIRST_USER_OID, Oid, SqlType, oid};
 use super::{
     Array, Bits, Datum, Inet, datetime, hstore, info, json, money, multirange, network, range,
     record, user,
 };
+use super::{snapshot, tid};
 use crate::error::{Result, SqlError};
 use crate::func::{self, Context};
 use crate::search::{dictionary, query, reading, vector};
@@ -420,6 +420,7 @@ pub fn input(ty: SqlType, text: &str, cx: Option<&dyn Context>) -> Result<Datum>
         oid::CID => Datum::Oid(transaction_id(text)?),
         oid::XID8 => Datum::Int8(integer(text, "xid8", 0, i64::MAX)?),
         oid::TID => tid::parse(text)?,
+        oid::PG_SNAPSHOT | oid::TXID_SNAPSHOT => snapshot::parse(text)?,
         oid::REGCLASS
         | oid::REGTYPE
         | oid::REGPROC

@@ -79,6 +79,8 @@ pub mod oid {
     pub const TRIGGER: Oid = 2279;
     pub const ANYENUM: Oid = 3500;
     pub const UUID: Oid = 2950;
+    pub const TXID_SNAPSHOT: Oid = 2970;
+    pub const PG_SNAPSHOT: Oid = 5038;
     pub const XID8: Oid = 5069;
     pub const REGNAMESPACE: Oid = 4089;
     pub const REGPROCEDURE: Oid = 2202;
