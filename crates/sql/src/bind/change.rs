@@ -48,14 +48,14 @@ impl Binder<'_> {
         for assignment in assignments {
             match &assignment.target {
                 ast::AssignmentTarget::ColumnName(name) => {
-                    let target = self.part_target(name, relation)?;
+                    let target = self.set_target(name, relation)?;
                     let value = self.assignment_value(&assignment.value, relation, &target)?;
                     self.push_assignment(&mut out, relation, &target, value)?;
                 }
                 ast::AssignmentTarget::Tuple(names) => {
                     let mut targets = Vec::with_capacity(names.len());
                     for name in names {
-                        targets.push(self.part_target(name, relation)?);
+                        targets.push(self.set_target(name, relation)?);
                     }
                     let at = self.at(assignment.value.span());
                     let mismatch = || {

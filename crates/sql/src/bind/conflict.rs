@@ -4,7 +4,7 @@
 //! the way, are the table's, whether the view shows that row or not.
 
 use super::names::{fold_ident, schema_and_name};
-use super::{Binder, Clause, ColId};
+use super::{Binder, Clause, ColId, Source};
 use crate::catalog::{IndexDef, Relation, RelationKind, index_keys};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
@@ -203,13 +203,19 @@ impl Binder<'_> {
         self.rename_last("excluded".into(), relation)?;
         if let Some(item) = self.frame()?.ns.last_mut() {
             item.hidden_name = None;
+            // Nothing is known of a proposed row but its values.
+            item.table = 0;
         }
         let excluded = self.rels[excluded].first;
-        let layout = Layout::new(
-            (first..first + width)
-                .chain(excluded..excluded + width)
-                .collect(),
-        );
+        let mut ids: Vec<ColId> = (first..first + width).collect();
+        ids.extend(excluded..excluded + width);
+        let target = self.rels.iter().position(|rel| rel.first == first);
+        let target = target.filter(|rel| matches!(self.rels[*rel].source, Source::Table(_)));
+        if let Some(target) = target {
+            self.rels[target].scanned = true;
+            ids.extend(first + width..self.rels[target].ids().1);
+        }
+        let layout = Layout::new(ids);
         let assignments = self.assignments(&update.assignments, relation, first)?;
         let changed: Vec<usize> = assignments.iter().map(|(position, _)| *position).collect();
         self.target_writes(&changed, privilege::UPDATE);
@@ -228,6 +234,7 @@ impl Binder<'_> {
             generated,
             wanted,
             policies: Vec::new(),
+            hidden: target.is_some_and(|target| self.rels[target].row_id.is_some()),
         })
     }
 }

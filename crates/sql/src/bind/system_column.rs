@@ -6,13 +6,17 @@
 //! A transaction that is only ending or locking the row is not told: `xmax` is 0 but for rows that the statement itself has written over, which
 //! RETURNING shows.
 
+use super::names::fold_ident;
+use super::part::Target;
 use super::scope::ambiguous;
 use super::{Binder, COLUMN_BASE, Clause, Source};
+use crate::catalog::Relation;
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::func::{Body, Function, Volatility, function};
 use crate::value::{Datum, SqlType, oid, tid};
 use logstead_types::SqlState;
+use sqlparser::ast;
 
 const TABLEOID: &str = "tableoid";
 const CTID: &str = "ctid";
@@ -73,6 +77,20 @@ const fn of_version(name: &'static str, result: u32, body: Body) -> Function {
 }
 
 impl Binder<'_> {
+    /// What SET assigns to.
+    pub(super) fn set_target(&self, name: &ast::ObjectName, relation: &Relation) -> Result<Target> {
+        if let Some(ast::ObjectNamePart::Identifier(first)) = name.0.first()
+            && let column = fold_ident(first)
+            && SYSTEM_COLUMNS.contains(&column.as_str())
+            && relation.view().is_none()
+        {
+            let message = format!("cannot assign to system column \"{column}\"");
+            let state = SqlState::FEATURE_NOT_SUPPORTED;
+            return Err(SqlError::new(state, message).at(self.at(first.span)));
+        }
+        self.part_target(name, relation)
+    }
+
     /// A system column of the FROM item, or of the only table in sight.
     pub(super) fn system_column(
         &mut self,
@@ -104,7 +122,8 @@ impl Binder<'_> {
         };
         let item = &self.frames[level].ns[index];
         let table = item.table;
-        if table == 0 {
+        let source = item.rel.map(|rel| &self.rels[rel].source);
+        if table == 0 || matches!(source, Some(Source::Virtual(_, view)) if view.is_view()) {
             return Ok(None);
         }
         if name == TABLEOID {
@@ -119,15 +138,14 @@ impl Binder<'_> {
         let rel = item.rel.ok_or_else(unsupported)?;
         match &self.rels[rel].source {
             Source::Table(_) if self.rels[rel].scanned || self.rels[rel].row_id.is_some() => {}
-            Source::Virtual(..) => {
-                return match name {
-                    // Catalogs are as their last change has made them.
-                    XMIN => Ok(Some(number(oid::XID, xid(self.cx.catalog.csn.get())))),
-                    XMAX => Ok(Some(number(oid::XID, 0))),
-                    CTID => Err(unsupported()),
-                    _ => Ok(Some(number(oid::CID, 0))),
-                };
-            }
+            Source::Virtual(..) => match name {
+                // Catalogs are as their last change has made them.
+                XMIN => return Ok(Some(number(oid::XID, xid(self.cx.catalog.csn.get())))),
+                XMAX => return Ok(Some(number(oid::XID, 0))),
+                // The row's place among those that are made.
+                CTID => {}
+                _ => return Ok(Some(number(oid::CID, 0))),
+            },
             _ => return Err(unsupported()),
         }
         self.give_row_id(rel);

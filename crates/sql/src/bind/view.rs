@@ -526,7 +526,7 @@ impl Binder<'_> {
             what.push(NsWhat::Column(id));
         }
         let scanned = matches!(rows, Source::Table(_));
-        if scanned {
+        if scanned || matches!(rows, Source::Virtual(..)) {
             // What an ungrouped row is called in errors.
             for _ in 0..2 {
                 let name = self.hidden_name();

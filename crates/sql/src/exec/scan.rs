@@ -14,7 +14,7 @@ use crate::catalog::{VirtualContext, VirtualTable};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::func::Function;
-use crate::plan::{Scan, walk};
+use crate::plan::{ROW_NUMBER, Scan, walk};
 use crate::value::Datum;
 use logstead_engine::{Absent, Guard, Row, RowRef, ScanCursor, Table, Txn, VersionId};
 use logstead_types::Rid;
@@ -385,7 +385,11 @@ impl SystemState {
         let start = self.at;
         while let Some(row) = rows.get(self.at).filter(|_| !out.is_full() && !cx.owed) {
             for &column in columns {
-                out.push(row.get(column).cloned().unwrap_or_default());
+                out.push(match row.get(column) {
+                    Some(value) => value.clone(),
+                    None if column == ROW_NUMBER => Datum::Int8(self.at as i64),
+                    None => Datum::Null,
+                });
             }
             let wanted = self.evaluation.of(filter, cx, |cx| {
                 filter.map_or(Ok(true), |filter| holds(filter, out.open_row(), cx))

@@ -116,6 +116,11 @@ pub enum CursorName {
     Param(usize),
 }
 
+/// In the columns of a system relation's scan: the row's number.
+pub const ROW_NUMBER: usize = usize::MAX;
+/// The same of its version's token: it has none.
+pub const NO_VERSION: usize = usize::MAX - 1;
+
 /// Operators.
 #[derive(Clone)]
 pub enum Node {
@@ -147,7 +152,7 @@ pub enum Node {
     VirtualScan {
         /// Which.
         table: &'static VirtualTable,
-        /// Columns wanted, in output order.
+        /// Columns wanted, in output order; [`ROW_NUMBER`] and [`NO_VERSION`] among them.
         columns: Vec<usize>,
         /// Condition over the *output* columns.
         filter: Option<Expr>,
@@ -674,6 +679,8 @@ pub struct ConflictUpdate {
     pub wanted: Guarded,
     /// What row security asks of what becomes of it.
     pub policies: Vec<Check>,
+    /// The proposed row is followed by the existing row's number and its version's token.
+    pub hidden: bool,
 }
 
 /// UPDATE. The source row is: all attribute positions of the target (dropped ones NULL), then any other columns (FROM), then

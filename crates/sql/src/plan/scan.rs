@@ -3,7 +3,7 @@
 use super::estimate;
 use super::layout::Layout;
 use super::merge_join::{Sorted, as_wanted};
-use super::{Guarded, Node, OutputColumn, Plan, Scan, SetOpKind, walk};
+use super::{Guarded, NO_VERSION, Node, OutputColumn, Plan, ROW_NUMBER, Scan, SetOpKind, walk};
 use crate::bind::{Binder, COLUMN_BASE, ColId, Source};
 use crate::catalog::Relation;
 use crate::error::{Result, SqlError};
@@ -161,7 +161,11 @@ impl Binder<'_> {
             Source::Virtual(relation, table) => {
                 let (relation, table) = (relation.clone(), *table);
                 let rows = estimate::virtual_rows((self.cx.rows_of)(&relation));
-                let (columns, layout, outputs) = self.wanted_columns(rel, &relation);
+                let (mut columns, mut layout, mut outputs) = self.wanted_columns(rel, &relation);
+                if let Some(row_id) = self.rels[rel].row_id {
+                    columns.extend([ROW_NUMBER, NO_VERSION]);
+                    (layout, outputs) = with_row_id(&layout, outputs, row_id);
+                }
                 let share = self.share(conditions.iter(), rows);
                 let filter = crate::bind::and(conditions).map(|c| layout.resolve(c));
                 let alias = self.rels[rel].alias.clone();
@@ -296,17 +300,7 @@ impl Binder<'_> {
         };
         let (columns, mut layout, mut outputs) = self.wanted_columns(rel, table);
         if let Some(row_id) = self.rels[rel].row_id {
-            let mut ids = layout.ids().to_vec();
-            ids.extend([row_id, row_id + 1]);
-            layout = Layout::new(ids);
-            for _ in 0..2 {
-                outputs.push(OutputColumn {
-                    domain: None,
-                    name: String::new(),
-                    ty: SqlType::of(oid::INT8),
-                    origin: (0, 0),
-                });
-            }
+            (layout, outputs) = with_row_id(&layout, outputs, row_id);
         }
         let row_id = self.rels[rel].row_id.is_some();
         let alias = self.rels[rel].alias.clone();
@@ -383,4 +377,21 @@ pub(crate) fn plain_column(expr: &Expr) -> Option<ColId> {
 /// Types whose values have the same bytes and order.
 pub(super) fn same_bytes(a: u32, b: u32) -> bool {
     a == b || (matches!(a, oid::TEXT | oid::VARCHAR) && matches!(b, oid::TEXT | oid::VARCHAR))
+}
+
+/// What a scan gives, and behind it the row's number and its version's token.
+fn with_row_id(
+    layout: &Layout,
+    mut outputs: Vec<OutputColumn>,
+    row_id: ColId,
+) -> (Layout, Vec<OutputColumn>) {
+    let mut ids = layout.ids().to_vec();
+    ids.extend([row_id, row_id + 1]);
+    outputs.extend((0..2).map(|_| OutputColumn {
+        domain: None,
+        name: String::new(),
+        ty: SqlType::of(oid::INT8),
+        origin: (0, 0),
+    }));
+    (Layout::new(ids), outputs)
 }

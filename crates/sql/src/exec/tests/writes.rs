@@ -194,6 +194,7 @@ fn on_conflict_does_nothing_or_updates_once() {
     };
     let add = || {
         Some(ConflictUpdate {
+            hidden: false,
             policies: Vec::new(),
             generated: 0,
             assignments: vec![(2, binary("+", column(2, BIGINT), column(5, BIGINT)))],

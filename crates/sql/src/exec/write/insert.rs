@@ -19,7 +19,7 @@ use crate::expr::Expr;
 use crate::plan::{Check, ConflictUpdate, Insert, Node};
 use crate::ri::{RuleSet, TableTriggers};
 use crate::value::Datum;
-use logstead_engine::{Isolation, KeyKind, RowBuilder, RowRef, Table, VersionId, WriteError};
+use logstead_engine::{Isolation, KeyKind, Row, RowBuilder, RowRef, Table, VersionId, WriteError};
 use logstead_types::{IndexId, Rid, SqlState};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -354,12 +354,19 @@ impl InsertWriter {
         &mut self,
         insert: &'a Insert,
         update: &'a ConflictUpdate,
-        existing: RowRef<'_>,
+        existing: &Row<'_>,
         cx: &mut Cx<'a>,
     ) -> Result<bool> {
         let relation = &insert.table;
-        stored::decode_all(relation, existing, &mut self.joined)?;
+        stored::decode_all(relation, existing.bytes, &mut self.joined)?;
         self.joined.extend_from_slice(&self.row);
+        if update.hidden {
+            // It is this statement's by now.
+            let version = existing.version.written_over();
+            let number = existing.rid.get().cast_signed();
+            self.joined.push(Datum::Int8(number));
+            self.joined.push(Datum::Int8(version.token()));
+        }
         if !update.wanted.wants(&self.joined, cx)? {
             return Ok(false);
         }
@@ -464,7 +471,7 @@ impl InsertWriter {
                 let exprs = exprs.chain(update.wanted.exprs());
                 let policies = exprs_of(&update.policies).chain(exprs_of(&insert.checks));
                 let wanted = updating.of(exprs.chain(policies), cx, |cx| {
-                    self.compute(insert, update, existing.bytes, cx)
+                    self.compute(insert, update, &existing, cx)
                 });
                 self.updating = updating;
                 match wanted? {

@@ -3,7 +3,7 @@
 use super::{Names, Reader, expr_text, qualified};
 use crate::exec::children;
 use crate::expr::Expr;
-use crate::plan::{AggregateCall, Node, Plan, WindowCall, WindowFunction};
+use crate::plan::{AggregateCall, Node, Plan, ROW_NUMBER, WindowCall, WindowFunction};
 
 impl Reader<'_> {
     /// Names of the row a node's expressions see.
@@ -50,8 +50,11 @@ impl Reader<'_> {
                 ..
             } => columns
                 .iter()
-                .filter_map(|&p| table.columns.get(p))
-                .map(|(name, _)| qualified(alias, name, self.qualify))
+                .map(|&p| match (table.columns.get(p), p) {
+                    (Some((name, _)), _) => qualified(alias, name, self.qualify),
+                    (None, ROW_NUMBER) => "ctid".to_owned(),
+                    (None, _) => "xmin".to_owned(),
+                })
                 .collect(),
             Node::Project { input, exprs } | Node::ProjectSet { input, exprs } => {
                 let names = self.names(input);
