@@ -1,10 +1,14 @@
-//! Snapshots that a transaction hands to others, of other workers too: `pg_export_snapshot` and `SET TRANSACTION SNAPSHOT`.
+//! Snapshots that a transaction hands to others, of other workers too: `pg_export_snapshot` and `SET TRANSACTION
+//! SNAPSHOT`.
 //!
 //! Owns: the pins that keep what such a snapshot sees.
 //!
-//! Invariant: a snapshot is pinned from before its exporter gives it up until everybody has who uses it. Whoever computes what may be collected
-//! looks at the pins after it has looked at all workers: either it has found the snapshot at its exporter's worker, or, if that had given it
-//! up by then, the pin was there before, and is found. So an importer's worker may publish the snapshot at any time later than the pin.
+//! Invariant: a snapshot is pinned from before its exporter gives it up until everybody has who uses it. Whoever
+//! computes what may be collected
+//! looks at the pins after it has looked at all workers: either it has found the snapshot at its exporter's worker, or,
+//! if that had given it
+//! up by then, the pin was there before, and is found. So an importer's worker may publish the snapshot at any time
+//! later than the pin.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -72,7 +76,8 @@ impl Drop for ExportedSnapshot {
 }
 
 impl Txn {
-    /// The statement's snapshot, for other transactions. What this one has written is not seen through it, whatever becomes of it.
+    /// The statement's snapshot, for other transactions. What this one has written is not seen through it, whatever
+    /// becomes of it.
     pub fn export_snapshot(&mut self) -> Arc<ExportedSnapshot> {
         let snapshot = self.snapshot();
         let engine = self.worker.engine.clone();
@@ -80,7 +85,8 @@ impl Txn {
         Arc::new(ExportedSnapshot { engine, snapshot })
     }
 
-    /// Uses the snapshot as its own, to its end. Only a REPEATABLE READ transaction that has seen nothing yet may; false, if it is another.
+    /// Uses the snapshot as its own, to its end. Only a REPEATABLE READ transaction that has seen nothing yet may;
+    /// false, if it is another.
     #[must_use]
     pub fn import_snapshot(&mut self, from: Arc<ExportedSnapshot>) -> bool {
         if self.isolation() != Isolation::RepeatableRead || self.has_snapshot() {

@@ -436,8 +436,10 @@ impl Txn {
     ///
     /// Those draw no CSN, for a CSN without an entry would be a gap in the log. Their versions get the newest one that was drawn, whosever it is.
     /// That keeps the order of a row's versions, since what this session wrote before has that one or a lower one, and every
-    /// snapshot that it takes from now on is above it. Nobody else looks, and who reads such a version does not depend on it. If the transaction was asked
-    /// for its id, they get that, which is a CSN of its own that was drawn since it began: so they are known by what was told.
+    /// snapshot that it takes from now on is above it. Nobody else looks, and who reads such a version does not depend
+    /// on it. If the transaction was asked
+    /// for its id, they get that, which is a CSN of its own that was drawn since it began: so they are known by what
+    /// was told.
     fn commit_without_log(&mut self) -> Result<Receipt, CommitError> {
         self.certify_reader()?;
         let id = self.xid.take().map(|xid| {

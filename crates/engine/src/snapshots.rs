@@ -4,16 +4,19 @@
 //! such a single snapshot keeps only what it itself sees, and versions between it and everybody else are collected. There
 //! is room for [`SINGLES_MAX`] singles; beyond, the oldest of the others is the bound.
 //!
-//! Invariant: at any moment every snapshot in use is in a slot of its worker, or at or above its worker's `rest`, or pinned, or at or
+//! Invariant: at any moment every snapshot in use is in a slot of its worker, or at or above its worker's `rest`, or
+//! pinned, or at or
 //! above the CSN counter as whoever computes [`Bounds`] has read it. For:
 //! - Taking one publishes the counter as `rest` (unless a lower bound stands already), then reads the counter again and
 //!   uses that; computing bounds reads the counter first and `rest` after. Either the publication is seen, or the snapshot
 //!   is at or above the counter that was read.
 //! - A snapshot is put in a slot before `rest` is raised over it; bounds read `rest` before the slots. It stays in that slot
 //!   until it is released: one that moved could be missed in both.
-//! - One that is handed on is pinned while its worker still has it, until nobody uses it; bounds read the pins after all workers.
+//! - One that is handed on is pinned while its worker still has it, until nobody uses it; bounds read the pins after
+//!   all workers.
 //!
-//! A snapshot that a transaction of one worker hands to transactions of others is pinned besides ([`Exported`](crate::exported::Exported)).
+//! A snapshot that a transaction of one worker hands to transactions of others is pinned besides
+//! ([`Exported`](crate::exported::Exported)).
 //!
 //! Most snapshots end soon: they cost a store when taken and one when released. Now and then ([`Snapshots::publish`]) the
 //! worker puts those that are still there in slots and raises the bound.
@@ -404,7 +407,8 @@ mod tests {
         });
     }
 
-    /// The same of a snapshot that one worker hands to another and gives up: whoever computes bounds finds it at the one, at the other, or pinned.
+    /// The same of a snapshot that one worker hands to another and gives up: whoever computes bounds finds it at the
+    /// one, at the other, or pinned.
     #[test]
     fn bounds_never_pass_over_a_snapshot_that_is_handed_on() {
         use std::sync::{Arc, Mutex};

@@ -1,19 +1,25 @@
 //! Transaction ids: what a transaction is called by those who ask for its name.
 //!
-//! A transaction has a CSN only when it commits. One that is to be named before ([`Worker::assign_xid`]) is given a CSN of its own right away, by a
-//! void entry in the log, as its id; so ids and CSNs are numbers of one kind, no two are alike, and none comes again in a later life of the
-//! server if anything that a crash spares can name it: whoever writes it down draws a higher CSN. A row's version is known by the id of its writer, if that has
+//! A transaction has a CSN only when it commits. One that is to be named before ([`Worker::assign_xid`]) is given a CSN
+//! of its own right away, by a
+//! void entry in the log, as its id; so ids and CSNs are numbers of one kind, no two are alike, and none comes again in
+//! a later life of the
+//! server if anything that a crash spares can name it: whoever writes it down draws a higher CSN. A row's version is
+//! known by the id of its writer, if that has
 //! one, and by its writer's CSN otherwise ([`Engine::xid_of`]).
 //!
 //! Owns: which ids belong to transactions that run, and to which CSN those belong that have committed.
 //!
 //! Invariants:
-//! - The pair of a writer's CSN and id is here before the CSN is visible in any version (`Committing` comes before the draw, and whoever meets the
+//! - The pair of a writer's CSN and id is here before the CSN is visible in any version (`Committing` comes before the
+//!   draw, and whoever meets the
 //!   versions of a transaction that is Committing waits for it).
-//! - An id is among the running ones until then; while one is drawn, and while its transaction is between its own draw and that moment, whoever asks for all
+//! - An id is among the running ones until then; while one is drawn, and while its transaction is between its own draw
+//!   and that moment, whoever asks for all
 //!   running ones waits.
 //!
-//! It keeps the newest [`PAIRS_MAX`] pairs. Older rows, and those of earlier lives, are known by CSN: a name that was given out for them before is nobody's
+//! It keeps the newest [`PAIRS_MAX`] pairs. Older rows, and those of earlier lives, are known by CSN: a name that was
+//! given out for them before is nobody's
 //! from then on.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -169,7 +175,8 @@ impl Worker {
         let began_at = path.now();
         // A CSN without an entry would be a gap in the log for ever.
         let _watch = abort_on_panic("drawing a transaction's id");
-        // Who takes a snapshot above it and asks who runs finds it, or waits. Not under the lock: the lane's may have to be waited for.
+        // Who takes a snapshot above it and asks who runs finds it, or waits. Not under the lock: the lane's may have
+        // to be waited for.
         engine.xids.ids.lock().drawing += 1;
         let entrance = path.enter(place, &mut nothing);
         let drawn = path.draw(worker);
@@ -206,7 +213,8 @@ impl Engine {
         }
     }
 
-    /// Which ids a snapshot with this CSN, which has been taken, does not see. None: it is so old that this is not known any more.
+    /// Which ids a snapshot with this CSN, which has been taken, does not see. None: it is so old that this is not
+    /// known any more.
     pub fn xid_snapshot(&self, snapshot: Csn) -> Option<XidSnapshot> {
         let mut spins = 0_u32;
         let ids = loop {

@@ -1,9 +1,13 @@
 //! Columns that every table has without declaring them: what is known of a row besides its values.
 //!
-//! A scan gives the row's number and which version of it was read ([`crate::plan::Scan::row_id`]); these columns are computed from the two. The
-//! version is told by its writer's transaction id, where somebody has asked for that, and by its writer's CSN otherwise, so `xmin` is another with
-//! each change of the row, and stays the same until then. `ctid` is the row's number, which stays when the row is changed; PostgreSQL's is another then.
-//! A transaction that is only ending or locking the row is not told: `xmax` is 0 but for rows that the statement itself has written over, which
+//! A scan gives the row's number and which version of it was read ([`crate::plan::Scan::row_id`]); these columns are
+//! computed from the two. The
+//! version is told by its writer's transaction id, where somebody has asked for that, and by its writer's CSN
+//! otherwise, so `xmin` is another with
+//! each change of the row, and stays the same until then. `ctid` is the row's number, which stays when the row is
+//! changed; PostgreSQL's is another then.
+//! A transaction that is only ending or locking the row is not told: `xmax` is 0 but for rows that the statement itself
+//! has written over, which
 //! RETURNING shows.
 
 use super::names::fold_ident;

@@ -1,6 +1,7 @@
 //! Snapshots that sessions hand to each other: `pg_export_snapshot` and SET TRANSACTION SNAPSHOT.
 //!
-//! What was exported stands in a list of the server, by name, until its transaction ends; what an importer sees stays until its own has ended
+//! What was exported stands in a list of the server, by name, until its transaction ends; what an importer sees stays
+//! until its own has ended
 //! ([`ExportedSnapshot`]).
 
 use super::Session;

@@ -1,6 +1,7 @@
 //! Values of `pg_snapshot` and `txid_snapshot`: which transactions a snapshot sees, by their ids.
 //!
-//! They are kept as they print, `xmin:xmax:xip,xip...`: every id below `xmin` is seen, none from `xmax` on, and of those between all but the listed ones, which
+//! They are kept as they print, `xmin:xmax:xip,xip...`: every id below `xmin` is seen, none from `xmax` on, and of
+//! those between all but the listed ones, which
 //! ran. Listed ids are in order, and none is there twice.
 
 use super::Datum;
