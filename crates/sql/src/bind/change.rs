@@ -279,6 +279,50 @@ impl Binder<'_> {
         })
     }
 
+    /// The UPDATE of all rows of a table that computes what stands at these positions for indexes.
+    pub(crate) fn update_computed(
+        &mut self,
+        relation: &Arc<Relation>,
+        positions: &[usize],
+    ) -> Result<Plan> {
+        self.frames.push(Frame::new());
+        self.read_only = false;
+        self.writes(relation);
+        let rel = self.attached(super::access::NOBODYS, |b| b.add_relation(relation, None))?;
+        self.give_row_id(rel);
+        let first = self.rels[rel].first;
+        for position in live(relation) {
+            self.give_column(first + position);
+        }
+        let list = FromList {
+            items: vec![From::Rel(rel)],
+            conditions: Vec::new(),
+        };
+        let changed = self.change_source(relation, rel, list)?;
+        self.frames.pop();
+        let mut assignments = super::standalone::generated(self, relation)?;
+        assignments.retain(|(position, _)| positions.contains(position));
+        let (rows, cost) = (changed.source.rows, changed.source.cost);
+        let node = Node::Update(Box::new(Update {
+            table: Arc::clone(relation),
+            source: changed.source,
+            generated: assignments.len(),
+            assignments,
+            recheck: changed.recheck,
+            policies: Vec::new(),
+            checks: Vec::new(),
+            rules: None,
+            given: Vec::new(),
+            returning: None,
+        }));
+        Ok(Plan {
+            node,
+            columns: Vec::new(),
+            rows,
+            cost,
+        })
+    }
+
     pub(crate) fn delete(&mut self, delete: &ast::Delete) -> Result<Plan> {
         if !delete.tables.is_empty() || !delete.order_by.is_empty() || delete.limit.is_some() {
             return Err(SqlError::unsupported("this form of DELETE"));

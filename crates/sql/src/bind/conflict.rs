@@ -135,7 +135,7 @@ impl Binder<'_> {
                 param_types: &[],
                 ..*self.cx
             };
-            let bound = super::bind_scalar_text(text, named, &own, what);
+            let bound = super::standalone::conflict_scalar(text, named, &own, what);
             let bound = bound.map_err(|mut error| {
                 error.fields_mut().position = at;
                 error

@@ -24,7 +24,6 @@ impl Binder<'_> {
         alias: Option<&ast::TableAlias>,
         at: Option<usize>,
     ) -> Result<FromList> {
-        self.refuse_in_kept(&call.routine, at)?;
         if ordinality {
             return Err(SqlError::unsupported(
                 "WITH ORDINALITY of a function that a user has made",

@@ -418,6 +418,8 @@ pub(crate) struct Binder<'a> {
     checks_routine: bool,
     /// An expression is bound that is to be kept.
     fresh: bool,
+    /// It is an expression whose value is to follow from its row alone, and is judged by what the functions in it are said to be.
+    judges: bool,
     /// The WITH that is bound next is the statement's: its queries may change something.
     pub(crate) top: bool,
     /// Conditions that are bound in two forms, of which the planner chooses one.
@@ -494,6 +496,7 @@ impl<'a> Binder<'a> {
             read_by_volatile: Vec::new(),
             checks_routine: false,
             fresh: false,
+            judges: false,
             top: false,
             grouped: Vec::new(),
             binds_again: false,

@@ -5,7 +5,7 @@
 
 use super::{Binder, Clause, Frame};
 use crate::catalog::lookup;
-use crate::catalog::routine::{Language, Routine, of_kept_name};
+use crate::catalog::routine::{Routine, of_kept_name};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::func::{self, CastContext, Chosen, UserCandidate, Volatility};
@@ -441,40 +441,32 @@ impl Binder<'_> {
 
     /// The value of a call.
     fn routine_value(&mut self, call: RoutineCall, at: Option<usize>) -> Result<Expr> {
-        self.refuse_in_kept(&call.routine, at)?;
         if call.routine.set {
             return self.inlined_rows_as_set(call, at);
         }
         if self.is_run(&call.routine).map_err(|e| e.at(at))? {
+            self.refuse_varying(&call.routine)?;
+            return self.called_value(call, at);
+        }
+        // What a function does that is said to be immutable is not looked at.
+        if self.judges && call.routine.volatility == Volatility::Immutable {
             return self.called_value(call, at);
         }
         self.inlined_value(call, at)
     }
 
-    /// Errors where an expression is kept whose value follows from its row alone.
-    pub(super) fn refuse_in_kept(&self, routine: &Routine, at: Option<usize>) -> Result<()> {
-        match self.clause() {
-            // An index has to be made again from its rows alone, whatever the function has become since.
-            Clause::IndexExpression | Clause::IndexPredicate => {
-                Err(SqlError::unsupported(format!(
-                    "calling function {}, which a user has made, in an index",
-                    routine.name
-                ))
-                .at(at))
-            }
-            // One of LANGUAGE sql is judged by what it does.
-            Clause::Generated
-                if self.fresh
-                    && routine.language != Language::Sql
-                    && routine.volatility != Volatility::Immutable =>
-            {
-                Err(SqlError::new(
-                    SqlState::INVALID_OBJECT_DEFINITION,
-                    "generation expression is not immutable",
-                ))
-            }
-            _ => Ok(()),
+    /// 42P17 for a function that the session runs and that is not immutable, where an expression is made whose value follows from its row alone.
+    fn refuse_varying(&self, routine: &Routine) -> Result<()> {
+        if !self.judges || routine.volatility == Volatility::Immutable {
+            return Ok(());
         }
+        let message = match self.clause() {
+            Clause::IndexExpression => "functions in index expression must be marked IMMUTABLE",
+            Clause::IndexPredicate => "functions in index predicate must be marked IMMUTABLE",
+            Clause::Generated => "generation expression is not immutable",
+            _ => return Ok(()),
+        };
+        Err(SqlError::new(SqlState::INVALID_OBJECT_DEFINITION, message))
     }
 }
 

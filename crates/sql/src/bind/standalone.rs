@@ -41,8 +41,22 @@ pub(crate) fn kept_scalar(
 ) -> Result<(Expr, Vec<KeptCall>)> {
     let mut binder = Binder::new(cx, text);
     binder.fresh = true;
+    binder.judges = matches!(what, "INDEX" | "PREDICATE" | "GENERATED");
     let bound = alone(&mut binder, expr, relation, what)?;
     Ok((bound, binder.routines_kept))
+}
+
+/// A key or a condition that ON CONFLICT names, as [`index_keys::bind`](crate::catalog::index_keys::bind) binds those of indexes.
+pub(super) fn conflict_scalar(
+    text: &str,
+    relation: &Relation,
+    cx: &PlanContext<'_>,
+    what: &str,
+) -> Result<Expr> {
+    let expr = parse::parse_expr(text)?;
+    let mut binder = Binder::new(cx, text);
+    binder.fresh = true;
+    alone(&mut binder, &expr, relation, what)
 }
 
 fn alone(
@@ -207,10 +221,16 @@ pub(crate) fn generated_after(
     changed: &[usize],
 ) -> Result<Vec<(usize, Expr)>> {
     let mut all = generated(binder, relation)?;
+    let mut changed = changed.to_vec();
     all.retain(|(position, _)| {
         let column = relation.columns.get(*position);
         let from = column.map_or(Vec::new(), |column| column.generated_from(relation));
-        from.iter().any(|from| changed.contains(from))
+        let follows = from.iter().any(|from| changed.contains(from));
+        // What an index has computed may be made of it; that comes behind.
+        if follows {
+            changed.push(*position);
+        }
+        follows
     });
     Ok(all)
 }

@@ -36,6 +36,9 @@ pub struct IndexDef {
     pub include: Vec<usize>,
     /// WHERE: rows for which it is not true are not in the index.
     pub predicate: Option<String>,
+    /// Where rows hold what is computed of them for this index: a position of the table for each key column, then one for the predicate. Empty if no
+    /// expression of it calls a function that users have made ([`computed`](super::computed)).
+    pub computed: Vec<Option<usize>>,
 }
 
 /// A key column of an index.
@@ -142,6 +145,16 @@ impl IndexDef {
             IndexKey::Column(_) => None,
         });
         keys.chain(self.predicate.as_deref()).collect()
+    }
+
+    /// Where rows hold the value of a key column's expression.
+    pub(crate) fn computed_key(&self, at: usize) -> Option<usize> {
+        self.computed.get(at).copied().flatten()
+    }
+
+    /// Where rows hold whether they are in the index.
+    pub(crate) fn computed_predicate(&self) -> Option<usize> {
+        self.computed_key(self.columns.len())
     }
 
     /// Does every statement find at most one row with a key?

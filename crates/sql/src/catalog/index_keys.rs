@@ -7,11 +7,12 @@
 //! - A row's key never changes. The extractor is made when the index is, from the columns as they are then: positions never
 //!   change, dropped columns keep theirs, rows older than a column have its `missing` value. Expressions are immutable
 //!   functions of the row, evaluated with a fixed session ([`Unchanging`]), so that settings do not reach them.
+//! - An expression that calls a function that users have made is not evaluated here: its value stands in the row ([`computed`](super::computed)).
 //! - An expression that fails for a row is `KeyKind::Failed`. The engine refuses to write such a row, and to build an index over
 //!   one that is current; so no current version lacks its entry. An older version may: only a snapshot from before the index sees
 //!   it, and only a statement that computes the expression itself, and fails, would have found it.
 
-use super::{Catalog, IndexDef, IndexKey, Relation};
+use super::{Catalog, IndexColumn, IndexDef, IndexKey, Relation};
 use crate::error::{Result, SqlError};
 use crate::exec::{self, EvalContext, StoredColumn};
 use crate::expr::Expr;
@@ -58,7 +59,7 @@ pub(crate) fn bind(
     })
 }
 
-/// As [`bind`], outside of any session.
+/// What keys are made of, outside of any session: where rows hold what is computed for the index, that is read.
 fn bind_alone(relation: &Relation, index: &IndexDef, catalog: &Arc<Catalog>) -> Result<BoundIndex> {
     let rows_of = |_: &Relation| 1_000.0;
     let cx = PlanContext {
@@ -69,7 +70,22 @@ fn bind_alone(relation: &Relation, index: &IndexDef, catalog: &Arc<Catalog>) -> 
         variables: None,
         rows_of: &rows_of,
     };
-    user::with(&catalog.types, || bind(relation, index, &cx))
+    let read = |text: &str, what: &str| crate::bind::bind_scalar_text(text, relation, &cx, what);
+    let key = |(at, column): (usize, &IndexColumn)| match (&column.key, index.computed_key(at)) {
+        (IndexKey::Column(position), _) => Ok(Expr::Column(*position, column.ty(relation))),
+        (IndexKey::Expression { ty, .. }, Some(position)) => Ok(Expr::Column(position, *ty)),
+        (IndexKey::Expression { text, .. }, None) => read(text, "INDEX"),
+    };
+    user::with(&catalog.types, || {
+        Ok(BoundIndex {
+            keys: index.columns.iter().enumerate().map(key).collect::<Result<_>>()?,
+            predicate: match (&index.predicate, index.computed_predicate()) {
+                (_, Some(position)) => Some(Expr::Column(position, SqlType::of(oid::BOOL))),
+                (Some(text), None) => Some(read(text, "PREDICATE")?),
+                (None, None) => None,
+            },
+        })
+    })
 }
 
 /// Whether an expression has the same value whenever it is computed over the same row.
@@ -163,10 +179,16 @@ impl RowKeys {
         let mut parts = Vec::with_capacity(bound.keys.len());
         for (column, expr) in index.columns.iter().zip(bound.keys) {
             let ty = expr.ty().oid;
-            let source = match &column.key {
-                IndexKey::Expression { .. } => Source::Expression(expr),
-                IndexKey::Column(position) => {
-                    let column = relation.columns.get(*position).ok_or_else(|| {
+            let position = match (&column.key, &expr) {
+                (IndexKey::Column(position), _) => Some(*position),
+                // Computed when the row was written.
+                (IndexKey::Expression { .. }, Expr::Column(position, _)) => Some(*position),
+                (IndexKey::Expression { .. }, _) => None,
+            };
+            let source = match position {
+                None => Source::Expression(expr),
+                Some(position) => {
+                    let column = relation.columns.get(position).ok_or_else(|| {
                         SqlError::internal("an index on a column that is not there")
                     })?;
                     let missing = match &column.missing {
@@ -177,7 +199,7 @@ impl RowKeys {
                             Some(bytes)
                         }
                     };
-                    Source::Column(*position, missing)
+                    Source::Column(position, missing)
                 }
             };
             parts.push(Part {

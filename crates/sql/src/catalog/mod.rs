@@ -15,6 +15,7 @@ pub(crate) mod attributes;
 pub mod calls;
 mod change;
 mod comments;
+pub(crate) mod computed;
 mod constraint;
 mod database;
 pub mod ddl;
@@ -665,6 +666,12 @@ impl Column {
     /// The type it is declared as.
     pub fn declared(&self) -> SqlType {
         self.domain.map_or(self.ty, SqlType::of)
+    }
+
+    /// Does a row hold a value of it? Of a dropped column it does if an index has the value computed ([`computed`]).
+    #[inline]
+    pub fn is_stored(&self) -> bool {
+        !self.dropped || self.generated
     }
 
     /// Positions of the columns of its table that a generated column is computed from; of any other, none.

@@ -615,7 +615,8 @@ pub(crate) fn encode_index(index: &IndexDef, options: &[String]) -> Vec<u8> {
     w.u8(u8::from(index.unique)
         | u8::from(index.primary) << 1
         | u8::from(index.nulls_not_distinct) << 2
-        | u8::from(index.deferrable) << 3);
+        | u8::from(index.deferrable) << 3
+        | u8::from(!index.computed.is_empty()) << 4);
     let position = |p: usize| u16::try_from(p).unwrap_or(EXPRESSION);
     w.list(&index.columns, |w, c| {
         w.u16(c.position().map_or(EXPRESSION, position));
@@ -630,6 +631,9 @@ pub(crate) fn encode_index(index: &IndexDef, options: &[String]) -> Vec<u8> {
     w.list(&index.include, |w, p| w.u16(position(*p)));
     w.opt(index.predicate.as_ref(), |w, p| w.bytes(p.as_bytes()));
     w.list(options, |w, o| w.bytes(o.as_bytes()));
+    if !index.computed.is_empty() {
+        w.list(&index.computed, |w, p| w.opt(*p, |w, p| w.u16(position(p))));
+    }
     w.0
 }
 
@@ -748,6 +752,10 @@ pub(crate) fn decode_relation(row: &ObjectRow) -> Result<StoredRelation> {
             let include = r.list(|r| Ok(usize::from(r.u16()?)))?;
             let predicate = r.opt(Reader::str)?;
             let options = r.list(Reader::str)?;
+            let computed = match flags & 16 != 0 {
+                true => r.list(|r| r.opt(|r| Ok(usize::from(r.u16()?))))?,
+                false => Vec::new(),
+            };
             let (unique, primary) = (flags & 1 != 0, flags & 2 != 0);
             let deferrable = flags & 8 != 0;
             let name = row.key.name.clone();
@@ -764,6 +772,7 @@ pub(crate) fn decode_relation(row: &ObjectRow) -> Result<StoredRelation> {
                     columns,
                     include,
                     predicate,
+                    computed,
                 },
                 options,
             )

@@ -48,10 +48,10 @@ pub(crate) fn attribute(relation: &Relation, position: usize) -> Result<&Column>
     })
 }
 
-/// Value of the attribute at `position`; a dropped one is NULL.
+/// Value of the attribute at `position`; one that is not stored is NULL.
 pub(crate) fn decode(relation: &Relation, row: RowRef<'_>, position: usize) -> Result<Datum> {
     let column = attribute(relation, position)?;
-    if column.dropped {
+    if !column.is_stored() {
         return Ok(Datum::Null);
     }
     match row.column(position) {

@@ -65,10 +65,30 @@ fn bare(expr: &Expr) -> &Expr {
 
 /// An expression over positions of a row becomes one over column identities.
 fn at_columns(expr: &mut Expr, first: ColId) {
-    if let Expr::Column(position, _) = expr {
-        *position += first;
+    match expr {
+        Expr::Column(position, _) => *position += first,
+        // Calls of functions that the session runs.
+        Expr::Subquery(subquery) => {
+            let plan = &mut std::sync::Arc::make_mut(subquery).plan;
+            walk::plan_exprs_mut(plan, 1, &mut |e, depth| at_outer(e, depth, first));
+        }
+        _ => {}
     }
     walk::children_mut(expr, &mut |e| at_columns(e, first));
+}
+
+/// The same of what is `depth` queries within.
+fn at_outer(expr: &mut Expr, depth: usize, first: ColId) {
+    match expr {
+        Expr::Outer { level, index, ty } if *level == depth => {
+            *expr = Expr::Column(first + *index, *ty);
+        }
+        Expr::Subquery(subquery) => {
+            let plan = &mut std::sync::Arc::make_mut(subquery).plan;
+            walk::plan_exprs_mut(plan, depth + 1, &mut |e, depth| at_outer(e, depth, first));
+        }
+        _ => walk::children_mut(expr, &mut |e| at_outer(e, depth, first)),
+    }
 }
 
 /// The conditions that AND joins.

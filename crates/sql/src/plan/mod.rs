@@ -37,6 +37,7 @@ pub(crate) use layout::Layout;
 pub(crate) use levels::stack_bytes;
 pub(crate) use scan::Wish;
 pub(crate) use select::plan_select;
+pub(crate) use statement::plan_computed;
 pub use statement::{Command, PlanContext, Planned, plan_statement};
 pub use window::{
     FrameBound, FrameExclusion, FrameUnits, Window, WindowCall, WindowFrame, WindowFunction,

@@ -111,6 +111,23 @@ pub fn plan_statement(
         }
         other => (binder.change(other)?, command(other)),
     };
+    planned(binder, plan, command)
+}
+
+/// Plans an UPDATE of all rows of a table that computes what stands at these positions for indexes, and nothing else. Nobody's rights to the table are
+/// asked; those to the functions are.
+pub(crate) fn plan_computed(
+    table: &Arc<Relation>,
+    positions: &[usize],
+    cx: &PlanContext<'_>,
+) -> Result<Planned> {
+    let mut binder = Binder::new(cx, "");
+    let plan = binder.update_computed(table, positions)?;
+    planned(binder, plan, Command::Update)
+}
+
+/// What is planned once all of it is bound.
+fn planned(mut binder: Binder<'_>, plan: Plan, command: Command) -> Result<Planned> {
     let mut lost = Vec::new();
     walk::plan_ids(&plan, &mut lost);
     if !lost.is_empty() {
@@ -154,7 +171,7 @@ pub fn plan_statement(
         accesses,
         schemas,
         routines: binder.routines_used,
-        catalog_version: cx.catalog.version,
+        catalog_version: binder.cx.catalog.version,
         volatile: binder.volatile,
         read_only: binder.read_only,
         role_matters: binder.role_matters,

@@ -126,6 +126,8 @@ impl Session {
         open.txn.begin_statement();
         open.txn.depends_on(catalog.csn);
         let result = {
+            // What a statement that failed has left.
+            open.ddl.take_unfilled();
             let mut cx = around.context(open, text);
             guarded(&signals, limits, ddl::execute(parsed, &mut cx)).await
         };
@@ -137,6 +139,7 @@ impl Session {
             self.fire_truncate(table, TriggerTime::After, client)
                 .await?;
         }
+        self.fill_computed(text, client).await?;
         // The rows of CREATE TABLE AS, defaults and checks may have asked for it.
         self.sleep_as_asked().await?;
         Ok(Reply::Tag(tag))

@@ -21,6 +21,7 @@ mod copy_binary;
 mod copy_format;
 mod copy_in;
 mod copy_out;
+mod computed;
 mod create_as;
 mod current_of;
 mod cursor;

@@ -284,7 +284,7 @@ impl Session {
     }
 
     /// Makes what is planned ready to run.
-    fn cached_plan(
+    pub(super) fn cached_plan(
         &self,
         mut planned: plan::Planned,
         variables: Option<&Variables>,
@@ -370,6 +370,26 @@ impl Session {
         catalog: &Arc<Catalog>,
         variables: Option<&Variables>,
     ) -> Result<plan::Planned> {
+        self.plan_with(
+            statement.stack_bytes(),
+            types,
+            path,
+            catalog,
+            variables,
+            |cx| plan::plan_statement(statement, text, cx),
+        )
+    }
+
+    /// Plans something that takes so much stack.
+    pub(super) fn plan_with(
+        &self,
+        stack_bytes: usize,
+        types: &[Option<Oid>],
+        path: &Rc<[String]>,
+        catalog: &Arc<Catalog>,
+        variables: Option<&Variables>,
+        make: impl Fn(&PlanContext<'_>) -> Result<plan::Planned>,
+    ) -> Result<plan::Planned> {
         // Planning does not wait, so that no timer fires meanwhile.
         if self.routines == 0 {
             // It may be planned for a message that is no statement's beginning.
@@ -395,9 +415,7 @@ impl Session {
             rows_of: &rows_of,
         };
         let (planned, looked_into) = lookup::noting(|| {
-            planned_on_enough_stack(statement.stack_bytes(), || {
-                plan::plan_statement(statement, text, &cx)
-            })
+            planned_on_enough_stack(stack_bytes, || make(&cx))
         });
         let mut planned = planned?;
         // Whoever else runs the plan must be allowed to look there, too.

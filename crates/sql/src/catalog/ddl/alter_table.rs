@@ -514,7 +514,6 @@ pub(super) async fn remove_column(
             .is_some_and(|key| key.columns.contains(&position))
     };
     let table = &constraints::relation(cx, table)?;
-    let mut changed = Relation::clone(table);
     let involved: Vec<_> = table
         .indexes
         .iter()
@@ -524,6 +523,8 @@ pub(super) async fn remove_column(
     for index in &involved {
         cx.delete_index(table, index).await?;
     }
+    let table = &constraints::relation(cx, table.oid)?;
+    let mut changed = Relation::clone(table);
     changed.constraints.retain(|c| match &c.kind {
         ConstraintKind::PrimaryKey(index) | ConstraintKind::Unique(index) => {
             !involved.iter().any(|i| i.oid == *index)
@@ -536,7 +537,7 @@ pub(super) async fn remove_column(
     }
     super::kept::forget_column(table.oid, position, cx)?;
     if let Some(column) = changed.columns.get_mut(position) {
-        column.name = format!("........pg.dropped.{}........", position + 1);
+        column.name = crate::catalog::computed::dropped_name(position);
         column.dropped = true;
         column.not_null = false;
         column.default = None;

@@ -90,6 +90,7 @@ pub(super) fn key_index(
         columns,
         include: Vec::new(),
         predicate: None,
+        computed: Vec::new(),
     }
 }
 

@@ -212,6 +212,11 @@ fn callers_of(catalog: &Catalog, routine: Oid) -> Vec<Object> {
                 found.push((relation.oid, object));
             }
         }
+        for index in &relation.indexes {
+            if index.texts().into_iter().any(calls) {
+                found.push((index.oid, Object::Index(relation.oid, index.oid)));
+            }
+        }
         for constraint in &relation.constraints {
             if constraint.check().is_some_and(calls) {
                 found.push((

@@ -43,7 +43,7 @@ pub(super) fn settle(
 }
 
 /// Has an expression the same value whenever it is computed over the same row? Functions that the session runs are what they were declared to be: that was looked at.
-fn is_immutable(value: &Expr) -> bool {
+pub(super) fn is_immutable(value: &Expr) -> bool {
     match value {
         Expr::Subquery(subquery) if subquery.call => computes(&subquery.plan),
         Expr::Outer { .. } => true,

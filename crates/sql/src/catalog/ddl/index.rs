@@ -5,9 +5,10 @@ use super::columns::storage_options;
 use super::constraints::check_type;
 use super::names::{columns_part, free_name, is_taken};
 use super::objects::{name_taken, no_relation, no_schema};
-use super::{DdlContext, expressions, kept};
+use super::{DdlContext, computed, expressions, generated, kept};
 use crate::bind;
 use crate::catalog::attributes::{self, Attribute};
+use crate::catalog::computed::calls as calls_users;
 use crate::catalog::change::Change;
 use crate::catalog::pg_catalog::{PG_DATABASE, PG_NAMESPACE, operator_class, operator_class_name};
 use crate::catalog::rights::denied;
@@ -64,7 +65,7 @@ fn key_of(relation: &Relation, expr: &ast::Expr, cx: &mut DdlContext<'_>) -> Res
     if let Expr::Column(position, _) = bound {
         return Ok(IndexKey::Column(position));
     }
-    if !index_keys::is_immutable(&bound) {
+    if !generated::is_immutable(&bound) {
         return Err(not_immutable("expression"));
     }
     Ok(IndexKey::Expression {
@@ -138,13 +139,20 @@ pub(super) fn reread(
     cx: &mut DdlContext<'_>,
 ) -> Result<()> {
     let catalog = cx.catalog()?;
+    if !index.computed.is_empty() {
+        return Err(SqlError::unsupported(format!(
+            "altering the type of a column that index \"{}\" gives to a function which a user has made",
+            index.name
+        ))
+        .hint("Drop the index, and create it again behind it."));
+    }
     for column in &mut index.columns {
         let IndexKey::Expression { text, ty, .. } = &mut column.key else {
             continue;
         };
         let expr = parse::parse_expr(text)?;
         let bound = expressions::bound(cx, &catalog, relation, &expr, "INDEX")?;
-        if !index_keys::is_immutable(&bound) {
+        if !generated::is_immutable(&bound) {
             return Err(not_immutable("expression"));
         }
         *ty = index_keys::key_type(&bound);
@@ -154,7 +162,7 @@ pub(super) fn reread(
     if let Some(text) = &mut index.predicate {
         let expr = parse::parse_expr(text)?;
         let bound = expressions::bound(cx, &catalog, relation, &expr, "PREDICATE")?;
-        if !index_keys::is_immutable(&bound) {
+        if !generated::is_immutable(&bound) {
             return Err(not_immutable("predicate"));
         }
         *text = expressions::stored_text(cx, &catalog, relation, &expr, "PREDICATE");
@@ -169,6 +177,17 @@ struct Keys {
     predicate: Option<String>,
     /// Collations and operator classes.
     attributes: Vec<(Attribute, String)>,
+}
+
+impl Keys {
+    /// What is kept as text.
+    fn texts(&self) -> impl Iterator<Item = &str> {
+        let keys = self.columns.iter().filter_map(|column| match &column.key {
+            IndexKey::Expression { text, .. } => Some(text.as_str()),
+            IndexKey::Column(_) => None,
+        });
+        keys.chain(self.predicate.as_deref())
+    }
 }
 
 fn keys(create: &ast::CreateIndex, table: &Relation, cx: &mut DdlContext<'_>) -> Result<Keys> {
@@ -188,7 +207,7 @@ fn keys(create: &ast::CreateIndex, table: &Relation, cx: &mut DdlContext<'_>) ->
         Some(predicate) => {
             let catalog = cx.catalog()?;
             let bound = expressions::written(cx, &catalog, table, predicate, "PREDICATE")?;
-            if !index_keys::is_immutable(&bound) {
+            if !generated::is_immutable(&bound) {
                 return Err(not_immutable("predicate"));
             }
             let text = expressions::stored_text(cx, &catalog, table, predicate, "PREDICATE");
@@ -280,7 +299,14 @@ pub(super) async fn create(create: &ast::CreateIndex, cx: &mut DdlContext<'_>) -
         }
         None => None,
     };
-    let Some((table, _)) = cx.lock_table(table.oid, TableLock::Read).await? else {
+    // Rows that are there get what users' functions compute of them: nobody else is at the table then.
+    let calls = !catalog.routines.is_empty()
+        && keys(create, &table, cx).is_ok_and(|keys| keys.texts().any(calls_users));
+    let lock = match calls {
+        true => TableLock::Exclusive,
+        false => TableLock::Read,
+    };
+    let Some((table, _)) = cx.lock_table(table.oid, lock).await? else {
         return Err(no_relation(&create.table_name));
     };
     cx.must_own(&table)?;
@@ -327,6 +353,7 @@ pub(super) async fn create(create: &ast::CreateIndex, cx: &mut DdlContext<'_>) -
         columns: keys.columns,
         include: keys.include,
         predicate: keys.predicate,
+        computed: Vec::new(),
     };
     cx.create_index(&table, index).await.map(drop)
 }
@@ -615,24 +642,39 @@ async fn reindex(
             "the table was dropped meanwhile",
         )
     };
-    let (relation, storage) = cx
-        .lock_table(table, TableLock::Read)
-        .await?
-        .ok_or_else(gone)?;
+    let chosen = |index: &&Arc<IndexDef>| only.is_none_or(|oid| oid == index.oid);
+    let known = cx.catalog()?.relations.get(&table).cloned();
+    let computes = known.is_some_and(|known| {
+        let mut chosen = known.indexes.iter().filter(chosen);
+        chosen.any(|index| !index.computed.is_empty())
+    });
+    // As when it was made.
+    let lock = match computes {
+        true => TableLock::Exclusive,
+        false => TableLock::Read,
+    };
+    let (relation, storage) = cx.lock_table(table, lock).await?.ok_or_else(gone)?;
     let index = only.and_then(|oid| relation.indexes.iter().find(|i| i.oid == oid));
     match index {
         Some(index) => cx.must_own_index(&relation, &index.name)?,
         None => cx.must_own(&relation)?,
     }
     let mut renewed = Vec::new();
-    for old in &relation.indexes {
-        if only.is_none_or(|oid| oid == old.oid) {
-            let mut new = IndexDef::clone(old);
-            new.storage = IndexId(cx.new_oid()?);
-            let new = Arc::new(new);
-            cx.attach(&relation, &new).await?;
-            renewed.push((Arc::clone(old), new));
+    for old in relation.indexes.iter().filter(chosen) {
+        let mut new = IndexDef::clone(old);
+        new.storage = IndexId(cx.new_oid()?);
+        if !old.computed.is_empty() && computed::waits(&relation, cx).await? {
+            let now = super::constraints::relation(cx, table)?;
+            computed::prepare(&now, &mut new, cx).await?;
+            cx.state.leave_unfilled(computed::Unfilled {
+                index: new,
+                old: Some(Arc::clone(old)),
+            });
+            continue;
         }
+        let new = Arc::new(new);
+        cx.attach(&relation, &new).await?;
+        renewed.push((Arc::clone(old), new));
     }
     // Nobody uses the old ones while they go: who holds the table has planned with them.
     let locked = match concurrently {

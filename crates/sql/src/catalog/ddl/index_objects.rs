@@ -1,9 +1,11 @@
 //! Indexes as DDL makes them: registered, built, checked.
 
-use super::DdlContext;
+use super::computed::Unfilled;
+use super::{DdlContext, computed};
 use super::objects::{SCAN_ROWS, name_taken, yield_once};
 use crate::catalog::change::Change;
 use crate::catalog::index_keys::RowKeys;
+use crate::catalog::routine::named_in;
 use crate::catalog::store::attach_index;
 use crate::catalog::stored::RELATIONS;
 use crate::catalog::{IndexDef, Relation, index_keys};
@@ -33,15 +35,19 @@ fn rows_of_next_step(rows: u64, took_us: i64) -> u64 {
 }
 
 impl DdlContext<'_> {
-    /// Stores a new index, attaches it to the table's storage and fills it.
+    /// Stores a new index, attaches it to the table's storage and fills it: unless rows that are there must first have what is computed for it.
     pub(super) async fn create_index(
         &mut self,
         relation: &Relation,
-        index: IndexDef,
+        mut index: IndexDef,
     ) -> Result<Arc<IndexDef>> {
+        let named = index.texts().into_iter().flat_map(named_in);
+        self.hold_routines(named.collect::<Vec<_>>()).await?;
         for ty in index.texts().into_iter().flat_map(user::types_named) {
             self.hold_type(ty).await?;
         }
+        let prepared = computed::prepare(relation, &mut index, self).await?;
+        let relation = prepared.as_deref().unwrap_or(relation);
         if relation.is_temporary() {
             self.temporary_name_is_free(relation.schema, &index.name, index.oid)?;
         } else {
@@ -49,6 +55,14 @@ impl DdlContext<'_> {
             if !self.insert_row(RELATIONS, &row).await? {
                 return Err(name_taken(&index.name));
             }
+        }
+        if prepared.is_some() && computed::waits(relation, self).await? {
+            let unfilled = Unfilled {
+                index: index.clone(),
+                old: None,
+            };
+            self.state.leave_unfilled(unfilled);
+            return Ok(Arc::new(index));
         }
         let index = Arc::new(index);
         self.attach(relation, &index).await?;

@@ -15,6 +15,7 @@ mod analyze;
 mod columns;
 mod comment;
 mod composites;
+mod computed;
 mod constraints;
 mod create_as;
 mod create_table;
@@ -55,6 +56,7 @@ mod types;
 mod using_index;
 mod view;
 
+pub(crate) use computed::{Unfilled, build};
 pub(crate) use databases::no_database;
 pub(crate) use domains::with_value;
 pub(crate) use extensions::EXTENSION_ROW;

@@ -569,7 +569,7 @@ impl DdlContext<'_> {
         let table = self.storage(relation)?;
         self.state.detached(table, Arc::clone(index));
         self.state.push(Change::DropIndex(index.oid));
-        Ok(())
+        super::computed::forget(index, self).await
     }
 
     /// Stores a new schema. `false` if the name is taken.

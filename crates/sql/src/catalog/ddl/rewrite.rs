@@ -18,10 +18,10 @@ use logstead_types::SqlState;
 /// Rows looked at between two yields.
 const BATCH_ROWS: usize = 256;
 
-/// All attribute positions of a stored row; dropped ones are NULL.
+/// All attribute positions of a stored row; those that are not stored are NULL.
 pub(super) fn decode_row(relation: &Relation, row: RowRef<'_>) -> Result<Vec<Datum>> {
     let value = |(position, column): (usize, &crate::catalog::Column)| {
-        if column.dropped {
+        if !column.is_stored() {
             Ok(Datum::Null)
         } else if row.is_missing(position) {
             Ok(column.missing.clone())
@@ -40,7 +40,7 @@ pub(super) fn encode_row(relation: &Relation, values: &[Datum], builder: &mut Ro
     for (column, value) in relation.columns.iter().zip(values) {
         match value {
             Datum::Null => builder.push_null(),
-            _ if column.dropped => builder.push_null(),
+            _ if !column.is_stored() => builder.push_null(),
             value => builder.push_with(|out| stored::encode(value, out)),
         }
     }

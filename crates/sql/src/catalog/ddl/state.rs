@@ -5,6 +5,7 @@
 //! goes back to an earlier savepoint) the hook takes the statement's part off the list and drops the storages it made.
 //! So rollback needs no call from the session: whoever looks next finds the list as it was.
 
+use super::computed::Unfilled;
 use crate::catalog::change::Change;
 use crate::catalog::in_use::Closed;
 use crate::catalog::store::CatalogStore;
@@ -128,6 +129,8 @@ pub struct DdlState {
     private: Option<Private>,
     /// The session's temporary objects; who has none cannot make any.
     temporary: Option<Rc<TempObjects>>,
+    /// Indexes that the statement has left to be built when rows have what is computed for them.
+    unfilled: Vec<Unfilled>,
 }
 
 struct Private {
@@ -212,6 +215,15 @@ impl DdlState {
             }
             Outcome::Aborted => log.borrow_mut().undo(mark, &store),
         }));
+    }
+
+    pub(super) fn leave_unfilled(&mut self, unfilled: Unfilled) {
+        self.unfilled.push(unfilled);
+    }
+
+    /// The indexes that are still to be built.
+    pub(crate) fn take_unfilled(&mut self) -> Vec<Unfilled> {
+        std::mem::take(&mut self.unfilled)
     }
 
     pub(super) fn push(&mut self, change: Change) {

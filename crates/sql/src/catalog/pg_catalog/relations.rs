@@ -477,10 +477,10 @@ pub(super) fn pg_attribute(cx: &VirtualContext<'_>) -> Rows {
                 number: position + 1,
                 ty: column.declared(),
                 not_null: column.not_null,
-                has_default: column.default.is_some(),
+                has_default: column.default.is_some() && !column.dropped,
                 missing: (!matches!(column.missing, Datum::Null)).then_some(&column.missing),
                 identity: column.identity,
-                generated: column.generated,
+                generated: column.generated && !column.dropped,
                 dropped: column.dropped,
                 acl: granted(position),
                 collation: attributes::get(options, Attribute::Collation(position))

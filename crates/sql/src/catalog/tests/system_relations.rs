@@ -151,6 +151,7 @@ pub(crate) fn sample() -> Catalog {
             nulls_not_distinct: false,
             include: Vec::new(),
             predicate: None,
+            computed: Vec::new(),
             deferrable: false,
             columns,
         })

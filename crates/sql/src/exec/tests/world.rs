@@ -144,6 +144,7 @@ impl World {
             deferrable: false,
             include: Vec::new(),
             predicate: None,
+            computed: Vec::new(),
             columns: vec![IndexColumn::of(0)],
         });
         let relation = Arc::new(Relation {

@@ -158,7 +158,8 @@ pub(crate) fn encode_full(
     }
     builder.start(relation.schema_version, row.len());
     for (datum, column) in row.iter().zip(&relation.columns) {
-        push_datum(if column.dropped { &Datum::Null } else { datum }, builder);
+        let stored = if column.is_stored() { datum } else { &Datum::Null };
+        push_datum(stored, builder);
     }
     Ok(())
 }
@@ -174,7 +175,7 @@ pub(crate) fn encode_changed<'d>(
     for (position, column) in relation.columns.iter().enumerate() {
         if let Some(datum) = assigned(position) {
             push_datum(datum, builder);
-        } else if column.dropped {
+        } else if !column.is_stored() {
             builder.push_null();
         } else if old.is_missing(position) {
             push_datum(&column.missing, builder);

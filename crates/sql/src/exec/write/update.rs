@@ -450,8 +450,13 @@ impl UpdateWriter {
                 self.sparse = false;
             }
             self.make_returned(update);
-            for (_, expr) in generated {
-                self.assigned.push(eval_in(expr, &self.returned, cx)?);
+            for (position, expr) in generated {
+                let value = eval_in(expr, &self.returned, cx)?;
+                // What indexes have computed may be made of generated columns.
+                if let Some(column) = self.returned.get_mut(*position) {
+                    column.clone_from(&value);
+                }
+                self.assigned.push(value);
             }
         }
         let null_assigned =

@@ -116,6 +116,7 @@ fn index(
         deferrable: false,
         include: Vec::new(),
         predicate: None,
+        computed: Vec::new(),
         columns: positions.iter().map(|&p| IndexColumn::of(p)).collect(),
     })
 }

@@ -16,6 +16,7 @@ fn set(timing: Timing) -> Arc<RuleSet> {
         columns: vec![IndexColumn::of(0)],
         include: Vec::new(),
         predicate: None,
+        computed: Vec::new(),
     });
     let table = Arc::new(Relation {
         oid: 1,

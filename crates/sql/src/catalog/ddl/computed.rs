@@ -1,0 +1,83 @@
+//! Indexes of which something is computed by functions that users have made ([`catalog::computed`](crate::catalog::computed)).
+//!
+//! DDL cannot run such a function; a session can. So what such an index needs of rows that are there already is made in three parts: the table, locked alone, gets
+//! the columns (here), the session computes them in all rows as an UPDATE would (`session::computed`), and the index is built (here again). All of it is one statement.
+
+use super::columns::COLUMNS_MAX;
+use super::{DdlContext, alter_table, constraints, rewrite};
+use crate::catalog::change::Change;
+use crate::catalog::{IndexDef, Relation, RelationKind, computed};
+use crate::error::{Result, SqlError};
+use logstead_types::SqlState;
+use std::sync::Arc;
+
+/// An index that is built when the rows of its table have what is computed for it.
+#[derive(Clone, Debug)]
+pub(crate) struct Unfilled {
+    /// The index.
+    pub(crate) index: IndexDef,
+    /// The one whose place it takes: REINDEX.
+    pub(crate) old: Option<Arc<IndexDef>>,
+}
+
+/// Gives the table what an index needs computed. The table is locked alone if anything is.
+pub(super) async fn prepare(
+    relation: &Relation,
+    index: &mut IndexDef,
+    cx: &mut DdlContext<'_>,
+) -> Result<Option<Arc<Relation>>> {
+    let mut changed = Relation::clone(relation);
+    index.computed = Vec::new();
+    if !computed::add_columns(&mut changed, index) {
+        return Ok(None);
+    }
+    if matches!(relation.kind, RelationKind::Materialized(..)) {
+        return Err(SqlError::unsupported(
+            "an index on a materialized view that calls a function which a user has made",
+        ));
+    }
+    if changed.columns.len() > COLUMNS_MAX {
+        return Err(SqlError::new(
+            SqlState::TOO_MANY_COLUMNS,
+            format!("tables can have at most {COLUMNS_MAX} columns"),
+        ));
+    }
+    changed.schema_version = alter_table::next_version(relation)?;
+    cx.update_relation(changed).await.map(Some)
+}
+
+/// Is an index to wait until the rows of its table have their values?
+pub(super) async fn waits(relation: &Relation, cx: &mut DdlContext<'_>) -> Result<bool> {
+    Ok(!rewrite::is_empty(cx, relation).await?)
+}
+
+/// Builds an index of which rows have all that is computed.
+pub(crate) async fn build(unfilled: Unfilled, cx: &mut DdlContext<'_>) -> Result<()> {
+    let Unfilled { index, old } = unfilled;
+    let database = cx.catalog()?.database;
+    cx.state.begin_statement(cx.txn, cx.store, database);
+    let relation = constraints::relation(cx, index.table)?;
+    let index = Arc::new(index);
+    cx.attach(&relation, &index).await?;
+    let Some(old) = old else {
+        cx.state.push(Change::PutIndex(index));
+        return Ok(());
+    };
+    cx.update_index(relation.schema, IndexDef::clone(&index))
+        .await?;
+    let storage = cx.storage(&relation)?;
+    cx.state.detached(storage, Arc::clone(&old));
+    forget(&old, cx).await
+}
+
+/// Takes out of the table's definition what was computed for an index that is gone.
+pub(super) async fn forget(index: &IndexDef, cx: &mut DdlContext<'_>) -> Result<()> {
+    if index.computed.is_empty() {
+        return Ok(());
+    }
+    let relation = constraints::relation(cx, index.table)?;
+    let mut changed = Relation::clone(&relation);
+    computed::forget_columns(&mut changed, index);
+    changed.schema_version = alter_table::next_version(&relation)?;
+    cx.update_relation(changed).await.map(drop)
+}
