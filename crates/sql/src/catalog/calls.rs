@@ -467,7 +467,7 @@ fn index_text(catalog: &Catalog, args: &[Datum], path: &[String]) -> Datum {
             let schema = format!(" ON {}.", quote_ident(&table.schema_name));
             let options = catalog.notes.options.get(&index.oid);
             let full = index.definition(table, options.map_or(&[], Vec::as_slice), pretty);
-            let full = relations_shown(catalog, &full, path);
+            let full = names_shown(catalog, &full, path);
             text(if found {
                 full.replacen(&schema, " ON ", 1)
             } else {
@@ -479,7 +479,7 @@ fn index_text(catalog: &Catalog, args: &[Datum], path: &[String]) -> Datum {
             .and_then(|at| match index.columns.get(at) {
                 Some(key) => {
                     let pretty = matches!(args.get(2), Some(Datum::Bool(true)));
-                    Some(relations_shown(catalog, &key.spelled(table, pretty), path))
+                    Some(names_shown(catalog, &key.spelled(table, pretty), path))
                 }
                 None => {
                     let included = index.include.get(at - index.columns.len())?;
@@ -500,13 +500,15 @@ pub(crate) fn constraint_definition(
     let keys = |index: Oid| {
         let index = table.indexes.iter().find(|i| i.oid == index);
         let keys = index.into_iter().flat_map(|i| i.columns.iter());
-        keys.map(|k| quote_ident(k.name(table)))
-            .collect::<Vec<_>>()
-            .join(", ")
+        let keys: Vec<String> = keys.map(|k| quote_ident(k.name(table))).collect();
+        match index.filter(|i| !i.include.is_empty()) {
+            Some(index) => format!("({}) INCLUDE ({})", keys.join(", "), index.included(table)),
+            None => format!("({})", keys.join(", ")),
+        }
     };
     let mut out = match &constraint.kind {
         ConstraintKind::Check(text) => format!("CHECK ({})", default_shown(catalog, text, path)),
-        ConstraintKind::PrimaryKey(index) => format!("PRIMARY KEY ({})", keys(*index)),
+        ConstraintKind::PrimaryKey(index) => format!("PRIMARY KEY {}", keys(*index)),
         ConstraintKind::Unique(index) => {
             let not_distinct = table
                 .indexes
@@ -517,7 +519,7 @@ pub(crate) fn constraint_definition(
             } else {
                 ""
             };
-            format!("UNIQUE{words} ({})", keys(*index))
+            format!("UNIQUE{words} {}", keys(*index))
         }
         ConstraintKind::Foreign(key) => foreign_definition(catalog, path, table, key),
     };
@@ -612,7 +614,7 @@ pub(crate) fn default_shown(catalog: &Catalog, stored: &str, path: &[String]) ->
 }
 
 /// The same of relations and functions.
-fn names_shown(catalog: &Catalog, stored: &str, path: &[String]) -> String {
+pub(crate) fn names_shown(catalog: &Catalog, stored: &str, path: &[String]) -> String {
     let text = relations_shown(catalog, stored, path);
     match catalog.routines.is_empty() {
         true => text,

@@ -314,7 +314,8 @@ impl RowKeys {
             .iter()
             .map(|column| column.spelled(relation, true))
             .collect();
-        Ok(format!("({})=({})", names.join(", "), texts.join(", ")))
+        let names = session.routines_shown(names.join(", "));
+        Ok(format!("({names})=({})", texts.join(", ")))
     }
 
     fn decode(&self, row: RowRef<'_>, out: &mut Vec<Datum>) -> Result<()> {

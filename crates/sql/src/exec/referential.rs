@@ -943,6 +943,13 @@ impl<'c, 'a> Judge<'c, 'a> {
                     .collect();
             }
             for (position, expr) in &rules.generated {
+                // What no function is to be called for stays as it is.
+                if triggers.is_none()
+                    && walk::needs_more_than_row(expr)
+                    && !follows(relation, *position, &values)
+                {
+                    continue;
+                }
                 let value = at_once(expr, &full, &bare)?;
                 values.retain(|(p, _)| p != position);
                 if let Some(slot) = full.get_mut(*position) {
@@ -992,6 +999,13 @@ impl<'c, 'a> Judge<'c, 'a> {
 /// An action stops for a trigger: `called` has it, and this is nobody's error.
 fn stopped() -> SqlError {
     SqlError::internal("an action stops for a trigger")
+}
+
+/// Is a generated column made of one of the columns that get these values?
+fn follows(relation: &Relation, position: usize, values: &[(usize, Datum)]) -> bool {
+    let column = relation.columns.get(position);
+    let from = column.map_or(Vec::new(), |column| column.generated_from(relation));
+    from.iter().any(|from| values.iter().any(|(p, _)| p == from))
 }
 
 /// The value of an expression of a table whose row an action changes. What reads tables, or is run by the session, cannot be asked here.

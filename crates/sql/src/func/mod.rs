@@ -307,6 +307,10 @@ pub trait Context {
     fn relation_by_name(&self, name: &str) -> Result<Option<Oid>>;
     /// Name of a relation as regclass output prints it (qualified only if not visible); `None` if there is none.
     fn relation_name(&self, relation: Oid) -> Option<String>;
+    /// A text that is kept, with the names that functions of users have now.
+    fn routines_shown(&self, text: String) -> String {
+        text
+    }
     /// Catalog-reading functions with a body that only the catalog can give: pg_get_indexdef, pg_get_constraintdef, pg_get_expr,
     /// pg_get_userbyid, pg_table_is_visible, pg_get_serial_sequence, obj_description, has_table_privilege, pg_relation_size ...
     /// `name` is the function's name; NULLs are already handled for strict ones.

@@ -1,4 +1,4 @@
-//! ALTER COLUMN ... DROP EXPRESSION, DROP IDENTITY and SET GENERATED, which the grammar library lacks: they travel as a SET DEFAULT of a
+//! ALTER COLUMN ... DROP EXPRESSION, DROP IDENTITY and others, which the grammar library lacks: they travel as a SET DEFAULT of a
 //! name that nobody can write.
 
 use super::conflict_target::EXPRESSION_MARK;
@@ -17,8 +17,6 @@ pub(crate) enum GeneratedChange {
     DropExpression(bool),
     /// DROP IDENTITY; IF EXISTS.
     DropIdentity(bool),
-    /// SET GENERATED ALWAYS; or BY DEFAULT.
-    SetIdentity(bool),
     /// SET STORAGE: `attstorage`.
     Storage(char),
     /// SET COMPRESSION: `attcompression`; none is the default.
@@ -28,7 +26,7 @@ pub(crate) enum GeneratedChange {
 }
 
 /// The forms, each with its words and mark.
-const FORMS: [(&[&str], &str, GeneratedChange); 12] = [
+const FORMS: [(&[&str], &str, GeneratedChange); 10] = [
     (
         &["drop", "expression", "if", "exists"],
         "skip",
@@ -48,16 +46,6 @@ const FORMS: [(&[&str], &str, GeneratedChange); 12] = [
         &["drop", "identity"],
         "identity",
         GeneratedChange::DropIdentity(false),
-    ),
-    (
-        &["set", "generated", "always"],
-        "always",
-        GeneratedChange::SetIdentity(true),
-    ),
-    (
-        &["set", "generated", "by", "default"],
-        "default",
-        GeneratedChange::SetIdentity(false),
     ),
     (
         &["set", "storage", "plain"],
@@ -100,6 +88,7 @@ pub(super) fn rewrite(text: &str, tokens: &mut Vec<TokenWithSpan>) -> Result<()>
     if !alters {
         return Ok(());
     }
+    super::identity::rewrite(tokens)?;
     let mut at = 2;
     while at < tokens.len() {
         statistics(tokens, at);

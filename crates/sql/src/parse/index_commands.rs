@@ -1,6 +1,6 @@
 //! REINDEX, CLUSTER and ALTER INDEX, which the grammar library lacks in the main.
 
-use super::kind::IndexCommand;
+use super::kind::{IndexAction, IndexCommand};
 use super::position::{error_at_token, parse_error};
 use super::rewrite::{is_word, words};
 use crate::catalog::text::fold;
@@ -98,8 +98,65 @@ pub(super) fn cluster(text: &str, tokens: &[TokenWithSpan]) -> Result<Option<Ind
     Ok(Some(IndexCommand::Cluster { table, index }))
 }
 
+/// ALTER INDEX ... ALTER COLUMN ... SET STATISTICS, SET TABLESPACE, ATTACH PARTITION, DEPENDS ON EXTENSION.
+fn alter_other(text: &str, tokens: &[TokenWithSpan]) -> Result<Option<IndexCommand>> {
+    let if_exists = words(tokens, 2, &["if", "exists"]);
+    let start = if if_exists { 4 } else { 2 };
+    let mut at = start;
+    let Some(name) = super::constraints::name(tokens, &mut at) else {
+        return Ok(None);
+    };
+    let made = |action| {
+        Ok(Some(IndexCommand::Alter {
+            if_exists,
+            name: name.clone(),
+            action,
+        }))
+    };
+    let word_at = |at: usize| match tokens.get(at).map(|t| (&t.token, t.span)) {
+        Some((Token::Word(word), span)) => Ok(fold(&word.clone().into_ident(span))),
+        _ => Err(super::constraints::error_at(text, tokens, at)),
+    };
+    let ends = |at: usize| match tokens.get(at).map(|t| &t.token) {
+        None | Some(Token::EOF | Token::SemiColon) => Ok(()),
+        _ => Err(super::constraints::error_at(text, tokens, at)),
+    };
+    if words(tokens, at, &["set", "tablespace"]) {
+        let tablespace = word_at(at + 2)?;
+        ends(at + 3)?;
+        return made(IndexAction::Tablespace(tablespace));
+    }
+    if words(tokens, at, &["attach", "partition"]) {
+        return made(IndexAction::AttachPartition);
+    }
+    if words(tokens, at, &["depends", "on", "extension"])
+        || words(tokens, at, &["no", "depends", "on", "extension"])
+    {
+        return made(IndexAction::DependsOnExtension);
+    }
+    if !is_word(tokens.get(at), "alter") {
+        return Ok(None);
+    }
+    at += 1 + usize::from(is_word(tokens.get(at + 1), "column"));
+    let rest = tokens.get(at..).unwrap_or_default();
+    let (column, target) = parsed(text, rest, |p| {
+        let column = p.parse_literal_uint()?;
+        p.expect_keywords(&[Keyword::SET, Keyword::STATISTICS])?;
+        let negative = p.consume_token(&Token::Minus);
+        let target = i64::try_from(p.parse_literal_uint()?).unwrap_or(i64::MAX);
+        Ok((column, if negative { -target } else { target }))
+    })?;
+    made(IndexAction::Statistics {
+        column: usize::try_from(column).unwrap_or(usize::MAX),
+        target: i32::try_from(target).unwrap_or(i32::MAX),
+    })
+}
+
 /// ALTER INDEX ... SET, RESET, RENAME.
 pub(super) fn alter(text: &str, tokens: &[TokenWithSpan]) -> Result<Option<IndexCommand>> {
+    if let Some(other) = alter_other(text, tokens)? {
+        return Ok(Some(other));
+    }
     let if_exists = words(tokens, 2, &["if", "exists"]);
     let start = if if_exists { 4 } else { 2 };
     let action = (start..tokens.len()).find(|at| {

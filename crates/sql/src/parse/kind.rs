@@ -124,9 +124,37 @@ impl FetchDirection {
     pub const ALL: i64 = i64::MAX;
 }
 
-/// COMMENT ON CONSTRAINT.
+/// What COMMENT is on that the grammar library does not know.
+#[derive(Clone, Debug)]
+#[allow(missing_docs, reason = "SQL's own words")]
+pub enum Commented {
+    /// An object that its name says, of this kind in SQL's words.
+    Named {
+        kind: &'static str,
+        name: ast::ObjectName,
+    },
+    /// An operator class or family.
+    OfMethod {
+        kind: &'static str,
+        name: ast::ObjectName,
+        method: String,
+    },
+    /// As `regoperator` reads it.
+    Operator(String),
+    /// As `regprocedure` reads it.
+    Aggregate(String),
+    Cast(ast::DataType, ast::DataType),
+    Rule {
+        name: String,
+        table: ast::ObjectName,
+    },
+}
+
+/// COMMENT ON CONSTRAINT, or on what the grammar library does not know.
 #[derive(Clone, Debug)]
 pub struct CommentOn {
+    /// What it is on, if not on a constraint.
+    pub other: Option<Commented>,
     /// Which constraint.
     pub constraint: String,
     /// Of which table or domain.
@@ -135,6 +163,20 @@ pub struct CommentOn {
     pub domain: bool,
     /// The text; none removes it.
     pub comment: Option<String>,
+}
+
+/// What else ALTER INDEX does.
+#[derive(Clone, Debug)]
+#[allow(missing_docs, reason = "SQL's own words")]
+pub enum IndexAction {
+    /// SET STATISTICS of a column by its number.
+    Statistics {
+        column: usize,
+        target: i32,
+    },
+    Tablespace(String),
+    AttachPartition,
+    DependsOnExtension,
 }
 
 /// REINDEX, ALTER INDEX.
@@ -166,6 +208,11 @@ pub enum IndexCommand {
     Cluster {
         table: ast::ObjectName,
         index: Option<ast::Ident>,
+    },
+    Alter {
+        if_exists: bool,
+        name: ast::ObjectName,
+        action: IndexAction,
     },
 }
 

@@ -24,6 +24,7 @@ mod do_block;
 mod domains;
 mod extensions;
 mod generated;
+mod identity;
 mod grants;
 mod grouping;
 mod index_commands;
@@ -36,6 +37,7 @@ mod maintenance;
 pub(crate) mod merge;
 mod not_exists;
 mod nothing;
+mod nulls_distinct;
 mod null_tests;
 mod operators;
 mod parentheses;
@@ -69,10 +71,13 @@ pub use do_block::DoBlock;
 pub use domains::{AlterDomain, CreateDomain, DomainCheckClause};
 pub use extensions::ExtensionCommand;
 pub(crate) use generated::{GeneratedChange, generated_change};
+pub(crate) use identity::{IdentityChange, identity_change};
+pub(crate) use nulls_distinct::unique_name;
 pub use grants::{Grant, GrantOn, OwnedKind, Privilege, RightsCommand};
 pub(crate) use grouping::GroupingWord;
 pub use kind::{
-    AlterSequence, CommentOn, DeclareCursor, FetchDirection, FetchRows, IndexCommand, StatementKind,
+    AlterSequence, CommentOn, Commented, DeclareCursor, FetchDirection, FetchRows, IndexAction, IndexCommand,
+    StatementKind,
 };
 pub(crate) use like::LIKE_MARK;
 pub(crate) use locking::{LockingClause, locking_clause};

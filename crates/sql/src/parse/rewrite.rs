@@ -255,6 +255,7 @@ pub(super) fn rewrite(
     super::sequence_options::take_names(&mut tokens);
     super::sequence_options::sort_all(&mut tokens);
     super::generated::rewrite(text, &mut tokens)?;
+    super::nulls_distinct::rewrite(&mut tokens);
     super::set_schema::rewrite(&mut tokens);
     super::alter_options::rewrite(&mut tokens);
     super::merge::rewrite(text, &mut tokens)?;

@@ -554,6 +554,14 @@ impl Context for SessionContext {
         calls::relation_by_text(&self.catalog(), name, &path)
     }
 
+    fn routines_shown(&self, text: String) -> String {
+        let catalog = self.catalog();
+        match catalog.routines.is_empty() {
+            true => text,
+            false => catalog.routines_shown(&text, &self.search_path()),
+        }
+    }
+
     fn relation_name(&self, relation: Oid) -> Option<String> {
         let path = self.search_path();
         calls::relation_text(&self.catalog(), relation, &path)

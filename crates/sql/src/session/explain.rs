@@ -5,6 +5,7 @@ use super::statement::Statement;
 use super::utility::text_column;
 use super::{Reply, Session};
 use crate::error::{Result, SqlError};
+use crate::func::Context;
 use crate::exec::{self, Execution, Progress, RowSink, StoredColumn};
 use crate::parse::{Parsed, StatementKind};
 use crate::plan::{ExplainOptions, ExplainTimes, OutputColumn, Plan, explain, explain_json};
@@ -96,6 +97,10 @@ impl Session {
         let planned = self.plan_ast(&inner, text, &types, &path, &catalog)?;
         let planning = clock.monotonic().since(begun);
         let planning_ms = planning.as_secs_f64() * 1e3;
+        let context = Rc::clone(&self.context);
+        let reply = |plan: &Plan, options: &ExplainOptions<'_>, json, times| {
+            reply(plan, options, json, times, &*context)
+        };
         let shown = crate::parse::on_enough_stack(planned.stack_bytes, || {
             let mut planned = planned;
             self.context.may_explain(&planned.routines, &catalog)?;
@@ -119,7 +124,6 @@ impl Session {
         self.settle_suspended().await?;
         let limits = self.limits();
         let signals = Arc::clone(&self.signals);
-        let context = Rc::clone(&self.context);
         let engine = self.worker.instance.engine.clone();
         let work_mem_bytes = self.context.settings.borrow().typed().work_mem_bytes;
         context.catalog.replace(Arc::clone(&plan.catalog));
@@ -311,7 +315,13 @@ fn plan_column(json: bool) -> OutputColumn {
     }
 }
 
-fn reply(plan: &Plan, options: &ExplainOptions<'_>, json: bool, times: ExplainTimes) -> Reply {
+fn reply(
+    plan: &Plan,
+    options: &ExplainOptions<'_>,
+    json: bool,
+    times: ExplainTimes,
+    session: &dyn Context,
+) -> Reply {
     let lines = if json {
         vec![explain_json(plan, options, times)]
     } else {
@@ -325,6 +335,9 @@ fn reply(plan: &Plan, options: &ExplainOptions<'_>, json: bool, times: ExplainTi
         }
         lines
     };
+    // Keys of indexes name functions by number.
+    let lines = lines.into_iter().map(|line| session.routines_shown(line));
+    let lines: Vec<String> = lines.collect();
     Reply::Rows {
         columns: vec![plan_column(json)],
         rows: lines

@@ -87,19 +87,15 @@ pub(super) async fn execute(
             column.not_null = false;
         }
         Op::SetDefault { value } => {
+            if let Some(change) = parse::identity_change(value) {
+                return change_identity(position, &change, table, cx).await;
+            }
             match parse::generated_change(value) {
                 Some(GeneratedChange::DropExpression(skip)) => {
                     return generated::drop_expression(position, skip, table, cx).await;
                 }
                 Some(GeneratedChange::DropIdentity(skip)) => {
                     return drop_identity(position, skip, table, cx).await;
-                }
-                Some(GeneratedChange::SetIdentity(always)) => {
-                    if column.identity.is_none() {
-                        return Err(is_no_identity(name, table));
-                    }
-                    column.identity = Some(always);
-                    return cx.update_relation(changed).await.map(drop);
                 }
                 Some(GeneratedChange::Storage(code)) => {
                     return super::kept::storage(position, code, table, cx).await;
@@ -197,6 +193,44 @@ fn is_no_identity(name: &str, table: &Relation) -> SqlError {
             table.name
         ),
     )
+}
+
+/// ALTER COLUMN ... SET GENERATED, SET of options of its sequence, RESTART.
+async fn change_identity(
+    position: usize,
+    change: &parse::IdentityChange,
+    table: &Arc<Relation>,
+    cx: &mut DdlContext<'_>,
+) -> Result<()> {
+    let mut changed = Relation::clone(table);
+    let column = changed.columns.get_mut(position);
+    let column = column.ok_or_else(|| SqlError::internal("a column vanished"))?;
+    if column.identity.is_none() {
+        let name = column.name.clone();
+        return Err(is_no_identity(&name, table));
+    }
+    let sequence = column.sequence;
+    if let Some(always) = change.always {
+        column.identity = Some(always);
+        cx.update_relation(changed).await?;
+    }
+    if change.options.is_empty() {
+        return Ok(());
+    }
+    let catalog = cx.catalog()?;
+    let sequence = sequence.and_then(|oid| catalog.relations.get(&oid));
+    let sequence =
+        sequence.ok_or_else(|| SqlError::internal("an identity column without a sequence"))?;
+    let text = format!(
+        "ALTER SEQUENCE {}.{} {}",
+        quote_ident(&sequence.schema_name),
+        quote_ident(&sequence.name),
+        change.options
+    );
+    match parse::parse(&text)?.pop().map(|parsed| parsed.kind) {
+        Some(parse::StatementKind::AlterSequence(alter)) => sequence::alter(&alter, cx).await,
+        _ => Err(SqlError::internal("options of a sequence that are none")),
+    }
 }
 
 /// DROP IDENTITY: the sequence goes, the numbers stay.
@@ -349,6 +383,7 @@ async fn set_type(
         }
     }
     let mut reread = Vec::new();
+    let mut computed: Vec<(IndexDef, Arc<IndexDef>)> = Vec::new();
     for index in &mut changed.indexes {
         if !index.is_plain() && index.mentions(table).contains(&position) {
             reread.push(index.oid);
@@ -360,8 +395,14 @@ async fn set_type(
         };
         let mut copy = IndexDef::clone(&changed.indexes[at]);
         index::reread(&mut copy, &changed, cx)?;
-        changed.indexes[at] = Arc::new(copy);
+        if copy.computed.is_empty() {
+            changed.indexes[at] = Arc::new(copy);
+        } else {
+            // What is computed of the new values is another thing: the index is built when that is there.
+            computed.push((copy, changed.indexes.remove(at)));
+        }
     }
+    reread.retain(|oid| changed.indexes.iter().any(|i| i.oid == *oid));
     let column = table.columns.get(position);
     if let Some(owned) = column
         .filter(|c| c.identity.is_some())
@@ -377,7 +418,11 @@ async fn set_type(
         for index in indexes.iter().filter(|i| reread.contains(&i.oid)) {
             cx.update_index(schema, IndexDef::clone(index)).await?;
         }
-        return cx.update_relation(changed).await.map(drop);
+        cx.update_relation(changed).await?;
+        return super::computed::renew(computed, cx).await;
+    }
+    for (_, old) in &computed {
+        crate::catalog::computed::forget_columns(&mut changed, old);
     }
     let rules = match changed.columns.get(position) {
         Some(column) => with_planner(cx, &catalog, |plan| {
@@ -399,5 +444,6 @@ async fn set_type(
     for index in indexes.iter().filter(|i| reread.contains(&i.oid)) {
         cx.update_index(schema, IndexDef::clone(index)).await?;
     }
+    super::computed::renew(computed, cx).await?;
     foreign::recheck(cx, table.oid, position).await
 }

@@ -24,6 +24,8 @@ pub(super) struct NewConstraint {
     pub(super) not_valid: bool,
     /// UNIQUE NULLS NOT DISTINCT.
     pub(super) nulls_not_distinct: bool,
+    /// INCLUDE.
+    pub(super) include: Vec<String>,
 }
 
 impl NewConstraint {
@@ -34,6 +36,7 @@ impl NewConstraint {
             timing: Timing::Immediate,
             not_valid: false,
             nulls_not_distinct: false,
+            include: Vec::new(),
         }
     }
 
@@ -47,6 +50,7 @@ impl NewConstraint {
         Ok(NewConstraint {
             timing: timing(key.characteristics.as_ref())?,
             nulls_not_distinct: matches!(distinct, ast::NullsDistinctOption::NotDistinct),
+            include: key.include.iter().map(fold).collect(),
             ..NewConstraint::new(name, NewKind::Unique(columns))
         })
     }
@@ -254,8 +258,10 @@ pub(super) fn new_column(
             }
             ast::ColumnOption::Unique(key) => {
                 let columns = vec![name.clone()];
-                new.constraints
-                    .push(NewConstraint::unique(constraint_name, columns, key)?);
+                let (name, not_distinct) = crate::parse::unique_name(constraint_name);
+                let mut unique = NewConstraint::unique(name, columns, key)?;
+                unique.nulls_not_distinct |= not_distinct;
+                new.constraints.push(unique);
             }
             ast::ColumnOption::Check(check) => {
                 let name = constraint_name.or_else(|| check.name.as_ref().map(fold));
@@ -347,16 +353,14 @@ pub(super) fn new_constraint(constraint: &ast::TableConstraint) -> Result<NewCon
     match constraint {
         ast::TableConstraint::PrimaryKey(key) => {
             let timing = timing(key.characteristics.as_ref())?;
-            if !key.include.is_empty() {
-                return Err(SqlError::unsupported("INCLUDE"));
-            }
             let kind = NewKind::Primary(key_names(&key.columns)?);
-            Ok(NewConstraint::new(key.name.as_ref().map(fold), kind).timed(timing))
+            Ok(NewConstraint {
+                timing,
+                include: key.include.iter().map(fold).collect(),
+                ..NewConstraint::new(key.name.as_ref().map(fold), kind)
+            })
         }
         ast::TableConstraint::Unique(key) => {
-            if !key.include.is_empty() {
-                return Err(SqlError::unsupported("INCLUDE"));
-            }
             NewConstraint::unique(key.name.as_ref().map(fold), key_names(&key.columns)?, key)
         }
         ast::TableConstraint::Check(check) => Ok(NewConstraint::new(

@@ -52,8 +52,13 @@ pub(super) fn kind_of(relation: &Relation) -> CommentObject {
     }
 }
 
-/// Runs COMMENT ON CONSTRAINT.
+/// Runs COMMENT ON CONSTRAINT, and on what the grammar library does not know.
 pub(super) async fn on_constraint(on: &CommentOn, cx: &mut DdlContext<'_>) -> Result<()> {
+    if let Some(other) = &on.other {
+        let (class, object) = super::comment_system::target(other, cx)?;
+        let text = on.comment.as_deref().filter(|t| !t.is_empty());
+        return cx.put_comment(class, object, 0, text).await;
+    }
     if on.domain {
         let (schema, name) = calls::lookup_parts(&on.owner)?;
         let catalog = cx.catalog()?;

@@ -8,7 +8,7 @@ use super::{DdlContext, alter_table, constraints, rewrite};
 use crate::catalog::change::Change;
 use crate::catalog::{IndexDef, Relation, RelationKind, computed};
 use crate::error::{Result, SqlError};
-use logstead_types::SqlState;
+use logstead_types::{IndexId, SqlState};
 use std::sync::Arc;
 
 /// An index that is built when the rows of its table have what is computed for it.
@@ -51,11 +51,40 @@ pub(super) async fn waits(relation: &Relation, cx: &mut DdlContext<'_>) -> Resul
     Ok(!rewrite::is_empty(cx, relation).await?)
 }
 
+/// Has indexes computed and built anew, each in the place of the old one, which nobody uses any more.
+pub(super) async fn renew(
+    indexes: Vec<(IndexDef, Arc<IndexDef>)>,
+    cx: &mut DdlContext<'_>,
+) -> Result<()> {
+    for (mut index, old) in indexes {
+        let relation = constraints::relation(cx, index.table)?;
+        index.storage = IndexId(cx.new_oid()?);
+        let relation = match prepare(&relation, &mut index, cx).await? {
+            Some(prepared) => prepared,
+            None => relation,
+        };
+        let unfilled = Unfilled {
+            index,
+            old: Some(old),
+        };
+        if waits(&relation, cx).await? {
+            cx.state.leave_unfilled(unfilled);
+        } else {
+            put(unfilled, cx).await?;
+        }
+    }
+    Ok(())
+}
+
 /// Builds an index of which rows have all that is computed.
 pub(crate) async fn build(unfilled: Unfilled, cx: &mut DdlContext<'_>) -> Result<()> {
-    let Unfilled { index, old } = unfilled;
     let database = cx.catalog()?.database;
     cx.state.begin_statement(cx.txn, cx.store, database);
+    put(unfilled, cx).await
+}
+
+async fn put(unfilled: Unfilled, cx: &mut DdlContext<'_>) -> Result<()> {
+    let Unfilled { index, old } = unfilled;
     let relation = constraints::relation(cx, index.table)?;
     let index = Arc::new(index);
     cx.attach(&relation, &index).await?;

@@ -41,9 +41,24 @@ fn key_positions(relation: &Relation, names: &[String], what: &str) -> Result<Ve
     Ok(positions)
 }
 
+/// Positions of the columns that a key's index includes.
+fn included_positions(relation: &Relation, names: &[String]) -> Result<Vec<usize>> {
+    let position = |name: &String| {
+        let mut columns = relation.columns.iter();
+        let found = columns.position(|c| !c.dropped && c.name == *name);
+        found.ok_or_else(|| {
+            SqlError::new(
+                SqlState::UNDEFINED_COLUMN,
+                format!("column \"{name}\" named in key does not exist"),
+            )
+        })
+    };
+    names.iter().map(position).collect()
+}
+
 /// Fails for columns that cannot be in an index, and for too many of them.
-fn check_key(relation: &Relation, positions: &[usize]) -> Result<()> {
-    if positions.len() > KEY_COLUMNS_MAX {
+fn check_key(relation: &Relation, positions: &[usize], included: usize) -> Result<()> {
+    if positions.len() + included > KEY_COLUMNS_MAX {
         return Err(SqlError::new(
             SqlState::TOO_MANY_COLUMNS,
             format!("cannot use more than {KEY_COLUMNS_MAX} columns in an index"),
@@ -225,7 +240,8 @@ async fn add_key(cx: &mut DdlContext<'_>, oid: u32, new: NewConstraint, fresh: b
         names,
         if primary { "primary key" } else { "unique" },
     )?;
-    check_key(&table, &positions)?;
+    let included = included_positions(&table, &new.include)?;
+    check_key(&table, &positions, included.len())?;
     let name = match new.name {
         Some(name) => {
             let name = cx.name(&name);
@@ -244,7 +260,8 @@ async fn add_key(cx: &mut DdlContext<'_>, oid: u32, new: NewConstraint, fresh: b
             name
         }
         None => {
-            let columns = columns_part(names.iter().map(String::as_str));
+            let all = names.iter().chain(&new.include);
+            let columns = columns_part(all.map(String::as_str));
             let (second, label) = if primary {
                 (None, "pkey")
             } else {
@@ -279,6 +296,7 @@ async fn add_key(cx: &mut DdlContext<'_>, oid: u32, new: NewConstraint, fresh: b
         &positions,
     );
     index.nulls_not_distinct = new.nulls_not_distinct;
+    index.include = included;
     cx.create_index(&table, index).await?;
     let kind = if primary {
         ConstraintKind::PrimaryKey(index_oid)

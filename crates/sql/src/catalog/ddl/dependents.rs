@@ -168,7 +168,7 @@ fn direct(catalog: &Catalog, object: Object, targets: &[Object]) -> Vec<Object> 
     if let (Some(position), Some(table)) = (column, catalog.relations.get(&relation)) {
         // Their numbers in PostgreSQL follow the table's.
         for (at, other) in table.columns.iter().enumerate().rev() {
-            if other.generated_from(table).contains(&position) {
+            if !other.dropped && other.generated_from(table).contains(&position) {
                 found.push((relation, Object::Column(relation, at)));
             }
         }

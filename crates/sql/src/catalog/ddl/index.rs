@@ -139,13 +139,6 @@ pub(super) fn reread(
     cx: &mut DdlContext<'_>,
 ) -> Result<()> {
     let catalog = cx.catalog()?;
-    if !index.computed.is_empty() {
-        return Err(SqlError::unsupported(format!(
-            "altering the type of a column that index \"{}\" gives to a function which a user has made",
-            index.name
-        ))
-        .hint("Drop the index, and create it again behind it."));
-    }
     for column in &mut index.columns {
         let IndexKey::Expression { text, ty, .. } = &mut column.key else {
             continue;
@@ -410,7 +403,7 @@ fn with_options(with: &[ast::Expr]) -> Result<Vec<String>> {
 }
 
 /// OID of an index by name; `None` (with a notice) if it does not exist and need not.
-fn find_index(
+pub(super) fn find_index(
     name: &ast::ObjectName,
     if_exists: bool,
     cx: &mut DdlContext<'_>,
@@ -477,6 +470,11 @@ pub(super) async fn command(command: &IndexCommand, cx: &mut DdlContext<'_>) -> 
             })
             .await
         }
+        IndexCommand::Alter {
+            if_exists,
+            name,
+            action,
+        } => super::alter_index::execute(name, *if_exists, action, cx).await,
         IndexCommand::Cluster { table, index } => cluster(table, index.as_ref(), cx),
         IndexCommand::ReindexAll { schema, name } => reindex_all(*schema, name, cx),
         IndexCommand::Reindex {
@@ -555,7 +553,7 @@ fn option_name(option: &str) -> &str {
     option.split('=').next().unwrap_or_default()
 }
 
-async fn change_options(
+pub(super) async fn change_options(
     name: &ast::ObjectName,
     if_exists: bool,
     cx: &mut DdlContext<'_>,

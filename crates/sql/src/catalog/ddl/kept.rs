@@ -38,6 +38,13 @@ pub(super) async fn statistics(
     table: &Arc<Relation>,
     cx: &mut DdlContext<'_>,
 ) -> Result<()> {
+    let value = statistics_target(target, cx)?;
+    let said = (Attribute::Statistics(position), value.as_deref());
+    say(table, &[said], cx).await
+}
+
+/// A target of statistics as it is kept; none if it is the default.
+pub(super) fn statistics_target(target: i32, cx: &mut DdlContext<'_>) -> Result<Option<String>> {
     if target < -1 {
         return Err(SqlError::new(
             SqlState::INVALID_PARAMETER_VALUE,
@@ -54,8 +61,7 @@ pub(super) async fn statistics(
         });
     }
     let target = target.min(STATISTICS_MAX).to_string();
-    let value = (target != "-1").then_some(target.as_str());
-    say(table, &[(Attribute::Statistics(position), value)], cx).await
+    Ok((target != "-1").then_some(target))
 }
 
 fn type_of(table: &Relation, position: usize) -> (SqlType, Option<&'static info::TypeInfo>) {

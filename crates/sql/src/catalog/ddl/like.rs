@@ -173,15 +173,18 @@ pub(super) fn constraints(like: &Like) -> Result<Vec<NewConstraint>> {
             _ => continue,
         };
         let index = source.indexes.iter().find(|i| match &constraint.kind {
-            ConstraintKind::Unique(index) => i.oid == *index,
+            ConstraintKind::PrimaryKey(index) | ConstraintKind::Unique(index) => i.oid == *index,
             _ => false,
         });
+        let included = index.into_iter().flat_map(|i| &i.include);
+        let included = included.filter_map(|p| source.columns.get(*p));
         all.push(NewConstraint {
             name,
             kind,
             timing: constraint.timing,
             not_valid: false,
             nulls_not_distinct: index.is_some_and(|i| i.nulls_not_distinct),
+            include: included.map(|c| c.name.clone()).collect(),
         });
     }
     Ok(all)

@@ -9,11 +9,13 @@
 //! looked at again. A schema's row is shared by who makes something in the schema, and locked by who drops it. Two transactions that make one name meet at the catalog's unique index: the second waits for the first.
 
 mod alter_column;
+mod alter_index;
 mod alter_table;
 mod alter_view;
 mod analyze;
 mod columns;
 mod comment;
+mod comment_system;
 mod composites;
 mod computed;
 mod constraints;

@@ -461,12 +461,13 @@ pub(super) fn ask(parsed: &Parsed, cx: &mut DdlContext<'_>) -> Result<()> {
                 _ => Ok(()),
             };
         }
-        K::CommentOn(on) if !on.domain => return asker.must_own(&on.owner),
+        K::CommentOn(on) if !on.domain && on.other.is_none() => return asker.must_own(&on.owner),
         K::CommentOn(_) => return Ok(()),
         K::Index(command) => {
             return match &**command {
                 IndexCommand::Reindex { name, .. }
                 | IndexCommand::Set { name, .. }
+                | IndexCommand::Alter { name, .. }
                 | IndexCommand::Reset { name, .. } => asker.must_own(name),
                 // It asks itself.
                 IndexCommand::ReindexAll { .. } => Ok(()),

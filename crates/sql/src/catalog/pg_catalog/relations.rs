@@ -514,7 +514,7 @@ pub(super) fn pg_attribute(cx: &VirtualContext<'_>) -> Rows {
                     collation: attributes::get(options, Attribute::Collation(number))
                         .and_then(attributes::collation_by_name)
                         .unwrap_or(0),
-                    said: NOTHING_SAID,
+                    said: (options, number),
                 }));
             }
         }

@@ -3,7 +3,7 @@
 use super::cells::{Id, Nil, row};
 use super::relations::ordered;
 use super::{PG_CLASS, is_view, owner_name};
-use crate::catalog::calls::{may_read_sequence, relations_shown};
+use crate::catalog::calls::{may_read_sequence, names_shown};
 use crate::catalog::{Relation, RelationKind, VirtualContext, viewdef};
 use crate::error::Result;
 use crate::value::user::Class;
@@ -108,7 +108,7 @@ pub(super) fn pg_indexes(cx: &VirtualContext<'_>) -> Rows {
             row![&t.schema_name, &t.name, &i.name, Nil, {
                 let options = cx.catalog.notes.options.get(&i.oid);
                 let full = i.definition(t, options.map_or(&[], Vec::as_slice), false);
-                relations_shown(cx.catalog, &full, path)
+                names_shown(cx.catalog, &full, path)
             }]
         })
     });
