@@ -133,7 +133,9 @@ impl Change {
                     let constraints: Vec<_> = old.constraints.iter().map(|c| c.oid).collect();
                     catalog.notes.on_commit.remove(oid);
                     let policies = policies_of(catalog, *oid);
-                    for object in gone.into_iter().chain(constraints).chain(policies) {
+                    let all = gone.into_iter().chain(constraints).chain(policies);
+                    let rule = old.view().map(|view| view.rule);
+                    for object in all.chain(rule) {
                         catalog.notes.options.remove(&object);
                         forget_comments(catalog, object);
                     }

@@ -78,7 +78,12 @@ fn bind_alone(relation: &Relation, index: &IndexDef, catalog: &Arc<Catalog>) -> 
     };
     user::with(&catalog.types, || {
         Ok(BoundIndex {
-            keys: index.columns.iter().enumerate().map(key).collect::<Result<_>>()?,
+            keys: index
+                .columns
+                .iter()
+                .enumerate()
+                .map(key)
+                .collect::<Result<_>>()?,
             predicate: match (&index.predicate, index.computed_predicate()) {
                 (_, Some(position)) => Some(Expr::Column(position, SqlType::of(oid::BOOL))),
                 (Some(text), None) => Some(read(text, "PREDICATE")?),

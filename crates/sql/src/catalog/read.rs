@@ -203,6 +203,18 @@ impl Rows {
                     orphans.push((stored::COMMENTS, rid));
                 }
                 (Some(catalog), Some(((class, object, _), _)))
+                    if class == PG_NAMESPACE
+                        && object >= FIRST_USER_OID
+                        && catalog.schemas.get(&object).is_none() =>
+                {
+                    orphans.push((stored::COMMENTS, rid));
+                }
+                (Some(catalog), Some(((class, object, _), _)))
+                    if class == PG_REWRITE && !has_rule(catalog, object) =>
+                {
+                    orphans.push((stored::COMMENTS, rid));
+                }
+                (Some(catalog), Some(((class, object, _), _)))
                     if class == PG_POLICY && !has_policy(catalog, object) =>
                 {
                     orphans.push((stored::COMMENTS, rid));
@@ -310,6 +322,14 @@ impl Rows {
             orphans,
         })
     }
+}
+
+/// `pg_rewrite`: rules of views.
+const PG_REWRITE: Oid = 2618;
+
+fn has_rule(catalog: &Catalog, oid: Oid) -> bool {
+    let mut views = catalog.relations.values().filter_map(|r| r.view());
+    views.any(|view| view.rule == oid)
 }
 
 fn has_policy(catalog: &Catalog, oid: Oid) -> bool {

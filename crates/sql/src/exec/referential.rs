@@ -1005,7 +1005,8 @@ fn stopped() -> SqlError {
 fn follows(relation: &Relation, position: usize, values: &[(usize, Datum)]) -> bool {
     let column = relation.columns.get(position);
     let from = column.map_or(Vec::new(), |column| column.generated_from(relation));
-    from.iter().any(|from| values.iter().any(|(p, _)| p == from))
+    from.iter()
+        .any(|from| values.iter().any(|(p, _)| p == from))
 }
 
 /// The value of an expression of a table whose row an action changes. What reads tables, or is run by the session, cannot be asked here.

@@ -5,7 +5,7 @@ use super::index_commands::parsed;
 use super::kind::{CommentOn, Commented, StatementKind};
 use super::rewrite::{is_word, words};
 use crate::catalog::text::fold;
-use crate::error::Result;
+use crate::error::{Result, SqlError};
 use sqlparser::ast;
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, TokenWithSpan};
@@ -148,7 +148,19 @@ fn on_other(text: &str, tokens: &[TokenWithSpan]) -> Result<Option<StatementKind
         let name = fold(&rule.clone().into_ident(span));
         Commented::Rule { name, table }
     } else {
-        return Ok(None);
+        const MISSING: [&[&str]; 4] = [
+            &["tablespace"],
+            &["large", "object"],
+            &["foreign", "table"],
+            &["transform"],
+        ];
+        return match MISSING.iter().find(|said| words(tokens, 2, said)) {
+            Some(said) => Err(SqlError::unsupported(format!(
+                "COMMENT ON {}",
+                said.join(" ").to_uppercase()
+            ))),
+            None => Ok(None),
+        };
     };
     let comment = comment(text, tokens, at)?;
     Ok(Some(StatementKind::CommentOn(Box::new(CommentOn {

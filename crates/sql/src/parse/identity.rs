@@ -65,10 +65,6 @@ fn action(tokens: &[TokenWithSpan], at: usize) -> Result<Option<(IdentityChange,
             next += if always { 2 } else { 3 };
             continue;
         }
-        if words(tokens, next, &["sequence", "name"]) {
-            let message = "invalid sequence option SEQUENCE NAME";
-            return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
-        }
         let out = match restarts {
             true => &mut restart,
             false => &mut change.options,

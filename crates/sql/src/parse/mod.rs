@@ -24,9 +24,9 @@ mod do_block;
 mod domains;
 mod extensions;
 mod generated;
-mod identity;
 mod grants;
 mod grouping;
+mod identity;
 mod index_commands;
 mod insert_source;
 mod kind;
@@ -37,8 +37,8 @@ mod maintenance;
 pub(crate) mod merge;
 mod not_exists;
 mod nothing;
-mod nulls_distinct;
 mod null_tests;
+mod nulls_distinct;
 mod operators;
 mod parentheses;
 mod policies;
@@ -71,17 +71,17 @@ pub use do_block::DoBlock;
 pub use domains::{AlterDomain, CreateDomain, DomainCheckClause};
 pub use extensions::ExtensionCommand;
 pub(crate) use generated::{GeneratedChange, generated_change};
-pub(crate) use identity::{IdentityChange, identity_change};
-pub(crate) use nulls_distinct::unique_name;
 pub use grants::{Grant, GrantOn, OwnedKind, Privilege, RightsCommand};
 pub(crate) use grouping::GroupingWord;
+pub(crate) use identity::{IdentityChange, identity_change};
 pub use kind::{
-    AlterSequence, CommentOn, Commented, DeclareCursor, FetchDirection, FetchRows, IndexAction, IndexCommand,
-    StatementKind,
+    AlterSequence, CommentOn, Commented, DeclareCursor, FetchDirection, FetchRows, IndexAction,
+    IndexCommand, StatementKind,
 };
 pub(crate) use like::LIKE_MARK;
 pub(crate) use locking::{LockingClause, locking_clause};
 pub use maintenance::Maintain;
+pub(crate) use nulls_distinct::unique_name;
 pub(crate) use policies::policy_expr;
 pub use policies::{PolicyAction, PolicyClause, PolicyCommand, PolicyStatement};
 pub(crate) use position::Lines;

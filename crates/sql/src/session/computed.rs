@@ -62,9 +62,7 @@ impl Session {
             open.txn.swap_view(view);
         }
         let mut execution = Execution::new(Arc::clone(&plan.prepared));
-        let ran = self
-            .run(&plan, &mut execution, &[], true, 0, client)
-            .await;
+        let ran = self.run(&plan, &mut execution, &[], true, 0, client).await;
         if let (Some(view), Some(open)) = (&mut latest, &mut self.open) {
             open.txn.swap_view(view);
         }

@@ -414,9 +414,8 @@ impl Session {
             variables,
             rows_of: &rows_of,
         };
-        let (planned, looked_into) = lookup::noting(|| {
-            planned_on_enough_stack(stack_bytes, || make(&cx))
-        });
+        let (planned, looked_into) =
+            lookup::noting(|| planned_on_enough_stack(stack_bytes, || make(&cx)));
         let mut planned = planned?;
         // Whoever else runs the plan must be allowed to look there, too.
         for schema in looked_into {

@@ -159,6 +159,13 @@ pub(super) async fn execute(
                 let message = format!("column \"{name}\" of relation \"{}\" {what}", table.name);
                 SqlError::new(SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, message)
             };
+            let integer = matches!(column.ty.oid, oid::INT2 | oid::INT4 | oid::INT8);
+            if column.domain.is_some() || !integer {
+                return Err(SqlError::new(
+                    SqlState::INVALID_PARAMETER_VALUE,
+                    "identity column type must be smallint, integer, or bigint",
+                ));
+            }
             if !column.not_null {
                 return Err(wrong(
                     "must be declared NOT NULL before identity can be added",
@@ -166,13 +173,6 @@ pub(super) async fn execute(
             }
             if column.default.is_some() {
                 return Err(wrong("already has a default value"));
-            }
-            let integer = matches!(column.ty.oid, oid::INT2 | oid::INT4 | oid::INT8);
-            if column.domain.is_some() || !integer {
-                return Err(SqlError::new(
-                    SqlState::INVALID_PARAMETER_VALUE,
-                    "identity column type must be smallint, integer, or bigint",
-                ));
             }
             column.identity = Some(!matches!(generated_as, Some(ast::GeneratedAs::ByDefault)));
             let owned = NewSequence {
@@ -216,6 +216,14 @@ async fn change_identity(
     }
     if change.options.is_empty() {
         return Ok(());
+    }
+    if change
+        .options
+        .to_ascii_lowercase()
+        .contains("sequence name ")
+    {
+        let message = "invalid sequence option SEQUENCE NAME";
+        return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
     }
     let catalog = cx.catalog()?;
     let sequence = sequence.and_then(|oid| catalog.relations.get(&oid));

@@ -81,7 +81,12 @@ pub(super) async fn execute(alter: &ast::AlterTable, cx: &mut DdlContext<'_>) ->
                 owners::of_relation(oid, new_owner, cx).await?;
                 Ok(tag)
             }
-            [Op::SetOptionsParens { .. }] => Ok(tag),
+            [Op::SetOptionsParens { options }] => {
+                let all = catalog.options_of(oid).to_vec();
+                let all = super::kept::changed_parameters(all, options, storage_options)?;
+                index::change_options(&alter.name, false, cx, |old| *old = all).await?;
+                Ok(tag)
+            }
             _ => Err(wrong_kind(&name, "a table")),
         };
     };

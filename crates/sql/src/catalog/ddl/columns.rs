@@ -26,6 +26,8 @@ pub(super) struct NewConstraint {
     pub(super) nulls_not_distinct: bool,
     /// INCLUDE.
     pub(super) include: Vec<String>,
+    /// It is another table's (LIKE), which may have one like another.
+    pub(super) copied: bool,
 }
 
 impl NewConstraint {
@@ -37,6 +39,7 @@ impl NewConstraint {
             not_valid: false,
             nulls_not_distinct: false,
             include: Vec::new(),
+            copied: false,
         }
     }
 

@@ -17,6 +17,9 @@ use logstead_types::SqlState;
 /// Which object it is: its catalogue's number and its own.
 pub(super) fn target(object: &Commented, cx: &mut DdlContext<'_>) -> Result<(Oid, Oid)> {
     let found = match object {
+        Commented::Named {
+            kind: "conversion", ..
+        } => return Err(SqlError::unsupported("COMMENT ON CONVERSION")),
         Commented::Named { kind, name } => {
             let name = calls::lookup_parts(name)?.1;
             let Some((catalogue, column)) = catalogue_of(kind) else {
@@ -51,13 +54,15 @@ pub(super) fn target(object: &Commented, cx: &mut DdlContext<'_>) -> Result<(Oid
                 found => found,
             };
             found.ok_or_else(|| {
-                let message = format!(
-                    "{kind} \"{name}\" does not exist for access method \"{method}\""
-                );
+                let message =
+                    format!("{kind} \"{name}\" does not exist for access method \"{method}\"");
                 SqlError::new(SqlState::UNDEFINED_OBJECT, message)
             })?
         }
-        Commented::Operator(text) => (2617, by_text(text, oid::REGOPERATOR, cx)?),
+        Commented::Operator(text) => {
+            let found = by_text(text, oid::REGOPERATOR, cx);
+            (2617, found.map_err(|e| no_operator(e, text))?)
+        }
         Commented::Aggregate(text) => (PG_PROC, by_text(text, oid::REGPROCEDURE, cx)?),
         Commented::Cast(from, to) => {
             let (from, to) = (bind::sql_type(from)?.oid, bind::sql_type(to)?.oid);
@@ -105,6 +110,29 @@ fn missing(what: String) -> SqlError {
     SqlError::new(SqlState::UNDEFINED_OBJECT, message)
 }
 
+/// The message of an operator that does not exist as COMMENT has it.
+fn no_operator(error: SqlError, text: &str) -> SqlError {
+    let shown = |ty: &str| {
+        let known = info::by_name(ty.trim());
+        known.map_or_else(|| ty.trim().to_owned(), info::format_type_bare)
+    };
+    let parts = text.strip_suffix(')').and_then(|t| t.split_once('('));
+    let Some((name, (left, right))) = parts.and_then(|(n, t)| Some((n, t.split_once(',')?))) else {
+        return error;
+    };
+    if error.code() != SqlState::UNDEFINED_FUNCTION {
+        return error;
+    }
+    let operator = match left.trim().eq_ignore_ascii_case("none") {
+        true => format!("{name} {}", shown(right)),
+        false => format!("{} {name} {}", shown(left), shown(right)),
+    };
+    SqlError::new(
+        SqlState::UNDEFINED_FUNCTION,
+        format!("operator does not exist: {operator}"),
+    )
+}
+
 /// What messages call a kind of object.
 fn noun(kind: &'static str) -> &'static str {
     match kind {
@@ -145,13 +173,13 @@ fn row(
     })?;
     let place = |name: &str| table.columns.iter().position(|(column, _)| *column == name);
     let fits = |row: &Vec<Datum>| {
-        wanted.iter().all(|(column, text)| {
-            match place(column).and_then(|at| row.get(at)) {
+        wanted.iter().all(
+            |(column, text)| match place(column).and_then(|at| row.get(at)) {
                 Some(Datum::Text(found)) => **found == **text,
                 Some(Datum::Oid(found)) => found.to_string() == *text,
                 _ => false,
-            }
-        })
+            },
+        )
     };
     let found = rows.iter().find(|row| fits(row));
     let own = found.and_then(|row| match row.get(place("oid")?) {

@@ -22,12 +22,16 @@ pub(crate) struct Unfilled {
 
 /// Gives the table what an index needs computed. The table is locked alone if anything is.
 pub(super) async fn prepare(
-    relation: &Relation,
     index: &mut IndexDef,
     cx: &mut DdlContext<'_>,
 ) -> Result<Option<Arc<Relation>>> {
-    let mut changed = Relation::clone(relation);
     index.computed = Vec::new();
+    if !index.texts().into_iter().any(computed::calls) {
+        return Ok(None);
+    }
+    // As it is now: the same statement may have added columns for another index.
+    let relation = &*constraints::relation(cx, index.table)?;
+    let mut changed = Relation::clone(relation);
     if !computed::add_columns(&mut changed, index) {
         return Ok(None);
     }
@@ -57,11 +61,10 @@ pub(super) async fn renew(
     cx: &mut DdlContext<'_>,
 ) -> Result<()> {
     for (mut index, old) in indexes {
-        let relation = constraints::relation(cx, index.table)?;
         index.storage = IndexId(cx.new_oid()?);
-        let relation = match prepare(&relation, &mut index, cx).await? {
+        let relation = match prepare(&mut index, cx).await? {
             Some(prepared) => prepared,
-            None => relation,
+            None => constraints::relation(cx, index.table)?,
         };
         let unfilled = Unfilled {
             index,

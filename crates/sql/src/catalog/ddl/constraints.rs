@@ -7,11 +7,14 @@ use super::objects::name_taken;
 use super::{DdlContext, foreign, rewrite};
 use crate::catalog::pg_catalog::operator_class;
 use crate::catalog::text::columns_of;
-use crate::catalog::{Constraint, ConstraintKind, IndexColumn, IndexDef, Relation};
+use crate::catalog::{Constraint, ConstraintKind, IndexColumn, IndexDef, Relation, Timing};
 use crate::error::{Result, SqlError};
 use crate::value::{SqlType, format_type};
 use logstead_types::{IndexId, SqlState};
 use std::sync::Arc;
+
+/// What keys have in common that are one: columns, INCLUDE, NULLS NOT DISTINCT, when they are judged.
+type SameKey = (Vec<String>, Vec<String>, bool, Timing);
 
 /// Most key columns of an index.
 const KEY_COLUMNS_MAX: usize = 32;
@@ -143,20 +146,26 @@ pub(super) async fn add(
             ),
         ));
     }
-    let mut seen: Vec<(Vec<String>, bool)> = Vec::new();
+    let mut seen: Vec<(SameKey, bool)> = Vec::new();
     for key in primary.into_iter().chain(unique) {
         let (NewKind::Primary(names) | NewKind::Unique(names)) = &key.kind else {
             continue;
         };
         let named = key.name.is_some();
+        let same = (
+            names.clone(),
+            key.include.clone(),
+            key.nulls_not_distinct,
+            key.timing,
+        );
         // The same key asked for twice in one statement is made once.
-        if seen
+        let made = seen
             .iter()
-            .any(|(s, other)| s == names && (!named || !other))
-        {
+            .any(|(s, other)| *s == same && (!named || !other));
+        if made && !key.copied {
             continue;
         }
-        seen.push((names.clone(), named));
+        seen.push((same, named));
         add_key(cx, oid, key, fresh).await?;
     }
     for key in foreign {

@@ -8,8 +8,8 @@ use super::objects::{name_taken, no_relation, no_schema};
 use super::{DdlContext, computed, expressions, generated, kept};
 use crate::bind;
 use crate::catalog::attributes::{self, Attribute};
-use crate::catalog::computed::calls as calls_users;
 use crate::catalog::change::Change;
+use crate::catalog::computed::calls as calls_users;
 use crate::catalog::pg_catalog::{PG_DATABASE, PG_NAMESPACE, operator_class, operator_class_name};
 use crate::catalog::rights::denied;
 use crate::catalog::text::fold;
@@ -662,8 +662,7 @@ async fn reindex(
         let mut new = IndexDef::clone(old);
         new.storage = IndexId(cx.new_oid()?);
         if !old.computed.is_empty() && computed::waits(&relation, cx).await? {
-            let now = super::constraints::relation(cx, table)?;
-            computed::prepare(&now, &mut new, cx).await?;
+            computed::prepare(&mut new, cx).await?;
             cx.state.leave_unfilled(computed::Unfilled {
                 index: new,
                 old: Some(Arc::clone(old)),

@@ -1,8 +1,8 @@
 //! Indexes as DDL makes them: registered, built, checked.
 
 use super::computed::Unfilled;
-use super::{DdlContext, computed};
 use super::objects::{SCAN_ROWS, name_taken, yield_once};
+use super::{DdlContext, computed};
 use crate::catalog::change::Change;
 use crate::catalog::index_keys::RowKeys;
 use crate::catalog::routine::named_in;
@@ -46,7 +46,7 @@ impl DdlContext<'_> {
         for ty in index.texts().into_iter().flat_map(user::types_named) {
             self.hold_type(ty).await?;
         }
-        let prepared = computed::prepare(relation, &mut index, self).await?;
+        let prepared = computed::prepare(&mut index, self).await?;
         let relation = prepared.as_deref().unwrap_or(relation);
         if relation.is_temporary() {
             self.temporary_name_is_free(relation.schema, &index.name, index.oid)?;

@@ -185,6 +185,7 @@ pub(super) fn constraints(like: &Like) -> Result<Vec<NewConstraint>> {
             not_valid: false,
             nulls_not_distinct: index.is_some_and(|i| i.nulls_not_distinct),
             include: included.map(|c| c.name.clone()).collect(),
+            copied: true,
         });
     }
     Ok(all)

@@ -158,7 +158,11 @@ pub(crate) fn encode_full(
     }
     builder.start(relation.schema_version, row.len());
     for (datum, column) in row.iter().zip(&relation.columns) {
-        let stored = if column.is_stored() { datum } else { &Datum::Null };
+        let stored = if column.is_stored() {
+            datum
+        } else {
+            &Datum::Null
+        };
         push_datum(stored, builder);
     }
     Ok(())
