@@ -6,7 +6,7 @@ use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::func::CastContext;
 use crate::value::array::{DIMENSIONS_MAX, stacked, too_many_dimensions};
-use crate::value::{Datum, SqlType, info, oid, record, user};
+use crate::value::{Datum, SqlType, geometry, info, oid, record, user};
 use logstead_types::SqlState;
 use sqlparser::ast::{self, AccessExpr, Expr as Ast, Spanned, UnaryOperator as U};
 use std::sync::Arc;
@@ -265,8 +265,14 @@ impl Binder<'_> {
             U::PGCubeRoot => "||/",
             U::PGAbs => "@",
             U::PGPrefixFactorial => "!!",
-            // BETWEEN SYMMETRIC: see `parse::rewrite`.
-            U::AtDashAt => return self.expr(operand),
+            U::DoubleAt => "@@",
+            U::Hash => "#",
+            U::QuestionDash => "?-",
+            U::QuestionPipe => "?|",
+            U::AtDashAt => match symmetric_mark(whole) {
+                Some(first) => return self.expr(first),
+                None => "@-@",
+            },
             other => return Err(SqlError::unsupported(format!("operator {other}"))),
         };
         // The smallest integers: their digits alone would be of the next wider type. What two signs leave is the number without them.
@@ -601,6 +607,14 @@ impl Binder<'_> {
                 chain = &chain[subscripts..];
                 continue;
             }
+            // What consists of a fixed number of parts has one dimension.
+            if subscripts > 1
+                && let Some((part, _)) = geometry::parts_of(value.ty().oid)
+            {
+                value = Expr::Const(Datum::Null, SqlType::of(part));
+                chain = &chain[subscripts..];
+                continue;
+            }
             chain = rest;
             match access {
                 AccessExpr::Dot(Ast::Identifier(field)) => {
@@ -635,7 +649,10 @@ impl Binder<'_> {
                     }
                     let element = match ty.oid {
                         oid::NAME => Some(oid::CHAR),
-                        _ => info::element_of(ty.oid),
+                        shape => match geometry::parts_of(shape) {
+                            Some((part, _)) => Some(part),
+                            None => info::element_of(ty.oid),
+                        },
                     };
                     let Some(element) = element else {
                         return Err(SqlError::new(
@@ -734,6 +751,7 @@ impl Binder<'_> {
             ty if ty.oid == oid::JSONB => {
                 return Err(no_slices().at(at));
             }
+            ty if geometry::parts_of(ty.oid).is_some() => return Err(no_fixed_slices()),
             ty => ty,
         };
         let Some(element) = info::element_of(ty.oid) else {
@@ -780,6 +798,14 @@ impl Binder<'_> {
         };
         self.call(&crate::func::ARRAY_ELEMENT, args, element)
     }
+}
+
+/// What consists of a fixed number of parts has no slices.
+fn no_fixed_slices() -> SqlError {
+    SqlError::new(
+        SqlState::FEATURE_NOT_SUPPORTED,
+        "slices of fixed-length arrays not implemented",
+    )
 }
 
 /// Documents have no slices.
@@ -844,14 +870,24 @@ pub(super) fn field_of(value: Expr, field: &str) -> Result<Expr> {
     })
 }
 
+/// What is behind the mark of BETWEEN SYMMETRIC (see `parse::rewrite`), the operator `@-@` twice.
+pub(super) fn symmetric_mark(expr: &Ast) -> Option<&Ast> {
+    let behind = |expr| match expr {
+        &Ast::UnaryOp {
+            op: U::AtDashAt,
+            expr: ref inner,
+        } => Some(&**inner),
+        _ => None,
+    };
+    behind(expr).and_then(behind)
+}
+
 /// Whether the lower bound of BETWEEN carries the mark of SYMMETRIC, which stands in front of its first operand.
 pub(super) fn starts_symmetric(low: &Ast) -> bool {
     let mut head = low;
     loop {
         head = match head {
-            Ast::UnaryOp {
-                op: U::AtDashAt, ..
-            } => return true,
+            marked if symmetric_mark(marked).is_some() => return true,
             Ast::BinaryOp { left, .. } => left,
             Ast::Cast {
                 expr,

@@ -4,6 +4,7 @@ use super::Binder;
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::func::{self, CastContext, Function, Resolved};
+use crate::value::geometry::is_geometry;
 use crate::value::{Datum, SqlType, info, oid, record};
 use logstead_types::SqlState;
 use sqlparser::ast::{self, BinaryOperator as B, Expr as Ast, Spanned};
@@ -88,7 +89,12 @@ impl Binder<'_> {
     ) -> Result<Expr> {
         let left = self.coerce(left, arg(resolved, 0), CastContext::Implicit, at)?;
         let right = self.coerce(right, arg(resolved, 1), CastContext::Implicit, at)?;
-        if arg(resolved, 0).oid == oid::RECORD {
+        let compares = matches!(
+            op,
+            "=" | "<>" | "<" | "<=" | ">" | ">=" | "@>" | "<@" | "&&"
+        );
+        let of_shapes = |ty: SqlType| info::element_of(ty.oid).is_some_and(is_geometry);
+        if compares && of_shapes(arg(resolved, 0)) || arg(resolved, 0).oid == oid::RECORD {
             comparable(op, left.ty(), right.ty()).map_err(|e| e.at(at))?;
         }
         self.call(resolved.function, vec![left, right], resolved.result)
@@ -546,6 +552,12 @@ fn join(mut all: Vec<Expr>, make: fn(Vec<Expr>) -> Expr) -> Expr {
 /// Fails for records that cannot be compared: they must have as many fields, of the same types, and those an order. PostgreSQL finds out when it
 /// meets the first pair.
 fn comparable(op: &str, left: SqlType, right: SqlType) -> Result<()> {
+    // So it does with arrays whose elements have no order, which it looks at one by one.
+    if let (Some(element), Some(_)) = (info::element_of(left.oid), info::element_of(right.oid))
+        && is_geometry(element)
+    {
+        return Err(no_comparison(op, SqlType::of(element)));
+    }
     let (Some(l), Some(r)) = (record::shape_of(left), record::shape_of(right)) else {
         return Ok(());
     };
@@ -561,17 +573,7 @@ fn comparable(op: &str, left: SqlType, right: SqlType) -> Result<()> {
             ));
         }
         if let Some(ty) = super::select::unordered(*a) {
-            return Err(SqlError::new(
-                SqlState::UNDEFINED_FUNCTION,
-                format!(
-                    "could not identify {} for type {}",
-                    match op {
-                        "=" | "<>" => "an equality operator",
-                        _ => "a comparison function",
-                    },
-                    info::format_type(ty)
-                ),
-            ));
+            return Err(no_comparison(op, ty));
         }
     }
     match l.len() == r.len() {
@@ -581,6 +583,20 @@ fn comparable(op: &str, left: SqlType, right: SqlType) -> Result<()> {
             "cannot compare record types with different numbers of columns",
         )),
     }
+}
+
+fn no_comparison(op: &str, ty: SqlType) -> SqlError {
+    SqlError::new(
+        SqlState::UNDEFINED_FUNCTION,
+        format!(
+            "could not identify {} for type {}",
+            match op {
+                "=" | "<>" | "@>" | "<@" | "&&" => "an equality operator",
+                _ => "a comparison function",
+            },
+            info::format_type(ty)
+        ),
+    )
 }
 
 /// An expression without its parentheses.

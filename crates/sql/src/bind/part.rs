@@ -10,7 +10,7 @@ use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::func::CastContext;
 use crate::parse::subscripts;
-use crate::value::{Datum, SqlType, info, oid, record, user};
+use crate::value::{Datum, SqlType, geometry, info, oid, record, user};
 use logstead_types::SqlState;
 use sqlparser::ast;
 
@@ -238,6 +238,9 @@ fn element_type(array: SqlType) -> Result<SqlType> {
     if array.oid == oid::JSONB {
         return Ok(SqlType::of(oid::JSONB));
     }
+    if let Some((part, _)) = geometry::parts_of(array.oid) {
+        return Ok(SqlType::of(part));
+    }
     let fixed = matches!(array.oid, oid::INT2VECTOR | oid::OIDVECTOR);
     let element = info::element_of(array.oid).filter(|_| !fixed);
     let element = element.ok_or_else(|| {
@@ -299,6 +302,9 @@ impl Binder<'_> {
         if whole.ty.oid == oid::JSONB {
             return self.with_place(old, subscripts, value);
         }
+        if geometry::parts_of(whole.ty.oid).is_some() {
+            return self.with_fixed(old, whole, subscripts, rest, value);
+        }
         let element = element_type(whole.ty)?;
         let constant = |datum, ty| Expr::Const(datum, SqlType::of(ty));
         let mut bounds = Vec::with_capacity(subscripts.len());
@@ -357,6 +363,36 @@ impl Binder<'_> {
             false => &crate::func::ARRAY_SET_ELEMENT,
         };
         self.call(function, args, whole.ty)
+    }
+
+    /// A value of a fixed number of parts with another one at a place.
+    fn with_fixed(
+        &mut self,
+        old: Expr,
+        whole: &Part,
+        subscripts: &[ast::Subscript],
+        rest: &[Step],
+        value: Expr,
+    ) -> Result<Expr> {
+        if !rest.is_empty() {
+            return Err(SqlError::unsupported(
+                "assignment to a part of an element of a fixed-length array",
+            ));
+        }
+        match subscripts {
+            [ast::Subscript::Index { index }] => {
+                let args = vec![old, value, self.bound(index)?];
+                self.call(&crate::func::SET_FIXED_ELEMENT, args, whole.ty)
+            }
+            many if !is_slice(many) => Err(SqlError::new(
+                SqlState::ARRAY_SUBSCRIPT_ERROR,
+                "wrong number of array subscripts",
+            )),
+            _ => Err(SqlError::new(
+                SqlState::FEATURE_NOT_SUPPORTED,
+                "updates on slices of fixed-length arrays not implemented",
+            )),
+        }
     }
 
     /// A document with a value at a place.

@@ -15,6 +15,7 @@ use crate::func::CastContext;
 use crate::parse::all_fields;
 use crate::parse::{LockingClause, locking_clause};
 use crate::plan::{LockWait, OutputColumn, SortKey, walk};
+use crate::value::geometry::is_geometry;
 use crate::value::{Datum, SqlType, info, oid, record};
 use logstead_types::SqlState;
 use sqlparser::ast::{self, Expr as Ast, SelectItem, Spanned};
@@ -808,7 +809,7 @@ pub(super) fn is_cyclic(ty: SqlType) -> bool {
 /// The type that keeps a type from being compared: itself, or that of a field within.
 pub(crate) fn unordered(ty: SqlType) -> Option<SqlType> {
     let element = SqlType::of(info::element_of(ty.oid).unwrap_or(ty.oid));
-    if is_incomparable(element) {
+    if is_incomparable(element) || is_geometry(element.oid) {
         return Some(ty);
     }
     let shape = record::shape_of(if ty.oid == oid::RECORD { ty } else { element });

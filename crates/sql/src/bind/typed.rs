@@ -144,11 +144,11 @@ fn joined(all: Vec<Expr>, op: &B) -> Expr {
 
 /// Takes the mark of BETWEEN SYMMETRIC away, which stands in front of the first operand.
 fn unmark_symmetric(low: &mut Expr) {
+    if let Some(first) = super::expr::symmetric_mark(low) {
+        *low = first.clone();
+        return;
+    }
     match low {
-        Expr::UnaryOp {
-            op: UnaryOperator::AtDashAt,
-            expr,
-        } => *low = (**expr).clone(),
         Expr::BinaryOp { left, .. } => unmark_symmetric(left),
         Expr::Cast { expr, .. } | Expr::Collate { expr, .. } => unmark_symmetric(expr),
         Expr::AtTimeZone { timestamp, .. } => unmark_symmetric(timestamp),

@@ -337,6 +337,7 @@ pub(crate) fn is_leakproof_type(ty: Oid) -> bool {
             | oid::CIDR
             | oid::MACADDR
             | oid::MACADDR8
+            | oid::PG_LSN
             | oid::BYTEA
     )
 }

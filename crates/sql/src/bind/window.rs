@@ -7,7 +7,7 @@ use super::aggregate::same;
 use super::names::fold_ident;
 use super::query::{BoundWindow, Grouping};
 use super::scope::NsWhat;
-use super::select::{sort_direction, sortable};
+use super::select::{groupable, sort_direction, sortable};
 use super::{Binder, Clause, ColId};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
@@ -336,7 +336,7 @@ impl Binder<'_> {
         self.in_clause(Clause::WindowOrder, |b| {
             for item in &spec.order_by {
                 let (desc, nulls_first) = sort_direction(&item.options)?;
-                let expr = b.window_key(&item.expr)?;
+                let expr = b.window_key(&item.expr, sortable)?;
                 if !order.iter().any(|key| same(&key.expr, &expr)) {
                     order.push(SortKey {
                         expr,
@@ -350,7 +350,7 @@ impl Binder<'_> {
         let mut partition: Vec<Expr> = Vec::new();
         self.in_clause(Clause::WindowPartition, |b| {
             for item in &spec.partition_by {
-                let expr = b.window_key(item)?;
+                let expr = b.window_key(item, groupable)?;
                 if !partition.iter().any(|key| same(key, &expr)) {
                     partition.push(expr);
                 }
@@ -398,11 +398,15 @@ impl Binder<'_> {
     }
 
     /// A key of a window: always an expression over the row, never an output's name or position.
-    fn window_key(&mut self, item: &Ast) -> Result<Expr> {
+    fn window_key(
+        &mut self,
+        item: &Ast,
+        check: fn(SqlType, Option<usize>) -> Result<()>,
+    ) -> Result<Expr> {
         let at = self.at(item.span());
         let expr = self.expr(item)?;
         let expr = self.settle(expr)?;
-        sortable(expr.ty(), at)?;
+        check(expr.ty(), at)?;
         Ok(expr)
     }
 

@@ -237,6 +237,17 @@ pub fn catalog_call(name: &str, args: &[Datum], cx: &VirtualContext<'_>) -> Resu
             _ => -1,
         }),
         "pg_tablespace_location" => text(""),
+        "pg_current_wal_lsn" | "pg_current_wal_insert_lsn" | "pg_current_wal_flush_lsn" => {
+            let path = cx.catalog.notes.live.as_ref();
+            let path = path.and_then(|live| live.commit_path());
+            path.map_or(Datum::Null, |path| {
+                let csn = match name {
+                    "pg_current_wal_flush_lsn" => path.csns().get(),
+                    _ => path.csns().counter(),
+                };
+                Datum::Lsn(csn.0)
+            })
+        }
         "pg_is_in_recovery" | "pg_is_wal_replay_paused" | "pg_jit_available" => Datum::Bool(false),
         "pg_is_other_temp_schema" | "pg_isolation_test_session_is_blocked" => Datum::Bool(false),
         "pg_column_is_updatable" => Datum::Bool(match view_columns(args, cx) {

@@ -88,7 +88,7 @@ impl Cell {
             Datum::Text(text) => text.len(),
             Datum::Bytea(bytes) | Datum::TsVector(bytes) | Datum::TsQuery(bytes) => bytes.len(),
             Datum::Bits(bits) => bits.bytes().len(),
-            Datum::Jsonb(_) | Datum::Array(_) => stored_len(&datum),
+            Datum::Jsonb(_) | Datum::Array(_) | Datum::Geometry(_) => stored_len(&datum),
             _ => 0,
         };
         match width > WIDTH_MAX {
@@ -105,7 +105,9 @@ impl Cell {
                 bytes.len() + 16
             }
             Cell::Value(Datum::Bits(bits)) => bits.bytes().len() + 16,
-            Cell::Value(datum @ (Datum::Jsonb(_) | Datum::Array(_))) => 2 * stored_len(datum) + 64,
+            Cell::Value(datum @ (Datum::Jsonb(_) | Datum::Array(_) | Datum::Geometry(_))) => {
+                2 * stored_len(datum) + 64
+            }
             Cell::Null | Cell::Wide(_) | Cell::Value(_) => 0,
         };
         size_of::<Cell>() + held

@@ -759,6 +759,7 @@ impl Cell {
                     | Datum::TsVector(_)
                     | Datum::TsQuery(_)
                     | Datum::Bits(_)
+                    | Datum::Geometry(_)
                     | Datum::Array(_)
                     | Datum::Jsonb(_)
             )

@@ -274,6 +274,7 @@ fn outside_bytes(datum: &Datum) -> usize {
         Datum::Bytea(bytes) | Datum::TsVector(bytes) | Datum::TsQuery(bytes) => bytes.len(),
         Datum::Bits(bits) => bits.bytes().len(),
         Datum::Jsonb(json) => json.bytes().len(),
+        Datum::Geometry(v) => v.outside_bytes(),
         Datum::Array(_) => crate::value::size_bytes(datum),
         _ => 0,
     }

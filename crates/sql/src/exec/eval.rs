@@ -441,7 +441,10 @@ pub(crate) fn truth(value: Option<bool>) -> Datum {
 pub(crate) fn distinct(ty: Oid, left: &Datum, right: &Datum) -> bool {
     match (left.is_null(), right.is_null()) {
         (true, true) => false,
-        (false, false) => compare::compare_as(ty, left, right) != Ordering::Equal,
+        (false, false) => match (left, right) {
+            (Datum::Geometry(left), Datum::Geometry(right)) => !func::same_geometry(left, right),
+            _ => compare::compare_as(ty, left, right) != Ordering::Equal,
+        },
         _ => true,
     }
 }
@@ -595,6 +598,12 @@ pub(crate) fn subscript(array: &Datum, index: &Datum) -> Datum {
     if let (Datum::Text(name), Datum::Int4(index @ 0..64)) = (array, index) {
         let at = usize::try_from(*index).unwrap_or(usize::MAX);
         return Datum::Char(name.as_bytes().get(at).copied().unwrap_or(0));
+    }
+    if let (Datum::Geometry(whole), Datum::Int4(index)) = (array, index) {
+        let index = usize::try_from(*index).ok();
+        return index
+            .and_then(|index| whole.part(index))
+            .unwrap_or_default();
     }
     let (Datum::Array(array), Datum::Int4(index)) = (array, index) else {
         return Datum::Null;

@@ -114,6 +114,12 @@ fn is_fixed(ty: Oid) -> bool {
             | oid::MONEY
             | oid::UUID
             | oid::VOID
+            | oid::PG_LSN
+            | oid::POINT
+            | oid::LINE
+            | oid::LSEG
+            | oid::BOX
+            | oid::CIRCLE
     )
 }
 
@@ -179,6 +185,8 @@ fn admit_long_input(ty: SqlType, text: &str) -> Result<Room> {
         oid::TSVECTOR | oid::TSQUERY => {
             count(text, b" ':,&|!()<\t\n") * PART_BYTES + 2 * text.len()
         }
+        // A point is twice as long as the two numbers' shortest text and its comma.
+        oid::PATH | oid::POLYGON => 8 * count(text, b",") + text.len(),
         oid::HSTORE => count(text, b",=") * PART_BYTES + 2 * text.len(),
         ty if info::element_of(ty).is_some() || user::is_composite(ty) || ty == oid::RECORD => {
             count(text, b",{( \t\n") * PART_BYTES + 3 * text.len()

@@ -5,9 +5,7 @@
 
 use super::aggregate::AGGREGATES;
 use super::{
-    Aggregate, CastContext, Function, extensions, json, search, table_casts, table_citext,
-    table_functions, table_hstore, table_io, table_money, table_network, table_operator_functions,
-    table_operators, table_ranges, table_system, table_texts, table_timetz_bits, table_xids,
+    Aggregate, CastContext, Function, extensions, geometry, json, lsn, search, table_casts, table_citext, table_functions, table_hstore, table_io, table_money, table_network, table_operator_functions, table_operators, table_ranges, table_system, table_texts, table_timetz_bits, table_xids,
 };
 use crate::value::{Oid, SqlType, info, oid, record};
 use foldhash::HashMap;
@@ -66,6 +64,8 @@ fn tables() -> impl Iterator<Item = &'static Function> {
         .chain(table_casts::FUNCTIONS)
         .chain(json::table::FUNCTIONS)
         .chain(table_network::FUNCTIONS)
+        .chain(geometry::table::FUNCTIONS)
+        .chain(lsn::FUNCTIONS)
         .chain(table_timetz_bits::FUNCTIONS)
         .chain(table_ranges::FUNCTIONS)
         .chain(table_citext::FUNCTIONS)
@@ -120,6 +120,8 @@ pub fn all_operators() -> impl Iterator<Item = &'static Operator> {
     table_operators::OPERATORS
         .iter()
         .chain(table_network::OPERATORS)
+        .chain(geometry::table::OPERATORS)
+        .chain(lsn::OPERATORS)
         .chain(table_timetz_bits::OPERATORS)
         .chain(table_ranges::OPERATORS)
         .chain(table_citext::OPERATORS)
@@ -134,6 +136,7 @@ pub fn cast_rows() -> impl Iterator<Item = &'static CastRow> {
     table_casts::CASTS
         .iter()
         .chain(table_network::CASTS)
+        .chain(geometry::table::CASTS)
         .chain(table_timetz_bits::CASTS)
         .chain(table_money::CASTS)
         .chain(table_xids::CASTS)

@@ -7,6 +7,7 @@ use super::extensions;
 use super::registry::{self, Operator};
 use super::{Aggregate, Cast, CastContext, Function, WINDOW_FUNCTIONS, WindowFunction, find_cast};
 use crate::error::{Result, SqlError};
+use crate::value::geometry::is_geometry;
 use crate::value::info::{self, by_oid, format_type_bare};
 use crate::value::{Oid, SqlType, multirange, oid, range, user};
 use logstead_types::SqlState;
@@ -768,7 +769,8 @@ pub fn operator_class(function: Oid) -> Option<(Comparison, Oid, Oid)> {
     {
         return None;
     }
-    if f.result != oid::BOOL {
+    // What geometric types call equal is no equivalence: boxes of one area.
+    if f.result != oid::BOOL || is_geometry(left) {
         return None;
     }
     let op = registry::all_operators_of(function)?;

@@ -75,6 +75,8 @@ pub(super) fn type_of(d: &Datum) -> SqlType {
         Datum::TimeTz(_) => oid::TIMETZ,
         Datum::Money(_) => oid::MONEY,
         Datum::Bits(_) => oid::BIT,
+        Datum::Geometry(v) => v.type_of(),
+        Datum::Lsn(_) => oid::PG_LSN,
         // Only vectors count from 0 by themselves.
         Datum::Array(a) if a.lower == 0 && a.element == oid::INT2 => oid::INT2VECTOR,
         Datum::Array(a) if a.lower == 0 && a.element == oid::OID => oid::OIDVECTOR,

@@ -1,13 +1,15 @@
-//! The functions that read types from text and print them, as far as SQL may call them: `uuid_in(cstring)`, `uuid_out(uuid)`.
+//! The functions that read types from text and print them, as far as SQL may call them: `uuid_in(cstring)`, `uuid_out(uuid)`, `point_send(point)`.
 
 use super::Volatility::{Immutable, Stable};
 use super::numbers::bad_args;
 use super::{Body, Context, Function, coerce_typmod};
 use crate::error::Result;
 use crate::func::function as f;
+use crate::value::binary_io::binary_output;
 use crate::value::oid::*;
 use crate::value::text_io::{self, OutputStyle};
 use crate::value::{Datum, SqlType};
+use std::sync::Arc;
 
 /// Reads a value of a type; its modifier is the third argument of those that have one.
 fn read<const TYPE: u32>(cx: &dyn Context, a: &[Datum]) -> Result<Datum> {
@@ -27,6 +29,16 @@ fn written(cx: &dyn Context, types: &[SqlType], a: &[Datum]) -> Result<Datum> {
         return Err(bad_args(a));
     };
     text_io::to_text(value, *ty, &OutputStyle::of(cx)).map(Datum::text)
+}
+
+/// A value in the form in which clients get it that ask for binary values.
+fn sent(_: &dyn Context, types: &[SqlType], a: &[Datum]) -> Result<Datum> {
+    let ([ty], [value]) = (types, a) else {
+        return Err(bad_args(a));
+    };
+    let mut out = Vec::new();
+    binary_output(value, *ty, &mut out)?;
+    Ok(Datum::Bytea(Arc::from(out)))
 }
 
 /// Functions by name.
@@ -54,6 +66,14 @@ pub(super) static FUNCTIONS: &[Function] = &[
     f(53, "cidout", &[CID], None, CSTRING, true, Immutable, Body::Typed(written)),
     f(54, "oidvectorin", &[CSTRING], None, OIDVECTOR, true, Immutable, Body::Context(read::<{ OIDVECTOR }>)),
     f(55, "oidvectorout", &[OIDVECTOR], None, CSTRING, true, Immutable, Body::Typed(written)),
+    f(117, "point_in", &[CSTRING], None, POINT, true, Immutable, Body::Context(read::<{ POINT }>)),
+    f(118, "point_out", &[POINT], None, CSTRING, true, Immutable, Body::Typed(written)),
+    f(119, "lseg_in", &[CSTRING], None, LSEG, true, Immutable, Body::Context(read::<{ LSEG }>)),
+    f(120, "lseg_out", &[LSEG], None, CSTRING, true, Immutable, Body::Typed(written)),
+    f(121, "path_in", &[CSTRING], None, PATH, true, Immutable, Body::Context(read::<{ PATH }>)),
+    f(122, "path_out", &[PATH], None, CSTRING, true, Immutable, Body::Typed(written)),
+    f(123, "box_in", &[CSTRING], None, BOX, true, Immutable, Body::Context(read::<{ BOX }>)),
+    f(124, "box_out", &[BOX], None, CSTRING, true, Immutable, Body::Typed(written)),
     f(196, "pg_node_tree_out", &[PG_NODE_TREE], None, CSTRING, true, Immutable, Body::Typed(written)),
     f(200, "float4in", &[CSTRING], None, FLOAT4, true, Immutable, Body::Context(read::<{ FLOAT4 }>)),
     f(201, "float4out", &[FLOAT4], None, CSTRING, true, Immutable, Body::Typed(written)),
@@ -61,6 +81,8 @@ pub(super) static FUNCTIONS: &[Function] = &[
     f(215, "float8out", &[FLOAT8], None, CSTRING, true, Immutable, Body::Typed(written)),
     f(321, "json_in", &[CSTRING], None, JSON, true, Immutable, Body::Context(read::<{ JSON }>)),
     f(322, "json_out", &[JSON], None, CSTRING, true, Immutable, Body::Typed(written)),
+    f(347, "poly_in", &[CSTRING], None, POLYGON, true, Immutable, Body::Context(read::<{ POLYGON }>)),
+    f(348, "poly_out", &[POLYGON], None, CSTRING, true, Immutable, Body::Typed(written)),
     f(436, "macaddr_in", &[CSTRING], None, MACADDR, true, Immutable, Body::Context(read::<{ MACADDR }>)),
     f(437, "macaddr_out", &[MACADDR], None, CSTRING, true, Immutable, Body::Typed(written)),
     f(460, "int8in", &[CSTRING], None, INT8, true, Immutable, Body::Context(read::<{ INT8 }>)),
@@ -93,6 +115,10 @@ pub(super) static FUNCTIONS: &[Function] = &[
     f(1350, "timetz_in", &[CSTRING, OID, INT4], None, TIMETZ, true, Stable, Body::Context(read::<{ TIMETZ }>)),
     f(1351, "timetz_out", &[TIMETZ], None, CSTRING, true, Immutable, Body::Typed(written)),
     f(1427, "cidr_out", &[CIDR], None, CSTRING, true, Immutable, Body::Typed(written)),
+    f(1450, "circle_in", &[CSTRING], None, CIRCLE, true, Immutable, Body::Context(read::<{ CIRCLE }>)),
+    f(1451, "circle_out", &[CIRCLE], None, CSTRING, true, Immutable, Body::Typed(written)),
+    f(1490, "line_in", &[CSTRING], None, LINE, true, Immutable, Body::Context(read::<{ LINE }>)),
+    f(1491, "line_out", &[LINE], None, CSTRING, true, Immutable, Body::Typed(written)),
     f(1564, "bit_in", &[CSTRING, OID, INT4], None, BIT, true, Immutable, Body::Context(read::<{ BIT }>)),
     f(1565, "bit_out", &[BIT], None, CSTRING, true, Immutable, Body::Typed(written)),
     f(1579, "varbit_in", &[CSTRING, OID, INT4], None, VARBIT, true, Immutable, Body::Context(read::<{ VARBIT }>)),
@@ -113,8 +139,18 @@ pub(super) static FUNCTIONS: &[Function] = &[
     f(2221, "regtypeout", &[REGTYPE], None, CSTRING, true, Stable, Body::Typed(written)),
     f(2939, "txid_snapshot_in", &[CSTRING], None, TXID_SNAPSHOT, true, Immutable, Body::Context(read::<{ TXID_SNAPSHOT }>)),
     f(2940, "txid_snapshot_out", &[TXID_SNAPSHOT], None, CSTRING, true, Immutable, Body::Typed(written)),
+    f(2429, "point_send", &[POINT], None, BYTEA, true, Immutable, Body::Typed(sent)),
+    f(2481, "lseg_send", &[LSEG], None, BYTEA, true, Immutable, Body::Typed(sent)),
+    f(2483, "path_send", &[PATH], None, BYTEA, true, Immutable, Body::Typed(sent)),
+    f(2485, "box_send", &[BOX], None, BYTEA, true, Immutable, Body::Typed(sent)),
+    f(2487, "poly_send", &[POLYGON], None, BYTEA, true, Immutable, Body::Typed(sent)),
+    f(2489, "line_send", &[LINE], None, BYTEA, true, Immutable, Body::Typed(sent)),
+    f(2491, "circle_send", &[CIRCLE], None, BYTEA, true, Immutable, Body::Typed(sent)),
     f(2952, "uuid_in", &[CSTRING], None, UUID, true, Immutable, Body::Context(read::<{ UUID }>)),
     f(2953, "uuid_out", &[UUID], None, CSTRING, true, Immutable, Body::Typed(written)),
+    f(3229, "pg_lsn_in", &[CSTRING], None, PG_LSN, true, Immutable, Body::Context(read::<{ PG_LSN }>)),
+    f(3230, "pg_lsn_out", &[PG_LSN], None, CSTRING, true, Immutable, Body::Typed(written)),
+    f(3239, "pg_lsn_send", &[PG_LSN], None, BYTEA, true, Immutable, Body::Typed(sent)),
     f(3507, "enum_out", &[ANYENUM], None, CSTRING, true, Stable, Body::Typed(written)),
     f(3610, "tsvectorin", &[CSTRING], None, TSVECTOR, true, Immutable, Body::Context(read::<{ TSVECTOR }>)),
     f(3611, "tsvectorout", &[TSVECTOR], None, CSTRING, true, Immutable, Body::Typed(written)),

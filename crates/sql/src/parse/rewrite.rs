@@ -282,7 +282,6 @@ pub(super) fn rewrite(
     super::spellings::rewrite(&mut tokens);
     let copy = is_word(tokens.first(), "copy");
     let mut inserts = 0_usize;
-    let mut is_symmetric: Vec<usize> = Vec::new();
     let mut at = 0;
     while at < tokens.len() {
         if is_word(tokens.get(at), "exclude") && super::windows::exclusion(&mut tokens, at) {
@@ -292,9 +291,6 @@ pub(super) fn rewrite(
             if tokens[at].token == Token::Assignment {
                 // The older way to name an argument.
                 tokens[at].token = Token::RArrow;
-            }
-            if tokens[at].token == Token::AtDashAt && !is_symmetric.contains(&at) {
-                return Err(SqlError::unsupported("operator @-@"));
             }
             // (record).*
             if matches!(tokens[at].token, Token::RParen | Token::RBracket)
@@ -335,6 +331,12 @@ pub(super) fn rewrite(
         }
         if LITERAL_TYPES.contains(&word.value.to_ascii_lowercase().as_str()) {
             typed_literal(&mut tokens, at);
+            // The grammar takes any value behind the name of a geometric type for a literal of it, also an alias in quotes.
+            if let Token::Word(word) = &mut tokens[at].token
+                && word.quote_style.is_none()
+            {
+                word.keyword = Keyword::NoKeyword;
+            }
             at += 1;
             continue;
         }
@@ -406,9 +408,11 @@ pub(super) fn rewrite(
                 conflict_target(text, &mut tokens, at + 2)
             }
             Keyword::BETWEEN if words(&tokens, at + 1, &["symmetric"]) => {
-                // Travels as an operator of no other use here; the binder knows it.
+                // Travels as an operator that nobody applies twice; the binder knows it.
                 tokens[at + 1].token = Token::AtDashAt;
-                is_symmetric.push(at + 1);
+                let mark = tokens[at + 1].clone();
+                tokens.insert(at + 1, mark);
+                at += 2;
             }
             Keyword::BETWEEN if words(&tokens, at + 1, &["asymmetric"]) => {
                 tokens.remove(at + 1);
@@ -634,9 +638,11 @@ pub(crate) fn all_fields(expr: &ast::Expr) -> Option<ast::Expr> {
 }
 
 /// Types whose names the grammar does not know to begin a literal, `inet '10.0.0.1'`.
-const LITERAL_TYPES: [&str; 25] = [
+const LITERAL_TYPES: [&str; 33] = [
+    "box",
     "bpchar",
     "cidr",
+    "circle",
     "citext",
     "datemultirange",
     "daterange",
@@ -647,6 +653,8 @@ const LITERAL_TYPES: [&str; 25] = [
     "int8multirange",
     "int8range",
     "jsonpath",
+    "line",
+    "lseg",
     "macaddr",
     "macaddr8",
     "money",
@@ -654,6 +662,10 @@ const LITERAL_TYPES: [&str; 25] = [
     "nummultirange",
     "numrange",
     "oid",
+    "path",
+    "pg_lsn",
+    "point",
+    "polygon",
     "tsmultirange",
     "tsrange",
     "tstzmultirange",

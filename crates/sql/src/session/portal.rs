@@ -115,6 +115,7 @@ fn datum_bytes(datum: &Datum) -> usize {
             Datum::Bytea(bytes) | Datum::TsVector(bytes) | Datum::TsQuery(bytes) => bytes.len(),
             Datum::Bits(bits) => bits.bytes().len(),
             Datum::Jsonb(json) => json.bytes().len(),
+            Datum::Geometry(v) => v.outside_bytes(),
             _ => 0,
         }
 }

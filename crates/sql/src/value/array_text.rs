@@ -81,7 +81,8 @@ pub(super) fn array_input(element: SqlType, text: &str, cx: Option<&dyn Context>
             false => "Array contents must start with \"{\".",
         }));
     }
-    let (mut dims, words) = read(rest.as_bytes(), &malformed)?;
+    let delimiter = delimiter_of(element.oid);
+    let (mut dims, words) = read(rest.as_bytes(), delimiter, &malformed)?;
     if !given.is_empty() {
         let lengths = |dims: &[Dim]| dims.iter().map(|dim| dim.len).collect::<Vec<_>>();
         if lengths(&given) != lengths(&dims) {
@@ -122,8 +123,20 @@ fn number(text: &str) -> (Option<i32>, &str) {
     (i32::try_from(read).ok(), rest)
 }
 
+/// What stands between elements.
+fn delimiter_of(element: Oid) -> u8 {
+    match element {
+        oid::BOX => b';',
+        _ => b',',
+    }
+}
+
 /// Reads braces and what is between them: the dimensions and the elements. The rules, with their errors, are those of PostgreSQL 15.
-fn read(b: &[u8], malformed: &dyn Fn(&str) -> SqlError) -> Result<(Vec<Dim>, Vec<Word>)> {
+fn read(
+    b: &[u8],
+    delimiter: u8,
+    malformed: &dyn Fn(&str) -> SqlError,
+) -> Result<(Vec<Dim>, Vec<Word>)> {
     let unexpected = |c: u8| malformed(&format!("Unexpected \"{}\" character.", c as char));
     let end = || malformed("Unexpected end of input.");
     let mut last = Last::Nothing;
@@ -185,7 +198,7 @@ fn read(b: &[u8], malformed: &dyn Fn(&str) -> SqlError) -> Result<(Vec<Dim>, Vec
                 level += 1;
                 deepest = deepest.max(level);
             }
-            b'}' | b',' => {
+            _ if c == b'}' || c == delimiter => {
                 let nothing = c == b'}' && level == 1 && last == Last::LevelStart;
                 if !nothing && !matches!(last, Last::Element | Last::Quoted | Last::LevelEnd) {
                     return Err(unexpected(c));
@@ -199,7 +212,7 @@ fn read(b: &[u8], malformed: &dyn Fn(&str) -> SqlError) -> Result<(Vec<Dim>, Vec
                     words.push((!null).then_some(text));
                     (keep, exact, started) = (0, false, false);
                 }
-                if c == b',' {
+                if c == delimiter {
                     last = match last {
                         Last::LevelEnd => Last::LevelDelimiter,
                         _ => Last::ElementEnd,
@@ -286,7 +299,7 @@ pub(super) fn array_output(
     let mut word = Builder::default();
     for (i, item) in a.items.iter().enumerate() {
         if i > 0 {
-            out.push(b',');
+            out.push(delimiter_of(a.element));
         }
         let opened = parts.iter().filter(|size| i % **size == 0).count();
         out.push_many(b'{', opened)?;
@@ -307,13 +320,14 @@ fn write_item(
     if item.is_null() {
         return out.push_bytes(b"NULL");
     }
+    let delimiter = delimiter_of(element.oid);
     word.clear();
     append(item, element, style, word)?;
     let quote = word.is_empty()
         || word.eq_ignore_ascii_case(b"null")
         || word
             .iter()
-            .any(|&c| matches!(c, b'"' | b'\\' | b'{' | b'}' | b',') || is_space(c));
+            .any(|&c| matches!(c, b'"' | b'\\' | b'{' | b'}') || c == delimiter || is_space(c));
     if !quote {
         return out.push_bytes(word);
     }

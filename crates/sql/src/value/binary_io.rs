@@ -4,6 +4,7 @@
 
 use super::array::{Dim, items_of};
 use super::build;
+use super::geometry::{self, Geometry};
 use super::numeric::Numeric;
 use super::types::{Oid, SqlType, oid};
 use super::{
@@ -209,6 +210,8 @@ pub fn binary_input(ty: SqlType, b: &[u8]) -> Result<Datum> {
         }
         oid::NUMERIC => Datum::numeric(numeric_input(b)?),
         oid::INET | oid::CIDR => Datum::inet(inet_input(b, ty.oid == oid::CIDR)?),
+        oid::PG_LSN => Datum::Lsn(u64::from_be_bytes(fixed(b)?)),
+        _ if geometry::is_geometry(ty.oid) => Geometry::receive(ty.oid, b)?.datum(),
         oid::MACADDR => Datum::Mac(fixed(b)?),
         oid::MONEY => Datum::Money(i64::from_be_bytes(fixed(b)?)),
         oid::MACADDR8 => Datum::Mac8(match b.len() {
@@ -475,6 +478,7 @@ pub fn binary_output(d: &Datum, ty: SqlType, out: &mut Vec<u8>) -> Result<()> {
         | Datum::Bytea(_)
         | Datum::TsVector(_)
         | Datum::TsQuery(_)
+        | Datum::Geometry(_)
         | Datum::Bits(_) => {
             // None of these forms is much longer than the value.
             build::ready(out, build::outside_bytes(d).saturating_mul(2))?;
@@ -535,6 +539,8 @@ pub fn binary_output(d: &Datum, ty: SqlType, out: &mut Vec<u8>) -> Result<()> {
             out.extend_from_slice(&v.micros.to_be_bytes());
             out.extend_from_slice(&v.west.to_be_bytes());
         }
+        Datum::Lsn(v) => out.extend_from_slice(&v.to_be_bytes()),
+        Datum::Geometry(v) => v.send(out),
         Datum::Bits(v) => {
             out.extend_from_slice(&v.len().to_be_bytes());
             out.extend_from_slice(v.bytes());

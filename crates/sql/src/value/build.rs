@@ -14,6 +14,7 @@
 //!
 //! Does not: count what operators hold between rows (`exec::held`), which charge it themselves.
 
+use super::geometry::Geometry;
 use super::{Array, Datum, Numeric, size_bytes};
 use crate::error::{Result, SqlError};
 use crate::exec::out_of_memory;
@@ -443,6 +444,7 @@ enum Alive {
     Text(Weak<str>),
     Bytes(Weak<[u8]>),
     Array(Weak<Array>),
+    Geometry(Weak<Geometry>),
 }
 
 impl Alive {
@@ -451,6 +453,7 @@ impl Alive {
             Alive::Text(value) => value.strong_count(),
             Alive::Bytes(value) => value.strong_count(),
             Alive::Array(value) => value.strong_count(),
+            Alive::Geometry(value) => value.strong_count(),
         };
         count == 0
     }
@@ -511,6 +514,7 @@ pub(crate) fn outside_bytes(value: &Datum) -> usize {
         Datum::Bytea(bytes) | Datum::TsVector(bytes) | Datum::TsQuery(bytes) => bytes.len(),
         Datum::Bits(bits) => bits.bytes().len(),
         Datum::Jsonb(json) => json.bytes().len(),
+        Datum::Geometry(v) => v.outside_bytes(),
         Datum::Numeric(Numeric::Big { mantissa, .. }) => (mantissa.bits() / 8) as usize,
         Datum::Array(array) => array.items.iter().map(item_bytes).sum(),
         _ => 0,
@@ -536,6 +540,7 @@ pub(crate) fn is_large(value: &Datum) -> bool {
         // Reckoning with so many digits takes long rather than much.
         Datum::Numeric(Numeric::Big { mantissa, .. }) => mantissa.bits() >= LONG_NUMBER_BITS,
         Datum::Jsonb(json) => json.bytes().len() >= SMALL_BYTES,
+        Datum::Geometry(v) => v.outside_bytes() >= SMALL_BYTES,
         Datum::Array(array) => {
             array.items.len() >= SMALL_BYTES / size_of::<Datum>()
                 || array.items.iter().map(item_bytes).sum::<usize>() >= SMALL_BYTES
@@ -564,6 +569,7 @@ fn keep_large(value: Datum) -> Result<Datum> {
         Datum::Bytea(bytes) | Datum::TsVector(bytes) | Datum::TsQuery(bytes) => kept_bytes(bytes),
         Datum::Bits(bits) => kept_bytes(bits.shared()),
         Datum::Jsonb(json) => kept_bytes(json.shared()),
+        Datum::Geometry(v) => (Arc::as_ptr(v) as usize, Alive::Geometry(Arc::downgrade(v))),
         Datum::Array(array) => (
             Arc::as_ptr(array) as usize,
             Alive::Array(Arc::downgrade(array)),

@@ -67,6 +67,8 @@ fn compare_rest(a: &Datum, b: &Datum) -> Ordering {
         (TimeTz(x), TimeTz(y)) => x.compare(y),
         (Money(x), Money(y)) => x.cmp(y),
         (Bits(x), Bits(y)) => x.compare(y),
+        (Lsn(x), Lsn(y)) => x.cmp(y),
+        (Geometry(x), Geometry(y)) => x.compare(y),
         _ => rank(a).cmp(&rank(b)),
     }
 }
@@ -115,6 +117,8 @@ fn rank(d: &Datum) -> u8 {
         Money(_) => 22,
         TsVector(_) => 23,
         TsQuery(_) => 24,
+        Lsn(_) => 25,
+        Geometry(_) => 26,
         Null => u8::MAX,
     }
 }
@@ -203,6 +207,8 @@ pub fn hash<H: Hasher>(d: &Datum, h: &mut H) {
             h.write_i64(v.utc_micros());
             h.write_i32(v.west);
         }
+        Lsn(v) => h.write_u64(*v),
+        Geometry(v) => v.hash_value(h),
         Bits(v) => {
             h.write_u32(v.len());
             h.write(v.bytes());

@@ -50,6 +50,14 @@ pub struct TypeInfo {
 }
 
 impl TypeInfo {
+    /// `typdelim`: what stands between the elements of an array of it.
+    pub fn delimiter(&self) -> char {
+        match self.oid {
+            oid::BOX | oid::BOX_ARRAY => ';',
+            _ => ',',
+        }
+    }
+
     /// True for types made of elements that are real arrays (`int2vector` and `oidvector` included).
     pub fn is_array(&self) -> bool {
         self.category == 'A'
@@ -129,11 +137,20 @@ pub static TYPES: &[TypeInfo] = &[
     t(194, "pg_node_tree", -1, false, 'b', 'Z', false, 0, 0, 'i', 'x', ["pg_node_tree_in", "pg_node_tree_out", "pg_node_tree_recv", "pg_node_tree_send", "", ""]),
     t(199, "_json", -1, false, 'b', 'A', false, 0, 114, 'i', 'x', ["array_in", "array_out", "array_recv", "array_send", "", ""]),
     t(271, "_xid8", -1, false, 'b', 'A', false, 0, 5069, 'd', 'x', ["array_in", "array_out", "array_recv", "array_send", "", ""]),
+    t(600, "point", 16, false, 'b', 'G', false, 1017, 701, 'd', 'p', ["point_in", "point_out", "point_recv", "point_send", "", ""]),
+    t(601, "lseg", 32, false, 'b', 'G', false, 1018, 600, 'd', 'p', ["lseg_in", "lseg_out", "lseg_recv", "lseg_send", "", ""]),
+    t(602, "path", -1, false, 'b', 'G', false, 1019, 0, 'd', 'x', ["path_in", "path_out", "path_recv", "path_send", "", ""]),
+    t(603, "box", 32, false, 'b', 'G', false, 1020, 600, 'd', 'p', ["box_in", "box_out", "box_recv", "box_send", "", ""]),
+    t(604, "polygon", -1, false, 'b', 'G', false, 1027, 0, 'd', 'x', ["poly_in", "poly_out", "poly_recv", "poly_send", "", ""]),
+    t(628, "line", 24, false, 'b', 'G', false, 629, 701, 'd', 'p', ["line_in", "line_out", "line_recv", "line_send", "", ""]),
+    t(629, "_line", -1, false, 'b', 'A', false, 0, 628, 'd', 'x', ["array_in", "array_out", "array_recv", "array_send", "", ""]),
     t(650, "cidr", -1, false, 'b', 'I', false, 651, 0, 'i', 'm', ["cidr_in", "cidr_out", "cidr_recv", "cidr_send", "", ""]),
     t(651, "_cidr", -1, false, 'b', 'A', false, 0, 650, 'i', 'x', ["array_in", "array_out", "array_recv", "array_send", "", ""]),
     t(700, "float4", 4, true, 'b', 'N', false, 1021, 0, 'i', 'p', ["float4in", "float4out", "float4recv", "float4send", "", ""]),
     t(701, "float8", 8, true, 'b', 'N', true, 1022, 0, 'd', 'p', ["float8in", "float8out", "float8recv", "float8send", "", ""]),
     t(705, "unknown", -2, false, 'p', 'X', false, 0, 0, 'c', 'p', ["unknownin", "unknownout", "unknownrecv", "unknownsend", "", ""]),
+    t(718, "circle", 24, false, 'b', 'G', false, 719, 0, 'd', 'p', ["circle_in", "circle_out", "circle_recv", "circle_send", "", ""]),
+    t(719, "_circle", -1, false, 'b', 'A', false, 0, 718, 'd', 'x', ["array_in", "array_out", "array_recv", "array_send", "", ""]),
     t(774, "macaddr8", 8, false, 'b', 'U', false, 775, 0, 'i', 'p', ["macaddr8_in", "macaddr8_out", "macaddr8_recv", "macaddr8_send", "", ""]),
     t(775, "_macaddr8", -1, false, 'b', 'A', false, 0, 774, 'i', 'x', ["array_in", "array_out", "array_recv", "array_send", "", ""]),
     t(790, "money", 8, true, 'b', 'N', false, 791, 0, 'd', 'p', ["cash_in", "cash_out", "cash_recv", "cash_send", "", ""]),
@@ -156,8 +173,13 @@ pub static TYPES: &[TypeInfo] = &[
     t(1014, "_bpchar", -1, false, 'b', 'A', false, 0, 1042, 'i', 'x', ["array_in", "array_out", "array_recv", "array_send", "bpchartypmodin", "bpchartypmodout"]),
     t(1015, "_varchar", -1, false, 'b', 'A', false, 0, 1043, 'i', 'x', ["array_in", "array_out", "array_recv", "array_send", "varchartypmodin", "varchartypmodout"]),
     t(1016, "_int8", -1, false, 'b', 'A', false, 0, 20, 'd', 'x', ["array_in", "array_out", "array_recv", "array_send", "", ""]),
+    t(1017, "_point", -1, false, 'b', 'A', false, 0, 600, 'd', 'x', ["array_in", "array_out", "array_recv", "array_send", "", ""]),
+    t(1018, "_lseg", -1, false, 'b', 'A', false, 0, 601, 'd', 'x', ["array_in", "array_out", "array_recv", "array_send", "", ""]),
+    t(1019, "_path", -1, false, 'b', 'A', false, 0, 602, 'd', 'x', ["array_in", "array_out", "array_recv", "array_send", "", ""]),
+    t(1020, "_box", -1, false, 'b', 'A', false, 0, 603, 'd', 'x', ["array_in", "array_out", "array_recv", "array_send", "", ""]),
     t(1021, "_float4", -1, false, 'b', 'A', false, 0, 700, 'i', 'x', ["array_in", "array_out", "array_recv", "array_send", "", ""]),
     t(1022, "_float8", -1, false, 'b', 'A', false, 0, 701, 'd', 'x', ["array_in", "array_out", "array_recv", "array_send", "", ""]),
+    t(1027, "_polygon", -1, false, 'b', 'A', false, 0, 604, 'd', 'x', ["array_in", "array_out", "array_recv", "array_send", "", ""]),
     t(1028, "_oid", -1, false, 'b', 'A', false, 0, 26, 'i', 'x', ["array_in", "array_out", "array_recv", "array_send", "", ""]),
     t(1033, "aclitem", 12, false, 'b', 'U', false, 1034, 0, 'i', 'p', ["aclitemin", "aclitemout", "", "", "", ""]),
     t(1034, "_aclitem", -1, false, 'b', 'A', false, 0, 1033, 'i', 'x', ["array_in", "array_out", "array_recv", "array_send", "", ""]),
@@ -209,6 +231,8 @@ pub static TYPES: &[TypeInfo] = &[
     t(2950, "uuid", 16, false, 'b', 'U', false, 2951, 0, 'c', 'p', ["uuid_in", "uuid_out", "uuid_recv", "uuid_send", "", ""]),
     t(2951, "_uuid", -1, false, 'b', 'A', false, 0, 2950, 'i', 'x', ["array_in", "array_out", "array_recv", "array_send", "", ""]),
     t(2970, "txid_snapshot", -1, false, 'b', 'U', false, 2949, 0, 'd', 'x', ["txid_snapshot_in", "txid_snapshot_out", "txid_snapshot_recv", "txid_snapshot_send", "", ""]),
+    t(3220, "pg_lsn", 8, true, 'b', 'U', false, 3221, 0, 'd', 'p', ["pg_lsn_in", "pg_lsn_out", "pg_lsn_recv", "pg_lsn_send", "", ""]),
+    t(3221, "_pg_lsn", -1, false, 'b', 'A', false, 0, 3220, 'd', 'x', ["array_in", "array_out", "array_recv", "array_send", "", ""]),
     t(3500, "anyenum", 4, true, 'p', 'P', false, 0, 0, 'i', 'p', ["anyenum_in", "anyenum_out", "", "", "", ""]),
     t(3614, "tsvector", -1, false, 'b', 'U', false, 3643, 0, 'i', 'x', ["tsvectorin", "tsvectorout", "tsvectorrecv", "tsvectorsend", "", ""]),
     t(3615, "tsquery", -1, false, 'b', 'U', false, 3645, 0, 'i', 'p', ["tsqueryin", "tsqueryout", "tsqueryrecv", "tsquerysend", "", ""]),

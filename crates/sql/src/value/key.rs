@@ -93,7 +93,7 @@ pub(super) fn bytes(b: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(&[0, 0]);
 }
 
-fn float(v: f64, out: &mut Vec<u8>) {
+pub(super) fn float(v: f64, out: &mut Vec<u8>) {
     let v = if v == 0.0 {
         0.0
     } else if v.is_nan() {
@@ -156,6 +156,8 @@ fn value_key(ty: Oid, d: &Datum, out: &mut Vec<u8>) {
             integer(v.utc_micros(), out);
             out.extend_from_slice(&((v.west as u32) ^ (1 << 31)).to_be_bytes());
         }
+        Datum::Geometry(v) => v.write_key(out),
+        Datum::Lsn(v) => out.extend_from_slice(&v.to_be_bytes()),
         // Of strings of the same bytes the one with more bits is longer.
         Datum::Bits(v) => {
             bytes(v.bytes(), out);

@@ -11,10 +11,13 @@ pub mod build;
 pub mod calendar;
 pub mod compare;
 pub mod datetime;
+pub mod geometry;
+mod geometry_text;
 pub mod hstore;
 pub mod info;
 pub mod json;
 pub mod key;
+pub mod lsn;
 pub mod money;
 pub mod multirange;
 pub mod network;
@@ -131,6 +134,10 @@ pub enum Datum {
     TimeTz(TimeTz),
     /// bit, bit varying
     Bits(Bits),
+    /// point, line, lseg, box, path, polygon, circle
+    Geometry(Arc<geometry::Geometry>),
+    /// pg_lsn
+    Lsn(u64),
 }
 
 /// PostgreSQL's interval: three fields that do not carry into each other.
@@ -320,6 +327,7 @@ pub fn size_bytes(d: &Datum) -> usize {
         Datum::Numeric(Numeric::Big { mantissa, .. }) => 32 + (mantissa.bits() / 8) as usize,
         Datum::Uuid(_) | Datum::Interval(_) => 16,
         Datum::Inet(_) => 32,
+        Datum::Geometry(v) => 64 + v.outside_bytes(),
         Datum::Array(a) => 48 + a.items.iter().map(size_bytes).sum::<usize>(),
         _ => 0,
     }

@@ -165,7 +165,7 @@ impl Numeric {
     }
 
     /// From a big mantissa, kept small if it fits.
-    pub(super) fn from_big(mantissa: BigInt, scale: u32) -> Numeric {
+    pub(crate) fn from_big(mantissa: BigInt, scale: u32) -> Numeric {
         let scale = scale.min(SCALE_MAX) as u16;
         if mantissa.bits() <= 127
             && let Ok(m) = i128::try_from(&mantissa)
@@ -190,6 +190,13 @@ impl Numeric {
     }
 
     /// Mantissa as a big integer; `None` for NaN and infinities.
+    /// The whole number that it is; none of others.
+    pub(crate) fn whole(&self) -> Option<BigInt> {
+        self.big()
+            .filter(|(_, scale)| *scale == 0)
+            .map(|(whole, _)| whole)
+    }
+
     pub(super) fn big(&self) -> Option<(BigInt, u32)> {
         match self {
             Numeric::Small { mantissa, scale } => {

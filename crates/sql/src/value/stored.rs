@@ -5,7 +5,7 @@
 //! [`super::json`]; tsvector and tsquery are forms that order as bytes (`crate::search`); an enum's value is its label's place ([`super::user`]); inet and cidr are the length of the mask and the address's 4
 //! or 16 bytes in the order of the network, as are the bytes of macaddr and macaddr8; timetz is
 //! the local microseconds (i64) and how many seconds its zone is west (i32); bit and varbit are the number of bits (u32) and the bytes, the first
-//! bit in the highest of the first; an array is element OID, lower bound,
+//! bit in the highest of the first; pg_lsn is a number of 64 bits, a geometric value its numbers ([`super::geometry`]); an array is element OID, lower bound,
 //! count (in several dimensions: how many they are with the highest bit set, then the lower bound and the length of each), then
 //! per element a length (u32, `u32::MAX` for NULL) and the element's own stored form; a record is the number of its fields (u32) and per
 //! field the type whose form it has (u32), its length and the form, so it is read without the catalog; a range is a byte of flags and its finite bounds as fields of a record, a
@@ -14,6 +14,7 @@
 
 use super::array::{DIMENSIONS_MAX, Dim, items_of};
 use super::build;
+use super::geometry::{self, Geometry};
 use super::numeric::Numeric;
 use super::text_io::{self, OutputStyle};
 use super::types::{Oid, SqlType, oid};
@@ -73,6 +74,8 @@ pub fn encode(d: &Datum, out: &mut Vec<u8>) {
             out.extend_from_slice(&v.micros.to_le_bytes());
             out.extend_from_slice(&v.west.to_le_bytes());
         }
+        Datum::Lsn(v) => out.extend_from_slice(&v.to_le_bytes()),
+        Datum::Geometry(v) => v.encode(out),
         Datum::Bits(v) => {
             out.extend_from_slice(&v.len().to_le_bytes());
             out.extend_from_slice(v.bytes());
@@ -164,6 +167,8 @@ fn form_of(d: &Datum) -> Oid {
         Datum::Money(_) => oid::MONEY,
         Datum::TimeTz(_) => oid::TIMETZ,
         Datum::Bits(_) => oid::VARBIT,
+        Datum::Lsn(_) => oid::PG_LSN,
+        Datum::Geometry(v) => v.type_of(),
     }
 }
 
@@ -414,6 +419,11 @@ pub fn decode(ty: Oid, b: &[u8]) -> Result<Datum> {
                 cidr: ty == oid::CIDR,
                 ..inet
             })
+        }
+        oid::PG_LSN => Datum::Lsn(u64::from_le_bytes(fixed(ty, b)?)),
+        _ if geometry::is_geometry(ty) => {
+            let read = Geometry::decode(ty, b).ok_or_else(|| damaged(ty))?;
+            Datum::Geometry(Arc::new(read))
         }
         oid::MACADDR => Datum::Mac(fixed(ty, b)?),
         oid::MACADDR8 => Datum::Mac8(fixed(ty, b)?),

@@ -98,6 +98,7 @@ impl Seeded {
             oid::MACADDR => Datum::Mac([v as u8, 1, 2, 3, (v >> 8) as u8, 0]),
             oid::MACADDR8 => Datum::Mac8(v.to_le_bytes()),
             oid::MONEY => Datum::Money(v),
+            oid::PG_LSN => Datum::Lsn(v as u64),
             oid::TIMETZ => Datum::TimeTz(TimeTz {
                 micros: v.rem_euclid(24) * calendar::HOUR,
                 west: (self.below(9) as i32 - 4) * 3600,
@@ -140,7 +141,7 @@ impl Seeded {
     }
 }
 
-const TYPES: [Oid; 27] = [
+const TYPES: [Oid; 28] = [
     oid::BOOL,
     oid::INT2,
     oid::INT4,
@@ -165,6 +166,7 @@ const TYPES: [Oid; 27] = [
     oid::MACADDR,
     oid::MACADDR8,
     oid::MONEY,
+    oid::PG_LSN,
     oid::TIMETZ,
     oid::BIT,
     oid::VARBIT,

@@ -10,10 +10,11 @@ use array_text::{array_input, array_output};
 
 use super::build::{Builder, SMALL_BYTES, STRIDE_BYTES};
 use super::datetime::IntervalStyle;
+use super::geometry::{self, Geometry};
 use super::numeric::Numeric;
 use super::types::{FIRST_USER_OID, Oid, SqlType, oid};
 use super::{
-    Array, Bits, Datum, Inet, datetime, hstore, info, json, money, multirange, network, range,
+    Array, Bits, Datum, Inet, datetime, hstore, info, json, lsn, money, multirange, network, range,
     record, user,
 };
 use super::{snapshot, tid};
@@ -413,6 +414,8 @@ pub fn input(ty: SqlType, text: &str, cx: Option<&dyn Context>) -> Result<Datum>
         oid::UUID => uuid(text)?,
         oid::MONEY => Datum::Money(money::parse(text)?),
         oid::INET | oid::CIDR => Datum::inet(Inet::parse(text, ty.oid == oid::CIDR)?),
+        oid::PG_LSN => Datum::Lsn(lsn::parse(text)?),
+        _ if geometry::is_geometry(ty.oid) => Geometry::parse(ty.oid, text)?.datum(),
         oid::MACADDR => Datum::Mac(network::parse_mac(text)?),
         oid::MACADDR8 => Datum::Mac8(network::parse_mac8(text)?),
         oid::OID => Datum::Oid(object_id(text, "oid")?),
@@ -743,6 +746,7 @@ pub fn output(d: &Datum, ty: SqlType, style: &OutputStyle<'_>, out: &mut Vec<u8>
         | Datum::TsQuery(_)
         | Datum::Jsonb(_)
         | Datum::Bits(_)
+        | Datum::Geometry(_)
         | Datum::Array(_) => {
             let mut builder = Builder::take(out);
             let result = append(d, ty, style, &mut builder);
@@ -791,6 +795,7 @@ pub(crate) fn append(
             hstore::output(j.view(), out);
         }
         Datum::Jsonb(v) => return v.view().append(out),
+        Datum::Geometry(v) => v.append(style.extra_float_digits, out)?,
         Datum::Bits(v) => {
             out.reserve(v.len() as usize)?;
             v.write(out)?;
@@ -844,6 +849,7 @@ fn write(d: &Datum, ty: SqlType, style: &OutputStyle<'_>, out: &mut Vec<u8>) {
         Datum::Mac8(v) => network::write_mac(v, out),
         Datum::TimeTz(v) => v.write(out),
         Datum::Money(v) => money::write(*v, out),
+        Datum::Lsn(v) => lsn::write(*v, out),
         // A label that is not known is shown as what it is, a number.
         Datum::Enum(v) => match user::label(*v) {
             Some(label) => out.extend_from_slice(label.as_bytes()),
@@ -856,6 +862,7 @@ fn write(d: &Datum, ty: SqlType, style: &OutputStyle<'_>, out: &mut Vec<u8>) {
         | Datum::Bytea(_)
         | Datum::Jsonb(_)
         | Datum::Bits(_)
+        | Datum::Geometry(_)
         | Datum::Array(_) => {}
     }
 }

@@ -275,7 +275,7 @@ fn type_row(t: &info::TypeInfo, name: &str, schema: Oid) -> Vec<Datum> {
     let function = |name: &str| Id(io_function_by_name(name).unwrap_or(0));
     let subscript = match t.oid {
         oid::INT2VECTOR | oid::OIDVECTOR => 6179,
-        oid::NAME => 6180,
+        oid::NAME | oid::POINT | oid::LSEG | oid::BOX | oid::LINE => 6180,
         oid::JSONB => 6098,
         _ if t.category == 'A' => 6179,
         _ => 0,
@@ -291,7 +291,7 @@ fn type_row(t: &info::TypeInfo, name: &str, schema: Oid) -> Vec<Datum> {
         Ch(t.category),
         t.preferred,
         true,
-        Ch(','),
+        Ch(t.delimiter()),
         Id(0),
         Id(subscript),
         Id(t.elem),

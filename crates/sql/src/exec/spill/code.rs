@@ -7,6 +7,7 @@
 
 use crate::error::{Result, SqlError};
 use crate::value::array::Dim;
+use crate::value::geometry::is_geometry;
 use crate::value::{Array, Datum, EnumValue, Interval, Jsonb, oid, stored};
 use logstead_types::SqlState;
 use std::ops::Range;
@@ -46,6 +47,8 @@ mod tag {
     pub(super) const MONEY: u8 = 27;
     pub(super) const TSVECTOR: u8 = 28;
     pub(super) const TSQUERY: u8 = 29;
+    pub(super) const GEOMETRY: u8 = 30;
+    pub(super) const LSN: u8 = 31;
 }
 
 /// Arrays (records are arrays of their fields) lie within each other no deeper than statements nest.
@@ -94,6 +97,10 @@ fn length(bytes: &[u8], out: &mut Vec<u8>) {
 /// A value in its stored form, which says how long it is.
 fn encode_stored(tag: u8, datum: &Datum, out: &mut Vec<u8>) {
     out.push(tag);
+    stored_part(datum, out);
+}
+
+fn stored_part(datum: &Datum, out: &mut Vec<u8>) {
     let at = out.len();
     out.extend_from_slice(&[0; 4]);
     stored::encode(datum, out);
@@ -149,6 +156,12 @@ fn encode_datum(datum: &Datum, out: &mut Vec<u8>) {
         Datum::Inet(_) => encode_stored(tag::INET, datum, out),
         Datum::TimeTz(_) => encode_stored(tag::TIMETZ, datum, out),
         Datum::Bits(_) => encode_stored(tag::BIT, datum, out),
+        Datum::Lsn(v) => with(tag::LSN, &v.to_le_bytes()),
+        Datum::Geometry(v) => {
+            out.push(tag::GEOMETRY);
+            out.extend_from_slice(&v.type_of().to_le_bytes());
+            stored_part(datum, out);
+        }
         Datum::Interval(v) => {
             out.push(tag::INTERVAL);
             out.extend_from_slice(&v.months.to_le_bytes());
@@ -267,6 +280,14 @@ impl<'b> Cursor<'b> {
             tag::CIDR => stored::decode(oid::CIDR, self.long()?)?,
             tag::TIMETZ => stored::decode(oid::TIMETZ, self.long()?)?,
             tag::BIT => stored::decode(oid::BIT, self.long()?)?,
+            tag::LSN => Datum::Lsn(u64::from_le_bytes(self.fixed()?)),
+            tag::GEOMETRY => {
+                let ty = self.u32()?;
+                match is_geometry(ty) {
+                    true => stored::decode(ty, self.long()?)?,
+                    false => return Err(damaged()),
+                }
+            }
             tag::MACADDR => Datum::Mac(self.fixed()?),
             tag::MONEY => Datum::Money(i64::from_le_bytes(self.fixed()?)),
             tag::MACADDR8 => Datum::Mac8(self.fixed()?),
@@ -311,6 +332,7 @@ impl<'b> Cursor<'b> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::value::geometry::{Geometry, Path, Point};
     use crate::value::{Bits, Inet, TimeTz};
 
     fn samples() -> Vec<Datum> {
@@ -350,6 +372,17 @@ mod tests {
             Datum::Mac([1, 2, 3, 4, 5, 6]),
             Datum::Mac8([8; 8]),
             Datum::Money(-1),
+            Datum::Lsn(u64::MAX),
+            Geometry::Point(Point {
+                x: 1.5,
+                y: f64::NAN,
+            })
+            .datum(),
+            Geometry::Path(Path {
+                closed: true,
+                points: vec![Point { x: -0.0, y: 2.0 }],
+            })
+            .datum(),
             Datum::TimeTz(TimeTz {
                 micros: 1,
                 west: -3600,

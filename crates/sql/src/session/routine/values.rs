@@ -7,7 +7,7 @@ use crate::exec::{EvalContext, eval};
 use crate::plan::{OutputColumn, PlanContext};
 use crate::plpgsql::Body;
 use crate::plpgsql::tree::{Target, TypeName, VarNo};
-use crate::value::{Datum, SqlType, info, oid, record, user};
+use crate::value::{Datum, SqlType, geometry, info, oid, record, user};
 use logstead_types::SqlState;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -310,6 +310,11 @@ impl Session {
         (value, ty): (Datum, SqlType),
     ) -> Result<()> {
         let base = user::base_type(array);
+        if let Some((part, _)) = geometry::parts_of(base.oid) {
+            let value = self.cast(act, value, ty, SqlType::of(part))?;
+            *old = crate::func::put_fixed_element(old, value, subscripts)?;
+            return Ok(());
+        }
         let Some(element) = info::element_of(base.oid) else {
             return Err(SqlError::new(
                 SqlState::DATATYPE_MISMATCH,
