@@ -51,6 +51,9 @@ impl Binder<'_> {
         let resolved = match func::resolve_function(schema, name, &types) {
             Ok(resolved) => resolved,
             Err(error) => {
+                if let Some(made) = self.range_call(schema, name, &args, at)? {
+                    return Ok(made);
+                }
                 // type(x) is a cast when there is no such function.
                 if let [_] = args.as_slice()
                     && schema.is_none_or(|s| s == "pg_catalog")

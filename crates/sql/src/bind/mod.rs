@@ -42,6 +42,7 @@ mod own_settings;
 mod part;
 mod policy;
 pub(crate) mod query;
+mod range_call;
 mod recursion;
 mod routine;
 mod routine_check;

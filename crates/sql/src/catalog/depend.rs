@@ -134,6 +134,9 @@ pub(super) fn of_user_type(ty: &UserType) -> BTreeSet<Oid> {
     for attribute in ty.composite().iter().flat_map(|c| &c.attributes) {
         of_type(attribute.ty, &mut found);
     }
+    if let Some(range) = ty.range() {
+        of_type(SqlType::of(range.subtype), &mut found);
+    }
     if let Some(domain) = ty.domain() {
         of_type(domain.over, &mut found);
         of_type(domain.base, &mut found);

@@ -27,6 +27,7 @@ use crate::exec::out_of_memory;
 use crate::exec::wait::fault;
 use crate::role::scram::{SALT_BYTES, Verifier};
 use crate::role::{BOOTSTRAP, Role, Roles};
+use crate::value::user::{MULTIRANGE_STEP, RANGE_BITS};
 use crate::value::{FIRST_USER_OID, Oid};
 use logstead_engine::{
     CacheStats, CheckpointStats, ChunkCounts, CommitError, CommitPath, Engine, FlushMode,
@@ -432,6 +433,20 @@ impl CatalogStore {
             let oid = oids.next + (kind.wrapping_sub(oids.next) & 7);
             if oid + 2 <= oids.limit {
                 oids.next = oid + 2;
+                return Ok((oid, oids.csn));
+            }
+            self.reserve(worker, &mut oids)?;
+        }
+    }
+
+    /// The same for a range, whose multirange has a number that follows from its own.
+    pub(crate) fn new_range_oid(&self, worker: &Worker) -> Result<(Oid, Csn)> {
+        let mut oids = locked(&self.oids);
+        loop {
+            let oid = oids.next + (RANGE_BITS.wrapping_sub(oids.next) & (2 * MULTIRANGE_STEP - 1));
+            let end = oid + MULTIRANGE_STEP + 2;
+            if end <= oids.limit {
+                oids.next = end;
                 return Ok((oid, oids.csn));
             }
             self.reserve(worker, &mut oids)?;

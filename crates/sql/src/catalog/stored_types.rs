@@ -4,7 +4,7 @@
 use super::stored::{ObjectKey, ObjectRow, Reader, Writer, corrupt};
 use crate::error::Result;
 use crate::value::user::{
-    self, Attribute, Class, Composite, Domain, DomainCheck, Label, UserKind, UserType,
+    self, Attribute, Class, Composite, Domain, DomainCheck, Label, RangeType, UserKind, UserType,
 };
 use crate::value::{Oid, SqlType};
 use std::sync::Arc;
@@ -18,6 +18,9 @@ const FORMAT_COMPOSITE: u8 = 6;
 /// Version of those of extensions' types, which older builds refuse.
 const FORMAT_BASE: u8 = 9;
 
+/// Version of those of ranges, which older builds refuse.
+const FORMAT_RANGE: u8 = 12;
+
 /// True for the row of a type.
 pub(crate) fn is_type(row: &ObjectRow) -> bool {
     row.key.namespace & TYPE_NAMESPACE != 0
@@ -29,12 +32,27 @@ pub(crate) fn encode(database: Oid, ty: &UserType) -> ObjectRow {
     w.u8(match &ty.kind {
         UserKind::Composite(_) => FORMAT_COMPOSITE,
         UserKind::Base => FORMAT_BASE,
+        UserKind::Range(_) => FORMAT_RANGE,
         _ => FORMAT,
     });
     match &ty.kind {
         UserKind::Base => {
             w.u8(b'b');
             w.bytes(ty.array_name.as_bytes());
+        }
+        UserKind::Range(range) => {
+            w.u8(b'r');
+            w.bytes(ty.array_name.as_bytes());
+            for number in [
+                range.subtype,
+                range.collation,
+                range.class,
+                range.difference,
+            ] {
+                w.u32(number);
+            }
+            w.bytes(range.multirange_name.as_bytes());
+            w.bytes(range.multirange_array_name.as_bytes());
         }
         UserKind::Enum(labels) => {
             w.u8(b'e');
@@ -92,9 +110,9 @@ pub(crate) fn encode(database: Oid, ty: &UserType) -> ObjectRow {
 pub(crate) fn decode(row: &ObjectRow) -> Result<UserType> {
     let mut r = Reader(&row.definition);
     let format = r.u8()?;
-    if ![FORMAT, FORMAT_COMPOSITE, FORMAT_BASE].contains(&format) {
+    if ![FORMAT, FORMAT_COMPOSITE, FORMAT_BASE, FORMAT_RANGE].contains(&format) {
         return Err(corrupt(&format!(
-            "definition of type \"{}\" has format {format}, this build reads {FORMAT}, {FORMAT_COMPOSITE} and {FORMAT_BASE}",
+            "definition of type \"{}\" has format {format}, this build reads {FORMAT}, {FORMAT_COMPOSITE}, {FORMAT_BASE} and {FORMAT_RANGE}",
             row.key.name
         )));
     }
@@ -166,6 +184,18 @@ pub(crate) fn decode(row: &ObjectRow) -> Result<UserType> {
             let composite = Composite::new(relation, numbers, attributes);
             let kind = UserKind::Composite(Box::new(composite));
             (Class::Composite, kind, array_name)
+        }
+        b'r' if format == FORMAT_RANGE => {
+            let array_name = r.str()?;
+            let range = RangeType {
+                subtype: r.u32()?,
+                collation: r.u32()?,
+                class: r.u32()?,
+                difference: r.u32()?,
+                multirange_name: r.str()?,
+                multirange_array_name: r.str()?,
+            };
+            (Class::Range, UserKind::Range(Box::new(range)), array_name)
         }
         b'b' if format == FORMAT_BASE => (Class::Base, UserKind::Base, r.str()?),
         _ => return Err(corrupt("unknown kind of type")),

@@ -104,7 +104,7 @@ fn types_used(relation: &Relation) -> Vec<TypeUse> {
         // A domain, not what it is over.
         let declared = column.declared().oid;
         let ty = match user::class(declared) {
-            Some(user::Class::Array) => declared - 1,
+            Some(user::Class::Array | user::Class::Multirange) => user::made(declared),
             Some(_) => declared,
             None => continue,
         };

@@ -2,7 +2,7 @@
 
 use super::Encoding;
 use crate::error::Result;
-use crate::value::{Oid, info, oid, user};
+use crate::value::{Oid, info, multirange, oid, range, user};
 
 /// Which way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,6 +68,23 @@ impl Encoding {
         if array {
             return self.array(bytes, way, out);
         }
+        match user::class(ty) {
+            Some(user::Class::Range) => {
+                let Some((flags, bounds)) = bytes.split_at_checked(1) else {
+                    return Ok(None);
+                };
+                out.extend_from_slice(flags);
+                return self.items(range::subtype(ty).unwrap_or(0), bounds, way, out);
+            }
+            Some(user::Class::Multirange) => {
+                let Some((count, ranges)) = bytes.split_at_checked(4) else {
+                    return Ok(None);
+                };
+                out.extend_from_slice(count);
+                return self.items(multirange::range_of(ty).unwrap_or(0), ranges, way, out);
+            }
+            _ => {}
+        }
         if ty == oid::RECORD || user::class(ty) == Some(user::Class::Composite) {
             return self.record(bytes, way, out);
         }
@@ -80,12 +97,18 @@ impl Encoding {
             return Ok(None);
         };
         let head = 12_usize.saturating_add((dimensions as usize).saturating_mul(8));
-        let Some((head, mut rest)) = bytes.split_at_checked(head) else {
+        let Some((head, rest)) = bytes.split_at_checked(head) else {
             return Ok(None);
         };
         out.extend_from_slice(head);
+        self.items(element, rest, way, out)
+    }
+
+    /// Lengths and values of one type.
+    fn items(self, ty: Oid, bytes: &[u8], way: Way, out: &mut Vec<u8>) -> Result<Option<()>> {
+        let mut rest = bytes;
         while !rest.is_empty() {
-            match self.item(element, rest, way, out)? {
+            match self.item(ty, rest, way, out)? {
                 Some(left) => rest = left,
                 None => return Ok(None),
             }

@@ -4,8 +4,13 @@ use super::numbers::{bad_args, out_of_range};
 use super::{Body, Cast, CastContext, Context, registry};
 use crate::error::{Result, SqlError};
 use crate::value::text_io::{self, OutputStyle, truncate_name};
-use crate::value::{Datum, Inet, Numeric, Oid, SqlType, compare::trim_blanks, info, oid, user};
+use crate::value::{
+    Datum, Inet, Numeric, Oid, SqlType, compare::trim_blanks, info, multirange, oid, user,
+};
 use logstead_types::SqlState;
+
+/// `multirange(anyrange)`
+const MULTIRANGE_OF_RANGE: Oid = 4298;
 
 /// The way from one type to another in a context, if there is one (PostgreSQL's find_coercion_pathway).
 pub fn find_cast(from: Oid, to: Oid, context: CastContext) -> Option<Cast> {
@@ -14,6 +19,12 @@ pub fn find_cast(from: Oid, to: Oid, context: CastContext) -> Option<Cast> {
     }
     if from == oid::UNKNOWN {
         return Some(Cast::ViaText);
+    }
+    if user::class(from) == Some(user::Class::Range)
+        && multirange::multirange_of(from) == Some(to)
+        && context == CastContext::Explicit
+    {
+        return registry::function_by_oid(MULTIRANGE_OF_RANGE).map(Cast::Function);
     }
     if to == oid::RECORD && user::is_composite(from) {
         return Some(Cast::Relabel);

@@ -101,6 +101,25 @@ pub use window::{WINDOW_FUNCTIONS, WindowFunction, WindowKind, in_range, range_o
 use crate::error::{Result, SqlError};
 use crate::value::{Datum, Oid, SqlType};
 
+/// What makes a value of a user's range or multirange, with the types of its arguments; none if they are not so many.
+pub(crate) fn range_constructor(
+    ty: Oid,
+    arguments: usize,
+) -> Option<(&'static Function, Vec<SqlType>)> {
+    use crate::value::{multirange, oid, range};
+    if let Some(range) = multirange::range_of(ty) {
+        let taken = vec![SqlType::of(range); arguments];
+        return Some((&ranges::MULTIRANGE_CONSTRUCTOR, taken));
+    }
+    let bound = SqlType::of(range::subtype(ty)?);
+    let taken = match arguments {
+        2 => vec![bound, bound],
+        3 => vec![bound, bound, SqlType::of(oid::TEXT)],
+        _ => return None,
+    };
+    Some((ranges::constructor(ty), taken))
+}
+
 /// What a set-returning function yields: one inner vector per row.
 pub type Rows = Vec<Vec<Datum>>;
 

@@ -4,11 +4,12 @@
 //! answers for every pair of the two. What asks for contents goes through the ranges in order, by halving.
 
 use super::numbers::bad_args;
-use super::{AggregateState, Context, Rows};
+use super::{AggregateState, Context, Function, Rows};
 use crate::error::{Result, SqlError};
 use crate::value::multirange::{self, ranges_in};
-use crate::value::range::{Bound, bounds, empty, make, meet, of};
-use crate::value::{Datum, size_bytes};
+use crate::value::oid::{ANYELEMENT, ANYMULTIRANGE, ANYRANGE, DATE, INT4, INT8, TEXT};
+use crate::value::range::{Bound, bounds, empty, make, meet, of, subtype};
+use crate::value::{Datum, Oid, size_bytes};
 use logstead_types::SqlState;
 use std::cmp::Ordering;
 
@@ -300,6 +301,49 @@ pub(super) fn upper_inf(a: &[Datum]) -> Result<Datum> {
 
 /// `int4range(1, 5)`, `int4range(1, 5, '[]')` and their like.
 pub(super) fn construct(a: &[Datum]) -> Result<Datum> {
+    constructed(a, |bound| bound)
+}
+
+/// The constructor of a user's range over whole numbers or days, which is kept as it is written.
+fn construct_continuous(a: &[Datum]) -> Result<Datum> {
+    constructed(a, Bound::continuous)
+}
+
+/// What makes a user's range of its bounds, and of the text that says whether they are in it.
+pub(super) fn constructor(range: Oid) -> &'static Function {
+    const fn of(body: fn(&[Datum]) -> Result<Datum>) -> Function {
+        super::function(
+            0,
+            "range_constructor",
+            &[ANYELEMENT, ANYELEMENT, TEXT],
+            None,
+            ANYRANGE,
+            false,
+            super::Volatility::Immutable,
+            super::Body::Pure(body),
+        )
+    }
+    static DISCRETE: Function = of(construct);
+    static CONTINUOUS: Function = of(construct_continuous);
+    match subtype(range) {
+        Some(INT4 | INT8 | DATE) => &CONTINUOUS,
+        _ => &DISCRETE,
+    }
+}
+
+/// What makes a user's multirange of ranges.
+pub(super) static MULTIRANGE_CONSTRUCTOR: Function = super::function(
+    0,
+    "multirange_constructor",
+    &[],
+    Some(ANYRANGE),
+    ANYMULTIRANGE,
+    false,
+    super::Volatility::Immutable,
+    super::Body::Pure(construct_multirange),
+);
+
+fn constructed(a: &[Datum], kept: fn(Bound) -> Bound) -> Result<Datum> {
     let (lower, upper, flags) = match a {
         [lower, upper] => (lower, upper, "[)"),
         [_, _, Datum::Null] => {
@@ -325,8 +369,8 @@ pub(super) fn construct(a: &[Datum]) -> Result<Datum> {
     };
     let value = |datum: &Datum| (!datum.is_null()).then(|| datum.clone());
     make(
-        Bound::new(value(lower), from, true),
-        Bound::new(value(upper), to, false),
+        kept(Bound::new(value(lower), from, true)),
+        kept(Bound::new(value(upper), to, false)),
     )
 }
 

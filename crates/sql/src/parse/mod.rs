@@ -98,7 +98,7 @@ pub(crate) use sequence_options::sequence_name;
 pub(crate) use set_schema::schema_of;
 pub(crate) use targets::subscripts;
 pub use triggers::{NewTrigger, Transition, TriggerAction, TriggerStatement};
-pub use types::{AlterAttribute, AttributeClause, TypeCommand};
+pub use types::{AlterAttribute, AttributeClause, RangeClause, TypeCommand};
 pub use views::{AlterView, CheckOption, CreateView, ViewCommand};
 pub(crate) use windows::{EXCLUSIONS, carried};
 

@@ -28,6 +28,17 @@ pub enum AlterAttribute {
     Type(AttributeClause),
 }
 
+/// What CREATE TYPE ... AS RANGE says of a range.
+#[derive(Clone, Debug)]
+pub struct RangeClause {
+    /// Which of its attributes.
+    pub attribute: String,
+    /// The type, or a name that has the form of one.
+    pub value: ast::DataType,
+    /// The same as a name.
+    pub name: Option<ast::ObjectName>,
+}
+
 /// A statement about types.
 #[derive(Clone, Debug)]
 #[allow(missing_docs, reason = "SQL's own words")]
@@ -39,6 +50,10 @@ pub enum TypeCommand {
     CreateComposite {
         name: ast::ObjectName,
         attributes: Vec<AttributeClause>,
+    },
+    CreateRange {
+        name: ast::ObjectName,
+        clauses: Vec<RangeClause>,
     },
     AlterAttributes {
         name: ast::ObjectName,
@@ -86,7 +101,9 @@ impl TypeCommand {
     /// The command tag.
     pub fn tag(&self) -> &'static str {
         match self {
-            TypeCommand::CreateEnum { .. } | TypeCommand::CreateComposite { .. } => "CREATE TYPE",
+            TypeCommand::CreateEnum { .. }
+            | TypeCommand::CreateComposite { .. }
+            | TypeCommand::CreateRange { .. } => "CREATE TYPE",
             TypeCommand::Drop { domain: false, .. } => "DROP TYPE",
             TypeCommand::Drop { domain: true, .. } => "DROP DOMAIN",
             TypeCommand::CreateDomain(_) => "CREATE DOMAIN",
@@ -150,6 +167,35 @@ impl Words<'_> {
         }
     }
 
+    /// `(attribute = value, ...)`
+    fn range_clauses(&mut self) -> Result<Vec<RangeClause>> {
+        if !self.take_token(&Token::LParen) {
+            return Err(self.error());
+        }
+        let mut clauses = Vec::new();
+        loop {
+            let attribute = self.ident()?;
+            if !self.take_token(&Token::Eq) {
+                return Err(self.error());
+            }
+            let start = self.at;
+            let name = self.object().ok();
+            self.at = start;
+            let value = self.data_type()?;
+            clauses.push(RangeClause {
+                attribute,
+                value,
+                name,
+            });
+            if self.take_token(&Token::RParen) {
+                return Ok(clauses);
+            }
+            if !self.take_token(&Token::Comma) {
+                return Err(self.error());
+            }
+        }
+    }
+
     /// CASCADE or RESTRICT, which speak of typed tables: there are none.
     fn cascade_or_restrict(&mut self) {
         if !self.take("cascade") {
@@ -198,9 +244,11 @@ impl Words<'_> {
             let labels = self.labels()?;
             return Ok(of(TypeCommand::CreateEnum { name, labels }));
         }
-        let what = if self.take_all(&["as", "range"]) {
-            "CREATE TYPE ... AS RANGE"
-        } else if self.take("as") {
+        if self.take_all(&["as", "range"]) {
+            let clauses = self.range_clauses()?;
+            return Ok(of(TypeCommand::CreateRange { name, clauses }));
+        }
+        let what = if self.take("as") {
             let attributes = self.attributes()?;
             return Ok(of(TypeCommand::CreateComposite { name, attributes }));
         } else {

@@ -302,6 +302,8 @@ pub fn by_oid(ty: Oid) -> Option<&'static TypeInfo> {
         Some(Class::Array) if user::domain_in(ty).is_some() => of_base(ty),
         Some(Class::Array) => Some(&USER_ARRAY),
         Some(Class::Composite) => Some(&COMPOSITE),
+        Some(Class::Range) => Some(&RANGE),
+        Some(Class::Multirange) => Some(&MULTIRANGE),
         Some(Class::Base) if ty == oid::HSTORE => Some(&HSTORE),
         Some(Class::Base) => Some(&CITEXT),
         Some(Class::Other) => None,
@@ -330,6 +332,16 @@ pub static ENUM: TypeInfo =
 #[rustfmt::skip]
 pub static COMPOSITE: TypeInfo =
     t(2249, "record", -1, false, 'c', 'C', false, 0, 0, 'd', 'x', ["record_in", "record_out", "record_recv", "record_send", "", ""]);
+
+/// What all ranges of users have alike.
+#[rustfmt::skip]
+pub static RANGE: TypeInfo =
+    t(3831, "anyrange", -1, false, 'r', 'R', false, 0, 0, 'i', 'x', ["range_in", "range_out", "range_recv", "range_send", "", ""]);
+
+/// What all their multiranges have alike.
+#[rustfmt::skip]
+pub static MULTIRANGE: TypeInfo =
+    t(4537, "anymultirange", -1, false, 'm', 'R', false, 0, 0, 'i', 'x', ["multirange_in", "multirange_out", "multirange_recv", "multirange_send", "", ""]);
 
 /// The type of the extension of this name.
 #[rustfmt::skip]
@@ -378,10 +390,7 @@ pub fn array_of(element: Oid) -> Option<Oid> {
         return None;
     }
     if let Some(class) = user::class(element) {
-        let has = matches!(
-            class,
-            Class::Enum | Class::Domain | Class::Composite | Class::Base
-        );
+        let has = !matches!(class, Class::Array | Class::Other);
         return has.then(|| element + 1);
     }
     by_oid(element).map(|t| t.array).filter(|&a| a != 0)

@@ -7,6 +7,7 @@
 use super::build::Builder;
 use super::range::{self, Bound, EXPECTED_MORE};
 use super::text_io::{OutputStyle, is_space};
+use super::user::{self, Class, MULTIRANGE_STEP};
 use super::{Array, Datum, Oid, SqlType, compare, oid};
 use crate::error::{Result, SqlError};
 use crate::func::Context;
@@ -26,12 +27,18 @@ const TYPES: [(Oid, Oid); 6] = [
 
 /// The type of the ranges in a multirange; none of what is no multirange.
 pub fn range_of(multirange: Oid) -> Option<Oid> {
+    if let Some(class) = user::class(multirange) {
+        return (class == Class::Multirange).then(|| multirange - MULTIRANGE_STEP);
+    }
     let found = TYPES.iter().find(|(ty, _)| *ty == multirange);
     found.map(|(_, range)| *range)
 }
 
 /// The type of multiranges of these ranges; none of what is no range.
 pub fn multirange_of(range: Oid) -> Option<Oid> {
+    if let Some(class) = user::class(range) {
+        return (class == Class::Range).then(|| range + MULTIRANGE_STEP);
+    }
     let found = TYPES.iter().find(|(_, ty)| *ty == range);
     found.map(|(multirange, _)| *multirange)
 }

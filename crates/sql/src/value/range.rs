@@ -8,6 +8,7 @@
 
 use super::build::Builder;
 use super::text_io::{OutputStyle, append, input, is_space};
+use super::user::{self, Class};
 use super::{Array, Datum, Oid, SqlType, binary_io, calendar, compare, oid, record};
 use crate::error::{Result, SqlError};
 use crate::func::Context;
@@ -26,6 +27,11 @@ pub const LOWER_INFINITE: i32 = 0x08;
 /// Flag: there is no upper bound.
 pub const UPPER_INFINITE: i32 = 0x10;
 
+/// Flag: its bounds have a next value, which a type's canonical form would go by, but its type has none. It is kept beside PostgreSQL's flags and never sent.
+const CONTINUOUS: i32 = 0x20;
+/// What is sent.
+const SENT: i32 = 0x1f;
+
 /// The type of a range's bounds; none of what is no range.
 pub fn subtype(range: Oid) -> Option<Oid> {
     Some(match range {
@@ -35,13 +41,22 @@ pub fn subtype(range: Oid) -> Option<Oid> {
         oid::TSRANGE => oid::TIMESTAMP,
         oid::TSTZRANGE => oid::TIMESTAMPTZ,
         oid::DATERANGE => oid::DATE,
-        _ => return None,
+        users => return user::range_subtype(users),
     })
+}
+
+/// Is the range one of a user over whole numbers or days? It is kept as it is written, for a user's type has no canonical form.
+fn is_continuous(range: Oid) -> bool {
+    user::class(range).is_some()
+        && matches!(subtype(range), Some(oid::INT4 | oid::INT8 | oid::DATE))
 }
 
 /// True for the types of ranges.
 pub fn is_range(ty: Oid) -> bool {
-    subtype(ty).is_some()
+    match user::class(ty) {
+        Some(class) => class == Class::Range,
+        None => subtype(ty).is_some(),
+    }
 }
 
 /// An end of a range.
@@ -53,6 +68,8 @@ pub struct Bound {
     pub inclusive: bool,
     /// Is it the lower one?
     pub lower: bool,
+    /// Of a range that is kept as it was written, though its values have neighbours.
+    continuous: bool,
 }
 
 impl Bound {
@@ -62,6 +79,23 @@ impl Bound {
             inclusive: inclusive && value.is_some(),
             value,
             lower,
+            continuous: false,
+        }
+    }
+
+    /// As a bound of a range of this type.
+    fn of_type(self, range: Oid) -> Bound {
+        Bound {
+            continuous: is_continuous(range),
+            ..self
+        }
+    }
+
+    /// As a bound of a range that is kept as it was written.
+    pub fn continuous(self) -> Bound {
+        Bound {
+            continuous: true,
+            ..self
         }
     }
 
@@ -71,6 +105,7 @@ impl Bound {
             value: self.value.clone(),
             inclusive: !self.inclusive,
             lower: !self.lower,
+            continuous: self.continuous,
         }
     }
 
@@ -114,10 +149,11 @@ pub fn meet(upper: &Bound, lower: &Bound) -> bool {
         Ordering::Equal => upper.value.is_some() && upper.inclusive != lower.inclusive,
         // What is between them; only of integers and dates that may be nothing.
         Ordering::Less => {
-            let discrete = matches!(
-                upper.value,
-                Some(Datum::Int4(_) | Datum::Int8(_) | Datum::Date(_))
-            );
+            let discrete = !upper.continuous
+                && matches!(
+                    upper.value,
+                    Some(Datum::Int4(_) | Datum::Int8(_) | Datum::Date(_))
+                );
             let between = discrete.then(|| make(upper.turned(), lower.turned()));
             matches!(between, Some(Ok(range)) if of(&range).is_ok_and(|r| r.items.is_empty()))
         }
@@ -131,9 +167,18 @@ pub fn bounds(range: &Array) -> Option<(Bound, Bound)> {
     };
     let value = |datum: &Datum| (!datum.is_null()).then(|| datum.clone());
     let has = |flag: i32| range.lower & flag != 0;
+    let continuous = has(CONTINUOUS);
+    let lower = Bound::new(value(lower), has(LOWER_INCLUSIVE), true);
+    let upper = Bound::new(value(upper), has(UPPER_INCLUSIVE), false);
     Some((
-        Bound::new(value(lower), has(LOWER_INCLUSIVE), true),
-        Bound::new(value(upper), has(UPPER_INCLUSIVE), false),
+        Bound {
+            continuous,
+            ..lower
+        },
+        Bound {
+            continuous,
+            ..upper
+        },
     ))
 }
 
@@ -201,13 +246,16 @@ pub fn make(lower: Bound, upper: Bound) -> Result<Datum> {
     if nothing(&lower, &upper)? {
         return Ok(empty());
     }
-    if !lower.inclusive
+    let continuous = lower.continuous || upper.continuous;
+    if !continuous
+        && !lower.inclusive
         && let Some(value) = &lower.value
         && let Some(next) = next(value)?
     {
         lower = Bound::new(Some(next), true, true);
     }
-    if upper.inclusive
+    if !continuous
+        && upper.inclusive
         && let Some(value) = &upper.value
         && let Some(next) = next(value)?
     {
@@ -219,6 +267,7 @@ pub fn make(lower: Bound, upper: Bound) -> Result<Datum> {
     let flag = |is: bool, flag: i32| if is { flag } else { 0 };
     let flags = flag(lower.inclusive, LOWER_INCLUSIVE)
         | flag(upper.inclusive, UPPER_INCLUSIVE)
+        | flag(continuous, CONTINUOUS)
         | flag(lower.value.is_none(), LOWER_INFINITE)
         | flag(upper.value.is_none(), UPPER_INFINITE);
     Ok(Datum::Array(Arc::new(Array {
@@ -337,8 +386,8 @@ pub(super) fn range_input(ty: SqlType, text: &str, cx: Option<&dyn Context>) -> 
     }
     let value = |text: Option<String>| text.map(|text| input(of, &text, cx)).transpose();
     make(
-        Bound::new(value(lower)?, lower_inclusive, true),
-        Bound::new(value(upper)?, upper_inclusive, false),
+        Bound::new(value(lower)?, lower_inclusive, true).of_type(ty.oid),
+        Bound::new(value(upper)?, upper_inclusive, false).of_type(ty.oid),
     )
 }
 
@@ -371,7 +420,7 @@ fn bound_text(text: &str) -> Option<(Option<String>, &str)> {
 
 /// The binary form: the flags, then length and bytes of each bound that is not infinite.
 pub(super) fn range_send(range: &Array, ty: SqlType, out: &mut Vec<u8>) -> Result<()> {
-    out.push(range.lower as u8);
+    out.push((range.lower & SENT) as u8);
     let of = SqlType::of(subtype(ty.oid).unwrap_or(oid::TEXT));
     for item in range.items.iter().filter(|item| !item.is_null()) {
         let at = out.len();
@@ -416,8 +465,8 @@ pub(super) fn range_receive(ty: SqlType, bytes: &[u8]) -> Result<Datum> {
         return Ok(empty());
     }
     make(
-        Bound::new(lower, has(LOWER_INCLUSIVE), true),
-        Bound::new(upper, has(UPPER_INCLUSIVE), false),
+        Bound::new(lower, has(LOWER_INCLUSIVE), true).of_type(ty.oid),
+        Bound::new(upper, has(UPPER_INCLUSIVE), false).of_type(ty.oid),
     )
 }
 

@@ -281,11 +281,13 @@ fn decode_range(ty: Oid, b: &[u8]) -> Result<Datum> {
         let len = u32::from_le_bytes(*len) as usize;
         let (value, tail) = tail.split_at_checked(len).ok_or_else(|| damaged(ty))?;
         let form = u32::from_le_bytes(*form);
-        // No bound holds anything in it.
-        if info::by_oid(form).is_none_or(|t| t.kind != 'b' || t.category == 'A') {
-            return Err(damaged(ty));
-        }
-        items.push(decode(form, value)?);
+        // Of what holds others in it a bound is an array alone.
+        let plain = info::by_oid(form).is_some_and(|t| t.kind == 'b' && t.category != 'A');
+        items.push(match form {
+            oid::ANYARRAY => nested(ty, || decode_array(ty, value))?,
+            _ if plain || user::is_enum(form) => decode(form, value)?,
+            _ => return Err(damaged(ty)),
+        });
         rest = tail;
     }
     match rest.is_empty() {
@@ -325,7 +327,8 @@ pub(super) fn put_nesting_back(nested: usize) {
     NESTED.set(nested);
 }
 
-fn decode_record(ty: Oid, b: &[u8]) -> Result<Datum> {
+/// Reads what lies in another; one that lies in too many is damaged.
+fn nested(ty: Oid, read: impl FnOnce() -> Result<Datum>) -> Result<Datum> {
     struct Up;
     impl Drop for Up {
         fn drop(&mut self) {
@@ -334,9 +337,17 @@ fn decode_record(ty: Oid, b: &[u8]) -> Result<Datum> {
     }
     NESTED.set(NESTED.get() + 1);
     let _up = Up;
-    if NESTED.get() > NESTED_MAX {
-        return Err(damaged(ty));
+    match NESTED.get() > NESTED_MAX {
+        true => Err(damaged(ty)),
+        false => read(),
     }
+}
+
+fn decode_record(ty: Oid, b: &[u8]) -> Result<Datum> {
+    nested(ty, || record_fields(ty, b))
+}
+
+fn record_fields(ty: Oid, b: &[u8]) -> Result<Datum> {
     let mut rest = b;
     let word = |rest: &mut &[u8]| -> Result<u32> {
         let (head, tail) = rest.split_first_chunk::<4>().ok_or_else(|| damaged(ty))?;

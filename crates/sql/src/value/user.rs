@@ -55,6 +55,10 @@ pub enum Class {
     Composite,
     /// The type of an extension; its array has the next OID.
     Base,
+    /// A range; its array has the next OID, its multirange the one [`MULTIRANGE_STEP`] behind it.
+    Range,
+    /// The multirange of the range with the OID [`MULTIRANGE_STEP`] before; its array has the next OID.
+    Multirange,
     /// Any other user's type; it is the type of no value.
     Other,
 }
@@ -65,6 +69,11 @@ pub const ENUM_BITS: Oid = 0;
 pub const DOMAIN_BITS: Oid = 2;
 /// Low bits of the OID of a composite type; one more is its array.
 pub const COMPOSITE_BITS: Oid = 4;
+
+/// Low bits of the OID of a range; one more is its array.
+pub const RANGE_BITS: Oid = 6;
+/// From the OID of a range to that of its multirange: the bit is not set in the former.
+pub const MULTIRANGE_STEP: Oid = 8;
 
 /// The kind of a type by its OID; `None` for built-in types.
 #[inline]
@@ -83,11 +92,12 @@ pub fn class(oid: Oid) -> Option<Class> {
         return Some(row_types::class(oid).unwrap_or(Class::Other));
     }
     Some(match oid & CLASS_BITS {
-        0 => Class::Enum,
-        1 | 3 | 5 => Class::Array,
-        2 => Class::Domain,
-        4 => Class::Composite,
-        _ => Class::Other,
+        ENUM_BITS => Class::Enum,
+        DOMAIN_BITS => Class::Domain,
+        COMPOSITE_BITS => Class::Composite,
+        RANGE_BITS if oid & MULTIRANGE_STEP == 0 => Class::Range,
+        RANGE_BITS => Class::Multirange,
+        _ => Class::Array,
     })
 }
 
@@ -95,6 +105,27 @@ pub fn class(oid: Oid) -> Option<Class> {
 #[inline]
 pub fn is_enum(oid: Oid) -> bool {
     class(oid) == Some(Class::Enum)
+}
+
+/// The type that was made, to which a type belongs: the element of an array, the range of a multirange.
+#[inline]
+pub fn made(oid: Oid) -> Oid {
+    let element = match class(oid) {
+        Some(Class::Array) => oid - 1,
+        _ => oid,
+    };
+    match class(element) {
+        Some(Class::Multirange) => element - MULTIRANGE_STEP,
+        _ => element,
+    }
+}
+
+/// The type of the bounds of a user's range, as the running statement sees it.
+pub(super) fn range_subtype(range: Oid) -> Option<Oid> {
+    if class(range) != Some(Class::Range) {
+        return None;
+    }
+    SCOPE.with_borrow(|scope| Some(scope.types.get(range)?.range()?.subtype))
 }
 
 /// True for composite types and the types of relations' rows.
@@ -214,9 +245,28 @@ struct RowType {
     domains: bool,
 }
 
+/// What a range is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RangeType {
+    /// The type of its bounds.
+    pub subtype: Oid,
+    /// `rngcollation`
+    pub collation: Oid,
+    /// `rngsubopc`
+    pub class: Oid,
+    /// `rngsubdiff`; 0 for none.
+    pub difference: Oid,
+    /// `typname` of its multirange.
+    pub multirange_name: String,
+    /// `typname` of the array over that.
+    pub multirange_array_name: String,
+}
+
 /// What a user's type is.
 #[derive(Clone, Debug, PartialEq)]
 pub enum UserKind {
+    /// A range, with its multirange.
+    Range(Box<RangeType>),
     /// An enum, its labels in order.
     Enum(Vec<Label>),
     /// A domain.
@@ -249,7 +299,7 @@ impl UserType {
     pub fn labels(&self) -> &[Label] {
         match &self.kind {
             UserKind::Enum(labels) => labels,
-            UserKind::Domain(_) | UserKind::Composite(_) | UserKind::Base => &[],
+            _ => &[],
         }
     }
 
@@ -257,7 +307,7 @@ impl UserType {
     pub fn domain(&self) -> Option<&Domain> {
         match &self.kind {
             UserKind::Domain(domain) => Some(domain),
-            UserKind::Enum(_) | UserKind::Composite(_) | UserKind::Base => None,
+            _ => None,
         }
     }
 
@@ -265,16 +315,37 @@ impl UserType {
     pub fn composite(&self) -> Option<&Composite> {
         match &self.kind {
             UserKind::Composite(composite) => Some(composite),
-            UserKind::Enum(_) | UserKind::Domain(_) | UserKind::Base => None,
+            _ => None,
         }
+    }
+
+    /// The range, if it is one.
+    pub fn range(&self) -> Option<&RangeType> {
+        match &self.kind {
+            UserKind::Range(range) => Some(range),
+            _ => None,
+        }
+    }
+
+    /// The names of all types that go with it, arrays too, each with its OID.
+    fn named(&self) -> impl Iterator<Item = (&String, Oid)> {
+        let multirange = self.range().map(|range| {
+            let oid = self.oid + MULTIRANGE_STEP;
+            [
+                (&range.multirange_name, oid),
+                (&range.multirange_array_name, oid + 1),
+            ]
+        });
+        [(&self.name, self.oid), (&self.array_name, self.oid + 1)]
+            .into_iter()
+            .chain(multirange.into_iter().flatten())
     }
 
     /// The type as it is for others when the transaction that changed it has committed.
     pub fn settled(&self) -> UserType {
         let mut settled = self.clone();
-        match &mut settled.kind {
-            UserKind::Enum(labels) => labels.iter_mut().for_each(|label| label.fresh = false),
-            UserKind::Domain(_) | UserKind::Composite(_) | UserKind::Base => {}
+        if let UserKind::Enum(labels) = &mut settled.kind {
+            labels.iter_mut().for_each(|label| label.fresh = false);
         }
         settled
     }
@@ -439,10 +510,10 @@ impl UserTypes {
     /// Adds or replaces a type.
     pub fn put(&mut self, ty: Arc<UserType>) {
         self.remove(ty.oid);
-        let schema = || ty.schema_name.clone();
-        self.names.insert((schema(), ty.name.clone()), ty.oid);
-        self.names
-            .insert((schema(), ty.array_name.clone()), ty.oid + 1);
+        for (name, oid) in ty.named() {
+            self.names
+                .insert((ty.schema_name.clone(), name.clone()), oid);
+        }
         if let Some(composite) = ty.composite() {
             self.composites.insert(composite.relation, ty.oid);
         }
@@ -455,7 +526,7 @@ impl UserTypes {
             if let Some(composite) = old.composite() {
                 self.composites.remove(&composite.relation);
             }
-            for (name, oid) in [(&old.name, oid), (&old.array_name, oid + 1)] {
+            for (name, oid) in old.named() {
                 let key = (old.schema_name.clone(), name.clone());
                 if self.names.get(&key) == Some(&oid) {
                     self.names.remove(&key);
@@ -487,7 +558,20 @@ impl UserTypes {
             };
             return Some((&row.schema_name, name));
         }
+        let of_multirange = |oid: Oid, array: bool| {
+            let of = self.get(oid - MULTIRANGE_STEP)?;
+            let range = of.range()?;
+            let name = match array {
+                true => &range.multirange_array_name,
+                false => &range.multirange_name,
+            };
+            Some((of.schema_name.as_str(), Cow::Borrowed(name.as_str())))
+        };
         match class(oid)? {
+            Class::Multirange => of_multirange(oid, false),
+            Class::Array if class(oid - 1) == Some(Class::Multirange) => {
+                of_multirange(oid - 1, true)
+            }
             Class::Array => {
                 let element = self.get(oid - 1)?;
                 Some((&element.schema_name, Cow::Borrowed(&*element.array_name)))
@@ -723,10 +807,8 @@ pub fn types_named(stored: &str) -> Vec<Oid> {
         .split(NUMBER_MARK)
         .skip(1)
         .filter_map(|rest| rest.split('"').next()?.parse::<Oid>().ok())
-        .filter_map(|oid| match class(oid)? {
-            Class::Array => Some(oid - 1),
-            _ => Some(oid),
-        })
+        .filter(|oid| class(*oid).is_some())
+        .map(made)
         .collect()
 }
 
@@ -801,7 +883,8 @@ pub fn find_text(text: &str) -> Result<Option<Oid>> {
         _ => None,
     };
     Ok(found.map(|found| match (array, class(found)) {
-        (true, Some(Class::Enum | Class::Domain | Class::Composite | Class::Base)) => found + 1,
+        (true, Some(Class::Array | Class::Other) | None) => found,
+        (true, Some(_)) => found + 1,
         _ => found,
     }))
 }

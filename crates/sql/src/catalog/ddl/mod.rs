@@ -42,6 +42,7 @@ mod objects;
 mod owners;
 pub(crate) mod permit;
 mod policies;
+mod ranges;
 mod rewrite;
 mod rights;
 pub(crate) mod roles;

@@ -5,7 +5,7 @@
 
 use super::dependents::{self, Object};
 use super::objects::no_schema;
-use super::{DdlContext, composites, domains, enums};
+use super::{DdlContext, composites, domains, enums, ranges};
 use crate::catalog::change::Change;
 use crate::catalog::pg_catalog::{PG_EXTENSION, PG_TYPE, extension_of};
 use crate::catalog::stored::{ObjectRow, RELATIONS};
@@ -14,7 +14,7 @@ use crate::catalog::{Catalog, Relation, calls, stored_types};
 use crate::error::{Result, SqlError};
 use crate::parse::{AlterDomain, TypeCommand};
 use crate::role::acl::AclKind;
-use crate::value::user::{self, Class, UserKind, UserType};
+use crate::value::user::{self, Class, MULTIRANGE_STEP, UserKind, UserType};
 use crate::value::{Oid, info};
 use logstead_engine::TableLock;
 use logstead_types::SqlState;
@@ -29,6 +29,7 @@ pub(super) async fn execute(command: &TypeCommand, cx: &mut DdlContext<'_>) -> R
         TypeCommand::CreateComposite { name, attributes } => {
             composites::create(name, attributes, cx).await
         }
+        TypeCommand::CreateRange { name, clauses } => ranges::create(name, clauses, cx).await,
         TypeCommand::AlterAttributes { name, changes } => {
             composites::alter(name, changes, cx).await
         }
@@ -95,6 +96,12 @@ async fn set_schema(name: &ast::ObjectName, schema: &str, cx: &mut DdlContext<'_
     changed.schema = schema.oid;
     changed.schema_name.clone_from(&schema.name);
     changed.array_name = array_name(&schema.name, &ty.name, ty.oid, cx)?;
+    if let UserKind::Range(range) = &mut changed.kind {
+        let multirange = ty.oid + MULTIRANGE_STEP;
+        free(&schema.name, schema.oid, &range.multirange_name, cx)?;
+        range.multirange_array_name =
+            array_name(&schema.name, &range.multirange_name, multirange, cx)?;
+    }
     put(&changed, cx).await
 }
 
@@ -172,6 +179,9 @@ pub(super) fn granted(
         return Err(SqlError::new(code, "cannot set privileges of array types")
             .hint("Set the privileges of the element type instead."));
     }
+    if user::class(oid) == Some(Class::Multirange) {
+        return Err(SqlError::unsupported("privileges of a multirange type"));
+    }
     if domain && user::class(oid) != Some(Class::Domain) {
         let message = format!("\"{plain}\" is not a domain");
         return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message));
@@ -213,6 +223,9 @@ fn find(name: &ast::ObjectName, cx: &mut DdlContext<'_>) -> Result<Option<Arc<Us
             format!("{name} is a {word}'s row type"),
         )
         .hint("Use ALTER TABLE instead."));
+    }
+    if user::class(oid) == Some(Class::Multirange) {
+        return Err(SqlError::unsupported("ALTER TYPE of a multirange type"));
     }
     Ok(catalog.types.get(oid).cloned().or_else(|| {
         // The array over a type is asked for by the type.
@@ -367,10 +380,7 @@ pub(super) fn texts(relation: &Relation) -> Vec<&str> {
 
 /// The user's type that a type is, or is an array over.
 pub(crate) fn of_users(oid: Oid) -> Option<Oid> {
-    match user::class(oid)? {
-        Class::Array => Some(oid - 1),
-        _ => Some(oid),
-    }
+    user::class(oid).map(|_| user::made(oid))
 }
 
 /// The users' types that a relation depends on.
@@ -437,6 +447,7 @@ impl DdlContext<'_> {
         let mut used = BTreeSet::new();
         let attributes = ty.composite().map_or(&[][..], |c| &c.attributes);
         used.extend(attributes.iter().filter_map(|a| of_users(a.ty.oid)));
+        used.extend(ty.range().and_then(|range| of_users(range.subtype)));
         if let Some(domain) = ty.domain() {
             used.extend(of_users(domain.over.oid));
             let mut called = BTreeSet::new();
@@ -491,9 +502,10 @@ impl DdlContext<'_> {
     }
 }
 
-/// True for the array over a type and for the type of a table's rows: they are made and go with what they are of.
+/// True for the array over a type, for the multirange of a range and for the type of a table's rows: they are made and go with what they are of.
 pub(super) fn is_implied(oid: Oid) -> bool {
-    user::class(oid) == Some(Class::Array) || user::relation_of_row_type(oid).is_some()
+    matches!(user::class(oid), Some(Class::Array | Class::Multirange))
+        || user::relation_of_row_type(oid).is_some()
 }
 
 /// What depends on a type, or on the array over one, directly; newest first, and the array, which is older than all that uses
@@ -508,6 +520,9 @@ pub(super) fn dependents_of(catalog: &Catalog, ty: Oid) -> Vec<Object> {
                 let key = (composite.relation, usize::from(number.unsigned_abs()));
                 found.push((key, Object::Attribute(other.oid, number)));
             }
+        }
+        if other.range().is_some_and(|range| range.subtype == ty) {
+            found.push(((other.oid, 0), Object::Type(other.oid)));
         }
         let Some(domain) = other.domain() else {
             continue;
@@ -555,7 +570,7 @@ pub(super) fn dependents_of(catalog: &Catalog, ty: Oid) -> Vec<Object> {
         // What reads a column that goes is the column's.
         let goes = |position: &usize| {
             let column = relation.columns.get(*position);
-            column.is_some_and(|c| [ty, ty + 1].contains(&c.declared().oid))
+            column.is_some_and(|c| of_users(c.declared().oid) == Some(element))
         };
         for constraint in &relation.constraints {
             let reads = |text: &str| columns_in(text, relation).iter().any(goes);
@@ -583,6 +598,9 @@ pub(super) fn dependents_of(catalog: &Catalog, ty: Oid) -> Vec<Object> {
     }
     found.sort_unstable_by_key(|((oid, at), _)| (std::cmp::Reverse(*oid), *at));
     let mut found: Vec<Object> = found.into_iter().map(|(_, object)| object).collect();
+    if user::class(ty) == Some(Class::Range) {
+        found.push(Object::Type(ty + MULTIRANGE_STEP));
+    }
     if user::class(ty) != Some(Class::Array) {
         found.push(Object::Type(ty + 1));
     }
@@ -639,6 +657,17 @@ async fn drop_types(
                 format!("cannot drop type {array} because type {element} requires it"),
             )
             .hint(format!("You can drop type {element} instead.")));
+        }
+        if user::class(oid) == Some(Class::Multirange) {
+            let (shown, range) = (
+                info::format_type_bare(oid),
+                info::format_type_bare(user::made(oid)),
+            );
+            return Err(SqlError::new(
+                SqlState::DEPENDENT_OBJECTS_STILL_EXIST,
+                format!("cannot drop type {shown} because type {range} requires it"),
+            )
+            .hint(format!("You can drop type {range} instead.")));
         }
         if let Some((word, relation)) = composites::refuse_row_type_of(&*cx.catalog()?, oid) {
             let shown = info::format_type_bare(oid);

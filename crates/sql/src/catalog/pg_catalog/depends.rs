@@ -11,7 +11,7 @@ use crate::catalog::routine::{self, LANGUAGE_PLPGSQL, Language};
 use crate::catalog::{ConstraintKind, VirtualContext};
 use crate::error::Result;
 use crate::value::user::UserKind;
-use crate::value::{Datum, Oid, user};
+use crate::value::{Datum, FIRST_USER_OID, Oid, user};
 use std::collections::BTreeSet;
 
 /// OID of `pg_language`.
@@ -92,6 +92,20 @@ pub(super) fn pg_depend(cx: &VirtualContext<'_>) -> Rows {
         let schema = ty.schema;
         rows.push(dependency(PG_TYPE, ty.oid, 0, PG_NAMESPACE, schema, 0, 'n'));
         rows.push(dependency(PG_TYPE, ty.oid + 1, 0, PG_TYPE, ty.oid, 0, 'i'));
+        if let Some(range) = ty.range() {
+            let multirange = ty.oid + user::MULTIRANGE_STEP;
+            let of = |object: Oid, on: Oid| dependency(PG_TYPE, object, 0, PG_TYPE, on, 0, 'i');
+            rows.push(of(multirange, ty.oid));
+            rows.push(of(multirange + 1, multirange));
+            if user::class(range.subtype).is_some() {
+                let on = range.subtype;
+                rows.push(dependency(PG_TYPE, ty.oid, 0, PG_TYPE, on, 0, 'n'));
+            }
+            if range.difference >= FIRST_USER_OID {
+                let on = range.difference;
+                rows.push(dependency(PG_TYPE, ty.oid, 0, PG_PROC, on, 0, 'n'));
+            }
+        }
         if matches!(ty.kind, UserKind::Base) {
             let extension = super::shared::extension_of(ty.oid);
             rows.push(dependency(

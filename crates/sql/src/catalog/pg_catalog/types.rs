@@ -68,6 +68,30 @@ pub(super) fn pg_type(cx: &VirtualContext<'_>) -> Result<Vec<Vec<Datum>>> {
                 ty.schema,
             )),
             UserKind::Domain(domain) => rows.extend(domain_row(cx, ty, domain)),
+            UserKind::Range(range) => {
+                let align = info::by_oid(range.subtype).map_or('i', |t| t.align);
+                let align = if align == 'd' { 'd' } else { 'i' };
+                let multirange = ty.oid + user::MULTIRANGE_STEP;
+                for (base, oid, name) in [
+                    (info::RANGE, ty.oid, &ty.name),
+                    (info::MULTIRANGE, multirange, &range.multirange_name),
+                ] {
+                    let info = info::TypeInfo {
+                        oid,
+                        array: oid + 1,
+                        align,
+                        ..base
+                    };
+                    rows.push(type_row(&info, name, ty.schema));
+                }
+                let array = info::TypeInfo {
+                    oid: multirange + 1,
+                    elem: multirange,
+                    align,
+                    ..info::USER_ARRAY
+                };
+                rows.push(type_row(&array, &range.multirange_array_name, ty.schema));
+            }
             UserKind::Base => {
                 rows.extend(info::by_oid(ty.oid).map(|info| type_row(info, &ty.name, ty.schema)));
             }
@@ -93,7 +117,10 @@ pub(super) fn pg_type(cx: &VirtualContext<'_>) -> Result<Vec<Vec<Datum>>> {
         if let (Some(domain), Some(slot)) = (ty.domain(), array.get_mut(column::COLLATION)) {
             *slot = Id(collation_of(domain)).datum();
         }
-        if let (Some(_), Some(slot)) = (ty.composite(), array.get_mut(column::ALIGN)) {
+        let wide = ty.range().and_then(|range| info::by_oid(range.subtype));
+        if (ty.composite().is_some() || wide.is_some_and(|t| t.align == 'd'))
+            && let Some(slot) = array.get_mut(column::ALIGN)
+        {
             *slot = Ch('d').datum();
         }
         rows.push(array);
@@ -232,7 +259,7 @@ fn domain_row(cx: &VirtualContext<'_>, ty: &UserType, domain: &Domain) -> Option
 }
 
 /// `pg_range`
-pub(super) fn pg_range(_: &VirtualContext<'_>) -> Result<Vec<Vec<Datum>>> {
+pub(super) fn pg_range(cx: &VirtualContext<'_>) -> Result<Vec<Vec<Datum>>> {
     let ranges = [
         (oid::INT4RANGE, 1978, 3914, 3922),
         (oid::NUMRANGE, 3125, 0, 3924),
@@ -253,7 +280,21 @@ pub(super) fn pg_range(_: &VirtualContext<'_>) -> Result<Vec<Vec<Datum>>> {
             Id(difference)
         ]
     };
-    Ok(ranges.into_iter().map(row).collect())
+    let mut rows: Vec<Vec<Datum>> = ranges.into_iter().map(row).collect();
+    for ty in cx.catalog.types.all() {
+        if let Some(range) = ty.range() {
+            rows.push(row![
+                Id(ty.oid),
+                Id(range.subtype),
+                Id(ty.oid + user::MULTIRANGE_STEP),
+                Id(range.collation),
+                Id(range.class),
+                Id(0),
+                Id(range.difference)
+            ]);
+        }
+    }
+    Ok(rows)
 }
 
 /// `pg_enum`
