@@ -259,7 +259,7 @@ fn run(cx: &Fixed, call: &str) -> Result<String> {
             }
             rows.join(" | ")
         }
-        Body::Set(_) | Body::TypedSet(_) | Body::Transaction(_) => String::new(),
+        Body::Set(_) | Body::TypedSet(_) | Body::Transaction(_) | Body::Run => String::new(),
     })
 }
 

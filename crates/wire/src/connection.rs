@@ -12,7 +12,8 @@ use crate::link::{Link, protocol_error};
 use crate::tls::Stream;
 use logstead_sql::SqlError;
 use logstead_sql::session::{
-    BindRequest, Client, ConnectionLost, Session, StartupRequest, WorkerSessions,
+    BindRequest, Client, ConnectionLost, FunctionCallRequest, Session, StartupRequest,
+    WorkerSessions,
 };
 use logstead_types::SqlState;
 use std::future::Future;
@@ -289,8 +290,8 @@ async fn run(link: &mut Link, session: &mut Session) -> Result<Goodbye, Connecti
             Ok(message) => message,
             Err(error) => {
                 session.fail(error, link);
-                // A simple query ends here; after anything else the client will send Sync.
-                if kind == b'Q' {
+                // A simple query or a function call ends here; after anything else the client will send Sync.
+                if matches!(kind, b'Q' | b'F') {
                     encode::ready_for_query(link.output(), session.status());
                 } else {
                     skipping = true;
@@ -308,6 +309,22 @@ async fn run(link: &mut Link, session: &mut Session) -> Result<Goodbye, Connecti
                 }
                 due = true;
                 done
+            }
+            Frontend::FunctionCall(call) => {
+                let call = FunctionCallRequest {
+                    function: call.function,
+                    formats: &call.formats,
+                    values: &call.values,
+                    result_format: call.result_format,
+                };
+                let done = session.function_call(&call, link).await;
+                due = true;
+                done.map(|result| {
+                    if let Some(result) = result {
+                        encode::function_call_response(link.output(), result.as_deref());
+                    }
+                    ready(link, session);
+                })
             }
             Frontend::Sync => {
                 skipping = false;
@@ -392,7 +409,6 @@ async fn extended(
             session.close_portal(name);
             encode::close_complete(link.output());
         }
-        Frontend::FunctionCall => return Err(SqlError::unsupported("the function call message")),
         Frontend::Password => {
             return Err(
                 SqlError::new(SqlState::PROTOCOL_VIOLATION, "unexpected password message").fatal(),
@@ -405,7 +421,8 @@ async fn extended(
         | Frontend::Terminate
         | Frontend::CopyData(_)
         | Frontend::CopyDone
-        | Frontend::CopyFail(_) => {}
+        | Frontend::CopyFail(_)
+        | Frontend::FunctionCall(_) => {}
     }
     Ok(())
 }

@@ -283,8 +283,8 @@ pub enum Frontend<'a> {
     CopyDone,
     /// CopyFail.
     CopyFail(&'a str),
-    /// FunctionCall (not supported; recognised so that the error can say so).
-    FunctionCall,
+    /// FunctionCall.
+    FunctionCall(FunctionCall<'a>),
     /// A password or SASL message, out of place after the start.
     Password,
     /// Terminate.
@@ -304,6 +304,19 @@ pub struct Bind<'a> {
     pub values: SmallVec<[Option<&'a [u8]>; 8]>,
     /// Format codes of the result columns, as for parameters.
     pub result_formats: SmallVec<[i16; 8]>,
+}
+
+/// Body of FunctionCall.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FunctionCall<'a> {
+    /// OID of the function.
+    pub function: u32,
+    /// Format codes of the arguments: none (all text), one (for all) or one each.
+    pub formats: SmallVec<[i16; 8]>,
+    /// Arguments; `None` is NULL.
+    pub values: SmallVec<[Option<&'a [u8]>; 8]>,
+    /// Format code of the result.
+    pub result_format: i16,
 }
 
 /// What Describe or Close is about.
@@ -341,10 +354,7 @@ impl Frame {
             b'd' => Frontend::CopyData(std::mem::take(&mut body.rest)),
             b'c' => Frontend::CopyDone,
             b'f' => Frontend::CopyFail(body.str()?),
-            b'F' => {
-                body.rest = &[];
-                Frontend::FunctionCall
-            }
+            b'F' => Frontend::FunctionCall(body.function_call()?),
             b'p' => {
                 body.rest = &[];
                 Frontend::Password
@@ -434,23 +444,23 @@ impl<'a> Body<'a> {
         }
     }
 
-    fn formats(&mut self) -> Result<SmallVec<[i16; 8]>> {
-        let count = self.count(2)?;
-        (0..count)
-            .map(|_| match self.u16()? {
-                format @ (0 | 1) => Ok(format as i16),
-                format => Err(ProtocolError {
-                    code: SqlState::INVALID_PARAMETER_VALUE,
-                    message: format!("unsupported format code: {}", format as i16),
-                    fatal: false,
-                }),
-            })
-            .collect()
+    fn format(&mut self) -> Result<i16> {
+        match self.u16()? {
+            format @ (0 | 1) => Ok(format as i16),
+            format => Err(ProtocolError {
+                code: SqlState::INVALID_PARAMETER_VALUE,
+                message: format!("unsupported format code: {}", format as i16),
+                fatal: false,
+            }),
+        }
     }
 
-    fn bind(&mut self) -> Result<Bind<'a>> {
-        let (portal, statement) = (self.str()?, self.str()?);
-        let formats = self.formats()?;
+    fn formats(&mut self) -> Result<SmallVec<[i16; 8]>> {
+        let count = self.count(2)?;
+        (0..count).map(|_| self.format()).collect()
+    }
+
+    fn values(&mut self) -> Result<SmallVec<[Option<&'a [u8]>; 8]>> {
         let count = self.count(4)?;
         let mut values = SmallVec::with_capacity(count);
         for _ in 0..count {
@@ -459,6 +469,32 @@ impl<'a> Body<'a> {
                 Err(_) => None,
             });
         }
+        Ok(values)
+    }
+
+    fn function_call(&mut self) -> Result<FunctionCall<'a>> {
+        let function = self.u32()?;
+        let formats = self.formats()?;
+        let values = self.values()?;
+        if formats.len() > 1 && formats.len() != values.len() {
+            return Err(ProtocolError::body(format!(
+                "function call message contains {} argument formats but {} arguments",
+                formats.len(),
+                values.len()
+            )));
+        }
+        Ok(FunctionCall {
+            function,
+            formats,
+            values,
+            result_format: self.format()?,
+        })
+    }
+
+    fn bind(&mut self) -> Result<Bind<'a>> {
+        let (portal, statement) = (self.str()?, self.str()?);
+        let formats = self.formats()?;
+        let values = self.values()?;
         let result_formats = self.formats()?;
         if formats.len() > 1 && formats.len() != values.len() {
             return Err(ProtocolError::body(format!(

@@ -48,6 +48,20 @@ fn authentication(out: &mut Vec<u8>, code: u32, body: &[u8]) {
     end(out, at);
 }
 
+/// FunctionCallResponse; none is NULL.
+pub fn function_call_response(out: &mut Vec<u8>, result: Option<&[u8]>) {
+    let at = begin(out, b'V');
+    match result {
+        Some(bytes) => {
+            // No value is longer than 1 GiB.
+            out.extend_from_slice(&(bytes.len() as u32).to_be_bytes());
+            out.extend_from_slice(bytes);
+        }
+        None => out.extend_from_slice(&(-1_i32).to_be_bytes()),
+    }
+    end(out, at);
+}
+
 /// AuthenticationSASL: what is offered, best first.
 pub fn authentication_sasl(out: &mut Vec<u8>, mechanisms: &[&str]) {
     let at = begin(out, b'R');

@@ -35,6 +35,10 @@ pub(crate) fn received(frame: &Frame, encoding: Encoding) -> Result<Frame> {
             body.text()?;
             body.parameters()?;
         }
+        b'F' => {
+            body.plain(4);
+            body.parameters()?;
+        }
         _ => {}
     }
     let rest = body.rest;

@@ -13,7 +13,7 @@ use super::scope::NsWhat;
 use super::{Binder, COLUMN_BASE, ColId};
 use crate::catalog::pg_catalog::PG_CLASS;
 use crate::catalog::rights::{Access, is_closed};
-use crate::catalog::{Catalog, Relation, RelationKind};
+use crate::catalog::{Catalog, Relation, RelationKind, large_objects};
 use crate::error::Result;
 use crate::expr::Expr;
 use crate::role::acl::{Mask, privilege as p};
@@ -60,7 +60,9 @@ pub(super) const NOBODYS: usize = usize::MAX;
 
 /// A system relation that everybody reads.
 fn is_everybodys(relation: &Relation) -> bool {
-    matches!(relation.kind, RelationKind::Virtual(_)) && !is_closed(relation)
+    matches!(relation.kind, RelationKind::Virtual(_))
+        && !is_closed(relation)
+        && !large_objects::is_kept(relation)
 }
 
 /// Is a view the same in both catalogs: its owner's, with the same options and the same query?

@@ -4,7 +4,7 @@ use super::Binder;
 use super::coerce::is_pseudo;
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
-use crate::func::{self, CastContext};
+use crate::func::{self, Body, CastContext};
 use crate::plan::walk;
 use crate::value::{Datum, Oid, SqlType, info, multirange, oid, range, record, user};
 use logstead_types::SqlState;
@@ -85,6 +85,9 @@ impl Binder<'_> {
         {
             let what = format!("{name} of a row with columns of domains");
             return Err(SqlError::unsupported(what).at(at));
+        }
+        if matches!(resolved.function.body, Body::Run) {
+            return self.run_value(resolved.function, coerced, at);
         }
         if resolved.function.is_set() {
             self.refuse_settings_read(resolved.function, &coerced)

@@ -9,7 +9,7 @@ use super::{Binder, Frame, Source};
 use crate::catalog::routine::Routine;
 use crate::error::{Result, SqlError};
 use crate::expr::{Expr, SubqueryKind};
-use crate::func::Volatility;
+use crate::func::{Function, Volatility};
 use crate::parse;
 use crate::plan::{Callee, Node, OutputColumn, Plan, PlanContext, build, walk};
 use crate::value::{Datum, Oid, SqlType, info, oid, user};
@@ -65,6 +65,64 @@ impl Binder<'_> {
         let name: Arc<str> = call.called.as_str().into();
         let plan = scan(callee, call.args, name, vec![("".into(), ty)]);
         Ok(self.called_subquery(plan, SubqueryKind::Scalar, ty))
+    }
+
+    /// A built-in function that the session runs, as it is called.
+    fn run_callee(
+        &mut self,
+        function: &'static Function,
+        at: Option<usize>,
+    ) -> Result<Arc<Callee>> {
+        if self.definer.is_some() {
+            return Err(SqlError::unsupported(format!(
+                "calling {} in a function with SECURITY DEFINER",
+                function.name
+            ))
+            .at(at));
+        }
+        self.volatile = true;
+        self.read_only = false;
+        let result = SqlType::of(function.result);
+        Ok(Arc::new(Callee {
+            oid: function.oid,
+            name: ("pg_catalog".to_owned(), function.name.to_owned()),
+            strict: function.strict,
+            set: false,
+            volatile: function.volatility == Volatility::Volatile,
+            result,
+            columns: vec![result],
+            row: false,
+        }))
+    }
+
+    /// The value of its call.
+    pub(super) fn run_value(
+        &mut self,
+        function: &'static Function,
+        args: Vec<Expr>,
+        at: Option<usize>,
+    ) -> Result<Expr> {
+        let ty = SqlType::of(function.result);
+        if self.checks_routine {
+            return Ok(Expr::Const(Datum::Null, ty));
+        }
+        let callee = self.run_callee(function, at)?;
+        let plan = scan(callee, args, function.name.into(), vec![("".into(), ty)]);
+        Ok(self.called_subquery(plan, SubqueryKind::Scalar, ty))
+    }
+
+    /// Its call in FROM: the plan, of one row.
+    pub(super) fn run_rows(
+        &mut self,
+        function: &'static Function,
+        args: Vec<Expr>,
+        column: Arc<str>,
+        at: Option<usize>,
+    ) -> Result<Source> {
+        let callee = self.run_callee(function, at)?;
+        let ty = SqlType::of(function.result);
+        let plan = scan(callee, args, function.name.into(), vec![(column, ty)]);
+        Ok(Source::Plan(Some(Box::new(plan))))
     }
 
     /// A subquery that is run for each row, whatever its arguments.

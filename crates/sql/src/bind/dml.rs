@@ -8,7 +8,7 @@ use super::scope::NsItem;
 use super::setop::is_default;
 use super::updatable::Verb;
 use super::{Binder, Clause, ColId, Frame, Source};
-use crate::catalog::{Column, Relation, RelationKind};
+use crate::catalog::{Column, Relation, RelationKind, large_objects};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::func::CastContext;
@@ -32,6 +32,11 @@ impl Binder<'_> {
         let relation = self.relation(name)?;
         match &relation.kind {
             RelationKind::Table => {
+                let number = self.note_use(&relation, 0, false, Vec::new());
+                self.uses.target = vec![number];
+                Ok(relation)
+            }
+            RelationKind::Virtual(_) if large_objects::is_kept(&relation) => {
                 let number = self.note_use(&relation, 0, false, Vec::new());
                 self.uses.target = vec![number];
                 Ok(relation)

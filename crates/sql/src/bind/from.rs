@@ -7,7 +7,7 @@ use super::setop::Body;
 use super::unplanned::Unplanned;
 use super::{Binder, Clause, Rel, Source};
 use crate::catalog::lookup;
-use crate::catalog::{Relation, RelationKind, ViewSource};
+use crate::catalog::{Relation, RelationKind, ViewSource, large_objects};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::plan::JoinKind;
@@ -464,6 +464,9 @@ impl Binder<'_> {
         if let RelationKind::View(view) = &relation.kind {
             return self.view_item(&relation, view, alias, frozen, span);
         }
+        if let Some(view) = large_objects::view_of(&relation) {
+            return self.view_body_item(&relation, view, alias, frozen, span);
+        }
         let rel = self.add_relation_as(&relation, alias, frozen)?;
         self.guard_item(rel, &relation)?;
         let first = self.rels[rel].first;
@@ -567,6 +570,9 @@ impl Binder<'_> {
             RelationKind::Table | RelationKind::Materialized(..) => Source::Table(relation.clone()),
             RelationKind::View(_) => {
                 return Err(SqlError::internal("a view is no plain FROM item"));
+            }
+            RelationKind::Virtual(_) if large_objects::is_kept(relation) => {
+                Source::Table(relation.clone())
             }
             RelationKind::Virtual(table) => Source::Virtual(relation.clone(), table),
             RelationKind::Sequence(_) => Source::Function {

@@ -218,10 +218,24 @@ impl Binder<'_> {
         if ordinality {
             columns.push(("ordinality".into(), SqlType::of(oid::INT8), (0, 0)));
         }
-        let source = Source::Function {
-            function: resolved.function,
-            args: coerced,
-            ordinality,
+        let source = match resolved.function.body {
+            func::Body::Run if ordinality => {
+                return Err(SqlError::unsupported(format!(
+                    "WITH ORDINALITY behind {function_name}"
+                ))
+                .at(at));
+            }
+            func::Body::Run => {
+                let name = columns
+                    .first()
+                    .map_or_else(|| "".into(), |(n, ..)| Arc::clone(n));
+                self.run_rows(resolved.function, coerced, name, at)?
+            }
+            _ => Source::Function {
+                function: resolved.function,
+                args: coerced,
+                ordinality,
+            },
         };
         let scalar = columns.len() == 1 && !record::is_record(resolved.result.oid);
         let rel = self.add_item(source, columns, &function_name, alias)?;

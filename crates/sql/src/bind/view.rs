@@ -296,6 +296,18 @@ impl Binder<'_> {
         span: Span,
     ) -> Result<FromList> {
         self.reads(relation);
+        self.view_body_item(relation, view, alias, source, span)
+    }
+
+    /// The same of one that has nothing to be locked by.
+    pub(crate) fn view_body_item(
+        &mut self,
+        relation: &Arc<Relation>,
+        view: &Arc<View>,
+        alias: Option<&ast::TableAlias>,
+        source: Option<&ViewSource>,
+        span: Span,
+    ) -> Result<FromList> {
         let noted = self.uses_noted();
         let barrier = is_barrier(self.cx.catalog, relation);
         let (body, own) =

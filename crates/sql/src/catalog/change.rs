@@ -6,6 +6,7 @@
 use super::database::Database;
 use super::ddl::EXTENSION_ROW;
 use super::depend::{self, Dependent};
+use super::large_objects::{self, PG_LARGEOBJECT};
 use super::pg_catalog::{
     PG_AUTHID, PG_CLASS, PG_DATABASE, PG_EXTENSION, PG_NAMESPACE, PG_PROC, PG_TYPE, extension_of,
 };
@@ -59,6 +60,8 @@ pub(crate) enum Change {
     DropRole(Oid),
     /// Owner and privileges of an object of a class.
     Rights(Oid, Oid, Arc<Rights>),
+    /// A large object dropped that somebody owned, or something was granted on.
+    DropLargeObject(Oid),
     /// Default privileges, with their OID; none removes them.
     DefaultRights(DefaultKey, Option<(Oid, Acl)>),
     /// WITH options of a table or index.
@@ -252,6 +255,9 @@ impl Change {
             Change::OnCommit(oid, action) => {
                 catalog.notes.on_commit.insert(*oid, *action);
             }
+            Change::DropLargeObject(object) => {
+                catalog.rights.objects.remove(&(PG_LARGEOBJECT, *object));
+            }
             Change::Rights(class, object, rights) => {
                 let rights = Arc::clone(rights);
                 catalog.rights.objects.insert((*class, *object), rights);
@@ -341,5 +347,7 @@ fn edit_indexes(catalog: &mut Catalog, table: Oid, edit: impl FnOnce(&mut Vec<Ar
 
 /// True for relations that have a table in the engine.
 pub(crate) fn is_stored(relation: &Relation) -> bool {
-    relation.has_rows() || matches!(relation.kind, RelationKind::View(_))
+    relation.has_rows()
+        || matches!(relation.kind, RelationKind::View(_))
+        || large_objects::is_kept(relation)
 }

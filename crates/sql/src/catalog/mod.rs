@@ -25,6 +25,7 @@ mod in_use;
 mod index_def;
 pub(crate) mod index_keys;
 mod information_schema;
+pub(crate) mod large_objects;
 pub(crate) mod lookup;
 mod past;
 pub mod pg_catalog;
@@ -414,11 +415,13 @@ impl Catalog {
             }
             catalog
         });
-        Catalog {
+        let mut catalog = Catalog {
             database,
             database_name: database_name.into(),
             ..empty.clone()
-        }
+        };
+        large_objects::put(&mut catalog);
+        catalog
     }
 
     /// Has anything been made in it, or said of what every database begins with?

@@ -2,12 +2,12 @@
 //!
 //! Invariant: what all databases share (roles, the databases themselves, what is said of these) is the same in all of them.
 
-use super::Catalog;
 use super::change::{Change, is_shared_class};
 use super::database::{Database, Databases};
 use super::store::{CatalogStore, PUBLIC, autonomous, locked};
 use super::stored::{DATABASES, ObjectKey, ObjectRow, SCHEMAS};
 use super::stored_databases;
+use super::{Catalog, large_objects};
 use crate::error::Result;
 use crate::value::Oid;
 use logstead_engine::{RowBuilder, Worker};
@@ -122,6 +122,7 @@ impl CatalogStore {
         for (template, (rid, public)) in missing.into_iter().zip(rids) {
             self.remember(DATABASES, 0, template.oid, rid);
             self.remember(SCHEMAS, template.oid, PUBLIC, public);
+            large_objects::make_storages(self.engine(), worker, template.oid)?;
             changes.push(Change::PutDatabase(Arc::new(template)));
         }
         self.publish(0, &changes, csn);

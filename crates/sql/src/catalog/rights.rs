@@ -52,7 +52,7 @@ const STATISTICS: [&str; 2] = ["pg_backend_memory_contexts", "pg_shmem_allocatio
 const CONNECTION: &str = "subconninfo";
 
 /// Functions that only superusers call.
-const CLOSED_FUNCTIONS: [&str; 1] = ["pg_current_logfile"];
+const CLOSED_FUNCTIONS: [&str; 3] = ["lo_export", "lo_import", "pg_current_logfile"];
 
 /// Is it a system relation that not everybody reads?
 pub(crate) fn is_closed(relation: &Relation) -> bool {

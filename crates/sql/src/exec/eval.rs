@@ -288,6 +288,10 @@ pub(crate) fn apply(function: &'static Function, args: &[Datum], cx: &Cx<'_>) ->
             "{}() in this place",
             function.name
         ))),
+        Body::Run => Err(SqlError::unsupported(format!(
+            "a call of {} in this place",
+            function.name
+        ))),
         Body::Set(_) | Body::TypedSet(_) | Body::Series(_) => Err(SqlError::new(
             SqlState::FEATURE_NOT_SUPPORTED,
             "set-valued function called in context that cannot accept a set",

@@ -50,6 +50,7 @@ mod table_citext;
 mod table_functions;
 mod table_hstore;
 mod table_io;
+mod table_large_objects;
 mod table_money;
 mod table_network;
 mod table_operator_functions;
@@ -142,6 +143,8 @@ pub enum Body {
     Series(fn(&dyn Context, &[Datum]) -> Result<Series>),
     /// Yields rows, and needs the types of its arguments.
     TypedSet(fn(&dyn Context, &[SqlType], &[Datum]) -> Result<Rows>),
+    /// Is run by the session, as users' functions are: it reads and writes rows.
+    Run,
 }
 
 /// When a function's result may change.

@@ -49,6 +49,9 @@ fn call(cx: &dyn Context, types: &[SqlType], args: &[Datum]) -> Result<Datum> {
         },
         Body::Context(body) => body(cx, &values),
         Body::Typed(body) => body(cx, &types, &values),
+        Body::Run => Err(SqlError::unsupported(
+            "VARIADIC in a call of a function that is run apart",
+        )),
         Body::Set(_) | Body::Series(_) | Body::TypedSet(_) | Body::Transaction(_) => {
             Err(SqlError::unsupported("VARIADIC in a call that gives rows"))
         }

@@ -3,6 +3,7 @@
 use super::roles::{RoleName, Words};
 use super::routines::{RoutineRef, RoutineWord};
 use crate::error::{Result, SqlError};
+use crate::value::Oid;
 use logstead_types::SqlState;
 use sqlparser::ast::{Ident, ObjectName, ObjectNamePart};
 use sqlparser::tokenizer::{Token, TokenWithSpan};
@@ -22,6 +23,7 @@ pub enum GrantOn {
     AllSequences(Vec<String>),
     Routines(RoutineWord, Vec<RoutineRef>),
     AllRoutines(RoutineWord, Vec<String>),
+    LargeObjects(Vec<Oid>),
     /// What is not supported, by name.
     Other(&'static str),
     /// The kind of objects that ALTER DEFAULT PRIVILEGES is about.
@@ -230,13 +232,19 @@ impl Words<'_> {
                 return Ok(GrantOn::Routines(word, self.routine_refs()?));
             }
         }
+        if self.take_all(&["large", "object"]) {
+            let mut all = vec![self.large_object()?];
+            while self.take_token(&Token::Comma) {
+                all.push(self.large_object()?);
+            }
+            return Ok(GrantOn::LargeObjects(all));
+        }
         for (words, what) in [
             (
                 &["foreign", "data", "wrapper"][..],
                 "GRANT on a foreign-data wrapper",
             ),
             (&["foreign", "server"], "GRANT on a foreign server"),
-            (&["large", "object"], "GRANT on a large object"),
             (&["tablespace"], "GRANT on a tablespace"),
             (&["parameter"], "GRANT on a parameter"),
         ] {

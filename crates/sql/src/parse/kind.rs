@@ -44,6 +44,8 @@ pub enum StatementKind {
     Policy(Box<PolicyStatement>),
     /// Triggers, whose conditions it does not place either: the catalog. The statement is a placeholder.
     Trigger(Box<TriggerStatement>),
+    /// ALTER and COMMENT ON LARGE OBJECT: the catalog. The statement is a placeholder.
+    LargeObject(Box<super::LargeObjectCommand>),
     /// COMMENT ON CONSTRAINT, which it lacks as well: the catalog. The statement is a placeholder.
     CommentOn(Box<CommentOn>),
     /// SET CONSTRAINTS; the statement is a placeholder.

@@ -30,6 +30,7 @@ mod identity;
 mod index_commands;
 mod insert_source;
 mod kind;
+mod large_objects;
 mod lexing;
 mod like;
 mod locking;
@@ -78,6 +79,7 @@ pub use kind::{
     AlterSequence, CommentOn, Commented, DeclareCursor, FetchDirection, FetchRows, IndexAction,
     IndexCommand, StatementKind,
 };
+pub use large_objects::LargeObjectCommand;
 pub(crate) use like::LIKE_MARK;
 pub(crate) use locking::{LockingClause, locking_clause};
 pub use maintenance::Maintain;

@@ -100,6 +100,9 @@ pub(super) fn without_grammar(
     if let Some(kind) = super::triggers::triggers(text, tokens)? {
         return Ok(Some((Statement::UnlockTables, kind)));
     }
+    if let Some(kind) = super::large_objects::large_objects(text, tokens)? {
+        return Ok(Some((Statement::UnlockTables, kind)));
+    }
     if let Some(kind) = super::comment::on_constraint(text, tokens)? {
         return Ok(Some((Statement::UnlockTables, kind)));
     }

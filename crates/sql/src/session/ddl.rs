@@ -173,6 +173,7 @@ pub(super) fn tag_of(parsed: &Parsed) -> Cow<'static, str> {
         StatementKind::Extension(command) => command.tag(),
         StatementKind::AlterConstraint(_) => "ALTER TABLE",
         StatementKind::CommentOn(_) => "COMMENT",
+        StatementKind::LargeObject(command) => command.tag(),
         StatementKind::AlterSequence(_) => "ALTER SEQUENCE",
         StatementKind::Rights(command) => command.tag(),
         StatementKind::SetConstraints(_) => "SET CONSTRAINTS",

@@ -378,6 +378,7 @@ impl Session {
                 | K::Role(_)
                 | K::Database(_)
                 | K::Rights(_)
+                | K::LargeObject(_)
                 | K::Routine(_)
                 | K::Type(_)
                 | K::Extension(_)

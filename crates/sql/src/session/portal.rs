@@ -220,7 +220,12 @@ impl Session {
         Ok(())
     }
 
-    fn parameter(&self, bytes: Option<&[u8]>, ty: SqlType, binary: bool) -> Result<Datum> {
+    pub(super) fn parameter(
+        &self,
+        bytes: Option<&[u8]>,
+        ty: SqlType,
+        binary: bool,
+    ) -> Result<Datum> {
         let Some(bytes) = bytes else {
             return Ok(Datum::Null);
         };

@@ -7,6 +7,7 @@
 use super::Session;
 use super::client::Client;
 use super::instance::Waiting;
+use super::large_objects::Descriptors;
 use super::past::{Reading, read_write};
 use super::run::{Limits, guarded};
 use super::unwind::unwind_txn;
@@ -53,6 +54,8 @@ pub(super) struct Open {
     pub(super) savepoints: Vec<(SavepointId, Mark)>,
     /// Constraints it has still to judge.
     pub(super) events: Events,
+    /// Large objects that it has opened.
+    pub(super) descriptors: Descriptors,
     /// The past that it reads; none is the present.
     pub(super) reading: Option<Rc<Reading>>,
     /// It is that of one statement, which has named its past.
@@ -123,6 +126,7 @@ impl Session {
                 ddl: DdlState::of(&self.temporary),
                 savepoints,
                 events: Events::default(),
+                descriptors: Descriptors::default(),
                 reading,
                 is_of_clause,
             });
@@ -389,6 +393,7 @@ impl Session {
             open.savepoints.truncate(index + 1);
             open.txn.rollback_to(id);
             open.events.rollback_to(&mark);
+            open.descriptors.rolled_back_to(index);
         }
     }
 
@@ -570,6 +575,7 @@ impl Session {
         {
             open.savepoints.truncate(index);
             open.txn.release(id);
+            open.descriptors.released(index);
         }
         self.cursors.released(index);
         self.context.advisory.borrow_mut().released(index);

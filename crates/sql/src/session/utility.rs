@@ -92,6 +92,15 @@ impl Session {
                     None => self.ddl(&parsed, text, client).await,
                 }
             }
+            StatementKind::LargeObject(command) => {
+                let object = command.object();
+                self.look_for_large_objects(&[object], client).await?;
+                self.ddl(&parsed, &statement.text.text, client).await
+            }
+            StatementKind::Rights(command) => {
+                self.before_rights(command, client).await?;
+                self.ddl(&parsed, &statement.text.text, client).await
+            }
             StatementKind::AlterSequence(_)
             | StatementKind::AlterConstraint(_)
             | StatementKind::View(_)
@@ -100,7 +109,6 @@ impl Session {
             | StatementKind::CommentOn(_)
             | StatementKind::Role(_)
             | StatementKind::Database(_)
-            | StatementKind::Rights(_)
             | StatementKind::Type(_)
             | StatementKind::Routine(_)
             | StatementKind::Extension(_)

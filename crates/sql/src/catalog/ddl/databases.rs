@@ -21,7 +21,7 @@ use crate::catalog::rights::denied;
 use crate::catalog::stored::{
     COMMENTS, DATABASES, OBJECT_TABLES, ObjectKey, ObjectRow, RIGHTS, ROLES, SCHEMAS,
 };
-use crate::catalog::{RelationKind, stored_databases};
+use crate::catalog::{RelationKind, large_objects, stored_databases};
 use crate::error::{Result, SqlError};
 use crate::parse::{DatabaseCommand, RoleName, SettingChange};
 use crate::role::acl::AclKind;
@@ -291,7 +291,11 @@ async fn create(name: &str, wanted: &Wanted, cx: &mut DdlContext<'_>) -> Result<
     let from = cx.store.current_by_oid(source.oid);
     let from = from.ok_or_else(|| no_database(template))?;
     cx.depends_on(from.csn);
-    if !from.is_untouched() {
+    let large_objects = { from.relations.values() }
+        .filter(|r| large_objects::is_kept(r))
+        .filter_map(|r| cx.store.engine().table(r.storage))
+        .any(|table| table.row_count_estimate() > 0);
+    if large_objects || !from.is_untouched() {
         return Err(SqlError::unsupported(format!(
             "CREATE DATABASE with the template \"{template}\", which is not empty,"
         )));
@@ -313,6 +317,9 @@ async fn create(name: &str, wanted: &Wanted, cx: &mut DdlContext<'_>) -> Result<
         return Err(SqlError::internal("a new database has a schema"));
     }
     cx.state.push(Change::PutDatabase(Arc::new(database)));
+    for storage in large_objects::make_storages(cx.store.engine(), cx.worker, oid)? {
+        cx.state.made(storage);
+    }
     cx.own_new_as(owner, PG_DATABASE, oid, 0, AclKind::Database)
         .await
 }

@@ -3,6 +3,7 @@
 use super::alter_table::{system_relation, wrong_kind};
 use super::objects::{no_relation, no_schema};
 use super::{DdlContext, routine_lookup, types};
+use crate::catalog::large_objects::PG_LARGEOBJECT;
 use crate::catalog::pg_catalog::{PG_CLASS, PG_DATABASE, PG_NAMESPACE, PG_PROC, PG_TYPE};
 use crate::catalog::rights::{denied, kind_of};
 use crate::catalog::{Catalog, Relation, RelationKind, calls};
@@ -308,6 +309,14 @@ pub(super) async fn execute(grant: &Grant, cx: &mut DdlContext<'_>) -> Result<()
             }
             Ok(())
         }
+        GrantOn::LargeObjects(objects) => {
+            asked.check(AclKind::LargeObject)?;
+            for object in objects {
+                let target = (PG_LARGEOBJECT, *object, AclKind::LargeObject);
+                on_object(&asked, target, &format!("large object {object}"), cx).await?;
+            }
+            Ok(())
+        }
         GrantOn::Languages(names) => {
             asked.check(AclKind::Language)?;
             for name in names {
@@ -432,6 +441,7 @@ async fn on_object(
         AclKind::Function => routine.map_or("function", |r| r.word()),
         AclKind::Schema => "schema",
         AclKind::Type => "type",
+        AclKind::LargeObject => "large object",
         _ => "database",
     };
     let judge = catalog.judge(&catalog.roles);
@@ -638,6 +648,7 @@ pub(super) async fn revoke_from(
                 .get(&object)
                 .map(|schema| schema.name.clone()),
         ),
+        PG_LARGEOBJECT => (AclKind::LargeObject, Some(format!("large object {object}"))),
         PG_DATABASE if object == catalog.database => {
             (AclKind::Database, Some(catalog.database_name.clone()))
         }

@@ -35,6 +35,7 @@ mod grant;
 mod index;
 mod index_objects;
 mod kept;
+mod large_objects;
 mod like;
 mod materialized;
 mod names;
@@ -63,6 +64,7 @@ pub(crate) use computed::{Unfilled, build};
 pub(crate) use databases::no_database;
 pub(crate) use domains::with_value;
 pub(crate) use extensions::EXTENSION_ROW;
+pub(crate) use large_objects::rights as large_object_rights;
 pub use state::DdlState;
 pub use temporary::{at_commit, discard};
 pub(crate) use types::of_users;
@@ -207,6 +209,10 @@ pub async fn execute(parsed: &Parsed, cx: &mut DdlContext<'_>) -> Result<String>
     if let StatementKind::AlterConstraint(alter) = &parsed.kind {
         foreign::alter_timing(alter, cx).await?;
         return Ok("ALTER TABLE".to_owned());
+    }
+    if let StatementKind::LargeObject(command) = &parsed.kind {
+        large_objects::execute(command, cx).await?;
+        return Ok(command.tag().to_owned());
     }
     if let StatementKind::CommentOn(on) = &parsed.kind {
         comment::on_constraint(on, cx).await?;

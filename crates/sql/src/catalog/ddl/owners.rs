@@ -6,6 +6,7 @@ use super::objects::{no_relation, no_schema};
 use super::{
     DdlContext, drop as dropping, extensions, grant, permit, routine_lookup, routines, types,
 };
+use crate::catalog::large_objects::PG_LARGEOBJECT;
 use crate::catalog::pg_catalog::{
     PG_CLASS, PG_DATABASE, PG_EXTENSION, PG_NAMESPACE, PG_POLICY, PG_PROC, PG_TYPE, extension_name,
 };
@@ -56,7 +57,12 @@ pub(super) fn must_be_member(owner: Oid, cx: &mut DdlContext<'_>) -> Result<()> 
 }
 
 /// Gives an object to another.
-async fn give(class: Oid, object: Oid, owner: Oid, cx: &mut DdlContext<'_>) -> Result<()> {
+pub(super) async fn give(
+    class: Oid,
+    object: Oid,
+    owner: Oid,
+    cx: &mut DdlContext<'_>,
+) -> Result<()> {
     cx.hold_rights().await?;
     let old = cx.catalog()?.whole_rights(class, object);
     if old.owner == owner {
@@ -482,6 +488,7 @@ fn label(class: Oid, object: Oid, catalog: &Catalog, path: &[String]) -> String 
     match class {
         PG_CLASS => dependents::describe(catalog, path, Object::Relation(object)),
         PG_PROC => dependents::describe(catalog, path, Object::Routine(object)),
+        PG_LARGEOBJECT => format!("large object {object}"),
         PG_TYPE => dependents::describe(catalog, path, Object::Type(object)),
         PG_EXTENSION => {
             let name = extension_name(catalog, object).unwrap_or("?");

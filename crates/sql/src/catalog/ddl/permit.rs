@@ -438,6 +438,7 @@ pub(super) fn ask(parsed: &Parsed, cx: &mut DdlContext<'_>) -> Result<()> {
         K::Role(_)
         | K::Database(_)
         | K::Rights(_)
+        | K::LargeObject(_)
         | K::Maintain(_)
         | K::Routine(_)
         | K::Trigger(_)

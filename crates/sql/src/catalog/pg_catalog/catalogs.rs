@@ -128,6 +128,12 @@ pub(super) static TABLES: &[VirtualTable] = virtual_tables! {
     2995 pg_largeobject_metadata = none {
         oid OID, lomowner OID, lomacl ACLITEM_ARRAY,
     }
+    8613 logstead_large_objects = none {
+        oid OID,
+    }
+    8614 logstead_large_object_rights = super::shared::large_object_rights {
+        oid OID, owner OID, acl ACLITEM_ARRAY,
+    }
     2615 pg_namespace = super::relations::pg_namespace {
         oid OID, nspname NAME, nspowner OID, nspacl ACLITEM_ARRAY,
     }

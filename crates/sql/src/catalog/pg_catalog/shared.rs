@@ -3,6 +3,7 @@
 use super::OWNER;
 use super::cells::{Ch, Id, Nil, regtype_array, row};
 use super::relations::{PG_AUTHID, PG_DATABASE, PG_EXTENSION};
+use crate::catalog::large_objects::PG_LARGEOBJECT;
 use crate::catalog::routine::LANGUAGE_PLPGSQL;
 use crate::catalog::{Catalog, VirtualContext};
 use crate::error::Result;
@@ -12,6 +13,21 @@ use crate::value::{
 };
 
 type Rows = Result<Vec<Vec<Datum>>>;
+
+/// `logstead_large_object_rights`: of what belongs to another than the bootstrap superuser, or was granted to somebody
+pub(super) fn large_object_rights(cx: &VirtualContext<'_>) -> Rows {
+    let known = cx.catalog.rights.objects.iter();
+    let mut known: Vec<_> = known
+        .filter(|((class, _), _)| *class == PG_LARGEOBJECT)
+        .map(|((_, object), rights)| (*object, rights.owner))
+        .collect();
+    known.sort_unstable();
+    let row = |(object, owner)| {
+        let acl = super::relations::acl(cx.catalog, PG_LARGEOBJECT, object);
+        row![Id(object), Id(owner), acl]
+    };
+    Ok(known.into_iter().map(row).collect())
+}
 
 /// OID of the B-tree access method.
 pub(crate) const BTREE: Oid = 403;

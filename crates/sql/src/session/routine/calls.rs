@@ -14,6 +14,7 @@ use crate::error::{Result, SqlError};
 use crate::exec::{Call, Caller, Execution, RowSink};
 use crate::func::Context;
 use crate::session::client::{Client, LocalFuture};
+use crate::session::large_objects::is_one as is_large_object_function;
 use crate::session::portal::Collected;
 use crate::session::statement::CachedPlan;
 use crate::value::{Datum, Oid, SqlType, oid, record, user};
@@ -140,6 +141,10 @@ impl Session {
         call: &Call,
         client: &mut dyn Client,
     ) -> Result<VecDeque<Vec<Datum>>> {
+        if is_large_object_function(call.callee.oid) {
+            let value = self.large_object_call(call, client).await?;
+            return Ok(VecDeque::from([vec![value]]));
+        }
         let catalog = self.catalog()?;
         let found = catalog.routines.get(call.callee.oid).cloned();
         let definition = found.ok_or_else(|| {

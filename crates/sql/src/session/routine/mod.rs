@@ -44,6 +44,7 @@ use std::sync::Arc;
 use values::Kind;
 
 pub(super) use procedures::call_columns;
+pub(super) use sql::Quiet;
 
 /// What bodies in one another may take of a session's stack while they are polled: more than half of it.
 const STACK_BYTES_MAX: usize = 9 << 20;

@@ -22,20 +22,23 @@ use std::rc::Rc;
 use super::evaluate::Rows;
 
 /// The client of a statement inside a body: its rows are kept, what it has to say besides is passed on.
-pub(super) struct Quiet<'c> {
+pub(in crate::session) struct Quiet<'c> {
     client: &'c mut dyn Client,
     rows: Collected,
 }
 
 impl<'c> Quiet<'c> {
-    pub(super) fn new(client: &'c mut dyn Client, memory: &'static Memory) -> Quiet<'c> {
+    pub(in crate::session) fn new(
+        client: &'c mut dyn Client,
+        memory: &'static Memory,
+    ) -> Quiet<'c> {
         Quiet {
             client,
             rows: Collected::within(memory),
         }
     }
 
-    pub(super) fn into_rows(self) -> VecDeque<Vec<Datum>> {
+    pub(in crate::session) fn into_rows(self) -> VecDeque<Vec<Datum>> {
         self.rows.into_rows()
     }
 }
