@@ -3,6 +3,7 @@
 //! Knows nothing of tables. Invariant: a row is looked at only when it has arrived whole, so how the client cut its input makes no difference.
 
 use super::copy_format::make_room;
+use crate::encoding::{Encoding, Way};
 use crate::error::{Result, SqlError};
 use crate::value::build::Room;
 use crate::value::{Datum, SqlType, binary_io};
@@ -34,19 +35,28 @@ pub(super) fn write_trailer(out: &mut Vec<u8>) {
     out.extend_from_slice(&(-1_i16).to_be_bytes());
 }
 
-/// Appends a row.
+/// Appends a row; its texts in an encoding, unless that is UTF-8.
 pub(super) fn write_row(
     row: &[Datum],
     columns: &[(SqlType, bool)],
+    encoding: Option<Encoding>,
     out: &mut Vec<u8>,
 ) -> Result<()> {
+    let mut value = Vec::new();
     let count = i16::try_from(columns.len()).unwrap_or(i16::MAX);
     out.extend_from_slice(&count.to_be_bytes());
     for (datum, (ty, _)) in row.iter().zip(columns) {
         let at = out.len();
         out.extend_from_slice(&(-1_i32).to_be_bytes());
         if !datum.is_null() {
-            binary_io::binary_output(datum, *ty, out)?;
+            match encoding {
+                None => binary_io::binary_output(datum, *ty, out)?,
+                Some(encoding) => {
+                    value.clear();
+                    binary_io::binary_output(datum, *ty, &mut value)?;
+                    encoding.convert_binary(ty.oid, &value, Way::ToClient, out)?;
+                }
+            }
             let length = i32::try_from(out.len() - at - 4).unwrap_or(i32::MAX);
             out[at..at + 4].copy_from_slice(&length.to_be_bytes());
         }
@@ -201,14 +211,17 @@ impl BinaryRows {
     }
 
     /// Field `i` of the present row as a value of a type.
-    pub(super) fn read(&self, i: usize, ty: SqlType) -> Result<Datum> {
-        match self.fields.get(i) {
-            Some(Some(range)) => {
-                let bytes = self.bytes.get(range.clone()).unwrap_or_default();
-                binary_io::binary_input(ty, bytes)
-            }
-            _ => Ok(Datum::Null),
-        }
+    pub(super) fn read(&self, i: usize, ty: SqlType, encoding: Option<Encoding>) -> Result<Datum> {
+        let bytes = match self.fields.get(i) {
+            Some(Some(range)) => self.bytes.get(range.clone()).unwrap_or_default(),
+            _ => return Ok(Datum::Null),
+        };
+        let Some(encoding) = encoding else {
+            return binary_io::binary_input(ty, bytes);
+        };
+        let mut converted = Vec::new();
+        encoding.convert_binary(ty.oid, bytes, Way::FromClient, &mut converted)?;
+        binary_io::binary_input(ty, &converted)
     }
 
     fn word(&self, at: usize) -> Option<i32> {
@@ -231,7 +244,7 @@ mod tests {
         let mut bytes = Vec::new();
         write_header(&mut bytes);
         for row in rows {
-            write_row(row, columns, &mut bytes).expect("short");
+            write_row(row, columns, None, &mut bytes).expect("short");
         }
         write_trailer(&mut bytes);
         bytes
@@ -254,7 +267,10 @@ mod tests {
                 match rows.next(types.len(), end)? {
                     Next::Nothing => break,
                     Next::Row => {
-                        let row = types.iter().enumerate().map(|(i, ty)| rows.read(i, *ty));
+                        let row = types
+                            .iter()
+                            .enumerate()
+                            .map(|(i, ty)| rows.read(i, *ty, None));
                         out.push(row.collect::<Result<Vec<_>>>()?);
                     }
                 }

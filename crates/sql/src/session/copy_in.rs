@@ -141,7 +141,8 @@ impl Reader {
         }
         self.row.clear();
         for (i, (name, ty)) in self.columns.iter().enumerate() {
-            let read = match (input.read(i, *ty), self.domains.get(i)) {
+            let read = input.read(i, *ty, self.format.encoding);
+            let read = match (read, self.domains.get(i)) {
                 (Ok(value), Some(Some(rules))) => of_domain(value, rules, session),
                 (read, _) => read,
             };
@@ -335,14 +336,12 @@ impl Session {
             }
         }
         let mut format = CopyFormat::read(options, legacy_options)?;
+        // As in PostgreSQL, texts within values in binary form are the client's, whatever ENCODING says.
         let encoding = format
             .encoding
+            .filter(|_| !format.binary)
             .unwrap_or_else(|| self.context.client_encoding());
         format.encoding = Some(encoding).filter(|encoding| !encoding.is_plain());
-        if let Some(encoding) = format.encoding.filter(|_| format.binary) {
-            let what = format!("binary COPY in {}", encoding.what());
-            return Err(SqlError::unsupported(what));
-        }
         match source {
             CopySource::Table {
                 table_name,
@@ -469,7 +468,7 @@ impl Session {
             None => None,
         };
         let domains = self.copied_domains(&catalog, &relation, &positions)?;
-        let encoded = format.encoding;
+        let encoded = format.encoding.filter(|_| !format.binary);
         // As it came, before it is UTF-8.
         let mut received = Vec::new();
         let mut reader = reader(&relation, &positions, domains, format)?;

@@ -31,7 +31,8 @@ impl RowSink for Lines<'_> {
     fn row(&mut self, row: &[Datum]) -> Result<()> {
         if self.format.binary {
             // The header leaves with the first row.
-            copy_binary::write_row(row, self.columns, self.line)?;
+            let encoding = self.format.encoding;
+            copy_binary::write_row(row, self.columns, encoding, self.line)?;
             self.client.copy_out_data(self.line)?;
             self.line.clear();
             return Ok(());
