@@ -294,6 +294,18 @@ async fn add_key(cx: &mut DdlContext<'_>, oid: u32, new: NewConstraint, fresh: b
             }
         }
     }
+    cx.debug(|| {
+        let statement = match (fresh, primary) {
+            (true, true) => "CREATE TABLE / PRIMARY KEY",
+            (true, false) => "CREATE TABLE / UNIQUE",
+            (false, true) => "ALTER TABLE / ADD PRIMARY KEY",
+            (false, false) => "ALTER TABLE / ADD UNIQUE",
+        };
+        format!(
+            "{statement} will create implicit index \"{name}\" for table \"{}\"",
+            table.name
+        )
+    });
     let index_oid = cx.new_oid()?;
     let deferrable = new.timing.is_deferrable();
     let mut index = key_index(

@@ -233,6 +233,20 @@ pub(super) async fn own_sequence(
 ) -> Result<Oid> {
     let sequence = sequence::create_owned(cx, relation, &column.name, owned).await?;
     column.sequence = Some(sequence);
+    let catalog = cx.catalog()?;
+    let name = catalog.relations.get(&sequence).map(|r| r.name.clone());
+    let statement = match catalog.relations.contains_key(&relation.oid) {
+        true => "ALTER TABLE",
+        false => "CREATE TABLE",
+    };
+    cx.debug(|| {
+        format!(
+            "{statement} will create implicit sequence \"{}\" for serial column \"{}.{}\"",
+            name.unwrap_or_default(),
+            relation.name,
+            column.name
+        )
+    });
     if column.identity.is_none() {
         // By number, so that renaming the sequence changes nothing; it is shown by name.
         column.default = Some(format!("nextval('{sequence}'::regclass)"));

@@ -60,6 +60,20 @@ impl DdlContext<'_> {
         });
     }
 
+    /// Says something to who asks for all that is said: `client_min_messages` is debug1 or more talkative.
+    pub(super) fn debug(&mut self, message: impl FnOnce() -> String) {
+        let least = self.session.setting("client_min_messages");
+        if least.is_some_and(|least| least.starts_with("debug")) {
+            self.notices.push(super::Notice {
+                severity: "DEBUG",
+                code: SqlState::SUCCESSFUL_COMPLETION,
+                message: message(),
+                detail: None,
+                hint: None,
+            });
+        }
+    }
+
     /// A name cut to 63 bytes, with PostgreSQL's notice.
     pub(super) fn name(&mut self, name: &str) -> String {
         let short = truncate_name(name);
