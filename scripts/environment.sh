@@ -178,15 +178,28 @@ suite_python() {
     cp "$requirements" "$venv/requirements.txt"
 }
 
-# suite_source NAME: the source archive of the package of that name, for its tests, at the version that the suite's Python has.
+# suite_source NAME [PACKAGE]: the source archive of the package of that name, for its tests, at the version that the suite's Python has, or of
+# that package.
 suite_source() {
     local source="$SUITES_CACHE/$1/source"
     [ ! -e "$source/complete" ] || return 0
     say "the tests of $1"
     rm -rf "$source"
     mkdir -p "$source"
-    $suite_pip download --no-deps --no-binary :all: --dest "$source" "$(grep "^$1==" "$repository/tests/suites/$1/requirements.txt")"
+    $suite_pip download --no-deps --no-binary :all: --dest "$source" "${2:-$(grep "^$1==" "$repository/tests/suites/$1/requirements.txt")}"
     tar -xzf "$source/$1"-*.tar.gz -C "$source"
+    touch "$source/complete"
+}
+
+# suite_repository NAME REPOSITORY TAG: the files of a repository on GitHub, for its tests.
+suite_repository() {
+    local source="$SUITES_CACHE/$1/source"
+    [ ! -e "$source/complete" ] || return 0
+    say "the tests of $1"
+    rm -rf "$source"
+    mkdir -p "$source"
+    packages curl:curl
+    curl -fsSL "https://github.com/$2/archive/refs/tags/$3.tar.gz" | tar -xz -C "$source"
     touch "$source/complete"
 }
 
@@ -209,8 +222,8 @@ need_suites() {
     export SUITES_CACHE="$cache/suites"
     mkdir -p "$SUITES_CACHE"
     case "$wanted" in
-    *" sqlalchemy "* | *" django "* | *" logic "* | *" sysbench "* | *" drizzle "* | *" rails "* | *" pgx "* | *" asyncpg "* | *" orms "*) ;;
-    *) wanted=" sqlalchemy django logic sysbench drizzle rails pgx asyncpg orms " ;;
+    *" sqlalchemy "* | *" django "* | *" logic "* | *" sysbench "* | *" drizzle "* | *" rails "* | *" pgx "* | *" asyncpg "* | *" psycopg "* | *" psycopg2 "* | *" orms "*) ;;
+    *) wanted=" sqlalchemy django logic sysbench drizzle rails pgx asyncpg psycopg psycopg2 orms " ;;
     esac
     [[ $wanted != *" sqlalchemy "* ]] || suite_python sqlalchemy
     if [[ $wanted == *" django "* ]]; then
@@ -220,6 +233,15 @@ need_suites() {
     if [[ $wanted == *" asyncpg "* ]]; then
         suite_python asyncpg
         suite_source asyncpg
+    fi
+    if [[ $wanted == *" psycopg "* ]]; then
+        suite_python psycopg
+        # The source archive has no tests.
+        suite_repository psycopg psycopg/psycopg 3.3.4
+    fi
+    if [[ $wanted == *" psycopg2 "* ]]; then
+        suite_python psycopg2
+        suite_source psycopg2 psycopg2==2.9.12
     fi
     [[ $wanted != *" sysbench "* ]] || packages sysbench:sysbench
     if [[ $wanted == *" rails "* ]]; then

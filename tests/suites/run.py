@@ -22,7 +22,7 @@ sys.path[:0] = [str(HERE), str(HERE.parent / "e2e")]
 import report  # noqa: E402
 from harness import KINDS, Server  # noqa: E402
 
-SUITES = ["sqlalchemy", "django", "logic", "sysbench", "drizzle", "rails", "pgx", "asyncpg", "orms"]
+SUITES = ["sqlalchemy", "django", "logic", "sysbench", "drizzle", "rails", "pgx", "asyncpg", "psycopg", "psycopg2", "orms"]
 
 
 @dataclass
