@@ -161,21 +161,6 @@ def test_a_database_in_use_stays(server):
     forget(server, "zebra")
 
 
-@pytest.mark.logstead_only
-def test_templates_stay_empty(server):
-    with server.connect("template1", autocommit=True) as connection:
-        for statement in ("CREATE TABLE t (a int)", "CREATE SCHEMA s", "GRANT CREATE ON SCHEMA public TO PUBLIC"):
-            with pytest.raises(psycopg.errors.FeatureNotSupported, match="template1"):
-                connection.execute(statement)
-        connection.execute("CREATE TEMPORARY TABLE t (a int)")
-        connection.execute("CREATE DATABASE zebra_db")
-    with server.connect("zebra_db", autocommit=True) as connection:
-        connection.execute("CREATE TABLE t (a int)")
-    with pytest.raises(psycopg.errors.FeatureNotSupported, match="not empty"):
-        server.execute("CREATE DATABASE okapi_db TEMPLATE zebra_db")
-    server.execute("DROP DATABASE zebra_db")
-
-
 def state(server):
     """What is in which database."""
     found = {}

@@ -32,6 +32,7 @@ pub async fn serve(stream: impl Into<Stream>, worker: Rc<WorkerSessions>, access
         // Cut off, cancelled or refused: there is nobody to talk to.
         Ok(None) | Err(_) => return,
     };
+    Session::until_open(&worker, &request).await;
     if let Some(mut session) = open_session(&mut link, &worker, request) {
         let end = survive(run(&mut link, &mut session)).await;
         if matches!(end, Some(Ok(Goodbye)))

@@ -52,6 +52,8 @@ pub(crate) enum Change {
     Comment((Oid, Oid, i32), Option<Arc<str>>),
     /// A database made or replaced. All databases know of each other.
     PutDatabase(Arc<Database>),
+    /// What is in a database that was made just before, copied from its template; what all databases share in it counts for nothing.
+    FillDatabase(Arc<Catalog>),
     /// A database dropped, with all that is in it.
     DropDatabase(Oid),
     /// A role made or replaced. Roles belong to all databases.
@@ -79,6 +81,7 @@ impl Change {
             Change::PutRole(_)
             | Change::DropRole(_)
             | Change::PutDatabase(_)
+            | Change::FillDatabase(_)
             | Change::DropDatabase(_) => true,
             Change::Rights(class, ..) | Change::Comment((class, ..), _) => is_shared_class(*class),
             _ => false,
@@ -242,6 +245,8 @@ impl Change {
                 }
                 Arc::make_mut(&mut catalog.notes.databases).put(Arc::clone(database));
             }
+            // The others know no more of it than that it is there.
+            Change::FillDatabase(_) => {}
             Change::DropDatabase(oid) => {
                 Arc::make_mut(&mut catalog.notes.databases).remove(*oid);
                 catalog.rights.objects.remove(&(PG_DATABASE, *oid));

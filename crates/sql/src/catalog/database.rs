@@ -4,8 +4,8 @@
 //! OID. So each database has a [`Catalog`](super::Catalog) of its own, a session reads no other, and nothing has to be filtered. All
 //! databases share the engine, the log, roles, and the list of databases itself ([`Databases`]), which is in each catalog.
 //!
-//! Two databases are always there to make others from, as in PostgreSQL: `template0` and `template1`. Nothing is stored in them, so a new
-//! database is an empty one, whichever it is made from (`ddl::databases`).
+//! Two databases are always there to make others from, as in PostgreSQL: `template0` and `template1`. What is in the one that another is made
+//! from is in that one, too (`ddl::copy_database`).
 
 use crate::value::Oid;
 use std::collections::BTreeMap;

@@ -51,6 +51,31 @@ fn beside(other: Option<&Catalog>, database: &Database) -> Catalog {
     catalog
 }
 
+/// The catalog of a new database with what its template had.
+fn filled(new: &Catalog, contents: &Catalog) -> Catalog {
+    let mut catalog = contents.clone();
+    catalog.csn = new.csn;
+    catalog.version = new.version;
+    catalog.roles = Arc::clone(&new.roles);
+    catalog.notes.databases = Arc::clone(&new.notes.databases);
+    catalog.notes.live.clone_from(&new.notes.live);
+    let theirs = contents.rights.objects.keys();
+    for object in theirs.filter(|(class, _)| is_shared_class(*class)) {
+        catalog.rights.objects.remove(object);
+    }
+    for (object, rights) in new.rights.objects.iter() {
+        catalog.rights.objects.insert(*object, Arc::clone(rights));
+    }
+    let theirs = contents.notes.comments.iter();
+    for (object, _) in theirs.filter(|((class, ..), _)| is_shared_class(*class)) {
+        catalog.notes.comments.remove(object);
+    }
+    for (object, text) in new.notes.comments.iter() {
+        catalog.notes.comments.insert(*object, Arc::clone(text));
+    }
+    catalog
+}
+
 impl CatalogStore {
     /// Makes a transaction's changes visible.
     pub(crate) fn publish(&self, database: Oid, changes: &[Change], csn: Csn) {
@@ -76,6 +101,11 @@ impl CatalogStore {
                         catalog.csn = catalog.csn.max(csn);
                         catalog.version = self.versions.fetch_add(1, Ordering::Relaxed);
                         all.insert(at, Arc::new(catalog));
+                    }
+                }
+                Change::FillDatabase(contents) => {
+                    if let Ok(at) = all.binary_search_by_key(&contents.database, |c| c.database) {
+                        all[at] = Arc::new(filled(&all[at], contents));
                     }
                 }
                 Change::DropDatabase(gone) => {

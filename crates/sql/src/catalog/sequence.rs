@@ -124,6 +124,13 @@ impl Sequences {
         Some((state.last, state.called))
     }
 
+    /// The same, and the CSN of what it rests on.
+    pub(crate) fn state(&self, storage: TableId) -> Option<(i64, bool, Csn)> {
+        let state = self.find(storage)?;
+        let state = locked(&state);
+        Some((state.last, state.called, state.csn))
+    }
+
     fn find(&self, storage: TableId) -> Option<Arc<Mutex<State>>> {
         self.0
             .read()

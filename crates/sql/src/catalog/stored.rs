@@ -90,6 +90,12 @@ impl ObjectRow {
         builder.finish().to_vec()
     }
 
+    /// The database that a row is of, without the rest of it.
+    pub(crate) fn database(row: RowRef<'_>) -> Option<Oid> {
+        let column = (row.column_count() > 0).then(|| row.column(0))?;
+        Some(Oid::from_le_bytes(column?.try_into().ok()?))
+    }
+
     /// Reads a row.
     pub(crate) fn decode(row: RowRef<'_>) -> Result<ObjectRow> {
         let column = |i: usize| {

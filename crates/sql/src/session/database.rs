@@ -7,6 +7,7 @@ use crate::role::Role;
 use crate::role::acl::privilege::CONNECT;
 use crate::settings::SessionSettings;
 use logstead_types::SqlState;
+use std::future::poll_fn;
 use std::sync::Arc;
 
 fn unknown(name: &str) -> SqlError {
@@ -56,6 +57,15 @@ pub(super) fn enter(
         ));
     }
     Ok((catalog, entered))
+}
+
+/// Waits until a database that is copied, or about to be dropped or renamed, may be entered again.
+pub(super) async fn until_open(instance: &Instance, name: &str) {
+    let store = &instance.store;
+    let Some(found) = store.current(name) else {
+        return;
+    };
+    poll_fn(|task| store.in_use.poll_open(found.database, task)).await;
 }
 
 /// Sets what a role's sessions in the database begin with: what is said of the database, over that what is said of the role, over that

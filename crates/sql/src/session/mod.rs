@@ -217,6 +217,15 @@ impl Session {
         session
     }
 
+    /// Waits until the database that is asked for may be entered: while it is copied nobody comes into it.
+    pub async fn until_open(worker: &Rc<WorkerSessions>, request: &StartupRequest) {
+        let name = match request.database.as_str() {
+            "" => &request.user,
+            name => name,
+        };
+        database::until_open(&worker.instance, name).await;
+    }
+
     fn admitted(
         worker: &Rc<WorkerSessions>,
         request: StartupRequest,

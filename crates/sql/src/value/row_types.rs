@@ -22,13 +22,13 @@ const OF_CATALOGS_END: Oid = OF_CATALOGS + 2 * CATALOGS.len() as Oid;
 
 /// The system catalogs. What comes later stands at the end, so that the others keep their row types.
 #[rustfmt::skip]
-const CATALOGS: [Oid; 64] = [
+const CATALOGS: [Oid; 66] = [
     826, 1213, 1214, 1247, 1249, 1255, 1259, 1260, 1261, 1262, 1417, 1418,
     2224, 2328, 2396, 2600, 2601, 2602, 2603, 2604, 2605, 2606, 2607, 2608,
     2609, 2610, 2611, 2612, 2613, 2615, 2616, 2617, 2618, 2619, 2620, 2753,
     2964, 2995, 3079, 3118, 3256, 3350, 3381, 3394, 3429, 3456, 3466, 3501,
     3541, 3576, 3592, 3596, 3600, 3601, 3602, 3603, 3764, 6000, 6100, 6102,
-    6104, 6106, 6237, 6243,
+    6104, 6106, 6237, 6243, 8613, 8614,
 ];
 
 /// The type of a relation's rows; one more is the array over it. 0 for a system relation that is not in the list.

@@ -1,20 +1,19 @@
 //! CREATE, ALTER and DROP DATABASE.
 //!
-//! A new database is a row and the schema `public`: it is made from an empty one, so nothing is copied. Dropping one deletes every row of
+//! A new database is a row and what its template has (`copy_database`); of one in which nothing was made that is the schema `public` alone.
+//! Dropping one deletes every row of
 //! the catalog's tables whose key begins with it, and drops its storages when the transaction has committed, as DROP TABLE does; so a crash
 //! finds all of it or nothing. Nobody is in the database meanwhile, and nobody enters ([`InUse`](crate::catalog::in_use)).
 //!
 //! Who changes the list of databases has the lock of their table alone; who says something of one, its privileges or a comment, shares it.
 //! Whoever takes it and the lock of rights takes that one first.
-//!
-//! Not done here: a copy of a database that is not empty (0A000); objects in `template0` and `template1` (0A000), from which all others
-//! would have to get them.
 
 use super::database_options::{self as options, Wanted};
 use super::objects::{SCAN_ROWS, yield_once};
-use super::{DdlContext, owners, roles};
+use super::{DdlContext, copy_database, owners, roles};
 use crate::catalog::change::{Change, is_stored};
-use crate::catalog::database::{Database, TEMPLATE0, TEMPLATE1};
+use crate::catalog::database::Database;
+use crate::catalog::in_use::Closing;
 use crate::catalog::pg_catalog::PG_DATABASE;
 use crate::catalog::publish::public_row;
 use crate::catalog::rights::denied;
@@ -43,19 +42,6 @@ pub(crate) fn no_database(name: &str) -> SqlError {
     SqlError::new(
         SqlState::INVALID_CATALOG_NAME,
         format!("database \"{name}\" does not exist"),
-    )
-}
-
-/// 0A000 for what would be stored in a template.
-pub(super) fn refuse_template(database: Oid) -> Result<()> {
-    let name = match database {
-        TEMPLATE0 => "template0",
-        TEMPLATE1 => "template1",
-        _ => return Ok(()),
-    };
-    Err(
-        SqlError::unsupported(format!("an object in the database \"{name}\""))
-            .hint("New databases are made from it, and are always empty."),
     )
 }
 
@@ -143,24 +129,30 @@ impl DdlContext<'_> {
         if self.state.has_closed(database.oid) {
             return Ok(());
         }
+        self.close_for(database, Closing::Change).await
+    }
+
+    /// The same, for whatever it is.
+    pub(super) async fn close_for(&mut self, database: &Database, closing: Closing) -> Result<()> {
         let users = Arc::clone(&self.store.in_use);
-        if let Some(closed) = users.close(database.oid) {
-            self.state.close(closed);
-            return Ok(());
-        }
         let mut patience = pin!(tokio::time::sleep(PATIENCE));
         let mut late = false;
         loop {
-            if let Some(closed) = users.close(database.oid) {
+            if let Some(closed) = users.close(database.oid, closing) {
                 self.state.close(closed);
                 return Ok(());
             }
             if late {
                 let name = &database.name;
+                let (what, own) = match closing {
+                    Closing::Change => ("database", false),
+                    Closing::Copy { own } => ("source database", own),
+                };
                 let error = in_use(format!(
-                    "database \"{name}\" is being accessed by other users"
+                    "{what} \"{name}\" is being accessed by other users"
                 ));
-                return Err(match users.sessions(database.oid) {
+                let sessions = users.sessions(database.oid);
+                return Err(match sessions.saturating_sub(usize::from(own)) {
                     0 => error,
                     1 => error.detail("There is 1 other session using the database."),
                     n => error.detail(format!("There are {n} other sessions using the database.")),
@@ -172,7 +164,7 @@ impl DdlContext<'_> {
                 if patience.as_mut().poll(task).is_ready() {
                     return Poll::Ready(true);
                 }
-                users.poll_left(database.oid, task).map(|()| false)
+                users.poll_left(database.oid, closing, task).map(|()| false)
             })
             .await;
         }
@@ -194,8 +186,18 @@ impl DdlContext<'_> {
         Ok(())
     }
 
+    /// What the rows of a table of the catalog say that are of a database.
+    pub(super) async fn objects_of(
+        &mut self,
+        id: TableId,
+        database: Oid,
+    ) -> Result<Vec<ObjectRow>> {
+        let rows = self.rows_of(id, database).await?;
+        Ok(rows.into_iter().map(|(_, row)| row).collect())
+    }
+
     /// The rows of a table of the catalog that are of a database.
-    async fn rows_of(&mut self, id: TableId, database: Oid) -> Result<Vec<(Rid, Oid)>> {
+    async fn rows_of(&mut self, id: TableId, database: Oid) -> Result<Vec<(Rid, ObjectRow)>> {
         let table = self.store.table(id)?;
         let mut found = Vec::new();
         self.txn.begin_statement();
@@ -207,9 +209,9 @@ impl DdlContext<'_> {
                 for _ in 0..SCAN_ROWS {
                     match self.txn.scan_next(&mut cursor, &guard) {
                         Ok(Some(row)) => {
-                            let decoded = ObjectRow::decode(row.bytes)?;
-                            if decoded.key.database == database {
-                                found.push((row.rid, decoded.oid));
+                            // A look at the key's first part spares the rows of the others.
+                            if ObjectRow::database(row.bytes) == Some(database) {
+                                found.push((row.rid, ObjectRow::decode(row.bytes)?));
                             }
                         }
                         Ok(None) => return Ok(found),
@@ -269,7 +271,6 @@ async fn create(name: &str, wanted: &Wanted, cx: &mut DdlContext<'_>) -> Result<
         return Err(denied("permission denied to create database"));
     }
     owners::must_be_member(owner, cx)?;
-    cx.lock_databases().await?;
     let catalog = cx.catalog()?;
     let template = wanted.template.as_deref().unwrap_or("template1");
     let source = catalog.notes.databases.by_name(template).ok_or_else(|| {
@@ -288,18 +289,23 @@ async fn create(name: &str, wanted: &Wanted, cx: &mut DdlContext<'_>) -> Result<
     if catalog.notes.databases.by_name(&name).is_some() {
         return Err(exists(&name));
     }
+    // It stays as it is, and what it is, until the transaction ends.
+    cx.close_template(source).await?;
     let from = cx.store.current_by_oid(source.oid);
+    let from = from.filter(|from| from.database_name == template);
     let from = from.ok_or_else(|| no_database(template))?;
     cx.depends_on(from.csn);
-    let large_objects = { from.relations.values() }
+    let has_large_objects = { from.relations.values() }
         .filter(|r| large_objects::is_kept(r))
         .filter_map(|r| cx.store.engine().table(r.storage))
         .any(|table| table.row_count_estimate() > 0);
-    if large_objects || !from.is_untouched() {
+    if has_large_objects {
         return Err(SqlError::unsupported(format!(
-            "CREATE DATABASE with the template \"{template}\", which is not empty,"
+            "CREATE DATABASE with the template \"{template}\", which has large objects,"
         )));
     }
+    cx.txn.depends_on_everything();
+    cx.txn.begin_statement();
     let mut database = Database::new(cx.new_oid()?, name);
     database.is_template = wanted.is_template.unwrap_or(false);
     database.allow_connections = wanted.allow_connections.unwrap_or(true);
@@ -307,18 +313,32 @@ async fn create(name: &str, wanted: &Wanted, cx: &mut DdlContext<'_>) -> Result<
     database.collate = collate;
     database.ctype = ctype;
     let oid = database.oid;
+    let contents = match from.is_untouched() {
+        true => None,
+        false => Some(copy_database::copy(&from, &database, cx).await?),
+    };
+    // Others change databases while this one is copied.
+    cx.lock_databases().await?;
     if !cx
         .insert_row(DATABASES, &stored_databases::encode(&database))
         .await?
     {
         return Err(exists(&database.name));
     }
-    if !cx.insert_row(SCHEMAS, &public_row(oid)).await? {
-        return Err(SqlError::internal("a new database has a schema"));
-    }
     cx.state.push(Change::PutDatabase(Arc::new(database)));
     for storage in large_objects::make_storages(cx.store.engine(), cx.worker, oid)? {
         cx.state.made(storage);
+    }
+    match contents {
+        Some(contents) => {
+            let filled = contents.store(cx).await?;
+            cx.state.push(filled);
+        }
+        None => {
+            if !cx.insert_row(SCHEMAS, &public_row(oid)).await? {
+                return Err(SqlError::internal("a new database has a schema"));
+            }
+        }
     }
     cx.own_new_as(owner, PG_DATABASE, oid, 0, AclKind::Database)
         .await
@@ -479,8 +499,8 @@ async fn drop(name: &str, if_exists: bool, force: bool, cx: &mut DdlContext<'_>)
             continue;
         }
         for (rid, row) in cx.rows_of(table, oid).await? {
-            cx.store.remember(table, oid, row, rid);
-            cx.change_row(table, oid, row, None).await?;
+            cx.store.remember(table, oid, row.oid, rid);
+            cx.change_row(table, oid, row.oid, None).await?;
         }
     }
     cx.delete_rights(PG_DATABASE, oid).await?;

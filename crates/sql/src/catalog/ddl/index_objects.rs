@@ -8,7 +8,7 @@ use crate::catalog::index_keys::RowKeys;
 use crate::catalog::routine::named_in;
 use crate::catalog::store::attach_index;
 use crate::catalog::stored::RELATIONS;
-use crate::catalog::{IndexDef, Relation, index_keys};
+use crate::catalog::{Catalog, IndexDef, Relation, index_keys};
 use crate::error::{Result, SqlError};
 use crate::exec::tells_key;
 use crate::value::user;
@@ -77,9 +77,19 @@ impl DdlContext<'_> {
         relation: &Relation,
         index: &Arc<IndexDef>,
     ) -> Result<()> {
-        let table = self.storage(relation)?;
         let catalog = self.catalog()?;
-        attach_index(self.store.engine(), &table, relation, index, &catalog)?;
+        self.attach_of(relation, index, &catalog).await
+    }
+
+    /// The same, of a table that this catalog has: keys are computed by what is in it.
+    pub(super) async fn attach_of(
+        &mut self,
+        relation: &Relation,
+        index: &Arc<IndexDef>,
+        catalog: &Arc<Catalog>,
+    ) -> Result<()> {
+        let table = self.storage(relation)?;
+        attach_index(self.store.engine(), &table, relation, index, catalog)?;
         self.state.attached(Arc::clone(&table), Arc::clone(index));
         let built = table
             .index(index.storage)
@@ -92,6 +102,7 @@ impl DdlContext<'_> {
             false => STEP_ROWS_MAX,
         };
         loop {
+            user::enter(catalog);
             let began = self.session.clock_time();
             let step = self.txn.build_index_step(&table, &built, &mut next, rows);
             if computes {

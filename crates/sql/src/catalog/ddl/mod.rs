@@ -19,6 +19,7 @@ mod comment_system;
 mod composites;
 mod computed;
 mod constraints;
+mod copy_database;
 mod create_as;
 mod create_table;
 mod database_options;

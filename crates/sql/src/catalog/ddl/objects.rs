@@ -331,7 +331,6 @@ impl DdlContext<'_> {
 
     /// Inserts an object's row, waiting for whoever is making or dropping one of the same name. `false` if the name is taken.
     pub(super) async fn insert_row(&mut self, table: TableId, row: &ObjectRow) -> Result<bool> {
-        super::databases::refuse_template(row.key.database)?;
         let handle = self.store.table(table)?;
         let bytes = row.encode(&mut RowBuilder::new());
         loop {
@@ -367,7 +366,6 @@ impl DdlContext<'_> {
         row: Option<&ObjectRow>,
         expected: Option<&[u8]>,
     ) -> Result<bool> {
-        super::databases::refuse_template(database)?;
         let handle = self.store.table(table)?;
         let concurrent = || {
             SqlError::new(

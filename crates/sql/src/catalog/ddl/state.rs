@@ -247,7 +247,7 @@ impl DdlState {
     /// Has this transaction closed the database?
     pub(super) fn has_closed(&self, database: Oid) -> bool {
         let log = self.log.borrow();
-        log.closed.iter().any(|c| c.database() == database)
+        log.closed.iter().any(|c| c.database() == Some(database))
     }
 
     pub(super) fn made(&mut self, storage: TableId) {
