@@ -4,6 +4,7 @@
 //! canonical, and an unknown name or a bad value is an error that names the setting and where it came from. Only an unknown
 //! name in the environment is none: others put variables there that begin as ours do (Kubernetes for each Service).
 
+use crate::system_file;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use logstead_engine::Retention;
 use logstead_env::{Access, Env, OpenMode, Readers};
@@ -85,6 +86,10 @@ pub(crate) struct Config {
     pub(crate) socket_permissions: u32,
     /// The settings file.
     pub(crate) file: Option<String>,
+    /// What command line and environment say.
+    pub(crate) given: BTreeMap<String, String>,
+    /// ALTER SYSTEM's file, if it has a place.
+    pub(crate) system_file: Option<PathBuf>,
     pub(crate) authentication_timeout: Duration,
     /// The files of certificate and key, if connections may be encrypted.
     pub(crate) ssl: Option<(PathBuf, PathBuf)>,
@@ -266,6 +271,7 @@ impl Config {
             environment,
             file,
             arguments.get_flag("accept-data-loss"),
+            &Env::real(),
         )?;
         Ok(Config {
             take_over: arguments.get_flag("take-over"),
@@ -285,6 +291,7 @@ impl Config {
         environment: impl Iterator<Item = (String, String)>,
         file: Option<(String, String)>,
         accept_data_loss: bool,
+        env: &Env,
     ) -> Result<Config, String> {
         let mut gathered = Gathered::default();
         let mut not_settings = Vec::new();
@@ -315,6 +322,8 @@ impl Config {
         not_settings.sort_unstable();
         let (mut hba, mut identities) = (None, Vec::new());
         let file_name = file.as_ref().map(|(path, _)| path.clone());
+        let above = gathered.0.clone();
+        let mut in_file = Gathered::default();
         if let Some((path, text)) = file {
             let mut table: toml::Table =
                 text.parse().map_err(|error| format!("{path}: {error}"))?;
@@ -340,8 +349,27 @@ impl Config {
                 };
                 let value = plain(value)
                     .ok_or_else(|| format!("{path}: \"{name}\" must be one plain value"))?;
-                gathered.put(setting, &value, &path)?;
+                in_file.put(setting, &value, &path)?;
             }
+        }
+        let place = |name: &str| {
+            let told = above.get(name).or_else(|| in_file.0.get(name));
+            let default = settings::find(name).map_or("", |setting| setting.default);
+            told.map_or(default, String::as_str)
+        };
+        let system_file = system_file::place(
+            env,
+            place("home"),
+            place("data_directory"),
+            file_name.as_deref(),
+        );
+        if let Some(path) = &system_file {
+            for line in system_file::read(env, path)? {
+                gathered.put(&line.name, &line.value, &line.file)?;
+            }
+        }
+        for (name, value) in in_file.0 {
+            gathered.0.entry(name).or_insert(value);
         }
         let mut values = gathered.0;
         values
@@ -434,6 +462,8 @@ impl Config {
             socket_permissions: u32::from_str_radix(&value("unix_socket_permissions"), 8)
                 .map_err(|error| format!("\"unix_socket_permissions\": {error}"))?,
             file: file_name,
+            given: above,
+            system_file,
             authentication_timeout: Duration::from_secs(number("authentication_timeout")?),
             ssl: (value("ssl") == "on").then(|| {
                 (
@@ -488,7 +518,7 @@ fn directories(list: &str) -> Result<Vec<PathBuf>, String> {
 }
 
 /// A TOML value as settings are written.
-fn plain(value: &toml::Value) -> Option<String> {
+pub(crate) fn plain(value: &toml::Value) -> Option<String> {
     match value {
         toml::Value::String(text) => Some(text.clone()),
         toml::Value::Integer(number) => Some(number.to_string()),
@@ -545,6 +575,7 @@ mod tests {
             owned(environment).into_iter(),
             Some(("f.toml".to_owned(), file.to_owned())),
             false,
+            &Env::real(),
         )
     }
 

@@ -18,6 +18,7 @@ mod log;
 mod metrics;
 mod serve;
 mod sockets;
+mod system_file;
 mod worker;
 
 use config::Config;

@@ -10,6 +10,7 @@ use crate::commit_settings;
 use crate::config::{self, Config};
 use crate::descriptors;
 use crate::sockets::{self, Sockets};
+use crate::system_file::SystemFile;
 use crate::worker::{self, Inbox};
 use crate::{EXIT_FAILURE, EXIT_USAGE, fail};
 use logstead_checkpoint::BranchError;
@@ -30,7 +31,7 @@ use std::collections::BTreeMap;
 use std::future::Future;
 use std::io::Write;
 use std::mem::ManuallyDrop;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -489,7 +490,15 @@ fn open(config: &Config, env: &Env) -> Result<(Instance, ManuallyDrop<Evictor>),
         let mode = readers.unwrap_or_default().directory_mode();
         values.insert("data_directory_mode".to_owned(), format!("{mode:04o}"));
     }
-    let instance = Instance::new(engine, store, env.clone(), values, config.connections_max);
+    let mut instance = Instance::new(engine, store, env.clone(), values, config.connections_max);
+    if let Some(own) = &config.system_file {
+        instance.configure(Arc::new(SystemFile::new(
+            env.clone(),
+            config.given.clone(),
+            config.file.as_ref().map(PathBuf::from),
+            own.clone(),
+        )));
+    }
     Ok((instance, evictor))
 }
 

@@ -165,8 +165,9 @@ pub(crate) fn run(
 
 /// Time between two looks for tables to analyze; none if nobody looks.
 fn naptime(instance: &Instance) -> Option<Duration> {
+    let settings = instance.settings.now();
     let setting = |name: &str| {
-        let set = instance.settings.get(name).map(String::as_str);
+        let set = settings.get(name).map(String::as_str);
         set.or_else(|| logstead_sql::settings::find(name).map(|setting| setting.default))
     };
     let seconds = setting("autovacuum_naptime")?.parse().ok()?;

@@ -78,6 +78,11 @@ impl SqlError {
         )
     }
 
+    /// 0A000 with PostgreSQL's own text.
+    pub fn unsupported_text(message: &'static str) -> SqlError {
+        SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message)
+    }
+
     /// XX000: a broken internal rule, never the user's fault.
     #[track_caller]
     pub fn internal(message: impl Into<String>) -> SqlError {

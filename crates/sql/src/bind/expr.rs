@@ -376,7 +376,7 @@ impl Binder<'_> {
         Some(self.text[..byte + colons + 2].chars().count() + 1)
     }
 
-    fn is_null(&mut self, operand: &Ast, negated: bool) -> Result<Expr> {
+    pub(super) fn is_null(&mut self, operand: &Ast, negated: bool) -> Result<Expr> {
         if let Some(items) = row_of(strip(operand)) {
             // A row IS NULL when all its items are; IS NOT NULL when none is.
             let tests = items

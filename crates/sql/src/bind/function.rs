@@ -65,6 +65,12 @@ impl Binder<'_> {
             }
             FunctionArguments::List(list) => list,
         };
+        if system
+            && name == "pg_collation_for"
+            && let [FunctionArg::Unnamed(FunctionArgExpr::Expr(item))] = list.args.as_slice()
+        {
+            return self.collation_for(item, at);
+        }
         if schema.is_none() {
             match name.as_str() {
                 // A word of the grammar: its arguments have a form of their own, unless it is quoted.

@@ -70,7 +70,7 @@ fn own_foreign(relation: &Relation) -> impl Iterator<Item = &Arc<crate::catalog:
 }
 
 /// Does the change touch anything that is judged later? Most statements' do not, and pay no more than this.
-fn concerns(catalog: &Catalog, relation: &Relation, change: &Change) -> bool {
+fn concerns(catalog: &Catalog, relation: &Relation, change: &Change, replica: bool) -> bool {
     let deferrable = || relation.indexes.iter().any(|i| i.unique && i.deferrable);
     let referenced = || catalog.referencing.contains_key(&relation.oid);
     let touched = |positions: &[usize]| {
@@ -99,7 +99,7 @@ fn concerns(catalog: &Catalog, relation: &Relation, change: &Change) -> bool {
     let triggers = catalog.triggers.of(relation.oid);
     if triggers
         .iter()
-        .any(|trigger| !fired(trigger, change).is_empty())
+        .any(|trigger| !fired(trigger, change, replica).is_empty())
     {
         return true;
     }
@@ -121,7 +121,8 @@ impl Binder<'_> {
         change: &Change,
     ) -> Result<Option<Arc<RuleSet>>> {
         let catalog = Arc::clone(self.cx.catalog);
-        if !concerns(&catalog, relation, change) {
+        let replica = self.cx.session.scans().replica;
+        if !concerns(&catalog, relation, change, replica) {
             return Ok(None);
         }
         let first = match change {
@@ -146,6 +147,10 @@ impl Binder<'_> {
         let mut at = 0;
         while let Some((table, reach)) = reached.get(at).cloned() {
             at += 1;
+            // A replica gets rows that were judged where they come from, and what actions have changed there.
+            if replica {
+                continue;
+            }
             if reach.inserted || reach.updated {
                 for key in own_foreign(&table).filter_map(|c| c.foreign()) {
                     checked.extend(catalog.relations.get(&key.table).cloned());
@@ -215,6 +220,7 @@ impl Binder<'_> {
         table: &Arc<Relation>,
         actions: bool,
     ) -> Result<TableRules> {
+        let replica = self.cx.session.scans().replica;
         let mut unique = Vec::new();
         let mut child = Vec::new();
         for constraint in &table.constraints {
@@ -226,7 +232,7 @@ impl Binder<'_> {
                         unique.push(UniqueRule::new(table, constraint, index));
                     }
                 }
-                ConstraintKind::Foreign(key) => {
+                ConstraintKind::Foreign(key) if !replica => {
                     child.push(Arc::new(ForeignRule::new(catalog, table, constraint, key)?));
                 }
                 _ => {}
@@ -236,7 +242,7 @@ impl Binder<'_> {
         child.sort_by_key(|r| r.oid);
         let mut parent = Vec::new();
         for (referencing, constraint) in catalog.references_to(table.oid) {
-            if let Some(key) = constraint.foreign() {
+            if let Some(key) = constraint.foreign().filter(|_| !replica) {
                 let rule = ForeignRule::new(catalog, referencing, constraint, key)?;
                 parent.push(Arc::new(rule));
             }

@@ -16,6 +16,7 @@ mod called;
 mod case;
 mod change;
 mod coerce;
+mod collation;
 mod conflict;
 mod declared;
 mod deparse;

@@ -133,7 +133,17 @@ impl Binder<'_> {
         let Some((left, op, right)) = chain.pop() else {
             return self.conjunction(expr);
         };
-        let mut so_far = self.binary_pair(left, op, right)?;
+        let is_null = |side: &Ast| match side {
+            Ast::Value(value) => matches!(value.value, ast::Value::Null),
+            _ => false,
+        };
+        let compares = matches!(op, B::Eq) && (is_null(left) || is_null(right));
+        let mut so_far = if compares && self.cx.session.scans().transform_null_equals {
+            let other = if is_null(right) { left } else { right };
+            self.is_null(other, false)?
+        } else {
+            self.binary_pair(left, op, right)?
+        };
         while let Some((left, op, right)) = chain.pop() {
             let at = self.operator_at(left);
             let name = operator_name(op)?;

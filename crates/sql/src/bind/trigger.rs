@@ -6,7 +6,7 @@ use super::judged::{Acted, Change};
 use super::scope::NsWhat;
 use super::updatable::Verb;
 use super::{Binder, COLUMN_BASE, Clause, ColId, Frame};
-use crate::catalog::trigger::{Trigger, TriggerEvent, TriggerTime};
+use crate::catalog::trigger::{BuiltInTrigger, Trigger, TriggerEvent, TriggerTime};
 use crate::catalog::{Relation, View};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
@@ -133,8 +133,9 @@ impl Binder<'_> {
             return Ok(None);
         }
         let mut fires = Vec::new();
-        for trigger in all.iter().filter(|trigger| trigger.enabled.fires()) {
-            let own = change.map_or_else(Vec::new, |change| fired(trigger, change));
+        let replica = self.cx.session.scans().replica;
+        for trigger in all.iter().filter(|trigger| trigger.enabled.fires(replica)) {
+            let own = change.map_or_else(Vec::new, |change| fired(trigger, change, replica));
             let by_actions = acted_events(trigger, acted);
             if own.is_empty() && by_actions.is_empty() {
                 continue;
@@ -144,16 +145,22 @@ impl Binder<'_> {
                 None => None,
             };
             let function = catalog.routines.get(trigger.function);
-            let function =
-                function.ok_or_else(|| SqlError::internal("a trigger without a function"))?;
+            let (name, volatile) = match (function, BuiltInTrigger::by_oid(trigger.function)) {
+                (Some(function), _) => (
+                    (function.schema_name.clone(), function.name.clone()),
+                    function.volatility == Volatility::Volatile,
+                ),
+                (None, Some((_, name))) => (("pg_catalog".to_owned(), name.to_owned()), true),
+                (None, None) => return Err(SqlError::internal("a trigger without a function")),
+            };
             fires.push(Fire {
                 trigger: Arc::clone(trigger),
                 callee: Arc::new(Callee {
-                    oid: function.oid,
-                    name: (function.schema_name.clone(), function.name.clone()),
+                    oid: trigger.function,
+                    name,
                     strict: false,
                     set: false,
-                    volatile: function.volatility == Volatility::Volatile,
+                    volatile,
                     result: SqlType::of(oid::TRIGGER),
                     columns: Vec::new(),
                     row: true,
@@ -200,8 +207,9 @@ impl Binder<'_> {
     /// Does a BEFORE trigger see rows that an UPDATE writes? Then any column may change.
     pub(crate) fn rewrites_updates(&self, relation: &Relation) -> bool {
         let all = self.cx.catalog.triggers.of(relation.oid);
+        let replica = !all.is_empty() && self.cx.session.scans().replica;
         all.iter()
-            .any(|t| t.fires(TriggerTime::Before, true, TriggerEvent::Update))
+            .any(|t| t.fires(replica, TriggerTime::Before, true, TriggerEvent::Update))
     }
 
     /// Binds a condition over the old row, followed by the new one.
@@ -247,8 +255,8 @@ impl Binder<'_> {
 }
 
 /// By which events of a statement's own change a trigger is fired.
-pub(super) fn fired(trigger: &Trigger, change: &Change) -> Vec<TriggerEvent> {
-    if !trigger.enabled.fires() {
+pub(super) fn fired(trigger: &Trigger, change: &Change, replica: bool) -> Vec<TriggerEvent> {
+    if !trigger.enabled.fires(replica) {
         return Vec::new();
     }
     let (events, updated): (&[TriggerEvent], &[usize]) = match change {

@@ -105,9 +105,61 @@ impl TriggerEnabled {
             .find(|state| state.letter() == char::from(letter))
     }
 
-    /// Does it fire? Nothing here is ever done as a replica.
-    pub fn fires(self) -> bool {
-        matches!(self, TriggerEnabled::Origin | TriggerEnabled::Always)
+    /// Does it fire in a session whose `session_replication_role` is replica, or is not?
+    pub fn fires(self, replica: bool) -> bool {
+        match self {
+            TriggerEnabled::Always => true,
+            TriggerEnabled::Origin => !replica,
+            TriggerEnabled::Replica => replica,
+            TriggerEnabled::Disabled => false,
+        }
+    }
+}
+
+/// Functions of triggers that are there without anybody's having made them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BuiltInTrigger {
+    /// A row that an UPDATE leaves as it is is not written.
+    SuppressRedundantUpdates,
+    /// A tsvector of columns, by a configuration that is named.
+    TsvectorUpdate,
+    /// The same, by a configuration that a column names.
+    TsvectorUpdateColumn,
+}
+
+impl BuiltInTrigger {
+    const ALL: [(BuiltInTrigger, Oid, &'static str); 3] = [
+        (
+            BuiltInTrigger::SuppressRedundantUpdates,
+            1291,
+            "suppress_redundant_updates_trigger",
+        ),
+        (
+            BuiltInTrigger::TsvectorUpdate,
+            3752,
+            "tsvector_update_trigger",
+        ),
+        (
+            BuiltInTrigger::TsvectorUpdateColumn,
+            3753,
+            "tsvector_update_trigger_column",
+        ),
+    ];
+
+    /// By the number that it has in `pg_proc`, with its name.
+    pub fn by_oid(oid: Oid) -> Option<(BuiltInTrigger, &'static str)> {
+        let found = BuiltInTrigger::ALL
+            .iter()
+            .find(|(_, known, _)| *known == oid);
+        found.map(|(which, _, name)| (*which, *name))
+    }
+
+    /// Its number by its name.
+    pub fn named(name: &str) -> Option<Oid> {
+        let found = BuiltInTrigger::ALL
+            .iter()
+            .find(|(.., known)| *known == name);
+        found.map(|(_, oid, _)| *oid)
     }
 }
 
@@ -173,9 +225,9 @@ impl Trigger {
         self.old_table.is_some() || self.new_table.is_some()
     }
 
-    /// Does it fire then?
-    pub fn fires(&self, time: TriggerTime, row: bool, event: TriggerEvent) -> bool {
-        self.enabled.fires() && self.time == time && self.row == row && self.is_about(event)
+    /// Does it fire then, in a session that is a replica or is none?
+    pub fn fires(&self, replica: bool, time: TriggerTime, row: bool, event: TriggerEvent) -> bool {
+        self.enabled.fires(replica) && self.time == time && self.row == row && self.is_about(event)
     }
 
     /// `pg_trigger.tgtype`

@@ -90,6 +90,7 @@ pub use resolve::{
     resolve_aggregate, resolve_function, resolve_operator, resolve_variadic,
     resolve_window_function, type_cast_call,
 };
+pub(crate) use search::text_vector;
 pub use series::Series;
 pub(crate) use strings::lower_text;
 pub use table_system::relation_of_function;
@@ -240,6 +241,10 @@ pub trait Context {
     fn date_order(&self) -> crate::value::datetime::DateOrder {
         crate::value::datetime::DateOrder::Mdy
     }
+    /// How dates are written (DateStyle).
+    fn date_form(&self) -> crate::value::datetime::DateForm {
+        crate::value::datetime::DateForm::Iso
+    }
     /// Random 64 bits: random(), gen_random_uuid().
     fn random_u64(&self) -> u64;
     /// When a table was analyzed by itself.
@@ -361,6 +366,9 @@ pub trait Context {
             hash_join: on("enable_hashjoin"),
             merge_join: on("enable_mergejoin"),
             nested_loop: on("enable_nestloop"),
+            replica: self.setting("session_replication_role").as_deref() == Some("replica"),
+            array_nulls: on("array_nulls"),
+            transform_null_equals: self.setting("transform_null_equals").as_deref() == Some("on"),
         }
     }
     /// `work_mem`, for the planner; what runs has its own.
@@ -380,6 +388,10 @@ pub trait Context {
     /// An error if the statement has been asked to end: for work that goes on for long without waiting.
     fn interrupted(&self) -> Result<()> {
         Ok(())
+    }
+    /// What is in the files of settings: pg_file_settings.
+    fn file_settings(&self) -> Result<Vec<crate::settings::FileSetting>> {
+        Ok(Vec::new())
     }
     /// All settings: pg_settings.
     fn settings(&self) -> Vec<Setting> {
@@ -500,6 +512,11 @@ pub struct Setting {
     pub values: Vec<String>,
     pub default: String,
     pub reset: String,
+    /// default, configuration file, client, session ...
+    pub source: String,
+    /// The file and the line in it.
+    pub place: Option<(String, i32)>,
+    pub pending_restart: bool,
 }
 
 /// A row of `logstead_workers`.

@@ -330,6 +330,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
     f(3815, "pg_collation_is_visible", &[OID], None, BOOL, true, Stable, Body::Context(|cx, a| cx.catalog_call("pg_collation_is_visible", a))),
     f(3843, "pg_column_is_updatable", &[REGCLASS, INT2, BOOL], None, BOOL, true, Stable, Body::Context(|cx, a| cx.catalog_call("pg_column_is_updatable", a))),
     f(1269, "pg_column_size", &[ANY], None, INT4, true, Stable, Body::Pure(system::column_size)),
+    f(2621, "pg_reload_conf", &[], None, BOOL, true, Volatile, Body::Context(|cx, a| cx.catalog_call("pg_reload_conf", a))),
     f(2034, "pg_conf_load_time", &[], None, TIMESTAMPTZ, true, Stable, Body::Context(|cx, a| cx.catalog_call("pg_conf_load_time", a))),
     f(2093, "pg_conversion_is_visible", &[OID], None, BOOL, true, Stable, Body::Context(|cx, a| cx.catalog_call("pg_conversion_is_visible", a))),
     f(3800, "pg_current_logfile", &[], None, TEXT, false, Volatile, Body::Context(|cx, a| cx.catalog_call("pg_current_logfile", a))),

@@ -12,12 +12,17 @@ use super::triggers::TriggerStatement;
 use super::types::TypeCommand;
 use super::views::ViewCommand;
 use sqlparser::ast::{self, Statement};
+use std::sync::Arc;
 
 /// Who handles a statement, and under which command tag where the statement alone decides it.
 #[derive(Clone, Debug)]
 pub enum StatementKind {
     /// SELECT, VALUES, INSERT, UPDATE, DELETE, MERGE: `plan::plan_statement`.
     Query,
+    /// CREATE SCHEMA with what is made in it, in the order in which that is done: the session, one after the other.
+    SchemaElements(Arc<Vec<super::Parsed>>),
+    /// CREATE TABLE AS EXECUTE, which stands here; its own query stands for that one's.
+    TableOfExecute(Arc<super::Tree>),
     /// CREATE, ALTER, DROP, TRUNCATE, COMMENT, GRANT, REVOKE: the catalog. The command tag.
     Ddl(&'static str),
     /// ALTER SEQUENCE, which the grammar library lacks: the catalog. The statement is a placeholder.
@@ -73,6 +78,8 @@ pub enum StatementKind {
     Call,
     /// LISTEN, UNLISTEN, NOTIFY.
     Notify,
+    /// ALTER SYSTEM; the statement is a placeholder.
+    AlterSystem(Box<super::SettingChange>),
     /// CHECKPOINT; the statement is a placeholder.
     Checkpoint,
     /// VACUUM, ANALYZE; the statement is a placeholder.

@@ -7,11 +7,13 @@ use logstead_types::SqlState;
 use sqlparser::dialect::PostgreSqlDialect;
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer, Whitespace, Word};
+use std::borrow::Cow;
 
 /// The statements of a text, each as its tokens without white space.
 pub(super) fn statements(text: &str) -> Result<Vec<Vec<TokenWithSpan>>> {
     let dialect = PostgreSqlDialect {};
     let cleared = super::operators::without_comments_behind(text);
+    let (cleared, unicode) = without_unicode_marks(cleared);
     let tokens = Tokenizer::new(&dialect, &cleared)
         .tokenize_with_location()
         .map_err(|error| token_error(text, &error))?;
@@ -37,6 +39,15 @@ pub(super) fn statements(text: &str) -> Result<Vec<Vec<TokenWithSpan>>> {
                 }
             }
             Token::SingleQuotedString(more) if new_line && goes_on(&mut one, more) => {}
+            Token::SingleQuotedString(_)
+                if !unicode.is_empty()
+                    && unicode.contains(&walk.byte_of(text, token.span.start)) =>
+            {
+                let mut token = token;
+                token.span.start.column -= 2;
+                token.token = Token::UnicodeStringLiteral(String::new());
+                one.push(token);
+            }
             Token::Number(..) | Token::HexStringLiteral(_) | Token::Placeholder(_) => {
                 no_junk(text, walk.byte_of(text, token.span.start))?;
                 one.push(token);
@@ -70,6 +81,47 @@ pub(super) fn statements(text: &str) -> Result<Vec<Vec<TokenWithSpan>>> {
         }
     }
     Ok(statements)
+}
+
+/// Blanks the `U&` in front of literals, of which the library's tokenizer refuses what PostgreSQL takes: pairs of surrogates, and backslashes where
+/// UESCAPE names another character. Gives where those literals begin.
+fn without_unicode_marks(text: Cow<'_, str>) -> (Cow<'_, str>, Vec<usize>) {
+    use super::operators::{
+        comment, comment_length, dollar_length, has_escapes, is_of_name, quoted_length,
+    };
+    if !text.contains("&'") {
+        return (text, Vec::new());
+    }
+    let bytes = text.as_bytes();
+    let mut found = Vec::new();
+    let mut at = 0;
+    while let Some(&byte) = bytes.get(at) {
+        let rest = bytes.get(at..).unwrap_or_default();
+        at += match byte {
+            _ if comment(rest) => comment_length(rest),
+            b'\'' => quoted_length(rest, b'\'', has_escapes(bytes, at)),
+            b'"' => quoted_length(rest, b'"', false),
+            b'$' => dollar_length(bytes, at),
+            b'u' | b'U' if rest.get(1..3) == Some(b"&'") => {
+                found.push(at + 2);
+                2
+            }
+            b if is_of_name(b) => rest.iter().take_while(|b| is_of_name(**b)).count(),
+            _ => 1,
+        };
+    }
+    if found.is_empty() {
+        return (text, found);
+    }
+    let mut blanked = String::with_capacity(text.len());
+    let mut from = 0;
+    for quote in &found {
+        blanked.push_str(text.get(from..quote - 2).unwrap_or_default());
+        blanked.push_str("  ");
+        from = *quote;
+    }
+    blanked.push_str(text.get(from..).unwrap_or_default());
+    (Cow::Owned(blanked), found)
 }
 
 /// 0A000 for names that begin as those do by which texts that the catalog keeps name functions, types and tables by number: who writes one
@@ -174,11 +226,7 @@ fn unicode_escapes(text: &str, one: &mut Vec<TokenWithSpan>) -> Result<()> {
             Some(Token::SingleQuotedString(character)) if own => escape_character(character)?,
             _ => '\\',
         };
-        if literal && !own {
-            at += 1;
-            continue;
-        }
-        // The library has read the literal's escapes already, by its own rule: they are read again as they were written.
+        // The library would read the literal's escapes by its own rule: they are read here as they were written.
         let last = one.get(behind - 1).map_or(span, |t| t.span);
         let written = text
             .get(byte_of(text, span.start)..byte_of(text, last.end))

@@ -13,6 +13,7 @@ mod as_of;
 mod clauses;
 mod comment;
 mod conflict_target;
+mod conforming;
 pub(crate) mod constraints;
 mod copy_where;
 mod create_as;
@@ -50,6 +51,7 @@ mod rewrite;
 mod roles;
 mod routines;
 mod rows_from;
+pub(crate) mod schema_elements;
 mod sequence_options;
 mod set_schema;
 mod spellings;
@@ -63,6 +65,7 @@ pub(crate) use aliases::using_alias;
 pub(crate) use alter_options::{is_reset, type_collation};
 pub use as_of::{AsOf, AsOfPoint};
 pub(crate) use conflict_target::EXPRESSION_MARK;
+pub use conforming::{LiteralRules, conforming};
 pub use constraints::{AlterConstraint, SetConstraints};
 pub(crate) use current_of::current_of;
 pub use databases::{DatabaseCommand, DatabaseOption, OptionValue};
@@ -228,6 +231,18 @@ fn parse_within(text: &str, mut tokens: Vec<TokenWithSpan>, depth: Depth) -> Res
     let end = tokens
         .last()
         .map_or(text.len(), |token| byte_of(text, token.span.end));
+    let part = |tokens: Vec<TokenWithSpan>| parse_within(text, tokens, depth);
+    let consists = match schema_elements::schema(&tokens, part)? {
+        Some(parsed) => Some(parsed),
+        None => schema_elements::table_of_execute(&tokens, part)?,
+    };
+    if let Some(parsed) = consists {
+        return Ok(Parsed {
+            start,
+            end,
+            ..parsed
+        });
+    }
     let as_of = as_of::take(text, &mut tokens);
     let copied = match copy_where::take(text, &mut tokens)? {
         Some(query) => {

@@ -14,7 +14,7 @@ const CHARACTERS: &[u8] = b"~!@#^&|`?+-*/%<>=";
 const UNUSUAL: &[char] = &['~', '!', '@', '#', '^', '&', '|', '`', '?', '%'];
 
 /// Does a comment begin here?
-fn comment(rest: &[u8]) -> bool {
+pub(super) fn comment(rest: &[u8]) -> bool {
     rest.starts_with(b"/*") || rest.starts_with(b"--")
 }
 
@@ -74,7 +74,7 @@ fn operator_length(rest: &[u8]) -> usize {
         .unwrap_or(rest.len())
 }
 
-fn comment_length(rest: &[u8]) -> usize {
+pub(super) fn comment_length(rest: &[u8]) -> usize {
     if rest.starts_with(b"--") {
         return rest.iter().position(|b| *b == b'\n').unwrap_or(rest.len());
     }
@@ -97,16 +97,16 @@ fn comment_length(rest: &[u8]) -> usize {
 }
 
 /// `e'...'`?
-fn has_escapes(bytes: &[u8], quote: usize) -> bool {
+pub(super) fn has_escapes(bytes: &[u8], quote: usize) -> bool {
     let before = |back: usize| quote.checked_sub(back).map(|at| bytes[at]);
     matches!(before(1), Some(b'e' | b'E')) && !before(2).is_some_and(is_of_name)
 }
 
-fn is_of_name(b: u8) -> bool {
+pub(super) fn is_of_name(b: u8) -> bool {
     b == b'_' || b == b'$' || b.is_ascii_alphanumeric() || b >= 0x80
 }
 
-fn quoted_length(rest: &[u8], quote: u8, escapes: bool) -> usize {
+pub(super) fn quoted_length(rest: &[u8], quote: u8, escapes: bool) -> usize {
     let mut at = 1;
     while at < rest.len() {
         match rest[at] {
@@ -120,7 +120,7 @@ fn quoted_length(rest: &[u8], quote: u8, escapes: bool) -> usize {
 }
 
 /// `$tag$...$tag$`, or the character alone.
-fn dollar_length(bytes: &[u8], at: usize) -> usize {
+pub(super) fn dollar_length(bytes: &[u8], at: usize) -> usize {
     if at > 0 && is_of_name(bytes[at - 1]) {
         return 1;
     }

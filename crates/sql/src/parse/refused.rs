@@ -33,8 +33,7 @@ const KINDS: [(&[&str], &str); 16] = [
 ];
 
 /// Other statements that are refused, by the words that they begin with.
-const OTHERS: [(&[&str], &str); 9] = [
-    (&["alter", "system"], "ALTER SYSTEM"),
+const OTHERS: [(&[&str], &str); 8] = [
     (&["create", "tablespace"], "CREATE TABLESPACE"),
     (&["create", "transform"], "CREATE TRANSFORM"),
     (&["import", "foreign", "schema"], "IMPORT FOREIGN SCHEMA"),
@@ -56,6 +55,11 @@ pub(super) fn refused(text: &str, tokens: &[TokenWithSpan]) -> Result<Option<Sta
         tokens,
         at: 0,
     };
+    if at.take_all(&["alter", "system"]) {
+        let change = at.setting_change()?;
+        at.end()?;
+        return Ok(Some(StatementKind::AlterSystem(Box::new(change))));
+    }
     let verbs = ["create", "alter", "drop"];
     let Some(verb) = verbs.into_iter().find(|verb| at.take(verb)) else {
         return Ok(None);

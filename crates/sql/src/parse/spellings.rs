@@ -1,12 +1,31 @@
 //! Older spellings that the grammar library does not know, and that mean what others mean.
 
 use super::rewrite::{is_word, words};
-use sqlparser::tokenizer::{Token, TokenWithSpan};
+use sqlparser::keywords::Keyword;
+use sqlparser::tokenizer::{Token, TokenWithSpan, Word};
 
 /// Writes them as the library knows them.
 pub(super) fn rewrite(tokens: &mut Vec<TokenWithSpan>) {
     set_role(tokens);
     with_children(tokens);
+    collation_for(tokens);
+}
+
+/// COLLATION FOR (expression).
+fn collation_for(tokens: &mut Vec<TokenWithSpan>) {
+    let mut at = 0;
+    while at + 2 < tokens.len() {
+        if words(tokens, at, &["collation", "for"]) && tokens[at + 2].token == Token::LParen {
+            let span = tokens[at].span;
+            let call = Token::Word(Word {
+                value: "pg_collation_for".to_owned(),
+                quote_style: None,
+                keyword: Keyword::NoKeyword,
+            });
+            tokens.splice(at..at + 2, [TokenWithSpan { token: call, span }]);
+        }
+        at += 1;
+    }
 }
 
 /// SET ROLE TO name.

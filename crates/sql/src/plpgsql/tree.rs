@@ -17,8 +17,8 @@ pub struct Body {
     pub names: Vec<Name>,
     /// How many expressions it has: their numbers are below.
     pub exprs: usize,
-    /// What to do with a name that is a variable's and a column's.
-    pub conflict: Conflict,
+    /// What to do with a name that is a variable's and a column's, if it says so.
+    pub conflict: Option<Conflict>,
     /// `#print_strict_params on`.
     pub print_strict_params: bool,
     /// The variable FOUND.
@@ -49,6 +49,18 @@ pub enum Conflict {
     Error,
     UseVariable,
     UseColumn,
+}
+
+impl Conflict {
+    /// By its word.
+    pub fn named(word: &str) -> Option<Conflict> {
+        match word {
+            "error" => Some(Conflict::Error),
+            "use_variable" => Some(Conflict::UseVariable),
+            "use_column" => Some(Conflict::UseColumn),
+            _ => None,
+        }
+    }
 }
 
 /// Which names an expression sees: the newest of them, and from there on back.
@@ -379,6 +391,16 @@ pub enum Kind {
 }
 
 impl Statement {
+    /// The statement of SQL that it is; an expression that is no more than a call has none.
+    pub fn sql(&self) -> Option<std::rc::Rc<str>> {
+        match &self.kind {
+            Kind::Perform(query) | Kind::Sql { query, .. } | Kind::Call(query) => {
+                Some(std::rc::Rc::clone(&query.text))
+            }
+            _ => None,
+        }
+    }
+
     /// As CONTEXT names it.
     pub fn shown(&self) -> &'static str {
         match &self.kind {

@@ -97,8 +97,9 @@ const TABLES_PER_STEP: usize = 1_024;
 
 /// The tables of a database that are due, by OID.
 async fn due(instance: &Instance, catalog: &Catalog) -> Vec<Due> {
+    let settings = instance.settings.now();
     let number = |name: &str, otherwise: f64| {
-        let value = instance.settings.get(name);
+        let value = settings.get(name);
         value.and_then(|v| v.parse().ok()).unwrap_or(otherwise)
     };
     let threshold = number("autovacuum_analyze_threshold", 50.0);

@@ -21,7 +21,7 @@ use crate::func::{
 };
 use crate::role::acl::privilege as p;
 use crate::settings::{self, Scans, SessionSettings};
-use crate::value::datetime::{DateOrder, IntervalStyle};
+use crate::value::datetime::{DateForm, DateOrder, DateStyle, IntervalStyle};
 use crate::value::{Datum, Oid, OutputStyle, user};
 use jiff::tz::TimeZone;
 use logstead_engine::{Awaits, Txn, Worker, Xid};
@@ -66,6 +66,8 @@ pub struct SessionContext {
     pub(super) as_of_point: RefCell<String>,
     /// The same while a statement with AS OF runs.
     pub(super) clause_point: RefCell<Option<String>>,
+    /// The search path, as a role may use it.
+    path: RefCell<Option<KnownPath>>,
     /// The running transaction may not write.
     pub(super) read_only: Cell<bool>,
     /// Its other characteristics, as `current_setting` tells them.
@@ -77,6 +79,7 @@ pub struct SessionContext {
     bytea_escape: Cell<bool>,
     interval_style: Cell<IntervalStyle>,
     date_order: Cell<DateOrder>,
+    date_form: Cell<DateForm>,
     client_encoding: Cell<Encoding>,
     /// The random numbers that setseed() began.
     seeded: Cell<Option<Seeded>>,
@@ -108,6 +111,14 @@ pub struct SessionContext {
     signals: Arc<Signals>,
     /// The session's part of the room for temporary files.
     spill: Spill,
+}
+
+/// The part of a search path that a role may use in a catalog.
+struct KnownPath {
+    of: Rc<[String]>,
+    version: u64,
+    role: Oid,
+    path: Rc<[String]>,
 }
 
 impl SessionContext {
@@ -143,6 +154,7 @@ impl SessionContext {
             level: Cell::new(0),
             as_of_point: RefCell::default(),
             clause_point: RefCell::default(),
+            path: RefCell::default(),
             read_only: Cell::new(false),
             isolation_name: Cell::new("read committed"),
             deferrable: Cell::new(false),
@@ -151,6 +163,7 @@ impl SessionContext {
             bytea_escape: Cell::new(false),
             interval_style: Cell::default(),
             date_order: Cell::default(),
+            date_form: Cell::default(),
             client_encoding: Cell::new(Encoding::UTF8),
             seeded: Cell::new(None),
             xid: RefCell::default(),
@@ -171,6 +184,49 @@ impl SessionContext {
         context
     }
 
+    /// The schemas in which a name is looked up that names none: those of `search_path` that the current role may use, as in PostgreSQL. What there is not
+    /// stays in it: nothing is found there.
+    pub(super) fn path_in(&self, catalog: &Arc<Catalog>) -> Rc<[String]> {
+        let path = Rc::clone(&self.settings.borrow().typed().search_path);
+        let role = self.current_role();
+        if let Some(known) = &*self.path.borrow()
+            && known.role == role
+            && known.version == catalog.version
+            && Rc::ptr_eq(&known.of, &path)
+        {
+            return Rc::clone(&known.path);
+        }
+        let roles = self.roles(catalog);
+        // The rights of a past are not told here.
+        let usable = match roles.is_superuser(role) || catalog.past.is_some() {
+            true => Rc::clone(&path),
+            false => {
+                let judge = catalog.judge(&roles);
+                let may_use = |name: &&String| {
+                    let found = catalog
+                        .schema(name)
+                        .filter(|found| found.name != "pg_catalog");
+                    let temporary = catalog.temp.as_ref().map(|temp| temp.oid);
+                    found.is_none_or(|found| {
+                        temporary == Some(found.oid)
+                            || judge.on_schema(role, found.oid, p::USAGE, 0).0 & p::USAGE != 0
+                    })
+                };
+                match path.iter().all(|name| may_use(&name)) {
+                    true => Rc::clone(&path),
+                    false => path.iter().filter(may_use).cloned().collect(),
+                }
+            }
+        };
+        self.path.replace(Some(KnownPath {
+            of: path,
+            version: catalog.version,
+            role,
+            path: Rc::clone(&usable),
+        }));
+        usable
+    }
+
     /// How values print for this client.
     pub fn output_style(&self) -> OutputStyle<'_> {
         OutputStyle {
@@ -178,6 +234,10 @@ impl SessionContext {
             extra_float_digits: self.extra_float_digits.get(),
             bytea_escape: self.bytea_escape.get(),
             interval: self.interval_style.get(),
+            date: DateStyle {
+                form: self.date_form.get(),
+                order: self.date_order.get(),
+            },
             names: Some(self),
         }
     }
@@ -197,6 +257,7 @@ impl SessionContext {
         self.bytea_escape.set(!typed.bytea_hex);
         self.interval_style.set(typed.interval_style);
         self.date_order.set(typed.date_order);
+        self.date_form.set(typed.date_form);
         self.client_encoding.set(typed.client_encoding);
         self.synchronous.set(typed.synchronous_commit);
         self.live
@@ -306,6 +367,10 @@ impl Context for SessionContext {
 
     fn clock_time(&self) -> i64 {
         self.instance.env.clock.now_micros_since_2000()
+    }
+
+    fn date_form(&self) -> DateForm {
+        self.date_form.get()
     }
 
     fn date_order(&self) -> DateOrder {
@@ -490,8 +555,7 @@ impl Context for SessionContext {
         // Schemas that do not exist, "$user" most of the time, are no part of the path.
         let catalog = self.catalog();
         // What is bound of a function with a path of its own has names looked up in that.
-        let path = user::searched()
-            .unwrap_or_else(|| Rc::clone(&self.settings.borrow().typed().search_path));
+        let path = user::searched().unwrap_or_else(|| self.path_in(&catalog));
         { path.iter() }
             .filter(|schema| catalog.schema(schema).is_some())
             .cloned()
@@ -620,6 +684,9 @@ impl Context for SessionContext {
         if let "pg_postmaster_start_time" | "pg_conf_load_time" = name {
             return Ok(Datum::TimestampTz(self.instance.started));
         }
+        if name == "pg_reload_conf" {
+            return self.reload_configuration();
+        }
         if let Some(value) = self.address_call(name) {
             return Ok(value);
         }
@@ -647,6 +714,11 @@ impl Context for SessionContext {
             "pg_export_snapshot" => self.export_snapshot(txn),
             _ => self.current_snapshot(txn),
         }
+    }
+
+    fn file_settings(&self) -> Result<Vec<crate::settings::FileSetting>> {
+        let read = self.instance.settings.file_settings();
+        read.map_err(|why| SqlError::new(SqlState::IO_ERROR, why))
     }
 
     fn settings(&self) -> Vec<crate::func::Setting> {

@@ -363,7 +363,7 @@ impl Session {
     /// Finds an ordinary relation by its name in a statement.
     pub(super) fn find_relation(
         &self,
-        catalog: &Catalog,
+        catalog: &Arc<Catalog>,
         name: &ast::ObjectName,
     ) -> Result<Arc<Relation>> {
         let parts: Vec<String> = name
@@ -388,7 +388,7 @@ impl Session {
         if let Some(schema) = schema {
             lookup::explicit(schema)?;
         }
-        let path = Rc::clone(&self.context.settings.borrow().typed().search_path);
+        let path = self.context.path_in(catalog);
         catalog
             .relation(schema, table, &path)
             .cloned()
@@ -609,7 +609,7 @@ impl Session {
         text: &str,
     ) -> Result<Expr> {
         self.context.catalog.replace(Arc::clone(catalog));
-        let path = Rc::clone(&self.context.settings.borrow().typed().search_path);
+        let path = self.context.path_in(catalog);
         let cx = PlanContext {
             catalog,
             search_path: &path,
@@ -640,7 +640,7 @@ impl Session {
             return Ok(());
         }
         self.context.catalog.replace(Arc::clone(catalog));
-        let path = Rc::clone(&self.context.settings.borrow().typed().search_path);
+        let path = self.context.path_in(catalog);
         let cx = PlanContext {
             catalog,
             search_path: &path,
@@ -661,7 +661,7 @@ impl Session {
         relation: &Relation,
         positions: &[usize],
     ) -> Result<Vec<Option<Expr>>> {
-        let path = Rc::clone(&self.context.settings.borrow().typed().search_path);
+        let path = self.context.path_in(catalog);
         let cx = PlanContext {
             catalog,
             search_path: &path,
@@ -684,7 +684,7 @@ impl Session {
         positions: &[usize],
     ) -> Result<Plan> {
         self.context.catalog.replace(Arc::clone(catalog));
-        let path = Rc::clone(&self.context.settings.borrow().typed().search_path);
+        let path = self.context.path_in(catalog);
         let cx = PlanContext {
             catalog,
             search_path: &path,

@@ -36,7 +36,7 @@ impl Session {
             if catalog.routines.is_empty() {
                 return Ok(None);
             }
-            let path = Rc::clone(&self.context.settings.borrow().typed().search_path);
+            let path = self.context.path_in(&catalog);
             let inner = parse::Tree::from(ast::Statement::Query(query.clone()));
             let planned = self.plan_ast(&inner, &inner.to_string(), &[], &path, &catalog);
             // What is wrong with it DDL says.
@@ -79,7 +79,7 @@ impl Session {
     /// The table of that name, and its name as SQL has it.
     fn named(&mut self, name: &ast::ObjectName) -> Result<Option<(Oid, String)>> {
         let catalog = self.catalog()?;
-        let path = Rc::clone(&self.context.settings.borrow().typed().search_path);
+        let path = self.context.path_in(&catalog);
         let (schema, name) = crate::bind::schema_and_name(name, &catalog.database_name)?;
         let found = catalog.relation(schema.as_deref(), &name, &path);
         Ok(found.map(|relation| {

@@ -34,13 +34,10 @@ pub(super) struct Surroundings {
 impl Surroundings {
     pub(super) fn of(session: &Session) -> Surroundings {
         let context = Rc::clone(&session.context);
-        let (search_path, work_mem_bytes) = {
-            let settings = context.settings.borrow();
-            let typed = settings.typed();
-            (Rc::clone(&typed.search_path), typed.work_mem_bytes)
-        };
+        let catalog = Arc::clone(&context.catalog.borrow());
+        let work_mem_bytes = context.settings.borrow().typed().work_mem_bytes;
         Surroundings {
-            search_path,
+            search_path: context.path_in(&catalog),
             store: Arc::clone(&session.worker.instance.store),
             worker: session.worker.worker.clone(),
             context,
@@ -86,8 +83,8 @@ impl Session {
         let signals = Arc::clone(&self.signals);
         self.settle_suspended().await?;
         let catalog = self.catalog()?;
-        let mut around = Surroundings::of(self);
         self.context.catalog.replace(Arc::clone(&catalog));
+        let mut around = Surroundings::of(self);
         // It may be the first of its transaction.
         self.transaction()?;
         // ANALYZE and VACUUM change nothing that anybody reads as data. What no serial order is asked of may do it.
@@ -186,6 +183,9 @@ pub(super) fn tag_of(parsed: &Parsed) -> Cow<'static, str> {
         StatementKind::Copy(_) => "COPY",
         StatementKind::Explain => "EXPLAIN",
         StatementKind::Checkpoint => "CHECKPOINT",
+        StatementKind::SchemaElements(_) => "CREATE SCHEMA",
+        StatementKind::TableOfExecute(_) => "CREATE TABLE AS",
+        StatementKind::AlterSystem(_) => "ALTER SYSTEM",
         StatementKind::Lock => "LOCK TABLE",
         StatementKind::Unsupported(what) => *what,
         StatementKind::Query

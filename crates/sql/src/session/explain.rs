@@ -90,10 +90,10 @@ impl Session {
         if !matches!(crate::parse::kind_of(&inner), StatementKind::Query) {
             return Err(SqlError::unsupported(format!("EXPLAIN {}", **inner)));
         }
-        let path = Rc::clone(&self.context.settings.borrow().typed().search_path);
         let clock = Arc::clone(&self.worker.instance.env.clock);
         let begun = clock.monotonic();
         let catalog = self.catalog()?;
+        let path = self.context.path_in(&catalog);
         let planned = self.plan_ast(&inner, text, &types, &path, &catalog)?;
         let planning = clock.monotonic().since(begun);
         let planning_ms = planning.as_secs_f64() * 1e3;

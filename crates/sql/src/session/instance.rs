@@ -16,6 +16,7 @@ use crate::error::{Result, SqlError};
 use crate::exec::SpillSpace;
 use crate::interrupt::{self, Task};
 use crate::role::{Role, Roles};
+use crate::settings::{Configuration, ServerSettings};
 use crate::value::Oid;
 use logstead_engine::{Awaits, Engine, Worker};
 use logstead_env::Env;
@@ -40,7 +41,7 @@ pub struct Instance {
     /// Clock and random numbers.
     pub env: Env,
     /// Configured values by lower-case name, canonical: the defaults of every session.
-    pub settings: Arc<BTreeMap<String, String>>,
+    pub settings: Arc<ServerSettings>,
     /// More sessions than this are refused.
     pub connections_max: usize,
     pub(super) checkpoints: Arc<CheckpointRequests>,
@@ -101,7 +102,7 @@ impl Instance {
             engine,
             store,
             env,
-            settings: Arc::new(settings),
+            settings: Arc::new(ServerSettings::new(settings)),
             connections_max,
             checkpoints: Arc::default(),
             channels: Channels::default(),
@@ -115,6 +116,12 @@ impl Instance {
             watches: Mutex::default(),
             analyzed: super::autoanalyze::Done::default(),
         }
+    }
+
+    /// Says in which files the settings stand: those of ALTER SYSTEM and `pg_reload_conf()`. To be called before workers start.
+    pub fn configure(&mut self, files: Arc<dyn Configuration>) {
+        let values = BTreeMap::clone(&self.settings.now());
+        self.settings = Arc::new(ServerSettings::new(values).with(files));
     }
 
     /// Takes a place for a session of this worker.

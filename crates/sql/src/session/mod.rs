@@ -17,6 +17,7 @@ mod cache;
 mod checkpoint;
 mod client;
 mod computed;
+mod configuration;
 mod context;
 mod copy_binary;
 mod copy_format;
@@ -41,6 +42,7 @@ mod portal;
 mod prepared;
 mod routine;
 mod run;
+mod schema_elements;
 mod seeded;
 mod set;
 mod set_constraints;
@@ -168,6 +170,8 @@ pub struct Session {
     running: Option<Running>,
     /// Bodies of routines that are being run, one in another.
     routines: usize,
+    /// The bodies that run, the innermost last.
+    frames: Vec<routine::Frame>,
     /// How deep the stack was when the outermost of them began.
     stack_begins: usize,
     /// How much around them goes on in the transaction: they may not end it unless nothing does.
@@ -324,6 +328,7 @@ impl Session {
             in_use: Vec::new(),
             untold: Vec::new(),
             unnamed_cursors: 0,
+            frames: Vec::new(),
             functions: routine::Functions::default(),
             sql_functions: routine::SqlFunctions::default(),
             extended_since: None,
@@ -478,11 +483,13 @@ impl Session {
             self.context.transaction_time.set(now);
         }
         self.context.in_block.set(self.block != Block::None);
+        self.follow_configuration();
         self.signals.begin_statement();
         build::charge_to(self.worker.instance.engine.memory());
         build::settle();
         crate::interrupt::statement_begins(&self.signals, self.context.pid);
         self.routines = 0;
+        self.frames.clear();
         self.atomic = 0;
         self.stable = 0;
         self.context.act_as(0);
@@ -525,6 +532,8 @@ impl Session {
     }
 
     async fn run_text(&mut self, text: &str, client: &mut dyn Client) -> Result<()> {
+        let conforming = self.conforming(text, client)?;
+        let text = conforming.as_deref().unwrap_or(text);
         if self.run_lifted(text, client).await? {
             return Ok(());
         }
@@ -646,6 +655,7 @@ impl Session {
             }
             StatementKind::Maintain(command) if command.vacuum => "VACUUM",
             StatementKind::Database(command) if command.stands_alone() => command.tag(),
+            StatementKind::AlterSystem(_) => "ALTER SYSTEM",
             StatementKind::Setting
                 if matches!(
                     &**parsed.statement,
@@ -701,8 +711,10 @@ impl Session {
         name: &str,
         text: &str,
         types: &[u32],
-        _client: &mut dyn Client,
+        client: &mut dyn Client,
     ) -> Result<()> {
+        let conforming = self.conforming(text, client)?;
+        let text = conforming.as_deref().unwrap_or(text);
         self.begin_statement();
         self.extended_goes_on()?;
         self.shows(text);

@@ -367,6 +367,8 @@ impl Session {
                 | K::Declare(_)
                 | K::Fetch(_)
                 | K::Notify
+                // It asks itself.
+                | K::AlterSystem(_)
                 | K::SetConstraints(_)
                 | K::Maintenance(_)
                 | K::Maintain(_)
@@ -383,6 +385,8 @@ impl Session {
                 | K::Type(_)
                 | K::Extension(_)
                 | K::Ddl(_)
+                | K::SchemaElements(_)
+                | K::TableOfExecute(_)
                 | K::AlterSequence(_)
                 | K::AlterConstraint(_)
                 | K::View(_)

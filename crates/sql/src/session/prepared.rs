@@ -112,6 +112,11 @@ impl Session {
         Ok(Reply::tag("PREPARE"))
     }
 
+    /// The types of a prepared statement's parameters.
+    pub(super) fn parameter_types(&mut self, statement: &Statement) -> Result<Vec<SqlType>> {
+        Ok(self.promise(statement)?.param_types.clone())
+    }
+
     async fn execute_prepared(
         &mut self,
         name: &str,
@@ -197,7 +202,7 @@ impl Session {
             return Err(SqlError::internal("an argument vanished"));
         };
         let catalog = self.catalog()?;
-        let path = Rc::clone(&self.context.settings.borrow().typed().search_path);
+        let path = self.context.path_in(&catalog);
         let mut planned = self.plan_ast(&parsed.statement, &text, &[], &path, &catalog)?;
         self.context
             .may_use(&super::permit::needs(&mut planned), &catalog)?;

@@ -9,7 +9,6 @@ use crate::parse::SetConstraints;
 use crate::value::Oid;
 use logstead_types::SqlState;
 use sqlparser::ast;
-use std::rc::Rc;
 
 impl Session {
     /// SET CONSTRAINTS. What becomes immediate is judged at once; if it does not hold, nothing is changed but the
@@ -28,7 +27,7 @@ impl Session {
         }
         self.transaction()?;
         let catalog = self.catalog()?;
-        let path = Rc::clone(&self.context.settings.borrow().typed().search_path);
+        let path = self.context.path_in(&catalog);
         let mut named = Vec::new();
         for name in set.names.iter().flatten() {
             constraints_named(&catalog, name, &path, set.deferred, &mut named)?;

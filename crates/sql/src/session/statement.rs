@@ -204,11 +204,8 @@ impl Session {
     /// The plan of a query for the catalog as this transaction sees it now: the statement's own, a shared one, or a new one.
     pub(super) fn plan(&mut self, statement: &Statement) -> Result<Rc<CachedPlan>> {
         let catalog = self.catalog()?;
-        let (path, scans) = {
-            let settings = self.context.settings.borrow();
-            let typed = settings.typed();
-            (Rc::clone(&typed.search_path), typed.scans)
-        };
+        let path = self.context.path_in(&catalog);
+        let scans = self.context.settings.borrow().typed().scans;
         let asker = (self.context.current_role(), self.context.row_security());
         if let Some(plan) = &*statement.plan.borrow()
             && Arc::ptr_eq(&plan.catalog, &catalog)

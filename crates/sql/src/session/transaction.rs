@@ -161,10 +161,11 @@ impl Session {
             return Err(SqlError::internal("the past is not open"));
         }
         self.context.looks_up();
-        user::search(&self.context.settings.borrow().typed().search_path);
         if let Some(reading) = self.reading() {
-            user::enter(&reading.catalog);
-            return Ok(Arc::clone(&reading.catalog));
+            let catalog = Arc::clone(&reading.catalog);
+            user::search(&self.context.path_in(&catalog));
+            user::enter(&catalog);
+            return Ok(catalog);
         }
         let store = &self.worker.instance.store;
         let catalog = match &mut self.open {
@@ -185,6 +186,7 @@ impl Session {
         // Descriptions and errors ("does not exist") tell of it as results do (traps T10, T15).
         let synchronous = self.context.synchronous.get();
         self.owed.merge(&Awaits::of(catalog.csn), synchronous);
+        user::search(&self.context.path_in(&catalog));
         user::enter(&catalog);
         Ok(catalog)
     }

@@ -81,6 +81,7 @@ impl Session {
                 self.refuse_in_past("CHECKPOINT")?;
                 self.checkpoint().await
             }
+            StatementKind::AlterSystem(change) => self.alter_system(change),
             StatementKind::Maintenance(tag) => Ok(Reply::tag(tag)),
             StatementKind::Lock => self.lock_tables(&parsed.statement).await,
             StatementKind::Unsupported(what) => Err(SqlError::unsupported(what)),
@@ -100,6 +101,16 @@ impl Session {
             StatementKind::Rights(command) => {
                 self.before_rights(command, client).await?;
                 self.ddl(&parsed, &statement.text.text, client).await
+            }
+            StatementKind::SchemaElements(elements) => {
+                let elements = Arc::clone(elements);
+                self.create_schema(&parsed, &elements, &statement.text.text, client)
+                    .await
+            }
+            StatementKind::TableOfExecute(execute) => {
+                let execute = Arc::clone(execute);
+                self.table_of_execute(&parsed, &execute, &statement.text.text, client)
+                    .await
             }
             StatementKind::AlterSequence(_)
             | StatementKind::AlterConstraint(_)

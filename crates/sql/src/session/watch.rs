@@ -150,7 +150,8 @@ impl Instance {
 
     fn tell_of(&self, watch: &Watch, hold: &Hold) {
         let worker = watch.worker;
-        let logged = self.settings.get("log_min_duration_statement");
+        let settings = self.settings.now();
+        let logged = settings.get("log_min_duration_statement");
         let logs_statements = logged.is_some_and(|least| least != "-1");
         match logs_statements {
             true => tracing::warn!(

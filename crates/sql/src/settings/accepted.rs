@@ -1,7 +1,6 @@
 //! Settings of PostgreSQL that scripts and tools make, and that nothing here depends on: memory and workers for what is done otherwise,
 //! vacuum, statistics of its own.
 //!
-//! `session_replication_role` is among them as far as it changes nothing: `replica`, which would leave foreign keys unasked, is no value of it.
 
 use super::row::{session, superuser};
 use super::{Kind, Setting, Unit};
@@ -91,9 +90,16 @@ pub(super) static ACCEPTED: &[Setting] = &[
         DOC,
     ),
     session("parallel_leader_participation", Kind::Bool, "on", DOC),
+    session("plpgsql.check_asserts", Kind::Bool, "on", DOC),
+    superuser(
+        "plpgsql.variable_conflict",
+        Kind::Enum(&["error", "use_variable", "use_column"]),
+        "error",
+        DOC,
+    ),
     superuser(
         "session_replication_role",
-        Kind::Enum(&["origin", "local"]),
+        Kind::Enum(&["origin", "replica", "local"]),
         "origin",
         DOC,
     ),

@@ -42,38 +42,58 @@ pub(super) fn client_encoding(value: &str) -> Option<String> {
     found.is_supported().then(|| found.name().to_owned())
 }
 
-pub(super) fn only_on(value: &str) -> Option<String> {
-    super::parse_bool(value)
-        .filter(|on| *on)
-        .map(|_| "on".to_owned())
-}
-
-/// ISO is the only style; the order of a date's fields is named or MDY.
+/// A form and an order of fields: what is not named is ISO and MDY.
 pub(super) fn date_style(value: &str) -> Option<String> {
-    let order = date_order(value)?.unwrap_or("MDY");
-    Some(format!("ISO, {order}"))
+    let (form, order) = date_words(value)?;
+    Some(format!(
+        "{}, {}",
+        form.unwrap_or("ISO"),
+        order.unwrap_or("MDY")
+    ))
 }
 
-/// The order of fields that a style names, if it names one; none of both if it is no style that there is.
-pub(super) fn date_order(value: &str) -> Option<Option<&'static str>> {
-    let mut order = None;
-    for word in value.split(',') {
-        let word = word.trim().to_ascii_lowercase();
-        let named = match word.as_str() {
-            "iso" => continue,
-            "mdy" | "us" | "default" => "MDY",
-            "dmy" => "DMY",
-            "ymd" => "YMD",
-            word if word.starts_with("noneuro") => "MDY",
-            word if word.starts_with("euro") => "DMY",
+/// What is wrong with a style.
+pub(super) fn date_style_wrong(value: &str) -> String {
+    let Some(words) = super::session::split_identifiers(value) else {
+        return "List syntax is invalid.".to_owned();
+    };
+    match words.iter().find(|word| date_words(word).is_none()) {
+        Some(word) => format!("Unrecognized key word: \"{word}\"."),
+        None => "Conflicting \"datestyle\" specifications.".to_owned(),
+    }
+}
+
+/// The form and the order of fields that a style names, each if it names one; nothing if it is no style that there is.
+pub(super) fn date_words(value: &str) -> Option<(Option<&'static str>, Option<&'static str>)> {
+    let (mut form, mut order) = (None, None);
+    for word in super::session::split_identifiers(value)? {
+        let word = word.to_ascii_lowercase();
+        let (which, named) = match word.as_str() {
+            "iso" => (&mut form, "ISO"),
+            "sql" => (&mut form, "SQL"),
+            "german" => (&mut form, "German"),
+            word if word.starts_with("postgres") => (&mut form, "Postgres"),
+            "mdy" | "us" => (&mut order, "MDY"),
+            "dmy" => (&mut order, "DMY"),
+            "ymd" => (&mut order, "YMD"),
+            word if word.starts_with("noneuro") => (&mut order, "MDY"),
+            word if word.starts_with("euro") => (&mut order, "DMY"),
+            "default" => {
+                form = form.or(Some("ISO"));
+                order = order.or(Some("MDY"));
+                continue;
+            }
             _ => return None,
         };
-        if order.is_some_and(|order| order != named) {
+        if which.is_some_and(|before| before != named) {
             return None;
         }
-        order = Some(named);
+        *which = Some(named);
     }
-    Some(order)
+    if form == Some("German") {
+        order = order.or(Some("DMY"));
+    }
+    Some((form, order))
 }
 
 /// A text search configuration, shown with its schema.

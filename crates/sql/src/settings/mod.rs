@@ -12,11 +12,15 @@ mod checked;
 mod planner;
 mod postgresql;
 mod row;
+mod server;
 mod session;
 mod table;
 #[cfg(test)]
 mod tests;
 
+pub use server::{
+    Configuration, FileLine, FileSetting, Notes as SettingNotes, ServerSettings, SystemChange,
+};
 pub(crate) use session::UTC;
 pub(crate) use session::split_identifiers;
 pub use session::{Scans, SessionSettings, Typed};
@@ -346,6 +350,7 @@ impl Setting {
             Kind::Checked(check) => check(value).ok_or_else(|| match Encoding::named(value) {
                 // One that is known by name only.
                 Some(known) if name == "client_encoding" => SqlError::unsupported(known.what()),
+                _ if name == "DateStyle" => invalid().detail(checked::date_style_wrong(value)),
                 _ => invalid(),
             }),
         }

@@ -4,12 +4,13 @@
 //! what will hold after COMMIT, and what held before the transaction. COMMIT takes the second, ROLLBACK the third;
 //! savepoints keep a pair of the first two.
 
-use super::{Scope, Setting, all, find, unknown};
+use super::{Scope, ServerSettings, Setting, all, find, unknown};
 use crate::encoding::Encoding;
 use crate::error::{Result, SqlError};
+use crate::parse::LiteralRules;
 use crate::role::{BOOTSTRAP, Role};
 use crate::value::Oid;
-use crate::value::datetime::{DateOrder, IntervalStyle};
+use crate::value::datetime::{DateForm, DateOrder, IntervalStyle, UNNAMED};
 use jiff::tz::TimeZone;
 use logstead_types::SqlState;
 use parking_lot::Mutex;
@@ -17,6 +18,17 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::rc::Rc;
 use std::sync::{Arc, OnceLock};
+
+/// Encodings that a client may have and no server.
+const CLIENT_ONLY: [&str; 7] = [
+    "SJIS",
+    "BIG5",
+    "GBK",
+    "UHC",
+    "GB18030",
+    "JOHAB",
+    "SHIFT_JIS_2004",
+];
 
 /// What sessions begin with.
 pub(crate) static UTC: TimeZone = TimeZone::UTC;
@@ -48,6 +60,8 @@ pub struct Typed {
     pub interval_style: IntervalStyle,
     /// The order of a date's fields, of DateStyle.
     pub date_order: DateOrder,
+    /// How dates are written, of DateStyle.
+    pub date_form: DateForm,
     /// search_path, with "$user" replaced.
     pub search_path: Rc<[String]>,
     /// statement_timeout; 0 is none.
@@ -92,6 +106,8 @@ pub struct Typed {
     pub track_statements: bool,
     /// client_encoding.
     pub client_encoding: Encoding,
+    /// standard_conforming_strings and what goes with it.
+    pub literals: LiteralRules,
 }
 
 /// The settings that plans depend on.
@@ -107,6 +123,12 @@ pub struct Scans {
     pub merge_join: bool,
     /// enable_nestloop.
     pub nested_loop: bool,
+    /// session_replication_role is replica: other triggers fire, and foreign keys are not asked.
+    pub replica: bool,
+    /// array_nulls: constants are read when a plan is made.
+    pub array_nulls: bool,
+    /// transform_null_equals.
+    pub transform_null_equals: bool,
 }
 
 impl Default for Scans {
@@ -117,6 +139,9 @@ impl Default for Scans {
             hash_join: true,
             merge_join: true,
             nested_loop: true,
+            replica: false,
+            array_nulls: true,
+            transform_null_equals: false,
         }
     }
 }
@@ -125,6 +150,9 @@ impl Default for Scans {
 pub struct SessionSettings {
     /// What the server was configured with (by lower-case name); under everything else.
     server: Arc<Values>,
+    /// Where that comes from, and which generation of it it is.
+    source: Arc<ServerSettings>,
+    generation: u64,
     user: String,
     /// What RESET goes back to: startup parameters.
     initial: Rc<Values>,
@@ -142,11 +170,13 @@ pub struct SessionSettings {
 }
 
 impl SessionSettings {
-    /// Settings of a new session of `user`; `server` holds canonical values by lower-case name.
-    pub fn new(server: Arc<Values>, user: &str) -> Result<SessionSettings> {
+    /// Settings of a new session of `user` of a server that is configured so.
+    pub fn new(source: Arc<ServerSettings>, user: &str) -> Result<SessionSettings> {
         let empty = Rc::new(Values::new());
         let mut settings = SessionSettings {
-            server,
+            generation: source.generation(),
+            server: source.now(),
+            source,
             user: user.to_owned(),
             initial: Rc::clone(&empty),
             before: Rc::clone(&empty),
@@ -160,6 +190,7 @@ impl SessionSettings {
                 bytea_hex: true,
                 interval_style: IntervalStyle::Postgres,
                 date_order: DateOrder::Mdy,
+                date_form: DateForm::Iso,
                 search_path: Rc::from([]),
                 statement_timeout_ms: 0,
                 lock_timeout_ms: 0,
@@ -182,12 +213,36 @@ impl SessionSettings {
                 log_min_duration_ms: -1,
                 track_statements: true,
                 client_encoding: Encoding::UTF8,
+                literals: LiteralRules {
+                    conforming: true,
+                    backslash_quote: true,
+                    warns: true,
+                },
             },
             changed: Vec::new(),
             acts_as_superuser: None,
         };
         settings.refresh();
         Ok(settings)
+    }
+
+    /// Takes over what the server is configured with now; gives whether that is another than before. Costs a load if not.
+    pub fn follow(&mut self) -> bool {
+        let generation = self.source.generation();
+        if generation == self.generation {
+            return false;
+        }
+        self.generation = generation;
+        let old = std::mem::replace(&mut self.server, self.source.now());
+        let names = old.keys().chain(self.server.keys());
+        let changed: Vec<String> = names
+            .filter(|name| old.get(*name) != self.server.get(*name))
+            .filter(|name| !self.now.contains_key(*name))
+            .cloned()
+            .collect();
+        changed.iter().for_each(|name| self.note_change(name));
+        self.refresh();
+        true
     }
 
     /// The often-read values.
@@ -248,7 +303,7 @@ impl SessionSettings {
         match find(&lower) {
             Some(setting) => {
                 self.may_change(setting)?;
-                let kept = self.kept_order(&lower, value);
+                let kept = self.kept_date_style(&lower, value);
                 let value = setting.canonical(kept.as_deref().unwrap_or(value))?;
                 Ok((lower, value))
             }
@@ -258,13 +313,15 @@ impl SessionSettings {
         }
     }
 
-    /// A date style that names no order of fields leaves the order as it is.
-    fn kept_order(&self, lower: &str, value: &str) -> Option<String> {
-        if lower != "datestyle" || super::checked::date_order(value) != Some(None) {
+    /// A date style that names no form, or no order of fields, leaves that as it is.
+    fn kept_date_style(&self, lower: &str, value: &str) -> Option<String> {
+        if lower != "datestyle" {
             return None;
         }
-        let (_, order) = self.canonical_value(lower)?.split_once(", ")?;
-        Some(format!("{value}, {order}"))
+        let (form, order) = super::checked::date_words(value)?;
+        let (form_now, order_now) = self.canonical_value(lower)?.split_once(", ")?;
+        let (form, order) = (form.unwrap_or(form_now), order.unwrap_or(order_now));
+        Some(format!("{form}, {order}"))
     }
 
     /// From now on another role than the session's decides what may be set, which is a superuser or not; `None` is the
@@ -371,8 +428,23 @@ impl SessionSettings {
 
     /// All settings as `pg_settings` shows them, by name.
     pub fn rows(&self) -> Vec<crate::func::Setting> {
+        let notes = self.source.notes();
         let row = |s: &Setting| {
             let lower = s.name.to_ascii_lowercase();
+            // As in PostgreSQL: where what counts now comes from.
+            let place = notes.places.get(&lower);
+            let source = if self.now.get(&lower) != self.initial.get(&lower) {
+                "session"
+            } else if self.initial.contains_key(&lower) {
+                "client"
+            } else if place.is_some() {
+                "configuration file"
+            } else if notes.given.contains(&lower) {
+                "command line"
+            } else {
+                "default"
+            };
+            let place = place.filter(|_| source == "configuration file");
             let of = |values: &Values| values.get(&lower).cloned();
             let reset = of(&self.initial)
                 .or_else(|| of(&self.server))
@@ -400,6 +472,9 @@ impl SessionSettings {
                 values,
                 default: s.default.to_owned(),
                 reset,
+                source: source.to_owned(),
+                place: place.cloned(),
+                pending_restart: notes.pending.contains(&lower),
             }
         };
         let mut rows: Vec<_> = super::all().map(row).collect();
@@ -529,6 +604,20 @@ impl SessionSettings {
         let quiet = self
             .canonical_value("client_min_messages")
             .unwrap_or("notice");
+        let encoding = self
+            .canonical_value("client_encoding")
+            .and_then(Encoding::named)
+            .unwrap_or(Encoding::UTF8);
+        let literals = LiteralRules {
+            conforming: self.canonical_value("standard_conforming_strings") != Some("off"),
+            backslash_quote: match self.canonical_value("backslash_quote") {
+                Some("on") => true,
+                Some("off") => false,
+                // In these a backslash may be the second byte of a character.
+                _ => !CLIENT_ONLY.contains(&encoding.name()),
+            },
+            warns: self.canonical_value("escape_string_warning") != Some("off"),
+        };
         self.typed = Typed {
             time_zone: zone,
             extra_float_digits: self.number("extra_float_digits") as i32,
@@ -539,6 +628,9 @@ impl SessionSettings {
             date_order: self
                 .canonical_value("datestyle")
                 .map_or(DateOrder::Mdy, DateOrder::of_style),
+            date_form: self
+                .canonical_value("datestyle")
+                .map_or(DateForm::Iso, DateForm::of_style),
             search_path: path.into(),
             statement_timeout_ms: self.number("statement_timeout") as u64,
             lock_timeout_ms: self.number("lock_timeout") as u64,
@@ -567,6 +659,9 @@ impl SessionSettings {
                 hash_join: self.is_on("enable_hashjoin"),
                 merge_join: self.is_on("enable_mergejoin"),
                 nested_loop: self.is_on("enable_nestloop"),
+                replica: self.canonical_value("session_replication_role") == Some("replica"),
+                array_nulls: self.is_on("array_nulls"),
+                transform_null_equals: self.is_on("transform_null_equals"),
             },
             session_role: match self.number(SESSION_OID) {
                 0 => BOOTSTRAP,
@@ -577,10 +672,8 @@ impl SessionSettings {
             synchronous_commit: self.canonical_value("synchronous_commit") != Some("off"),
             log_min_duration_ms: self.number("log_min_duration_statement"),
             track_statements: self.canonical_value("pg_stat_statements.track") != Some("none"),
-            client_encoding: self
-                .canonical_value("client_encoding")
-                .and_then(Encoding::named)
-                .unwrap_or(Encoding::UTF8),
+            client_encoding: encoding,
+            literals,
         };
     }
 }
@@ -716,7 +809,7 @@ fn parse_time_zone(value: &str) -> Option<(String, TimeZone)> {
     }
     // A bare offset with minutes is a POSIX zone without a name: its sign counts west of Greenwich.
     if value.starts_with(|c: char| c.is_ascii_digit() || matches!(c, '-' | '+')) {
-        return TimeZone::posix(&format!("<zone>{value}"))
+        return TimeZone::posix(&format!("<{UNNAMED}>{value}"))
             .ok()
             .map(|zone| (value.to_owned(), zone));
     }

@@ -1,8 +1,8 @@
 //! The table of settings.
 
 use super::checked::{
-    application_name, client_encoding, date_style, listen_address, metrics_address, only_on,
-    search_path, text_search_config, time_zone, workers_per_lane,
+    application_name, client_encoding, date_style, listen_address, metrics_address, search_path,
+    text_search_config, time_zone, workers_per_lane,
 };
 use super::row::{fact, reported, server, session, superuser};
 use super::{Kind, Setting, Unit};
@@ -211,7 +211,7 @@ pub static TABLE: &[Setting] = &[
         "DateStyle",
         Kind::Checked(date_style),
         "ISO, MDY",
-        "Sets the display format for date and time values; ISO only.",
+        "Sets the display format for date and time values.",
     )),
     session(
         "deadlock_timeout",
@@ -707,9 +707,9 @@ pub static TABLE: &[Setting] = &[
     ),
     reported(session(
         "standard_conforming_strings",
-        Kind::Checked(only_on),
+        Kind::Bool,
         "on",
-        "Causes '...' strings to treat backslashes literally; always on.",
+        "Causes '...' strings to treat backslashes literally.",
     )),
     session(
         "statement_timeout",

@@ -2,11 +2,10 @@
 
 use super::session::split_identifiers;
 use super::*;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 fn session() -> SessionSettings {
-    SessionSettings::new(Arc::new(BTreeMap::new()), "postgres").unwrap()
+    SessionSettings::new(Arc::default(), "postgres").unwrap()
 }
 
 #[test]

@@ -27,6 +27,12 @@ enum Last {
 /// An element as it is written: its text, or NULL.
 type Word = Option<String>;
 
+/// Does NULL without quotes stand for NULL (array_nulls)?
+fn knows_null(cx: Option<&dyn Context>) -> bool {
+    let set = cx.and_then(|cx| cx.setting("array_nulls"));
+    set.as_deref() != Some("off")
+}
+
 pub(super) fn array_input(element: SqlType, text: &str, cx: Option<&dyn Context>) -> Result<Datum> {
     let malformed = |detail: &str| {
         SqlError::new(
@@ -82,7 +88,7 @@ pub(super) fn array_input(element: SqlType, text: &str, cx: Option<&dyn Context>
         }));
     }
     let delimiter = delimiter_of(element.oid);
-    let (mut dims, words) = read(rest.as_bytes(), delimiter, &malformed)?;
+    let (mut dims, words) = read(rest.as_bytes(), delimiter, &malformed, cx)?;
     if !given.is_empty() {
         let lengths = |dims: &[Dim]| dims.iter().map(|dim| dim.len).collect::<Vec<_>>();
         if lengths(&given) != lengths(&dims) {
@@ -136,6 +142,7 @@ fn read(
     b: &[u8],
     delimiter: u8,
     malformed: &dyn Fn(&str) -> SqlError,
+    cx: Option<&dyn Context>,
 ) -> Result<(Vec<Dim>, Vec<Word>)> {
     let unexpected = |c: u8| malformed(&format!("Unexpected \"{}\" character.", c as char));
     let end = || malformed("Unexpected end of input.");
@@ -206,7 +213,7 @@ fn read(
                 if started {
                     word.truncate(keep);
                     let text = std::mem::take(&mut word);
-                    let null = !exact && text.eq_ignore_ascii_case(b"null");
+                    let null = !exact && text.eq_ignore_ascii_case(b"null") && knows_null(cx);
                     let text = String::from_utf8(text)
                         .map_err(|_| malformed("Unexpected array element."))?;
                     words.push((!null).then_some(text));

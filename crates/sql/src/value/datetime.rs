@@ -1,7 +1,9 @@
-//! Text output of date and time types (DateStyle ISO; intervals in `interval_output`), and the entry points of their input.
+//! Text output of date and time types (DateStyle ISO; the other styles in `date_style`, intervals in `interval_output`), and the entry points of their input.
 //!
 //! Input is in [`input`]: it takes everything PostgreSQL's usual spellings take, in the order of `DateStyle` where the order is open.
 
+#[path = "date_style.rs"]
+mod date_style;
 #[path = "datetime_input.rs"]
 pub mod input;
 #[path = "interval_input.rs"]
@@ -9,6 +11,7 @@ mod interval_input;
 #[path = "interval_output.rs"]
 mod interval_output;
 
+pub use date_style::{DateForm, DateStyle, UNNAMED};
 pub use input::{
     DateOrder, parse_date, parse_time, parse_timestamp, parse_timestamptz, parse_timetz,
 };

@@ -9,7 +9,7 @@ mod array_text;
 use array_text::{array_input, array_output};
 
 use super::build::{Builder, SMALL_BYTES, STRIDE_BYTES};
-use super::datetime::IntervalStyle;
+use super::datetime::{DateForm, DateOrder, DateStyle, IntervalStyle};
 use super::geometry::{self, Geometry};
 use super::numeric::Numeric;
 use super::types::{FIRST_USER_OID, Oid, SqlType, oid};
@@ -25,6 +25,12 @@ use jiff::tz::TimeZone;
 use logstead_types::SqlState;
 use std::sync::Arc;
 
+/// How dates are written that are read alike in every session.
+const ISO: DateStyle = DateStyle {
+    form: DateForm::Iso,
+    order: DateOrder::Mdy,
+};
+
 /// What the session's settings say about output.
 #[derive(Clone, Copy)]
 pub struct OutputStyle<'a> {
@@ -36,6 +42,8 @@ pub struct OutputStyle<'a> {
     pub bytea_escape: bool,
     /// IntervalStyle
     pub interval: IntervalStyle,
+    /// DateStyle
+    pub date: DateStyle,
     /// Gives names to regclass and its kin; numbers are printed without it.
     pub names: Option<&'a dyn Context>,
 }
@@ -47,6 +55,7 @@ impl OutputStyle<'static> {
         extra_float_digits: 1,
         bytea_escape: false,
         interval: IntervalStyle::Postgres,
+        date: ISO,
         names: None,
     };
 }
@@ -66,16 +75,21 @@ impl<'a> OutputStyle<'a> {
             interval: cx
                 .setting("intervalstyle")
                 .map_or(IntervalStyle::Postgres, |s| IntervalStyle::named(&s)),
+            date: DateStyle {
+                form: cx.date_form(),
+                order: cx.date_order(),
+            },
             names: Some(cx),
         }
     }
 }
 
 impl OutputStyle<'_> {
-    /// The same for a text that is kept: one that is read alike in every session, which intervals of the standard's style are not.
+    /// The same for a text that is kept: one that is read alike in every session, which intervals of the standard's style and dates of other styles are not.
     pub fn kept(self) -> Self {
         OutputStyle {
             interval: IntervalStyle::Postgres,
+            date: ISO,
             ..self
         }
     }
@@ -831,10 +845,10 @@ fn write(d: &Datum, ty: SqlType, style: &OutputStyle<'_>, out: &mut Vec<u8>) {
         Datum::Char(v) => {
             out.extend_from_slice(&[b'\\', b'0' + (v >> 6), b'0' + (v >> 3 & 7), b'0' + (v & 7)])
         }
-        Datum::Date(v) => datetime::write_date(*v, out),
+        Datum::Date(v) => style.date.write_date(*v, out),
         Datum::Time(v) => datetime::write_time(*v, out),
-        Datum::Timestamp(v) => datetime::write_timestamp(*v, out),
-        Datum::TimestampTz(v) => datetime::write_timestamptz(*v, style.time_zone, out),
+        Datum::Timestamp(v) => style.date.write_timestamp(*v, out),
+        Datum::TimestampTz(v) => style.date.write_timestamptz(*v, style.time_zone, out),
         Datum::Interval(v) => style.interval.write(v, out),
         Datum::Uuid(v) => {
             for (i, range) in [0..4, 4..6, 6..8, 8..10, 10..16].into_iter().enumerate() {

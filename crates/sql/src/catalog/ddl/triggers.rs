@@ -11,10 +11,11 @@ use crate::bind;
 use crate::catalog::change::Change;
 use crate::catalog::pg_catalog::{PG_CLASS, PG_TRIGGER};
 use crate::catalog::rights::{denied, denied_relation};
+use crate::catalog::routine::Routine;
 use crate::catalog::stored::RELATIONS;
 use crate::catalog::text::fold;
 use crate::catalog::trigger::{
-    Trigger, TriggerConstraint, TriggerEnabled, TriggerEvent, TriggerTime,
+    BuiltInTrigger, Trigger, TriggerConstraint, TriggerEnabled, TriggerEvent, TriggerTime,
 };
 use crate::catalog::{
     Relation, RelationKind, View, ViewSource, calls, source_name, stored_triggers,
@@ -145,16 +146,11 @@ fn skipped(name: &str, relation: &Relation, cx: &mut DdlContext<'_>) {
     cx.notice(SqlState::SUCCESSFUL_COMPLETION, message);
 }
 
-/// The trigger function of PostgreSQL's own that a name may mean.
-fn built_in(name: &sqlparser::ast::ObjectName) -> Option<&'static str> {
-    const BUILT_IN: [&str; 3] = [
-        "suppress_redundant_updates_trigger",
-        "tsvector_update_trigger",
-        "tsvector_update_trigger_column",
-    ];
+/// The number of the trigger function of PostgreSQL's own that a name may mean.
+fn built_in(name: &sqlparser::ast::ObjectName) -> Option<Oid> {
     let (schema, plain) = calls::name_parts(name).ok()?;
     let meant = schema.is_none_or(|schema| schema == "pg_catalog");
-    BUILT_IN.into_iter().find(|known| meant && *known == plain)
+    BuiltInTrigger::named(&plain).filter(|_| meant)
 }
 
 fn cannot_have(name: &str) -> SqlError {
@@ -240,6 +236,29 @@ fn refuse_kind(new: &NewTrigger, relation: &Relation) -> Result<()> {
     Ok(())
 }
 
+/// A function that a user has made, found to be one for triggers, and held.
+async fn users_function(
+    function: &Arc<Routine>,
+    relation: &Relation,
+    cx: &mut DdlContext<'_>,
+) -> Result<Oid> {
+    super::permit::must_call(&[(function.oid, None)], cx)?;
+    if function.is_temporary() && !relation.is_temporary() {
+        let what = "a trigger of a permanent table that calls a temporary function";
+        return Err(SqlError::unsupported(what));
+    }
+    if function.result != oid::TRIGGER {
+        return Err(invalid(format!(
+            "function {} must return type trigger",
+            function.name
+        )));
+    }
+    if routines::hold(function.oid, cx).await?.is_none() {
+        return Err(SqlError::internal("tuple concurrently updated"));
+    }
+    Ok(function.oid)
+}
+
 async fn create(
     name: &str,
     new: &NewTrigger,
@@ -273,27 +292,11 @@ async fn create(
         name: new.function.clone(),
         args: Some(Vec::new()),
     };
-    let function = routine_lookup::named(RoutineWord::Function, &target, cx);
-    let function = function.map_err(|error| match built_in(&new.function) {
-        Some(name) if error.code() == SqlState::UNDEFINED_FUNCTION => {
-            SqlError::unsupported(format!("the trigger function {name}"))
-        }
-        _ => error,
-    })?;
-    super::permit::must_call(&[(function.oid, None)], cx)?;
-    if function.is_temporary() && !relation.is_temporary() {
-        let what = "a trigger of a permanent table that calls a temporary function";
-        return Err(SqlError::unsupported(what));
-    }
-    if function.result != oid::TRIGGER {
-        return Err(invalid(format!(
-            "function {} must return type trigger",
-            function.name
-        )));
-    }
-    if routines::hold(function.oid, cx).await?.is_none() {
-        return Err(SqlError::internal("tuple concurrently updated"));
-    }
+    let found = routine_lookup::named(RoutineWord::Function, &target, cx);
+    let function = match (found, built_in(&new.function)) {
+        (Err(error), Some(function)) if error.code() == SqlState::UNDEFINED_FUNCTION => function,
+        (found, _) => users_function(&found?, relation, cx).await?,
+    };
     let name = cx.name(name);
     let known = cx.catalog()?.triggers.named(relation.oid, &name).cloned();
     if known.is_some() && !new.or_replace {
@@ -341,7 +344,7 @@ async fn create(
         },
         name,
         table: relation.oid,
-        function: function.oid,
+        function,
         time: new.time,
         row: new.row,
         events: bits,

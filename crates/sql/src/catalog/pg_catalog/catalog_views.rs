@@ -23,7 +23,7 @@ pub(super) static VIEWS: &[VirtualTable] = virtual_tables! {
     12077 pg_cursors = super::shared::pg_cursors {
         name TEXT, statement TEXT, is_holdable BOOL, is_binary BOOL, is_scrollable BOOL, creation_time TIMESTAMPTZ,
     }
-    12110 pg_file_settings = none {
+    12110 pg_file_settings = super::shared::pg_file_settings {
         sourcefile TEXT, sourceline INT4, seqno INT4, name TEXT, setting TEXT, applied BOOL, error TEXT,
     }
     12010 pg_group = super::roles::pg_group {

@@ -279,7 +279,10 @@ pub(super) fn pg_depend(cx: &VirtualContext<'_>) -> Rows {
                     rows.push(row);
                 }
             };
-            on(PG_PROC, trigger.function, 0, 'n');
+            // Nothing tells of what depends on what is always there.
+            if trigger.function >= FIRST_USER_OID {
+                on(PG_PROC, trigger.function, 0, 'n');
+            }
             on(PG_CLASS, table, 0, 'a');
             if let Some(from) = trigger.constraint.as_ref().and_then(|c| c.from) {
                 on(PG_CLASS, from, 0, 'a');

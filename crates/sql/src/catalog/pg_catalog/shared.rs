@@ -485,6 +485,23 @@ pub(super) fn pg_cursors(cx: &VirtualContext<'_>) -> Rows {
     Ok(rows.collect())
 }
 
+/// `pg_file_settings`
+pub(super) fn pg_file_settings(cx: &VirtualContext<'_>) -> Rows {
+    let rows = cx.session.file_settings()?.into_iter().zip(1i32..);
+    let rows = rows.map(|(setting, number)| {
+        row![
+            &setting.line.file,
+            setting.line.line,
+            number,
+            &setting.line.name,
+            &setting.line.value,
+            setting.applied,
+            setting.error.as_ref()
+        ]
+    });
+    Ok(rows.collect())
+}
+
 /// `pg_settings`
 pub(super) fn pg_settings(cx: &VirtualContext<'_>) -> Rows {
     let rows = cx.session.settings().into_iter().map(|s| {
@@ -497,19 +514,15 @@ pub(super) fn pg_settings(cx: &VirtualContext<'_>) -> Rows {
             Nil,
             s.context.as_str(),
             s.kind.as_str(),
-            if s.value == s.reset {
-                "default"
-            } else {
-                "session"
-            },
+            s.source.as_str(),
             s.min.as_ref(),
             s.max.as_ref(),
             (!s.values.is_empty()).then(|| super::cells::text_array(&s.values)),
             &s.default,
             &s.reset,
-            Nil,
-            Nil,
-            false,
+            s.place.as_ref().map(|(file, _)| file.as_str()),
+            s.place.as_ref().map(|(_, line)| *line),
+            s.pending_restart,
         ]
     });
     Ok(rows.collect())

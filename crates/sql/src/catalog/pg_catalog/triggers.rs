@@ -2,7 +2,7 @@
 
 use super::cells::{Ch, Id, Nil, int2vector, row};
 use crate::catalog::text::{quote_ident, quote_literal};
-use crate::catalog::trigger::{Trigger, TriggerEvent};
+use crate::catalog::trigger::{BuiltInTrigger, Trigger, TriggerEvent};
 use crate::catalog::{Catalog, Relation, Timing, VirtualContext, viewdef};
 use crate::error::Result;
 use crate::role::acl::{Mask, privilege};
@@ -65,7 +65,11 @@ fn condition(trigger: &Trigger, pretty: bool, cx: &VirtualContext<'_>) -> Option
 /// What it calls, as it is written.
 fn called(trigger: &Trigger, catalog: &Catalog, path: &[String]) -> String {
     let function = catalog.routines.get(trigger.function);
-    let name = function.map_or_else(|| "?".to_owned(), |f| catalog.routine_name(f, path));
+    let name = match (function, BuiltInTrigger::by_oid(trigger.function)) {
+        (Some(function), _) => catalog.routine_name(function, path),
+        (None, Some((_, name))) => name.to_owned(),
+        (None, None) => "?".to_owned(),
+    };
     let args: Vec<String> = trigger.args.iter().map(|arg| quote_literal(arg)).collect();
     format!("EXECUTE FUNCTION {name}({})", args.join(", "))
 }

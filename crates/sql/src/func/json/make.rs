@@ -52,7 +52,7 @@ pub(super) fn is_structured(ty: SqlType) -> bool {
 
 /// The text of a date or timestamp as ISO 8601 has it.
 fn moment(d: &Datum, ty: SqlType, style: &OutputStyle<'_>) -> String {
-    let mut text = text_io::shown(d, ty, style);
+    let mut text = text_io::shown(d, ty, &style.kept());
     if ty.oid == oid::DATE || text.ends_with("infinity") {
         return text;
     }

@@ -4,4 +4,5 @@ mod headlines;
 mod queries;
 pub(super) mod table;
 mod texts;
+pub(crate) use texts::to_vector as text_vector;
 mod vectors;

@@ -68,7 +68,7 @@ fn vector_of(lexemes: Lexemes) -> Result<Datum> {
 }
 
 /// `to_tsvector` of a text, or of the strings of a JSON value
-pub(super) fn to_vector(cx: &dyn Context, a: &[Datum]) -> Result<Datum> {
+pub(crate) fn to_vector(cx: &dyn Context, a: &[Datum]) -> Result<Datum> {
     let (config, rest) = configured(cx, a)?;
     let mut lexemes = Lexemes::new(config);
     match rest {

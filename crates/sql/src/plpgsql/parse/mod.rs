@@ -67,18 +67,16 @@ struct Reader<'b> {
 
 impl Reader<'_> {
     fn whole(&mut self) -> Result<Body> {
-        let mut conflict = Conflict::Error;
+        let mut conflict = None;
         let mut print_strict_params = false;
         while self.take_mark("#") {
             let option = self.name()?;
             match option.as_str() {
                 "variable_conflict" => {
                     let (how, at) = (self.name()?, self.at);
-                    conflict = match how.as_str() {
-                        "error" => Conflict::Error,
-                        "use_variable" => Conflict::UseVariable,
-                        "use_column" => Conflict::UseColumn,
-                        _ => return Err(self.unexpected(at - 1)),
+                    conflict = match Conflict::named(how.as_str()) {
+                        None => return Err(self.unexpected(at - 1)),
+                        named => named,
                     };
                 }
                 "print_strict_params" => {

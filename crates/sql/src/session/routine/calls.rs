@@ -10,6 +10,7 @@ use super::{Activation, Session};
 use crate::catalog::Catalog;
 use crate::catalog::pg_catalog::{PG_CLASS, PG_PROC};
 use crate::catalog::routine::{Language, Routine as Definition, RoutineBody};
+use crate::catalog::trigger::BuiltInTrigger;
 use crate::error::{Result, SqlError};
 use crate::exec::{Call, Caller, Execution, RowSink};
 use crate::func::Context;
@@ -146,6 +147,11 @@ impl Session {
             return Ok(VecDeque::from([vec![value]]));
         }
         let catalog = self.catalog()?;
+        if let Some(fired) = &call.trigger
+            && let Some((which, _)) = BuiltInTrigger::by_oid(call.callee.oid)
+        {
+            return super::built_in::run(which, fired, &*self.context);
+        }
         let found = catalog.routines.get(call.callee.oid).cloned();
         let definition = found.ok_or_else(|| {
             SqlError::internal(format!(

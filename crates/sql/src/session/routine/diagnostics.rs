@@ -7,6 +7,16 @@ use crate::value::{Datum, SqlType, oid};
 use logstead_types::SqlState;
 
 impl Session {
+    /// Where the body is, and those that it is run by.
+    fn context_of_all(&self, act: &Activation) -> String {
+        let mut text = act.context();
+        for frame in self.frames.iter().rev().skip(1) {
+            text.push('\n');
+            text.push_str(&frame.context());
+        }
+        text
+    }
+
     pub(super) fn diagnostics(
         &mut self,
         act: &mut Activation,
@@ -27,7 +37,7 @@ impl Session {
                 continue;
             }
             let text = match (item, act.errors.last()) {
-                (Diagnostic::Context, _) => act.context(),
+                (Diagnostic::Context, _) => self.context_of_all(act),
                 (_, None) => String::new(),
                 (item, Some(error)) => {
                     use Diagnostic as D;

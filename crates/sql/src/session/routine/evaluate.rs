@@ -62,7 +62,7 @@ impl Activation {
             names: Vec::new(),
             groups: Vec::new(),
             tables: Vec::new(),
-            conflict: body.conflict,
+            conflict: body.conflict.unwrap_or(self.conflict),
         };
         let (mut sources, mut loose) = (Vec::new(), Vec::new());
         let mut block: Vec<(Arc<str>, usize)> = Vec::new();

@@ -10,6 +10,7 @@
 //! - Bodies are futures of the session's task: they yield between statements, and every wait in them is one that the session has elsewhere.
 //! - A body has no time of its own: `statement_timeout` runs on from the statement around it.
 
+mod built_in;
 mod calls;
 mod cursors;
 mod diagnostics;
@@ -33,6 +34,7 @@ use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::parse::DoBlock;
 use crate::plan::PlanContext;
+use crate::plpgsql::tree::Conflict;
 use crate::plpgsql::{self, Body, Given};
 use crate::value::{Datum, Oid, SqlType};
 use evaluate::Piece;
@@ -97,8 +99,51 @@ pub(super) struct Activation {
     giving: Option<calls::Giving>,
     /// What RETURN gave.
     returned: Option<(Datum, SqlType)>,
+    /// What to do with a name that is a variable's and a column's, unless the body says so.
+    conflict: Conflict,
     /// Tables that only it sees, as arrays of their rows: those of REFERENCING.
     tables: Vec<(Arc<str>, SqlType, Datum)>,
+}
+
+/// Whose a frame is.
+enum FrameBody {
+    Plpgsql(Rc<Routine>),
+    Sql(Rc<str>),
+}
+
+/// Where a body is that calls others: what PG_CONTEXT tells of those around the one that asks.
+pub(super) struct Frame {
+    body: FrameBody,
+    /// Which line of the one, or statement of the other.
+    line: usize,
+    doing: &'static str,
+    /// The statement of SQL that it runs.
+    sql: Option<Rc<str>>,
+}
+
+impl Frame {
+    fn context(&self) -> String {
+        let place = match &self.body {
+            FrameBody::Plpgsql(routine) => place(&routine.shown, self.line, self.doing),
+            FrameBody::Sql(name) => format!("SQL function \"{name}\" statement {}", self.line),
+        };
+        match &self.sql {
+            Some(sql) => format!("SQL statement \"{sql}\"\n{place}"),
+            None => place,
+        }
+    }
+}
+
+/// A place in a body, as messages have it.
+fn place(shown: &str, line: usize, doing: &str) -> String {
+    match (line, doing) {
+        (0, "") => format!("PL/pgSQL function {shown}"),
+        (0, doing) => format!("PL/pgSQL function {shown} {doing}"),
+        (line, doing @ "during statement block local variable initialization") => {
+            format!("PL/pgSQL function {shown} line {line} {doing}")
+        }
+        (line, doing) => format!("PL/pgSQL function {shown} line {line} at {doing}"),
+    }
 }
 
 /// How a statement ended.
@@ -115,6 +160,7 @@ impl Activation {
     fn new(routine: Rc<Routine>, atomic: bool) -> Activation {
         let types: Vec<SqlType> = routine.kinds.iter().map(Kind::first_type).collect();
         let mut activation = Activation {
+            conflict: Conflict::Error,
             values: vec![Datum::Null; types.len()],
             types,
             line: 0,
@@ -136,15 +182,7 @@ impl Activation {
 
     /// CONTEXT of what happens now.
     fn context(&self) -> String {
-        let shown = &self.routine.shown;
-        match (self.line, self.doing) {
-            (0, "") => format!("PL/pgSQL function {shown}"),
-            (0, doing) => format!("PL/pgSQL function {shown} {doing}"),
-            (line, doing @ "during statement block local variable initialization") => {
-                format!("PL/pgSQL function {shown} line {line} {doing}")
-            }
-            (line, doing) => format!("PL/pgSQL function {shown} line {line} at {doing}"),
-        }
+        place(&self.routine.shown, self.line, self.doing)
     }
 
     fn found(&mut self, found: bool) {
@@ -174,7 +212,7 @@ impl Session {
         catalog: &Arc<Catalog>,
         work: impl FnOnce(&PlanContext<'_>) -> Result<T>,
     ) -> Result<T> {
-        let path = Rc::clone(&self.context.settings.borrow().typed().search_path);
+        let path = self.context.path_in(catalog);
         self.context.catalog.replace(Arc::clone(catalog));
         self.context.looks_up();
         crate::value::user::enter(catalog);
@@ -242,9 +280,18 @@ impl Session {
         let atomic = usize::from(activation.atomic);
         self.atomic += atomic;
         let routine = Rc::clone(&activation.routine);
+        activation.conflict = self.default_conflict();
+        let around = self.frames.len();
+        self.frames.push(Frame {
+            body: FrameBody::Plpgsql(Rc::clone(&routine)),
+            line: 0,
+            doing: "",
+            sql: None,
+        });
         let ran = self
             .statements(activation, &routine.body.block.body, client)
             .await;
+        self.frames.truncate(around);
         self.routines = self.routines.saturating_sub(1);
         self.atomic = self.atomic.saturating_sub(atomic);
         match ran {
@@ -256,6 +303,19 @@ impl Session {
             Err(error) if error.fields().fatal => Err(error),
             Err(error) => Err(error.context(activation.context())),
         }
+    }
+
+    /// `plpgsql.variable_conflict`.
+    fn default_conflict(&self) -> Conflict {
+        let settings = self.context.settings.borrow();
+        let set = settings.canonical_value("plpgsql.variable_conflict");
+        set.and_then(Conflict::named).unwrap_or(Conflict::Error)
+    }
+
+    /// `plpgsql.check_asserts`.
+    fn checks_asserts(&self) -> bool {
+        let settings = self.context.settings.borrow();
+        settings.canonical_value("plpgsql.check_asserts") != Some("off")
     }
 
     /// A body begins; 54001 if it lies too deep in others.

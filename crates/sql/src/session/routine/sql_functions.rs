@@ -3,7 +3,7 @@
 //! All statements are planned before the first one is run, so one that makes a table is not seen by those behind it. What the last one gives is the result. All others
 //! of LANGUAGE sql stand in the place of their calls (`bind::inlined`).
 
-use super::Session;
+use super::{Frame, FrameBody, Session};
 use crate::bind::{Variables, assignment_cast, check_given, sql_variables};
 use crate::catalog::Catalog;
 use crate::catalog::routine::{Routine as Definition, RoutineBody};
@@ -104,15 +104,30 @@ impl Session {
                 gives: false,
             };
             let count = body.statements.len();
+            let around = self.frames.len();
+            self.frames.push(Frame {
+                body: FrameBody::Sql(name.as_str().into()),
+                line: 0,
+                doing: "",
+                sql: None,
+            });
             for (number, statement) in (1..).zip(&body.statements) {
                 let rows_max = if number == count { rows_max } else { 0 };
+                if let Some(frame) = self.frames.last_mut() {
+                    frame.line = number;
+                }
                 let ran = self.run_sql_statement(statement, values, rows_max, client);
-                last = ran.await.map_err(|error| {
+                let ran = ran.await;
+                if ran.is_err() {
+                    self.frames.truncate(around);
+                }
+                last = ran.map_err(|error| {
                     in_body(error, definition, || {
                         format!("SQL function \"{name}\" statement {number}")
                     })
                 })?;
             }
+            self.frames.truncate(around);
             Ok(last)
         })
     }

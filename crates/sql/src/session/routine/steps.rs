@@ -19,6 +19,10 @@ impl Session {
             let around = (act.line, act.doing);
             for statement in list {
                 (act.line, act.doing) = (statement.line, statement.shown());
+                if let Some(frame) = self.frames.last_mut() {
+                    (frame.line, frame.doing) = (act.line, act.doing);
+                    frame.sql = statement.sql();
+                }
                 act.worked += 1;
                 if act.worked >= STATEMENTS_AT_ONCE {
                     act.worked = 0;
@@ -110,6 +114,7 @@ impl Session {
                 self.return_rows(act, rows).await?;
             }
             Kind::Raise(raise) => self.raise(act, raise, client).await?,
+            Kind::Assert(..) if !self.checks_asserts() => {}
             Kind::Assert(condition, message) => {
                 self.assert(act, condition, message.as_ref(), client)
                     .await?
