@@ -116,6 +116,7 @@ pub(super) fn put(catalog: &mut Catalog) {
             columns: (0..width).map(IndexColumn::of).collect(),
             include: Vec::new(),
             predicate: None,
+            computed: Vec::new(),
         }));
         catalog.put_relation(Arc::new(relation));
     }
