@@ -7,8 +7,8 @@ use super::{Binder, ColId, Source};
 use crate::catalog::{Constraint, ConstraintKind};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
-use crate::plan::AggregateCall;
 use crate::plan::walk;
+use crate::plan::{AggregateCall, UserAggregate};
 use crate::value::Oid;
 use logstead_types::SqlState;
 use std::sync::Arc;
@@ -23,6 +23,7 @@ pub(crate) fn same_call(a: &AggregateCall, b: &AggregateCall) -> bool {
         _ => false,
     };
     std::ptr::eq(a.aggregate, b.aggregate)
+        && same_user(a.user.as_ref(), b.user.as_ref())
         && a.distinct == b.distinct
         && same_filter
         && a.args.len() == b.args.len()
@@ -31,6 +32,11 @@ pub(crate) fn same_call(a: &AggregateCall, b: &AggregateCall) -> bool {
         && a.order.iter().zip(&b.order).all(|(a, b)| {
             same(&a.expr, &b.expr) && a.desc == b.desc && a.nulls_first == b.nulls_first
         })
+}
+
+/// No user's aggregate, or the same.
+pub(super) fn same_user(a: Option<&Arc<UserAggregate>>, b: Option<&Arc<UserAggregate>>) -> bool {
+    a.map(|a| a.oid) == b.map(|b| b.oid)
 }
 
 impl Binder<'_> {

@@ -1,7 +1,9 @@
 //! Function call syntax: aggregates, constructs that look like functions, and real functions.
 
 use super::names::{name_span, schema_and_name};
+use super::user_aggregate::Named;
 use super::{Binder, Clause};
+use crate::catalog::routine::of_kept_name;
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::func::{self, CastContext};
@@ -46,7 +48,7 @@ impl Binder<'_> {
             return Err(SqlError::unsupported(format!("this form of calling {name}")).at(at));
         }
         if !function.within_group.is_empty() {
-            return self.within_group(function, &name, at);
+            return self.within_group(function, schema.as_deref(), &name, at);
         }
         if function.over.is_some() || (system && func::is_window_function(&name)) {
             return self.window_function(function, schema.as_deref(), &name, at);
@@ -113,8 +115,9 @@ impl Binder<'_> {
                 _ => {}
             }
         }
-        if system && func::is_aggregate(&name) {
-            return self.aggregate(function, &name, list, at);
+        if system && func::is_aggregate(&name) || self.has_user_aggregate(schema.as_deref(), &name)
+        {
+            return self.aggregate(function, schema.as_deref(), &name, list, at);
         }
         if function.filter.is_some()
             || !list.clauses.is_empty()
@@ -352,11 +355,13 @@ impl Binder<'_> {
     fn aggregate(
         &mut self,
         function: &Function,
+        schema: Option<&str>,
         name: &str,
         list: &ast::FunctionArgumentList,
         at: Option<usize>,
     ) -> Result<Expr> {
-        let call = self.in_aggregate(at, |b| b.aggregate_call(function, name, list, at))?;
+        let call = self.in_aggregate(at, |b| b.aggregate_call(function, schema, name, list, at))?;
+        let name = of_kept_name(name).map_or(name, |(_, called)| called);
         self.computed_call(name, call, Vec::new(), at)
     }
 
@@ -444,6 +449,7 @@ impl Binder<'_> {
     fn aggregate_call(
         &mut self,
         function: &Function,
+        schema: Option<&str>,
         name: &str,
         list: &ast::FunctionArgumentList,
         at: Option<usize>,
@@ -454,10 +460,15 @@ impl Binder<'_> {
                 FunctionArgExpr::Wildcard | FunctionArgExpr::WildcardWithOptions(_)
             )]
         );
-        let args = if star {
-            Vec::new()
-        } else {
-            self.plain_args(list, name, at)?
+        let variadic = crate::parse::variadic(&list.args);
+        let args = match (star, variadic) {
+            (true, _) => Vec::new(),
+            (false, Some((rest, array))) if self.has_user_aggregate(schema, name) => {
+                let mut args = self.plain_arg_list(rest, name, at)?;
+                args.push(self.expr(array)?);
+                args
+            }
+            (false, _) => self.plain_args(list, name, at)?,
         };
         if args.is_empty() && !star {
             return Err(SqlError::new(
@@ -466,16 +477,36 @@ impl Binder<'_> {
             )
             .at(at));
         }
-        let types: Vec<SqlType> = args.iter().map(Expr::ty).collect();
-        let resolved = func::resolve_aggregate(name, &types).map_err(|e| e.at(at))?;
-        super::ordered::lacks_group(name, at)?;
-        let mut coerced = Vec::with_capacity(args.len());
         let written = args.clone();
-        for (i, arg) in args.into_iter().enumerate() {
-            let target = resolved.args.get(i).copied().unwrap_or(arg.ty());
-            let any = resolved.aggregate.args.get(i) == Some(&oid::ANY);
-            coerced.push(self.argument(arg, target, any, at)?);
-        }
+        let named = Named {
+            schema,
+            name,
+            variadic: variadic.is_some(),
+            direct: None,
+            over: false,
+            span: function.name.span(),
+            at,
+        };
+        let (aggregate, user, coerced, result) = match self.user_aggregate(&named, args)? {
+            Ok(call) => (
+                &func::USER_AGGREGATE,
+                Some(call.aggregate),
+                call.args,
+                call.result,
+            ),
+            Err(args) => {
+                let types: Vec<SqlType> = args.iter().map(Expr::ty).collect();
+                let resolved = func::resolve_aggregate(name, &types).map_err(|e| e.at(at))?;
+                super::ordered::lacks_group(name, at)?;
+                let mut coerced = Vec::with_capacity(args.len());
+                for (i, arg) in args.into_iter().enumerate() {
+                    let target = resolved.args.get(i).copied().unwrap_or(arg.ty());
+                    let any = resolved.aggregate.args.get(i) == Some(&oid::ANY);
+                    coerced.push(self.argument(arg, target, any, at)?);
+                }
+                (resolved.aggregate, None, coerced, resolved.result)
+            }
+        };
         let distinct = matches!(list.duplicate_treatment, Some(DuplicateTreatment::Distinct));
         if distinct && star {
             return Err(SqlError::new(
@@ -545,15 +576,16 @@ impl Binder<'_> {
             None => None,
         };
         Ok(AggregateCall {
-            aggregate: resolved.aggregate,
+            aggregate,
+            user,
             args: coerced,
             distinct,
             filter,
             order,
-            ty: if resolved.result.oid == oid::UNKNOWN {
+            ty: if result.oid == oid::UNKNOWN {
                 SqlType::of(oid::TEXT)
             } else {
-                resolved.result
+                result
             },
         })
     }

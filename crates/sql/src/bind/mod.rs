@@ -61,6 +61,7 @@ mod typed;
 mod types;
 pub(crate) mod unplanned;
 pub(crate) mod updatable;
+mod user_aggregate;
 mod variables;
 mod view;
 mod viewdef;

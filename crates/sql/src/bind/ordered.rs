@@ -4,14 +4,16 @@
 //! known ([`Binder::check_direct`]).
 
 use super::query::Grouping;
+use super::user_aggregate::Named;
 use super::{Binder, Clause};
+use crate::catalog::routine::of_kept_name;
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::func::{self, CastContext};
 use crate::plan::{AggregateCall, SortKey, walk};
 use crate::value::{Datum, SqlType, info, oid};
 use logstead_types::SqlState;
-use sqlparser::ast::{DuplicateTreatment, Function, FunctionArguments};
+use sqlparser::ast::{DuplicateTreatment, Function, FunctionArguments, Spanned};
 
 /// Aggregates that must have WITHIN GROUP.
 pub(super) const ORDERED_SETS: [&str; 3] = ["percentile_cont", "percentile_disc", "mode"];
@@ -28,10 +30,12 @@ impl Binder<'_> {
     pub(super) fn within_group(
         &mut self,
         function: &Function,
+        schema: Option<&str>,
         name: &str,
         at: Option<usize>,
     ) -> Result<Expr> {
-        let hypothetical = HYPOTHETICAL_SETS.contains(&name);
+        let users = self.has_user_aggregate(schema, name);
+        let hypothetical = HYPOTHETICAL_SETS.contains(&name) && !users;
         if function.over.is_some() {
             let message = format!("OVER is not supported for ordered-set aggregate {name}");
             return Err(refused(SqlState::FEATURE_NOT_SUPPORTED, message).at(at));
@@ -69,34 +73,57 @@ impl Binder<'_> {
         })
         .and_then(|(direct, order, filter)| match hypothetical {
             true => self.hypothetical(name, direct, order, filter, at),
-            false => self.ordered(name, direct, order, filter, at),
+            false => {
+                let named = Named {
+                    schema,
+                    name,
+                    variadic: false,
+                    direct: Some(direct.len()),
+                    over: false,
+                    span: function.name.span(),
+                    at,
+                };
+                self.ordered(&named, direct, order, filter)
+            }
         })
     }
 
     /// percentile_cont, percentile_disc, mode.
     fn ordered(
         &mut self,
-        name: &str,
+        named: &Named<'_>,
         direct: Vec<Expr>,
         order: Vec<SortKey>,
         filter: Option<Expr>,
-        at: Option<usize>,
     ) -> Result<Expr> {
-        if !ORDERED_SETS.contains(&name) {
-            return Err(no_ordered_set(name, &direct, &order).at(at));
-        }
+        let (name, at) = (named.name, named.at);
         let directs = direct.len();
         let given: Vec<Expr> = direct
-            .into_iter()
+            .iter()
+            .cloned()
             .chain(order.iter().map(|key| key.expr.clone()))
             .collect();
-        let types: Vec<SqlType> = given.iter().map(Expr::ty).collect();
-        let resolved = func::resolve_aggregate(name, &types).map_err(|e| e.at(at))?;
-        let mut args = Vec::with_capacity(given.len());
-        for (i, arg) in given.into_iter().enumerate() {
-            let target = resolved.args.get(i).copied().unwrap_or(arg.ty());
-            args.push(self.argument(arg, target, false, at)?);
-        }
+        let (aggregate, user, args, result) = match self.user_aggregate(named, given)? {
+            Ok(call) => (
+                &func::USER_AGGREGATE,
+                Some(call.aggregate),
+                call.args,
+                call.result,
+            ),
+            Err(given) => {
+                if !ORDERED_SETS.contains(&name) {
+                    return Err(no_ordered_set(name, &direct, &order).at(at));
+                }
+                let types: Vec<SqlType> = given.iter().map(Expr::ty).collect();
+                let resolved = func::resolve_aggregate(name, &types).map_err(|e| e.at(at))?;
+                let mut args = Vec::with_capacity(given.len());
+                for (i, arg) in given.into_iter().enumerate() {
+                    let target = resolved.args.get(i).copied().unwrap_or(arg.ty());
+                    args.push(self.argument(arg, target, false, at)?);
+                }
+                (resolved.aggregate, None, args, resolved.result)
+            }
+        };
         let mut keys = Vec::with_capacity(order.len());
         for (key, value) in order.into_iter().zip(args.iter().skip(directs)) {
             func::resolve_operator("<", Some(value.ty()), value.ty()).map_err(|e| {
@@ -111,13 +138,15 @@ impl Binder<'_> {
         }
         let direct = args.iter().take(directs).cloned().collect();
         let call = AggregateCall {
-            aggregate: resolved.aggregate,
+            aggregate,
+            user,
             args,
             distinct: false,
             filter,
             order: keys,
-            ty: resolved.result,
+            ty: result,
         };
+        let name = of_kept_name(name).map_or(name, |(_, called)| called);
         self.computed_call(name, call, direct, at)
     }
 
@@ -234,6 +263,7 @@ impl Binder<'_> {
         let resolved = func::resolve_aggregate("count", &types).map_err(|e| e.at(at))?;
         let call = AggregateCall {
             aggregate: resolved.aggregate,
+            user: None,
             distinct: of.is_some(),
             args: of.into_iter().collect(),
             filter: super::and(filter.into_iter().chain(condition).collect()),

@@ -33,16 +33,16 @@ pub(crate) enum Called {
 }
 
 /// How the arguments of a call fit a function.
-struct Fit {
-    routine: Arc<Routine>,
+pub(super) struct Fit {
+    pub(super) routine: Arc<Routine>,
     /// The types that the arguments given are to have, in the order of the call.
-    types: Vec<Oid>,
+    pub(super) types: Vec<Oid>,
     /// For each input, which argument of the call it is; none has its default.
     order: Vec<Option<usize>>,
     /// How many arguments of the call the last input collects.
     tail: Option<usize>,
     /// It comes before pg_catalog on the path.
-    first: bool,
+    pub(super) first: bool,
 }
 
 impl Fit {
@@ -102,7 +102,7 @@ fn written(args: &[FunctionArg]) -> Result<Written<'_>> {
 }
 
 /// How a function fits a call with these names and so many arguments, if it does.
-fn fit(
+pub(super) fn fit(
     routine: &Arc<Routine>,
     names: &[Option<String>],
     variadic: bool,
@@ -215,6 +215,10 @@ impl Binder<'_> {
             found = vec![(0, routine)];
         }
         let name = kept.as_ref().map_or(name, |(_, called)| *called);
+        // Aggregates are called otherwise; one is meant where no function takes the arguments.
+        let all = found.len();
+        found.retain(|(_, routine)| routine.aggregate.is_none());
+        let aggregates = found.len() < all;
         if found.is_empty() {
             return Ok(None);
         }
@@ -253,6 +257,9 @@ impl Binder<'_> {
                 FunctionArgExpr::Expr(expr) => self.expr(expr)?,
                 FunctionArgExpr::QualifiedWildcard(what) => self.whole_row_of(what)?,
                 FunctionArgExpr::Wildcard | FunctionArgExpr::WildcardWithOptions(_) => {
+                    if aggregates {
+                        return Ok(None);
+                    }
                     return Err(SqlError::new(
                         SqlState::WRONG_OBJECT_TYPE,
                         format!("{name}(*) specified, but {name} is not an aggregate function"),
@@ -281,6 +288,9 @@ impl Binder<'_> {
         let (number, types, result) = match chosen {
             Ok(Chosen::User(number, types, result)) => (number, types, result),
             Ok(Chosen::BuiltIn) => return Ok(Some(Called::BuiltIn(exprs, array_at))),
+            Err(error) if aggregates && error.code() == SqlState::UNDEFINED_FUNCTION => {
+                return Ok(None);
+            }
             // It may be a cast.
             Err(error) if built_in && error.code() == SqlState::UNDEFINED_FUNCTION => {
                 return match func::type_cast_call(name, &types) {
@@ -306,7 +316,7 @@ impl Binder<'_> {
     }
 
     /// The call with all arguments in order.
-    fn routine_with(
+    pub(super) fn routine_with(
         &mut self,
         fit: Fit,
         exprs: Vec<Expr>,
@@ -440,7 +450,7 @@ impl Binder<'_> {
     }
 
     /// The value of a call.
-    fn routine_value(&mut self, call: RoutineCall, at: Option<usize>) -> Result<Expr> {
+    pub(super) fn routine_value(&mut self, call: RoutineCall, at: Option<usize>) -> Result<Expr> {
         if call.routine.set {
             return self.inlined_rows_as_set(call, at);
         }

@@ -8,6 +8,7 @@ use super::names::fold_ident;
 use super::query::{BoundWindow, Grouping};
 use super::scope::NsWhat;
 use super::select::{groupable, sort_direction, sortable};
+use super::user_aggregate::Named;
 use super::{Binder, Clause, ColId};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
@@ -172,9 +173,39 @@ impl Binder<'_> {
             }
             None => None,
         };
+        let named = Named {
+            schema,
+            name,
+            variadic: false,
+            direct: None,
+            over: true,
+            span: function.name.span(),
+            at,
+        };
+        let mut user = None;
+        let args = match self.user_aggregate(&named, args)? {
+            Ok(call) => {
+                user = Some((call.aggregate, call.result));
+                call.args
+            }
+            Err(args) => args,
+        };
         let types: Vec<SqlType> = args.iter().map(Expr::ty).collect();
         let system = schema.is_none_or(|s| s == "pg_catalog");
-        let (target, wanted, declared, result) = if system && func::is_window_function(name) {
+        let (target, wanted, declared, result) = if let Some((_, result)) = &user {
+            if args.is_empty() && !star {
+                return Err(wrong(format!(
+                    "{name}(*) must be used to call a parameterless aggregate function"
+                )));
+            }
+            let all = &func::USER_AGGREGATE;
+            (
+                WindowFunction::Aggregate(all),
+                types.clone(),
+                all.args,
+                *result,
+            )
+        } else if system && func::is_window_function(name) {
             let (own, args, result) =
                 func::resolve_window_function(name, &types).map_err(|e| e.at(at))?;
             (WindowFunction::Own(own), args, own.args, result)
@@ -228,6 +259,7 @@ impl Binder<'_> {
         }
         let call = WindowCall {
             function: target,
+            user: user.map(|(aggregate, _)| aggregate),
             args: coerced,
             filter,
             ty: match result.oid {
@@ -646,6 +678,7 @@ fn same_call(a: &WindowCall, b: &WindowCall) -> bool {
         _ => false,
     };
     same_function
+        && super::aggregate::same_user(a.user.as_ref(), b.user.as_ref())
         && same_filter
         && a.args.len() == b.args.len()
         && a.args.iter().zip(&b.args).all(|(a, b)| same(a, b))

@@ -320,6 +320,13 @@ pub fn catalog_call(name: &str, args: &[Datum], cx: &VirtualContext<'_>) -> Resu
             let shown = trigger.and_then(|oid| triggers::definition(oid, pretty, cx));
             shown.map_or(Datum::Null, text)
         }
+        "pg_get_functiondef" if routines::is_aggregate(args, cx).is_some() => {
+            let name = routines::is_aggregate(args, cx).unwrap_or_default();
+            return Err(SqlError::new(
+                SqlState::WRONG_OBJECT_TYPE,
+                format!("\"{name}\" is an aggregate function"),
+            ));
+        }
         "pg_get_ruledef"
         | "pg_get_functiondef"
         | "pg_get_partkeydef"

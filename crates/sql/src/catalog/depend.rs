@@ -151,6 +151,9 @@ pub(super) fn of_user_type(ty: &UserType) -> BTreeSet<Oid> {
 pub(super) fn of_routine(routine: &Routine) -> BTreeSet<Oid> {
     let mut found = BTreeSet::from([routine.schema]);
     found.extend(routine.types().filter_map(of_users));
+    if let Some(aggregate) = &routine.aggregate {
+        found.extend(aggregate.functions());
+    }
     for text in routine.args.iter().filter_map(|arg| arg.default.as_deref()) {
         of_text(text, &mut found);
     }

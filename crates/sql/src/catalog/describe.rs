@@ -131,6 +131,8 @@ fn describe(object: (Oid, Oid, i32), cx: &VirtualContext<'_>) -> Option<String> 
         | "composite type column"
         | "default value" => named.spoken,
         "table constraint" | "domain constraint" => format!("constraint {}", named.spoken),
+        // Whatever is called is a function to it.
+        "aggregate" | "procedure" => format!("function {}", named.spoken),
         kind => format!("{kind} {}", named.spoken),
     })
 }
@@ -300,14 +302,7 @@ fn of_type(object: Oid) -> Option<Named> {
 fn function(object: Oid, cx: &VirtualContext<'_>) -> Option<Named> {
     let shown = routines::regprocedure_out(object, cx)?;
     let (schema, kind) = match cx.catalog.routines.get(object) {
-        Some(routine) => (
-            routine.schema_name.clone(),
-            if routine.procedure {
-                "procedure"
-            } else {
-                "function"
-            },
-        ),
+        Some(routine) => (routine.schema_name.clone(), routine.word()),
         None => {
             let function = func::function_by_oid(object);
             let schema = function.map_or("pg_catalog", func::schema_of);

@@ -11,6 +11,7 @@
 //!   persistent, and what refers to an object is found by its number ([`Dependents`]), not by looking at all. What looks at all relations
 //!   is told of in ARCHITECTURE.md.
 
+pub mod aggregate;
 pub(crate) mod attributes;
 pub mod calls;
 mod change;

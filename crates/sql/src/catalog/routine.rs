@@ -5,6 +5,7 @@
 //! Invariants: within a schema no two have one name and the same input types; an OID never changes its kind.
 
 use super::Catalog;
+use super::aggregate::{Aggregate, AggregateKind};
 use super::temporary::{ALIAS, is_temporary_schema};
 use super::text::{quote_ident, quote_literal};
 use crate::func::Volatility;
@@ -177,6 +178,8 @@ pub struct Routine {
     pub config: Vec<String>,
     /// The body.
     pub body: RoutineBody,
+    /// It is an aggregate: this one.
+    pub aggregate: Option<Arc<Aggregate>>,
 }
 
 impl Routine {
@@ -214,20 +217,28 @@ impl Routine {
         self.inputs().filter(|arg| arg.default.is_some()).count()
     }
 
-    /// "function" or "procedure".
+    /// "function", "procedure" or "aggregate".
     pub fn word(&self) -> &'static str {
-        match self.procedure {
-            true => "procedure",
-            false => "function",
+        match (self.procedure, &self.aggregate) {
+            (true, _) => "procedure",
+            (false, None) => "function",
+            (false, Some(_)) => "aggregate",
         }
     }
 
     /// `prokind`
     pub fn kind(&self) -> char {
-        match self.procedure {
-            true => 'p',
-            false => 'f',
+        match (self.procedure, &self.aggregate) {
+            (true, _) => 'p',
+            (false, None) => 'f',
+            (false, Some(_)) => 'a',
         }
+    }
+
+    /// Where ORDER BY stands among the arguments of an ordered-set aggregate: behind so many.
+    fn ordered_behind(&self) -> Option<usize> {
+        let aggregate = self.aggregate.as_ref()?;
+        (aggregate.kind == AggregateKind::OrderedSet).then_some(usize::from(aggregate.direct))
     }
 
     /// The value of a SET clause.
@@ -241,7 +252,8 @@ impl Routine {
     /// All types that it names.
     pub fn types(&self) -> impl Iterator<Item = Oid> {
         let all = self.args.iter().map(|arg| arg.ty);
-        all.chain([self.result])
+        let states = self.aggregate.iter().flat_map(|own| own.states());
+        all.chain([self.result]).chain(states)
     }
 
     /// Name and input types, as messages have it.
@@ -256,11 +268,17 @@ impl Routine {
     /// Its arguments as `pg_get_function_arguments` prints them, with defaults, or as `pg_get_function_identity_arguments` does. `shown` prints a stored text.
     pub fn arguments_text(&self, identity: bool, shown: &dyn Fn(&str) -> String) -> String {
         let mut out = String::new();
-        for arg in &self.args {
+        for (number, arg) in self.args.iter().enumerate() {
             if arg.mode == ArgMode::Table {
                 continue;
             }
-            if !out.is_empty() {
+            if self.ordered_behind() == Some(number) {
+                out.push_str(if number > 0 {
+                    " ORDER BY "
+                } else {
+                    "ORDER BY "
+                });
+            } else if !out.is_empty() {
                 out.push_str(", ");
             }
             let word = match arg.mode {

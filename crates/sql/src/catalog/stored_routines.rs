@@ -1,11 +1,13 @@
 //! The stored form of functions and procedures. As types are ([`super::stored_types`]), they are rows of the relations' table under names of their own: a name with the
 //! numbers of its input types, so that two transactions that make one function meet. Builds without functions refuse the database.
 
+use super::aggregate::{Aggregate, AggregateKind, Computation, FinalModify};
 use super::routine::{ArgMode, Argument, Language, Parallel, Routine, RoutineBody};
 use super::stored::{ObjectKey, ObjectRow, Reader, Writer, corrupt};
 use crate::error::Result;
 use crate::func::Volatility;
 use crate::value::Oid;
+use std::sync::Arc;
 
 /// Set in the namespace of a routine's row. Neither OIDs nor those of types come near it.
 const ROUTINE_NAMESPACE: Oid = 1 << 30;
@@ -47,8 +49,13 @@ pub(crate) fn encode(database: Oid, routine: &Routine) -> ObjectRow {
         w.opt(arg.default.as_ref(), |w, text| w.bytes(text.as_bytes()));
     });
     w.list(&routine.config, |w, item| w.bytes(item.as_bytes()));
-    match &routine.body {
-        RoutineBody::Text(text) => {
+    // Builds that know of no aggregates refuse the kind of the body.
+    match (&routine.aggregate, &routine.body) {
+        (Some(aggregate), _) => {
+            w.u8(b'a');
+            write_aggregate(&mut w, aggregate);
+        }
+        (None, RoutineBody::Text(text)) => {
             w.u8(b't');
             w.bytes(text.as_bytes());
         }
@@ -111,8 +118,13 @@ pub(crate) fn decode(row: &ObjectRow) -> Result<Routine> {
         })
     })?;
     let config = r.list(Reader::str)?;
+    let mut aggregate = None;
     let body = match r.u8()? {
         b't' => RoutineBody::Text(r.str()?),
+        b'a' => {
+            aggregate = Some(Arc::new(read_aggregate(&mut r)?));
+            RoutineBody::Text(AGGREGATE_SOURCE.to_owned())
+        }
         _ => return Err(corrupt("unknown kind of body of a function")),
     };
     if !r.0.is_empty() {
@@ -138,6 +150,58 @@ pub(crate) fn decode(row: &ObjectRow) -> Result<Routine> {
         rows,
         config,
         body,
+        aggregate,
+    })
+}
+
+/// What stands for the body of an aggregate: `pg_proc.prosrc`.
+pub(crate) const AGGREGATE_SOURCE: &str = "aggregate_dummy";
+
+fn write_aggregate(w: &mut Writer, aggregate: &Aggregate) {
+    w.u8(aggregate.kind.letter() as u8);
+    w.u32(u32::from(aggregate.direct));
+    w.u32(aggregate.combine);
+    w.u32(aggregate.sort_operator);
+    for how in [&aggregate.plain, &aggregate.moving] {
+        w.u32(how.transition);
+        w.u32(how.inverse);
+        w.u32(how.finish);
+        w.u8(u8::from(how.finish_extra));
+        w.u8(how.finish_modify.letter() as u8);
+        w.u32(how.state);
+        w.u32(how.state_bytes.cast_unsigned());
+        w.opt(how.initial.as_ref(), |w, text| w.bytes(text.as_bytes()));
+    }
+}
+
+fn read_aggregate(r: &mut Reader<'_>) -> Result<Aggregate> {
+    let kind = match r.u8()? {
+        b'n' => AggregateKind::Normal,
+        b'o' => AggregateKind::OrderedSet,
+        _ => return Err(corrupt("unknown kind of an aggregate")),
+    };
+    let direct = u16::try_from(r.u32()?).map_err(|_| corrupt("an aggregate's arguments"))?;
+    let (combine, sort_operator) = (r.u32()?, r.u32()?);
+    let computation = |r: &mut Reader<'_>| {
+        Ok(Computation {
+            transition: r.u32()?,
+            inverse: r.u32()?,
+            finish: r.u32()?,
+            finish_extra: r.u8()? != 0,
+            finish_modify: FinalModify::of_letter(r.u8()?)
+                .ok_or_else(|| corrupt("unknown kind of an aggregate's final function"))?,
+            state: r.u32()?,
+            state_bytes: r.u32()?.cast_signed(),
+            initial: r.opt(Reader::str)?,
+        })
+    };
+    Ok(Aggregate {
+        kind,
+        direct,
+        plain: computation(r)?,
+        moving: computation(r)?,
+        combine,
+        sort_operator,
     })
 }
 
@@ -177,7 +241,31 @@ mod tests {
             rows: 10.0,
             config: vec!["search_path=public".to_owned()],
             body: RoutineBody::Text("BEGIN END".to_owned()),
+            aggregate: None,
         };
+        let computation = |transition, initial: Option<&str>| Computation {
+            transition,
+            inverse: 0,
+            finish: 16_401,
+            finish_extra: true,
+            finish_modify: FinalModify::ReadWrite,
+            state: 23,
+            state_bytes: -1,
+            initial: initial.map(str::to_owned),
+        };
+        let aggregate = Routine {
+            body: RoutineBody::Text(AGGREGATE_SOURCE.to_owned()),
+            aggregate: Some(Arc::new(Aggregate {
+                kind: AggregateKind::OrderedSet,
+                direct: 1,
+                plain: computation(177, Some("0")),
+                moving: computation(0, None),
+                combine: 177,
+                sort_operator: 97,
+            })),
+            ..routine.clone()
+        };
+        assert_eq!(decode(&encode(5, &aggregate)).unwrap(), aggregate);
         let row = encode(5, &routine);
         assert!(is_routine(&row));
         assert!(!super::super::stored_types::is_type(&row));

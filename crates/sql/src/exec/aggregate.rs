@@ -6,24 +6,22 @@
 //! looked at later, part by part (`spill::overflow`). What a few groups keep of their arguments and is large is sorted on disk
 //! (`spill::merge`). The states of aggregates stay in memory.
 
+use super::aggregate_cell::Cell;
 use super::batch::{Batch, Rows};
-use super::context::{Cx, EvalContext, Evaluation};
-use super::eval::{eval, eval_in, holds, operand};
+use super::context::{Cx, Evaluation};
+use super::eval::{eval_in, operand};
 use super::held::Held;
 use super::keytable::{KEY_BYTES_MAX, KeyTable};
 use super::operator::{Running, Step};
-use super::sort::write_key;
 use super::spill::Got;
-use super::spill::merge::{BigSorter, Ordered};
+use super::spill::merge::Ordered;
 use super::spill::overflow::Overflow;
 use super::stats::{NodeDetail, width};
 use super::wait::Obstacle;
 use crate::error::Result;
 use crate::expr::Expr;
-use crate::func::AggregateState as State;
-use crate::plan::{AggregateCall, GroupingSets, Plan, walk};
-use crate::value::build;
-use crate::value::{Datum, SqlType, key, oid};
+use crate::plan::{AggregateCall, GroupingSets, Plan};
+use crate::value::{Datum, key};
 use smallvec::SmallVec;
 use std::borrow::Cow;
 
@@ -76,34 +74,9 @@ const LARGE_PART: usize = 64;
 
 /// Keys being made.
 #[derive(Default)]
-struct Scratch {
-    key: Vec<u8>,
-    order: Vec<u8>,
-}
-
-/// One call in one group.
-struct Cell {
-    state: Box<dyn State>,
-    /// What a call with DISTINCT or ORDER BY keeps.
-    kept: Option<Box<Kept>>,
-}
-
-#[derive(Default)]
-struct Kept {
-    seen: KeyTable,
-    sorter: BigSorter,
-    /// All of it, in order, once it is being given.
-    ordered: Option<Ordered>,
-    /// The key of the row before.
-    last: Option<Vec<u8>>,
-    /// The most that was on disk.
-    disk_bytes: u64,
-}
-
-impl Kept {
-    fn size_bytes(&self) -> usize {
-        self.sorter.sorter.size_bytes() + self.seen.size_bytes()
-    }
+pub(super) struct Scratch {
+    pub(super) key: Vec<u8>,
+    pub(super) order: Vec<u8>,
 }
 
 impl AggregateState {
@@ -355,12 +328,12 @@ impl AggregateState {
     }
 
     /// Gives groups until the batch is full or there are no more. A step that comes before.
-    fn give(
+    fn give<'a>(
         &mut self,
         keys: &[Expr],
-        calls: &[AggregateCall],
+        calls: &'a [AggregateCall],
         sets: Option<&GroupingSets>,
-        cx: &mut Cx<'_>,
+        cx: &mut Cx<'a>,
         out: &mut Batch,
     ) -> Result<Option<Step>> {
         let held_bytes = self.keys.size_bytes() + self.groups.size_bytes() + self.held_bytes;
@@ -651,7 +624,13 @@ impl AggregateState {
         for ((cell, call), evaluation) in each.skip(self.taken) {
             let scratch = &mut self.scratch;
             let order = call.order.iter().map(|key| &key.expr);
-            let exprs = call.args.iter().chain(&call.filter).chain(order);
+            let step = call.user.iter().map(|user| &user.plain.step);
+            let exprs = call
+                .args
+                .iter()
+                .chain(&call.filter)
+                .chain(order)
+                .chain(step);
             match evaluation.of(exprs, cx, |cx| cell.take(call, row, scratch, cx))? {
                 Ok(bytes) => {
                     self.held_bytes += bytes;
@@ -667,21 +646,8 @@ impl AggregateState {
 
     fn open_group(&mut self, calls: &[AggregateCall]) {
         for call in calls {
-            let types: SmallVec<[SqlType; 2]> = call.args.iter().map(Expr::ty).collect();
-            let keeps = call.distinct || !call.order.is_empty();
-            let cell = Cell {
-                state: (call.aggregate.start)(&types),
-                kept: keeps.then(|| {
-                    Box::new(Kept {
-                        sorter: match call.distinct {
-                            true => BigSorter::unique(),
-                            false => BigSorter::default(),
-                        },
-                        ..Kept::default()
-                    })
-                }),
-            };
-            self.held_bytes += cell.state.size_bytes() + size_of::<Cell>();
+            let cell = Cell::new(call);
+            self.held_bytes += cell.size_bytes();
             self.cells.push(cell);
         }
     }
@@ -690,154 +656,5 @@ impl AggregateState {
         self.input.rewind(input, cx);
         self.forget_groups();
         self.overflow = None;
-    }
-}
-
-impl Cell {
-    /// Takes one row; returns the memory it added, roughly. Nothing changes before everything is evaluated.
-    fn take<'a>(
-        &mut self,
-        call: &'a AggregateCall,
-        row: &[Datum],
-        scratch: &mut Scratch,
-        cx: &mut Cx<'a>,
-    ) -> Result<usize> {
-        if let Some(filter) = &call.filter
-            && !holds(filter, row, cx)?
-        {
-            return Ok(0);
-        }
-        if let ([arg], None) = (call.args.as_slice(), &self.kept) {
-            // Most calls: a column stays where it is.
-            let arg = operand(arg, row, cx)?;
-            return match call.aggregate.strict && arg.is_null() {
-                true => Ok(0),
-                false => self.add(call, std::slice::from_ref(&*arg), cx),
-            };
-        }
-        let mut args: SmallVec<[Datum; 2]> = SmallVec::with_capacity(call.args.len());
-        for arg in &call.args {
-            args.push(eval_in(arg, row, cx)?);
-        }
-        if call.aggregate.strict && args.iter().any(Datum::is_null) {
-            return Ok(0);
-        }
-        let Some(kept) = &mut self.kept else {
-            return self.add(call, &args, cx);
-        };
-        scratch.order.clear();
-        write_key(&call.order, row, &mut scratch.order, cx)?;
-        let before = kept.size_bytes();
-        if call.distinct {
-            scratch.key.clear();
-            for (arg, datum) in call.args.iter().zip(&args) {
-                key::encode_key(arg.ty().oid, datum, false, false, &mut scratch.key);
-            }
-            if !kept.seen.insert(&scratch.key).1 {
-                return Ok(0);
-            }
-        }
-        kept.sorter.sorter.push(&args, |out| {
-            out.extend_from_slice(&scratch.order);
-            if call.distinct {
-                // So those that are alike stand together.
-                out.extend_from_slice(&scratch.key);
-            }
-            Ok(())
-        })?;
-        Ok(kept.size_bytes().saturating_sub(before))
-    }
-
-    /// Gives a row's arguments to the state; returns the memory that it grew by, roughly.
-    fn add(&mut self, call: &AggregateCall, args: &[Datum], cx: &Cx<'_>) -> Result<usize> {
-        // Only values that hold memory can make a state grow.
-        let growing = args.iter().any(|arg| {
-            matches!(
-                arg,
-                Datum::Text(_)
-                    | Datum::Bytea(_)
-                    | Datum::TsVector(_)
-                    | Datum::TsQuery(_)
-                    | Datum::Bits(_)
-                    | Datum::Geometry(_)
-                    | Datum::Array(_)
-                    | Datum::Jsonb(_)
-            )
-        }) || call.aggregate.name == "array_agg"
-            || matches!(call.aggregate.result, oid::JSON | oid::JSONB);
-        if !growing {
-            self.state.add_in(cx.session, args)?;
-            return Ok(0);
-        }
-        let before = self.state.size_bytes();
-        self.state.add_in(cx.session, args)?;
-        Ok(self.state.size_bytes().saturating_sub(before))
-    }
-
-    /// The value of the group; or a step that comes before.
-    fn finish(&mut self, call: &AggregateCall, cx: &mut Cx<'_>) -> Result<Result<Datum, Step>> {
-        let Some(kept) = &mut self.kept else {
-            return self.state.finish().and_then(build::keep).map(Ok);
-        };
-        if kept.ordered.is_none() {
-            let spill = match kept.sorter.is_on_disk() {
-                true => cx.spill(),
-                false => None,
-            };
-            if let Some(step) = kept.sorter.settle(spill.as_ref(), cx)? {
-                return Ok(Err(step));
-            }
-            kept.seen.clear();
-            kept.disk_bytes = kept.sorter.disk_bytes();
-            kept.ordered = Some(kept.sorter.take().finish());
-        }
-        match &mut kept.ordered {
-            Some(Ordered::Memory(sorted)) => {
-                while let Some(row) = sorted.next() {
-                    self.state.add_in(cx.session, row)?;
-                }
-            }
-            Some(Ordered::Disk(merge, file)) => {
-                let mut row = Vec::new();
-                loop {
-                    cx.worked(1);
-                    if cx.tick()? {
-                        return Ok(Err(Step::Yield));
-                    }
-                    match merge.advance(file)? {
-                        Got::Row => {}
-                        Got::End => break,
-                        Got::Wait(obstacle) => return Ok(Err(Step::Wait(obstacle))),
-                    }
-                    if call.distinct {
-                        if kept.last.as_deref() == Some(merge.key()) {
-                            continue;
-                        }
-                        let last = kept.last.get_or_insert_default();
-                        last.clear();
-                        last.extend_from_slice(merge.key());
-                    }
-                    row.clear();
-                    merge.row(&mut row)?;
-                    self.state.add_in(cx.session, &row)?;
-                }
-            }
-            None => {}
-        }
-        kept.ordered = None;
-        if self.state.wants_direct()
-            && let Some(direct) = call.args.first()
-            && !walk::any(direct, &|e| {
-                matches!(e, Expr::Column(..) | Expr::Outer { .. })
-            })
-            && !walk::has_subquery(direct)
-        {
-            let bare = EvalContext {
-                params: cx.params,
-                session: cx.session,
-            };
-            self.state.direct(eval(direct, &[], &bare)?);
-        }
-        self.state.finish().and_then(build::keep).map(Ok)
     }
 }

@@ -12,6 +12,7 @@
 //! for, or end transactions, and knows nothing of clients.
 
 mod aggregate;
+mod aggregate_cell;
 mod batch;
 mod context;
 mod cte;
@@ -44,6 +45,7 @@ mod stream;
 mod subquery;
 mod trigger;
 mod unread;
+mod user_aggregate;
 mod validate;
 pub(crate) mod wait;
 mod window;

@@ -45,6 +45,7 @@ mod search;
 mod series;
 mod strings;
 mod system;
+mod table_accumulate;
 mod table_casts;
 mod table_citext;
 mod table_functions;
@@ -67,7 +68,7 @@ mod users;
 mod variadic;
 mod window;
 
-pub use aggregate::AGGREGATES;
+pub use aggregate::{AGGREGATES, USER_AGGREGATE};
 pub(crate) use array_assign::put_element;
 pub use array_assign::{ARRAY_SET_ELEMENT, ARRAY_SET_SLICE};
 pub use arrays::{ARRAY_ELEMENT, ARRAY_SLICE, ROW_IS_NOT_NULL, ROW_IS_NULL};
@@ -84,6 +85,7 @@ pub use registry::{
     CastRow, Operator, aggregates_named, all_functions, all_operators, cast_rows, function_by_oid,
     functions_named, name_of, operator_by_oid, record_columns, result_name, schema_of,
 };
+pub(crate) use resolve::bind_types;
 pub use resolve::{
     Comparison, Resolved, ResolvedAggregate, aggregate_takes, can_coerce, common_type,
     common_type_for, is_aggregate, is_polymorphic, is_window_function, operator_class,

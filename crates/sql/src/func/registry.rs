@@ -61,6 +61,7 @@ fn tables() -> impl Iterator<Item = &'static Function> {
     table_functions::FUNCTIONS
         .iter()
         .chain(table_operator_functions::FUNCTIONS)
+        .chain(table_accumulate::FUNCTIONS)
         .chain(table_casts::FUNCTIONS)
         .chain(json::table::FUNCTIONS)
         .chain(table_network::FUNCTIONS)

@@ -303,7 +303,7 @@ fn unknown_categories<T>(cs: &[Candidate<T>], input: &[Oid]) -> Option<Vec<Optio
 }
 
 /// Binds polymorphic types: the types of the arguments after coercion, and of the result.
-pub(super) fn bind_types(
+pub(crate) fn bind_types(
     declared: &[Oid],
     result: Oid,
     input: &[SqlType],

@@ -113,6 +113,7 @@ impl RightsCommand {
                 RoutineWord::Function => "ALTER FUNCTION",
                 RoutineWord::Procedure => "ALTER PROCEDURE",
                 RoutineWord::Routine => "ALTER ROUTINE",
+                RoutineWord::Aggregate => "ALTER AGGREGATE",
             },
             RightsCommand::Owner { kind, .. } => match kind {
                 OwnedKind::Table => "ALTER TABLE",

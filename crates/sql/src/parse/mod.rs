@@ -6,6 +6,7 @@
 //!
 //! Invariant: whatever the text, parsing, walking and dropping the tree uses a bounded amount of stack.
 
+mod aggregates;
 mod aliases;
 mod alter_options;
 mod alter_sequence;
@@ -61,6 +62,7 @@ mod types;
 mod views;
 mod windows;
 
+pub use aggregates::{AggregateValue, CreateAggregate};
 pub(crate) use aliases::using_alias;
 pub(crate) use alter_options::{is_reset, type_collation};
 pub use as_of::{AsOf, AsOfPoint};

@@ -10,9 +10,8 @@ use logstead_types::SqlState;
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
 /// Kinds of objects of which there are none: the words that name one, and what messages call it.
-const KINDS: [(&[&str], &str); 16] = [
+const KINDS: [(&[&str], &str); 15] = [
     (&["access", "method"], "access method"),
-    (&["aggregate"], ""),
     (&["cast"], ""),
     (&["conversion"], "conversion"),
     (&["event", "trigger"], "event trigger"),
@@ -73,7 +72,6 @@ pub(super) fn refused(text: &str, tokens: &[TokenWithSpan]) -> Result<Option<Sta
     if verb != "drop" || word.is_empty() {
         let name = match kind {
             ["access", ..] => "an access method",
-            ["aggregate"] => "a user's aggregate",
             ["cast"] => "a user's cast",
             ["conversion"] => "a conversion",
             ["event", ..] => "an event trigger",

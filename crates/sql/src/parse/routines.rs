@@ -3,6 +3,7 @@
 //! The grammar library reads some of it, but keeps neither where things stand nor all that PostgreSQL has.
 
 use super::StatementKind;
+use super::aggregates::CreateAggregate;
 use super::grants::RightsCommand;
 use super::position::byte_of;
 use super::rewrite::{is_word, words};
@@ -21,6 +22,7 @@ pub enum RoutineWord {
     Function,
     Procedure,
     Routine,
+    Aggregate,
 }
 
 impl RoutineWord {
@@ -30,6 +32,7 @@ impl RoutineWord {
             RoutineWord::Function => "function",
             RoutineWord::Procedure => "procedure",
             RoutineWord::Routine => "routine",
+            RoutineWord::Aggregate => "aggregate",
         }
     }
 }
@@ -138,6 +141,7 @@ pub enum AlterRoutine {
 #[allow(missing_docs, reason = "SQL's own words")]
 pub enum RoutineCommand {
     Create(CreateRoutine),
+    CreateAggregate(CreateAggregate),
     Alter {
         word: RoutineWord,
         target: RoutineRef,
@@ -163,25 +167,29 @@ impl RoutineCommand {
         match self {
             RoutineCommand::Create(create) if create.procedure => "CREATE PROCEDURE",
             RoutineCommand::Create(_) => "CREATE FUNCTION",
+            RoutineCommand::CreateAggregate(_) => "CREATE AGGREGATE",
             RoutineCommand::Alter { word, .. } => match word {
                 W::Function => "ALTER FUNCTION",
                 W::Procedure => "ALTER PROCEDURE",
                 W::Routine => "ALTER ROUTINE",
+                W::Aggregate => "ALTER AGGREGATE",
             },
             RoutineCommand::Drop { word, .. } => match word {
                 W::Function => "DROP FUNCTION",
                 W::Procedure => "DROP PROCEDURE",
                 W::Routine => "DROP ROUTINE",
+                W::Aggregate => "DROP AGGREGATE",
             },
             RoutineCommand::Comment { .. } => "COMMENT",
         }
     }
 }
 
-const WORDS: [RoutineWord; 3] = [
+const WORDS: [RoutineWord; 4] = [
     RoutineWord::Function,
     RoutineWord::Procedure,
     RoutineWord::Routine,
+    RoutineWord::Aggregate,
 ];
 
 /// True for tokens that begin a function whose body, BEGIN ATOMIC, has not ended: a semicolon there ends no statement.
@@ -222,17 +230,20 @@ pub(super) fn routines(text: &str, tokens: &[TokenWithSpan]) -> Result<Option<St
     let command = if w.take("create") {
         let or_replace = w.take_all(&["or", "replace"]);
         let procedure = w.is("procedure");
-        if !procedure && !w.is("function") {
+        if w.take("aggregate") {
+            RoutineCommand::CreateAggregate(w.create_aggregate(or_replace)?)
+        } else if procedure || w.is("function") {
+            w.at += 1;
+            RoutineCommand::Create(w.create_routine(procedure, or_replace)?)
+        } else {
             return Ok(None);
         }
-        w.at += 1;
-        RoutineCommand::Create(w.create_routine(procedure, or_replace)?)
     } else if w.take("alter") {
         let Some(word) = w.routine_word() else {
             return Ok(None);
         };
-        let target = w.routine_ref()?;
-        let alter = w.alter_routine()?;
+        let target = w.ref_of(word)?;
+        let alter = w.alter_routine(word)?;
         RoutineCommand::Alter {
             word,
             target,
@@ -243,7 +254,7 @@ pub(super) fn routines(text: &str, tokens: &[TokenWithSpan]) -> Result<Option<St
             return Ok(None);
         };
         let if_exists = w.take_all(&["if", "exists"]);
-        let targets = w.routine_refs()?;
+        let targets = w.refs_of(word)?;
         let cascade = w.take("cascade");
         if !cascade {
             w.take("restrict");
@@ -258,7 +269,7 @@ pub(super) fn routines(text: &str, tokens: &[TokenWithSpan]) -> Result<Option<St
         let Some(word) = w.routine_word() else {
             return Ok(None);
         };
-        let target = w.routine_ref()?;
+        let target = w.ref_of(word)?;
         w.expect("is")?;
         let text = match w.take("null") {
             true => None,
@@ -338,6 +349,21 @@ impl Words<'_> {
         Ok(all)
     }
 
+    fn ref_of(&mut self, word: RoutineWord) -> Result<RoutineRef> {
+        match word {
+            RoutineWord::Aggregate => self.aggregate_ref(),
+            _ => self.routine_ref(),
+        }
+    }
+
+    fn refs_of(&mut self, word: RoutineWord) -> Result<Vec<RoutineRef>> {
+        let mut all = vec![self.ref_of(word)?];
+        while self.take_token(&Token::Comma) {
+            all.push(self.ref_of(word)?);
+        }
+        Ok(all)
+    }
+
     fn routine_ref(&mut self) -> Result<RoutineRef> {
         let name = self.object()?;
         let args = match self.token() {
@@ -395,12 +421,13 @@ impl Words<'_> {
             .map(|(_, mode)| mode)
     }
 
-    fn arg(&mut self) -> Result<ArgClause> {
+    pub(super) fn arg(&mut self) -> Result<ArgClause> {
         let span = self.here();
         let mut mode = self.arg_mode();
         let mut name = None;
         let next_is_type = self.is_any_word(self.at + 1)
             && !is_word(self.tokens.get(self.at + 1), "default")
+            && !words(self.tokens, self.at + 1, &["order", "by"])
             && match (self.word_at(self.at), self.word_at(self.at + 1)) {
                 (Some(first), Some(second)) => !goes_on(&first, &second),
                 _ => true,
@@ -620,7 +647,7 @@ impl Words<'_> {
         }
     }
 
-    fn alter_routine(&mut self) -> Result<AlterRoutine> {
+    fn alter_routine(&mut self, word: RoutineWord) -> Result<AlterRoutine> {
         if self.take_all(&["rename", "to"]) {
             return Ok(AlterRoutine::Rename(self.ident()?));
         }
@@ -629,6 +656,9 @@ impl Words<'_> {
         }
         if self.take_all(&["set", "schema"]) {
             return Ok(AlterRoutine::SetSchema(self.ident()?));
+        }
+        if word == RoutineWord::Aggregate {
+            return Err(self.error());
         }
         if self.is("depends") || self.is("no") {
             return Err(SqlError::unsupported("DEPENDS ON EXTENSION"));

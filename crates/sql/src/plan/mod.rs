@@ -26,6 +26,7 @@ mod scan;
 mod select;
 mod selectivity;
 mod statement;
+mod user_aggregate;
 pub(crate) mod walk;
 pub(crate) mod window;
 
@@ -39,6 +40,7 @@ pub(crate) use scan::Wish;
 pub(crate) use select::plan_select;
 pub(crate) use statement::plan_computed;
 pub use statement::{Command, PlanContext, Planned, plan_statement};
+pub use user_aggregate::{Transitions, UserAggregate};
 pub use window::{
     FrameBound, FrameExclusion, FrameUnits, Window, WindowCall, WindowFrame, WindowFunction,
 };
@@ -538,6 +540,8 @@ pub struct GroupingSets {
 pub struct AggregateCall {
     /// Which.
     pub aggregate: &'static Aggregate,
+    /// It is this one, which a user has made.
+    pub user: Option<Arc<UserAggregate>>,
     /// Arguments over the input row.
     pub args: Vec<Expr>,
     /// DISTINCT.
@@ -548,6 +552,16 @@ pub struct AggregateCall {
     pub order: Vec<SortKey>,
     /// Result type.
     pub ty: SqlType,
+}
+
+impl AggregateCall {
+    /// The aggregate's name.
+    pub fn name(&self) -> &str {
+        match &self.user {
+            Some(user) => &user.name,
+            None => self.aggregate.name,
+        }
+    }
 }
 
 /// A sort key.

@@ -1,6 +1,6 @@
 //! Walks over expressions and plans, and equality of expressions.
 
-use super::{AggregateCall, KeyRange, MergeAction, Node, Plan, Scan};
+use super::{AggregateCall, KeyRange, MergeAction, Node, Plan, Scan, UserAggregate};
 use crate::bind::{COLUMN_BASE, ColId};
 use crate::expr::{Expr, Subquery, SubqueryKind};
 use crate::ri::RuleSet;
@@ -530,7 +530,22 @@ pub(crate) fn is_volatile(expr: &Expr) -> bool {
 
 /// Scans the rows of a function that the session runs. Expressions are not looked at.
 fn scans_routine(plan: &Plan) -> bool {
-    let own = matches!(plan.node, Node::RoutineScan { .. });
+    let called = |user: &Arc<UserAggregate>| {
+        user.any(&|e| matches!(e, Expr::Subquery(subquery) if scans_routine(&subquery.plan)))
+    };
+    let own = match &plan.node {
+        Node::RoutineScan { .. } => true,
+        Node::Aggregate { aggregates, .. } => aggregates
+            .iter()
+            .filter_map(|call| call.user.as_ref())
+            .any(called),
+        Node::Window { window, .. } => window
+            .calls
+            .iter()
+            .filter_map(|call| call.user.as_ref())
+            .any(called),
+        _ => false,
+    };
     own || crate::exec::children(plan).into_iter().any(scans_routine)
 }
 
@@ -547,7 +562,22 @@ pub(crate) fn has_routine(plan: &Plan) -> bool {
 /// Calls a volatile function that the session runs, be it in a subquery of an expression.
 pub(crate) fn calls_volatile(plan: &Plan) -> bool {
     fn scans(plan: &Plan) -> bool {
-        let own = matches!(&plan.node, Node::RoutineScan { callee, .. } if callee.volatile);
+        let called = |user: &Arc<UserAggregate>| {
+            user.any(&|e| matches!(e, Expr::Subquery(subquery) if scans(&subquery.plan)))
+        };
+        let own = match &plan.node {
+            Node::RoutineScan { callee, .. } => callee.volatile,
+            Node::Aggregate { aggregates, .. } => aggregates
+                .iter()
+                .filter_map(|call| call.user.as_ref())
+                .any(called),
+            Node::Window { window, .. } => window
+                .calls
+                .iter()
+                .filter_map(|call| call.user.as_ref())
+                .any(called),
+            _ => false,
+        };
         own || crate::exec::children(plan).into_iter().any(scans)
     }
     let within = |e: &Expr| matches!(e, Expr::Subquery(subquery) if scans(&subquery.plan));

@@ -9,13 +9,14 @@
 use super::build::{project, sort};
 use super::layout::Layout;
 use super::scan::{Planned, Wanted};
-use super::{Node, OutputColumn, Plan, SortKey, estimate, walk};
+use super::{Node, OutputColumn, Plan, SortKey, UserAggregate, estimate, walk};
 use crate::bind::query::{BoundWindow, Output};
 use crate::bind::{Binder, ColId};
 use crate::error::Result;
 use crate::expr::Expr;
 use crate::func::{self, Aggregate};
 use crate::value::{Datum, SqlType};
+use std::sync::Arc;
 
 /// A window and what is computed over it.
 #[derive(Clone)]
@@ -130,6 +131,8 @@ pub enum FrameExclusion {
 pub struct WindowCall {
     /// Which.
     pub function: WindowFunction,
+    /// It is this aggregate, which a user has made.
+    pub user: Option<Arc<UserAggregate>>,
     /// Arguments over the input row.
     pub args: Vec<Expr>,
     /// FILTER (WHERE ...), of aggregates.
@@ -145,6 +148,16 @@ pub enum WindowFunction {
     Own(&'static func::WindowFunction),
     /// An aggregate, over the frame.
     Aggregate(&'static Aggregate),
+}
+
+impl WindowCall {
+    /// The function's name.
+    pub fn name(&self) -> &str {
+        match &self.user {
+            Some(user) => &user.name,
+            None => self.function.name(),
+        }
+    }
 }
 
 impl WindowFunction {

@@ -239,7 +239,8 @@ fn callers_of(catalog: &Catalog, routine: Oid) -> Vec<Object> {
     }
     for other in catalog.dependent_routines(routine) {
         let mut defaults = other.args.iter().filter_map(|arg| arg.default.as_deref());
-        if other.oid != routine && defaults.any(calls) {
+        let mut needs = other.aggregate.iter().flat_map(|own| own.functions());
+        if other.oid != routine && (defaults.any(calls) || needs.any(|f| f == routine)) {
             found.push((other.oid, Object::Routine(other.oid)));
         }
     }

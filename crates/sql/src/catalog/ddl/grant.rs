@@ -275,6 +275,7 @@ pub(super) async fn execute(grant: &Grant, cx: &mut DdlContext<'_>) -> Result<()
                         RoutineWord::Function => !routine.procedure,
                         RoutineWord::Procedure => routine.procedure,
                         RoutineWord::Routine => true,
+                        RoutineWord::Aggregate => routine.aggregate.is_some(),
                     };
                     if fits && routine.schema == schema {
                         let object = (PG_PROC, routine.oid, AclKind::Function);

@@ -8,6 +8,7 @@
 //! that gets an index, which writers maintain from the moment it is attached. After a wait the catalog is
 //! looked at again. A schema's row is shared by who makes something in the schema, and locked by who drops it. Two transactions that make one name meet at the catalog's unique index: the second waits for the first.
 
+mod aggregates;
 mod alter_column;
 mod alter_index;
 mod alter_table;

@@ -81,8 +81,7 @@ pub(crate) fn refuse_routines(
         {
             let found = catalog.routines.get(*routine);
             let (kind, name) = match found {
-                Some(routine) if routine.procedure => ("procedure", routine.name.as_str()),
-                Some(routine) => ("function", routine.name.as_str()),
+                Some(routine) => (routine.word(), routine.name.as_str()),
                 None => ("function", "?"),
             };
             return Err(denied(format!("permission denied for {kind} {name}")));

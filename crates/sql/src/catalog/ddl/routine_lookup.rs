@@ -69,6 +69,7 @@ pub(super) fn found(
         RoutineWord::Function => !routine.procedure,
         RoutineWord::Procedure => routine.procedure,
         RoutineWord::Routine => true,
+        RoutineWord::Aggregate => routine.aggregate.is_some(),
     };
     let Some((inputs, all)) = types else {
         let mut fitting = candidates.iter().filter(|r| of_kind(r));
@@ -110,6 +111,10 @@ pub(super) fn found(
         .collect();
     match by_inputs.or_else(by_all) {
         Some(routine) if of_kind(routine) => Ok(Some(Arc::clone(routine))),
+        Some(_) if word == RoutineWord::Aggregate => Err(SqlError::new(
+            SqlState::WRONG_OBJECT_TYPE,
+            format!("function {shown}({}) is not an aggregate", names.join(", ")),
+        )),
         Some(_) => Err(wrong_kind(&format!("{shown}({})", names.join(", ")), word)),
         None if if_exists => {
             let args = target.args.iter().flatten();
@@ -130,13 +135,15 @@ pub(super) fn found(
             if built_in && is_built_in(schema.as_deref(), &plain) {
                 return Err(required(&format!("{plain}({})", names.join(","))));
             }
+            let none = word == RoutineWord::Aggregate && names.is_empty();
+            let types = if none {
+                "*".to_owned()
+            } else {
+                names.join(", ")
+            };
             Err(SqlError::new(
                 SqlState::UNDEFINED_FUNCTION,
-                format!(
-                    "{} {shown}({}) does not exist",
-                    word.text(),
-                    names.join(", ")
-                ),
+                format!("{} {shown}({types}) does not exist", word.text()),
             ))
         }
     }

@@ -44,6 +44,7 @@ pub(super) fn invalid(message: impl Into<String>) -> SqlError {
 pub(super) async fn execute(command: &RoutineCommand, cx: &mut DdlContext<'_>) -> Result<()> {
     match command {
         RoutineCommand::Create(new) => create(new, cx).await,
+        RoutineCommand::CreateAggregate(new) => super::aggregates::create(new, cx).await,
         RoutineCommand::Alter {
             word,
             target,
@@ -66,13 +67,14 @@ pub(super) async fn execute(command: &RoutineCommand, cx: &mut DdlContext<'_>) -
 
 /// 42501 unless the function is the current role's.
 pub(super) fn must_own(routine: &Routine, cx: &mut DdlContext<'_>) -> Result<()> {
+    must_own_as(routine.word(), routine, cx)
+}
+
+/// The same, of what is called so.
+pub(super) fn must_own_as(word: &str, routine: &Routine, cx: &mut DdlContext<'_>) -> Result<()> {
     match cx.judged(|judge, role| judge.owns(role, PG_PROC, routine.oid))? {
         true => Ok(()),
-        false => Err(denied(format!(
-            "must be owner of {} {}",
-            routine.word(),
-            routine.name
-        ))),
+        false => Err(denied(format!("must be owner of {word} {}", routine.name))),
     }
 }
 
@@ -138,7 +140,7 @@ fn is_polymorphic(ty: Oid) -> Option<bool> {
 }
 
 /// 42P13 for a result whose type no argument tells.
-fn check_polymorphic(result: Oid, inputs: &[Oid]) -> Result<()> {
+pub(super) fn check_polymorphic(result: Oid, inputs: &[Oid]) -> Result<()> {
     let Some(family) = is_polymorphic(result) else {
         return Ok(());
     };
@@ -412,6 +414,7 @@ async fn create(new: &CreateRoutine, cx: &mut DdlContext<'_>) -> Result<()> {
         rows: if set { DEFAULT_ROWS } else { 0.0 },
         config: Vec::new(),
         body,
+        aggregate: None,
     };
     properties.apply(&mut routine, cx)?;
     refuse_temporary_definer(&routine)?;
@@ -423,12 +426,18 @@ async fn create(new: &CreateRoutine, cx: &mut DdlContext<'_>) -> Result<()> {
     }
     routine.oid = cx.new_oid()?;
     check(&routine, cx)?;
+    insert(routine, cx).await
+}
+
+/// Adds a function whose name and types nobody has.
+pub(super) async fn insert(routine: Routine, cx: &mut DdlContext<'_>) -> Result<()> {
     if routine.is_temporary() {
         hold_types(&routine, cx).await?;
         cx.state.push(Change::PutRoutine(Arc::new(routine)));
         return Ok(());
     }
-    cx.hold_schema_of(schema.oid, &schema.name).await?;
+    cx.hold_schema_of(routine.schema, &routine.schema_name)
+        .await?;
     hold_types(&routine, cx).await?;
     let row = stored_routines::encode(cx.catalog()?.database, &routine);
     if !cx.insert_row(RELATIONS, &row).await? {
@@ -460,7 +469,7 @@ fn refuse_moving_temporary(from: &str, to: &str) -> Result<()> {
     }
 }
 
-fn exists(routine: &Routine) -> SqlError {
+pub(super) fn exists(routine: &Routine) -> SqlError {
     SqlError::new(
         SqlState::DUPLICATE_FUNCTION,
         format!(
@@ -497,7 +506,7 @@ fn check(routine: &Routine, cx: &mut DdlContext<'_>) -> Result<()> {
     })
 }
 
-async fn hold_types(routine: &Routine, cx: &mut DdlContext<'_>) -> Result<()> {
+pub(super) async fn hold_types(routine: &Routine, cx: &mut DdlContext<'_>) -> Result<()> {
     let mut used: BTreeSet<Oid> = routine.types().filter_map(of_users).collect();
     let catalog = cx.catalog()?;
     let temporary = |ty: &Oid| {
@@ -514,6 +523,11 @@ async fn hold_types(routine: &Routine, cx: &mut DdlContext<'_>) -> Result<()> {
     for text in routine.args.iter().filter_map(|arg| arg.default.as_deref()) {
         used.extend(user::types_named(text));
         called.extend(named_in(text));
+    }
+    if let Some(aggregate) = &routine.aggregate {
+        let catalog = cx.catalog()?;
+        let own = aggregate.functions();
+        called.extend(own.filter(|f| catalog.routines.get(*f).is_some()));
     }
     called.remove(&routine.oid);
     cx.hold_routines(called).await?;
@@ -580,7 +594,7 @@ fn routines_named(relation: &Relation) -> impl Iterator<Item = Oid> {
 }
 
 /// Stores a function that has changed.
-async fn put(routine: Routine, cx: &mut DdlContext<'_>) -> Result<()> {
+pub(super) async fn put(routine: Routine, cx: &mut DdlContext<'_>) -> Result<()> {
     if routine.is_temporary() {
         cx.state.push(Change::PutRoutine(Arc::new(routine)));
         return Ok(());
@@ -597,6 +611,17 @@ async fn put(routine: Routine, cx: &mut DdlContext<'_>) -> Result<()> {
     Ok(())
 }
 
+/// 42809 for a definition that would make something else of what there is.
+pub(super) fn other_kind(known: &Routine) -> SqlError {
+    let is = match known.word() {
+        "aggregate" => "an aggregate function",
+        "procedure" => "a procedure",
+        _ => "a function",
+    };
+    SqlError::new(SqlState::WRONG_OBJECT_TYPE, "cannot change routine kind")
+        .detail(format!("\"{}\" is {is}.", known.name))
+}
+
 /// Puts a new definition in the place of an old one.
 async fn replace(
     new: &CreateRoutine,
@@ -610,11 +635,8 @@ async fn replace(
     must_own(known, cx)?;
     let catalog = cx.catalog()?;
     let word = known.word();
-    if known.procedure != routine.procedure {
-        return Err(
-            SqlError::new(SqlState::WRONG_OBJECT_TYPE, "cannot change routine kind")
-                .detail(format!("\"{}\" is a {word}.", known.name)),
-        );
+    if known.procedure != routine.procedure || known.aggregate.is_some() {
+        return Err(other_kind(known));
     }
     let drop_first = |routine: &Routine| {
         let shown = routine.signature(&catalog.routine_name(routine, cx.search_path));
@@ -677,12 +699,23 @@ async fn alter(
     cx: &mut DdlContext<'_>,
 ) -> Result<()> {
     let found = named(word, target, cx)?;
-    must_own(&found, cx)?;
+    let called = match to {
+        AlterRoutine::Options(_) => found.word(),
+        // Names, schemas and owners are those of functions, whatever it is.
+        _ => "function",
+    };
+    must_own_as(called, &found, cx)?;
     let Some(found) = hold(found.oid, cx).await? else {
         return Err(SqlError::internal("tuple concurrently updated"));
     };
     let mut changed = Routine::clone(&found);
     match to {
+        AlterRoutine::Options(_) if found.aggregate.is_some() => {
+            return Err(SqlError::new(
+                SqlState::WRONG_OBJECT_TYPE,
+                format!("\"{}\" is an aggregate function", found.name),
+            ));
+        }
         AlterRoutine::Options(options) => {
             properties(options, found.procedure, cx)?.apply(&mut changed, cx)?;
             refuse_temporary_definer(&changed)?;
@@ -739,6 +772,13 @@ async fn drop_routines(
         let Some(routine) = found(word, name, if_exists, cx)? else {
             continue;
         };
+        if word == RoutineWord::Function && routine.aggregate.is_some() {
+            return Err(SqlError::new(
+                SqlState::WRONG_OBJECT_TYPE,
+                format!("\"{}\" is an aggregate function", routine.name),
+            )
+            .hint("Use DROP AGGREGATE to drop aggregate functions."));
+        }
         let schema = routine.schema;
         let class = crate::catalog::pg_catalog::PG_NAMESPACE;
         if !cx.judged(|judge, role| judge.owns(role, class, schema))? {

@@ -81,6 +81,10 @@ pub(super) fn pg_depend(cx: &VirtualContext<'_>) -> Rows {
         on.extend(own.map(|ty| (PG_TYPE, ty)));
         let defaults = routine.args.iter().filter_map(|arg| arg.default.as_deref());
         on.extend(defaults.flat_map(routine::named_in).map(|f| (PG_PROC, f)));
+        let needs = routine.aggregate.iter().flat_map(|own| own.functions());
+        // Of what the server has itself nothing is told.
+        let needs = needs.filter(|f| cx.catalog.routines.get(*f).is_some());
+        on.extend(needs.map(|f| (PG_PROC, f)));
         for (class, object) in on {
             let row = dependency(PG_PROC, routine.oid, 0, class, object, 0, 'n');
             if !rows.contains(&row) {

@@ -445,8 +445,8 @@ pub(super) fn pg_aggregate(cx: &VirtualContext<'_>) -> Rows {
             Nil,
         ]
     };
-    Ok(super::shared::seen(
-        cx,
-        func::AGGREGATES.iter().map(aggregate).collect(),
-    ))
+    let mut rows = super::shared::seen(cx, func::AGGREGATES.iter().map(aggregate).collect());
+    let own = cx.catalog.routines.all().into_iter();
+    rows.extend(own.filter_map(|routine| super::routines::aggregate_row(routine)));
+    Ok(rows)
 }

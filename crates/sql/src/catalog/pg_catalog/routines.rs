@@ -14,6 +14,39 @@ use crate::value::{Array, Datum, Oid, info, oid, user};
 use logstead_types::SqlState;
 use std::sync::Arc;
 
+/// `pg_language.oid` of what is no text.
+const INTERNAL_LANGUAGE: Oid = 12;
+
+/// The row of `pg_aggregate`, if it is one.
+pub(super) fn aggregate_row(routine: &Routine) -> Option<Vec<Datum>> {
+    let aggregate = routine.aggregate.as_ref()?;
+    let (plain, moving) = (&aggregate.plain, &aggregate.moving);
+    Some(row![
+        Id(routine.oid),
+        Ch(aggregate.kind.letter()),
+        i16::try_from(aggregate.direct).unwrap_or(i16::MAX),
+        Id(plain.transition),
+        Id(plain.finish),
+        Id(aggregate.combine),
+        Id(0),
+        Id(0),
+        Id(moving.transition),
+        Id(moving.inverse),
+        Id(moving.finish),
+        plain.finish_extra,
+        moving.finish_extra,
+        Ch(plain.finish_modify.letter()),
+        Ch(moving.finish_modify.letter()),
+        Id(aggregate.sort_operator),
+        Id(plain.state),
+        plain.state_bytes,
+        Id(moving.state),
+        moving.state_bytes,
+        plain.initial.clone(),
+        moving.initial.clone(),
+    ])
+}
+
 /// The row of `pg_proc`.
 pub(super) fn proc_row(routine: &Routine, cx: &VirtualContext<'_>) -> Vec<Datum> {
     let catalog = cx.catalog;
@@ -43,7 +76,10 @@ pub(super) fn proc_row(routine: &Routine, cx: &VirtualContext<'_>) -> Vec<Datum>
         &routine.name,
         Id(routine.schema),
         Id(catalog.owner_of(PG_PROC, routine.oid)),
-        Id(routine.language.oid()),
+        Id(match routine.aggregate {
+            Some(_) => INTERNAL_LANGUAGE,
+            None => routine.language.oid(),
+        }),
         routine.cost,
         routine.rows,
         Id(routine.variadic()),
@@ -104,6 +140,18 @@ pub(crate) fn told(name: &str, args: &[Datum], cx: &VirtualContext<'_>) -> Optio
         }
         _ => Datum::Null,
     })
+}
+
+/// The name of the aggregate that a function's number is, if it is one.
+pub(crate) fn is_aggregate(args: &[Datum], cx: &VirtualContext<'_>) -> Option<String> {
+    let Some(Datum::Oid(oid)) = args.first() else {
+        return None;
+    };
+    if let Some(known) = func::AGGREGATES.iter().find(|a| a.oid == *oid) {
+        return Some(known.name.to_owned());
+    }
+    let routine = cx.catalog.routines.get(*oid)?;
+    routine.aggregate.as_ref().map(|_| routine.name.clone())
 }
 
 /// `pg_function_is_visible`

@@ -312,6 +312,7 @@ fn grouping_with_distinct_filter_and_order() {
         let resolved = resolve_aggregate(name, &types).unwrap();
         AggregateCall {
             aggregate: resolved.aggregate,
+            user: None,
             args: arg.into_iter().collect(),
             distinct: false,
             filter: None,

@@ -77,6 +77,7 @@ fn what_only_a_filter_reads_goes_no_further() {
         keys: Vec::new(),
         aggregates: vec![AggregateCall {
             aggregate: count.aggregate,
+            user: None,
             args: vec![column(2, BIGINT)],
             distinct: false,
             filter: None,

@@ -89,6 +89,7 @@ fn series(rows: i32) -> Plan {
 fn call(function: WindowFunction, args: Vec<crate::expr::Expr>) -> WindowCall {
     WindowCall {
         function,
+        user: None,
         args,
         filter: None,
         ty: BIGINT,

@@ -9,15 +9,21 @@ use super::partition::Partition;
 use crate::error::Result;
 use crate::exec::context::Cx;
 use crate::exec::eval::{eval_in, holds};
+use crate::exec::user_aggregate::UserState;
+use crate::exec::wait::Obstacle;
 use crate::expr::Expr;
 use crate::func::{Aggregate, AggregateState};
-use crate::plan::WindowCall;
+use crate::plan::{Transitions, WindowCall};
 use crate::value::{Datum, SqlType};
 use smallvec::SmallVec;
 
 /// An aggregate's state over the frame of the last row.
 pub(super) struct Moving {
     state: Box<dyn AggregateState>,
+    /// The state if a user has made the aggregate.
+    user: Option<Box<UserState>>,
+    /// Frames begin with different rows.
+    moves: bool,
     /// The rows it is over. With exclusions: what of the frame it is over so far.
     from: usize,
     to: usize,
@@ -29,9 +35,11 @@ pub(super) struct Moving {
 }
 
 impl Moving {
-    pub(super) fn new(aggregate: &Aggregate, call: &WindowCall) -> Moving {
+    pub(super) fn new(aggregate: &Aggregate, call: &WindowCall, moves: bool) -> Moving {
         Moving {
             state: start(aggregate, call),
+            user: how(call, moves).map(|how| Box::new(UserState::new(how))),
+            moves,
             from: 0,
             to: 0,
             runs: Runs::new(),
@@ -42,7 +50,7 @@ impl Moving {
 
     /// Memory of its state, roughly.
     pub(super) fn size_bytes(&self) -> usize {
-        self.state.size_bytes()
+        self.state.size_bytes() + self.user.as_ref().map_or(0, |user| user.size_bytes())
     }
 
     /// The first row that it still may have to take back.
@@ -55,7 +63,7 @@ impl Moving {
         self.to
     }
 
-    /// The value over the frame; `None` when `work` is used up first: what was done is kept.
+    /// The value over the frame; `None` when `work` is used up first, or what to wait for: what was done is kept.
     #[allow(clippy::too_many_arguments, reason = "a step of one call")]
     pub(super) fn over<'a>(
         &mut self,
@@ -65,12 +73,12 @@ impl Moving {
         rows: &Partition,
         work: &mut usize,
         cx: &mut Cx<'a>,
-    ) -> Result<Option<Datum>> {
+    ) -> Result<Result<Option<Datum>, Obstacle>> {
         if head == self.from
             && tail == self.to
             && let Some(value) = &self.value
         {
-            return Ok(Some(value.clone()));
+            return Ok(Ok(Some(value.clone())));
         }
         self.value = None;
         if head < self.from || head >= self.to || tail < self.to {
@@ -81,12 +89,15 @@ impl Moving {
         }
         while self.from < head {
             if *work == 0 {
-                return Ok(None);
+                return Ok(Ok(None));
             }
             *work -= 1;
             let row = rows.row(self.from)?;
             let taken = match arguments(aggregate, call, row, cx)? {
-                Some(args) => self.state.remove(&args)?,
+                Some(args) => match self.take_back(call, &args, cx)? {
+                    Ok(taken) => taken,
+                    Err(obstacle) => return Ok(Err(obstacle)),
+                },
                 None => true,
             };
             if !taken {
@@ -97,17 +108,63 @@ impl Moving {
         }
         while self.to < tail {
             if *work == 0 {
-                return Ok(None);
+                return Ok(Ok(None));
             }
             *work -= 1;
-            if let Some(args) = arguments(aggregate, call, rows.row(self.to)?, cx)? {
-                self.state.add_in(cx.session, &args)?;
+            if let Some(args) = arguments(aggregate, call, rows.row(self.to)?, cx)?
+                && let Err(obstacle) = self.add(call, &args, cx)?
+            {
+                return Ok(Err(obstacle));
             }
             self.to += 1;
         }
-        let value = self.state.value()?;
+        self.result(call, cx)
+    }
+
+    /// The user's aggregate that it is, and how it is computed.
+    fn user_how<'a>(&mut self, call: &'a WindowCall) -> Option<(&mut UserState, &'a Transitions)> {
+        let how = how(call, self.moves)?;
+        Some((self.user.as_deref_mut()?, how))
+    }
+
+    fn add<'a>(
+        &mut self,
+        call: &'a WindowCall,
+        args: &[Datum],
+        cx: &mut Cx<'a>,
+    ) -> Result<Result<(), Obstacle>> {
+        match self.user_how(call) {
+            Some((user, how)) => user.add_alone(how, args, cx),
+            None => self.state.add_in(cx.session, args).map(Ok),
+        }
+    }
+
+    fn take_back<'a>(
+        &mut self,
+        call: &'a WindowCall,
+        args: &[Datum],
+        cx: &mut Cx<'a>,
+    ) -> Result<Result<bool, Obstacle>> {
+        match self.user_how(call) {
+            Some((user, how)) => user.remove(how, args, cx),
+            None => self.state.remove(args).map(Ok),
+        }
+    }
+
+    fn result<'a>(
+        &mut self,
+        call: &'a WindowCall,
+        cx: &mut Cx<'a>,
+    ) -> Result<Result<Option<Datum>, Obstacle>> {
+        let value = match self.user_how(call) {
+            Some((user, how)) => match user.value(how, &[], cx)? {
+                Ok(value) => value,
+                Err(obstacle) => return Ok(Err(obstacle)),
+            },
+            None => self.state.value()?,
+        };
         self.value = Some(value.clone());
-        Ok(Some(value))
+        Ok(Ok(Some(value)))
     }
 
     /// As [`Moving::over`] where rows are left out of the frame: always anew.
@@ -119,7 +176,7 @@ impl Moving {
         rows: &Partition,
         work: &mut usize,
         cx: &mut Cx<'a>,
-    ) -> Result<Option<Datum>> {
+    ) -> Result<Result<Option<Datum>, Obstacle>> {
         if self.runs != *runs {
             let head = runs.first().map_or(0, |(from, _)| *from);
             self.restart(aggregate, call, head);
@@ -128,32 +185,44 @@ impl Moving {
             self.value = None;
         }
         if let Some(value) = &self.value {
-            return Ok(Some(value.clone()));
+            return Ok(Ok(Some(value.clone())));
         }
         let mut passed = 0;
         for &(from, to) in runs {
             while self.done < passed + (to - from) {
                 if *work == 0 {
-                    return Ok(None);
+                    return Ok(Ok(None));
                 }
                 *work -= 1;
                 let row = rows.row(from + self.done - passed)?;
-                if let Some(args) = arguments(aggregate, call, row, cx)? {
-                    self.state.add_in(cx.session, &args)?;
+                if let Some(args) = arguments(aggregate, call, row, cx)?
+                    && let Err(obstacle) = self.add(call, &args, cx)?
+                {
+                    return Ok(Err(obstacle));
                 }
                 self.done += 1;
             }
             passed += to - from;
         }
-        let value = self.state.value()?;
-        self.value = Some(value.clone());
-        Ok(Some(value))
+        self.result(call, cx)
     }
 
     fn restart(&mut self, aggregate: &Aggregate, call: &WindowCall, head: usize) {
         self.state = start(aggregate, call);
+        if let (Some(user), Some(how)) = (&mut self.user, how(call, self.moves)) {
+            **user = UserState::new(how);
+        }
         (self.from, self.to) = (head, head);
         self.value = None;
+    }
+}
+
+/// How a user's aggregate is computed over frames whose first row moves, or does not.
+fn how(call: &WindowCall, moves: bool) -> Option<&Transitions> {
+    let user = call.user.as_ref()?;
+    match &user.moving {
+        Some(moving) if moves => Some(moving),
+        _ => Some(&user.plain),
     }
 }
 

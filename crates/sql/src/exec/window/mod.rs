@@ -16,6 +16,7 @@ use super::context::{Cx, Evaluation};
 use super::eval::eval_in;
 use super::held::Held;
 use super::operator::{Running, Step, pull};
+use super::wait::Obstacle;
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::func::WindowKind;
@@ -48,6 +49,8 @@ pub(crate) struct WindowState {
     calls: Vec<Call>,
     /// What calls gave for row `at` before the work was used up.
     given: Vec<Datum>,
+    /// What a call of the row waits for.
+    waits: Option<Obstacle>,
     held: Held,
 }
 
@@ -84,6 +87,7 @@ impl WindowState {
             group: 0,
             calls: Vec::new(),
             given: Vec::new(),
+            waits: None,
             held: Held::default(),
         }
     }
@@ -160,7 +164,8 @@ impl WindowState {
                 WindowFunction::Own(own) if own.kind == WindowKind::Ntile => Call::Ntile(None),
                 WindowFunction::Own(_) => Call::Own,
                 WindowFunction::Aggregate(aggregate) => {
-                    Call::Aggregate(Box::new(Moving::new(aggregate, call)))
+                    let moves = !matches!(window.frame.start, FrameBound::Unbounded);
+                    Call::Aggregate(Box::new(Moving::new(aggregate, call, moves)))
                 }
             });
         }
@@ -212,6 +217,11 @@ impl WindowState {
             // However it ends, the row goes on where it stands.
             match self.compute(window, &mut work, cx) {
                 Ok(true) => {}
+                Ok(false) if self.waits.is_some() => match self.waits.take() {
+                    Some(obstacle) if out.is_empty() => return Ok(Step::Wait(obstacle)),
+                    // It is met again with the next batch.
+                    _ => break,
+                },
                 Ok(false) => {
                     cx.owed = true;
                     break;
@@ -253,7 +263,7 @@ impl WindowState {
         })
     }
 
-    /// What the calls give for row `at`, into `given`; false when `work` is used up first.
+    /// What the calls give for row `at`, into `given`; false when `work` is used up first, or when a call `waits`.
     fn compute<'a>(
         &mut self,
         window: &'a Window,
@@ -279,8 +289,12 @@ impl WindowState {
                         moving.over(aggregate, call, frame, rows, work, cx)?
                     };
                     match value {
-                        Some(value) => value,
-                        None => return Ok(false),
+                        Ok(Some(value)) => value,
+                        Ok(None) => return Ok(false),
+                        Err(obstacle) => {
+                            self.waits = Some(obstacle);
+                            return Ok(false);
+                        }
                     }
                 }
                 (WindowFunction::Own(own), state) => {

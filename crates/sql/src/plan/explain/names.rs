@@ -171,7 +171,7 @@ fn aggregate_text(call: &AggregateCall, input: &Names) -> String {
         args.join(", ")
     };
     let distinct = if call.distinct { "DISTINCT " } else { "" };
-    format!("{}({distinct}{args})", call.aggregate.name)
+    format!("{}({distinct}{args})", call.name())
 }
 
 fn window_text(call: &WindowCall, input: &Names) -> String {
@@ -183,5 +183,5 @@ fn window_text(call: &WindowCall, input: &Names) -> String {
     let filter = call.filter.as_ref().map_or_else(String::new, |filter| {
         format!(" FILTER (WHERE {})", expr_text(filter, input, &[]))
     });
-    format!("{}({args}){filter} OVER (?)", call.function.name())
+    format!("{}({args}){filter} OVER (?)", call.name())
 }
