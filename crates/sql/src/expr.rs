@@ -145,6 +145,8 @@ pub struct DomainRules {
     pub ty: SqlType,
     /// NOT NULL.
     pub not_null: bool,
+    /// Of a row type: the rules of its columns, each with its place. It is a domain of none itself.
+    pub fields: Vec<(usize, Arc<DomainRules>)>,
     /// Name and condition of each CHECK, over a row of the value alone, in the order in which they are asked.
     pub checks: Vec<(String, Expr)>,
     /// The domain as messages name it.

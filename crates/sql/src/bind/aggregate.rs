@@ -51,6 +51,11 @@ impl Binder<'_> {
         call.order
             .iter()
             .for_each(|key| walk::column_ids(&key.expr, &mut ids));
+        self.level_of(&ids).unwrap_or(top)
+    }
+
+    /// The innermost frame that gives one of these columns.
+    pub(crate) fn level_of(&self, ids: &[ColId]) -> Option<usize> {
         let gives = |what: &NsWhat| match what {
             NsWhat::Column(id) => ids.contains(id),
             NsWhat::Merged(expr, _) => {
@@ -60,11 +65,9 @@ impl Binder<'_> {
             }
             NsWhat::Gone { .. } => false,
         };
-        let own = self
-            .frames
+        self.frames
             .iter()
-            .rposition(|f| f.ns.iter().flat_map(|i| &i.columns).any(|c| gives(&c.what)));
-        own.unwrap_or(top)
+            .rposition(|f| f.ns.iter().flat_map(|i| &i.columns).any(|c| gives(&c.what)))
     }
 
     /// Rewrites an expression of the select list, HAVING or ORDER BY to refer to the grouped row, and refuses what the

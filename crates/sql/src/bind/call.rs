@@ -54,13 +54,21 @@ impl Binder<'_> {
                 if let Some(made) = self.range_call(schema, name, &args, at)? {
                     return Ok(made);
                 }
+                let Ok([arg]) = <[Expr; 1]>::try_from(args) else {
+                    return Err(error.at(at));
+                };
                 // type(x) is a cast when there is no such function.
-                if let [_] = args.as_slice()
-                    && schema.is_none_or(|s| s == "pg_catalog")
+                if schema.is_none_or(|s| s == "pg_catalog")
                     && let Some(target) = func::type_cast_call(name, &types)
-                    && let Some(arg) = args.into_iter().next()
                 {
                     return self.coerce(arg, SqlType::of(target), CastContext::Explicit, at);
+                }
+                // So may column(row) be one of its fields.
+                if schema.is_none()
+                    && record::is_record(arg.ty().oid)
+                    && let Ok(field) = super::expr::field_of(arg, name)
+                {
+                    return Ok(field);
                 }
                 return Err(error.at(at));
             }
@@ -88,6 +96,21 @@ impl Binder<'_> {
         }
         if matches!(resolved.function.body, Body::Run) {
             return self.run_value(resolved.function, coerced, at);
+        }
+        // Domains are asked about its fields when the row is there.
+        if resolved.function.name.contains("_populate_record")
+            && !resolved.function.is_set()
+            && let Some(row) = coerced.first_mut()
+            && user::row_with_domains(row.ty().oid).is_some()
+        {
+            let ty = SqlType {
+                oid: row.ty().oid,
+                typmod: user::DOMAINS_ASKED,
+            };
+            let told = std::mem::replace(row, Expr::Const(Datum::Null, ty));
+            *row = Expr::Relabel(Box::new(told), ty);
+            let value = self.call(resolved.function, coerced, resolved.result)?;
+            return self.as_row(value, resolved.result.oid);
         }
         if resolved.function.is_set() {
             self.refuse_settings_read(resolved.function, &coerced)

@@ -23,6 +23,40 @@ impl Binder<'_> {
         if from.oid == target.oid {
             return Ok(Some(self.with_typmod(expr, target, context)?));
         }
+        // A vector is cast as the array that it is.
+        if from.oid == oid::OIDVECTOR
+            && !matches!(
+                target.oid,
+                oid::OID_ARRAY | oid::OIDVECTOR | oid::INT2VECTOR
+            )
+            && info::element_of(target.oid).is_some()
+        {
+            let plain = SqlType::of(oid::OID_ARRAY);
+            return match self.try_coerce(expr, plain, CastContext::Explicit, at)? {
+                Some(array) => self.try_coerce(array, target, context, at),
+                None => Ok(None),
+            };
+        }
+        let asked = target.typmod == user::DOMAINS_ASKED;
+        let untyped_param = matches!(expr, Expr::Param(..)) && from.oid == oid::UNKNOWN;
+        if !asked
+            && user::row_with_domains(target.oid).is_some()
+            && !untyped_param
+            && !matches!(expr, Expr::Const(Datum::Null, _))
+        {
+            let asking = SqlType {
+                oid: target.oid,
+                typmod: user::DOMAINS_ASKED,
+            };
+            return match self.try_coerce(expr, asking, context, at)? {
+                Some(value) => self.as_row(value, target.oid).map(Some),
+                None => Ok(None),
+            };
+        }
+        let (target, plain) = match asked && user::row_with_domains(target.oid).is_some() {
+            true => (SqlType::of(target.oid), target),
+            false => (target, SqlType::of(target.oid)),
+        };
         if is_pseudo(target.oid) {
             // A polymorphic parameter takes what it gets; a literal becomes text.
             if from.oid == oid::UNKNOWN {
@@ -31,7 +65,8 @@ impl Binder<'_> {
             return Ok(Some(expr));
         }
         if record::is_record(from.oid) && record::is_record(target.oid) {
-            return self.coerce_record(expr, target, context, at);
+            let wanted = if asked { plain } else { target };
+            return self.coerce_record(expr, wanted, context, at);
         }
         if from.oid == oid::UNKNOWN {
             return match expr {
@@ -49,7 +84,7 @@ impl Binder<'_> {
                     let read = if target.oid == oid::INTERVAL {
                         target
                     } else {
-                        SqlType::of(target.oid)
+                        plain
                     };
                     if depends_on_session(target.oid) {
                         self.session_dependent = true;
@@ -75,11 +110,11 @@ impl Binder<'_> {
                 // Anything else of unknown type is text inside.
                 other => {
                     let text = Expr::Relabel(Box::new(other), SqlType::of(oid::TEXT));
-                    self.try_coerce(text, target, CastContext::Explicit, at)
+                    let to = if plain.typmod == -1 { target } else { plain };
+                    self.try_coerce(text, to, CastContext::Explicit, at)
                 }
             };
         }
-        let plain = SqlType::of(target.oid);
         let Some(cast) = func::find_cast(from.oid, plain.oid, context) else {
             return Ok(None);
         };

@@ -1,63 +1,180 @@
-//! `COLLATION FOR (x)`: the collation by which a value would be compared.
+//! Conflicts of collations that an expression names (42P21).
+//!
+//! There is one order of texts here, so a collation changes nothing; but a statement that names two for one comparison is wrong, and is told so, as by PostgreSQL.
+//! Collations that columns are declared with are not looked at.
 
 use super::Binder;
 use crate::error::{Result, SqlError};
-use crate::expr::Expr;
-use crate::func::quote_identifier;
-use crate::value::{Datum, SqlType, info, oid};
 use logstead_types::SqlState;
-use sqlparser::ast;
+use sqlparser::ast::{self, BinaryOperator, Expr, FunctionArg, FunctionArgExpr, FunctionArguments};
 
-/// The collation that an expression names, in itself or in what it is made of.
-fn named(expr: &ast::Expr) -> Option<String> {
-    use ast::Expr as Ast;
-    match expr {
-        Ast::Collate { collation, .. } => match collation.0.last() {
-            Some(ast::ObjectNamePart::Identifier(name)) => Some(crate::catalog::text::fold(name)),
-            _ => None,
-        },
-        Ast::Nested(inner) => named(inner),
-        Ast::BinaryOp { left, right, .. } => named(left).or_else(|| named(right)),
-        Ast::Function(function) => match &function.args {
-            ast::FunctionArguments::List(list) => list.args.iter().find_map(|arg| match arg {
-                ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(arg)) => named(arg),
-                _ => None,
-            }),
-            _ => None,
-        },
-        _ => None,
+/// Functions that give a text of their arguments' collation.
+const TEXTS: [&str; 24] = [
+    "btrim",
+    "coalesce",
+    "concat",
+    "concat_ws",
+    "format",
+    "greatest",
+    "initcap",
+    "least",
+    "left",
+    "lower",
+    "lpad",
+    "ltrim",
+    "max",
+    "min",
+    "nullif",
+    "overlay",
+    "regexp_replace",
+    "repeat",
+    "replace",
+    "right",
+    "rpad",
+    "rtrim",
+    "substr",
+    "upper",
+];
+
+/// The collation that an expression names for its value, if it does.
+type Named = Option<String>;
+
+fn merged(a: Named, b: Named) -> Result<Named> {
+    match (a, b) {
+        (Some(a), Some(b)) if a != b => Err(SqlError::new(
+            SqlState::new(b"42P21"),
+            format!("collation mismatch between explicit collations \"{a}\" and \"{b}\""),
+        )),
+        (a, b) => Ok(a.or(b)),
     }
 }
 
-impl Binder<'_> {
-    /// Binds `pg_collation_for`, which is what COLLATION FOR calls.
-    pub(super) fn collation_for(&mut self, item: &ast::Expr, at: Option<usize>) -> Result<Expr> {
-        let bound = self.expr(item)?;
-        let ty = bound.ty();
-        let element = info::element_of(ty.oid).unwrap_or(ty.oid);
-        let text = |name: &str| {
-            let name = Datum::text(name);
-            Ok(Expr::Const(name, SqlType::of(oid::TEXT)))
-        };
-        let name = match element {
-            oid::UNKNOWN => return Ok(Expr::Const(Datum::Null, SqlType::of(oid::TEXT))),
-            oid::NAME => "C",
-            oid::TEXT | oid::VARCHAR | oid::BPCHAR | oid::CITEXT => "default",
-            _ => {
-                return Err(SqlError::new(
-                    SqlState::DATATYPE_MISMATCH,
-                    format!(
-                        "collations are not supported by type {}",
-                        info::format_type(ty)
-                    ),
-                )
-                .at(at));
-            }
-        };
-        match named(item) {
-            Some(name) if name == "C" || name == "POSIX" => text(&format!("\"{name}\"")),
-            Some(name) => text(&quote_identifier(&name)),
-            None => text(&format!("\"{name}\"")),
+fn all<'e>(exprs: impl IntoIterator<Item = &'e Expr>) -> Result<Named> {
+    let mut found = None;
+    for expr in exprs {
+        found = merged(found, named(expr)?)?;
+    }
+    Ok(found)
+}
+
+/// Looks at an expression, its subqueries aside.
+pub(super) fn named(expr: &Expr) -> Result<Named> {
+    match expr {
+        Expr::Collate { expr, collation } => {
+            named(expr)?;
+            let last = collation.0.last().and_then(|part| part.as_ident());
+            Ok(last.map(super::fold_ident))
         }
+        Expr::Nested(inner) => named(inner),
+        Expr::BinaryOp { .. } => {
+            // The left side may be a chain of thousands.
+            let mut chain = Vec::new();
+            let mut head = expr;
+            while let Expr::BinaryOp { left, op, right } = head {
+                chain.push((op, right));
+                head = left;
+            }
+            let mut left = named(head)?;
+            for (op, right) in chain.into_iter().rev() {
+                let right = named(right)?;
+                left = match op {
+                    BinaryOperator::And | BinaryOperator::Or => None,
+                    BinaryOperator::StringConcat => merged(left, right)?,
+                    _ => {
+                        merged(left, right)?;
+                        None
+                    }
+                };
+            }
+            Ok(left)
+        }
+        Expr::Like { expr, pattern, .. } | Expr::ILike { expr, pattern, .. } => {
+            all([&**expr, &**pattern]).map(|_| None)
+        }
+        Expr::InList { expr, list, .. } => {
+            let left = named(expr)?;
+            for item in list {
+                merged(left.clone(), named(item)?)?;
+            }
+            Ok(None)
+        }
+        Expr::Between {
+            expr, low, high, ..
+        } => {
+            let left = named(expr)?;
+            merged(left.clone(), named(low)?)?;
+            merged(left, named(high)?).map(|_| None)
+        }
+        Expr::Case {
+            operand,
+            conditions,
+            else_result,
+            ..
+        } => {
+            let asked = match operand {
+                Some(operand) => named(operand)?,
+                None => None,
+            };
+            for when in conditions {
+                merged(asked.clone(), named(&when.condition)?)?;
+            }
+            let results = conditions.iter().map(|when| &when.result);
+            all(results.chain(else_result.as_deref()))
+        }
+        Expr::Array(array) => all(&array.elem),
+        Expr::Tuple(items) => {
+            for item in items {
+                named(item)?;
+            }
+            Ok(None)
+        }
+        Expr::Cast { expr, .. } => named(expr).map(|_| None),
+        Expr::UnaryOp { expr, .. } | Expr::IsNull(expr) | Expr::IsNotNull(expr) => {
+            named(expr).map(|_| None)
+        }
+        Expr::Function(function) => of_function(function),
+        _ => Ok(None),
+    }
+}
+
+fn of_function(function: &ast::Function) -> Result<Named> {
+    let FunctionArguments::List(list) = &function.args else {
+        return Ok(None);
+    };
+    let args = list.args.iter().filter_map(|arg| match arg {
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => Some(expr),
+        _ => None,
+    });
+    let last = function.name.0.last().and_then(|part| part.as_ident());
+    let name = last.map(super::fold_ident).unwrap_or_default();
+    // A row's fields have nothing to do with each other.
+    if name == "row" {
+        for arg in args {
+            named(arg)?;
+        }
+        return Ok(None);
+    }
+    let found = all(args)?;
+    Ok(found.filter(|_| TEXTS.contains(&name.as_str())))
+}
+
+/// Does a statement name a collation?
+pub(super) fn is_named_in(text: &str) -> bool {
+    let wanted = b"collate";
+    { text.as_bytes().windows(wanted.len()) }.any(|part| part.eq_ignore_ascii_case(wanted))
+}
+
+impl Binder<'_> {
+    /// 42P21 for an expression that names two collations for one thing. What is in it is not looked at again.
+    pub(super) fn refuse_collations<T>(
+        &mut self,
+        expr: &Expr,
+        bind: impl FnOnce(&mut Self) -> Result<T>,
+    ) -> Result<T> {
+        named(expr)?;
+        self.collates = false;
+        let bound = bind(self);
+        self.collates = true;
+        bound
     }
 }

@@ -204,6 +204,23 @@ impl Binder<'_> {
             }
         }
         let mut values: Vec<Option<Expr>> = vec![None; relation.columns.len()];
+        // Columns of a view may be one column of its table.
+        let twice = |(at, target): (usize, &Target)| {
+            let others = targets.get(..at).unwrap_or_default();
+            others
+                .iter()
+                .any(|other| other.position == target.position && other.path.is_empty())
+                .then_some(target.position)
+        };
+        if self.through(&relation).is_some()
+            && let Some(position) = targets.iter().enumerate().find_map(twice)
+            && let Some(column) = relation.columns.get(position)
+        {
+            return Err(SqlError::new(
+                SqlState::SYNTAX_ERROR,
+                format!("multiple assignments to same column \"{}\"", column.name),
+            ));
+        }
         let source = match &insert.source {
             None => Plan {
                 node: Node::OneRow,

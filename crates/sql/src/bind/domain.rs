@@ -52,12 +52,41 @@ impl Binder<'_> {
     /// The domain, or array over one, that a value is known to be of.
     pub(crate) fn domain_of(&self, expr: &Expr) -> Option<Oid> {
         match expr {
-            Expr::Domain(_, rules) => Some(rules.declared),
+            Expr::Domain(_, rules) => rules.fields.is_empty().then_some(rules.declared),
+            Expr::Coalesce(items, _) | Expr::Extreme(_, items, _) => self.domain_of_all(items),
+            Expr::Case {
+                arms, otherwise, ..
+            } => {
+                let values = arms.iter().map(|(_, value)| value);
+                self.domain_of_all(values.chain(otherwise.as_deref()))
+            }
+            Expr::Array(items, ty) if !crate::value::record::is_record(ty.oid) => {
+                let element = self.domain_of_all(items)?;
+                info::element_of(element)
+                    .is_none()
+                    .then(|| info::array_of(element))?
+            }
             Expr::Column(id, _) if *id >= COLUMN_BASE => {
                 self.cx.catalog.column_domain(self.info(*id).origin)
             }
             _ => None,
         }
+    }
+
+    /// That of all of some values; NULL may be of any.
+    fn domain_of_all<'e>(&self, items: impl IntoIterator<Item = &'e Expr>) -> Option<Oid> {
+        let mut found = None;
+        for item in items {
+            if matches!(item, Expr::Const(Datum::Null, _)) {
+                continue;
+            }
+            let domain = self.domain_of(item)?;
+            if found.is_some_and(|found| found != domain) {
+                return None;
+            }
+            found = Some(domain);
+        }
+        found
     }
 
     /// As `try_coerce`, to a domain or to an array over one.
@@ -118,6 +147,43 @@ impl Binder<'_> {
         Ok(Expr::Domain(Box::new(value), rules))
     }
 
+    /// A value of a row type with columns of domains, or of an array over one, with the rules of these around it.
+    pub(super) fn as_row(&mut self, value: Expr, ty: Oid) -> Result<Expr> {
+        let Some((row, relation)) = user::row_with_domains(ty) else {
+            return Ok(value);
+        };
+        let table = self.cx.catalog.relations.get(&relation).ok_or_else(lost)?;
+        let table = Arc::clone(table);
+        let live = table.columns.iter().filter(|column| !column.dropped);
+        let mut fields = Vec::new();
+        for (place, column) in live.enumerate() {
+            user::refuse_domains(column.ty.oid)?;
+            // Rules stand around rules: an array's elements have theirs.
+            let mut value = match column.domain {
+                Some(domain) => self.as_domain(Expr::Const(Datum::Null, column.ty), domain)?,
+                None => continue,
+            };
+            let mut all = Vec::new();
+            while let Expr::Domain(inner, rules) = value {
+                all.push((place, rules));
+                value = *inner;
+            }
+            fields.extend(all.into_iter().rev());
+        }
+        let rules = DomainRules {
+            declared: ty,
+            each: ty != row,
+            ty: SqlType::of(ty),
+            not_null: false,
+            fields,
+            checks: Vec::new(),
+            shown: info::format_type_bare(row),
+            schema: table.schema_name.clone(),
+            name: table.name.clone(),
+        };
+        Ok(Expr::Domain(Box::new(value), Arc::new(rules)))
+    }
+
     /// The array over a domain that a domain is made over in the end, if it is.
     fn elements_of(&self, domain: Oid) -> Result<Option<Oid>> {
         let mut over = domain;
@@ -141,6 +207,7 @@ impl Binder<'_> {
             each: domain != declared,
             ty: user::base_type(SqlType::of(declared)),
             not_null: false,
+            fields: Vec::new(),
             checks: Vec::new(),
             shown: info::format_type_bare(domain),
             schema: top.schema_name.clone(),

@@ -19,6 +19,7 @@ impl Binder<'_> {
             Ast::Identifier(ident) => self.resolve_column(ident),
             Ast::CompoundIdentifier(parts) => self.resolve_qualified(parts),
             Ast::Value(value) => self.literal(value),
+            _ if self.collates => self.refuse_collations(expr, |b| b.deeper(|b| b.compound(expr))),
             _ => self.deeper(|b| b.compound(expr)),
         }
     }

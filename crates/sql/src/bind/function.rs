@@ -67,12 +67,6 @@ impl Binder<'_> {
             }
             FunctionArguments::List(list) => list,
         };
-        if system
-            && name == "pg_collation_for"
-            && let [FunctionArg::Unnamed(FunctionArgExpr::Expr(item))] = list.args.as_slice()
-        {
-            return self.collation_for(item, at);
-        }
         if schema.is_none() {
             match name.as_str() {
                 // A word of the grammar: its arguments have a form of their own, unless it is quoted.
@@ -114,6 +108,14 @@ impl Binder<'_> {
                 }
                 _ => {}
             }
+        }
+        if name == "pg_collation_for"
+            && system
+            && let [FunctionArg::Unnamed(FunctionArgExpr::Expr(arg))] = list.args.as_slice()
+            && let Some(collation) = super::collation::named(arg)?
+        {
+            let shown = Datum::text(format!("\"{}\"", collation.replace('"', "\"\"")));
+            return Ok(Expr::Const(shown, SqlType::of(oid::TEXT)));
         }
         if system && func::is_aggregate(&name) || self.has_user_aggregate(schema.as_deref(), &name)
         {

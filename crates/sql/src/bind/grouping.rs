@@ -297,7 +297,26 @@ impl Binder<'_> {
             )
             .at(at));
         }
-        let frame = self.frame()?;
+        let references: Vec<usize> = self.frames.iter().map(|f| f.references.len()).collect();
+        let places: Vec<Option<usize>> = list.args.iter().map(|a| self.at(a.span())).collect();
+        let mut args = Vec::with_capacity(places.len());
+        for (arg, place) in self
+            .plain_args(list, "grouping", at)?
+            .into_iter()
+            .zip(places)
+        {
+            args.push((self.settle(arg)?, place));
+        }
+        for (frame, known) in self.frames.iter_mut().zip(references) {
+            frame.references.truncate(known);
+        }
+        // It belongs to the query that its arguments' columns are of.
+        let mut ids = Vec::new();
+        args.iter()
+            .for_each(|(arg, _)| walk::column_ids(arg, &mut ids));
+        let top = self.frames.len().saturating_sub(1);
+        let level = self.level_of(&ids).unwrap_or(top);
+        let frame = &mut self.frames[level];
         if !frame.clause.allows_aggregates() {
             let words = frame.clause.words();
             return Err(SqlError::new(
@@ -313,20 +332,9 @@ impl Binder<'_> {
             )
             .at(at));
         }
-        let references = frame.references.len();
-        let places: Vec<Option<usize>> = list.args.iter().map(|a| self.at(a.span())).collect();
-        let mut args = Vec::with_capacity(places.len());
-        for (arg, place) in self
-            .plain_args(list, "grouping", at)?
-            .into_iter()
-            .zip(places)
-        {
-            args.push((self.settle(arg)?, place));
-        }
-        self.frame()?.references.truncate(references);
         let ty = SqlType::of(oid::INT4);
         let id = self.computed("grouping", ty);
-        self.frame()?.groupings.push(GroupingCall { id, args });
+        self.frames[level].groupings.push(GroupingCall { id, args });
         Ok(Expr::Column(id, ty))
     }
 

@@ -419,6 +419,8 @@ pub(crate) struct Binder<'a> {
     pub(crate) read_by_volatile: Vec<(crate::value::Oid, String)>,
     /// A function's body is only looked at.
     checks_routine: bool,
+    /// The statement names collations, which expressions are asked about.
+    collates: bool,
     /// An expression is bound that is to be kept.
     fresh: bool,
     /// It is an expression whose value is to follow from its row alone, and is judged by what the functions in it are said to be.
@@ -454,6 +456,7 @@ impl<'a> Binder<'a> {
             .collect();
         Binder {
             cx,
+            collates: collation::is_named_in(text),
             text,
             columns: Vec::new(),
             hidden_name: None,

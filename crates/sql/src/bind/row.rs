@@ -64,7 +64,8 @@ impl Binder<'_> {
         if matches!(value, Expr::Const(Datum::Null, _)) {
             return Ok(Some(Expr::Const(Datum::Null, target)));
         }
-        user::refuse_domains(target.oid).map_err(|e| e.at(at))?;
+        user::refuse_unasked(target).map_err(|e| e.at(at))?;
+        let target = SqlType::of(target.oid);
         let refused = |detail: &str| {
             SqlError::new(
                 SqlState::CANNOT_COERCE,

@@ -3,7 +3,9 @@
 //! The function registry declares them; their bodies come here through `Context::catalog_call`.
 
 use super::lookup;
-use super::pg_catalog::{PG_CLASS, io_function_name, operator_class, routines, triggers};
+use super::pg_catalog::{
+    self, PG_CLASS, io_function_name, operator_class, routines, triggers, view_texts,
+};
 use super::privileges;
 use super::rights::denied;
 use super::text::{fold, quote_ident, split_qualified};
@@ -401,7 +403,10 @@ fn view_text(args: &[Datum], cx: &VirtualContext<'_>) -> Result<Datum> {
             super::viewdef::text(&catalog, relation, pretty, cx.session)
         })?
         .map_or(Datum::Null, text),
-        None => Datum::Null,
+        None => { pg_catalog::tables() }
+            .find(|table| table.oid == relation)
+            .and_then(|table| view_texts::text_of(table.schema, table.name, pretty))
+            .map_or(Datum::Null, text),
     })
 }
 

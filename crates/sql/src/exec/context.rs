@@ -88,6 +88,8 @@ pub struct Cancel {
     loading: AtomicBool,
     /// The statement has run for so long that others go first: it yields more often.
     long: AtomicBool,
+    /// It has been polled for nothing but a look around, and waits on.
+    looked: AtomicBool,
 }
 
 /// A wait for something to be brought into memory, while it lasts.
@@ -107,6 +109,7 @@ impl Default for Cancel {
             waiter: Mutex::default(),
             loading: AtomicBool::new(false),
             long: AtomicBool::new(false),
+            looked: AtomicBool::new(false),
         }
     }
 }
@@ -142,6 +145,16 @@ impl Cancel {
         if taken == Ok(CancelReason::StatementTimeout as u8) {
             self.set_deadline(None);
         }
+    }
+
+    /// Who waits has looked around, and waits on: the time limit of its wait runs on.
+    pub(crate) fn set_looked(&self) {
+        self.looked.store(true, Ordering::Relaxed);
+    }
+
+    /// Was it only that? It no longer is.
+    pub(crate) fn take_looked(&self) -> bool {
+        self.looked.swap(false, Ordering::Relaxed)
     }
 
     /// From now on the statement yields more often.
@@ -241,7 +254,7 @@ impl Cancel {
     }
 }
 
-/// The evaluation of one row's expressions. Where one of their subqueries finds something absent it is given up: the operator
+/// The evaluation of one row's expressions. Where one of their subqueries finds something absent, or an advisory lock is not free, it is given up: the operator
 /// waits, and evaluates the same row again. The subqueries go on where they stood, and those that had come to an end are
 /// not run again; nor are volatile functions called again, but give what they gave. So what is evaluated depends on the row alone, and comes to
 /// the same subqueries and calls in the same order each time; and nothing else happens in it before its last subquery has come to its end.
@@ -251,8 +264,8 @@ pub(crate) struct Evaluation {
     number: u64,
     /// What volatile functions gave.
     calls: Vec<Datum>,
-    /// Whether there are subqueries in what is evaluated; found out the first time.
-    has_subquery: Option<bool>,
+    /// Whether something in what is evaluated may have to be waited for; found out the first time.
+    may_wait: Option<bool>,
 }
 
 /// What volatile functions give in the evaluation that is running.
@@ -297,17 +310,17 @@ impl Evaluation {
         self.calls.clear();
     }
 
-    /// As [`run`](Self::run) of `exprs`, which are the same each time. Where none of them has a subquery nothing can be given up.
+    /// As [`run`](Self::run) of `exprs`, which are the same each time. Where none of them has a subquery or waits for an advisory lock nothing can be given up.
     pub(crate) fn of<'a, 'e, T>(
         &mut self,
         exprs: impl IntoIterator<Item = &'e Expr>,
         cx: &mut Cx<'a>,
         evaluate: impl FnOnce(&mut Cx<'a>) -> Result<T>,
     ) -> Result<Result<T, Obstacle>> {
-        let has_subquery = self
-            .has_subquery
-            .get_or_insert_with(|| exprs.into_iter().any(walk::has_subquery));
-        match *has_subquery {
+        let may_wait = self
+            .may_wait
+            .get_or_insert_with(|| exprs.into_iter().any(walk::may_wait));
+        match *may_wait {
             true => self.run(cx, evaluate),
             false => evaluate(cx).map(Ok),
         }

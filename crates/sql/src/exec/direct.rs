@@ -36,7 +36,7 @@ fn scan_of(plan: &Plan) -> Option<&Scan> {
     match &plan.node {
         // A subquery in the filter may take long: operators know how to yield then. What is hidden of a row they know, too.
         Node::SeqScan(scan) | Node::IndexScan { scan, .. }
-            if !scan.filter.condition().is_some_and(walk::has_subquery)
+            if !scan.filter.condition().is_some_and(walk::may_wait)
                 && (!scan.row_id || scan.filter.is_empty()) =>
         {
             Some(scan)

@@ -2,6 +2,7 @@
 
 use super::context::{Calls, Cx, EvalContext, Shared};
 use super::subquery;
+use super::wait::Obstacle;
 use crate::error::{Result, SqlError};
 use crate::expr::{DomainRules, Expr};
 use crate::func::{self, Body, Function, Volatility};
@@ -245,6 +246,16 @@ fn fulfils<'a>(rules: &'a DomainRules, value: &Datum, cx: &mut Cx<'a>) -> Result
 }
 
 fn fulfils_one<'a>(rules: &'a DomainRules, value: &Datum, cx: &mut Cx<'a>) -> Result<()> {
+    if !rules.fields.is_empty() {
+        let Datum::Array(row) = value else {
+            return Ok(());
+        };
+        for (place, of_field) in &rules.fields {
+            let field = row.items.get(*place).unwrap_or(&Datum::Null);
+            fulfils(of_field, field, cx)?;
+        }
+        return Ok(());
+    }
     if rules.not_null && value.is_null() {
         return Err(SqlError::new(
             SqlState::NOT_NULL_VIOLATION,
@@ -350,9 +361,26 @@ pub(crate) fn apply_to_transaction(
 /// The same in an expression that may be evaluated again.
 fn apply_once(function: &'static Function, args: &[Datum], cx: &mut Cx<'_>) -> Result<Datum> {
     if cx.evaluation != 0 && function.volatility == Volatility::Volatile {
-        return Calls::value(cx, |cx| apply(function, args, cx));
+        return Calls::value(cx, |cx| match walk::waits_for_advisory_lock(function) {
+            true => advisory_lock(function, args, cx),
+            false => apply(function, args, cx),
+        });
     }
     apply(function, args, cx)
+}
+
+/// Takes an advisory lock, or gives the evaluation up until it is free.
+fn advisory_lock(function: &'static Function, args: &[Datum], cx: &mut Cx<'_>) -> Result<Datum> {
+    if cx.storage.is_none() || args.iter().any(Datum::is_null) {
+        return apply(function, args, cx);
+    }
+    match cx.session.ask_advisory_lock(function.name, args)? {
+        Ok(value) => Ok(value),
+        Err(wanted) => {
+            cx.suspended = Some(Obstacle::Advisory(wanted));
+            Err(SqlError::internal("an advisory lock is waited for"))
+        }
+    }
 }
 
 #[inline]

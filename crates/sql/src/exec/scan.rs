@@ -63,7 +63,7 @@ impl Emitter {
             .filter(|column| !first.contains(column))
             .collect();
         // Decoded before all conditions are asked, where a condition may look at more than columns.
-        let in_stages = !scan.row_id && !scan.filter.condition().is_some_and(walk::has_subquery);
+        let in_stages = !scan.row_id && !scan.filter.condition().is_some_and(walk::may_wait);
         let mut decoded: Vec<usize> = Vec::new();
         let mut stages = Vec::new();
         for condition in scan.filter.conjuncts() {
@@ -91,7 +91,7 @@ impl Emitter {
             scratch: Cell::default(),
             row_id: scan.row_id,
             unread: scan.unread.clone(),
-            has_subquery: scan.filter.condition().is_some_and(walk::has_subquery),
+            has_subquery: scan.filter.condition().is_some_and(walk::may_wait),
         }
     }
 

@@ -101,7 +101,7 @@ impl FilterState {
         }
         if *self
             .has_subquery
-            .get_or_insert_with(|| walk::has_subquery(condition))
+            .get_or_insert_with(|| walk::may_wait(condition))
         {
             return self.row_by_row(input, condition, cx, out);
         }

@@ -315,6 +315,7 @@ impl SubqueryState {
                     | Obstacle::Absent(_)
                     | Obstacle::Spill(_)
                     | Obstacle::Call(_)
+                    | Obstacle::Advisory(_)
                     | Obstacle::Turn),
                 ) if evaluation != 0 => {
                     cx.owed = owed;
@@ -331,6 +332,11 @@ impl SubqueryState {
                 }
                 Step::Wait(Obstacle::Call(_)) => {
                     return Err(SqlError::unsupported("a PL/pgSQL function in this place"));
+                }
+                Step::Wait(Obstacle::Advisory(_)) => {
+                    return Err(SqlError::unsupported(
+                        "waiting for an advisory lock in this place",
+                    ));
                 }
                 Step::Wait(Obstacle::Held(_)) => {
                     return Err(SqlError::unsupported(

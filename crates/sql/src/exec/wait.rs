@@ -8,6 +8,7 @@ use super::routine::Call;
 use super::spill::Ticket;
 use super::write::{deadlock, out_of_memory};
 use crate::error::{Result, SqlError};
+use crate::func::AdvisoryWanted;
 use logstead_engine::{Absent, Blocker, FaultError, Txn, WriteError};
 use logstead_types::SqlState;
 use std::future::{Future, poll_fn};
@@ -24,6 +25,8 @@ pub(crate) enum Obstacle {
     Spill(Ticket),
     /// A function that the session runs has to be run.
     Call(Box<Call>),
+    /// An advisory lock that others hold.
+    Advisory(AdvisoryWanted),
     /// The others' turn: something in the middle of an expression has worked for long enough.
     Turn,
 }
@@ -59,6 +62,14 @@ pub(crate) async fn wait(obstacle: Obstacle, cx: &mut Cx<'_>) -> Result<()> {
             cx.shared.called = Some(call);
             return Err(SqlError::unsupported("a PL/pgSQL function in this place"));
         }
+        Obstacle::Advisory(wanted) => {
+            let session = cx.session;
+            let storage = cx.storage()?;
+            // Whoever waits for a row meanwhile is not to wait for who does nothing with it.
+            storage.txn.pass_turn();
+            let taken = session.wait_for_advisory_lock(wanted);
+            return unless_cancelled(taken, storage.cancel).await?;
+        }
         obstacle => obstacle,
     };
     let storage = cx.storage()?;
@@ -72,9 +83,11 @@ pub(crate) async fn wait_for_file(obstacle: Obstacle, cancel: &Cancel) -> Result
             let _loading = cancel.begin_load();
             unless_cancelled(ticket.wait(), cancel).await
         }
-        Obstacle::Turn | Obstacle::Held(_) | Obstacle::Absent(_) | Obstacle::Call(_) => {
-            Err(SqlError::internal("a file waits for its blocks only"))
-        }
+        Obstacle::Turn
+        | Obstacle::Held(_)
+        | Obstacle::Absent(_)
+        | Obstacle::Call(_)
+        | Obstacle::Advisory(_) => Err(SqlError::internal("a file waits for its blocks only")),
     }
 }
 
@@ -98,6 +111,9 @@ pub(crate) async fn wait_for(obstacle: Obstacle, txn: &mut Txn, cancel: &Cancel)
         // Nor is this.
         Obstacle::Spill(_) => wait_for_file(obstacle, cancel).await,
         Obstacle::Call(_) => Err(SqlError::unsupported("a PL/pgSQL function in this place")),
+        Obstacle::Advisory(_) => Err(SqlError::unsupported(
+            "waiting for an advisory lock in this place",
+        )),
         Obstacle::Turn => {
             tokio::task::yield_now().await;
             cancel.check()

@@ -337,7 +337,7 @@ pub(super) fn name_to_text(a: &[Datum]) -> Result<Datum> {
 /// Text or integer to "char".
 pub(super) fn to_char(a: &[Datum]) -> Result<Datum> {
     match a {
-        [Datum::Text(s)] => Ok(Datum::Char(s.as_bytes().first().copied().unwrap_or(0))),
+        [Datum::Text(s)] => Ok(Datum::Char(crate::value::text_io::char_input(s))),
         [Datum::Int4(v)] => i8::try_from(*v)
             .map(|v| Datum::Char(v as u8))
             .map_err(|_| out_of_range("\"char\"")),

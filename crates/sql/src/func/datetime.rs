@@ -203,9 +203,13 @@ fn scaled(v: &Interval, scale: impl Fn(f64) -> f64) -> Result<Interval> {
     if !micros.is_finite() || micros.abs() >= 9.223_372_036_854_775e18 {
         return Err(interval_out_of_range());
     }
+    let days = days.trunc() + month_rest.trunc() + carried;
+    if !fits(days) {
+        return Err(interval_out_of_range());
+    }
     Ok(Interval {
         months: months as i32,
-        days: (days.trunc() + month_rest.trunc() + carried) as i32,
+        days: days as i32,
         micros: micros as i64,
     })
 }
@@ -523,6 +527,13 @@ pub(super) fn make_timestamptz(cx: &dyn Context, a: &[Datum]) -> Result<Datum> {
 
 /// Zone names, and numeric offsets in the ISO sense (positive is east).
 fn zone_or_offset(name: &str) -> Result<TimeZone> {
+    if name.starts_with(|c: char| c.is_ascii_digit()) {
+        return Err(SqlError::new(
+            SqlState::INVALID_PARAMETER_VALUE,
+            format!("invalid input syntax for type numeric time zone: \"{name}\""),
+        )
+        .hint("Numeric time zones must have \"-\" or \"+\" as first character."));
+    }
     match calendar::parse_offset(name).and_then(calendar::fixed_zone) {
         Some(z) if name.starts_with(['+', '-']) => Ok(z),
         _ => zone(name),

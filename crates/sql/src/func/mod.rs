@@ -104,6 +104,8 @@ pub use window::{WINDOW_FUNCTIONS, WindowFunction, WindowKind, in_range, range_o
 
 use crate::error::{Result, SqlError};
 use crate::value::{Datum, Oid, SqlType};
+use std::future::Future;
+use std::pin::Pin;
 
 /// What makes a value of a user's range or multirange, with the types of its arguments; none if they are not so many.
 pub(crate) fn range_constructor(
@@ -403,6 +405,21 @@ pub trait Context {
     fn plans_cursor(&self) -> bool {
         false
     }
+    /// Asks for an advisory lock: the value of the call, or what to wait for.
+    fn ask_advisory_lock(
+        &self,
+        name: &str,
+        args: &[Datum],
+    ) -> Result<Result<Datum, AdvisoryWanted>> {
+        self.catalog_call(name, args).map(Ok)
+    }
+    /// Waits for an advisory lock that was not free; the call that wanted it is made again then.
+    fn wait_for_advisory_lock(
+        &self,
+        _wanted: AdvisoryWanted,
+    ) -> Pin<Box<dyn Future<Output = Result<()>> + '_>> {
+        Box::pin(async { Err(SqlError::unsupported("waiting for an advisory lock")) })
+    }
     /// Advisory locks of all sessions: pg_locks.
     fn advisory_locks(&self) -> Vec<AdvisoryLockRow> {
         Vec::new()
@@ -440,6 +457,21 @@ pub enum RestorePointRequest {
     Create(String),
     /// Drop that of this name.
     Drop(String),
+}
+
+/// An advisory lock that is not free, wanted by an expression that is given up until it is.
+#[derive(Clone, Copy, Debug)]
+pub struct AdvisoryWanted {
+    /// Of two numbers the first, of one the higher half.
+    pub class: u32,
+    /// The other.
+    pub object: u32,
+    /// 1: one bigint; 2: two integers.
+    pub kind: i16,
+    /// It goes with other shared ones.
+    pub shared: bool,
+    /// It is the transaction's.
+    pub of_transaction: bool,
 }
 
 /// A row of `pg_locks` about an advisory lock.

@@ -9,7 +9,7 @@ use super::{Aggregate, Cast, CastContext, Function, WINDOW_FUNCTIONS, WindowFunc
 use crate::error::{Result, SqlError};
 use crate::value::geometry::is_geometry;
 use crate::value::info::{self, by_oid, format_type_bare};
-use crate::value::{Oid, SqlType, multirange, oid, range, user};
+use crate::value::{Oid, SqlType, multirange, oid, range, record, user};
 use logstead_types::SqlState;
 use smallvec::SmallVec;
 
@@ -582,6 +582,10 @@ pub fn type_cast_call(name: &str, args: &[SqlType]) -> Option<Oid> {
     };
     if arg.oid == oid::UNKNOWN {
         return Some(target);
+    }
+    // A row is no text by itself: it may have a column of the name.
+    if record::is_record(arg.oid) && info::category(target) == 'S' {
+        return None;
     }
     match find_cast(arg.oid, target, CastContext::Explicit)? {
         Cast::Relabel => Some(target),

@@ -82,6 +82,26 @@ pub(super) fn typeof_value(_: &dyn Context, types: &[SqlType], a: &[Datum]) -> R
     }))
 }
 
+/// `pg_collation_for` of what names no collation itself.
+pub(super) fn collation_for(_: &dyn Context, types: &[SqlType], _: &[Datum]) -> Result<Datum> {
+    let Some(ty) = types.first() else {
+        return Ok(Datum::Null);
+    };
+    let element = info::element_of(ty.oid).unwrap_or(ty.oid);
+    match info::by_oid(element).map_or(0, |known| known.collation()) {
+        0 if ty.oid == oid::UNKNOWN => Ok(Datum::text("\"default\"")),
+        0 => Err(SqlError::new(
+            SqlState::DATATYPE_MISMATCH,
+            format!(
+                "collations are not supported by type {}",
+                info::format_type_bare(ty.oid)
+            ),
+        )),
+        _ if element == oid::NAME => Ok(Datum::text("\"C\"")),
+        _ => Ok(Datum::text("\"default\"")),
+    }
+}
+
 /// `format_type`
 pub(super) fn format_type(a: &[Datum]) -> Result<Datum> {
     match a {

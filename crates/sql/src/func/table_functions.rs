@@ -430,6 +430,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
     f(3756, "pg_ts_parser_is_visible", &[OID], None, BOOL, true, Stable, Body::Context(|cx, a| cx.catalog_call("pg_ts_parser_is_visible", a))),
     f(3768, "pg_ts_template_is_visible", &[OID], None, BOOL, true, Stable, Body::Context(|cx, a| cx.catalog_call("pg_ts_template_is_visible", a))),
     f(2080, "pg_type_is_visible", &[OID], None, BOOL, true, Stable, Body::Context(|cx, a| cx.catalog_call("pg_type_is_visible", a))),
+    f(3162, "pg_collation_for", &[ANY], None, TEXT, false, Stable, Body::Typed(system::collation_for)),
     f(1619, "pg_typeof", &[ANY], None, REGTYPE, false, Stable, Body::Typed(system::typeof_value)),
     f(1610, "pi", &[], None, FLOAT8, true, Immutable, Body::Pure(|_| Ok(Datum::Float8(std::f64::consts::PI)))),
     f(849, "position", &[TEXT, TEXT], None, INT4, true, Immutable, Body::Pure(strings::strpos)),

@@ -21,10 +21,13 @@ pub(super) fn statements(text: &str) -> Result<Vec<Vec<TokenWithSpan>>> {
     let mut one: Vec<TokenWithSpan> = Vec::new();
     // A line has ended since the last token.
     let mut new_line = false;
+    let mut commented = false;
     let mut walk = Walk::default();
     for token in tokens {
         match &token.token {
             Token::Whitespace(space) => {
+                // A comment with an end of its own is in the way of a literal that goes on.
+                commented |= matches!(space, Whitespace::MultiLineComment(_));
                 new_line |= matches!(
                     space,
                     Whitespace::Newline | Whitespace::SingleLineComment { .. }
@@ -38,7 +41,8 @@ pub(super) fn statements(text: &str) -> Result<Vec<Vec<TokenWithSpan>>> {
                     statements.push(std::mem::take(&mut one));
                 }
             }
-            Token::SingleQuotedString(more) if new_line && goes_on(&mut one, more) => {}
+            Token::SingleQuotedString(more)
+                if new_line && !commented && goes_on(&mut one, more) => {}
             Token::SingleQuotedString(_)
                 if !unicode.is_empty()
                     && unicode.contains(&walk.byte_of(text, token.span.start)) =>
@@ -67,7 +71,7 @@ pub(super) fn statements(text: &str) -> Result<Vec<Vec<TokenWithSpan>>> {
             },
             _ => one.push(token),
         }
-        new_line = false;
+        (new_line, commented) = (false, false);
     }
     if !one.is_empty() {
         statements.push(one);

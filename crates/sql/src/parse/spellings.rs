@@ -2,27 +2,53 @@
 
 use super::rewrite::{is_word, words};
 use sqlparser::keywords::Keyword;
-use sqlparser::tokenizer::{Token, TokenWithSpan, Word};
+use sqlparser::tokenizer::{Token, TokenWithSpan};
 
 /// Writes them as the library knows them.
 pub(super) fn rewrite(tokens: &mut Vec<TokenWithSpan>) {
     set_role(tokens);
     with_children(tokens);
     collation_for(tokens);
+    row_cast(tokens);
 }
 
-/// COLLATION FOR (expression).
+/// COLLATION FOR (value) is a call of pg_collation_for.
 fn collation_for(tokens: &mut Vec<TokenWithSpan>) {
     let mut at = 0;
     while at + 2 < tokens.len() {
         if words(tokens, at, &["collation", "for"]) && tokens[at + 2].token == Token::LParen {
-            let span = tokens[at].span;
-            let call = Token::Word(Word {
-                value: "pg_collation_for".to_owned(),
-                quote_style: None,
-                keyword: Keyword::NoKeyword,
-            });
-            tokens.splice(at..at + 2, [TokenWithSpan { token: call, span }]);
+            tokens.remove(at + 1);
+            if let Token::Word(word) = &mut tokens[at].token {
+                word.value = "pg_collation_for".to_owned();
+                word.keyword = Keyword::NoKeyword;
+            }
+        }
+        at += 1;
+    }
+}
+
+/// `name.*::type` and `(name.*)::type` are casts of the whole row: `name::type`.
+fn row_cast(tokens: &mut Vec<TokenWithSpan>) {
+    let mut at = 1;
+    while at + 2 < tokens.len() {
+        let star = tokens[at].token == Token::Period && tokens[at + 1].token == Token::Mul;
+        let alone = |before: Option<&TokenWithSpan>| {
+            before.is_none_or(|before| before.token != Token::Period)
+        };
+        if star
+            && matches!(tokens[at - 1].token, Token::Word(_))
+            && alone(at.checked_sub(2).and_then(|before| tokens.get(before)))
+        {
+            let enclosed = tokens[at + 2].token == Token::RParen
+                && at > 1
+                && tokens[at - 2].token == Token::LParen
+                && tokens.get(at + 3).is_some_and(|t| t.token == Token::DoubleColon)
+                && !at.checked_sub(3).is_some_and(|before| {
+                    matches!(&tokens[before].token, Token::Word(word) if word.keyword == Keyword::NoKeyword)
+                });
+            if enclosed || tokens[at + 2].token == Token::DoubleColon {
+                tokens.drain(at..at + 2);
+            }
         }
         at += 1;
     }

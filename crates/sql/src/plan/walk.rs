@@ -623,6 +623,23 @@ pub(crate) fn has_subquery(expr: &Expr) -> bool {
     any(expr, &|e| matches!(e, Expr::Subquery(_)))
 }
 
+/// Functions that wait for an advisory lock: `pg_advisory_lock`, `pg_advisory_lock_shared`, and those of transactions.
+pub(crate) fn waits_for_advisory_lock(function: &crate::func::Function) -> bool {
+    matches!(
+        function.oid,
+        2880 | 2881 | 2886 | 2887 | 3089 | 3090 | 3093 | 3094
+    )
+}
+
+/// What evaluating it comes to may have to be waited for: a subquery, or an advisory lock.
+pub(crate) fn may_wait(expr: &Expr) -> bool {
+    any(expr, &|e| match e {
+        Expr::Subquery(_) => true,
+        Expr::Call { function, .. } => waits_for_advisory_lock(function),
+        _ => false,
+    })
+}
+
 /// Takes more than the row to be computed: reads a table, or calls a function that the session runs.
 pub(crate) fn needs_more_than_row(expr: &Expr) -> bool {
     fn computes(plan: &Plan) -> bool {

@@ -405,7 +405,7 @@ impl Below {
             self.column(binder, &mut key.expr);
         }
         for (_, call) in &mut window.calls {
-            let waits = |expr: &Expr| walk::has_subquery(expr);
+            let waits = |expr: &Expr| walk::may_wait(expr);
             // Arguments are evaluated only where the filter holds.
             if let Some(filter) = &call.filter
                 && call.args.iter().any(waits)

@@ -255,7 +255,7 @@ impl Instance {
 
     /// The sessions that are in the way of one, each once. Not told of is who reads or writes a table for the first time of its transaction in a statement that
     /// is still running.
-    fn blocking(&self, pid: i32) -> Vec<i32> {
+    pub(super) fn blocking(&self, pid: i32) -> Vec<i32> {
         let mut transaction = None;
         self.each_session(|other, live, _| {
             if other == pid {

@@ -1,8 +1,9 @@
 //! Advisory locks: locks of numbers that mean something to applications only.
 //!
 //! Owns: who holds and who waits for each of them ([`AdvisoryLocks`], one table per server), and what a session holds
-//! ([`Holdings`]). A lock is asked for inside an expression, which cannot wait: what is not free at once is waited for
-//! when the statement has run, before any of its rows leaves ([`Session::wait_for_advisory_locks`]).
+//! ([`Holdings`]). A lock is asked for inside an expression, which cannot wait. A statement gives up the evaluation, waits, and makes it again
+//! (`exec::wait`), so the rest of it happens when the lock is had. An expression that stands alone is waited for when it has been evaluated, before
+//! its value leaves ([`Session::wait_for_advisory_locks`]).
 //!
 //! Rules: shared locks go with each other, exclusive ones with nothing but the same session's. Who waited longest gets the
 //! lock, and nobody overtakes who waits, unless he has that very lock already. Locks of a session are counted and last until
@@ -15,12 +16,15 @@
 //! - Every wait stands in its lock's queue; whoever gives something back hands on to the head of the queue under the table's
 //!   mutex, so no wake-up is lost (T13).
 //! - Waits in a circle are found by the one who closes it, who fails with 40P01 and has left the queue then. Circles that
-//!   pass through a row or table lock are not seen: `lock_timeout` ends those.
+//!   pass through a row or table lock are looked for by those who wait here, when they begin and every second ([`LOOK`]).
 
 use super::Session;
+use super::context::SessionContext;
+use super::instance::Instance;
 use super::run::guarded;
 use crate::error::{Result, SqlError};
-use crate::func::AdvisoryLockRow;
+use crate::exec::Cancel;
+use crate::func::{AdvisoryLockRow, AdvisoryWanted};
 use crate::value::{Datum, Oid};
 use foldhash::fast::FixedState;
 use logstead_engine::{Awaits, Csn, Engine};
@@ -33,6 +37,7 @@ use std::hash::BuildHasher;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
 /// What is locked: a database's number, as `pg_locks` shows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -252,10 +257,7 @@ impl AdvisoryLocks {
             taken: false,
         };
         if circle {
-            return Err(
-                SqlError::new(SqlState::DEADLOCK_DETECTED, "deadlock detected")
-                    .hint("See server log for query details."),
-            );
+            return Err(deadlock());
         }
         Ok(wait)
     }
@@ -385,6 +387,8 @@ pub(super) struct Holdings {
     transaction: Vec<(Key, Mode, usize)>,
     /// What the running statement has still to wait for; whether it is the transaction's.
     wanted: Vec<(Key, Mode, bool)>,
+    /// What a part of it that was given up has waited for and not asked for again.
+    granted: Vec<(Key, Mode, bool)>,
     /// What to warn of when the statement has run.
     warnings: Vec<String>,
     /// What the former holders of locks did that unsent answers tell of.
@@ -405,6 +409,74 @@ pub(super) struct Advisor<'s> {
 }
 
 impl Advisor<'_> {
+    /// A blocking function: its value, if the lock was free or has been waited for; else what to wait for.
+    pub(super) fn ask(
+        mut self,
+        name: &str,
+        args: &[Datum],
+    ) -> Result<Result<Datum, AdvisoryWanted>> {
+        let Some((key, mode, of_transaction)) = self.wanted(name, args)? else {
+            return Err(SqlError::internal("no function that waits for a lock"));
+        };
+        let void = Datum::Text("".into());
+        let granted = &mut self.holdings.granted;
+        if let Some(at) = granted
+            .iter()
+            .position(|g| *g == (key, mode, of_transaction))
+        {
+            granted.swap_remove(at);
+            return Ok(Ok(void));
+        }
+        self.refuse_too_many()?;
+        if self.take(key, mode, of_transaction) {
+            return Ok(Ok(void));
+        }
+        Ok(Err(AdvisoryWanted {
+            class: key.class,
+            object: key.object,
+            kind: key.kind,
+            shared: mode == Mode::Shared,
+            of_transaction,
+        }))
+    }
+
+    /// The lock that a blocking function wants, and whether it is the transaction's.
+    fn wanted(&self, name: &str, args: &[Datum]) -> Result<Option<(Key, Mode, bool)>> {
+        let (rest, mode) = match name.strip_suffix("_shared") {
+            Some(rest) => (rest, Mode::Shared),
+            None => (name, Mode::Exclusive),
+        };
+        let of_transaction = match rest {
+            "pg_advisory_lock" => false,
+            "pg_advisory_xact_lock" => true,
+            _ => return Ok(None),
+        };
+        Ok(Some((Key::of(self.database, args)?, mode, of_transaction)))
+    }
+
+    fn refuse_too_many(&self) -> Result<()> {
+        if self.holdings.len() < LOCKS_MAX {
+            return Ok(());
+        }
+        Err(
+            SqlError::new(SqlState::OUT_OF_MEMORY, "out of shared memory").hint(format!(
+                "A session holds at most {LOCKS_MAX} advisory locks."
+            )),
+        )
+    }
+
+    /// Takes the lock if it is free.
+    fn take(&mut self, key: Key, mode: Mode, of_transaction: bool) -> bool {
+        let taken = self.locks.take(key, self.pid, mode);
+        if taken {
+            self.holdings
+                .note(key, mode, of_transaction.then_some(self.level));
+            let left = self.locks.left(key, mode);
+            self.holdings.takes_over(&left, self.depends_on);
+        }
+        taken
+    }
+
     /// pg_advisory_lock and its kin; `None` for any other function.
     pub(super) fn call(mut self, name: &str, args: &[Datum]) -> Result<Option<Datum>> {
         if name == "pg_advisory_unlock_all" {
@@ -431,20 +503,9 @@ impl Advisor<'_> {
             "xact_lock" => true,
             _ => return Ok(None),
         };
-        if self.holdings.len() >= LOCKS_MAX {
-            return Err(
-                SqlError::new(SqlState::OUT_OF_MEMORY, "out of shared memory").hint(format!(
-                    "A session holds at most {LOCKS_MAX} advisory locks."
-                )),
-            );
-        }
-        let taken = self.locks.take(key, self.pid, mode);
-        if taken {
-            self.holdings
-                .note(key, mode, of_transaction.then_some(self.level));
-            let left = self.locks.left(key, mode);
-            self.holdings.takes_over(&left, self.depends_on);
-        } else if !tries {
+        self.refuse_too_many()?;
+        let taken = self.take(key, mode, of_transaction);
+        if !taken && !tries {
             self.holdings.wanted.push((key, mode, of_transaction));
         }
         Ok(Some(match tries {
@@ -512,6 +573,7 @@ impl Holdings {
 
     /// A statement begins: nothing of an earlier one is waited for.
     pub(super) fn begin_statement(&mut self) {
+        self.granted.clear();
         self.wanted.clear();
     }
 
@@ -546,6 +608,86 @@ impl Holdings {
     }
 }
 
+/// How often who waits looks for a circle of waits: PostgreSQL's `deadlock_timeout`.
+const LOOK: Duration = Duration::from_secs(1);
+
+fn deadlock() -> SqlError {
+    SqlError::new(SqlState::DEADLOCK_DETECTED, "deadlock detected")
+        .hint("See server log for query details.")
+}
+
+impl Instance {
+    /// Waits for a lock in its queue, and fails with 40P01 if those in the way wait for this session, whatever for.
+    async fn wait_in_queue(
+        &self,
+        key: Key,
+        pid: i32,
+        mode: Mode,
+        statement: &Cancel,
+    ) -> Result<()> {
+        let mut wait = std::pin::pin!(self.advisory.queue(key, pid, mode)?);
+        loop {
+            let mut look = std::pin::pin!(tokio::time::sleep(LOOK));
+            let taken = std::future::poll_fn(|cx| {
+                if let Poll::Ready(taken) = wait.as_mut().poll(cx) {
+                    return Poll::Ready(Some(taken));
+                }
+                look.as_mut().poll(cx).map(|()| None)
+            });
+            match taken.await {
+                Some(taken) => return taken,
+                None if self.waits_in_a_circle(pid) => return Err(deadlock()),
+                None => statement.set_looked(),
+            }
+        }
+    }
+
+    /// Does one of those wait for a session for whom it waits, for locks of whatever kind?
+    fn waits_in_a_circle(&self, pid: i32) -> bool {
+        let mut seen = HashSet::new();
+        let mut next = self.blocking(pid);
+        while let Some(other) = next.pop() {
+            if other == pid {
+                return true;
+            }
+            if seen.insert(other) {
+                next.extend(self.blocking(other));
+            }
+        }
+        false
+    }
+}
+
+impl SessionContext {
+    /// Waits for a lock that an expression wants, which asks for it again.
+    pub(super) async fn wait_for_wanted(&self, wanted: AdvisoryWanted) -> Result<()> {
+        let key = Key {
+            database: self.catalog.borrow().database,
+            class: wanted.class,
+            object: wanted.object,
+            kind: wanted.kind,
+        };
+        let mode = match wanted.shared {
+            true => Mode::Shared,
+            false => Mode::Exclusive,
+        };
+        if !self.instance.advisory.take(key, self.pid, mode) {
+            let signals = Arc::clone(&self.signals);
+            let wait = self
+                .instance
+                .wait_in_queue(key, self.pid, mode, signals.statement());
+            wait.await?;
+        }
+        let level = wanted.of_transaction.then_some(self.level.get());
+        let left = self.instance.advisory.left(key, mode);
+        let mut holdings = self.advisory.borrow_mut();
+        holdings.note(key, mode, level);
+        holdings.granted.push((key, mode, wanted.of_transaction));
+        holdings.takes_over(&left, &self.depends_on);
+        Ok(())
+    }
+}
+
 impl Session {
     /// The session gives back all that is its own, not its transaction's.
     pub(super) fn forget_advisory_locks(&mut self) {
@@ -567,7 +709,7 @@ impl Session {
             let signals = Arc::clone(&self.signals);
             // Its own later request may have been granted meanwhile.
             if !instance.advisory.take(key, pid, mode) {
-                let wait = instance.advisory.queue(key, pid, mode)?;
+                let wait = instance.wait_in_queue(key, pid, mode, signals.statement());
                 // While it waits the worker has nothing of this session to do.
                 let was_working = self.working.take().is_some();
                 let waited = guarded(&signals, limits, wait).await;

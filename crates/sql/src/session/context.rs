@@ -16,8 +16,8 @@ use crate::encoding::Encoding;
 use crate::error::{Result, SqlError};
 use crate::exec::Spill;
 use crate::func::{
-    Activity, AdvisoryLockRow, Context, CursorRow, HeldRow, PreparedRow, RestorePointRequest,
-    StatementRow,
+    Activity, AdvisoryLockRow, AdvisoryWanted, Context, CursorRow, HeldRow, PreparedRow,
+    RestorePointRequest, StatementRow,
 };
 use crate::role::acl::privilege as p;
 use crate::settings::{self, Scans, SessionSettings};
@@ -27,6 +27,8 @@ use jiff::tz::TimeZone;
 use logstead_engine::{Awaits, Txn, Worker, Xid};
 use logstead_types::{Csn, SqlState};
 use std::cell::{Cell, RefCell};
+use std::future::Future;
+use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -108,7 +110,7 @@ pub struct SessionContext {
     /// The owner of the function that is being run, if it is run as that; 0 is none.
     pub(super) as_role: Cell<Oid>,
     /// How the session is reached by others.
-    signals: Arc<Signals>,
+    pub(super) signals: Arc<Signals>,
     /// The session's part of the room for temporary files.
     spill: Spill,
 }
@@ -122,6 +124,18 @@ struct KnownPath {
 }
 
 impl SessionContext {
+    /// The session's part of the table of advisory locks.
+    fn advisor<'s>(&'s self, holdings: &'s mut Holdings) -> Advisor<'s> {
+        Advisor {
+            locks: &self.instance.advisory,
+            holdings,
+            database: self.catalog.borrow().database,
+            pid: self.pid,
+            level: self.level.get(),
+            depends_on: &self.depends_on,
+        }
+    }
+
     pub(super) fn new(
         instance: Arc<Instance>,
         worker: Worker,
@@ -654,18 +668,26 @@ impl Context for SessionContext {
         self.depends_on.borrow_mut().merge(&newest);
     }
 
+    fn ask_advisory_lock(
+        &self,
+        name: &str,
+        args: &[Datum],
+    ) -> Result<Result<Datum, AdvisoryWanted>> {
+        let mut holdings = self.advisory.borrow_mut();
+        self.advisor(&mut holdings).ask(name, args)
+    }
+
+    fn wait_for_advisory_lock(
+        &self,
+        wanted: AdvisoryWanted,
+    ) -> Pin<Box<dyn Future<Output = Result<()>> + '_>> {
+        Box::pin(self.wait_for_wanted(wanted))
+    }
+
     fn catalog_call(&self, name: &str, args: &[Datum]) -> Result<Datum> {
         if name.starts_with("pg_advisory_") || name.starts_with("pg_try_advisory_") {
             let mut holdings = self.advisory.borrow_mut();
-            let advisor = Advisor {
-                locks: &self.instance.advisory,
-                holdings: &mut holdings,
-                database: self.catalog.borrow().database,
-                pid: self.pid,
-                level: self.level.get(),
-                depends_on: &self.depends_on,
-            };
-            if let Some(value) = advisor.call(name, args)? {
+            if let Some(value) = self.advisor(&mut holdings).call(name, args)? {
                 return Ok(value);
             }
         }

@@ -77,7 +77,9 @@ pub(super) async fn watched<T>(
                 signals.statement().check()?;
                 return Poll::Ready(Err(lock_timeout()));
             }
-            lock_timer.set(Some(sleep(limits.lock_ms)));
+            if !signals.statement().take_looked() || lock_timer.is_none() {
+                lock_timer.set(Some(sleep(limits.lock_ms)));
+            }
             if let Some(timer) = lock_timer.as_mut().as_pin_mut() {
                 let _registers_its_waker = timer.poll(cx);
             }

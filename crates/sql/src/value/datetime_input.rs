@@ -351,7 +351,8 @@ fn separated<'a>(mut rest: &'a str, f: &mut Fields, separator: u8) -> Result<&'a
         if rest.starts_with(|c: char| c.is_ascii_lowercase()) {
             let (w, after) = take_while(rest, |b| b.is_ascii_lowercase());
             let m = month_by_name(w).ok_or(Bad::Syntax)?;
-            if f.month.replace(m).is_some() {
+            // A name behind two numbers is no month.
+            if i == 2 || f.month.replace(m).is_some() {
                 return Err(Bad::Syntax);
             }
             rest = after;
@@ -407,6 +408,13 @@ fn word<'a>(rest: &'a str, f: &mut Fields) -> Result<&'a str, Bad> {
             let (d, after) = take_while(after, |b| b.is_ascii_digit());
             f.day_number =
                 Some(calendar::parse_digits(d).ok_or(Bad::Syntax)? - calendar::EPOCH_JULIAN);
+            // A part of the day behind a point is its time.
+            if let Some(tail) = after.strip_prefix('.') {
+                let (part, after) = take_while(tail, |b| b.is_ascii_digit());
+                let part: f64 = format!("0.{part}0").parse().map_err(|_| Bad::Syntax)?;
+                set_time(f, (part * DAY as f64).round_ties_even() as i64)?;
+                return Ok(after);
+            }
             return Ok(after);
         }
         "now" => set_special(f, Special::Now)?,
@@ -642,8 +650,18 @@ pub fn parse_date(text: &str, cx: Option<&dyn Context>) -> Result<i32> {
 
 /// `time` input: a date in the text is checked and ignored.
 pub fn parse_time(text: &str, cx: Option<&dyn Context>) -> Result<i64> {
-    let (time, _) = read_time_of_day(text, cx).map_err(|e| e.error("time", text))?;
-    Ok(time)
+    let read = || {
+        let (time, fields) = read_time_of_day(text, cx)?;
+        // A zone whose offset changes needs a date, though it says nothing here.
+        if let Some(Zone::Named(tz)) = &fields.zone
+            && !fields.has_date()
+            && fields.relative.is_none()
+        {
+            tz.to_fixed_offset().map_err(|_| Bad::Syntax)?;
+        }
+        Ok(time)
+    };
+    read().map_err(|e: Bad| e.error("time", text))
 }
 
 /// The session's offset from UTC, in seconds to the east, at this time of today.
@@ -683,8 +701,22 @@ pub fn parse_timetz(text: &str, cx: Option<&dyn Context>) -> Result<TimeTz> {
     read().map_err(|e| e.error("time with time zone", text))
 }
 
+/// `T040506`, `040506.789`: a time without colons, and what is behind it, with them.
+fn iso_time(text: &str) -> Option<String> {
+    let trimmed = text.trim_start();
+    let rest = trimmed.strip_prefix(['T', 't']).unwrap_or(trimmed);
+    let (digits, behind) = take_while(rest, |b| b.is_ascii_digit());
+    if digits.len() != 6 || !(behind.starts_with('.') || rest.len() < trimmed.len()) {
+        return None;
+    }
+    let (hours, rest) = digits.split_at(2);
+    let (minutes, seconds) = rest.split_at(2);
+    Some(format!("{hours}:{minutes}:{seconds}{behind}"))
+}
+
 fn read_time_of_day(text: &str, cx: Option<&dyn Context>) -> Result<(i64, Fields), Bad> {
-    let mut f = scan(text, cx)?;
+    let spelled = iso_time(text);
+    let mut f = scan(spelled.as_deref().unwrap_or(text), cx)?;
     if f.special == Some(Special::Now) {
         return Ok((local_now(cx)?.rem_euclid(DAY), f));
     }

@@ -198,7 +198,7 @@ pub(super) fn record_input(ty: SqlType, text: &str, cx: Option<&dyn Context>) ->
             "input of anonymous composite types is not implemented",
         ));
     };
-    user::refuse_domains(ty.oid)?;
+    user::refuse_unasked(ty)?;
     let blank = |c: char| c.is_ascii() && is_space(c as u8);
     let start = text.len() - text.trim_start_matches(blank).len();
     if !text[start..].starts_with('(') {

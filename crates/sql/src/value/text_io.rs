@@ -502,9 +502,10 @@ pub fn input(ty: SqlType, text: &str, cx: Option<&dyn Context>) -> Result<Datum>
 }
 
 /// "char": the first byte, or `\ooo`.
-fn char_input(text: &str) -> u8 {
+pub(crate) fn char_input(text: &str) -> u8 {
     match text.as_bytes() {
-        [b'\\', x @ b'0'..=b'3', y @ b'0'..=b'7', z @ b'0'..=b'7'] => {
+        // What does not fit is cut, as PostgreSQL cuts it.
+        [b'\\', x @ b'0'..=b'7', y @ b'0'..=b'7', z @ b'0'..=b'7'] => {
             (x - b'0') << 6 | (y - b'0') << 3 | (z - b'0')
         }
         b => b.first().copied().unwrap_or(0),

@@ -689,6 +689,32 @@ pub fn refuse_domains(oid: Oid) -> Result<()> {
     }
 }
 
+/// The modifier of a row type whose domains are asked about once a value is read: who reads it so has [`row_with_domains`]'s rules around it.
+pub const DOMAINS_ASKED: i32 = 1 << 20;
+
+/// As [`refuse_domains`], unless they are asked about.
+pub fn refuse_unasked(ty: SqlType) -> Result<()> {
+    match ty.typmod {
+        DOMAINS_ASKED => Ok(()),
+        _ => refuse_domains(ty.oid),
+    }
+}
+
+/// The table that the type is of whose rows have columns of domains, if it is such a type or an array over one.
+pub fn row_with_domains(ty: Oid) -> Option<(Oid, Oid)> {
+    let row = match class(ty)? {
+        Class::Array => info::element_of(ty)?,
+        _ => ty,
+    };
+    let relation = relation_of_row_type(row)?;
+    let types = types();
+    types
+        .rows
+        .get(&relation)?
+        .domains
+        .then_some((row, relation))
+}
+
 /// True if there is a type, or an array over one, with this OID, as the running statement sees it.
 pub fn exists(oid: Oid) -> bool {
     SCOPE.with_borrow(|scope| scope.types.name_of(oid).is_some())

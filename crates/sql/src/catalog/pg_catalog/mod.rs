@@ -40,6 +40,7 @@ mod shared;
 mod statistics;
 pub(crate) mod triggers;
 mod types;
+pub(super) mod view_texts;
 mod views;
 mod workers;
 

@@ -57,7 +57,7 @@ pub(super) fn pg_views(cx: &VirtualContext<'_>) -> Rows {
             t.schema,
             t.name,
             owner_name(cx.catalog, PG_CLASS, t.oid),
-            Nil
+            super::view_texts::text_of(t.schema, t.name, false)
         ]
     });
     let mut rows: Vec<Vec<Datum>> = system.collect();

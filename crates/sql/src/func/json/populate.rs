@@ -24,7 +24,7 @@ fn shape(ty: SqlType, name: &str) -> Result<Shape> {
             format!("first argument of {name} must be a row type"),
         ));
     }
-    user::refuse_domains(ty.oid)?;
+    user::refuse_unasked(ty)?;
     shape_of(ty).ok_or_else(|| {
         SqlError::new(
             SqlState::DATATYPE_MISMATCH,
