@@ -337,7 +337,7 @@ impl Binder<'_> {
         relation: &Relation,
     ) -> Result<Vec<Target>> {
         let mut targets: Vec<Target> = Vec::with_capacity(columns.len());
-        for column in columns {
+        for (number, column) in columns.iter().enumerate() {
             let target = self.part_target(column, relation)?;
             let again = |other: &Target| {
                 let partly = !other.path.is_empty() && !target.path.is_empty();
@@ -348,6 +348,20 @@ impl Binder<'_> {
                     Some(ast::ObjectNamePart::Identifier(ident)) => fold_ident(ident),
                     _ => column.to_string(),
                 };
+                let same = |other: &&ast::ObjectName| match other.0.first() {
+                    Some(ast::ObjectNamePart::Identifier(ident)) => fold_ident(ident) == name,
+                    _ => false,
+                };
+                // Two columns of a view may be one of its table.
+                if let Some(found) = relation.columns.get(target.position)
+                    && self.through(relation).is_some()
+                    && !columns.iter().take(number).any(|other| same(&other))
+                {
+                    return Err(SqlError::new(
+                        SqlState::SYNTAX_ERROR,
+                        format!("multiple assignments to same column \"{}\"", found.name),
+                    ));
+                }
                 return Err(SqlError::new(
                     SqlState::DUPLICATE_COLUMN,
                     format!("column \"{name}\" specified more than once"),

@@ -55,10 +55,12 @@ impl Binder<'_> {
             Expr::Domain(_, rules) => rules.fields.is_empty().then_some(rules.declared),
             Expr::Coalesce(items, _) | Expr::Extreme(_, items, _) => self.domain_of_all(items),
             Expr::Case {
-                arms, otherwise, ..
+                arms,
+                otherwise: Some(otherwise),
+                ..
             } => {
                 let values = arms.iter().map(|(_, value)| value);
-                self.domain_of_all(values.chain(otherwise.as_deref()))
+                self.domain_of_all(values.chain([&**otherwise]))
             }
             Expr::Array(items, ty) if !crate::value::record::is_record(ty.oid) => {
                 let element = self.domain_of_all(items)?;
@@ -73,13 +75,10 @@ impl Binder<'_> {
         }
     }
 
-    /// That of all of some values; NULL may be of any.
+    /// That of all of some values.
     fn domain_of_all<'e>(&self, items: impl IntoIterator<Item = &'e Expr>) -> Option<Oid> {
         let mut found = None;
         for item in items {
-            if matches!(item, Expr::Const(Datum::Null, _)) {
-                continue;
-            }
             let domain = self.domain_of(item)?;
             if found.is_some_and(|found| found != domain) {
                 return None;

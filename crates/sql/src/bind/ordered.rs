@@ -136,6 +136,10 @@ impl Binder<'_> {
                 ..key
             });
         }
+        // What computes a user's aggregate sorts if it wants to: PostgreSQL gives it the rows as they come.
+        if user.is_some() {
+            keys.clear();
+        }
         let direct = args.iter().take(directs).cloned().collect();
         let call = AggregateCall {
             aggregate,

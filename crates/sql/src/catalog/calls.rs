@@ -398,16 +398,17 @@ fn view_text(args: &[Datum], cx: &VirtualContext<'_>) -> Result<Datum> {
     };
     let pretty = matches!(args.get(1), Some(Datum::Bool(true) | Datum::Int4(_)));
     let catalog = Arc::new(cx.catalog.clone());
-    Ok(match catalog.relations.get(&relation) {
-        Some(relation) => crate::parse::planned_on_enough_stack(0, || {
+    if let Some(relation) = catalog.relations.get(&relation)
+        && let Some(shown) = crate::parse::planned_on_enough_stack(0, || {
             super::viewdef::text(&catalog, relation, pretty, cx.session)
         })?
-        .map_or(Datum::Null, text),
-        None => { pg_catalog::tables() }
-            .find(|table| table.oid == relation)
-            .and_then(|table| view_texts::text_of(table.schema, table.name, pretty))
-            .map_or(Datum::Null, text),
-    })
+    {
+        return Ok(text(shown));
+    }
+    Ok({ pg_catalog::tables() }
+        .find(|table| table.oid == relation)
+        .and_then(|table| view_texts::text_of(table.schema, table.name, pretty))
+        .map_or(Datum::Null, text))
 }
 
 /// INSERT, UPDATE and DELETE, as `pg_relation_is_updatable` counts them.

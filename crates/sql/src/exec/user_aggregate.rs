@@ -15,8 +15,14 @@ use super::wait::Obstacle;
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::plan::{AggregateCall, Transitions, UserAggregate, walk};
-use crate::value::{Datum, size_bytes};
+use crate::value::{Datum, Oid, size_bytes};
 use logstead_types::SqlState;
+use std::sync::Arc;
+
+/// `pg_proc.oid` of array_append.
+const ARRAY_APPEND: Oid = 378;
+/// Arrays of more are not appended to in place.
+const ITEMS_MAX: usize = 1 << 20;
 
 /// A state of an aggregate.
 pub(super) struct UserState {
@@ -82,6 +88,9 @@ impl UserState {
                 return Ok(0);
             }
         }
+        if let Some(grown) = self.append(how, args) {
+            return Ok(grown);
+        }
         let before = size_bytes(&self.value);
         let mut row = self.row_of(args);
         match eval_in(&how.step, &row, cx) {
@@ -101,6 +110,32 @@ impl UserState {
                 Err(error)
             }
         }
+    }
+
+    /// Appends to an array that nobody else has where the step is array_append: an array that is copied for each row takes time by the square of them.
+    fn append(&mut self, how: &Transitions, args: &[Datum]) -> Option<usize> {
+        let Expr::Call {
+            function, args: of, ..
+        } = &how.step
+        else {
+            return None;
+        };
+        let ([Expr::Column(0, _), Expr::Column(1, _)], [item]) = (of.as_slice(), args) else {
+            return None;
+        };
+        let Datum::Array(array) = &mut self.value else {
+            return None;
+        };
+        if function.oid != ARRAY_APPEND || how.inverse.is_some() {
+            return None;
+        }
+        let array = Arc::get_mut(array).filter(|array| {
+            // What may be larger than a value may be goes the way on which that is looked at.
+            array.shape.is_none() && array.items.len() < ITEMS_MAX && !array.items.is_empty()
+        })?;
+        array.items.push(item.clone());
+        self.count += 1;
+        Some(size_bytes(item))
     }
 
     /// The same, alone.
@@ -188,8 +223,14 @@ impl Cell {
         args: &[Datum],
         cx: &mut Cx<'a>,
     ) -> Result<usize> {
+        let (direct, args) = args.split_at(user.direct.min(args.len()));
         match &mut self.user {
-            Some(state) => state.add(&user.plain, args, cx),
+            Some(state) => {
+                if user.direct > 0 && state.direct.is_none() {
+                    state.direct = Some(direct.to_vec());
+                }
+                state.add(&user.plain, args, cx)
+            }
             None => Err(SqlError::internal("a user's aggregate without its state")),
         }
     }

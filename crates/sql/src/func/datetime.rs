@@ -186,7 +186,7 @@ pub(super) fn divide_interval(v: &Interval, by: f64) -> Result<Interval> {
 fn scaled(v: &Interval, scale: impl Fn(f64) -> f64) -> Result<Interval> {
     let months = scale(f64::from(v.months));
     let days = scale(f64::from(v.days));
-    let fits = |x: f64| x.is_finite() && x >= f64::from(i32::MIN) && x <= f64::from(i32::MAX);
+    let fits = |x: f64| x >= f64::from(i32::MIN) && x < -f64::from(i32::MIN);
     if !fits(months) || !fits(days) {
         return Err(interval_out_of_range());
     }

@@ -10,6 +10,96 @@ pub(super) fn rewrite(tokens: &mut Vec<TokenWithSpan>) {
     with_children(tokens);
     collation_for(tokens);
     row_cast(tokens);
+    collated_cast(tokens);
+}
+
+/// Words that are no function's name in front of a parenthesis.
+const NO_FUNCTIONS: [&str; 20] = [
+    "all", "and", "any", "as", "between", "by", "case", "distinct", "else", "having", "in", "like",
+    "not", "on", "or", "select", "some", "then", "when", "where",
+];
+
+/// Where the parenthesis or bracket begins that ends in front of `end`.
+fn begin_of(tokens: &[TokenWithSpan], end: usize) -> Option<usize> {
+    let mut depth = 0_usize;
+    for at in (0..end).rev() {
+        match tokens[at].token {
+            Token::RParen | Token::RBracket => depth += 1,
+            Token::LParen | Token::LBracket => {
+                depth = depth.checked_sub(1)?;
+                if depth == 0 {
+                    return Some(at);
+                }
+            }
+            _ => {}
+        }
+    }
+    None
+}
+
+/// Where the operand of a cast begins that ends in front of `end`, itself a cast perhaps.
+fn operand_of(tokens: &[TokenWithSpan], mut end: usize) -> Option<usize> {
+    let before = |at: usize| Some(&tokens.get(at.checked_sub(1)?)?.token);
+    loop {
+        while before(end) == Some(&Token::RBracket) {
+            end = begin_of(tokens, end)?;
+        }
+        let called = before(end) == Some(&Token::RParen);
+        if called {
+            end = begin_of(tokens, end)?;
+        }
+        let named = matches!(before(end), Some(Token::Word(_)))
+            && !(called
+                && NO_FUNCTIONS
+                    .iter()
+                    .any(|word| is_word(tokens.get(end - 1), word)));
+        if named {
+            end -= 1;
+            while before(end) == Some(&Token::Period) && end > 1 {
+                end = end.checked_sub(2)?;
+            }
+        } else if !called {
+            end = end.checked_sub(1)?;
+        }
+        match before(end) {
+            Some(Token::DoubleColon) => end -= 1,
+            _ => return Some(end),
+        }
+    }
+}
+
+/// `value::type COLLATE name`: the library knows a collation behind what is no cast.
+fn collated_cast(tokens: &mut Vec<TokenWithSpan>) {
+    let mut at = 3;
+    while at < tokens.len() {
+        if !is_word(tokens.get(at), "collate") {
+            at += 1;
+            continue;
+        }
+        let mut end = at;
+        while end > 0 && matches!(tokens[end - 1].token, Token::RBracket | Token::RParen) {
+            match begin_of(tokens, end) {
+                Some(begin) => end = begin,
+                None => break,
+            }
+        }
+        while end > 0 && matches!(tokens[end - 1].token, Token::Word(_) | Token::Period) {
+            end -= 1;
+        }
+        let of_cast = end > 0 && end < at && tokens[end - 1].token == Token::DoubleColon;
+        if of_cast && let Some(begin) = operand_of(tokens, end - 1) {
+            let with_span = |token, of: &TokenWithSpan| TokenWithSpan {
+                token,
+                span: of.span,
+            };
+            let close = with_span(Token::RParen, &tokens[at]);
+            let open = with_span(Token::LParen, &tokens[begin]);
+            tokens.insert(at, close);
+            tokens.insert(begin, open);
+            at += 2;
+        }
+        at += 1;
+    }
 }
 
 /// COLLATION FOR (value) is a call of pg_collation_for.
