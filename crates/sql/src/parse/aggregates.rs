@@ -98,7 +98,8 @@ impl Words<'_> {
             if self.take_token(&Token::RParen) {
                 break;
             }
-            if !(direct.is_none() && self.is("order")) && !self.take_token(&Token::Comma) {
+            let ordered = direct.is_none() && self.is("order");
+            if !ordered && !self.take_token(&Token::Comma) {
                 return Err(self.error());
             }
         }
