@@ -215,6 +215,28 @@ suite_node() {
     (cd "$folder" && npm install --loglevel=error --no-fund --no-audit "${@:3}" && touch node_modules/complete)
 }
 
+# suite_postgres: the folders of PostgreSQL's own tests, from its source archive, else from the same archive at Debian. Sets SUITE_POSTGRES_SOURCE.
+suite_postgres() {
+    local version=15.18 archive address
+    local checksum=11df0df97fe3ea4ba9a791faaf39cee1d2fe571e78885b5b55d8517d27c323b4
+    export SUITE_POSTGRES_SOURCE="$SUITES_CACHE/postgresql-$version"
+    [ ! -e "$SUITE_POSTGRES_SOURCE/complete" ] || return 0
+    packages curl:curl bzip2:bzip2
+    say "the tests of PostgreSQL $version"
+    rm -rf "$SUITE_POSTGRES_SOURCE"
+    mkdir -p "$SUITE_POSTGRES_SOURCE"
+    archive="$SUITE_POSTGRES_SOURCE/source.tar.bz2"
+    for address in "https://ftp.postgresql.org/pub/source/v$version/postgresql-$version.tar.bz2" \
+        "https://deb.debian.org/debian/pool/main/p/postgresql-15/postgresql-15_$version.orig.tar.bz2" ""; do
+        [ -n "$address" ] || fail "PostgreSQL's source archive could not be fetched"
+        curl --fail --silent --show-error --location --connect-timeout 20 --output "$archive" "$address" || continue
+        ! echo "$checksum  $archive" | sha256sum --check --quiet || break
+    done
+    tar -xjf "$archive" -C "$SUITE_POSTGRES_SOURCE" --strip-components=3 --wildcards "*/src/test/regress/*" "*/src/test/isolation/*"
+    rm "$archive"
+    touch "$SUITE_POSTGRES_SOURCE/complete"
+}
+
 # need_suites [NAME...]: what the suites that are named among the arguments need (all, if none is). Their texts are downloaded at the versions
 # that are pinned beside each, never kept in the repository.
 need_suites() {
@@ -222,8 +244,9 @@ need_suites() {
     export SUITES_CACHE="$cache/suites"
     mkdir -p "$SUITES_CACHE"
     case "$wanted" in
-    *" sqlalchemy "* | *" django "* | *" logic "* | *" sysbench "* | *" drizzle "* | *" rails "* | *" pgx "* | *" asyncpg "* | *" psycopg "* | *" psycopg2 "* | *" orms "*) ;;
-    *) wanted=" sqlalchemy django logic sysbench drizzle rails pgx asyncpg psycopg psycopg2 orms " ;;
+    *" sqlalchemy "* | *" django "* | *" logic "* | *" sysbench "* | *" drizzle "* | *" rails "* | *" pgx "* | *" asyncpg "* \
+        | *" psycopg "* | *" psycopg2 "* | *" orms "* | *" regress "* | *" isolation "*) ;;
+    *) wanted=" sqlalchemy django logic sysbench drizzle rails pgx asyncpg psycopg psycopg2 orms regress isolation " ;;
     esac
     [[ $wanted != *" sqlalchemy "* ]] || suite_python sqlalchemy
     if [[ $wanted == *" django "* ]]; then
@@ -263,5 +286,8 @@ need_suites() {
         suite_python orms
         # Beside the Python environment, which is the folder of the suite's name. No package's own scripts are needed, and Prisma's fetches programs.
         suite_node orms orms-node --ignore-scripts
+    fi
+    if [[ $wanted == *" regress "* || $wanted == *" isolation "* ]]; then
+        suite_postgres
     fi
 }

@@ -2,16 +2,18 @@
 
 A file of known failures (`known.txt` beside each suite; `known_postgres.txt` for PostgreSQL itself) has a line `= REASON` and below it
 the tests that fail for it. `*` in a name stands for anything; what follows `  # ` is a remark. A failure that is not named is a
-regression, and fails the run; a named test that passes is told.
+regression, and fails the run; a named test that passes is told. A line `NAME: 3 17 40.2` stands for `NAME:3`, `NAME:17` and `NAME:40.2`.
 """
 
 from __future__ import annotations
 
 import json
 import re
+import textwrap
 from dataclasses import dataclass, field
 from pathlib import Path
 
+PLACES = re.compile(r"([\w.]+): ((?:\d+(?:\.\d+)?\s*)+)")
 SHARES = Path(__file__).with_name("shares.txt")
 
 
@@ -57,6 +59,9 @@ class Known:
                 name, _, remark = line.partition("  # ")
                 if reason is None:
                     raise SystemExit(f"{path}: {name}: there is no reason above it")
+                if places := PLACES.fullmatch(name.strip()):
+                    reason.extend(f"{places[1]}:{place}" for place in places[2].split())
+                    continue
                 reason.append(name.strip())
                 known.remarks[name.strip()] = remark.strip()
         known._compile()
@@ -91,12 +96,27 @@ class Known:
         for reason, names in self.reasons.items():
             if names:
                 lines = [*lines, *([""] if lines else []), f"= {reason}"]
-                for name in names:
+                for name in in_lines(names):
                     lines.append(f"{name}  # {self.remarks[name]}" if self.remarks.get(name) else name)
         if lines:
             self.path.write_text("\n".join(lines) + "\n")
         else:
             self.path.unlink(missing_ok=True)
+
+
+def in_lines(names: list[str]) -> list[str]:
+    """Names as a file of known failures has them: those of one script together, wrapped."""
+    lines, scripts = [], {}
+    for name in names:
+        script, _, place = name.rpartition(":")
+        if script and PLACES.fullmatch(f"{script}: {place}"):
+            scripts.setdefault(script, []).append(place)
+        else:
+            lines.append(name)
+    for script, places in scripts.items():
+        places.sort(key=lambda place: tuple(map(int, place.split("."))))
+        lines += textwrap.wrap(" ".join(places), 116 - len(script), initial_indent=f"{script}: ", subsequent_indent=f"{script}: ")
+    return lines
 
 
 def first_line(text: str) -> str:

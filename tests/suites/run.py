@@ -22,7 +22,9 @@ sys.path[:0] = [str(HERE), str(HERE.parent / "e2e")]
 import report  # noqa: E402
 from harness import KINDS, Server  # noqa: E402
 
-SUITES = ["sqlalchemy", "django", "logic", "sysbench", "drizzle", "rails", "pgx", "asyncpg", "psycopg", "psycopg2", "orms"]
+SUITES = [
+    "sqlalchemy", "django", "logic", "sysbench", "drizzle", "rails", "pgx", "asyncpg", "psycopg", "psycopg2", "orms", "regress", "isolation",
+]  # fmt: skip
 
 
 @dataclass
@@ -34,6 +36,7 @@ class Context:
     work: Path
     kind: type
     only: list[str]
+    update: bool
     servers: list[Server] = field(default_factory=list)
     troubles: list[report.Result] = field(default_factory=list)
 
@@ -96,7 +99,7 @@ def run_suite(name: str, arguments, cache: Path) -> tuple[str, bool]:
     with tempfile.TemporaryDirectory(prefix=f"logstead-suite-{name}-") as work:
         # PostgreSQL runs as a user of its own.
         os.chmod(work, 0o755)
-        context = Context(HERE / name, cache, Path(work), KINDS[arguments.server], arguments.only)
+        context = Context(HERE / name, cache, Path(work), KINDS[arguments.server], arguments.only, arguments.update)
         try:
             results = load(name).run(context)
         finally:
@@ -118,7 +121,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="./test suites")
     parser.add_argument("suites", nargs="*", metavar="NAME", help=f"of {', '.join(SUITES)}; all unless named")
     parser.add_argument("--server", default="logstead", choices=sorted(KINDS))
-    parser.add_argument("--only", action="append", default=[], help="part of a suite: an app of Django's, a file of logic's")
+    parser.add_argument("--only", action="append", default=[], help="part of a suite: an app of Django's, a file of logic's, a script of regress")
     parser.add_argument("--update", action="store_true", help="write the known failures and shares anew")
     arguments = parser.parse_args()
     for name in arguments.suites:
