@@ -64,7 +64,7 @@ def run_scripts(server, source: Path, work: Path, names: list[str], tell, expect
         takes_data = {
             record["line"]
             for record in (expected or {}).get(name, [])
-            if re.search(r"(?i)\bfrom\s+stdin\b", record["sql"]) and str(record["results"][-1][-1]).startswith("COPY ")
+            if re.search(r"(?i)\bfrom\s+stdin\b", record["sql"]) and record["results"][-1][0] == "tag"
         }
         answers[name] = Session(server, "regression", folders, takes_data).run(folder / "sql" / f"{name}.sql")
         tell(name, answers[name])
