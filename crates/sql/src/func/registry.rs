@@ -5,7 +5,10 @@
 
 use super::aggregate::AGGREGATES;
 use super::{
-    Aggregate, CastContext, Function, extensions, geometry, json, lsn, search, table_accumulate, table_casts, table_citext, table_functions, table_hstore, table_io, table_large_objects, table_money, table_network, table_operator_functions, table_operators, table_ranges, table_system, table_texts, table_timetz_bits, table_xids,
+    Aggregate, CastContext, Function, extensions, geometry, json, lsn, search, table_accumulate,
+    table_casts, table_citext, table_functions, table_hstore, table_io, table_large_objects,
+    table_money, table_network, table_operator_functions, table_operators, table_ranges,
+    table_system, table_texts, table_timetz_bits, table_xids,
 };
 use crate::value::{Oid, SqlType, info, oid, record};
 use foldhash::HashMap;
