@@ -111,6 +111,18 @@ impl Binder<'_> {
         }
         if name == "pg_collation_for"
             && system
+            && let [FunctionArg::Unnamed(FunctionArgExpr::Expr(ast::Expr::Value(value)))] =
+                list.args.as_slice()
+            && matches!(
+                value.value,
+                ast::Value::SingleQuotedString(_) | ast::Value::Null
+            )
+        {
+            // A literal without a type has no collation.
+            return Ok(Expr::Const(Datum::Null, SqlType::of(oid::TEXT)));
+        }
+        if name == "pg_collation_for"
+            && system
             && let [FunctionArg::Unnamed(FunctionArgExpr::Expr(arg))] = list.args.as_slice()
             && let Some(collation) = super::collation::named(arg)?
         {

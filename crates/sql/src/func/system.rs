@@ -89,7 +89,7 @@ pub(super) fn collation_for(_: &dyn Context, types: &[SqlType], _: &[Datum]) -> 
     };
     let element = info::element_of(ty.oid).unwrap_or(ty.oid);
     match info::by_oid(element).map_or(0, |known| known.collation()) {
-        0 if ty.oid == oid::UNKNOWN => Ok(Datum::text("\"default\"")),
+        0 if ty.oid == oid::UNKNOWN => Ok(Datum::Null),
         0 => Err(SqlError::new(
             SqlState::DATATYPE_MISMATCH,
             format!(

@@ -14,6 +14,14 @@ use crate::parse::Commented;
 use crate::value::{Datum, Oid, SqlType, info, oid, text_io};
 use logstead_types::SqlState;
 
+/// Is there an aggregate of this signature?
+pub(super) fn is_there(aggregate: &Commented, cx: &mut DdlContext<'_>) -> bool {
+    match aggregate {
+        Commented::Aggregate(text) => by_text(text, oid::REGPROCEDURE, cx).is_ok(),
+        _ => false,
+    }
+}
+
 /// Which object it is: its catalogue's number and its own.
 pub(super) fn target(object: &Commented, cx: &mut DdlContext<'_>) -> Result<(Oid, Oid)> {
     let found = match object {

@@ -24,7 +24,8 @@ use crate::catalog::{Catalog, Relation, calls, stored_routines};
 use crate::error::{Result, SqlError};
 use crate::func::{CastContext, Volatility, can_coerce};
 use crate::parse::{
-    AlterRoutine, ArgClause, CreateRoutine, RoutineCommand, RoutineRef, RoutineWord, TypeClause,
+    AlterRoutine, ArgClause, Commented, CreateRoutine, RoutineCommand, RoutineRef, RoutineWord,
+    TypeClause,
 };
 use crate::role::acl::AclKind;
 use crate::value::{Oid, SqlType, info, oid, user};
@@ -57,12 +58,35 @@ pub(super) async fn execute(command: &RoutineCommand, cx: &mut DdlContext<'_>) -
             cascade,
         } => drop_routines(*word, *if_exists, targets, *cascade, cx).await,
         RoutineCommand::Comment { word, target, text } => {
-            let routine = named(*word, target, cx)?;
-            must_own(&routine, cx)?;
+            let routine = match named(*word, target, cx) {
+                Ok(routine) => {
+                    must_own(&routine, cx)?;
+                    routine.oid
+                }
+                Err(_) if is_system_aggregate(*word, target, cx) => {
+                    super::comment_system::target(&system_aggregate(target), cx)?.1
+                }
+                Err(error) => return Err(error),
+            };
             let text = text.as_deref().filter(|text| !text.is_empty());
-            cx.put_comment(PG_PROC, routine.oid, 0, text).await
+            cx.put_comment(PG_PROC, routine, 0, text).await
         }
     }
+}
+
+/// An aggregate as one of everybody's is named.
+fn system_aggregate(target: &RoutineRef) -> Commented {
+    let args = target.args.iter().flatten();
+    let types: Vec<String> = args
+        .map(|arg| arg.ty.data_type.to_string().to_lowercase())
+        .collect();
+    Commented::Aggregate(format!("{}({})", target.name, types.join(", ")))
+}
+
+/// Does the reference name an aggregate that everybody has?
+fn is_system_aggregate(word: RoutineWord, target: &RoutineRef, cx: &mut DdlContext<'_>) -> bool {
+    matches!(word, RoutineWord::Aggregate)
+        && super::comment_system::is_there(&system_aggregate(target), cx)
 }
 
 /// 42501 unless the function is the current role's.
