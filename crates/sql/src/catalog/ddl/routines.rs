@@ -76,11 +76,16 @@ pub(super) async fn execute(command: &RoutineCommand, cx: &mut DdlContext<'_>) -
 
 /// An aggregate as one of everybody's is named.
 fn system_aggregate(target: &RoutineRef) -> Commented {
+    let name = match calls::lookup_parts(&target.name) {
+        Ok((Some(schema), name)) => format!("{schema}.{name}"),
+        Ok((None, name)) => name,
+        Err(_) => target.name.to_string(),
+    };
     let args = target.args.iter().flatten();
     let types: Vec<String> = args
         .map(|arg| arg.ty.data_type.to_string().to_lowercase())
         .collect();
-    Commented::Aggregate(format!("{}({})", target.name, types.join(", ")))
+    Commented::Aggregate(format!("{name}({})", types.join(", ")))
 }
 
 /// Does the reference name an aggregate that everybody has?
