@@ -109,7 +109,9 @@ fn converse_with(
                 }
             });
         }
-        let all = tokio::time::timeout(Duration::from_secs(60), conversation(worker));
+        // Sessions have as much stack as a worker gives them.
+        let conversation = logstead_fiber::on_stack(conversation(worker));
+        let all = tokio::time::timeout(Duration::from_secs(60), conversation);
         assert!(all.await.is_ok(), "the conversation does not end");
     });
 }

@@ -3,7 +3,7 @@
 //! Owns: [`TypeInfo`], [`by_oid`], [`by_name`], [`format_type`]. Numbers and names are PostgreSQL 15's; clients depend on them.
 
 use super::types::{Oid, SqlType, oid};
-use super::user::{self, Class};
+use super::user::{self, Class, UNKNOWN};
 use crate::error::{Result, SqlError};
 use foldhash::HashMap;
 use logstead_types::SqlState;
@@ -363,7 +363,7 @@ pub fn type_name(oid: Oid) -> Cow<'static, str> {
     if user::class(oid).is_some() {
         return Cow::Owned(user::name(oid));
     }
-    Cow::Borrowed(by_oid(oid).map_or("???", |t| t.name))
+    Cow::Borrowed(by_oid(oid).map_or(UNKNOWN, |t| t.name))
 }
 
 /// Category of a type ('N' numeric, 'S' string, 'D' date/time, ...); 'X' for unknown ones.
@@ -462,11 +462,18 @@ fn format_with(ty: SqlType, given: bool) -> String {
     }
     match user::class(ty.oid) {
         None => {}
-        Some(Class::Array) => return format!("{}[]", user::format(ty.oid - 1)),
+        Some(Class::Array) => {
+            let mut s = user::format(ty.oid - 1);
+            // An array of nothing is nothing, too.
+            if s != UNKNOWN {
+                s.push_str("[]");
+            }
+            return s;
+        }
         Some(_) => return user::format(ty.oid),
     }
     let Some(info) = by_oid(ty.oid) else {
-        return "???".to_owned();
+        return UNKNOWN.to_owned();
     };
     if info.category == 'A' && !matches!(ty.oid, oid::INT2VECTOR | oid::OIDVECTOR) {
         let mut s = format_with(

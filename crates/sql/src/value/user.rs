@@ -70,6 +70,9 @@ pub const DOMAIN_BITS: Oid = 2;
 /// Low bits of the OID of a composite type; one more is its array.
 pub const COMPOSITE_BITS: Oid = 4;
 
+/// What stands for a type that there is not, as PostgreSQL prints it.
+pub(super) const UNKNOWN: &str = "???";
+
 /// Low bits of the OID of a range; one more is its array.
 pub const RANGE_BITS: Oid = 6;
 /// From the OID of a range to that of its multirange: the bit is not set in the former.
@@ -943,7 +946,7 @@ pub(super) fn format(oid: Oid) -> String {
         Some((schema, name)) => {
             format!("{}.{}", quote_identifier(schema), quote_identifier(&name))
         }
-        None => "???".to_owned(),
+        None => UNKNOWN.to_owned(),
     }
 }
 
@@ -951,7 +954,7 @@ pub(super) fn format(oid: Oid) -> String {
 pub(super) fn name(oid: Oid) -> String {
     types()
         .name_of(oid)
-        .map_or_else(|| "???".to_owned(), |(_, name)| name.into_owned())
+        .map_or_else(|| UNKNOWN.to_owned(), |(_, name)| name.into_owned())
 }
 
 /// The schema of a user's type or array.

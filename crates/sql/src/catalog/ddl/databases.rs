@@ -135,6 +135,10 @@ impl DdlContext<'_> {
     /// The same, for whatever it is.
     pub(super) async fn close_for(&mut self, database: &Database, closing: Closing) -> Result<()> {
         let users = Arc::clone(&self.store.in_use);
+        if let Some(closed) = users.close(database.oid, closing) {
+            self.state.close(closed);
+            return Ok(());
+        }
         let mut patience = pin!(tokio::time::sleep(PATIENCE));
         let mut late = false;
         loop {
