@@ -399,9 +399,7 @@ fn view_text(args: &[Datum], cx: &VirtualContext<'_>) -> Result<Datum> {
     let pretty = matches!(args.get(1), Some(Datum::Bool(true) | Datum::Int4(_)));
     let catalog = Arc::new(cx.catalog.clone());
     if let Some(relation) = catalog.relations.get(&relation)
-        && let Some(shown) = crate::parse::planned_on_enough_stack(0, || {
-            super::viewdef::text(&catalog, relation, pretty, cx.session)
-        })?
+        && let Some(shown) = super::viewdef::text(&catalog, relation, pretty, cx.session)?
     {
         return Ok(text(shown));
     }

@@ -86,6 +86,31 @@ fn depth_is_bounded() {
     );
 }
 
+/// Whoever goes through a tree stays on the session's stack: what binds a part of it meanwhile asks how much is left of that one.
+#[test]
+fn whoever_visits_a_tree_stays_on_the_stack() {
+    use logstead_fiber::{on_stack, stack_depth};
+    use std::ops::ControlFlow;
+    let visiting = on_stack(async {
+        let mut statement =
+            Tree::into_statement(parse("select 1 + (select 2)")?.remove(0).statement);
+        let begun = stack_depth();
+        let mut deepest = 0;
+        let _all: ControlFlow<()> = ast::visit_expressions_mut(&mut statement, |_| {
+            deepest = deepest.max(stack_depth().wrapping_sub(begun));
+            ControlFlow::Continue(())
+        });
+        Ok::<usize, SqlError>(deepest)
+    });
+    let mut visiting = std::pin::pin!(visiting);
+    let mut task = std::task::Context::from_waker(std::task::Waker::noop());
+    let std::task::Poll::Ready(deepest) = visiting.as_mut().poll(&mut task) else {
+        panic!("it waits for something");
+    };
+    let deepest = deepest.unwrap();
+    assert!((1..1 << 20).contains(&deepest), "{deepest} bytes away");
+}
+
 #[test]
 fn postgresql_syntax_the_grammar_lacks() {
     for text in [
