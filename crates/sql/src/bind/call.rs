@@ -54,6 +54,14 @@ impl Binder<'_> {
                 if let Some(made) = self.range_call(schema, name, &args, at)? {
                     return Ok(made);
                 }
+                // The notation of functions for a column of a row.
+                if let ([ty], [row]) = (types.as_slice(), args.as_slice())
+                    && schema.is_none()
+                    && record::is_record(ty.oid)
+                    && let Ok(field) = super::expr::field_of(row.clone(), name)
+                {
+                    return Ok(field);
+                }
                 let Ok([arg]) = <[Expr; 1]>::try_from(args) else {
                     return Err(error.at(at));
                 };

@@ -81,7 +81,7 @@ pub fn catalog_call(name: &str, args: &[Datum], cx: &VirtualContext<'_>) -> Resu
             }
             None => Datum::Null,
         },
-        "regrolein" => match text_arg(args, 0).map(bare_name) {
+        "regrolein" => match text_arg(args, 0).map(bare_name).transpose()? {
             Some(name) => match catalog.roles.by_name(&name) {
                 Some(role) => Datum::Oid(role.oid),
                 None => return Err(super::ddl::roles::no_role(&name)),
@@ -91,7 +91,7 @@ pub fn catalog_call(name: &str, args: &[Datum], cx: &VirtualContext<'_>) -> Resu
         "regroleout" => oid_arg(args, 0)
             .and_then(|role| catalog.roles.get(role))
             .map_or(Datum::Null, |role| text(quote_ident(&role.name))),
-        "regnamespacein" => match text_arg(args, 0).map(bare_name) {
+        "regnamespacein" => match text_arg(args, 0).map(bare_name).transpose()? {
             Some(name) => Datum::Oid(catalog.schema(&name).map(|s| s.oid).ok_or_else(|| {
                 SqlError::new(
                     SqlState::INVALID_SCHEMA_NAME,
@@ -435,10 +435,13 @@ fn access_property(args: &[Datum]) -> Datum {
 }
 
 /// A single name as regrole and regnamespace read it.
-fn bare_name(text: &str) -> String {
+fn bare_name(text: &str) -> Result<String> {
     match split_qualified(text) {
-        Ok(parts) if parts.len() == 1 => parts.into_iter().next().unwrap_or_default(),
-        _ => text.to_owned(),
+        Ok(parts) if parts.len() > 1 => {
+            Err(SqlError::new(SqlState::INVALID_NAME, "invalid name syntax"))
+        }
+        Ok(parts) => Ok(parts.into_iter().next().unwrap_or_default()),
+        Err(_) => Ok(text.to_owned()),
     }
 }
 

@@ -589,6 +589,8 @@ pub fn type_cast_call(name: &str, args: &[SqlType]) -> Option<Oid> {
     }
     match find_cast(arg.oid, target, CastContext::Explicit)? {
         Cast::Relabel => Some(target),
+        // A row's text is not what a function's name asks for: it may be a column's.
+        Cast::ViaText if info::category(target) == 'S' && record::is_record(arg.oid) => None,
         // Only between strings and other types, as in PostgreSQL.
         Cast::ViaText if info::category(target) == 'S' || info::category(arg.oid) == 'S' => {
             Some(target)

@@ -331,6 +331,7 @@ pub(super) fn to_reg(cx: &dyn Context, a: &[Datum], ty: u32) -> Result<Datum> {
     match text_io::input(SqlType::of(ty), a[0].as_str()?, Some(cx)) {
         Ok(d) => Ok(d),
         Err(e) if e.code() == SqlState::INSUFFICIENT_PRIVILEGE => Err(e),
+        Err(e) if e.code() == SqlState::INVALID_NAME => Err(e),
         Err(e) if e.code().as_str().starts_with("42") || e.code().as_str().starts_with("3F") => {
             Ok(Datum::Null)
         }

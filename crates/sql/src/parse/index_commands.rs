@@ -200,3 +200,8 @@ pub(super) fn alter(text: &str, tokens: &[TokenWithSpan]) -> Result<Option<Index
         options,
     }))
 }
+
+/// Is this CREATE [UNIQUE] INDEX?
+pub(super) fn creates(tokens: &[TokenWithSpan]) -> bool {
+    words(tokens, 0, &["create", "index"]) || words(tokens, 0, &["create", "unique", "index"])
+}

@@ -58,6 +58,7 @@ mod set_schema;
 mod spellings;
 mod targets;
 mod triggers;
+mod typed_literals;
 mod types;
 mod views;
 mod windows;

@@ -40,8 +40,9 @@ fn names_table(tokens: &[TokenWithSpan], at: usize) -> bool {
         return false;
     };
     let behind = ["from", "join", "update", "into", "using"];
-    let follows =
-        before.token == Token::Comma || behind.iter().any(|word| is_word(Some(before), word));
+    let follows = before.token == Token::Comma
+        || behind.iter().any(|word| is_word(Some(before), word))
+        || (is_word(Some(before), "on") && super::index_commands::creates(tokens));
     follows
         && matches!(
             tokens.get(at + 1).map(|t| &t.token),
@@ -220,7 +221,7 @@ fn is_qualified_call(tokens: &[TokenWithSpan], at: usize) -> bool {
         && tokens.get(at + 1).is_some_and(|t| t.token == Token::LParen)
 }
 
-/// `row.*` that is compared is the whole row, which the grammar knows by its name alone.
+/// `row.*` that is compared or cast is the whole row, which the grammar knows by its name alone.
 fn whole_rows(tokens: &mut Vec<TokenWithSpan>) {
     let compares = |token: Option<&TokenWithSpan>| {
         matches!(token.map(|t| &t.token), Some(Token::Eq | Token::Neq))
@@ -235,6 +236,7 @@ fn whole_rows(tokens: &mut Vec<TokenWithSpan>) {
             let next = tokens.get(at + 2);
             is_word(next, "is")
                 || compares(next)
+                || next.is_some_and(|t| t.token == Token::DoubleColon)
                 || compares(before(2))
                 || (is_word(before(2), "from")
                     && is_word(before(3), "distinct")
@@ -290,6 +292,11 @@ pub(super) fn rewrite(
         if is_word(tokens.get(at), "exclude") && super::windows::exclusion(&mut tokens, at) {
             continue;
         }
+        if let Some(behind) = super::typed_literals::rewrite(&mut tokens, at) {
+            at = behind;
+            continue;
+        }
+        super::typed_literals::plain_name(&mut tokens[at].token);
         let Token::Word(word) = &tokens[at].token else {
             if tokens[at].token == Token::Assignment {
                 // The older way to name an argument.
@@ -329,17 +336,6 @@ pub(super) fn rewrite(
                 return Err(SqlError::internal("a word that is none"));
             };
             word.keyword = Keyword::NoKeyword;
-            at += 1;
-            continue;
-        }
-        if LITERAL_TYPES.contains(&word.value.to_ascii_lowercase().as_str()) {
-            typed_literal(&mut tokens, at);
-            // The grammar takes any value behind the name of a geometric type for a literal of it, also an alias in quotes.
-            if let Token::Word(word) = &mut tokens[at].token
-                && word.quote_style.is_none()
-            {
-                word.keyword = Keyword::NoKeyword;
-            }
             at += 1;
             continue;
         }
@@ -638,62 +634,6 @@ pub(crate) fn all_fields(expr: &ast::Expr) -> Option<ast::Expr> {
             access_chain: rest.to_vec(),
         },
     })
-}
-
-/// Types whose names the grammar does not know to begin a literal, `inet '10.0.0.1'`.
-const LITERAL_TYPES: [&str; 33] = [
-    "box",
-    "bpchar",
-    "cidr",
-    "circle",
-    "citext",
-    "datemultirange",
-    "daterange",
-    "hstore",
-    "inet",
-    "int4multirange",
-    "int4range",
-    "int8multirange",
-    "int8range",
-    "jsonpath",
-    "line",
-    "lseg",
-    "macaddr",
-    "macaddr8",
-    "money",
-    "name",
-    "nummultirange",
-    "numrange",
-    "oid",
-    "path",
-    "pg_lsn",
-    "point",
-    "polygon",
-    "tsmultirange",
-    "tsrange",
-    "tstzmultirange",
-    "tstzrange",
-    "varbit",
-    "xid",
-];
-
-/// `type '...'` becomes the cast that it stands for.
-fn typed_literal(tokens: &mut Vec<TokenWithSpan>, at: usize) {
-    let literal = matches!(
-        tokens.get(at + 1).map(|t| &t.token),
-        Some(Token::SingleQuotedString(_) | Token::EscapedStringLiteral(_))
-    );
-    // A name with a schema, or a column of a table.
-    let qualified = at > 0 && tokens[at - 1].token == Token::Period;
-    if !literal || qualified {
-        return;
-    }
-    let cast = TokenWithSpan {
-        token: Token::DoubleColon,
-        span: tokens[at].span,
-    };
-    tokens.swap(at, at + 1);
-    tokens.insert(at + 1, cast);
 }
 
 /// Takes [NOT] DEFERRABLE out of a transaction's modes, with the comma that parts it from its neighbour. The last one

@@ -193,3 +193,75 @@ fn junk_behind_numbers_is_placed_on_later_lines_too() {
         )
     );
 }
+
+#[test]
+fn what_is_not_supported_is_refused_by_its_name() {
+    let refused = |text: &str| match parse(text).unwrap().remove(0).kind {
+        StatementKind::Unsupported(name) => name,
+        kind => panic!("{text}: {kind:?}"),
+    };
+    for (text, name) in [
+        ("alter table t cluster on i", "ALTER TABLE CLUSTER ON"),
+        (
+            "alter table t set without cluster",
+            "ALTER TABLE CLUSTER ON",
+        ),
+        ("alter sequence q set unlogged", "ALTER SEQUENCE SET LOGGED"),
+        (
+            "create table if not exists s.t of pair",
+            "CREATE TABLE OF a type",
+        ),
+        (
+            "create operator @#@ (rightarg = int8, function = f)",
+            "an operator of users",
+        ),
+        (
+            "drop operator if exists === (int, int)",
+            "an operator of users",
+        ),
+        (
+            "create operator family f using btree",
+            "an operator of users",
+        ),
+        (
+            "create or replace language l handler h",
+            "a language of users",
+        ),
+        (
+            "create trusted procedural language l",
+            "a language of users",
+        ),
+        ("drop language plpgsql", "DROP LANGUAGE"),
+        (
+            "create default conversion c for 'LATIN1' to 'UTF8' from f",
+            "a conversion",
+        ),
+        ("alter tablespace t rename to u", "a tablespace"),
+    ] {
+        assert_eq!(refused(text), name, "{text}");
+    }
+    // PostgreSQL's syntax errors stay what they are.
+    for text in [
+        "drop operator",
+        "drop operator equals",
+        "drop operator === ()",
+        "drop operator = (, int4)",
+    ] {
+        assert!(parse(text).is_err(), "{text}");
+    }
+    // The words stand for themselves elsewhere.
+    for text in [
+        "create schema s",
+        "create table t as select 1 as execute",
+        "create table \"of\" (\"of\" int)",
+        "create index i on only t (a)",
+        "create unique index i on t (a) nulls not distinct",
+        "alter table t set (fillfactor = 70)",
+    ] {
+        let parsed = parse(text).unwrap().remove(0);
+        assert!(
+            !matches!(parsed.kind, StatementKind::Unsupported(_)),
+            "{text}"
+        );
+    }
+}
