@@ -12,7 +12,7 @@ MISSING = {
     "42P01", "42883", "42704", "42703", "3F000", "3D000", "26000", "34000", "42P02", "58P01",
 }  # fmt: skip
 # Refused by name: what is not supported, a system catalog that is written, another value of a setting that has one.
-REFUSED = re.compile(r'is a system catalog$|^invalid value for parameter "')
+REFUSED = re.compile(r'is not supported$|is a system catalog$|^invalid value for parameter "')
 # The names of what a statement makes or changes.
 NAMED = re.compile(
     r"""(?ix)\b(?:into|update|from|table|view|on|function|procedure|aggregate|type|domain|index|sequence|trigger|operator|cast|cursor|declare
@@ -116,7 +116,7 @@ def share(part: int, of: int) -> str:
 
 def fleeting(sql: str) -> bool:
     """Whether an answer is a number of an object, or a name of a file or program, that the next server cannot give."""
-    return bool(re.search(r"(?i)\b(pg_relation_filepath|relfilenode as main_filenode|oid as datoid|version\(\))", sql))
+    return bool(re.search(r"(?i)\b(pg_relation_filepath|relfilenode as main_filenode|oid as datoid|as temp_schema_name|version\(\))", sql))
 
 
 def plan(sql: str) -> bool:
@@ -189,7 +189,7 @@ def judge(place: str, sql: str, expected: list, got: list, wake: Wake) -> Verdic
         kind, cause = wake.kind or "other", wake.cause or "a transaction that failed here"
     elif error and error[1] in MISSING and not (their_error and their_error[1] == error[1]):
         kind, cause = "missing", f"missing by name: {general(error[2])}"
-    elif error and (error[1] == "0A000" or REFUSED.search(error[2])):
+    elif error and REFUSED.search(error[2]) or error and error[1] == "0A000" and not (their_error and their_error[1] == "0A000"):
         kind, cause = "refused", by_words(sql + " " + error[2]) or f"refused: {general(error[2])}"
     elif error and error[1] in MISSING and their_error and error[2] != their_error[2]:
         cause = f"message: {general(their_error[2])}"
