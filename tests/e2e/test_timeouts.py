@@ -63,8 +63,9 @@ def test_waiting_for_a_lock_is_not_idle(server, table):
     with server.connect(autocommit=True) as holder, server.connect(autocommit=True) as waiter:
         holder.execute("BEGIN")
         holder.execute("SELECT * FROM timeouts FOR SHARE")
-        waiter.execute("SET idle_in_transaction_session_timeout = '100ms'")
-        waiter.execute("SET lock_timeout = '1s'")
+        # The client itself may idle between BEGIN and DELETE, on a busy machine.
+        waiter.execute("SET idle_in_transaction_session_timeout = '1s'")
+        waiter.execute("SET lock_timeout = '3s'")
         with pytest.raises(psycopg.errors.LockNotAvailable):
             with waiter.transaction():
                 waiter.execute("DELETE FROM timeouts")
