@@ -37,7 +37,7 @@ pub struct IndexDef {
     /// WHERE: rows for which it is not true are not in the index.
     pub predicate: Option<String>,
     /// Where rows hold what is computed of them for this index: a position of the table for each key column, then one for the predicate. Empty if no
-    /// expression of it calls a function that users have made ([`computed`](super::computed)).
+    /// expression of it calls a function that users have made (`catalog::computed`).
     pub computed: Vec<Option<usize>>,
 }
 

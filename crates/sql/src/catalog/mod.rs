@@ -672,7 +672,7 @@ impl Column {
         self.domain.map_or(self.ty, SqlType::of)
     }
 
-    /// Does a row hold a value of it? Of a dropped column it does if an index has the value computed ([`computed`]).
+    /// Does a row hold a value of it? Of a dropped column it does if an index has the value computed (`catalog::computed`).
     #[inline]
     pub fn is_stored(&self) -> bool {
         !self.dropped || self.generated
