@@ -377,3 +377,44 @@ fn others_leave_the_reserve_and_a_little() {
         "{all:?}"
     );
 }
+
+/// A checkpoint that would put small objects together, and has no room for both, is taken without that; where there is room it is made up for.
+#[test]
+fn a_checkpoint_without_room_to_compact_is_taken_all_the_same() {
+    let mut machine = Machine::new(1);
+    let life = machine.start();
+    let Machine {
+        files, dice, rows, ..
+    } = &mut machine;
+    let disk_bytes = 4 * DISK_BYTES;
+    files.set_capacity(Some(disk_bytes));
+    let mut written = 0;
+    let mut small = 0;
+    // Small ones, each of one whole chunk, until the next checkpoint has enough of them to put together.
+    for _ in 0..8 {
+        for _ in 0..64 {
+            assert!(life.insert(rows, dice, &mut written), "there is room");
+        }
+        let report = life.checkpoint().expect("there is room");
+        assert_eq!(report.bytes_moved, 0, "{report:?}");
+        small = report.objects_in_use;
+    }
+    let delete_one = |rows: &mut Rows| {
+        let rid = *rows.keys().next().expect("a row");
+        life.delete(rows, rid);
+    };
+    files.set_capacity(Some(files.used() + RESERVE_BYTES));
+    for _ in 0..3 {
+        delete_one(rows);
+        let report = life.checkpoint().expect("what has changed has room");
+        assert!(report.written && report.bytes_moved == 0, "{report:?}");
+    }
+    files.set_capacity(Some(disk_bytes));
+    delete_one(rows);
+    let report = life.checkpoint().expect("there is room");
+    assert!(
+        report.bytes_moved > 0 && report.objects_in_use < small,
+        "{report:?}"
+    );
+    assert_eq!(life.rows(), *rows);
+}

@@ -163,6 +163,11 @@ impl Moves {
         &self.tiles
     }
 
+    /// Is there nothing to be emptied?
+    pub(super) fn is_empty(&self) -> bool {
+        self.objects.is_empty()
+    }
+
     /// The objects to be emptied.
     pub(super) fn objects(&self) -> &BTreeSet<ObjectId> {
         &self.objects

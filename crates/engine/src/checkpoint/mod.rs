@@ -169,12 +169,44 @@ impl Engine {
         taken
     }
 
+    /// Without room for what it would compact it is taken without that: what has changed has room perhaps, and frees the log before it.
     fn take_checkpoint(
         &self,
         mut rest: impl FnMut(Duration),
     ) -> Result<CheckpointReport, CheckpointError> {
-        let mut checkpoint = self.begin_checkpoint()?;
-        checkpoint.wait()?;
+        let mut taken = self.attempt_checkpoint(&mut rest, Compaction::Allowed);
+        if let Err((CheckpointError::DiskFull(_), Compacted::Yes)) = &taken {
+            taken = self.attempt_checkpoint(&mut rest, Compaction::Forbidden);
+        }
+        taken.map_err(|(error, _)| error)
+    }
+
+    /// After an error: was anything to be compacted?
+    fn attempt_checkpoint(
+        &self,
+        mut rest: impl FnMut(Duration),
+        compaction: Compaction,
+    ) -> Result<CheckpointReport, (CheckpointError, Compacted)> {
+        let begun = self.begin_checkpoint();
+        let mut checkpoint = begun.map_err(|error| (error, Compacted::No))?;
+        checkpoint.compaction = compaction;
+        let walked = checkpoint
+            .wait()
+            .and_then(|()| self.walk_resting(&mut checkpoint, &mut rest));
+        let compacted = match checkpoint.moves.is_empty() {
+            true => Compacted::No,
+            false => Compacted::Yes,
+        };
+        walked
+            .and_then(|()| checkpoint.publish())
+            .map_err(|error| (error, compacted))
+    }
+
+    fn walk_resting(
+        &self,
+        checkpoint: &mut Checkpoint,
+        mut rest: impl FnMut(Duration),
+    ) -> Result<(), CheckpointError> {
         let (clock, checkpoints) = (&self.inner().env.clock, &self.inner().checkpoints);
         let mut begun = clock.monotonic();
         while checkpoint.walk(SLICE_CHUNKS)? {
@@ -185,7 +217,7 @@ impl Engine {
             }
             begun = clock.monotonic();
         }
-        checkpoint.publish()
+        Ok(())
     }
 
     /// Has a checkpoint taken soon by the thread that takes them, as soon as it may if `at_once`. False: there is no such thread.
@@ -219,6 +251,20 @@ impl Engine {
         let stopping = &self.inner().checkpoints.stopping;
         stopping.store(true, Ordering::Relaxed);
     }
+}
+
+/// May a checkpoint write more than has changed, so that sparse and small objects go?
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Compaction {
+    Allowed,
+    Forbidden,
+}
+
+/// Did a checkpoint have objects to empty?
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Compacted {
+    Yes,
+    No,
 }
 
 /// Wakes a thread that waits.

@@ -19,7 +19,7 @@ use super::base::{Base, Moves};
 use super::older::{Found, Newer, OlderRows, missing};
 use super::tiles::Tiles;
 use super::walk::{Amount, Seen, row_at};
-use super::{CheckpointError, CheckpointReport};
+use super::{CheckpointError, CheckpointReport, Compaction};
 use crate::delta;
 use crate::engine::Engine;
 use crate::load::has_plenty;
@@ -92,6 +92,7 @@ pub struct Checkpoint {
     at: (usize, u64),
     /// The first chunk of which older pages were not read ahead.
     ahead: (usize, u64),
+    pub(super) compaction: Compaction,
     /// Known once the walk has begun.
     pub(super) moves: Moves,
     pub(super) tiles: Tiles,
@@ -187,6 +188,7 @@ impl Engine {
             tables,
             at: (0, 0),
             ahead: (0, 0),
+            compaction: Compaction::Allowed,
             moves: Moves::default(),
             writer: Some(writer),
             pages: ChunkWriter::new(),
@@ -240,7 +242,9 @@ impl Checkpoint {
             && let Some(base) = self.base.as_mut().filter(|base| !base.is_current(self.csn))
         {
             base.remove_orphans();
-            self.moves = base.moves()?;
+            if self.compaction == Compaction::Allowed {
+                self.moves = base.moves()?;
+            }
         }
         let mut written = 0;
         while let Some(table) = self.tables.get(self.at.0).cloned() {
