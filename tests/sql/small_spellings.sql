@@ -59,3 +59,14 @@ select pg_get_viewdef('pg_catalog.pg_tables'::regclass);
 select pg_get_viewdef('pg_catalog.pg_tables'::regclass, true);
 select pg_get_viewdef('information_schema.enabled_roles'::regclass, true);
 select definition from pg_views where viewname = 'pg_user';
+-- a collation behind a cast
+select 'x'::text collate "C", 'x'::text collate "C" < 'y', lower('X'::text)::varchar(10) collate "C" = 'x';
+select 1 where 'x' in ('x'::text collate "C") and ('y'::char(3))::text collate "C" = 'y';
+create table ce (c1 text, c2 text[]);
+create index on ce ((c1::text collate "C"));
+insert into ce values ('b', '{x,y}'), ('a', '{z}');
+select c1 from ce order by c1::varchar::text collate "C" desc;
+select ce.c2[1]::text collate "C" from ce order by 1;
+select c1 from ce where c1::text = 'a'::text order by c1 collate "C";
+select c1::character varying(3) collate "C", ce.c1::varchar collate "POSIX" from ce where 'ce'::regclass = 'ce'::regclass order by c1 collate "C";
+drop table ce;

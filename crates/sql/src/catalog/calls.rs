@@ -4,7 +4,7 @@
 
 use super::lookup;
 use super::pg_catalog::{
-    self, PG_CLASS, io_function_name, operator_class, routines, triggers, view_texts,
+    PG_CLASS, io_function_name, operator_class, routines, triggers, view_texts,
 };
 use super::privileges;
 use super::rights::denied;
@@ -24,7 +24,7 @@ fn text(value: impl Into<String>) -> Datum {
     Datum::Text(Arc::from(value.into()))
 }
 
-fn oid_arg(args: &[Datum], at: usize) -> Option<Oid> {
+pub(super) fn oid_arg(args: &[Datum], at: usize) -> Option<Oid> {
     match args.get(at)? {
         Datum::Oid(oid) => Some(*oid),
         Datum::Int4(n) => Some(n.cast_unsigned()),
@@ -315,7 +315,7 @@ pub fn catalog_call(name: &str, args: &[Datum], cx: &VirtualContext<'_>) -> Resu
             .and_then(io_function_name)
             .map_or(Datum::Null, text),
         // Objects that do not exist here have no definition.
-        "pg_get_viewdef" => view_text(args, cx)?,
+        "pg_get_viewdef" => view_texts::view_text(args, cx)?,
         "pg_get_triggerdef" => {
             let pretty = matches!(args.get(1), Some(Datum::Bool(true)));
             let trigger = oid_arg(args, 0);
@@ -376,37 +376,6 @@ fn view_columns(args: &[Datum], cx: &VirtualContext<'_>) -> Option<Vec<bool>> {
     }
     let catalog = Arc::new(cx.catalog.clone());
     Some(super::viewdef::updatable(&catalog, relation, cx.session).unwrap_or_default())
-}
-
-/// A view's query; the second argument asks for the form for people (a number is where lines end: each item has its own).
-fn view_text(args: &[Datum], cx: &VirtualContext<'_>) -> Result<Datum> {
-    let relation = match args.first() {
-        Some(Datum::Text(name)) => {
-            let path = cx.session.search_path();
-            let found = relation_by_text(cx.catalog, name, &path)?;
-            found.ok_or_else(|| {
-                SqlError::new(
-                    SqlState::UNDEFINED_TABLE,
-                    format!("relation \"{name}\" does not exist"),
-                )
-            })?
-        }
-        _ => match oid_arg(args, 0) {
-            Some(oid) => oid,
-            None => return Ok(Datum::Null),
-        },
-    };
-    let pretty = matches!(args.get(1), Some(Datum::Bool(true) | Datum::Int4(_)));
-    let catalog = Arc::new(cx.catalog.clone());
-    if let Some(relation) = catalog.relations.get(&relation)
-        && let Some(shown) = super::viewdef::text(&catalog, relation, pretty, cx.session)?
-    {
-        return Ok(text(shown));
-    }
-    Ok({ pg_catalog::tables() }
-        .find(|table| table.oid == relation)
-        .and_then(|table| view_texts::text_of(table.schema, table.name, pretty))
-        .map_or(Datum::Null, text))
 }
 
 /// INSERT, UPDATE and DELETE, as `pg_relation_is_updatable` counts them.

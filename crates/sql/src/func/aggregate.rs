@@ -332,21 +332,6 @@ pub static AGGREGATES: &[Aggregate] = &[
     super::json::aggregate::JSONB_OBJECT_AGG,
 ];
 
-/// Stands for every aggregate that a user has made: what is computed then is its call's.
-pub static USER_AGGREGATE: Aggregate = keeps_nulls(a(0, "", &[], ANY, |_| Box::new(Nothing)));
-
-/// The state of what has its state elsewhere.
-struct Nothing;
-
-impl AggregateState for Nothing {
-    fn add(&mut self, _: &[Datum]) -> Result<()> {
-        Ok(())
-    }
-    fn value(&self) -> Result<Datum> {
-        Ok(Datum::Null)
-    }
-}
-
 struct Count(i64);
 
 impl AggregateState for Count {

@@ -519,35 +519,10 @@ pub(super) fn make_timestamp(a: &[Datum]) -> Result<Datum> {
 pub(super) fn make_timestamptz(cx: &dyn Context, a: &[Datum]) -> Result<Datum> {
     let local = made_timestamp(a)?;
     match a.get(6) {
-        Some(z) => calendar::local_to_utc(local, &zone_or_offset(z.as_str()?)?),
+        Some(z) => calendar::local_to_utc(local, &fields::zone_or_offset(z.as_str()?)?),
         None => calendar::local_to_utc(local, cx.time_zone()),
     }
     .map(Datum::TimestampTz)
-}
-
-/// Zone names, and numeric offsets in the ISO sense (positive is east).
-fn zone_or_offset(name: &str) -> Result<TimeZone> {
-    let invalid = |message| SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message);
-    if name.starts_with(|c: char| c.is_ascii_digit()) {
-        let message = format!("invalid input syntax for type numeric time zone: \"{name}\"");
-        let hint = "Numeric time zones must have \"-\" or \"+\" as first character.";
-        return Err(invalid(message).hint(hint));
-    }
-    let hours = name.strip_prefix(['+', '-']).map(|rest| {
-        let digits = rest.split(':').next().unwrap_or_default();
-        digits
-            .get(..digits.len().min(2))
-            .and_then(|h| h.parse::<u32>().ok())
-    });
-    if hours.flatten().is_some_and(|hours| hours > 15) {
-        return Err(invalid(format!(
-            "numeric time zone \"{name}\" out of range"
-        )));
-    }
-    match calendar::parse_offset(name).and_then(calendar::fixed_zone) {
-        Some(z) if name.starts_with(['+', '-']) => Ok(z),
-        _ => zone(name),
-    }
 }
 
 /// `make_interval(years, months, weeks, days, hours, mins, secs)`, each with default 0

@@ -398,3 +398,28 @@ pub(in crate::func) fn date_trunc(cx: &dyn Context, a: &[Datum]) -> Result<Datum
         _ => Err(bad_args(a)),
     }
 }
+
+/// Zone names, and numeric offsets in the ISO sense (positive is east).
+pub(super) fn zone_or_offset(name: &str) -> Result<TimeZone> {
+    let invalid = |message| SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message);
+    if name.starts_with(|c: char| c.is_ascii_digit()) {
+        let message = format!("invalid input syntax for type numeric time zone: \"{name}\"");
+        let hint = "Numeric time zones must have \"-\" or \"+\" as first character.";
+        return Err(invalid(message).hint(hint));
+    }
+    let hours = name.strip_prefix(['+', '-']).map(|rest| {
+        let digits = rest.split(':').next().unwrap_or_default();
+        digits
+            .get(..digits.len().min(2))
+            .and_then(|h| h.parse::<u32>().ok())
+    });
+    if hours.flatten().is_some_and(|hours| hours > 15) {
+        return Err(invalid(format!(
+            "numeric time zone \"{name}\" out of range"
+        )));
+    }
+    match calendar::parse_offset(name).and_then(calendar::fixed_zone) {
+        Some(z) if name.starts_with(['+', '-']) => Ok(z),
+        _ => zone(name),
+    }
+}

@@ -103,9 +103,11 @@ pub(super) fn table_of_execute(
             Token::RParen => depth -= 1,
             _ => {}
         }
-        depth == 0 && words(tokens, at, &["as", "execute"])
+        depth == 0 && words(tokens, at, &["as"])
     });
-    let Some(from) = found.map(|at| at + 1) else {
+    // A later AS is the query's.
+    let from = found.map(|at| at + 1);
+    let Some(from) = from.filter(|from| words(tokens, *from, &["execute"])) else {
         return Ok(None);
     };
     let length = tokens.len();

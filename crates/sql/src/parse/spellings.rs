@@ -10,6 +10,126 @@ pub(super) fn rewrite(tokens: &mut Vec<TokenWithSpan>) {
     with_children(tokens);
     collation_for(tokens);
     row_cast(tokens);
+    collated_cast(tokens);
+}
+
+/// Words that are no function's name in front of a parenthesis.
+const NO_FUNCTIONS: [&str; 20] = [
+    "all", "and", "any", "as", "between", "by", "case", "distinct", "else", "having", "in", "like",
+    "not", "on", "or", "select", "some", "then", "when", "where",
+];
+
+/// Where the parenthesis or bracket begins that ends in front of `end`.
+fn begin_of(tokens: &[TokenWithSpan], end: usize) -> Option<usize> {
+    let mut depth = 0_usize;
+    for at in (0..end).rev() {
+        match tokens[at].token {
+            Token::RParen | Token::RBracket => depth += 1,
+            Token::LParen | Token::LBracket => {
+                depth = depth.checked_sub(1)?;
+                if depth == 0 {
+                    return Some(at);
+                }
+            }
+            _ => {}
+        }
+    }
+    None
+}
+
+/// Where the operand of a cast begins that ends in front of `end`, itself a cast perhaps.
+fn operand_of(tokens: &[TokenWithSpan], mut end: usize) -> Option<usize> {
+    let before = |at: usize| Some(&tokens.get(at.checked_sub(1)?)?.token);
+    loop {
+        while before(end) == Some(&Token::RBracket) {
+            end = begin_of(tokens, end)?;
+        }
+        let called = before(end) == Some(&Token::RParen);
+        if called {
+            end = begin_of(tokens, end)?;
+        }
+        let named = matches!(before(end), Some(Token::Word(_)))
+            && !(called
+                && NO_FUNCTIONS
+                    .iter()
+                    .any(|word| is_word(tokens.get(end - 1), word)));
+        if named {
+            end -= 1;
+            while before(end) == Some(&Token::Period) && end > 1 {
+                end = end.checked_sub(2)?;
+            }
+        } else if !called {
+            end = end.checked_sub(1)?;
+        }
+        match before(end) {
+            Some(Token::DoubleColon) => end -= 1,
+            _ => return Some(end),
+        }
+    }
+}
+
+/// Where the type ends that begins at `at`.
+fn end_of_type(tokens: &[TokenWithSpan], mut at: usize) -> usize {
+    const BEHIND: [(&str, &[&str]); 7] = [
+        ("bit", &["varying"]),
+        ("char", &["varying"]),
+        ("character", &["varying"]),
+        ("double", &["precision"]),
+        ("national", &["character", "varying"]),
+        ("time", &["without", "time", "zone"]),
+        ("timestamp", &["without", "time", "zone"]),
+    ];
+    let is = |at: usize, wanted: &Token| tokens.get(at).is_some_and(|t| t.token == *wanted);
+    let word = |at: usize| matches!(tokens.get(at).map(|t| &t.token), Some(Token::Word(_)));
+    if !word(at) {
+        return at;
+    }
+    let more = BEHIND
+        .iter()
+        .find(|(first, rest)| is_word(tokens.get(at), first) && words(tokens, at + 1, rest));
+    at += 1 + more.map_or(0, |(_, rest)| rest.len());
+    while is(at, &Token::Period) && word(at + 1) {
+        at += 2;
+    }
+    for (open, close) in [
+        (Token::LParen, Token::RParen),
+        (Token::LBracket, Token::RBracket),
+        (Token::LBracket, Token::RBracket),
+    ] {
+        if !is(at, &open) {
+            continue;
+        }
+        let rest = tokens.get(at..).unwrap_or_default();
+        match rest.iter().position(|t| t.token == close) {
+            Some(end) => at += end + 1,
+            None => return at,
+        }
+    }
+    at
+}
+
+/// `value::type COLLATE name`: the library knows a collation behind what is no cast.
+fn collated_cast(tokens: &mut Vec<TokenWithSpan>) {
+    let mut at = 1;
+    while at < tokens.len() {
+        if tokens[at].token == Token::DoubleColon {
+            let end = end_of_type(tokens, at + 1);
+            if is_word(tokens.get(end), "collate")
+                && let Some(begin) = operand_of(tokens, at)
+            {
+                let with_span = |token, of: &TokenWithSpan| TokenWithSpan {
+                    token,
+                    span: of.span,
+                };
+                let close = with_span(Token::RParen, &tokens[end]);
+                let open = with_span(Token::LParen, &tokens[begin]);
+                tokens.insert(end, close);
+                tokens.insert(begin, open);
+                at = end + 1;
+            }
+        }
+        at += 1;
+    }
 }
 
 /// COLLATION FOR (value) is a call of pg_collation_for.

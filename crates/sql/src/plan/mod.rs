@@ -27,6 +27,7 @@ mod select;
 mod selectivity;
 mod statement;
 mod user_aggregate;
+mod waits;
 pub(crate) mod walk;
 pub(crate) mod window;
 

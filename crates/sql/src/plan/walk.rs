@@ -1,6 +1,9 @@
 //! Walks over expressions and plans, and equality of expressions.
 
-use super::{AggregateCall, KeyRange, MergeAction, Node, Plan, Scan, UserAggregate};
+pub(crate) use super::waits::{
+    calls_volatile, has_routine, may_wait, scans_routine, waits_for_advisory_lock,
+};
+use super::{AggregateCall, KeyRange, MergeAction, Node, Plan, Scan};
 use crate::bind::{COLUMN_BASE, ColId};
 use crate::expr::{Expr, Subquery, SubqueryKind};
 use crate::ri::RuleSet;
@@ -528,66 +531,6 @@ pub(crate) fn is_volatile(expr: &Expr) -> bool {
     })
 }
 
-/// Scans the rows of a function that the session runs. Expressions are not looked at.
-fn scans_routine(plan: &Plan) -> bool {
-    let called = |user: &Arc<UserAggregate>| {
-        user.any(&|e| matches!(e, Expr::Subquery(subquery) if scans_routine(&subquery.plan)))
-    };
-    let own = match &plan.node {
-        Node::RoutineScan { .. } => true,
-        Node::Aggregate { aggregates, .. } => aggregates
-            .iter()
-            .filter_map(|call| call.user.as_ref())
-            .any(called),
-        Node::Window { window, .. } => window
-            .calls
-            .iter()
-            .filter_map(|call| call.user.as_ref())
-            .any(called),
-        _ => false,
-    };
-    own || crate::exec::children(plan).into_iter().any(scans_routine)
-}
-
-/// Calls a function that the session runs, be it in a subquery of an expression.
-pub(crate) fn has_routine(plan: &Plan) -> bool {
-    let within = |e: &Expr| matches!(e, Expr::Subquery(subquery) if scans_routine(&subquery.plan));
-    let mut found = scans_routine(plan);
-    plan_exprs(plan, 0, &mut |expr, _| {
-        found = found || any(expr, &within);
-    });
-    found
-}
-
-/// Calls a volatile function that the session runs, be it in a subquery of an expression.
-pub(crate) fn calls_volatile(plan: &Plan) -> bool {
-    fn scans(plan: &Plan) -> bool {
-        let called = |user: &Arc<UserAggregate>| {
-            user.any(&|e| matches!(e, Expr::Subquery(subquery) if scans(&subquery.plan)))
-        };
-        let own = match &plan.node {
-            Node::RoutineScan { callee, .. } => callee.volatile,
-            Node::Aggregate { aggregates, .. } => aggregates
-                .iter()
-                .filter_map(|call| call.user.as_ref())
-                .any(called),
-            Node::Window { window, .. } => window
-                .calls
-                .iter()
-                .filter_map(|call| call.user.as_ref())
-                .any(called),
-            _ => false,
-        };
-        own || crate::exec::children(plan).into_iter().any(scans)
-    }
-    let within = |e: &Expr| matches!(e, Expr::Subquery(subquery) if scans(&subquery.plan));
-    let mut found = scans(plan);
-    plan_exprs(plan, 0, &mut |expr, _| {
-        found = found || any(expr, &within);
-    });
-    found
-}
-
 /// Locks rows that it gives; subqueries of its expressions are not asked.
 pub(crate) fn locks_rows(plan: &Plan) -> bool {
     matches!(plan.node, Node::LockRows { .. })
@@ -621,23 +564,6 @@ pub(crate) fn has_triggers(plan: &Plan) -> bool {
 /// Contains a subquery.
 pub(crate) fn has_subquery(expr: &Expr) -> bool {
     any(expr, &|e| matches!(e, Expr::Subquery(_)))
-}
-
-/// Functions that wait for an advisory lock: `pg_advisory_lock`, `pg_advisory_lock_shared`, and those of transactions.
-pub(crate) fn waits_for_advisory_lock(function: &crate::func::Function) -> bool {
-    matches!(
-        function.oid,
-        2880 | 2881 | 2886 | 2887 | 3089 | 3090 | 3093 | 3094
-    )
-}
-
-/// What evaluating it comes to may have to be waited for: a subquery, or an advisory lock.
-pub(crate) fn may_wait(expr: &Expr) -> bool {
-    any(expr, &|e| match e {
-        Expr::Subquery(_) => true,
-        Expr::Call { function, .. } => waits_for_advisory_lock(function),
-        _ => false,
-    })
 }
 
 /// Takes more than the row to be computed: reads a table, or calls a function that the session runs.

@@ -16,14 +16,11 @@
 //! - Every wait stands in its lock's queue; whoever gives something back hands on to the head of the queue under the table's
 //!   mutex, so no wake-up is lost (T13).
 //! - Waits in a circle are found by the one who closes it, who fails with 40P01 and has left the queue then. Circles that
-//!   pass through a row or table lock are looked for by those who wait here, when they begin and every second ([`LOOK`]).
+//!   pass through a row or table lock are looked for by those who wait here, when they begin and every second (`session::advisory_wait`).
 
 use super::Session;
-use super::context::SessionContext;
-use super::instance::Instance;
 use super::run::guarded;
 use crate::error::{Result, SqlError};
-use crate::exec::Cancel;
 use crate::func::{AdvisoryLockRow, AdvisoryWanted};
 use crate::value::{Datum, Oid};
 use foldhash::fast::FixedState;
@@ -37,16 +34,15 @@ use std::hash::BuildHasher;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
-use std::time::Duration;
 
 /// What is locked: a database's number, as `pg_locks` shows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Key {
-    database: Oid,
-    class: u32,
-    object: u32,
+    pub(super) database: Oid,
+    pub(super) class: u32,
+    pub(super) object: u32,
     /// 1: one bigint; 2: two integers.
-    kind: i16,
+    pub(super) kind: i16,
 }
 
 impl Key {
@@ -211,7 +207,7 @@ impl AdvisoryLocks {
     }
 
     /// What those did who had a lock before that is had now, as far as it is not durable.
-    fn left(&self, key: Key, mode: Mode) -> Awaits {
+    pub(super) fn left(&self, key: Key, mode: Mode) -> Awaits {
         let mut left = Awaits::none();
         for before in [Mode::Shared, Mode::Exclusive] {
             if conflict(before, mode) {
@@ -222,7 +218,7 @@ impl AdvisoryLocks {
     }
 
     /// Takes a lock if it is free.
-    fn take(&self, key: Key, pid: i32, mode: Mode) -> bool {
+    pub(super) fn take(&self, key: Key, pid: i32, mode: Mode) -> bool {
         let mut table = self.table.lock();
         if let Some(lock) = table.locks.get(&key)
             && !lock.is_free(pid, mode)
@@ -234,7 +230,7 @@ impl AdvisoryLocks {
     }
 
     /// Stands in line for a lock; 40P01 if those before wait for this session.
-    fn queue(&self, key: Key, pid: i32, mode: Mode) -> Result<Wait<'_>> {
+    pub(super) fn queue(&self, key: Key, pid: i32, mode: Mode) -> Result<Wait<'_>> {
         let mut table = self.table.lock();
         let ticket = table.next_ticket;
         table.next_ticket += 1;
@@ -317,7 +313,7 @@ impl AdvisoryLocks {
 }
 
 /// A place in a lock's queue; dropped before the lock is had, it is given up.
-struct Wait<'l> {
+pub(super) struct Wait<'l> {
     locks: &'l AdvisoryLocks,
     key: Key,
     pid: i32,
@@ -375,6 +371,11 @@ impl Drop for Wait<'_> {
     }
 }
 
+pub(super) fn deadlock() -> SqlError {
+    SqlError::new(SqlState::DEADLOCK_DETECTED, "deadlock detected")
+        .hint("See server log for query details.")
+}
+
 /// The most that one session holds: PostgreSQL has room for some 6,400 in all, by default.
 const LOCKS_MAX: usize = 10_000;
 
@@ -388,7 +389,7 @@ pub(super) struct Holdings {
     /// What the running statement has still to wait for; whether it is the transaction's.
     wanted: Vec<(Key, Mode, bool)>,
     /// What a part of it that was given up has waited for and not asked for again.
-    granted: Vec<(Key, Mode, bool)>,
+    pub(super) granted: Vec<(Key, Mode, bool)>,
     /// What to warn of when the statement has run.
     warnings: Vec<String>,
     /// What the former holders of locks did that unsent answers tell of.
@@ -539,7 +540,7 @@ impl Holdings {
         self.session.len() + self.transaction.len() + self.wanted.len()
     }
 
-    fn note(&mut self, key: Key, mode: Mode, level: Option<usize>) {
+    pub(super) fn note(&mut self, key: Key, mode: Mode, level: Option<usize>) {
         match level {
             Some(level) => self.transaction.push((key, mode, level)),
             None => *self.session.entry((key, mode)).or_default() += 1,
@@ -552,7 +553,7 @@ impl Holdings {
     }
 
     /// It has a lock that others left something with.
-    fn takes_over(&mut self, left: &Awaits, depends_on: &RefCell<Awaits>) {
+    pub(super) fn takes_over(&mut self, left: &Awaits, depends_on: &RefCell<Awaits>) {
         if !left.is_none() {
             depends_on.borrow_mut().merge(left);
             self.taken_over.merge(left);
@@ -605,86 +606,6 @@ impl Holdings {
     /// What is to be done when a statement has run?
     pub(super) fn has_work(&self) -> bool {
         !self.wanted.is_empty() || !self.warnings.is_empty()
-    }
-}
-
-/// How often who waits looks for a circle of waits: PostgreSQL's `deadlock_timeout`.
-const LOOK: Duration = Duration::from_secs(1);
-
-fn deadlock() -> SqlError {
-    SqlError::new(SqlState::DEADLOCK_DETECTED, "deadlock detected")
-        .hint("See server log for query details.")
-}
-
-impl Instance {
-    /// Waits for a lock in its queue, and fails with 40P01 if those in the way wait for this session, whatever for.
-    async fn wait_in_queue(
-        &self,
-        key: Key,
-        pid: i32,
-        mode: Mode,
-        statement: &Cancel,
-    ) -> Result<()> {
-        let mut wait = std::pin::pin!(self.advisory.queue(key, pid, mode)?);
-        loop {
-            let mut look = std::pin::pin!(tokio::time::sleep(LOOK));
-            let taken = std::future::poll_fn(|cx| {
-                if let Poll::Ready(taken) = wait.as_mut().poll(cx) {
-                    return Poll::Ready(Some(taken));
-                }
-                look.as_mut().poll(cx).map(|()| None)
-            });
-            match taken.await {
-                Some(taken) => return taken,
-                None if self.waits_in_a_circle(pid) => return Err(deadlock()),
-                None => statement.set_looked(),
-            }
-        }
-    }
-
-    /// Does one of those wait for a session for whom it waits, for locks of whatever kind?
-    fn waits_in_a_circle(&self, pid: i32) -> bool {
-        let mut seen = HashSet::new();
-        let mut next = self.blocking(pid);
-        while let Some(other) = next.pop() {
-            if other == pid {
-                return true;
-            }
-            if seen.insert(other) {
-                next.extend(self.blocking(other));
-            }
-        }
-        false
-    }
-}
-
-impl SessionContext {
-    /// Waits for a lock that an expression wants, which asks for it again.
-    pub(super) async fn wait_for_wanted(&self, wanted: AdvisoryWanted) -> Result<()> {
-        let key = Key {
-            database: self.catalog.borrow().database,
-            class: wanted.class,
-            object: wanted.object,
-            kind: wanted.kind,
-        };
-        let mode = match wanted.shared {
-            true => Mode::Shared,
-            false => Mode::Exclusive,
-        };
-        if !self.instance.advisory.take(key, self.pid, mode) {
-            let signals = Arc::clone(&self.signals);
-            let wait = self
-                .instance
-                .wait_in_queue(key, self.pid, mode, signals.statement());
-            wait.await?;
-        }
-        let level = wanted.of_transaction.then_some(self.level.get());
-        let left = self.instance.advisory.left(key, mode);
-        let mut holdings = self.advisory.borrow_mut();
-        holdings.note(key, mode, level);
-        holdings.granted.push((key, mode, wanted.of_transaction));
-        holdings.takes_over(&left, &self.depends_on);
-        Ok(())
     }
 }
 

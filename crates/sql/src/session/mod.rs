@@ -12,6 +12,7 @@
 
 mod activity;
 mod advisory;
+mod advisory_wait;
 mod autoanalyze;
 mod cache;
 mod checkpoint;

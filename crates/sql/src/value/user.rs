@@ -19,6 +19,10 @@
 //! Invariants: an OID never changes its kind; within a type places are different, and their order is that of `pg_enum`'s sort order;
 //! a value read in a statement has a label in its scope, because a label never goes.
 
+mod rows;
+
+pub use rows::{DOMAINS_ASKED, refuse_domains, refuse_unasked, row_with_domains};
+
 use super::record::Shape;
 use super::row_types::{self, FIRST_ROW_TYPE};
 pub use super::row_types::{relation_of_row_type, row_type_of};
@@ -675,47 +679,6 @@ pub fn shape(oid: Oid) -> Option<Shape> {
         return None;
     }
     SCOPE.with_borrow(|scope| scope.types.shape(oid))
-}
-
-/// 0A000 for the type of rows that domains have to be asked about: values of it are made by nobody but their table.
-pub fn refuse_domains(oid: Oid) -> Result<()> {
-    let Some(relation) = relation_of_row_type(oid) else {
-        return Ok(());
-    };
-    let types = types();
-    match types.rows.get(&relation) {
-        Some(row) if row.domains => Err(SqlError::unsupported(format!(
-            "a value of type {}, which has columns of domains, that is not a row of its table",
-            info::format_type_bare(oid)
-        ))),
-        _ => Ok(()),
-    }
-}
-
-/// The modifier of a row type whose domains are asked about once a value is read: who reads it so has [`row_with_domains`]'s rules around it.
-pub const DOMAINS_ASKED: i32 = 1 << 20;
-
-/// As [`refuse_domains`], unless they are asked about.
-pub fn refuse_unasked(ty: SqlType) -> Result<()> {
-    match ty.typmod {
-        DOMAINS_ASKED => Ok(()),
-        _ => refuse_domains(ty.oid),
-    }
-}
-
-/// The table that the type is of whose rows have columns of domains, if it is such a type or an array over one.
-pub fn row_with_domains(ty: Oid) -> Option<(Oid, Oid)> {
-    let row = match class(ty)? {
-        Class::Array => info::element_of(ty)?,
-        _ => ty,
-    };
-    let relation = relation_of_row_type(row)?;
-    let types = types();
-    types
-        .rows
-        .get(&relation)?
-        .domains
-        .then_some((row, relation))
 }
 
 /// True if there is a type, or an array over one, with this OID, as the running statement sees it.

@@ -3,7 +3,8 @@
 //! An aggregate is a routine like others; who drops, renames, comments or grants it goes their ways (`routines`, `grant`).
 
 use super::DdlContext;
-use super::routines::{self, exists, invalid, must_own, type_of};
+use super::routine_lookup::{must_own, other_kind};
+use super::routines::{self, exists, invalid, type_of};
 use super::types::of_users;
 use crate::catalog::aggregate::{Aggregate, AggregateKind, Computation, FinalModify, INTERNAL};
 use crate::catalog::calls;
@@ -692,7 +693,7 @@ async fn put(new: &CreateAggregate, mut routine: Routine, cx: &mut DdlContext<'_
     }
     must_own(&known, cx)?;
     let (Some(old), Some(own)) = (&known.aggregate, &routine.aggregate) else {
-        return Err(routines::other_kind(&known));
+        return Err(other_kind(&known));
     };
     let shown = known.signature(&catalog.routine_name(&known, cx.search_path));
     let drop_first = format!("Use DROP AGGREGATE {shown} first.");

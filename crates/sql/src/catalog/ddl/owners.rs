@@ -258,7 +258,7 @@ pub(super) async fn of_routine(
     };
     let superuser = cx.judged(|judge, role| judge.members.is_superuser(role))?;
     if !superuser {
-        routines::must_own(&routine, cx)?;
+        routine_lookup::must_own(&routine, cx)?;
         must_be_member(owner, cx)?;
         if !cx.judged(|judge, _| judge.may_create_in(owner, routine.schema))? {
             let name = &routine.schema_name;

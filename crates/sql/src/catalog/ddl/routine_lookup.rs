@@ -4,6 +4,8 @@ use super::DdlContext;
 use super::objects::no_schema;
 use super::routines::type_of;
 use crate::catalog::calls;
+use crate::catalog::pg_catalog::PG_PROC;
+use crate::catalog::rights::denied;
 use crate::catalog::routine::{ArgMode, Routine};
 use crate::catalog::text::fold;
 use crate::error::{Result, SqlError};
@@ -204,4 +206,28 @@ fn arg_types(args: &[ArgClause], cx: &mut DdlContext<'_>) -> Result<(Vec<Oid>, V
         all.push(ty);
     }
     Ok((inputs, all))
+}
+
+/// 42501 unless the function is the current role's.
+pub(super) fn must_own(routine: &Routine, cx: &mut DdlContext<'_>) -> Result<()> {
+    must_own_as(routine.word(), routine, cx)
+}
+
+/// The same, of what is called so.
+pub(super) fn must_own_as(word: &str, routine: &Routine, cx: &mut DdlContext<'_>) -> Result<()> {
+    match cx.judged(|judge, role| judge.owns(role, PG_PROC, routine.oid))? {
+        true => Ok(()),
+        false => Err(denied(format!("must be owner of {word} {}", routine.name))),
+    }
+}
+
+/// 42809 for a definition that would make something else of what there is.
+pub(super) fn other_kind(known: &Routine) -> SqlError {
+    let is = match known.word() {
+        "aggregate" => "an aggregate function",
+        "procedure" => "a procedure",
+        _ => "a function",
+    };
+    SqlError::new(SqlState::WRONG_OBJECT_TYPE, "cannot change routine kind")
+        .detail(format!("\"{}\" is {is}.", known.name))
 }

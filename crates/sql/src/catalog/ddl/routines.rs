@@ -7,7 +7,7 @@ use super::DdlContext;
 use super::dependents::{self, Object};
 use super::expressions::{bound, default_text, with_planner};
 use super::objects::no_schema;
-use super::routine_lookup::{found, named};
+use super::routine_lookup::{found, must_own, must_own_as, named, other_kind};
 use super::routine_options::properties;
 use super::types::of_users;
 use crate::bind;
@@ -92,19 +92,6 @@ fn system_aggregate(target: &RoutineRef) -> Commented {
 fn is_system_aggregate(word: RoutineWord, target: &RoutineRef, cx: &mut DdlContext<'_>) -> bool {
     matches!(word, RoutineWord::Aggregate)
         && super::comment_system::is_there(&system_aggregate(target), cx)
-}
-
-/// 42501 unless the function is the current role's.
-pub(super) fn must_own(routine: &Routine, cx: &mut DdlContext<'_>) -> Result<()> {
-    must_own_as(routine.word(), routine, cx)
-}
-
-/// The same, of what is called so.
-pub(super) fn must_own_as(word: &str, routine: &Routine, cx: &mut DdlContext<'_>) -> Result<()> {
-    match cx.judged(|judge, role| judge.owns(role, PG_PROC, routine.oid))? {
-        true => Ok(()),
-        false => Err(denied(format!("must be owner of {word} {}", routine.name))),
-    }
 }
 
 /// The type that a signature names.
@@ -638,17 +625,6 @@ pub(super) async fn put(routine: Routine, cx: &mut DdlContext<'_>) -> Result<()>
     }
     cx.state.push(Change::PutRoutine(Arc::new(routine)));
     Ok(())
-}
-
-/// 42809 for a definition that would make something else of what there is.
-pub(super) fn other_kind(known: &Routine) -> SqlError {
-    let is = match known.word() {
-        "aggregate" => "an aggregate function",
-        "procedure" => "a procedure",
-        _ => "a function",
-    };
-    SqlError::new(SqlState::WRONG_OBJECT_TYPE, "cannot change routine kind")
-        .detail(format!("\"{}\" is {is}.", known.name))
 }
 
 /// Puts a new definition in the place of an old one.

@@ -1,6 +1,13 @@
 //! The queries that PostgreSQL's system views are made of, as `pg_get_viewdef` prints them there. Programs read them (`\sv`, `pg_views`); what the views show here is
 //! made by code of its own.
 
+use crate::catalog::calls::{oid_arg, relation_by_text};
+use crate::catalog::{VirtualContext, viewdef};
+use crate::error::{Result, SqlError};
+use crate::value::Datum;
+use logstead_types::SqlState;
+use std::sync::Arc;
+
 /// As `pg_get_viewdef(oid)` gives them; each behind a line of its name.
 const PLAIN: &str = include_str!("system_views.txt");
 /// As `pg_get_viewdef(oid, true)` does.
@@ -15,6 +22,37 @@ pub(crate) fn text_of(schema: &str, name: &str, pretty: bool) -> Option<&'static
         let (of, called) = title.split_once('.')?;
         (of == schema && called == name).then(|| text.trim_end_matches('\n'))
     })
+}
+
+/// A view's query; the second argument asks for the form for people (a number is where lines end: each item has its own).
+pub(crate) fn view_text(args: &[Datum], cx: &VirtualContext<'_>) -> Result<Datum> {
+    let relation = match args.first() {
+        Some(Datum::Text(name)) => {
+            let path = cx.session.search_path();
+            let found = relation_by_text(cx.catalog, name, &path)?;
+            found.ok_or_else(|| {
+                SqlError::new(
+                    SqlState::UNDEFINED_TABLE,
+                    format!("relation \"{name}\" does not exist"),
+                )
+            })?
+        }
+        _ => match oid_arg(args, 0) {
+            Some(oid) => oid,
+            None => return Ok(Datum::Null),
+        },
+    };
+    let pretty = matches!(args.get(1), Some(Datum::Bool(true) | Datum::Int4(_)));
+    let catalog = Arc::new(cx.catalog.clone());
+    if let Some(relation) = catalog.relations.get(&relation)
+        && let Some(shown) = viewdef::text(&catalog, relation, pretty, cx.session)?
+    {
+        return Ok(Datum::text(shown));
+    }
+    Ok({ super::tables() }
+        .find(|table| table.oid == relation)
+        .and_then(|table| text_of(table.schema, table.name, pretty))
+        .map_or(Datum::Null, Datum::text))
 }
 
 #[cfg(test)]

@@ -1,0 +1,83 @@
+//! What a plan or an expression may have to wait for that is no row: functions that the session runs, advisory locks.
+
+use super::walk::{any, plan_exprs};
+use super::{Node, Plan, UserAggregate};
+use crate::expr::Expr;
+use std::sync::Arc;
+
+/// Functions that wait for an advisory lock: `pg_advisory_lock`, `pg_advisory_lock_shared`, and those of transactions.
+pub(crate) fn waits_for_advisory_lock(function: &crate::func::Function) -> bool {
+    matches!(
+        function.oid,
+        2880 | 2881 | 2886 | 2887 | 3089 | 3090 | 3093 | 3094
+    )
+}
+
+/// What evaluating it comes to may have to be waited for: a subquery, or an advisory lock.
+pub(crate) fn may_wait(expr: &Expr) -> bool {
+    any(expr, &|e| match e {
+        Expr::Subquery(_) => true,
+        Expr::Call { function, .. } => waits_for_advisory_lock(function),
+        _ => false,
+    })
+}
+
+/// Scans the rows of a function that the session runs. Expressions are not looked at.
+pub(crate) fn scans_routine(plan: &Plan) -> bool {
+    let called = |user: &Arc<UserAggregate>| {
+        user.any(&|e| matches!(e, Expr::Subquery(subquery) if scans_routine(&subquery.plan)))
+    };
+    let own = match &plan.node {
+        Node::RoutineScan { .. } => true,
+        Node::Aggregate { aggregates, .. } => aggregates
+            .iter()
+            .filter_map(|call| call.user.as_ref())
+            .any(called),
+        Node::Window { window, .. } => window
+            .calls
+            .iter()
+            .filter_map(|call| call.user.as_ref())
+            .any(called),
+        _ => false,
+    };
+    own || crate::exec::children(plan).into_iter().any(scans_routine)
+}
+
+/// Calls a function that the session runs, be it in a subquery of an expression.
+pub(crate) fn has_routine(plan: &Plan) -> bool {
+    let within = |e: &Expr| matches!(e, Expr::Subquery(subquery) if scans_routine(&subquery.plan));
+    let mut found = scans_routine(plan);
+    plan_exprs(plan, 0, &mut |expr, _| {
+        found = found || any(expr, &within);
+    });
+    found
+}
+
+/// Calls a volatile function that the session runs, be it in a subquery of an expression.
+pub(crate) fn calls_volatile(plan: &Plan) -> bool {
+    fn scans(plan: &Plan) -> bool {
+        let called = |user: &Arc<UserAggregate>| {
+            user.any(&|e| matches!(e, Expr::Subquery(subquery) if scans(&subquery.plan)))
+        };
+        let own = match &plan.node {
+            Node::RoutineScan { callee, .. } => callee.volatile,
+            Node::Aggregate { aggregates, .. } => aggregates
+                .iter()
+                .filter_map(|call| call.user.as_ref())
+                .any(called),
+            Node::Window { window, .. } => window
+                .calls
+                .iter()
+                .filter_map(|call| call.user.as_ref())
+                .any(called),
+            _ => false,
+        };
+        own || crate::exec::children(plan).into_iter().any(scans)
+    }
+    let within = |e: &Expr| matches!(e, Expr::Subquery(subquery) if scans(&subquery.plan));
+    let mut found = scans(plan);
+    plan_exprs(plan, 0, &mut |expr, _| {
+        found = found || any(expr, &within);
+    });
+    found
+}

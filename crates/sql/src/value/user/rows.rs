@@ -1,0 +1,46 @@
+//! Types of rows with columns of domains.
+
+use super::{Class, class, relation_of_row_type, types};
+use crate::error::{Result, SqlError};
+use crate::value::{Oid, SqlType, info};
+
+/// 0A000 for the type of rows that domains have to be asked about: values of it are made by nobody but their table.
+pub fn refuse_domains(oid: Oid) -> Result<()> {
+    let Some(relation) = relation_of_row_type(oid) else {
+        return Ok(());
+    };
+    let types = types();
+    match types.rows.get(&relation) {
+        Some(row) if row.domains => Err(SqlError::unsupported(format!(
+            "a value of type {}, which has columns of domains, that is not a row of its table",
+            info::format_type_bare(oid)
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// The modifier of a row type whose domains are asked about once a value is read: who reads it so has [`row_with_domains`]'s rules around it.
+pub const DOMAINS_ASKED: i32 = 1 << 20;
+
+/// As [`refuse_domains`], unless they are asked about.
+pub fn refuse_unasked(ty: SqlType) -> Result<()> {
+    match ty.typmod {
+        DOMAINS_ASKED => Ok(()),
+        _ => refuse_domains(ty.oid),
+    }
+}
+
+/// The table that the type is of whose rows have columns of domains, if it is such a type or an array over one.
+pub fn row_with_domains(ty: Oid) -> Option<(Oid, Oid)> {
+    let row = match class(ty)? {
+        Class::Array => info::element_of(ty)?,
+        _ => ty,
+    };
+    let relation = relation_of_row_type(row)?;
+    let types = types();
+    types
+        .rows
+        .get(&relation)?
+        .domains
+        .then_some((row, relation))
+}
