@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import threading
+import time
 
 import psycopg
 import pytest
+from harness import TIMEOUT_S
 from psycopg import IsolationLevel
 
 ACCOUNTS = 200
@@ -182,3 +184,58 @@ def test_who_may_import_what(private_server):
         else:
             pytest.fail("the snapshot of a session that is gone can be imported")
         assert server.execute("SELECT count(*) FROM imported") == [(3,)]
+
+
+@pytest.mark.logstead_only
+@pytest.mark.parametrize("asked", ["status", "snapshot"])
+def test_what_is_told_of_a_commit_is_durable(private_server, asked):
+    """On a home where an append takes some 0.2 s: who hears that a transaction has committed finds what it wrote, also after kill -9."""
+    server = private_server
+    server.arguments = ["--workers", "2", "--home", f"sim://?model=s3express&dir={server.root / 'objects'}&scale=20"]
+    server.start()
+    server.execute("CREATE TABLE told (n int)")
+    question = {
+        "status": "SELECT txid_status(%s) = 'committed'",
+        "snapshot": "SELECT pg_visible_in_snapshot(%s::text::xid8, pg_current_snapshot())",
+    }[asked]
+    with server.connect(autocommit=True) as writer, server.connect(autocommit=True) as asker:
+        writer.execute("BEGIN")
+        writer.execute("INSERT INTO told VALUES (42)")
+        ((xid,),) = writer.execute("SELECT txid_current()").fetchall()
+
+        def commit() -> None:
+            try:
+                writer.execute("COMMIT")
+            except psycopg.OperationalError:
+                pass
+
+        committing = threading.Thread(target=commit)
+        committing.start()
+        deadline = time.monotonic() + TIMEOUT_S
+        while asker.execute(question, (xid,)).fetchone() != (True,):
+            assert time.monotonic() < deadline, "it never committed"
+        server.kill()
+        committing.join(TIMEOUT_S)
+    server.start()
+    assert server.execute("SELECT n FROM told") == [(42,)], "it was told of, and is gone"
+
+
+@pytest.mark.logstead_only
+def test_a_transaction_exports_so_many_snapshots(server):
+    with server.connect() as exporter:
+        with pytest.raises(psycopg.errors.ProgramLimitExceeded, match="cannot export more than 1000 snapshots"):
+            exporter.execute("SELECT count(pg_export_snapshot()) FROM generate_series(1, 1001)")
+        exporter.rollback()
+        exporter.execute("SELECT count(pg_export_snapshot()) FROM generate_series(1, 1000)")
+        exporter.rollback()
+
+
+@pytest.mark.logstead_only
+def test_no_snapshot_is_imported_beside_temporary_objects(server):
+    with server.connect() as exporter, server.connect(autocommit=True) as one:
+        ((snapshot,),) = exporter.execute("SELECT pg_export_snapshot()").fetchall()
+        one.execute("CREATE TEMP TABLE mine (a int)")
+        one.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
+        with pytest.raises(psycopg.errors.FeatureNotSupported, match="temporary objects"):
+            one.execute(f"SET TRANSACTION SNAPSHOT '{snapshot}'")
+        one.execute("ROLLBACK")

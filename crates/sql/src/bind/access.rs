@@ -37,7 +37,12 @@ pub(super) struct Use {
     reads: bool,
     /// Its columns, wherever they are in sight.
     slots: Vec<Vec<Slot>>,
+    /// A system column was named.
+    system: bool,
 }
+
+/// Stands for the system columns among those that are read: no privilege on a column covers them, the table's does.
+const SYSTEM_POSITION: usize = usize::MAX;
 
 /// All relations of a statement.
 #[derive(Default)]
@@ -99,6 +104,7 @@ impl Binder<'_> {
             },
             reads,
             slots: vec![slots],
+            system: false,
         });
         self.uses.uses.len() - 1
     }
@@ -194,6 +200,15 @@ impl Binder<'_> {
             .collect()
     }
 
+    /// A system column is named of the relation that has this column.
+    pub(super) fn name_system_column(&mut self, of: ColId) {
+        let has = |slot: &Slot| matches!(slot, Slot::Column(id) if *id == of);
+        let mut uses = self.uses.uses.iter_mut();
+        if let Some(found) = uses.find(|found| found.slots.iter().flatten().any(has)) {
+            found.system = true;
+        }
+    }
+
     fn is_named(&self, slot: Slot) -> bool {
         match slot {
             Slot::Column(id) => self.info(id).named,
@@ -226,6 +241,9 @@ impl Binder<'_> {
             selected.extend(named.map(|(position, _)| position));
         }
         if let Some(found) = self.uses.uses.get_mut(number) {
+            if std::mem::take(&mut found.system) {
+                selected.push(SYSTEM_POSITION);
+            }
             if found.reads || !selected.is_empty() {
                 found.access.wanted |= p::SELECT;
             }

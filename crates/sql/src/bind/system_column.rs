@@ -12,7 +12,7 @@
 
 use super::names::fold_ident;
 use super::part::Target;
-use super::scope::ambiguous;
+use super::scope::{NsWhat, ambiguous};
 use super::{Binder, COLUMN_BASE, Clause, Source};
 use crate::catalog::Relation;
 use crate::error::{Result, SqlError};
@@ -130,6 +130,14 @@ impl Binder<'_> {
         if table == 0 || matches!(source, Some(Source::Virtual(_, view)) if view.is_view()) {
             return Ok(None);
         }
+        let item_rel = item.rel;
+        let own = item.columns.iter().find_map(|column| match column.what {
+            NsWhat::Column(id) => Some(id),
+            _ => None,
+        });
+        if let Some(own) = own {
+            self.name_system_column(own);
+        }
         if name == TABLEOID {
             let ty = SqlType::of(oid::OID);
             return Ok(Some(Expr::Const(Datum::Oid(table), ty)));
@@ -139,7 +147,7 @@ impl Binder<'_> {
             return Err(SqlError::new(state, message).at(at));
         }
         let unsupported = || SqlError::unsupported(format!("system column \"{name}\"")).at(at);
-        let rel = item.rel.ok_or_else(unsupported)?;
+        let rel = item_rel.ok_or_else(unsupported)?;
         match &self.rels[rel].source {
             Source::Table(_) if self.rels[rel].scanned || self.rels[rel].row_id.is_some() => {}
             Source::Virtual(..) => match name {

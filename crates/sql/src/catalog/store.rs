@@ -229,6 +229,7 @@ impl CatalogStore {
             rows
         };
         let (store, orphans) = into_store(rows, engine)?;
+        store.pass_over_storages();
         store.make_storages(&worker, &mut indexes)?;
         // Whatever the log has told of indexes is used.
         engine.end_start();
@@ -451,6 +452,18 @@ impl CatalogStore {
             }
             self.reserve(worker, &mut oids)?;
         }
+    }
+
+    /// Numbers of storages of which the log has rows are given to nobody, though nothing names them any more: their rows stay in the log until a checkpoint.
+    fn pass_over_storages(&self) {
+        let storages = self.engine.tables();
+        let numbers = storages.iter().map(|table| table.id().0);
+        let Some(highest) = numbers.filter(|number| *number < OIDS_END).max() else {
+            return;
+        };
+        let mut oids = locked(&self.oids);
+        oids.limit = oids.limit.max(highest + 1);
+        oids.next = oids.next.max(highest + 1);
     }
 
     fn reserve(&self, worker: &Worker, oids: &mut Oids) -> Result<()> {

@@ -16,6 +16,9 @@ use sqlparser::ast;
 use std::collections::HashMap;
 use std::sync::Arc;
 
+/// Names that a transaction may give its snapshots. PostgreSQL's bound is the disk, where each is a file.
+const OFFERS_MAX: usize = 1_000;
+
 /// A snapshot that others may use.
 struct Offered {
     snapshot: Arc<ExportedSnapshot>,
@@ -56,6 +59,12 @@ impl SessionContext {
             ));
         }
         let mut offers = self.offers.borrow_mut();
+        if offers.len() >= OFFERS_MAX {
+            return Err(SqlError::new(
+                SqlState::PROGRAM_LIMIT_EXCEEDED,
+                format!("a transaction cannot export more than {OFFERS_MAX} snapshots"),
+            ));
+        }
         // As PostgreSQL's: whose session, which of its transactions, which of that one's snapshots.
         let transaction = txn.id().0 as u32;
         let name = format!("{:08X}-{transaction:08X}-{}", self.pid, offers.len() + 1);
@@ -87,6 +96,12 @@ impl Session {
             return Err(SqlError::new(
                 SqlState::ACTIVE_SQL_TRANSACTION,
                 "SET TRANSACTION SNAPSHOT must be called before any query",
+            ));
+        }
+        // Rows of temporary tables are stamped with numbers that a snapshot of before may see.
+        if !self.temporary.is_empty() {
+            return Err(SqlError::unsupported(
+                "SET TRANSACTION SNAPSHOT in a session with temporary objects",
             ));
         }
         let isolation = match self.is_idle() {

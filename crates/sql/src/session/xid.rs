@@ -6,8 +6,8 @@ use crate::catalog::commit_error;
 use crate::error::{Result, SqlError};
 use crate::value::Datum;
 use crate::value::snapshot::snapshot;
-use logstead_engine::{Txn, VersionId, XidStatus};
-use logstead_types::SqlState;
+use logstead_engine::{Awaits, Txn, VersionId, XidStatus};
+use logstead_types::{Csn, SqlState};
 use std::pin::pin;
 
 /// What PostgreSQL tells the age of an id that is no transaction's with.
@@ -33,6 +33,14 @@ impl SessionContext {
         Ok(number)
     }
 
+    /// What is told rests on everything with a CSN below: it is told when that is durable (T1).
+    fn depend_on_all_before(&self, end: u64) {
+        if let Some(last) = end.checked_sub(1) {
+            let all = Awaits::floor(Csn(last));
+            self.depends_on.borrow_mut().merge(&all);
+        }
+    }
+
     /// `pg_current_snapshot()`: which ids the statement's snapshot sees.
     pub(super) fn current_snapshot(&self, txn: &mut Txn) -> Result<Datum> {
         let seen = self.worker.engine().xid_snapshot(txn.snapshot());
@@ -42,6 +50,8 @@ impl SessionContext {
                 "which transactions ran when the snapshot was taken is not known any more",
             )
         })?;
+        // Who is no more among those that run has ended, durably.
+        self.depend_on_all_before(seen.end);
         let end = seen.end.cast_signed();
         let mut running = seen.running.into_iter().map(u64::cast_signed).peekable();
         let xmin = running.peek().copied().unwrap_or(end);
@@ -82,7 +92,10 @@ impl SessionContext {
             ("status of a transaction", [Datum::Int8(of)]) => {
                 match engine.xid_status(of.cast_unsigned()) {
                     XidStatus::InProgress => Datum::text("in progress"),
-                    XidStatus::Committed => Datum::text("committed"),
+                    XidStatus::Committed => {
+                        self.depend_on_all_before(engine.next_csn().get());
+                        Datum::text("committed")
+                    }
                     XidStatus::Aborted => Datum::text("aborted"),
                     XidStatus::Forgotten => Datum::Null,
                     XidStatus::Future => {

@@ -260,9 +260,11 @@ impl Copier {
     /// Commits what was written; the statement's transaction depends on it.
     async fn end(&mut self, cx: &mut DdlContext<'_>) -> Result<()> {
         self.bytes = 0;
-        let Some(batch) = self.batch.take() else {
+        let Some(mut batch) = self.batch.take() else {
             return Ok(());
         };
+        // Without the reservation of the storages' numbers the rows would be in whatever storage has the number after a crash.
+        batch.depends_on_everything();
         let receipt = batch.precommit().await;
         let receipt = receipt.map_err(|error| commit_error(&error))?;
         if let Some(csn) = receipt.csn {

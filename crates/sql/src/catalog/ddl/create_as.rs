@@ -10,7 +10,7 @@ use crate::catalog::text::fold;
 use crate::catalog::{Column, Relation};
 use crate::error::{Result, SqlError};
 use crate::exec::{self, ExecContext, Execution, Progress, RowSink, StoredColumn};
-use crate::interrupt::check_for_interrupts;
+use crate::interrupt::Pace;
 use crate::plan;
 use crate::value::{Datum, Oid, SqlType, oid};
 use logstead_engine::{RowBuilder, RowRef, TableLock};
@@ -147,6 +147,9 @@ pub(super) async fn execute(table: &ast::CreateTable, cx: &mut DdlContext<'_>) -
     Ok(format!("SELECT {rows}"))
 }
 
+/// What inserting a row costs, see [`Pace`].
+const ROW_STEPS: usize = 1_000;
+
 pub(super) async fn fill(
     cx: &mut DdlContext<'_>,
     plan: plan::Plan,
@@ -157,6 +160,7 @@ pub(super) async fn fill(
     let mut execution = Execution::new(Arc::new(exec::prepare(plan)));
     let mut builder = RowBuilder::new();
     let mut rows = 0;
+    let mut pace = Pace::default();
     loop {
         let mut buffer = Buffer::default();
         let engine = cx.store.engine().clone();
@@ -172,9 +176,9 @@ pub(super) async fn fill(
         };
         let progress = execution.run(&mut run, 0, &mut buffer).await?;
         for row in buffer.0 {
-            // Each run of the plan counts its work anew.
-            check_for_interrupts()?;
             encode_row(relation, &row, &mut builder);
+            // Each run of the plan counts its work anew.
+            pace.spent(ROW_STEPS + builder.finish().len())?;
             loop {
                 match cx.txn.insert(&target, builder.finish()) {
                     Ok(_) => break,

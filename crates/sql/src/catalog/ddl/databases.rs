@@ -37,6 +37,17 @@ use std::time::Duration;
 /// How long a database may be left by those who have ended their sessions, or were told to: PostgreSQL's number.
 const PATIENCE: Duration = Duration::from_secs(5);
 
+/// What comes of it within [`PATIENCE`].
+async fn within_patience<T>(work: impl Future<Output = T>) -> Option<T> {
+    let mut work = pin!(work);
+    // Most need not wait, nor a timer.
+    let at_once = poll_fn(|task| Poll::Ready(work.as_mut().poll(task))).await;
+    match at_once {
+        Poll::Ready(done) => Some(done),
+        Poll::Pending => tokio::time::timeout(PATIENCE, work).await.ok(),
+    }
+}
+
 /// 3D000.
 pub(crate) fn no_database(name: &str) -> SqlError {
     SqlError::new(
@@ -322,7 +333,13 @@ async fn create(name: &str, wanted: &Wanted, cx: &mut DdlContext<'_>) -> Result<
         false => Some(copy_database::copy(&from, &database, cx).await?),
     };
     // Others change databases while this one is copied.
-    cx.lock_databases().await?;
+    // The template is closed meanwhile: who keeps the list locked does not keep it shut.
+    within_patience(cx.lock_databases()).await.ok_or_else(|| {
+        SqlError::new(
+            SqlState::LOCK_NOT_AVAILABLE,
+            "the list of databases is being changed by other transactions",
+        )
+    })??;
     if !cx
         .insert_row(DATABASES, &stored_databases::encode(&database))
         .await?

@@ -5,6 +5,7 @@ use crate::catalog::change::Change;
 use crate::catalog::pg_catalog::PG_AUTHID;
 use crate::catalog::stored::{COMMENTS, OBJECT_TABLES, ObjectKey, ObjectRow};
 use logstead_engine::{Isolation, RowBuilder, ScanCursor};
+use logstead_types::TableId;
 use std::sync::Arc;
 
 /// Whatever a database can hold, of names that another has too.
@@ -151,4 +152,35 @@ fn databases_share_roles_and_what_is_said_of_them() {
     world.run("drop role r").unwrap();
     let one = Arc::clone(world.catalog().notes.databases.by_name("one").unwrap());
     assert!(one.settings.is_empty());
+}
+
+/// Rows that a copy wrote, of which nothing else is durable, stay in the log until a checkpoint: no other table gets the number of their storage.
+#[test]
+fn storages_that_nothing_names_give_their_numbers_to_nobody() {
+    let world = World::new();
+    world.run("CREATE TABLE before (a int)").unwrap();
+    let highest = |world: &World| {
+        let tables = world.store.engine().tables();
+        let numbers = tables.iter().map(|table| table.id().0);
+        numbers.filter(|number| *number < 1 << 29).max().unwrap()
+    };
+    // Beyond what is reserved in the log.
+    let orphan = TableId(highest(&world) + 5_000);
+    let table = world.store.engine().create_table(orphan);
+    let mut txn = world.worker.begin(Isolation::ReadCommitted);
+    txn.begin_statement();
+    let mut row = RowBuilder::new();
+    row.start(1, 1);
+    row.push(Some(b"x"));
+    txn.insert(&table, row.finish()).unwrap();
+    block_on(txn.precommit()).unwrap();
+    let mut world = world.reopen();
+    for _ in 0..2 {
+        let gone = world.store.engine().table(orphan).is_none();
+        assert!(gone, "nothing names it");
+        world.run("CREATE TABLE behind (a int)").unwrap();
+        assert!(highest(&world) > orphan.0, "its number is somebody's");
+        world.run("DROP TABLE behind").unwrap();
+        world = world.reopen();
+    }
 }
