@@ -125,3 +125,74 @@ def test_a_function_that_takes_too_long_is_cancelled(private_server):
             connection.execute("INSERT INTO ix_t VALUES (2)")
         connection.execute("INSERT INTO ix_t VALUES (-2)")
         assert connection.execute("SELECT a FROM ix_t WHERE ix_slow(a) = -2").fetchall() == [(-2,)]
+
+
+FUNCTION = "CREATE FUNCTION same(int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS 'BEGIN RETURN $1; END'"
+
+
+@pytest.mark.logstead_only
+def test_a_snapshot_from_before_an_index_does_not_miss_rows(private_server):
+    """Versions from before the index have no value for it: who reads them through it is told so, and finds them by a scan."""
+    server = private_server
+    server.start()
+    server.execute(FUNCTION, "CREATE TABLE other (a int)", "CREATE TABLE t (id int, a int)", "INSERT INTO t SELECT g, g FROM generate_series(1, 1000) g")
+    with server.connect(autocommit=True) as old, server.connect(autocommit=True) as maker:
+        old.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
+        old.execute("SELECT count(*) FROM other")
+        maker.execute("CREATE INDEX t_same ON t (same(a))")
+        maker.execute("ANALYZE t")
+        maker.execute("UPDATE t SET a = 7 WHERE id = 5")
+        old.execute("SET enable_seqscan = off")
+        with pytest.raises(psycopg.errors.SerializationFailure, match='index "t_same" was made after the snapshot'):
+            old.execute("SELECT id FROM t WHERE same(a) = 5")
+        old.execute("ROLLBACK")
+        old.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
+        assert old.execute("SELECT id FROM t WHERE same(a) = 7 ORDER BY id").fetchall() == [(5,), (7,)]
+        old.execute("COMMIT")
+
+
+@pytest.mark.logstead_only
+@pytest.mark.parametrize("isolation", ["REPEATABLE READ", "SERIALIZABLE"])
+def test_building_an_index_shows_nothing_that_others_committed(server, isolation):
+    with server.connect(autocommit=True) as one:
+        one.execute("DROP TABLE IF EXISTS seen")
+        one.execute("DROP FUNCTION IF EXISTS same(int)")
+        one.execute(FUNCTION)
+        one.execute("CREATE TABLE seen (a int)")
+        one.execute("INSERT INTO seen VALUES (1)")
+        one.execute(f"BEGIN ISOLATION LEVEL {isolation}")
+        one.execute("SELECT * FROM seen")
+        with pytest.raises(psycopg.errors.FeatureNotSupported, match="REPEATABLE READ or SERIALIZABLE"):
+            one.execute("CREATE INDEX ON seen (same(a))")
+        one.execute("ROLLBACK")
+        # A table of its own has no rows of others.
+        one.execute(f"BEGIN ISOLATION LEVEL {isolation}")
+        one.execute("CREATE TABLE own AS SELECT g AS a FROM generate_series(1, 10) g")
+        one.execute("CREATE INDEX ON own (same(a))")
+        one.execute("SET LOCAL enable_seqscan = off")
+        assert one.execute("SELECT a FROM own WHERE same(a) = 3").fetchall() == [(3,)]
+        one.execute("COMMIT")
+        one.execute("DROP TABLE own, seen")
+        one.execute("DROP FUNCTION same(int)")
+
+
+@pytest.mark.logstead_only
+def test_rebuilding_an_index_uses_no_columns_up(server):
+    with server.connect(autocommit=True) as one:
+        one.execute("CREATE FUNCTION rebuilt(int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS 'BEGIN RETURN $1; END'")
+        one.execute("CREATE TABLE rebuilds (a int)")
+        one.execute("INSERT INTO rebuilds SELECT generate_series(1, 5)")
+        one.execute("CREATE INDEX rebuilds_i ON rebuilds (rebuilt(a))")
+        one.execute("REINDEX INDEX rebuilds_i")
+        columns = "SELECT max(attnum) FROM pg_attribute WHERE attrelid = 'rebuilds'::regclass"
+        after_one = one.execute(columns).fetchone()
+        for _ in range(5):
+            one.execute("REINDEX INDEX rebuilds_i")
+            one.execute("DROP INDEX rebuilds_i")
+            one.execute("CREATE INDEX rebuilds_i ON rebuilds (rebuilt(a))")
+        assert one.execute(columns).fetchone() == after_one
+        one.execute("SET enable_seqscan = off")
+        assert one.execute("SELECT a FROM rebuilds WHERE rebuilt(a) = 4").fetchall() == [(4,)]
+        one.execute("RESET enable_seqscan")
+        one.execute("DROP TABLE rebuilds")
+        one.execute("DROP FUNCTION rebuilt(int)")

@@ -23,7 +23,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use logstead_types::{IndexId, Rid};
+use logstead_types::{Csn, IndexId, Rid};
 
 use crate::absent::Absent;
 use crate::row::RowRef;
@@ -107,6 +107,8 @@ pub struct Index {
     attached: AtomicU64,
     /// Every snapshot finds through it all that it sees.
     complete: AtomicBool,
+    /// Snapshots below this CSN find less through it than they see: see [`Index::set_serves_from`].
+    serves_from: AtomicU64,
     /// A checkpoint has met a leaf of it that is damaged, and said so.
     damage_told: AtomicBool,
 }
@@ -143,6 +145,7 @@ impl Index {
             rows,
             attached: AtomicU64::new(u64::MAX),
             complete: AtomicBool::new(false),
+            serves_from: AtomicU64::new(0),
             damage_told: AtomicBool::new(false),
         }
     }
@@ -184,6 +187,20 @@ impl Index {
     /// It is attached to its table, since `place`.
     pub(crate) fn set_attached(&self, place: Ordinal) {
         self.attached.store(place.0, Ordering::SeqCst);
+    }
+
+    /// Its keys are made of what rows hold since the transaction with this CSN: snapshots below must not rely on them. To be called before
+    /// others know of the index. Forgotten at a start, which no snapshot outlives.
+    pub fn set_serves_from(&self, csn: Csn) {
+        self.serves_from.store(csn.0, Ordering::SeqCst);
+    }
+
+    /// Does a snapshot find through it all that it sees?
+    #[inline]
+    pub fn serves(&self, snapshot: Csn) -> bool {
+        // A snapshot sees what is below it.
+        snapshot.0 > self.serves_from.load(Ordering::SeqCst)
+            || self.serves_from.load(Ordering::SeqCst) == 0
     }
 
     /// Its number.

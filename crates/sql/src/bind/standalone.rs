@@ -224,8 +224,7 @@ pub(crate) fn generated_after(
     let mut changed = changed.to_vec();
     all.retain(|(position, _)| {
         let column = relation.columns.get(*position);
-        let from = column.map_or(Vec::new(), |column| column.generated_from(relation));
-        let follows = from.iter().any(|from| changed.contains(from));
+        let follows = column.is_some_and(|column| column.follows(relation, &changed));
         // What an index has computed may be made of it; that comes behind.
         if follows {
             changed.push(*position);

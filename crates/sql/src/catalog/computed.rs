@@ -9,6 +9,7 @@
 //! - `IndexDef::computed` says where the values are. A column that is both dropped and generated belongs to one index; its `default` is what it is computed from.
 //! - Who may write rows of the table knows the column: it is added with the table locked alone, and every row has its value before the index is attached.
 //! - An index with a predicate has keys of those rows alone that it holds: the expression of a key is not evaluated for others.
+//! - Versions from before have no value, or another index's: who reads with a snapshot from before the index is told so (40001) instead of finding too little.
 //! - Keys never change by themselves: whoever replaces a function finds rows by the values that they were written with, until REINDEX computes them anew.
 
 use super::routine::named_in;
@@ -46,8 +47,17 @@ pub(crate) fn add_columns(relation: &mut Relation, index: &mut IndexDef) -> bool
     }
     let column = |wanted: Option<(String, SqlType)>| {
         let (text, ty) = wanted?;
-        let position = relation.columns.len();
-        relation.columns.push(Column {
+        // One of which no row needs anything any more, where there is such a one: every row is written anew. Behind all that it may be computed from.
+        let live = relation.columns.iter().rposition(|c| !c.dropped);
+        let is_free = |c: &Column| {
+            let is_gone = c.dropped && !c.generated && c.default.is_none() && c.domain.is_none();
+            is_gone && c.ty == ty && matches!(c.missing, Datum::Null)
+        };
+        let begin = live.map_or(0, |live| live + 1);
+        let mut behind = relation.columns.iter().enumerate().skip(begin);
+        let free = behind.find(|(_, c)| is_free(c)).map(|(at, _)| at);
+        let position = free.unwrap_or(relation.columns.len());
+        let column = Column {
             name: dropped_name(position),
             ty,
             domain: None,
@@ -58,7 +68,11 @@ pub(crate) fn add_columns(relation: &mut Relation, index: &mut IndexDef) -> bool
             sequence: None,
             dropped: true,
             missing: Datum::Null,
-        });
+        };
+        match relation.columns.get_mut(position) {
+            Some(free) => *free = column,
+            None => relation.columns.push(column),
+        }
         Some(position)
     };
     index.computed = wanted.into_iter().map(column).collect();

@@ -678,7 +678,22 @@ impl Column {
         !self.dropped || self.generated
     }
 
-    /// Positions of the columns of its table that a generated column is computed from; of any other, none.
+    /// Is it a generated column whose value may change with one of the columns at `changed`?
+    pub fn follows(&self, table: &Relation, changed: &[usize]) -> bool {
+        let from = self.generated_from(table);
+        from.iter().any(|from| changed.contains(from))
+            || (!changed.is_empty() && self.takes_row(table))
+    }
+
+    /// Is it computed from the whole row?
+    pub(crate) fn takes_row(&self, table: &Relation) -> bool {
+        match &self.default {
+            Some(text) if self.generated => text::takes_row(text, table),
+            _ => false,
+        }
+    }
+
+    /// Positions of the columns of its table that a generated column is computed from by name; of any other, none.
     pub fn generated_from(&self, table: &Relation) -> Vec<usize> {
         match &self.default {
             Some(text) if self.generated => text::columns_in(text, table),

@@ -4,7 +4,7 @@ use super::Relation;
 use crate::error::{Result, SqlError};
 pub use crate::func::quote_identifier as quote_ident;
 use logstead_types::SqlState;
-use sqlparser::ast::{Expr, Visit, Visitor};
+use sqlparser::ast::{Expr, FunctionArg, FunctionArguments, Visit, Visitor};
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
@@ -99,6 +99,43 @@ pub fn columns_of(expr: &Expr, relation: &Relation) -> Vec<usize> {
     let mut names = Names(relation, BTreeSet::new());
     let _ = expr.visit(&mut names);
     names.1.into_iter().collect()
+}
+
+/// Does a stored expression take the table's whole row: by the table's name, or as `name.*`?
+pub fn takes_row(text: &str, relation: &Relation) -> bool {
+    struct Rows<'a>(&'a Relation);
+    impl Visitor for Rows<'_> {
+        type Break = ();
+        fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
+            let is_row = match expr {
+                Expr::Identifier(ident) => {
+                    let name = fold(ident);
+                    let mut columns = self.0.columns.iter();
+                    name == self.0.name && !columns.any(|c| !c.dropped && c.name == name)
+                }
+                Expr::Wildcard(_) | Expr::QualifiedWildcard(..) => true,
+                Expr::Function(function) => match &function.args {
+                    FunctionArguments::List(list) => list.args.iter().any(|arg| {
+                        use sqlparser::ast::FunctionArgExpr as Arg;
+                        let arg = match arg {
+                            FunctionArg::Unnamed(arg)
+                            | FunctionArg::Named { arg, .. }
+                            | FunctionArg::ExprNamed { arg, .. } => arg,
+                        };
+                        matches!(arg, Arg::QualifiedWildcard(_))
+                    }),
+                    _ => false,
+                },
+                _ => false,
+            };
+            match is_row {
+                true => ControlFlow::Break(()),
+                false => ControlFlow::Continue(()),
+            }
+        }
+    }
+    let expr = crate::parse::parse_expr(text);
+    expr.is_ok_and(|expr| expr.visit(&mut Rows(relation)).is_break())
 }
 
 /// An identifier's value: folded to lower case unless quoted.

@@ -15,6 +15,7 @@ use crate::expr::Expr;
 use crate::plan::{Edge, KeyRange, Probe, Scan};
 use crate::value::{Datum, key};
 use logstead_engine::{Absent, Guard, Index, IndexCursor, Row, Txn};
+use logstead_types::SqlState;
 use std::ops::Bound;
 use std::sync::Arc;
 
@@ -135,7 +136,17 @@ impl IndexState {
         cx: &mut Cx<'a>,
     ) -> Result<Result<(), Obstacle>> {
         if self.index.is_none() {
-            self.index = Some(cx.index(scan.table.storage, definition.storage)?);
+            let index = cx.index(scan.table.storage, definition.storage)?;
+            if !definition.computed.is_empty() && !index.serves(cx.txn()?.snapshot()) {
+                return Err(SqlError::new(
+                    SqlState::SERIALIZATION_FAILURE,
+                    format!(
+                        "could not serialize access: index \"{}\" was made after the snapshot was taken",
+                        definition.name
+                    ),
+                ));
+            }
+            self.index = Some(index);
         }
         if matches!(self.at, At::Start) {
             let start = |cx: &mut Cx<'a>| start(&scan.table, definition, range, reverse, cx);

@@ -1004,9 +1004,8 @@ fn stopped() -> SqlError {
 /// Is a generated column made of one of the columns that get these values?
 fn follows(relation: &Relation, position: usize, values: &[(usize, Datum)]) -> bool {
     let column = relation.columns.get(position);
-    let from = column.map_or(Vec::new(), |column| column.generated_from(relation));
-    from.iter()
-        .any(|from| values.iter().any(|(p, _)| p == from))
+    let changed: Vec<usize> = values.iter().map(|(position, _)| *position).collect();
+    column.is_some_and(|column| column.follows(relation, &changed))
 }
 
 /// The value of an expression of a table whose row an action changes. What reads tables, or is run by the session, cannot be asked here.

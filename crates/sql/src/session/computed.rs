@@ -53,19 +53,14 @@ impl Session {
         self.context.may_run(&plan)?;
         let open = self.transaction()?;
         open.txn.depends_on(catalog.csn);
-        // Rows are there that a snapshot from before the lock does not show.
-        let mut latest = match open.txn.isolation() {
-            Isolation::ReadCommitted => None,
-            _ => Some(open.txn.latest_view()),
-        };
-        if let Some(view) = &mut latest {
-            open.txn.swap_view(view);
+        // Rows may be there that the snapshot does not show. Written by this transaction they would be in its sight, as if it had seen what others have committed.
+        if open.txn.isolation() != Isolation::ReadCommitted && !open.ddl.is_own(table.storage) {
+            return Err(SqlError::unsupported(
+                "building an index that calls a function which a user has made, in a REPEATABLE READ or SERIALIZABLE transaction,",
+            ));
         }
         let mut execution = Execution::new(Arc::clone(&plan.prepared));
         let ran = self.run(&plan, &mut execution, &[], true, 0, client).await;
-        if let (Some(view), Some(open)) = (&mut latest, &mut self.open) {
-            open.txn.swap_view(view);
-        }
         match ran? {
             Ran::Done { .. } => Ok(()),
             Ran::Suspended => Err(SqlError::internal("an UPDATE that did not end")),

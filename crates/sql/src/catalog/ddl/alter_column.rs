@@ -393,7 +393,11 @@ async fn set_type(
     let mut reread = Vec::new();
     let mut computed: Vec<(IndexDef, Arc<IndexDef>)> = Vec::new();
     for index in &mut changed.indexes {
-        if !index.is_plain() && index.mentions(table).contains(&position) {
+        let computed = index.computed.iter().flatten();
+        let takes_row = { computed }
+            .filter_map(|at| table.columns.get(*at))
+            .any(|column| column.takes_row(table));
+        if takes_row || (!index.is_plain() && index.mentions(table).contains(&position)) {
             reread.push(index.oid);
         }
     }

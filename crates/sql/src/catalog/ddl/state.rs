@@ -104,6 +104,13 @@ impl Log {
             Some(temporary) => temporary.committed(log.changes),
             None => log.changes,
         };
+        for (table, index) in &log.attached {
+            if !index.computed.is_empty()
+                && let Some(index) = table.index(index.storage)
+            {
+                index.set_serves_from(csn);
+            }
+        }
         if !changes.is_empty() {
             store.publish(database, &changes, csn);
         }
@@ -255,7 +262,7 @@ impl DdlState {
     }
 
     /// True if this transaction made the storage: nobody else can see or lock it.
-    pub(super) fn is_own(&self, storage: TableId) -> bool {
+    pub(crate) fn is_own(&self, storage: TableId) -> bool {
         self.log.borrow().made.contains(&storage)
     }
 

@@ -1,0 +1,30 @@
+-- Indexes on users' functions of whole rows follow every column.
+\set VERBOSITY terse
+CREATE TABLE ifr (id int, a int);
+CREATE FUNCTION ifr_key(ifr) RETURNS int LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN RETURN $1.a; END $$;
+CREATE FUNCTION ifr_sql(ifr) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT $1.a * 10';
+CREATE UNIQUE INDEX ifr_one ON ifr (ifr_key(ifr));
+CREATE INDEX ifr_two ON ifr (ifr_sql(ifr.*));
+INSERT INTO ifr VALUES (1, 1), (2, 2);
+UPDATE ifr SET a = 1 WHERE id = 2;
+UPDATE ifr SET a = 3 WHERE id = 2;
+SET enable_seqscan = off;
+SELECT id FROM ifr WHERE ifr_key(ifr) = 3;
+SELECT id FROM ifr WHERE ifr_key(ifr) = 2;
+SELECT id FROM ifr WHERE ifr_sql(ifr.*) = 30;
+SELECT id FROM ifr WHERE ifr_sql(ifr.*) = 20;
+MERGE INTO ifr USING (VALUES (1)) v(id) ON ifr.id = v.id WHEN MATCHED THEN UPDATE SET a = 3;
+MERGE INTO ifr USING (VALUES (1)) v(id) ON ifr.id = v.id WHEN MATCHED THEN UPDATE SET a = 4;
+SELECT id FROM ifr WHERE ifr_key(ifr) = 4;
+SELECT id FROM ifr WHERE ifr_sql(ifr.*) = 40;
+INSERT INTO ifr VALUES (9, 4) ON CONFLICT (ifr_key(ifr)) DO UPDATE SET id = 90;
+SELECT * FROM ifr ORDER BY id;
+CREATE FUNCTION ifr_set() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN NEW.a := NEW.a + 100; RETURN NEW; END $$;
+CREATE TRIGGER ifr_set BEFORE UPDATE ON ifr FOR EACH ROW EXECUTE FUNCTION ifr_set();
+UPDATE ifr SET id = 91 WHERE id = 90;
+SELECT id FROM ifr WHERE ifr_key(ifr) = 104;
+SELECT id FROM ifr WHERE ifr_sql(ifr.*) = 1040;
+RESET enable_seqscan;
+DROP INDEX ifr_one, ifr_two;
+DROP TABLE ifr CASCADE;
+DROP FUNCTION ifr_set;
