@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import random
+import threading
 
 import psycopg
 import pytest
+from harness import TIMEOUT_S, wait_until
 
 # INV_READ, INV_WRITE
 READ, WRITE = 0x40000, 0x20000
@@ -80,6 +82,99 @@ def test_a_descriptor_for_reading_keeps_what_it_has_opened(server):
             other.commit()
         assert one(writer, "SELECT lo_get(%s, 0, 3)", oid) == b"12b"
         writer.execute("SELECT lo_unlink(%s)", (oid,))
+
+
+# What two write into an object, and what it holds when the second has waited for the first.
+FIRST = ("lo_put", 0, b"AAAA")
+MEETINGS = {
+    "beside": ([FIRST], [("lo_put", 8, b"BBBB")], b"AAAA" + bytes(4) + b"BBBB"),
+    "across": ([FIRST], [("lo_put", 2, b"BBBB")], b"AABBBB"),
+    "in front": ([("lo_put", 8, b"AAAA")], [("lo_put", 0, b"BBBB")], b"BBBB" + bytes(4) + b"AAAA"),
+    "over two pages": ([("lo_put", 2048, b"AAAA")], [("lo_put", 2040, b"B" * 9)], bytes(2040) + b"B" * 9 + b"AAA"),
+    "over three pages": (
+        [FIRST, ("lo_put", 4096, b"AAAA")],
+        [("lo_put", 2, b"B" * 4095)],
+        b"AA" + b"B" * 4095 + b"AAA",
+    ),
+    "longer": ([FIRST], [("lo_truncate", 8)], b"AAAA" + bytes(4)),
+    "shorter": ([FIRST], [("lo_truncate", 2)], b"AA"),
+    "after it was longer": ([("lo_truncate", 100)], [("lo_put", 8, b"BBBB")], bytes(8) + b"BBBB" + bytes(88)),
+    "after it came and went": ([FIRST, ("lo_truncate", 2)], [("lo_put", 8, b"BBBB")], b"AA" + bytes(6) + b"BBBB"),
+}
+
+
+def do_all(connection: psycopg.Connection, oid: int, work: list) -> None:
+    """Calls functions that change an object."""
+    for name, at, *values in work:
+        if name == "lo_put":
+            connection.execute("SELECT lo_put(%s, %s, %s)", (oid, at, *values))
+        else:
+            descriptor = one(connection, "SELECT lo_open(%s, %s)", oid, WRITE)
+            connection.execute("SELECT lo_truncate(%s, %s)", (descriptor, at))
+
+
+def meet(server, oid: int, firsts: list, seconds: list, commits: bool, level=None) -> "Exception | None":
+    """Two transactions change one object; the second one has to wait for the first. What it failed with, if it did."""
+    failed = []
+
+    def work(connection: psycopg.Connection) -> None:
+        try:
+            do_all(connection, oid, seconds)
+            connection.commit()
+        except psycopg.Error as error:
+            failed.append(error)
+            connection.rollback()
+
+    with server.connect() as first, server.connect() as second, server.connect(autocommit=True) as watcher:
+        second.isolation_level = level
+        second.execute("SELECT 1")
+        do_all(first, oid, firsts)
+        thread = threading.Thread(target=work, args=(second,))
+        thread.start()
+        waiting = "SELECT count(*) FROM pg_stat_activity WHERE pid = %s AND wait_event_type = 'Lock'"
+        wait_until(lambda: one(watcher, waiting, second.info.backend_pid) == 1, what="the second waits")
+        (first.commit if commits else first.rollback)()
+        thread.join(TIMEOUT_S)
+        assert not thread.is_alive()
+    return failed[0] if failed else None
+
+
+@pytest.mark.parametrize("meeting", MEETINGS)
+def test_two_who_make_one_page_lose_nothing(server, meeting):
+    firsts, seconds, both = MEETINGS[meeting]
+    with server.connect(autocommit=True) as connection:
+        for commits in (True, False):
+            oid = one(connection, "SELECT lo_create(0)")
+            failed = meet(server, oid, firsts, seconds, commits)
+            found = one(connection, "SELECT lo_get(%s)", oid)
+            connection.execute("SELECT lo_unlink(%s)", (oid,))
+            alone = one(connection, "SELECT lo_create(0)")
+            do_all_alone(server, alone, firsts if failed else seconds)
+            only = one(connection, "SELECT lo_get(%s)", alone)
+            connection.execute("SELECT lo_unlink(%s)", (alone,))
+            # PostgreSQL refuses the second, and here it merges: what was committed is there.
+            if failed:
+                assert isinstance(failed, psycopg.errors.UniqueViolation)
+            assert found == (only if failed or not commits else both)
+        assert one(connection, "SELECT count(*) FROM pg_largeobject") == 0
+
+
+def do_all_alone(server, oid: int, work: list) -> None:
+    """The same with nobody beside."""
+    with server.connect() as connection:
+        do_all(connection, oid, work)
+
+
+@pytest.mark.parametrize("level", [psycopg.IsolationLevel.REPEATABLE_READ, psycopg.IsolationLevel.SERIALIZABLE])
+@pytest.mark.parametrize("seconds", [[("lo_put", 8, b"BBBB")], [("lo_truncate", 8)]], ids=["put", "truncate"])
+def test_who_has_a_snapshot_does_not_overwrite_a_page_made_since(server, level, seconds):
+    with server.connect(autocommit=True) as connection:
+        oid = one(connection, "SELECT lo_create(0)")
+        failed = meet(server, oid, [FIRST], seconds, True, level)
+        # PostgreSQL's large objects know the first error alone.
+        assert isinstance(failed, psycopg.errors.UniqueViolation | psycopg.errors.SerializationFailure)
+        assert one(connection, "SELECT lo_get(%s)", oid) == b"AAAA"
+        connection.execute("SELECT lo_unlink(%s)", (oid,))
 
 
 @pytest.mark.logstead_only

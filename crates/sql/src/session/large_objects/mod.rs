@@ -7,6 +7,8 @@
 //! Invariants:
 //! - What was opened for reading alone shows the object as it was then; what was opened for writing shows what is newest, the transaction's own included.
 //! - Descriptors end with the transaction, or with the part of it that has opened them.
+//! - A page that is written in part is one that is locked, or one that nobody else has made: of two who make one page,
+//!   the second waits and keeps what the first has written.
 //! - No more than [`PAGES_AT_ONCE`] pages are in memory beside what is read or written as a whole.
 
 mod descriptors;
@@ -56,11 +58,12 @@ const HOLD: &str = "SELECT 1 FROM pg_catalog.logstead_large_objects WHERE oid = 
 const MAKE: &str =
     "INSERT INTO pg_catalog.logstead_large_objects VALUES ($1) ON CONFLICT DO NOTHING";
 const DROP: &str = "DELETE FROM pg_catalog.logstead_large_objects WHERE oid = $1";
-const DROP_PAGES: &str = "DELETE FROM pg_catalog.pg_largeobject WHERE loid = $1 AND pageno >= $2";
+const DROP_PAGES: &str = "DELETE FROM pg_catalog.pg_largeobject WHERE loid = $1 AND pageno > $2";
 const LAST_PAGE: &str = "SELECT pageno, pg_catalog.octet_length(data) FROM pg_catalog.pg_largeobject WHERE loid = $1 ORDER BY loid DESC, pageno DESC LIMIT 1";
 const READ: &str = "SELECT pageno, data FROM pg_catalog.pg_largeobject WHERE loid = $1 AND pageno BETWEEN $2 AND $3 ORDER BY pageno";
 const READ_TO_CHANGE: &str =
     "SELECT pageno, data FROM pg_catalog.pg_largeobject WHERE loid = $1 AND pageno = $2 FOR UPDATE";
+const MAKE_PAGE: &str = "INSERT INTO pg_catalog.pg_largeobject SELECT $1, u.p, u.d FROM unnest($2, $3) AS u(p, d) ON CONFLICT (loid, pageno) DO NOTHING";
 const WRITE: &str = "INSERT INTO pg_catalog.pg_largeobject SELECT $1, u.p, u.d FROM unnest($2, $3) AS u(p, d) ON CONFLICT (loid, pageno) DO UPDATE SET data = excluded.data";
 
 fn invalid(message: String) -> SqlError {
@@ -413,7 +416,7 @@ impl Session {
         if gone == 0 {
             return Err(no_object(object));
         }
-        let all = [Datum::Oid(object), Datum::Int4(0)];
+        let all = [Datum::Oid(object), Datum::Int4(-1)];
         self.own_statement(DROP_PAGES, &all, None, client).await?;
         let catalog = self.catalog()?;
         let comments = &catalog.notes.comments;
@@ -611,26 +614,30 @@ impl Session {
             while !rest.is_empty() && pages.len() < PAGES_AT_ONCE {
                 let offset = (at % PAGE_BYTES) as usize;
                 let (part, behind) = rest.split_at(rest.len().min(PAGE_BYTES as usize - offset));
-                let mut page = Vec::new();
                 // A page that is written in part keeps the rest of it.
-                if part.len() < PAGE_BYTES as usize {
-                    page = self
-                        .page_to_change(object, at, client)
-                        .await?
-                        .unwrap_or_default();
+                let page = if part.len() < PAGE_BYTES as usize {
+                    let change = |page: &mut Vec<u8>| {
+                        if page.len() < offset + part.len() {
+                            page.resize(offset + part.len(), 0);
+                        }
+                        if let Some(place) = page.get_mut(offset..offset + part.len()) {
+                            place.copy_from_slice(part);
+                        }
+                    };
+                    self.changed_page(object, at, change, client).await?
+                } else {
+                    Some(part.to_vec())
+                };
+                if let Some(page) = page {
+                    pages.push(page_of(at)?);
+                    data.push(Datum::Bytea(page.into()));
                 }
-                if page.len() < offset + part.len() {
-                    page.resize(offset + part.len(), 0);
-                }
-                if let Some(place) = page.get_mut(offset..offset + part.len()) {
-                    place.copy_from_slice(part);
-                }
-                pages.push(page_of(at)?);
-                data.push(Datum::Bytea(page.into()));
                 at += part.len() as u64;
                 rest = behind;
             }
-            self.write_pages(object, pages, data, client).await?;
+            if !pages.is_empty() {
+                self.write_pages(WRITE, object, pages, data, client).await?;
+            }
             self.descriptors()?.get(number)?.at = at;
         }
         Ok(())
@@ -652,20 +659,55 @@ impl Session {
         }
     }
 
+    /// A page as `change` makes it of what is newest, to be written; `None`: there was none, so it has been made.
+    async fn changed_page(
+        &mut self,
+        object: Oid,
+        at: u64,
+        change: impl Fn(&mut Vec<u8>),
+        client: &mut dyn Client,
+    ) -> Result<Option<Vec<u8>>> {
+        // Another may have made it since it was looked for.
+        for _ in 0..2 {
+            if let Some(mut page) = self.page_to_change(object, at, client).await? {
+                change(&mut page);
+                return Ok(Some(page));
+            }
+            let mut page = Vec::new();
+            change(&mut page);
+            let (number, page) = (vec![page_of(at)?], vec![Datum::Bytea(page.into())]);
+            let made = self.write_pages(MAKE_PAGE, object, number, page, client);
+            if made.await? > 0 {
+                return Ok(None);
+            }
+        }
+        // It comes and goes.
+        Err(SqlError::new(
+            SqlState::UNIQUE_VIOLATION,
+            "duplicate key value violates unique constraint \"pg_largeobject_loid_pn_index\"",
+        )
+        .detail(format!(
+            "Key (loid, pageno)=({object}, {}) already exists.",
+            at / PAGE_BYTES
+        )))
+    }
+
+    /// Runs a statement that writes pages; how many it has written.
     async fn write_pages(
         &mut self,
+        text: &'static str,
         object: Oid,
         pages: Vec<Datum>,
         data: Vec<Datum>,
         client: &mut dyn Client,
-    ) -> Result<()> {
+    ) -> Result<u64> {
         let values = [
             Datum::Oid(object),
             Datum::array(oid::INT4, pages),
             Datum::array(oid::BYTEA, data),
         ];
-        self.own_statement(WRITE, &values, None, client).await?;
-        Ok(())
+        let (_, written) = self.own_statement(text, &values, None, client).await?;
+        Ok(written)
     }
 
     /// Cuts the object, or makes it longer.
@@ -687,16 +729,16 @@ impl Session {
             )));
         }
         let length = u64::try_from(length).unwrap_or(0);
-        let mut last = self
-            .page_to_change(object, length, client)
-            .await?
-            .unwrap_or_default();
-        last.resize((length % PAGE_BYTES) as usize, 0);
+        let cut = |page: &mut Vec<u8>| page.resize((length % PAGE_BYTES) as usize, 0);
+        let last = self.changed_page(object, length, cut, client).await?;
         let behind = [Datum::Oid(object), page_of(length)?];
         self.own_statement(DROP_PAGES, &behind, None, client)
             .await?;
-        let (page, last) = (vec![page_of(length)?], vec![Datum::Bytea(last.into())]);
-        self.write_pages(object, page, last, client).await
+        if let Some(last) = last {
+            let (page, last) = (vec![page_of(length)?], vec![Datum::Bytea(last.into())]);
+            self.write_pages(WRITE, object, page, last, client).await?;
+        }
+        Ok(())
     }
 
     async fn lo_get(
