@@ -5,9 +5,10 @@
 //! (`exec::wait`), so the rest of it happens when the lock is had. An expression that stands alone is waited for when it has been evaluated, before
 //! its value leaves ([`Session::wait_for_advisory_locks`]).
 //!
-//! Rules: shared locks go with each other, exclusive ones with nothing but the same session's. Who waited longest gets the
-//! lock, and nobody overtakes who waits, unless he has that very lock already. Locks of a session are counted and last until
-//! as many unlocks; those of a transaction until it ends or rolls back to a savepoint before.
+//! Rules: shared locks go with each other, exclusive ones with nothing but the same session's. Who waited longest gets
+//! the lock, and nobody overtakes who waits, unless he has that very lock already, or one that the other waits for: he
+//! stands in front of that one then. Locks of a session are counted and last until as many unlocks; those of a
+//! transaction until it ends or rolls back to a savepoint before.
 //!
 //! Invariants:
 //! - A lock is free before what its holder has committed is durable, as all locks are. Whoever gives it back leaves the newest commit of its
@@ -28,7 +29,7 @@ use logstead_engine::{Awaits, Csn, Engine};
 use logstead_types::SqlState;
 use parking_lot::Mutex;
 use std::cell::RefCell;
-use std::collections::{BTreeMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::future::Future;
 use std::hash::BuildHasher;
 use std::pin::Pin;
@@ -103,6 +104,8 @@ pub(super) struct AdvisoryLocks {
 #[derive(Default)]
 struct Table {
     locks: BTreeMap<Key, Lock>,
+    /// What each session that waits is in the queue of. It waits for one lock at most.
+    waiting: HashMap<i32, Key>,
     next_ticket: u64,
 }
 
@@ -142,13 +145,32 @@ impl Lock {
         *self.holders.entry((pid, mode)).or_default() += 1;
     }
 
+    /// Where a newcomer stands in the queue: behind all, unless the session holds what one of them waits for. These two
+    /// would wait for each other.
+    fn place(&self, pid: i32) -> usize {
+        let held_against = |waiter: &Waiter| {
+            [Mode::Shared, Mode::Exclusive]
+                .into_iter()
+                .any(|held| conflict(held, waiter.mode) && self.holders.contains_key(&(pid, held)))
+        };
+        let place = self.waiters.iter().position(held_against);
+        place.unwrap_or(self.waiters.len())
+    }
+
+    /// Can who stands in front of the others from `place` on have it at once?
+    fn is_free_at(&self, place: usize, pid: i32, mode: Mode) -> bool {
+        let mut ahead = self.waiters.iter().take(place);
+        !ahead.any(|w| conflict(w.mode, mode)) && self.held_against(pid, mode).next().is_none()
+    }
+
     /// Gives it to those at the head of the queue that it is free for.
-    fn hand_on(&mut self) {
+    fn hand_on(&mut self, waiting: &mut HashMap<i32, Key>) {
         while let Some(first) = self.waiters.front()
             && self.held_against(first.pid, first.mode).next().is_none()
             && let Some(first) = self.waiters.pop_front()
         {
             self.hold(first.pid, first.mode);
+            waiting.remove(&first.pid);
             if let Some(waker) = first.waker {
                 waker.wake();
             }
@@ -159,25 +181,25 @@ impl Lock {
 impl Table {
     fn hand_on(&mut self, key: Key) {
         if let Some(lock) = self.locks.get_mut(&key) {
-            lock.hand_on();
+            lock.hand_on(&mut self.waiting);
             if lock.holders.is_empty() && lock.waiters.is_empty() {
                 self.locks.remove(&key);
             }
         }
     }
 
-    /// Whom a session waits for: it waits for one lock at most.
+    /// Whom a session waits for.
     fn waits_for(&self, pid: i32) -> Vec<i32> {
-        for lock in self.locks.values() {
-            if let Some(at) = lock.waiters.iter().position(|w| w.pid == pid)
-                && let Some(waiter) = lock.waiters.get(at)
-            {
-                let ahead = lock.waiters.iter().take(at);
-                let ahead = ahead
-                    .filter(|w| conflict(w.mode, waiter.mode))
-                    .map(|w| w.pid);
-                return lock.held_against(pid, waiter.mode).chain(ahead).collect();
-            }
+        let lock = self.waiting.get(&pid).and_then(|key| self.locks.get(key));
+        if let Some(lock) = lock
+            && let Some(at) = lock.waiters.iter().position(|w| w.pid == pid)
+            && let Some(waiter) = lock.waiters.get(at)
+        {
+            let ahead = lock.waiters.iter().take(at);
+            let ahead = ahead
+                .filter(|w| conflict(w.mode, waiter.mode))
+                .map(|w| w.pid);
+            return lock.held_against(pid, waiter.mode).chain(ahead).collect();
         }
         Vec::new()
     }
@@ -229,20 +251,28 @@ impl AdvisoryLocks {
         true
     }
 
-    /// Stands in line for a lock; 40P01 if those before wait for this session.
+    /// Stands in line for a lock, in front of those who wait for what the session holds of it (PostgreSQL's `ProcSleep`).
+    /// It has the lock at once if that is free there; 40P01 if those before wait for this session.
     pub(super) fn queue(&self, key: Key, pid: i32, mode: Mode) -> Result<Wait<'_>> {
         let mut table = self.table.lock();
         let ticket = table.next_ticket;
         table.next_ticket += 1;
         let lock = table.locks.entry(key).or_default();
-        lock.waiters.push_back(Waiter {
-            ticket,
-            pid,
-            mode,
-            waker: None,
-        });
-        lock.hand_on();
-        let circle = table.waits_in_a_circle(pid);
+        let place = lock.place(pid);
+        let free = lock.is_free_at(place, pid, mode);
+        if free {
+            lock.hold(pid, mode);
+        } else {
+            let waiter = Waiter {
+                ticket,
+                pid,
+                mode,
+                waker: None,
+            };
+            lock.waiters.insert(place, waiter);
+            table.waiting.insert(pid, key);
+        }
+        let circle = !free && table.waits_in_a_circle(pid);
         drop(table);
         let wait = Wait {
             locks: self,
@@ -278,9 +308,7 @@ impl AdvisoryLocks {
 
     /// Does a session wait for a lock?
     pub(super) fn is_waiting(&self, pid: i32) -> bool {
-        let table = self.table.lock();
-        let mut waiters = table.locks.values().flat_map(|lock| &lock.waiters);
-        waiters.any(|waiter| waiter.pid == pid)
+        self.table.lock().waiting.contains_key(&pid)
     }
 
     /// Whom a session waits for.
@@ -361,6 +389,7 @@ impl Drop for Wait<'_> {
             lock.waiters.len() < waiting
         });
         if left {
+            table.waiting.remove(&self.pid);
             table.hand_on(self.key);
         } else {
             // It came in the meantime, and nobody was told.
@@ -649,91 +678,4 @@ impl Session {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use futures_poll::polled;
-    use logstead_engine::{EngineOptions, Env, MemoryHome};
-
-    fn advisory_locks() -> AdvisoryLocks {
-        let home = Arc::new(MemoryHome::new(1 << 20));
-        let (env, _files) = Env::simulated(7);
-        let (engine, _) = Engine::open(EngineOptions::default(), home, env).unwrap();
-        AdvisoryLocks::new(engine)
-    }
-
-    /// Polls once, with a waker that does nothing.
-    mod futures_poll {
-        use super::super::Wait;
-        use std::future::Future;
-        use std::pin::Pin;
-        use std::task::{Context, Waker};
-
-        pub(super) fn polled(wait: &mut Wait<'_>) -> bool {
-            let mut cx = Context::from_waker(Waker::noop());
-            Pin::new(wait).poll(&mut cx).is_ready()
-        }
-    }
-
-    const KEY: Key = Key {
-        database: 5,
-        class: 0,
-        object: 1,
-        kind: 1,
-    };
-    const OTHER: Key = Key { object: 2, ..KEY };
-
-    #[test]
-    fn who_waited_longest_gets_it_and_nobody_overtakes() {
-        let locks = advisory_locks();
-        assert!(locks.take(KEY, 1, Mode::Shared));
-        assert!(locks.take(KEY, 2, Mode::Shared));
-        assert!(!locks.take(KEY, 3, Mode::Exclusive));
-        let mut writer = locks.queue(KEY, 3, Mode::Exclusive).unwrap();
-        assert!(!polled(&mut writer));
-        // A reader does not pass the writer who waits, but has again what it has.
-        assert!(!locks.take(KEY, 4, Mode::Shared));
-        assert!(locks.take(KEY, 1, Mode::Shared));
-        let mut reader = locks.queue(KEY, 4, Mode::Shared).unwrap();
-        locks.give_back((KEY, Mode::Shared), 1, 2, Csn::ZERO);
-        assert!(!polled(&mut writer));
-        locks.give_back((KEY, Mode::Shared), 2, 1, Csn::ZERO);
-        assert!(polled(&mut writer) && !polled(&mut reader));
-        locks.give_back((KEY, Mode::Exclusive), 3, 1, Csn::ZERO);
-        assert!(polled(&mut reader));
-        locks.give_back((KEY, Mode::Shared), 4, 1, Csn::ZERO);
-        assert!(
-            locks.table.lock().locks.is_empty(),
-            "nothing is left behind"
-        );
-    }
-
-    #[test]
-    fn who_gives_up_leaves_the_queue_and_what_he_was_given() {
-        let locks = advisory_locks();
-        assert!(locks.take(KEY, 1, Mode::Exclusive));
-        let gives_up = locks.queue(KEY, 2, Mode::Exclusive).unwrap();
-        let mut waits = locks.queue(KEY, 3, Mode::Exclusive).unwrap();
-        let granted_unseen = locks.queue(KEY, 4, Mode::Exclusive).unwrap();
-        drop(gives_up);
-        locks.give_back((KEY, Mode::Exclusive), 1, 1, Csn::ZERO);
-        assert!(polled(&mut waits));
-        locks.give_back((KEY, Mode::Exclusive), 3, 1, Csn::ZERO);
-        drop(granted_unseen);
-        assert!(locks.take(KEY, 5, Mode::Exclusive));
-    }
-
-    #[test]
-    fn a_circle_is_found_by_who_closes_it() {
-        let locks = advisory_locks();
-        assert!(locks.take(KEY, 1, Mode::Exclusive));
-        assert!(locks.take(OTHER, 2, Mode::Exclusive));
-        let mut first = locks.queue(OTHER, 1, Mode::Exclusive).unwrap();
-        let second = locks.queue(KEY, 2, Mode::Shared);
-        assert_eq!(second.err().unwrap().code(), SqlState::DEADLOCK_DETECTED);
-        // The victim is in nobody's way.
-        locks.give_back((OTHER, Mode::Exclusive), 2, 1, Csn::ZERO);
-        assert!(polled(&mut first));
-        locks.give_back((KEY, Mode::Exclusive), 1, 1, Csn::ZERO);
-        assert!(locks.take(KEY, 3, Mode::Exclusive));
-    }
-}
+mod tests;
