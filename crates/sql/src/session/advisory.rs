@@ -405,7 +405,8 @@ pub(super) fn deadlock() -> SqlError {
         .hint("See server log for query details.")
 }
 
-/// The most that one session holds: PostgreSQL has room for some 6,400 in all, by default.
+/// The most that one session holds, each counted once however often it is held: PostgreSQL has room for some 6,400 in
+/// all, by default.
 const LOCKS_MAX: usize = 10_000;
 
 /// Locks of one session.
@@ -413,8 +414,8 @@ const LOCKS_MAX: usize = 10_000;
 pub(super) struct Holdings {
     /// How often the session holds each.
     session: BTreeMap<(Key, Mode), usize>,
-    /// What its transaction holds, with the number of savepoints that stood then.
-    transaction: Vec<(Key, Mode, usize)>,
+    /// What its transaction holds: by the number of savepoints that stood then, how often.
+    transaction: BTreeMap<(Key, Mode), BTreeMap<usize, usize>>,
     /// What the running statement has still to wait for; whether it is the transaction's.
     wanted: Vec<(Key, Mode, bool)>,
     /// What a part of it that was given up has waited for and not asked for again.
@@ -457,7 +458,7 @@ impl Advisor<'_> {
             granted.swap_remove(at);
             return Ok(Ok(void));
         }
-        self.refuse_too_many()?;
+        self.refuse_too_many(key, mode)?;
         if self.take(key, mode, of_transaction) {
             return Ok(Ok(void));
         }
@@ -484,8 +485,8 @@ impl Advisor<'_> {
         Ok(Some((Key::of(self.database, args)?, mode, of_transaction)))
     }
 
-    fn refuse_too_many(&self) -> Result<()> {
-        if self.holdings.len() < LOCKS_MAX {
+    fn refuse_too_many(&self, key: Key, mode: Mode) -> Result<()> {
+        if self.holdings.len() < LOCKS_MAX || self.holdings.holds(key, mode) {
             return Ok(());
         }
         Err(
@@ -533,7 +534,7 @@ impl Advisor<'_> {
             "xact_lock" => true,
             _ => return Ok(None),
         };
-        self.refuse_too_many()?;
+        self.refuse_too_many(key, mode)?;
         let taken = self.take(key, mode, of_transaction);
         if !taken && !tries {
             self.holdings.wanted.push((key, mode, of_transaction));
@@ -569,11 +570,20 @@ impl Holdings {
         self.session.len() + self.transaction.len() + self.wanted.len()
     }
 
+    fn holds(&self, key: Key, mode: Mode) -> bool {
+        self.session.contains_key(&(key, mode)) || self.transaction.contains_key(&(key, mode))
+    }
+
     pub(super) fn note(&mut self, key: Key, mode: Mode, level: Option<usize>) {
-        match level {
-            Some(level) => self.transaction.push((key, mode, level)),
-            None => *self.session.entry((key, mode)).or_default() += 1,
-        }
+        let lock = (key, mode);
+        let times = match level {
+            Some(level) => {
+                let levels = self.transaction.entry(lock).or_default();
+                levels.entry(level).or_default()
+            }
+            None => self.session.entry(lock).or_default(),
+        };
+        *times += 1;
     }
 
     /// The session has committed something, which stands for all that it did before.
@@ -618,17 +628,28 @@ impl Holdings {
         self.wanted.clear();
         let stays = |level: usize| index.is_some_and(|index| level <= index);
         let committed = self.committed;
-        self.transaction.retain(|(key, mode, level)| {
-            if !stays(*level) {
-                locks.give_back((*key, *mode), pid, 1, committed);
+        self.transaction.retain(|lock, levels| {
+            let mut gone = 0;
+            levels.retain(|level, times| {
+                if !stays(*level) {
+                    gone += *times;
+                }
+                stays(*level)
+            });
+            if gone > 0 {
+                locks.give_back(*lock, pid, gone, committed);
             }
-            stays(*level)
+            !levels.is_empty()
         });
     }
 
     pub(super) fn released(&mut self, index: usize) {
-        for (_, _, level) in &mut self.transaction {
-            *level = (*level).min(index);
+        for levels in self.transaction.values_mut() {
+            // Those of the savepoints that are gone are those of what stands in front of them.
+            let moved: usize = levels.split_off(&(index + 1)).into_values().sum();
+            if moved > 0 {
+                *levels.entry(index).or_default() += moved;
+            }
         }
     }
 

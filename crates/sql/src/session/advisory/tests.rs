@@ -125,3 +125,36 @@ fn two_in_front_of_others_who_wait_for_each_other_are_a_circle() {
     locks.give_back((KEY, Mode::Shared), 1, 1, Csn::ZERO);
     assert!(polled(&mut behind));
 }
+
+#[test]
+fn as_many_locks_as_a_session_may_have_are_had_as_often_as_asked_for() {
+    let locks = advisory_locks();
+    let depends_on = RefCell::new(Awaits::none());
+    let mut holdings = Holdings::default();
+    let mut ask = |name: &str, key: usize, level: usize| {
+        let advisor = Advisor {
+            locks: &locks,
+            holdings: &mut holdings,
+            database: 5,
+            pid: 1,
+            level,
+            depends_on: &depends_on,
+        };
+        advisor.call(name, &[Datum::Int8(key as i64)])
+    };
+    for key in 0..LOCKS_MAX {
+        ask("pg_advisory_xact_lock", key, key % 3).unwrap();
+    }
+    for level in 0..3 {
+        ask("pg_advisory_xact_lock", 1, level).unwrap();
+        ask("pg_try_advisory_lock", 2, level).unwrap();
+    }
+    let refused = ask("pg_advisory_lock", LOCKS_MAX, 0);
+    assert_eq!(refused.err().unwrap().code(), SqlState::OUT_OF_MEMORY);
+    holdings.end_session(&locks, 1);
+    holdings.end_transaction(&locks, 1, Some(0));
+    // Those of the level in front, and one that was taken there again.
+    assert_eq!(locks.rows().len(), LOCKS_MAX.div_ceil(3) + 1);
+    holdings.end_transaction(&locks, 1, None);
+    assert!(locks.table.lock().locks.is_empty());
+}
