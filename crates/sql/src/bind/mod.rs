@@ -88,6 +88,7 @@ pub use standalone::{
 pub(crate) use standalone::{copy_calls, copy_condition, kept_scalar};
 pub use trigger::{TriggerQuery, bind_trigger, trigger_shown, truncate_triggers};
 pub(crate) use typed::explicit;
+pub(crate) use types::type_by_text;
 pub use types::{sql_type, types_in};
 pub use updatable::{check_option_allowed, updatable_columns};
 pub use variables::{Group, Variables};

@@ -1,6 +1,7 @@
 //! Type names.
 
 use super::names::name_parts;
+use crate::catalog::lookup;
 use crate::error::{Result, SqlError};
 use crate::value::{Oid, SqlType, datetime, info, oid, user};
 use logstead_types::SqlState;
@@ -55,6 +56,59 @@ pub fn sql_type(data_type: &ast::DataType) -> Result<SqlType> {
         info::typmod_in(oid, &args)?
     };
     Ok(SqlType { oid, typmod })
+}
+
+/// The type that a text names, as `regtype` reads it.
+pub(crate) fn type_by_text(text: &str) -> Result<Oid> {
+    let plain = |c: u8| c.is_ascii_lowercase() || c.is_ascii_digit() || b" _[]".contains(&c);
+    if text.bytes().all(plain)
+        && let Some(found) = info::by_name(text)
+    {
+        return Ok(found);
+    }
+    let named = || format!("invalid type name \"{text}\"");
+    let trimmed = text.trim();
+    let starts = |word: &str| {
+        let start = trimmed.get(..word.len());
+        start.is_some_and(|start| start.eq_ignore_ascii_case(word))
+    };
+    if trimmed.is_empty() || starts("setof ") {
+        return Err(SqlError::new(SqlState::SYNTAX_ERROR, named()));
+    }
+    let wrong = |mut error: SqlError| {
+        error.fields_mut().position = None;
+        error.context(named())
+    };
+    let spelled = match array_word(trimmed) {
+        Some(element) => format!("NULL::{element}[]"),
+        None => format!("NULL::{trimmed}"),
+    };
+    let data_type = match crate::parse::parse_expr(&spelled).map_err(wrong)? {
+        ast::Expr::Cast {
+            expr, data_type, ..
+        } if matches!(*expr, ast::Expr::Value(_)) => data_type,
+        _ => return Err(SqlError::new(SqlState::SYNTAX_ERROR, named())),
+    };
+    match sql_type(&data_type) {
+        Ok(ty) => Ok(ty.oid),
+        // Who asks for it by name is told that there is none.
+        Err(error) if error.code() == SqlState::FEATURE_NOT_SUPPORTED => Err(undefined(&data_type)),
+        Err(error) => Err(error),
+    }
+}
+
+/// The element type's name, if a type's ends with the word ARRAY, which may have a length behind it.
+fn array_word(text: &str) -> Option<&str> {
+    let lower = text.to_ascii_lowercase();
+    let at = lower.rfind("array")?;
+    let rest = lower.get(at + "array".len()..)?.trim_start();
+    let length = rest
+        .strip_prefix('[')
+        .and_then(|rest| rest.strip_suffix(']'));
+    let length = length.is_some_and(|n| n.bytes().all(|c| c.is_ascii_digit()));
+    let before = text.get(..at)?;
+    let apart = before.ends_with(|c: char| c.is_whitespace() || c == ')' || c == '"');
+    ((rest.is_empty() || length) && apart && !before.trim().is_empty()).then_some(before)
 }
 
 /// `char` and `character` mean one character, `bit` one bit.
@@ -155,12 +209,14 @@ pub(crate) fn base_type(data_type: &ast::DataType) -> Result<Oid> {
         T::Bytea => oid::BYTEA,
         T::Custom(name, _) => {
             let parts = name_parts(name)?;
+            let last = name.0.last().and_then(|part| part.as_ident());
+            let quoted = last.is_some_and(|ident| ident.quote_style.is_some());
             let found = match parts.as_slice() {
-                [name] => match custom(name) {
+                [name] => match custom(name, quoted) {
                     Some(found) => Some(found),
                     None => user::find(None, name)?,
                 },
-                [schema, name] if schema == "pg_catalog" => match custom(name) {
+                [schema, name] if schema == "pg_catalog" => match custom(name, quoted) {
                     Some(found) => Some(found),
                     None => user::find(Some(schema), name)?,
                 },
@@ -176,6 +232,10 @@ pub(crate) fn base_type(data_type: &ast::DataType) -> Result<Oid> {
                 [schema, name] if schema == "pg_catalog" && is_of_postgres(name) => {
                     SqlError::unsupported(format!("type {name}"))
                 }
+                [schema, _] => match lookup::existing(schema) {
+                    Ok(()) => undefined(data_type),
+                    Err(error) => error,
+                },
                 _ => undefined(data_type),
             };
             return found.ok_or_else(absent);
@@ -191,10 +251,11 @@ pub(crate) fn base_type(data_type: &ast::DataType) -> Result<Oid> {
     })
 }
 
-/// A type by the name that stands in `pg_type`, or an alias of SQL.
-fn custom(name: &str) -> Option<Oid> {
+/// A type by the name that stands in `pg_type`, or an alias of SQL, which is none in quotes.
+fn custom(name: &str, quoted: bool) -> Option<Oid> {
     match name {
         "char" => Some(oid::CHAR),
+        _ if quoted => info::by_catalog_name(name),
         _ => info::by_name(name),
     }
 }

@@ -405,12 +405,9 @@ fn access_property(args: &[Datum]) -> Datum {
 
 /// A single name as regrole and regnamespace read it.
 fn bare_name(text: &str) -> Result<String> {
-    match split_qualified(text) {
-        Ok(parts) if parts.len() > 1 => {
-            Err(SqlError::new(SqlState::INVALID_NAME, "invalid name syntax"))
-        }
-        Ok(parts) => Ok(parts.into_iter().next().unwrap_or_default()),
-        Err(_) => Ok(text.to_owned()),
+    match <[String; 1]>::try_from(split_qualified(text)?) {
+        Ok([name]) => Ok(name),
+        Err(_) => Err(SqlError::new(SqlState::INVALID_NAME, "invalid name syntax")),
     }
 }
 
@@ -692,11 +689,11 @@ pub fn relation_by_text(catalog: &Catalog, name: &str, path: &[String]) -> Resul
     Ok(match parts.as_slice() {
         [name] => catalog.object_by_name(None, name, path),
         [schema, name] => {
-            lookup::explicit(schema)?;
+            lookup::existing(schema)?;
             catalog.object_by_name(Some(schema), name, path)
         }
         [database, schema, name] if *database == catalog.database_name => {
-            lookup::explicit(schema)?;
+            lookup::existing(schema)?;
             catalog.object_by_name(Some(schema), name, path)
         }
         [_, _, _] => {

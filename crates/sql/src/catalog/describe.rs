@@ -4,11 +4,12 @@
 use super::VirtualContext;
 use super::attributes;
 use super::calls::text_arg;
+use super::lookup;
 use super::pg_catalog::{
     PG_AUTHID, PG_CLASS, PG_CONSTRAINT, PG_DATABASE, PG_EXTENSION, PG_NAMESPACE, PG_POLICY,
     PG_PROC, PG_TRIGGER, PG_TYPE, extension_name, routines, tables,
 };
-use super::text::{quote_ident, split_qualified};
+use super::text::{name_and_types, quote_ident, split_qualified};
 use super::{Relation, RelationKind};
 use crate::error::{Result, SqlError};
 use crate::func::{self, Operator};
@@ -408,15 +409,35 @@ fn default_value(object: Oid, cx: &VirtualContext<'_>) -> Option<Named> {
     })
 }
 
-/// The operator's name without `pg_catalog`, where all are; none for another schema.
-fn bare_operator(text: &str) -> Option<&str> {
+/// An operator's name, apart from the schema that it may have before it.
+fn operator_name(text: &str) -> Result<(Option<String>, &str)> {
     let text = text.trim();
-    let bare = text.strip_prefix("pg_catalog.");
-    let bare = bare.or_else(|| text.strip_prefix("\"pg_catalog\"."));
-    match bare {
-        Some(bare) => Some(bare),
-        None => (!text.contains('.')).then_some(text),
+    let mut quoted = false;
+    let mut dot = None;
+    for (at, c) in text.char_indices() {
+        match c {
+            '"' => quoted = !quoted,
+            '.' if !quoted => dot = Some(at),
+            _ => {}
+        }
     }
+    let Some(dot) = dot else {
+        return Ok((None, text));
+    };
+    let (schema, name) = text.split_at(dot);
+    let parts = split_qualified(schema)?;
+    let [schema] = <[String; 1]>::try_from(parts).map_err(|_| {
+        SqlError::new(
+            SqlState::SYNTAX_ERROR,
+            format!("improper qualified name (too many dotted names): {text}"),
+        )
+    })?;
+    Ok((Some(schema), name.get(1..).unwrap_or_default().trim_start()))
+}
+
+/// Is it where all operators are?
+fn has_operators(schema: Option<&str>) -> bool {
+    schema.is_none_or(|schema| schema == "pg_catalog")
 }
 
 fn no_operator(text: &str) -> SqlError {
@@ -428,7 +449,13 @@ fn no_operator(text: &str) -> SqlError {
 
 /// `regoper` of a text.
 fn operator_in(text: &str) -> Result<Oid> {
-    let name = bare_operator(text).ok_or_else(|| no_operator(text))?;
+    let (schema, name) = operator_name(text)?;
+    if let Some(schema) = &schema {
+        lookup::existing(schema)?;
+    }
+    if !has_operators(schema.as_deref()) {
+        return Err(no_operator(text));
+    }
     let mut all = func::all_operators().filter(|o| o.name == name);
     match (all.next(), all.next()) {
         (Some(one), None) => Ok(one.oid),
@@ -442,27 +469,10 @@ fn operator_in(text: &str) -> Result<Oid> {
 
 /// `regoperator` of a text: an operator with the types of its operands.
 fn signed_operator_in(text: &str) -> Result<Oid> {
-    let wrong = |what: &str| SqlError::new(SqlState::INVALID_TEXT_REPRESENTATION, what);
-    let (name, rest) = text
-        .split_once('(')
-        .ok_or_else(|| wrong("expected a left parenthesis"))?;
-    let inner = rest.trim_end().strip_suffix(')');
-    let inner = inner.ok_or_else(|| wrong("expected a right parenthesis"))?;
-    let name = bare_operator(name).ok_or_else(|| no_operator(text))?;
-    let mut types = Vec::new();
-    for part in inner.split(',').map(str::trim) {
-        let part = part.strip_prefix("pg_catalog.").unwrap_or(part);
-        let known = match info::by_name(&part.to_lowercase()) {
-            _ if part.eq_ignore_ascii_case("none") => Some(0),
-            Some(known) => Some(known),
-            None => user::find_text(part)?,
-        };
-        types.push(known.ok_or_else(|| {
-            SqlError::new(
-                SqlState::UNDEFINED_OBJECT,
-                format!("type \"{part}\" does not exist"),
-            )
-        })?);
+    let (name, types) = name_and_types(text, true)?;
+    let (schema, name) = operator_name(name)?;
+    if !has_operators(schema.as_deref()) {
+        return Err(no_operator(text));
     }
     let [left, right] = types.as_slice() else {
         let missing = types.len() < 2;

@@ -13,9 +13,10 @@
 //! It does not judge names that are looked for on the search path, nor the right to make something in a schema.
 
 use super::{Catalog, PG_CATALOG};
-use crate::error::Result;
+use crate::error::{Result, SqlError};
 use crate::value::Oid;
 use crate::value::user;
+use logstead_types::SqlState;
 use std::rc::Weak as RcWeak;
 use std::sync::{Arc, Weak};
 
@@ -58,25 +59,48 @@ impl Lookup {
 
 /// 42501 unless the running statement may look up names in the schema that it names.
 pub(crate) fn explicit(schema: &str) -> Result<()> {
+    look(schema).map(|_| ())
+}
+
+/// The same, and 3F000 unless there is such a schema.
+pub(crate) fn existing(schema: &str) -> Result<()> {
+    match look(schema)? {
+        Looked::Absent => Err(SqlError::new(
+            SqlState::INVALID_SCHEMA_NAME,
+            format!("schema \"{schema}\" does not exist"),
+        )),
+        Looked::Found | Looked::NotAsked => Ok(()),
+    }
+}
+
+/// What came of looking for a schema.
+enum Looked {
+    Found,
+    Absent,
+    NotAsked,
+}
+
+fn look(schema: &str) -> Result<Looked> {
     if schema == "pg_catalog" {
-        return Ok(());
+        return Ok(Looked::Found);
     }
     let (who, catalog, role) = user::with_lookup(|lookup| {
         let who = lookup.who.as_ref().and_then(RcWeak::upgrade);
         (who, lookup.catalog.upgrade(), lookup.as_role)
     });
     let Some(who) = who else {
-        return Ok(());
+        return Ok(Looked::NotAsked);
     };
-    if let Some(found) = who.look_into(catalog.as_deref(), schema, role)?
-        && found != PG_CATALOG
-    {
+    let Some(found) = who.look_into(catalog.as_deref(), schema, role)? else {
+        return Ok(Looked::Absent);
+    };
+    if found != PG_CATALOG {
         user::with_lookup(|lookup| match lookup.noted.contains(&found) {
             true => {}
             false => lookup.noted.push(found),
         });
     }
-    Ok(())
+    Ok(Looked::Found)
 }
 
 /// Runs something, and tells which schemas were asked about for the current role meanwhile.

@@ -6,9 +6,10 @@ use super::pg_catalog::{PG_DATABASE, PG_PROC, PG_TYPE, routines};
 use super::rights::is_closed_function;
 use super::{Catalog, VirtualContext};
 use crate::error::{Result, SqlError};
+use crate::func;
 use crate::role::Roles;
 use crate::role::acl::{Acl, AclItem, AclKind, Mask, PRIVILEGES, PUBLIC, privilege as p};
-use crate::value::{Array, Datum, Oid, info, oid, user};
+use crate::value::{Array, Datum, Oid, info, oid};
 use logstead_types::SqlState;
 use std::sync::Arc;
 
@@ -261,14 +262,14 @@ pub(super) fn other(name: &str, args: &[Datum], cx: &VirtualContext<'_>) -> Resu
                 judge.on_object(role, object, wanted, grantable) == (wanted, grantable)
             }));
         }
-        let built_in = function.and_then(|oid| routines::regproc_out(oid, cx));
-        if built_in.is_some_and(|name| is_closed_function(&name)) {
+        let built_in = function.and_then(func::name_of);
+        if built_in.is_some_and(is_closed_function) {
             return Ok(Datum::Bool(roles.is_superuser(role)));
         }
     }
     if name == "has_type_privilege" {
         let found = match of(args, 2) {
-            Some(Datum::Text(text)) => Some(type_by_text(text)?),
+            Some(Datum::Text(text)) => Some(crate::bind::type_by_text(text)?),
             Some(Datum::Oid(oid)) => Some(*oid),
             _ => None,
         };
@@ -303,20 +304,6 @@ pub(super) fn other(name: &str, args: &[Datum], cx: &VirtualContext<'_>) -> Resu
         roles.is_superuser(role) || (everybodys && !grant)
     };
     Ok(Datum::Bool(privileges.iter().any(may)))
-}
-
-/// A type by its name; 42704 if there is none.
-fn type_by_text(text: &str) -> Result<Oid> {
-    let plain = text.trim().trim_start_matches("pg_catalog.");
-    let built_in = info::by_name(&plain.to_lowercase());
-    let found = match built_in {
-        Some(found) => Some(found),
-        None => user::find_text(text)?,
-    };
-    found.ok_or_else(|| {
-        let message = format!("type \"{text}\" does not exist");
-        SqlError::new(SqlState::UNDEFINED_OBJECT, message)
-    })
 }
 
 /// pg_has_role.

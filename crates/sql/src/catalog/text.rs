@@ -3,6 +3,7 @@
 use super::Relation;
 use crate::error::{Result, SqlError};
 pub use crate::func::quote_identifier as quote_ident;
+use crate::value::Oid;
 use logstead_types::SqlState;
 use sqlparser::ast::{Expr, FunctionArg, FunctionArguments, Visit, Visitor};
 use std::collections::BTreeSet;
@@ -30,7 +31,8 @@ pub fn split_qualified(text: &str) -> Result<Vec<String>> {
         let (part, after) = match rest.strip_prefix('"') {
             Some(quoted) => split_quoted(quoted).ok_or_else(invalid)?,
             None => {
-                let end = rest.find(['.', '"', ' ']).unwrap_or(rest.len());
+                let end = rest.find(|c: char| c == '.' || is_blank(c));
+                let end = end.unwrap_or(rest.len());
                 let (word, after) = rest.split_at(end);
                 if word.is_empty() {
                     return Err(invalid());
@@ -57,10 +59,65 @@ fn split_quoted(text: &str) -> Option<(String, &str)> {
             name.push('"');
             chars.next();
         } else {
-            return (!name.is_empty()).then(|| (name, text.get(at + 1..).unwrap_or_default()));
+            return Some((name, text.get(at + 1..).unwrap_or_default()));
         }
     }
     None
+}
+
+fn is_blank(c: char) -> bool {
+    c.is_ascii_whitespace() || c == '\x0b'
+}
+
+/// Where the first of a character stands that is neither in double quotes nor, if those count, in parentheses or brackets.
+/// `None` if there is none; 22P02 if the text ends within any of these.
+fn first_outside(text: &str, wanted: char, nests: bool) -> Result<Option<usize>> {
+    let (mut quoted, mut depth) = (false, 0_usize);
+    for (at, c) in text.char_indices() {
+        match c {
+            '"' => quoted = !quoted,
+            _ if quoted => {}
+            c if c == wanted && depth == 0 => return Ok(Some(at)),
+            '(' | '[' if nests => depth += 1,
+            ')' | ']' if nests => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    match nests && (quoted || depth > 0) {
+        true => Err(SqlError::new(
+            SqlState::INVALID_TEXT_REPRESENTATION,
+            "improper type name",
+        )),
+        false => Ok(None),
+    }
+}
+
+/// The text of a name and the types in parentheses behind it, as `regprocedure` and `regoperator` read them; 0 stands for NONE, where that may
+/// stand.
+pub(crate) fn name_and_types(text: &str, allows_none: bool) -> Result<(&str, Vec<Oid>)> {
+    let wrong = |what: &str| SqlError::new(SqlState::INVALID_TEXT_REPRESENTATION, what);
+    let open = first_outside(text, '(', false)?;
+    let open = open.ok_or_else(|| wrong("expected a left parenthesis"))?;
+    let (name, rest) = text.split_at(open);
+    let inner = rest.get(1..).unwrap_or_default().trim_end();
+    let inner = inner.strip_suffix(')');
+    let inner = inner.ok_or_else(|| wrong("expected a right parenthesis"))?;
+    let mut types = Vec::new();
+    let mut rest = Some(inner.trim_start()).filter(|inner| !inner.is_empty());
+    while let Some(part) = rest {
+        if part.is_empty() {
+            return Err(wrong("expected a type name"));
+        }
+        let comma = first_outside(part, ',', true)?;
+        let named = part.get(..comma.unwrap_or(part.len())).unwrap_or_default();
+        let named = named.trim_end();
+        types.push(match allows_none && named.eq_ignore_ascii_case("none") {
+            true => 0,
+            false => crate::bind::type_by_text(named)?,
+        });
+        rest = comma.map(|comma| part.get(comma + 1..).unwrap_or_default().trim_start());
+    }
+    Ok((name, types))
 }
 
 /// Positions of the columns that a stored expression mentions, in the order of the table.

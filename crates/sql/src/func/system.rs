@@ -326,17 +326,34 @@ pub(super) fn time_of_day(cx: &dyn Context, _: &[Datum]) -> Result<Datum> {
     super::format::to_char(cx, &[now, Datum::text("Dy Mon DD HH24:MI:SS.US YYYY TZ")])
 }
 
-/// A lookup that gives NULL instead of an error: `to_regclass` and its kin
+/// A lookup that gives NULL where there is nothing of the name: `to_regclass` and its kin. A number is a name to them, and so is a hyphen.
 pub(super) fn to_reg(cx: &dyn Context, a: &[Datum], ty: u32) -> Result<Datum> {
-    match text_io::input(SqlType::of(ty), a[0].as_str()?, Some(cx)) {
-        Ok(d) => Ok(d),
-        Err(e) if e.code() == SqlState::INSUFFICIENT_PRIVILEGE => Err(e),
-        Err(e) if e.code() == SqlState::INVALID_NAME => Err(e),
-        Err(e) if e.code().as_str().starts_with("42") || e.code().as_str().starts_with("3F") => {
-            Ok(Datum::Null)
+    let text = a[0].as_str()?;
+    let given = text.trim();
+    let is_number = !given.is_empty() && given.bytes().all(|c| c.is_ascii_digit());
+    let signed = matches!(ty, oid::REGPROCEDURE | oid::REGOPERATOR);
+    let found = match is_number || given == "-" {
+        true if ty == oid::REGTYPE => crate::bind::type_by_text(given).map(Datum::Oid),
+        true if signed => Err(SqlError::new(
+            SqlState::INVALID_TEXT_REPRESENTATION,
+            "expected a left parenthesis",
+        )),
+        true if ty == oid::REGOPER && is_number => Ok(Datum::Null),
+        true if ty != oid::REGOPER => {
+            let quoted = format!("\"{given}\"");
+            text_io::input(SqlType::of(ty), &quoted, Some(cx))
         }
-        Err(e) => Err(e),
-    }
+        _ => text_io::input(SqlType::of(ty), text, Some(cx)),
+    };
+    found.or_else(|error| match error.code() {
+        SqlState::UNDEFINED_FUNCTION
+        | SqlState::AMBIGUOUS_FUNCTION
+        | SqlState::UNDEFINED_TABLE
+        | SqlState::INVALID_SCHEMA_NAME => Ok(Datum::Null),
+        // What is in the parentheses must be there.
+        SqlState::UNDEFINED_OBJECT if !signed => Ok(Datum::Null),
+        _ => Err(error),
+    })
 }
 
 /// `pg_is_in_recovery`

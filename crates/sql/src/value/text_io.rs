@@ -18,6 +18,7 @@ use super::{
     record, user,
 };
 use super::{snapshot, tid};
+use crate::catalog::text::split_qualified;
 use crate::error::{Result, SqlError};
 use crate::func::{self, Context};
 use crate::search::{dictionary, query, reading, vector};
@@ -325,29 +326,13 @@ fn named_object(ty: Oid, text: &str, cx: Option<&dyn Context>) -> Result<Datum> 
             Some(o) => Ok(Datum::Oid(o)),
             None => Err(SqlError::new(
                 SqlState::UNDEFINED_TABLE,
-                format!("relation \"{t}\" does not exist"),
+                format!(
+                    "relation \"{}\" does not exist",
+                    split_qualified(t)?.join(".")
+                ),
             )),
         },
-        oid::REGTYPE => {
-            if let Some(oid) = user::find_text(t)?.filter(|_| info::by_name(t).is_none()) {
-                return Ok(Datum::Oid(oid));
-            }
-            let name = t.strip_prefix("pg_catalog.");
-            let name = name.or_else(|| t.strip_prefix("\"pg_catalog\"."));
-            let name = name.unwrap_or(t);
-            let quoted = name.strip_prefix('"').and_then(|n| n.strip_suffix('"'));
-            let name = name.to_ascii_lowercase();
-            let base = name
-                .split_once('(')
-                .map_or(name.as_str(), |(b, _)| b.trim_end());
-            match quoted.map_or_else(|| info::by_name(base), info::by_catalog_name) {
-                Some(o) => Ok(Datum::Oid(o)),
-                None => Err(SqlError::new(
-                    SqlState::UNDEFINED_OBJECT,
-                    format!("type \"{t}\" does not exist"),
-                )),
-            }
-        }
+        oid::REGTYPE => crate::bind::type_by_text(t).map(Datum::Oid),
         oid::REGCONFIG => dictionary::named_config(t).map(|c| Datum::Oid(c.oid)),
         oid::REGDICTIONARY => dictionary::named_dictionary(t).map(|d| Datum::Oid(d.oid)),
         _ => {
@@ -692,7 +677,7 @@ fn write_object(v: u32, ty: Oid, style: &OutputStyle<'_>, out: &mut Vec<u8>) {
             Some(_) => out.extend_from_slice(info::format_type_bare(v).as_bytes()),
             None => number(out),
         },
-        oid::REGPROC if v < FIRST_USER_OID => {
+        oid::REGPROC if v < FIRST_USER_OID && style.names.is_none() => {
             match func::name_of(v).or_else(|| crate::catalog::pg_catalog::io_function_name(v)) {
                 Some(name) => out.extend_from_slice(name.as_bytes()),
                 None => number(out),

@@ -4,11 +4,10 @@ use super::OWNER;
 use super::cells::{Ch, Id, Nil, oidvector, row};
 use super::io_functions::IO_FUNCTIONS;
 use crate::catalog::VirtualContext;
-use crate::error::{Result, SqlError};
+use crate::error::Result;
 use crate::func::{self, Aggregate, CastContext, Function, Volatility, extensions};
 use crate::interrupt::hold_interrupts;
-use crate::value::{Datum, FIRST_EXTENSION_OID, Oid, SqlType, info, oid, user};
-use logstead_types::SqlState;
+use crate::value::{Datum, FIRST_EXTENSION_OID, Oid, info, oid};
 use std::collections::{HashMap, HashSet};
 use std::sync::OnceLock;
 
@@ -120,6 +119,14 @@ pub(super) fn pg_proc(cx: &VirtualContext<'_>) -> Rows {
     let own = cx.catalog.routines.all().into_iter();
     rows.extend(own.map(|routine| super::routines::proc_row(routine, cx)));
     Ok(rows)
+}
+
+/// Does an extension bring the function?
+pub(super) fn is_of_extension(function: Oid) -> bool {
+    let all = functions();
+    let at = all.binary_search_by_key(&function, |f| f.oid);
+    let found = at.ok().and_then(|at| all.get(at));
+    found.is_some_and(|f| extensions::of_function(f).is_some())
 }
 
 /// The functions that an extension brings.
@@ -273,54 +280,27 @@ pub(crate) fn procedure_name(function: Oid) -> Option<String> {
     let name = func::name_of(function).or_else(|| super::io_function_name(function))?;
     let (arguments, _) = signature(function)?;
     let arguments = arguments.replace("VARIADIC ", "").replace(", ", ",");
-    Some(format!("{name}({arguments})"))
+    Some(format!("{}({arguments})", func::quote_identifier(name)))
 }
 
-/// The function that `regprocedure` reads: a name with the types that it takes.
-pub(crate) fn procedure_by_name(text: &str) -> Result<Oid> {
-    let (name, rest) = text.split_once('(').ok_or_else(|| {
-        SqlError::new(
-            SqlState::INVALID_TEXT_REPRESENTATION,
-            "expected a left parenthesis",
-        )
-    })?;
-    let inner = rest.trim_end().strip_suffix(')').ok_or_else(|| {
-        SqlError::new(
-            SqlState::INVALID_TEXT_REPRESENTATION,
-            "expected a right parenthesis",
-        )
-    })?;
-    let name = name.trim().to_ascii_lowercase();
-    let name = name.strip_prefix("pg_catalog.").unwrap_or(&name);
-    let mut wanted = Vec::new();
-    for part in inner.split(',').filter(|_| !inner.trim().is_empty()) {
-        let part = part.trim().trim_matches('"').to_ascii_lowercase();
-        let ty = user::find_text(&part)?.or_else(|| info::by_name(&part));
-        let ty = ty.ok_or_else(|| {
-            SqlError::new(
-                SqlState::UNDEFINED_OBJECT,
-                format!("type \"{part}\" does not exist"),
-            )
-        })?;
-        wanted.push(info::format_type(SqlType::of(ty)));
-    }
-    let wanted = format!("{name}({})", wanted.join(","));
+/// The built-in function of a name that takes these types.
+pub(crate) fn procedure_by_name(name: &str, types: &[Oid]) -> Option<Oid> {
+    let wanted = types.iter().map(|ty| info::format_type_bare(*ty));
+    let wanted = wanted.collect::<Vec<_>>().join(", ");
+    let takes = |function: &Oid| {
+        let found = signature(*function);
+        found.is_some_and(|(arguments, _)| arguments.replace("VARIADIC ", "") == wanted)
+    };
     func::functions_named(name)
         .map(|f| f.oid)
         .chain(func::aggregates_named(name).map(|a| a.oid))
         .chain(super::io_function_by_name(name))
-        .find(|found| procedure_name(*found).is_some_and(|found| found == wanted))
-        .ok_or_else(|| {
-            SqlError::new(
-                SqlState::UNDEFINED_FUNCTION,
-                format!("function \"{text}\" does not exist"),
-            )
-        })
+        .find(takes)
 }
 
 /// Argument list and result of a function, as `pg_get_function_arguments` and `_result` print them.
 pub(crate) fn signature(function: Oid) -> Option<(String, String)> {
-    let name = |oid: Oid| info::format_type(SqlType::of(oid));
+    let name = |oid: Oid| info::format_type_bare(oid).to_string();
     let all = functions();
     if let Ok(at) = all.binary_search_by_key(&function, |f| f.oid) {
         let f = all[at];

@@ -1,16 +1,16 @@
 //! What `pg_catalog` shows of functions and procedures that users have made, and how their names are read and printed.
 
 use super::cells::{Ch, Id, Nil, oid_array, oidvector, row, text_array};
-use super::functions::{procedure_by_name, procedure_name};
+use super::functions::{is_of_extension, procedure_by_name, procedure_name};
 use super::relations::PG_PROC;
 use crate::catalog::lookup;
 use crate::catalog::privileges::acl_datum;
 use crate::catalog::routine::{ArgMode, Routine};
-use crate::catalog::text::{quote_ident, split_qualified};
+use crate::catalog::text::{name_and_types, quote_ident, split_qualified};
 use crate::catalog::{Catalog, VirtualContext, calls};
 use crate::error::{Result, SqlError};
 use crate::func::{self, Volatility};
-use crate::value::{Array, Datum, Oid, info, oid, user};
+use crate::value::{Array, Datum, Oid, oid};
 use logstead_types::SqlState;
 use std::sync::Arc;
 
@@ -168,8 +168,14 @@ pub(crate) fn is_visible(function: Oid, cx: &VirtualContext<'_>) -> bool {
 /// A function as `regproc` prints it.
 pub(crate) fn regproc_out(function: Oid, cx: &VirtualContext<'_>) -> Option<String> {
     let Some(routine) = cx.catalog.routines.get(function) else {
-        let name = func::name_of(function).or_else(|| super::io_function_name(function));
-        return name.map(ToOwned::to_owned);
+        let name = func::name_of(function).or_else(|| super::io_function_name(function))?;
+        let path = cx.session.search_path();
+        let alone = matches!(candidates(cx.catalog, None, name, &path).as_slice(), [_]);
+        let quoted = quote_ident(name);
+        return Some(match alone || is_of_extension(function) {
+            true => quoted,
+            false => format!("pg_catalog.{quoted}"),
+        });
     };
     let path = cx.session.search_path();
     let found = candidates(cx.catalog, None, &routine.name, &path);
@@ -228,7 +234,7 @@ fn schema_and_name(given: &str, parts: Vec<String>) -> Result<(Option<String>, S
 pub(crate) fn regproc_in(given: &str, cx: &VirtualContext<'_>) -> Result<Oid> {
     let (schema, name) = schema_and_name(given, split_qualified(given)?)?;
     if let Some(schema) = &schema {
-        lookup::explicit(schema)?;
+        lookup::existing(schema)?;
     }
     let path = cx.session.search_path();
     match candidates(cx.catalog, schema.as_deref(), &name, &path).as_slice() {
@@ -244,54 +250,27 @@ pub(crate) fn regproc_in(given: &str, cx: &VirtualContext<'_>) -> Result<Oid> {
     }
 }
 
-/// Where the first of a character stands that is not in double quotes.
-fn outside_quotes(text: &str, wanted: char) -> Option<usize> {
-    let mut quoted = false;
-    text.char_indices().find_map(|(at, c)| {
-        if c == '"' {
-            quoted = !quoted;
-        }
-        (c == wanted && !quoted).then_some(at)
-    })
-}
-
 /// `regprocedure` of a text.
 pub(crate) fn regprocedure_in(given: &str, cx: &VirtualContext<'_>) -> Result<Oid> {
-    let open = outside_quotes(given, '(');
-    let inner = open.and_then(|at| given.get(at + 1..)?.trim_end().strip_suffix(')'));
-    if let (Some(open), Some(inner)) = (open, inner) {
-        let name = given.get(..open).unwrap_or_default();
-        let (schema, name) = schema_and_name(given, split_qualified(name)?)?;
-        if let Some(schema) = &schema {
-            lookup::explicit(schema)?;
-        }
-        let path = cx.session.search_path();
-        let found = cx.catalog.routines_named(schema.as_deref(), &name, &path);
-        if !found.is_empty()
-            && let Some(types) = types_of(inner)?
-            && let Some((_, routine)) = found.iter().find(|(_, r)| r.input_types() == types)
-        {
-            return Ok(routine.oid);
-        }
+    let (name, types) = name_and_types(given, false)?;
+    let (schema, name) = schema_and_name(given, split_qualified(name)?)?;
+    if let Some(schema) = &schema {
+        lookup::existing(schema)?;
     }
-    procedure_by_name(given)
-}
-
-/// The types of a list of names.
-fn types_of(mut rest: &str) -> Result<Option<Vec<Oid>>> {
-    let mut types = Vec::new();
-    while !rest.trim().is_empty() {
-        let end = outside_quotes(rest, ',').unwrap_or(rest.len());
-        let part = rest.get(..end).unwrap_or_default().trim();
-        let known = match info::by_name(&part.to_lowercase()) {
-            Some(known) => Some(known),
-            None => user::find_text(part)?,
-        };
-        let Some(known) = known else {
-            return Ok(None);
-        };
-        types.push(known);
-        rest = rest.get(end + 1..).unwrap_or_default();
+    let path = cx.session.search_path();
+    let own = cx.catalog.routines_named(schema.as_deref(), &name, &path);
+    let own = { own.iter() }.find(|(_, routine)| routine.input_types() == types);
+    if let Some((_, routine)) = own {
+        return Ok(routine.oid);
     }
-    Ok(Some(types))
+    let built_in = match schema.as_deref() {
+        None | Some("pg_catalog") => procedure_by_name(&name, &types),
+        Some(_) => None,
+    };
+    built_in.ok_or_else(|| {
+        SqlError::new(
+            SqlState::UNDEFINED_FUNCTION,
+            format!("function \"{given}\" does not exist"),
+        )
+    })
 }
