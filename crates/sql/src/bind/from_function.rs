@@ -104,6 +104,7 @@ impl Binder<'_> {
     ) -> Result<FromList> {
         let at = self.at(name_span(name));
         if let Some(functions) = crate::parse::rows_from(name, args) {
+            let functions = functions.map_err(|e| e.at(at))?;
             return self.rows_from(&functions, ordinality, alias);
         }
         let (schema, function_name) = schema_and_name(name, &self.cx.catalog.database_name)?;
@@ -119,13 +120,17 @@ impl Binder<'_> {
             b.routine_of_call(schema.as_deref(), &function_name, args, at, name.span())
         })?;
         let chosen = match called {
-            Some(Called::Routine(call)) => return self.inlined_item(call, ordinality, alias, at),
+            Some(Called::Routine(_)) if ordinality => {
+                return self.numbered(name, args, alias, at);
+            }
+            Some(Called::Routine(call)) => return self.inlined_item(call, alias, at),
             Some(Called::BuiltIn(args, None)) => Some(args),
             Some(Called::BuiltIn(_, Some(_))) => {
                 return Err(SqlError::unsupported("VARIADIC in a call in FROM").at(at));
             }
             None => None,
         };
+        let written = args;
         let args = match chosen {
             Some(args) => args,
             None => self.in_clause(Clause::From, |b| b.plain_arg_list(args, &function_name, at))?,
@@ -219,12 +224,7 @@ impl Binder<'_> {
             columns.push(("ordinality".into(), SqlType::of(oid::INT8), (0, 0)));
         }
         let source = match resolved.function.body {
-            func::Body::Run if ordinality => {
-                return Err(SqlError::unsupported(format!(
-                    "WITH ORDINALITY behind {function_name}"
-                ))
-                .at(at));
-            }
+            func::Body::Run if ordinality => return self.numbered(name, written, alias, at),
             func::Body::Run => {
                 let name = columns
                     .first()

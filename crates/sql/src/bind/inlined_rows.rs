@@ -20,16 +20,9 @@ impl Binder<'_> {
     pub(crate) fn inlined_item(
         &mut self,
         call: RoutineCall,
-        ordinality: bool,
         alias: Option<&ast::TableAlias>,
         at: Option<usize>,
     ) -> Result<FromList> {
-        if ordinality {
-            return Err(SqlError::unsupported(
-                "WITH ORDINALITY of a function that a user has made",
-            )
-            .at(at));
-        }
         let mut shape = self.shape(&call).map_err(|e| e.at(at))?;
         let mut plain = alias.cloned();
         let defined = alias.filter(|a| a.columns.iter().any(|c| c.data_type.is_some()));

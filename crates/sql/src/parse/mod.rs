@@ -101,7 +101,7 @@ pub use routines::{
     AlterRoutine, ArgClause, ConfigClause, CreateRoutine, RoutineCommand, RoutineOption,
     RoutineRef, RoutineWord, TypeClause,
 };
-pub(crate) use rows_from::rows_from;
+pub(crate) use rows_from::{RowsFunction, rows_from};
 pub(crate) use sequence_options::sequence_name;
 pub(crate) use set_schema::schema_of;
 pub(crate) use targets::subscripts;

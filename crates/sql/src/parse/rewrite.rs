@@ -424,7 +424,7 @@ pub(super) fn rewrite(
                 let error = SqlError::unsupported(format!("{clause} of a recursive query"));
                 return Err(error.at(super::span_position(text, tokens[at].span)));
             }
-            Keyword::ROWS => super::rows_from::rewrite(text, &mut tokens, at)?,
+            Keyword::ROWS => super::rows_from::rewrite(&mut tokens, at),
             _ if word.value.eq_ignore_ascii_case("overriding")
                 && is_word(tokens.get(at + 2), "value") =>
             {
