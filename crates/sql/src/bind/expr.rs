@@ -500,7 +500,7 @@ impl Binder<'_> {
             }
             None => self.unify(items, "ARRAY")?,
         };
-        let ty = info::array_of(element.oid).ok_or_else(|| {
+        let ty = info::array_type(element).ok_or_else(|| {
             SqlError::new(
                 SqlState::UNDEFINED_OBJECT,
                 format!(
@@ -517,12 +517,9 @@ impl Binder<'_> {
                     _ => Datum::Null,
                 })
                 .collect();
-            return Ok(Expr::Const(
-                Datum::array(element.oid, values),
-                SqlType::of(ty),
-            ));
+            return Ok(Expr::Const(Datum::array(element.oid, values), ty));
         }
-        Ok(Expr::Array(items, SqlType::of(ty)))
+        Ok(Expr::Array(items, ty))
     }
 
     /// ARRAY[...] of arrays: one of a dimension more.
@@ -547,7 +544,7 @@ impl Binder<'_> {
             }
             None => self.unify(items, "ARRAY")?,
         };
-        let ty = SqlType::of(ty.oid);
+        let ty = ty.plain();
         let constants = items.iter().map(|item| match item {
             Expr::Const(datum, _) => Some(datum.clone()),
             _ => None,

@@ -208,7 +208,12 @@ impl Binder<'_> {
         }
         let alias = plain_alias.as_ref();
         let types: Vec<SqlType> = coerced.iter().map(Expr::ty).collect();
-        let several = func::record_columns(resolved.function, &types);
+        let of_records = types.first().is_some_and(|ty| ty.oid == oid::RECORD_ARRAY);
+        let several = match of_records && defined.is_none() {
+            // What their fields are called nobody has said.
+            true => Vec::new(),
+            false => func::record_columns(resolved.function, &types),
+        };
         if !several.is_empty() {
             columns.extend(several.into_iter().map(|(name, ty)| (name, ty, (0, 0))));
         } else if resolved.result.oid == oid::RECORD {
@@ -277,7 +282,9 @@ fn described(
         let message = "function return row and query-specified return row do not match";
         Err(SqlError::new(SqlState::DATATYPE_MISMATCH, message).detail(detail))
     };
-    if let Some(shape) = record::shape_of(record.ty()) {
+    let array = record.ty().oid == oid::RECORD_ARRAY;
+    let one = info::element_type(record.ty()).unwrap_or(record.ty());
+    if let Some(shape) = record::shape_of(one) {
         if shape.len() != fields.len() {
             let plural = if shape.len() == 1 { "" } else { "s" };
             return wrong(format!(
@@ -296,9 +303,12 @@ fn described(
                 ));
             }
         }
-    }
-    if record::shape_of(record.ty()).is_some() {
         return Ok(true);
+    }
+    if array {
+        return Err(SqlError::unsupported(
+            "a column definition list for an array of records of which nothing is known",
+        ));
     }
     let inner = std::mem::replace(record, Expr::Const(Datum::Null, wanted));
     if !matches!(inner, Expr::Const(Datum::Null, _)) {

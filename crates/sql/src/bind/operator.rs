@@ -94,7 +94,9 @@ impl Binder<'_> {
             "=" | "<>" | "<" | "<=" | ">" | ">=" | "@>" | "<@" | "&&"
         );
         let of_shapes = |ty: SqlType| info::element_of(ty.oid).is_some_and(is_geometry);
-        if compares && of_shapes(arg(resolved, 0)) || arg(resolved, 0).oid == oid::RECORD {
+        if compares && of_shapes(arg(resolved, 0))
+            || matches!(arg(resolved, 0).oid, oid::RECORD | oid::RECORD_ARRAY)
+        {
             comparable(op, left.ty(), right.ty()).map_err(|e| e.at(at))?;
         }
         self.call(resolved.function, vec![left, right], resolved.result)
@@ -437,8 +439,8 @@ impl Binder<'_> {
         let array = self.expr(right)?;
         let element = match array.ty().oid {
             oid::UNKNOWN => SqlType::of(oid::UNKNOWN),
-            ty => match info::element_of(ty) {
-                Some(element) => SqlType::of(element),
+            _ => match info::element_type(array.ty()) {
+                Some(element) => element,
                 None => {
                     return Err(SqlError::new(
                         SqlState::WRONG_OBJECT_TYPE,
@@ -568,6 +570,11 @@ fn comparable(op: &str, left: SqlType, right: SqlType) -> Result<()> {
     {
         return Err(no_comparison(op, SqlType::of(element)));
     }
+    let one = |ty: SqlType| match ty.oid {
+        oid::RECORD_ARRAY => info::element_type(ty).unwrap_or(ty),
+        _ => ty,
+    };
+    let (left, right) = (one(left), one(right));
     let (Some(l), Some(r)) = (record::shape_of(left), record::shape_of(right)) else {
         return Ok(());
     };

@@ -808,11 +808,11 @@ pub(super) fn is_cyclic(ty: SqlType) -> bool {
 
 /// The type that keeps a type from being compared: itself, or that of a field within.
 pub(crate) fn unordered(ty: SqlType) -> Option<SqlType> {
-    let element = SqlType::of(info::element_of(ty.oid).unwrap_or(ty.oid));
+    let element = info::element_type(ty).unwrap_or(ty.plain());
     if is_incomparable(element) || is_geometry(element.oid) {
         return Some(ty);
     }
-    let shape = record::shape_of(if ty.oid == oid::RECORD { ty } else { element });
+    let shape = record::shape_of(element);
     shape
         .iter()
         .flat_map(|shape| shape.iter())

@@ -581,8 +581,8 @@ impl Binder<'_> {
         };
         let element = column.ty;
         // Of arrays it makes one of a dimension more.
-        let stacked = || info::element_of(element.oid).map(|_| element.oid);
-        let array = info::array_of(element.oid).or_else(stacked);
+        let stacked = || info::element_of(element.oid).map(|_| element.plain());
+        let array = info::array_type(element).or_else(stacked);
         let array = array.ok_or_else(|| {
             SqlError::new(
                 SqlState::UNDEFINED_OBJECT,
@@ -592,7 +592,7 @@ impl Binder<'_> {
                 ),
             )
         })?;
-        Ok(self.expression_subquery(plan, SubqueryKind::Array(element.oid), SqlType::of(array)))
+        Ok(self.expression_subquery(plan, SubqueryKind::Array(element.oid), array))
     }
 
     /// `(a, b) op (SELECT ...)`: a comparison with the one row that comes, NULL if none does.

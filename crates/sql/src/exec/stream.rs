@@ -439,9 +439,10 @@ pub(crate) fn call_table<'a>(
     if let Set::Rows(rows) = &mut set
         && record_of_array(function, args)
     {
-        let array = args.first().map_or(0, |arg| arg.ty().oid);
-        let element = SqlType::of(info::element_of(array).unwrap_or(array));
-        let width = record::shape_of(element).map_or(0, |shape| shape.len());
+        let array = args.first().map(Expr::ty);
+        let element = array.and_then(info::element_type);
+        let shape = element.and_then(record::shape_of);
+        let width = shape.map_or(0, |shape| shape.len());
         for row in rows {
             *row = match row.first() {
                 Some(Datum::Array(fields)) => fields.items.clone(),

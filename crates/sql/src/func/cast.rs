@@ -63,7 +63,10 @@ pub fn find_cast(from: Oid, to: Oid, context: CastContext) -> Option<Cast> {
     {
         let pseudo = |t| info::by_oid(t).is_none_or(|i| i.kind == 'p');
         // Values of pg_stats are arrays of whatever their column is.
-        let written = matches!(from, oid::ANYARRAY | oid::VOID | oid::RECORD) || !pseudo(from);
+        let written = matches!(
+            from,
+            oid::ANYARRAY | oid::VOID | oid::RECORD | oid::RECORD_ARRAY
+        ) || !pseudo(from);
         return (written && !pseudo(to)).then_some(Cast::ViaText);
     }
     None

@@ -277,11 +277,12 @@ pub fn record_columns(function: &Function, args: &[SqlType]) -> Vec<(Arc<str>, S
     {
         return shape.to_vec();
     }
-    let element = args.first().and_then(|ty| info::element_of(ty.oid));
+    let array = args.first().and_then(|ty| info::element_type(*ty));
+    let element = array.map(|ty| ty.oid);
     // Elements that are records, taken apart.
     if function.is_set()
         && function.result == oid::ANYELEMENT
-        && let Some(shape) = element.and_then(|ty| record::shape_of(SqlType::of(ty)))
+        && let Some(shape) = array.and_then(record::shape_of)
     {
         return shape.to_vec();
     }

@@ -426,21 +426,22 @@ pub(crate) fn bind_types(
         .zip(input)
         .map(|(d, i)| bind(*d, Some(i)))
         .collect();
-    if is_array_poly(result) && element == Some(oid::RECORD) {
-        return Err(SqlError::unsupported("an array of records"));
-    }
-    // A record is of the kind that the argument is.
-    let record = input.iter().find(|ty| ty.oid == oid::RECORD);
-    if let (oid::ANYELEMENT, Some(record)) = (result, record)
-        && element == Some(oid::RECORD)
-    {
-        return Ok((args, *record));
-    }
-    let result = if is_array_poly(result) && element.is_some() && result == oid::ANYARRAY {
+    let polymorphic = is_polymorphic(result);
+    let mut result = if is_array_poly(result) && element.is_some() && result == oid::ANYARRAY {
         SqlType::of(array(element).or(array_like).unwrap_or(oid::TEXT_ARRAY))
     } else {
         bind(result, None)
     };
+    // Records are of the kind that the arguments are, if those are alike.
+    if polymorphic && matches!(result.oid, oid::RECORD | oid::RECORD_ARRAY) {
+        let is_record = |ty: &&SqlType| matches!(ty.oid, oid::RECORD | oid::RECORD_ARRAY);
+        let mut kinds = input.iter().filter(is_record).map(|ty| ty.typmod);
+        let first = kinds.next().unwrap_or(-1);
+        result.typmod = match kinds.all(|kind| kind == first) {
+            true => first,
+            false => -1,
+        };
+    }
     Ok((args, result))
 }
 

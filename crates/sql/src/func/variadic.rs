@@ -30,7 +30,7 @@ fn call(cx: &dyn Context, types: &[SqlType], args: &[Datum]) -> Result<Datum> {
         Datum::Null if function.name == "format" => {}
         Datum::Null => return Ok(Datum::Null),
         Datum::Array(array) => {
-            let element = SqlType::of(info::element_of(tail.oid).unwrap_or(array.element));
+            let element = info::element_type(*tail).unwrap_or(SqlType::of(array.element));
             let skips = function.name == "jsonb_delete";
             for item in array.items.iter().filter(|item| !(skips && item.is_null())) {
                 values.push(item.clone());

@@ -271,12 +271,12 @@ fn read(
 
 pub(super) fn array_output(
     a: &Array,
-    ty: Oid,
+    ty: SqlType,
     style: &OutputStyle<'_>,
     out: &mut Builder,
 ) -> Result<()> {
-    let element = SqlType::of(a.element);
-    if matches!(ty, oid::INT2VECTOR | oid::OIDVECTOR) {
+    let element = record::element_of(a, ty);
+    if matches!(ty.oid, oid::INT2VECTOR | oid::OIDVECTOR) {
         for (i, item) in a.items.iter().enumerate() {
             if i > 0 {
                 out.push(b' ');

@@ -8,7 +8,8 @@ use super::geometry::{self, Geometry};
 use super::numeric::Numeric;
 use super::types::{Oid, SqlType, oid};
 use super::{
-    Array, Bits, Datum, Inet, Interval, TimeTz, bits, calendar, info, json, network, timetz, user,
+    Array, Bits, Datum, Inet, Interval, TimeTz, bits, calendar, info, json, network, record,
+    timetz, user,
 };
 use super::{snapshot, tid};
 use crate::error::{Result, SqlError};
@@ -549,13 +550,13 @@ pub fn binary_output(d: &Datum, ty: SqlType, out: &mut Vec<u8>) -> Result<()> {
             Some(label) => out.extend_from_slice(label.as_bytes()),
             None => out.extend_from_slice(format!("({})", v.place).as_bytes()),
         },
-        Datum::Array(a) if a.element == oid::RECORD => super::record::record_send(a, ty, out)?,
+        Datum::Array(a) if a.element == record::FIELDS => super::record::record_send(a, ty, out)?,
         Datum::Array(a) if a.element == oid::ANYRANGE => super::range::range_send(a, ty, out)?,
         Datum::Array(a) if a.element == oid::ANYMULTIRANGE => {
             super::multirange::multirange_send(a, ty, out)?;
         }
         Datum::Array(a) => {
-            let element = info::element_of(ty.oid).unwrap_or(a.element);
+            let element = info::element_type(ty).unwrap_or(SqlType::of(a.element));
             // An empty vector still has its one dimension.
             let empty = a.items.is_empty() && !matches!(ty.oid, oid::INT2VECTOR | oid::OIDVECTOR);
             let dimensions = match &a.shape {
@@ -564,7 +565,7 @@ pub fn binary_output(d: &Datum, ty: SqlType, out: &mut Vec<u8>) -> Result<()> {
             };
             out.extend_from_slice(&dimensions.to_be_bytes());
             out.extend_from_slice(&i32::from(a.items.iter().any(Datum::is_null)).to_be_bytes());
-            out.extend_from_slice(&element.to_be_bytes());
+            out.extend_from_slice(&element.oid.to_be_bytes());
             if empty {
                 return Ok(());
             }
@@ -584,7 +585,7 @@ pub fn binary_output(d: &Datum, ty: SqlType, out: &mut Vec<u8>) -> Result<()> {
                 let at = out.len();
                 out.extend_from_slice(&(-1i32).to_be_bytes());
                 if !item.is_null() {
-                    binary_output(item, SqlType::of(element), out)?;
+                    binary_output(item, element, out)?;
                     let len = (out.len() - at - 4) as i32;
                     out[at..at + 4].copy_from_slice(&len.to_be_bytes());
                 }

@@ -635,7 +635,7 @@ pub(crate) fn bounded_size(value: &Datum) -> Result<usize> {
     }
     // Each element has 24 bytes here, and fewer in PostgreSQL.
     let limit = match value {
-        Datum::Array(array) if array.element == super::oid::RECORD => VALUE_BYTES_MAX,
+        Datum::Array(array) if array.element == super::record::FIELDS => VALUE_BYTES_MAX,
         _ => 4 * VALUE_BYTES_MAX,
     };
     let mut sum = 0;

@@ -226,6 +226,7 @@ pub static TYPES: &[TypeInfo] = &[
     t(2279, "trigger", 4, true, 'p', 'P', false, 0, 0, 'i', 'p', ["trigger_in", "trigger_out", "", "", "", ""]),
     t(2281, "internal", 8, true, 'p', 'P', false, 0, 0, 'd', 'p', ["internal_in", "internal_out", "", "", "", ""]),
     t(2283, "anyelement", 4, true, 'p', 'P', false, 0, 0, 'i', 'p', ["anyelement_in", "anyelement_out", "", "", "", ""]),
+    t(2287, "_record", -1, false, 'p', 'P', false, 0, 2249, 'd', 'x', ["array_in", "array_out", "array_recv", "array_send", "", ""]),
     t(2776, "anynonarray", 4, true, 'p', 'P', false, 0, 0, 'i', 'p', ["anynonarray_in", "anynonarray_out", "", "", "", ""]),
     t(2949, "_txid_snapshot", -1, false, 'b', 'A', false, 0, 2970, 'd', 'x', ["array_in", "array_out", "array_recv", "array_send", "", ""]),
     t(2950, "uuid", 16, false, 'b', 'U', false, 2951, 0, 'c', 'p', ["uuid_in", "uuid_out", "uuid_recv", "uuid_send", "", ""]),
@@ -381,14 +382,25 @@ pub fn element_of(array: Oid) -> Option<Oid> {
         }
         Some(class) => return (class == Class::Array).then(|| array - 1),
     }
-    by_oid(array).filter(|t| t.category == 'A').map(|t| t.elem)
+    by_oid(array)
+        .filter(|t| t.category == 'A' || t.oid == oid::RECORD_ARRAY)
+        .map(|t| t.elem)
 }
 
-/// Array type over an element type; `None` if there is none, as for records: an array whose elements are records is a record.
+/// The element type of an array type, without a modifier but for records, which have the fields that the array's says.
+pub fn element_type(array: SqlType) -> Option<SqlType> {
+    let typmod = array.typmod;
+    element_of(array.oid).map(|oid| SqlType { oid, typmod }.plain())
+}
+
+/// The type of arrays of elements of a type, without a modifier but for records, whose fields it says.
+pub fn array_type(element: SqlType) -> Option<SqlType> {
+    let typmod = element.typmod;
+    array_of(element.oid).map(|oid| SqlType { oid, typmod }.plain())
+}
+
+/// Array type over an element type; `None` if there is none.
 pub fn array_of(element: Oid) -> Option<Oid> {
-    if element == oid::RECORD {
-        return None;
-    }
     if let Some(class) = user::class(element) {
         let has = !matches!(class, Class::Array | Class::Other);
         return has.then(|| element + 1);
@@ -475,7 +487,8 @@ fn format_with(ty: SqlType, given: bool) -> String {
     let Some(info) = by_oid(ty.oid) else {
         return UNKNOWN.to_owned();
     };
-    if info.category == 'A' && !matches!(ty.oid, oid::INT2VECTOR | oid::OIDVECTOR) {
+    let array = info.category == 'A' && !matches!(ty.oid, oid::INT2VECTOR | oid::OIDVECTOR);
+    if array || ty.oid == oid::RECORD_ARRAY {
         let mut s = format_with(
             SqlType {
                 oid: info.elem,

@@ -9,7 +9,7 @@ use super::compare::{folded, trim_blanks};
 use super::numeric::Numeric;
 use super::stored::decode;
 use super::types::{Oid, oid};
-use super::{Datum, info};
+use super::{Datum, info, record};
 use crate::error::Result;
 use crate::search::query;
 
@@ -170,10 +170,10 @@ fn value_key(ty: Oid, d: &Datum, out: &mut Vec<u8>) {
             super::multirange::write_key(a, out, &|value, out| value_key(0, value, out));
         }
         Datum::Array(a) => {
-            let element = if a.element != 0 {
-                a.element
-            } else {
-                info::element_of(ty).unwrap_or(0)
+            let element = match a.element {
+                record::FIELDS => oid::RECORD,
+                0 => info::element_of(ty).unwrap_or(0),
+                element => element,
             };
             for item in &a.items {
                 encode_key(element, item, false, false, out);
@@ -181,7 +181,7 @@ fn value_key(ty: Oid, d: &Datum, out: &mut Vec<u8>) {
             // Below every element's first byte: a prefix sorts before its extensions.
             out.push(0);
             // Of arrays with the same elements: the number of dimensions, their lengths, their first subscripts. A record has none.
-            if a.element == oid::RECORD {
+            if a.element == record::FIELDS {
                 return;
             }
             let dims = a.dims();

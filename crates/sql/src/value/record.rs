@@ -2,13 +2,14 @@
 //!
 //! Owns: the list of the shapes of anonymous records met by this process. The modifier of the type `record` says which one it is: 0 and up are
 //! positions in the list, -1 is a record of which nothing is known. The shape of a composite type, or of a table's rows, is the catalog's
-//! ([`user::shape`]). A record's value is an array of its fields whose element type is `record`, whatever its type's name.
+//! ([`user::shape`]). A record's value is an array of its fields whose element type is
+//! [`FIELDS`], whatever its type's name; one whose element type is `record` is an array of records. That array's modifier is its elements'.
 //!
 //! Invariants: one shape has one modifier; the list only grows, to `SHAPES_MAX` at most.
 
 use super::build::{Builder, STRIDE_BYTES};
 use super::text_io::{OutputStyle, append, input, is_space};
-use super::{Array, Datum, Oid, SqlType, binary_io, info, oid, user};
+use super::{Array, Datum, Oid, SqlType, binary_io, info, oid, stored, user};
 use crate::error::{Result, SqlError};
 use crate::func::Context;
 use foldhash::HashMap;
@@ -17,6 +18,9 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 /// Names and types of a record's fields.
 pub type Shape = Arc<[(Arc<str>, SqlType)]>;
+
+/// The element type of a record's value, which is no type's number: it tells a record from an array of records.
+pub const FIELDS: Oid = Oid::MAX;
 
 /// Most shapes that are told apart: they are never forgotten, and statements choose the names.
 const SHAPES_MAX: usize = 100_000;
@@ -81,18 +85,42 @@ pub fn shape_of(ty: SqlType) -> Option<Shape> {
 /// A record's value.
 pub fn record(fields: Vec<Datum>) -> Datum {
     Datum::Array(Arc::new(Array {
-        element: oid::RECORD,
+        element: FIELDS,
         lower: 1,
         shape: None,
         items: fields,
     }))
 }
 
+/// The element type of an array of type `ty`: of an array of records it is known if the array's is.
+pub fn element_of(array: &Array, ty: SqlType) -> SqlType {
+    match (array.element, ty.oid) {
+        (oid::RECORD, oid::RECORD_ARRAY) => SqlType {
+            oid: oid::RECORD,
+            typmod: ty.typmod,
+        },
+        (element, _) => SqlType::of(element),
+    }
+}
+
 fn types(record: &Array, ty: SqlType) -> impl Iterator<Item = (&Datum, SqlType)> {
     let shape = shape_of(ty);
     record.items.iter().enumerate().map(move |(i, item)| {
         let ty = shape.as_ref().and_then(|shape| shape.get(i));
-        (item, ty.map_or(SqlType::of(oid::TEXT), |(_, ty)| *ty))
+        (item, ty.map_or_else(|| type_of_value(item), |(_, ty)| *ty))
+    })
+}
+
+/// The type of a field of which nothing but its value is known: one whose values look the same.
+pub fn type_of_value(value: &Datum) -> SqlType {
+    SqlType::of(match value {
+        Datum::Array(array) => match stored::form_of(value) {
+            oid::ANYARRAY => info::array_of(array.element).unwrap_or(oid::ANYARRAY),
+            // A range does not say whose it is.
+            oid::ANYRANGE | oid::ANYMULTIRANGE => oid::TEXT,
+            form => form,
+        },
+        value => stored::form_of(value),
     })
 }
 

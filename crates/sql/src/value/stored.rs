@@ -80,7 +80,7 @@ pub fn encode(d: &Datum, out: &mut Vec<u8>) {
             out.extend_from_slice(&v.len().to_le_bytes());
             out.extend_from_slice(v.bytes());
         }
-        Datum::Array(a) if a.element == oid::RECORD => {
+        Datum::Array(a) if a.element == record::FIELDS => {
             out.extend_from_slice(&(a.items.len() as u32).to_le_bytes());
             for item in &a.items {
                 out.extend_from_slice(&form_of(item).to_le_bytes());
@@ -133,7 +133,7 @@ fn encode_item(item: &Datum, out: &mut Vec<u8>) {
 }
 
 /// The type as whose form a value is stored: of those that are stored alike it is one.
-fn form_of(d: &Datum) -> Oid {
+pub(super) fn form_of(d: &Datum) -> Oid {
     match d {
         Datum::Null | Datum::Text(_) => oid::TEXT,
         Datum::Bool(_) => oid::BOOL,
@@ -155,7 +155,7 @@ fn form_of(d: &Datum) -> Oid {
         Datum::Uuid(_) => oid::UUID,
         Datum::Interval(_) => oid::INTERVAL,
         Datum::Jsonb(_) => oid::JSONB,
-        Datum::Array(a) if a.element == oid::RECORD => oid::RECORD,
+        Datum::Array(a) if a.element == record::FIELDS => oid::RECORD,
         Datum::Array(a) if a.element == oid::ANYRANGE => oid::ANYRANGE,
         Datum::Array(a) if a.element == oid::ANYMULTIRANGE => oid::ANYMULTIRANGE,
         Datum::Array(_) => oid::ANYARRAY,

@@ -800,14 +800,14 @@ pub(crate) fn append(
             out.reserve(v.len() as usize)?;
             v.write(out)?;
         }
-        Datum::Array(a) if a.element == oid::RECORD => {
+        Datum::Array(a) if a.element == record::FIELDS => {
             record::record_output(a, ty, style, out)?;
         }
         Datum::Array(a) if a.element == oid::ANYRANGE => range::range_output(a, ty, style, out)?,
         Datum::Array(a) if a.element == oid::ANYMULTIRANGE => {
             multirange::multirange_output(a, ty, style, out)?;
         }
-        Datum::Array(a) => array_output(a, ty.oid, style, out)?,
+        Datum::Array(a) => array_output(a, ty, style, out)?,
         _ => write(d, ty, style, out),
     }
     out.step()

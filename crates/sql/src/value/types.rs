@@ -23,6 +23,14 @@ impl SqlType {
     pub const fn of(oid: Oid) -> SqlType {
         SqlType { oid, typmod: -1 }
     }
+
+    /// The type without its modifier, which records and arrays of records keep: theirs says what fields they have.
+    pub const fn plain(self) -> SqlType {
+        match self.oid {
+            oid::RECORD | oid::RECORD_ARRAY => self,
+            oid => SqlType::of(oid),
+        }
+    }
 }
 
 /// OIDs of the built-in types.
@@ -105,6 +113,7 @@ pub mod oid {
     pub const REGCOLLATION: Oid = 4191;
     pub const REGROLE: Oid = 4096;
     pub const RECORD: Oid = 2249;
+    pub const RECORD_ARRAY: Oid = 2287;
     pub const JSONB: Oid = 3802;
     pub const JSONPATH: Oid = 4072;
     pub const TSVECTOR: Oid = 3614;

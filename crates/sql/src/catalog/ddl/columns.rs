@@ -130,17 +130,23 @@ pub(super) fn column_type(
         ast::DataType::Custom(written, _) => e.at(cx.at(written.span())),
         _ => e,
     })?;
+    refuse_pseudo(name, ty)?;
+    Ok(ty)
+}
+
+/// 42P16 for types that no column may have.
+pub(super) fn refuse_pseudo(name: &str, ty: SqlType) -> Result<()> {
     let pseudo = info::by_oid(ty.oid).is_none_or(|t| t.kind == 'p');
-    if pseudo {
-        return Err(SqlError::new(
+    match pseudo {
+        true => Err(SqlError::new(
             SqlState::INVALID_TABLE_DEFINITION,
             format!(
                 "column \"{name}\" has pseudo-type {}",
                 info::format_type(SqlType::of(ty.oid))
             ),
-        ));
+        )),
+        false => Ok(()),
     }
-    Ok(ty)
 }
 
 pub(super) fn check_collation(name: &ast::ObjectName) -> Result<()> {

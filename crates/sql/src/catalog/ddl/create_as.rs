@@ -135,6 +135,9 @@ pub(super) async fn execute(table: &ast::CreateTable, cx: &mut DdlContext<'_>) -
         )
     });
     let columns: Vec<NewColumn> = columns.collect();
+    for NewColumn { column, .. } in &columns {
+        super::columns::refuse_pseudo(&column.name, column.ty)?;
+    }
     let relation = create(cx, &schema, &name, columns, Vec::new(), options).await?;
     if let Some(action) = on_commit {
         cx.state.push(Change::OnCommit(relation.oid, action));

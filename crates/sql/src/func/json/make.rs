@@ -10,7 +10,7 @@ use crate::func::numbers::bad_args;
 use crate::value::array::Dim;
 use crate::value::build::Builder;
 use crate::value::json::{Build, text};
-use crate::value::record::{is_record, shape_of};
+use crate::value::record::{is_record, shape_of, type_of_value};
 use crate::value::{Array, Datum, Jsonb, Numeric, OutputStyle, SqlType, info, oid, text_io};
 use logstead_types::SqlState;
 use std::borrow::Cow;
@@ -81,11 +81,11 @@ fn element_type(array: &Array, ty: SqlType) -> SqlType {
 /// Names and types of a record's fields; f1, f2 ... for one of which nothing is known.
 fn fields(record: &Array, ty: SqlType) -> Vec<(Arc<str>, SqlType)> {
     let shape = shape_of(ty);
-    let of = |i: usize| match shape.as_ref().and_then(|shape| shape.get(i)) {
+    let of = |(i, item): (usize, &Datum)| match shape.as_ref().and_then(|shape| shape.get(i)) {
         Some(field) => field.clone(),
-        None => (format!("f{}", i + 1).into(), SqlType::of(oid::TEXT)),
+        None => (format!("f{}", i + 1).into(), type_of_value(item)),
     };
-    (0..record.items.len()).map(of).collect()
+    record.items.iter().enumerate().map(of).collect()
 }
 
 /// Writes values as json text.

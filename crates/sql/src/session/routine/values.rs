@@ -60,7 +60,15 @@ pub(super) fn kinds(body: &Body, text: &str, cx: &PlanContext<'_>) -> Result<Vec
             TypeName::Known(ty) => Kind::of(*ty),
             TypeName::Record => Kind::Record,
             TypeName::Cursor => Kind::Scalar(SqlType::of(oid::REFCURSOR)),
-            TypeName::Sql(name, at) => Kind::of(declared_type(name, cx).map_err(placed(at))?),
+            TypeName::Sql(name, at) => {
+                let ty = declared_type(name, cx).map_err(placed(at))?;
+                if ty.oid == oid::RECORD_ARRAY {
+                    let shown = info::format_type_bare(ty.oid);
+                    let message = format!("variable \"{}\" has pseudo-type {shown}", variable.name);
+                    return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
+                }
+                Kind::of(ty)
+            }
             TypeName::OfColumn(parts, at) => Kind::of(column_type(parts, cx).map_err(placed(at))?),
             TypeName::RowOf(parts, at) => Kind::of(row_type(parts, cx).map_err(placed(at))?),
             TypeName::OfVariable(number) => match kinds.get(*number) {
