@@ -55,6 +55,7 @@ mod semijoin;
 mod setop;
 mod special;
 mod standalone;
+mod subscript;
 pub(crate) mod system_column;
 mod trigger;
 mod typed;

@@ -406,7 +406,7 @@ impl Binder<'_> {
         let mut first = None;
         for subscript in subscripts {
             let ast::Subscript::Index { index } = subscript else {
-                return Err(super::expr::no_slices());
+                return Err(super::subscript::no_slices());
             };
             let (number, step) = self.document_step(index).map_err(|mut error| {
                 error.fields_mut().position = None;
