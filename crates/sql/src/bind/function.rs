@@ -531,8 +531,8 @@ impl Binder<'_> {
         }
         if distinct {
             for arg in &coerced {
-                super::select::groupable(arg.ty(), at)?;
-                if super::select::is_cyclic(arg.ty()) {
+                super::order_by::groupable(arg.ty(), at)?;
+                if super::order_by::is_cyclic(arg.ty()) {
                     let message = format!(
                         "could not identify an ordering operator for type {}",
                         info::format_type(arg.ty())
@@ -551,7 +551,7 @@ impl Binder<'_> {
                     for item in items {
                         let expr = self.expr(&item.expr)?;
                         let expr = self.settle(expr)?;
-                        let (desc, nulls_first) = super::select::sort_direction(&item.options)?;
+                        let (desc, nulls_first) = super::order_by::sort_direction(&item.options)?;
                         // What an argument is cast to by itself is not seen.
                         let argument = written.iter().zip(&coerced).find(|(written, coerced)| {
                             super::aggregate::same(written, &expr)

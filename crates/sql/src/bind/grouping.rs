@@ -2,8 +2,8 @@
 
 use super::aggregate::alike;
 use super::names::fold_ident;
+use super::order_by::groupable;
 use super::query::Output;
-use super::select::groupable;
 use super::{Binder, Clause, ColId, Frame};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;

@@ -589,7 +589,7 @@ fn comparable(op: &str, left: SqlType, right: SqlType) -> Result<()> {
                 ),
             ));
         }
-        if let Some(ty) = super::select::unordered(*a) {
+        if let Some(ty) = super::order_by::unordered(*a) {
             return Err(no_comparison(op, ty));
         }
     }

@@ -2,8 +2,9 @@
 
 use super::names::fold_ident;
 use super::operator::strip;
+use super::order_by::sort_direction;
 use super::query::Select;
-use super::select::{Tail, sort_direction};
+use super::select::Tail;
 use super::unplanned::Branch;
 use super::{Binder, Clause, Frame};
 use crate::error::{Result, SqlError};
@@ -255,7 +256,7 @@ impl Binder<'_> {
                 let at = self.item_at(right_ast, i);
                 let ty = self.common(&[(*l, None), (*r, at)], word)?;
                 if !(all && kind == SetOpKind::Union) {
-                    super::select::groupable(ty, at)?;
+                    super::order_by::groupable(ty, at)?;
                 }
                 types.push(ty);
             }

@@ -5,9 +5,9 @@
 
 use super::aggregate::same;
 use super::names::fold_ident;
+use super::order_by::{groupable, sort_direction, sortable};
 use super::query::{BoundWindow, Grouping};
 use super::scope::NsWhat;
-use super::select::{groupable, sort_direction, sortable};
 use super::user_aggregate::Named;
 use super::{Binder, Clause, ColId};
 use crate::error::{Result, SqlError};
