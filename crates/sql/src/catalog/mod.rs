@@ -20,6 +20,7 @@ pub(crate) mod computed;
 mod constraint;
 mod database;
 pub mod ddl;
+mod definitions;
 mod depend;
 mod describe;
 mod in_use;
