@@ -34,6 +34,7 @@ mod extensions;
 mod foreign;
 mod generated;
 mod grant;
+mod grant_relation;
 mod index;
 mod index_objects;
 mod kept;
