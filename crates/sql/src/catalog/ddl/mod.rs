@@ -50,6 +50,7 @@ mod ranges;
 mod rewrite;
 mod rights;
 pub(crate) mod roles;
+mod routine_arguments;
 mod routine_lookup;
 mod routine_options;
 mod routines;
