@@ -57,7 +57,7 @@ pub(super) static TABLES: &[VirtualTable] = virtual_tables! {
         oid OID, collname NAME, collnamespace OID, collowner OID, collprovider CHAR, collisdeterministic BOOL,
         collencoding INT4, collcollate TEXT, collctype TEXT, colliculocale TEXT, collversion TEXT,
     }
-    2606 pg_constraint = super::relations::pg_constraint {
+    2606 pg_constraint = super::constraints::pg_constraint {
         oid OID, conname NAME, connamespace OID, contype CHAR, condeferrable BOOL, condeferred BOOL,
         convalidated BOOL, conrelid OID, contypid OID, conindid OID, conparentid OID, confrelid OID, confupdtype CHAR,
         confdeltype CHAR, confmatchtype CHAR, conislocal BOOL, coninhcount INT4, connoinherit BOOL, conkey INT2_ARRAY,

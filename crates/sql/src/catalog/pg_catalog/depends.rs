@@ -1,10 +1,10 @@
 //! pg_depend: what cannot be dropped without what.
 
 use super::cells::{Ch, Id, row};
+use super::constraints::constraint_columns;
 use super::relations::{
     PG_ATTRDEF, PG_CLASS, PG_CONSTRAINT, PG_EXTENSION, PG_NAMESPACE, PG_POLICY, PG_PROC,
-    PG_REWRITE, PG_TRIGGER, PG_TYPE, attrdef_oid, attribute_number, constraint_columns,
-    live_columns, ordered,
+    PG_REWRITE, PG_TRIGGER, PG_TYPE, attrdef_oid, attribute_number, live_columns, ordered,
 };
 use super::shared::PLPGSQL;
 use crate::catalog::routine::{self, LANGUAGE_PLPGSQL, Language};

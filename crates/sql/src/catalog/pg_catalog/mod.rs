@@ -27,6 +27,7 @@ mod catalogs;
 pub(crate) mod cells;
 mod checkpoints;
 mod commit;
+mod constraints;
 mod cost;
 mod depends;
 mod functions;
