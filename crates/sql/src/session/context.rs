@@ -9,7 +9,7 @@ use super::past::{AS_OF_POINT, is_as_of, too_late};
 use super::seeded::Seeded;
 use super::signals::Signals;
 use super::statement::Statements;
-use super::transaction::Modes;
+use super::transaction_modes::Modes;
 use crate::catalog::rights::Told;
 use crate::catalog::{Catalog, Relation, SequenceSession, VirtualContext, calls};
 use crate::encoding::Encoding;

@@ -54,6 +54,7 @@ mod statement;
 mod statistics;
 mod temporary;
 mod transaction;
+mod transaction_modes;
 mod turns;
 mod unwind;
 mod utility;
@@ -96,7 +97,8 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
-use transaction::{Block, Modes, Open, Savepoint, only_in_block};
+use transaction::{Block, Open, Savepoint, only_in_block};
+use transaction_modes::Modes;
 
 /// The startup packet, sorted.
 #[derive(Clone, Debug, Default)]

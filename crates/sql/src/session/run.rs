@@ -268,7 +268,7 @@ impl Session {
         }
     }
 
-    pub(super) fn modes_for_statement(&mut self) -> Result<super::transaction::Modes> {
+    pub(super) fn modes_for_statement(&mut self) -> Result<super::transaction_modes::Modes> {
         let mut modes = match self.is_idle() {
             true => self.default_modes()?,
             false => self.modes,

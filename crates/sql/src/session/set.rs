@@ -2,7 +2,8 @@
 
 use super::client::Client;
 use super::past::{AS_OF, is_as_of, too_late};
-use super::transaction::{fold, on_off};
+use super::transaction::fold;
+use super::transaction_modes::on_off;
 use super::utility::text_column;
 use super::{Reply, Session};
 use crate::error::{Result, SqlError};
