@@ -31,6 +31,7 @@ mod cursor_rows;
 mod database;
 mod ddl;
 mod explain;
+mod extended;
 mod function_call;
 mod instance;
 mod large_objects;
@@ -50,6 +51,7 @@ mod set_constraints;
 mod signals;
 mod sleep;
 mod snapshot;
+mod startup;
 mod statement;
 mod statistics;
 mod temporary;
@@ -71,6 +73,7 @@ pub use instance::{Instance, WorkerSessions};
 pub use notify::Notification;
 pub use portal::BindRequest;
 pub use signals::{Signals, shutting_down};
+pub use startup::StartupRequest;
 pub(crate) use turns::Turns;
 pub use watch::Looks;
 pub(crate) use watch::Watch;
@@ -78,52 +81,24 @@ pub(crate) use watch::Watch;
 use crate::catalog::{Entered, TempObjects};
 use crate::error::{Result, SqlError};
 use crate::exec::Execution;
-use crate::parse::{IndexCommand, Parsed, StatementKind};
+use crate::parse::{IndexCommand, StatementKind};
 use crate::plan::OutputColumn;
-use crate::settings::{self, SessionSettings};
 use crate::value::{Datum, Oid, build};
 use activity::Running;
 use cursor::Cursors;
-use instance::{Place, Waiting, Working};
-use logstead_engine::Awaits;
+use instance::{Waiting, Working};
 use logstead_types::{SqlState, TableId};
 use owed::Owed;
 use past::Reading;
 use portal::Portal;
 use sqlparser::ast;
-use statement::{CachedPlan, Promise, Statement};
+use statement::{CachedPlan, Statement};
 use std::collections::HashMap;
-use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 use transaction::{Block, Open, Savepoint, only_in_block};
 use transaction_modes::Modes;
-
-/// The startup packet, sorted.
-#[derive(Clone, Debug, Default)]
-pub struct StartupRequest {
-    /// User.
-    pub user: String,
-    /// The role that was authenticated, if that was asked for; it is the user's, or was when it began.
-    pub role: Option<Oid>,
-    /// Database; empty is the user's name.
-    pub database: String,
-    /// Command-line style options.
-    pub options: String,
-    /// Replication mode asked for.
-    pub replication: String,
-    /// Where the client is.
-    pub client: Option<SocketAddr>,
-    /// Where it has reached the server.
-    pub server: Option<SocketAddr>,
-    /// By a socket of the file system: neither has an address.
-    pub local: bool,
-    /// Other parameters: settings.
-    pub settings: Vec<(String, String)>,
-    /// The server's own session: whoever may not log in, and wherever nobody may connect, it may.
-    pub own: bool,
-}
 
 /// What a statement that is not a planned query answers.
 pub(super) enum Reply {
@@ -231,120 +206,6 @@ impl Session {
             name => name,
         };
         database::until_open(&worker.instance, name).await;
-    }
-
-    fn admitted(
-        worker: &Rc<WorkerSessions>,
-        request: StartupRequest,
-        place: Place,
-    ) -> Result<Session> {
-        let instance = Arc::clone(&worker.instance);
-        let Place {
-            pid,
-            secret,
-            signals,
-            live,
-        } = place;
-        let roles = instance.store.roles();
-        let role = match request.role {
-            Some(oid) => roles.get(oid),
-            None => roles.by_name(&request.user),
-        };
-        let refused = |what: &str| {
-            SqlError::new(
-                SqlState::INVALID_AUTHORIZATION_SPECIFICATION,
-                format!("role \"{}\" {what}", request.user),
-            )
-        };
-        let role = Arc::clone(role.ok_or_else(|| refused("does not exist"))?);
-        if !role.login && !request.own {
-            return Err(refused("is not permitted to log in"));
-        }
-        instance.admit_role(pid, &role)?;
-        let name = if request.database.is_empty() {
-            request.user.clone()
-        } else {
-            request.database.clone()
-        };
-        let (catalog, entered) = database::enter(&instance, &name, &role, request.own)?;
-        let database = catalog.database;
-        live.introduce(
-            (role.oid, &role.name),
-            (database, &name),
-            (request.client, request.server),
-            request.local,
-        );
-        let mut settings = SessionSettings::new(Arc::clone(&instance.settings), &request.user)?;
-        settings.begin_as(&role);
-        database::begin_settings(&catalog, &role, &mut settings);
-        let given = options(&request.options)?
-            .into_iter()
-            .chain(request.settings);
-        let (identity, given): (Vec<_>, Vec<_>) =
-            given.partition(|(name, _)| settings::is_identity(name));
-        for (name, value) in given {
-            settings.set_initial(&name, &value)?;
-        }
-        // What the roles tell rests on it.
-        let mut owed = Owed::default();
-        owed.merge(&Awaits::floor(instance.store.newest_change()), true);
-        let temporary = Rc::new(TempObjects::new(&instance.store, pid));
-        let context = SessionContext::new(
-            instance,
-            worker.worker.clone(),
-            name.clone(),
-            request.user,
-            (pid, live, Arc::clone(&signals)),
-            settings,
-            catalog,
-        );
-        let mut session = Session {
-            worker: Rc::clone(worker),
-            context: Rc::new(context),
-            signals,
-            secret,
-            database,
-            block: Block::None,
-            modes: Modes {
-                isolation: logstead_engine::Isolation::ReadCommitted,
-                read_only: false,
-                deferrable: false,
-                isolation_name: "read committed",
-            },
-            open: None,
-            temporary,
-            reading: None,
-            clause: None,
-            savepoints: Vec::new(),
-            portals: HashMap::default(),
-            suspended: 0,
-            cursors: Cursors::default(),
-            in_simple_query: false,
-            owed,
-            working: None,
-            running: None,
-            routines: 0,
-            stack_begins: 0,
-            atomic: 0,
-            bodies: 0,
-            stable: 0,
-            in_use: Vec::new(),
-            untold: Vec::new(),
-            unnamed_cursors: 0,
-            frames: Vec::new(),
-            functions: routine::Functions::default(),
-            sql_functions: routine::SqlFunctions::default(),
-            extended_since: None,
-            _entered: entered,
-        };
-        for (name, value) in identity {
-            session
-                .context
-                .set_identity(&name, Some(&value), false, &roles)?;
-            session.context.settings.borrow_mut().commit();
-        }
-        session.modes = session.default_modes()?;
-        Ok(session)
     }
 
     /// The context shared with whoever prints values.
@@ -707,148 +568,6 @@ impl Session {
         };
         Err(SqlError::new(SqlState::ACTIVE_SQL_TRANSACTION, message))
     }
-
-    /// Parse.
-    pub async fn parse(
-        &mut self,
-        name: &str,
-        text: &str,
-        types: &[u32],
-        client: &mut dyn Client,
-    ) -> Result<()> {
-        let conforming = self.conforming(text, client)?;
-        let text = conforming.as_deref().unwrap_or(text);
-        self.begin_statement();
-        self.extended_goes_on()?;
-        self.shows(text);
-        // The unnamed statement is gone even if the new one does not parse.
-        if name.is_empty() {
-            self.context.statements.borrow_mut().remove("");
-        } else if self.context.statements.borrow().contains_key(name) {
-            return Err(SqlError::new(
-                SqlState::DUPLICATE_PREPARED_STATEMENT,
-                format!("prepared statement \"{name}\" already exists"),
-            ));
-        }
-        let parsed = self.worker.caches.borrow_mut().parse(text)?;
-        let index = match parsed.statements.len() {
-            0 => None,
-            1 => Some(0),
-            _ => {
-                return Err(SqlError::new(
-                    SqlState::SYNTAX_ERROR,
-                    "cannot insert multiple commands into a prepared statement",
-                ));
-            }
-        };
-        let declared = types.iter().map(|ty| (*ty != 0).then_some(*ty)).collect();
-        let statement = Statement::new(parsed, index, declared);
-        self.refuse_in_failed_block(&statement)?;
-        self.refuse_beside_as_of()?;
-        if statement.needs_catalog() {
-            self.follow_as_of().await?;
-        }
-        self.promise_as_of(&statement).await?;
-        self.keep_statement(name.to_owned(), statement);
-        Ok(())
-    }
-
-    /// What the statement takes and gives; found out once, by planning it.
-    fn promise(&mut self, statement: &Statement) -> Result<Rc<Promise>> {
-        if let Some(promise) = &*statement.promised.borrow() {
-            return Ok(Rc::clone(promise));
-        }
-        let promise = Rc::new(if statement.is_query() {
-            let plan = self.plan(statement)?;
-            Promise {
-                param_types: plan.param_types.clone(),
-                columns: plan.columns.clone(),
-                gives_rows: plan.gives_rows(),
-                fails: plan.fails.clone(),
-            }
-        } else {
-            self.utility_promise(statement)?
-        });
-        let is_fetch = |parsed: &Parsed| matches!(parsed.kind, StatementKind::Fetch(_));
-        if statement.parsed().is_some_and(is_fetch) {
-            // The cursor may be another one next time.
-            return Ok(promise);
-        }
-        *statement.promised.borrow_mut() = Some(Rc::clone(&promise));
-        Ok(promise)
-    }
-
-    fn utility_promise(&mut self, statement: &Statement) -> Result<Promise> {
-        let mut param_types = Vec::new();
-        let inner = statement.parsed().and_then(|parsed| match parsed.kind {
-            StatementKind::Declare(_) => Some(cursor::query_of(statement, parsed)),
-            StatementKind::Explain => explain::query_of(statement, parsed),
-            _ => None,
-        });
-        if let Some(inner) = inner {
-            param_types.clone_from(&self.plan(&inner)?.param_types);
-        }
-        if let Some(StatementKind::Call) = statement.parsed().map(|parsed| &parsed.kind) {
-            param_types = self.bound_call(statement)?.param_types;
-        }
-        let columns = self.utility_columns(statement)?;
-        Ok(Promise {
-            param_types,
-            gives_rows: !columns.is_empty(),
-            fails: None,
-            columns,
-        })
-    }
-
-    fn find_statement(&self, name: &str) -> Result<Rc<Statement>> {
-        let known = self.context.statements.borrow().get(name).cloned();
-        known.ok_or_else(|| {
-            let message = if name.is_empty() {
-                "unnamed prepared statement does not exist".to_owned()
-            } else {
-                format!("prepared statement \"{name}\" does not exist")
-            };
-            SqlError::new(SqlState::INVALID_SQL_STATEMENT_NAME, message)
-        })
-    }
-
-    /// Describe of a statement.
-    pub async fn describe_statement(&mut self, name: &str, client: &mut dyn Client) -> Result<()> {
-        self.extended_goes_on()?;
-        let statement = self.find_statement(name)?;
-        self.refuse_in_failed_block(&statement)?;
-        let promise = self.promise(&statement)?;
-        let types: Vec<u32> = promise.param_types.iter().map(|ty| ty.oid).collect();
-        client.parameter_description(&types);
-        if !promise.gives_rows {
-            client.no_data();
-        } else {
-            client.row_description(&promise.columns, &[]);
-        }
-        Ok(())
-    }
-
-    /// Close of a statement; unknown names are fine.
-    pub fn close_statement(&mut self, name: &str) {
-        self.context.statements.borrow_mut().remove(name);
-    }
-
-    /// Sync: ends the implicit transaction of a pipeline. Its error, if any, is answered here.
-    pub async fn sync(&mut self, client: &mut dyn Client) -> Result<()> {
-        self.extended_since = None;
-        // The time of the statements before it is not this one's.
-        self.signals.statement().set_deadline(None);
-        if self.block == Block::None
-            && let Err(error) = self.commit(client).await
-        {
-            if error.fields().fatal {
-                return Err(error);
-            }
-            self.fail(error, client);
-        }
-        self.rest();
-        Ok(())
-    }
 }
 
 /// 25P02.
@@ -867,44 +586,4 @@ impl Drop for Session {
         self.transaction_over(false);
         self.worker.instance.forget(self.context.pid);
     }
-}
-
-/// The `options` of a startup packet: `-c name=value`, `--name=value`; backslash keeps a blank.
-fn options(text: &str) -> Result<Vec<(String, String)>> {
-    let mut words: Vec<String> = Vec::new();
-    let mut word = String::new();
-    let mut chars = text.chars();
-    while let Some(c) = chars.next() {
-        match c {
-            '\\' => word.extend(chars.next()),
-            c if c.is_whitespace() => {
-                if !word.is_empty() {
-                    words.push(std::mem::take(&mut word));
-                }
-            }
-            c => word.push(c),
-        }
-    }
-    if !word.is_empty() {
-        words.push(word);
-    }
-    let mut found = Vec::new();
-    let mut words = words.into_iter();
-    while let Some(word) = words.next() {
-        let assignment = if word == "-c" {
-            words.next().unwrap_or_default()
-        } else if let Some(rest) = word.strip_prefix("--").or_else(|| word.strip_prefix("-c")) {
-            rest.to_owned()
-        } else {
-            return Err(SqlError::new(
-                SqlState::SYNTAX_ERROR,
-                format!("invalid command-line argument for server process: {word}"),
-            ));
-        };
-        let (name, value) = assignment
-            .split_once('=')
-            .ok_or_else(|| settings::unknown(&assignment))?;
-        found.push((name.replace('-', "_"), value.to_owned()));
-    }
-    Ok(found)
 }
