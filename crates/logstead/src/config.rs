@@ -9,7 +9,7 @@ use clap::{Arg, ArgAction, ArgMatches, Command};
 use logstead_engine::Retention;
 use logstead_env::{Access, Env, OpenMode, Readers};
 use logstead_home::{Ack, Way};
-use logstead_sql::settings::{self, Scope, Setting, TABLE};
+use logstead_sql::settings::{self, Scope, Setting};
 use logstead_wire::access::{Identity, Rule, trusts_others};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -106,7 +106,7 @@ fn flag(setting: &Setting) -> String {
 }
 
 fn server_settings() -> impl Iterator<Item = &'static Setting> {
-    TABLE.iter().filter(|s| s.scope == Scope::Server)
+    settings::own().filter(|s| s.scope == Scope::Server)
 }
 
 /// The whole command line.

@@ -9,6 +9,7 @@
 
 mod accepted;
 mod checked;
+mod log;
 mod planner;
 mod postgresql;
 mod row;
@@ -205,10 +206,14 @@ pub struct Setting {
     pub doc: &'static str,
 }
 
+/// The settings that do something here, but those of the planner.
+pub fn own() -> impl Iterator<Item = &'static Setting> {
+    TABLE.iter().chain(log::LOG)
+}
+
 /// All settings.
 pub fn all() -> impl Iterator<Item = &'static Setting> {
-    TABLE
-        .iter()
+    own()
         .chain(planner::PLANNER)
         .chain(accepted::ACCEPTED)
         .chain(postgresql::postgresql())

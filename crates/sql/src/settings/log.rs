@@ -1,0 +1,205 @@
+//! The part of the table of settings that is about the log: its home, its lanes, when commits are durable, and
+//! checkpoints.
+//!
+//! Owns: these rows. What they mean stands with the engine and the log; the server reads them at its start.
+
+use super::checked::workers_per_lane;
+use super::row::server;
+use super::{Kind, Setting, Unit};
+
+/// The longest that log is held back on purpose.
+const MINUTE_US: i64 = 60_000_000;
+
+/// These settings, by name.
+pub(super) static LOG: &[Setting] = &[
+    server(
+        "ack",
+        Kind::Enum(&["all", "majority"]),
+        "all",
+        "When a commit is durable, if home is a list of URLs: when all of them have it, or a majority.",
+    ),
+    server(
+        "acknowledge",
+        Kind::Enum(&["when-hardened", "by-dice"]),
+        "when-hardened",
+        "When workers acknowledge commits (commit_protocol autonomous).",
+    ),
+    server(
+        "acknowledgment_group",
+        Kind::Int {
+            min: 1,
+            max: 1024,
+            unit: Unit::None,
+        },
+        "2",
+        "Workers whose transactions one of them acknowledges (commit_protocol autonomous).",
+    ),
+    server(
+        "adaptive",
+        Kind::Bool,
+        "on",
+        "Lanes in use, flush unit, the part of a buffer that is used, flush timeout and gather delay follow latency and load, each unless it is set, on homes whose appends take a millisecond or more; see logstead_adaptive.",
+    ),
+    server(
+        "checkpoint_bandwidth",
+        Kind::Int {
+            min: 0,
+            max: 1 << 40,
+            unit: Unit::Bytes,
+        },
+        "67108864",
+        "The most that checkpoints write in a second; 0 is no limit.",
+    ),
+    server(
+        "checkpoint_interval",
+        Kind::Int {
+            min: 0,
+            max: 86_400_000,
+            unit: Unit::Milliseconds,
+        },
+        "2000",
+        "How long after a checkpoint began the next one begins, if something has changed; 0: only by CHECKPOINT.",
+    ),
+    server(
+        "commit_protocol",
+        Kind::Enum(&["group", "pipelined", "autonomous", "grouped-lanes"]),
+        "grouped-lanes",
+        "Who flushes the log and who acknowledges. Chosen for the home unless set.",
+    ),
+    server(
+        "commit_queue",
+        Kind::Enum(&["lock-free", "latched"]),
+        "lock-free",
+        "How transactions get from workers to who acknowledges them; latched is for comparison only.",
+    ),
+    server(
+        "dependency_tracking",
+        Kind::Enum(&["horizon", "gsn", "dsn", "exact"]),
+        "exact",
+        "What a commit waits for besides its own bytes. Chosen for the home unless set.",
+    ),
+    server(
+        "flush_gather_delay",
+        Kind::Int {
+            min: 0,
+            max: MINUTE_US,
+            unit: Unit::Microseconds,
+        },
+        "0",
+        "How long the next flush of a lane waits for workers that the last one has set free, while one of them is at work (commit_protocol grouped-lanes). Chosen for the home unless set.",
+    ),
+    server(
+        "flush_timeout",
+        Kind::Int {
+            min: 0,
+            max: MINUTE_US,
+            unit: Unit::Microseconds,
+        },
+        "1000",
+        "Log that has waited for so long is flushed also while sessions are ready to run. Chosen for the home unless set.",
+    ),
+    server(
+        "flush_unit",
+        Kind::Int {
+            min: 512,
+            max: 64 << 20,
+            unit: Unit::Bytes,
+        },
+        "16384",
+        "So many unflushed bytes of a lane are flushed also while sessions are ready to run. Chosen for the home unless set.",
+    ),
+    server(
+        "force_commit",
+        Kind::Enum(&["at-once", "if-idle-long"]),
+        "at-once",
+        "When an idle worker flushes its log (commit_protocol autonomous).",
+    ),
+    server(
+        "home",
+        Kind::Text,
+        "",
+        "URL of where the log lives: file:///dir, a block device or a preallocated file, s3express://BUCKET/PREFIX, s3://BUCKET/PREFIX, azure://CONTAINER/PREFIX, memory:, sim://?model=NAME, or a list of URLs with commas between them. Unless set, the directory data_directory.",
+    ),
+    server(
+        "lane_buffer_size",
+        Kind::Int {
+            min: 64 << 10,
+            max: 64 << 20,
+            unit: Unit::Bytes,
+        },
+        "1048576",
+        "Size of one buffer of a lane; a lane has one more of them than blocks in flight. Chosen for the home unless set.",
+    ),
+    server(
+        "lease_duration",
+        Kind::Int {
+            min: 1_000,
+            max: 3_600_000,
+            unit: Unit::Milliseconds,
+        },
+        "10000",
+        "How long the right to write a log in an object store lasts unless it is renewed (every third of this, one request each): another server waits so long for one that has vanished.",
+    ),
+    server(
+        "log_allocation_limit",
+        Kind::Int {
+            min: 1 << 20,
+            max: 1 << 40,
+            unit: Unit::Bytes,
+        },
+        "268435456",
+        "Writers wait while the log is so many bytes ahead of durability.",
+    ),
+    server(
+        "restore_point_interval",
+        Kind::Int {
+            min: 1000,
+            max: 86_400_000,
+            unit: Unit::Milliseconds,
+        },
+        "60000",
+        "A checkpoint becomes a restore point when the newest one is older than this; see restore_point_retention.",
+    ),
+    server(
+        "restore_point_retention",
+        Kind::Int {
+            min: 0,
+            max: 3_650 * 86_400_000,
+            unit: Unit::Milliseconds,
+        },
+        "0",
+        "How long restore points are kept that were not made by hand; beyond an hour one in ten. 0: none is.",
+    ),
+    server(
+        "segment_size",
+        Kind::Int {
+            min: 1 << 20,
+            max: 1 << 32,
+            unit: Unit::Bytes,
+        },
+        "67108864",
+        "Size of one log segment, made ready ahead of time.",
+    ),
+    server(
+        "steal_group",
+        Kind::Int {
+            min: 0,
+            max: 1024,
+            unit: Unit::None,
+        },
+        "8",
+        "Workers that flush each other's log (commit_protocol autonomous); 0 is none.",
+    ),
+    server(
+        "workers_per_lane",
+        Kind::Checked(workers_per_lane),
+        "1",
+        "Workers that share a lane of the log, or all. Chosen for the home unless set.",
+    ),
+    server(
+        "write_way",
+        Kind::Enum(&["auto", "pwrite", "threads", "uring", "portable"]),
+        "auto",
+        "How a local home writes the log; auto measures at start. SHOW logstead.write_way tells which it is.",
+    ),
+];
