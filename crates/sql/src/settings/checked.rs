@@ -107,7 +107,7 @@ pub(super) fn search_path(value: &str) -> Option<String> {
 }
 
 pub(super) fn time_zone(value: &str) -> Option<String> {
-    super::session::read_time_zone(value).map(|(name, _)| name)
+    super::time_zone::read_time_zone(value).map(|(name, _)| name)
 }
 
 /// An address with a port, or nothing.

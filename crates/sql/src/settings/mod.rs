@@ -18,14 +18,17 @@ mod session;
 mod table;
 #[cfg(test)]
 mod tests;
+mod time_zone;
+mod typed;
 
 pub use server::{
     Configuration, FileLine, FileSetting, Notes as SettingNotes, ServerSettings, SystemChange,
 };
+pub use session::SessionSettings;
 pub(crate) use session::UTC;
 pub(crate) use session::split_identifiers;
-pub use session::{Scans, SessionSettings, Typed};
 pub use table::TABLE;
+pub use typed::{Scans, Typed};
 
 use crate::encoding::Encoding;
 use crate::error::{Result, SqlError};

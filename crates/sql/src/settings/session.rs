@@ -4,31 +4,18 @@
 //! what will hold after COMMIT, and what held before the transaction. COMMIT takes the second, ROLLBACK the third;
 //! savepoints keep a pair of the first two.
 
+use super::typed::{Scans, Typed};
 use super::{Scope, ServerSettings, Setting, all, find, unknown};
 use crate::encoding::Encoding;
 use crate::error::{Result, SqlError};
 use crate::parse::LiteralRules;
 use crate::role::{BOOTSTRAP, Role};
-use crate::value::Oid;
-use crate::value::datetime::{DateForm, DateOrder, IntervalStyle, UNNAMED};
+use crate::value::datetime::{DateForm, DateOrder, IntervalStyle};
 use jiff::tz::TimeZone;
 use logstead_types::SqlState;
-use parking_lot::Mutex;
-use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
-use std::sync::{Arc, OnceLock};
-
-/// Encodings that a client may have and no server.
-const CLIENT_ONLY: [&str; 7] = [
-    "SJIS",
-    "BIG5",
-    "GBK",
-    "UHC",
-    "GB18030",
-    "JOHAB",
-    "SHIFT_JIS_2004",
-];
+use std::sync::Arc;
 
 /// What sessions begin with.
 pub(crate) static UTC: TimeZone = TimeZone::UTC;
@@ -36,8 +23,8 @@ pub(crate) static UTC: TimeZone = TimeZone::UTC;
 type Values = BTreeMap<String, String>;
 
 /// Who the session is, beside the names that are shown: no client can name these.
-const SESSION_OID: &str = " session_authorization";
-const ROLE_OID: &str = " role";
+pub(super) const SESSION_OID: &str = " session_authorization";
+pub(super) const ROLE_OID: &str = " role";
 /// All that says who the session is.
 const IDENTITY: [&str; 5] = [
     "role",
@@ -47,105 +34,6 @@ const IDENTITY: [&str; 5] = [
     "is_superuser",
 ];
 
-/// The values that code reads often, in their own types.
-#[derive(Clone, Debug)]
-pub struct Typed {
-    /// TimeZone.
-    pub time_zone: &'static TimeZone,
-    /// extra_float_digits.
-    pub extra_float_digits: i32,
-    /// bytea_output is hex.
-    pub bytea_hex: bool,
-    /// IntervalStyle.
-    pub interval_style: IntervalStyle,
-    /// The order of a date's fields, of DateStyle.
-    pub date_order: DateOrder,
-    /// How dates are written, of DateStyle.
-    pub date_form: DateForm,
-    /// search_path, with "$user" replaced.
-    pub search_path: Rc<[String]>,
-    /// statement_timeout; 0 is none.
-    pub statement_timeout_ms: u64,
-    /// lock_timeout; 0 is none.
-    pub lock_timeout_ms: u64,
-    /// idle_in_transaction_session_timeout; 0 is none.
-    pub idle_in_transaction_ms: u64,
-    /// idle_session_timeout; 0 is none.
-    pub idle_session_ms: u64,
-    /// work_mem.
-    pub work_mem_bytes: usize,
-    /// hash_mem_multiplier.
-    pub hash_mem_multiplier: f64,
-    /// temp_file_limit.
-    pub temp_file_limit_bytes: Option<u64>,
-    /// default_transaction_isolation.
-    pub default_isolation: String,
-    /// default_transaction_read_only.
-    pub default_read_only: bool,
-    /// default_transaction_deferrable.
-    pub default_deferrable: bool,
-    /// NOTICEs are sent (client_min_messages is notice or more talkative).
-    pub notices: bool,
-    /// WARNINGs are sent.
-    pub warnings: bool,
-    /// logstead.as_of.
-    pub as_of: Rc<str>,
-    /// What the planner may use.
-    pub scans: Scans,
-    /// OID of session_user.
-    pub session_role: Oid,
-    /// OID of the role that SET ROLE has chosen; 0 is none.
-    pub role: Oid,
-    /// row_security.
-    pub row_security: bool,
-    /// Answers wait until what they tell is durable (synchronous_commit).
-    pub synchronous_commit: bool,
-    /// log_min_duration_statement; below 0 nothing is logged.
-    pub log_min_duration_ms: i64,
-    /// pg_stat_statements.track is not none.
-    pub track_statements: bool,
-    /// client_encoding.
-    pub client_encoding: Encoding,
-    /// standard_conforming_strings and what goes with it.
-    pub literals: LiteralRules,
-}
-
-/// The settings that plans depend on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Scans {
-    /// enable_seqscan.
-    pub sequential: bool,
-    /// enable_indexscan.
-    pub index: bool,
-    /// enable_hashjoin.
-    pub hash_join: bool,
-    /// enable_mergejoin.
-    pub merge_join: bool,
-    /// enable_nestloop.
-    pub nested_loop: bool,
-    /// session_replication_role is replica: other triggers fire, and foreign keys are not asked.
-    pub replica: bool,
-    /// array_nulls: constants are read when a plan is made.
-    pub array_nulls: bool,
-    /// transform_null_equals.
-    pub transform_null_equals: bool,
-}
-
-impl Default for Scans {
-    fn default() -> Scans {
-        Scans {
-            sequential: true,
-            index: true,
-            hash_join: true,
-            merge_join: true,
-            nested_loop: true,
-            replica: false,
-            array_nulls: true,
-            transform_null_equals: false,
-        }
-    }
-}
-
 /// One session's settings.
 pub struct SessionSettings {
     /// What the server was configured with (by lower-case name); under everything else.
@@ -153,16 +41,16 @@ pub struct SessionSettings {
     /// Where that comes from, and which generation of it it is.
     source: Arc<ServerSettings>,
     generation: u64,
-    user: String,
+    pub(super) user: String,
     /// What RESET goes back to: startup parameters.
     initial: Rc<Values>,
     before: Rc<Values>,
     after_commit: Rc<Values>,
-    now: Rc<Values>,
+    pub(super) now: Rc<Values>,
     savepoints: Vec<(Rc<Values>, Rc<Values>)>,
     /// Names of applications' own values that the session has ever had: what is reset or rolled back is empty, not unknown.
     places: BTreeSet<String>,
-    typed: Typed,
+    pub(super) typed: Typed,
     /// Names of reported settings that changed since the client was told.
     changed: Vec<&'static Setting>,
     /// Whether the role that acts in the place of the session's is a superuser, while one does.
@@ -570,111 +458,15 @@ impl SessionSettings {
             .map(|s| (s.name, self.show(s.name).unwrap_or_default()))
     }
 
-    fn number(&self, lower: &str) -> i64 {
+    pub(super) fn number(&self, lower: &str) -> i64 {
         // Canonical numbers read back (the invariant of this module).
         self.canonical_value(lower)
             .and_then(|v| v.parse().ok())
             .unwrap_or(0)
     }
 
-    fn is_on(&self, lower: &str) -> bool {
+    pub(super) fn is_on(&self, lower: &str) -> bool {
         self.canonical_value(lower) == Some("on")
-    }
-
-    fn refresh(&mut self) {
-        let user = match self.canonical_value("role") {
-            Some(role) if role != "none" => role.to_owned(),
-            _ => self
-                .now
-                .get("session_authorization")
-                .unwrap_or(&self.user)
-                .clone(),
-        };
-        let path = split_identifiers(self.canonical_value("search_path").unwrap_or(""))
-            .unwrap_or_default();
-        let path: Vec<String> = path
-            .into_iter()
-            .map(|s| if s == "$user" { user.clone() } else { s })
-            .filter(|s| !s.is_empty())
-            .collect();
-        let zone = self
-            .canonical_value("timezone")
-            .and_then(read_time_zone)
-            .map_or(&UTC, |(_, zone)| zone);
-        let quiet = self
-            .canonical_value("client_min_messages")
-            .unwrap_or("notice");
-        let encoding = self
-            .canonical_value("client_encoding")
-            .and_then(Encoding::named)
-            .unwrap_or(Encoding::UTF8);
-        let literals = LiteralRules {
-            conforming: self.canonical_value("standard_conforming_strings") != Some("off"),
-            backslash_quote: match self.canonical_value("backslash_quote") {
-                Some("on") => true,
-                Some("off") => false,
-                // In these a backslash may be the second byte of a character.
-                _ => !CLIENT_ONLY.contains(&encoding.name()),
-            },
-            warns: self.canonical_value("escape_string_warning") != Some("off"),
-        };
-        self.typed = Typed {
-            time_zone: zone,
-            extra_float_digits: self.number("extra_float_digits") as i32,
-            bytea_hex: self.canonical_value("bytea_output") == Some("hex"),
-            interval_style: self
-                .canonical_value("intervalstyle")
-                .map_or(IntervalStyle::Postgres, IntervalStyle::named),
-            date_order: self
-                .canonical_value("datestyle")
-                .map_or(DateOrder::Mdy, DateOrder::of_style),
-            date_form: self
-                .canonical_value("datestyle")
-                .map_or(DateForm::Iso, DateForm::of_style),
-            search_path: path.into(),
-            statement_timeout_ms: self.number("statement_timeout") as u64,
-            lock_timeout_ms: self.number("lock_timeout") as u64,
-            idle_in_transaction_ms: self.number("idle_in_transaction_session_timeout") as u64,
-            idle_session_ms: self.number("idle_session_timeout") as u64,
-            work_mem_bytes: (self.number("work_mem") as usize).saturating_mul(1024),
-            hash_mem_multiplier: self
-                .canonical_value("hash_mem_multiplier")
-                .and_then(|value| value.parse().ok())
-                .unwrap_or(1.0),
-            temp_file_limit_bytes: u64::try_from(self.number("temp_file_limit"))
-                .ok()
-                .map(|kib| kib.saturating_mul(1024)),
-            default_isolation: self
-                .canonical_value("default_transaction_isolation")
-                .unwrap_or("")
-                .to_owned(),
-            default_read_only: self.is_on("default_transaction_read_only"),
-            default_deferrable: self.is_on("default_transaction_deferrable"),
-            notices: !matches!(quiet, "warning" | "error"),
-            warnings: quiet != "error",
-            as_of: self.canonical_value("logstead.as_of").unwrap_or("").into(),
-            scans: Scans {
-                sequential: self.is_on("enable_seqscan"),
-                index: self.is_on("enable_indexscan"),
-                hash_join: self.is_on("enable_hashjoin"),
-                merge_join: self.is_on("enable_mergejoin"),
-                nested_loop: self.is_on("enable_nestloop"),
-                replica: self.canonical_value("session_replication_role") == Some("replica"),
-                array_nulls: self.is_on("array_nulls"),
-                transform_null_equals: self.is_on("transform_null_equals"),
-            },
-            session_role: match self.number(SESSION_OID) {
-                0 => BOOTSTRAP,
-                oid => oid as Oid,
-            },
-            role: self.number(ROLE_OID) as Oid,
-            row_security: self.canonical_value("row_security") != Some("off"),
-            synchronous_commit: self.canonical_value("synchronous_commit") != Some("off"),
-            log_min_duration_ms: self.number("log_min_duration_statement"),
-            track_statements: self.canonical_value("pg_stat_statements.track") != Some("none"),
-            client_encoding: encoding,
-            literals,
-        };
     }
 }
 
@@ -756,71 +548,4 @@ pub(crate) fn split_identifiers(value: &str) -> Option<Vec<String>> {
         }
         rest = rest.strip_prefix(',')?.trim_start();
     }
-}
-
-/// Different time zones that one process will remember: all names of the database and as many made-up ones.
-const TIME_ZONES_MAX: usize = 4096;
-
-/// Reads a time zone, canonical name and rules. Each is read once and kept for the life of the process, so that a session
-/// switches zones for the price of a lookup; their number is bounded.
-pub(super) fn read_time_zone(value: &str) -> Option<(String, &'static TimeZone)> {
-    type Zones = HashMap<String, (String, &'static TimeZone)>;
-    static ZONES: OnceLock<Mutex<Zones>> = OnceLock::new();
-    let value = value.trim();
-    let mut zones = ZONES.get_or_init(Mutex::default).lock();
-    if let Some(known) = zones.get(value) {
-        return Some(known.clone());
-    }
-    let (name, zone) = parse_time_zone(value)?;
-    if zones.len() >= TIME_ZONES_MAX {
-        return None;
-    }
-    let kept = (name, &*Box::leak(Box::new(zone)));
-    zones.insert(value.to_owned(), kept.clone());
-    Some(kept)
-}
-
-/// Parses a time zone: a name of the database, UTC's other names, a POSIX form, or hours east of Greenwich.
-fn parse_time_zone(value: &str) -> Option<(String, TimeZone)> {
-    let upper = value.to_ascii_uppercase();
-    if matches!(upper.as_str(), "UTC" | "DEFAULT" | "LOCAL") {
-        return Some(("UTC".to_owned(), TimeZone::UTC));
-    }
-    if let Ok(hours) = value.parse::<f64>()
-        && hours.abs() <= 168.0
-    {
-        // The POSIX form that PostgreSQL shows has the sign the other way round.
-        let seconds = (hours * 3600.0).round() as i64;
-        let (sign, opposite) = if seconds < 0 { ('-', '+') } else { ('+', '-') };
-        let (h, m) = (seconds.abs() / 3600, seconds.abs() / 60 % 60);
-        let digits = if m == 0 {
-            format!("{h:02}")
-        } else {
-            format!("{h:02}:{m:02}")
-        };
-        let zone = jiff::tz::Offset::from_seconds(i32::try_from(seconds).ok()?)
-            .ok()?
-            .to_time_zone();
-        return Some((format!("<{sign}{digits}>{opposite}{digits}"), zone));
-    }
-    if let Ok(zone) = TimeZone::get(value) {
-        let name = zone.iana_name().unwrap_or(value).to_owned();
-        return Some((name, zone));
-    }
-    // A bare offset with minutes is a POSIX zone without a name: its sign counts west of Greenwich.
-    if value.starts_with(|c: char| c.is_ascii_digit() || matches!(c, '-' | '+')) {
-        return TimeZone::posix(&format!("<{UNNAMED}>{value}"))
-            .ok()
-            .map(|zone| (value.to_owned(), zone));
-    }
-    // PostgreSQL's own name of an offset with minutes has a colon, which no POSIX name may have.
-    let posix = match value.split_once('>') {
-        Some((name, rest)) if name.starts_with('<') => {
-            Cow::Owned(format!("{}>{rest}", name.replace(':', "")))
-        }
-        _ => Cow::Borrowed(value),
-    };
-    TimeZone::posix(&posix)
-        .ok()
-        .map(|zone| (value.to_owned(), zone))
 }
