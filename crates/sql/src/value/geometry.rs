@@ -7,7 +7,7 @@
 
 use super::build::Builder;
 use super::compare::compare_f64;
-use super::text_io::write_f64;
+use super::float_text::write_f64;
 use super::types::{Oid, oid};
 use super::{Datum, key};
 use crate::error::{Result, SqlError};

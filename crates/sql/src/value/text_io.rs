@@ -6,13 +6,15 @@
 #[path = "array_text.rs"]
 mod array_text;
 
+use super::float_text::{float, write_f32, write_f64};
+use super::object_text::{named_object, object_id, transaction_id, write_object};
 use array_text::{array_input, array_output};
 
 use super::build::{Builder, SMALL_BYTES, STRIDE_BYTES};
 use super::datetime::{DateForm, DateOrder, DateStyle, IntervalStyle};
 use super::geometry::{self, Geometry};
 use super::numeric::Numeric;
-use super::types::{FIRST_USER_OID, Oid, SqlType, oid};
+use super::types::{SqlType, oid};
 use super::{
     Array, Bits, Datum, Inet, datetime, hstore, info, json, lsn, money, multirange, network, range,
     record, user,
@@ -21,7 +23,7 @@ use super::{snapshot, tid};
 use crate::catalog::text::split_qualified;
 use crate::error::{Result, SqlError};
 use crate::func::{self, Context};
-use crate::search::{dictionary, query, reading, vector};
+use crate::search::{query, reading, vector};
 use jiff::tz::TimeZone;
 use logstead_types::SqlState;
 use std::sync::Arc;
@@ -112,7 +114,7 @@ pub(super) fn trim(s: &str) -> &str {
     s.trim_matches(|c: char| c.is_ascii() && is_space(c as u8))
 }
 
-fn integer(text: &str, name: &str, min: i64, max: i64) -> Result<i64> {
+pub(super) fn integer(text: &str, name: &str, min: i64, max: i64) -> Result<i64> {
     let t = trim(text).as_bytes();
     let (neg, digits) = match t.first() {
         Some(b'-') => (true, &t[1..]),
@@ -141,41 +143,6 @@ fn out_of_range_value(text: &str, name: &str) -> SqlError {
         SqlState::NUMERIC_VALUE_OUT_OF_RANGE,
         format!("value \"{text}\" is out of range for type {name}"),
     )
-}
-
-fn float(text: &str, name: &str) -> Result<f64> {
-    let t = trim(text);
-    let bad = || invalid_syntax(name, text);
-    let body = t.strip_prefix(['+', '-']).unwrap_or(t);
-    let neg = t.starts_with('-');
-    if body.eq_ignore_ascii_case("nan") {
-        return Ok(f64::NAN);
-    }
-    if body.eq_ignore_ascii_case("infinity") || body.eq_ignore_ascii_case("inf") {
-        return Ok(if neg {
-            f64::NEG_INFINITY
-        } else {
-            f64::INFINITY
-        });
-    }
-    // Rust would also take words that PostgreSQL does not.
-    if body.is_empty()
-        || !body
-            .bytes()
-            .all(|b| b.is_ascii_digit() || matches!(b, b'.' | b'e' | b'E' | b'+' | b'-'))
-    {
-        return Err(bad());
-    }
-    let v: f64 = t.parse().map_err(|_| bad())?;
-    let nonzero = body
-        .bytes()
-        .take_while(|b| !matches!(b, b'e' | b'E'))
-        .any(|b| matches!(b, b'1'..=b'9'));
-    if v.is_infinite() || (v == 0.0 && nonzero) {
-        let message = format!("\"{}\" is out of range for type {name}", t);
-        return Err(SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, message));
-    }
-    Ok(v)
 }
 
 /// Reads a boolean as PostgreSQL does: any unique prefix of true, false, yes, no, on, off; 1, 0.
@@ -281,26 +248,6 @@ fn uuid(text: &str) -> Result<Datum> {
     Ok(Datum::Uuid(Box::new(out)))
 }
 
-fn object_id(text: &str, name: &str) -> Result<u32> {
-    let v = integer(text, name, i64::from(i32::MIN), i64::from(u32::MAX))?;
-    Ok(v as u32)
-}
-
-/// A transaction's number, which C's `strtoul` reads: it may be hexadecimal or octal.
-fn transaction_id(text: &str) -> Result<u32> {
-    let t = trim(text);
-    let digits = t.strip_prefix("0x").or_else(|| t.strip_prefix("0X"));
-    let other = match digits {
-        Some(digits) => u32::from_str_radix(digits, 16).ok(),
-        None if t.len() > 1 && t.starts_with('0') => u32::from_str_radix(t, 8).ok(),
-        None => None,
-    };
-    match other {
-        Some(number) if !t.contains(['+', '_']) => Ok(number),
-        _ => object_id(text, "xid"),
-    }
-}
-
 /// Cuts a name at 63 bytes, on a character's border.
 pub fn truncate_name(text: &str) -> &str {
     let mut end = text.len().min(63);
@@ -308,47 +255,6 @@ pub fn truncate_name(text: &str) -> &str {
         end -= 1;
     }
     &text[..end]
-}
-
-fn named_object(ty: Oid, text: &str, cx: Option<&dyn Context>) -> Result<Datum> {
-    let t = trim(text);
-    // An operator has this name.
-    if t == "-" && !matches!(ty, oid::REGOPER | oid::REGOPERATOR) {
-        return Ok(Datum::Oid(0));
-    }
-    if !t.is_empty() && t.bytes().all(|b| b.is_ascii_digit()) {
-        return object_id(t, "oid").map(Datum::Oid);
-    }
-    let no_session =
-        || SqlError::internal(format!("reading {} needs a session", info::type_name(ty)));
-    match ty {
-        oid::REGCLASS => match cx.ok_or_else(no_session)?.relation_by_name(t)? {
-            Some(o) => Ok(Datum::Oid(o)),
-            None => Err(SqlError::new(
-                SqlState::UNDEFINED_TABLE,
-                format!(
-                    "relation \"{}\" does not exist",
-                    split_qualified(t)?.join(".")
-                ),
-            )),
-        },
-        oid::REGTYPE => crate::bind::type_by_text(t).map(Datum::Oid),
-        oid::REGCONFIG => dictionary::named_config(t).map(|c| Datum::Oid(c.oid)),
-        oid::REGDICTIONARY => dictionary::named_dictionary(t).map(|d| Datum::Oid(d.oid)),
-        _ => {
-            let call = match ty {
-                oid::REGROLE => "regrolein",
-                oid::REGPROC => "regprocin",
-                oid::REGPROCEDURE => "regprocedurein",
-                oid::REGOPER => "regoperin",
-                oid::REGOPERATOR => "regoperatorin",
-                oid::REGCOLLATION => "regcollationin",
-                _ => "regnamespacein",
-            };
-            cx.ok_or_else(no_session)?
-                .catalog_call(call, &[Datum::text(t)])
-        }
-    }
 }
 
 /// Reads the text form of a value of type `ty`. The modifier is applied as in an assignment: too long is an error.
@@ -516,128 +422,6 @@ pub fn write_int(v: i64, out: &mut Vec<u8>) {
     out.extend_from_slice(&buf[i..]);
 }
 
-/// Appends digits and exponent as C's %g would, given the shortest or rounded digits in scientific form. `limit` is the
-/// exponent from which scientific notation is used.
-fn write_scientific(s: &str, limit: i32, out: &mut Vec<u8>) {
-    let (neg, body) = s.strip_prefix('-').map_or((false, s), |b| (true, b));
-    let (mantissa, e) = body.split_once('e').unwrap_or((body, "0"));
-    let e: i32 = e.parse().unwrap_or(0);
-    let mut digits: Vec<u8> = mantissa.bytes().filter(|b| *b != b'.').collect();
-    while digits.len() > 1 && digits.last() == Some(&b'0') {
-        digits.pop();
-    }
-    if neg {
-        out.push(b'-');
-    }
-    if e < -4 || e >= limit {
-        out.push(digits[0]);
-        if digits.len() > 1 {
-            out.push(b'.');
-            out.extend_from_slice(&digits[1..]);
-        }
-        out.push(b'e');
-        out.push(if e < 0 { b'-' } else { b'+' });
-        let a = e.unsigned_abs();
-        if a < 10 {
-            out.push(b'0');
-        }
-        write_int(i64::from(a), out);
-    } else if e < 0 {
-        out.extend_from_slice(b"0.");
-        out.resize(out.len() + (-e - 1) as usize, b'0');
-        out.extend_from_slice(&digits);
-    } else {
-        let whole = e as usize + 1;
-        for i in 0..whole {
-            out.push(digits.get(i).copied().unwrap_or(b'0'));
-        }
-        if digits.len() > whole {
-            out.push(b'.');
-            out.extend_from_slice(&digits[whole..]);
-        }
-    }
-}
-
-fn special_float(v: f64, out: &mut Vec<u8>) -> bool {
-    if v.is_nan() {
-        out.extend_from_slice(b"NaN");
-    } else if v.is_infinite() {
-        out.extend_from_slice(if v < 0.0 { b"-Infinity" } else { b"Infinity" });
-    } else {
-        return false;
-    }
-    true
-}
-
-/// Whether a decimal lies exactly between two neighbouring floats with so many bits. Reading it back gives the even one, but PostgreSQL does
-/// not rely on that and writes more digits.
-fn is_midway(text: &str, bits: u32) -> bool {
-    let (mantissa, exponent) = text.split_once('e').unwrap_or((text, "0"));
-    let fraction = mantissa
-        .split_once('.')
-        .map_or("", |(_, fraction)| fraction);
-    let digits: String = mantissa.chars().filter(char::is_ascii_digit).collect();
-    let (Ok(digits), Ok(exponent)) = (digits.parse::<u128>(), exponent.parse::<i32>()) else {
-        return false;
-    };
-    let tens = exponent - fraction.len() as i32;
-    let Some(fives) = 5_u128.checked_pow(tens.unsigned_abs()) else {
-        // Not a number with few bits.
-        return false;
-    };
-    let odd = match tens >= 0 {
-        true => digits.checked_mul(fives),
-        false => (digits % fives == 0).then(|| digits / fives),
-    };
-    odd.is_some_and(|n| n != 0 && (n >> n.trailing_zeros()).ilog2() == bits)
-}
-
-/// The first of some texts of growing length that reads back and lies between no two floats.
-fn exact(
-    texts: impl Iterator<Item = String>,
-    reads_back: impl Fn(&str) -> bool,
-    bits: u32,
-) -> Option<String> {
-    let mut texts = texts;
-    texts.find(|text| reads_back(text) && !is_midway(text, bits))
-}
-
-/// Appends a double.
-pub fn write_f64(v: f64, extra: i32, out: &mut Vec<u8>) {
-    if special_float(v, out) {
-        return;
-    }
-    if extra > 0 {
-        let mut text = format!("{v:e}");
-        if is_midway(&text, f64::MANTISSA_DIGITS) {
-            let longer = (1..17).map(|digits| format!("{v:.digits$e}"));
-            text = exact(longer, |t| t.parse() == Ok(v), f64::MANTISSA_DIGITS).unwrap_or(text);
-        }
-        write_scientific(&text, 15, out);
-    } else {
-        let digits = (15 + extra).max(1);
-        write_scientific(&format!("{:.*e}", digits as usize - 1, v), digits, out);
-    }
-}
-
-/// Appends a real.
-pub fn write_f32(v: f32, extra: i32, out: &mut Vec<u8>) {
-    if special_float(f64::from(v), out) {
-        return;
-    }
-    if extra > 0 {
-        let mut text = format!("{v:e}");
-        if is_midway(&text, f32::MANTISSA_DIGITS) {
-            let longer = (1..9).map(|digits| format!("{v:.digits$e}"));
-            text = exact(longer, |t| t.parse() == Ok(v), f32::MANTISSA_DIGITS).unwrap_or(text);
-        }
-        write_scientific(&text, 6, out);
-    } else {
-        let digits = (6 + extra).max(1);
-        write_scientific(&format!("{:.*e}", digits as usize - 1, v), digits, out);
-    }
-}
-
 fn hex(b: &[u8], out: &mut Vec<u8>) {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     for &c in b {
@@ -664,75 +448,6 @@ pub fn write_escaped(b: &[u8], out: &mut Vec<u8>) {
                 b'0' + (c & 7),
             ]),
         }
-    }
-}
-
-fn write_object(v: u32, ty: Oid, style: &OutputStyle<'_>, out: &mut Vec<u8>) {
-    let number = |out: &mut Vec<u8>| write_int(i64::from(v), out);
-    match ty {
-        oid::OID | oid::XID | oid::CID => number(out),
-        oid::REGOPER | oid::REGOPERATOR if v == 0 => number(out),
-        _ if v == 0 => out.push(b'-'),
-        oid::REGTYPE => match info::exists(v).then_some(()) {
-            Some(_) => out.extend_from_slice(info::format_type_bare(v).as_bytes()),
-            None => number(out),
-        },
-        oid::REGPROC if v < FIRST_USER_OID && style.names.is_none() => {
-            match func::name_of(v).or_else(|| crate::catalog::pg_catalog::io_function_name(v)) {
-                Some(name) => out.extend_from_slice(name.as_bytes()),
-                None => number(out),
-            }
-        }
-        oid::REGPROC | oid::REGPROCEDURE => {
-            let call = if ty == oid::REGPROC {
-                "regprocout"
-            } else {
-                "regprocedureout"
-            };
-            let name = style.names.and_then(|cx| {
-                let name = cx.catalog_call(call, &[Datum::Oid(v)]).ok()?;
-                match name {
-                    Datum::Text(name) => Some(name),
-                    _ => None,
-                }
-            });
-            match name {
-                Some(name) => out.extend_from_slice(name.as_bytes()),
-                None => number(out),
-            }
-        }
-        oid::REGCLASS => match style.names.and_then(|cx| cx.relation_name(v)) {
-            Some(name) => out.extend_from_slice(name.as_bytes()),
-            None => number(out),
-        },
-        oid::REGCONFIG => match dictionary::config_by_oid(v) {
-            Some(config) => out.extend_from_slice(config.name.as_bytes()),
-            None => number(out),
-        },
-        oid::REGDICTIONARY => match dictionary::dictionary_by_oid(v) {
-            Some(dictionary) => out.extend_from_slice(dictionary.name.as_bytes()),
-            None => number(out),
-        },
-        oid::REGCOLLATION => match crate::catalog::attributes::collation_name(v) {
-            Some(name) => out.extend_from_slice(func::quote_identifier(name).as_bytes()),
-            None => number(out),
-        },
-        oid::REGNAMESPACE | oid::REGROLE | oid::REGOPER | oid::REGOPERATOR => {
-            let call = match ty {
-                oid::REGROLE => "regroleout",
-                oid::REGOPER => "regoperout",
-                oid::REGOPERATOR => "regoperatorout",
-                _ => "regnamespaceout",
-            };
-            match style
-                .names
-                .and_then(|cx| cx.catalog_call(call, &[Datum::Oid(v)]).ok())
-            {
-                Some(Datum::Text(name)) => out.extend_from_slice(name.as_bytes()),
-                _ => number(out),
-            }
-        }
-        _ => number(out),
     }
 }
 

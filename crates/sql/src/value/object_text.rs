@@ -1,0 +1,142 @@
+//! Types that name objects, as text: `oid` and its kin (`regclass`, `regtype`, `regproc`, ...), and numbers of
+//! transactions.
+//!
+//! Owns: names to numbers and back, by the catalog of the context; without one, numbers only.
+
+use super::text_io::{OutputStyle, integer, trim, write_int};
+use super::types::{FIRST_USER_OID, Oid, oid};
+use super::{Datum, info, user};
+use crate::error::{Result, SqlError};
+use crate::func::{self, Context};
+use crate::search::dictionary;
+use logstead_types::SqlState;
+
+pub(super) fn object_id(text: &str, name: &str) -> Result<u32> {
+    let v = integer(text, name, i64::from(i32::MIN), i64::from(u32::MAX))?;
+    Ok(v as u32)
+}
+
+/// A transaction's number, which C's `strtoul` reads: it may be hexadecimal or octal.
+pub(super) fn transaction_id(text: &str) -> Result<u32> {
+    let t = trim(text);
+    let digits = t.strip_prefix("0x").or_else(|| t.strip_prefix("0X"));
+    let other = match digits {
+        Some(digits) => u32::from_str_radix(digits, 16).ok(),
+        None if t.len() > 1 && t.starts_with('0') => u32::from_str_radix(t, 8).ok(),
+        None => None,
+    };
+    match other {
+        Some(number) if !t.contains(['+', '_']) => Ok(number),
+        _ => object_id(text, "xid"),
+    }
+}
+
+pub(super) fn named_object(ty: Oid, text: &str, cx: Option<&dyn Context>) -> Result<Datum> {
+    let t = trim(text);
+    // An operator has this name.
+    if t == "-" && !matches!(ty, oid::REGOPER | oid::REGOPERATOR) {
+        return Ok(Datum::Oid(0));
+    }
+    if !t.is_empty() && t.bytes().all(|b| b.is_ascii_digit()) {
+        return object_id(t, "oid").map(Datum::Oid);
+    }
+    let no_session =
+        || SqlError::internal(format!("reading {} needs a session", info::type_name(ty)));
+    match ty {
+        oid::REGCLASS => match cx.ok_or_else(no_session)?.relation_by_name(t)? {
+            Some(o) => Ok(Datum::Oid(o)),
+            None => Err(SqlError::new(
+                SqlState::UNDEFINED_TABLE,
+                format!(
+                    "relation \"{}\" does not exist",
+                    split_qualified(t)?.join(".")
+                ),
+            )),
+        },
+        oid::REGTYPE => crate::bind::type_by_text(t).map(Datum::Oid),
+        oid::REGCONFIG => dictionary::named_config(t).map(|c| Datum::Oid(c.oid)),
+        oid::REGDICTIONARY => dictionary::named_dictionary(t).map(|d| Datum::Oid(d.oid)),
+        _ => {
+            let call = match ty {
+                oid::REGROLE => "regrolein",
+                oid::REGPROC => "regprocin",
+                oid::REGPROCEDURE => "regprocedurein",
+                oid::REGOPER => "regoperin",
+                oid::REGOPERATOR => "regoperatorin",
+                oid::REGCOLLATION => "regcollationin",
+                _ => "regnamespacein",
+            };
+            cx.ok_or_else(no_session)?
+                .catalog_call(call, &[Datum::text(t)])
+        }
+    }
+}
+
+pub(super) fn write_object(v: u32, ty: Oid, style: &OutputStyle<'_>, out: &mut Vec<u8>) {
+    let number = |out: &mut Vec<u8>| write_int(i64::from(v), out);
+    match ty {
+        oid::OID | oid::XID | oid::CID => number(out),
+        oid::REGOPER | oid::REGOPERATOR if v == 0 => number(out),
+        _ if v == 0 => out.push(b'-'),
+        oid::REGTYPE => match info::exists(v).then_some(()) {
+            Some(_) => out.extend_from_slice(info::format_type_bare(v).as_bytes()),
+            None => number(out),
+        },
+        oid::REGPROC if v < FIRST_USER_OID && style.names.is_none() => {
+            match func::name_of(v).or_else(|| crate::catalog::pg_catalog::io_function_name(v)) {
+                Some(name) => out.extend_from_slice(name.as_bytes()),
+                None => number(out),
+            }
+        }
+        oid::REGPROC | oid::REGPROCEDURE => {
+            let call = if ty == oid::REGPROC {
+                "regprocout"
+            } else {
+                "regprocedureout"
+            };
+            let name = style.names.and_then(|cx| {
+                let name = cx.catalog_call(call, &[Datum::Oid(v)]).ok()?;
+                match name {
+                    Datum::Text(name) => Some(name),
+                    _ => None,
+                }
+            });
+            match name {
+                Some(name) => out.extend_from_slice(name.as_bytes()),
+                None => number(out),
+            }
+        }
+        oid::REGCLASS => match style.names.and_then(|cx| cx.relation_name(v)) {
+            Some(name) => out.extend_from_slice(name.as_bytes()),
+            None => number(out),
+        },
+        oid::REGCONFIG => match dictionary::config_by_oid(v) {
+            Some(config) => out.extend_from_slice(config.name.as_bytes()),
+            None => number(out),
+        },
+        oid::REGDICTIONARY => match dictionary::dictionary_by_oid(v) {
+            Some(dictionary) => out.extend_from_slice(dictionary.name.as_bytes()),
+            None => number(out),
+        },
+        oid::REGCOLLATION => match crate::catalog::attributes::collation_name(v) {
+            Some(name) => out.extend_from_slice(func::quote_identifier(name).as_bytes()),
+            None => number(out),
+        },
+        oid::REGNAMESPACE | oid::REGROLE | oid::REGOPER | oid::REGOPERATOR => {
+            let call = match ty {
+                oid::REGROLE => "regroleout",
+                oid::REGOPER => "regoperout",
+                oid::REGOPERATOR => "regoperatorout",
+                _ => "regnamespaceout",
+            };
+            match style
+                .names
+                .and_then(|cx| cx.catalog_call(call, &[Datum::Oid(v)]).ok())
+            {
+                Some(Datum::Text(name)) => out.extend_from_slice(name.as_bytes()),
+                _ => number(out),
+            }
+        }
+        _ => number(out),
+    }
+}
