@@ -19,29 +19,31 @@
 //! Invariants: an OID never changes its kind; within a type places are different, and their order is that of `pg_enum`'s sort order;
 //! a value read in a statement has a label in its scope, because a label never goes.
 
+mod labels;
+mod registry;
 mod rows;
+mod scope;
 
+pub use labels::{enum_input, first_place, known_label, label, place_between, usable};
+pub use registry::{Extension, UserTypes};
 pub use rows::{DOMAINS_ASKED, refuse_domains, refuse_unasked, row_with_domains};
+pub(crate) use scope::with_lookup;
+use scope::{SCOPE, types};
+pub use scope::{
+    Scoped, base_type, domain_in, enter, exists, get, scoped, search, searched, searching, shape,
+    with,
+};
 
+use super::info;
 use super::record::Shape;
 use super::row_types::{self, FIRST_ROW_TYPE};
 pub use super::row_types::{relation_of_row_type, row_type_of};
 use super::types::{FIRST_EXTENSION_OID, FIRST_USER_OID, Oid, SqlType, oid};
-use super::{Datum, info};
-use crate::catalog::Catalog;
-use crate::catalog::lookup::{self, Lookup};
-use crate::catalog::text::truncate_name;
-use crate::error::{Result, SqlError};
+use crate::catalog::lookup;
+use crate::error::Result;
 use crate::func::quote_identifier;
-use crate::persistent::PersistentMap;
-use logstead_types::SqlState;
-use std::borrow::Cow;
-use std::cell::{Cell, RefCell};
-use std::future::Future;
-use std::pin::Pin;
-use std::rc::Rc;
+use std::cell::Cell;
 use std::sync::Arc;
-use std::task::{Context as TaskContext, Poll};
 
 /// What the lowest bits of a user type's OID say.
 const CLASS_BITS: Oid = 7;
@@ -364,398 +366,9 @@ impl UserType {
     }
 }
 
-/// All users' types of a database.
-#[derive(Clone, Debug, Default)]
-pub struct UserTypes {
-    types: PersistentMap<Oid, Arc<UserType>>,
-    /// Types and arrays by schema and name.
-    names: PersistentMap<(String, String), Oid>,
-    /// The types of relations' rows, by relation.
-    rows: PersistentMap<Oid, Arc<RowType>>,
-    /// The same by schema and name of the relation.
-    row_names: PersistentMap<(String, String), Oid>,
-    /// Composite types by their number in `pg_class`.
-    composites: PersistentMap<Oid, Oid>,
-    /// Extensions that were made. They are here because statements find their functions as they find types: by schema and path.
-    extensions: Vec<Arc<Extension>>,
-}
-
-/// An extension that was made, beside those that are always there.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Extension {
-    /// `pg_extension.oid`
-    pub oid: Oid,
-    /// Name.
-    pub name: String,
-    /// Schema of its functions.
-    pub schema: Oid,
-    /// The schema's name.
-    pub schema_name: String,
-    /// Version.
-    pub version: String,
-}
-
-impl UserTypes {
-    /// Extensions that were made, oldest first.
-    pub fn extensions(&self) -> &[Arc<Extension>] {
-        &self.extensions
-    }
-
-    /// An extension was made.
-    pub fn put_extension(&mut self, extension: Extension) {
-        self.remove_extension(extension.oid);
-        self.extensions.push(Arc::new(extension));
-        self.extensions.sort_unstable_by_key(|e| e.oid);
-    }
-
-    /// An extension was dropped.
-    pub fn remove_extension(&mut self, oid: Oid) {
-        self.extensions.retain(|e| e.oid != oid);
-    }
-
-    /// The type with this OID, arrays aside.
-    pub fn get(&self, oid: Oid) -> Option<&Arc<UserType>> {
-        self.types.get(&oid)
-    }
-
-    /// The composite type with this number in `pg_class`.
-    pub fn composite_of(&self, relation: Oid) -> Option<&Arc<UserType>> {
-        self.types.get(self.composites.get(&relation)?)
-    }
-
-    /// All of them, oldest first.
-    pub fn all(&self) -> Vec<&Arc<UserType>> {
-        let mut all: Vec<_> = self.types.values().collect();
-        all.sort_unstable_by_key(|t| t.oid);
-        all
-    }
-
-    /// OID of a type or array by schema and name.
-    pub fn by_name(&self, schema: &str, name: &str) -> Option<Oid> {
-        self.names
-            .get(&(schema.to_owned(), name.to_owned()))
-            .copied()
-    }
-
-    /// OID of a relation's row type, or of the array over one, by schema and name. Types that were made come first.
-    pub fn row_type_by_name(&self, schema: &str, name: &str) -> Option<Oid> {
-        let row = |name: &str| self.row_names.get(&(schema.to_owned(), name.to_owned()));
-        match (row(name), name.strip_prefix('_')) {
-            (Some(relation), _) => Some(row_type_of(*relation)),
-            (None, Some(element)) => row(element).map(|relation| row_type_of(*relation) + 1),
-            (None, None) => None,
-        }
-    }
-
-    fn any_by_name(&self, schema: &str, name: &str) -> Option<Oid> {
-        self.by_name(schema, name)
-            .or_else(|| self.row_type_by_name(schema, name))
-    }
-
-    /// Fields of a composite type or of a relation's row.
-    pub fn shape(&self, oid: Oid) -> Option<Shape> {
-        match relation_of_row_type(oid) {
-            Some(relation) => self.rows.get(&relation).map(|row| Arc::clone(&row.shape)),
-            None => Some(Arc::clone(&self.get(oid)?.composite()?.shape)),
-        }
-    }
-
-    /// True if the relation's row type is known as this.
-    pub fn has_row(
-        &self,
-        relation: Oid,
-        (schema, name): (&str, &str),
-        (shape, domains): (&Shape, bool),
-    ) -> bool {
-        let known = self.rows.get(&relation);
-        known.is_some_and(|row| {
-            let named = row.schema_name == schema && row.name == name;
-            named && row.shape == *shape && row.domains == domains
-        })
-    }
-
-    /// Adds or replaces the type of a relation's rows.
-    pub fn put_row(
-        &mut self,
-        relation: Oid,
-        (schema, name): (&str, &str),
-        (shape, domains): (Shape, bool),
-    ) {
-        self.remove_row(relation);
-        let row = RowType {
-            schema_name: schema.to_owned(),
-            name: name.to_owned(),
-            shape,
-            domains,
-        };
-        let key = (schema.to_owned(), name.to_owned());
-        self.row_names.insert(key, relation);
-        self.rows.insert(relation, Arc::new(row));
-    }
-
-    /// Takes the type of a relation's rows out.
-    pub fn remove_row(&mut self, relation: Oid) {
-        if let Some(old) = self.rows.remove(&relation) {
-            let key = (old.schema_name.clone(), old.name.clone());
-            if self.row_names.get(&key) == Some(&relation) {
-                self.row_names.remove(&key);
-            }
-        }
-    }
-
-    /// True if the type of the relation's rows is known.
-    pub fn knows_row(&self, relation: Oid) -> bool {
-        self.rows.contains_key(&relation)
-    }
-
-    /// The type of the rows of a relation that has rows.
-    pub fn row_type(&self, relation: Oid) -> Option<SqlType> {
-        self.knows_row(relation)
-            .then(|| SqlType::of(row_type_of(relation)))
-    }
-
-    /// Adds or replaces a type.
-    pub fn put(&mut self, ty: Arc<UserType>) {
-        self.remove(ty.oid);
-        for (name, oid) in ty.named() {
-            self.names
-                .insert((ty.schema_name.clone(), name.clone()), oid);
-        }
-        if let Some(composite) = ty.composite() {
-            self.composites.insert(composite.relation, ty.oid);
-        }
-        self.types.insert(ty.oid, ty);
-    }
-
-    /// Takes a type out.
-    pub fn remove(&mut self, oid: Oid) {
-        if let Some(old) = self.types.remove(&oid) {
-            if let Some(composite) = old.composite() {
-                self.composites.remove(&composite.relation);
-            }
-            for (name, oid) in old.named() {
-                let key = (old.schema_name.clone(), name.clone());
-                if self.names.get(&key) == Some(&oid) {
-                    self.names.remove(&key);
-                }
-            }
-        }
-    }
-
-    /// The base type of a domain, or of the array over it.
-    pub fn base_type(&self, domain: Oid, array: bool) -> Option<SqlType> {
-        let base = self.get(domain)?.domain()?.base;
-        match array {
-            false => Some(base),
-            // A domain over an array has no array that could have values.
-            true => info::array_of(base.oid).map(|oid| SqlType { oid, ..base }),
-        }
-    }
-
-    /// Schema and name of a type or array.
-    pub fn name_of(&self, oid: Oid) -> Option<(&str, Cow<'_, str>)> {
-        if let Some(relation) = relation_of_row_type(oid) {
-            let row = self.rows.get(&relation)?;
-            let name = match class(oid) {
-                Some(Class::Array) => {
-                    let name = format!("_{}", row.name);
-                    Cow::Owned(truncate_name(&name).to_owned())
-                }
-                _ => Cow::Borrowed(&*row.name),
-            };
-            return Some((&row.schema_name, name));
-        }
-        let of_multirange = |oid: Oid, array: bool| {
-            let of = self.get(oid - MULTIRANGE_STEP)?;
-            let range = of.range()?;
-            let name = match array {
-                true => &range.multirange_array_name,
-                false => &range.multirange_name,
-            };
-            Some((of.schema_name.as_str(), Cow::Borrowed(name.as_str())))
-        };
-        match class(oid)? {
-            Class::Multirange => of_multirange(oid, false),
-            Class::Array if class(oid - 1) == Some(Class::Multirange) => {
-                of_multirange(oid - 1, true)
-            }
-            Class::Array => {
-                let element = self.get(oid - 1)?;
-                Some((&element.schema_name, Cow::Borrowed(&*element.array_name)))
-            }
-            _ => {
-                let found = self.get(oid)?;
-                Some((&found.schema_name, Cow::Borrowed(&*found.name)))
-            }
-        }
-    }
-}
-
-/// What the running statement sees of users' types.
-#[derive(Clone)]
-struct Scope {
-    types: Arc<UserTypes>,
-    path: Rc<[String]>,
-    /// The path is that of [`searching`], not the session's.
-    own: bool,
-    /// Who looks names up.
-    lookup: Lookup,
-}
-
-impl Default for Scope {
-    fn default() -> Scope {
-        Scope {
-            types: Arc::default(),
-            path: Rc::from([]),
-            own: false,
-            lookup: Lookup::default(),
-        }
-    }
-}
-
 thread_local! {
-    static SCOPE: RefCell<Scope> = RefCell::default();
     /// Types are spelled by number: see [`numbered`].
     static BY_NUMBER: Cell<bool> = const { Cell::new(false) };
-}
-
-/// From now on this task sees the types of this catalog.
-pub fn enter(catalog: &Arc<Catalog>) {
-    SCOPE.with_borrow_mut(|scope| {
-        if !Arc::ptr_eq(&scope.types, &catalog.types) {
-            scope.types = Arc::clone(&catalog.types);
-        }
-        scope.lookup.enter(catalog);
-    });
-}
-
-/// What the running statement looks names up with.
-pub(crate) fn with_lookup<T>(run: impl FnOnce(&mut Lookup) -> T) -> T {
-    SCOPE.with_borrow_mut(|scope| run(&mut scope.lookup))
-}
-
-/// From now on names are looked for in these schemas.
-pub fn search(path: &Rc<[String]>) {
-    SCOPE.with_borrow_mut(|scope| {
-        if !Rc::ptr_eq(&scope.path, path) {
-            scope.path = Rc::clone(path);
-        }
-    });
-}
-
-/// Runs something that looks for names in these schemas.
-pub fn searching<T>(path: &Rc<[String]>, run: impl FnOnce() -> T) -> T {
-    struct Back(Rc<[String]>, bool);
-    impl Drop for Back {
-        fn drop(&mut self) {
-            search(&self.0);
-            SCOPE.with_borrow_mut(|scope| scope.own = self.1);
-        }
-    }
-    let _back = SCOPE.with_borrow(|scope| Back(Rc::clone(&scope.path), scope.own));
-    search(path);
-    SCOPE.with_borrow_mut(|scope| scope.own = true);
-    run()
-}
-
-/// The schemas of [`searching`], inside of it.
-pub fn searched() -> Option<Rc<[String]>> {
-    SCOPE.with_borrow(|scope| scope.own.then(|| Rc::clone(&scope.path)))
-}
-
-fn types() -> Arc<UserTypes> {
-    SCOPE.with_borrow(|scope| Arc::clone(&scope.types))
-}
-
-/// The type with this OID, as the running statement sees it.
-pub fn get(oid: Oid) -> Option<Arc<UserType>> {
-    class(oid)?;
-    SCOPE.with_borrow(|scope| scope.types.get(oid).cloned())
-}
-
-/// Fields of a composite type or of a relation's row, as the running statement sees them.
-pub fn shape(oid: Oid) -> Option<Shape> {
-    if !is_composite(oid) {
-        return None;
-    }
-    SCOPE.with_borrow(|scope| scope.types.shape(oid))
-}
-
-/// True if there is a type, or an array over one, with this OID, as the running statement sees it.
-pub fn exists(oid: Oid) -> bool {
-    SCOPE.with_borrow(|scope| scope.types.name_of(oid).is_some())
-}
-
-/// The domain that a type is, or is an array over.
-#[inline]
-pub fn domain_in(oid: Oid) -> Option<Oid> {
-    match class(oid)? {
-        Class::Domain => Some(oid),
-        Class::Array if class(oid - 1) == Some(Class::Domain) => Some(oid - 1),
-        _ => None,
-    }
-}
-
-/// The type of the values of what is declared so: a domain's base type, an array over it for an array over the domain; any other
-/// type is itself.
-#[inline]
-pub fn base_type(ty: SqlType) -> SqlType {
-    match domain_in(ty.oid) {
-        None => ty,
-        Some(domain) => types().base_type(domain, domain != ty.oid).unwrap_or(ty),
-    }
-}
-
-/// A task with a scope of its own, whatever else its thread runs.
-pub struct Scoped<F> {
-    scope: Scope,
-    work: Pin<Box<F>>,
-}
-
-/// Gives a task a scope of its own.
-pub fn scoped<F: Future>(work: F) -> Scoped<F> {
-    Scoped {
-        scope: Scope::default(),
-        work: Box::pin(work),
-    }
-}
-
-/// Puts the thread's scope back, whatever happens.
-struct Swapped<'a>(&'a mut Scope);
-
-impl<'a> Swapped<'a> {
-    fn new(scope: &'a mut Scope) -> Swapped<'a> {
-        SCOPE.with_borrow_mut(|current| std::mem::swap(current, scope));
-        Swapped(scope)
-    }
-}
-
-impl Drop for Swapped<'_> {
-    fn drop(&mut self) {
-        SCOPE.with_borrow_mut(|current| std::mem::swap(current, self.0));
-    }
-}
-
-impl<F: Future> Future for Scoped<F> {
-    type Output = F::Output;
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<F::Output> {
-        let this = &mut *self;
-        let _scope = Swapped::new(&mut this.scope);
-        this.work.as_mut().poll(cx)
-    }
-}
-
-/// Runs something with other types and an empty path in sight.
-pub fn with<T>(types: &Arc<UserTypes>, run: impl FnOnce() -> T) -> T {
-    let mut scope = Scope {
-        own: false,
-        types: Arc::clone(types),
-        path: Rc::from([]),
-        lookup: Lookup::default(),
-    };
-    let _scope = Swapped::new(&mut scope);
-    run()
 }
 
 /// Begins a type's name that is its number.
@@ -925,85 +538,12 @@ pub fn schema_of(oid: Oid) -> Option<String> {
     types().name_of(oid).map(|(schema, _)| schema.to_owned())
 }
 
-/// A label's text.
-pub fn label(value: EnumValue) -> Option<Arc<str>> {
-    SCOPE.with_borrow(|scope| {
-        let label = scope.types.get(value.ty)?.label_at(value.place)?;
-        Some(Arc::clone(&label.name))
-    })
-}
-
-/// As [`label`]; what has none is damaged.
-pub fn known_label(value: EnumValue) -> Result<Arc<str>> {
-    label(value).ok_or_else(|| {
-        SqlError::internal(format!(
-            "invalid internal value for enum: {} of type {}",
-            value.place, value.ty
-        ))
-    })
-}
-
-/// The value of an enum that a label stands for: 22P02 if there is none, 55P04 if it may not be used yet.
-pub fn enum_input(ty: Oid, text: &str) -> Result<Datum> {
-    let found = get(ty);
-    let labels = found.as_ref().map_or(&[][..], |t| t.labels());
-    match labels.iter().find(|l| &*l.name == text) {
-        Some(label) => usable(ty, label),
-        None => Err(SqlError::new(
-            SqlState::INVALID_TEXT_REPRESENTATION,
-            format!(
-                "invalid input value for enum {}: \"{text}\"",
-                info::format_type_bare(ty)
-            ),
-        )),
-    }
-}
-
-/// The value of a label.
-pub fn usable(ty: Oid, label: &Label) -> Result<Datum> {
-    if label.fresh {
-        return Err(SqlError::new(
-            SqlState::new(b"55P04"),
-            format!(
-                "unsafe use of new value \"{}\" of enum type {}",
-                label.name,
-                info::format_type_bare(ty)
-            ),
-        )
-        .hint("New enum values must be committed before they can be used."));
-    }
-    Ok(Datum::Enum(EnumValue {
-        ty,
-        place: label.place,
-    }))
-}
-
-/// Between two labels of a new type.
-const STEP: u64 = 1 << 40;
-/// The first label's place: as many fit before it as after it.
-const MIDDLE: u64 = 1 << 63;
-
-/// The place of the label at `index` of a new type.
-pub fn first_place(index: usize) -> u64 {
-    MIDDLE + STEP * index as u64
-}
-
-/// A place between two others; `None` if there is none left. No neighbour is an end.
-pub fn place_between(before: Option<u64>, after: Option<u64>) -> Option<u64> {
-    match (before, after) {
-        (None, None) => Some(MIDDLE),
-        (Some(before), None) => before.checked_add(STEP),
-        (None, Some(after)) => after.checked_sub(STEP),
-        (Some(before), Some(after)) => {
-            let middle = before + (after - before) / 2;
-            (middle != before).then_some(middle)
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::value::Datum;
+    use logstead_types::SqlState;
+    use std::rc::Rc;
 
     fn mood() -> Arc<UserTypes> {
         let label = |index: usize, name: &str| Label {

@@ -1,0 +1,241 @@
+//! A catalog's list of the types that users make.
+//!
+//! Owns: [`UserTypes`]: types by their number and by their name, rows of tables, and [`Extension`]s. Invariant: what
+//! is found by a name and by a number is one and the same.
+
+use super::super::info;
+use super::super::record::Shape;
+use super::super::row_types::{relation_of_row_type, row_type_of};
+use super::super::types::{Oid, SqlType};
+use super::{Class, MULTIRANGE_STEP, RowType, UserType, class};
+use crate::catalog::text::truncate_name;
+use crate::persistent::PersistentMap;
+use std::borrow::Cow;
+use std::sync::Arc;
+
+/// All users' types of a database.
+#[derive(Clone, Debug, Default)]
+pub struct UserTypes {
+    pub(super) types: PersistentMap<Oid, Arc<UserType>>,
+    /// Types and arrays by schema and name.
+    names: PersistentMap<(String, String), Oid>,
+    /// The types of relations' rows, by relation.
+    pub(super) rows: PersistentMap<Oid, Arc<RowType>>,
+    /// The same by schema and name of the relation.
+    row_names: PersistentMap<(String, String), Oid>,
+    /// Composite types by their number in `pg_class`.
+    composites: PersistentMap<Oid, Oid>,
+    /// Extensions that were made. They are here because statements find their functions as they find types: by schema and path.
+    pub(super) extensions: Vec<Arc<Extension>>,
+}
+
+/// An extension that was made, beside those that are always there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Extension {
+    /// `pg_extension.oid`
+    pub oid: Oid,
+    /// Name.
+    pub name: String,
+    /// Schema of its functions.
+    pub schema: Oid,
+    /// The schema's name.
+    pub schema_name: String,
+    /// Version.
+    pub version: String,
+}
+
+impl UserTypes {
+    /// Extensions that were made, oldest first.
+    pub fn extensions(&self) -> &[Arc<Extension>] {
+        &self.extensions
+    }
+
+    /// An extension was made.
+    pub fn put_extension(&mut self, extension: Extension) {
+        self.remove_extension(extension.oid);
+        self.extensions.push(Arc::new(extension));
+        self.extensions.sort_unstable_by_key(|e| e.oid);
+    }
+
+    /// An extension was dropped.
+    pub fn remove_extension(&mut self, oid: Oid) {
+        self.extensions.retain(|e| e.oid != oid);
+    }
+
+    /// The type with this OID, arrays aside.
+    pub fn get(&self, oid: Oid) -> Option<&Arc<UserType>> {
+        self.types.get(&oid)
+    }
+
+    /// The composite type with this number in `pg_class`.
+    pub fn composite_of(&self, relation: Oid) -> Option<&Arc<UserType>> {
+        self.types.get(self.composites.get(&relation)?)
+    }
+
+    /// All of them, oldest first.
+    pub fn all(&self) -> Vec<&Arc<UserType>> {
+        let mut all: Vec<_> = self.types.values().collect();
+        all.sort_unstable_by_key(|t| t.oid);
+        all
+    }
+
+    /// OID of a type or array by schema and name.
+    pub fn by_name(&self, schema: &str, name: &str) -> Option<Oid> {
+        self.names
+            .get(&(schema.to_owned(), name.to_owned()))
+            .copied()
+    }
+
+    /// OID of a relation's row type, or of the array over one, by schema and name. Types that were made come first.
+    pub fn row_type_by_name(&self, schema: &str, name: &str) -> Option<Oid> {
+        let row = |name: &str| self.row_names.get(&(schema.to_owned(), name.to_owned()));
+        match (row(name), name.strip_prefix('_')) {
+            (Some(relation), _) => Some(row_type_of(*relation)),
+            (None, Some(element)) => row(element).map(|relation| row_type_of(*relation) + 1),
+            (None, None) => None,
+        }
+    }
+
+    pub(super) fn any_by_name(&self, schema: &str, name: &str) -> Option<Oid> {
+        self.by_name(schema, name)
+            .or_else(|| self.row_type_by_name(schema, name))
+    }
+
+    /// Fields of a composite type or of a relation's row.
+    pub fn shape(&self, oid: Oid) -> Option<Shape> {
+        match relation_of_row_type(oid) {
+            Some(relation) => self.rows.get(&relation).map(|row| Arc::clone(&row.shape)),
+            None => Some(Arc::clone(&self.get(oid)?.composite()?.shape)),
+        }
+    }
+
+    /// True if the relation's row type is known as this.
+    pub fn has_row(
+        &self,
+        relation: Oid,
+        (schema, name): (&str, &str),
+        (shape, domains): (&Shape, bool),
+    ) -> bool {
+        let known = self.rows.get(&relation);
+        known.is_some_and(|row| {
+            let named = row.schema_name == schema && row.name == name;
+            named && row.shape == *shape && row.domains == domains
+        })
+    }
+
+    /// Adds or replaces the type of a relation's rows.
+    pub fn put_row(
+        &mut self,
+        relation: Oid,
+        (schema, name): (&str, &str),
+        (shape, domains): (Shape, bool),
+    ) {
+        self.remove_row(relation);
+        let row = RowType {
+            schema_name: schema.to_owned(),
+            name: name.to_owned(),
+            shape,
+            domains,
+        };
+        let key = (schema.to_owned(), name.to_owned());
+        self.row_names.insert(key, relation);
+        self.rows.insert(relation, Arc::new(row));
+    }
+
+    /// Takes the type of a relation's rows out.
+    pub fn remove_row(&mut self, relation: Oid) {
+        if let Some(old) = self.rows.remove(&relation) {
+            let key = (old.schema_name.clone(), old.name.clone());
+            if self.row_names.get(&key) == Some(&relation) {
+                self.row_names.remove(&key);
+            }
+        }
+    }
+
+    /// True if the type of the relation's rows is known.
+    pub fn knows_row(&self, relation: Oid) -> bool {
+        self.rows.contains_key(&relation)
+    }
+
+    /// The type of the rows of a relation that has rows.
+    pub fn row_type(&self, relation: Oid) -> Option<SqlType> {
+        self.knows_row(relation)
+            .then(|| SqlType::of(row_type_of(relation)))
+    }
+
+    /// Adds or replaces a type.
+    pub fn put(&mut self, ty: Arc<UserType>) {
+        self.remove(ty.oid);
+        for (name, oid) in ty.named() {
+            self.names
+                .insert((ty.schema_name.clone(), name.clone()), oid);
+        }
+        if let Some(composite) = ty.composite() {
+            self.composites.insert(composite.relation, ty.oid);
+        }
+        self.types.insert(ty.oid, ty);
+    }
+
+    /// Takes a type out.
+    pub fn remove(&mut self, oid: Oid) {
+        if let Some(old) = self.types.remove(&oid) {
+            if let Some(composite) = old.composite() {
+                self.composites.remove(&composite.relation);
+            }
+            for (name, oid) in old.named() {
+                let key = (old.schema_name.clone(), name.clone());
+                if self.names.get(&key) == Some(&oid) {
+                    self.names.remove(&key);
+                }
+            }
+        }
+    }
+
+    /// The base type of a domain, or of the array over it.
+    pub fn base_type(&self, domain: Oid, array: bool) -> Option<SqlType> {
+        let base = self.get(domain)?.domain()?.base;
+        match array {
+            false => Some(base),
+            // A domain over an array has no array that could have values.
+            true => info::array_of(base.oid).map(|oid| SqlType { oid, ..base }),
+        }
+    }
+
+    /// Schema and name of a type or array.
+    pub fn name_of(&self, oid: Oid) -> Option<(&str, Cow<'_, str>)> {
+        if let Some(relation) = relation_of_row_type(oid) {
+            let row = self.rows.get(&relation)?;
+            let name = match class(oid) {
+                Some(Class::Array) => {
+                    let name = format!("_{}", row.name);
+                    Cow::Owned(truncate_name(&name).to_owned())
+                }
+                _ => Cow::Borrowed(&*row.name),
+            };
+            return Some((&row.schema_name, name));
+        }
+        let of_multirange = |oid: Oid, array: bool| {
+            let of = self.get(oid - MULTIRANGE_STEP)?;
+            let range = of.range()?;
+            let name = match array {
+                true => &range.multirange_array_name,
+                false => &range.multirange_name,
+            };
+            Some((of.schema_name.as_str(), Cow::Borrowed(name.as_str())))
+        };
+        match class(oid)? {
+            Class::Multirange => of_multirange(oid, false),
+            Class::Array if class(oid - 1) == Some(Class::Multirange) => {
+                of_multirange(oid - 1, true)
+            }
+            Class::Array => {
+                let element = self.get(oid - 1)?;
+                Some((&element.schema_name, Cow::Borrowed(&*element.array_name)))
+            }
+            _ => {
+                let found = self.get(oid)?;
+                Some((&found.schema_name, Cow::Borrowed(&*found.name)))
+            }
+        }
+    }
+}
