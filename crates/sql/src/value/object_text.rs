@@ -5,7 +5,8 @@
 
 use super::text_io::{OutputStyle, integer, trim, write_int};
 use super::types::{FIRST_USER_OID, Oid, oid};
-use super::{Datum, info, user};
+use super::{Datum, info};
+use crate::catalog::text::split_qualified;
 use crate::error::{Result, SqlError};
 use crate::func::{self, Context};
 use crate::search::dictionary;

@@ -20,7 +20,6 @@ use super::{
     record, user,
 };
 use super::{snapshot, tid};
-use crate::catalog::text::split_qualified;
 use crate::error::{Result, SqlError};
 use crate::func::{self, Context};
 use crate::search::{query, reading, vector};
