@@ -467,6 +467,9 @@ fn open(config: &Config, env: &Env) -> Result<(Instance, ManuallyDrop<Evictor>),
     for damaged in &indexes.damaged {
         warn!("built from rows, because the checkpoint's leaves cannot be used: {damaged}");
     }
+    for invalid in &indexes.invalid {
+        warn!("not kept, until it is REINDEXed or dropped: {invalid}");
+    }
     store.set_tariff(Tariff {
         prices,
         lease_renewed_every: engine.lease().map(|lease| lease.renewed_every()),

@@ -154,7 +154,11 @@ impl Binder<'_> {
             }
         }
         let mut found = Vec::new();
-        for index in relation.indexes.iter().filter(|index| index.unique) {
+        for index in relation
+            .indexes
+            .iter()
+            .filter(|index| index.unique && index.invalid.is_none())
+        {
             let own: Vec<usize> = index.columns.iter().filter_map(|c| c.position()).collect();
             let same_columns = own.iter().all(|p| positions.contains(p))
                 && positions.iter().all(|p| own.contains(p));

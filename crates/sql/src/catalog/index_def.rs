@@ -6,10 +6,12 @@
 use super::attributes::{self, Attribute};
 use super::text::{columns_in, quote_ident, quote_literal};
 use super::{Relation, print};
+use crate::error::SqlError;
 use crate::value::{Oid, SqlType, oid, user};
 use logstead_types::IndexId;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
+use std::sync::Arc;
 
 /// An index.
 #[derive(Clone, Debug)]
@@ -39,6 +41,9 @@ pub struct IndexDef {
     /// Where rows hold what is computed of them for this index: a position of the table for each key column, then one for the predicate. Empty if no
     /// expression of it calls a function that users have made (`catalog::computed`).
     pub computed: Vec<Option<usize>>,
+    /// Why it is not kept: at the start its text could not be read. Not stored, but found at each start. Nothing is planned with such an index; rows are
+    /// written without it, unless it is UNIQUE: then they are not written.
+    pub invalid: Option<Arc<str>>,
 }
 
 /// A key column of an index.
@@ -145,6 +150,14 @@ impl IndexDef {
             IndexKey::Column(_) => None,
         });
         keys.chain(self.predicate.as_deref()).collect()
+    }
+
+    /// The same, not kept because of an error.
+    pub(crate) fn as_invalid(&self, why: &SqlError) -> Arc<IndexDef> {
+        Arc::new(IndexDef {
+            invalid: Some(why.fields().message.as_str().into()),
+            ..self.clone()
+        })
     }
 
     /// Where rows hold the value of a key column's expression.

@@ -8,6 +8,7 @@
 //!   change, dropped columns keep theirs, rows older than a column have its `missing` value. Expressions are immutable
 //!   functions of the row, evaluated with a fixed session ([`Unchanging`]), so that settings do not reach them.
 //! - An expression that calls a function that users have made is not evaluated here: its value stands in the row ([`computed`](super::computed)).
+//! - An index whose text cannot be read at the start is invalid: it has no keys, and a row that a UNIQUE one would have to judge is not written.
 //! - An expression that fails for a row is `KeyKind::Failed`. The engine refuses to write such a row, and to build an index over
 //!   one that is current; so no current version lacks its entry. An older version may: only a snapshot from before the index sees
 //!   it, and only a statement that computes the expression itself, and fails, would have found it.
@@ -172,6 +173,9 @@ impl RowKeys {
         index: &Arc<IndexDef>,
         catalog: &Arc<Catalog>,
     ) -> Result<RowKeys> {
+        if index.invalid.is_some() {
+            return Ok(RowKeys::none(relation, index));
+        }
         let bound = bind_alone(relation, index, catalog)?;
         let mut positions = Vec::new();
         let mut all = bound.keys.iter().chain(&bound.predicate);
@@ -241,6 +245,31 @@ impl RowKeys {
         })
     }
 
+    /// Those of an index that is [invalid](IndexDef::invalid).
+    fn none(relation: &Relation, index: &Arc<IndexDef>) -> RowKeys {
+        RowKeys {
+            relation: relation.clone(),
+            index: Arc::clone(index),
+            parts: Vec::new(),
+            predicate: None,
+            read: Vec::new(),
+            positions: None,
+        }
+    }
+
+    /// 55000 for a row that is to be written while the index is invalid and UNIQUE.
+    fn refused(&self) -> Option<SqlError> {
+        let why = self.index.invalid.as_ref().filter(|_| self.index.unique)?;
+        let name = &self.index.name;
+        Some(
+            SqlError::new(
+                SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
+                format!("index \"{name}\" cannot be kept: {why}"),
+            )
+            .hint("REINDEX the index, or drop it."),
+        )
+    }
+
     /// Stands for how keys are made: equal for two indexes only if each row has the same key in both. Stored with the index's leaves, so it follows from
     /// the definition alone, and from [`KEYS`].
     fn number(&self) -> u64 {
@@ -249,6 +278,10 @@ impl RowKeys {
             text.extend_from_slice(&(bytes.len() as u64).to_le_bytes());
             text.extend_from_slice(bytes);
         };
+        // No leaf of an index that was kept is one of this.
+        if self.index.invalid.is_some() {
+            add(b"invalid");
+        }
         for (part, column) in self.parts.iter().zip(&self.index.columns) {
             add(&part.ty.to_le_bytes());
             // Since keys tell arrays apart by their dimensions.
@@ -281,6 +314,9 @@ impl RowKeys {
     /// The values of a row's key, none if it is not in the index; an error is the one that the statement that writes such
     /// a row fails with.
     pub(crate) fn values(&self, row: RowRef<'_>) -> Result<Vec<Datum>> {
+        if let Some(refused) = self.refused() {
+            return Err(refused);
+        }
         let mut datums = Vec::new();
         self.decode(row, &mut datums)?;
         if let Some(predicate) = &self.predicate
@@ -383,6 +419,12 @@ impl KeyExtractor for RowKeys {
     fn key(&self, row: RowRef<'_>, out: &mut Vec<u8>) -> KeyKind {
         // Under locks of the engine, and of rows that are taken back, too: a key that was cancelled would leave its entry behind.
         hold_interrupts(|| {
+            if self.index.invalid.is_some() {
+                return match self.index.unique {
+                    true => KeyKind::Failed,
+                    false => KeyKind::Absent,
+                };
+            }
             if !self.computes() {
                 // A value that does not decode was damaged before it came here; reading the row reports it.
                 return self.append(row, &[], out).unwrap_or(KeyKind::Failed);

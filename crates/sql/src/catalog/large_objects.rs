@@ -10,7 +10,7 @@
 //! - They begin and end with the database.
 
 use super::pg_catalog;
-use super::store::{attach_index, build_index};
+use super::start::{attach_index, build_index};
 use super::view::{View, ViewSource};
 use super::{Catalog, IndexColumn, IndexDef, Relation, RelationKind};
 use crate::error::Result;
@@ -117,6 +117,7 @@ pub(super) fn put(catalog: &mut Catalog) {
             include: Vec::new(),
             predicate: None,
             computed: Vec::new(),
+            invalid: None,
         }));
         catalog.put_relation(Arc::new(relation));
     }

@@ -97,7 +97,10 @@ fn usable(
 ) -> Result<Vec<Arc<IndexDef>>> {
     let mut usable = Vec::new();
     for index in &relation.indexes {
-        let keys = Arc::new(RowKeys::new(relation, index, catalog)?);
+        // One whose text cannot be read is not kept now either.
+        let Ok(keys) = RowKeys::new(relation, index, catalog).map(Arc::new) else {
+            continue;
+        };
         let unique = index.holds_keys_once();
         if past.define_index(relation.storage, index.storage, unique, keys) {
             usable.push(Arc::clone(index));

@@ -10,18 +10,18 @@
 //! - At start every storage that no relation refers to is dropped; every index comes from the checkpoint with the log behind it, or is built again from rows
 //!   (`Engine::restore_index` says when). What is stored and no relation names is forgotten.
 
-use super::change::{Change, is_stored};
+use super::change::Change;
 use super::in_use::InUse;
-use super::index_keys::RowKeys;
 use super::read::{Catalogs, EachRow, Orphans, Rows};
 use super::sequence::Sequences;
+use super::start::{StartedIndexes, build_index};
 use super::stored::{
     self, COUNTER, DATABASES, NameKey, OBJECT_TABLES, ObjectKey, ObjectRow, ROLES, SCHEMAS,
     SEQUENCES,
 };
 use super::stored_roles::{self, SECRET_BYTES};
 use super::temporary::TypesInUse;
-use super::{Catalog, IndexDef, Live, Relation, RelationKind, Tariff, large_objects};
+use super::{Catalog, Live, RelationKind, Tariff};
 use crate::error::{Result, SqlError};
 use crate::exec::out_of_memory;
 use crate::exec::wait::fault;
@@ -31,10 +31,10 @@ use crate::value::user::{MULTIRANGE_STEP, RANGE_BITS};
 use crate::value::{FIRST_USER_OID, Oid};
 use logstead_engine::{
     CacheStats, CheckpointStats, ChunkCounts, CommitError, CommitPath, Engine, FlushMode,
-    FlushOutcome, HomeUsage, Isolation, KeyExtractor, RecoveryReport, RestorePoint, RestoredIndex,
-    RowBuilder, ScanCursor, Table, TryCommitError, Txn, Worker, WriteError,
+    FlushOutcome, HomeUsage, Isolation, RecoveryReport, RestorePoint, RowBuilder, ScanCursor,
+    Table, TryCommitError, Txn, Worker, WriteError,
 };
-use logstead_types::{Csn, IndexId, Rid, SqlState, TableId, WorkerId};
+use logstead_types::{Csn, Rid, SqlState, TableId, WorkerId};
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, Weak};
@@ -83,17 +83,6 @@ pub struct CatalogStore {
     has_rights: AtomicBool,
     /// Which types temporary objects of sessions use.
     pub(crate) temporary_types: TypesInUse,
-}
-
-/// Where the indexes of tables have come from at the start.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct StartedIndexes {
-    /// From the checkpoint, with the log behind it.
-    pub restored: usize,
-    /// From all rows of their tables.
-    pub built: usize,
-    /// Those of them that the checkpoint has, but cannot be read there, and why.
-    pub damaged: Vec<String>,
 }
 
 pub(super) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -510,101 +499,6 @@ impl CatalogStore {
         }
         Ok(())
     }
-
-    /// Makes the storage of every table and builds its indexes; drops what nothing refers to.
-    fn make_storages(&self, worker: &Worker, indexes: &mut StartedIndexes) -> Result<()> {
-        let mut used: HashSet<TableId> = OBJECT_TABLES
-            .into_iter()
-            .chain([SEQUENCES, COUNTER])
-            .collect();
-        for catalog in self
-            .current
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-            .iter()
-        {
-            for relation in catalog.relations.values().filter(|r| is_stored(r)) {
-                used.insert(relation.storage);
-                let table = self.engine.create_table(relation.storage);
-                for index in &relation.indexes {
-                    let keys = Arc::new(RowKeys::new(relation, index, catalog)?);
-                    let unique = index.holds_keys_once();
-                    let id = index.storage;
-                    // Every database has those of large objects; most have no rows, and say nothing of the start.
-                    let mut uncounted = StartedIndexes::default();
-                    let empty = large_objects::is_kept(relation) && table.row_count_estimate() == 0;
-                    let counted = if empty { &mut uncounted } else { &mut *indexes };
-                    bring_index(&self.engine, worker, &table, id, unique, keys, counted)?;
-                    indexes.damaged.append(&mut uncounted.damaged);
-                }
-            }
-        }
-        for table in self.engine.tables() {
-            if !used.contains(&table.id()) {
-                self.engine.drop_table(table.id());
-            }
-        }
-        Ok(())
-    }
-}
-
-/// Makes the engine's index of a definition; it starts empty.
-pub(crate) fn attach_index(
-    engine: &Engine,
-    table: &Arc<Table>,
-    relation: &Relation,
-    index: &Arc<IndexDef>,
-    catalog: &Arc<Catalog>,
-) -> Result<()> {
-    let keys = RowKeys::new(relation, index, catalog)?;
-    // A deferrable constraint judges when it is due: see `crate::ri`.
-    let unique = index.holds_keys_once();
-    engine.create_index(table, index.storage, unique, Arc::new(keys));
-    Ok(())
-}
-
-/// Makes an index at start: as the checkpoint has it, with the log behind it, or from rows.
-fn bring_index(
-    engine: &Engine,
-    worker: &Worker,
-    table: &Arc<Table>,
-    id: IndexId,
-    unique: bool,
-    keys: Arc<dyn KeyExtractor>,
-    indexes: &mut StartedIndexes,
-) -> Result<()> {
-    let restored = engine.restore_index(table, id, unique, keys.clone());
-    match restored.map_err(|error| fault(&error))? {
-        RestoredIndex::Restored(_) => {
-            indexes.restored += 1;
-            return Ok(());
-        }
-        RestoredIndex::NotStored => {}
-        RestoredIndex::Damaged(why) => indexes.damaged.push(format!("index {id}: {why}")),
-    }
-    indexes.built += 1;
-    engine.create_index(table, id, unique, keys);
-    build_index(worker, table, id)
-}
-
-/// Fills an index at start, when nobody else is there.
-pub(super) fn build_index(worker: &Worker, table: &Arc<Table>, index: IndexId) -> Result<()> {
-    let found = table
-        .index(index)
-        .ok_or_else(|| SqlError::internal(format!("index {index} is missing")))?;
-    let mut txn = worker.begin(Isolation::ReadCommitted);
-    // What a server held before it stopped it can hold again.
-    txn.use_memory_reserve();
-    txn.begin_statement();
-    let built = txn.build_index(table, &found);
-    txn.abort();
-    built.map_err(|error| match error {
-        WriteError::Unique { .. } => SqlError::new(
-            SqlState::DATA_CORRUPTED,
-            format!("unique index {index} has a key twice"),
-        ),
-        other => write_error(&other),
-    })
 }
 
 /// The rows of an empty log: two databases, each with `public`, and the counter.

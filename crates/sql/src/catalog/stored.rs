@@ -779,6 +779,7 @@ pub(crate) fn decode_relation(row: &ObjectRow) -> Result<StoredRelation> {
                     include,
                     predicate,
                     computed,
+                    invalid: None,
                 },
                 options,
             )

@@ -36,6 +36,9 @@ pub fn stored_indexes(
 fn of_database(catalog: &Arc<Catalog>, indexes: &mut Vec<StoredIndex>) -> Result<()> {
     for relation in catalog.relations.values().filter(|r| is_stored(r)) {
         for index in &relation.indexes {
+            // One whose text cannot be read has no keys: it is not kept, and no checkpoint has it.
+            let keys = RowKeys::new(relation, index, catalog)
+                .or_else(|why| RowKeys::new(relation, &index.as_invalid(&why), catalog))?;
             indexes.push(StoredIndex {
                 table: relation.storage,
                 index: index.storage,
@@ -45,7 +48,7 @@ fn of_database(catalog: &Arc<Catalog>, indexes: &mut Vec<StoredIndex>) -> Result
                     "database \"{}\" table {}.{} index {}",
                     catalog.database_name, relation.schema_name, relation.name, index.name
                 ),
-                keys: Arc::new(RowKeys::new(relation, index, catalog)?),
+                keys: Arc::new(keys),
             });
         }
     }

@@ -139,7 +139,13 @@ impl Binder<'_> {
                 });
                 continue;
             }
-            let bound = index_keys::bind(table, index, self.cx)?;
+            if index.invalid.is_some() {
+                continue;
+            }
+            // Rows are found without it as well.
+            let Ok(bound) = index_keys::bind(table, index, self.cx) else {
+                continue;
+            };
             let mut predicate = Vec::new();
             if let Some(mut condition) = bound.predicate {
                 at_columns(&mut condition, first);

@@ -109,6 +109,7 @@ pub(super) fn key_index(
         include: Vec::new(),
         predicate: None,
         computed: Vec::new(),
+        invalid: None,
     }
 }
 

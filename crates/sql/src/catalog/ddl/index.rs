@@ -347,6 +347,7 @@ pub(super) async fn create(create: &ast::CreateIndex, cx: &mut DdlContext<'_>) -
         include: keys.include,
         predicate: keys.predicate,
         computed: Vec::new(),
+        invalid: None,
     };
     cx.create_index(&table, index).await.map(drop)
 }
@@ -660,6 +661,8 @@ async fn reindex(
     let mut renewed = Vec::new();
     for old in relation.indexes.iter().filter(chosen) {
         let mut new = IndexDef::clone(old);
+        // What kept it from being kept may be gone; if not, that is the error here.
+        new.invalid = None;
         new.storage = IndexId(cx.new_oid()?);
         if !old.computed.is_empty() && computed::waits(&relation, cx).await? {
             computed::prepare(&mut new, cx).await?;

@@ -6,7 +6,7 @@ use super::{DdlContext, computed};
 use crate::catalog::change::Change;
 use crate::catalog::index_keys::RowKeys;
 use crate::catalog::routine::named_in;
-use crate::catalog::store::attach_index;
+use crate::catalog::start::attach_index;
 use crate::catalog::stored::RELATIONS;
 use crate::catalog::{Catalog, IndexDef, Relation, index_keys};
 use crate::error::{Result, SqlError};

@@ -3,6 +3,7 @@
 mod cost;
 mod databases;
 mod ddl;
+mod invalid_indexes;
 mod sequences;
 mod stored_form;
 mod system_relations;

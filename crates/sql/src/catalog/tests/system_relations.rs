@@ -152,6 +152,7 @@ pub(crate) fn sample() -> Catalog {
             include: Vec::new(),
             predicate: None,
             computed: Vec::new(),
+            invalid: None,
             deferrable: false,
             columns,
         })

@@ -145,6 +145,7 @@ impl World {
             include: Vec::new(),
             predicate: None,
             computed: Vec::new(),
+            invalid: None,
             columns: vec![IndexColumn::of(0)],
         });
         let relation = Arc::new(Relation {

@@ -117,6 +117,7 @@ fn index(
         include: Vec::new(),
         predicate: None,
         computed: Vec::new(),
+        invalid: None,
         columns: positions.iter().map(|&p| IndexColumn::of(p)).collect(),
     })
 }

@@ -17,6 +17,7 @@ fn set(timing: Timing) -> Arc<RuleSet> {
         include: Vec::new(),
         predicate: None,
         computed: Vec::new(),
+        invalid: None,
     });
     let table = Arc::new(Relation {
         oid: 1,
