@@ -7,22 +7,21 @@ use super::columns::{
 use super::dependents::Object;
 use super::expressions::{bound, bound_default, eval, refuse_calls};
 use super::objects::{name_taken, no_relation};
+use super::renames::renamed;
 use super::{
     DdlContext, alter_column, constraints, create_table, dependents, foreign, generated, index,
-    owners, rewrite, sequence, using_index,
+    owners, renames, rewrite, sequence, using_index,
 };
 use crate::catalog::change::Change;
-use crate::catalog::print;
 use crate::catalog::sequence::SequenceSession;
 use crate::catalog::text::{columns_in, fold};
 use crate::catalog::{ConstraintKind, Relation, RelationKind, calls};
 use crate::error::{Result, SqlError};
 use crate::plan::walk;
-use crate::value::{Datum, Oid, user};
+use crate::value::{Datum, Oid};
 use logstead_engine::TableLock;
 use logstead_types::{Csn, SqlState};
-use sqlparser::ast::{self, AlterTableOperation as Op, VisitMut, VisitorMut};
-use std::ops::ControlFlow;
+use sqlparser::ast::{self, AlterTableOperation as Op};
 use std::sync::Arc;
 
 /// 42703 for a column of a table.
@@ -188,7 +187,10 @@ async fn run(operation: &Op, table: &Arc<Relation>, cx: &mut DdlContext<'_>) -> 
             if_not_exists,
             column_def,
             ..
-        } => add_column(column_def, *if_not_exists, table, cx).await,
+        } => {
+            renames::refuse_hiding(&fold(&column_def.name), table)?;
+            add_column(column_def, *if_not_exists, table, cx).await
+        }
         Op::DropColumn {
             column_names,
             if_exists,
@@ -263,6 +265,7 @@ async fn run(operation: &Op, table: &Arc<Relation>, cx: &mut DdlContext<'_>) -> 
             }
             let mut changed = Relation::clone(table);
             changed.name = new;
+            renames::relation(table, &mut changed, cx).await?;
             cx.update_relation(changed).await.map(drop)
         }
         Op::AlterColumn { column_name, op } => {
@@ -591,30 +594,6 @@ async fn drop_constraint(
     cx.update_relation(changed).await.map(drop)
 }
 
-/// A stored condition with a column's new name.
-fn renamed(text: &str, old: &str, new: &str) -> Result<String> {
-    struct Renamer<'a>(&'a str, &'a str);
-    impl VisitorMut for Renamer<'_> {
-        type Break = ();
-        fn post_visit_expr(&mut self, expr: &mut ast::Expr) -> ControlFlow<()> {
-            let ident = match expr {
-                ast::Expr::Identifier(ident) => Some(ident),
-                ast::Expr::CompoundIdentifier(parts) => parts.last_mut(),
-                _ => None,
-            };
-            if let Some(ident) = ident
-                && fold(ident) == self.0
-            {
-                *ident = ast::Ident::with_quote('"', self.1);
-            }
-            ControlFlow::Continue(())
-        }
-    }
-    let mut expr = crate::parse::parse_expr(text)?;
-    let _ = expr.visit(&mut Renamer(old, new));
-    Ok(user::numbered(|| print::normal(&expr)))
-}
-
 pub(super) async fn rename_column(
     old: &str,
     new: &str,
@@ -642,13 +621,20 @@ pub(super) async fn rename_column(
             ),
         ));
     }
+    renames::refuse_hiding(&new, table)?;
     let mut changed = Relation::clone(table);
+    if let Some(column) = changed.columns.get_mut(position) {
+        column.name.clone_from(&new);
+    }
+    let with_name = Relation::clone(&changed);
     for constraint in &mut changed.constraints {
         if let ConstraintKind::Check(text) = &constraint.kind
             && columns_in(text, table).contains(&position)
         {
+            let is = renamed(text, old, &new)?;
+            renames::read_again((text, table), (&is, &with_name), "CHECK", cx)?;
             let mut copy = crate::catalog::Constraint::clone(constraint);
-            copy.kind = ConstraintKind::Check(renamed(text, old, &new)?);
+            copy.kind = ConstraintKind::Check(is);
             *constraint = Arc::new(copy);
         }
     }
@@ -657,18 +643,18 @@ pub(super) async fn rename_column(
             && let Some(text) = &column.default
             && let Some(slot) = changed.columns.get_mut(at)
         {
-            slot.default = Some(renamed(text, old, &new)?);
+            let is = renamed(text, old, &new)?;
+            renames::read_again((text, table), (&is, &with_name), "GENERATED", cx)?;
+            slot.default = Some(is);
         }
     }
     for index in table.indexes.iter().filter(|i| !i.is_plain()) {
         if index.mentions(table).contains(&position) {
             let mut copy = crate::catalog::IndexDef::clone(index);
             copy.each_text(|text| renamed(text, old, &new))?;
+            renames::read_index_again((index, table), (&copy, &with_name), cx)?;
             cx.update_index(table.schema, copy).await?;
         }
-    }
-    if let Some(column) = changed.columns.get_mut(position) {
-        column.name = new;
     }
     cx.update_relation(changed).await.map(drop)
 }

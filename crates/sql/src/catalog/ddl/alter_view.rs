@@ -75,6 +75,7 @@ async fn one(operation: &Op, relation: &Arc<Relation>, cx: &mut DdlContext<'_>) 
                 return Err(name_taken(&new));
             }
             changed.name = new;
+            super::renames::relation(relation, &mut changed, cx).await?;
         }
         Op::RenameColumn {
             old_column_name,

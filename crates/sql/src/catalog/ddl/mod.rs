@@ -47,6 +47,7 @@ mod owners;
 pub(crate) mod permit;
 mod policies;
 mod ranges;
+mod renames;
 mod rewrite;
 mod rights;
 pub(crate) mod roles;

@@ -367,6 +367,13 @@ pub(super) async fn put(ty: &UserType, cx: &mut DdlContext<'_>) -> Result<()> {
 
 /// All that the catalog keeps of a relation as text.
 pub(super) fn texts(relation: &Relation) -> Vec<&str> {
+    let mut texts = expressions(relation);
+    texts.extend(relation.view().map(|view| &*view.query));
+    texts
+}
+
+/// The expressions among them.
+pub(super) fn expressions(relation: &Relation) -> Vec<&str> {
     let mut texts: Vec<&str> = Vec::new();
     let live = relation.columns.iter().filter(|c| !c.dropped);
     texts.extend(live.filter_map(|c| c.default.as_deref()));
@@ -374,7 +381,6 @@ pub(super) fn texts(relation: &Relation) -> Vec<&str> {
     for index in &relation.indexes {
         texts.extend(index.texts());
     }
-    texts.extend(relation.view().map(|view| &*view.query));
     texts
 }
 
