@@ -187,6 +187,7 @@ pub fn parse_expr(text: &str) -> Result<ast::Expr> {
         return Err(too_deep());
     }
     tokens.retain(|token| !matches!(token.token, Token::Whitespace(_)));
+    rewrite::mark_variadics(&mut tokens);
     let has_not_exists = not_exists::rewrite(&mut tokens);
     let mut parser = Parser::new(&dialect)
         .with_recursion_limit(depth::NESTING_MAX)

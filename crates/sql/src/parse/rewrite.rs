@@ -482,24 +482,11 @@ pub(super) fn rewrite(
                 }
                 continue;
             }
-            _ if word.value.eq_ignore_ascii_case("variadic")
-                && matches!(
-                    tokens.get(at.wrapping_sub(1)).map(|t| &t.token),
-                    Some(Token::LParen | Token::Comma)
-                ) =>
-            {
-                // Travels as an argument's name.
-                let span = tokens[at].span;
-                let name = Token::Word(Word {
-                    value: VARIADIC_MARK.to_owned(),
-                    quote_style: Some('"'),
-                    keyword: Keyword::NoKeyword,
-                });
-                let marked = [name, Token::RArrow].map(|token| TokenWithSpan { token, span });
-                tokens.splice(at..=at, marked);
-                at += 1;
+            _ => {
+                if mark_variadic(&mut tokens, at) {
+                    at += 1;
+                }
             }
-            _ => {}
         }
         at += 1;
     }
@@ -595,6 +582,36 @@ fn similar_substring(tokens: &mut [TokenWithSpan], open: usize) {
 
 /// The name that an argument has which is VARIADIC.
 const VARIADIC_MARK: &str = "\0variadic";
+
+/// VARIADIC before an argument travels as the argument's name. False if it is not what stands there.
+fn mark_variadic(tokens: &mut Vec<TokenWithSpan>, at: usize) -> bool {
+    let is_variadic = matches!(
+        tokens.get(at).map(|t| &t.token),
+        Some(Token::Word(word)) if word.quote_style.is_none() && word.value.eq_ignore_ascii_case("variadic")
+    );
+    let before = tokens.get(at.wrapping_sub(1)).map(|t| &t.token);
+    if !is_variadic || !matches!(before, Some(Token::LParen | Token::Comma)) {
+        return false;
+    }
+    let span = tokens[at].span;
+    let name = Token::Word(Word {
+        value: VARIADIC_MARK.to_owned(),
+        quote_style: Some('"'),
+        keyword: Keyword::NoKeyword,
+    });
+    let marked = [name, Token::RArrow].map(|token| TokenWithSpan { token, span });
+    tokens.splice(at..=at, marked);
+    true
+}
+
+/// The same of all arguments of an expression that was kept as text.
+pub(super) fn mark_variadics(tokens: &mut Vec<TokenWithSpan>) {
+    let mut at = 0;
+    while at < tokens.len() {
+        mark_variadic(tokens, at);
+        at += 1;
+    }
+}
 
 /// The arguments in front of one that is VARIADIC, which is the last, and its array.
 pub(crate) fn variadic(args: &[ast::FunctionArg]) -> Option<(&[ast::FunctionArg], &ast::Expr)> {
