@@ -199,8 +199,8 @@ impl Index {
     #[inline]
     pub fn serves(&self, snapshot: Csn) -> bool {
         // A snapshot sees what is below it.
-        snapshot.0 > self.serves_from.load(Ordering::SeqCst)
-            || self.serves_from.load(Ordering::SeqCst) == 0
+        let from = self.serves_from.load(Ordering::SeqCst);
+        from == 0 || snapshot.0 > from
     }
 
     /// Its number.

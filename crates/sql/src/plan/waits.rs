@@ -24,11 +24,16 @@ pub(crate) fn may_wait(expr: &Expr) -> bool {
 
 /// Scans the rows of a function that the session runs. Expressions are not looked at.
 pub(crate) fn scans_routine(plan: &Plan) -> bool {
+    scans(plan, false)
+}
+
+/// The same; of a volatile one only, if asked so.
+fn scans(plan: &Plan, volatile: bool) -> bool {
     let called = |user: &Arc<UserAggregate>| {
-        user.any(&|e| matches!(e, Expr::Subquery(subquery) if scans_routine(&subquery.plan)))
+        user.any(&|e| matches!(e, Expr::Subquery(subquery) if scans(&subquery.plan, volatile)))
     };
     let own = match &plan.node {
-        Node::RoutineScan { .. } => true,
+        Node::RoutineScan { callee, .. } => !volatile || callee.volatile,
         Node::Aggregate { aggregates, .. } => aggregates
             .iter()
             .filter_map(|call| call.user.as_ref())
@@ -40,44 +45,26 @@ pub(crate) fn scans_routine(plan: &Plan) -> bool {
             .any(called),
         _ => false,
     };
-    own || crate::exec::children(plan).into_iter().any(scans_routine)
+    own || { crate::exec::children(plan).into_iter() }.any(|child| scans(child, volatile))
+}
+
+/// Are rows of such a function scanned in the plan, or in a subquery of one of its expressions?
+fn calls(plan: &Plan, volatile: bool) -> bool {
+    let within =
+        |e: &Expr| matches!(e, Expr::Subquery(subquery) if scans(&subquery.plan, volatile));
+    let mut found = scans(plan, volatile);
+    plan_exprs(plan, 0, &mut |expr, _| {
+        found = found || any(expr, &within);
+    });
+    found
 }
 
 /// Calls a function that the session runs, be it in a subquery of an expression.
 pub(crate) fn has_routine(plan: &Plan) -> bool {
-    let within = |e: &Expr| matches!(e, Expr::Subquery(subquery) if scans_routine(&subquery.plan));
-    let mut found = scans_routine(plan);
-    plan_exprs(plan, 0, &mut |expr, _| {
-        found = found || any(expr, &within);
-    });
-    found
+    calls(plan, false)
 }
 
 /// Calls a volatile function that the session runs, be it in a subquery of an expression.
 pub(crate) fn calls_volatile(plan: &Plan) -> bool {
-    fn scans(plan: &Plan) -> bool {
-        let called = |user: &Arc<UserAggregate>| {
-            user.any(&|e| matches!(e, Expr::Subquery(subquery) if scans(&subquery.plan)))
-        };
-        let own = match &plan.node {
-            Node::RoutineScan { callee, .. } => callee.volatile,
-            Node::Aggregate { aggregates, .. } => aggregates
-                .iter()
-                .filter_map(|call| call.user.as_ref())
-                .any(called),
-            Node::Window { window, .. } => window
-                .calls
-                .iter()
-                .filter_map(|call| call.user.as_ref())
-                .any(called),
-            _ => false,
-        };
-        own || crate::exec::children(plan).into_iter().any(scans)
-    }
-    let within = |e: &Expr| matches!(e, Expr::Subquery(subquery) if scans(&subquery.plan));
-    let mut found = scans(plan);
-    plan_exprs(plan, 0, &mut |expr, _| {
-        found = found || any(expr, &within);
-    });
-    found
+    calls(plan, true)
 }
