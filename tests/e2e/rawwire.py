@@ -117,15 +117,19 @@ class Wire:
         self.parameters: dict[str, str] = {}
         self.process = self.secret = 0
         if start:
-            self.send(startup(**parameters))
-            for received in self.until_ready():
-                if received.kind == "S":
-                    key, value = received.payload.split(b"\0")[:2]
-                    self.parameters[key.decode()] = value.decode()
-                elif received.kind == "K":
-                    self.process, self.secret = struct.unpack("!ii", received.payload[:8])
-                elif received.kind == "E":
-                    raise ConnectionError(received.fields)
+            self.begin(**parameters)
+
+    def begin(self, **parameters: str) -> None:
+        """Sends what begins a session, and reads until the server is ready."""
+        self.send(startup(**parameters))
+        for received in self.until_ready():
+            if received.kind == "S":
+                key, value = received.payload.split(b"\0")[:2]
+                self.parameters[key.decode()] = value.decode()
+            elif received.kind == "K":
+                self.process, self.secret = struct.unpack("!ii", received.payload[:8])
+            elif received.kind == "E":
+                raise ConnectionError(received.fields)
 
     def __enter__(self) -> "Wire":
         return self

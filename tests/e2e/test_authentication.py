@@ -42,27 +42,6 @@ def psql(server, user: str, password: str | None, *arguments: str, sslmode: str 
     return server.run("psql", "-X", "-w", "-At", *arguments, check=False, env=environment)
 
 
-@pytest.fixture
-def certificate(tmp_path) -> Path:
-    """A directory with an authority (ca.crt), and a certificate of it for localhost (server.crt, server.key)."""
-
-    def openssl(*arguments: str):
-        subprocess.run(["openssl", *arguments], cwd=tmp_path, check=True, capture_output=True)
-
-    def signed(name: str):
-        openssl("req", "-newkey", "rsa:2048", "-nodes", "-keyout", f"{name}.key", "-out", "request", "-subj", "/CN=localhost")
-        (tmp_path / "names").write_text("subjectAltName=DNS:localhost,IP:127.0.0.1\n")
-        openssl("x509", "-req", "-in", "request", "-CA", "ca.crt", "-CAkey", "ca.key", "-CAcreateserial", "-days", "2",
-                "-sha384", "-extfile", "names", "-out", f"{name}.crt")  # fmt: skip
-        (tmp_path / f"{name}.key").chmod(0o600)
-
-    openssl("req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", "ca.key", "-out", "ca.crt", "-days", "2",
-            "-subj", "/CN=test")  # fmt: skip
-    signed("server")
-    signed("other")
-    return tmp_path
-
-
 def encrypted(certificate: Path, content: str = SCRAM_EVERYWHERE) -> str:
     return (
         f'ssl = true\nssl_cert_file = "{certificate}/server.crt"\nssl_key_file = "{certificate}/server.key"\n{content}'
