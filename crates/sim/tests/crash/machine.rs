@@ -16,9 +16,9 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
 use logstead_engine::{
-    Acknowledging, Adapt, Awaits, Checkpoint, CheckpointError, CommitOptions, Engine,
-    EngineOptions, Env, ForceCommit, LeaseOptions, OpenError, PagesError, ProtocolKind, QueueKind,
-    Retention, Tracking, Worker,
+    Acknowledging, Adapt, Awaits, Checkpoint, CheckpointError, CheckpointReport, CommitOptions,
+    Engine, EngineOptions, Env, ForceCommit, LeaseOptions, OpenError, PagesError, ProtocolKind,
+    QueueKind, Retention, Tracking, Worker,
 };
 use logstead_env::{Clock, Instant, SimClock};
 use logstead_home::simulated::{Fault, Kind, Model};
@@ -36,6 +36,8 @@ const LANE_BUFFER_BYTES: usize = 16 << 10;
 const LARGE_BYTES: usize = 5 << 10;
 /// Little, but more than a transaction takes.
 const ALLOWANCE_BYTES: u64 = 40 << 10;
+/// What is neither live nor log: the manifest, the record of a checkpoint, and dead bytes of objects that are not worth emptying.
+const SMALL_BYTES_MAX: u64 = 48 << 10;
 /// A life is over by then.
 const STEPS_MAX: u64 = 20_000;
 
@@ -121,6 +123,8 @@ pub(crate) struct CheckpointCounts {
     pub(crate) objects_removed: u64,
     pub(crate) segments_removed: u64,
     pub(crate) sides_removed: u64,
+    /// The most that was stored beside what is live, in thousandths of what is allowed.
+    pub(crate) surplus_max: u64,
     /// Lives that ended in the middle of one.
     pub(crate) cut_short: u64,
     /// Starts that loaded one.
@@ -148,6 +152,7 @@ impl Outcomes {
         mine.objects_removed += theirs.objects_removed;
         mine.segments_removed += theirs.segments_removed;
         mine.sides_removed += theirs.sides_removed;
+        mine.surplus_max = mine.surplus_max.max(theirs.surplus_max);
         mine.cut_short += theirs.cut_short;
         mine.loaded += theirs.loaded;
         mine.indexes += theirs.indexes;
@@ -192,6 +197,8 @@ pub(crate) struct Machine {
     dice: Dice,
     log: Log,
     readers: Option<Readers>,
+    /// What was written of the log when the last checkpoint that was published was begun, and the one under way.
+    log_bytes: (u64, u64),
     outcomes: Outcomes,
 }
 
@@ -231,6 +238,7 @@ impl Machine {
             dice: Dice::new(setup.seed),
             log: Log::default(),
             readers: None,
+            log_bytes: (0, 0),
             outcomes: Outcomes::default(),
         };
         if setup.readers {
@@ -563,11 +571,11 @@ impl Machine {
         engine: &Engine,
         taking: &mut Option<Checkpoint>,
     ) -> Result<(), String> {
-        let counts = &mut self.outcomes.checkpoints;
         let Some(checkpoint) = taking else {
             if let Some(readers) = &mut self.readers {
                 readers.checkpoint_begun(self.log.borrow().oracle.told());
             }
+            self.log_bytes.1 = self.home.log_bytes();
             *taking = Some(engine.begin_checkpoint().map_err(|e| e.to_string())?);
             return Ok(());
         };
@@ -581,6 +589,7 @@ impl Machine {
             Ok(false) => taking.take().map_or(Ok(None), |c| c.publish().map(Some)),
             Err(error) => Err(error),
         };
+        let counts = &mut self.outcomes.checkpoints;
         match done {
             Ok(report) => {
                 let report = report.unwrap_or_default();
@@ -595,10 +604,14 @@ impl Machine {
                 counts.segments_removed += report.segments_removed;
                 counts.sides_removed += report.sides_removed;
                 let removed = report.written && report.collection_failed.is_none();
-                match removed && !self.setup.faults {
-                    true => self.sides_are_few(report.csn),
-                    false => Ok(()),
+                if removed && !self.setup.faults {
+                    self.sides_are_few(report.csn)?;
+                    self.space_is_bounded(&report)?;
                 }
+                if report.written {
+                    self.log_bytes.0 = self.log_bytes.1;
+                }
+                Ok(())
             }
             Err(_) if self.home.home.is_down() => Ok(()),
             // What its own lanes know to be wrong.
@@ -640,6 +653,46 @@ impl Machine {
             true => Ok(()),
             false => Err(format!(
                 "{sides} side segments behind a checkpoint at CSN {csn}, {above} of entries that it does not hold"
+            )),
+        }
+    }
+
+    /// No more is stored than is live and twice what was written between two checkpoints, whatever the sizes of transactions; but for what restore points,
+    /// branches and backups keep.
+    fn space_is_bounded(&mut self, report: &CheckpointReport) -> Result<(), String> {
+        if self.readers.is_some() {
+            return Ok(());
+        }
+        let home = &self.home.home;
+        let first_segments = || {
+            let mut bytes = 0;
+            for lane in home.lanes()? {
+                bytes += home
+                    .segments(lane)?
+                    .first()
+                    .map_or(0, |first| first.size_bytes);
+            }
+            Ok::<_, HomeError>(bytes)
+        };
+        // A lane is cut between segments.
+        let segments = match first_segments() {
+            Ok(bytes) => bytes,
+            // The machine stops at these requests too.
+            Err(_) if home.is_down() => return Ok(()),
+            Err(error) => return Err(error.to_string()),
+        };
+        let (last, this) = self.log_bytes;
+        let distance = (this - last).max(self.home.log_bytes() - this);
+        let allowed = 2 * distance + segments + SMALL_BYTES_MAX;
+        let stored = home.usage().stored_bytes.unwrap_or(u64::MAX);
+        let surplus = stored.saturating_sub(report.bytes_live);
+        let most = &mut self.outcomes.checkpoints.surplus_max;
+        *most = (surplus * 1000 / allowed).max(*most);
+        match surplus <= allowed {
+            true => Ok(()),
+            false => Err(format!(
+                "{surplus} bytes are stored beside {} that are live, with {distance} between two checkpoints and {segments} in first segments: {report:?}",
+                report.bytes_live
             )),
         }
     }

@@ -11,12 +11,13 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::ThreadId;
 
 use logstead_engine::LogHome;
 use logstead_home::{
     Asked, Buffer, Completion, Facts, HomeError, NoRoom, ObjectId, ObjectInfo, Position,
-    RoomListener, SegmentInfo, SideWriter, SimulatedHome, Tag,
+    RoomListener, SegmentInfo, SideCompletion, SideWriter, SimulatedHome, Tag,
 };
 use logstead_types::{Csn, LaneId};
 use logstead_wal::block::Header;
@@ -50,10 +51,35 @@ impl Seen {
     }
 }
 
+/// Counts what is appended.
+struct WatchedSide {
+    side: Box<dyn SideWriter>,
+    log_bytes: Arc<AtomicU64>,
+}
+
+impl SideWriter for WatchedSide {
+    fn append(&mut self, piece: Vec<u8>) {
+        let bytes = piece.len() as u64;
+        self.log_bytes.fetch_add(bytes, Ordering::SeqCst);
+        self.side.append(piece);
+    }
+    fn backlog_bytes(&self) -> usize {
+        self.side.backlog_bytes()
+    }
+    fn spare(&mut self) -> Option<Vec<u8>> {
+        self.side.spare()
+    }
+    fn finish(self: Box<Self>, done: SideCompletion) {
+        self.side.finish(done);
+    }
+}
+
 /// See the module's documentation.
 pub(crate) struct Watched {
     pub(crate) home: SimulatedHome,
     seen: Arc<Mutex<Seen>>,
+    /// Given to the lanes and to side segments in all lives.
+    log_bytes: Arc<AtomicU64>,
     leased: bool,
     machine: ThreadId,
     beside: Mutex<Option<(Arc<Baton>, Dice)>>,
@@ -65,6 +91,7 @@ impl Watched {
         Watched {
             home,
             seen: Arc::default(),
+            log_bytes: Arc::default(),
             leased,
             machine: std::thread::current().id(),
             beside: Mutex::default(),
@@ -115,7 +142,13 @@ impl Watched {
         std::mem::take(&mut self.seen.lock().hardened)
     }
 
-    fn note(&self, lane: LaneId, block: &Buffer) -> u64 {
+    /// What was written of the log in all lives.
+    pub(crate) fn log_bytes(&self) -> u64 {
+        self.log_bytes.load(Ordering::SeqCst)
+    }
+
+    fn note(&self, lane: LaneId, block: &Buffer, len: usize) -> u64 {
+        self.log_bytes.fetch_add(len as u64, Ordering::SeqCst);
         let bytes = block.as_slice();
         let (header, _) = Header::decode(bytes).expect("a block");
         let payload = &bytes[header.header_len()..][..header.payload_len as usize];
@@ -152,7 +185,7 @@ impl LogHome for Watched {
         self.home.place(lane, len)
     }
     fn append(&self, lane: LaneId, at: Position, block: Buffer, len: usize, done: Completion) {
-        let number = self.note(lane, &block);
+        let number = self.note(lane, &block, len);
         let seen = Arc::clone(&self.seen);
         let told = Box::new(move |block, result: Result<(), HomeError>| {
             if result.is_ok() {
@@ -169,7 +202,7 @@ impl LogHome for Watched {
         block: &Buffer,
         len: usize,
     ) -> Result<(), HomeError> {
-        let number = self.note(lane, block);
+        let number = self.note(lane, block, len);
         self.home.append_inline(lane, at, block, len)?;
         self.seen.lock().completed(lane, number);
         Ok(())
@@ -208,7 +241,10 @@ impl LogHome for Watched {
         self.meanwhile().compare_and_swap(name, expected, bytes)
     }
     fn begin_side(&self, lane: LaneId, id: u64) -> Box<dyn SideWriter> {
-        self.home.begin_side(lane, id)
+        Box::new(WatchedSide {
+            side: self.home.begin_side(lane, id),
+            log_bytes: Arc::clone(&self.log_bytes),
+        })
     }
     fn get_side(
         &self,

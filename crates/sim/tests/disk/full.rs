@@ -2,193 +2,34 @@
 //!
 //! What was acknowledged is there, what was refused is not, and nothing is wrong but for want of room; who removes something finds room, as far as others leave the reserve;
 //! and when others have gone the server goes on. Behind each checkpoint no more is on the disk than is live and twice what was written between two of them.
-//!
-//! `LOGSTEAD_SEEDS` says how many seeds are run, `LOGSTEAD_SEED` which one is the first.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use logstead_engine::{
-    CheckpointError, CheckpointReport, CommitError, CommitOptions, Engine, EngineOptions, Executor,
-    Guard, Isolation, LocalHome, LocalOptions, Present, RowBuilder, ScanCursor, Table,
-};
+use logstead_engine::{CheckpointReport, LeaseOptions, LocalHome, LocalOptions};
 use logstead_env::{Env, SimFiles};
-use logstead_types::{Rid, TableId, WorkerId};
 
-const TABLE: TableId = TableId(20_000);
+use crate::from_environment;
+use crate::life::{Dice, Life, Rows, SEGMENT_BYTES_MAX};
+
 const DISK_BYTES: u64 = 16 << 20;
 const RESERVE_BYTES: u64 = 1 << 20;
-const SEGMENT_BYTES_MAX: u64 = 128 << 10;
-/// The records of a transaction with such a row go into a side segment.
-const LARGE_BYTES: u64 = 40_000;
 const STEPS: u64 = 60;
 /// One step in so many is a checkpoint.
 const CHECKPOINT_ONE_IN: u64 = 6;
 
-type Rows = BTreeMap<Rid, Vec<u8>>;
-
-struct Dice(u64);
-
-impl Dice {
-    fn roll(&mut self, below: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 >> 16) % below
-    }
-
-    /// Bytes that no compression makes fewer.
-    fn noise(&mut self, bytes: u64) -> Vec<u8> {
-        (0..bytes).map(|_| self.roll(256) as u8).collect()
-    }
-
-    fn row(&mut self, large: bool) -> Vec<u8> {
-        let bytes = if large { LARGE_BYTES } else { 200 };
-        let mut row = RowBuilder::new();
-        row.start(1, 1);
-        row.push(Some(&self.noise(bytes)));
-        row.finish().to_vec()
-    }
-}
-
-/// A life of the server.
-struct Life {
-    engine: Engine,
-    executor: Executor,
-    table: Arc<Table>,
-}
-
-impl Life {
-    /// An error says why there is none.
-    fn open(env: &Env) -> Result<Life, String> {
-        let local = LocalOptions {
-            segment_size_bytes: SEGMENT_BYTES_MAX,
-            first_segment_size_bytes: 64 << 10,
-            segment_size_bytes_min: 32 << 10,
-            reserve_bytes_max: RESERVE_BYTES,
-            threads: false,
-            ..LocalOptions::default()
-        };
-        let options = EngineOptions {
-            workers: 1,
-            commit: CommitOptions {
-                lane_buffer_bytes: 16 << 10,
-                ..CommitOptions::default()
-            },
-            ..EngineOptions::default()
-        };
-        let home = LocalHome::open("/data", env, local).map_err(|error| error.to_string())?;
-        let opened = Engine::open(options, Arc::new(home), env.clone());
-        let (engine, _) = opened.map_err(|error| error.to_string())?;
-        engine
-            .bring_all(|| true)
-            .map_err(|error| error.to_string())?;
-        Ok(Life {
-            table: engine.create_table(TABLE),
-            executor: Executor::new(&engine, WorkerId(0)),
-            engine,
-        })
-    }
-
-    fn rows(&self) -> Rows {
-        let mut txn = self.executor.worker().begin(Isolation::ReadCommitted);
-        let mut rows = Rows::new();
-        let guard = Guard::pin();
-        let mut cursor = ScanCursor::new(&self.table);
-        while let Some(row) = txn.scan_next(&mut cursor, &guard).expect_present() {
-            rows.insert(row.rid, row.bytes.bytes().to_vec());
-        }
-        rows
-    }
-
-    /// One transaction; false if it was refused for want of room, and nothing came of it.
-    fn transact(&self, rows: &mut Rows, dice: &mut Dice, written: &mut u64) -> bool {
-        let mut txn = self.executor.worker().begin(Isolation::ReadCommitted);
-        let (mut next, mut bytes) = (rows.clone(), 0);
-        for _ in 0..1 + dice.roll(3) {
-            txn.begin_statement();
-            let large = dice.roll(3) == 0;
-            let some = dice.roll(next.len() as u64 + 1) as usize;
-            let some = next.keys().nth(some).copied();
-            let what = if next.len() > 40 { 9 } else { dice.roll(10) };
-            match (some, what) {
-                (Some(rid), 6..) => {
-                    let guard = Guard::pin();
-                    let found = txn.read(&self.table, rid, &guard).expect_present();
-                    let version = found.expect("a row").version;
-                    if what == 9 {
-                        txn.delete(&self.table, rid, version).expect("nobody else");
-                        next.remove(&rid);
-                    } else {
-                        let row = dice.row(large);
-                        bytes += row.len() as u64;
-                        txn.update(&self.table, rid, version, &row)
-                            .expect("nobody else");
-                        next.insert(rid, row);
-                    }
-                }
-                _ => {
-                    let row = dice.row(large);
-                    bytes += row.len() as u64;
-                    let rid = txn.insert(&self.table, &row).expect("there is memory");
-                    next.insert(rid, row);
-                }
-            }
-        }
-        let done = self.executor.block_on(txn.commit());
-        self.executor.worker().collect_garbage(100);
-        match done {
-            Ok(_) => {
-                *rows = next;
-                *written += bytes + 2_000;
-                true
-            }
-            Err(CommitError::DiskFull) => false,
-            Err(error) => panic!("{error}"),
-        }
-    }
-
-    /// A large row more; false if it was refused.
-    fn insert(&self, rows: &mut Rows, dice: &mut Dice, written: &mut u64) -> bool {
-        let mut txn = self.executor.worker().begin(Isolation::ReadCommitted);
-        let row = dice.row(true);
-        let rid = txn.insert(&self.table, &row).expect("there is memory");
-        match self.executor.block_on(txn.commit()) {
-            Ok(_) => {
-                *written += row.len() as u64 + 2_000;
-                rows.insert(rid, row);
-                true
-            }
-            Err(CommitError::DiskFull) => false,
-            Err(error) => panic!("{error}"),
-        }
-    }
-
-    /// A row is deleted, by itself.
-    fn delete(&self, rows: &mut Rows, rid: Rid) {
-        let mut txn = self.executor.worker().begin(Isolation::ReadCommitted);
-        let guard = Guard::pin();
-        let found = txn.read(&self.table, rid, &guard).expect_present();
-        let version = found.expect("a row").version;
-        txn.delete(&self.table, rid, version).expect("nobody else");
-        drop(guard);
-        let done = self.executor.block_on(txn.commit());
-        done.unwrap_or_else(|error| panic!("room is kept for what is removed: {error}"));
-        rows.remove(&rid);
-    }
-
-    /// A checkpoint; none if there is no room for it.
-    fn checkpoint(&self) -> Option<CheckpointReport> {
-        match self.engine.checkpoint() {
-            Ok(report) => {
-                assert!(report.collection_failed.is_none(), "{report:?}");
-                Some(report)
-            }
-            Err(CheckpointError::DiskFull(_)) => None,
-            Err(error) => panic!("{error}"),
-        }
-    }
+/// An error says why there is none.
+fn open(env: &Env) -> Result<Life, String> {
+    let local = LocalOptions {
+        segment_size_bytes: SEGMENT_BYTES_MAX,
+        first_segment_size_bytes: 64 << 10,
+        segment_size_bytes_min: 32 << 10,
+        reserve_bytes_max: RESERVE_BYTES,
+        threads: false,
+        ..LocalOptions::default()
+    };
+    let home = LocalHome::open("/data", env, local).map_err(|error| error.to_string())?;
+    Life::open(Arc::new(home), env, LeaseOptions::default())
 }
 
 #[derive(Debug, Default)]
@@ -229,7 +70,7 @@ impl Machine {
     /// Starts; if there is no room to, others make some.
     fn start(&mut self) -> Life {
         for _ in 0..2 {
-            match Life::open(&self.env) {
+            match open(&self.env) {
                 Ok(life) => {
                     assert_eq!(
                         life.rows(),
@@ -330,11 +171,6 @@ impl Machine {
         self.outcomes.runs += 1;
         (operations, self.outcomes)
     }
-}
-
-fn from_environment(name: &str, default: u64) -> u64 {
-    let value = std::env::var(name).ok();
-    value.and_then(|text| text.parse().ok()).unwrap_or(default)
 }
 
 fn runs(left: u64) -> Outcomes {
