@@ -12,7 +12,7 @@ use logstead_types::{Rid, TableId, WorkerId};
 const TABLE: TableId = TableId(20_000);
 pub(crate) const SEGMENT_BYTES_MAX: u64 = 128 << 10;
 /// The records of a transaction with such a row go into a side segment.
-pub(crate) const LARGE_BYTES: u64 = 40_000;
+const LARGE_BYTES: u64 = 40_000;
 
 pub(crate) type Rows = BTreeMap<Rid, Vec<u8>>;
 
