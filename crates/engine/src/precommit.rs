@@ -346,22 +346,16 @@ impl Txn {
 
     /// Refuses who writes more while the home keeps the room that is left for who removes, and for the checkpoint that frees what was removed.
     fn refuse_without_space(&self) -> Result<(), CommitError> {
-        if !self.grows.get() || !self.is_short_of_space() {
+        if !self.grows.get() || !self.worker.is_short_of_space() {
             return Ok(());
         }
         self.worker.engine.ask_for_checkpoint(false);
         Err(CommitError::DiskFull)
     }
 
-    #[inline]
-    fn is_short_of_space(&self) -> bool {
-        let path = &self.worker.inner().path;
-        path.lane_of(self.worker.id).is_short_of_space()
-    }
-
     /// What was removed is free only after a checkpoint: where there is want, the next one is not waited for.
     fn ask_for_space(&self) {
-        if self.is_short_of_space() {
+        if self.worker.is_short_of_space() {
             self.worker.engine.ask_for_checkpoint(!self.grows.get());
         }
     }

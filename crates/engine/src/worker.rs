@@ -67,6 +67,13 @@ impl WorkerInner {
         self.engine.inner()
     }
 
+    /// Does the home keep the room that is left for who removes, and for the checkpoint that frees what was removed?
+    #[inline]
+    pub(crate) fn is_short_of_space(&self) -> bool {
+        let path = &self.inner().path;
+        path.lane_of(self.id).is_short_of_space()
+    }
+
     #[inline]
     pub(crate) fn counters(&self) -> &Counters {
         &self.inner().counters[usize::from(self.id.0)]

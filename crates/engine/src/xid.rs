@@ -163,9 +163,14 @@ impl Xids {
 }
 
 impl Worker {
-    /// Gives a transaction of this worker an id. Waits while the log has no room for the entry that takes the number.
+    /// Gives a transaction of this worker an id. Waits while the log has no room for the entry that takes the number; is refused, as who writes more, while the
+    /// home keeps the room that is left for who removes.
     pub async fn assign_xid(&self) -> Result<Xid, CommitError> {
         let worker = self.id();
+        if self.0.is_short_of_space() {
+            self.engine().ask_for_checkpoint(false);
+            return Err(CommitError::DiskFull);
+        }
         let mut asked = Asked::default();
         let place = take_room(&self.0, 0, &mut asked).await;
         let place = place.map_err(commit_error)?;

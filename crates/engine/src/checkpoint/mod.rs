@@ -34,6 +34,7 @@
 //! Does not: know the format of pages and records (crate `checkpoint`), what a manifest says (`wal`), or SQL.
 
 mod base;
+mod compaction;
 #[cfg(test)]
 mod model;
 mod older;
@@ -59,6 +60,8 @@ use logstead_types::Csn;
 use parking_lot::{Mutex, MutexGuard};
 
 use crate::engine::{Engine, EngineInner};
+
+use compaction::{Compacted, Compaction, CompactionPause};
 
 pub(crate) use base::{Base, Newest, Stored};
 pub(crate) use pages::Pages;
@@ -89,6 +92,7 @@ pub(crate) struct Checkpoints {
     /// The thread that takes them, if there is one.
     asked: Mutex<Option<Arc<thread::Shared>>>,
     stats: Mutex<CheckpointStats>,
+    compaction_pause: Mutex<CompactionPause>,
     bandwidth_bytes: AtomicU64,
     retention: Retention,
     /// What can be gone back to: as it is told, and where it is, by CSN.
@@ -113,6 +117,7 @@ impl Checkpoints {
             waiting: AtomicUsize::new(0),
             asked: Mutex::default(),
             stats: Mutex::new(stats),
+            compaction_pause: Mutex::default(),
             bandwidth_bytes: AtomicU64::new(bandwidth_bytes),
             retention,
             stopping: AtomicBool::new(false),
@@ -169,13 +174,18 @@ impl Engine {
         taken
     }
 
-    /// Without room for what it would compact it is taken without that: what has changed has room perhaps, and frees the log before it.
+    /// Without room for what it would compact it is taken without that: what has changed has room perhaps, and frees the log before it. On a disk that stays
+    /// full the next ones do not try, as long as [`CompactionPause`] says.
     fn take_checkpoint(
         &self,
         mut rest: impl FnMut(Duration),
     ) -> Result<CheckpointReport, CheckpointError> {
-        let mut taken = self.attempt_checkpoint(&mut rest, Compaction::Allowed);
+        let pause = &self.inner().checkpoints.compaction_pause;
+        let is_short = self.home().is_short_of_space();
+        let compaction = pause.lock().next(is_short);
+        let mut taken = self.attempt_checkpoint(&mut rest, compaction);
         if let Err((CheckpointError::DiskFull(_), Compacted::Yes)) = &taken {
+            pause.lock().found_no_room();
             taken = self.attempt_checkpoint(&mut rest, Compaction::Forbidden);
         }
         taken.map_err(|(error, _)| error)
@@ -251,20 +261,6 @@ impl Engine {
         let stopping = &self.inner().checkpoints.stopping;
         stopping.store(true, Ordering::Relaxed);
     }
-}
-
-/// May a checkpoint write more than has changed, so that sparse and small objects go?
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Compaction {
-    Allowed,
-    Forbidden,
-}
-
-/// Did a checkpoint have objects to empty?
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Compacted {
-    Yes,
-    No,
 }
 
 /// Wakes a thread that waits.

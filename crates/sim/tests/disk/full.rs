@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use logstead_engine::{CheckpointReport, LeaseOptions, LocalHome, LocalOptions};
-use logstead_env::{Env, SimFiles};
+use logstead_env::{Env, Loss, SimFiles};
 
 use crate::from_environment;
 use crate::life::{Dice, Life, Rows, SEGMENT_BYTES_MAX};
@@ -147,6 +147,7 @@ impl Machine {
                 assert!(steps < 1_000, "the disk never became full");
             }
             self.outcomes.refused += 1;
+            assert!(!life.assign_xid(), "an id is a write like others");
             for rid in self.rows.keys().copied().collect::<Vec<_>>() {
                 life.delete(&mut self.rows, rid);
             }
@@ -161,6 +162,7 @@ impl Machine {
             (0..5).filter(|_| life.transact(&mut self.rows, &mut self.dice, &mut self.written.1));
         assert!(went_on.count() >= 4, "there is room");
         assert!(self.checkpoint(&life), "there is room");
+        assert!(life.assign_xid(), "there is room");
         for _ in 0..10 {
             self.step(&life);
         }
@@ -170,6 +172,40 @@ impl Machine {
         assert!(life.transact(&mut self.rows, &mut self.dice, &mut self.written.1));
         self.outcomes.runs += 1;
         (operations, self.outcomes)
+    }
+}
+
+impl Machine {
+    /// The disk is full from the operation on that has this number, for a few steps; false if there is none of that number.
+    fn refused_for_a_moment(&mut self, at: u64, steps: u64) -> bool {
+        self.files
+            .set_loss([Loss::All, Loss::Random][at as usize % 2]);
+        self.files.filled_by_others_at(at, 0);
+        let mut life = self.start();
+        let mut left = 1 + self.dice.roll(4);
+        for _ in 0..steps {
+            self.step(&life);
+            if self.files.operations() > at {
+                left = left.saturating_sub(1);
+            }
+            if left == 0 {
+                self.files.freed_by_others();
+            }
+        }
+        let reached = self.files.operations() > at;
+        // Stopped while it is full, or later.
+        drop(life);
+        self.files.reboot();
+        life = self.start();
+        self.files.freed_by_others();
+        for _ in 0..5 {
+            assert!(life.transact(&mut self.rows, &mut self.dice, &mut self.written.1));
+        }
+        assert!(self.checkpoint(&life), "there is room");
+        drop(life);
+        self.files.reboot();
+        drop(self.start());
+        reached
     }
 }
 
@@ -240,11 +276,16 @@ fn a_checkpoint_without_room_to_compact_is_taken_all_the_same() {
         life.delete(rows, rid);
     };
     files.set_capacity(Some(files.used() + RESERVE_BYTES));
+    let mut operations = Vec::new();
     for _ in 0..3 {
         delete_one(rows);
+        let before = files.operations();
         let report = life.checkpoint().expect("what has changed has room");
         assert!(report.written && report.bytes_moved == 0, "{report:?}");
+        operations.push(files.operations() - before);
     }
+    // Once it was tried; the next one does not try on a disk that is known to be full.
+    assert!(operations[1] < operations[0], "{operations:?}");
     files.set_capacity(Some(disk_bytes));
     delete_one(rows);
     let report = life.checkpoint().expect("there is room");
@@ -253,4 +294,33 @@ fn a_checkpoint_without_room_to_compact_is_taken_all_the_same() {
         "{report:?}"
     );
     assert_eq!(life.rows(), *rows);
+}
+
+/// Every write in turn is refused for want of room, and what is written in the next moments; then there is room again, then the machine stops. Nothing that was
+/// acknowledged is lost, nothing that was refused is there, and the server starts.
+#[test]
+fn whichever_write_is_refused_nothing_acknowledged_is_lost() {
+    let mut all = Outcomes::default();
+    let first = from_environment("LOGSTEAD_SEED", 1);
+    for seed in first..first + from_environment("LOGSTEAD_SEEDS", 96).div_ceil(96) {
+        let mut at = 0;
+        loop {
+            let mut machine = Machine::new(seed);
+            let steps = [STEPS / 2, STEPS / 3, STEPS][at as usize % 3];
+            if !machine.refused_for_a_moment(at, steps) {
+                break;
+            }
+            all.runs += 1;
+            all.refused += machine.outcomes.refused;
+            all.checkpoints_refused += machine.outcomes.checkpoints_refused;
+            all.starts_refused += machine.outcomes.starts_refused;
+            at += 1;
+        }
+        assert!(at > 100, "{at} writes");
+    }
+    println!("{all:?}");
+    assert!(
+        all.refused > 20 && all.checkpoints_refused > 5 && all.starts_refused > 0,
+        "{all:?}"
+    );
 }

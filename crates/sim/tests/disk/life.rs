@@ -149,6 +149,15 @@ impl Life {
         }
     }
 
+    /// A transaction is given an id; false if that was refused.
+    pub(crate) fn assign_xid(&self) -> bool {
+        match self.executor.block_on(self.executor.worker().assign_xid()) {
+            Ok(_) => true,
+            Err(CommitError::DiskFull) => false,
+            Err(error) => panic!("{error}"),
+        }
+    }
+
     /// A row is deleted, by itself.
     pub(crate) fn delete(&self, rows: &mut Rows, rid: Rid) {
         let mut txn = self.executor.worker().begin(Isolation::ReadCommitted);
