@@ -319,6 +319,11 @@ pub trait LogHome: Send + Sync {
         false
     }
 
+    /// How many bytes there is room for, if the home knows.
+    fn free_bytes(&self) -> Option<u64> {
+        None
+    }
+
     /// Claims the place of the next append of `len` bytes (a multiple of the alignment). Covered by `ensure_room`, it does
     /// not fail; otherwise it may. Costs no I/O and calls nobody back: lanes call it under their lock.
     fn place(&self, lane: LaneId, len: u64) -> Result<Position, HomeError>;

@@ -34,6 +34,7 @@ macro_rules! lanes_through {
             fn set_room_listener(&self, lane: $crate::LaneId, listener: $crate::RoomListener);
             fn ensure_room(&self, lane: $crate::LaneId, bytes: u64, asked: &mut $crate::Asked) -> Result<(), $crate::NoRoom>;
             fn is_short_of_space(&self) -> bool;
+            fn free_bytes(&self) -> Option<u64>;
             fn place(&self, lane: $crate::LaneId, len: u64) -> Result<$crate::Position, $crate::HomeError>;
             fn rewrite(&self, lane: $crate::LaneId, at: $crate::Position, block: &$crate::Buffer, len: usize) -> Result<(), $crate::HomeError>;
             fn lanes(&self) -> Result<Vec<$crate::LaneId>, $crate::HomeError>;

@@ -1,7 +1,7 @@
 //! Whether a checkpoint compacts: writes more than has changed, so that sparse and small objects go.
 //!
 //! On a full disk what it would write beside has no room, and one that tries fills the reserve first, and is then taken again without. So after such a try the
-//! next ones do not, twice as many each time, as long as the home is short of space; they are never given up, for the space may be in objects that only compacting
+//! next ones do not, twice as many each time, until twice as much is free as was then; it is never given up, for the space may be in objects that only compacting
 //! empties.
 
 /// The most checkpoints that do not try.
@@ -27,12 +27,14 @@ pub(super) struct CompactionPause {
     left: u32,
     /// How long the last pause was.
     last: u32,
+    /// What was free when it was tried in vain.
+    tried_with_bytes: u64,
 }
 
 impl CompactionPause {
-    /// What the next checkpoint may do.
-    pub(super) fn next(&mut self, is_short_of_space: bool) -> Compaction {
-        if !is_short_of_space {
+    /// What the next checkpoint may do, with so many bytes free where that is known.
+    pub(super) fn next(&mut self, free_bytes: Option<u64>) -> Compaction {
+        if free_bytes.is_some_and(|free| free / 2 > self.tried_with_bytes) {
             *self = CompactionPause::default();
         }
         match self.left.checked_sub(1) {
@@ -44,8 +46,9 @@ impl CompactionPause {
         }
     }
 
-    /// One that was to compact had no room for it.
-    pub(super) fn found_no_room(&mut self) {
+    /// One that was to compact, and began with so many bytes free, had no room for it.
+    pub(super) fn found_no_room(&mut self, free_bytes: Option<u64>) {
+        self.tried_with_bytes = free_bytes.unwrap_or_default();
         self.last = (self.last * 2).clamp(1, PAUSE_MAX);
         self.left = self.last;
     }
@@ -60,20 +63,21 @@ mod tests {
         let mut pause = CompactionPause::default();
         let mut pauses = Vec::new();
         let mut skipped = 0;
-        for _ in 0..400 {
-            match pause.next(true) {
+        for _ in 0..390 {
+            match pause.next(Some(2_000)) {
                 Compaction::Forbidden => skipped += 1,
                 Compaction::Allowed => {
                     pauses.push(std::mem::take(&mut skipped));
-                    pause.found_no_room();
+                    pause.found_no_room(Some(1_000));
                 }
             }
         }
         assert_eq!(pauses, [0, 1, 2, 4, 8, 16, 32, 64, 64, 64, 64]);
         // With room again it is tried at once.
-        assert_eq!(pause.next(false), Compaction::Allowed);
-        pause.found_no_room();
-        assert_eq!(pause.next(true), Compaction::Forbidden);
-        assert_eq!(pause.next(true), Compaction::Allowed);
+        assert_eq!(pause.next(Some(2_002)), Compaction::Allowed);
+        // As where nobody knows.
+        pause.found_no_room(None);
+        assert_eq!(pause.next(None), Compaction::Forbidden);
+        assert_eq!(pause.next(None), Compaction::Allowed);
     }
 }

@@ -181,11 +181,11 @@ impl Engine {
         mut rest: impl FnMut(Duration),
     ) -> Result<CheckpointReport, CheckpointError> {
         let pause = &self.inner().checkpoints.compaction_pause;
-        let is_short = self.home().is_short_of_space();
-        let compaction = pause.lock().next(is_short);
+        let free_bytes = self.home().free_bytes();
+        let compaction = pause.lock().next(free_bytes);
         let mut taken = self.attempt_checkpoint(&mut rest, compaction);
         if let Err((CheckpointError::DiskFull(_), Compacted::Yes)) = &taken {
-            pause.lock().found_no_room();
+            pause.lock().found_no_room(free_bytes);
             taken = self.attempt_checkpoint(&mut rest, Compaction::Forbidden);
         }
         taken.map_err(|(error, _)| error)

@@ -559,6 +559,11 @@ impl LogHome for LocalHome {
         self.shared.is_short_of_space()
     }
 
+    fn free_bytes(&self) -> Option<u64> {
+        let space = self.shared.space().ok()?;
+        Some(space.left(Keep::Nothing))
+    }
+
     fn place(&self, lane: LaneId, len: u64) -> Result<Position, HomeError> {
         let lane = self.lane(lane)?;
         let (at, prepare) = lane.place(len)?;
