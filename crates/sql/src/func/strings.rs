@@ -3,7 +3,7 @@
 use super::Context;
 use super::numbers::{bad_args, out_of_range};
 use crate::error::{Result, SqlError};
-use crate::interrupt::check_for_interrupts;
+use crate::interrupt::{Pace, check_for_interrupts};
 use crate::value::build::{Builder, STRIDE_BYTES, VALUE_BYTES_MAX};
 use crate::value::text_io::{self, OutputStyle};
 use crate::value::{Datum, SqlType, compare::trim_blanks, oid};
@@ -448,21 +448,27 @@ pub(super) fn replace(a: &[Datum]) -> Result<Datum> {
     out.finish_text()
 }
 
+/// What a look into a hash table costs, in bytes that are copied one by one.
+const HASH_STEPS: usize = 16;
+
 /// `translate`
 pub(super) fn translate(a: &[Datum]) -> Result<Datum> {
-    let (from, to): (Vec<char>, Vec<char>) =
-        (s(a, 1)?.chars().collect(), s(a, 2)?.chars().collect());
+    let (from, mut to) = (s(a, 1)?, s(a, 2)?.chars());
+    let mut pace = Pace::default();
     // The first place of a character counts.
     let mut places: HashMap<char, Option<char>> = HashMap::with_capacity(from.len().min(4096));
-    for (i, c) in from.iter().enumerate() {
-        places.entry(*c).or_insert(to.get(i).copied());
+    for c in from.chars() {
+        pace.spent(HASH_STEPS)?;
+        places.entry(c).or_insert(to.next());
     }
     let t = s(a, 0)?;
     let mut out = Builder::with_capacity(t.len())?;
-    let changed = t
-        .chars()
-        .filter_map(|c| places.get(&c).copied().unwrap_or(Some(c)));
-    push_chars(changed, &mut out)?;
+    for c in t.chars() {
+        pace.spent(HASH_STEPS)?;
+        if let Some(c) = places.get(&c).copied().unwrap_or(Some(c)) {
+            out.push_char(c)?;
+        }
+    }
     out.finish_text()
 }
 

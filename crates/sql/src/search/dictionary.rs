@@ -4,11 +4,13 @@
 //! lexemes with places. All configurations use the default parser; which dictionary gets a token follows from its kind.
 
 use super::parser::{Kind, Parser};
-use super::vector::LEXEME_BYTES_MAX;
+use super::vector::{LEXEME_BYTES_MAX, Lexeme};
 use crate::catalog::text::split_qualified;
 use crate::error::{Result, SqlError};
 use crate::func::lower_text;
+use crate::interrupt::Pace;
 use crate::value::Oid;
+use crate::value::build::Room;
 use logstead_types::SqlState;
 use rust_stemmers::{Algorithm, Stemmer};
 
@@ -154,6 +156,13 @@ impl Dictionary {
     }
 }
 
+/// What the reading of a token costs beside its bytes, in bytes that are copied one by one.
+pub(crate) const TOKEN_STEPS: usize = 200;
+/// Words that are charged at a time.
+const CHARGED_TOGETHER: usize = 1024;
+/// What a word takes until the vector is made: with its place and its text, here and as a lexeme.
+const LEXEME_COST_BYTES: usize = 2 * size_of::<Lexeme<'static>>() + 64;
+
 /// Lexemes of texts, one after the other, with their places.
 pub(crate) struct Lexemes {
     config: &'static Config,
@@ -161,6 +170,8 @@ pub(crate) struct Lexemes {
     pub(crate) at: u32,
     /// (place, lexeme), in order of places.
     pub(crate) found: Vec<(u32, String)>,
+    room: Room,
+    pace: Pace,
 }
 
 impl Lexemes {
@@ -169,13 +180,16 @@ impl Lexemes {
             config,
             at: 0,
             found: Vec::new(),
+            room: Room::default(),
+            pace: Pace::default(),
         }
     }
 
     /// Adds those of a text. Stop words have a place, too.
-    pub(crate) fn add(&mut self, text: &str) {
+    pub(crate) fn add(&mut self, text: &str) -> Result<()> {
         let mut parser = Parser::new(text);
         while let Some(token) = parser.token() {
+            self.pace.spent(TOKEN_STEPS + token.text.len())?;
             let Some(dictionary) = dictionary_for(self.config, token.kind) else {
                 continue;
             };
@@ -184,9 +198,14 @@ impl Lexemes {
             }
             self.at = self.at.saturating_add(1);
             if let Some(lexeme) = dictionary.lexeme(token.text) {
+                if self.found.len().is_multiple_of(CHARGED_TOGETHER) {
+                    let words = self.found.len() + CHARGED_TOGETHER;
+                    self.room.hold(words * LEXEME_COST_BYTES)?;
+                }
                 self.found.push((self.at, lexeme));
             }
         }
+        Ok(())
     }
 }
 

@@ -4,11 +4,13 @@ use crate::error::{Result, SqlError};
 use crate::func::json::node::{Document, Node};
 use crate::func::numbers::bad_args;
 use crate::func::{Context, Rows};
-use crate::search::dictionary::{self, Config, Lexemes};
+use crate::interrupt::Pace;
+use crate::search::dictionary::{self, Config, Lexemes, TOKEN_STEPS};
 use crate::search::parser::{KINDS, Parser};
 use crate::search::query::{Node as QueryNode, Op, Part, Word, without_dropped};
 use crate::search::reading::{self, Words};
 use crate::search::vector::{Lexeme, PLACE_MAX, PLACES_MAX, Place, Vector};
+use crate::value::build::Room;
 use crate::value::json::Kind;
 use crate::value::{Datum, oid};
 use logstead_types::SqlState;
@@ -72,7 +74,7 @@ pub(crate) fn to_vector(cx: &dyn Context, a: &[Datum]) -> Result<Datum> {
     let (config, rest) = configured(cx, a)?;
     let mut lexemes = Lexemes::new(config);
     match rest {
-        [Datum::Text(text)] => lexemes.add(text),
+        [Datum::Text(text)] => lexemes.add(text)?,
         [json @ Datum::Jsonb(_)] => add_json(json, STRINGS, &mut lexemes)?,
         _ => return Err(bad_args(a)),
     }
@@ -148,12 +150,13 @@ fn add_json(json: &Datum, wanted: u8, lexemes: &mut Lexemes) -> Result<()> {
 }
 
 /// Adds a part of a JSON value: a word that ends it and one that begins the next are no neighbours.
-fn add_apart(text: &str, lexemes: &mut Lexemes) {
+fn add_apart(text: &str, lexemes: &mut Lexemes) -> Result<()> {
     let before = lexemes.found.len();
-    lexemes.add(text);
+    lexemes.add(text)?;
     if lexemes.found.len() > before {
         lexemes.at = lexemes.at.saturating_add(1);
     }
+    Ok(())
 }
 
 /// The depth of JSON values is bounded when they are read.
@@ -172,7 +175,7 @@ fn add_node(node: Node<'_>, wanted: u8, lexemes: &mut Lexemes) -> Result<()> {
         Kind::Object => {
             for (key, value) in node.members() {
                 if wanted & KEYS != 0 {
-                    add_apart(key, lexemes);
+                    add_apart(key, lexemes)?;
                 }
                 add_node(value, wanted, lexemes)?;
             }
@@ -182,7 +185,7 @@ fn add_node(node: Node<'_>, wanted: u8, lexemes: &mut Lexemes) -> Result<()> {
     if wanted & flag != 0
         && let Some(text) = node.text()?
     {
-        add_apart(&text, lexemes);
+        add_apart(&text, lexemes)?;
     }
     Ok(())
 }
@@ -199,7 +202,7 @@ impl Words for Stemmed<'_> {
     fn word(&mut self, text: &str, weights: u8, prefix: bool, out: &mut Vec<Part>) -> Result<()> {
         reading::check_word(text, self.all)?;
         let mut lexemes = Lexemes::new(self.config);
-        lexemes.add(text);
+        lexemes.add(text)?;
         if lexemes.found.is_empty() {
             out.push(Part::Dropped);
             return Ok(());
@@ -317,6 +320,9 @@ pub(super) fn token_types(_: &dyn Context, a: &[Datum]) -> Result<Rows> {
     Ok(KINDS.iter().enumerate().map(row).collect())
 }
 
+/// What a row of `ts_parse` takes beside the token's text.
+const TOKEN_ROW_BYTES: usize = 2 * size_of::<Datum>() + size_of::<Vec<Datum>>() + 32;
+
 /// `ts_parse`
 pub(super) fn parse(_: &dyn Context, a: &[Datum]) -> Result<Rows> {
     let [parser, Datum::Text(text)] = a else {
@@ -325,7 +331,10 @@ pub(super) fn parse(_: &dyn Context, a: &[Datum]) -> Result<Rows> {
     check_parser(parser)?;
     let mut tokens = Parser::new(text);
     let mut rows = Vec::new();
+    let (mut room, mut pace) = (Room::default(), Pace::default());
     while let Some(token) = tokens.token() {
+        pace.spent(TOKEN_STEPS + token.text.len())?;
+        room.hold((rows.len() + 1) * TOKEN_ROW_BYTES + text.len())?;
         rows.push(vec![
             Datum::Int4(token.kind as i32),
             Datum::text(token.text),
