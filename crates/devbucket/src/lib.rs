@@ -76,6 +76,8 @@ pub struct Options {
     pub keys: Keys,
     /// Parts of an object at most; less than [`PARTS_MAX`] for tests.
     pub parts_max: usize,
+    /// Bytes that the objects of a bucket may have together; `None`: as many as there is room for.
+    pub quota_bytes: Option<u64>,
     /// How long requests take; `None`: no longer than they do.
     pub latency: Option<Arc<dyn Latency>>,
 }
@@ -92,6 +94,7 @@ impl Options {
                 secret_key: secret_key.to_owned(),
             },
             parts_max: PARTS_MAX,
+            quota_bytes: None,
             latency: None,
         }
     }
@@ -111,7 +114,7 @@ impl DevBucket {
             Some(dir) => Some(Disk::open(env, dir)?),
             None => None,
         };
-        let store = Store::open(env, disk, options.parts_max)?;
+        let store = Store::open(env, disk, options.parts_max, options.quota_bytes)?;
         for name in &options.buckets {
             if !s3s::path::check_bucket_name(name) {
                 return Err(io::Error::other(format!("\"{name}\" is no bucket's name")));

@@ -76,6 +76,12 @@ impl From<Refusal> for S3Error {
                 "TooManyParts",
                 "You have attempted to add more parts than the maximum that is allowed for this object.",
             ),
+            // S3 has no quotas; this is what Ceph says.
+            Refusal::QuotaExceeded => custom(
+                StatusCode::FORBIDDEN,
+                "QuotaExceeded",
+                "The bucket's quota does not allow so many bytes.",
+            ),
             Refusal::NotSatisfiable => S3ErrorCode::InvalidRange.into(),
             Refusal::Failed(failed) => {
                 S3Error::with_message(S3ErrorCode::InternalError, failed.to_string())

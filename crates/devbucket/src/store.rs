@@ -135,6 +135,8 @@ pub(crate) enum Refusal {
     Conflict,
     WrongOffset,
     TooManyParts,
+    /// More than the bucket's quota.
+    QuotaExceeded,
     NotSatisfiable,
     Failed(io::Error),
 }
@@ -149,6 +151,7 @@ impl From<io::Error> for Refusal {
 pub(crate) struct Bucket {
     pub(crate) kind: Kind,
     parts_max: usize,
+    quota_bytes: Option<u64>,
     env: Env,
     stripes: Vec<Mutex<()>>,
     objects: RwLock<BTreeMap<String, Object>>,
@@ -178,6 +181,21 @@ impl Bucket {
             (Some(_), None) => Err(Refusal::NoSuchKey),
             (Some(wanted), Some(object)) if wanted.accepts(object) => Ok(()),
             (Some(_), Some(_)) => Err(Refusal::Precondition),
+        }
+    }
+
+    /// Refuses what would make the bucket larger than its quota. Writes of other objects are not waited for: they may be beyond it together.
+    fn check_quota(&self, more: usize, less: u64) -> Result<(), Refusal> {
+        let (Some(quota), more) = (self.quota_bytes, more as u64) else {
+            return Ok(());
+        };
+        if more <= less {
+            return Ok(());
+        }
+        let used: u64 = self.objects.read().values().map(Object::len).sum();
+        match used + more - less > quota {
+            true => Err(Refusal::QuotaExceeded),
+            false => Ok(()),
         }
     }
 
@@ -228,6 +246,7 @@ impl Bucket {
         if object.parts.len() >= self.parts_max {
             return Err(Refusal::TooManyParts);
         }
+        self.check_quota(bytes.len(), 0)?;
         let range = offset..offset + bytes.len() as u64;
         object.tag = self.fresh_tag();
         object.modified = self.env.clock.now_micros_since_2000();
@@ -256,6 +275,7 @@ impl Bucket {
     }
 
     fn replace(&self, key: &str, bytes: Bytes, old: Option<Object>) -> Result<Object, Refusal> {
+        self.check_quota(bytes.len(), old.as_ref().map_or(0, Object::len))?;
         let tag = self.fresh_tag();
         let modified = self.env.clock.now_micros_since_2000();
         let range = 0..bytes.len() as u64;
@@ -377,16 +397,23 @@ fn index(number: u64) -> Result<usize, Refusal> {
 pub(crate) struct Store {
     env: Env,
     parts_max: usize,
+    quota_bytes: Option<u64>,
     disk: Option<Disk>,
     buckets: RwLock<BTreeMap<String, Arc<Bucket>>>,
 }
 
 impl Store {
     /// In memory, or in a directory with what is there already.
-    pub(crate) fn open(env: &Env, disk: Option<Disk>, parts_max: usize) -> io::Result<Store> {
+    pub(crate) fn open(
+        env: &Env,
+        disk: Option<Disk>,
+        parts_max: usize,
+        quota_bytes: Option<u64>,
+    ) -> io::Result<Store> {
         let store = Store {
             env: env.clone(),
             parts_max,
+            quota_bytes,
             disk,
             buckets: RwLock::default(),
         };
@@ -408,6 +435,7 @@ impl Store {
         Bucket {
             kind: Kind::of(name),
             parts_max: self.parts_max,
+            quota_bytes: self.quota_bytes,
             env: self.env.clone(),
             stripes: (0..STRIPES).map(|_| Mutex::default()).collect(),
             objects: RwLock::new(objects),
@@ -451,7 +479,7 @@ mod tests {
 
     fn memory() -> Store {
         let (env, _) = Env::simulated(1);
-        let store = Store::open(&env, None, PARTS_MAX).expect("opens");
+        let store = Store::open(&env, None, PARTS_MAX, None).expect("opens");
         assert!(store.create(BUCKET).expect("makes"));
         store
     }
@@ -460,7 +488,7 @@ mod tests {
         let (mut env, _) = Env::simulated(seed);
         env.files = Arc::clone(files) as Arc<dyn logstead_env::Files>;
         let disk = Disk::open(&env, Path::new("/bucket")).expect("opens");
-        Store::open(&env, Some(disk), PARTS_MAX).expect("loads")
+        Store::open(&env, Some(disk), PARTS_MAX, None).expect("loads")
     }
 
     fn free() -> Condition {

@@ -46,6 +46,7 @@ pub(crate) struct Config {
     pub(crate) workers: usize,
     pub(crate) connections_max: usize,
     pub(crate) segment_size_bytes: u64,
+    pub(crate) bucket_reserve_bytes: u64,
     pub(crate) memory_bytes: u64,
     pub(crate) shutdown_grace: Duration,
     /// Where figures are told to Prometheus.
@@ -421,6 +422,7 @@ impl Config {
             connections_max: usize::try_from(number("max_connections")?)
                 .map_err(|error| error.to_string())?,
             segment_size_bytes: number("segment_size")?,
+            bucket_reserve_bytes: number("bucket_reserve")?,
             memory_bytes: number("memory")?,
             shutdown_grace: Duration::from_secs(number("shutdown_grace")?),
             metrics_listen: match value("metrics_listen").as_str() {

@@ -61,6 +61,14 @@ pub(crate) fn command() -> Command {
             )
             .value_parser(value_parser!(u32).range(1..=PARTS_MAX as i64)),
         )
+        .arg(
+            option(
+                "quota",
+                "BYTES",
+                "Bytes that the objects of a bucket may have together: what would be more is refused",
+            )
+            .value_parser(value_parser!(u64)),
+        )
 }
 
 /// A service's latencies.
@@ -110,6 +118,7 @@ pub(crate) fn run(arguments: &ArgMatches) -> ExitCode {
     if let Some(number) = arguments.get_one::<u32>("parts-max") {
         options.parts_max = *number as usize;
     }
+    options.quota_bytes = arguments.get_one::<u64>("quota").copied();
     if let Some(name) = arguments.get_one::<String>("latency") {
         match modelled(name, &env) {
             Ok(latency) => options.latency = Some(latency),

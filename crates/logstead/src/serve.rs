@@ -20,7 +20,7 @@ use logstead_engine::{
 };
 use logstead_env::{Env, FileKind, JoinHandle};
 use logstead_home::{
-    CacheOptions, CachedHome, Facts, HomeOptions, LocalOptions, LogHome, PriceList,
+    CacheOptions, CachedHome, Facts, HomeOptions, LocalOptions, LogHome, ObjectOptions, PriceList,
 };
 use logstead_sql::catalog::{CatalogStore, Tariff};
 use logstead_sql::session::{Instance, Looks};
@@ -222,8 +222,13 @@ fn open_home(config: &Config, env: &Env) -> Result<Arc<dyn LogHome>, BranchError
         readers: config.readers,
         ..LocalOptions::default()
     };
+    let objects = ObjectOptions {
+        reserve_bytes: config.bucket_reserve_bytes,
+        ..ObjectOptions::default()
+    };
     let options = HomeOptions {
         local,
+        objects,
         ack: config.ack,
         ..HomeOptions::default()
     };

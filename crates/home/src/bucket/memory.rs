@@ -209,6 +209,8 @@ struct Store {
     late: Vec<Late>,
     plans: VecDeque<Plan>,
     rates: Rates,
+    /// Bytes that the objects may have together.
+    quota: Option<u64>,
     log: Option<Vec<String>>,
 }
 
@@ -237,6 +239,7 @@ impl MemoryBucket {
             late: Vec::new(),
             plans: VecDeque::new(),
             rates: Rates::default(),
+            quota: None,
             log: None,
         };
         let random = SimRandom::new(options.seed);
@@ -273,6 +276,11 @@ impl MemoryBucket {
     /// How often requests go wrong from now on, of all processes.
     pub fn set_rates(&self, rates: Rates) {
         self.shared.store.lock().rates = rates;
+    }
+
+    /// How many bytes the objects may have together from now on; what would be more is refused.
+    pub fn set_quota(&self, bytes: Option<u64>) {
+        self.shared.store.lock().quota = bytes;
     }
 
     /// Plans that no request has fitted yet.
@@ -445,6 +453,31 @@ impl MemoryBucket {
     }
 }
 
+impl Store {
+    /// Only what makes the bucket larger is refused.
+    fn check_quota(&self, request: &Request) -> Result<(), Outcome> {
+        let Some(quota) = self.quota else {
+            return Ok(());
+        };
+        let there = self.objects.get(&request.name);
+        let (more, less) = match &request.action {
+            Action::Append(_, bytes) => (bytes.len(), 0),
+            // It is refused because it is there.
+            Action::Create(_) | Action::PutIfAbsent(_) if there.is_some() => return Ok(()),
+            Action::Create(bytes)
+            | Action::PutIfAbsent(bytes)
+            | Action::Replace(_, bytes)
+            | Action::Put(bytes) => (bytes.len(), there.map_or(0, |there| there.bytes.len())),
+            _ => return Ok(()),
+        };
+        let used: usize = self.objects.values().map(|object| object.bytes.len()).sum();
+        match more > less && (used + more - less) as u64 > quota {
+            true => Err(Outcome::NoSpace),
+            false => Ok(()),
+        }
+    }
+}
+
 impl Shared {
     fn fault(&self, store: &mut Store, process: u32, request: &Request) -> Option<Fault> {
         let kind = request.action.kind();
@@ -504,6 +537,7 @@ impl Shared {
 
     fn act(&self, store: &mut Store, request: &Request) -> Result<Found, Outcome> {
         let name = &request.name;
+        store.check_quota(request)?;
         store.etags += 1;
         let etag = store.etags;
         let tag = |etag: u64| ETag(format!("\"{etag}\""));

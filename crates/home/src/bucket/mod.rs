@@ -87,6 +87,8 @@ pub enum Outcome {
     WrongOffset,
     /// The object takes no more appends. Nothing was changed.
     Full,
+    /// The provider has no room for it, by a quota or at all. Nothing was changed, and it may find room later.
+    NoSpace,
     /// The provider did not act, and may later: throttled, not reachable at all, credentials expired.
     NotNow,
     /// Nobody knows whether it acted: no answer in time, connection lost, a server's error, an answer cut short.

@@ -203,7 +203,7 @@ impl Target<'_> {
         match error.outcome {
             Outcome::Unknown | Outcome::WrongOffset | Outcome::Precondition => true,
             Outcome::Full | Outcome::Refused => self.doubtful,
-            Outcome::NotNow | Outcome::Absent => false,
+            Outcome::NotNow | Outcome::NoSpace | Outcome::Absent => false,
         }
     }
 
@@ -288,7 +288,7 @@ pub(super) async fn make_segment(core: &Core, lane: LaneId, segment: u64) -> Res
             break;
         };
         match error.outcome {
-            Outcome::NotNow => core.trouble(&error),
+            Outcome::NotNow | Outcome::NoSpace => core.trouble(&error),
             Outcome::Absent if !empty => return Err(failed(&error)),
             Outcome::Absent | Outcome::Full | Outcome::Refused => return Err(failed(&error)),
             Outcome::Unknown | Outcome::Precondition | Outcome::WrongOffset => {

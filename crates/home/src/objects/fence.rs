@@ -63,7 +63,7 @@ async fn put(core: &Core, name: &str, fence: &Bytes) -> Result<bool, HomeError> 
         match core.bucket.put_if_absent(name, fence.clone()).await {
             Ok(_) => return Ok(true),
             Err(error) => match error.outcome {
-                Outcome::NotNow => core.trouble(&error),
+                Outcome::NotNow | Outcome::NoSpace => core.trouble(&error),
                 Outcome::Unknown | Outcome::Precondition => {
                     match core.ask(|| core.bucket.get(name)).await {
                         Ok((there, _)) => return Ok(there == *fence),
@@ -167,6 +167,7 @@ async fn close(core: &Core, lane: LaneId, segment: u64, fence: &Bytes) -> Result
                     core.pause(attempts).await;
                 }
                 Outcome::NotNow
+                | Outcome::NoSpace
                 | Outcome::Unknown
                 | Outcome::WrongOffset
                 | Outcome::Precondition => {

@@ -42,6 +42,14 @@ pub(super) async fn put(core: &Core, id: ObjectId, bytes: Bytes) -> Result<(), H
         };
         match error.outcome {
             Outcome::NotNow => {}
+            Outcome::NoSpace if doubtful => {}
+            Outcome::NoSpace => {
+                core.space.refused();
+                // What was kept in reserve is for this.
+                if !core.space.give_way(core).await {
+                    return Err(failed(&error));
+                }
+            }
             Outcome::Unknown | Outcome::Precondition => {
                 doubtful |= error.outcome == Outcome::Unknown;
                 match compare(core, &name, &bytes).await? {

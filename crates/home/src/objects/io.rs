@@ -3,6 +3,7 @@
 //! Invariant: nothing waits in this thread but futures; a synchronous call from it is refused, since it would wait for itself.
 
 use super::ObjectOptions;
+use super::space::Space;
 use crate::HomeError;
 use crate::bucket::{Answer, Bucket, BucketError, Outcome};
 use hdrhistogram::Histogram;
@@ -98,7 +99,11 @@ pub(super) fn closed() -> HomeError {
 }
 
 pub(super) fn failed(error: &BucketError) -> HomeError {
-    HomeError::io(error.what.clone(), io::Error::other(error.why.clone()))
+    let kind = match error.outcome {
+        Outcome::NoSpace => io::ErrorKind::StorageFull,
+        _ => io::ErrorKind::Other,
+    };
+    HomeError::io(error.what.clone(), io::Error::new(kind, error.why.clone()))
 }
 
 /// What every request needs.
@@ -115,6 +120,7 @@ pub(super) struct Core {
     name_request_ns: AtomicU64,
     latencies: Mutex<Histogram<u64>>,
     warned_at: Mutex<Option<Instant>>,
+    pub(super) space: Space,
 }
 
 /// Counted since the home was opened.
@@ -154,6 +160,7 @@ impl Core {
             name_request_ns: AtomicU64::new(0),
             latencies: Mutex::new(latencies),
             warned_at: Mutex::new(None),
+            space: Space::default(),
             bucket,
         })
     }
@@ -164,6 +171,9 @@ impl Core {
 
     /// Something that is tried again went wrong.
     pub(super) fn trouble(&self, error: &BucketError) {
+        if error.outcome == Outcome::NoSpace {
+            self.space.refused();
+        }
         Counts::add(&self.counts.retries);
         let now = self.clock.monotonic();
         {

@@ -23,6 +23,7 @@ mod lane;
 mod names;
 mod read;
 mod sides;
+mod space;
 mod things;
 mod timer;
 
@@ -66,6 +67,8 @@ pub struct ObjectOptions {
     pub pause_min: Duration,
     /// See `pause_min`.
     pub pause_max: Duration,
+    /// Bytes that are kept in the bucket by an object, for what frees room where a quota refuses more; 0: none.
+    pub reserve_bytes: u64,
     /// How pauses and limits pass.
     pub timer: Timer,
 }
@@ -78,6 +81,7 @@ impl Default for ObjectOptions {
             append_latency_us: None,
             pause_min: Duration::from_millis(5),
             pause_max: Duration::from_secs(2),
+            reserve_bytes: 0,
             timer: Timer::default(),
         }
     }
@@ -310,6 +314,9 @@ impl LogHome for ObjectHome {
             self.io
                 .wait(async move { append::make_segment(&core, lane, first_segment).await })?;
         }
+        if self.lanes.read().is_empty() {
+            self.io.handle().spawn(space::watch(Arc::clone(&self.core)));
+        }
         self.listings.lock().remove(&lane);
         let opened = Arc::new(Lane::new(lane, first_segment, self.limits()));
         self.lanes.write().insert(lane, opened);
@@ -327,6 +334,10 @@ impl LogHome for ObjectHome {
         let (answer, make) = lane.ensure_room(&self.core, bytes);
         self.make(lane, make);
         answer
+    }
+
+    fn is_short_of_space(&self) -> bool {
+        self.core.space.is_short()
     }
 
     fn place(&self, lane: LaneId, len: u64) -> Result<Position, HomeError> {

@@ -6,6 +6,7 @@
 //! | `log/lane-LLLL/SEGMENT/OFFSET` | plain: one append, or a fence in its place |
 //! | `log/lane-LLLL/SEGMENT.patch/OFFSET` | bytes that stand for what lies there |
 //! | `objects/ID` | an immutable object |
+//! | `probe/reserve` | zeros, that keep room where there is a quota |
 //! | `side/lane-LLLL/ID/PART`, `side/lane-LLLL/ID/complete` | a side segment, and the proof that it is whole |
 //!
 //! Invariants: a fence is shorter than a head, so an object of a fence alone (a *tombstone*) is told from a segment by its length;
@@ -33,6 +34,9 @@ pub(super) const SIDES: &str = "side/";
 
 /// Where all immutable objects are.
 pub(super) const OBJECTS: &str = "objects/";
+
+/// What keeps room. Where scratch objects are: a prefix that holds it and no log is free.
+pub(super) const RESERVE: &str = "probe/reserve";
 
 pub(super) fn object(id: ObjectId) -> String {
     format!("{OBJECTS}{id}")

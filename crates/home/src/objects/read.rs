@@ -439,7 +439,7 @@ pub(super) async fn delete_all(core: &Arc<Core>, names: Vec<String>) -> Result<(
         }
         match asked.join_next().await {
             None => return Ok(()),
-            Some(Ok(Ok(()))) => {}
+            Some(Ok(Ok(()))) => core.space.freed(),
             Some(Ok(Err(error))) if error.outcome == Outcome::Absent => {}
             Some(Ok(Err(error))) => return Err(failed(&error)),
             Some(Err(error)) => {

@@ -358,6 +358,7 @@ impl Shared {
                 state.keep(spare);
             }
             if let Err(error) = written {
+                core.space.note(&error);
                 state.failed.get_or_insert(failed(&error));
                 state.waiting.clear();
                 state.waiting_bytes = 0;
@@ -393,7 +394,10 @@ impl Shared {
             let name = names::side_complete(self.lane, self.id);
             let index = Bytes::from(index);
             let written = core.ask(|| core.bucket.put(&name, index.clone())).await;
-            result = written.map_err(|error| failed(&error));
+            result = written.map_err(|error| {
+                core.space.note(&error);
+                failed(&error)
+            });
         }
         if result.is_err() {
             self.clear().await;

@@ -124,7 +124,9 @@ pub(super) async fn write(
             Outcome::Precondition if !doubtful => return Err(conflict()),
             Outcome::Absent if !doubtful => return Err(conflict()),
             Outcome::Precondition | Outcome::Absent => {}
-            Outcome::WrongOffset | Outcome::Full | Outcome::Refused => {
+            Outcome::NoSpace if doubtful => {}
+            Outcome::WrongOffset | Outcome::Full | Outcome::Refused | Outcome::NoSpace => {
+                core.space.note(&error);
                 return Err(failed(&error));
             }
         }

@@ -199,6 +199,20 @@ impl LogHome for ReplicatedHome {
         }
     }
 
+    /// When too few would be left without those that are.
+    fn is_short_of_space(&self) -> bool {
+        let inner = &self.inner;
+        let has_room = |child: &usize| {
+            let home = inner.up(*child);
+            home.is_some_and(|home| !home.is_short_of_space())
+        };
+        let count = inner.children.len();
+        if (0..count).all(|child| has_room(&child)) {
+            return false;
+        }
+        (0..count).filter(has_room).count() < inner.membership.lock().needed()
+    }
+
     fn place(&self, lane: LaneId, len: u64) -> Result<Position, HomeError> {
         let misuse = |what| HomeError::Misuse { lane, what };
         let open = self.inner.lane(lane);

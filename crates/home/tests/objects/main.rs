@@ -3,6 +3,7 @@
 mod doubts;
 mod fences;
 mod immutable;
+mod quota;
 mod reading;
 mod rig;
 mod room;

@@ -41,6 +41,16 @@ pub(super) static LOG: &[Setting] = &[
         "Lanes in use, flush unit, the part of a buffer that is used, flush timeout and gather delay follow latency and load, each unless it is set, on homes whose appends take a millisecond or more; see logstead_adaptive.",
     ),
     server(
+        "bucket_reserve",
+        Kind::Int {
+            min: 0,
+            max: 1 << 30,
+            unit: Unit::Bytes,
+        },
+        "0",
+        "Room that a home in a bucket with a quota keeps there for what frees room.",
+    ),
+    server(
         "checkpoint_bandwidth",
         Kind::Int {
             min: 0,

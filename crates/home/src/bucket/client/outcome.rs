@@ -103,6 +103,15 @@ impl Reply {
             (404, _) => Outcome::Absent,
             (_, "InvalidWriteOffset") => Outcome::WrongOffset,
             (_, "TooManyParts") => Outcome::Full,
+            // S3 itself has no quotas; what speaks its protocol says so in these ways (Ceph, MinIO, S3 on Outposts).
+            (507, _)
+            | (
+                _,
+                "QuotaExceeded"
+                | "XMinioAdminBucketQuotaExceeded"
+                | "XMinioStorageFull"
+                | "InsufficientCapacity",
+            ) => Outcome::NoSpace,
             (412, _) if appends => Outcome::WrongOffset,
             (412, _) => Outcome::Precondition,
             // "A conflicting operation occurred. If using PutObject you can retry the request."
@@ -221,6 +230,9 @@ mod tests {
             (412, "PreconditionFailed", true, true, WrongOffset),
             (400, "InvalidWriteOffset", true, true, WrongOffset),
             (400, "TooManyParts", true, true, Full),
+            (403, "QuotaExceeded", true, true, NoSpace),
+            (400, "XMinioAdminBucketQuotaExceeded", false, true, NoSpace),
+            (507, "XMinioStorageFull", false, true, NoSpace),
             (409, "ConditionalRequestConflict", false, true, NotNow),
             (409, "OperationAborted", false, true, NotNow),
             (409, "SomethingElse", false, true, Unknown),
