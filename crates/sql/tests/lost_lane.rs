@@ -11,12 +11,15 @@ use logstead_env::Env;
 use logstead_home::MemoryHome;
 use logstead_sql::catalog::CatalogStore;
 use logstead_sql::session::{Instance, Session, StartupRequest, WorkerSessions};
-use logstead_types::WorkerId;
+use logstead_types::{TableId, WorkerId};
 use script::Script;
 use std::cell::Cell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::sync::Arc;
+
+/// So many ranges have more object identifiers than are reserved at once.
+const RANGES: usize = 120;
 
 struct Machine {
     home: MemoryHome,
@@ -24,13 +27,18 @@ struct Machine {
 }
 
 impl Machine {
-    fn start(home: MemoryHome) -> Machine {
+    fn engine(home: &MemoryHome) -> (Engine, Env) {
         let (env, _files) = Env::simulated(7);
         let options = EngineOptions {
             workers: 2,
             ..EngineOptions::default()
         };
         let (engine, _) = Engine::open(options, Arc::new(home.clone()), env.clone()).unwrap();
+        (engine, env)
+    }
+
+    fn start(home: MemoryHome) -> Machine {
+        let (engine, env) = Machine::engine(&home);
         let store = CatalogStore::open(&engine).unwrap();
         let instance = Instance::new(engine.clone(), store, env, BTreeMap::new(), 9);
         let instance = Arc::new(instance);
@@ -55,8 +63,13 @@ impl Machine {
     }
 
     fn session(&self, worker: usize) -> Session {
+        self.session_in(worker, "postgres")
+    }
+
+    fn session_in(&self, worker: usize, database: &str) -> Session {
         let request = StartupRequest {
             user: "postgres".to_owned(),
+            database: database.to_owned(),
             ..StartupRequest::default()
         };
         Session::open(&self.workers[worker], request).unwrap()
@@ -74,11 +87,16 @@ impl Machine {
 
     /// The second lane is durable, the first one's tail is lost.
     fn crash(self) -> Machine {
+        Machine::start(self.stop())
+    }
+
+    /// The same, and nothing is started.
+    fn stop(self) -> MemoryHome {
         self.flush(1);
         let home = self.home.clone();
         drop(self);
         home.crash();
-        Machine::start(home)
+        home
     }
 }
 
@@ -173,6 +191,42 @@ fn who_reads_a_sequence_s_state_rests_on_its_record() {
         assert_eq!(
             machine.ask(0, "select n from t").await,
             ["columns n", "SELECT 0"]
+        );
+    });
+}
+
+/// T10: the rows of a copied database go with the reservation of the numbers of their storages, which a start gives anew. The start passes over
+/// numbers of which the log has rows; here the log has none.
+#[test]
+fn t10_copied_rows_do_not_survive_the_reservation_of_their_storages() {
+    run(async || {
+        let machine = Machine::set_up("select 1").await;
+        let (mut template, mut client) = (machine.session_in(0, "template1"), Script::default());
+        let rows = "create table r(n int); insert into r select generate_series(1, 100)";
+        template.simple_query(rows, &mut client).await.unwrap();
+        template.close();
+        machine.flush(0);
+        let engine = machine.workers[1].worker.engine().clone();
+        let before: BTreeSet<TableId> = engine.tables().iter().map(|t| t.id()).collect();
+        // More numbers than are left of the last reservation.
+        let types: String = (0..RANGES)
+            .map(|n| format!("create type v{n} as range (subtype = int4);"))
+            .collect();
+        machine.ask(0, &types).await;
+        let copied = machine.ask(1, "create database d template template1").await;
+        assert_eq!(copied, ["CREATE DATABASE"]);
+        let has_rows = |engine: &Engine| {
+            let tables = engine.tables();
+            let mut copies = tables.iter().filter(|table| !before.contains(&table.id()));
+            copies.any(|table| table.row_count_estimate() > 0)
+        };
+        assert!(has_rows(&engine), "there are copied rows to be lost");
+        drop(engine);
+        let (engine, _) = Machine::engine(&machine.stop());
+        engine.bring_all(|| true).unwrap();
+        assert!(
+            !has_rows(&engine),
+            "rows of storages that nobody has reserved"
         );
     });
 }
