@@ -10,6 +10,7 @@ import time
 import psycopg
 import pytest
 from harness import PostgresServer, wait_until
+from objectstores import launch
 
 IMAGE_BYTES = 384 << 20
 ROW_BYTES = 50_000
@@ -168,3 +169,55 @@ def test_the_way_out_of_a_full_disk(server_kind, small_memory_disk, size):
         assert server.stop() == 0
     finally:
         server.kill()
+
+
+QUOTA_BYTES = 96 << 20
+
+
+@pytest.mark.logstead_only
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("store", ["dev-bucket", "dev-bucket-s3"])
+@pytest.mark.parametrize("size", ["large", "small"])
+def test_the_way_out_of_a_bucket_with_a_quota(server_kind, tmp_path, store, size):
+    """What the quota refuses is 53100 for users; deletes, truncations, drops and checkpoints go on in the reserve, and what they free is there for all."""
+    rows = {"large": 8_000, "small": 400}[size]
+    bucket = launch(store, tmp_path / "store", arguments=("--quota", str(QUOTA_BYTES)))
+    try:
+        server = server_kind(tmp_path / "server")
+        server.arguments += ["--home", bucket.url("log"), "--set", f"bucket_reserve={16 << 20}"]
+        try:
+            server.start(env=bucket.environment)
+            tables = ["deleted", "truncated", "dropped"]
+            server.execute(*(f"CREATE TABLE {table} (id int PRIMARY KEY, pad bytea)" for table in tables))
+            loaded, refused, number = dict.fromkeys(tables, 0), 0, 0
+            while refused < 12:
+                table = tables[number % 3]
+                if load(server, table, rows, number * 100_000):
+                    loaded[table] += rows
+                    refused = 0
+                else:
+                    refused += 1
+                    time.sleep(0.3)
+                number += 1
+                assert number < 5_000, "the bucket never became full"
+            assert all(loaded.values()), loaded
+            for table in tables:
+                assert server.execute(f"SELECT count(*) FROM {table}") == [(loaded[table],)]
+            with server.connect(autocommit=True) as connection:
+                gone = connection.execute("DELETE FROM deleted WHERE id % 2 = 0").rowcount
+                gone += connection.execute("DELETE FROM deleted").rowcount
+                assert gone == loaded["deleted"]
+                for statement in ["TRUNCATE truncated", "DROP TABLE dropped"]:
+                    connection.execute(statement)
+            # The checkpoint that follows by itself frees what was live.
+            wait_until(lambda: load(server, "truncated", rows, 0), what="loads go on")
+            server.kill()
+            server.start(arguments=("--take-over",), env=bucket.environment)
+            assert server.execute("SELECT count(*) FROM truncated") == [(rows,)]
+            assert server.execute("SELECT count(*) FROM deleted") == [(0,)]
+            assert server.stop() == 0
+        finally:
+            server.kill()
+    finally:
+        bucket.kill()
