@@ -47,6 +47,7 @@ mod parentheses;
 mod policies;
 mod position;
 mod powers;
+mod query_operands;
 mod refused;
 mod rewrite;
 mod roles;
@@ -189,6 +190,7 @@ pub fn parse_expr(text: &str) -> Result<ast::Expr> {
     tokens.retain(|token| !matches!(token.token, Token::Whitespace(_)));
     rewrite::mark_variadics(&mut tokens);
     let has_not_exists = not_exists::rewrite(&mut tokens);
+    let has_query_operands = query_operands::rewrite(&mut tokens);
     let mut parser = Parser::new(&dialect)
         .with_recursion_limit(depth::NESTING_MAX)
         .with_tokens_with_locations(tokens);
@@ -201,6 +203,9 @@ pub fn parse_expr(text: &str) -> Result<ast::Expr> {
     }
     if has_not_exists {
         not_exists::plain(&mut expr);
+    }
+    if has_query_operands {
+        query_operands::plain(&mut expr);
     }
     Ok(expr)
 }
@@ -302,6 +307,7 @@ fn parse_within(text: &str, mut tokens: Vec<TokenWithSpan>, depth: Depth) -> Res
         }
     };
     let has_not_exists = not_exists::rewrite(&mut tokens);
+    let has_query_operands = query_operands::rewrite(&mut tokens);
     let (tokens, notes) = rewrite::rewrite(text, tokens)?;
     let dialect = PostgreSqlDialect {};
     let mut parser = Parser::new(&dialect)
@@ -320,6 +326,9 @@ fn parse_within(text: &str, mut tokens: Vec<TokenWithSpan>, depth: Depth) -> Res
     rewrite::apply_notes(&mut statement, &notes);
     if has_not_exists {
         not_exists::plain(&mut statement);
+    }
+    if has_query_operands {
+        query_operands::plain(&mut statement);
     }
     let is_into = create_as::of_select_into(&mut statement);
     let mut kind = kind::classify(&statement);
