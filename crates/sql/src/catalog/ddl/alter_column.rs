@@ -391,14 +391,20 @@ async fn set_type(
         }
     }
     let mut reread = Vec::new();
-    let mut computed: Vec<(IndexDef, Arc<IndexDef>)> = Vec::new();
+    // What functions of users compute of the new values is another thing.
+    let mut outdated: Vec<Arc<IndexDef>> = Vec::new();
     for index in &mut changed.indexes {
         let computed = index.computed.iter().flatten();
         let takes_row = { computed }
             .filter_map(|at| table.columns.get(*at))
             .any(|column| column.takes_row(table));
-        if takes_row || (!index.is_plain() && index.mentions(table).contains(&position)) {
-            reread.push(index.oid);
+        if !takes_row && (index.is_plain() || !index.mentions(table).contains(&position)) {
+            continue;
+        }
+        match index.computed.is_empty() {
+            true if cx.state.is_outdated(index.oid) => {}
+            true => reread.push(index.oid),
+            false => outdated.push(Arc::clone(index)),
         }
     }
     for oid in &reread {
@@ -407,14 +413,8 @@ async fn set_type(
         };
         let mut copy = IndexDef::clone(&changed.indexes[at]);
         index::reread(&mut copy, &changed, cx)?;
-        if copy.computed.is_empty() {
-            changed.indexes[at] = Arc::new(copy);
-        } else {
-            // What is computed of the new values is another thing: the index is built when that is there.
-            computed.push((copy, changed.indexes.remove(at)));
-        }
+        changed.indexes[at] = Arc::new(copy);
     }
-    reread.retain(|oid| changed.indexes.iter().any(|i| i.oid == *oid));
     let column = table.columns.get(position);
     if let Some(owned) = column
         .filter(|c| c.identity.is_some())
@@ -431,10 +431,14 @@ async fn set_type(
             cx.update_index(schema, IndexDef::clone(index)).await?;
         }
         cx.update_relation(changed).await?;
-        return super::computed::renew(computed, cx).await;
+        for old in outdated {
+            super::computed::outdate(old, schema, cx).await?;
+        }
+        return Ok(());
     }
-    for (_, old) in &computed {
-        crate::catalog::computed::forget_columns(&mut changed, old);
+    for old in outdated {
+        crate::catalog::computed::forget_columns(&mut changed, &old);
+        super::computed::outdate(old, schema, cx).await?;
     }
     let rules = match changed.columns.get(position) {
         Some(column) => with_planner(cx, &catalog, |plan| {
@@ -456,6 +460,5 @@ async fn set_type(
     for index in indexes.iter().filter(|i| reread.contains(&i.oid)) {
         cx.update_index(schema, IndexDef::clone(index)).await?;
     }
-    super::computed::renew(computed, cx).await?;
     foreign::recheck(cx, table.oid, position).await
 }

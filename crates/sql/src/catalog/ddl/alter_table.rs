@@ -122,7 +122,9 @@ pub(super) async fn execute(alter: &ast::AlterTable, cx: &mut DdlContext<'_>) ->
     };
     cx.must_own(&relation)?;
     cx.refuse_pending(oid, "ALTER TABLE")?;
-    for operation in &alter.operations {
+    let mut operations: Vec<&Op> = alter.operations.iter().collect();
+    operations.sort_by_key(|operation| Pass::of(operation));
+    for operation in operations {
         let table = cx
             .catalog()?
             .relations
@@ -131,7 +133,61 @@ pub(super) async fn execute(alter: &ast::AlterTable, cx: &mut DdlContext<'_>) ->
             .ok_or_else(|| no_relation(&alter.name))?;
         run(operation, &table, cx).await?;
     }
+    super::computed::renew(cx).await?;
     Ok(tag)
+}
+
+/// The order in which a statement's operations are done, as in PostgreSQL; those of one pass as they are written.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Pass {
+    Drop,
+    AlterType,
+    AddColumn,
+    ColumnAttributes,
+    AddIndexConstraint,
+    AddOtherConstraint,
+    Misc,
+}
+
+impl Pass {
+    fn of(operation: &Op) -> Pass {
+        match operation {
+            Op::DropColumn { .. } | Op::DropConstraint { .. } => Pass::Drop,
+            Op::AddColumn { .. } => Pass::AddColumn,
+            Op::AddConstraint { constraint, .. } => match constraint {
+                ast::TableConstraint::ForeignKey(_) | ast::TableConstraint::Check(_) => {
+                    Pass::AddOtherConstraint
+                }
+                _ => Pass::AddIndexConstraint,
+            },
+            Op::AlterColumn { op, .. } => Pass::of_column(op),
+            _ => Pass::Misc,
+        }
+    }
+
+    fn of_column(operation: &ast::AlterColumnOperation) -> Pass {
+        use crate::parse::GeneratedChange;
+        match operation {
+            ast::AlterColumnOperation::SetDataType { .. } => Pass::AlterType,
+            ast::AlterColumnOperation::DropDefault | ast::AlterColumnOperation::DropNotNull => {
+                Pass::Drop
+            }
+            ast::AlterColumnOperation::SetNotNull => Pass::ColumnAttributes,
+            ast::AlterColumnOperation::AddGenerated { .. } => Pass::AddOtherConstraint,
+            ast::AlterColumnOperation::SetDefault { value } => {
+                match crate::parse::generated_change(value) {
+                    Some(GeneratedChange::DropExpression(_) | GeneratedChange::DropIdentity(_)) => {
+                        Pass::Drop
+                    }
+                    Some(_) => Pass::Misc,
+                    None if crate::parse::identity_change(value).is_some() => {
+                        Pass::ColumnAttributes
+                    }
+                    None => Pass::AddOtherConstraint,
+                }
+            }
+        }
+    }
 }
 
 /// The lock that an operation needs, as in PostgreSQL: the strongest of a statement's operations is taken. Readers may go on beside what no

@@ -4,10 +4,11 @@
 //! the columns (here), the session computes them in all rows as an UPDATE would (`session::computed`), and the index is built (here again). All of it is one statement.
 
 use super::columns::COLUMNS_MAX;
-use super::{DdlContext, alter_table, constraints, rewrite};
+use super::{DdlContext, alter_table, constraints, index, rewrite};
 use crate::catalog::change::Change;
 use crate::catalog::{IndexDef, Relation, RelationKind, computed};
 use crate::error::{Result, SqlError};
+use crate::value::Oid;
 use logstead_types::{IndexId, SqlState};
 use std::sync::Arc;
 
@@ -55,16 +56,36 @@ pub(super) async fn waits(relation: &Relation, cx: &mut DdlContext<'_>) -> Resul
     Ok(!rewrite::is_empty(cx, relation).await?)
 }
 
-/// Has indexes computed and built anew, each in the place of the old one, which nobody uses any more.
-pub(super) async fn renew(
-    indexes: Vec<(IndexDef, Arc<IndexDef>)>,
+/// What an index is made of has changed: nobody uses it until the statement's end, when it is made anew ([`renew`]), however many of its actions change that.
+pub(super) async fn outdate(
+    old: Arc<IndexDef>,
+    schema: Oid,
     cx: &mut DdlContext<'_>,
 ) -> Result<()> {
-    for (mut index, old) in indexes {
+    if cx.state.is_outdated(old.oid) {
+        return Ok(());
+    }
+    let mut waiting = IndexDef::clone(&old);
+    waiting.computed = Vec::new();
+    waiting.invalid = Some("what it is made of has changed".into());
+    cx.state.outdate(old);
+    cx.update_index(schema, waiting).await
+}
+
+/// Has the indexes that the statement has outdated computed and built anew, each in the place of the old one.
+pub(super) async fn renew(cx: &mut DdlContext<'_>) -> Result<()> {
+    for old in cx.state.take_outdated() {
+        let relation = constraints::relation(cx, old.table)?;
+        let Some(waiting) = relation.indexes.iter().find(|i| i.oid == old.oid) else {
+            continue;
+        };
+        let mut index = IndexDef::clone(waiting);
+        index.invalid = None;
+        index::reread(&mut index, &relation, cx)?;
         index.storage = IndexId(cx.new_oid()?);
         let relation = match prepare(&mut index, cx).await? {
             Some(prepared) => prepared,
-            None => constraints::relation(cx, index.table)?,
+            None => relation,
         };
         let unfilled = Unfilled {
             index,
@@ -110,6 +131,19 @@ pub(super) async fn forget(index: &IndexDef, cx: &mut DdlContext<'_>) -> Result<
     let relation = constraints::relation(cx, index.table)?;
     let mut changed = Relation::clone(&relation);
     computed::forget_columns(&mut changed, index);
+    // What has its place may have its columns too.
+    for position in relation
+        .indexes
+        .iter()
+        .flat_map(|i| i.computed.iter().flatten())
+    {
+        if let (Some(column), Some(kept)) = (
+            changed.columns.get_mut(*position),
+            relation.columns.get(*position),
+        ) {
+            column.clone_from(kept);
+        }
+    }
     changed.schema_version = alter_table::next_version(&relation)?;
     cx.update_relation(changed).await.map(drop)
 }

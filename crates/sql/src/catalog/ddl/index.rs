@@ -139,11 +139,13 @@ pub(super) fn reread(
     cx: &mut DdlContext<'_>,
 ) -> Result<()> {
     let catalog = cx.catalog()?;
+    // Its functions are chosen anew, by the types that there are now.
+    let written = |text: &str| catalog.routines_shown(text, &[]);
     for column in &mut index.columns {
         let IndexKey::Expression { text, ty, .. } = &mut column.key else {
             continue;
         };
-        let expr = parse::parse_expr(text)?;
+        let expr = parse::parse_expr(&written(text))?;
         let bound = expressions::bound(cx, &catalog, relation, &expr, "INDEX")?;
         if !generated::is_immutable(&bound) {
             return Err(not_immutable("expression"));
@@ -153,7 +155,7 @@ pub(super) fn reread(
         *text = expressions::stored_text(cx, &catalog, relation, &expr, "INDEX");
     }
     if let Some(text) = &mut index.predicate {
-        let expr = parse::parse_expr(text)?;
+        let expr = parse::parse_expr(&written(text))?;
         let bound = expressions::bound(cx, &catalog, relation, &expr, "PREDICATE")?;
         if !generated::is_immutable(&bound) {
             return Err(not_immutable("predicate"));

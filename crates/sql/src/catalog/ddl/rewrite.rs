@@ -269,7 +269,9 @@ pub(super) async fn rewrite(
     super::create_table::make_storage(cx, &new);
     copy_rows(cx, old, &new, change).await?;
     for index in &new.indexes {
-        cx.attach(&new, index).await?;
+        if !cx.state.is_outdated(index.oid) {
+            cx.attach(&new, index).await?;
+        }
     }
     cx.state.unused(old.storage);
     cx.update_relation(new).await

@@ -138,6 +138,8 @@ pub struct DdlState {
     temporary: Option<Rc<TempObjects>>,
     /// Indexes that the statement has left to be built when rows have what is computed for them.
     unfilled: Vec<Unfilled>,
+    /// Indexes as they were before the statement changed what they are made of: they are made anew when it has done all else.
+    outdated: Vec<Arc<IndexDef>>,
 }
 
 struct Private {
@@ -228,8 +230,22 @@ impl DdlState {
         self.unfilled.push(unfilled);
     }
 
+    pub(super) fn outdate(&mut self, old: Arc<IndexDef>) {
+        self.outdated.push(old);
+    }
+
+    pub(super) fn is_outdated(&self, index: Oid) -> bool {
+        self.outdated.iter().any(|old| old.oid == index)
+    }
+
+    pub(super) fn take_outdated(&mut self) -> Vec<Arc<IndexDef>> {
+        std::mem::take(&mut self.outdated)
+    }
+
     /// The indexes that are still to be built.
     pub(crate) fn take_unfilled(&mut self) -> Vec<Unfilled> {
+        // None but what a statement that failed has left.
+        self.outdated.clear();
         std::mem::take(&mut self.unfilled)
     }
 
