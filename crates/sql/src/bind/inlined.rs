@@ -412,8 +412,11 @@ impl Binder<'_> {
             return Ok(Shape::Row(outputs, ty));
         }
         if user::is_composite(call.result.oid) {
-            user::refuse_domains(call.result.oid)?;
-            let shape = record::shape_of(call.result);
+            let shape = user::declared_shape(call.result.oid);
+            // Of a row within a row nobody asks them.
+            for (_, ty) in shape.iter().flat_map(|shape| shape.iter()) {
+                user::refuse_domains(user::base_type(*ty).oid)?;
+            }
             let shape = shape.ok_or_else(|| SqlError::internal("a type without fields"))?;
             return Ok(Shape::Row(shape.to_vec(), call.result));
         }

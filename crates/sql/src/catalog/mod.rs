@@ -521,9 +521,12 @@ impl Catalog {
         }
         if let Some(shape) = relation.row_shape() {
             let name = (&*relation.schema_name, &*relation.name);
-            let domains = relation.columns.iter().any(|c| c.domain.is_some());
-            if !self.types.has_row(relation.oid, name, (&shape, domains)) {
-                Arc::make_mut(&mut self.types).put_row(relation.oid, name, (shape, domains));
+            let declared = relation.declared_shape();
+            if !self
+                .types
+                .has_row(relation.oid, name, (&shape, declared.as_ref()))
+            {
+                Arc::make_mut(&mut self.types).put_row(relation.oid, name, (shape, declared));
             }
         }
         self.relations.insert(relation.oid, relation);
@@ -729,6 +732,16 @@ impl Relation {
         }
         let live = self.columns.iter().filter(|c| !c.dropped);
         Some(live.map(|c| (c.name.as_str().into(), c.ty)).collect())
+    }
+
+    /// The same with domains as such; none if no column is declared as one.
+    fn declared_shape(&self) -> Option<Shape> {
+        let live = self.columns.iter().filter(|c| !c.dropped);
+        live.clone().find(|c| c.domain.is_some())?;
+        Some(
+            live.map(|c| (c.name.as_str().into(), c.declared()))
+                .collect(),
+        )
     }
 
     /// Has it rows of its own?

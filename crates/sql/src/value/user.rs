@@ -30,8 +30,8 @@ pub use rows::{DOMAINS_ASKED, refuse_domains, refuse_unasked, row_with_domains};
 pub(crate) use scope::with_lookup;
 use scope::{SCOPE, types};
 pub use scope::{
-    Scoped, base_type, domain_in, enter, exists, get, scoped, search, searched, searching, shape,
-    with,
+    Scoped, base_type, declared_shape, domain_in, enter, exists, get, scoped, search, searched,
+    searching, shape, with,
 };
 
 use super::info;
@@ -250,8 +250,8 @@ struct RowType {
     schema_name: String,
     name: String,
     shape: Shape,
-    /// Some columns are declared as domains: who makes a row would have to ask these.
-    domains: bool,
+    /// The same with the domains that columns are declared as, if any is: who makes a row asks these.
+    declared: Option<Shape>,
 }
 
 /// What a range is.

@@ -69,7 +69,15 @@ fn fits_list(ty: SqlType, wanted: &[SqlType]) -> Result<()> {
 fn declared_columns(definition: &Definition, wanted: &[SqlType]) -> Vec<SqlType> {
     let mut declared: Vec<Oid> = definition.outputs().map(|arg| arg.ty).collect();
     if declared.is_empty() {
-        declared.push(definition.result);
+        let is_whole = matches!(wanted, [one] if one.oid == definition.result);
+        match user::is_composite(definition.result) && !is_whole {
+            true => {
+                let shape = user::declared_shape(definition.result);
+                let fields = shape.iter().flat_map(|shape| shape.iter());
+                declared.extend(fields.map(|(_, ty)| ty.oid));
+            }
+            false => declared.push(definition.result),
+        }
     }
     if declared.len() != wanted.len() {
         return wanted.to_vec();

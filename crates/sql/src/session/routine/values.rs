@@ -190,8 +190,12 @@ impl Session {
         values: Vec<Datum>,
         types: &[SqlType],
     ) -> Result<Datum> {
-        let wanted = record::shape_of(to)
-            .ok_or_else(|| SqlError::internal("a composite type without fields"))?;
+        let declared = match user::is_composite(to.oid) {
+            true => user::declared_shape(to.oid),
+            false => record::shape_of(to),
+        };
+        let wanted =
+            declared.ok_or_else(|| SqlError::internal("a composite type without fields"))?;
         let mut given = values.into_iter().zip(types);
         let mut fields = Vec::with_capacity(wanted.len());
         for (_, field) in wanted.iter() {

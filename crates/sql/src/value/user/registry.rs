@@ -109,17 +109,24 @@ impl UserTypes {
         }
     }
 
+    /// The fields as they are declared: those of domains as such.
+    pub fn declared_shape(&self, oid: Oid) -> Option<Shape> {
+        let row = relation_of_row_type(oid).and_then(|relation| self.rows.get(&relation));
+        let declared = row.and_then(|row| row.declared.clone());
+        declared.or_else(|| self.shape(oid))
+    }
+
     /// True if the relation's row type is known as this.
     pub fn has_row(
         &self,
         relation: Oid,
         (schema, name): (&str, &str),
-        (shape, domains): (&Shape, bool),
+        (shape, declared): (&Shape, Option<&Shape>),
     ) -> bool {
         let known = self.rows.get(&relation);
         known.is_some_and(|row| {
             let named = row.schema_name == schema && row.name == name;
-            named && row.shape == *shape && row.domains == domains
+            named && row.shape == *shape && row.declared.as_ref() == declared
         })
     }
 
@@ -128,14 +135,14 @@ impl UserTypes {
         &mut self,
         relation: Oid,
         (schema, name): (&str, &str),
-        (shape, domains): (Shape, bool),
+        (shape, declared): (Shape, Option<Shape>),
     ) {
         self.remove_row(relation);
         let row = RowType {
             schema_name: schema.to_owned(),
             name: name.to_owned(),
             shape,
-            domains,
+            declared,
         };
         let key = (schema.to_owned(), name.to_owned());
         self.row_names.insert(key, relation);

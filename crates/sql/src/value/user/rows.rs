@@ -11,7 +11,7 @@ pub fn refuse_domains(oid: Oid) -> Result<()> {
     };
     let types = types();
     match types.rows.get(&relation) {
-        Some(row) if row.domains => Err(SqlError::unsupported(format!(
+        Some(row) if row.declared.is_some() => Err(SqlError::unsupported(format!(
             "a value of type {}, which has columns of domains, that is not a row of its table",
             info::format_type_bare(oid)
         ))),
@@ -41,6 +41,7 @@ pub fn row_with_domains(ty: Oid) -> Option<(Oid, Oid)> {
     types
         .rows
         .get(&relation)?
-        .domains
+        .declared
+        .is_some()
         .then_some((row, relation))
 }

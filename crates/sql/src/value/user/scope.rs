@@ -105,6 +105,14 @@ pub fn shape(oid: Oid) -> Option<Shape> {
     SCOPE.with_borrow(|scope| scope.types.shape(oid))
 }
 
+/// The same with the domains that columns of the relation are declared as.
+pub fn declared_shape(oid: Oid) -> Option<Shape> {
+    if !is_composite(oid) {
+        return None;
+    }
+    SCOPE.with_borrow(|scope| scope.types.declared_shape(oid))
+}
+
 /// True if there is a type, or an array over one, with this OID, as the running statement sees it.
 pub fn exists(oid: Oid) -> bool {
     SCOPE.with_borrow(|scope| scope.types.name_of(oid).is_some())
