@@ -20,6 +20,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::sync::{Notify, mpsc};
 use tokio::task::LocalSet;
+use tokio::time::Instant;
 use tracing::{error, info};
 
 /// Turns given to sessions before a flush, at most.
@@ -38,7 +39,14 @@ const COLLECT_PAUSE_IDLE: Duration = Duration::from_millis(500);
 /// The pause while most of the memory budget is used.
 const COLLECT_PAUSE_SCARCE: Duration = Duration::from_millis(1);
 
-/// A client's stream on its way to its worker; it does not block.
+/// A client on its way to its worker.
+pub(crate) struct Arrived {
+    pub(crate) stream: Incoming,
+    /// By when it must have proved who it is.
+    pub(crate) deadline: Instant,
+}
+
+/// A client's stream; it does not block.
 pub(crate) enum Incoming {
     /// From an address.
     Host(TcpStream),
@@ -58,13 +66,13 @@ impl Incoming {
 
 /// Where a worker's clients come in.
 pub(crate) struct Inbox {
-    sender: Mutex<Option<mpsc::UnboundedSender<Incoming>>>,
+    sender: Mutex<Option<mpsc::UnboundedSender<Arrived>>>,
     /// Sessions of this worker, those on their way included.
     pub(crate) sessions: AtomicUsize,
 }
 
 impl Inbox {
-    pub(crate) fn new() -> (Arc<Inbox>, mpsc::UnboundedReceiver<Incoming>) {
+    pub(crate) fn new() -> (Arc<Inbox>, mpsc::UnboundedReceiver<Arrived>) {
         let (sender, receiver) = mpsc::unbounded_channel();
         (
             Arc::new(Inbox {
@@ -75,7 +83,7 @@ impl Inbox {
         )
     }
 
-    pub(crate) fn send(&self, stream: Incoming) {
+    pub(crate) fn send(&self, client: Arrived) {
         if let Some(sender) = self
             .sender
             .lock()
@@ -83,7 +91,7 @@ impl Inbox {
             .as_ref()
         {
             self.sessions.fetch_add(1, Ordering::Relaxed);
-            if sender.send(stream).is_err() {
+            if sender.send(client).is_err() {
                 self.sessions.fetch_sub(1, Ordering::Relaxed);
             }
         }
@@ -102,7 +110,7 @@ impl Inbox {
 pub(crate) fn run(
     id: WorkerId,
     instance: &Arc<Instance>,
-    mut clients: mpsc::UnboundedReceiver<Incoming>,
+    mut clients: mpsc::UnboundedReceiver<Arrived>,
     inbox: &Arc<Inbox>,
     access: &Arc<Access>,
 ) {
@@ -142,7 +150,7 @@ pub(crate) fn run(
                 let analyst = analyze(Rc::clone(&sessions), pause);
                 tokio::task::spawn_local(sessions.task(analyst))
             });
-        while let Some(stream) = clients.recv().await {
+        while let Some(Arrived { stream, deadline }) = clients.recv().await {
             let sessions = Rc::clone(&sessions);
             let inbox = Arc::clone(inbox);
             let access = Arc::clone(access);
@@ -150,7 +158,9 @@ pub(crate) fn run(
             tokio::task::spawn_local(worker.task(async move {
                 let _count = Counted(inbox);
                 match stream.stream() {
-                    Ok(stream) => logstead_wire::serve(stream, sessions, access).await,
+                    Ok(stream) => {
+                        logstead_wire::serve_arrived(stream, sessions, access, deadline).await;
+                    }
                     Err(error) => info!("a connection was lost at once: {error}"),
                 }
             }));

@@ -22,11 +22,23 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Poll;
 use tokio::io::AsyncWriteExt;
+use tokio::time::Instant;
 
 /// Serves one client to the end. Whatever happens, the session's transaction is over when this returns.
 pub async fn serve(stream: impl Into<Stream>, worker: Rc<WorkerSessions>, access: Arc<Access>) {
+    let deadline = Instant::now() + access.timeout;
+    serve_arrived(stream, worker, access, deadline).await;
+}
+
+/// The same for one that arrived earlier, and has until then to prove who it is.
+pub async fn serve_arrived(
+    stream: impl Into<Stream>,
+    worker: Rc<WorkerSessions>,
+    access: Arc<Access>,
+    deadline: Instant,
+) {
     let start = start(stream.into(), &worker, &access);
-    let started = tokio::time::timeout(access.timeout, start);
+    let started = tokio::time::timeout_at(deadline, start);
     let (mut link, request) = match started.await {
         Ok(Some(started)) => started,
         // Cut off, cancelled or refused: there is nobody to talk to.

@@ -15,4 +15,4 @@ mod recode;
 mod rows;
 pub mod tls;
 
-pub use connection::serve;
+pub use connection::{serve, serve_arrived};
