@@ -21,8 +21,12 @@ use std::sync::Arc;
 
 /// `pg_proc.oid` of array_append.
 const ARRAY_APPEND: Oid = 378;
-/// Arrays of more are not appended to in place.
+/// Arrays of more are looked at from time to time, whether they are larger than a value may be: each time they have grown by an eighth of a power of two.
 const ITEMS_MAX: usize = 1 << 20;
+
+fn is_looked_at(items: usize) -> bool {
+    items >= ITEMS_MAX && items.trailing_zeros() + 3 >= items.ilog2()
+}
 
 /// A state of an aggregate.
 pub(super) struct UserState {
@@ -131,7 +135,7 @@ impl UserState {
         }
         let array = Arc::get_mut(array).filter(|array| {
             // What may be larger than a value may be goes the way on which that is looked at.
-            array.shape.is_none() && array.items.len() < ITEMS_MAX && !array.items.is_empty()
+            array.shape.is_none() && !is_looked_at(array.items.len()) && !array.items.is_empty()
         })?;
         array.items.push(item.clone());
         self.count += 1;
