@@ -104,6 +104,7 @@ impl Session {
                     work_mem_bytes: 4 << 20,
                     text,
                     in_use: &[],
+                    given: ddl::Given::default(),
                 };
                 ddl::execute(&parsed, &mut cx).await?;
             }

@@ -133,6 +133,7 @@ impl Binder<'_> {
             };
             let own = crate::plan::PlanContext {
                 param_types: &[],
+                parameters_fixed: true,
                 ..*self.cx
             };
             let bound = super::standalone::conflict_scalar(text, named, &own, what);

@@ -199,6 +199,7 @@ impl Binder<'_> {
         let top = types.get(domain).ok_or_else(lost)?;
         let cx = PlanContext {
             param_types: &[],
+            parameters_fixed: true,
             ..*self.cx
         };
         let mut rules = DomainRules {

@@ -51,7 +51,8 @@ impl Binder<'_> {
             .strip_prefix('$')
             .and_then(|n| n.parse().ok())
             .unwrap_or(0);
-        if number == 0 || number > PARAMS_MAX {
+        let is_known = !self.cx.parameters_fixed || number <= self.cx.param_types.len();
+        if number == 0 || number > PARAMS_MAX || !is_known {
             return Err(SqlError::new(
                 SqlState::UNDEFINED_PARAMETER,
                 format!("there is no parameter {name}"),

@@ -126,6 +126,7 @@ fn check_statements(
     let variables = sql_variables(routine, &types);
     let cx = PlanContext {
         param_types: &[],
+        parameters_fixed: true,
         variables: Some(&variables),
         ..*cx
     };
@@ -194,7 +195,7 @@ pub(crate) fn check_given(
         oid::RECORD => Shape::Row(outputs, SqlType::of(oid::RECORD)),
         ty if crate::func::is_polymorphic(ty) => Shape::Unknown,
         ty if user::is_composite(ty) => {
-            let shape = crate::value::record::shape_of(SqlType::of(ty));
+            let shape = user::declared_shape(ty);
             let shape = shape.ok_or_else(|| SqlError::internal("a type without fields"))?;
             Shape::Row(shape.to_vec(), SqlType::of(ty))
         }

@@ -44,6 +44,7 @@ pub(crate) fn bind(
     // The statement's parameters are none of the index's.
     let own = PlanContext {
         param_types: &[],
+        parameters_fixed: true,
         ..*cx
     };
     let read = |text: &str, what: &str| crate::bind::bind_scalar_text(text, relation, &own, what);
@@ -67,6 +68,7 @@ fn bind_alone(relation: &Relation, index: &IndexDef, catalog: &Arc<Catalog>) -> 
         catalog,
         search_path: &[],
         param_types: &[],
+        parameters_fixed: true,
         session: &Unchanging,
         variables: None,
         rows_of: &rows_of,

@@ -19,6 +19,8 @@ pub struct PlanContext<'a> {
     pub search_path: &'a [String],
     /// Parameter types the client declared; `None` (or beyond the end) is inferred.
     pub param_types: &'a [Option<Oid>],
+    /// There are no other parameters than those: whoever names one is told so.
+    pub parameters_fixed: bool,
     /// The session: literals such as 'now'::timestamptz or 't'::regclass are read when the statement is planned.
     pub session: &'a dyn Context,
     /// The variables around the statement, if it stands in a procedure's body: its parameters are they.

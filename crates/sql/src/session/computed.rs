@@ -7,6 +7,7 @@ use super::Session;
 use super::client::{Client, LocalFuture};
 use super::ddl::Surroundings;
 use super::run::{Ran, guarded};
+use super::statement::Parameters;
 use crate::catalog::ddl::{self, Unfilled};
 use crate::catalog::pg_catalog::PG_CLASS;
 use crate::error::{Result, SqlError};
@@ -46,7 +47,7 @@ impl Session {
         let table = table.ok_or_else(|| SqlError::internal("the table of an index is missing"))?;
         let path = Rc::clone(&self.context.settings.borrow().typed().search_path);
         let positions: Vec<usize> = index.computed.iter().flatten().copied().collect();
-        let planned = self.plan_with(0, &[], &path, &catalog, None, |cx| {
+        let planned = self.plan_with(0, Parameters::of(&[]), &path, &catalog, |cx| {
             plan::plan_computed(&table, &positions, cx)
         })?;
         let (plan, _) = self.cached_plan(planned, None, &path, &catalog)?;

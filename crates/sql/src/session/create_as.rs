@@ -4,24 +4,39 @@
 
 use super::client::{Client, LocalFuture};
 use super::run::Ran;
-use super::statement::Statement;
+use super::statement::{Parameters, Statement, given_to};
 use super::{Reply, Session};
+use crate::catalog::ddl::Given;
 use crate::catalog::text::quote_ident;
 use crate::error::{Result, SqlError};
 use crate::exec::Execution;
 use crate::parse::{self, Parsed};
 use crate::plan::walk;
-use crate::value::Oid;
+use crate::value::{Datum, Oid};
 use sqlparser::ast;
 use std::rc::Rc;
 use std::sync::Arc;
 
 impl Session {
+    /// Types of the parameters that a statement was given.
+    pub(super) fn types_given(
+        &mut self,
+        statement: &Statement,
+        params: &[Datum],
+    ) -> Result<Vec<Option<Oid>>> {
+        if params.is_empty() || statement.variables.is_some() {
+            return Ok(Vec::new());
+        }
+        let promise = self.promise(statement)?;
+        Ok(promise.param_types.iter().map(|ty| Some(ty.oid)).collect())
+    }
+
     /// Runs what CREATE TABLE AS says in two parts, if its query calls such functions; none is left to DDL.
     pub(super) fn create_as<'a>(
         &'a mut self,
         parsed: &'a Parsed,
         text: &'a Rc<str>,
+        given: Given<'a>,
         client: &'a mut dyn Client,
     ) -> LocalFuture<'a, Result<Option<Reply>>> {
         Box::pin(async move {
@@ -38,7 +53,11 @@ impl Session {
             }
             let path = self.context.path_in(&catalog);
             let inner = parse::Tree::from(ast::Statement::Query(query.clone()));
-            let planned = self.plan_ast(&inner, &inner.to_string(), &[], &path, &catalog);
+            let parameters = Parameters {
+                variables: given.variables.map(|variables| &**variables),
+                ..Parameters::of(given.types)
+            };
+            let planned = self.plan_tree(&inner, text, parameters, &path, &catalog);
             // What is wrong with it DDL says.
             if !planned.is_ok_and(|planned| walk::has_routine(&planned.plan)) {
                 return Ok(None);
@@ -50,7 +69,7 @@ impl Session {
                 statement: Arc::new(ast::Statement::CreateTable(empty).into()),
                 ..parsed.clone()
             };
-            let reply = self.ddl(&empty, text, client).await?;
+            let reply = self.ddl_given(&empty, text, given, client).await?;
             let made = self.named(&table.name)?;
             let Some((_, name)) = made.filter(|made| before.as_ref() != Some(made)) else {
                 // IF NOT EXISTS
@@ -63,11 +82,13 @@ impl Session {
             };
             insert.source = Some(query.clone());
             let insert = Arc::new(ast::Statement::Insert(insert).into());
-            let statement = Statement::once(Rc::clone(text), insert, Vec::new());
+            let mut statement = Statement::once(Rc::clone(text), insert, given.types.to_vec());
+            statement.variables = given.variables.cloned();
             let plan = self.prepare_run(&statement).await?;
+            let params = given_to(&plan, &statement, given.values);
             let mut execution = Execution::new(Arc::clone(&plan.prepared));
             let ran = self
-                .run(&plan, &mut execution, &[], true, 0, client)
+                .run(&plan, &mut execution, &params, true, 0, client)
                 .await?;
             match ran {
                 Ran::Done { rows } => Ok(Some(Reply::Tag(format!("SELECT {rows}")))),
@@ -91,4 +112,18 @@ impl Session {
             (relation.oid, name)
         }))
     }
+}
+
+/// The query of CREATE TABLE AS as a statement of its own: its parameters are those of the whole.
+pub(super) fn query_of(statement: &Statement, parsed: &Parsed) -> Option<Statement> {
+    let ast::Statement::CreateTable(table) = &**parsed.statement else {
+        return None;
+    };
+    let query = ast::Statement::Query(table.query.clone()?);
+    let text = Rc::clone(&statement.text.text);
+    let declared = statement.declared.clone();
+    let mut query = Statement::once(text, Arc::new(query.into()), declared);
+    query.takes_parameters = statement.takes_parameters;
+    query.variables.clone_from(&statement.variables);
+    Some(query)
 }

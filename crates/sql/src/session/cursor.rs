@@ -23,7 +23,7 @@ pub(super) use adopt::locks_rows;
 use super::client::Client;
 use super::current_of::telling;
 use super::cursor_rows::Kept;
-use super::statement::{CachedPlan, Statement};
+use super::statement::{CachedPlan, Statement, given_to};
 use super::{Reply, Session};
 use crate::error::{Result, SqlError};
 use crate::exec::Execution;
@@ -316,7 +316,10 @@ pub(super) fn query_of(statement: &Statement, parsed: &Parsed) -> Statement {
         ..parsed.clone()
     };
     let text = super::cache::ParsedText::new(Rc::clone(&statement.text.text), vec![query]);
-    Statement::new(text, Some(0), statement.declared.clone())
+    let mut query = Statement::new(text, Some(0), statement.declared.clone());
+    query.takes_parameters = statement.takes_parameters;
+    query.variables.clone_from(&statement.variables);
+    query
 }
 
 /// Where the rows of a FETCH go; a MOVE has no place for them, but somebody who is told what the functions say that are called on the way.
@@ -358,7 +361,8 @@ impl Session {
         self.context.plans_cursor.set(false);
         let plan = plan?;
         let text = Rc::clone(&statement.text.text);
-        self.start_cursor(declare, plan, text, params).await?;
+        let params = given_to(&plan, &query, params);
+        self.start_cursor(declare, plan, text, &params).await?;
         Ok(Reply::tag("DECLARE CURSOR"))
     }
 

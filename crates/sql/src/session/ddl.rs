@@ -7,7 +7,7 @@ use super::signals::Signals;
 use super::transaction::Open;
 use super::{Reply, Session};
 use crate::catalog::CatalogStore;
-use crate::catalog::ddl::{self, DdlContext, Notice};
+use crate::catalog::ddl::{self, DdlContext, Given, Notice};
 use crate::catalog::trigger::{TriggerEvent, TriggerTime};
 use crate::error::{Fields, Result, SqlError};
 use crate::parse::{Parsed, StatementKind};
@@ -67,6 +67,7 @@ impl Surroundings {
             in_use: &self.in_use,
             notices: &mut self.notices,
             text,
+            given: Given::default(),
         }
     }
 }
@@ -77,6 +78,17 @@ impl Session {
         &mut self,
         parsed: &Parsed,
         text: &str,
+        client: &mut dyn Client,
+    ) -> Result<Reply> {
+        self.ddl_given(parsed, text, Given::default(), client).await
+    }
+
+    /// The same of one whose query may name these parameters.
+    pub(super) async fn ddl_given(
+        &mut self,
+        parsed: &Parsed,
+        text: &str,
+        given: Given<'_>,
         client: &mut dyn Client,
     ) -> Result<Reply> {
         let limits = self.limits();
@@ -126,6 +138,7 @@ impl Session {
             // What a statement that failed has left.
             open.ddl.take_unfilled();
             let mut cx = around.context(open, text);
+            cx.given = given;
             guarded(&signals, limits, ddl::execute(parsed, &mut cx)).await
         };
         self.tell(around.notices.get(told..).unwrap_or_default(), client);

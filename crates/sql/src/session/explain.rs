@@ -1,7 +1,7 @@
 //! EXPLAIN [ANALYZE].
 
 use super::client::Client;
-use super::statement::Statement;
+use super::statement::{Parameters, Statement, given_to};
 use super::utility::text_column;
 use super::{Reply, Session};
 use crate::error::{Result, SqlError};
@@ -56,6 +56,7 @@ impl Session {
             timing: asked.timing,
             stats: None,
         };
+        let mut variables = None;
         let (inner, types, params) = match &**statement {
             ast::Statement::Execute {
                 name: Some(name),
@@ -78,6 +79,7 @@ impl Session {
                 Vec::new(),
             ),
             other => {
+                variables.clone_from(&outer.variables);
                 let promise = self.promise(outer)?;
                 let types = promise.param_types.iter().map(|ty| Some(ty.oid)).collect();
                 (
@@ -94,7 +96,11 @@ impl Session {
         let begun = clock.monotonic();
         let catalog = self.catalog()?;
         let path = self.context.path_in(&catalog);
-        let planned = self.plan_ast(&inner, text, &types, &path, &catalog)?;
+        let parameters = Parameters {
+            variables: variables.as_deref(),
+            ..Parameters::of(&types)
+        };
+        let planned = self.plan_tree(&inner, text, parameters, &path, &catalog)?;
         let planning = clock.monotonic().since(begun);
         let planning_ms = planning.as_secs_f64() * 1e3;
         let context = Rc::clone(&self.context);
@@ -119,8 +125,10 @@ impl Session {
             return Ok(shown);
         }
         // The plan is run as a statement of this transaction would be.
-        let once = super::statement::Statement::once(Rc::clone(text), inner, types);
+        let mut once = Statement::once(Rc::clone(text), inner, types);
+        once.variables = variables;
         let plan = self.prepare_run(&once).await?;
+        let params = given_to(&plan, &once, &params);
         self.settle_suspended().await?;
         let limits = self.limits();
         let signals = Arc::clone(&self.signals);
@@ -189,11 +197,10 @@ pub(super) fn query_of(statement: &Statement, parsed: &Parsed) -> Option<Stateme
     }
     let inner = parsed.statement.part(inner).ok()?;
     let text = Rc::clone(&statement.text.text);
-    Some(Statement::once(
-        text,
-        Arc::new(inner),
-        statement.declared.clone(),
-    ))
+    let mut query = Statement::once(text, Arc::new(inner), statement.declared.clone());
+    query.takes_parameters = statement.takes_parameters;
+    query.variables.clone_from(&statement.variables);
+    Some(query)
 }
 
 /// What the options of EXPLAIN ask for.

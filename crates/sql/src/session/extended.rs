@@ -6,7 +6,7 @@
 use super::client::Client;
 use super::statement::{Promise, Statement};
 use super::transaction::Block;
-use super::{Session, cursor, explain};
+use super::{Session, create_as, cursor, explain};
 use crate::error::{Result, SqlError};
 use crate::parse::{Parsed, StatementKind};
 use logstead_types::SqlState;
@@ -47,7 +47,8 @@ impl Session {
             }
         };
         let declared = types.iter().map(|ty| (*ty != 0).then_some(*ty)).collect();
-        let statement = Statement::new(parsed, index, declared);
+        let mut statement = Statement::new(parsed, index, declared);
+        statement.takes_parameters = true;
         self.refuse_in_failed_block(&statement)?;
         self.refuse_beside_as_of()?;
         if statement.needs_catalog() {
@@ -88,6 +89,7 @@ impl Session {
         let inner = statement.parsed().and_then(|parsed| match parsed.kind {
             StatementKind::Declare(_) => Some(cursor::query_of(statement, parsed)),
             StatementKind::Explain => explain::query_of(statement, parsed),
+            StatementKind::Ddl(_) => create_as::query_of(statement, parsed),
             _ => None,
         });
         if let Some(inner) = inner {

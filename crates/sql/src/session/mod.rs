@@ -451,12 +451,6 @@ impl Session {
             return self.run_utility(statement, &[], &[], client).await;
         }
         let plan = self.prepare_run(statement).await?;
-        if !plan.param_types.is_empty() {
-            return Err(SqlError::new(
-                SqlState::UNDEFINED_PARAMETER,
-                "there is no parameter $1",
-            ));
-        }
         let rows = self.run_to_end(&plan, &[], client).await?;
         Ok(Reply::Tag(run::Tag(plan.command, rows).to_string()))
     }

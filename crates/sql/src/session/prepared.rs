@@ -107,6 +107,7 @@ impl Session {
         let text = super::cache::ParsedText::new(Rc::clone(&outer.text.text), vec![inner]);
         let mut statement = Statement::new(text, Some(0), declared);
         statement.from_sql = true;
+        statement.takes_parameters = true;
         self.promise_as_of(&statement).await?;
         self.keep_statement(name, statement);
         Ok(Reply::tag("PREPARE"))

@@ -3,6 +3,7 @@
 use super::client::Client;
 use super::prepared::statement_name;
 use super::{Reply, Session};
+use crate::catalog::ddl::Given;
 use crate::catalog::text::{fold, quote_ident};
 use crate::error::{Result, SqlError};
 use crate::func::Context;
@@ -135,7 +136,10 @@ impl Session {
             kind: StatementKind::Ddl("SELECT"),
             ..parsed.clone()
         };
-        match self.create_as(&table, text, client).await? {
+        match self
+            .create_as(&table, text, Given::default(), client)
+            .await?
+        {
             Some(reply) => Ok(reply),
             None => self.ddl(&table, text, client).await,
         }

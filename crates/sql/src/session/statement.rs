@@ -15,9 +15,10 @@ use crate::parse::{
 };
 use crate::plan::{self, Command, Node, OutputColumn, PlanContext};
 use crate::settings::Scans;
-use crate::value::{Oid, SqlType, oid, user};
+use crate::value::{Datum, Oid, SqlType, oid, user};
 use logstead_engine::{Table, TableLock};
 use logstead_types::SqlState;
+use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -42,6 +43,8 @@ pub(super) struct Statement {
     pub(super) from_sql: bool,
     /// How often it was run.
     pub(super) runs: Cell<i64>,
+    /// Parameters that are not declared are its own: PREPARE, and Parse. Elsewhere there are none but those.
+    pub(super) takes_parameters: bool,
     /// The variables around it, if it stands in a procedure's body.
     pub(super) variables: Option<Rc<Variables>>,
 }
@@ -99,6 +102,26 @@ impl CachedPlan {
     }
 }
 
+/// What a statement may name beside what is in the database.
+#[derive(Clone, Copy)]
+pub(super) struct Parameters<'a> {
+    pub(super) types: &'a [Option<Oid>],
+    /// There are no others.
+    pub(super) fixed: bool,
+    pub(super) variables: Option<&'a Variables>,
+}
+
+impl<'a> Parameters<'a> {
+    /// Those of the types, and no others.
+    pub(super) fn of(types: &'a [Option<Oid>]) -> Parameters<'a> {
+        Parameters {
+            types,
+            fixed: true,
+            variables: None,
+        }
+    }
+}
+
 impl Statement {
     pub(super) fn new(
         text: Rc<ParsedText>,
@@ -123,6 +146,7 @@ impl Statement {
             prepared_at: 0,
             from_sql: false,
             runs: Cell::new(0),
+            takes_parameters: false,
             variables: None,
         }
     }
@@ -236,7 +260,11 @@ impl Session {
         } else {
             None
         };
-        let plan = match kept {
+        // One that is kept may be that of a statement which takes more of them.
+        let is_of_this = |plan: &Rc<CachedPlan>| {
+            statement.takes_parameters || plan.param_types.len() <= types.len()
+        };
+        let plan = match kept.filter(is_of_this) {
             Some(plan) => plan,
             None => {
                 let (plan, session_dependent) =
@@ -274,7 +302,12 @@ impl Session {
     ) -> Result<(Rc<CachedPlan>, bool)> {
         let (text, variables) = (&statement.text.text, statement.variables.as_deref());
         let tree = &parsed.statement;
-        let planned = self.plan_tree(tree, text, types, path, catalog, variables)?;
+        let parameters = Parameters {
+            types,
+            fixed: !statement.takes_parameters,
+            variables,
+        };
+        let planned = self.plan_tree(tree, text, parameters, path, catalog)?;
         on_enough_stack(planned.stack_bytes, || {
             self.cached_plan(planned, variables, path, catalog)
         })
@@ -346,7 +379,7 @@ impl Session {
         Ok((Rc::new(plan), session_dependent))
     }
 
-    /// Plans a syntax tree.
+    /// Plans a syntax tree, whose parameters are those of the types.
     pub(super) fn plan_ast(
         &self,
         statement: &Tree,
@@ -355,36 +388,29 @@ impl Session {
         path: &Rc<[String]>,
         catalog: &Arc<Catalog>,
     ) -> Result<plan::Planned> {
-        self.plan_tree(statement, text, types, path, catalog, None)
+        self.plan_tree(statement, text, Parameters::of(types), path, catalog)
     }
 
-    fn plan_tree(
+    pub(super) fn plan_tree(
         &self,
         statement: &Tree,
         text: &str,
-        types: &[Option<Oid>],
+        parameters: Parameters<'_>,
         path: &Rc<[String]>,
         catalog: &Arc<Catalog>,
-        variables: Option<&Variables>,
     ) -> Result<plan::Planned> {
-        self.plan_with(
-            statement.stack_bytes(),
-            types,
-            path,
-            catalog,
-            variables,
-            |cx| plan::plan_statement(statement, text, cx),
-        )
+        self.plan_with(statement.stack_bytes(), parameters, path, catalog, |cx| {
+            plan::plan_statement(statement, text, cx)
+        })
     }
 
     /// Plans something that takes so much stack.
     pub(super) fn plan_with(
         &self,
         stack_bytes: usize,
-        types: &[Option<Oid>],
+        parameters: Parameters<'_>,
         path: &Rc<[String]>,
         catalog: &Arc<Catalog>,
-        variables: Option<&Variables>,
         make: impl Fn(&PlanContext<'_>) -> Result<plan::Planned>,
     ) -> Result<plan::Planned> {
         // Planning does not wait, so that no timer fires meanwhile.
@@ -406,9 +432,10 @@ impl Session {
         let cx = PlanContext {
             catalog,
             search_path: path,
-            param_types: types,
+            param_types: parameters.types,
+            parameters_fixed: parameters.fixed,
             session: &*self.context,
-            variables,
+            variables: parameters.variables,
             rows_of: &rows_of,
         };
         let (planned, looked_into) =
@@ -434,6 +461,24 @@ impl Session {
                 ))
             })
     }
+}
+
+/// The values of a plan's parameters; of the variables around a statement only those that it names.
+pub(super) fn given_to<'a>(
+    plan: &CachedPlan,
+    statement: &Statement,
+    given: &'a [Datum],
+) -> Cow<'a, [Datum]> {
+    if statement.variables.is_none() {
+        return Cow::Borrowed(given);
+    }
+    let named = { plan.params_used.iter().enumerate() }.map(|(at, used)| match used {
+        true => given.get(at).cloned().unwrap_or(Datum::Null),
+        false => Datum::Null,
+    });
+    let mut values: Vec<Datum> = named.collect();
+    values.resize(plan.param_types.len(), Datum::Null);
+    Cow::Owned(values)
 }
 
 /// Is a plan one expression over no row, whose subqueries are calls?

@@ -5,6 +5,7 @@ use super::run::{guarded, lock};
 use super::statement::Statement;
 use super::transaction::{Block, only_in_block};
 use super::{Reply, Session};
+use crate::catalog::ddl::Given;
 use crate::error::{Result, SqlError};
 use crate::parse::StatementKind;
 use crate::plan::OutputColumn;
@@ -88,9 +89,15 @@ impl Session {
             StatementKind::SetConstraints(set) => self.set_constraints(set, client).await,
             StatementKind::Ddl(_) => {
                 let text = &statement.text.text;
-                match self.create_as(&parsed, text, client).await? {
+                let types = self.types_given(statement, params)?;
+                let given = Given {
+                    types: &types,
+                    values: params,
+                    variables: statement.variables.as_ref(),
+                };
+                match self.create_as(&parsed, text, given, client).await? {
                     Some(reply) => Ok(reply),
-                    None => self.ddl(&parsed, text, client).await,
+                    None => self.ddl_given(&parsed, text, given, client).await,
                 }
             }
             StatementKind::LargeObject(command) => {

@@ -1,17 +1,17 @@
 //! CREATE TABLE AS: a table with the columns of a query, filled with its rows.
 
-use super::DdlContext;
 use super::columns::{NewColumn, storage_options};
 use super::create_table::{create, exists, on_commit, refuse};
 use super::expressions::with_planner;
 use super::rewrite::encode_row;
+use super::{DdlContext, Given};
 use crate::catalog::change::Change;
 use crate::catalog::text::fold;
 use crate::catalog::{Column, Relation};
 use crate::error::{Result, SqlError};
 use crate::exec::{self, ExecContext, Execution, Progress, RowSink, StoredColumn};
 use crate::interrupt::Pace;
-use crate::plan;
+use crate::plan::{self, PlanContext};
 use crate::value::{Datum, Oid, SqlType, oid};
 use logstead_engine::{RowBuilder, RowRef, TableLock};
 use logstead_types::SqlState;
@@ -91,9 +91,13 @@ pub(super) async fn execute(table: &ast::CreateTable, cx: &mut DdlContext<'_>) -
     let (planned, catalog) = loop {
         let catalog = cx.catalog()?;
         let statement = ast::Statement::Query(query.clone());
-        let text = statement.to_string();
         let planned = with_planner(cx, &catalog, |plan| {
-            plan::plan_statement(&statement, &text, plan)
+            let own = PlanContext {
+                param_types: cx.given.types,
+                variables: cx.given.variables.map(|variables| &**variables),
+                ..*plan
+            };
+            plan::plan_statement(&statement, cx.text, &own)
         })?;
         super::permit::must_use(&planned.schemas, cx)?;
         super::permit::must_allow(&planned.accesses, cx)?;
@@ -146,8 +150,19 @@ pub(super) async fn execute(table: &ast::CreateTable, cx: &mut DdlContext<'_>) -
     if table.transient {
         return Ok("CREATE TABLE AS".to_owned());
     }
-    let rows = fill(cx, planned.plan, &catalog, &relation).await?;
+    let params = values_of(&planned, &cx.given);
+    let rows = fill(cx, planned.plan, &params, &catalog, &relation).await?;
     Ok(format!("SELECT {rows}"))
+}
+
+/// What the plan's parameters are; of variables only those that it names.
+fn values_of(planned: &plan::Planned, given: &Given<'_>) -> Vec<Datum> {
+    let value = |at: usize| {
+        let is_named = given.variables.is_none() || planned.params_used.get(at) == Some(&true);
+        let value = given.values.get(at).filter(|_| is_named);
+        value.cloned().unwrap_or(Datum::Null)
+    };
+    (0..planned.param_types.len()).map(value).collect()
 }
 
 /// What inserting a row costs, see [`Pace`].
@@ -156,6 +171,7 @@ const ROW_STEPS: usize = 1_000;
 pub(super) async fn fill(
     cx: &mut DdlContext<'_>,
     plan: plan::Plan,
+    params: &[Datum],
     catalog: &Arc<crate::catalog::Catalog>,
     relation: &Relation,
 ) -> Result<u64> {
@@ -169,7 +185,7 @@ pub(super) async fn fill(
         let engine = cx.store.engine().clone();
         let mut run = ExecContext {
             txn: cx.txn,
-            params: &[],
+            params,
             session: cx.session,
             catalog,
             engine: &engine,

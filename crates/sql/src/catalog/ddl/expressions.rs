@@ -29,6 +29,7 @@ pub(super) fn with_planner<T>(
         catalog,
         search_path: cx.search_path,
         param_types: &[],
+        parameters_fixed: true,
         session: cx.session,
         variables: None,
         rows_of: &rows_of,

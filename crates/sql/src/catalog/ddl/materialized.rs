@@ -73,7 +73,7 @@ pub(super) async fn create(create: &CreateView, cx: &mut DdlContext<'_>) -> Resu
         return Ok(tag);
     }
     let (plan, catalog) = planned(&relation, cx).await?;
-    let rows = create_as::fill(cx, plan, &catalog, &relation).await?;
+    let rows = create_as::fill(cx, plan, &[], &catalog, &relation).await?;
     Ok(format!("SELECT {rows}"))
 }
 
@@ -144,7 +144,7 @@ pub(super) async fn refresh(
         let (plan, catalog) = planned(&now, cx).await?;
         let mut target = Relation::clone(&now);
         target.storage = storage;
-        create_as::fill(cx, plan, &catalog, &target).await?;
+        create_as::fill(cx, plan, &[], &catalog, &target).await?;
     }
     let Some((now, _)) = cx.lock_table(oid, TableLock::Exclusive).await? else {
         return Err(no_relation(name));

@@ -76,13 +76,16 @@ pub(crate) use types::of_users;
 pub(crate) use view::boolean;
 
 use super::store::CatalogStore;
+use crate::bind::Variables;
 use crate::error::{Result, SqlError};
 use crate::exec::Cancel;
 use crate::func::Context;
 use crate::parse::{Parsed, RightsCommand, StatementKind, ViewCommand};
+use crate::value::{Datum, Oid};
 use logstead_engine::{Txn, Worker};
 use logstead_types::{SqlState, TableId};
 use sqlparser::ast::Statement;
+use std::rc::Rc;
 use std::sync::Arc;
 
 /// A notice or warning for the client.
@@ -126,6 +129,19 @@ pub struct DdlContext<'a> {
     pub in_use: &'a [TableId],
     /// The text the statement was parsed from: errors point into it.
     pub text: &'a str,
+    /// What the query of CREATE TABLE AS may name.
+    pub given: Given<'a>,
+}
+
+/// Parameters of a statement that is not planned: those of the client, or the variables around it.
+#[derive(Clone, Copy, Default)]
+pub struct Given<'a> {
+    /// Types of the client's.
+    pub types: &'a [Option<Oid>],
+    /// Their values, or those of the variables.
+    pub values: &'a [Datum],
+    /// The variables.
+    pub variables: Option<&'a Rc<Variables>>,
 }
 
 /// The tables that a TRUNCATE is about to empty, which are locked then: for their triggers, in whose bodies they are there still.

@@ -105,6 +105,7 @@ impl World {
                 work_mem_bytes: 1 << 20,
                 in_use: &[],
                 text: sql,
+                given: crate::catalog::ddl::Given::default(),
             };
             tag = ddl::execute(&parsed, &mut cx).await?;
         }

@@ -350,6 +350,7 @@ pub(super) fn planned(sql: &str) -> Result<Planned> {
         catalog: &catalog,
         search_path: &path,
         param_types: &[],
+        parameters_fixed: false,
         session: &Fixed,
         variables: None,
         rows_of: &rows,

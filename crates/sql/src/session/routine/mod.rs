@@ -221,6 +221,7 @@ impl Session {
             catalog,
             search_path: &path,
             param_types: &[],
+            parameters_fixed: true,
             session: &*self.context,
             variables: None,
             rows_of: &|_| 0.0,

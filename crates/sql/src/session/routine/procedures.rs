@@ -54,6 +54,7 @@ impl Session {
         let call = self.with_planning(&catalog, |cx| {
             let cx = crate::plan::PlanContext {
                 param_types: &declared,
+                parameters_fixed: !statement.takes_parameters,
                 variables: variables.as_deref(),
                 ..*cx
             };

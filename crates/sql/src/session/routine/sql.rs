@@ -166,7 +166,7 @@ impl Session {
             }
             let statement = Rc::clone(&piece.statement);
             refuse_statement(&statement)?;
-            let ran = self.utility(&statement, client).await;
+            let ran = self.utility(&statement, &[], client).await;
             let ran = ran.map_err(|error| self.blame(error, query))?;
             Ok(Ran {
                 columns: ran.columns,
@@ -181,6 +181,7 @@ impl Session {
     pub(super) fn utility<'a>(
         &'a mut self,
         statement: &'a Statement,
+        params: &'a [Datum],
         client: &'a mut dyn Client,
     ) -> LocalFuture<'a, Result<Utility>> {
         Box::pin(async move {
@@ -189,7 +190,7 @@ impl Session {
             let mut quiet = Quiet::new(client, memory);
             // A statement may run a body: without a box the futures would be infinitely large.
             let run: LocalFuture<'_, Result<Reply>> =
-                Box::pin(self.run_utility(statement, &[], &[], &mut quiet));
+                Box::pin(self.run_utility(statement, params, &[], &mut quiet));
             match run.await? {
                 Reply::Tag(_) => Ok(Utility {
                     columns: Vec::new(),
@@ -363,7 +364,7 @@ impl Session {
             for index in 0..parsed.statements.len() {
                 let statement = Statement::new(Rc::clone(&parsed), Some(index), types.to_vec());
                 if !statement.is_query() {
-                    let ran = self.utility(&statement, client).await?;
+                    let ran = self.utility(&statement, &[], client).await?;
                     last = Ran {
                         columns: ran.columns,
                         rows: ran.rows.into(),

@@ -13,7 +13,7 @@ use crate::expr::Expr;
 use crate::parse::StatementKind;
 use crate::plan::OutputColumn;
 use crate::session::client::{Client, LocalFuture};
-use crate::session::statement::Statement;
+use crate::session::statement::{Statement, given_to};
 use crate::value::{Datum, SqlType, info, oid, record, user};
 use foldhash::HashMap;
 use logstead_types::SqlState;
@@ -147,7 +147,7 @@ impl Session {
                 // What it gives is not the function's.
                 self.call(statement, values, client).await?;
             } else {
-                self.utility(statement, client).await?;
+                self.utility(statement, values, client).await?;
             }
             return Ok(Last {
                 columns: Vec::new(),
@@ -156,12 +156,7 @@ impl Session {
             });
         }
         let plan = self.prepare_run(statement).await?;
-        let params = { plan.params_used.iter().enumerate() }.map(|(at, used)| match used {
-            true => values.get(at).cloned().unwrap_or(Datum::Null),
-            false => Datum::Null,
-        });
-        let mut params: Vec<Datum> = params.collect();
-        params.resize(plan.param_types.len(), Datum::Null);
+        let params = given_to(&plan, statement, values);
         let (plan, rows, _) = self.run_plan(plan, &params, rows_max, client).await?;
         Ok(Last {
             gives: plan.gives_rows(),
@@ -263,7 +258,7 @@ impl Session {
         } else if result.oid == oid::RECORD {
             outputs
         } else if user::is_composite(result.oid) {
-            let shape = record::shape_of(result);
+            let shape = user::declared_shape(result.oid);
             let shape = shape.ok_or_else(|| SqlError::internal("a type without fields"))?;
             shape.iter().map(|(_, ty)| *ty).collect()
         } else {
