@@ -97,6 +97,7 @@ impl Binder<'_> {
         // Fields are filled by their types, which know nothing of domains.
         if resolved.function.name.contains("_populate_record")
             && let Some(row) = coerced.first()
+            && user::row_with_domains(row.ty().oid).is_none()
             && walk::any(row, &|e| self.domain_of(e).is_some())
         {
             let what = format!("{name} of a row with columns of domains");
@@ -106,18 +107,11 @@ impl Binder<'_> {
             return self.run_value(resolved.function, coerced, at);
         }
         // Domains are asked about its fields when the row is there.
-        if resolved.function.name.contains("_populate_record")
-            && !resolved.function.is_set()
-            && let Some(row) = coerced.first_mut()
-            && user::row_with_domains(row.ty().oid).is_some()
-        {
-            let ty = SqlType {
-                oid: row.ty().oid,
-                typmod: user::DOMAINS_ASKED,
+        if super::from_function::rows_filled(resolved.function, &mut coerced).is_some() {
+            let value = match resolved.function.is_set() {
+                true => self.set_call(resolved.function, coerced, resolved.result, at)?,
+                false => self.call(resolved.function, coerced, resolved.result)?,
             };
-            let told = std::mem::replace(row, Expr::Const(Datum::Null, ty));
-            *row = Expr::Relabel(Box::new(told), ty);
-            let value = self.call(resolved.function, coerced, resolved.result)?;
             return self.as_row(value, resolved.result.oid);
         }
         if resolved.function.is_set() {

@@ -579,6 +579,7 @@ impl Binder<'_> {
                 function: &crate::catalog::SEQUENCE_ROW,
                 args: vec![Expr::Const(Datum::Oid(relation.oid), SqlType::of(oid::OID))],
                 ordinality: false,
+                asked: Vec::new(),
             },
         };
         if matches!(source, Source::Table(_)) {

@@ -8,7 +8,7 @@ use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::func::{self, CastContext};
 use crate::plan::{Node, OutputColumn, Plan, build};
-use crate::value::{Datum, SqlType, info, oid, record, user};
+use crate::value::{Datum, Oid, SqlType, info, oid, record, user};
 use logstead_types::SqlState;
 use sqlparser::ast::{self, Spanned};
 use std::sync::Arc;
@@ -163,6 +163,8 @@ impl Binder<'_> {
         // A column definition list says what the record is; the function gets it as the type of a NULL.
         let defined = alias.filter(|a| a.columns.iter().any(|c| c.data_type.is_some()));
         let mut plain_alias = alias.cloned();
+        // Columns that are declared as domains: these are asked when the rows are there.
+        let mut declared: Vec<(usize, SqlType)> = Vec::new();
         let mut keeps_names = false;
         if let Some(alias) = defined {
             if resolved.result.oid != oid::RECORD
@@ -175,14 +177,12 @@ impl Binder<'_> {
                 .at(at));
             }
             let mut fields: Vec<(Arc<str>, SqlType)> = Vec::with_capacity(alias.columns.len());
-            for column in &alias.columns {
+            for (place, column) in alias.columns.iter().enumerate() {
                 let ty = match &column.data_type {
                     Some(data_type) => match super::types::sql_type(data_type)? {
-                        ty if crate::value::user::domain_in(ty.oid).is_some() => {
-                            return Err(SqlError::unsupported(
-                                "a domain in a column definition list",
-                            )
-                            .at(at));
+                        ty if user::domain_in(ty.oid).is_some() => {
+                            declared.push((place, ty));
+                            user::base_type(ty)
                         }
                         ty => ty,
                     },
@@ -206,6 +206,15 @@ impl Binder<'_> {
                 }
             }
         }
+        if !declared.is_empty() && resolved.function.result == oid::ANYELEMENT {
+            return Err(SqlError::unsupported("a domain in a column definition list").at(at));
+        }
+        if let Some(row) = rows_filled(resolved.function, &mut coerced) {
+            let shape = user::declared_shape(row);
+            let fields = shape.iter().flat_map(|shape| shape.iter()).enumerate();
+            declared.extend(fields.map(|(place, (_, ty))| (place, *ty)));
+            declared.retain(|(_, ty)| user::domain_in(ty.oid).is_some());
+        }
         let alias = plain_alias.as_ref();
         let types: Vec<SqlType> = coerced.iter().map(Expr::ty).collect();
         let of_records = types.first().is_some_and(|ty| ty.oid == oid::RECORD_ARRAY);
@@ -228,6 +237,14 @@ impl Binder<'_> {
         if ordinality {
             columns.push(("ordinality".into(), SqlType::of(oid::INT8), (0, 0)));
         }
+        let mut asked = Vec::with_capacity(declared.len());
+        for (place, ty) in declared {
+            let Some((_, base, _)) = columns.get(place) else {
+                continue;
+            };
+            let value = self.as_domain(Expr::Column(place, *base), ty.oid)?;
+            asked.push((place, value));
+        }
         let source = match resolved.function.body {
             func::Body::Run if ordinality => return self.numbered(name, written, alias, at),
             func::Body::Run => {
@@ -240,6 +257,7 @@ impl Binder<'_> {
                 function: resolved.function,
                 args: coerced,
                 ordinality,
+                asked,
             },
         };
         let scalar = columns.len() == 1 && !record::is_record(resolved.result.oid);
@@ -257,6 +275,21 @@ impl Binder<'_> {
             conditions: Vec::new(),
         })
     }
+}
+
+/// Of a function that fills rows, which knows nothing of domains: the type of the rows if it has columns of domains. The function is told that they are asked.
+pub(super) fn rows_filled(function: &func::Function, args: &mut [Expr]) -> Option<Oid> {
+    let row = args
+        .first_mut()
+        .filter(|_| function.name.contains("_populate_record"))?;
+    let (of, _) = user::row_with_domains(row.ty().oid)?;
+    let ty = SqlType {
+        oid: of,
+        typmod: user::DOMAINS_ASKED,
+    };
+    let told = std::mem::replace(row, Expr::Const(Datum::Null, ty));
+    *row = Expr::Relabel(Box::new(told), ty);
+    Some(of)
 }
 
 /// Arguments without names, and without VARIADIC.

@@ -170,6 +170,8 @@ pub(crate) enum Source {
         function: &'static crate::func::Function,
         args: Vec<Expr>,
         ordinality: bool,
+        /// Columns that domains are asked about: each over a row of the function's.
+        asked: Vec<(usize, Expr)>,
     },
 }
 

@@ -5,7 +5,7 @@
 use super::definitions::{constraint_text, find_index, index_text};
 use super::lookup;
 use super::pg_catalog::{
-    PG_CLASS, io_function_name, operator_class, routines, triggers, view_texts,
+    PG_CLASS, io_function_name, operator_class, routines, standard_comments, triggers, view_texts,
 };
 use super::privileges;
 use super::rights::denied;
@@ -621,7 +621,13 @@ fn class_of(name: Option<&str>, catalog: &Catalog, object: Option<Oid>) -> Optio
         Some(name) => super::pg_catalog::tables()
             .find(|t| t.name == name && t.schema == "pg_catalog")
             .map(|t| t.oid),
-        None => catalog.notes.comments.class_of(object?),
+        None => {
+            let object = object?;
+            catalog.notes.comments.class_of(object).or_else(|| {
+                let mut standard = standard_comments(catalog).into_iter();
+                standard.find_map(|(of, class, _)| (of == object).then_some(class))
+            })
+        }
     }
 }
 
@@ -631,14 +637,10 @@ fn comment(catalog: &Catalog, object: Option<Oid>, class: Option<Oid>, sub: i32)
     };
     match catalog.notes.comments.get(&(class, object, sub)) {
         Some(comment) => Datum::Text(Arc::clone(comment)),
-        None if class == super::pg_catalog::PG_NAMESPACE && object == 2200 && sub == 0 => {
-            text("standard public schema")
-        }
-        None if class == super::pg_catalog::PG_NAMESPACE && object == 11 && sub == 0 => {
-            text("system catalog schema")
-        }
-        None if class == super::pg_catalog::PG_NAMESPACE && object == 99 && sub == 0 => {
-            text("reserved schema for TOAST tables")
+        None if sub == 0 => {
+            let mut standard = standard_comments(catalog).into_iter();
+            let found = standard.find(|(of, in_class, _)| (*of, *in_class) == (object, class));
+            found.map_or(Datum::Null, |(_, _, comment)| text(comment))
         }
         None => Datum::Null,
     }

@@ -3,7 +3,9 @@
 use super::estimate;
 use super::layout::Layout;
 use super::merge_join::{Sorted, as_wanted};
-use super::{Guarded, NO_VERSION, Node, OutputColumn, Plan, ROW_NUMBER, Scan, SetOpKind, walk};
+use super::{
+    Guarded, NO_VERSION, Node, OutputColumn, Plan, ROW_NUMBER, Scan, SetOpKind, build, walk,
+};
 use crate::bind::{Binder, COLUMN_BASE, ColId, Source};
 use crate::catalog::Relation;
 use crate::error::{Result, SqlError};
@@ -144,6 +146,19 @@ fn note_used(expr: &Expr, used: &mut [bool]) {
     }
 }
 
+/// A function's rows, of which these columns are computed anew.
+fn asking(plan: Plan, asked: Vec<(usize, Expr)>) -> Plan {
+    let columns = plan.columns.clone();
+    let given = columns.iter().enumerate();
+    let mut exprs: Vec<Expr> = given.map(|(at, c)| Expr::Column(at, c.ty)).collect();
+    for (at, expr) in asked {
+        if let Some(place) = exprs.get_mut(at) {
+            *place = expr;
+        }
+    }
+    build::project(plan, exprs, columns)
+}
+
 impl Binder<'_> {
     /// Reads FROM item `rel` under `conditions` (all of them about this item alone, or about columns that an enclosing row
     /// gives: those only answer through an index, see `lateral`).
@@ -217,7 +232,9 @@ impl Binder<'_> {
                 function,
                 args,
                 ordinality,
+                asked,
             } => {
+                let asked = std::mem::take(asked);
                 let rows = if function.is_set() { 100.0 } else { 1.0 };
                 let node = Node::FunctionScan {
                     function,
@@ -226,11 +243,15 @@ impl Binder<'_> {
                     alias,
                 };
                 let columns = ids.iter().map(|&id| self.output_column(id)).collect();
-                Plan {
+                let plan = Plan {
                     node,
                     columns,
                     rows,
                     cost: rows * 0.01,
+                };
+                match asked.is_empty() {
+                    true => plan,
+                    false => asking(plan, asked),
                 }
             }
             Source::Table(_) | Source::Virtual(..) | Source::Query(_) => {

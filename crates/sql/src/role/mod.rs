@@ -42,12 +42,18 @@ pub(crate) const WRITE_SERVER_FILES: Oid = 4570;
 /// Members may run programs on the server's machine.
 pub(crate) const EXECUTE_SERVER_PROGRAM: Oid = 4571;
 
+/// Members may do what those who watch a server need.
+const MONITOR: Oid = 3373;
+const STAT_SCAN_TABLES: Oid = 3377;
+/// What pg_monitor is a member of.
+const MONITOR_IS: [Oid; 3] = [READ_ALL_SETTINGS, READ_ALL_STATS, STAT_SCAN_TABLES];
+
 /// PostgreSQL's predefined roles.
 const PREDEFINED: &[(Oid, &str)] = &[
-    (3373, "pg_monitor"),
+    (MONITOR, "pg_monitor"),
     (READ_ALL_SETTINGS, "pg_read_all_settings"),
     (READ_ALL_STATS, "pg_read_all_stats"),
-    (3377, "pg_stat_scan_tables"),
+    (STAT_SCAN_TABLES, "pg_stat_scan_tables"),
     (SIGNAL_BACKEND, "pg_signal_backend"),
     (CHECKPOINT, "pg_checkpoint"),
     (READ_SERVER_FILES, "pg_read_server_files"),
@@ -157,7 +163,15 @@ impl Default for Roles {
         };
         roles.put(Arc::new(Role::bootstrap()));
         for (oid, name) in PREDEFINED {
-            roles.put(Arc::new(Role::new(*oid, *name)));
+            let mut role = Role::new(*oid, *name);
+            if *oid == MONITOR {
+                role.member_of.extend(MONITOR_IS.map(|role| Membership {
+                    role,
+                    grantor: BOOTSTRAP,
+                    admin: false,
+                }));
+            }
+            roles.put(Arc::new(role));
         }
         roles
     }

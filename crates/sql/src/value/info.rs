@@ -224,6 +224,7 @@ pub static TYPES: &[TypeInfo] = &[
     t(2277, "anyarray", -1, false, 'p', 'P', false, 0, 0, 'd', 'x', ["anyarray_in", "anyarray_out", "anyarray_recv", "anyarray_send", "", ""]),
     t(2278, "void", 4, true, 'p', 'P', false, 0, 0, 'i', 'p', ["void_in", "void_out", "void_recv", "void_send", "", ""]),
     t(2279, "trigger", 4, true, 'p', 'P', false, 0, 0, 'i', 'p', ["trigger_in", "trigger_out", "", "", "", ""]),
+    t(2280, "language_handler", 4, true, 'p', 'P', false, 0, 0, 'i', 'p', ["language_handler_in", "language_handler_out", "", "", "", ""]),
     t(2281, "internal", 8, true, 'p', 'P', false, 0, 0, 'd', 'p', ["internal_in", "internal_out", "", "", "", ""]),
     t(2283, "anyelement", 4, true, 'p', 'P', false, 0, 0, 'i', 'p', ["anyelement_in", "anyelement_out", "", "", "", ""]),
     t(2287, "_record", -1, false, 'p', 'P', false, 0, 2249, 'd', 'x', ["array_in", "array_out", "array_recv", "array_send", "", ""]),

@@ -139,6 +139,81 @@ pub(super) fn of_extension(name: &str) -> impl Iterator<Item = Oid> {
 /// CURRENT_DATE and what else the grammar makes of words: these are no functions to anybody outside.
 const KEYWORDS: std::ops::RangeInclusive<Oid> = 9020..=9029;
 
+/// A function that a language is made of: shown, and never called by name.
+struct LanguageFunction {
+    oid: Oid,
+    name: &'static str,
+    args: &'static [Oid],
+    result: Oid,
+    /// In a library, the language's.
+    binary: Option<&'static str>,
+}
+
+const VOID: Oid = 2278;
+const LANGUAGE_HANDLER: Oid = 2280;
+const INTERNAL: Oid = 2281;
+const C_LANGUAGE: Oid = 13;
+
+const LANGUAGE_FUNCTIONS: [LanguageFunction; 6] = [
+    validator(2246, "fmgr_internal_validator", None),
+    validator(2247, "fmgr_c_validator", None),
+    validator(2248, "fmgr_sql_validator", None),
+    LanguageFunction {
+        oid: 13_560,
+        name: "plpgsql_call_handler",
+        args: &[],
+        result: LANGUAGE_HANDLER,
+        binary: Some("$libdir/plpgsql"),
+    },
+    LanguageFunction {
+        oid: 13_561,
+        name: "plpgsql_inline_handler",
+        args: &[INTERNAL],
+        result: VOID,
+        binary: Some("$libdir/plpgsql"),
+    },
+    validator(13_562, "plpgsql_validator", Some("$libdir/plpgsql")),
+];
+
+const fn validator(oid: Oid, name: &'static str, binary: Option<&'static str>) -> LanguageFunction {
+    LanguageFunction {
+        oid,
+        name,
+        args: &[oid::OID],
+        result: VOID,
+        binary,
+    }
+}
+
+impl LanguageFunction {
+    fn by_oid(oid: Oid) -> Option<&'static LanguageFunction> {
+        LANGUAGE_FUNCTIONS.iter().find(|f| f.oid == oid)
+    }
+
+    fn row(&self) -> Vec<Datum> {
+        let in_library = self.binary.is_some();
+        let mut row = proc_row(&ProcRow {
+            oid: self.oid,
+            schema: 11,
+            name: self.name,
+            args: self.args.to_vec(),
+            result: self.result,
+            variadic: 0,
+            kind: 'f',
+            strict: !self.args.is_empty(),
+            set: false,
+            volatility: if in_library { 'v' } else { 's' },
+        });
+        if let (true, [_, _, _, _, language, rest @ ..]) = (in_library, row.as_mut_slice())
+            && let [.., binary, _, _, _] = rest
+        {
+            *language = Datum::Oid(C_LANGUAGE);
+            *binary = self.binary.map_or(Datum::Null, Datum::text);
+        }
+        row
+    }
+}
+
 fn all_procs() -> Vec<Vec<Datum>> {
     let mut seen = HashSet::new();
     let mut rows = Vec::new();
@@ -188,6 +263,7 @@ fn all_procs() -> Vec<Vec<Datum>> {
             }));
         }
     }
+    rows.extend(LANGUAGE_FUNCTIONS.iter().map(LanguageFunction::row));
     for (function, name, result) in IO_FUNCTIONS {
         if seen.insert(*function) {
             let args = io_arguments(name);
@@ -211,7 +287,6 @@ fn all_procs() -> Vec<Vec<Datum>> {
 /// What a type's functions take: text in, the type out, a buffer received, the type sent.
 fn io_arguments(name: &str) -> Vec<Oid> {
     const CSTRING: Oid = 2275;
-    const INTERNAL: Oid = 2281;
     const CSTRING_ARRAY: Oid = 1263;
     let printed = info::TYPES
         .iter()
@@ -277,7 +352,9 @@ const WITH_MODIFIER: &[&str] = &[
 
 /// A function as `regprocedure` prints it: its name and the types that it takes.
 pub(crate) fn procedure_name(function: Oid) -> Option<String> {
-    let name = func::name_of(function).or_else(|| super::io_function_name(function))?;
+    let name = func::name_of(function)
+        .or_else(|| super::io_function_name(function))
+        .or_else(|| LanguageFunction::by_oid(function).map(|f| f.name))?;
     let (arguments, _) = signature(function)?;
     let arguments = arguments.replace("VARIADIC ", "").replace(", ", ",");
     Some(format!("{}({arguments})", func::quote_identifier(name)))
@@ -319,6 +396,10 @@ pub(crate) fn signature(function: Oid) -> Option<(String, String)> {
     if let Some(w) = func::WINDOW_FUNCTIONS.iter().find(|w| w.oid == function) {
         let arguments: Vec<String> = w.args.iter().map(|a| name(*a)).collect();
         return Some((arguments.join(", "), name(w.result)));
+    }
+    if let Some(f) = LanguageFunction::by_oid(function) {
+        let arguments: Vec<String> = f.args.iter().map(|a| name(*a)).collect();
+        return Some((arguments.join(", "), name(f.result)));
     }
     let (_, io, result) = IO_FUNCTIONS.iter().find(|f| f.0 == function)?;
     let arguments: Vec<String> = io_arguments(io).into_iter().map(name).collect();

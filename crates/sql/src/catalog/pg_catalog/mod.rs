@@ -49,7 +49,7 @@ pub use cost::Tariff;
 pub(crate) use functions::{built_in_definition, signature};
 pub(crate) use relations::{
     PG_AUTHID, PG_CLASS, PG_CONSTRAINT, PG_DATABASE, PG_EXTENSION, PG_NAMESPACE, PG_POLICY,
-    PG_PROC, PG_TRIGGER, PG_TYPE, attrdef_oid,
+    PG_PROC, PG_TRIGGER, PG_TYPE, attrdef_oid, standard_comments,
 };
 pub(crate) use shared::{
     EXTENSIONS, PLPGSQL, extension_name, extension_of, operator_class, operator_class_name,

@@ -680,6 +680,22 @@ pub(super) fn pg_sequence(cx: &VirtualContext<'_>) -> Rows {
     Ok(rows.collect())
 }
 
+/// Comments that nobody has made: object, class and text.
+pub(crate) fn standard_comments(catalog: &Catalog) -> Vec<(Oid, Oid, &'static str)> {
+    let mut standard = vec![
+        (11, PG_NAMESPACE, "system catalog schema"),
+        (99, PG_NAMESPACE, "reserved schema for TOAST tables"),
+        (2200, PG_NAMESPACE, "standard public schema"),
+        (PLPGSQL, PG_EXTENSION, PLPGSQL_COMMENT),
+    ];
+    for extension in &EXTENSIONS {
+        if catalog.types.get(extension.ty).is_some() {
+            standard.push((extension_of(extension.ty), PG_EXTENSION, extension.comment));
+        }
+    }
+    standard
+}
+
 /// `pg_description`
 pub(super) fn pg_description(cx: &VirtualContext<'_>) -> Rows {
     let mut all: Vec<_> = cx
@@ -691,18 +707,7 @@ pub(super) fn pg_description(cx: &VirtualContext<'_>) -> Rows {
         .collect();
     all.sort_unstable_by_key(|(key, _)| **key);
     let comments = &cx.catalog.notes.comments;
-    let mut standard = vec![
-        (11, PG_NAMESPACE, "system catalog schema"),
-        (99, PG_NAMESPACE, "reserved schema for TOAST tables"),
-        (2200, PG_NAMESPACE, "standard public schema"),
-        (PLPGSQL, PG_EXTENSION, PLPGSQL_COMMENT),
-    ];
-    for extension in &EXTENSIONS {
-        if cx.catalog.types.get(extension.ty).is_some() {
-            standard.push((extension_of(extension.ty), PG_EXTENSION, extension.comment));
-        }
-    }
-    let standard = standard
+    let standard = standard_comments(cx.catalog)
         .into_iter()
         .filter(|(object, class, _)| !comments.contains_key(&(*class, *object, 0)))
         .map(|(object, class, text)| row![Id(object), Id(class), 0_i32, text]);

@@ -408,24 +408,25 @@ pub(super) fn pg_available_extensions(cx: &VirtualContext<'_>) -> Rows {
 
 /// `pg_language`
 pub(super) fn pg_language(_: &VirtualContext<'_>) -> Rows {
-    let language = |oid: Oid, name: &str, trusted: bool, validator: Oid| {
+    let language = |oid: Oid, name: &str, trusted: bool, functions: [Oid; 3]| {
+        let [handler, inline, validator] = functions;
         row![
             Id(oid),
             name,
             Id(OWNER),
             name == "plpgsql",
             trusted,
-            Id(0),
-            Id(0),
+            Id(handler),
+            Id(inline),
             Id(validator),
             Nil
         ]
     };
     Ok(vec![
-        language(12, "internal", false, 2246),
-        language(13, "c", false, 2247),
-        language(14, "sql", true, 2248),
-        language(LANGUAGE_PLPGSQL, "plpgsql", true, 0),
+        language(12, "internal", false, [0, 0, 2246]),
+        language(13, "c", false, [0, 0, 2247]),
+        language(14, "sql", true, [0, 0, 2248]),
+        language(LANGUAGE_PLPGSQL, "plpgsql", true, [13_560, 13_561, 13_562]),
     ])
 }
 
