@@ -62,8 +62,8 @@ pub enum StatementKind {
     Setting,
     /// PREPARE, EXECUTE, DEALLOCATE.
     Prepared,
-    /// COPY, and the condition of WHERE.
-    Copy(Option<Box<ast::Expr>>),
+    /// COPY, with its options and the condition of WHERE, which are not in the tree.
+    Copy(Box<super::CopyClauses>),
     /// EXPLAIN.
     Explain,
     /// CLOSE.
@@ -330,7 +330,7 @@ pub(super) fn classify(statement: &Statement) -> StatementKind {
         Statement::Prepare { .. } | Statement::Execute { .. } | Statement::Deallocate { .. } => {
             K::Prepared
         }
-        Statement::Copy { .. } => K::Copy(None),
+        Statement::Copy { .. } => K::Copy(Box::default()),
         Statement::Explain { .. } | Statement::ExplainTable { .. } => K::Explain,
         Statement::Close { .. } => K::Cursor,
         Statement::LISTEN { .. } | Statement::UNLISTEN { .. } | Statement::NOTIFY { .. } => {

@@ -16,6 +16,7 @@ mod comment;
 mod conflict_target;
 mod conforming;
 pub(crate) mod constraints;
+mod copy_options;
 mod copy_where;
 mod create_as;
 mod current_of;
@@ -71,6 +72,8 @@ pub use as_of::{AsOf, AsOfPoint};
 pub(crate) use conflict_target::EXPRESSION_MARK;
 pub use conforming::{LiteralRules, conforming};
 pub use constraints::{AlterConstraint, SetConstraints};
+pub use copy_options::{CopyClauses, CopyOption, CopyValue};
+pub(crate) use copy_options::redundant_option;
 pub(crate) use current_of::current_of;
 pub use databases::{DatabaseCommand, DatabaseOption, OptionValue};
 pub use depth::Tree;
@@ -266,6 +269,7 @@ fn parse_within(text: &str, mut tokens: Vec<TokenWithSpan>, depth: Depth) -> Res
         }
         None => None,
     };
+    let copy_options = copy_options::take(text, &mut tokens)?;
     if let Some((statement, kind)) = rewrite::without_grammar(text, &tokens)? {
         if depth.deep {
             return Err(too_deep());
@@ -338,8 +342,9 @@ fn parse_within(text: &str, mut tokens: Vec<TokenWithSpan>, depth: Depth) -> Res
     if is_into {
         kind = StatementKind::Ddl("SELECT INTO");
     }
-    if let StatementKind::Copy(condition) = &mut kind {
-        *condition = copied;
+    if let StatementKind::Copy(clauses) = &mut kind {
+        clauses.condition = copied;
+        clauses.options = copy_options;
     }
     if as_of.is_some() {
         as_of::check(&statement, &kind)?;

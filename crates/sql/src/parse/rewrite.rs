@@ -285,7 +285,6 @@ pub(super) fn rewrite(
         tokens[3].token = Token::make_word("to", None);
     }
     super::spellings::rewrite(&mut tokens);
-    let copy = is_word(tokens.first(), "copy");
     let mut inserts = 0_usize;
     let mut at = 0;
     while at < tokens.len() {
@@ -433,42 +432,6 @@ pub(super) fn rewrite(
                     notes.overriding.push((inserts.saturating_sub(1), system));
                     tokens.drain(at..at + 3);
                     continue;
-                }
-            }
-            _ if copy
-                && (word.value.eq_ignore_ascii_case("freeze")
-                    || word.value.eq_ignore_ascii_case("header")) =>
-            {
-                boolean_option(&mut tokens, at + 1);
-            }
-            _ if copy
-                && matches!(tokens.get(at + 1).map(|t| &t.token), Some(Token::Mul))
-                && (word.value.eq_ignore_ascii_case("force_quote")
-                    || (word.value.eq_ignore_ascii_case("quote")
-                        && at > 0
-                        && is_word(tokens.get(at - 1), "force"))) =>
-            {
-                star_columns(&mut tokens, at + 1);
-            }
-            _ if copy
-                && ["delimiter", "quote", "escape"]
-                    .iter()
-                    .any(|option| word.value.eq_ignore_ascii_case(option)) =>
-            {
-                let after_as = if is_word(tokens.get(at + 1), "as") {
-                    at + 2
-                } else {
-                    at + 1
-                };
-                if let Some(Token::SingleQuotedString(text)) =
-                    tokens.get(after_as).map(|t| &t.token)
-                    && text.chars().count() != 1
-                {
-                    let option = word.value.to_lowercase();
-                    return Err(SqlError::new(
-                        logstead_types::SqlState::FEATURE_NOT_SUPPORTED,
-                        format!("COPY {option} must be a single one-byte character"),
-                    ));
                 }
             }
             // No table has others below it.
@@ -688,43 +651,6 @@ fn take_deferrable(tokens: &mut Vec<TokenWithSpan>) -> Option<bool> {
         }
     }
     deferrable
-}
-
-/// `*` for all columns, as a list whose only name is `*`: the grammar wants a list.
-fn star_columns(tokens: &mut Vec<TokenWithSpan>, at: usize) {
-    let Some(span) = tokens.get(at).map(|token| token.span) else {
-        return;
-    };
-    let star = Word {
-        value: "*".to_owned(),
-        quote_style: Some('"'),
-        keyword: Keyword::NoKeyword,
-    };
-    let list = [Token::LParen, Token::Word(star), Token::RParen];
-    tokens.splice(at..=at, list.map(|token| TokenWithSpan { token, span }));
-}
-
-/// ON / OFF / 1 / 0 after a COPY option, as the grammar spells them.
-fn boolean_option(tokens: &mut [TokenWithSpan], at: usize) {
-    let value = if is_word(tokens.get(at), "on") {
-        true
-    } else if is_word(tokens.get(at), "off") {
-        false
-    } else {
-        return;
-    };
-    let (word, keyword) = if value {
-        ("TRUE", Keyword::TRUE)
-    } else {
-        ("FALSE", Keyword::FALSE)
-    };
-    if let Some(token) = tokens.get_mut(at) {
-        token.token = Token::Word(Word {
-            value: word.to_owned(),
-            quote_style: None,
-            keyword,
-        });
-    }
 }
 
 /// Puts into the tree what [`rewrite`] took out. The tree has no place for OVERRIDING, so two flags of other dialects

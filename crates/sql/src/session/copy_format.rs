@@ -8,13 +8,12 @@ use crate::error::{Result, SqlError};
 use crate::interrupt::{Pace, check_for_interrupts};
 use crate::value::build::{Room, STRIDE_BYTES};
 use logstead_types::SqlState;
-use sqlparser::ast::{self, CopyLegacyCsvOption, CopyLegacyOption, CopyOption};
 use std::ops::Range;
 
 /// Longest record, as PostgreSQL's longest string.
 const RECORD_BYTES_MAX: usize = 1 << 30;
 
-/// Options of a COPY.
+/// The format of a COPY, as its options have it.
 #[derive(Clone, Debug)]
 pub(super) struct CopyFormat {
     pub(super) binary: bool,
@@ -22,6 +21,9 @@ pub(super) struct CopyFormat {
     pub(super) delimiter: u8,
     pub(super) null: String,
     pub(super) header: bool,
+    /// The header names the columns that are copied.
+    pub(super) header_matches: bool,
+    pub(super) freeze: bool,
     pub(super) quote: u8,
     pub(super) escape: u8,
     pub(super) force_quote: Forced,
@@ -36,179 +38,6 @@ pub(super) struct CopyFormat {
 pub(super) enum Forced {
     All,
     These(Vec<String>),
-}
-
-fn bad(message: impl Into<String>) -> SqlError {
-    SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message)
-}
-
-fn single(name: &str, c: char) -> Result<u8> {
-    u8::try_from(c)
-        .ok()
-        .filter(u8::is_ascii)
-        .ok_or_else(|| bad(format!("COPY {name} must be a single one-byte character")))
-}
-
-impl CopyFormat {
-    /// Reads the options of the statement.
-    pub(super) fn read(options: &[CopyOption], legacy: &[CopyLegacyOption]) -> Result<CopyFormat> {
-        let (mut binary, mut csv, mut header) = (false, false, false);
-        let (mut delimiter, mut null, mut quote, mut escape) = (None, None, None, None);
-        let mut force_quote = Forced::These(Vec::new());
-        let (mut force_not_null, mut force_null) = (Vec::new(), Vec::new());
-        let mut csv_only = None;
-        let mut encoding = None;
-        let names = |columns: &[ast::Ident]| {
-            columns
-                .iter()
-                .map(super::transaction::fold)
-                .collect::<Vec<_>>()
-        };
-        let force = |columns: &[ast::Ident]| match columns {
-            [star] if star.value == "*" => Forced::All,
-            columns => Forced::These(names(columns)),
-        };
-        for option in options {
-            match option {
-                CopyOption::Format(name) => match name.value.to_lowercase().as_str() {
-                    "text" => csv = false,
-                    "csv" => csv = true,
-                    "binary" => binary = true,
-                    other => {
-                        return Err(SqlError::new(
-                            SqlState::INVALID_PARAMETER_VALUE,
-                            format!("COPY format \"{other}\" not recognized"),
-                        ));
-                    }
-                },
-                CopyOption::Freeze(_) => {}
-                CopyOption::Delimiter(c) => delimiter = Some(single("delimiter", *c)?),
-                CopyOption::Null(text) => null = Some(text.clone()),
-                CopyOption::Header(on) => header = *on,
-                CopyOption::Quote(c) => {
-                    csv_only = Some("quote");
-                    quote = Some(single("quote", *c)?);
-                }
-                CopyOption::Escape(c) => {
-                    csv_only = Some("escape");
-                    escape = Some(single("escape", *c)?);
-                }
-                CopyOption::ForceQuote(columns) => {
-                    csv_only = Some("force quote");
-                    force_quote = force(columns);
-                }
-                CopyOption::ForceNotNull(columns) => {
-                    csv_only = Some("force not null");
-                    force_not_null = names(columns);
-                }
-                CopyOption::ForceNull(columns) => {
-                    csv_only = Some("force null");
-                    force_null = names(columns);
-                }
-                CopyOption::Encoding(name) => {
-                    let found = Encoding::named(name).ok_or_else(|| {
-                        SqlError::new(
-                            SqlState::INVALID_PARAMETER_VALUE,
-                            "argument to option \"encoding\" must be a valid encoding name",
-                        )
-                    })?;
-                    if !found.is_supported() {
-                        return Err(SqlError::unsupported(found.what()));
-                    }
-                    encoding = Some(found);
-                }
-            }
-        }
-        for option in legacy {
-            match option {
-                CopyLegacyOption::Binary => binary = true,
-                CopyLegacyOption::Delimiter(c) => delimiter = Some(single("delimiter", *c)?),
-                CopyLegacyOption::Null(text) => null = Some(text.clone()),
-                CopyLegacyOption::Header => header = true,
-                CopyLegacyOption::Csv(options) => {
-                    csv = true;
-                    for option in options {
-                        match option {
-                            CopyLegacyCsvOption::Header => header = true,
-                            CopyLegacyCsvOption::Quote(c) => quote = Some(single("quote", *c)?),
-                            CopyLegacyCsvOption::Escape(c) => escape = Some(single("escape", *c)?),
-                            CopyLegacyCsvOption::ForceQuote(columns) => {
-                                force_quote = force(columns)
-                            }
-                            CopyLegacyCsvOption::ForceNotNull(columns) => {
-                                force_not_null = names(columns)
-                            }
-                        }
-                    }
-                }
-                other => return Err(SqlError::unsupported(format!("COPY with {other}"))),
-            }
-        }
-        if binary {
-            let wrong = [
-                (delimiter.is_some(), "DELIMITER", SqlState::SYNTAX_ERROR),
-                (null.is_some(), "NULL", SqlState::SYNTAX_ERROR),
-                (header, "HEADER", SqlState::FEATURE_NOT_SUPPORTED),
-            ];
-            if let Some((_, what, state)) = wrong.into_iter().find(|(given, ..)| *given) {
-                let message = format!("cannot specify {what} in BINARY mode");
-                return Err(SqlError::new(state, message));
-            }
-        }
-        if let Some(what) = csv_only
-            && !csv
-        {
-            return Err(bad(format!("COPY {what} available only in CSV mode")));
-        }
-        let quote = quote.unwrap_or(b'"');
-        let format = CopyFormat {
-            binary,
-            csv,
-            delimiter: delimiter.unwrap_or(if csv { b',' } else { b'\t' }),
-            null: null.unwrap_or_else(|| if csv { String::new() } else { "\\N".to_owned() }),
-            header,
-            quote,
-            escape: escape.unwrap_or(quote),
-            force_quote,
-            force_not_null,
-            force_null,
-            encoding,
-        };
-        format.check()?;
-        Ok(format)
-    }
-
-    fn check(&self) -> Result<()> {
-        let invalid =
-            |message: &str| Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message));
-        if matches!(self.delimiter, b'\n' | b'\r') {
-            return invalid("COPY delimiter cannot be newline or carriage return");
-        }
-        if self.null.contains(['\n', '\r']) {
-            return invalid("COPY null representation cannot use newline or carriage return");
-        }
-        if !self.csv
-            && (self.delimiter.is_ascii_alphanumeric() || matches!(self.delimiter, b'\\' | b'.'))
-        {
-            return invalid(&format!(
-                "COPY delimiter cannot be \"{}\"",
-                char::from(self.delimiter)
-            ));
-        }
-        if self.csv && self.delimiter == self.quote {
-            return invalid("COPY delimiter and quote must be different");
-        }
-        if self.null.as_bytes().contains(&self.delimiter) {
-            return bad_delimiter();
-        }
-        Ok(())
-    }
-}
-
-fn bad_delimiter() -> Result<()> {
-    Err(bad(
-        "COPY delimiter must not appear in the NULL specification",
-    ))
 }
 
 /// Room for a piece of input behind what is there; 53200 if the budget has none. A buffer that was large for a record that is gone is given back.
@@ -706,9 +535,17 @@ mod tests {
             .collect()
     }
 
+    fn format_of(name: &str) -> crate::parse::CopyOption {
+        crate::parse::CopyOption {
+            name: "format".to_owned(),
+            value: crate::parse::CopyValue::Text(name.to_owned()),
+            position: None,
+        }
+    }
+
     #[test]
     fn text_in_any_pieces() {
-        let format = CopyFormat::read(&[], &[]).expect("no options");
+        let format = CopyFormat::read(&[], true).expect("no options");
         let input = b"1\ta\\tb\\\\\n2\t\\N\r\n\\x41\\101\tlast\\\nline\n3\tno end";
         for piece in 1..input.len() {
             let expected = strings(&[
@@ -727,7 +564,7 @@ mod tests {
 
     #[test]
     fn csv_in_any_pieces() {
-        let format = CopyFormat::read(&[CopyOption::Format(ast::Ident::new("csv"))], &[])
+        let format = CopyFormat::read(&[format_of("csv")], true)
             .expect("an option");
         let input = b"1,\"a,\"\"b\nc\",\n,\"\",x\r\n";
         for piece in 1..input.len() {
@@ -745,7 +582,7 @@ mod tests {
 
     #[test]
     fn end_mark_ends() {
-        let format = CopyFormat::read(&[], &[]).expect("no options");
+        let format = CopyFormat::read(&[], true).expect("no options");
         assert_eq!(
             records(&format, b"1\n\\.\n2\n", 3),
             strings(&[&[Some("1")]])
@@ -756,7 +593,7 @@ mod tests {
     fn what_is_written_reads_back() {
         for csv in [false, true] {
             let name = if csv { "csv" } else { "text" };
-            let format = CopyFormat::read(&[CopyOption::Format(ast::Ident::new(name))], &[])
+            let format = CopyFormat::read(&[format_of(name)], true)
                 .expect("an option");
             let values = [
                 Some("plain"),

@@ -1,8 +1,8 @@
 //! COPY table FROM STDIN.
 
 use super::client::{Client, CopyInput};
-use super::copy_binary::{BinaryRows, Next};
-use super::copy_format::{CopyFormat, Fields, Records, invalid_at, shorten};
+use super::copy_format::CopyFormat;
+use super::copy_reader::reader;
 use super::run::{Limits, guarded, lock, watched};
 use super::statement::Statement;
 use super::transaction::{Open, fold};
@@ -15,178 +15,14 @@ use crate::error::{Result, SqlError};
 use crate::exec::{self, Cancel, ExecContext, Inserter, Progress};
 use crate::expr::Expr;
 use crate::func::Context;
-use crate::interrupt::Pace;
 use crate::parse::{Parsed, StatementKind};
 use crate::plan::{Insert, Node, Plan, PlanContext, walk};
-use crate::value::build::STRIDE_BYTES;
-use crate::value::{self, Datum, SqlType};
+use crate::value::Datum;
 use logstead_engine::{Engine, TableLock};
 use logstead_types::SqlState;
 use sqlparser::ast::{self, CopySource, CopyTarget};
 use std::rc::Rc;
 use std::sync::Arc;
-
-/// What a row costs beside its bytes, where nothing is known of its defaults and checks: interrupts are looked for once for four rows at least.
-const ROW_STEPS: usize = STRIDE_BYTES / 4;
-
-/// One COPY FROM in progress: what turns a record into a row.
-struct Reader {
-    table: String,
-    format: CopyFormat,
-    /// Name and type of each field.
-    columns: Vec<(String, SqlType)>,
-    /// What the domains of fields ask of their values, over a row of the value alone.
-    domains: Vec<Option<Expr>>,
-    force: Vec<(bool, bool)>,
-    records: Records,
-    /// Input in the binary format.
-    binary: Option<BinaryRows>,
-    /// Where the present record is in `records`.
-    record: std::ops::Range<usize>,
-    fields: Fields,
-    line: u64,
-    row: Vec<Datum>,
-    pace: Pace,
-}
-
-impl Reader {
-    /// The next row into `self.row`; false when more input is needed (or, at the `end`, none is left).
-    fn next(&mut self, end: bool, session: &super::SessionContext) -> Result<bool> {
-        if self.binary.is_some() {
-            return self.next_binary(end, session);
-        }
-        loop {
-            self.record = match self.records.next(&self.format, end) {
-                Ok(Some(record)) => record,
-                Ok(None) => return Ok(false),
-                Err(error) => {
-                    self.record = self.records.rest();
-                    self.count_lines()?;
-                    return Err(error.context(self.row_context()));
-                }
-            };
-            self.count_lines()?;
-            if self.format.header && self.line == 1 {
-                continue;
-            }
-            let bytes = self.records.bytes(self.record.clone());
-            self.pace.spent(ROW_STEPS)?;
-            if let Some(at) = invalid_at(bytes)? {
-                let wrong = bytes.get(at).copied().unwrap_or(0);
-                return Err(SqlError::new(
-                    SqlState::CHARACTER_NOT_IN_REPERTOIRE,
-                    format!("invalid byte sequence for encoding \"UTF8\": 0x{wrong:02x}"),
-                )
-                .context(format!("COPY {}, line {}", self.table, self.line)));
-            }
-            let (fields, force) = (&mut self.fields, &self.force);
-            fields.split(bytes, &self.format, |i| {
-                force.get(i).copied().unwrap_or_default()
-            })?;
-            let wanted = self.columns.len();
-            if self.fields.len() > wanted {
-                return Err(
-                    bad_format("extra data after last expected column").context(self.row_context())
-                );
-            }
-            self.row.clear();
-            for (i, (name, ty)) in self.columns.iter().enumerate() {
-                if i >= self.fields.len() {
-                    return Err(bad_format(format!("missing data for column \"{name}\""))
-                        .context(self.row_context()));
-                }
-                let field = self.fields.get(i);
-                self.pace.spent(field.map_or(0, <[u8]>::len))?;
-                let read = match field {
-                    None => Ok(Datum::Null),
-                    Some(field) => read_field(field, *ty, session),
-                };
-                let read = match (read, self.domains.get(i)) {
-                    (Ok(value), Some(Some(rules))) => of_domain(value, rules, session),
-                    (read, _) => read,
-                };
-                self.row.push(read.map_err(|error| {
-                    let field = match field {
-                        Some(field) => format!("\"{}\"", shorten(field)),
-                        None => "null input".to_owned(),
-                    };
-                    error.context(format!(
-                        "COPY {}, line {}, column {name}: {field}",
-                        self.table, self.line
-                    ))
-                })?);
-            }
-            return Ok(true);
-        }
-    }
-
-    /// The same in the binary format.
-    fn next_binary(&mut self, end: bool, session: &super::SessionContext) -> Result<bool> {
-        let Some(input) = &mut self.binary else {
-            return Ok(false);
-        };
-        if !input.begin(end)? {
-            return Ok(false);
-        }
-        self.pace.spent(ROW_STEPS)?;
-        let line = self.line + 1;
-        match input.next(self.columns.len(), end) {
-            Ok(Next::Row) => self.line = line,
-            Ok(Next::Nothing) => return Ok(false),
-            Err(error) => {
-                let field = input.failed_field().and_then(|i| self.columns.get(i));
-                let column = field.map_or_else(String::new, |(name, _)| format!(", column {name}"));
-                return Err(error.context(format!("COPY {}, line {line}{column}", self.table)));
-            }
-        }
-        self.row.clear();
-        for (i, (name, ty)) in self.columns.iter().enumerate() {
-            let read = input.read(i, *ty, self.format.encoding);
-            let read = match (read, self.domains.get(i)) {
-                (Ok(value), Some(Some(rules))) => of_domain(value, rules, session),
-                (read, _) => read,
-            };
-            self.row.push(read.map_err(|error| {
-                error.context(format!("COPY {}, line {line}, column {name}", self.table))
-            })?);
-        }
-        Ok(true)
-    }
-
-    /// Where the next piece of input goes.
-    fn room(&mut self) -> Result<&mut Vec<u8>> {
-        match &mut self.binary {
-            Some(input) => input.room(),
-            None => self.records.room(),
-        }
-    }
-
-    /// Counts the lines of the present record. In CSV it may span several: then the last one is named, except in the very
-    /// first record, where PostgreSQL does not know yet how lines end.
-    fn count_lines(&mut self) -> Result<()> {
-        if self.format.csv && self.line > 0 {
-            for part in self.records.bytes(self.record.clone()).chunks(STRIDE_BYTES) {
-                self.line += memchr::memchr_iter(b'\n', part).count() as u64;
-                self.pace.spent(part.len())?;
-            }
-        }
-        self.line += 1;
-        Ok(())
-    }
-
-    fn row_context(&self) -> String {
-        if self.binary.is_some() {
-            return format!("COPY {}, line {}", self.table, self.line);
-        }
-        let bytes = self.records.bytes(self.record.clone());
-        format!(
-            "COPY {}, line {}: \"{}\"",
-            self.table,
-            self.line,
-            shorten(bytes)
-        )
-    }
-}
 
 /// What WHERE leaves of the rows. It sees whole rows, and defaults are drawn once: so it makes them, and the plan takes them as they are.
 struct Filter {
@@ -222,34 +58,6 @@ impl Filter {
             Datum::Bool(true)
         ))
     }
-}
-
-fn read_field(field: &[u8], ty: SqlType, session: &super::SessionContext) -> Result<Datum> {
-    // Escapes can make invalid text out of a valid line.
-    let invalid = |at: usize| {
-        let wrong = field.get(at).copied().unwrap_or(0);
-        SqlError::new(
-            SqlState::CHARACTER_NOT_IN_REPERTOIRE,
-            format!("invalid byte sequence for encoding \"UTF8\": 0x{wrong:02x}"),
-        )
-    };
-    let text = std::str::from_utf8(field).map_err(|error| invalid(error.valid_up_to()))?;
-    if let Some(at) = memchr::memchr(0, field) {
-        return Err(invalid(at));
-    }
-    value::text_io::input(ty, text, Some(session))
-}
-
-fn of_domain(value: Datum, rules: &Expr, session: &super::SessionContext) -> Result<Datum> {
-    let eval = exec::EvalContext {
-        params: &[],
-        session,
-    };
-    exec::eval(rules, std::slice::from_ref(&value), &eval)
-}
-
-fn bad_format(message: impl Into<String>) -> SqlError {
-    SqlError::new(SqlState::BAD_COPY_FILE_FORMAT, message)
 }
 
 /// Attribute positions of the named columns; all live ones if none is named.
@@ -319,12 +127,13 @@ impl Session {
             source,
             to,
             target,
-            options,
-            legacy_options,
             ..
         } = &**parsed.statement
         else {
             return Err(SqlError::unsupported("this form of COPY"));
+        };
+        let StatementKind::Copy(clauses) = &parsed.kind else {
+            return Err(SqlError::internal("a COPY that is none"));
         };
         match target {
             CopyTarget::Stdin | CopyTarget::Stdout => {}
@@ -335,7 +144,7 @@ impl Session {
                 return Err(SqlError::unsupported("COPY with a program on the server"));
             }
         }
-        let mut format = CopyFormat::read(options, legacy_options)?;
+        let mut format = CopyFormat::read(&clauses.options, !*to)?;
         // As in PostgreSQL, texts within values in binary form are the client's, whatever ENCODING says.
         let encoding = format
             .encoding
@@ -347,12 +156,8 @@ impl Session {
                 table_name,
                 columns,
             } if !*to => {
-                let condition = match &parsed.kind {
-                    StatementKind::Copy(Some(condition)) => {
-                        Some((&**condition, &*statement.text.text))
-                    }
-                    _ => None,
-                };
+                let text = &*statement.text.text;
+                let condition = clauses.condition.as_deref().map(|c| (c, text));
                 self.copy_from(table_name, columns, condition, format, client)
                     .await
             }
@@ -458,6 +263,12 @@ impl Session {
             }
         };
         let positions = copied_columns(&relation, columns)?;
+        if format.freeze && !self.was_made_here(&relation) {
+            return Err(SqlError::new(
+                SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
+                "cannot perform COPY FREEZE because the table was not created or truncated in the current subtransaction",
+            ));
+        }
         self.may_call_in_copy(&catalog, &relation)?;
         let mut plan = self.copy_plan(&catalog, &relation, &positions)?;
         let filter = match condition {
@@ -598,6 +409,13 @@ impl Session {
                 .await?;
         }
         Ok(Reply::Tag(format!("COPY {rows}")))
+    }
+
+    /// Were the rows of the table begun anew since the transaction or its newest savepoint began?
+    fn was_made_here(&self, relation: &Relation) -> bool {
+        let since = self.savepoints.last().map_or(0, |savepoint| savepoint.made);
+        let open = self.open.as_ref();
+        open.is_some_and(|open| open.ddl.was_made_since(relation.storage, since))
     }
 
     /// The condition of COPY ... WHERE, over whole rows of the table.
@@ -751,49 +569,6 @@ fn copying<'a>(
         events: &mut open.events,
         work_mem_bytes: usize::MAX >> 8,
     }
-}
-
-fn reader(
-    relation: &Relation,
-    positions: &[usize],
-    domains: Vec<Option<Expr>>,
-    format: CopyFormat,
-) -> Result<Reader> {
-    let columns: Vec<(String, SqlType)> = positions
-        .iter()
-        .map(|p| (relation.columns[*p].name.clone(), relation.columns[*p].ty))
-        .collect();
-    for name in format.force_not_null.iter().chain(&format.force_null) {
-        if !columns.iter().any(|(column, _)| column == name) {
-            return Err(SqlError::new(
-                SqlState::INVALID_COLUMN_REFERENCE,
-                format!("FORCE_NULL or FORCE_NOT_NULL column \"{name}\" not referenced by COPY"),
-            ));
-        }
-    }
-    let force = columns
-        .iter()
-        .map(|(c, _)| {
-            (
-                format.force_not_null.contains(c),
-                format.force_null.contains(c),
-            )
-        })
-        .collect();
-    Ok(Reader {
-        table: relation.name.clone(),
-        binary: format.binary.then(BinaryRows::default),
-        format,
-        columns,
-        domains,
-        force,
-        records: Records::default(),
-        record: 0..0,
-        fields: Fields::default(),
-        line: 0,
-        row: Vec::new(),
-        pace: Pace::default(),
-    })
 }
 
 fn wrong_kind(what: &str, relation: &Relation) -> SqlError {

@@ -419,7 +419,7 @@ impl Session {
                 may_copy_with(target, *to, &roles, role)
             }
             (
-                K::Copy(condition),
+                K::Copy(clauses),
                 ast::Statement::Copy {
                     source:
                         ast::CopySource::Table {
@@ -431,7 +431,7 @@ impl Session {
                 },
             ) => {
                 let relation = self.copy_target(&catalog, table_name, columns)?;
-                match condition {
+                match clauses.condition.as_deref() {
                     Some(condition) => self.may_judge(&catalog, &relation, condition),
                     None => Ok(()),
                 }

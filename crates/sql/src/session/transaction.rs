@@ -55,6 +55,8 @@ pub(super) struct Open {
 /// A named savepoint.
 pub(super) struct Savepoint {
     name: String,
+    /// How many storages the transaction had made.
+    pub(super) made: usize,
     pub(super) read_only: bool,
 }
 
@@ -522,6 +524,7 @@ impl Session {
         self.context.settings.borrow_mut().savepoint();
         self.savepoints.push(Savepoint {
             name,
+            made: self.open.as_ref().map_or(0, |open| open.ddl.count_made()),
             read_only: self.modes.read_only,
         });
     }

@@ -282,6 +282,17 @@ impl DdlState {
         self.log.borrow().made.contains(&storage)
     }
 
+    /// How many storages it has made so far.
+    pub(crate) fn count_made(&self) -> usize {
+        self.log.borrow().made.len()
+    }
+
+    /// Is the storage one of those that it has made behind the first `count`?
+    pub(crate) fn was_made_since(&self, storage: TableId, count: usize) -> bool {
+        let log = self.log.borrow();
+        log.made.iter().skip(count).any(|made| *made == storage)
+    }
+
     pub(super) fn unused(&mut self, storage: TableId) {
         self.log.borrow_mut().unused.push(storage);
     }
