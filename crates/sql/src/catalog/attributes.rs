@@ -18,6 +18,8 @@ const MARK: char = '\u{1}';
 pub(crate) enum Attribute {
     /// `relreplident`: f, n, or the OID of an index.
     ReplicaIdentity,
+    /// `relpersistence` of a table that was said to be unlogged.
+    Unlogged,
     /// `attstattarget` of a column.
     Statistics(usize),
     /// `attstorage` of a column.
@@ -34,6 +36,7 @@ impl Attribute {
     fn key(self) -> String {
         match self {
             Attribute::ReplicaIdentity => format!("{MARK}replica_identity"),
+            Attribute::Unlogged => format!("{MARK}unlogged"),
             Attribute::Statistics(at) => format!("{MARK}statistics.{at}"),
             Attribute::Storage(at) => format!("{MARK}storage.{at}"),
             Attribute::Compression(at) => format!("{MARK}compression.{at}"),
@@ -94,6 +97,15 @@ impl Catalog {
         let said = get(self.options_of(table), Attribute::Collation(position));
         let said = said.and_then(collation_by_name);
         said.unwrap_or_else(|| info::by_oid(column.ty.oid).map_or(0, info::TypeInfo::collation))
+    }
+
+    /// `relpersistence` of a relation; its indexes have the same.
+    pub(crate) fn persistence_of(&self, relation: &Relation) -> char {
+        match get(self.options_of(relation.oid), Attribute::Unlogged) {
+            _ if relation.is_temporary() => 't',
+            Some(_) => 'u',
+            None => 'p',
+        }
     }
 
     /// `relreplident` of a table, and the index that USING INDEX named, as long as there is one.

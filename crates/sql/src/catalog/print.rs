@@ -153,6 +153,18 @@ impl Printer {
             Expr::Interval(interval) if interval.leading_field.is_none() => {
                 format!("{}::interval", self.print(&interval.value, Parent::Tight))
             }
+            Expr::Collate {
+                expr: inner,
+                collation,
+            } => {
+                let names = collation.0.iter().filter_map(|part| part.as_ident());
+                let names: Vec<String> = names.map(|name| quote_ident(&fold(name))).collect();
+                let text = format!("{} COLLATE {}", tight(inner), names.join("."));
+                match self.pretty {
+                    true => text,
+                    false => format!("({text})"),
+                }
+            }
             Expr::Cast {
                 expr: inner,
                 data_type,

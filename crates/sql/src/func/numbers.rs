@@ -90,6 +90,14 @@ macro_rules! compared_blank {
 }
 pub(super) use compared_blank;
 
+/// Comparison of records by the forms of their fields.
+macro_rules! compared_images {
+    ($f:ident) => {
+        |a, b| Ok(Datum::Bool(crate::value::compare_images(a, b)?.$f()))
+    };
+}
+pub(super) use compared_images;
+
 /// Bitwise operations on integers: `bits!(Int4, &)`.
 macro_rules! bits {
     ($v:ident, $op:tt) => {

@@ -4,7 +4,7 @@
 
 use super::Volatility::{Immutable, Stable};
 use super::math::plain;
-use super::numbers::{arith, bits, compared, compared_blank, divide, modulo, shift};
+use super::numbers::{arith, bits, compared, compared_blank, compared_images, divide, modulo, shift};
 use super::{Body, Function, arrays, datetime, like, math, numbers, patterns, strings};
 use crate::func::function as f;
 use crate::value::Datum;
@@ -204,6 +204,12 @@ pub(super) static FUNCTIONS: &[Function] = &[
     f(2984, "record_gt", &[RECORD, RECORD], None, BOOL, true, Immutable, Body::Pair(compared!(is_gt))),
     f(2985, "record_le", &[RECORD, RECORD], None, BOOL, true, Immutable, Body::Pair(compared!(is_le))),
     f(2986, "record_ge", &[RECORD, RECORD], None, BOOL, true, Immutable, Body::Pair(compared!(is_ge))),
+    f(3181, "record_image_eq", &[RECORD, RECORD], None, BOOL, true, Immutable, Body::Pair(compared_images!(is_eq))),
+    f(3182, "record_image_ne", &[RECORD, RECORD], None, BOOL, true, Immutable, Body::Pair(compared_images!(is_ne))),
+    f(3183, "record_image_lt", &[RECORD, RECORD], None, BOOL, true, Immutable, Body::Pair(compared_images!(is_lt))),
+    f(3184, "record_image_gt", &[RECORD, RECORD], None, BOOL, true, Immutable, Body::Pair(compared_images!(is_gt))),
+    f(3185, "record_image_le", &[RECORD, RECORD], None, BOOL, true, Immutable, Body::Pair(compared_images!(is_le))),
+    f(3186, "record_image_ge", &[RECORD, RECORD], None, BOOL, true, Immutable, Body::Pair(compared_images!(is_ge))),
     f(3508, "enum_eq", &[ANYENUM, ANYENUM], None, BOOL, true, Immutable, Body::Pair(compared!(is_eq))),
     f(3509, "enum_ne", &[ANYENUM, ANYENUM], None, BOOL, true, Immutable, Body::Pair(compared!(is_ne))),
     f(3510, "enum_lt", &[ANYENUM, ANYENUM], None, BOOL, true, Immutable, Body::Pair(compared!(is_lt))),

@@ -26,7 +26,7 @@ pub(crate) enum GeneratedChange {
 }
 
 /// The forms, each with its words and mark.
-const FORMS: [(&[&str], &str, GeneratedChange); 10] = [
+const FORMS: [(&[&str], &str, GeneratedChange); 11] = [
     (
         &["drop", "expression", "if", "exists"],
         "skip",
@@ -71,6 +71,11 @@ const FORMS: [(&[&str], &str, GeneratedChange); 10] = [
         &["set", "compression", "pglz"],
         "pglz",
         GeneratedChange::Compression(Some('p')),
+    ),
+    (
+        &["set", "compression", "lz4"],
+        "lz4",
+        GeneratedChange::Compression(Some('l')),
     ),
     (
         &["set", "compression", "default"],

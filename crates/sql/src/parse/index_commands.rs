@@ -4,7 +4,8 @@ use super::kind::{IndexAction, IndexCommand};
 use super::position::{error_at_token, parse_error};
 use super::rewrite::{is_word, words};
 use crate::catalog::text::fold;
-use crate::error::Result;
+use crate::error::{Result, SqlError};
+use logstead_types::SqlState;
 use sqlparser::dialect::PostgreSqlDialect;
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
@@ -40,8 +41,8 @@ pub(super) fn reindex(text: &str, tokens: &[TokenWithSpan]) -> Result<Option<Ind
         }
     }
     let word = |word: &str| is_word(tokens.get(at), word);
-    let (table, schema) = (word("table"), word("schema"));
-    let all = schema || word("database") || word("system");
+    let (table, schema, system) = (word("table"), word("schema"), word("system"));
+    let all = schema || word("database") || system;
     if !table && !all && !word("index") {
         return Ok(None);
     }
@@ -54,6 +55,12 @@ pub(super) fn reindex(text: &str, tokens: &[TokenWithSpan]) -> Result<Option<Ind
         let name = parsed(text, tokens.get(at..).unwrap_or_default(), |p| {
             p.parse_identifier()
         })?;
+        if system && concurrently {
+            return Err(SqlError::new(
+                SqlState::FEATURE_NOT_SUPPORTED,
+                "cannot reindex system catalogs concurrently",
+            ));
+        }
         return Ok(Some(IndexCommand::ReindexAll {
             schema,
             name: fold(&name),

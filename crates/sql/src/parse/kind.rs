@@ -58,6 +58,8 @@ pub enum StatementKind {
     /// BEGIN, COMMIT, ROLLBACK, SAVEPOINT, RELEASE, SET TRANSACTION; and `[NOT] DEFERRABLE` among its modes, which the grammar
     /// library lacks.
     Transaction(Option<bool>),
+    /// PREPARE TRANSACTION, which ends the transaction and keeps none; the statement is a placeholder.
+    PrepareTransaction,
     /// SET, SHOW, RESET, DISCARD.
     Setting,
     /// PREPARE, EXECUTE, DEALLOCATE.

@@ -77,6 +77,7 @@ pub(super) fn statements(text: &str) -> Result<Vec<Vec<TokenWithSpan>>> {
         statements.push(one);
     }
     for one in &mut statements {
+        super::operators::of_images(one);
         if one
             .iter()
             .any(|t| is_u(&t.token) || matches!(t.token, Token::UnicodeStringLiteral(_)))

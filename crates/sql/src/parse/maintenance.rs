@@ -89,6 +89,7 @@ fn target(
 /// The options in parentheses; gives the place behind them.
 fn options(text: &str, tokens: &[TokenWithSpan], found: &mut Maintain) -> Result<usize> {
     let tag = found.tag();
+    let (mut full, mut toast) = (false, true);
     let mut at = 2;
     loop {
         let Some(token) = tokens.get(at) else {
@@ -110,6 +111,23 @@ fn options(text: &str, tokens: &[TokenWithSpan], found: &mut Maintain) -> Result
                 Token::Word(word) => word.value.to_lowercase(),
                 Token::Number(digits, _) => digits.clone(),
                 Token::SingleQuotedString(text) => text.to_lowercase(),
+                Token::Minus | Token::Plus => {
+                    let sign = if next.token == Token::Minus { "-" } else { "" };
+                    at += 1;
+                    match tokens.get(at) {
+                        Some(TokenWithSpan {
+                            token: Token::Number(digits, _),
+                            ..
+                        }) => format!("{sign}{digits}"),
+                        Some(other) => return Err(error_at_token(text, other)),
+                        None => {
+                            return Err(SqlError::new(
+                                SqlState::SYNTAX_ERROR,
+                                "syntax error at end of input",
+                            ));
+                        }
+                    }
+                }
                 _ => return Err(error_at_token(text, next)),
             });
             at += 1;
@@ -147,8 +165,16 @@ fn options(text: &str, tokens: &[TokenWithSpan], found: &mut Maintain) -> Result
         if option.starts_with("analy") {
             found.analyze = on;
         }
+        full = if option == "full" { on } else { full };
+        toast = if option == "process_toast" { on } else { toast };
         match tokens.get(at).map(|t| &t.token) {
             Some(Token::Comma) => at += 1,
+            Some(Token::RParen) if full && !toast => {
+                return Err(SqlError::new(
+                    SqlState::FEATURE_NOT_SUPPORTED,
+                    "PROCESS_TOAST required with VACUUM FULL",
+                ));
+            }
             Some(Token::RParen) => return Ok(at + 1),
             _ => {
                 return Err(match tokens.get(at) {

@@ -12,6 +12,7 @@ mod alter_options;
 mod alter_sequence;
 mod as_of;
 mod clauses;
+mod column_clauses;
 mod comment;
 mod conflict_target;
 mod conforming;
@@ -58,6 +59,7 @@ pub(crate) mod schema_elements;
 mod sequence_options;
 mod set_schema;
 mod spellings;
+mod storage_parameters;
 mod targets;
 mod triggers;
 mod typed_literals;
@@ -74,6 +76,7 @@ pub use conforming::{LiteralRules, conforming};
 pub use constraints::{AlterConstraint, SetConstraints};
 pub use copy_options::{CopyClauses, CopyOption, CopyValue};
 pub(crate) use copy_options::redundant_option;
+pub(crate) use column_clauses::compression;
 pub(crate) use current_of::current_of;
 pub use databases::{DatabaseCommand, DatabaseOption, OptionValue};
 pub use depth::Tree;
@@ -119,6 +122,7 @@ use depth::Depth;
 use logstead_types::SqlState;
 use sqlparser::ast;
 use sqlparser::dialect::PostgreSqlDialect;
+use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::{Span, Token, TokenWithSpan, Tokenizer};
 use std::sync::Arc;
@@ -296,6 +300,14 @@ fn parse_within(text: &str, mut tokens: Vec<TokenWithSpan>, depth: Depth) -> Res
                 kind: StatementKind::Declare(Box::new(declare)),
                 ..parsed
             }),
+            (ast::Statement::CreateTable(_), _) => {
+                let into = query.iter().find(|t| rewrite::is_word(Some(t), "into"));
+                Err(SqlError::new(
+                    SqlState::SYNTAX_ERROR,
+                    "SELECT ... INTO is not allowed here",
+                )
+                .at(into.and_then(|into| span_position(text, into.span))))
+            }
             (_, Some(first)) => Err(position::error_at_token(text, first)),
             (_, None) => Err(position::error_at_token(text, &TokenWithSpan::new_eof())),
         };
@@ -313,13 +325,23 @@ fn parse_within(text: &str, mut tokens: Vec<TokenWithSpan>, depth: Depth) -> Res
     let has_not_exists = not_exists::rewrite(&mut tokens);
     let has_query_operands = query_operands::rewrite(&mut tokens);
     let (tokens, notes) = rewrite::rewrite(text, tokens)?;
+    let begins_table = rewrite::is_word(tokens.first(), "create")
+        && (1..4).any(|at| rewrite::is_word(tokens.get(at), "table"));
     let dialect = PostgreSqlDialect {};
     let mut parser = Parser::new(&dialect)
         .with_recursion_limit(depth.recursion_limit())
         .with_tokens_with_locations(tokens);
     let mut statement = parser
         .parse_statement()
-        .map_err(|error| unless_time(position::parse_error(text, &error, &parser.peek_token())))?;
+        .map_err(|error| {
+            let next = parser.peek_token();
+            let defines = matches!(&next.token, Token::Word(word) if word.keyword == Keyword::NOT);
+            if defines && begins_table {
+                // A column's NOT goes on: what it cannot go on with is wrong.
+                return position::error_at_token(text, &parser.peek_nth_token(1));
+            }
+            unless_time(position::parse_error(text, &error, &next))
+        })?;
     let rest = parser.peek_token();
     if rest.token != Token::EOF {
         return Err(unless_time(position::error_at_token(text, &rest)));

@@ -173,3 +173,30 @@ pub(super) fn with_signs(token: &TokenWithSpan) -> Option<Vec<TokenWithSpan>> {
     }));
     Some(all)
 }
+
+/// Writes `*<`, `*=` and their like, which compare records by their forms and which the library cuts behind the star, as one operator each.
+pub(super) fn of_images(tokens: &mut Vec<TokenWithSpan>) {
+    let mut at = 1;
+    while at < tokens.len() {
+        let compares = match tokens[at].token {
+            Token::Eq => "*=",
+            Token::Neq => "*<>",
+            Token::Lt => "*<",
+            Token::Gt => "*>",
+            Token::LtEq => "*<=",
+            Token::GtEq => "*>=",
+            _ => {
+                at += 1;
+                continue;
+            }
+        };
+        let before = &tokens[at - 1];
+        if before.token == Token::Mul && before.span.end == tokens[at].span.start {
+            tokens[at].span.start = before.span.start;
+            tokens[at].token = Token::CustomBinaryOperator(compares.to_owned());
+            tokens.remove(at - 1);
+        } else {
+            at += 1;
+        }
+    }
+}

@@ -3,6 +3,7 @@
 
 use super::extensions::ExtensionCommand;
 use super::kind::StatementKind;
+use super::position::error_at_token;
 use super::rewrite::words;
 use super::roles::Words;
 use crate::error::{Result, SqlError};
@@ -51,7 +52,9 @@ const OTHERS: [(&[&str], &str); 10] = [
 
 /// The statement, if it is one of these.
 pub(super) fn refused(text: &str, tokens: &[TokenWithSpan]) -> Result<Option<StatementKind>> {
-    two_phase(text, tokens)?;
+    if two_phase(text, tokens)? {
+        return Ok(Some(StatementKind::PrepareTransaction));
+    }
     if let Some((_, name)) = OTHERS.iter().find(|(begin, _)| words(tokens, 0, begin)) {
         return Ok(Some(StatementKind::Unsupported(name)));
     }
@@ -80,7 +83,10 @@ pub(super) fn refused(text: &str, tokens: &[TokenWithSpan]) -> Result<Option<Sta
     };
     // What is written wrongly is said to be so by the grammar.
     if kind == ["operator"] && verb == "drop" && !names_operator(tokens, at.at) {
-        return Ok(None);
+        return match wrong_operator(text, tokens, at.at) {
+            Some(error) => Err(error),
+            None => Ok(None),
+        };
     }
     if verb != "drop" || word.is_empty() {
         let name = match kind {
@@ -148,6 +154,40 @@ fn names_operator(tokens: &[TokenWithSpan], at: usize) -> bool {
     })
 }
 
+/// What is wrong with a DROP OPERATOR that names none, from `at` on.
+fn wrong_operator(text: &str, tokens: &[TokenWithSpan], at: usize) -> Option<SqlError> {
+    let mut at = at + 2 * usize::from(words(tokens, at, &["if", "exists"]));
+    let wrong = |at: usize| {
+        Some(match tokens.get(at) {
+            Some(token) => error_at_token(text, token),
+            None => error_at_token(text, &TokenWithSpan::new_eof()),
+        })
+    };
+    let token = |at: usize| tokens.get(at).map(|t| &t.token);
+    if let None | Some(Token::LParen | Token::Word(_)) = token(at) {
+        return wrong(at);
+    }
+    while !matches!(token(at), None | Some(Token::LParen | Token::Word(_))) {
+        at += 1;
+    }
+    if token(at) != Some(&Token::LParen) {
+        return wrong(at);
+    }
+    if let None | Some(Token::RParen | Token::Comma) = token(at + 1) {
+        return wrong(at + 1);
+    }
+    let end = (at + 1..tokens.len())
+        .find(|at| matches!(token(*at), Some(Token::RParen | Token::Comma)))?;
+    match token(end) {
+        Some(Token::RParen) => Some(
+            SqlError::new(SqlState::SYNTAX_ERROR, "missing argument")
+                .at(super::span_position(text, tokens[end].span))
+                .hint("Use NONE to denote the missing argument of a unary operator."),
+        ),
+        _ => wrong(end + 1),
+    }
+}
+
 /// A clause of CREATE or ALTER that the grammar library does not know, and that nothing here is for.
 fn clause(tokens: &[TokenWithSpan]) -> Option<&'static str> {
     let creates = words(tokens, 0, &["create"]);
@@ -166,6 +206,9 @@ fn clause(tokens: &[TokenWithSpan]) -> Option<&'static str> {
     {
         return Some("ALTER SEQUENCE SET LOGGED");
     }
+    if words(tokens, 0, &["alter", "table"]) {
+        return action(tokens);
+    }
     let table = (1..4).find(|at| creates && words(tokens, *at, &["table"]))?;
     let absent = ["if", "not", "exists"];
     let mut name = table + 1;
@@ -181,8 +224,55 @@ fn clause(tokens: &[TokenWithSpan]) -> Option<&'static str> {
     words(tokens, name + 1, &["of"]).then_some("CREATE TABLE OF a type")
 }
 
-/// What PREPARE TRANSACTION, COMMIT PREPARED and ROLLBACK PREPARED are answered.
-fn two_phase(text: &str, tokens: &[TokenWithSpan]) -> Result<()> {
+/// An action of ALTER TABLE on what is not there.
+fn action(tokens: &[TokenWithSpan]) -> Option<&'static str> {
+    const ACTIONS: [(&[&str], &str); 7] = [
+        (&["inherit"], "INHERITS"),
+        (&["no", "inherit"], "INHERITS"),
+        (&["of"], "CREATE TABLE OF a type"),
+        (&["not", "of"], "CREATE TABLE OF a type"),
+        (&["attach", "partition"], "ATTACH PARTITION"),
+        (&["detach", "partition"], "DETACH PARTITION"),
+        (&["set", "access", "method"], "an access method"),
+    ];
+    let is = |at: usize, wanted: &Token| tokens.get(at).is_some_and(|t| t.token == *wanted);
+    let mut at = 2;
+    at += 2 * usize::from(words(tokens, at, &["if", "exists"]));
+    at += usize::from(words(tokens, at, &["only"]));
+    at += 1;
+    while is(at, &Token::Period) {
+        at += 2;
+    }
+    at += usize::from(is(at, &Token::Mul));
+    let mut depth = 0_usize;
+    let mut begins = true;
+    for at in at..tokens.len() {
+        if begins {
+            if let Some((_, name)) = ACTIONS.iter().find(|(said, _)| words(tokens, at, said)) {
+                return Some(name);
+            }
+            let column = at + 1 + usize::from(words(tokens, at + 1, &["column"]));
+            let of_options = |word| words(tokens, column + 1, &[word]);
+            if words(tokens, at, &["alter"])
+                && (of_options("set") || of_options("reset"))
+                && is(column + 2, &Token::LParen)
+            {
+                return Some("ALTER COLUMN ... SET (options)");
+            }
+        }
+        begins = false;
+        match tokens[at].token {
+            Token::LParen => depth += 1,
+            Token::RParen => depth = depth.saturating_sub(1),
+            Token::Comma => begins = depth == 0,
+            _ => {}
+        }
+    }
+    None
+}
+
+/// Is it PREPARE TRANSACTION? COMMIT PREPARED and ROLLBACK PREPARED find none.
+fn two_phase(text: &str, tokens: &[TokenWithSpan]) -> Result<bool> {
     let prepare = words(tokens, 0, &["prepare", "transaction"]);
     let ends =
         words(tokens, 0, &["commit", "prepared"]) || words(tokens, 0, &["rollback", "prepared"]);
@@ -196,20 +286,13 @@ fn two_phase(text: &str, tokens: &[TokenWithSpan]) -> Result<()> {
             };
             return Err(at.error());
         }
-        _ => return Ok(()),
+        _ => return Ok(false),
     };
-    if prepare {
-        return Err(SqlError::new(
-            SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
-            "prepared transactions are disabled",
-        )
-        .hint("Set max_prepared_transactions to a nonzero value."));
-    }
     if ends {
         return Err(SqlError::new(
             SqlState::UNDEFINED_OBJECT,
             format!("prepared transaction with identifier \"{named}\" does not exist"),
         ));
     }
-    Ok(())
+    Ok(prepare)
 }

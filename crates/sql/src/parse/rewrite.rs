@@ -260,8 +260,10 @@ pub(super) fn rewrite(
     super::sequence_options::take_names(&mut tokens);
     super::sequence_options::sort_all(&mut tokens);
     super::generated::rewrite(text, &mut tokens)?;
+    super::column_clauses::rewrite(text, &mut tokens)?;
     super::nulls_distinct::rewrite(&mut tokens);
     super::set_schema::rewrite(&mut tokens);
+    super::storage_parameters::rewrite(&mut tokens)?;
     super::alter_options::rewrite(&mut tokens);
     super::merge::rewrite(text, &mut tokens)?;
     super::like::rewrite(text, &mut tokens)?;
@@ -366,6 +368,9 @@ pub(super) fn rewrite(
                 select_all(&mut tokens, at);
             }
             Keyword::INSERT if is_word(tokens.get(at + 1), "into") => inserts += 1,
+            Keyword::SELECT if words(&tokens, at + 1, &["distinct", "from"]) => {
+                return Err(super::position::error_at_token(text, &tokens[at + 2]));
+            }
             Keyword::SELECT if super::nothing::is_next(&tokens, at + 1) => {
                 super::nothing::mark(&mut tokens, at + 1);
                 notes.of_nothing = true;

@@ -221,7 +221,13 @@ fn with_children(tokens: &mut Vec<TokenWithSpan>) {
             // Not `extract(year from a * b)`: these begin no operand.
             let ends = match next.map(|t| &t.token) {
                 None | Some(Token::RParen | Token::Comma | Token::EOF) => true,
-                Some(Token::Word(_)) => BEHIND.iter().any(|word| is_word(next, word)),
+                Some(Token::Word(_)) => {
+                    let apart = |next: &TokenWithSpan| {
+                        tokens[at - 1].span.end == tokens[at].span.start
+                            && tokens[at].span.end != next.span.start
+                    };
+                    BEHIND.iter().any(|word| is_word(next, word)) || next.is_some_and(apart)
+                }
                 Some(_) => false,
             };
             if ends {
@@ -250,7 +256,8 @@ fn is_table(before: &[TokenWithSpan]) -> bool {
             token => {
                 return ["from", "join", "update"]
                     .iter()
-                    .any(|word| is_word(token, word));
+                    .any(|word| is_word(token, word))
+                    || (words(before, 0, &["alter", "table"]) && at == 2);
             }
         }
     }

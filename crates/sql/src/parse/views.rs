@@ -7,6 +7,7 @@ use super::position::{byte_of, error_at_token};
 use super::rewrite::{is_word, words};
 use super::{Parsed, StatementKind};
 use crate::error::{Result, SqlError};
+use logstead_types::SqlState;
 use sqlparser::ast::{self, Statement};
 use sqlparser::dialect::PostgreSqlDialect;
 use sqlparser::keywords::Keyword;
@@ -314,6 +315,10 @@ fn parse_query(text: &str, tokens: Vec<TokenWithSpan>) -> Result<Box<ast::Query>
     }
     match super::Tree::into_statement(statement) {
         Statement::Query(query) => Ok(query),
+        Statement::CreateTable(_) => Err(SqlError::new(
+            SqlState::FEATURE_NOT_SUPPORTED,
+            "views must not contain SELECT INTO",
+        )),
         _ => Err(error_at_token(
             text,
             &first.unwrap_or_else(TokenWithSpan::new_eof),

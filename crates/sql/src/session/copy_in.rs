@@ -222,20 +222,12 @@ impl Session {
             let catalog = self.catalog()?;
             let relation = self.copy_target(&catalog, name, columns)?;
             same_relation(&mut asked, &relation)?;
-            match relation.kind {
-                RelationKind::Table => {}
-                RelationKind::Sequence(_) => return Err(wrong_kind("copy to sequence", &relation)),
-                RelationKind::View(_) => {
-                    return Err(wrong_kind("copy to view", &relation).hint(
-                        "To enable copying to a view, provide an INSTEAD OF INSERT trigger.",
-                    ));
-                }
-                RelationKind::Materialized(..) => {
-                    return Err(wrong_kind("copy to materialized view", &relation));
-                }
-                RelationKind::Virtual(_) => {
-                    return Err(wrong_kind("copy to system relation", &relation));
-                }
+            if let Some(error) = no_target(&relation) {
+                // As in PostgreSQL, the client sends already when this is said.
+                let positions = copied_columns(&relation, columns)?;
+                client.copy_in(positions.len(), format.binary);
+                self.flush_batch(client).await?;
+                return Err(error);
             }
             let table = self.storage(&relation, &catalog)?;
             self.transaction()?;
@@ -263,12 +255,6 @@ impl Session {
             }
         };
         let positions = copied_columns(&relation, columns)?;
-        if format.freeze && !self.was_made_here(&relation) {
-            return Err(SqlError::new(
-                SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
-                "cannot perform COPY FREEZE because the table was not created or truncated in the current subtransaction",
-            ));
-        }
         self.may_call_in_copy(&catalog, &relation)?;
         let mut plan = self.copy_plan(&catalog, &relation, &positions)?;
         let filter = match condition {
@@ -282,6 +268,7 @@ impl Session {
         let encoded = format.encoding.filter(|_| !format.binary);
         // As it came, before it is UTF-8.
         let mut received = Vec::new();
+        let is_made_here = !format.freeze || self.was_made_here(&relation);
         let mut reader = reader(&relation, &positions, domains, format)?;
         self.settle_suspended().await?;
         let context = Rc::clone(&self.context);
@@ -291,6 +278,13 @@ impl Session {
         open.txn.begin_statement();
         client.copy_in(positions.len(), reader.binary.is_some());
         self.flush_batch(client).await?;
+        // As in PostgreSQL, the client sends already when this is said.
+        if !is_made_here {
+            return Err(SqlError::new(
+                SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
+                "cannot perform COPY FREEZE because the table was not created or truncated in the current subtransaction",
+            ));
+        }
         let mut inserter = Inserter::new(Arc::new(exec::prepare(plan)))?;
         let mut rows = 0u64;
         let mut end = false;
@@ -569,6 +563,18 @@ fn copying<'a>(
         events: &mut open.events,
         work_mem_bytes: usize::MAX >> 8,
     }
+}
+
+/// Why rows are copied to no such relation.
+fn no_target(relation: &Relation) -> Option<SqlError> {
+    Some(match relation.kind {
+        RelationKind::Table => return None,
+        RelationKind::Sequence(_) => wrong_kind("copy to sequence", relation),
+        RelationKind::View(_) => wrong_kind("copy to view", relation)
+            .hint("To enable copying to a view, provide an INSTEAD OF INSERT trigger."),
+        RelationKind::Materialized(..) => wrong_kind("copy to materialized view", relation),
+        RelationKind::Virtual(_) => wrong_kind("copy to system relation", relation),
+    })
 }
 
 fn wrong_kind(what: &str, relation: &Relation) -> SqlError {

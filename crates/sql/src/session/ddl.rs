@@ -199,6 +199,7 @@ pub(super) fn tag_of(parsed: &Parsed) -> Cow<'static, str> {
         StatementKind::SchemaElements(_) => "CREATE SCHEMA",
         StatementKind::TableOfExecute(_) => "CREATE TABLE AS",
         StatementKind::AlterSystem(_) => "ALTER SYSTEM",
+        StatementKind::PrepareTransaction => "PREPARE TRANSACTION",
         StatementKind::Lock => "LOCK TABLE",
         StatementKind::Unsupported(what) => *what,
         StatementKind::Query
@@ -215,7 +216,10 @@ pub(super) fn tag_of(parsed: &Parsed) -> Cow<'static, str> {
 }
 
 fn refused_in_read_only(parsed: &Parsed) -> SqlError {
-    let tag = tag_of(parsed);
+    let tag = match &**parsed.statement {
+        Statement::CreateTable(table) if table.query.is_some() => Cow::Borrowed("CREATE TABLE AS"),
+        _ => tag_of(parsed),
+    };
     SqlError::new(
         SqlState::READ_ONLY_SQL_TRANSACTION,
         format!("cannot execute {tag} in a read-only transaction"),

@@ -491,7 +491,7 @@ impl Session {
             matches!(
                 &**parsed.statement,
                 ast::Statement::Commit { .. } | ast::Statement::Rollback { .. }
-            )
+            ) || matches!(parsed.kind, StatementKind::PrepareTransaction)
         });
         if ends_it {
             return Ok(());

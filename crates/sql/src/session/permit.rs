@@ -364,6 +364,7 @@ impl Session {
             // Its own affairs, and what is planned is asked for when it is run.
             K::Query
                 | K::Transaction(_)
+                | K::PrepareTransaction
                 | K::Setting
                 | K::Prepared
                 | K::Explain

@@ -141,7 +141,11 @@ impl Session {
             .await?
         {
             Some(reply) => Ok(reply),
-            None => self.ddl(&table, text, client).await,
+            None => match self.ddl(&table, text, client).await? {
+                // Of what is executed PostgreSQL says how many rows it gave, though they are not wanted.
+                Reply::Tag(tag) if tag == "CREATE TABLE AS" => Ok(Reply::tag("SELECT 0")),
+                reply => Ok(reply),
+            },
         }
     }
 

@@ -515,6 +515,52 @@ impl Session {
         }
     }
 
+    /// PREPARE TRANSACTION on a server that keeps none: the transaction ends all the same.
+    pub(super) async fn prepare_transaction(&mut self, client: &mut dyn Client) -> Result<super::Reply> {
+        let block = self.block;
+        let is_temporary = block == Block::Open && self.has_used_temporary()?;
+        if block == Block::None {
+            self.warn(
+                client,
+                SqlState::NO_ACTIVE_SQL_TRANSACTION,
+                "there is no transaction in progress",
+            );
+        }
+        self.unwind_all().await;
+        self.rollback();
+        if block != Block::Open {
+            return Ok(super::Reply::tag("ROLLBACK"));
+        }
+        if is_temporary {
+            return Err(SqlError::new(
+                SqlState::FEATURE_NOT_SUPPORTED,
+                "cannot PREPARE a transaction that has operated on temporary objects",
+            ));
+        }
+        Err(SqlError::new(
+            SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
+            "prepared transactions are disabled",
+        )
+        .hint("Set max_prepared_transactions to a nonzero value."))
+    }
+
+    /// Has the transaction locked a temporary table, or changed a catalog in which there is a temporary schema?
+    fn has_used_temporary(&mut self) -> Result<bool> {
+        let catalog = self.catalog()?;
+        let Some(open) = &self.open else {
+            return Ok(false);
+        };
+        if catalog.temp.is_none() {
+            return Ok(false);
+        }
+        let held = |relation: &&Arc<crate::catalog::Relation>| {
+            let mut held = open.txn.tables_held();
+            held.any(|(table, _)| table == relation.storage)
+        };
+        let mut temporary = catalog.relations.values().filter(|r| r.is_temporary());
+        Ok(open.ddl.has_changes() || temporary.any(|relation| held(&relation)))
+    }
+
     /// A savepoint; one without a name is nobody's but who made it.
     pub(super) fn make_savepoint(&mut self, name: String) {
         if let Some(open) = &mut self.open {

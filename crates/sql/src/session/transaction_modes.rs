@@ -76,6 +76,12 @@ impl Session {
                 return Err(too_late());
             }
             if self.modes.read_only && !chosen.read_only {
+                if self.savepoints.last().is_some_and(|s| s.read_only) {
+                    return Err(SqlError::new(
+                        SqlState::ACTIVE_SQL_TRANSACTION,
+                        "cannot set transaction read-write mode inside a read-only transaction",
+                    ));
+                }
                 return Err(SqlError::new(
                     SqlState::ACTIVE_SQL_TRANSACTION,
                     "transaction read-write mode must be set before any query",

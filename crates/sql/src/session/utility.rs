@@ -83,6 +83,7 @@ impl Session {
                 self.checkpoint().await
             }
             StatementKind::AlterSystem(change) => self.alter_system(change),
+            StatementKind::PrepareTransaction => self.prepare_transaction(client).await,
             StatementKind::Maintenance(tag) => Ok(Reply::tag(tag)),
             StatementKind::Lock => self.lock_tables(&parsed.statement).await,
             StatementKind::Unsupported(what) => Err(SqlError::unsupported(what)),

@@ -30,7 +30,11 @@ pub(super) fn parse(text: &str) -> Result<Datum> {
     let inner = trim(text).strip_prefix('(').ok_or_else(failed)?;
     let inner = inner.strip_suffix(')').ok_or_else(failed)?;
     let (block, offset) = inner.split_once(',').ok_or_else(failed)?;
-    let block: u32 = block.trim_start().parse().map_err(|_| failed())?;
+    // Blocks count without a sign, and may be written with one.
+    let block: i64 = block.trim_start().parse().map_err(|_| failed())?;
+    let block = u32::try_from(block)
+        .or_else(|_| i32::try_from(block).map(|block| block as u32))
+        .map_err(|_| failed())?;
     let offset: u16 = offset.trim_start().parse().map_err(|_| failed())?;
     Ok(of_parts(i64::from(block), i64::from(offset)))
 }

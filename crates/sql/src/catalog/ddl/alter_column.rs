@@ -344,6 +344,22 @@ async fn set_type(
     if using.is_none() && ty == old && domain == was {
         return Ok(());
     }
+    if let Some(expr) = using {
+        let catalog = cx.catalog()?;
+        let found = bound(cx, &catalog, table, expr, "USING")?.ty();
+        let fits = [ty.oid, declared.oid, oid::UNKNOWN].contains(&found.oid)
+            || func::find_cast(found.oid, ty.oid, CastContext::Assignment).is_some();
+        if !fits {
+            return Err(SqlError::new(
+                SqlState::DATATYPE_MISMATCH,
+                format!(
+                    "result of USING clause for column \"{name}\" cannot be cast automatically to type {}",
+                    format_type(shown)
+                ),
+            )
+            .hint("You might need to add an explicit cast."));
+        }
+    }
     // The new value: the column (or the USING expression) cast to the type, then to its length as an assignment does.
     let written = match using {
         Some(expr) => bind::expr_to_sql(expr),

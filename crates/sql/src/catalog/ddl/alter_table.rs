@@ -2,8 +2,8 @@
 
 use super::columns::{
     COLUMNS_MAX, NewKind, NewSequence, check_column_name, new_column, new_constraint,
-    storage_options,
 };
+use super::storage_parameters::{index_options, storage_options};
 use super::dependents::Object;
 use super::expressions::{bound, bound_default, eval, refuse_calls};
 use super::objects::{name_taken, no_relation};
@@ -82,7 +82,7 @@ pub(super) async fn execute(alter: &ast::AlterTable, cx: &mut DdlContext<'_>) ->
             }
             [Op::SetOptionsParens { options }] => {
                 let all = catalog.options_of(oid).to_vec();
-                let all = super::kept::changed_parameters(all, options, storage_options)?;
+                let all = super::kept::changed_parameters(all, options, index_options)?;
                 index::change_options(&alter.name, false, cx, |old| *old = all).await?;
                 Ok(tag)
             }
@@ -310,20 +310,7 @@ async fn run(operation: &Op, table: &Arc<Relation>, cx: &mut DdlContext<'_>) -> 
         }
         Op::RenameTable {
             table_name: ast::RenameTableNameKind::To(name) | ast::RenameTableNameKind::As(name),
-        } => {
-            let new = cx.name(&calls::name_parts(name)?.1);
-            if cx
-                .catalog()?
-                .names
-                .contains_key(&(table.schema, new.clone()))
-            {
-                return Err(name_taken(&new));
-            }
-            let mut changed = Relation::clone(table);
-            changed.name = new;
-            renames::relation(table, &mut changed, cx).await?;
-            cx.update_relation(changed).await.map(drop)
-        }
+        } => renamed_table(table, name, cx).await,
         Op::AlterColumn { column_name, op } => {
             alter_column::execute(&fold(column_name), op, table, cx).await
         }
@@ -334,14 +321,47 @@ async fn run(operation: &Op, table: &Arc<Relation>, cx: &mut DdlContext<'_>) -> 
             cx.state.push(Change::Options(table.oid, all));
             cx.update_relation(Relation::clone(table)).await.map(drop)
         }
-        // All tables are logged.
-        Op::SetLogged | Op::SetUnlogged => Ok(()),
+        Op::SetLogged => super::persistence::set(table, true, cx).await,
+        Op::SetUnlogged => super::persistence::set(table, false, cx).await,
         Op::ReplicaIdentity { identity } => {
             super::kept::replica_identity(identity, table, cx).await
         }
         Op::ValidateConstraint { name } => validate_constraint(&fold(name), table, cx).await,
         other => Err(SqlError::unsupported(format!("ALTER TABLE ... {other}"))),
     }
+}
+
+/// Renames a table that an older spelling takes for something else.
+pub(super) async fn rename_table(
+    oid: Oid,
+    new: &ast::ObjectName,
+    cx: &mut DdlContext<'_>,
+) -> Result<()> {
+    let Some((table, _)) = cx.lock_table(oid, TableLock::Exclusive).await? else {
+        return Err(SqlError::internal("a table that is gone"));
+    };
+    cx.must_own(&table)?;
+    cx.refuse_pending(oid, "ALTER TABLE")?;
+    renamed_table(&table, new, cx).await
+}
+
+async fn renamed_table(
+    table: &Arc<Relation>,
+    new: &ast::ObjectName,
+    cx: &mut DdlContext<'_>,
+) -> Result<()> {
+    let new = cx.name(&calls::name_parts(new)?.1);
+    if cx
+        .catalog()?
+        .names
+        .contains_key(&(table.schema, new.clone()))
+    {
+        return Err(name_taken(&new));
+    }
+    let mut changed = Relation::clone(table);
+    changed.name = new;
+    renames::relation(table, &mut changed, cx).await?;
+    cx.update_relation(changed).await.map(drop)
 }
 
 /// 42704 for a constraint of a table.
@@ -557,7 +577,12 @@ async fn drop_column(
             cx.notice(SqlState::SUCCESSFUL_COMPLETION, message);
             return Ok(());
         }
-        check_column_name(name)?;
+        if check_column_name(name).is_err() {
+            return Err(SqlError::new(
+                SqlState::FEATURE_NOT_SUPPORTED,
+                format!("cannot drop system column \"{name}\""),
+            ));
+        }
         return Err(no_column(name, &table.name));
     };
     let target = dependents::Object::Column(table.oid, position);

@@ -110,10 +110,13 @@ async fn one(operation: &Op, relation: &Arc<Relation>, cx: &mut DdlContext<'_>) 
                 }
                 (AlterColumnOperation::DropDefault, _) => None,
                 (other, _) => {
-                    return Err(not_for_views(
-                        relation,
-                        &format!("ALTER COLUMN ... {other}"),
-                    ));
+                    let what = match other {
+                        AlterColumnOperation::SetDataType { .. } => "SET DATA TYPE".to_owned(),
+                        AlterColumnOperation::SetNotNull => "SET NOT NULL".to_owned(),
+                        AlterColumnOperation::DropNotNull => "DROP NOT NULL".to_owned(),
+                        other => first_words(&other.to_string()),
+                    };
+                    return Err(not_for_views(relation, &format!("ALTER COLUMN ... {what}")));
                 }
             };
             if let Some(column) = changed.columns.get_mut(position) {
@@ -140,19 +143,25 @@ async fn one(operation: &Op, relation: &Arc<Relation>, cx: &mut DdlContext<'_>) 
             view::refuse_check(&changed, cx)?;
             cx.state.push(Change::Options(relation.oid, all));
         }
-        other => return Err(not_for_views(relation, &other.to_string())),
+        Op::DropColumn { .. } => return Err(not_for_views(relation, "DROP COLUMN")),
+        Op::AddColumn { .. } => return Err(not_for_views(relation, "ADD COLUMN")),
+        other => return Err(not_for_views(relation, &first_words(&other.to_string()))),
     }
     cx.update_relation(changed).await.map(drop)
 }
 
+/// What an operation begins with.
+fn first_words(said: &str) -> String {
+    let words: Vec<&str> = said.split_whitespace().take(2).collect();
+    words.join(" ")
+}
+
 /// 42809 for what only tables do.
 fn not_for_views(relation: &Relation, what: &str) -> SqlError {
-    let action: Vec<&str> = what.split_whitespace().take(2).collect();
     SqlError::new(
         SqlState::WRONG_OBJECT_TYPE,
         format!(
-            "ALTER action {} cannot be performed on relation \"{}\"",
-            action.join(" "),
+            "ALTER action {what} cannot be performed on relation \"{}\"",
             relation.name
         ),
     )

@@ -283,6 +283,14 @@ pub(super) fn new_column(
                 new.constraints
                     .push(NewConstraint::new(constraint_name, kind).timed(timing));
             }
+            ast::ColumnOption::Collation(collation)
+                if crate::parse::compression(collation).is_some() =>
+            {
+                let method = crate::parse::compression(collation).unwrap_or_default();
+                if let Some(code) = super::kept::compression_code(method, ty)? {
+                    new.kept.push((Attribute::Compression, code.to_string()));
+                }
+            }
             ast::ColumnOption::Collation(collation) => {
                 let said = super::kept::named_collation(collation, ty)?;
                 if let Some(said) = super::kept::kept_collation(&said, ty) {
@@ -330,6 +338,10 @@ pub(super) fn new_column(
                         "identity column type must be smallint, integer, or bigint",
                     ));
                 }
+                if null == Some(true) {
+                    return Err(twice("conflicting NULL/NOT NULL declarations"));
+                }
+                null = Some(false);
                 new.column.identity = Some(matches!(generated_as, ast::GeneratedAs::Always));
                 new.column.not_null = true;
                 let options = sequence_options.clone().unwrap_or_default();
@@ -383,56 +395,4 @@ pub(super) fn new_constraint(constraint: &ast::TableConstraint) -> Result<NewCon
         }
         other => Err(SqlError::unsupported(format!("table constraint {other}"))),
     }
-}
-
-/// Storage options that are accepted: they change nothing here, and are shown again.
-pub(super) fn storage_options(options: &[ast::SqlOption]) -> Result<Vec<String>> {
-    const KNOWN: &[&str] = &[
-        "fillfactor",
-        "parallel_workers",
-        "toast_tuple_target",
-        "user_catalog_table",
-        "vacuum_index_cleanup",
-        "vacuum_truncate",
-        "log_autovacuum_min_duration",
-        "deduplicate_items",
-    ];
-    let mut list = Vec::new();
-    for option in options {
-        let ast::SqlOption::KeyValue { key, value } = option else {
-            return Err(SqlError::unsupported(format!("storage parameter {option}")));
-        };
-        let name = fold(key);
-        let value = value.to_string();
-        let value = value.trim_matches('\'');
-        if name == "oids" && value.eq_ignore_ascii_case("false") {
-            continue;
-        }
-        if !KNOWN.contains(&name.as_str())
-            && !name.starts_with("autovacuum_")
-            && !name.starts_with("toast.")
-        {
-            return Err(SqlError::new(
-                SqlState::INVALID_PARAMETER_VALUE,
-                format!("unrecognized parameter \"{name}\""),
-            ));
-        }
-        if name == "fillfactor" {
-            let number = value.parse::<i32>().map_err(|_| {
-                SqlError::new(
-                    SqlState::INVALID_PARAMETER_VALUE,
-                    format!("invalid value for integer option \"fillfactor\": {value}"),
-                )
-            })?;
-            if !(10..=100).contains(&number) {
-                return Err(SqlError::new(
-                    SqlState::INVALID_PARAMETER_VALUE,
-                    format!("value {number} out of bounds for option \"fillfactor\""),
-                )
-                .detail("Valid values are between \"10\" and \"100\"."));
-            }
-        }
-        list.push(format!("{name}={value}"));
-    }
-    Ok(list)
 }

@@ -152,6 +152,12 @@ pub(super) async fn add(
         let (NewKind::Primary(names) | NewKind::Unique(names)) = &key.kind else {
             continue;
         };
+        // Columns of a primary key are made NOT NULL first, which says it its own way.
+        if !fresh && matches!(key.kind, NewKind::Primary(_)) {
+            for name in names {
+                super::alter_table::position_of(&existing, name)?;
+            }
+        }
         let named = key.name.is_some();
         let same = (
             names.clone(),

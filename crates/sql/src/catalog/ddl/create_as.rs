@@ -1,6 +1,7 @@
 //! CREATE TABLE AS: a table with the columns of a query, filled with its rows.
 
-use super::columns::{NewColumn, storage_options};
+use super::columns::NewColumn;
+use super::storage_parameters::storage_options;
 use super::create_table::{create, exists, on_commit, refuse};
 use super::expressions::with_planner;
 use super::rewrite::encode_row;
@@ -83,10 +84,11 @@ pub(super) async fn execute(table: &ast::CreateTable, cx: &mut DdlContext<'_>) -
     if exists(cx, &schema, &name, table.if_not_exists)? {
         return Ok("CREATE TABLE AS".to_owned());
     }
-    let options = match &table.table_options {
+    let mut options = match &table.table_options {
         ast::CreateTableOptions::With(options) => storage_options(options)?,
         _ => Vec::new(),
     };
+    super::persistence::of_new(table, &schema, &mut options)?;
     // The tables it reads are locked; one that changed while we waited is planned again.
     let (planned, catalog) = loop {
         let catalog = cx.catalog()?;
@@ -98,6 +100,18 @@ pub(super) async fn execute(table: &ast::CreateTable, cx: &mut DdlContext<'_>) -
                 ..*plan
             };
             plan::plan_statement(&statement, cx.text, &own)
+        })
+        .map_err(|error| {
+            // Its columns are named as those of a subquery: see `parse::create_as`.
+            let of_names = error.code() == SqlState::INVALID_COLUMN_REFERENCE
+                && error.fields().message.starts_with("table \"query\" has ");
+            match of_names {
+                true => SqlError::new(
+                    SqlState::SYNTAX_ERROR,
+                    "too many column names were specified",
+                ),
+                false => error,
+            }
         })?;
         super::permit::must_use(&planned.schemas, cx)?;
         super::permit::must_allow(&planned.accesses, cx)?;

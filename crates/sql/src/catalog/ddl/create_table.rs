@@ -1,8 +1,9 @@
 //! CREATE TABLE.
 
 use super::columns::{
-    COLUMNS_MAX, NewColumn, NewConstraint, NewKind, new_column, new_constraint, storage_options,
+    COLUMNS_MAX, NewColumn, NewConstraint, NewKind, new_column, new_constraint,
 };
+use super::storage_parameters::storage_options;
 use super::expressions::bound_default;
 use super::objects::name_taken;
 use super::{DdlContext, constraints, like, sequence};
@@ -68,11 +69,12 @@ pub(super) async fn execute(table: &ast::CreateTable, cx: &mut DdlContext<'_>) -
     for constraint in &table.constraints {
         table_constraints.push(new_constraint(constraint)?);
     }
-    let options = match &table.table_options {
+    let mut options = match &table.table_options {
         ast::CreateTableOptions::None => Vec::new(),
         ast::CreateTableOptions::With(options) => storage_options(options)?,
         other => return Err(SqlError::unsupported(format!("table option {other}"))),
     };
+    super::persistence::of_new(table, &schema, &mut options)?;
     let made = create(cx, &schema, &name, columns, table_constraints, options).await?;
     for like in &likes {
         like::finish(like, made.oid, cx).await?;

@@ -266,6 +266,13 @@ pub(super) async fn add(
             format!("constraints on {only} tables may reference only {only} tables"),
         ));
     }
+    let catalog = cx.catalog()?;
+    if catalog.persistence_of(&parent) == 'u' && catalog.persistence_of(&child) == 'p' {
+        return Err(SqlError::new(
+            SqlState::INVALID_TABLE_DEFINITION,
+            "constraints on permanent tables may reference only permanent tables",
+        ));
+    }
     refuse_generated(&child, &columns, key)?;
     let (referenced, index) = target(&parent, &key.referenced)?;
     // A table that is being made is its maker's.

@@ -1,7 +1,7 @@
 //! CREATE INDEX, ALTER INDEX.
 
 use super::alter_table::{system_relation, wrong_kind};
-use super::columns::storage_options;
+use super::storage_parameters::index_options;
 use super::constraints::check_type;
 use super::names::{columns_part, free_name, is_taken};
 use super::objects::{name_taken, no_relation, no_schema};
@@ -308,6 +308,7 @@ pub(super) async fn create(create: &ast::CreateIndex, cx: &mut DdlContext<'_>) -
     cx.refuse_pending(table.oid, "CREATE INDEX")?;
     cx.must_create_in(table.schema)?;
     let catalog = cx.catalog()?;
+    let mut options = with_options(&create.with)?;
     if let Some(name) = &wanted
         && catalog.names.contains_key(&(table.schema, name.clone()))
     {
@@ -328,7 +329,6 @@ pub(super) async fn create(create: &ast::CreateIndex, cx: &mut DdlContext<'_>) -
             is_taken(&catalog, table.schema, Some(&table), n)
         })
     });
-    let mut options = with_options(&create.with)?;
     for (attribute, value) in &keys.attributes {
         attributes::set(&mut options, *attribute, Some(value));
     }
@@ -402,7 +402,7 @@ fn with_options(with: &[ast::Expr]) -> Result<Vec<String>> {
         },
         _ => Err(SqlError::unsupported(format!("storage parameter {expr}"))),
     });
-    storage_options(&options.collect::<Result<Vec<_>>>()?)
+    index_options(&options.collect::<Result<Vec<_>>>()?)
 }
 
 /// OID of an index by name; `None` (with a notice) if it does not exist and need not.
@@ -447,16 +447,29 @@ pub(super) async fn command(command: &IndexCommand, cx: &mut DdlContext<'_>) -> 
             if_exists,
             name,
             new,
-        } => match find_index(name, *if_exists, cx)? {
-            Some(oid) => rename(oid, new, cx).await,
-            None => Ok(()),
-        },
+        } => {
+            // As in PostgreSQL, the statement renames tables too.
+            let (schema, plain) = calls::lookup_parts(name)?;
+            let catalog = cx.catalog()?;
+            let found = catalog.object_by_name(schema.as_deref(), &plain, cx.search_path);
+            let is_table = |oid: &Oid| {
+                let relation = catalog.relations.get(oid);
+                relation.is_some_and(|r| matches!(r.kind, RelationKind::Table))
+            };
+            if let Some(oid) = found.filter(is_table) {
+                return super::alter_table::rename_table(oid, new, cx).await;
+            }
+            match find_index(name, *if_exists, cx)? {
+                Some(oid) => rename(oid, new, cx).await,
+                None => Ok(()),
+            }
+        }
         IndexCommand::Set {
             if_exists,
             name,
             options,
         } => {
-            let new = storage_options(options)?;
+            let new = index_options(options)?;
             change_options(name, *if_exists, cx, |all| {
                 all.retain(|o| !new.iter().any(|n| option_name(n) == option_name(o)));
                 all.extend(new);
@@ -505,6 +518,7 @@ pub(super) async fn command(command: &IndexCommand, cx: &mut DdlContext<'_>) -> 
                 Some(RelationKind::Table | RelationKind::Materialized(..)) => {
                     reindex(oid, None, *concurrently, cx).await
                 }
+                Some(RelationKind::Virtual(_)) if *concurrently => Err(no_concurrent_catalogs()),
                 Some(RelationKind::Virtual(_)) => Ok(()),
                 _ => Err(wrong_kind(&plain, "a table or materialized view")),
             }
@@ -586,6 +600,13 @@ pub(super) async fn change_options(
     change(&mut all);
     cx.state.push(Change::Options(oid, all));
     cx.update_index(table.schema, index).await
+}
+
+fn no_concurrent_catalogs() -> SqlError {
+    SqlError::new(
+        SqlState::FEATURE_NOT_SUPPORTED,
+        "cannot reindex system catalogs concurrently",
+    )
 }
 
 /// REINDEX of a schema or of the database: who owns it may ask for it. Indexes have nothing that building them anew

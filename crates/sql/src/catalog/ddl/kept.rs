@@ -95,6 +95,32 @@ pub(super) async fn storage(
     say(table, &[(Attribute::Storage(position), value)], cx).await
 }
 
+/// The code of a compression method in CREATE TABLE; none is the setting's.
+pub(super) fn compression_code(method: &str, ty: SqlType) -> Result<Option<char>> {
+    let code = match method {
+        "pglz" => Some('p'),
+        "lz4" => Some('l'),
+        "default" => None,
+        _ => {
+            return Err(SqlError::new(
+                SqlState::INVALID_PARAMETER_VALUE,
+                format!("invalid compression method \"{method}\""),
+            ));
+        }
+    };
+    let known = info::by_oid(user::base_type(ty).oid);
+    if code.is_some() && known.is_some_and(|i| i.storage == 'p') {
+        return Err(SqlError::new(
+            SqlState::FEATURE_NOT_SUPPORTED,
+            format!(
+                "column data type {} does not support compression",
+                info::format_type(ty)
+            ),
+        ));
+    }
+    Ok(code)
+}
+
 /// SET COMPRESSION.
 pub(super) async fn compression(
     position: usize,

@@ -3,7 +3,7 @@
 //! REFRESH fills a new storage and puts it in place of the old one, as TRUNCATE does: readers see all of the old rows or all of the
 //! new ones. CONCURRENTLY lets them read until the new rows are there; the change itself waits for those who read just then.
 
-use super::columns::storage_options;
+use super::storage_parameters::storage_options;
 use super::create_table::{exists, make_storage};
 use super::expressions::with_planner;
 use super::objects::no_relation;
@@ -46,6 +46,9 @@ pub(super) async fn create(create: &CreateView, cx: &mut DdlContext<'_>) -> Resu
         "too many column names were specified",
         &*cx.catalog()?,
     )?;
+    for column in &columns {
+        super::columns::check_column_name(&column.name)?;
+    }
     let (query, sources) = view::numbered(create, &bound, cx.text, &catalog)?;
     let oid = cx.new_oid()?;
     let made = View::new(cx.new_oid()?, query, sources, None);

@@ -263,7 +263,15 @@ impl DdlContext<'_> {
             true => self.temporary_target(schema.as_deref()),
             false => self.target_schema(schema.as_deref()),
         };
-        Ok((target.map_err(|e| e.at(self.at(at)))?, name))
+        let target = target.map_err(|e| match (e.code(), &schema) {
+            (SqlState::INSUFFICIENT_PRIVILEGE, Some(schema)) => SqlError::new(
+                SqlState::INSUFFICIENT_PRIVILEGE,
+                format!("permission denied to create \"{schema}.{name}\""),
+            )
+            .detail("System catalog modifications are currently disallowed."),
+            _ => e.at(self.at(at)),
+        })?;
+        Ok((target, name))
     }
 
     fn temporary_target(&mut self, schema: Option<&str>) -> Result<Arc<Schema>> {

@@ -198,7 +198,6 @@ pub(super) fn columns(
     }
     let mut seen = std::collections::HashSet::new();
     for column in &columns {
-        super::columns::check_column_name(&column.name)?;
         super::columns::refuse_pseudo(&column.name, column.ty)?;
         if !seen.insert(column.name.as_str()) {
             return Err(SqlError::new(

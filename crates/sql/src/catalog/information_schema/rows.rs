@@ -179,6 +179,11 @@ pub(super) fn views(cx: &VirtualContext<'_>) -> Rows {
         };
         let columns = viewdef::updatable(&catalog, r, cx.session);
         let updatable = columns.is_some_and(|c| c.contains(&true));
+        let triggers = cx.catalog.triggers.of(r.oid);
+        let instead = |event: i16| {
+            let bits = event | (1 << 6) | 1;
+            yes_no(triggers.iter().any(|t| t.bits() & bits == bits))
+        };
         rows.push(row![
             &cx.catalog.database_name,
             &r.schema_name,
@@ -191,9 +196,9 @@ pub(super) fn views(cx: &VirtualContext<'_>) -> Rows {
             },
             yes_no(updatable),
             yes_no(updatable),
-            "NO",
-            "NO",
-            "NO"
+            instead(1 << 4),
+            instead(1 << 3),
+            instead(1 << 2)
         ]);
     }
     Ok(rows)

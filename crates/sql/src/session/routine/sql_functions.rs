@@ -196,7 +196,7 @@ impl Session {
         if callee.result.oid == oid::VOID {
             return Ok(match callee.set {
                 true => VecDeque::new(),
-                false => VecDeque::from([vec![Datum::text("")]]),
+                false => VecDeque::from([vec![Datum::Null]]),
             });
         }
         let given: Vec<SqlType> = last.columns.iter().map(|column| column.ty).collect();
