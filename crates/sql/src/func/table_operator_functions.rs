@@ -4,7 +4,9 @@
 
 use super::Volatility::{Immutable, Stable};
 use super::math::plain;
-use super::numbers::{arith, bits, compared, compared_blank, compared_images, divide, modulo, shift};
+use super::numbers::{
+    arith, bits, compared, compared_blank, compared_images, divide, modulo, shift,
+};
 use super::{Body, Function, arrays, datetime, like, math, numbers, patterns, strings};
 use crate::func::function as f;
 use crate::value::Datum;

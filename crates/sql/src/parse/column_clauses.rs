@@ -25,8 +25,8 @@ pub(super) fn rewrite(text: &str, tokens: &mut [TokenWithSpan]) -> Result<()> {
             return Err(error_at_token(text, &tokens[at + 3]));
         }
     }
-    let creates = is_word(tokens.first(), "create")
-        && (1..4).any(|at| is_word(tokens.get(at), "table"));
+    let creates =
+        is_word(tokens.first(), "create") && (1..4).any(|at| is_word(tokens.get(at), "table"));
     if !creates {
         return Ok(());
     }

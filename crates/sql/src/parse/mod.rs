@@ -71,12 +71,12 @@ pub use aggregates::{AggregateValue, CreateAggregate};
 pub(crate) use aliases::using_alias;
 pub(crate) use alter_options::{is_reset, type_collation};
 pub use as_of::{AsOf, AsOfPoint};
+pub(crate) use column_clauses::compression;
 pub(crate) use conflict_target::EXPRESSION_MARK;
 pub use conforming::{LiteralRules, conforming};
 pub use constraints::{AlterConstraint, SetConstraints};
-pub use copy_options::{CopyClauses, CopyOption, CopyValue};
 pub(crate) use copy_options::redundant_option;
-pub(crate) use column_clauses::compression;
+pub use copy_options::{CopyClauses, CopyOption, CopyValue};
 pub(crate) use current_of::current_of;
 pub use databases::{DatabaseCommand, DatabaseOption, OptionValue};
 pub use depth::Tree;
@@ -331,17 +331,15 @@ fn parse_within(text: &str, mut tokens: Vec<TokenWithSpan>, depth: Depth) -> Res
     let mut parser = Parser::new(&dialect)
         .with_recursion_limit(depth.recursion_limit())
         .with_tokens_with_locations(tokens);
-    let mut statement = parser
-        .parse_statement()
-        .map_err(|error| {
-            let next = parser.peek_token();
-            let defines = matches!(&next.token, Token::Word(word) if word.keyword == Keyword::NOT);
-            if defines && begins_table {
-                // A column's NOT goes on: what it cannot go on with is wrong.
-                return position::error_at_token(text, &parser.peek_nth_token(1));
-            }
-            unless_time(position::parse_error(text, &error, &next))
-        })?;
+    let mut statement = parser.parse_statement().map_err(|error| {
+        let next = parser.peek_token();
+        let defines = matches!(&next.token, Token::Word(word) if word.keyword == Keyword::NOT);
+        if defines && begins_table {
+            // A column's NOT goes on: what it cannot go on with is wrong.
+            return position::error_at_token(text, &parser.peek_nth_token(1));
+        }
+        unless_time(position::parse_error(text, &error, &next))
+    })?;
     let rest = parser.peek_token();
     if rest.token != Token::EOF {
         return Err(unless_time(position::error_at_token(text, &rest)));

@@ -164,7 +164,13 @@ fn wrong_operator(text: &str, tokens: &[TokenWithSpan], at: usize) -> Option<Sql
         })
     };
     let token = |at: usize| tokens.get(at).map(|t| &t.token);
-    if let None | Some(Token::LParen | Token::Word(_)) = token(at) {
+    while let Some(Token::Word(_)) = token(at) {
+        if token(at + 1) != Some(&Token::Period) {
+            return wrong(at + 1);
+        }
+        at += 2;
+    }
+    if let None | Some(Token::LParen) = token(at) {
         return wrong(at);
     }
     while !matches!(token(at), None | Some(Token::LParen | Token::Word(_))) {

@@ -53,11 +53,7 @@ pub(super) fn rewrite(tokens: &mut Vec<TokenWithSpan>) -> Result<()> {
 }
 
 /// One list; gives the place behind it.
-fn list(
-    tokens: &mut Vec<TokenWithSpan>,
-    mut at: usize,
-    resets: bool,
-) -> Result<usize> {
+fn list(tokens: &mut Vec<TokenWithSpan>, mut at: usize, resets: bool) -> Result<usize> {
     let is = |tokens: &[TokenWithSpan], at: usize, wanted: &Token| {
         tokens.get(at).is_some_and(|t| t.token == *wanted)
     };

@@ -564,8 +564,7 @@ mod tests {
 
     #[test]
     fn csv_in_any_pieces() {
-        let format = CopyFormat::read(&[format_of("csv")], true)
-            .expect("an option");
+        let format = CopyFormat::read(&[format_of("csv")], true).expect("an option");
         let input = b"1,\"a,\"\"b\nc\",\n,\"\",x\r\n";
         for piece in 1..input.len() {
             let expected = strings(&[
@@ -593,8 +592,7 @@ mod tests {
     fn what_is_written_reads_back() {
         for csv in [false, true] {
             let name = if csv { "csv" } else { "text" };
-            let format = CopyFormat::read(&[format_of(name)], true)
-                .expect("an option");
+            let format = CopyFormat::read(&[format_of(name)], true).expect("an option");
             let values = [
                 Some("plain"),
                 None,

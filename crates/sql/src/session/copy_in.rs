@@ -124,10 +124,7 @@ impl Session {
         client: &mut dyn Client,
     ) -> Result<Reply> {
         let ast::Statement::Copy {
-            source,
-            to,
-            target,
-            ..
+            source, to, target, ..
         } = &**parsed.statement
         else {
             return Err(SqlError::unsupported("this form of COPY"));

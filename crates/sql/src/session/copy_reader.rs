@@ -119,7 +119,7 @@ impl Reader {
         let mut wrong = None;
         if found != wanted {
             wrong = Some(format!(
-                "wrong number of fields in header line: field count is {found}, expected {wanted}"
+                "wrong number of fields in header line: got {found}, expected {wanted}"
             ));
         }
         for (i, (name, _)) in self.columns.iter().enumerate() {

@@ -136,6 +136,10 @@ impl Session {
             kind: StatementKind::Ddl("SELECT"),
             ..parsed.clone()
         };
+        let is_new = matches!(
+            &**table.statement,
+            Statement::CreateTable(table) if table.transient && !table.if_not_exists
+        );
         match self
             .create_as(&table, text, Given::default(), client)
             .await?
@@ -143,7 +147,7 @@ impl Session {
             Some(reply) => Ok(reply),
             None => match self.ddl(&table, text, client).await? {
                 // Of what is executed PostgreSQL says how many rows it gave, though they are not wanted.
-                Reply::Tag(tag) if tag == "CREATE TABLE AS" => Ok(Reply::tag("SELECT 0")),
+                Reply::Tag(tag) if is_new && tag == "CREATE TABLE AS" => Ok(Reply::tag("SELECT 0")),
                 reply => Ok(reply),
             },
         }

@@ -516,7 +516,10 @@ impl Session {
     }
 
     /// PREPARE TRANSACTION on a server that keeps none: the transaction ends all the same.
-    pub(super) async fn prepare_transaction(&mut self, client: &mut dyn Client) -> Result<super::Reply> {
+    pub(super) async fn prepare_transaction(
+        &mut self,
+        client: &mut dyn Client,
+    ) -> Result<super::Reply> {
         let block = self.block;
         let is_temporary = block == Block::Open && self.has_used_temporary()?;
         if block == Block::None {

@@ -508,7 +508,6 @@ pub(super) fn is_custom(lower: &str) -> bool {
     };
     // Those that begin so are the server's: one that does not exist is a mistake that somebody would trust.
     lower.contains('.') && parts.all(word) && !lower.starts_with("logstead.")
-        && !lower.starts_with("plpgsql.")
 }
 
 /// Splits a list of identifiers (`"$user", public`): quoted ones keep their case. `None` if it is no such list.

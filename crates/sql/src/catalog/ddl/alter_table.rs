@@ -3,11 +3,11 @@
 use super::columns::{
     COLUMNS_MAX, NewKind, NewSequence, check_column_name, new_column, new_constraint,
 };
-use super::storage_parameters::{index_options, storage_options};
 use super::dependents::Object;
 use super::expressions::{bound, bound_default, eval, refuse_calls};
 use super::objects::{name_taken, no_relation};
 use super::renames::renamed;
+use super::storage_parameters::{index_options, storage_options};
 use super::{
     DdlContext, alter_column, constraints, create_table, dependents, foreign, generated, index,
     owners, renames, rewrite, sequence, using_index,

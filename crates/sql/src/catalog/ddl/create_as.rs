@@ -1,11 +1,11 @@
 //! CREATE TABLE AS: a table with the columns of a query, filled with its rows.
 
 use super::columns::NewColumn;
-use super::storage_parameters::storage_options;
 use super::create_table::{create, exists, on_commit, refuse};
 use super::expressions::with_planner;
 use super::rewrite::encode_row;
 use super::{DdlContext, Given};
+use super::storage_parameters::storage_options;
 use crate::catalog::change::Change;
 use crate::catalog::text::fold;
 use crate::catalog::{Column, Relation};

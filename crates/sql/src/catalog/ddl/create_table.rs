@@ -1,11 +1,9 @@
 //! CREATE TABLE.
 
-use super::columns::{
-    COLUMNS_MAX, NewColumn, NewConstraint, NewKind, new_column, new_constraint,
-};
-use super::storage_parameters::storage_options;
+use super::columns::{COLUMNS_MAX, NewColumn, NewConstraint, NewKind, new_column, new_constraint};
 use super::expressions::bound_default;
 use super::objects::name_taken;
+use super::storage_parameters::storage_options;
 use super::{DdlContext, constraints, like, sequence};
 use crate::catalog::attributes;
 use crate::catalog::change::Change;

@@ -1,10 +1,10 @@
 //! CREATE INDEX, ALTER INDEX.
 
 use super::alter_table::{system_relation, wrong_kind};
-use super::storage_parameters::index_options;
 use super::constraints::check_type;
 use super::names::{columns_part, free_name, is_taken};
 use super::objects::{name_taken, no_relation, no_schema};
+use super::storage_parameters::index_options;
 use super::{DdlContext, computed, expressions, generated, kept};
 use crate::bind;
 use crate::catalog::attributes::{self, Attribute};

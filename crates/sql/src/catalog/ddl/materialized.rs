@@ -3,10 +3,10 @@
 //! REFRESH fills a new storage and puts it in place of the old one, as TRUNCATE does: readers see all of the old rows or all of the
 //! new ones. CONCURRENTLY lets them read until the new rows are there; the change itself waits for those who read just then.
 
-use super::storage_parameters::storage_options;
 use super::create_table::{exists, make_storage};
 use super::expressions::with_planner;
 use super::objects::no_relation;
+use super::storage_parameters::storage_options;
 use super::{DdlContext, create_as, view};
 use crate::bind;
 use crate::catalog::change::Change;

@@ -35,23 +35,71 @@ const PARAMETERS: &[Parameter] = &[
     parameter("deduplicate_items", Kind::Bool, false),
     parameter("fillfactor", Kind::Int(10, 100), false),
     parameter("autovacuum_vacuum_threshold", Kind::Int(0, i32::MAX), true),
-    parameter("autovacuum_vacuum_insert_threshold", Kind::Int(-1, i32::MAX), true),
-    parameter("autovacuum_analyze_threshold", Kind::Int(0, i32::MAX), false),
+    parameter(
+        "autovacuum_vacuum_insert_threshold",
+        Kind::Int(-1, i32::MAX),
+        true,
+    ),
+    parameter(
+        "autovacuum_analyze_threshold",
+        Kind::Int(0, i32::MAX),
+        false,
+    ),
     parameter("autovacuum_vacuum_cost_limit", Kind::Int(1, 10_000), true),
-    parameter("autovacuum_freeze_min_age", Kind::Int(0, 1_000_000_000), true),
-    parameter("autovacuum_multixact_freeze_min_age", Kind::Int(0, 1_000_000_000), true),
-    parameter("autovacuum_freeze_max_age", Kind::Int(100_000, AGE_MAX), true),
-    parameter("autovacuum_multixact_freeze_max_age", Kind::Int(10_000, AGE_MAX), true),
+    parameter(
+        "autovacuum_freeze_min_age",
+        Kind::Int(0, 1_000_000_000),
+        true,
+    ),
+    parameter(
+        "autovacuum_multixact_freeze_min_age",
+        Kind::Int(0, 1_000_000_000),
+        true,
+    ),
+    parameter(
+        "autovacuum_freeze_max_age",
+        Kind::Int(100_000, AGE_MAX),
+        true,
+    ),
+    parameter(
+        "autovacuum_multixact_freeze_max_age",
+        Kind::Int(10_000, AGE_MAX),
+        true,
+    ),
     parameter("autovacuum_freeze_table_age", Kind::Int(0, AGE_MAX), true),
-    parameter("autovacuum_multixact_freeze_table_age", Kind::Int(0, AGE_MAX), true),
+    parameter(
+        "autovacuum_multixact_freeze_table_age",
+        Kind::Int(0, AGE_MAX),
+        true,
+    ),
     parameter("log_autovacuum_min_duration", Kind::Int(-1, i32::MAX), true),
     parameter("toast_tuple_target", Kind::Int(128, 8160), false),
     parameter("parallel_workers", Kind::Int(0, 1024), false),
-    parameter("autovacuum_vacuum_cost_delay", Kind::Real(-1.0, 100.0), true),
-    parameter("autovacuum_vacuum_scale_factor", Kind::Real(0.0, 100.0), true),
-    parameter("autovacuum_vacuum_insert_scale_factor", Kind::Real(0.0, 100.0), true),
-    parameter("autovacuum_analyze_scale_factor", Kind::Real(0.0, 100.0), false),
-    parameter("vacuum_index_cleanup", Kind::Words(&["auto", "on", "off"]), true),
+    parameter(
+        "autovacuum_vacuum_cost_delay",
+        Kind::Real(-1.0, 100.0),
+        true,
+    ),
+    parameter(
+        "autovacuum_vacuum_scale_factor",
+        Kind::Real(0.0, 100.0),
+        true,
+    ),
+    parameter(
+        "autovacuum_vacuum_insert_scale_factor",
+        Kind::Real(0.0, 100.0),
+        true,
+    ),
+    parameter(
+        "autovacuum_analyze_scale_factor",
+        Kind::Real(0.0, 100.0),
+        false,
+    ),
+    parameter(
+        "vacuum_index_cleanup",
+        Kind::Words(&["auto", "on", "off"]),
+        true,
+    ),
 ];
 
 fn invalid(message: impl Into<String>) -> SqlError {
@@ -150,12 +198,11 @@ impl Parameter {
             )))
         };
         let outside = |low: String, high: String| {
-            Err(invalid(format!(
-                "value {value} out of bounds for option \"{name}\""
-            ))
-            .detail(format!(
-                "Valid values are between \"{low}\" and \"{high}\"."
-            )))
+            Err(
+                invalid(format!("value {value} out of bounds for option \"{name}\"")).detail(
+                    format!("Valid values are between \"{low}\" and \"{high}\"."),
+                ),
+            )
         };
         match &self.kind {
             Kind::Bool => match parse_bool(value) {

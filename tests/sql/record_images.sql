@@ -1,0 +1,21 @@
+-- Records compared by the forms of their fields.
+create type pair as (a int, b int);
+create type flag as (a int, b boolean);
+create type name_of as (a int, b text);
+create type place as (a int, b point);
+select row(1, 2)::pair *= row(1, 2)::pair, row(1, 2)::pair *<> row(1, 3)::pair;
+select row(1, 2)::pair *< row(1, 3)::pair, row(1, 2)::pair *<= row(1, 3)::pair;
+select row(1, 3)::pair *> row(1, 2)::pair, row(1, 3)::pair *>= row(1, 2)::pair;
+select row(1, -2)::pair *< row(1, -3)::pair, row(1, -2)::pair *< row(1, 3)::pair;
+select row(0, false)::flag *< row(0, true)::flag, row(-2, true)::flag *< row(-1, true)::flag;
+select row(1, 'abc')::name_of *< row(1, 'abcd')::name_of, row(1, 'abc')::name_of *> row(1, 'abd')::name_of;
+select row(1, '(1,2)')::place *< row(1, '(1,3)')::place, row(1, '(1,2)')::place *= row(1, '(1,2)')::place;
+select row(1, null)::pair *= row(1, null)::pair, row(1, null)::pair *> row(1, 5)::pair;
+select row(1.0) *= row(1.00), row(1.0) = row(1.00);
+select row(0::float8) *= row('-0'::float8), row(0::float8) = row('-0'::float8);
+select row(1, 2)::pair *< row(1, 'abc')::name_of;
+select row(1, 2)::pair *= row(1);
+select row(array[1, 2]) *= row(array[1, 2]), row(array[1, 2]) *< row(array[1, 3]);
+select oprname, oprcode, oprcom::regoper, oprnegate::regoper from pg_operator where oprname like '*_%' and oprleft = 'record'::regtype order by 1;
+select 2 *-1, count(*)=1 from (values (1)) v(a);
+drop type pair, flag, name_of, place;

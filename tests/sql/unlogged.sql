@@ -1,0 +1,26 @@
+-- Unlogged tables.
+create unlogged table u (a int primary key);
+create table l (a int primary key);
+select relname, relpersistence from pg_class where relname in ('u', 'u_pkey', 'l', 'l_pkey') order by 1;
+create unlogged table pg_temp.x (a int);
+create table child (a int references u);
+create unlogged table child (a int references u);
+alter table child set logged;
+alter table u set logged;
+alter table child set logged;
+select relname, relpersistence from pg_class where relname in ('u', 'u_pkey', 'child') order by 1;
+alter table u set unlogged;
+alter table u set logged;
+create unlogged table made as select 1 as a;
+select relpersistence from pg_class where relname = 'made';
+alter table made set (fillfactor = 70);
+alter table made set logged;
+select relpersistence, reloptions from pg_class where relname = 'made';
+create temp table tt (a int);
+alter table tt set logged;
+insert into u values (1);
+begin;
+insert into u values (2);
+rollback;
+table u;
+drop table child, u, l, made, tt;
