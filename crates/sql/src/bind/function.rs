@@ -430,6 +430,14 @@ impl Binder<'_> {
         if !frame.clause.allows_aggregates() {
             let place = match frame.clause {
                 Clause::From if !innermost => "FROM clause of their own query level",
+                // It is the outer query's aggregate, in an argument of another one of that.
+                Clause::Filter if !innermost => {
+                    return Err(SqlError::new(
+                        SqlState::GROUPING_ERROR,
+                        "aggregate function calls cannot be nested",
+                    )
+                    .at(at));
+                }
                 clause => clause.words(),
             };
             return Err(SqlError::new(

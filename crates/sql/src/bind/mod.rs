@@ -356,6 +356,8 @@ pub(crate) struct Binder<'a> {
     hidden_name: Option<Arc<str>>,
     pub(crate) rels: Vec<Rel>,
     pub(crate) frames: Vec<Frame>,
+    /// Names of FROM items that subqueries of FROM around what is being bound do not see, for errors.
+    unseen: Vec<Arc<str>>,
     pub(crate) params: Vec<Option<SqlType>>,
     /// Which of them are variables that the statement names.
     pub(crate) params_used: Vec<bool>,
@@ -468,6 +470,7 @@ impl<'a> Binder<'a> {
             hidden_name: None,
             rels: Vec::new(),
             frames: Vec::new(),
+            unseen: Vec::new(),
             params: declared,
             params_used: Vec::new(),
             domains: HashMap::new(),

@@ -174,7 +174,9 @@ impl Check<'_> {
             if with.cte_tables.iter().any(hides) {
                 return Ok(());
             }
-            self.within(with)?;
+            for cte in &with.cte_tables {
+                self.query(&cte.query, place)?;
+            }
         }
         self.set_expr(&query.body, place)
     }

@@ -324,7 +324,8 @@ impl Binder<'_> {
             .iter()
             .flat_map(|f| &f.ns)
             .any(|i| *i.alias == *rel && !i.rel_visible && !rel.is_empty() && schema.is_none());
-        if out_of_reach {
+        let unseen = || schema.is_none() && self.unseen.iter().any(|name| **name == *rel);
+        if out_of_reach || unseen() {
             return SqlError::new(
                 SqlState::UNDEFINED_TABLE,
                 format!("invalid reference to FROM-clause entry for table \"{rel}\""),

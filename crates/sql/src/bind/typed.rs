@@ -105,7 +105,7 @@ fn typed<'a>(
     }
 }
 
-fn cast(expr: Expr, ty: SqlType) -> Expr {
+pub(super) fn cast(expr: Expr, ty: SqlType) -> Expr {
     let parsed = Parser::new(&PostgreSqlDialect {})
         .try_with_sql(&format_type(ty))
         .and_then(|mut parser| parser.parse_data_type());

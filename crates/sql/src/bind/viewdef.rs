@@ -383,11 +383,19 @@ impl Definer<'_, '_> {
                 }
             }
             SetExpr::Values(values) => {
+                let rows: Vec<&[Ast]> = values.rows.iter().map(|r| r.content.as_slice()).collect();
+                let bound = self.binder.values(&rows, true)?;
+                let types = bound.types();
                 let mut values = values.clone();
                 self.binder.frames.push(Frame::new());
                 for row in &mut values.rows {
-                    for e in &mut row.content {
-                        *e = self.expr(e)?;
+                    for (at, e) in row.content.iter_mut().enumerate() {
+                        // NULL has its column's type.
+                        let null = matches!(strip(e), Ast::Value(v) if v.value == ast::Value::Null);
+                        *e = match types.get(at).filter(|_| null) {
+                            Some(ty) => super::typed::cast(e.clone(), *ty),
+                            None => self.expr(e)?,
+                        };
                     }
                 }
                 self.binder.frames.pop();

@@ -630,7 +630,11 @@ fn written(spec: &ast::WindowSpec, at: Option<usize>) -> Written<'_> {
 /// The type that an offset of RANGE takes over an order of type `order`, from an offset of type `given`.
 fn range_offset(order: SqlType, given: SqlType) -> Result<Oid> {
     let refuse = |message: String| SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message);
-    let column = info::format_type(SqlType::of(order.oid));
+    // A varchar is ordered as a text.
+    let column = info::format_type(SqlType::of(match order.oid {
+        oid::VARCHAR => oid::TEXT,
+        other => other,
+    }));
     let types = func::range_offsets(order.oid);
     if types.is_empty() {
         return Err(refuse(format!(

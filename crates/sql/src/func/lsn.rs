@@ -48,7 +48,7 @@ fn place(v: &Numeric) -> Result<Datum> {
         .whole()
         .and_then(|v| u64::try_from(v).ok())
         .map(Datum::Lsn)
-        .ok_or_else(|| SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, "pg_lsn out of range"))
+        .ok_or_else(|| SqlError::new(SqlState::INVALID_PARAMETER_VALUE, "pg_lsn out of range"))
 }
 
 /// `pg_lsn(numeric)`

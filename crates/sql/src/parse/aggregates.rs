@@ -191,7 +191,21 @@ impl Words<'_> {
                     ast::ObjectNamePart::Identifier(part),
                 ])));
             }
-            return Ok(AggregateValue::Function(self.object()?));
+            let name = self.object()?;
+            // Types behind it would be a type's modifiers for PostgreSQL, which looks at the name only.
+            if self.take_token(&Token::LParen) {
+                let mut depth = 1_usize;
+                while depth > 0 {
+                    match self.token() {
+                        Some(Token::LParen) => depth += 1,
+                        Some(Token::RParen) => depth -= 1,
+                        Some(_) => {}
+                        None => return Err(self.error()),
+                    }
+                    self.at += 1;
+                }
+            }
+            return Ok(AggregateValue::Function(name));
         }
         if text {
             return Ok(AggregateValue::Text(self.string()?));

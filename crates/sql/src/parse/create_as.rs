@@ -29,6 +29,9 @@ pub(super) fn rewrite(tokens: &mut Vec<TokenWithSpan>) -> bool {
     no_data
 }
 
+/// The subquery that a query with a list of columns becomes.
+pub(crate) const NAMED_QUERY: &str = "query";
+
 /// Makes CREATE TABLE AS of a SELECT ... INTO; false if it is none.
 pub(super) fn of_select_into(statement: &mut Statement) -> bool {
     let Statement::Query(query) = statement else {
@@ -115,7 +118,7 @@ fn name_columns(tokens: &mut Vec<TokenWithSpan>, table: usize, query: usize) {
     tokens.extend([
         make(Token::RParen),
         word("AS", Keyword::AS),
-        word("query", Keyword::NoKeyword),
+        word(NAMED_QUERY, Keyword::NoKeyword),
     ]);
     tokens.extend(names);
 }

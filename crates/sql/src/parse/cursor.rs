@@ -87,6 +87,25 @@ pub(super) fn declare(
     Ok(Some((declare, at + 1)))
 }
 
+/// EXPLAIN of DECLARE is EXPLAIN of its query.
+pub(super) fn explained(text: &str, tokens: &mut Vec<TokenWithSpan>) -> Result<()> {
+    if !is_word(tokens.first(), "explain") {
+        return Ok(());
+    }
+    let mut at = 1;
+    if matches!(tokens.get(at).map(|t| &t.token), Some(Token::LParen)) {
+        let end = tokens.iter().position(|t| t.token == Token::RParen);
+        at = end.map_or(tokens.len(), |end| end + 1);
+    }
+    while is_word(tokens.get(at), "analyze") || is_word(tokens.get(at), "verbose") {
+        at += 1;
+    }
+    if let Some((_, from)) = declare(text, tokens.get(at..).unwrap_or_default())? {
+        tokens.drain(at..at + from);
+    }
+    Ok(())
+}
+
 /// A count with its sign; moves `at` past it.
 fn count(text: &str, tokens: &[TokenWithSpan], at: &mut usize) -> Result<Option<i64>> {
     let mut next = *at;

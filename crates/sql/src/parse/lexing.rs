@@ -14,6 +14,7 @@ pub(super) fn statements(text: &str) -> Result<Vec<Vec<TokenWithSpan>>> {
     let dialect = PostgreSqlDialect {};
     let cleared = super::operators::without_comments_behind(text);
     let (cleared, unicode) = without_unicode_marks(cleared);
+    let (cleared, mut escaped) = super::escapes::read_ahead(cleared)?;
     let tokens = Tokenizer::new(&dialect, &cleared)
         .tokenize_with_location()
         .map_err(|error| token_error(text, &error))?;
@@ -43,6 +44,23 @@ pub(super) fn statements(text: &str) -> Result<Vec<Vec<TokenWithSpan>>> {
             }
             Token::SingleQuotedString(more)
                 if new_line && !commented && goes_on(&mut one, more) => {}
+            // No statement has two literals one behind the other; the grammar library would take the second for a name.
+            Token::SingleQuotedString(_)
+                if matches!(
+                    one.last().map(|t| &t.token),
+                    Some(Token::SingleQuotedString(_) | Token::EscapedStringLiteral(_))
+                ) =>
+            {
+                return Err(super::position::error_at_token(text, &token));
+            }
+            Token::EscapedStringLiteral(_) if !escaped.is_empty() => {
+                let start = walk.byte_of(text, token.span.start);
+                let mut token = token;
+                if let Some(value) = escaped.remove(&start) {
+                    token.token = Token::EscapedStringLiteral(value);
+                }
+                one.push(token);
+            }
             Token::SingleQuotedString(_)
                 if !unicode.is_empty()
                     && unicode.contains(&walk.byte_of(text, token.span.start)) =>
@@ -229,6 +247,16 @@ fn unicode_escapes(text: &str, one: &mut Vec<TokenWithSpan>) -> Result<()> {
         let own = super::rewrite::is_word(one.get(behind), "uescape");
         let escape = match one.get(behind + 1).map(|t| &t.token) {
             Some(Token::SingleQuotedString(character)) if own => escape_character(character)?,
+            _ if own => {
+                let near = one.get(behind + 1);
+                let error = match near {
+                    Some(near) => super::position::error_at_token(text, near),
+                    None => return Err(super::position::error_at_token(text, &TokenWithSpan::new_eof())),
+                };
+                let near = error.fields().message.strip_prefix("syntax error").unwrap_or_default();
+                let message = format!("UESCAPE must be followed by a simple string literal{near}");
+                return Err(SqlError::new(SqlState::SYNTAX_ERROR, message).at(error.fields().position));
+            }
             _ => '\\',
         };
         // The library would read the literal's escapes by its own rule: they are read here as they were written.
@@ -242,7 +270,12 @@ fn unicode_escapes(text: &str, one: &mut Vec<TokenWithSpan>) -> Result<()> {
             .and_then(|(_, rest)| rest.strip_suffix(quote))
             .unwrap_or_default()
             .replace(&format!("{quote}{quote}"), &quote.to_string());
-        let value = crate::func::unescape_unicode(&inside, escape)?;
+        let value = crate::func::unescape_unicode(&inside, escape).map_err(|error| {
+            match error.fields().message.starts_with("invalid Unicode code point") {
+                true => SqlError::new(SqlState::SYNTAX_ERROR, "invalid Unicode escape value"),
+                false => error,
+            }
+        })?;
         let token = match name {
             true => Token::Word(Word {
                 value,

@@ -26,6 +26,7 @@ mod databases;
 mod depth;
 mod do_block;
 mod domains;
+mod escapes;
 mod extensions;
 mod generated;
 mod grants;
@@ -77,6 +78,7 @@ pub use conforming::{LiteralRules, conforming};
 pub use constraints::{AlterConstraint, SetConstraints};
 pub(crate) use copy_options::redundant_option;
 pub use copy_options::{CopyClauses, CopyOption, CopyValue};
+pub(crate) use create_as::NAMED_QUERY;
 pub(crate) use current_of::current_of;
 pub use databases::{DatabaseCommand, DatabaseOption, OptionValue};
 pub use depth::Tree;
@@ -286,6 +288,7 @@ fn parse_within(text: &str, mut tokens: Vec<TokenWithSpan>, depth: Depth) -> Res
             as_of: None,
         });
     }
+    cursor::explained(text, &mut tokens)?;
     if let Some((declare, from)) = cursor::declare(text, &tokens)? {
         let query = tokens.get(from..).unwrap_or_default();
         let parsed = parse_within(text, query.to_vec(), depth)?;
@@ -300,7 +303,9 @@ fn parse_within(text: &str, mut tokens: Vec<TokenWithSpan>, depth: Depth) -> Res
                 kind: StatementKind::Declare(Box::new(declare)),
                 ..parsed
             }),
-            (ast::Statement::CreateTable(_), _) => {
+            (ast::Statement::CreateTable(_), _)
+                if matches!(parsed.kind, StatementKind::Ddl("SELECT INTO")) =>
+            {
                 let into = query.iter().find(|t| rewrite::is_word(Some(t), "into"));
                 Err(SqlError::new(
                     SqlState::SYNTAX_ERROR,
@@ -325,22 +330,19 @@ fn parse_within(text: &str, mut tokens: Vec<TokenWithSpan>, depth: Depth) -> Res
     let has_not_exists = not_exists::rewrite(&mut tokens);
     let has_query_operands = query_operands::rewrite(&mut tokens);
     let (tokens, notes) = rewrite::rewrite(text, tokens)?;
-    let begins_table = rewrite::is_word(tokens.first(), "create")
-        && (1..4).any(|at| rewrite::is_word(tokens.get(at), "table"));
     let dialect = PostgreSqlDialect {};
     let mut parser = Parser::new(&dialect)
         .with_recursion_limit(depth.recursion_limit())
         .with_tokens_with_locations(tokens);
-    let mut statement = parser.parse_statement().map_err(|error| {
-        let next = parser.peek_token();
-        let defines = matches!(&next.token, Token::Word(word) if word.keyword == Keyword::NOT);
-        if defines && begins_table {
-            // A column's NOT goes on: what it cannot go on with is wrong.
-            return position::error_at_token(text, &parser.peek_nth_token(1));
-        }
-        unless_time(position::parse_error(text, &error, &next))
-    })?;
-    let rest = parser.peek_token();
+    let mut statement = parser
+        .parse_statement()
+        .map_err(|error| {
+            unless_time(match position::behind_not(&parser) {
+                Some(next) => position::error_at_token(text, &next),
+                None => position::parse_error(text, &error, &parser.peek_token()),
+            })
+        })?;
+    let rest = position::behind_not(&parser).unwrap_or_else(|| parser.peek_token());
     if rest.token != Token::EOF {
         return Err(unless_time(position::error_at_token(text, &rest)));
     }

@@ -3,7 +3,8 @@
 use super::{is_recursion, too_deep};
 use crate::error::SqlError;
 use logstead_types::SqlState;
-use sqlparser::parser::ParserError;
+use sqlparser::keywords::Keyword;
+use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::{Location, Token, TokenWithSpan, TokenizerError};
 
 /// Byte offset of a line and column (both from 1, columns in characters).
@@ -186,6 +187,18 @@ pub(super) fn parse_error(text: &str, error: &ParserError, next: &TokenWithSpan)
         format!("syntax error at or near \"{near}\""),
     )
     .at(Some(text[..start].chars().count() + 1))
+}
+
+/// What stands behind a NOT that the parser has not taken, if that is no NULL: PostgreSQL's grammar takes the NOT by itself.
+pub(super) fn behind_not(parser: &Parser<'_>) -> Option<TokenWithSpan> {
+    let is = |token: &TokenWithSpan, wanted| {
+        matches!(&token.token, Token::Word(word) if word.quote_style.is_none() && word.keyword == wanted)
+    };
+    if !is(&parser.peek_token(), Keyword::NOT) {
+        return None;
+    }
+    let next = parser.peek_nth_token(1);
+    (matches!(next.token, Token::Word(_)) && !is(&next, Keyword::NULL)).then_some(next)
 }
 
 fn end_of_input(text: &str) -> SqlError {

@@ -8,9 +8,74 @@ use sqlparser::tokenizer::{Token, TokenWithSpan};
 pub(super) fn rewrite(tokens: &mut Vec<TokenWithSpan>) {
     set_role(tokens);
     with_children(tokens);
+    starred_tables(tokens);
     collation_for(tokens);
     row_cast(tokens);
     collated_cast(tokens);
+}
+
+/// Words in front of a FROM item.
+const BEFORE_ITEMS: [&str; 4] = ["from", "join", "update", "using"];
+/// Functions in whose parentheses FROM has expressions behind it.
+const FROM_FUNCTIONS: [&str; 4] = ["extract", "overlay", "substring", "trim"];
+
+/// Words with which a list of FROM items ends.
+const BEHIND_ITEMS: [&str; 14] = [
+    "where", "on", "group", "having", "order", "limit", "set", "select", "returning", "window",
+    "union", "except", "intersect", "when",
+];
+
+/// `FROM table *` is `FROM table`: with its children.
+fn starred_tables(tokens: &mut Vec<TokenWithSpan>) {
+    if !tokens.iter().any(|t| t.token == Token::Mul) {
+        return;
+    }
+    // Of each parenthesis that is open, whether FROM has items behind it, and whether a list of them goes on.
+    let mut open = vec![(true, false)];
+    let mut at = 0;
+    while at < tokens.len() {
+        let is = |words: &[&str]| words.iter().any(|word| is_word(tokens.get(at), word));
+        let last = open.len() - 1;
+        match &tokens[at].token {
+            Token::LParen => {
+                let function = at.checked_sub(1).and_then(|at| tokens.get(at));
+                let expressions = FROM_FUNCTIONS.iter().any(|word| is_word(function, word));
+                open.push((!expressions, false));
+            }
+            Token::RParen if last > 0 => {
+                open.pop();
+            }
+            Token::Word(_) if open[last].0 && is(&BEFORE_ITEMS) => {
+                open[last].1 = true;
+                without_star(tokens, at + 1);
+            }
+            Token::Word(_) if is(&BEHIND_ITEMS) => open[last].1 = false,
+            Token::Comma if open[last].1 => without_star(tokens, at + 1),
+            _ => {}
+        }
+        at += 1;
+    }
+}
+
+/// Takes the star off the name of a table that begins at `at`.
+fn without_star(tokens: &mut Vec<TokenWithSpan>, at: usize) {
+    let mut end = at;
+    while matches!(tokens.get(end).map(|t| &t.token), Some(Token::Word(_))) {
+        end += 1;
+        match tokens.get(end).map(|t| &t.token) {
+            Some(Token::Period) => end += 1,
+            _ => break,
+        }
+    }
+    let starred = end > at
+        && matches!(tokens.get(end).map(|t| &t.token), Some(Token::Mul))
+        && matches!(
+            tokens.get(end + 1).map(|t| &t.token),
+            None | Some(Token::Comma | Token::RParen | Token::Word(_))
+        );
+    if starred {
+        tokens.remove(end);
+    }
 }
 
 /// Words that are no function's name in front of a parenthesis.

@@ -32,6 +32,7 @@ pub fn given(definition: &Routine, types: &[SqlType]) -> Given {
         returns_nothing: definition.procedure
             || definition.result == oid::VOID
             || definition.outputs().next().is_some(),
+        returns_void: definition.result == oid::VOID && !definition.procedure,
         procedure: definition.procedure,
     }
 }

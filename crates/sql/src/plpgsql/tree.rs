@@ -454,6 +454,8 @@ pub struct Given {
     pub returns_set: bool,
     /// It gives its values by OUT parameters, or nothing: RETURN takes no expression.
     pub returns_nothing: bool,
+    /// It returns void.
+    pub returns_void: bool,
     /// It is a procedure.
     pub procedure: bool,
 }

@@ -17,19 +17,41 @@ pub(super) fn object_id(text: &str, name: &str) -> Result<u32> {
     Ok(v as u32)
 }
 
-/// A transaction's number, which C's `strtoul` reads: it may be hexadecimal or octal.
-pub(super) fn transaction_id(text: &str) -> Result<u32> {
-    let t = trim(text);
-    let digits = t.strip_prefix("0x").or_else(|| t.strip_prefix("0X"));
-    let other = match digits {
-        Some(digits) => u32::from_str_radix(digits, 16).ok(),
-        None if t.len() > 1 && t.starts_with('0') => u32::from_str_radix(t, 8).ok(),
-        None => None,
+/// A transaction's number, as C's `strtoul` and `strtoull` read it: hexadecimal, octal or decimal, up to what is no digit; nothing is zero.
+pub(super) fn transaction_id(text: &str) -> u64 {
+    let t = text.trim_start_matches(|c: char| c.is_ascii_whitespace() || c == '\u{b}');
+    let (negative, t) = match t.strip_prefix('-') {
+        Some(rest) => (true, rest),
+        None => (false, t.strip_prefix('+').unwrap_or(t)),
     };
-    match other {
-        Some(number) if !t.contains(['+', '_']) => Ok(number),
-        _ => object_id(text, "xid"),
+    let hexadecimal = { t.strip_prefix("0x").or_else(|| t.strip_prefix("0X")) }
+        .filter(|rest| rest.starts_with(|c: char| c.is_ascii_hexdigit()));
+    let (digits, radix) = match hexadecimal {
+        Some(digits) => (digits, 16),
+        None if t.starts_with('0') => (t, 8),
+        None => (t, 10),
+    };
+    let mut number = Some(0_u64);
+    for digit in digits.chars().map_while(|c| c.to_digit(radix)) {
+        number = number
+            .and_then(|n| n.checked_mul(u64::from(radix)))
+            .and_then(|n| n.checked_add(u64::from(digit)));
     }
+    match number {
+        None => u64::MAX,
+        Some(number) if negative => number.wrapping_neg(),
+        Some(number) => number,
+    }
+}
+
+/// An xid8: half of PostgreSQL's numbers, which no server has used up.
+pub(super) fn wide_transaction_id(text: &str) -> Result<i64> {
+    i64::try_from(transaction_id(text)).map_err(|_| {
+        SqlError::new(
+            SqlState::NUMERIC_VALUE_OUT_OF_RANGE,
+            format!("value \"{text}\" is out of range for type xid8"),
+        )
+    })
 }
 
 pub(super) fn named_object(ty: Oid, text: &str, cx: Option<&dyn Context>) -> Result<Datum> {

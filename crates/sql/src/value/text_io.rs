@@ -7,7 +7,9 @@
 mod array_text;
 
 use super::float_text::{float, write_f32, write_f64};
-use super::object_text::{named_object, object_id, transaction_id, write_object};
+use super::object_text::{
+    named_object, object_id, transaction_id, wide_transaction_id, write_object,
+};
 use array_text::{array_input, array_output};
 
 use super::build::{Builder, SMALL_BYTES, STRIDE_BYTES};
@@ -323,9 +325,8 @@ pub fn input(ty: SqlType, text: &str, cx: Option<&dyn Context>) -> Result<Datum>
         oid::MACADDR => Datum::Mac(network::parse_mac(text)?),
         oid::MACADDR8 => Datum::Mac8(network::parse_mac8(text)?),
         oid::OID => Datum::Oid(object_id(text, "oid")?),
-        oid::XID => Datum::Oid(transaction_id(text)?),
-        oid::CID => Datum::Oid(transaction_id(text)?),
-        oid::XID8 => Datum::Int8(integer(text, "xid8", 0, i64::MAX)?),
+        oid::XID | oid::CID => Datum::Oid(transaction_id(text) as u32),
+        oid::XID8 => Datum::Int8(wide_transaction_id(text)?),
         oid::TID => tid::parse(text)?,
         oid::PG_SNAPSHOT | oid::TXID_SNAPSHOT => snapshot::parse(text)?,
         oid::REGCLASS

@@ -102,14 +102,12 @@ pub(super) async fn execute(table: &ast::CreateTable, cx: &mut DdlContext<'_>) -
             plan::plan_statement(&statement, cx.text, &own)
         })
         .map_err(|error| {
-            // Its columns are named as those of a subquery: see `parse::create_as`.
-            let of_names = error.code() == SqlState::INVALID_COLUMN_REFERENCE
-                && error.fields().message.starts_with("table \"query\" has ");
-            match of_names {
-                true => SqlError::new(
-                    SqlState::SYNTAX_ERROR,
-                    "too many column names were specified",
-                ),
+            // The list of columns is that of a subquery here.
+            let made = format!("table \"{}\" has ", crate::parse::NAMED_QUERY);
+            match error.code() == SqlState::INVALID_COLUMN_REFERENCE
+                && error.fields().message.starts_with(&made)
+            {
+                true => SqlError::new(SqlState::SYNTAX_ERROR, "too many column names were specified"),
                 false => error,
             }
         })?;

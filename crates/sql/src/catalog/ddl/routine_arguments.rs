@@ -127,6 +127,11 @@ fn default_of(expr: &ast::Expr, ty: Oid, cx: &mut DdlContext<'_>) -> Result<Stri
         ));
     }
     let as_type = if polymorphic { from } else { base };
+    // NULL of no type takes that of the other arguments.
+    let null = matches!(expr, ast::Expr::Value(value) if value.value == ast::Value::Null);
+    if polymorphic && null && from.oid == oid::UNKNOWN {
+        return Ok("NULL".to_owned());
+    }
     Ok(match default_text(expr, as_type, cx)? {
         Some(text) => text,
         None => user::numbered(|| format!("NULL::{}", info::format_type_bare(as_type.oid))),

@@ -158,10 +158,17 @@ pub(super) fn check_polymorphic(result: Oid, inputs: &[Oid]) -> Result<()> {
     let Some(family) = is_polymorphic(result) else {
         return Ok(());
     };
-    if inputs.iter().any(|ty| is_polymorphic(*ty) == Some(family)) {
+    // A range's type does not follow from that of its elements: there may be several of them.
+    let ranges = [oid::ANYRANGE, oid::ANYMULTIRANGE];
+    let told = match ranges.contains(&result) {
+        true => inputs.iter().any(|ty| ranges.contains(ty)),
+        false => inputs.iter().any(|ty| is_polymorphic(*ty) == Some(family)),
+    };
+    if told {
         return Ok(());
     }
     let of = match family {
+        false if ranges.contains(&result) => "anyrange or anymultirange",
         false => "anyelement, anyarray, anynonarray, anyenum, anyrange, or anymultirange",
         true => {
             "anycompatible, anycompatiblearray, anycompatiblenonarray, anycompatiblerange, or anycompatiblemultirange"

@@ -205,7 +205,7 @@ impl Reader<'_> {
                 ));
             }
             self.pass();
-            let args = self.cursor_arguments()?;
+            let args = self.bound_arguments(variable)?;
             self.expect("loop")?;
             let [name] = parts.first().map_or(&[][..], Vec::as_slice) else {
                 return Err(self.unexpected(first));
@@ -516,7 +516,7 @@ impl Reader<'_> {
         if self.given.returns_nothing {
             let message = match self.given.procedure {
                 true => "RETURN cannot have a parameter in a procedure",
-                false if self.given.name.is_none() => {
+                false if self.given.name.is_none() || self.given.returns_void => {
                     "RETURN cannot have a parameter in function returning void"
                 }
                 false => "RETURN cannot have a parameter in function with OUT parameters",
@@ -653,11 +653,52 @@ impl Reader<'_> {
         Ok(args)
     }
 
+    /// The arguments of a bound cursor, as many and called as it has them.
+    fn bound_arguments(&mut self, cursor: usize) -> Result<Vec<(Option<String>, Expr)>> {
+        let given = self.cursor_arguments()?;
+        let variable = &self.variables[cursor];
+        let wanted = variable.cursor.as_ref().map(|cursor| &cursor.args);
+        let wanted = wanted.map_or(&[][..], Vec::as_slice);
+        let of = &variable.name;
+        let wrong = |text: String| SqlError::new(SqlState::SYNTAX_ERROR, text);
+        let mut seen = vec![false; wanted.len()];
+        for (at, (name, _)) in given.iter().enumerate() {
+            let place = match name {
+                None => at,
+                Some(name) => {
+                    let is = |arg: &usize| self.variables[*arg].name == *name;
+                    wanted.iter().position(is).ok_or_else(|| {
+                        wrong(format!("cursor \"{of}\" has no argument named \"{name}\""))
+                    })?
+                }
+            };
+            let Some(slot) = seen.get_mut(place) else {
+                return Err(wrong(match wanted.is_empty() {
+                    true => format!("cursor \"{of}\" has no arguments"),
+                    false => format!("too many arguments for cursor \"{of}\""),
+                }));
+            };
+            if std::mem::replace(slot, true) {
+                let name = &self.variables[wanted[place]].name;
+                return Err(wrong(format!(
+                    "value for parameter \"{name}\" of cursor \"{of}\" specified more than once"
+                )));
+            }
+        }
+        if seen.contains(&false) {
+            return Err(wrong(match given.is_empty() {
+                true => format!("cursor \"{of}\" has arguments"),
+                false => format!("not enough arguments for cursor \"{of}\""),
+            }));
+        }
+        Ok(given)
+    }
+
     fn open_statement(&mut self) -> Result<Kind> {
         self.pass();
         let cursor = self.cursor_variable()?;
         if self.variables[cursor].cursor.is_some() {
-            let args = self.cursor_arguments()?;
+            let args = self.bound_arguments(cursor)?;
             self.expect_mark(";")?;
             return Ok(Kind::Open(cursor, Opens::Bound(args)));
         }

@@ -71,6 +71,13 @@ impl Session {
     ) -> LocalFuture<'a, Result<()>> {
         Box::pin(async move {
             let name = self.refuse_open(act, variable)?;
+            let declared = &act.routine.body.variables[variable];
+            if name.is_none() && declared.constant {
+                return Err(SqlError::new(
+                    SqlState::new(b"22005"),
+                    format!("variable \"{}\" is declared CONSTANT", declared.name),
+                ));
+            }
             let opened = match opens {
                 Opens::Bound(args) => self.opened_bound(act, variable, args, client).await?,
                 Opens::Query(scroll, query) => self.opened_query(act, query, *scroll).await?,

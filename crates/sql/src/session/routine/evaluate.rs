@@ -92,9 +92,15 @@ impl Activation {
             };
             let shown: Arc<str> = name.name.as_str().into();
             let is = self.types[variable];
-            let number = sources.len();
-            sources.push(Source::Variable(variable));
-            seen.types.push(is);
+            // A parameter has two names, for one value.
+            let known = sources.iter().position(|source| {
+                matches!(source, Source::Variable(other) if *other == variable)
+            });
+            let number = known.unwrap_or(sources.len());
+            if known.is_none() {
+                sources.push(Source::Variable(variable));
+                seen.types.push(is);
+            }
             block.push((Arc::clone(&shown), number));
             let hidden = seen.names.iter().any(|(known, _)| *known == shown);
             if !hidden {

@@ -296,6 +296,19 @@ impl Session {
                 ),
             ));
         }
+        if let [Target::Variable(variable)] = looped.targets.as_slice() {
+            let is = act.types[*variable].oid;
+            let is_array = info::element_of(is).is_some();
+            let wrong = match slice {
+                0 if is_array => Some("FOREACH loop variable must not be of an array type"),
+                0 => None,
+                _ if is_array || is == oid::UNKNOWN => None,
+                _ => Some("FOREACH ... SLICE loop variable must be of an array type"),
+            };
+            if let Some(wrong) = wrong {
+                return Err(SqlError::new(SqlState::DATATYPE_MISMATCH, wrong));
+            }
+        }
         let element = SqlType {
             oid: element,
             typmod: ty.typmod,

@@ -166,21 +166,34 @@ fn escape(text: &str, i: &mut usize, out: &mut String) -> Result<()> {
         return Err(near("unexpected end after backslash", ""));
     };
     *i += c.len_utf8();
-    let hex = |i: &mut usize, digits: &str| -> Result<u32> {
-        *i += digits.len();
-        u32::from_str_radix(digits, 16)
-            .ok()
-            .filter(|_| digits.bytes().all(|b| b.is_ascii_hexdigit()) && !digits.is_empty())
-            .ok_or_else(|| near("invalid Unicode escape sequence", digits))
+    let start = *i - 1 - c.len_utf8();
+    // Digits at a place, at most so many.
+    let digits = |at: usize, most: usize| {
+        let rest = text.as_bytes().get(at..).unwrap_or_default();
+        { rest.iter().take(most) }
+            .take_while(|b| b.is_ascii_hexdigit())
+            .count()
     };
-    let unicode = |i: &mut usize| -> Result<u32> {
-        if text[*i..].starts_with('{') {
-            let end = text[*i..].find('}').unwrap_or(1);
-            let digits = text.get(*i + 1..*i + end).unwrap_or("");
-            *i += 2;
-            return hex(i, digits);
+    let number = |from: usize, to: usize| {
+        let digits = text.get(from..to).unwrap_or_default();
+        u32::from_str_radix(digits, 16).unwrap_or(u32::MAX)
+    };
+    // The scanner tells of what it took before something was wrong.
+    let unicode = |i: &mut usize, start: usize| -> Result<u32> {
+        let braced = text[*i..].starts_with('{');
+        let from = *i + usize::from(braced);
+        let end = from + digits(from, if braced { 6 } else { 4 });
+        let closed = text.as_bytes().get(end) == Some(&b'}');
+        let whole = match braced {
+            true => end > from && closed,
+            false => end == from + 4,
+        };
+        if !whole {
+            let near_text = text.get(start..end).unwrap_or_default();
+            return Err(near("invalid unicode sequence", near_text));
         }
-        hex(i, text.get(*i..*i + 4).unwrap_or(""))
+        *i = end + usize::from(braced);
+        Ok(number(from, end))
     };
     let code = match c {
         'b' => 8,
@@ -190,15 +203,32 @@ fn escape(text: &str, i: &mut usize, out: &mut String) -> Result<()> {
         't' => 9,
         'v' => 11,
         'x' => {
-            let digits = text.get(*i..*i + 2).unwrap_or("");
-            hex(i, digits).map_err(|_| near("invalid hexadecimal character sequence", digits))?
+            let end = *i + digits(*i, 2);
+            if end < *i + 2 {
+                let near_text = text.get(start..end).unwrap_or_default();
+                return Err(near("invalid hex character sequence", near_text));
+            }
+            let code = number(*i, end);
+            *i = end;
+            code
         }
         'u' => {
-            let first = unicode(i)?;
+            let first = unicode(i, start)?;
             if (0xd800..0xdc00).contains(&first) && text[*i..].starts_with("\\u") {
+                let start = *i;
                 *i += 2;
-                let second = unicode(i)?;
-                0x10000 + ((first & 0x3ff) << 10) + (second & 0x3ff)
+                let second = unicode(i, start)?;
+                if (0xd800..0xdc00).contains(&second) {
+                    return Err(SqlError::new(
+                        SqlState::INVALID_TEXT_REPRESENTATION,
+                        "invalid input syntax for type jsonpath",
+                    )
+                    .detail("Unicode high surrogate must not follow a high surrogate."));
+                }
+                match (0xdc00..0xe000).contains(&second) {
+                    true => 0x10000 + ((first & 0x3ff) << 10) + (second & 0x3ff),
+                    false => first,
+                }
             } else {
                 first
             }
