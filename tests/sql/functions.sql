@@ -46,7 +46,7 @@ CREATE FUNCTION bad() RETURNS int LANGUAGE sql AS 'SELEC 1';
 CREATE FUNCTION bad() RETURNS int LANGUAGE sql AS 'a', 'b';
 CREATE FUNCTION nosuch.bad() RETURNS int LANGUAGE sql AS 'SELECT 1';
 CREATE PROCEDURE bad() STRICT LANGUAGE sql AS 'SELECT 1';
-SELECT proname, prokind, prosecdef, proleakproof, proisstrict, proretset, provolatile, proparallel, pronargs, pronargdefaults, prorettype::regtype, proargmodes, proargnames, procost, prorows, provariadic::regtype, proconfig, proacl, prosrc, proallargtypes IS NULL AS plain, (SELECT lanname FROM pg_language l WHERE l.oid = prolang) FROM pg_proc WHERE pronamespace = 'fns'::regnamespace ORDER BY proname, pronargs, prokind;
+SELECT proname, prokind, prosecdef, proleakproof, proisstrict, proretset, provolatile, proparallel, pronargs, pronargdefaults, prorettype::regtype, proargmodes, proargnames, procost, prorows, provariadic::regtype, proconfig, proacl, prosrc, proallargtypes IS NULL AS plain, (SELECT lanname FROM pg_language l WHERE l.oid = prolang) FROM pg_proc WHERE pronamespace = 'fns'::regnamespace ORDER BY proname, pronargs, prokind, prosrc;
 SELECT oid::regprocedure, oid::regproc, pg_get_function_arguments(oid), pg_get_function_identity_arguments(oid), pg_get_function_result(oid) FROM pg_proc WHERE pronamespace = 'fns'::regnamespace ORDER BY pg_proc.oid;
 SELECT pg_get_functiondef('add(int,int)'::regprocedure);
 SELECT pg_get_functiondef('rows'::regproc);

@@ -62,3 +62,15 @@ SELECT count(*) FROM foo;
 SELECT ''::xid, 'asdf'::xid, '010'::xid, '0x1f'::xid, '-1'::xid, '12x'::xid, ' 7'::cid, 'x'::xid8, '0x10'::xid8;
 DROP VIEW typed, typed_dates;
 DROP TABLE person, foo;
+-- What stays in doubt in ORDER BY comes as from PostgreSQL's sort; rows made of one row stay together.
+CREATE TABLE ties (four int, n int);
+INSERT INTO ties VALUES (0, 4), (2, 2), (1, 1), (2, 6), (1, 9), (0, 8), (1, 5), (3, 3), (3, 7), (0, 0);
+SELECT * FROM ties ORDER BY four;
+SELECT * FROM ties ORDER BY four DESC;
+SELECT four, n, row_number() OVER (PARTITION BY four), last_value(n) OVER (ORDER BY four ROWS BETWEEN CURRENT ROW AND 2 FOLLOWING) FROM ties;
+SELECT array_agg(n ORDER BY four) FROM ties;
+SELECT four, generate_series(1, 3) FROM ties WHERE n < 4 ORDER BY four;
+DROP TABLE ties;
+-- EXPLAIN of DECLARE, and SELECT INTO where it may not be.
+EXPLAIN (COSTS OFF) DECLARE c CURSOR FOR SELECT 1;
+DECLARE c CURSOR FOR SELECT 1 INTO ties;

@@ -180,7 +180,7 @@ impl Cell {
             }
             kept.seen.clear();
             kept.disk_bytes = kept.sorter.disk_bytes();
-            kept.ordered = Some(kept.sorter.take().finish());
+            kept.ordered = Some(kept.sorter.take().finish(true));
         }
         if let Some(user) = &call.user {
             return self.finish_user(user, call, cx);

@@ -3,6 +3,8 @@
 //! Rows are sorted in runs as they arrive, and the runs are merged as rows are asked for: no step takes long, however many
 //! rows there are. What is more than `work_mem` goes to temporary files (`spill::merge`).
 
+mod ties;
+
 use super::batch::{Batch, Rows};
 use super::context::{Cx, Evaluation};
 use super::eval::eval_in;
@@ -12,7 +14,7 @@ use super::spill::merge::{BigSorter, Ordered};
 use super::spill::{Got, Spill};
 use super::stats::{NodeDetail, width};
 use crate::error::Result;
-use crate::plan::{Plan, SortKey};
+use crate::plan::{Node, Plan, SortKey};
 use crate::value::{Datum, key};
 use std::cmp::Ordering;
 
@@ -95,8 +97,15 @@ impl Sorter {
         self.end_run();
     }
 
-    /// The rows in order, one by one.
-    pub(crate) fn finish(mut self) -> Sorted {
+    /// The rows in order, one by one; equal ones as PostgreSQL's sort leaves them, if they are few and `mixes` says that they need not stay as they came.
+    pub(crate) fn finish(mut self, mixes: bool) -> Sorted {
+        let count = self.rows.len();
+        if mixes && self.runs.is_empty() && (2..=ties::FEW_ROWS).contains(&count) {
+            let mut run: Vec<usize> = (0..count).collect();
+            ties::sort(&mut run, &|a, b| self.key(a).cmp(self.key(b)));
+            self.runs.push(run);
+            self.run_start = count;
+        }
         self.end_run();
         let mut sorted = Sorted {
             heads: vec![0; self.runs.len()],
@@ -174,6 +183,15 @@ impl Sorted {
             self.heap.swap(at, least);
             at = least;
         }
+    }
+}
+
+/// Whether each row becomes several before they are sorted: PostgreSQL sorts first, so that those of one row stay together as they came.
+fn is_of_sets(input: &Plan) -> bool {
+    match &input.node {
+        Node::ProjectSet { .. } => true,
+        Node::Project { input, .. } => is_of_sets(input),
+        _ => false,
     }
 }
 
@@ -355,7 +373,7 @@ impl SortState {
                 kib: bytes.div_ceil(1024),
             };
         }
-        let sorted = std::mem::take(&mut self.sorter).finish();
+        let sorted = std::mem::take(&mut self.sorter).finish(!is_of_sets(input));
         self.held.set(sorted.size_bytes(), cx.memory())?;
         self.sorted = Some(sorted);
         Ok(None)

@@ -45,7 +45,12 @@ fn starred_tables(tokens: &mut Vec<TokenWithSpan>) {
             Token::RParen if last > 0 => {
                 open.pop();
             }
-            Token::Word(_) if open[last].0 && is(&BEFORE_ITEMS) => {
+            // IS DISTINCT FROM has an expression behind it.
+            Token::Word(_)
+                if open[last].0
+                    && is(&BEFORE_ITEMS)
+                    && !is_word(at.checked_sub(1).and_then(|at| tokens.get(at)), "distinct") =>
+            {
                 open[last].1 = true;
                 without_star(tokens, at + 1);
             }

@@ -250,7 +250,7 @@ impl BigSorter {
         }
         self.file
             .get_or_insert_with(|| TempFile::new(spill, memory_bytes));
-        let sorted = std::mem::take(&mut self.sorter).finish();
+        let sorted = std::mem::take(&mut self.sorter).finish(false);
         self.doing = Doing::Writing(Box::new(sorted), Stream::default());
     }
 
@@ -374,11 +374,11 @@ impl BigSorter {
         }
     }
 
-    /// The rows in order.
-    pub(crate) fn finish(self) -> Ordered {
+    /// The rows in order; see [`Sorter::finish`].
+    pub(crate) fn finish(self, mixes: bool) -> Ordered {
         match self.file {
             Some(file) => Ordered::Disk(Box::new(Merge::new(self.runs)), file),
-            None => Ordered::Memory(Box::new(self.sorter.finish())),
+            None => Ordered::Memory(Box::new(self.sorter.finish(mixes))),
         }
     }
 }
