@@ -115,7 +115,9 @@ def share(part: int, of: int) -> str:
 
 
 def fleeting(sql: str) -> bool:
-    """Whether an answer is a number of an object, or a name of a file or program, that the next server cannot give."""
+    """Whether an answer is a number of an object or of a transaction, or a name of a file or program, that the next server cannot give."""
+    if re.fullmatch(r"(?i)select (txid_current|pg_current_xact_id)\(\)( as \w+)?", sql.strip()):
+        return True
     return bool(re.search(r"(?i)\b(pg_relation_filepath|relfilenode as main_filenode|oid as datoid|as temp_schema_name|version\(\))", sql))
 
 

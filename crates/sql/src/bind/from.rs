@@ -674,7 +674,8 @@ impl Binder<'_> {
             std::mem::take(&mut self.frame()?.ns)
         };
         let unseen = self.unseen.len();
-        self.unseen.extend(hidden.iter().map(|item| Arc::clone(&item.alias)));
+        self.unseen
+            .extend(hidden.iter().map(|item| Arc::clone(&item.alias)));
         let bound = self.with_own(|b| b.deeper(|b| b.query_body(query, true)));
         self.unseen.truncate(unseen);
         if !lateral {

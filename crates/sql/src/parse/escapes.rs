@@ -1,7 +1,8 @@
-//! Literals `E'...'` whose escapes the grammar library's tokenizer does not read as PostgreSQL does: bytes beyond ASCII, pairs of
-//! surrogates, and what is wrong with an escape.
+//! Literals `E'...'` whose escapes the grammar library's tokenizer does not read as PostgreSQL does: bytes beyond ASCII,
+//! pairs of surrogates, and what is wrong with an escape.
 //!
-//! Such a literal's text is blanked, character for character, before the text is divided into tokens; what it stands for takes its place after.
+//! Such a literal's text is blanked, character for character, before the text is divided into tokens; what it stands for
+//! takes its place after.
 
 use super::operators::{
     comment, comment_length, dollar_length, has_escapes, is_of_name, quoted_length,
@@ -73,7 +74,8 @@ fn is_unusual(body: &str) -> bool {
     false
 }
 
-/// What stands between the quotes, as PostgreSQL's scanner reads it. `body` begins at `start` and includes the closing quote; nothing if there is none.
+/// What stands between the quotes, as PostgreSQL's scanner reads it. `body` begins at `start` and includes the closing
+/// quote; nothing if there is none.
 fn unescaped(text: &str, start: usize, body: &str) -> Result<Option<String>> {
     let bytes = body.as_bytes();
     let place = |at: usize| Some(text.get(..start + at)?.chars().count() + 1);
@@ -94,7 +96,11 @@ fn unescaped(text: &str, start: usize, body: &str) -> Result<Option<String>> {
         let next = bytes.get(at + 1).copied();
         let by_code = byte == b'\\' && matches!(next, Some(b'u' | b'U'));
         if first.is_some() && !by_code {
-            let end = at + body.get(at..).and_then(|r| r.chars().next()).map_or(1, char::len_utf8);
+            let end = at
+                + body
+                    .get(at..)
+                    .and_then(|r| r.chars().next())
+                    .map_or(1, char::len_utf8);
             return Err(near("invalid Unicode surrogate pair", at, end));
         }
         match (byte, next) {
@@ -186,7 +192,9 @@ fn unescaped(text: &str, start: usize, body: &str) -> Result<Option<String>> {
     }
     let wrong = match out.iter().position(|b| *b == 0) {
         Some(zero) => Some(zero),
-        None => std::str::from_utf8(&out).err().map(|error| error.valid_up_to()),
+        None => std::str::from_utf8(&out)
+            .err()
+            .map(|error| error.valid_up_to()),
     };
     match (wrong, String::from_utf8(out)) {
         (None, Ok(value)) => Ok(Some(value)),
@@ -224,16 +232,34 @@ mod tests {
             assert_eq!(blanked.chars().count(), text.chars().count());
             found.into_values().next()
         };
-        assert_eq!(read(r"select E'\ud83d\ude04 it''s'").as_deref(), Some("😄 it's"));
+        assert_eq!(
+            read(r"select E'\ud83d\ude04 it''s'").as_deref(),
+            Some("😄 it's")
+        );
         assert_eq!(read(r"select E'\xc3\xa4\101\n'").as_deref(), Some("äA\n"));
         assert_eq!(read(r"select E'a\nb', '\u0041'"), None);
         for (text, message) in [
             (r"E'\u061'", "invalid Unicode escape"),
-            (r"E'\udb99xy'", "invalid Unicode surrogate pair at or near \"x\""),
-            (r"E'\udb99'", "invalid Unicode surrogate pair at or near \"'\""),
-            (r"E'\U002FFFFF'", "invalid Unicode escape value at or near \"\\U002FFFFF\""),
-            (r"E'\xff'", "invalid byte sequence for encoding \"UTF8\": 0xff"),
-            (r"E'\000'", "invalid byte sequence for encoding \"UTF8\": 0x00"),
+            (
+                r"E'\udb99xy'",
+                "invalid Unicode surrogate pair at or near \"x\"",
+            ),
+            (
+                r"E'\udb99'",
+                "invalid Unicode surrogate pair at or near \"'\"",
+            ),
+            (
+                r"E'\U002FFFFF'",
+                "invalid Unicode escape value at or near \"\\U002FFFFF\"",
+            ),
+            (
+                r"E'\xff'",
+                "invalid byte sequence for encoding \"UTF8\": 0xff",
+            ),
+            (
+                r"E'\000'",
+                "invalid byte sequence for encoding \"UTF8\": 0x00",
+            ),
         ] {
             let error = read_ahead(Cow::Borrowed(text)).unwrap_err();
             assert_eq!(error.fields().message, message);

@@ -251,11 +251,22 @@ fn unicode_escapes(text: &str, one: &mut Vec<TokenWithSpan>) -> Result<()> {
                 let near = one.get(behind + 1);
                 let error = match near {
                     Some(near) => super::position::error_at_token(text, near),
-                    None => return Err(super::position::error_at_token(text, &TokenWithSpan::new_eof())),
+                    None => {
+                        return Err(super::position::error_at_token(
+                            text,
+                            &TokenWithSpan::new_eof(),
+                        ));
+                    }
                 };
-                let near = error.fields().message.strip_prefix("syntax error").unwrap_or_default();
+                let near = error
+                    .fields()
+                    .message
+                    .strip_prefix("syntax error")
+                    .unwrap_or_default();
                 let message = format!("UESCAPE must be followed by a simple string literal{near}");
-                return Err(SqlError::new(SqlState::SYNTAX_ERROR, message).at(error.fields().position));
+                return Err(
+                    SqlError::new(SqlState::SYNTAX_ERROR, message).at(error.fields().position)
+                );
             }
             _ => '\\',
         };
@@ -270,11 +281,13 @@ fn unicode_escapes(text: &str, one: &mut Vec<TokenWithSpan>) -> Result<()> {
             .and_then(|(_, rest)| rest.strip_suffix(quote))
             .unwrap_or_default()
             .replace(&format!("{quote}{quote}"), &quote.to_string());
-        let value = crate::func::unescape_unicode(&inside, escape).map_err(|error| {
-            match error.fields().message.starts_with("invalid Unicode code point") {
-                true => SqlError::new(SqlState::SYNTAX_ERROR, "invalid Unicode escape value"),
-                false => error,
-            }
+        let value = crate::func::unescape_unicode(&inside, escape).map_err(|error| match error
+            .fields()
+            .message
+            .starts_with("invalid Unicode code point")
+        {
+            true => SqlError::new(SqlState::SYNTAX_ERROR, "invalid Unicode escape value"),
+            false => error,
         })?;
         let token = match name {
             true => Token::Word(Word {

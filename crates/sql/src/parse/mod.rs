@@ -334,14 +334,12 @@ fn parse_within(text: &str, mut tokens: Vec<TokenWithSpan>, depth: Depth) -> Res
     let mut parser = Parser::new(&dialect)
         .with_recursion_limit(depth.recursion_limit())
         .with_tokens_with_locations(tokens);
-    let mut statement = parser
-        .parse_statement()
-        .map_err(|error| {
-            unless_time(match position::behind_not(&parser) {
-                Some(next) => position::error_at_token(text, &next),
-                None => position::parse_error(text, &error, &parser.peek_token()),
-            })
-        })?;
+    let mut statement = parser.parse_statement().map_err(|error| {
+        unless_time(match position::behind_not(&parser) {
+            Some(next) => position::error_at_token(text, &next),
+            None => position::parse_error(text, &error, &parser.peek_token()),
+        })
+    })?;
     let rest = position::behind_not(&parser).unwrap_or_else(|| parser.peek_token());
     if rest.token != Token::EOF {
         return Err(unless_time(position::error_at_token(text, &rest)));

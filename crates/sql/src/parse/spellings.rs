@@ -21,8 +21,20 @@ const FROM_FUNCTIONS: [&str; 4] = ["extract", "overlay", "substring", "trim"];
 
 /// Words with which a list of FROM items ends.
 const BEHIND_ITEMS: [&str; 14] = [
-    "where", "on", "group", "having", "order", "limit", "set", "select", "returning", "window",
-    "union", "except", "intersect", "when",
+    "where",
+    "on",
+    "group",
+    "having",
+    "order",
+    "limit",
+    "set",
+    "select",
+    "returning",
+    "window",
+    "union",
+    "except",
+    "intersect",
+    "when",
 ];
 
 /// `FROM table *` is `FROM table`: with its children.

@@ -107,7 +107,10 @@ pub(super) async fn execute(table: &ast::CreateTable, cx: &mut DdlContext<'_>) -
             match error.code() == SqlState::INVALID_COLUMN_REFERENCE
                 && error.fields().message.starts_with(&made)
             {
-                true => SqlError::new(SqlState::SYNTAX_ERROR, "too many column names were specified"),
+                true => SqlError::new(
+                    SqlState::SYNTAX_ERROR,
+                    "too many column names were specified",
+                ),
                 false => error,
             }
         })?;

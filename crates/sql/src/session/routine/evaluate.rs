@@ -93,9 +93,9 @@ impl Activation {
             let shown: Arc<str> = name.name.as_str().into();
             let is = self.types[variable];
             // A parameter has two names, for one value.
-            let known = sources.iter().position(|source| {
-                matches!(source, Source::Variable(other) if *other == variable)
-            });
+            let known = sources
+                .iter()
+                .position(|source| matches!(source, Source::Variable(other) if *other == variable));
             let number = known.unwrap_or(sources.len());
             if known.is_none() {
                 sources.push(Source::Variable(variable));
