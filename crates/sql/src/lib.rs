@@ -29,5 +29,6 @@ mod search;
 pub mod session;
 pub mod settings;
 pub mod value;
+mod xml;
 
 pub use error::{Result, SqlError};

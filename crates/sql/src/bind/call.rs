@@ -152,6 +152,8 @@ impl Binder<'_> {
                     arg.ty().oid,
                     oid::TEXT
                         | oid::JSON
+                        | oid::XML
+                        | oid::XML_ARRAY
                         | oid::JSON_ARRAY
                         | oid::VARCHAR
                         | oid::BPCHAR

@@ -2,6 +2,7 @@
 
 use super::operator::{row_of, strip};
 use super::subscript::is_array;
+use super::xml::is_document_mark;
 use super::{Binder, types};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
@@ -66,6 +67,12 @@ impl Binder<'_> {
             Ast::IsNotFalse(operand) => self.is_bool(operand, Some(false), true, "IS NOT FALSE"),
             Ast::IsUnknown(operand) => self.is_bool(operand, None, false, "IS UNKNOWN"),
             Ast::IsNotUnknown(operand) => self.is_bool(operand, None, true, "IS NOT UNKNOWN"),
+            Ast::IsDistinctFrom(left, right) if is_document_mark(right) => {
+                self.xml_document_test(left, false)
+            }
+            Ast::IsNotDistinctFrom(left, right) if is_document_mark(right) => {
+                self.xml_document_test(left, true)
+            }
             Ast::IsDistinctFrom(left, right) => self.distinct_from(left, right, false),
             Ast::IsNotDistinctFrom(left, right) => self.distinct_from(left, right, true),
             Ast::InList {

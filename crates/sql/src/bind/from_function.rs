@@ -107,6 +107,9 @@ impl Binder<'_> {
             let functions = functions.map_err(|e| e.at(at))?;
             return self.rows_from(&functions, ordinality, alias);
         }
+        if super::xml_table::is_xml_table(name) {
+            return self.xml_table(args, alias);
+        }
         let (schema, function_name) = schema_and_name(name, &self.cx.catalog.database_name)?;
         // Several arrays side by side: no other function of the name takes as many.
         if args.len() > 1

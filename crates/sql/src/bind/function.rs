@@ -36,6 +36,9 @@ fn not_its_form() -> SqlError {
 
 impl Binder<'_> {
     pub(crate) fn function(&mut self, function: &Function) -> Result<Expr> {
+        if let Some(construct) = super::xml::called(function) {
+            return self.xml_call(construct, function);
+        }
         let at = self.at(name_span(&function.name));
         let (schema, name) = schema_and_name(&function.name, &self.cx.catalog.database_name)?;
         let system = schema.as_deref().is_none_or(|s| s == "pg_catalog");

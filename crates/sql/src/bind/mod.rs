@@ -69,6 +69,8 @@ mod view;
 mod viewdef;
 mod window;
 mod with;
+mod xml;
+mod xml_table;
 
 pub use called::{ProcedureCall, bind_procedure_call};
 pub(crate) use coerce::and;
@@ -96,6 +98,7 @@ pub use updatable::{check_option_allowed, updatable_columns};
 pub use variables::{Group, Variables};
 pub use view::{ViewQuery, bind_view_query, plan_view, view_column_type};
 pub use viewdef::view_query_shown;
+pub(crate) use xml::{called as xml_called, is_document_mark};
 
 use crate::catalog::Relation;
 use crate::error::{Result, SqlError};

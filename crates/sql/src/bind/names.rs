@@ -109,7 +109,9 @@ fn figure(expr: &Ast) -> Option<(String, u8)> {
         Ast::Function(function) => match function.name.0.last() {
             Some(ast::ObjectNamePart::Identifier(ident)) => {
                 let name = fold_ident(ident);
-                let called = of_kept_name(&name).map(|(_, called)| called.to_owned());
+                let called = of_kept_name(&name).map(|(_, called)| called);
+                let called = called.or_else(|| crate::parse::xml_construct(&name));
+                let called = called.map(str::to_owned);
                 Some((called.unwrap_or(name), 2))
             }
             _ => None,

@@ -212,7 +212,7 @@ impl Binder<'_> {
 fn is_incomparable(ty: SqlType) -> bool {
     matches!(
         ty.oid,
-        oid::JSON | oid::PG_SNAPSHOT | oid::TXID_SNAPSHOT | oid::VOID
+        oid::JSON | oid::XML | oid::PG_SNAPSHOT | oid::TXID_SNAPSHOT | oid::VOID
     )
 }
 

@@ -4,6 +4,7 @@
 //! here stays as written; the caller binds the result again and keeps the original if that fails.
 
 mod call;
+mod xml;
 
 use crate::bind;
 use crate::catalog::text::fold;
@@ -285,6 +286,14 @@ impl Typer<'_> {
                 Some(compared) => (compared, boolean),
                 None => self.binary(self.expr(left), op, self.expr(right)),
             },
+            Expr::IsDistinctFrom(left, right) if bind::is_document_mark(right) => (
+                Expr::IsDistinctFrom(self.document(left), right.clone()),
+                boolean,
+            ),
+            Expr::IsNotDistinctFrom(left, right) if bind::is_document_mark(right) => (
+                Expr::IsNotDistinctFrom(self.document(left), right.clone()),
+                boolean,
+            ),
             Expr::IsDistinctFrom(left, right) => (self.distinct(left, right), boolean),
             Expr::IsNotDistinctFrom(left, right) => match self.distinct(left, right) {
                 Expr::IsDistinctFrom(left, right) => {
@@ -467,6 +476,13 @@ impl Typer<'_> {
                     field: field.clone(),
                     syntax: syntax.clone(),
                     expr: inner(e),
+                };
+                (typed, self.names.type_of(expr))
+            }
+            Expr::CompoundFieldAccess { root, access_chain } => {
+                let typed = Expr::CompoundFieldAccess {
+                    root: inner(root),
+                    access_chain: access_chain.clone(),
                 };
                 (typed, self.names.type_of(expr))
             }

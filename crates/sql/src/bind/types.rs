@@ -228,10 +228,6 @@ pub(crate) fn base_type(data_type: &ast::DataType) -> Result<Oid> {
                 _ => None,
             };
             let absent = || match parts.as_slice() {
-                [name] if is_of_postgres(name) => SqlError::unsupported(format!("type {name}")),
-                [schema, name] if schema == "pg_catalog" && is_of_postgres(name) => {
-                    SqlError::unsupported(format!("type {name}"))
-                }
                 [schema, _] => match lookup::existing(schema) {
                     Ok(()) => undefined(data_type),
                     Err(error) => error,
@@ -317,11 +313,6 @@ pub fn types_in(query: &impl Visit) -> Vec<(Span, Oid)> {
     let mut types = Types(Vec::new());
     let _all_visited = query.visit(&mut types);
     types.0
-}
-
-/// Types that PostgreSQL has and this server has not.
-fn is_of_postgres(name: &str) -> bool {
-    name == "xml"
 }
 
 /// The fields of an interval type, as its modifier has them.

@@ -3,7 +3,7 @@
 //! Works on syntax trees whose types are explicit (`ddl::typed` makes them so): prints, decides nothing.
 
 use super::text::{fold, quote_ident, quote_literal};
-use crate::bind::bit_literal;
+use crate::bind::{bit_literal, is_document_mark, xml_called};
 use crate::func::extensions;
 use crate::parse::{EXCLUSIONS, carried};
 use crate::value::{format_type, user};
@@ -77,6 +77,10 @@ impl Printer {
             indent,
             qualified: true,
         }
+    }
+
+    pub(super) fn is_pretty(&self) -> bool {
+        self.pretty
     }
 
     fn query(&self, query: &ast::Query) -> String {
@@ -242,6 +246,11 @@ impl Printer {
             Expr::IsNotFalse(e) => self.test(e, "IS NOT FALSE", parent),
             Expr::IsUnknown(e) => self.test(e, "IS UNKNOWN", parent),
             Expr::IsNotUnknown(e) => self.test(e, "IS NOT UNKNOWN", parent),
+            Expr::IsDistinctFrom(a, b) if is_document_mark(b) => self.document_test(a),
+            Expr::IsNotDistinctFrom(a, b) if is_document_mark(b) => self.wrap(
+                format!("NOT {}", self.document_test(a)),
+                matches!(parent, Parent::Free | Parent::And | Parent::Or),
+            ),
             Expr::IsDistinctFrom(a, b) => {
                 let text = format!("{} IS DISTINCT FROM {}", tight(a), tight(b));
                 self.wrap(
@@ -301,7 +310,10 @@ impl Printer {
                     .collect();
                 format!("ARRAY[{}]", items.join(", "))
             }
-            Expr::Function(function) => self.call(function),
+            Expr::Function(function) => match xml_called(function) {
+                Some(construct) => self.xml_construct(construct, function),
+                None => self.call(function),
+            },
             Expr::Substring {
                 expr,
                 substring_from,
@@ -678,7 +690,7 @@ fn stripped(mut expr: &Expr) -> &Expr {
     expr
 }
 
-fn type_text(data_type: &ast::DataType) -> String {
+pub(super) fn type_text(data_type: &ast::DataType) -> String {
     crate::bind::sql_type(data_type).map_or_else(|_| data_type.to_string(), format_type)
 }
 

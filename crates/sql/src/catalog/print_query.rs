@@ -518,6 +518,10 @@ impl Layout<'_> {
             parts.join(".")
         };
         let call = |name: &str, args: &[ast::FunctionArg]| {
+            if crate::parse::xml_construct(name.trim_matches('"')) == Some("xmltable") {
+                let printer = super::print::Printer::of_query(self.pretty, self.indent);
+                return printer.xml_table_call(args);
+            }
             let args: Vec<String> = args
                 .iter()
                 .map(|arg| match arg {

@@ -129,7 +129,7 @@ fn width_of(datum: &Datum) -> usize {
 /// Whether values of a type have an order.
 fn has_order(ty: Oid) -> bool {
     let element = info::element_of(ty).unwrap_or(ty);
-    !matches!(ty, oid::JSON | oid::JSON_ARRAY | oid::VOID) && !record::is_record(element)
+    !matches!(element, oid::JSON | oid::XML | oid::VOID) && !record::is_record(element)
 }
 
 /// The statistics of one column: `cells` are its values in the sample's rows, in their order in the table, which has `rows` rows; `target` is how many values are

@@ -55,6 +55,17 @@ impl Encoding {
             self.convert(bytes, way, out)?;
             return Ok(Some(()));
         }
+        // It says itself in which encoding it is.
+        if ty == oid::XML {
+            match (way, std::str::from_utf8(bytes)) {
+                (Way::ToClient, Ok(text)) => {
+                    let text = crate::xml::sent(text, self.name());
+                    self.encode(&text, out)?;
+                }
+                _ => out.extend_from_slice(bytes),
+            }
+            return Ok(Some(()));
+        }
         if ty == oid::JSONB {
             let Some((version, text)) = bytes.split_first() else {
                 return Ok(None);

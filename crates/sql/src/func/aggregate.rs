@@ -8,7 +8,7 @@ mod moments;
 use super::numbers::{bad_args, out_of_range};
 use super::ranges::{self, RangeAgg};
 use super::regression::{self, Regression as Pair};
-use super::{Aggregate, AggregateState, arrays, bits, money, ordered};
+use super::{Aggregate, AggregateState, arrays, bits, money, ordered, xml};
 use crate::error::Result;
 use crate::value::build::Builder;
 use crate::value::oid::*;
@@ -251,6 +251,7 @@ pub static AGGREGATES: &[Aggregate] = &[
     a(6167, "bit_xor", &[BIT], BIT, |_| fold(|x, y| bits::xor(&[x.clone(), y.clone()]))),
     keeps_nulls(a(3538, "string_agg", &[TEXT, TEXT], TEXT, string_agg)),
     keeps_nulls(a(3545, "string_agg", &[BYTEA, BYTEA], BYTEA, bytea_agg)),
+    keeps_nulls(a(2901, "xmlagg", &[XML], XML, |_| Box::new(xml::XmlAgg::default()))),
     keeps_nulls(a(2335, "array_agg", &[ANYNONARRAY], ANYARRAY, array_agg)),
     keeps_nulls(a(4053, "array_agg", &[ANYARRAY], ANYARRAY, arrays::stack)),
     a(2154, "stddev", &[INT8], NUMERIC, |_| moments(What::StddevSamp)),

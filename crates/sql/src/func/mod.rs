@@ -68,6 +68,9 @@ mod user_aggregate;
 mod users;
 mod variadic;
 mod window;
+mod xml;
+mod xml_path;
+mod xml_table;
 
 pub use aggregate::AGGREGATES;
 pub(crate) use array_assign::put_element;
@@ -103,6 +106,12 @@ pub use user_aggregate::USER_AGGREGATE;
 pub use users::{Chosen, UserCandidate, choose_with_users};
 pub use variadic::VARIADIC_CALL;
 pub use window::{WINDOW_FUNCTIONS, WindowFunction, WindowKind, in_range, range_offsets};
+
+pub(crate) use xml::{
+    XML_CONCAT, XML_ELEMENT, XML_FOREST, XML_IS_DOCUMENT, XML_PARSE, XML_PI, XML_ROOT,
+    XML_SERIALIZE, xml_name,
+};
+pub(crate) use xml_table::XML_TABLE;
 
 use crate::error::{Result, SqlError};
 use crate::value::{Datum, Oid, SqlType};

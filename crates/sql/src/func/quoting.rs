@@ -5,7 +5,7 @@ use super::numbers::bad_args;
 use super::strings::{count_chars, invalid, s, show_as, shown_as, text};
 use crate::error::{Result, SqlError};
 use crate::value::build::Builder;
-use crate::value::{Datum, SqlType};
+use crate::value::{Datum, SqlType, oid};
 use logstead_types::SqlState;
 
 /// Quotes an identifier if it needs to be: not lower case, or a reserved word.
@@ -343,7 +343,9 @@ pub(super) fn format(cx: &dyn Context, types: &[SqlType], a: &[Datum]) -> Result
                 ));
             }
             (_, Datum::Null) => piece.push_str("NULL")?,
-            ('s', Datum::Text(t)) if width == 0 => {
+            ('s', Datum::Text(t))
+                if width == 0 && types.get(i + 1).is_none_or(|ty| ty.oid != oid::XML) =>
+            {
                 out.push_str(t)?;
                 continue;
             }

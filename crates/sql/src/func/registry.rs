@@ -8,7 +8,7 @@ use super::{
     Aggregate, CastContext, Function, extensions, geometry, json, lsn, search, table_accumulate,
     table_casts, table_citext, table_functions, table_hstore, table_io, table_large_objects,
     table_money, table_network, table_operator_functions, table_operators, table_ranges,
-    table_system, table_texts, table_timetz_bits, table_xids,
+    table_system, table_texts, table_timetz_bits, table_xids, xml, xml_path,
 };
 use crate::value::{Oid, SqlType, info, oid, record};
 use foldhash::HashMap;
@@ -77,6 +77,8 @@ fn tables() -> impl Iterator<Item = &'static Function> {
         .chain(table_money::FUNCTIONS)
         .chain(table_xids::FUNCTIONS)
         .chain(table_texts::FUNCTIONS)
+        .chain(xml::FUNCTIONS)
+        .chain(xml_path::FUNCTIONS)
         .chain(search::table::FUNCTIONS)
         .chain(table_io::FUNCTIONS)
         .chain(table_large_objects::FUNCTIONS)
@@ -145,6 +147,7 @@ pub fn cast_rows() -> impl Iterator<Item = &'static CastRow> {
         .chain(table_timetz_bits::CASTS)
         .chain(table_money::CASTS)
         .chain(table_xids::CASTS)
+        .chain(xml::CASTS)
         .chain(table_ranges::CASTS)
         .chain(table_citext::CASTS)
         .chain(table_hstore::CASTS)

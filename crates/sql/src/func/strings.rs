@@ -97,7 +97,7 @@ pub(super) fn show_as(
     out: &mut Builder,
 ) -> Result<()> {
     match (d, ty) {
-        (Datum::Text(t), _) => out.push_str(t),
+        (Datum::Text(t), ty) if ty.is_none_or(|ty| ty.oid != oid::XML) => out.push_str(t),
         (d, Some(ty)) if !d.is_null() && ty.oid != oid::UNKNOWN => {
             text_io::append(d, *ty, &OutputStyle::of(cx), out)
         }
@@ -591,6 +591,8 @@ pub(super) fn any_cat(cx: &dyn Context, types: &[SqlType], a: &[Datum]) -> Resul
                 let shown = super::network::show(std::slice::from_ref(d))?;
                 out.push_str(shown.as_str()?)?;
             }
+            // A value of type xml is cast.
+            Datum::Text(t) => out.push_str(t)?,
             d => show_as(cx, types.get(at), d, &mut out)?,
         }
     }

@@ -67,6 +67,8 @@ mod typed_literals;
 mod types;
 mod views;
 mod windows;
+mod xml;
+mod xml_table;
 
 pub use aggregates::{AggregateValue, CreateAggregate};
 pub(crate) use aliases::using_alias;
@@ -118,6 +120,7 @@ pub use triggers::{NewTrigger, Transition, TriggerAction, TriggerStatement};
 pub use types::{AlterAttribute, AttributeClause, RangeClause, TypeCommand};
 pub use views::{AlterView, CheckOption, CreateView, ViewCommand};
 pub(crate) use windows::{EXCLUSIONS, carried};
+pub(crate) use xml::xml_construct;
 
 use crate::error::{Result, SqlError};
 use depth::Depth;
@@ -198,6 +201,7 @@ pub fn parse_expr(text: &str) -> Result<ast::Expr> {
     }
     tokens.retain(|token| !matches!(token.token, Token::Whitespace(_)));
     rewrite::mark_variadics(&mut tokens);
+    xml::rewrite(text, &mut tokens)?;
     let has_not_exists = not_exists::rewrite(&mut tokens);
     let has_query_operands = query_operands::rewrite(&mut tokens);
     let mut parser = Parser::new(&dialect)
@@ -276,6 +280,7 @@ fn parse_within(text: &str, mut tokens: Vec<TokenWithSpan>, depth: Depth) -> Res
         None => None,
     };
     let copy_options = copy_options::take(text, &mut tokens)?;
+    xml::rewrite(text, &mut tokens)?;
     if let Some((statement, kind)) = rewrite::without_grammar(text, &tokens)? {
         if depth.deep {
             return Err(too_deep());

@@ -37,13 +37,12 @@ const KINDS: [(&[&str], &str); 19] = [
 ];
 
 /// Other statements that are refused, by the words that they begin with.
-const OTHERS: [(&[&str], &str); 10] = [
+const OTHERS: [(&[&str], &str); 9] = [
     (&["create", "tablespace"], "CREATE TABLESPACE"),
     (&["create", "transform"], "CREATE TRANSFORM"),
     (&["import", "foreign", "schema"], "IMPORT FOREIGN SCHEMA"),
     (&["load"], "LOAD"),
     (&["security", "label"], "SECURITY LABEL"),
-    (&["set", "xml"], "SET XML OPTION"),
     (&["create", "procedural"], "a language of users"),
     (&["create", "trusted"], "a language of users"),
     (&["comment", "on", "trigger"], "COMMENT ON TRIGGER"),

@@ -5,7 +5,7 @@ use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
 /// Types whose names are words of some grammar, or have been known for long.
-const KNOWN: [&str; 33] = [
+const KNOWN: [&str; 34] = [
     "box",
     "bpchar",
     "cidr",
@@ -39,6 +39,7 @@ const KNOWN: [&str; 33] = [
     "tstzrange",
     "varbit",
     "xid",
+    "xml",
 ];
 
 /// What statements begin with that hold expressions and no options of the form `word 'text'`.

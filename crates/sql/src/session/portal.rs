@@ -232,11 +232,13 @@ impl Session {
         if binary {
             let encoding = self.context.client_encoding();
             if encoding.is_plain() {
-                return value::binary_io::binary_input(ty, bytes);
+                let value = value::binary_io::binary_input(ty, bytes)?;
+                return crate::xml::admitted(ty, value, &*self.context);
             }
             let mut converted = Vec::new();
             encoding.convert_binary(ty.oid, bytes, Way::FromClient, &mut converted)?;
-            return value::binary_io::binary_input(ty, &converted);
+            let value = value::binary_io::binary_input(ty, &converted)?;
+            return crate::xml::admitted(ty, value, &*self.context);
         }
         let text =
             std::str::from_utf8(bytes).map_err(|error| invalid_utf8(bytes, error.valid_up_to()))?;

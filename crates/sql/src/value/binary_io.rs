@@ -14,6 +14,7 @@ use super::{
 use super::{snapshot, tid};
 use crate::error::{Result, SqlError};
 use crate::search::{query, vector};
+use crate::xml;
 use logstead_types::SqlState;
 use std::sync::Arc;
 
@@ -95,6 +96,11 @@ pub fn binary_input(ty: SqlType, b: &[u8]) -> Result<Datum> {
         oid::JSON => {
             let t = text(b)?;
             json::text::parse(t, false)?;
+            Datum::text(t)
+        }
+        oid::XML => {
+            let t = xml::received(b)?;
+            xml::check(&t, xml::XmlOption::of(None))?;
             Datum::text(t)
         }
         oid::HSTORE => return super::hstore::receive(b),
@@ -509,6 +515,9 @@ pub fn binary_output(d: &Datum, ty: SqlType, out: &mut Vec<u8>) -> Result<()> {
         }
         Datum::Text(v) if matches!(ty.oid, oid::PG_SNAPSHOT | oid::TXID_SNAPSHOT) => {
             snapshot::send(v, out)?;
+        }
+        Datum::Text(v) if ty.oid == oid::XML => {
+            out.extend_from_slice(xml::shown(v).as_bytes());
         }
         Datum::Text(v) => out.extend_from_slice(v.as_bytes()),
         Datum::TsVector(v) => vector::send(v, out),

@@ -134,6 +134,8 @@ pub static TYPES: &[TypeInfo] = &[
     t(29, "cid", 4, true, 'b', 'U', false, 1012, 0, 'i', 'p', ["cidin", "cidout", "cidrecv", "cidsend", "", ""]),
     t(30, "oidvector", -1, false, 'b', 'A', false, 1013, 26, 'i', 'p', ["oidvectorin", "oidvectorout", "oidvectorrecv", "oidvectorsend", "", ""]),
     t(114, "json", -1, false, 'b', 'U', false, 199, 0, 'i', 'x', ["json_in", "json_out", "json_recv", "json_send", "", ""]),
+    t(142, "xml", -1, false, 'b', 'U', false, 143, 0, 'i', 'x', ["xml_in", "xml_out", "xml_recv", "xml_send", "", ""]),
+    t(143, "_xml", -1, false, 'b', 'A', false, 0, 142, 'i', 'x', ["array_in", "array_out", "array_recv", "array_send", "", ""]),
     t(194, "pg_node_tree", -1, false, 'b', 'Z', false, 0, 0, 'i', 'x', ["pg_node_tree_in", "pg_node_tree_out", "pg_node_tree_recv", "pg_node_tree_send", "", ""]),
     t(199, "_json", -1, false, 'b', 'A', false, 0, 114, 'i', 'x', ["array_in", "array_out", "array_recv", "array_send", "", ""]),
     t(271, "_xid8", -1, false, 'b', 'A', false, 0, 5069, 'd', 'x', ["array_in", "array_out", "array_recv", "array_send", "", ""]),

@@ -392,6 +392,7 @@ pub fn decode(ty: Oid, b: &[u8]) -> Result<Datum> {
         | oid::PG_NODE_TREE
         | oid::ACLITEM
         | oid::JSON
+        | oid::XML
         | oid::JSONPATH
         | oid::PG_SNAPSHOT
         | oid::TXID_SNAPSHOT

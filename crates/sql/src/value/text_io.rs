@@ -25,6 +25,7 @@ use super::{snapshot, tid};
 use crate::error::{Result, SqlError};
 use crate::func::{self, Context};
 use crate::search::{query, reading, vector};
+use crate::xml;
 use jiff::tz::TimeZone;
 use logstead_types::SqlState;
 use std::sync::Arc;
@@ -287,6 +288,10 @@ pub fn input(ty: SqlType, text: &str, cx: Option<&dyn Context>) -> Result<Datum>
             json::text::parse(text, false)?;
             Datum::text(text)
         }
+        oid::XML => {
+            xml::check(text, xml::XmlOption::of(cx))?;
+            Datum::text(text)
+        }
         oid::JSONPATH => Datum::text(json::path::print(&json::path::parse(text)?)),
         oid::JSONB => Datum::Jsonb(json::Jsonb::parse(text)?),
         oid::FLOAT8 => Datum::Float8(float(text, "double precision")?),
@@ -454,7 +459,9 @@ pub fn write_escaped(b: &[u8], out: &mut Vec<u8>) {
 /// Appends the text form. NULL appends nothing: the caller knows its own way to say NULL.
 pub fn output(d: &Datum, ty: SqlType, style: &OutputStyle<'_>, out: &mut Vec<u8>) -> Result<()> {
     match d {
-        Datum::Text(v) if v.len() < SMALL_BYTES => out.extend_from_slice(v.as_bytes()),
+        Datum::Text(v) if v.len() < SMALL_BYTES && ty.oid != oid::XML => {
+            out.extend_from_slice(v.as_bytes())
+        }
         Datum::Text(_)
         | Datum::Bytea(_)
         | Datum::TsVector(_)
@@ -481,6 +488,7 @@ pub(crate) fn append(
     out: &mut Builder,
 ) -> Result<()> {
     match d {
+        Datum::Text(v) if ty.oid == oid::XML => return out.push_str(&xml::shown(v)),
         Datum::Text(v) => return out.push_str(v),
         // An element of a tsvector takes some bytes, of which none prints as more than four.
         Datum::TsVector(v) => {

@@ -53,6 +53,8 @@ pub mod oid {
     pub const CID: Oid = 29;
     pub const OIDVECTOR: Oid = 30;
     pub const JSON: Oid = 114;
+    pub const XML: Oid = 142;
+    pub const XML_ARRAY: Oid = 143;
     pub const PG_NODE_TREE: Oid = 194;
     pub const JSON_ARRAY: Oid = 199;
     pub const POINT: Oid = 600;

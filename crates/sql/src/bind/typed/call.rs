@@ -3,6 +3,7 @@
 //! Owns: functions, variadic calls and ordered-set aggregates as part of an expression whose every type is explicit.
 
 use super::{Typed, Typer};
+use crate::bind;
 use crate::catalog::text::fold;
 use crate::func;
 use crate::value::{SqlType, oid};
@@ -74,6 +75,9 @@ impl Typer<'_> {
     }
 
     pub(super) fn call(&self, written: &ast::Function) -> Typed {
+        if let Some(construct) = bind::xml_called(written) {
+            return self.xml_construct(construct, written);
+        }
         let mut function = written.clone();
         let ast::FunctionArguments::List(list) = &mut function.args else {
             let ty = self.names.type_of(&Expr::Function(written.clone()));

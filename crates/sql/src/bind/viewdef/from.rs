@@ -237,6 +237,19 @@ impl Definer<'_, '_> {
                 }
             }
             TableFactor::Table {
+                name,
+                args: Some(args),
+                alias,
+                ..
+            } if super::super::xml_table::is_xml_table(name) => {
+                self.xml_table(&mut args.args, alias, &item)?;
+            }
+            TableFactor::Function {
+                name, args, alias, ..
+            } if super::super::xml_table::is_xml_table(name) => {
+                self.xml_table(args, alias, &item)?;
+            }
+            TableFactor::Table {
                 args: Some(args),
                 alias,
                 ..
@@ -277,6 +290,36 @@ impl Definer<'_, '_> {
             }
             _ => {}
         }
+        Ok(())
+    }
+
+    /// XMLTABLE, whose columns no alias names.
+    fn xml_table(
+        &mut self,
+        args: &mut [ast::FunctionArg],
+        alias: &mut Option<ast::TableAlias>,
+        item: &Shown,
+    ) -> Result<()> {
+        if let Some(ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(document))) =
+            args.get_mut(1)
+            && matches!(document, ast::Expr::Value(_))
+        {
+            let literal = std::mem::replace(document, ast::Expr::value(ast::Value::Null));
+            *document = ast::Expr::Cast {
+                kind: ast::CastKind::DoubleColon,
+                expr: Box::new(literal),
+                data_type: ast::DataType::Custom(
+                    ast::ObjectName::from(vec![ast::Ident::new("xml")]),
+                    Vec::new(),
+                ),
+                format: None,
+            };
+        }
+        self.arguments(args)?;
+        *alias = match alias.is_some() || item.name != "xmltable" {
+            true => Some(plain_alias(&item.name)),
+            false => None,
+        };
         Ok(())
     }
 

@@ -130,7 +130,7 @@ impl<'a> Writer<'a> {
             (Form::Jsonb, Datum::Jsonb(json)) => json.view().append(out)?,
             (Form::Array, Datum::Array(array)) => self.array(array, ty, ",", out)?,
             (Form::Record, Datum::Array(record)) => self.record(record, ty, ",", out)?,
-            (_, Datum::Text(t)) => text::append_string(t, out)?,
+            (_, Datum::Text(t)) if ty.oid != oid::XML => text::append_string(t, out)?,
             _ => text::append_string(&self.text(d, ty)?, out)?,
         }
         out.step()
@@ -224,7 +224,7 @@ impl<'a> Writer<'a> {
             }
             (Form::Moment, _) => Build::string(moment(d, ty, &self.style)),
             (Form::Json, Datum::Text(json)) => Build::of_text(text::parse(json, true)?)?,
-            (Form::Text, Datum::Text(t)) => Build::string(&**t),
+            (Form::Text, Datum::Text(t)) if ty.oid != oid::XML => Build::string(&**t),
             (Form::Jsonb, Datum::Jsonb(json)) => Build::View(json.view()),
             (Form::Array, Datum::Array(array)) => {
                 let element = element_type(array, ty);

@@ -1,0 +1,124 @@
+//! XMLTABLE in FROM: `parse::xml` makes a call of it.
+
+use super::query::From;
+use super::query::FromList;
+use super::xml::{called, literal, written};
+use super::{Binder, Clause, Source};
+use crate::error::{Result, SqlError};
+use crate::expr::Expr;
+use crate::func::{self, CastContext};
+use crate::value::{Datum, SqlType, oid};
+use logstead_types::SqlState;
+use sqlparser::ast::{self, Expr as Ast, FunctionArg, FunctionArgExpr, Spanned};
+use std::sync::Arc;
+
+const TEXT: SqlType = SqlType::of(oid::TEXT);
+
+type Columns = Vec<(Arc<str>, SqlType, (u32, i16))>;
+
+fn constant(text: impl Into<Arc<str>>) -> Expr {
+    Expr::Const(Datum::Text(text.into()), TEXT)
+}
+
+impl Binder<'_> {
+    /// Rows of a document.
+    pub(super) fn xml_table(
+        &mut self,
+        args: &[FunctionArg],
+        alias: Option<&ast::TableAlias>,
+    ) -> Result<FromList> {
+        let plain: Vec<&Ast> = args
+            .iter()
+            .filter_map(|arg| match arg {
+                FunctionArg::Unnamed(FunctionArgExpr::Expr(value)) => Some(value),
+                _ => None,
+            })
+            .collect();
+        let [row, document, rest @ ..] = plain.as_slice() else {
+            return Err(SqlError::internal("XMLTABLE without its arguments"));
+        };
+        let mut args = Vec::new();
+        args.push(self.xml_table_text(row, TEXT)?);
+        args.push(self.xml_table_text(document, SqlType::of(oid::XML))?);
+        let mut columns: Columns = Vec::new();
+        let mut of_columns = Vec::new();
+        let mut pairs = Vec::new();
+        for part in rest {
+            let Ast::Function(part) = part else { continue };
+            let items = written(part);
+            match called(part) {
+                Some("xmlnamespaces") => {
+                    for pair in items.chunks(2) {
+                        let [name, uri] = pair else { continue };
+                        pairs.push(constant(literal(name).unwrap_or_default()));
+                        pairs.push(self.xml_table_text(uri, TEXT)?);
+                    }
+                }
+                _ => self.xml_table_column(&items, &mut columns, &mut of_columns)?,
+            }
+        }
+        args.push(Expr::Array(pairs, SqlType::of(oid::TEXT_ARRAY)));
+        args.append(&mut of_columns);
+        let source = Source::Function {
+            function: &func::XML_TABLE,
+            args,
+            ordinality: false,
+        };
+        let rel = self.add_item(source, columns, "xmltable", alias)?;
+        Ok(FromList {
+            items: vec![From::Rel(rel)],
+            conditions: Vec::new(),
+        })
+    }
+
+    fn xml_table_text(&mut self, value: &Ast, ty: SqlType) -> Result<Expr> {
+        let at = self.at(value.span());
+        let value = self.in_clause(Clause::From, |b| b.expr(value))?;
+        self.coerce(value, ty, CastContext::Assignment, at)
+    }
+
+    fn xml_table_column(
+        &mut self,
+        items: &[&Ast],
+        columns: &mut Columns,
+        args: &mut Vec<Expr>,
+    ) -> Result<()> {
+        let [name, ty, path, default, said] = items else {
+            return Err(SqlError::internal("a column of XMLTABLE without its parts"));
+        };
+        let at = self.at(name.span());
+        let name: Arc<str> = literal(name).unwrap_or_default().into();
+        let ty = match ty {
+            Ast::Cast { data_type, .. } => super::types::sql_type(data_type)?,
+            _ => SqlType::of(oid::INT4),
+        };
+        if columns.iter().any(|(known, ..)| *known == name) {
+            return Err(SqlError::new(
+                SqlState::SYNTAX_ERROR,
+                format!("column name \"{name}\" is not unique"),
+            )
+            .at(at));
+        }
+        let is_null = |value: &Ast| matches!(value, Ast::Value(v) if v.value == ast::Value::Null);
+        let path = match is_null(path) {
+            true => constant(Arc::clone(&name)),
+            false => self.xml_table_text(path, TEXT)?,
+        };
+        let default_at = self.at(default.span());
+        let default = self.in_clause(Clause::From, |b| b.expr(default))?;
+        let default = self.coerce(default, ty, CastContext::Assignment, default_at)?;
+        args.push(Expr::Const(Datum::Null, ty));
+        args.push(constant(Arc::clone(&name)));
+        args.push(path);
+        args.push(default);
+        args.push(constant(literal(said).unwrap_or_default()));
+        columns.push((name, ty, (0, 0)));
+        Ok(())
+    }
+}
+
+/// Whether a call in FROM is XMLTABLE.
+pub(super) fn is_xml_table(name: &ast::ObjectName) -> bool {
+    let name = name.0.last().and_then(|part| part.as_ident());
+    name.is_some_and(|name| crate::parse::xml_construct(&name.value) == Some("xmltable"))
+}
