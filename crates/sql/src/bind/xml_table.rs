@@ -63,6 +63,7 @@ impl Binder<'_> {
             function: &func::XML_TABLE,
             args,
             ordinality: false,
+            asked: Vec::new(),
         };
         let rel = self.add_item(source, columns, "xmltable", alias)?;
         Ok(FromList {

@@ -127,7 +127,6 @@ use depth::Depth;
 use logstead_types::SqlState;
 use sqlparser::ast;
 use sqlparser::dialect::PostgreSqlDialect;
-use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::{Span, Token, TokenWithSpan, Tokenizer};
 use std::sync::Arc;

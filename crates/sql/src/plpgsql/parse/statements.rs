@@ -2,7 +2,7 @@
 
 use super::super::lex::Word;
 use super::super::tree::{
-    Count, Diagnostic, Direction, Expr, Fetch, For, Kind, Opens, Over, Target, TypeName,
+    Count, Diagnostic, Direction, Fetch, For, Kind, Opens, Over, Target, TypeName,
 };
 use super::pieces::SEMICOLON;
 use super::{Label, RESERVED, Reader, is_key};
