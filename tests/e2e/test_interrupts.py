@@ -30,6 +30,8 @@ STATEMENTS = {
     "recursive": "WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT (n + 1) % 1000 FROM r) SELECT count(*) FROM r",
     "numbers": "SELECT jsonb_array_length(('[' || repeat('1e100000,', 20000) || '1]')::jsonb)",
     "headline": "SELECT length(ts_headline(repeat('ab ', 3000000), ('a' || repeat(' & a', 20000))::tsquery))",
+    "words": "SELECT length(to_tsvector('english', repeat('äöü€', 30000000)))",
+    "tokens": "SELECT count(*) FROM ts_parse('default', repeat('a,', 30000000))",
     "picture": "SELECT to_date(repeat('x', 10000000), repeat('a', 10000000))",
 }
 

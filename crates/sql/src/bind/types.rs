@@ -58,6 +58,9 @@ pub fn sql_type(data_type: &ast::DataType) -> Result<SqlType> {
     Ok(SqlType { oid, typmod })
 }
 
+/// A longer text is no type's name: each of its tokens would take some hundred bytes.
+const TYPE_TEXT_BYTES_MAX: usize = 256 << 10;
+
 /// The type that a text names, as `regtype` reads it.
 pub(crate) fn type_by_text(text: &str) -> Result<Oid> {
     let plain = |c: u8| c.is_ascii_lowercase() || c.is_ascii_digit() || b" _[]".contains(&c);
@@ -67,6 +70,12 @@ pub(crate) fn type_by_text(text: &str) -> Result<Oid> {
         return Ok(found);
     }
     let named = || format!("invalid type name \"{text}\"");
+    if text.len() > TYPE_TEXT_BYTES_MAX {
+        return Err(SqlError::new(
+            SqlState::PROGRAM_LIMIT_EXCEEDED,
+            format!("type name of {} bytes is too long", text.len()),
+        ));
+    }
     let trimmed = text.trim();
     let starts = |word: &str| {
         let start = trimmed.get(..word.len());

@@ -8,7 +8,7 @@ use crate::value::build::{Builder, STRIDE_BYTES, VALUE_BYTES_MAX};
 use crate::value::text_io::{self, OutputStyle};
 use crate::value::{Datum, SqlType, compare::trim_blanks, oid};
 use logstead_types::SqlState;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// Parts of a text between two looks for interrupts.
 const INTERRUPT_PARTS: usize = 4096;
@@ -390,28 +390,65 @@ pub(super) fn rpad(a: &[Datum]) -> Result<Datum> {
 
 fn trim_ends(a: &[Datum], at_left: bool, at_right: bool) -> Result<Datum> {
     if let [Datum::Bytea(b), Datum::Bytea(set)] = a {
+        let mut given = [false; 256];
+        for part in set.chunks(STRIDE_BYTES) {
+            for byte in part {
+                given[usize::from(*byte)] = true;
+            }
+            check_for_interrupts()?;
+        }
+        let goes = |byte: &u8| given[usize::from(*byte)];
         let mut v: &[u8] = b;
-        while at_left && v.first().is_some_and(|c| set.contains(c)) {
+        while at_left && v.first().is_some_and(goes) {
             v = &v[1..];
         }
-        while at_right && v.last().is_some_and(|c| set.contains(c)) {
+        while at_right && v.last().is_some_and(goes) {
             v = &v[..v.len() - 1];
         }
         return Ok(Datum::Bytea(v.into()));
     }
-    let set: Vec<char> = if a.len() > 1 {
-        s(a, 1)?.chars().collect()
-    } else {
-        vec![' ']
-    };
-    let mut t = s(a, 0)?;
-    if at_left {
-        t = t.trim_start_matches(&set[..]);
+    let (t, set) = (s(a, 0)?, if a.len() > 1 { s(a, 1)? } else { " " });
+    if set.len() <= SET_BYTES_SHORT {
+        let set: Vec<char> = set.chars().collect();
+        return text(trimmed(t, at_left, at_right, |c| Ok(set.contains(&c)))?);
     }
-    if at_right {
-        t = t.trim_end_matches(&set[..]);
+    let mut pace = Pace::default();
+    let mut given = HashSet::new();
+    for c in set.chars() {
+        pace.spent(HASH_STEPS)?;
+        given.insert(c);
     }
-    text(t)
+    text(trimmed(t, at_left, at_right, |c| {
+        pace.spent(HASH_STEPS)?;
+        Ok(given.contains(&c))
+    })?)
+}
+
+/// Characters of a set that is looked through rather than hashed.
+const SET_BYTES_SHORT: usize = 32;
+
+/// A text without the characters at its ends that go.
+fn trimmed(
+    mut t: &str,
+    at_left: bool,
+    at_right: bool,
+    mut goes: impl FnMut(char) -> Result<bool>,
+) -> Result<&str> {
+    let mut chars = t.chars();
+    while at_left && let Some(c) = chars.next() {
+        if !goes(c)? {
+            break;
+        }
+        t = chars.as_str();
+    }
+    let mut chars = t.chars();
+    while at_right && let Some(c) = chars.next_back() {
+        if !goes(c)? {
+            break;
+        }
+        t = chars.as_str();
+    }
+    Ok(t)
 }
 
 /// `btrim`
