@@ -65,6 +65,7 @@ impl Session {
                         catalog: &catalog,
                         search_path: &path,
                         param_types: &[],
+                        parameters_fixed: false,
                         session: self,
                         variables: None,
                         rows_of: &|_| 1000.0,
