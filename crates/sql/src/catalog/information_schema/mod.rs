@@ -3,6 +3,7 @@
 //! Owns: the list of views with PostgreSQL 15's columns, and the rows of those that clients read; the others are empty.
 //! System relations are not listed: whoever wants them asks `pg_catalog`.
 
+mod composites;
 mod domains;
 mod privileges;
 mod routines;

@@ -13,7 +13,7 @@ pub(super) static VIEWS: &[VirtualTable] = virtual_tables! {
     13236 applicable_roles = crate::catalog::pg_catalog::roles::applicable_roles {
         grantee NAME, role_name NAME, is_grantable VARCHAR,
     }
-    13245 attributes = none {
+    13245 attributes = super::composites::attributes {
         udt_catalog NAME, udt_schema NAME, udt_name NAME, attribute_name NAME, ordinal_position INT4,
         attribute_default VARCHAR, is_nullable VARCHAR, data_type VARCHAR, character_maximum_length INT4,
         character_octet_length INT4, character_set_catalog NAME, character_set_schema NAME, character_set_name NAME,
@@ -266,7 +266,7 @@ pub(super) static VIEWS: &[VirtualTable] = virtual_tables! {
         grantor NAME, grantee NAME, object_catalog NAME, object_schema NAME, object_name NAME, object_type VARCHAR,
         privilege_type VARCHAR, is_grantable VARCHAR,
     }
-    13463 user_defined_types = none {
+    13463 user_defined_types = super::composites::user_defined_types {
         user_defined_type_catalog NAME, user_defined_type_schema NAME, user_defined_type_name NAME,
         user_defined_type_category VARCHAR, is_instantiable VARCHAR, is_final VARCHAR, ordering_form VARCHAR,
         ordering_category VARCHAR, ordering_routine_catalog NAME, ordering_routine_schema NAME,
