@@ -19,6 +19,37 @@ const PARAMETERS: &[(&str, &[(&str, &str)])] = &[
         ],
     ),
     ("make_date", &[("year", ""), ("month", ""), ("day", "")]),
+    (
+        "table_to_xml",
+        &[
+            ("tbl", ""),
+            ("nulls", ""),
+            ("tableforest", ""),
+            ("targetns", ""),
+        ],
+    ),
+    (
+        "query_to_xml",
+        &[
+            ("query", ""),
+            ("nulls", ""),
+            ("tableforest", ""),
+            ("targetns", ""),
+        ],
+    ),
+    (
+        "schema_to_xml",
+        &[
+            ("schema", ""),
+            ("nulls", ""),
+            ("tableforest", ""),
+            ("targetns", ""),
+        ],
+    ),
+    (
+        "database_to_xml",
+        &[("nulls", ""), ("tableforest", ""), ("targetns", "")],
+    ),
     ("make_time", &[("hour", ""), ("min", ""), ("sec", "")]),
     (
         "make_timestamp",

@@ -24,6 +24,21 @@ pub(super) fn written(function: &ast::Function) -> Vec<&Ast> {
     args.collect()
 }
 
+/// Whether a construct is written with nothing that calls alone have.
+fn is_plain(function: &ast::Function) -> bool {
+    let FunctionArguments::List(list) = &function.args else {
+        return false;
+    };
+    let is_value =
+        |arg: &FunctionArg| matches!(arg, FunctionArg::Unnamed(FunctionArgExpr::Expr(_)));
+    list.args.iter().all(is_value)
+        && list.clauses.is_empty()
+        && list.duplicate_treatment.is_none()
+        && function.filter.is_none()
+        && function.over.is_none()
+        && function.within_group.is_empty()
+}
+
 /// The text of a literal.
 pub(super) fn literal(word: &Ast) -> Option<&str> {
     match word {
@@ -48,6 +63,13 @@ impl Binder<'_> {
     /// A construct that looks like a call.
     pub(super) fn xml_call(&mut self, construct: &str, function: &ast::Function) -> Result<Expr> {
         let at = self.at(super::names::name_span(&function.name));
+        if !is_plain(function) {
+            return Err(SqlError::new(
+                SqlState::SYNTAX_ERROR,
+                format!("syntax error in {}", construct.to_uppercase()),
+            )
+            .at(at));
+        }
         let args = written(function);
         match (construct, args.as_slice()) {
             ("xmlconcat", values) => {

@@ -57,6 +57,18 @@ impl Binder<'_> {
                 _ => self.xml_table_column(&items, &mut columns, &mut of_columns)?,
             }
         }
+        if let Some(alias) = alias
+            && alias.columns.len() > columns.len()
+        {
+            return Err(SqlError::new(
+                SqlState::INVALID_COLUMN_REFERENCE,
+                format!(
+                    "XMLTABLE function has {} columns available but {} columns specified",
+                    columns.len(),
+                    alias.columns.len()
+                ),
+            ));
+        }
         args.push(Expr::Array(pairs, SqlType::of(oid::TEXT_ARRAY)));
         args.append(&mut of_columns);
         let source = Source::Function {

@@ -61,6 +61,7 @@ mod table_system;
 mod table_texts;
 mod table_timetz_bits;
 mod table_xids;
+mod table_xml;
 mod timetz;
 mod typmod;
 mod unicode;
@@ -109,7 +110,7 @@ pub use window::{WINDOW_FUNCTIONS, WindowFunction, WindowKind, in_range, range_o
 
 pub(crate) use xml::{
     XML_CONCAT, XML_ELEMENT, XML_FOREST, XML_IS_DOCUMENT, XML_PARSE, XML_PI, XML_ROOT,
-    XML_SERIALIZE, xml_name,
+    XML_SERIALIZE, append_value, xml_name,
 };
 pub(crate) use xml_table::XML_TABLE;
 

@@ -8,7 +8,7 @@ use super::{
     Aggregate, CastContext, Function, extensions, geometry, json, lsn, search, table_accumulate,
     table_casts, table_citext, table_functions, table_hstore, table_io, table_large_objects,
     table_money, table_network, table_operator_functions, table_operators, table_ranges,
-    table_system, table_texts, table_timetz_bits, table_xids, xml, xml_path,
+    table_system, table_texts, table_timetz_bits, table_xids, table_xml, xml, xml_path,
 };
 use crate::value::{Oid, SqlType, info, oid, record};
 use foldhash::HashMap;
@@ -79,6 +79,7 @@ fn tables() -> impl Iterator<Item = &'static Function> {
         .chain(table_texts::FUNCTIONS)
         .chain(xml::FUNCTIONS)
         .chain(xml_path::FUNCTIONS)
+        .chain(table_xml::FUNCTIONS)
         .chain(search::table::FUNCTIONS)
         .chain(table_io::FUNCTIONS)
         .chain(table_large_objects::FUNCTIONS)

@@ -272,7 +272,7 @@ impl AggregateState for XmlAgg {
         self.0.add(value.as_str()?)?;
         // The first value is kept as it is.
         if !is_first {
-            self.0.declared = self.0.declared.take().map(Declaration::as_printed);
+            self.0.declared = self.0.declared.take().map(Declaration::printed);
         }
         Ok(())
     }

@@ -13,8 +13,11 @@ use crate::xml::xpath::{Value, XPath};
 use crate::xml::{Tree, escaped, no_document, node_text};
 use logstead_types::SqlState;
 
+/// Prefixes, and the namespaces that they stand for.
+type Pairs = Vec<(String, String)>;
+
 /// Prefixes and URIs out of an array of pairs.
-fn namespaces(pairs: &Array) -> Result<Vec<(String, String)>> {
+fn namespaces(pairs: &Array) -> Result<Pairs> {
     if pairs.items.is_empty() {
         return Ok(Vec::new());
     }
@@ -60,7 +63,7 @@ fn evaluated<T>(
     then(&tree, value)
 }
 
-fn arguments(a: &[Datum]) -> Result<(&str, &str, Vec<(String, String)>)> {
+fn arguments(a: &[Datum]) -> Result<(&str, &str, Pairs)> {
     Ok(match a {
         [path, document] => (path.as_str()?, document.as_str()?, Vec::new()),
         [path, document, pairs] => (

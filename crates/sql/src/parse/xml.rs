@@ -159,7 +159,7 @@ pub(super) fn rewrite(text: &str, tokens: &mut Vec<TokenWithSpan>) -> Result<()>
 }
 
 /// SET XML OPTION DOCUMENT is SET xmloption TO document.
-fn set_option(tokens: &mut Vec<TokenWithSpan>) {
+fn set_option(tokens: &mut [TokenWithSpan]) {
     let at = match tokens.get(1) {
         scope if is_word(scope, "local") || is_word(scope, "session") => 2,
         _ => 1,
@@ -223,8 +223,26 @@ impl Call<'_> {
         self.tokens.splice(range, by);
     }
 
+    /// `name.*` is the whole row, as `name` alone is.
+    fn whole_rows(&mut self) {
+        for at in (self.open + 1..self.close.saturating_sub(2)).rev() {
+            let ends = matches!(
+                self.tokens[at + 3].token,
+                Token::Comma | Token::RParen | Token::Word(_)
+            );
+            if matches!(self.tokens[at].token, Token::Word(_))
+                && is(self.tokens, at + 1, &Token::Period)
+                && is(self.tokens, at + 2, &Token::Mul)
+                && ends
+            {
+                self.replace(at + 1..at + 3, Vec::new());
+            }
+        }
+    }
+
     fn rewrite(&mut self) -> Result<()> {
         let first = self.open + 1;
+        self.whole_rows();
         match self.construct {
             "xmlelement" | "xmlpi" => {
                 let label = first + 1;

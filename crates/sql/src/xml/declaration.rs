@@ -86,7 +86,7 @@ impl Declaration {
     }
 
     /// What another reads of it that was printed.
-    pub(crate) fn as_printed(mut self) -> Declaration {
+    pub(crate) fn printed(mut self) -> Declaration {
         self.encoding = None;
         if self.print(&mut String::new()) {
             self.version

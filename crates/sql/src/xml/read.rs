@@ -99,6 +99,7 @@ pub(super) struct Reader<'a, 's, S> {
 
 /// Reads a whole text.
 pub(super) fn read<'a, S: Sink<'a>>(text: &'a str, form: Form, sink: &mut S) -> Result<(), Flaw> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut reader = Reader {
         sink,
         text,
@@ -110,6 +111,11 @@ pub(super) fn read<'a, S: Sink<'a>>(text: &'a str, form: Form, sink: &mut S) -> 
         room: Room::default(),
     };
     reader.content(text, Cow::Borrowed, Some(form))
+}
+
+/// What stands between two marks; none where they overlap or are written otherwise.
+fn between<'t>(raw: &'t str, open: &str, close: &str) -> Option<&'t str> {
+    raw.strip_prefix(open)?.strip_suffix(close)
 }
 
 /// An attribute's value with white space for what separates lines.
@@ -209,7 +215,9 @@ impl<'a, S: Sink<'a>> Reader<'a, '_, S> {
                     }
                 }
                 Event::CData(_) => {
-                    let inside = &raw["<![CDATA[".len()..raw.len() - "]]>".len()];
+                    let Some(inside) = between(raw, "<![CDATA[", "]]>") else {
+                        return self.flaw("CData section not finished");
+                    };
                     self.characters(inside, "CData section")?;
                     if S::BUILDS {
                         self.sink.cdata(with_plain_lines(lend(inside)))?;
@@ -217,7 +225,9 @@ impl<'a, S: Sink<'a>> Reader<'a, '_, S> {
                 }
                 Event::GeneralRef(_) => self.reference(&raw[1..raw.len() - 1], lend)?,
                 Event::Comment(_) => {
-                    let inside = &raw["<!--".len()..raw.len() - "-->".len()];
+                    let Some(inside) = between(raw, "<!--", "-->") else {
+                        return self.flaw("Comment not terminated");
+                    };
                     self.characters(inside, "xmlParseComment:")?;
                     let doubled = memchr::memmem::find(inside.as_bytes(), b"--").is_some();
                     if doubled || inside.ends_with('-') {
@@ -234,7 +244,9 @@ impl<'a, S: Sink<'a>> Reader<'a, '_, S> {
                         return self.flaw("StartTag: invalid element name");
                     }
                     has_type = true;
-                    let inside = &raw["<!DOCTYPE".len()..raw.len() - 1];
+                    let Some(inside) = between(raw, "<!DOCTYPE", ">") else {
+                        return self.flaw("StartTag: invalid element name");
+                    };
                     self.characters(inside, "DOCTYPE")?;
                     match Dtd::parse(inside, check_for_interrupts)? {
                         Some(dtd) => self.dtd = dtd,
@@ -346,7 +358,9 @@ impl<'a, S: Sink<'a>> Reader<'a, '_, S> {
     }
 
     fn instruction<'t>(&mut self, raw: &'t str, lend: Lend<'t, 'a>) -> Result<(), Flaw> {
-        let inside = &raw[2..raw.len() - 2];
+        let Some(inside) = between(raw, "<?", "?>") else {
+            return self.flaw("xmlParsePI : no target name");
+        };
         let target = leading_name(inside);
         let content = &inside[target.len()..];
         if target.is_empty() {

@@ -148,6 +148,7 @@ struct Builder<'a> {
     scopes: Vec<usize>,
 }
 
+#[allow(clippy::ptr_arg, reason = "whether it is owned is the question")]
 fn owned_bytes(text: &Cow<'_, str>) -> usize {
     match text {
         Cow::Borrowed(_) => 0,

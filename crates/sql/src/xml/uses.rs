@@ -105,7 +105,15 @@ pub(crate) fn received(bytes: &[u8]) -> Result<String> {
     let head = String::from_utf8_lossy(head);
     let named = Declaration::parse(&head).and_then(|(found, _)| found.encoding);
     let mut out = Builder::with_capacity(bytes.len())?;
-    match named.as_deref().and_then(Encoding::named) {
+    let encoding = named.map(|name| {
+        Encoding::named(&name).ok_or_else(|| {
+            SqlError::new(
+                SqlState::INVALID_PARAMETER_VALUE,
+                format!("invalid encoding name \"{name}\""),
+            )
+        })
+    });
+    match encoding.transpose()? {
         Some(encoding) if !encoding.is_plain() => {
             let mut decoded = Vec::new();
             encoding.decode(bytes, &mut decoded)?;

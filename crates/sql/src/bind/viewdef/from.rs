@@ -3,10 +3,12 @@
 use super::super::Source;
 use super::super::names::fold_ident;
 use super::super::scope::{NsItem, NsWhat};
+use super::super::xml_table::is_xml_table;
 use super::{Definer, Shown, ident};
 use crate::catalog::{Relation, RelationKind, calls};
 use crate::error::Result;
 use sqlparser::ast::{self, TableFactor};
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 impl Definer<'_, '_> {
@@ -238,16 +240,21 @@ impl Definer<'_, '_> {
             }
             TableFactor::Table {
                 name,
-                args: Some(args),
+                args: Some(ast::TableFunctionArgs { args, .. }),
                 alias,
                 ..
-            } if super::super::xml_table::is_xml_table(name) => {
-                self.xml_table(&mut args.args, alias, &item)?;
             }
-            TableFactor::Function {
+            | TableFactor::Function {
                 name, args, alias, ..
-            } if super::super::xml_table::is_xml_table(name) => {
-                self.xml_table(args, alias, &item)?;
+            } if is_xml_table(name) => {
+                let lateral = self.xml_table(args, alias, &item)?;
+                *shown = TableFactor::Function {
+                    lateral,
+                    name: name.clone(),
+                    args: std::mem::take(args),
+                    with_ordinality: false,
+                    alias: alias.take(),
+                };
             }
             TableFactor::Table {
                 args: Some(args),
@@ -293,13 +300,13 @@ impl Definer<'_, '_> {
         Ok(())
     }
 
-    /// XMLTABLE, whose columns no alias names.
+    /// XMLTABLE, whose columns no alias names. Whether it names columns of other items.
     fn xml_table(
         &mut self,
         args: &mut [ast::FunctionArg],
         alias: &mut Option<ast::TableAlias>,
         item: &Shown,
-    ) -> Result<()> {
+    ) -> Result<bool> {
         if let Some(ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(document))) =
             args.get_mut(1)
             && matches!(document, ast::Expr::Value(_))
@@ -320,7 +327,13 @@ impl Definer<'_, '_> {
             true => Some(plain_alias(&item.name)),
             false => None,
         };
-        Ok(())
+        let names = |expr: &ast::Expr| match expr {
+            ast::Expr::Identifier(_) | ast::Expr::CompoundIdentifier(_) => ControlFlow::Break(()),
+            _ => ControlFlow::Continue(()),
+        };
+        Ok(args
+            .iter()
+            .any(|arg| ast::visit_expressions(arg, names).is_break()))
     }
 
     fn arguments(&mut self, args: &mut [ast::FunctionArg]) -> Result<()> {

@@ -150,6 +150,10 @@ impl Session {
         call: &Call,
         client: &mut dyn Client,
     ) -> Result<VecDeque<Vec<Datum>>> {
+        if super::xml_maps::is_one(call.callee.oid) {
+            let value = self.xml_map_call(call, client).await?;
+            return Ok(VecDeque::from([vec![value]]));
+        }
         if is_large_object_function(call.callee.oid) {
             let value = self.large_object_call(call, client).await?;
             return Ok(VecDeque::from([vec![value]]));

@@ -24,6 +24,7 @@ mod sql_functions;
 mod steps;
 mod triggers;
 mod values;
+mod xml_maps;
 
 use super::client::Client;
 use super::run::guarded;
