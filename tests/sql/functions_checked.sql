@@ -52,3 +52,40 @@ SELECT total(n) FROM kept;
 DROP AGGREGATE total(int4);
 DROP FUNCTION c(), constant_cursor();
 DROP TABLE kept;
+-- Where a set or a record may not stand.
+SELECT * FROM generate_series(1, generate_series(1, 3));
+SELECT jsonb_populate_recordset(null::record, '[{"x": 0}]');
+CREATE TYPE pair AS (a int, b int);
+CREATE FUNCTION pairs() RETURNS SETOF pair LANGUAGE sql AS 'SELECT 1, 2';
+SELECT * FROM pairs() AS t(x int, y int);
+SELECT * FROM pg_get_keywords() AS t(x int, y int);
+DROP FUNCTION pairs();
+DROP TYPE pair;
+SELECT jsonb_path_query('1e1000', '$.double()');
+SELECT jsonb_path_query('"x"', '$.double()');
+SELECT ts_headline('foo barbar', to_tsquery('foo'), 'StartSel=' || repeat('x', 32768));
+WITH RECURSIVE f(i) AS (
+  SELECT 1::numeric(3, 0) UNION ALL SELECT (i + 1)::numeric(10, 0) FROM f WHERE i < 10)
+SELECT * FROM f;
+BEGIN READ ONLY;
+SELECT 1;
+SAVEPOINT s;
+SET TRANSACTION READ WRITE;
+ROLLBACK;
+-- FOREACH looks at its variable.
+DO $$ DECLARE x int; BEGIN FOREACH x SLICE 1 IN ARRAY ARRAY[1, 2] LOOP END LOOP; END $$;
+DO $$ DECLARE x int[]; BEGIN FOREACH x IN ARRAY ARRAY[1, 2] LOOP END LOOP; END $$;
+-- A NULL default of a polymorphic argument has the others' type.
+CREATE FUNCTION first_of(a anyelement, b anyelement = NULL, flag bool = true) RETURNS anyelement
+  LANGUAGE sql AS 'SELECT CASE WHEN $3 THEN $1 ELSE $2 END';
+SELECT first_of(1), first_of(a => -1), first_of('x'::text, flag => false);
+DROP FUNCTION first_of(anyelement, anyelement, bool);
+SELECT 'FFFFFFFF/FFFFFFFE'::pg_lsn + 2::numeric;
+-- A moving aggregate takes nothing away that is computed anew each time.
+CREATE FUNCTION join_up(text, text) RETURNS text IMMUTABLE STRICT LANGUAGE sql AS $$SELECT $1 || '+' || $2$$;
+CREATE FUNCTION take_off(text, text) RETURNS text IMMUTABLE STRICT LANGUAGE sql AS $$SELECT $1 || '-' || $2$$;
+CREATE AGGREGATE joined(text) (STYPE = text, SFUNC = join_up, MSTYPE = text, MSFUNC = join_up, MINVFUNC = take_off);
+SELECT joined(v) OVER w, joined(v || CASE WHEN random() < 0 THEN '?' ELSE '' END) OVER w
+FROM (VALUES (1, 'a'), (2, 'b'), (3, 'c')) t(i, v) WINDOW w AS (ORDER BY i ROWS BETWEEN 1 PRECEDING AND CURRENT ROW);
+DROP AGGREGATE joined(text);
+DROP FUNCTION join_up(text, text), take_off(text, text);

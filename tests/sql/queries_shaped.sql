@@ -39,6 +39,10 @@ SELECT * FROM person * WHERE age > 20;
 SELECT count(*) FROM public.person*, person * AS q;
 SELECT extract(day FROM d * e) FROM (SELECT interval '2 days' AS d, 3 AS e) t;
 SELECT substring('abcdef' FROM n * m) FROM (SELECT 2 AS n, 2 AS m) t;
+SELECT 1 IS DISTINCT FROM n * m AS d FROM (SELECT 1 AS n, 1 AS m) t;
+ALTER TABLE person ALTER age TYPE bigint USING age * length(name);
+SELECT name, age FROM person ORDER BY age, name * 1;
+SELECT name, age FROM person ORDER BY age;
 -- Tables that are there, but not in sight.
 SELECT * FROM person a, (SELECT a.age AS g) ss;
 SELECT * FROM person a CROSS JOIN (SELECT a.age AS g) ss;

@@ -255,6 +255,12 @@ impl Binder<'_> {
             )
             .at(at));
         }
+        if clause == super::Clause::From {
+            return Err(SqlError::unsupported_text(
+                "set-returning functions must appear at top level of FROM",
+            )
+            .at(at));
+        }
         if !clause.allows_sets() {
             return Err(SqlError::new(
                 SqlState::FEATURE_NOT_SUPPORTED,
@@ -269,6 +275,16 @@ impl Binder<'_> {
         if ty.oid == oid::RECORD {
             let types: Vec<SqlType> = args.iter().map(Expr::ty).collect();
             let columns = func::record_columns(function, &types);
+            let populates = ["json_populate_recordset", "jsonb_populate_recordset"];
+            if columns.is_empty() && populates.contains(&function.name) {
+                let message = format!(
+                    "could not determine row type for result of {}",
+                    function.name
+                );
+                return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message)
+                    .hint("Provide a non-null record argument, or call the function in the FROM clause using a column definition list.")
+                    .at(at));
+            }
             if columns.is_empty() {
                 return Err(SqlError::new(
                     SqlState::FEATURE_NOT_SUPPORTED,

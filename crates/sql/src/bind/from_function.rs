@@ -173,11 +173,15 @@ impl Binder<'_> {
             if resolved.result.oid != oid::RECORD
                 || !func::record_columns(resolved.function, &[]).is_empty()
             {
-                return Err(SqlError::new(
-                    SqlState::SYNTAX_ERROR,
-                    "a column definition list is only allowed for functions returning \"record\"",
-                )
-                .at(at));
+                let message = match resolved.result.oid == oid::RECORD {
+                    true => {
+                        "a column definition list is redundant for a function with OUT parameters"
+                    }
+                    false => {
+                        "a column definition list is only allowed for functions returning \"record\""
+                    }
+                };
+                return Err(SqlError::new(SqlState::SYNTAX_ERROR, message).at(at));
             }
             let mut fields: Vec<(Arc<str>, SqlType)> = Vec::with_capacity(alias.columns.len());
             for (place, column) in alias.columns.iter().enumerate() {

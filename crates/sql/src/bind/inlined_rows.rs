@@ -55,11 +55,18 @@ impl Binder<'_> {
                 .at(at));
             }
             (false, Some(_)) => {
-                return Err(SqlError::new(
-                    SqlState::SYNTAX_ERROR,
-                    "a column definition list is only allowed for functions returning \"record\"",
-                )
-                .at(at));
+                let message = match &shape {
+                    Shape::Row(_, ty) if record::is_record(ty.oid) => {
+                        "a column definition list is redundant for a function with OUT parameters"
+                    }
+                    Shape::Row(..) => {
+                        "a column definition list is redundant for a function returning a named composite type"
+                    }
+                    _ => {
+                        "a column definition list is only allowed for functions returning \"record\""
+                    }
+                };
+                return Err(SqlError::new(SqlState::SYNTAX_ERROR, message).at(at));
             }
             (false, None) => {}
         }

@@ -10,7 +10,7 @@ use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::func::{self, CastContext, Chosen, UserCandidate, Volatility};
 use crate::parse;
-use crate::value::{Oid, SqlType, info, oid};
+use crate::value::{Datum, Oid, SqlType, info, oid};
 use logstead_types::SqlState;
 use sqlparser::ast::{self, FunctionArg, FunctionArgExpr, FunctionArguments, Spanned};
 use sqlparser::tokenizer::Span;
@@ -367,6 +367,26 @@ impl Binder<'_> {
                 }
             });
         }
+        // A default of no type has that of the others that are declared like it.
+        for (at, input) in routine.inputs().enumerate() {
+            let untyped = args.get(at).is_some_and(|arg| arg.ty().oid == oid::UNKNOWN);
+            if !untyped || !func::is_polymorphic(input.ty) {
+                continue;
+            }
+            let others = routine.inputs().zip(&args);
+            let known = others
+                .filter(|(other, arg)| other.ty == input.ty && arg.ty().oid != oid::UNKNOWN)
+                .map(|(_, arg)| SqlType::of(arg.ty().oid))
+                .next();
+            if let Some(arg) = args.get_mut(at) {
+                let value =
+                    std::mem::replace(arg, Expr::Const(Datum::Null, SqlType::of(oid::UNKNOWN)));
+                *arg = match known {
+                    Some(ty) => self.coerce(value, ty, CastContext::Implicit, None)?,
+                    None => self.settle(value)?,
+                };
+            }
+        }
         let role = self.definer;
         self.routines_used.push((routine.oid, role));
         Ok(RoutineCall {
@@ -392,7 +412,10 @@ impl Binder<'_> {
         self.routine = routine;
         self.text = shown;
         self.frames = frames;
-        let bound = bound.and_then(|bound| self.settle(bound));
+        let bound = bound.and_then(|bound| match func::is_polymorphic(ty) {
+            true => Ok(bound),
+            false => self.settle(bound),
+        });
         let coerced = bound.and_then(|bound| match func::is_polymorphic(ty) {
             true => Ok(bound),
             false => self.coerce(bound, SqlType::of(ty), CastContext::Assignment, None),

@@ -191,8 +191,11 @@ impl Binder<'_> {
             owner,
         };
         let plain = self.transitions(&own.plain, &over)?;
+        // What was added cannot be taken away if it is computed anew each time.
+        let volatile = named.over && call.args.iter().any(crate::plan::walk::is_volatile);
         let moving = match own.moving.state {
             0 => None,
+            _ if volatile => None,
             _ => Some(self.transitions(&own.moving, &over)?),
         };
         Ok(Ok(UserCall {

@@ -274,7 +274,9 @@ impl Binder<'_> {
         }
         for (i, (want, found)) in types.iter().zip(&found).enumerate() {
             let overall = self.common(&[(*want, None), (*found, None)], "UNION")?;
-            if overall.oid != want.oid {
+            // Of types with two different modifiers the common one has none.
+            let modified = want.typmod >= 0 && found.typmod >= 0 && want.typmod != found.typmod;
+            if overall.oid != want.oid || modified {
                 return Err(SqlError::new(
                     SqlState::DATATYPE_MISMATCH,
                     format!(

@@ -15,7 +15,7 @@ pub(super) fn rewrite(tokens: &mut Vec<TokenWithSpan>) {
 }
 
 /// Words in front of a FROM item.
-const BEFORE_ITEMS: [&str; 4] = ["from", "join", "update", "using"];
+const BEFORE_ITEMS: [&str; 3] = ["from", "join", "update"];
 /// Functions in whose parentheses FROM has expressions behind it.
 const FROM_FUNCTIONS: [&str; 4] = ["extract", "overlay", "substring", "trim"];
 

@@ -50,6 +50,14 @@ fn wrong(text: impl Into<String>) -> SqlError {
     SqlError::new(SqlState::INVALID_PARAMETER_VALUE, text)
 }
 
+/// A mark, which may not be longer than PostgreSQL's.
+fn mark<'v>(name: &str, value: &'v String) -> Result<&'v String> {
+    match i16::try_from(value.len()) {
+        Ok(_) => Ok(value),
+        Err(_) => Err(wrong(format!("value for \"{name}\" is too long"))),
+    }
+}
+
 impl Options {
     /// Takes options as `name = value` pairs.
     pub(crate) fn read(given: &[(String, String)]) -> Result<Options> {
@@ -68,9 +76,9 @@ impl Options {
                 "minwords" => o.min_words = number()?,
                 "shortword" => o.short_word = number()?,
                 "maxfragments" => o.max_fragments = number()?,
-                "startsel" => o.start.clone_from(value),
-                "stopsel" => o.stop.clone_from(value),
-                "fragmentdelimiter" => o.delimiter.clone_from(value),
+                "startsel" => o.start.clone_from(mark("StartSel", value)?),
+                "stopsel" => o.stop.clone_from(mark("StopSel", value)?),
+                "fragmentdelimiter" => o.delimiter.clone_from(mark("FragmentDelimiter", value)?),
                 "highlightall" => {
                     o.all = matches!(
                         value.to_ascii_lowercase().as_str(),

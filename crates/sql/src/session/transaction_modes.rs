@@ -75,6 +75,12 @@ impl Session {
             if chosen.isolation != self.modes.isolation {
                 return Err(too_late());
             }
+            if self.modes.read_only && !chosen.read_only && !self.savepoints.is_empty() {
+                return Err(SqlError::new(
+                    SqlState::ACTIVE_SQL_TRANSACTION,
+                    "cannot set transaction read-write mode inside a read-only transaction",
+                ));
+            }
             if self.modes.read_only && !chosen.read_only {
                 if self.savepoints.last().is_some_and(|s| s.read_only) {
                     return Err(SqlError::new(

@@ -523,21 +523,21 @@ impl<'a> Run<'a> {
                         ));
                     }
                 };
-                let what = match view.kind() {
-                    Kind::Number => "numeric",
-                    _ => "string",
-                };
                 let ty = SqlType::of(oid::FLOAT8);
                 match text_io::input(ty, &text, None) {
                     Ok(Datum::Float8(v)) if v.is_finite() => {
                         Item::of(Build::Number(Numeric::from_f64(v)))?
                     }
+                    _ if view.kind() == Kind::Number => {
+                        return Err(soft(
+                            NON_NUMERIC,
+                            "numeric argument of jsonpath item method .double() is out of range for type double precision",
+                        ));
+                    }
                     _ => {
                         return Err(soft(
                             NON_NUMERIC,
-                            format!(
-                                "{what} argument of jsonpath item method .double() is not a valid representation of a double precision number"
-                            ),
+                            "string argument of jsonpath item method .double() is not a valid representation of a double precision number",
                         ));
                     }
                 }
