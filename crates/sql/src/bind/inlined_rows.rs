@@ -56,7 +56,7 @@ impl Binder<'_> {
             }
             (false, Some(_)) => {
                 let message = match &shape {
-                    Shape::Row(_, ty) if record::is_record(ty.oid) => {
+                    Shape::Row(..) if call.routine.outputs().next().is_some() => {
                         "a column definition list is redundant for a function with OUT parameters"
                     }
                     Shape::Row(..) => {
