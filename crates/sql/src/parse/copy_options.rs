@@ -110,10 +110,10 @@ fn direction(tokens: &[TokenWithSpan]) -> Option<usize> {
         match &token.token {
             Token::LParen | Token::LBracket => depth += 1,
             Token::RParen | Token::RBracket => depth = depth.saturating_sub(1),
-            Token::Word(_) if depth == 0 => {
-                if is_word(Some(token), "to") || is_word(Some(token), "from") {
-                    return Some(at);
-                }
+            Token::Word(_)
+                if depth == 0 && (is_word(Some(token), "to") || is_word(Some(token), "from")) =>
+            {
+                return Some(at);
             }
             _ => {}
         }
