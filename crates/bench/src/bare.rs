@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use logstead_engine::{Env, LogHome};
 use logstead_env::{Access, Buffer, DIRECT_ALIGNMENT, JoinHandle, OpenMode};
-use logstead_home::{Asked, HomeError, NoRoom};
+use logstead_home::{HomeError, NoRoom, RoomRequest};
 use logstead_types::LaneId;
 use parking_lot::{Condvar, Mutex};
 
@@ -93,7 +93,7 @@ impl Target {
                 inline,
                 done,
             } => {
-                let mut asked = Asked::default();
+                let mut asked = RoomRequest::default();
                 let placed = loop {
                     let placed = order.lock();
                     match home.ensure_room(*lane, len as u64, &mut asked) {
@@ -140,7 +140,7 @@ impl Target {
         let Target::Lane { home, lane, .. } = self else {
             return Ok(());
         };
-        let mut asked = Asked::default();
+        let mut asked = RoomRequest::default();
         loop {
             match home.ensure_room(*lane, len as u64, &mut asked) {
                 Ok(()) => return Ok(()),

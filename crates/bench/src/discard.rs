@@ -8,8 +8,8 @@
 use std::collections::BTreeMap;
 
 use logstead_home::{
-    Asked, Buffer, Completion, Facts, HomeError, LogHome, MemoryHome, NoRoom, ObjectId, ObjectInfo,
-    Position, RoomListener, SegmentInfo, SideCompletion, SideWriter, Tag,
+    Buffer, Completion, Facts, HomeError, LogHome, MemoryHome, NoRoom, ObjectId, ObjectInfo,
+    Position, RoomListener, RoomRequest, SegmentInfo, SideCompletion, SideWriter, Tag,
 };
 use logstead_types::LaneId;
 use parking_lot::Mutex;
@@ -58,7 +58,12 @@ impl LogHome for DiscardHome {
     // There is always room, so nobody is ever told that some came up.
     fn set_room_listener(&self, _lane: LaneId, _listener: RoomListener) {}
 
-    fn ensure_room(&self, _lane: LaneId, _bytes: u64, _asked: &mut Asked) -> Result<(), NoRoom> {
+    fn ensure_room(
+        &self,
+        _lane: LaneId,
+        _bytes: u64,
+        _asked: &mut RoomRequest,
+    ) -> Result<(), NoRoom> {
         Ok(())
     }
 

@@ -11,7 +11,9 @@ use std::path::PathBuf;
 
 use logstead_engine::{CommitOptions, Isolation, ProtocolKind, QueueKind, Tracking};
 
-use crate::options::{BareWay, Cell, Common, Home, Kind, Label, Setting, Tpcc, Until, Ycsb};
+use crate::options::{
+    BareWay, Cell, Common, Home, Label, Setting, Tpcc, Until, WorkloadKind, Ycsb,
+};
 use crate::random::Distribution;
 
 /// Seconds that a quick experiment may measure altogether; the rest of its minute is loading and checking.
@@ -167,8 +169,8 @@ impl Builder {
     }
 
     /// YCSB of one operation per transaction, or more.
-    fn ycsb(&self, read_ratio: f64, operations: u32) -> Kind {
-        Kind::Ycsb(Ycsb {
+    fn ycsb(&self, read_ratio: f64, operations: u32) -> WorkloadKind {
+        WorkloadKind::Ycsb(Ycsb {
             table_size: self.sized(100_000, 1_000_000),
             read_ratio,
             read_modify_write: false,
@@ -186,18 +188,18 @@ impl Builder {
         }
     }
 
-    fn tpcc(&self, warehouses: u32) -> Kind {
-        Kind::Tpcc(self.tpcc_scale(warehouses))
+    fn tpcc(&self, warehouses: u32) -> WorkloadKind {
+        WorkloadKind::Tpcc(self.tpcc_scale(warehouses))
     }
 
-    fn tatp(&self) -> Kind {
-        Kind::Tatp {
+    fn tatp(&self) -> WorkloadKind {
+        WorkloadKind::Tatp {
             subscribers: self.sized(20_000, 100_000),
         }
     }
 
     /// A cell; settings later in the lists win.
-    fn cell(&mut self, section: &str, series: &str, kind: &Kind, settings: &[&[Setting]]) {
+    fn cell(&mut self, section: &str, series: &str, kind: &WorkloadKind, settings: &[&[Setting]]) {
         let mut common = Common {
             workers: logstead_env::core_count(),
             // Set when all cells are known.
@@ -229,7 +231,7 @@ impl Builder {
         &mut self,
         section: &str,
         series: &str,
-        kind: &Kind,
+        kind: &WorkloadKind,
         settings: &[&[Setting]],
         x: &Setting,
     ) {
@@ -271,7 +273,12 @@ impl Builder {
         let mut all = settings.to_vec();
         let own = [Setting::Workers(concurrency), Setting::WorkersPerLane(1)];
         all.push(&own);
-        self.cell(section, &name, &Kind::Bare { size_bytes, way }, &all);
+        self.cell(
+            section,
+            &name,
+            &WorkloadKind::Bare { size_bytes, way },
+            &all,
+        );
     }
 }
 

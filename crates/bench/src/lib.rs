@@ -57,7 +57,7 @@ use logstead_engine::Env;
 use logstead_env::{Access, OpenMode};
 
 use driver::{Stage, Workload};
-use options::{Cell, Kind};
+use options::{Cell, WorkloadKind};
 
 /// Why there are no results.
 #[derive(Debug, thiserror::Error)]
@@ -260,7 +260,7 @@ fn run_cell(
     progress: &mut dyn Progress,
 ) -> Result<(), BenchError> {
     let common = &cell.common;
-    if let Kind::Bare { size_bytes, way } = cell.kind {
+    if let WorkloadKind::Bare { size_bytes, way } = cell.kind {
         let outcome = bare::run(cell, (size_bytes, way), env, run, stop, progress)?;
         results.outcomes.push(Outcome {
             repetition,
@@ -268,7 +268,7 @@ fn run_cell(
         });
         return Ok(());
     }
-    if let Kind::Recovery { ycsb, tail } = &cell.kind {
+    if let WorkloadKind::Recovery { ycsb, tail } = &cell.kind {
         let outcome = recovery::run(cell, (ycsb, *tail), env, run, stop, progress)?;
         results.outcomes.push(Outcome {
             repetition,
@@ -279,7 +279,7 @@ fn run_cell(
     let stage = Stage::open(common, run, env, stop)?;
     let engine = &stage.engine;
     let outcome = match &cell.kind {
-        Kind::Ycsb(ycsb) if ycsb.traced => {
+        WorkloadKind::Ycsb(ycsb) if ycsb.traced => {
             let trace = Arc::new(needless::Trace::default());
             let workload = ycsb::Ycsb::traced(engine, ycsb, &trace);
             trace.observe(engine);
@@ -287,23 +287,23 @@ fn run_cell(
             outcome.figures.extend(trace.judge());
             outcome
         }
-        Kind::Ycsb(ycsb) => whole(&stage, ycsb::Ycsb::new(engine, ycsb), cell, progress)?,
-        Kind::Tpcc(scale) => {
+        WorkloadKind::Ycsb(ycsb) => whole(&stage, ycsb::Ycsb::new(engine, ycsb), cell, progress)?,
+        WorkloadKind::Tpcc(scale) => {
             let tpcc = tpcc::Tpcc::new(engine, *scale, common.seed);
             whole(&stage, tpcc, cell, progress)?
         }
-        Kind::Tatp { subscribers } => {
+        WorkloadKind::Tatp { subscribers } => {
             let tatp = tatp::Tatp::new(engine, *subscribers);
             whole(&stage, tatp, cell, progress)?
         }
-        Kind::SmallBank {
+        WorkloadKind::SmallBank {
             accounts,
             distribution,
         } => {
             let bank = smallbank::SmallBank::new(engine, *accounts, *distribution);
             whole(&stage, bank, cell, progress)?
         }
-        Kind::Mixed {
+        WorkloadKind::Mixed {
             tpcc_workers,
             tpcc,
             ycsb,
@@ -315,19 +315,19 @@ fn run_cell(
             );
             whole(&stage, mixed, cell, progress)?
         }
-        Kind::Micro { rows } => {
+        WorkloadKind::Micro { rows } => {
             let (figures, checks) = micro::run(&stage, *rows, common, progress)?;
             results.micro.extend(figures);
             results.checks.extend(checks);
             return Ok(());
         }
-        Kind::Load { rows } => {
+        WorkloadKind::Load { rows } => {
             let (figure, checks) = micro::load(&stage, *rows, common.seed, progress)?;
             results.loads.push(figure);
             results.checks.extend(checks);
             return Ok(());
         }
-        Kind::Bare { .. } | Kind::Recovery { .. } => return Ok(()),
+        WorkloadKind::Bare { .. } | WorkloadKind::Recovery { .. } => return Ok(()),
     };
     results.outcomes.push(Outcome {
         repetition,

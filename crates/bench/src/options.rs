@@ -115,7 +115,7 @@ pub struct Common {
 
 /// Which workload.
 #[derive(Clone, Debug)]
-pub enum Kind {
+pub enum WorkloadKind {
     /// Key-value reads and updates.
     Ycsb(Ycsb),
     /// Order entry.
@@ -237,7 +237,7 @@ pub struct Cell {
     /// Where its figures stand.
     pub label: Label,
     /// The workload and its own.
-    pub kind: Kind,
+    pub kind: WorkloadKind,
     /// What all workloads have.
     pub common: Common,
 }
@@ -275,19 +275,19 @@ pub enum Request {
     Experiments,
 }
 
-impl Kind {
+impl WorkloadKind {
     /// The subcommand's name.
     pub fn name(&self) -> &'static str {
         match self {
-            Kind::Ycsb(_) => "ycsb",
-            Kind::Tpcc(_) => "tpcc",
-            Kind::Tatp { .. } => "tatp",
-            Kind::SmallBank { .. } => "smallbank",
-            Kind::Mixed { .. } => "mixed",
-            Kind::Micro { .. } => "micro",
-            Kind::Load { .. } => "load",
-            Kind::Recovery { .. } => "recovery",
-            Kind::Bare { .. } => "bare",
+            WorkloadKind::Ycsb(_) => "ycsb",
+            WorkloadKind::Tpcc(_) => "tpcc",
+            WorkloadKind::Tatp { .. } => "tatp",
+            WorkloadKind::SmallBank { .. } => "smallbank",
+            WorkloadKind::Mixed { .. } => "mixed",
+            WorkloadKind::Micro { .. } => "micro",
+            WorkloadKind::Load { .. } => "load",
+            WorkloadKind::Recovery { .. } => "recovery",
+            WorkloadKind::Bare { .. } => "bare",
         }
     }
 }
@@ -296,7 +296,7 @@ impl Kind {
 /// axis, the others name the series.
 pub(crate) fn combine(
     section: &str,
-    kind: &Kind,
+    kind: &WorkloadKind,
     base: &Common,
     dimensions: &[Vec<Setting>],
 ) -> Vec<Cell> {
@@ -469,7 +469,7 @@ mod tests {
     #[test]
     fn mixes_mean_what_ycsb_says() {
         let ycsb = |line: &str| match &read(line).expect(line).cells[0].kind {
-            Kind::Ycsb(ycsb) => (ycsb.read_ratio, ycsb.read_modify_write),
+            WorkloadKind::Ycsb(ycsb) => (ycsb.read_ratio, ycsb.read_modify_write),
             other => panic!("{other:?}"),
         };
         assert_eq!(ycsb("ycsb"), (0.5, false));
@@ -535,7 +535,7 @@ mod tests {
         assert_eq!(options.cells[0].label.x, None);
         assert_eq!(options.cells[0].label.series, "tpcc");
         match options.cells[0].kind {
-            Kind::Tpcc(scale) => assert_eq!(scale.warehouses, 4),
+            WorkloadKind::Tpcc(scale) => assert_eq!(scale.warehouses, 4),
             ref other => panic!("{other:?}"),
         }
     }

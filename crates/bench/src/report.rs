@@ -7,10 +7,10 @@ mod record;
 pub(crate) mod text;
 
 pub use record::{
-    Condition, Document, Latency, Load, Machine, Micro, Place, Run, Share, Transactions,
+    AxisPoint, Condition, Document, Latency, Load, Machine, Micro, Run, Share, Transactions,
 };
 
-use crate::options::{Cell, Kind, Tpcc, Until, Ycsb, isolation_text, size_text};
+use crate::options::{Cell, Tpcc, Until, WorkloadKind, Ycsb, isolation_text, size_text};
 use crate::random::Distribution;
 use crate::{Counts, Outcome};
 
@@ -104,11 +104,11 @@ fn tpcc_parameters(tpcc: &Tpcc) -> Vec<(&'static str, String)> {
 }
 
 /// The workload's parameters.
-fn parameters(kind: &Kind) -> Vec<(&'static str, String)> {
+fn parameters(kind: &WorkloadKind) -> Vec<(&'static str, String)> {
     match kind {
-        Kind::Ycsb(ycsb) => ycsb_parameters(ycsb),
-        Kind::Tpcc(tpcc) => tpcc_parameters(tpcc),
-        Kind::Mixed {
+        WorkloadKind::Ycsb(ycsb) => ycsb_parameters(ycsb),
+        WorkloadKind::Tpcc(tpcc) => tpcc_parameters(tpcc),
+        WorkloadKind::Mixed {
             tpcc_workers,
             tpcc,
             ycsb,
@@ -118,21 +118,25 @@ fn parameters(kind: &Kind) -> Vec<(&'static str, String)> {
             all.extend(ycsb_parameters(ycsb));
             all
         }
-        Kind::Tatp { subscribers } => vec![("subscribers", grouped(u64::from(*subscribers)))],
-        Kind::SmallBank {
+        WorkloadKind::Tatp { subscribers } => {
+            vec![("subscribers", grouped(u64::from(*subscribers)))]
+        }
+        WorkloadKind::SmallBank {
             accounts,
             distribution,
         } => vec![
             ("customers", grouped(*accounts)),
             ("keys", describe_distribution(*distribution)),
         ],
-        Kind::Micro { rows } | Kind::Load { rows } => vec![("rows", grouped(*rows))],
-        Kind::Recovery { ycsb, tail } => {
+        WorkloadKind::Micro { rows } | WorkloadKind::Load { rows } => {
+            vec![("rows", grouped(*rows))]
+        }
+        WorkloadKind::Recovery { ycsb, tail } => {
             let mut all = ycsb_parameters(ycsb);
             all.push(("transactions before the crash", grouped(*tail)));
             all
         }
-        Kind::Bare { size_bytes, way } => vec![
+        WorkloadKind::Bare { size_bytes, way } => vec![
             ("bytes of an append", size_text(*size_bytes)),
             ("way", way.name().into()),
         ],
@@ -152,10 +156,10 @@ fn configuration(cell: &Cell) -> Vec<(&'static str, String)> {
         ("workers per lane", per_lane),
         ("seed", common.seed.to_string()),
     ];
-    if matches!(cell.kind, Kind::Load { .. }) {
+    if matches!(cell.kind, WorkloadKind::Load { .. }) {
         return facts;
     }
-    let is_micro = matches!(cell.kind, Kind::Micro { .. });
+    let is_micro = matches!(cell.kind, WorkloadKind::Micro { .. });
     facts.push((
         "length",
         match common.until {
@@ -168,7 +172,7 @@ fn configuration(cell: &Cell) -> Vec<(&'static str, String)> {
             Until::Transactions(n) => format!("{} transactions", grouped(n)),
         },
     ));
-    if matches!(cell.kind, Kind::Bare { .. }) {
+    if matches!(cell.kind, WorkloadKind::Bare { .. }) {
         return facts;
     }
     facts.push(("isolation", isolation_text(common.isolation).into()));

@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use logstead_commit::{CursorBuffer, CursorClaim};
 use logstead_engine::{Env, LogHome};
 use logstead_env::{Buffer, Clock, JoinHandle};
-use logstead_home::Asked;
+use logstead_home::RoomRequest;
 use logstead_types::{BlockNo, Csn, DatabaseId, Epoch, LaneId};
 use logstead_wal::block::{FORMAT_VERSION, HEADER_LEN, Header};
 use logstead_wal::{Deps, FlushMode, Lane, LaneConfig, LaneStart};
@@ -228,7 +228,7 @@ impl Logs for Cursors {
         let padded = len.next_multiple_of(self.home.facts().block_alignment);
         writer.buffer.as_mut_slice()[len..padded].fill(0);
         let lane = LaneId(worker as u16);
-        let mut asked = Asked::default();
+        let mut asked = RoomRequest::default();
         while self
             .home
             .ensure_room(lane, padded as u64, &mut asked)

@@ -6,7 +6,7 @@ use logstead_engine::{CommitOptions, Engine, Env, Executor, Isolation, RowBuilde
 
 use crate::access::{Store, number, rewrite};
 use crate::driver::{Check, Stage, Workload};
-use crate::options::{Cell, Common, Home, Kind, Label, Until};
+use crate::options::{Cell, Common, Home, Label, Until, WorkloadKind};
 use crate::progress::Silent;
 
 fn cell() -> Cell {
@@ -16,7 +16,7 @@ fn cell() -> Cell {
             series: "test".into(),
             x: None,
         },
-        kind: Kind::Load { rows: 0 },
+        kind: WorkloadKind::Load { rows: 0 },
         common: Common {
             workers: 1,
             until: Until::Transactions(300),

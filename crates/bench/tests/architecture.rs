@@ -3,6 +3,7 @@
 //! - Crates depend downwards only: on crates that stand before them in [`CRATES`]. What the tests of a crate use
 //!   counts as well.
 //! - No source file is longer than [`LINES_MAX`] lines, tests included: one that grows past it wants to be two.
+//! - No public type has one of [`MEANINGLESS`] for its whole name.
 
 #![allow(clippy::disallowed_methods, reason = "the test looks at real files")]
 
@@ -30,6 +31,11 @@ const CRATES: [&str; 14] = [
 
 /// The most lines that a file of Rust or Python has.
 const LINES_MAX: usize = 800;
+
+/// Words that say nothing where they stand alone.
+const MEANINGLESS: [&str; 9] = [
+    "Asked", "Found", "Held", "Kept", "Kind", "Part", "Place", "Shared", "State",
+];
 
 /// Directories that hold what is made or fetched, not source; so do those whose names begin with a dot.
 const NOT_SOURCE: [&str; 3] = ["target", "node_modules", "__pycache__"];
@@ -166,6 +172,44 @@ fn no_source_file_is_too_long() {
     assert!(
         told.is_empty(),
         "files of more than {LINES_MAX} lines; move what belongs together into a file of its own:\n{}",
+        told.join("\n")
+    );
+}
+
+/// The name of the type that a line makes public, if it does.
+fn public_type(line: &str) -> Option<&str> {
+    let rest = line.trim_start().strip_prefix("pub ")?;
+    let rest = rest.strip_prefix("unsafe ").unwrap_or(rest);
+    let (keyword, rest) = rest.split_once(' ')?;
+    let name = rest.split(|c: char| !c.is_alphanumeric()).next()?;
+    ["struct", "enum", "union", "trait", "type"]
+        .contains(&keyword)
+        .then_some(name)
+}
+
+#[test]
+fn public_types_have_names_that_say_something() {
+    let root = repository();
+    let mut sources = Vec::new();
+    collect_sources(&root, "", &mut sources);
+    let mut known = 0;
+    let mut told = Vec::new();
+    for (path, _) in sources.iter().filter(|(path, _)| path.ends_with(".rs")) {
+        for (at, line) in read(&root.join(path)).lines().enumerate() {
+            let Some(name) = public_type(line) else {
+                continue;
+            };
+            known += 1;
+            if MEANINGLESS.contains(&name) {
+                told.push(format!("{path}:{}: {name}", at + 1));
+            }
+        }
+    }
+    // What is not found is not checked.
+    assert!(known > 1000, "only {known} public types were found");
+    assert!(
+        told.is_empty(),
+        "types whose names say nothing:\n{}",
         told.join("\n")
     );
 }

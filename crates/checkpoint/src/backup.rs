@@ -43,7 +43,7 @@ use crate::record::Record;
 use logstead_env::Env;
 use logstead_home::{HomeError, LogHome, ObjectId, Tag};
 use logstead_types::{DatabaseId, Epoch, LaneId};
-use logstead_wal::copy::{CopiedTail, Orphans, Place, Tail, orphans};
+use logstead_wal::copy::{CopiedTail, Destination, Orphans, Tail, orphans};
 use logstead_wal::inspect::manifest_of;
 use logstead_wal::manifest::{self, Checkpoint, Manifest, Unfinished};
 use logstead_wal::numbers::{UsedUp, next_epoch};
@@ -458,7 +458,7 @@ pub fn backup(from: &Arc<dyn LogHome>, to: &dyn LogHome, env: &Env) -> Result<Ba
             epoch = target.take_epoch(to, source, manifest.epoch)?;
         }
         moments += 1;
-        let place = Place {
+        let place = Destination {
             database: target.database,
             epoch,
             // A round that was given up may have stored something in its own.

@@ -48,8 +48,8 @@ pub use handover::{HandedOver, Handovers};
 pub use horizon::{Horizon, Reservation};
 pub use options::{Adapt, CommitOptions};
 pub use path::{
-    Acknowledged, Adaptive, CommitPath, Entrance, Kept, Kick, LaneStats, Moment, Observer, Place,
-    PushBody, PushedTxn,
+    Acknowledged, Adaptive, Admission, CommitPath, DecisionRecord, Entrance, Kick, LaneStats,
+    Moment, Observer, PushBody, PushedTxn,
 };
 pub use pending::Pending;
 pub use protocol::{Acknowledging, ForceCommit, ProtocolKind};

@@ -15,7 +15,7 @@ use logstead_home::simulated::Model;
 use logstead_home::{LogHome, SimulatedHome, SimulatedOptions};
 use logstead_types::WorkerId;
 use logstead_wal::recovery::{self, Options};
-use logstead_wal::{Asked, LaneConfig};
+use logstead_wal::{LaneConfig, RoomRequest};
 
 /// What a transaction takes on its worker, and its records.
 const EXECUTION_NS: u64 = 60_000;
@@ -242,7 +242,7 @@ impl World {
     fn commit(&mut self, worker: usize, client: usize) {
         let (path, id) = (&self.path, WorkerId(worker as u16));
         let place = path
-            .room(id, RECORD.len(), &mut Asked::default())
+            .room(id, RECORD.len(), &mut RoomRequest::default())
             .expect("buffers are large");
         let mut collected = path.collected();
         let entrance = path.enter(place, &mut collected);

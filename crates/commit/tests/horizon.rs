@@ -9,7 +9,7 @@ use logstead_home::{LocalHome, LocalOptions, LogHome};
 use logstead_types::{BlockNo, Csn, LaneId, WorkerId};
 use logstead_wal::block::Header;
 use logstead_wal::recovery::{self, Options, Recovered, RecoveryError};
-use logstead_wal::{Asked, LaneConfig};
+use logstead_wal::{LaneConfig, RoomRequest};
 
 const WORKERS: u16 = 3;
 const BLOCK: usize = 4096;
@@ -116,7 +116,7 @@ impl Server {
     /// A transaction of this worker, up to Precommitted.
     fn precommit(&self, worker: u16) -> Csn {
         let (path, id) = (&self.path, WorkerId(worker));
-        let place = path.room(id, 4, &mut Asked::default()).expect("room");
+        let place = path.room(id, 4, &mut RoomRequest::default()).expect("room");
         let mut collected = path.collected();
         let entrance = path.enter(place, &mut collected);
         let drawn = path.draw(id);

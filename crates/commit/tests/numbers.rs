@@ -7,7 +7,7 @@ use logstead_env::{Clock, Env, SimClock};
 use logstead_home::{LogHome, MemoryHome};
 use logstead_types::{Csn, DatabaseId, Epoch, LaneId, WorkerId};
 use logstead_wal::numbers::{CSN_END, UsedUp};
-use logstead_wal::{Asked, Lane, LaneConfig, LaneStart, NoRoom};
+use logstead_wal::{Lane, LaneConfig, LaneStart, NoRoom, RoomRequest};
 
 fn path(next: Csn) -> Arc<CommitPath> {
     let home: Arc<dyn LogHome> = Arc::new(MemoryHome::new(1 << 20));
@@ -40,7 +40,7 @@ fn commits_end_with_the_csns_and_reading_goes_on() {
     let mut drawn = Vec::new();
     let refused = loop {
         let worker = WorkerId(drawn.len() as u16 % 2);
-        match path.room(worker, 4, &mut Asked::default()) {
+        match path.room(worker, 4, &mut RoomRequest::default()) {
             Ok(place) => {
                 let mut collected = path.collected();
                 let entrance = path.enter(place, &mut collected);

@@ -12,7 +12,7 @@ use logstead_env::{Clock, Env, Instant};
 use logstead_home::{LogHome, MemoryHome};
 use logstead_types::{Csn, WorkerId};
 use logstead_wal::recovery::{self, Options};
-use logstead_wal::{Asked, FlushMode, LaneConfig, NoRoom};
+use logstead_wal::{FlushMode, LaneConfig, NoRoom, RoomRequest};
 
 /// Stands still, and calls whoever wants to look when it is asked.
 #[derive(Default)]
@@ -79,7 +79,7 @@ impl World {
     }
 
     fn enter(&self, worker: u16, collected: &mut Collected) -> Entrance<'_> {
-        let (worker, asked) = (WorkerId(worker), &mut Asked::default());
+        let (worker, asked) = (WorkerId(worker), &mut RoomRequest::default());
         let place = self.path.room(worker, RECORD.len(), asked).expect("room");
         self.path.enter(place, collected)
     }
@@ -157,7 +157,7 @@ fn t12_no_more_csns_are_ahead_of_the_horizon_than_the_commit_ring_holds() {
             let path = &world.path;
             let mut places = Vec::new();
             for worker in (0..workers).map(WorkerId) {
-                match path.room(worker, RECORD.len(), &mut Asked::default()) {
+                match path.room(worker, RECORD.len(), &mut RoomRequest::default()) {
                     Ok(place) => places.push((worker, place)),
                     Err(NoRoom::Full) => refused = true,
                     Err(error) => panic!("{error}"),
@@ -183,7 +183,7 @@ fn t12_no_more_csns_are_ahead_of_the_horizon_than_the_commit_ring_holds() {
         let told = Arc::new(Told::default());
         let waker = Waker::from(told.clone());
         let ask = || {
-            let asked = &mut Asked::default();
+            let asked = &mut RoomRequest::default();
             let path = &world.path;
             path.poll_room(WorkerId(0), RECORD.len(), asked, &waker)
         };

@@ -487,14 +487,14 @@ impl Faults {
     }
 
     /// Asks for something, on behalf of who is woken by `waker`.
-    fn ask(&self, wanted: &Arc<Wanted>, waker: &Waker) -> Asked {
+    fn ask(&self, wanted: &Arc<Wanted>, waker: &Waker) -> RoomRequest {
         if self.threads_max == 0 {
-            return Asked::Done(self.load_here(wanted));
+            return RoomRequest::Done(self.load_here(wanted));
         }
         let mut state = self.shared.state.lock();
         if !self.has_thread(&mut state) {
             drop(state);
-            return Asked::Done(self.load_here(wanted));
+            return RoomRequest::Done(self.load_here(wanted));
         }
         let key = wanted.key();
         let fault = match state.faults.get(&key) {
@@ -522,7 +522,7 @@ impl Faults {
         {
             chunk.wait_for(&wanted.slots().needed);
         }
-        Asked::Waits(Ticket { fault, ticket })
+        RoomRequest::Waits(Ticket { fault, ticket })
     }
 }
 
@@ -548,7 +548,7 @@ impl Drop for Faults {
     }
 }
 
-enum Asked {
+enum RoomRequest {
     Done(Result<(), FaultError>),
     Waits(Ticket),
 }
@@ -650,10 +650,10 @@ impl Future for FaultWait<'_> {
             return Poll::Ready(this.txn.unless_optional(this.is_optional, refused));
         }
         match engine.faults.ask(&this.wanted, cx.waker()) {
-            Asked::Done(outcome) => {
+            RoomRequest::Done(outcome) => {
                 Poll::Ready(this.txn.unless_optional(this.is_optional, outcome))
             }
-            Asked::Waits(ticket) => {
+            RoomRequest::Waits(ticket) => {
                 this.ticket = Some(ticket);
                 Poll::Pending
             }

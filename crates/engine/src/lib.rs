@@ -205,7 +205,7 @@ pub use serializable::SafeSnapshot;
 pub use state::TxnId;
 pub use stats::Stats;
 pub use table::{RowLockCounts, Table};
-pub use table_lock::{Held, TableLock};
+pub use table_lock::{HeldLocks, TableLock};
 pub use tree::TreeReport;
 pub use txn::{Isolation, Outcome, Row, ScanCursor, Txn, VersionId, View};
 pub use verify::{IndexReport, Scratch, StoredIndex, StoredRows, VerifyError};

@@ -58,7 +58,7 @@ const READ_AHEAD_BYTES_MAX: usize = 512 << 10;
 const LEAF_BYTES: u64 = 16 << 10;
 
 /// What is to be read of a chunk.
-struct Asked<'a, 'l> {
+struct RoomRequest<'a, 'l> {
     /// These rows; all, if there is a tail.
     wanted: &'a SlotSet,
     /// What comes over its pages.
@@ -299,7 +299,7 @@ impl ChunkLoader {
                 return Ok(bytes);
             }
             let mut is_whole = true;
-            let asked = Asked {
+            let asked = RoomRequest {
                 wanted: &wanted,
                 tail: tail.as_deref(),
                 known,
@@ -436,10 +436,10 @@ impl ChunkLoader {
         stored: &Stored,
         rows: &Rows,
         number: u64,
-        asked: &Asked<'_, 'l>,
+        asked: &RoomRequest<'_, 'l>,
         reader: &mut PageReader,
     ) -> Result<(Filled, Allowed<'l>), FaultError> {
-        let Asked {
+        let RoomRequest {
             wanted,
             tail,
             known,

@@ -18,7 +18,7 @@ use std::task::{Context, Poll, Waker};
 use logstead_commit::{Awaits, LogFailed, Progress, PushBody};
 use logstead_env::abort_on_panic;
 use logstead_types::Csn;
-use logstead_wal::{Asked, Lane, NoRoom, Side, SideRef};
+use logstead_wal::{Lane, NoRoom, RoomRequest, Side, SideRef};
 use parking_lot::Mutex;
 
 use crate::error::CommitError;
@@ -186,9 +186,9 @@ impl std::fmt::Debug for TryCommitError {
 }
 
 /// Where the records go.
-enum Place {
-    Inline(logstead_commit::Place),
-    Side(logstead_commit::Place, Finished),
+enum Admission {
+    Inline(logstead_commit::Admission),
+    Side(logstead_commit::Admission, Finished),
 }
 
 /// A side segment that is durable. It is removed at once unless its entry is pushed (T8).
@@ -264,8 +264,8 @@ fn finish_side(lane: &Lane, side: Side) -> SideWrite {
 pub(crate) async fn take_room(
     worker: &WorkerInner,
     bytes: usize,
-    asked: &mut Asked,
-) -> Result<logstead_commit::Place, NoRoom> {
+    asked: &mut RoomRequest,
+) -> Result<logstead_commit::Admission, NoRoom> {
     let path = &worker.inner().path;
     poll_fn(|cx| path.poll_room(worker.id, bytes, asked, cx.waker())).await
 }
@@ -330,7 +330,7 @@ impl Txn {
         let spilled = self.work.as_ref().is_some_and(|w| w.buffers.side.is_some());
         let place = if bytes <= lane.inline_size_max() && !spilled {
             let room = take_room(&self.worker, bytes, &mut self.room_asked).await;
-            room.map(Place::Inline)
+            room.map(Admission::Inline)
         } else {
             self.place_aside().await
         };
@@ -374,7 +374,7 @@ impl Txn {
         let path = &self.worker.inner().path;
         match path.room(self.worker.id, bytes, &mut self.room_asked) {
             Ok(room) => self
-                .commit_at(Place::Inline(room))
+                .commit_at(Admission::Inline(room))
                 .inspect(|_| self.ask_for_space())
                 .map_err(TryCommitError::Failed),
             Err(NoRoom::Full | NoRoom::TooLarge) => Err(TryCommitError::Busy(Box::new(self))),
@@ -400,11 +400,11 @@ impl Txn {
     }
 
     /// Writes the records to a side segment, durable before the CSN is drawn (T8), and takes room for the small entry.
-    async fn place_aside(&mut self) -> Result<Place, NoRoom> {
+    async fn place_aside(&mut self) -> Result<Admission, NoRoom> {
         let here = self.lane();
         let Some(work) = &mut self.work else {
             let room = take_room(&self.worker, 0, &mut self.room_asked).await;
-            return room.map(Place::Inline);
+            return room.map(Admission::Inline);
         };
         let buffers = &mut work.buffers;
         let mut side = match buffers.side.take() {
@@ -423,7 +423,7 @@ impl Txn {
         let number = usize::from(lane.id().0);
         let asked = &mut self.room_asked;
         let room = poll_fn(|cx| path.poll_room_in(worker.id, number, 0, asked, cx.waker())).await?;
-        Ok(Place::Side(room, side))
+        Ok(Admission::Side(room, side))
     }
 
     /// Ends a transaction that has nothing to log: it has changed nothing, or temporary tables only.
@@ -484,7 +484,7 @@ impl Txn {
         })
     }
 
-    fn commit_at(&mut self, place: Place) -> Result<Receipt, CommitError> {
+    fn commit_at(&mut self, place: Admission) -> Result<Receipt, CommitError> {
         let Some(work) = self.work.take() else {
             return self.commit_without_log();
         };
@@ -496,12 +496,12 @@ impl Txn {
         let guard = Guard::pin();
         let state = work.writer.state();
         let log_bytes = match &place {
-            Place::Inline(_) => work.buffers.log.len() as u64,
-            Place::Side(_, finished) => finished.side.length,
+            Admission::Inline(_) => work.buffers.log.len() as u64,
+            Admission::Side(_, finished) => finished.side.length,
         };
         let (place, body, finished) = match place {
-            Place::Inline(place) => (place, PushBody::Inline(&work.buffers.log), None),
-            Place::Side(place, side) => (place, PushBody::Side(side.side), Some(side)),
+            Admission::Inline(place) => (place, PushBody::Inline(&work.buffers.log), None),
+            Admission::Side(place, side) => (place, PushBody::Side(side.side), Some(side)),
         };
         let path = &engine.path;
         let draw = || {

@@ -85,11 +85,11 @@ impl TableLock {
 
 /// What one transaction holds of one table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Held(u8);
+pub struct HeldLocks(u8);
 
-impl Held {
-    pub(crate) fn one(lock: TableLock) -> Held {
-        Held(lock.bit())
+impl HeldLocks {
+    pub(crate) fn one(lock: TableLock) -> HeldLocks {
+        HeldLocks(lock.bit())
     }
 
     fn has(self, lock: TableLock) -> bool {
@@ -123,8 +123,8 @@ impl Held {
     }
 
     /// Without what was given back.
-    pub(crate) fn without(self, gone: Held) -> Held {
-        Held(self.0 & !gone.0)
+    pub(crate) fn without(self, gone: HeldLocks) -> HeldLocks {
+        HeldLocks(self.0 & !gone.0)
     }
 }
 
@@ -224,7 +224,7 @@ impl TableLocks {
         txn: TxnId,
         worker: WorkerId,
         lock: TableLock,
-        held: &mut Held,
+        held: &mut HeldLocks,
     ) -> Result<(), Refused> {
         if held.covers(lock) {
             return Ok(());
@@ -257,7 +257,7 @@ impl TableLocks {
         Ok(())
     }
 
-    fn note(held: &mut Held, lock: TableLock) {
+    fn note(held: &mut HeldLocks, lock: TableLock) {
         held.0 |= lock.bit();
     }
 
@@ -266,7 +266,7 @@ impl TableLocks {
         txn: TxnId,
         _worker: WorkerId,
         lock: TableLock,
-        held: &mut Held,
+        held: &mut HeldLocks,
     ) -> Result<(), Refused> {
         let mut strong = self.strong.lock();
         if !strong.intents.iter().any(|(t, l)| *t == txn && *l == lock) {
@@ -336,7 +336,7 @@ impl TableLocks {
 
     /// Gives back what `txn` holds of it, or a part of that. `csn`: what it has committed, if anything.
     #[inline]
-    pub(crate) fn release(&self, txn: TxnId, worker: WorkerId, held: Held, csn: Option<Csn>) {
+    pub(crate) fn release(&self, txn: TxnId, worker: WorkerId, held: HeldLocks, csn: Option<Csn>) {
         for lock in WEAK {
             if held.has(lock) {
                 if let Some(csn) = csn {
@@ -411,7 +411,7 @@ mod tests {
     #[test]
     fn a_lock_that_was_had_by_who_is_durable_tells_nothing_and_asks_no_mutex() {
         let locks = TableLocks::new(1);
-        let mut a = Held::default();
+        let mut a = HeldLocks::default();
         assert!(locks.acquire(A, W, TableLock::Share, &mut a).is_ok());
         locks.release(A, W, a, Some(Csn(5)));
         for horizon in [1, 5].map(Csn) {
@@ -425,7 +425,7 @@ mod tests {
     #[test]
     fn compatibility_upgrade_and_intent() {
         let locks = TableLocks::new(2);
-        let (mut a, mut b) = (Held::default(), Held::default());
+        let (mut a, mut b) = (HeldLocks::default(), HeldLocks::default());
         assert!(locks.acquire(A, W, TableLock::Read, &mut a).is_ok());
         assert!(locks.acquire(A, W, TableLock::Write, &mut a).is_ok());
         assert!(
@@ -437,7 +437,7 @@ mod tests {
             locks.acquire(A, W, TableLock::Share, &mut a).is_err(),
             "B writes"
         );
-        let mut c = Held::default();
+        let mut c = HeldLocks::default();
         assert!(
             locks
                 .acquire(TxnId(3), W, TableLock::Write, &mut c)
@@ -462,7 +462,7 @@ mod tests {
             locks.acquire(A, W, TableLock::Exclusive, &mut a).is_ok(),
             "upgrade"
         );
-        let mut d = Held::default();
+        let mut d = HeldLocks::default();
         assert!(
             locks
                 .acquire(B, WorkerId(1), TableLock::Read, &mut d)
@@ -496,7 +496,7 @@ mod tests {
                 assert_eq!(a.conflicts(b), b.conflicts(a), "{a:?} {b:?}");
                 // What the table says is what happens, whoever comes first.
                 let locks = TableLocks::new(2);
-                let (mut of_a, mut of_b) = (Held::default(), Held::default());
+                let (mut of_a, mut of_b) = (HeldLocks::default(), HeldLocks::default());
                 assert!(locks.acquire(A, W, a, &mut of_a).is_ok());
                 let got = locks.acquire(B, WorkerId(1), b, &mut of_b);
                 assert_eq!(got.is_err(), a.conflicts(b), "{a:?} {b:?}");
@@ -514,7 +514,11 @@ mod tests {
     #[test]
     fn giving_up_an_intent_lets_others_in() {
         let locks = TableLocks::new(1);
-        let (mut a, mut b, mut c) = (Held::default(), Held::default(), Held::default());
+        let (mut a, mut b, mut c) = (
+            HeldLocks::default(),
+            HeldLocks::default(),
+            HeldLocks::default(),
+        );
         assert!(locks.acquire(A, W, TableLock::Read, &mut a).is_ok());
         assert!(locks.acquire(B, W, TableLock::Exclusive, &mut b).is_err());
         assert!(locks.acquire(TxnId(3), W, TableLock::Read, &mut c).is_err());

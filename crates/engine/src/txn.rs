@@ -35,7 +35,7 @@ use crate::savepoint::Savepoint;
 use crate::serializable::{Ordinal, Tracked};
 use crate::state::TxnId;
 use crate::table::Table;
-use crate::table_lock::{Held, TableLock};
+use crate::table_lock::{HeldLocks, TableLock};
 use crate::tree::interleave::point;
 use crate::version::{Guard, Kind, Stamp, VersionRef};
 use crate::wait::{Blocker, Turn, WantedRow};
@@ -153,7 +153,7 @@ pub(crate) const COMMANDS_END: u32 = u32::MAX;
 /// What a transaction holds of one table.
 pub(crate) struct HeldTable {
     pub(crate) table: Arc<Table>,
-    pub(crate) held: Held,
+    pub(crate) held: HeldLocks,
 }
 
 /// A transaction. Dropping it rolls it back.
@@ -197,7 +197,7 @@ pub struct Txn {
     /// It has written more than what leads out of want: a home that is short of space refuses it.
     pub(crate) grows: Cell<bool>,
     /// Since when it asks for room in the log.
-    pub(crate) room_asked: logstead_wal::Asked,
+    pub(crate) room_asked: logstead_wal::RoomRequest,
     /// Memory it has waited for, kept for its next write.
     pub(crate) granted: RefCell<Option<Charge>>,
     /// About what its writes take in memory until it ends: nothing of that is in a checkpoint before, so none of it can be evicted.
@@ -262,7 +262,7 @@ impl Txn {
             tables_since: Vec::new(),
             uses_reserve: false,
             grows: Cell::new(false),
-            room_asked: logstead_wal::Asked::default(),
+            room_asked: logstead_wal::RoomRequest::default(),
             granted: RefCell::default(),
             held_bytes: Cell::new(0),
             grants: Cell::new(0),
@@ -694,7 +694,7 @@ impl Txn {
             None => {
                 self.tables.push(HeldTable {
                     table: table.clone(),
-                    held: Held::default(),
+                    held: HeldLocks::default(),
                 });
                 self.tables.len() - 1
             }
@@ -746,13 +746,13 @@ impl Txn {
     }
 
     /// The tables that it holds locks of, for others to see.
-    pub fn tables_held(&self) -> impl Iterator<Item = (logstead_types::TableId, Held)> {
+    pub fn tables_held(&self) -> impl Iterator<Item = (logstead_types::TableId, HeldLocks)> {
         let held = self.tables.iter().map(|t| (t.table.id(), t.held));
         held.filter(|(_, held)| held.any())
     }
 
     /// The table locks held, for the wait-for graph.
-    pub(crate) fn held_tables(&self) -> SmallVec<[(logstead_types::TableId, Held); 4]> {
+    pub(crate) fn held_tables(&self) -> SmallVec<[(logstead_types::TableId, HeldLocks); 4]> {
         self.tables.iter().map(|t| (t.table.id(), t.held)).collect()
     }
 }

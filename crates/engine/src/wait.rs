@@ -32,7 +32,7 @@ use crate::error::WriteError;
 use crate::row_lock::{Next, RowLock};
 use crate::state::{TxnId, TxnState};
 use crate::table::Table;
-use crate::table_lock::{Held, TableLock};
+use crate::table_lock::{HeldLocks, TableLock};
 use crate::txn::Txn;
 use crate::version::{Guard, Stamp};
 
@@ -350,7 +350,7 @@ impl Txn {
     }
 }
 
-type HeldTables = SmallVec<[(TableId, Held); 4]>;
+type HeldTables = SmallVec<[(TableId, HeldLocks); 4]>;
 
 struct Node {
     cause: Cause,

@@ -28,7 +28,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use logstead_commit::PushBody;
 use logstead_env::abort_on_panic;
 use logstead_types::Csn;
-use logstead_wal::Asked;
+use logstead_wal::RoomRequest;
 use parking_lot::Mutex;
 
 use crate::engine::Engine;
@@ -171,7 +171,7 @@ impl Worker {
             self.engine().ask_for_checkpoint(false);
             return Err(CommitError::DiskFull);
         }
-        let mut asked = Asked::default();
+        let mut asked = RoomRequest::default();
         let place = take_room(&self.0, 0, &mut asked).await;
         let place = place.map_err(commit_error)?;
         let engine = self.0.inner();

@@ -4,15 +4,15 @@
 /// same, of whatever lane. By it a home tells an attempt to make room that began after the wish, whose outcome is an answer to it,
 /// from one that began before and may have missed room that came up meanwhile.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Asked {
+pub struct RoomRequest {
     /// How many attempts had begun at the home when it was asked first.
     attempts_before: Option<u64>,
 }
 
-impl Asked {
+impl RoomRequest {
     /// For who wants room only if there is some anyway: whatever was found last is an answer, however long ago.
-    pub fn long_ago() -> Asked {
-        Asked {
+    pub fn long_ago() -> RoomRequest {
+        RoomRequest {
             attempts_before: Some(0),
         }
     }

@@ -3,7 +3,8 @@
 //! Does not: test crashes; those need a home that can crash and stand with it.
 
 use crate::{
-    Asked, Buffer, HomeError, LogHome, NoRoom, OBJECT_BYTES_MAX, ObjectId, ObjectInfo, Position,
+    Buffer, HomeError, LogHome, NoRoom, OBJECT_BYTES_MAX, ObjectId, ObjectInfo, Position,
+    RoomRequest,
 };
 use logstead_types::{Epoch, LaneId};
 use std::sync::Arc;
@@ -21,7 +22,7 @@ fn block(alignment: usize, blocks: usize, fill: u8) -> Buffer {
 /// Waits until there is room, as a server would.
 fn room(home: &dyn LogHome, lane: LaneId, bytes: u64, told: &mpsc::Receiver<()>) {
     loop {
-        match home.ensure_room(lane, bytes, &mut Asked::default()) {
+        match home.ensure_room(lane, bytes, &mut RoomRequest::default()) {
             Ok(()) => return,
             Err(NoRoom::Busy) => {
                 told.recv()
@@ -361,13 +362,13 @@ fn many_at_once(home: &dyn LogHome) {
 
 /// A block that [`check_trimmed_life`] has appended and not removed.
 #[derive(Clone, Debug)]
-pub struct Kept {
+pub struct AppendedBlock {
     at: Position,
     len: usize,
     fill: u8,
 }
 
-impl Kept {
+impl AppendedBlock {
     fn check(&self, home: &dyn LogHome, lane: LaneId) {
         let mut into = Buffer::zeroed(self.len);
         let count = home.read(lane, self.at, &mut into).expect("reads");
@@ -383,8 +384,8 @@ pub fn check_trimmed_life(
     home: &dyn LogHome,
     step: &dyn Fn() -> bool,
     life: u8,
-    before: &[Kept],
-) -> Vec<Kept> {
+    before: &[AppendedBlock],
+) -> Vec<AppendedBlock> {
     let lane = LaneId(3);
     let alignment = home.facts().block_alignment;
     let first_of = |life: u8| u64::from(life) << 32;
@@ -421,7 +422,7 @@ pub fn check_trimmed_life(
         let _listening = tell.send(());
     };
     home.set_room_listener(lane, Box::new(listener));
-    let mut kept: Vec<Kept> = Vec::new();
+    let mut kept: Vec<AppendedBlock> = Vec::new();
     for number in 0..60u8 {
         let len = alignment * (1 + usize::from(number) % 3);
         let fill = number + 1;
@@ -450,7 +451,7 @@ pub fn check_trimmed_life(
         }
         kept.retain(|kept| kept.at.segment == at.segment);
         told(&completion, step).expect("appends");
-        kept.push(Kept { at, len, fill });
+        kept.push(AppendedBlock { at, len, fill });
         kept.iter().for_each(|kept| kept.check(home, lane));
     }
     let present = kept.last().expect("not empty").at.segment;
@@ -466,7 +467,7 @@ pub fn check_trimmed_life(
         assert_eq!(home.read(lane, at, &mut into).expect("reads"), 0, "{at}");
     }
     // Zeros lie behind the last append, or what was appended to segments that are gone: older than all that is there.
-    let Kept { at, len, .. } = kept[kept.len() - 1].clone();
+    let AppendedBlock { at, len, .. } = kept[kept.len() - 1].clone();
     let mut behind = Position {
         offset: at.offset + len as u64,
         ..at

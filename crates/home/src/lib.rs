@@ -32,7 +32,7 @@ mod replicated;
 pub mod simulated;
 mod usage;
 
-pub use asked::Asked;
+pub use asked::RoomRequest;
 pub use branch::{BranchHome, BranchObjects, ObjectSource};
 pub use cache::{CacheOptions, CacheStats, CachedHome};
 pub use error::{HomeError, NoRoom};
@@ -311,7 +311,7 @@ pub trait LogHome: Send + Sync {
     /// what an earlier one did: room may have come up since. Who hears [`NoRoom::Busy`] and asks again with the same
     /// `asked` each time the listener is told hears one of the other answers after two attempts at most: the one under
     /// way when they asked, and the next.
-    fn ensure_room(&self, lane: LaneId, bytes: u64, asked: &mut Asked) -> Result<(), NoRoom>;
+    fn ensure_room(&self, lane: LaneId, bytes: u64, asked: &mut RoomRequest) -> Result<(), NoRoom>;
 
     /// Is the room that is left kept for what frees room: for transactions that remove, and for the checkpoint after them? Who writes more is refused
     /// then as by a full disk. Costs a load while there is plenty; else it looks at the machine again, so the answer is never an old one.

@@ -7,8 +7,8 @@
 //! Does not: tear or lose writes (the local home over simulated files does that).
 
 use crate::{
-    Asked, Buffer, Completion, Facts, HomeError, LogHome, NoRoom, ObjectId, ObjectInfo, Position,
-    Rollover, RoomListener, SegmentInfo, SideCompletion, SideWriter, Tag, immutable,
+    Buffer, Completion, Facts, HomeError, LogHome, NoRoom, ObjectId, ObjectInfo, Position,
+    Rollover, RoomListener, RoomRequest, SegmentInfo, SideCompletion, SideWriter, Tag, immutable,
 };
 use logstead_types::LaneId;
 use parking_lot::{Condvar, Mutex};
@@ -342,7 +342,12 @@ impl LogHome for MemoryHome {
         self.state.lock().lanes.entry(lane).or_default().listener = Some(Arc::new(listener));
     }
 
-    fn ensure_room(&self, lane: LaneId, bytes: u64, _asked: &mut Asked) -> Result<(), NoRoom> {
+    fn ensure_room(
+        &self,
+        lane: LaneId,
+        bytes: u64,
+        _asked: &mut RoomRequest,
+    ) -> Result<(), NoRoom> {
         let mut state = self.state.lock();
         let disk_full = state.disk_full;
         let Some(lane_state) = state.lanes.get_mut(&lane).filter(|lane| lane.open) else {

@@ -547,7 +547,7 @@ fn prepare(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bucket::memory::{Fault, Kind, MemoryBucket, MemoryOptions};
+    use crate::bucket::memory::{Fault, MemoryBucket, MemoryOptions, RequestKind};
 
     fn opened(url: &str) -> Result<String, String> {
         let (env, _) = Env::simulated(1);
@@ -644,7 +644,7 @@ mod tests {
             ..patience
         };
         let patience = [STRANGER, KNOWN].map(at_once);
-        let try_with = |kind: Kind, name: &str, refusals: u32| {
+        let try_with = |kind: RequestKind, name: &str, refusals: u32| {
             let bucket = MemoryBucket::new(MemoryOptions::appendable(100));
             for _ in 0..refusals {
                 bucket.plan(kind, name, Fault::NotNow);
@@ -652,12 +652,12 @@ mod tests {
             let prepared = prepare(&bucket, &env, patience);
             prepared.map(|()| assert_eq!(bucket.plans(), 0))
         };
-        try_with(Kind::Stat, MANIFEST, KNOWN.tries - 1).expect("it has passed the probe");
+        try_with(RequestKind::Stat, MANIFEST, KNOWN.tries - 1).expect("it has passed the probe");
         for (name, refusals) in [(MANIFEST, KNOWN.tries), (SCRATCH, STRANGER.tries)] {
             let kind = if name == MANIFEST {
-                Kind::Stat
+                RequestKind::Stat
             } else {
-                Kind::Create
+                RequestKind::Create
             };
             let error = try_with(kind, name, refusals).expect_err("enough is enough");
             assert!(error.to_string().contains("cannot open the log"), "{error}");

@@ -32,7 +32,7 @@ macro_rules! lanes_through {
             fn copies_completed(&self, epoch: $crate::Epoch) -> Result<(), $crate::HomeError>;
             fn open_lane(&self, lane: $crate::LaneId, first_segment: u64) -> Result<(), $crate::NoRoom>;
             fn set_room_listener(&self, lane: $crate::LaneId, listener: $crate::RoomListener);
-            fn ensure_room(&self, lane: $crate::LaneId, bytes: u64, asked: &mut $crate::Asked) -> Result<(), $crate::NoRoom>;
+            fn ensure_room(&self, lane: $crate::LaneId, bytes: u64, asked: &mut $crate::RoomRequest) -> Result<(), $crate::NoRoom>;
             fn is_short_of_space(&self) -> bool;
             fn free_bytes(&self) -> Option<u64>;
             fn place(&self, lane: $crate::LaneId, len: u64) -> Result<$crate::Position, $crate::HomeError>;

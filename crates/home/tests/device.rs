@@ -2,7 +2,7 @@
 
 use logstead_env::{Access, Buffer, Env, Fault, Files, Loss, OpenMode, RealFiles, SimFiles};
 use logstead_home::{
-    Asked, HomeError, LocalHome, LocalOptions, LogHome, NoRoom, Position, Way, conformance,
+    HomeError, LocalHome, LocalOptions, LogHome, NoRoom, Position, RoomRequest, Way, conformance,
 };
 use logstead_types::LaneId;
 use std::os::unix::process::ExitStatusExt;
@@ -188,7 +188,7 @@ fn a_full_device_refuses_room_and_uses_what_is_freed() {
     let mut segments = 0;
     let mut fill = || {
         loop {
-            match home.ensure_room(LANE, 32 * 1024, &mut Asked::default()) {
+            match home.ensure_room(LANE, 32 * 1024, &mut RoomRequest::default()) {
                 Ok(()) => segments = home.place(LANE, 32 * 1024).unwrap().segment,
                 Err(NoRoom::DiskFull) => return segments,
                 Err(other) => panic!("{other}"),
@@ -238,7 +238,7 @@ fn script(home: &LocalHome, told: &mut Told) -> Result<(), String> {
     for number in 1..=10u8 {
         for lane in lanes {
             loop {
-                match home.ensure_room(lane, 8192, &mut Asked::default()) {
+                match home.ensure_room(lane, 8192, &mut RoomRequest::default()) {
                     Ok(()) => break,
                     // A thread is making the next segment.
                     Err(NoRoom::Busy) => std::thread::yield_now(),

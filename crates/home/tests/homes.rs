@@ -2,8 +2,8 @@
 
 use logstead_env::{Buffer, Env, Fault, Files, Loss};
 use logstead_home::{
-    Asked, HomeError, LocalHome, LocalOptions, LogHome, MemoryHome, NoRoom, ObjectId, Position,
-    Way, check_copy, conformance,
+    HomeError, LocalHome, LocalOptions, LogHome, MemoryHome, NoRoom, ObjectId, Position,
+    RoomRequest, Way, check_copy, conformance,
 };
 use logstead_types::{Epoch, LaneId};
 use std::path::Path;
@@ -270,7 +270,7 @@ fn a_full_disk_refuses_room_and_recovers() {
     let block = Buffer::zeroed(4096);
     let mut written = 0;
     loop {
-        match home.ensure_room(LANE, 4096, &mut Asked::default()) {
+        match home.ensure_room(LANE, 4096, &mut RoomRequest::default()) {
             Ok(()) => {}
             Err(NoRoom::DiskFull) => break,
             Err(other) => panic!("{other}"),
@@ -281,7 +281,7 @@ fn a_full_disk_refuses_room_and_recovers() {
         written += 1;
     }
     assert_eq!(written, 8, "the whole first segment was usable");
-    let refused = home.ensure_room(LANE, 4096, &mut Asked::default());
+    let refused = home.ensure_room(LANE, 4096, &mut RoomRequest::default());
     assert!(matches!(refused, Err(NoRoom::DiskFull)), "still full");
     let leftovers = env.files.list(Path::new("/data/log/lane-0000")).unwrap();
     assert_eq!(
@@ -290,7 +290,7 @@ fn a_full_disk_refuses_room_and_recovers() {
         "a failed preparation leaves nothing behind"
     );
     files.set_capacity(None);
-    home.ensure_room(LANE, 4096, &mut Asked::default())
+    home.ensure_room(LANE, 4096, &mut RoomRequest::default())
         .expect("space was freed");
 }
 
@@ -313,7 +313,7 @@ fn threads_tell_when_the_disk_has_space_again() {
     );
     home.place(LANE, 32 * 1024).unwrap();
     // Nobody waits for ever: each attempt that fails says so.
-    let mut asked = Asked::default();
+    let mut asked = RoomRequest::default();
     while !matches!(
         home.ensure_room(LANE, 4096, &mut asked),
         Err(NoRoom::DiskFull)
@@ -321,7 +321,7 @@ fn threads_tell_when_the_disk_has_space_again() {
         told.recv().unwrap();
     }
     files.set_capacity(None);
-    let mut asked = Asked::default();
+    let mut asked = RoomRequest::default();
     loop {
         match home.ensure_room(LANE, 4096, &mut asked) {
             Ok(()) => break,
@@ -336,7 +336,8 @@ fn a_failed_write_is_told_and_not_repeated() {
     let (env, files) = Env::simulated(1);
     let home = LocalHome::open("/data", &env, small(true)).unwrap();
     home.open_lane(LANE, 0).unwrap();
-    home.ensure_room(LANE, 4096, &mut Asked::default()).unwrap();
+    home.ensure_room(LANE, 4096, &mut RoomRequest::default())
+        .unwrap();
     let (done, completions) = mpsc::channel();
     let at = home.place(LANE, 4096).unwrap();
     let before = files.operations();
@@ -363,7 +364,10 @@ fn unfinished_segments_are_cleared_at_open() {
     home.open_lane(LANE, 0).unwrap();
     home.place(LANE, 32 * 1024).unwrap();
     files.fail_at(files.operations() + 2, Fault::Crash);
-    assert!(home.ensure_room(LANE, 4096, &mut Asked::default()).is_err());
+    assert!(
+        home.ensure_room(LANE, 4096, &mut RoomRequest::default())
+            .is_err()
+    );
     files.reboot();
     assert_eq!(
         env.files
@@ -443,7 +447,8 @@ fn a_trimmed_segment_is_used_again_without_being_written() {
     let home = LocalHome::open("/data", &env, small(false)).unwrap();
     home.open_lane(LANE, 0).unwrap();
     let append = |segment: u64, fill: u8| {
-        home.ensure_room(LANE, 4096, &mut Asked::default()).unwrap();
+        home.ensure_room(LANE, 4096, &mut RoomRequest::default())
+            .unwrap();
         let at = home.place(LANE, 4096).unwrap();
         assert_eq!(at.segment, segment);
         let mut block = Buffer::zeroed(4096);
@@ -513,10 +518,10 @@ fn spares_are_few_and_give_way_on_a_full_disk() {
     let home = LocalHome::open("/data", &env, small(false)).unwrap();
     home.open_lane(LANE, 0).unwrap();
     for segment in 1..6 {
-        home.ensure_room(LANE, 32 * 1024, &mut Asked::default())
+        home.ensure_room(LANE, 32 * 1024, &mut RoomRequest::default())
             .unwrap();
         while home.place(LANE, 32 * 1024).unwrap().segment < segment {
-            home.ensure_room(LANE, 32 * 1024, &mut Asked::default())
+            home.ensure_room(LANE, 32 * 1024, &mut RoomRequest::default())
                 .unwrap();
         }
     }
@@ -668,7 +673,7 @@ fn room_is_kept_for_what_frees_room() {
         object += 1;
     }
     home.place(LANE, 32 * 1024).unwrap();
-    let refused = home.ensure_room(LANE, 4096, &mut Asked::default());
+    let refused = home.ensure_room(LANE, 4096, &mut RoomRequest::default());
     assert!(matches!(refused, Err(NoRoom::DiskFull)), "{refused:?}");
     let left = free() - free() % 4096;
     put(object, left as usize).expect("nothing is kept from it");

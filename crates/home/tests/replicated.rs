@@ -3,8 +3,8 @@
 use logstead_env::{Buffer, Clock, Env, SimClock};
 use logstead_home::simulated::{Fault, FaultRates, Model, SimulatedOptions};
 use logstead_home::{
-    Ack, Asked, HomeError, LogHome, MemoryHome, ObjectId, Position, Presence, Purpose,
-    ReplicatedHome, ReplicatedOptions, SimulatedHome, Source, conformance,
+    Ack, HomeError, LogHome, MemoryHome, ObjectId, Position, Presence, Purpose, ReplicatedHome,
+    ReplicatedOptions, RoomRequest, SimulatedHome, Source, conformance,
 };
 use logstead_types::{Epoch, LaneId};
 use std::sync::{Arc, mpsc};
@@ -56,7 +56,7 @@ fn block(fill: u8) -> Buffer {
 type Answers = mpsc::Receiver<Result<(), HomeError>>;
 
 fn append(home: &ReplicatedHome, fill: u8) -> (Position, Answers) {
-    home.ensure_room(LANE, 4096, &mut Asked::default())
+    home.ensure_room(LANE, 4096, &mut RoomRequest::default())
         .expect("room");
     let at = home.place(LANE, 4096).expect("a place");
     let (tell, told) = mpsc::channel();

@@ -3,7 +3,7 @@
 use logstead_env::{Buffer, Env};
 use logstead_home::bucket::memory::{MemoryBucket, MemoryOptions};
 use logstead_home::{
-    Ack, Asked, LogHome, ObjectHome, ObjectOptions, ReplicatedHome, ReplicatedOptions, Source,
+    Ack, LogHome, ObjectHome, ObjectOptions, ReplicatedHome, ReplicatedOptions, RoomRequest, Source,
 };
 use logstead_types::{Epoch, LaneId};
 use std::sync::{Arc, mpsc};
@@ -43,7 +43,8 @@ fn open(buckets: &[MemoryBucket]) -> ReplicatedHome {
 /// A lane with one append, that every child has.
 fn append(home: &ReplicatedHome) {
     home.open_lane(LANE, 0).unwrap();
-    home.ensure_room(LANE, 4096, &mut Asked::default()).unwrap();
+    home.ensure_room(LANE, 4096, &mut RoomRequest::default())
+        .unwrap();
     let at = home.place(LANE, 4096).unwrap();
     let (tell, told) = mpsc::channel();
     let done = Box::new(move |_, result| drop(tell.send(result)));

@@ -2,10 +2,10 @@
 
 use logstead_env::{Buffer, Clock, Env, SimClock};
 use logstead_home::simulated::{
-    Fault, FaultRates, Keep, Kind, MODELS, Model, ReaderBeside, SimulatedOptions,
+    Fault, FaultRates, Keep, MODELS, Model, ReaderBeside, ServiceKind, SimulatedOptions,
 };
 use logstead_home::{
-    Asked, HomeError, HomeUsage, LogHome, NoRoom, Position, PriceList, SimulatedHome, Usage,
+    HomeError, HomeUsage, LogHome, NoRoom, Position, PriceList, RoomRequest, SimulatedHome, Usage,
     conformance,
 };
 use logstead_types::LaneId;
@@ -53,8 +53,8 @@ impl World {
     /// A block that is recognized.
     fn block(&self, number: u8) -> (Buffer, usize) {
         let len = match self.home.model().kind {
-            Kind::Objects => 100 + usize::from(number),
-            Kind::Blocks => 4096 * (1 + usize::from(number) % 2),
+            ServiceKind::Objects => 100 + usize::from(number),
+            ServiceKind::Blocks => 4096 * (1 + usize::from(number) % 2),
         };
         let mut block = Buffer::zeroed(len);
         for (at, byte) in block.as_mut_slice().iter_mut().enumerate() {
@@ -66,7 +66,7 @@ impl World {
     fn begin(&self, lane: LaneId, number: u8) -> (Position, Answers) {
         let (block, len) = self.block(number);
         self.home
-            .ensure_room(lane, len as u64, &mut Asked::default())
+            .ensure_room(lane, len as u64, &mut RoomRequest::default())
             .unwrap();
         let at = self.home.place(lane, len as u64).unwrap();
         let (tell, told) = mpsc::channel();
@@ -99,7 +99,7 @@ fn conforms_in_virtual_time() {
     for every in MODELS {
         for seed in 0..20 {
             let mut options = SimulatedOptions::new(small(every.clone()), seed);
-            if every.kind == Kind::Objects && seed > 0 {
+            if every.kind == ServiceKind::Objects && seed > 0 {
                 options.faults = transient_faults(0.04);
             }
             let mut world = world(&options);
@@ -429,7 +429,7 @@ fn crashes_at_every_request_keep_what_was_told() {
                 "a stopped machine does nothing"
             );
             assert!(matches!(
-                world.home.ensure_room(LANE, 1, &mut Asked::default()),
+                world.home.ensure_room(LANE, 1, &mut RoomRequest::default()),
                 Err(NoRoom::Failed(_))
             ));
             world.home.reboot();

@@ -2,11 +2,11 @@
 
 use logstead_env::{Access, Buffer, Env, Files, Loss, OpenMode, SimClock};
 use logstead_home::bucket::memory::{MemoryBucket, MemoryOptions};
-use logstead_home::conformance::{Kept, check_trimmed_life};
-use logstead_home::simulated::{Kind, MODELS, Model, SimulatedOptions};
+use logstead_home::conformance::{AppendedBlock, check_trimmed_life};
+use logstead_home::simulated::{MODELS, Model, ServiceKind, SimulatedOptions};
 use logstead_home::{
-    Ack, Asked, LocalHome, LocalOptions, LogHome, MemoryHome, ObjectHome, ObjectOptions, Position,
-    ReplicatedHome, ReplicatedOptions, SimulatedHome, Source, Way,
+    Ack, LocalHome, LocalOptions, LogHome, MemoryHome, ObjectHome, ObjectOptions, Position,
+    ReplicatedHome, ReplicatedOptions, RoomRequest, SimulatedHome, Source, Way,
 };
 use logstead_types::LaneId;
 use std::path::Path;
@@ -21,7 +21,7 @@ fn no_step() -> bool {
 
 /// So many lives of a home that `open` opens again.
 fn lives<H: LogHome>(open: impl Fn(u8) -> H) {
-    let mut kept: Vec<Kept> = Vec::new();
+    let mut kept: Vec<AppendedBlock> = Vec::new();
     for life in 0..LIVES {
         let home = open(life);
         kept = check_trimmed_life(&home, &no_step, life, &kept);
@@ -205,7 +205,7 @@ fn different_services_as_one_home() {
         assert!(
             children
                 .iter()
-                .any(|home| home.model().kind == Kind::Blocks)
+                .any(|home| home.model().kind == ServiceKind::Blocks)
         );
     }
 }
@@ -222,7 +222,8 @@ fn a_slow_copy_keeps_a_segment_until_its_last_append_is_done() {
         let mut places = Vec::new();
         // One segment has sixteen of them.
         for fill in 1..=40u8 {
-            home.ensure_room(LANE, 4096, &mut Asked::default()).unwrap();
+            home.ensure_room(LANE, 4096, &mut RoomRequest::default())
+                .unwrap();
             let at = home.place(LANE, 4096).unwrap();
             let mut block = Buffer::zeroed(4096);
             block.as_mut_slice().fill(fill);

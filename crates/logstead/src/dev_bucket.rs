@@ -4,7 +4,7 @@ use crate::{EXIT_FAILURE, EXIT_USAGE, fail};
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use logstead_devbucket::{DevBucket, Latency, Options, PARTS_MAX};
 use logstead_env::{Env, SimRandom};
-use logstead_home::simulated::{Kind, MODELS, Model};
+use logstead_home::simulated::{MODELS, Model, ServiceKind};
 use std::io::Write;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -88,8 +88,12 @@ impl Latency for Modelled {
 }
 
 fn modelled(name: &str, env: &Env) -> Result<Arc<dyn Latency>, String> {
-    let objects = || MODELS.iter().filter(|model| model.kind == Kind::Objects);
-    let known = Model::named(name).filter(|model| model.kind == Kind::Objects);
+    let objects = || {
+        MODELS
+            .iter()
+            .filter(|model| model.kind == ServiceKind::Objects)
+    };
+    let known = Model::named(name).filter(|model| model.kind == ServiceKind::Objects);
     let model = known.ok_or_else(|| {
         let names: Vec<&str> = objects().map(|model| model.name).collect();
         format!(

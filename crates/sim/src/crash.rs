@@ -35,14 +35,14 @@ pub type Writer = u64;
 pub type Key = u64;
 
 /// What a key holds: the row that has it, and the row's value. `None`: no row has it.
-pub type State = Option<(u64, Vec<u8>)>;
+pub type KeyState = Option<(u64, Vec<u8>)>;
 
 /// One state of a key.
 #[derive(Clone, Debug)]
 struct Version {
     order: u64,
     writer: Writer,
-    state: State,
+    state: KeyState,
 }
 
 impl Version {
@@ -160,7 +160,7 @@ impl Oracle {
         &mut self,
         writer: Writer,
         follows: BTreeSet<Writer>,
-        writes: impl IntoIterator<Item = (Key, State)>,
+        writes: impl IntoIterator<Item = (Key, KeyState)>,
     ) {
         self.order += 1;
         let order = self.order;
@@ -419,7 +419,7 @@ mod tests {
         writer.to_be_bytes().to_vec()
     }
 
-    fn state(row: u64, writer: Writer) -> State {
+    fn state(row: u64, writer: Writer) -> KeyState {
         Some((row, value(writer)))
     }
 

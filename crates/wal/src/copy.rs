@@ -26,7 +26,7 @@ use crate::numbers::{SIDES_END, UsedUp, segment_end};
 use crate::recovery::{self, Moment, Reading, RecoveryError, Survivors};
 use crate::truncate::first_number;
 use logstead_env::{Buffer, Clock};
-use logstead_home::{Asked, HomeError, LogHome, NoRoom, Position, SideWriter};
+use logstead_home::{HomeError, LogHome, NoRoom, Position, RoomRequest, SideWriter};
 use logstead_types::{BlockNo, Csn, DatabaseId, Epoch, LaneId};
 use std::sync::mpsc::{self, Receiver};
 
@@ -41,7 +41,7 @@ const SIDE_BACKLOG_BYTES: usize = 8 << 20;
 
 /// Where a tail is copied to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct Destination {
     /// The database that the copy is.
     pub database: DatabaseId,
     /// An epoch that nobody has written in there.
@@ -94,7 +94,7 @@ struct Current {
 /// A tail that has been read, and is stored in part.
 pub struct Tail<'h> {
     to: &'h dyn LogHome,
-    place: Place,
+    place: Destination,
     base: Csn,
     lane: Option<Lane>,
     current: Option<Current>,
@@ -132,7 +132,7 @@ impl<'h> Tail<'h> {
         manifest: &Manifest,
         clock: &dyn Clock,
         to: &'h dyn LogHome,
-        place: Place,
+        place: Destination,
     ) -> Result<Tail<'h>, RecoveryError> {
         let checkpoint = manifest.checkpoint.as_ref();
         let base = checkpoint.map_or(Csn(1), |checkpoint| checkpoint.csn);
@@ -173,7 +173,7 @@ impl<'h> Tail<'h> {
     pub fn finish(mut self) -> Result<CopiedTail, RecoveryError> {
         self.end_block();
         self.store()?;
-        let Place { epoch, lane, .. } = self.place;
+        let Destination { epoch, lane, .. } = self.place;
         let mark = self.lane.as_ref().map(|open| Mark {
             epoch,
             base: self.base,
@@ -271,7 +271,7 @@ impl<'h> Tail<'h> {
     }
 
     fn open(&self) -> Result<Lane, RecoveryError> {
-        let Place { epoch, lane, .. } = self.place;
+        let Destination { epoch, lane, .. } = self.place;
         let listed = self.to.segments(lane)?;
         let listed = listed
             .last()
@@ -303,7 +303,7 @@ impl<'h> Tail<'h> {
     }
 
     fn append(&self, open: &mut Lane, block: &Block) -> Result<(), RecoveryError> {
-        let Place {
+        let Destination {
             database,
             epoch,
             lane,
@@ -331,7 +331,7 @@ impl<'h> Tail<'h> {
         let into = bytes.as_mut_slice();
         into[..HEADER_LEN].copy_from_slice(&header);
         into[HEADER_LEN..HEADER_LEN + block.payload.len()].copy_from_slice(&block.payload);
-        let mut asked = Asked::default();
+        let mut asked = RoomRequest::default();
         loop {
             match self.to.ensure_room(lane, len as u64, &mut asked) {
                 Ok(()) => break,

@@ -39,7 +39,7 @@ pub use lane::{
     LaneStart, LaneStatus, NoRoom, Pushed, Room, Side, SideDone, append_class,
 };
 /// Who takes room in a lane says since when.
-pub use logstead_home::Asked;
+pub use logstead_home::RoomRequest;
 pub use record::{Record, Records};
 
 use thiserror::Error;

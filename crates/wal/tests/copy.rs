@@ -5,7 +5,7 @@ mod rig;
 use logstead_env::RealClock;
 use logstead_home::{LogHome, MemoryHome};
 use logstead_types::{Csn, DatabaseId, Epoch, LaneId};
-use logstead_wal::copy::{CopiedTail, Place, Tail, orphans};
+use logstead_wal::copy::{CopiedTail, Destination, Tail, orphans};
 use logstead_wal::inspect::manifest_of;
 use logstead_wal::manifest::{self, Checkpoint, Manifest, Unfinished};
 use logstead_wal::recovery::RecoveryError;
@@ -13,13 +13,17 @@ use logstead_wal::{Deps, recovery};
 use rig::{Machine, Server, Taken, options};
 use std::sync::Arc;
 
-const PLACE: Place = Place {
+const PLACE: Destination = Destination {
     database: DatabaseId(77),
     epoch: Epoch(5),
     lane: LaneId(3),
 };
 
-fn copy(from: &dyn LogHome, to: &dyn LogHome, place: Place) -> (CopiedTail, Option<Checkpoint>) {
+fn copy(
+    from: &dyn LogHome,
+    to: &dyn LogHome,
+    place: Destination,
+) -> (CopiedTail, Option<Checkpoint>) {
     let manifest = manifest_of(from).unwrap();
     let tail = Tail::read(from, &manifest, &RealClock::new(), to, place).unwrap();
     (tail.finish().unwrap(), manifest.checkpoint)
@@ -117,7 +121,7 @@ fn the_tail_before_stays_until_the_next_one_counts() {
     let tag = to
         .put_if_absent(manifest::NAME, &manifest_with(&first, checkpoint).encode())
         .unwrap();
-    let place = |lane: u16| Place {
+    let place = |lane: u16| Destination {
         epoch: Epoch(7),
         lane: LaneId(lane),
         ..PLACE

@@ -6,7 +6,7 @@ mod rig;
 use logstead_env::{Env, RealClock};
 use logstead_home::{LocalHome, LogHome, MemoryHome, Position};
 use logstead_types::{DatabaseId, Epoch, LaneId};
-use logstead_wal::copy::{Place, Tail};
+use logstead_wal::copy::{Destination, Tail};
 use logstead_wal::inspect::{self, manifest_of};
 use logstead_wal::manifest::{self, Manifest};
 use logstead_wal::recovery::{self, Options, RecoveryError};
@@ -16,7 +16,7 @@ use rig::{Machine, Server, Taken, options};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-const PLACE: Place = Place {
+const PLACE: Destination = Destination {
     database: DatabaseId(77),
     epoch: Epoch(5),
     lane: LaneId(9),

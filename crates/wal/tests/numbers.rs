@@ -6,7 +6,7 @@ mod rig;
 use logstead_env::{Clock, RealClock, SimClock};
 use logstead_home::{Buffer, LogHome, MemoryHome, Position};
 use logstead_types::{Csn, DatabaseId, Epoch, LaneId};
-use logstead_wal::copy::{Place, Tail};
+use logstead_wal::copy::{Destination, Tail};
 use logstead_wal::inspect::manifest_of;
 use logstead_wal::manifest::Manifest;
 use logstead_wal::numbers::{EPOCH_END, SIDES_END, UsedUp, next_epoch, segment_end};
@@ -145,7 +145,7 @@ fn a_copy_without_a_side_segment_number_left_is_refused() {
         .lane(0)
         .push_side(room, Csn(2), 0, &Deps::default(), &side);
     assert!(server.flush(0));
-    let place = Place {
+    let place = Destination {
         database: DatabaseId(77),
         epoch: Epoch(5),
         lane: LaneId(3),

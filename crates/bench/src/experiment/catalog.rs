@@ -6,7 +6,7 @@ use super::{
     Builder, Experiment, SIMULATED_IN_FLIGHT, SIMULATED_IN_FLIGHT_TPCC, SIMULATED_WORKERS,
     append_each, autonomous, naive, shared_lanes,
 };
-use crate::options::{BareWay, Kind, Setting, Ycsb};
+use crate::options::{BareWay, Setting, WorkloadKind, Ycsb};
 
 const KIB: usize = 1 << 10;
 const MIB: usize = 1 << 20;
@@ -340,9 +340,9 @@ fn workers(b: &mut Builder) {
 }
 
 /// What every experiment on a model has.
-fn simulated_load(kind: &Kind) -> Vec<Setting> {
+fn simulated_load(kind: &WorkloadKind) -> Vec<Setting> {
     let in_flight = match kind {
-        Kind::Tpcc(_) | Kind::Mixed { .. } => SIMULATED_IN_FLIGHT_TPCC,
+        WorkloadKind::Tpcc(_) | WorkloadKind::Mixed { .. } => SIMULATED_IN_FLIGHT_TPCC,
         _ => SIMULATED_IN_FLIGHT,
     };
     vec![
@@ -530,10 +530,10 @@ fn tracking(b: &mut Builder) {
 }
 
 fn false_waits(b: &mut Builder) {
-    let Kind::Ycsb(ycsb) = b.ycsb(0.5, 10) else {
+    let WorkloadKind::Ycsb(ycsb) = b.ycsb(0.5, 10) else {
         return;
     };
-    let kind = Kind::Ycsb(Ycsb {
+    let kind = WorkloadKind::Ycsb(Ycsb {
         traced: true,
         ..ycsb
     });
@@ -562,10 +562,10 @@ fn delta(b: &mut Builder) {
 }
 
 fn mixed(b: &mut Builder) {
-    let Kind::Ycsb(ycsb) = b.ycsb(0.5, 1) else {
+    let WorkloadKind::Ycsb(ycsb) = b.ycsb(0.5, 1) else {
         return;
     };
-    let kind = Kind::Mixed {
+    let kind = WorkloadKind::Mixed {
         tpcc_workers: SIMULATED_WORKERS / 2,
         tpcc: b.tpcc_scale(4),
         ycsb,
@@ -590,7 +590,7 @@ fn recovery(b: &mut Builder) {
     );
     for rows in sizes {
         for tail in tails {
-            let kind = Kind::Recovery {
+            let kind = WorkloadKind::Recovery {
                 ycsb: Ycsb {
                     table_size: *rows,
                     read_ratio: 0.0,

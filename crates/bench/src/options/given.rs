@@ -6,7 +6,7 @@ use clap::ArgMatches;
 use logstead_engine::{CommitOptions, Isolation};
 
 use super::setting::{NAMES, Setting};
-use super::{BareWay, Cell, Common, Home, Kind, Options, Request, Tpcc, Until, Ycsb};
+use super::{BareWay, Cell, Common, Home, Options, Request, Tpcc, Until, WorkloadKind, Ycsb};
 use crate::experiment::{self, Given as GivenHome, Scale};
 use crate::random::Distribution;
 
@@ -130,7 +130,10 @@ impl Given<'_> {
     }
 
     /// What all workloads have, with the first value of each option, and all the values.
-    pub(super) fn common(&self, kind: &Kind) -> Result<(Common, Vec<Vec<Setting>>), String> {
+    pub(super) fn common(
+        &self,
+        kind: &WorkloadKind,
+    ) -> Result<(Common, Vec<Vec<Setting>>), String> {
         let until = match self.text("transactions") {
             Some(_) => Until::Transactions(self.number("transactions", 1, 1, u64::MAX)?),
             None => Until::Seconds {
@@ -146,7 +149,7 @@ impl Given<'_> {
         if open_loop.is_some() && matches!(until, Until::Transactions(_)) {
             return Err("--open-loop goes with --seconds, not with --transactions".into());
         }
-        let is_whole = !matches!(kind, Kind::Micro { .. } | Kind::Bare { .. });
+        let is_whole = !matches!(kind, WorkloadKind::Micro { .. } | WorkloadKind::Bare { .. });
         if !is_whole && open_loop.is_some() {
             return Err(format!(
                 "--open-loop: {} measures single operations, one after the other",
@@ -219,29 +222,29 @@ impl Given<'_> {
     }
 
     /// The workload; several of them only for `bare`, of several sizes.
-    pub(super) fn kinds(&self, name: &str) -> Result<Vec<Kind>, String> {
+    pub(super) fn kinds(&self, name: &str) -> Result<Vec<WorkloadKind>, String> {
         Ok(vec![match name {
-            "ycsb" => Kind::Ycsb(self.ycsb()?),
-            "tpcc" => Kind::Tpcc(self.tpcc()?),
-            "tatp" => Kind::Tatp {
+            "ycsb" => WorkloadKind::Ycsb(self.ycsb()?),
+            "tpcc" => WorkloadKind::Tpcc(self.tpcc()?),
+            "tatp" => WorkloadKind::Tatp {
                 subscribers: self.number("subscribers", 100_000, 1, 1 << 30)?,
             },
-            "smallbank" => Kind::SmallBank {
+            "smallbank" => WorkloadKind::SmallBank {
                 accounts: self.number("accounts", 1_000_000, 2, 1 << 40)?,
                 distribution: self.distribution()?,
             },
-            "mixed" => Kind::Mixed {
+            "mixed" => WorkloadKind::Mixed {
                 tpcc_workers: self.number("tpcc-workers", 1, 1, 1 << 16)?,
                 tpcc: self.tpcc()?,
                 ycsb: self.ycsb()?,
             },
-            "micro" => Kind::Micro {
+            "micro" => WorkloadKind::Micro {
                 rows: self.number("table-size", 1_000_000, 1000, 1 << 40)?,
             },
-            "load" => Kind::Load {
+            "load" => WorkloadKind::Load {
                 rows: self.number("rows", 1_000_000, 1, 1 << 40)?,
             },
-            "recovery" => Kind::Recovery {
+            "recovery" => WorkloadKind::Recovery {
                 ycsb: self.ycsb()?,
                 tail: self.number("tail", 100_000, 1, u64::MAX)?,
             },
@@ -250,7 +253,7 @@ impl Given<'_> {
         }])
     }
 
-    fn bare(&self) -> Result<Vec<Kind>, String> {
+    fn bare(&self) -> Result<Vec<WorkloadKind>, String> {
         let mut kinds = Vec::new();
         for way in self.text("way").unwrap_or("file").split(',') {
             let way = [
@@ -264,7 +267,7 @@ impl Given<'_> {
             .ok_or_else(|| format!("--way {way}: file, inline, handoff or client is expected"))?;
             for size in self.text("size").unwrap_or("4k").split(',') {
                 let size_bytes = super::setting::size("size", size, 1, 64 << 20)?;
-                kinds.push(Kind::Bare { size_bytes, way });
+                kinds.push(WorkloadKind::Bare { size_bytes, way });
             }
         }
         Ok(kinds)
@@ -273,7 +276,7 @@ impl Given<'_> {
     /// What depends on both the workload and what all have.
     pub(super) fn fit(&self, cell: &mut Cell, several: bool) -> Result<(), String> {
         match &cell.kind {
-            Kind::Bare { size_bytes, way } => {
+            WorkloadKind::Bare { size_bytes, way } => {
                 if cell.common.home == Home::Discarded {
                     return Err("--home none: a bare append needs a home".into());
                 }
@@ -285,10 +288,12 @@ impl Given<'_> {
                     };
                 }
             }
-            Kind::Mixed { ycsb, .. } | Kind::Recovery { ycsb, .. } if ycsb.traced => {
+            WorkloadKind::Mixed { ycsb, .. } | WorkloadKind::Recovery { ycsb, .. }
+                if ycsb.traced =>
+            {
                 return Err("--trace-waits goes with ycsb alone".into());
             }
-            Kind::Mixed { tpcc_workers, .. } if *tpcc_workers >= cell.common.workers => {
+            WorkloadKind::Mixed { tpcc_workers, .. } if *tpcc_workers >= cell.common.workers => {
                 return Err(format!(
                     "--tpcc-workers {tpcc_workers}: of {} workers at least one is left for YCSB; see --workers",
                     cell.common.workers

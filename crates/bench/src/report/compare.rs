@@ -467,13 +467,13 @@ fn stacked(html: &mut String, points: &[Point<'_>], axis: Option<&str>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::record::{Place, Transactions};
+    use crate::report::record::{AxisPoint, Transactions};
 
     fn run(series: &str, x: Option<f64>, per_second: f64, p99: u64) -> Run {
         Run {
             section: "s".into(),
             series: series.into(),
-            x: x.map(|value| Place {
+            x: x.map(|value| AxisPoint {
                 name: "load".into(),
                 value,
             }),

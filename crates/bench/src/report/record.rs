@@ -62,7 +62,7 @@ pub struct Machine {
 
 /// A place on an axis.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Place {
+pub struct AxisPoint {
     /// What the axis shows.
     pub name: String,
     /// Where on it.
@@ -78,7 +78,7 @@ pub struct Run {
     pub series: String,
     /// The place on the axis, if there is one.
     #[serde(default)]
-    pub x: Option<Place>,
+    pub x: Option<AxisPoint>,
     /// Which repetition, from 0.
     #[serde(default)]
     pub repetition: u32,
@@ -331,7 +331,7 @@ impl Run {
                 .label
                 .x
                 .clone()
-                .map(|(name, value)| Place { name, value }),
+                .map(|(name, value)| AxisPoint { name, value }),
             repetition: outcome.repetition,
             workload: cell.kind.name().to_owned(),
             parameters: pairs(parameters(&cell.kind)),
@@ -469,7 +469,7 @@ mod tests {
                 optimised: true,
             },
             runs: vec![Run {
-                x: Some(Place {
+                x: Some(AxisPoint {
                     name: "workers".into(),
                     value: 2.0,
                 }),

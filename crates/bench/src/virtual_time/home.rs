@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use logstead_env::SimRandom;
 use logstead_home::simulated::Model;
 use logstead_home::{
-    Asked, Buffer, Completion, Facts, HomeError, LogHome, NoRoom, ObjectId, ObjectInfo, Position,
-    RoomListener, SegmentInfo, SideWriter, Tag,
+    Buffer, Completion, Facts, HomeError, LogHome, NoRoom, ObjectId, ObjectInfo, Position,
+    RoomListener, RoomRequest, SegmentInfo, SideWriter, Tag,
 };
 use logstead_types::LaneId;
 use parking_lot::Mutex;
@@ -161,7 +161,7 @@ impl LogHome for VirtualHome {
         self.discard.set_room_listener(lane, listener);
     }
 
-    fn ensure_room(&self, lane: LaneId, bytes: u64, asked: &mut Asked) -> Result<(), NoRoom> {
+    fn ensure_room(&self, lane: LaneId, bytes: u64, asked: &mut RoomRequest) -> Result<(), NoRoom> {
         self.discard.ensure_room(lane, bytes, asked)
     }
 

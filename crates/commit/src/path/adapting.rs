@@ -26,7 +26,7 @@ const KEPT: usize = 100;
 
 /// A decision, and when it was taken.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Kept {
+pub struct DecisionRecord {
     /// Microseconds since 2000.
     pub at_micros: i64,
     /// The decision.
@@ -43,7 +43,7 @@ pub struct Adaptive {
     /// What was measured in the last period.
     pub measured: Measured,
     /// The last decisions, oldest first.
-    pub decisions: Vec<Kept>,
+    pub decisions: Vec<DecisionRecord>,
 }
 
 struct State {
@@ -52,7 +52,7 @@ struct State {
     since: u64,
     payload_bytes: u64,
     refused: u64,
-    kept: VecDeque<Kept>,
+    kept: VecDeque<DecisionRecord>,
 }
 
 /// See the module's documentation.
@@ -157,7 +157,7 @@ impl CommitPath {
             if state.kept.len() == KEPT {
                 state.kept.pop_front();
             }
-            state.kept.push_back(Kept {
+            state.kept.push_back(DecisionRecord {
                 at_micros: self.env.clock.now_micros_since_2000(),
                 decision,
             });

@@ -65,12 +65,12 @@ use logstead_env::Env;
 use logstead_types::{Csn, WorkerId};
 use logstead_wal::numbers::{CSN_END, UsedUp};
 use logstead_wal::{
-    Asked, Cursor, Deps, FlushMode, Lane, LaneCounters, LaneEvent, NoRoom, Room, SideRef,
+    Cursor, Deps, FlushMode, Lane, LaneCounters, LaneEvent, NoRoom, Room, RoomRequest, SideRef,
 };
 use parking_lot::{Mutex, RwLock};
 
 pub use acknowledged::Acknowledged;
-pub use adapting::{Adaptive, Kept};
+pub use adapting::{Adaptive, DecisionRecord};
 pub use observe::{Moment, Observer};
 
 use crate::awaits::Awaits;
@@ -152,7 +152,7 @@ pub struct CommitPath {
 
 /// Place for one transaction on the commit path. Given back when dropped.
 #[must_use]
-pub struct Place {
+pub struct Admission {
     room: Room,
     /// The lane it is in: the entry goes there, whatever lane its worker pushes to by then.
     lane: usize,
@@ -169,8 +169,8 @@ pub struct Entrance<'p> {
 
 impl Entrance<'_> {
     /// Gives the lane's lock back, and keeps the place in it.
-    pub fn leave(self) -> Place {
-        Place {
+    pub fn leave(self) -> Admission {
+        Admission {
             lane: self.number,
             room: self.lane.leave(),
         }
@@ -405,7 +405,12 @@ impl CommitPath {
 
     /// Takes place for a transaction of `worker` with `bytes` bytes of records. On [`NoRoom::Full`] see
     /// [`CommitPath::poll_room`]; who asks again for the same transaction hands in the same `asked`.
-    pub fn room(&self, worker: WorkerId, bytes: usize, asked: &mut Asked) -> Result<Place, NoRoom> {
+    pub fn room(
+        &self,
+        worker: WorkerId,
+        bytes: usize,
+        asked: &mut RoomRequest,
+    ) -> Result<Admission, NoRoom> {
         let lane = self.adopt(usize::from(worker.0));
         self.room_in(worker, lane, bytes, asked)
     }
@@ -416,8 +421,8 @@ impl CommitPath {
         worker: WorkerId,
         lane: usize,
         bytes: usize,
-        asked: &mut Asked,
-    ) -> Result<Place, NoRoom> {
+        asked: &mut RoomRequest,
+    ) -> Result<Admission, NoRoom> {
         let desk = &self.desks[usize::from(worker.0)];
         while !desk.queue.has_room() {
             // If another thread is at the desk, it empties the queue before it leaves, and waits for nothing meanwhile.
@@ -433,7 +438,7 @@ impl CommitPath {
             return Err(failed.map_or(NoRoom::Full, NoRoom::Failed));
         }
         let room = self.lanes[lane].room_asked(bytes, asked)?;
-        Ok(Place { room, lane })
+        Ok(Admission { room, lane })
     }
 
     /// Has `waker` woken once when there may be room in this lane: register first, then ask again. A second refusal may have
@@ -451,9 +456,9 @@ impl CommitPath {
         &self,
         worker: WorkerId,
         bytes: usize,
-        asked: &mut Asked,
+        asked: &mut RoomRequest,
         waker: &Waker,
-    ) -> Poll<Result<Place, NoRoom>> {
+    ) -> Poll<Result<Admission, NoRoom>> {
         let lane = self.adopt(usize::from(worker.0));
         self.poll_room_in(worker, lane, bytes, asked, waker)
     }
@@ -464,9 +469,9 @@ impl CommitPath {
         worker: WorkerId,
         lane: usize,
         bytes: usize,
-        asked: &mut Asked,
+        asked: &mut RoomRequest,
         waker: &Waker,
-    ) -> Poll<Result<Place, NoRoom>> {
+    ) -> Poll<Result<Admission, NoRoom>> {
         // One lane all the time: who is refused registers where it was refused. The commit ring, the allowance, or the buffer and the home: after as many refusals all of them are waited for.
         for _ in 0..4 {
             match self.room_in(worker, lane, bytes, asked) {
@@ -495,7 +500,7 @@ impl CommitPath {
     /// takes long: the lane stands still meanwhile. May wait for the lock, so it comes before the state is Committing, which
     /// others wait for, too.
     #[inline]
-    pub fn enter(&self, place: Place, collected: &mut Collected) -> Entrance<'_> {
+    pub fn enter(&self, place: Admission, collected: &mut Collected) -> Entrance<'_> {
         collected.prune(self);
         self.entered(place.lane, self.lanes[place.lane].enter(place.room))
     }
@@ -503,14 +508,14 @@ impl CommitPath {
     /// The same for who holds a lock that others want, and so must not wait: gives the place back if somebody has the lane's lock.
     pub fn try_enter(
         &self,
-        place: Place,
+        place: Admission,
         collected: &mut Collected,
-    ) -> Result<Entrance<'_>, Place> {
+    ) -> Result<Entrance<'_>, Admission> {
         collected.prune(self);
-        let Place { lane, room } = place;
+        let Admission { lane, room } = place;
         match self.lanes[lane].try_enter(room) {
             Ok(entered) => Ok(self.entered(lane, entered)),
-            Err(room) => Err(Place { lane, room }),
+            Err(room) => Err(Admission { lane, room }),
         }
     }
 

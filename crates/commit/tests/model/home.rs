@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use logstead_env::{Buffer, Env};
 use logstead_home::{
-    Asked, Completion, Facts, HomeError, LogHome, NoRoom, ObjectId, ObjectInfo, Position,
-    RoomListener, SegmentInfo, SideWriter, Tag,
+    Completion, Facts, HomeError, LogHome, NoRoom, ObjectId, ObjectInfo, Position, RoomListener,
+    RoomRequest, SegmentInfo, SideWriter, Tag,
 };
 use logstead_types::LaneId;
 use logstead_wal::recovery::{self, Options, Recovered};
@@ -236,7 +236,12 @@ impl LogHome for ModelHome {
 
     fn set_room_listener(&self, _lane: LaneId, _listener: RoomListener) {}
 
-    fn ensure_room(&self, lane: LaneId, bytes: u64, _asked: &mut Asked) -> Result<(), NoRoom> {
+    fn ensure_room(
+        &self,
+        lane: LaneId,
+        bytes: u64,
+        _asked: &mut RoomRequest,
+    ) -> Result<(), NoRoom> {
         if let Some(lane) = self.state().disk.lanes.get_mut(&lane)
             && lane.1.offset + bytes > SEGMENT_BYTES
         {

@@ -19,7 +19,7 @@ use logstead_commit::{
 use logstead_env::{Clock, Env, Instant};
 use logstead_types::{Csn, WorkerId};
 use logstead_wal::recovery::Options;
-use logstead_wal::{Asked, LaneConfig, NoRoom};
+use logstead_wal::{LaneConfig, NoRoom, RoomRequest};
 
 use crate::explorer::Explorer;
 use crate::home::{Memo, ModelHome};
@@ -393,7 +393,7 @@ impl World {
             self.tell(format_args!("worker {worker}: has read {depends_on:?}"));
             return self.ask(worker, awaits, depends_on);
         }
-        let mut asked = Asked::default();
+        let mut asked = RoomRequest::default();
         let place = loop {
             match self.call(|path| path.room(id, self.setup.record_bytes, &mut asked)) {
                 Ok(place) => break place,

@@ -39,7 +39,7 @@ pub type CheckpointListener = Box<dyn Fn(&Result<CheckpointReport, CheckpointErr
 
 /// When the next one is due, if somebody has asked.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Asked {
+enum RoomRequest {
     No,
     /// Not sooner than [`ASKED_MIN`] after the one before.
     Soon,
@@ -48,7 +48,7 @@ enum Asked {
 
 struct State {
     interval: Option<Duration>,
-    asked: Asked,
+    asked: RoomRequest,
     stopping: bool,
 }
 
@@ -59,15 +59,15 @@ impl State {
             // Also when nothing is to be done by itself: what was asked for has not happened. Who asks for one at once knows that something has changed:
             // what was removed on a full disk leaves less to write.
             let longest = match self.asked {
-                Asked::Now => RETRY_MIN,
-                Asked::Soon | Asked::No => RETRY_MAX,
+                RoomRequest::Now => RETRY_MIN,
+                RoomRequest::Soon | RoomRequest::No => RETRY_MAX,
             };
             return Some(pause_after(failures).min(longest));
         }
         match (self.asked, self.interval) {
-            (Asked::Now, _) => Some(Duration::ZERO),
-            (Asked::Soon, interval) => Some(interval.map_or(ASKED_MIN, |i| i.min(ASKED_MIN))),
-            (Asked::No, interval) => interval,
+            (RoomRequest::Now, _) => Some(Duration::ZERO),
+            (RoomRequest::Soon, interval) => Some(interval.map_or(ASKED_MIN, |i| i.min(ASKED_MIN))),
+            (RoomRequest::No, interval) => interval,
         }
     }
 }
@@ -83,7 +83,7 @@ impl Shared {
         Shared {
             state: Mutex::new(State {
                 interval,
-                asked: Asked::No,
+                asked: RoomRequest::No,
                 stopping: false,
             }),
             changed: Condvar::new(),
@@ -92,7 +92,11 @@ impl Shared {
 
     pub(super) fn ask(&self, at_once: bool) {
         let mut state = self.state.lock();
-        let asked = if at_once { Asked::Now } else { Asked::Soon };
+        let asked = if at_once {
+            RoomRequest::Now
+        } else {
+            RoomRequest::Soon
+        };
         if asked > state.asked {
             state.asked = asked;
             self.changed.notify_all();
@@ -102,7 +106,7 @@ impl Shared {
     /// Waits, unless somebody wants another one or the thread's end.
     fn rest(&self, time: Duration) {
         let mut state = self.state.lock();
-        if state.asked == Asked::No && !state.stopping && !time.is_zero() {
+        if state.asked == RoomRequest::No && !state.stopping && !time.is_zero() {
             // Who wakes it too early makes a rest shorter.
             self.changed.wait_for(&mut state, time);
         }
@@ -197,10 +201,10 @@ fn wait(shared: &Shared, begun: std::time::Instant, failures: u32) -> Option<Res
             Some(due) => {
                 let left = due.saturating_sub(begun.elapsed());
                 if left.is_zero() {
-                    let asked = std::mem::replace(&mut state.asked, Asked::No);
+                    let asked = std::mem::replace(&mut state.asked, RoomRequest::No);
                     let rests = state
                         .interval
-                        .filter(|_| asked == Asked::No && failures == 0);
+                        .filter(|_| asked == RoomRequest::No && failures == 0);
                     return Some(Rests(rests.unwrap_or_default() / 2));
                 }
                 shared.changed.wait_for(&mut state, left);
@@ -259,16 +263,16 @@ mod tests {
             let begun = now() - 2 * RETRY_MAX;
             let rests = wait(&shared, begun, failures).map(|rests| rests.0.as_nanos());
             assert!(
-                shared.state.lock().asked == Asked::No,
+                shared.state.lock().asked == RoomRequest::No,
                 "it is being answered"
             );
             rests
         };
-        assert_eq!(rests(Asked::No, tiny, 0), Some(4));
-        assert_eq!(rests(Asked::Now, tiny, 0), Some(0));
-        assert_eq!(rests(Asked::Soon, tiny, 0), Some(0));
-        assert_eq!(rests(Asked::Now, None, 0), Some(0));
-        assert_eq!(rests(Asked::No, tiny, 3), Some(0));
+        assert_eq!(rests(RoomRequest::No, tiny, 0), Some(4));
+        assert_eq!(rests(RoomRequest::Now, tiny, 0), Some(0));
+        assert_eq!(rests(RoomRequest::Soon, tiny, 0), Some(0));
+        assert_eq!(rests(RoomRequest::Now, None, 0), Some(0));
+        assert_eq!(rests(RoomRequest::No, tiny, 3), Some(0));
     }
 
     #[test]

@@ -111,7 +111,7 @@ impl World {
         }
     }
 
-    fn ask(&self, number: u64, slot: usize) -> Asked {
+    fn ask(&self, number: u64, slot: usize) -> RoomRequest {
         let wanted = Arc::new(Wanted::Rows {
             rows: self.rows.clone(),
             number,
@@ -133,8 +133,8 @@ impl World {
 
     fn ticket_for(&self, number: u64, slot: usize) -> Ticket {
         match self.ask(number, slot) {
-            Asked::Waits(ticket) => ticket,
-            Asked::Done(outcome) => panic!("done at once: {outcome:?}"),
+            RoomRequest::Waits(ticket) => ticket,
+            RoomRequest::Done(outcome) => panic!("done at once: {outcome:?}"),
         }
     }
 
@@ -270,14 +270,14 @@ fn rows_of_a_chunk_are_loaded_together() {
 fn without_threads_who_waits_loads() {
     let world = World::new(0);
     world.go.send(Ok(())).expect("is listened to");
-    assert!(matches!(world.ask(1, 0), Asked::Done(Ok(()))));
+    assert!(matches!(world.ask(1, 0), RoomRequest::Done(Ok(()))));
     world
         .go
         .send(Err(FaultError::Closing))
         .expect("is listened to");
     assert!(matches!(
         world.ask(1, 0),
-        Asked::Done(Err(FaultError::Closing))
+        RoomRequest::Done(Err(FaultError::Closing))
     ));
 }
 

@@ -11,7 +11,7 @@ use std::time::Duration;
 use logstead_env::Env;
 use logstead_home::MemoryHome;
 use logstead_types::{Csn, Rid, TableId, WorkerId};
-use logstead_wal::Asked;
+use logstead_wal::RoomRequest;
 use shuttle::scheduler::RandomScheduler;
 use shuttle::{Config, Runner, thread};
 
@@ -158,7 +158,7 @@ fn t12_who_waits_for_its_lane_holds_nobody_s_horizon() {
     for isolation in [Isolation::ReadCommitted, Isolation::Serializable] {
         let pair = Pair::new(3, 3);
         let path = pair.engine.commit_path();
-        let asked = &mut Asked::default();
+        let asked = &mut RoomRequest::default();
         let place = path.room(WorkerId(0), 10, asked).expect("room");
         let counter = path.csns().counter();
         let other = {

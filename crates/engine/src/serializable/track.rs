@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use logstead_commit::{Entrance, Place, Reservation};
+use logstead_commit::{Admission, Entrance, Reservation};
 use logstead_types::{Csn, Dsn, IndexId, Rid, TableId};
 
 use super::ranges::KeyRange;
@@ -52,7 +52,7 @@ pub(crate) struct DroppedLater<'w>(
 /// How far a transaction has got with its lane.
 enum OwnLane<'e> {
     /// It has room there.
-    Outside(Place),
+    Outside(Admission),
     /// It has the lane's lock.
     Inside(Entrance<'e>),
 }
@@ -321,7 +321,7 @@ impl Txn {
     pub(crate) fn draw<'e, 'w>(
         &mut self,
         engine: &'e EngineInner,
-        place: Place,
+        place: Admission,
         draw: impl Fn() -> (Csn, Reservation<'e>),
         work: &'w Work,
         guard: &Guard,

@@ -11,7 +11,7 @@ use logstead_env::{Buffer, Env};
 use logstead_types::{BlockNo, LaneId};
 use logstead_wal::block::{FORMAT_VERSION, HEADER_LEN, Header};
 use logstead_wal::recovery::{self, RecoveryError};
-use logstead_wal::{Asked, Body, Deps, Entry, LaneConfig, Record};
+use logstead_wal::{Body, Deps, Entry, LaneConfig, Record, RoomRequest};
 
 use crate::world::number;
 
@@ -101,7 +101,7 @@ impl Forge {
         block.as_mut_slice()[..HEADER_LEN].copy_from_slice(&bytes);
         block.as_mut_slice()[HEADER_LEN..HEADER_LEN + lane.payload.len()]
             .copy_from_slice(&lane.payload);
-        home.ensure_room(of, len as u64, &mut Asked::default())
+        home.ensure_room(of, len as u64, &mut RoomRequest::default())
             .expect("room");
         let at = home.place(of, len as u64).expect("a place");
         home.append_inline(of, at, &block, len).expect("appended");

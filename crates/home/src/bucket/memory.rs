@@ -20,7 +20,7 @@ use tokio::sync::oneshot;
 
 /// What a request does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Kind {
+pub enum RequestKind {
     /// [`Bucket::create`].
     Create,
     /// [`Bucket::append`].
@@ -138,25 +138,25 @@ enum Action {
 }
 
 impl Action {
-    fn kind(&self) -> Kind {
+    fn kind(&self) -> RequestKind {
         match self {
-            Action::Create(_) => Kind::Create,
-            Action::Append(..) => Kind::Append,
-            Action::PutIfAbsent(_) => Kind::PutIfAbsent,
-            Action::Replace(..) => Kind::Replace,
-            Action::Put(_) => Kind::Put,
-            Action::Get => Kind::Get,
-            Action::GetRange(..) => Kind::GetRange,
-            Action::Stat => Kind::Stat,
-            Action::List => Kind::List,
-            Action::Delete => Kind::Delete,
+            Action::Create(_) => RequestKind::Create,
+            Action::Append(..) => RequestKind::Append,
+            Action::PutIfAbsent(_) => RequestKind::PutIfAbsent,
+            Action::Replace(..) => RequestKind::Replace,
+            Action::Put(_) => RequestKind::Put,
+            Action::Get => RequestKind::Get,
+            Action::GetRange(..) => RequestKind::GetRange,
+            Action::Stat => RequestKind::Stat,
+            Action::List => RequestKind::List,
+            Action::Delete => RequestKind::Delete,
         }
     }
 
     fn writes(&self) -> bool {
         !matches!(
             self.kind(),
-            Kind::Get | Kind::GetRange | Kind::Stat | Kind::List
+            RequestKind::Get | RequestKind::GetRange | RequestKind::Stat | RequestKind::List
         )
     }
 }
@@ -196,7 +196,7 @@ struct Late {
 
 struct Plan {
     process: u32,
-    kind: Kind,
+    kind: RequestKind,
     name: String,
     fault: Fault,
 }
@@ -205,7 +205,7 @@ struct Store {
     objects: BTreeMap<String, Object>,
     etags: u64,
     requests: u64,
-    by_kind: BTreeMap<Kind, u64>,
+    by_kind: BTreeMap<RequestKind, u64>,
     late: Vec<Late>,
     plans: VecDeque<Plan>,
     rates: Rates,
@@ -264,7 +264,7 @@ impl MemoryBucket {
     }
 
     /// The next request of this process that is of that kind and whose name contains `name` goes wrong in this way.
-    pub fn plan(&self, kind: Kind, name: &str, fault: Fault) {
+    pub fn plan(&self, kind: RequestKind, name: &str, fault: Fault) {
         self.shared.store.lock().plans.push_back(Plan {
             process: self.process,
             kind,
@@ -289,7 +289,7 @@ impl MemoryBucket {
     }
 
     /// Requests in the network, oldest first: number, kind and name.
-    pub fn in_network(&self) -> Vec<(u64, Kind, String)> {
+    pub fn in_network(&self) -> Vec<(u64, RequestKind, String)> {
         let store = self.shared.store.lock();
         let late = store.late.iter();
         late.map(|late| {
@@ -327,7 +327,7 @@ impl MemoryBucket {
     }
 
     /// Requests of one kind so far, of all processes.
-    pub fn requests_of(&self, kind: Kind) -> u64 {
+    pub fn requests_of(&self, kind: RequestKind) -> u64 {
         let store = self.shared.store.lock();
         store.by_kind.get(&kind).copied().unwrap_or(0)
     }
@@ -424,7 +424,7 @@ impl MemoryBucket {
             Some(Fault::Vanishes) => return Err(Outcome::Unknown),
             Some(Fault::Full) => return Err(Outcome::Full),
             Some(Fault::Refused) => return Err(Outcome::Refused),
-            Some(Fault::Absent) if request.action.kind() == Kind::Stat => {
+            Some(Fault::Absent) if request.action.kind() == RequestKind::Stat => {
                 return Ok(Found::Stat(None));
             }
             Some(Fault::Absent) => return Err(Outcome::Absent),

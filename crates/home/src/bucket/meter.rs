@@ -15,7 +15,7 @@
 
 use super::client::outcome::Reply;
 use crate::Usage;
-use crate::usage::RequestKind as Kind;
+use crate::usage::RequestKind;
 use futures_core::Stream;
 use http::{HeaderMap, Method, Request, Response, StatusCode};
 use opendal::raw::oio::ReadStream;
@@ -130,7 +130,7 @@ fn offset(headers: &HeaderMap) -> Option<&str> {
 }
 
 /// What a request is, for the bill.
-fn kind_of(request: &Request<Buffer>) -> Kind {
+fn kind_of(request: &Request<Buffer>) -> RequestKind {
     let query = request.uri().query().unwrap_or_default();
     let has = |name: &str| {
         query
@@ -138,20 +138,23 @@ fn kind_of(request: &Request<Buffer>) -> Kind {
             .any(|pair| pair.split('=').next() == Some(name))
     };
     match *request.method() {
-        Method::HEAD => Kind::Head,
-        Method::DELETE => Kind::Delete,
-        Method::GET if query == "session" => Kind::Session,
-        Method::GET if has("list-type") || query.contains("comp=list") => Kind::List,
-        Method::GET => Kind::Get,
+        Method::HEAD => RequestKind::Head,
+        Method::DELETE => RequestKind::Delete,
+        Method::GET if query == "session" => RequestKind::Session,
+        Method::GET if has("list-type") || query.contains("comp=list") => RequestKind::List,
+        Method::GET => RequestKind::Get,
         // Azure's deletion of several, which is one request.
-        Method::POST if has("delete") || query.contains("comp=batch") => Kind::Delete,
-        _ if offset(request.headers()).is_some() => Kind::Append,
-        _ => Kind::Put,
+        Method::POST if has("delete") || query.contains("comp=batch") => RequestKind::Delete,
+        _ if offset(request.headers()).is_some() => RequestKind::Append,
+        _ => RequestKind::Put,
     }
 }
 
-fn changes(kind: Kind) -> bool {
-    matches!(kind, Kind::Append | Kind::Put | Kind::Delete)
+fn changes(kind: RequestKind) -> bool {
+    matches!(
+        kind,
+        RequestKind::Append | RequestKind::Put | RequestKind::Delete
+    )
 }
 
 /// What was sent and came back, since the bucket was opened.
@@ -170,20 +173,20 @@ pub(super) struct Counters {
 }
 
 impl Counters {
-    fn count(&self, kind: Kind, bytes: u64) {
+    fn count(&self, kind: RequestKind, bytes: u64) {
         let requests = match kind {
-            Kind::Append => &self.appends,
-            Kind::Put => &self.writes,
-            Kind::Get => &self.gets,
-            Kind::Head => &self.heads,
-            Kind::List => &self.lists,
-            Kind::Delete => &self.deletes,
-            Kind::Session => &self.sessions,
+            RequestKind::Append => &self.appends,
+            RequestKind::Put => &self.writes,
+            RequestKind::Get => &self.gets,
+            RequestKind::Head => &self.heads,
+            RequestKind::List => &self.lists,
+            RequestKind::Delete => &self.deletes,
+            RequestKind::Session => &self.sessions,
         };
         requests.fetch_add(1, Relaxed);
         match kind {
-            Kind::Append => self.append_bytes.fetch_add(bytes, Relaxed),
-            Kind::Put => self.write_bytes.fetch_add(bytes, Relaxed),
+            RequestKind::Append => self.append_bytes.fetch_add(bytes, Relaxed),
+            RequestKind::Put => self.write_bytes.fetch_add(bytes, Relaxed),
             _ => 0,
         };
     }
@@ -329,12 +332,12 @@ impl<T: HttpTransport> HttpTransport for Meter<T> {
         }
         let kind = kind_of(&request);
         let act = call.as_ref().map_or(Act::Other, |call| call.act);
-        if kind == Kind::Head
+        if kind == RequestKind::Head
             && let Some(answer) = length_as_told(act)?
         {
             return Ok(answer);
         }
-        if kind == Kind::Append {
+        if kind == RequestKind::Append {
             let asked = match act {
                 Act::Append(offset) => Some(offset),
                 Act::Create => Some(0),
@@ -351,7 +354,7 @@ impl<T: HttpTransport> HttpTransport for Meter<T> {
         }
         self.counters.count(kind, request.body().len() as u64);
         if let Some(call) = &call {
-            let session = kind == Kind::Session;
+            let session = kind == RequestKind::Session;
             call.set(Wire::Sent { session });
         }
         let response = match self.wire.fetch(request).await {
@@ -368,7 +371,7 @@ impl<T: HttpTransport> HttpTransport for Meter<T> {
         let (parts, body) = response.into_parts();
         let counters = self.counters.clone();
         let counted = |body: HttpBody| body.map_inner(|body| Box::new(Counted { body, counters }));
-        let body = if kind == Kind::Get {
+        let body = if kind == RequestKind::Get {
             counted(body)
         } else {
             body
@@ -390,7 +393,7 @@ impl<T: HttpTransport> HttpTransport for Meter<T> {
         let mut body = body;
         let text = read_all(&mut body).await?;
         let mut reply = Reply::of(parts.status.as_u16(), &parts.headers, &text.to_bytes());
-        reply.session = kind == Kind::Session;
+        reply.session = kind == RequestKind::Session;
         call.set(Wire::Answered(reply));
         let body = HttpBody::new(Known(Some(text)), None);
         Ok(Response::from_parts(parts, body))

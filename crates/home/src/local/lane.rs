@@ -3,7 +3,7 @@
 //! Invariants:
 //! - `offset <= current.size_bytes`; places are handed out in order and never twice.
 //! - `next` has the number after `current`'s.
-//! - Who asks for room hears of a full disk only what an attempt found that began after they asked first ([`Asked`]): attempts are
+//! - Who asks for room hears of a full disk only what an attempt found that began after they asked first ([`RoomRequest`]): attempts are
 //!   numbered in the order in which they begin, over all lanes. That outcome is kept while the next attempt is under way, so
 //!   nobody who has waited for one waits for another, however many come and ask.
 //! - The listener is called without the lock.
@@ -11,7 +11,7 @@
 use super::ALIGNMENT;
 use super::queue::Queue;
 use super::ways::{Order, Piece, Ways, Write};
-use crate::{Asked, Buffer, Completion, HomeError, NoRoom, Position, RoomListener};
+use crate::{Buffer, Completion, HomeError, NoRoom, Position, RoomListener, RoomRequest};
 use logstead_env::{Env, File};
 use logstead_types::LaneId;
 use parking_lot::Mutex;
@@ -131,7 +131,7 @@ impl LaneFiles {
         let _ignored = self.listener.set(listener);
     }
 
-    pub(super) fn room(&self, bytes: u64, asked: &mut Asked, attempts: &Attempts) -> Room {
+    pub(super) fn room(&self, bytes: u64, asked: &mut RoomRequest, attempts: &Attempts) -> Room {
         let state = self.state.lock();
         // Before anything is looked at: an attempt that begins from here on counts.
         let before = asked.attempts_before(attempts.begun());

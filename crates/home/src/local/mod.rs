@@ -37,8 +37,8 @@ pub use beside::LocalObjects;
 pub use ways::Way;
 
 use crate::{
-    Asked, Buffer, Completion, Facts, HomeError, LogHome, NoRoom, ObjectId, ObjectInfo, Position,
-    RoomListener, SegmentInfo, SideWriter, Tag,
+    Buffer, Completion, Facts, HomeError, LogHome, NoRoom, ObjectId, ObjectInfo, Position,
+    RoomListener, RoomRequest, SegmentInfo, SideWriter, Tag,
 };
 use device::DeviceFiles;
 use lane::{Append, LaneFiles};
@@ -541,7 +541,7 @@ impl LogHome for LocalHome {
         }
     }
 
-    fn ensure_room(&self, lane: LaneId, bytes: u64, asked: &mut Asked) -> Result<(), NoRoom> {
+    fn ensure_room(&self, lane: LaneId, bytes: u64, asked: &mut RoomRequest) -> Result<(), NoRoom> {
         let lane = self.lane(lane)?;
         let attempts = &self.shared.attempts;
         let answer = lane.room(bytes, asked, attempts);

@@ -31,8 +31,8 @@ pub use timer::{Hand, Timer};
 
 use crate::bucket::Bucket;
 use crate::{
-    Asked, Buffer, Completion, Facts, HomeError, HomeUsage, LogHome, NoRoom, ObjectId, ObjectInfo,
-    Position, Rollover, RoomListener, SegmentInfo, SideWriter, Tag,
+    Buffer, Completion, Facts, HomeError, HomeUsage, LogHome, NoRoom, ObjectId, ObjectInfo,
+    Position, Rollover, RoomListener, RoomRequest, SegmentInfo, SideWriter, Tag,
 };
 use append::Pending;
 use bytes::Bytes;
@@ -329,7 +329,12 @@ impl LogHome for ObjectHome {
         }
     }
 
-    fn ensure_room(&self, lane: LaneId, bytes: u64, _asked: &mut Asked) -> Result<(), NoRoom> {
+    fn ensure_room(
+        &self,
+        lane: LaneId,
+        bytes: u64,
+        _asked: &mut RoomRequest,
+    ) -> Result<(), NoRoom> {
         let lane = self.lane(lane)?;
         let (answer, make) = lane.ensure_room(&self.core, bytes);
         self.make(lane, make);

@@ -54,10 +54,10 @@ struct Wait {
 
 /// Lets the time of a [`Timer`] pass.
 #[derive(Clone, Default)]
-pub struct Hand(Arc<Mutex<Vec<Asked>>>);
+pub struct Hand(Arc<Mutex<Vec<RoomRequest>>>);
 
 /// How long somebody wants to wait, and what he shares with the hand.
-type Asked = (Duration, Arc<Mutex<Wait>>);
+type RoomRequest = (Duration, Arc<Mutex<Wait>>);
 
 impl fmt::Debug for Hand {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -4,8 +4,8 @@ use super::child::ask_each;
 use super::lane::ReplicatedLane;
 use super::{Ack, OpenLane, ReplicatedHome, side};
 use crate::{
-    Asked, Buffer, Completion, Facts, HomeError, HomeUsage, LogHome, NoRoom, ObjectId, ObjectInfo,
-    Position, RoomListener, SegmentInfo, SideWriter, Tag,
+    Buffer, Completion, Facts, HomeError, HomeUsage, LogHome, NoRoom, ObjectId, ObjectInfo,
+    Position, RoomListener, RoomRequest, SegmentInfo, SideWriter, Tag,
 };
 use logstead_types::{Epoch, LaneId};
 use parking_lot::Mutex;
@@ -185,7 +185,12 @@ impl LogHome for ReplicatedHome {
     // There is always room: each child's own is waited for behind the queue.
     fn set_room_listener(&self, _lane: LaneId, _listener: RoomListener) {}
 
-    fn ensure_room(&self, lane: LaneId, bytes: u64, _asked: &mut Asked) -> Result<(), NoRoom> {
+    fn ensure_room(
+        &self,
+        lane: LaneId,
+        bytes: u64,
+        _asked: &mut RoomRequest,
+    ) -> Result<(), NoRoom> {
         let misuse = |what| Err(NoRoom::Failed(HomeError::Misuse { lane, what }));
         let Some(open) = self.inner.lane(lane) else {
             return misuse("the lane is not open");

@@ -65,7 +65,7 @@ pub use child::Opener;
 pub use open::Source;
 pub use state::{Ack, named_in_record};
 
-use crate::{Asked, Buffer, Facts, HomeError, LogHome, NoRoom, Position};
+use crate::{Buffer, Facts, HomeError, LogHome, NoRoom, Position, RoomRequest};
 use child::{Answers, Child, Line, Waits, ask_each, ask_each_in, no_answer};
 use lane::ReplicatedLane;
 use logstead_env::Env;
@@ -368,7 +368,7 @@ impl Inner {
                 return Ok(());
             };
             // Asked anew each time: no child's room hangs on attempts that a full disk could end (`file:` is none).
-            match home.ensure_room(lane.id, issue.claimed, &mut Asked::default()) {
+            match home.ensure_room(lane.id, issue.claimed, &mut RoomRequest::default()) {
                 Ok(()) => {}
                 // Its listener comes back here.
                 Err(NoRoom::Busy | NoRoom::DiskFull) => return Ok(()),

@@ -17,7 +17,7 @@
 
 use super::event::{Append, Event, Scheduled, Time, Told};
 use super::faults::{Fault, Faults};
-use super::model::{Kind, Model, at, uniform};
+use super::model::{Model, ServiceKind, at, uniform};
 use super::store::Store;
 use super::{SideKey, SimulatedOptions};
 use crate::{HomeError, NoRoom, Position, Rollover, SideCompletion, Usage};
@@ -271,7 +271,7 @@ impl Core {
         let latency = latency.mul_f64(self.scale * lane.slowness);
         let fault = state.faults.decide(number, &lane.random);
         let (dead, late) = (lane.dead, 0.9 + uniform(&lane.random));
-        let objects = model.kind == Kind::Objects;
+        let objects = model.kind == ServiceKind::Objects;
         let stall = self.medians(STALL, append.len);
         let patience = turn + self.medians(PATIENCE, append.len).max(latency);
         if fault == Some(Fault::Outage) {
@@ -414,7 +414,7 @@ impl Core {
 
     /// Is a place what an append would be accepted at?
     fn accepts(&self, state: &State, append: &Append) -> Result<bool, HomeError> {
-        if self.model.kind == Kind::Blocks {
+        if self.model.kind == ServiceKind::Blocks {
             return Ok(true);
         }
         let len = state.store.len(append.lane, append.at.segment)?;
@@ -455,7 +455,7 @@ impl Core {
         if !error {
             return Some(self.end(state, append, Ok(())));
         }
-        if self.model.kind == Kind::Blocks {
+        if self.model.kind == ServiceKind::Blocks {
             return Some(self.end(state, append, Err(device_error())));
         }
         let due = self.time.now() + self.pause(append.attempts, &state.random);
@@ -557,12 +557,14 @@ impl Core {
             match state.faults.decide(number, &state.random) {
                 Some(Fault::Outage) => state.outage_until = now + self.medians(OUTAGE, len),
                 Some(Fault::Stall) => total += self.medians(STALL, len),
-                Some(Fault::Transient) if self.model.kind == Kind::Objects => {
+                Some(Fault::Transient) if self.model.kind == ServiceKind::Objects => {
                     total += self.pause(attempts, &state.random);
                     continue;
                 }
                 // The client asks what has become of it, and finds its own.
-                Some(Fault::LostReply | Fault::Delay) if self.model.kind == Kind::Objects => {
+                Some(Fault::LostReply | Fault::Delay)
+                    if self.model.kind == ServiceKind::Objects =>
+                {
                     state.usage.reads += 1;
                     total += self.medians(PATIENCE, len) + self.read_latency(state);
                 }
@@ -682,7 +684,7 @@ impl Core {
             });
         let mut under_way: Vec<(u64, &Append)> = under_way.collect();
         under_way.sort_by_key(|(order, _)| *order);
-        let blocks = self.model.kind == Kind::Blocks;
+        let blocks = self.model.kind == ServiceKind::Blocks;
         // Half of the requests find nothing new.
         let Some((_, append)) =
             under_way.get(random.below(2 * under_way.len().max(1) as u64) as usize)
@@ -714,8 +716,8 @@ impl Core {
         match (state.random.below(3), self.model.kind) {
             (0, _) => {}
             (1, _) => write(at, bytes),
-            (_, Kind::Objects) => {}
-            (_, Kind::Blocks) => {
+            (_, ServiceKind::Objects) => {}
+            (_, ServiceKind::Blocks) => {
                 // A device's segments are as long as they are, whatever was written.
                 let offset = at.offset + bytes.len() as u64;
                 let _gone = state.store.extend(lane, Position { offset, ..at });

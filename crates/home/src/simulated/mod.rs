@@ -25,15 +25,15 @@ mod reader;
 mod store;
 
 pub use faults::{FAULTS, Fault, FaultRates};
-pub use model::{Curve, Kind, MODELS, Model};
+pub use model::{Curve, MODELS, Model, ServiceKind};
 pub use options::SimulatedOptions;
 pub use reader::ReaderBeside;
 pub use store::Keep;
 
 use crate::{
-    Asked, Buffer, Completion, Facts, HomeError, HomeUsage, LogHome, NoRoom, ObjectId, ObjectInfo,
-    Position, PriceList, Rollover, RoomListener, SegmentInfo, SideCompletion, SideWriter, Tag,
-    Usage, immutable,
+    Buffer, Completion, Facts, HomeError, HomeUsage, LogHome, NoRoom, ObjectId, ObjectInfo,
+    Position, PriceList, Rollover, RoomListener, RoomRequest, SegmentInfo, SideCompletion,
+    SideWriter, Tag, Usage, immutable,
 };
 use core::{Core, Request, stopped};
 use event::{Append, Time};
@@ -386,7 +386,12 @@ impl LogHome for SimulatedHome {
     // There is always room, so nobody is ever told that some came up.
     fn set_room_listener(&self, _lane: LaneId, _listener: RoomListener) {}
 
-    fn ensure_room(&self, lane: LaneId, bytes: u64, _asked: &mut Asked) -> Result<(), NoRoom> {
+    fn ensure_room(
+        &self,
+        lane: LaneId,
+        bytes: u64,
+        _asked: &mut RoomRequest,
+    ) -> Result<(), NoRoom> {
         let room_size_bytes_max = self.facts().room_size_bytes_max;
         let state = self.core.state.lock();
         if state.down {
@@ -465,7 +470,7 @@ impl LogHome for SimulatedHome {
         len: usize,
     ) -> Result<(), HomeError> {
         let bytes = &block.as_slice()[..len];
-        if self.core.model.kind == Kind::Objects {
+        if self.core.model.kind == ServiceKind::Objects {
             // An object's bytes are durable once they can be read.
             let held = |store: &mut Store| store.holds(lane, at, bytes);
             if self.core.call(Request::Read, len, held)? {

@@ -22,7 +22,7 @@ pub type Curve = &'static [(u64, f64)];
 
 /// What a service is made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum ServiceKind {
     /// Objects over a network: appends at an offset are atomic, requests fail and are repeated, replies get lost.
     Objects,
     /// A block device: writes tear at sectors, and an error is final.
@@ -35,7 +35,7 @@ pub struct Model {
     /// Its name in a URL.
     pub name: &'static str,
     /// What it is made of.
-    pub kind: Kind,
+    pub kind: ServiceKind,
     /// Lengths and positions of appends are multiples of this.
     pub block_alignment: usize,
     /// Bytes per append beyond which waiting for more brings no throughput.
@@ -71,7 +71,7 @@ const MIB: u64 = 1 << 20;
 pub const MODELS: [Model; 5] = [
     Model {
         name: "s3standard",
-        kind: Kind::Objects,
+        kind: ServiceKind::Objects,
         block_alignment: 1,
         block_size_preferred: 2 * MIB as usize,
         appends_in_flight_max: 1,
@@ -89,7 +89,7 @@ pub const MODELS: [Model; 5] = [
     },
     Model {
         name: "s3express",
-        kind: Kind::Objects,
+        kind: ServiceKind::Objects,
         block_alignment: 1,
         block_size_preferred: 512 * KIB as usize,
         appends_in_flight_max: 1,
@@ -111,7 +111,7 @@ pub const MODELS: [Model; 5] = [
     },
     Model {
         name: "gp3",
-        kind: Kind::Blocks,
+        kind: ServiceKind::Blocks,
         block_alignment: 4096,
         block_size_preferred: 64 * KIB as usize,
         appends_in_flight_max: 8,
@@ -128,7 +128,7 @@ pub const MODELS: [Model; 5] = [
     },
     Model {
         name: "io2",
-        kind: Kind::Blocks,
+        kind: ServiceKind::Blocks,
         block_alignment: 4096,
         block_size_preferred: 64 * KIB as usize,
         appends_in_flight_max: 8,
@@ -145,7 +145,7 @@ pub const MODELS: [Model; 5] = [
     },
     Model {
         name: "nvme",
-        kind: Kind::Blocks,
+        kind: ServiceKind::Blocks,
         block_alignment: 4096,
         block_size_preferred: 16 * KIB as usize,
         appends_in_flight_max: 8,

@@ -11,8 +11,8 @@
 use super::SimulatedHome;
 use super::store::Store;
 use crate::{
-    Asked, Buffer, Completion, Facts, HomeError, LogHome, NoRoom, ObjectId, ObjectInfo, Position,
-    RoomListener, SegmentInfo, SideWriter, Tag, immutable,
+    Buffer, Completion, Facts, HomeError, LogHome, NoRoom, ObjectId, ObjectInfo, Position,
+    RoomListener, RoomRequest, SegmentInfo, SideWriter, Tag, immutable,
 };
 use logstead_env::SimRandom;
 use logstead_types::LaneId;
@@ -79,7 +79,12 @@ impl LogHome for ReaderBeside {
 
     fn set_room_listener(&self, _lane: LaneId, _listener: RoomListener) {}
 
-    fn ensure_room(&self, _lane: LaneId, _bytes: u64, _asked: &mut Asked) -> Result<(), NoRoom> {
+    fn ensure_room(
+        &self,
+        _lane: LaneId,
+        _bytes: u64,
+        _asked: &mut RoomRequest,
+    ) -> Result<(), NoRoom> {
         Err(NoRoom::Failed(HomeError::Unsupported(READS_ONLY)))
     }
 

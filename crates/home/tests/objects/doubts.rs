@@ -1,14 +1,14 @@
 //! Answers that say little, and what follows from them (T14).
 
 use super::rig::{self, LANE, Writer};
-use logstead_home::bucket::memory::{Fault, Kind, MemoryBucket};
-use logstead_home::{Asked, HomeError, LogHome};
+use logstead_home::bucket::memory::{Fault, MemoryBucket, RequestKind};
+use logstead_home::{HomeError, LogHome, RoomRequest};
 
 /// The kind of request that appends a block in this bucket.
-fn append_of(home: &logstead_home::ObjectHome) -> Kind {
+fn append_of(home: &logstead_home::ObjectHome) -> RequestKind {
     match home.facts().appends_in_flight_max {
-        1 => Kind::Append,
-        _ => Kind::PutIfAbsent,
+        1 => RequestKind::Append,
+        _ => RequestKind::PutIfAbsent,
     }
 }
 
@@ -94,7 +94,10 @@ fn the_provider_s_no_is_final_and_said_in_its_words() {
             assert!(error.to_string().contains("as the test wants it"));
             // The lane has ended.
             assert!(writer.write(100).is_err());
-            assert!(home.ensure_room(LANE, 100, &mut Asked::default()).is_err());
+            assert!(
+                home.ensure_room(LANE, 100, &mut RoomRequest::default())
+                    .is_err()
+            );
         }
     }
 }
@@ -139,7 +142,7 @@ fn doubtful_new_segments_are_settled() {
             let home = rig::open(bucket);
             let mut writer = Writer::open(&home, 1, 1 << 32);
             for &fault in faults {
-                bucket.plan(Kind::Create, "0000000100000001", fault);
+                bucket.plan(RequestKind::Create, "0000000100000001", fault);
             }
             writer.write_all(rig::BLOCKS + 2);
             bucket.land_all();
@@ -161,7 +164,7 @@ fn a_segment_that_was_made_and_not_filled_is_filled() {
     ] {
         let bucket = &rig::every_kind()[1];
         let home = rig::open(bucket);
-        bucket.plan(Kind::Append, "0000000100000000", fault);
+        bucket.plan(RequestKind::Append, "0000000100000000", fault);
         let mut writer = Writer::open(&home, 1, 1 << 32);
         writer.write_all(3);
         bucket.land_all();

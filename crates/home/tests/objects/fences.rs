@@ -1,7 +1,7 @@
 //! Another process takes a lane over (T3), with the old writer in every state it can be in.
 
 use super::rig::{self, BLOCKS, LANE, Writer, is_fenced};
-use logstead_home::bucket::memory::{Fault, Kind, MemoryBucket};
+use logstead_home::bucket::memory::{Fault, MemoryBucket, RequestKind};
 use logstead_home::{HomeError, LogHome, NoRoom, ObjectHome};
 use std::sync::mpsc;
 
@@ -74,10 +74,10 @@ fn t3_the_fence_hits_object_k_while_the_old_writer_holds_k_plus_1() {
             // Plain: the fence itself; appendable: the tombstone. Both come after the listing.
             bucket
                 .handle(1)
-                .plan(Kind::PutIfAbsent, "lane-0000", Fault::Hold);
+                .plan(RequestKind::PutIfAbsent, "lane-0000", Fault::Hold);
             std::thread::scope(|scope| {
                 let fencing = scope.spawn(|| theirs.fence(LANE, FIRST, "server b"));
-                let held = rig::held(&bucket, Kind::PutIfAbsent, "lane-0000");
+                let held = rig::held(&bucket, RequestKind::PutIfAbsent, "lane-0000");
                 old.write_all(more);
                 assert!(bucket.land(held));
                 fencing.join().expect("no panic").expect("fences");
@@ -97,11 +97,11 @@ fn t3_the_old_writer_is_faster_than_the_fence_in_its_object() {
         old.write_all(1);
         bucket
             .handle(1)
-            .plan(Kind::Append, "lane-0000", Fault::Hold);
+            .plan(RequestKind::Append, "lane-0000", Fault::Hold);
         let mut written = 1;
         std::thread::scope(|scope| {
             let fencing = scope.spawn(|| theirs.fence(LANE, FIRST, "server b"));
-            let held = rig::held(&bucket, Kind::Append, "lane-0000");
+            let held = rig::held(&bucket, RequestKind::Append, "lane-0000");
             for _ in 0..more {
                 // From half of the segment on, the old writer may have met the tombstone.
                 match old.write(100) {
@@ -122,10 +122,10 @@ fn t3_the_old_writer_is_faster_than_the_fence_in_its_object() {
 fn t3_a_delayed_create_comes_too_late() {
     for bucket in &rig::every_kind()[..2] {
         let (ours, theirs) = two(bucket);
-        bucket.plan(Kind::Create, "0000000100000001", Fault::Hold);
+        bucket.plan(RequestKind::Create, "0000000100000001", Fault::Hold);
         let mut old = Writer::open(&ours, 1, FIRST);
         old.write_all(BLOCKS);
-        let create = rig::held(bucket, Kind::Create, "0000000100000001");
+        let create = rig::held(bucket, RequestKind::Create, "0000000100000001");
         theirs.fence(LANE, FIRST, "server b").expect("fences");
         assert!(bucket.land(create));
         is_shut(old, &theirs, BLOCKS);
@@ -137,10 +137,10 @@ fn t3_a_delayed_create_comes_too_late() {
 fn t8_fences_outlive_the_segments_they_shut() {
     for bucket in &rig::every_kind()[..2] {
         let (ours, theirs) = two(bucket);
-        bucket.plan(Kind::Create, "0000000100000001", Fault::Hold);
+        bucket.plan(RequestKind::Create, "0000000100000001", Fault::Hold);
         let mut old = Writer::open(&ours, 1, FIRST);
         old.write_all(BLOCKS);
-        let create = rig::held(bucket, Kind::Create, "0000000100000001");
+        let create = rig::held(bucket, RequestKind::Create, "0000000100000001");
         theirs.fence(LANE, FIRST, "server b").expect("fences");
         for info in theirs.segments(LANE).expect("lists") {
             theirs.trim(LANE, info.segment).expect("trims");
@@ -177,13 +177,15 @@ fn t8_a_segment_that_was_made_and_never_written_leaves_its_fence() {
     const NEXT: &str = "0000000100000001";
     for bucket in &rig::every_kind()[..2] {
         let (ours, theirs) = two(bucket);
-        bucket.plan(Kind::Create, NEXT, Fault::Delay(u64::MAX));
-        bucket.plan(Kind::Create, NEXT, Fault::Hold);
+        bucket.plan(RequestKind::Create, NEXT, Fault::Delay(u64::MAX));
+        bucket.plan(RequestKind::Create, NEXT, Fault::Hold);
         let mut old = Writer::open(&ours, 1, FIRST);
         old.write_all(BLOCKS);
         let creates = loop {
             let network = bucket.in_network();
-            let creates = network.iter().filter(|(_, kind, _)| *kind == Kind::Create);
+            let creates = network
+                .iter()
+                .filter(|(_, kind, _)| *kind == RequestKind::Create);
             let creates: Vec<u64> = creates.map(|&(id, ..)| id).collect();
             if creates.len() == 2 {
                 break creates;
@@ -206,7 +208,7 @@ fn t8_a_segment_that_was_made_and_never_written_leaves_its_fence() {
 #[test]
 fn t3_an_object_is_fenced_although_one_answer_denies_it() {
     for bucket in &rig::every_kind()[..2] {
-        for kind in [Kind::Stat, Kind::Append] {
+        for kind in [RequestKind::Stat, RequestKind::Append] {
             let (ours, theirs) = two(bucket);
             let mut old = Writer::open(&ours, 1, FIRST);
             old.write_all(1);
@@ -227,9 +229,9 @@ fn t8_an_object_that_is_gone_when_we_look_was_another_one_s() {
     let mut old = Writer::open(&ours, 1, FIRST);
     old.write_all(1);
     theirs.fence(LANE, FIRST, "server b").expect("fences");
-    bucket.plan(Kind::Get, "lane-0000", Fault::Hold);
+    bucket.plan(RequestKind::Get, "lane-0000", Fault::Hold);
     let (_, told) = old.begin(100).expect("a place");
-    let look = rig::held(&bucket, Kind::Get, "lane-0000");
+    let look = rig::held(&bucket, RequestKind::Get, "lane-0000");
     // Not by us: somebody has emptied the bucket.
     bucket.remove("log/");
     assert!(bucket.land(look));
@@ -312,8 +314,8 @@ fn t3_a_lane_without_segments_is_shut_before_it_opens() {
     // It has listed, and is about to make the first one.
     for bucket in rig::every_kind() {
         let (ours, theirs) = two(&bucket);
-        bucket.plan(Kind::Create, "lane-0000", Fault::Hold);
-        bucket.plan(Kind::PutIfAbsent, "lane-0000", Fault::Hold);
+        bucket.plan(RequestKind::Create, "lane-0000", Fault::Hold);
+        bucket.plan(RequestKind::PutIfAbsent, "lane-0000", Fault::Hold);
         std::thread::scope(|scope| {
             let opening = scope.spawn(|| {
                 ours.open_lane(LANE, FIRST)?;
@@ -343,9 +345,9 @@ fn t3_a_half_made_segment_is_shut() {
     let (ours, theirs) = two(bucket);
     let mut old = Writer::open(&ours, 1, FIRST);
     old.write_all(1);
-    bucket.plan(Kind::Append, "0000000100000001", Fault::Hold);
+    bucket.plan(RequestKind::Append, "0000000100000001", Fault::Hold);
     old.write_all(BLOCKS - 1);
-    let fill = rig::held(bucket, Kind::Append, "0000000100000001");
+    let fill = rig::held(bucket, RequestKind::Append, "0000000100000001");
     theirs.fence(LANE, FIRST, "server b").expect("fences");
     assert!(bucket.land(fill));
     is_shut(old, &theirs, BLOCKS);
@@ -368,18 +370,18 @@ fn t2_holes_in_plain_lanes_hold_back_what_lies_behind_them() {
                     while (bucket.objects().len() as u64) < stored as u64 + number {
                         std::thread::yield_now();
                     }
-                    bucket.plan(Kind::PutIfAbsent, "lane-0000", Fault::Hold);
+                    bucket.plan(RequestKind::PutIfAbsent, "lane-0000", Fault::Hold);
                 }
                 let (at, answer) = old.begin(100).expect("a place");
                 if number == hole {
-                    rig::held(&bucket, Kind::PutIfAbsent, "lane-0000");
+                    rig::held(&bucket, RequestKind::PutIfAbsent, "lane-0000");
                 }
                 told.push((at, answer));
             }
             while bucket.objects().len() < stored + 3 {
                 std::thread::yield_now();
             }
-            let held = rig::held(&bucket, Kind::PutIfAbsent, "lane-0000");
+            let held = rig::held(&bucket, RequestKind::PutIfAbsent, "lane-0000");
             theirs.fence(LANE, FIRST, "server b").expect("fences");
             let chain = rig::chain(&theirs, 1, FIRST);
             assert_eq!(u64::from(chain.blocks), before + hole, "up to the hole");
@@ -405,7 +407,7 @@ fn t2_appends_of_a_plain_lane_are_told_in_order() {
     let home = rig::open(&bucket);
     let mut writer = Writer::open(&home, 1, FIRST);
     let (tell, told) = mpsc::channel();
-    bucket.plan(Kind::PutIfAbsent, "000000000000", Fault::Hold);
+    bucket.plan(RequestKind::PutIfAbsent, "000000000000", Fault::Hold);
     for number in 0..4u32 {
         let at = home.place(LANE, 100).expect("a place");
         let tell = tell.clone();
@@ -420,7 +422,7 @@ fn t2_appends_of_a_plain_lane_are_told_in_order() {
         std::thread::yield_now();
     }
     assert!(told.try_recv().is_err(), "the first one is missing");
-    let held = rig::held(&bucket, Kind::PutIfAbsent, "000000000000");
+    let held = rig::held(&bucket, RequestKind::PutIfAbsent, "000000000000");
     assert!(bucket.land(held));
     for number in 0..4 {
         assert_eq!(told.recv().expect("told"), number);
@@ -451,8 +453,8 @@ fn t3_doubtful_fences_are_settled() {
                 old.write_all(count);
                 let theirs_of = bucket.handle(1);
                 if fault != Fault::Full {
-                    theirs_of.plan(Kind::PutIfAbsent, "lane-0000", fault);
-                    theirs_of.plan(Kind::Append, "lane-0000", fault);
+                    theirs_of.plan(RequestKind::PutIfAbsent, "lane-0000", fault);
+                    theirs_of.plan(RequestKind::Append, "lane-0000", fault);
                     theirs.fence(LANE, FIRST, "server b").expect("fences");
                     is_shut(old, &theirs, count);
                 }
@@ -506,12 +508,12 @@ fn fences_that_pile_up_cost_little() {
             .expect("fences");
     }
     let home = rig::open(&bucket);
-    let before = bucket.requests_of(Kind::GetRange);
+    let before = bucket.requests_of(RequestKind::GetRange);
     assert_eq!(home.lanes().expect("lists"), [LANE]);
-    assert_eq!(bucket.requests_of(Kind::GetRange), before);
+    assert_eq!(bucket.requests_of(RequestKind::GetRange), before);
     let segments = home.segments(LANE).expect("lists");
     assert_eq!(segments.len() as u64, STARTS, "fences are no segments");
-    let asked = bucket.requests_of(Kind::GetRange) - before;
+    let asked = bucket.requests_of(RequestKind::GetRange) - before;
     let fences = bucket
         .objects()
         .iter()

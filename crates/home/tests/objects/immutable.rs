@@ -1,7 +1,7 @@
 //! Immutable objects in a bucket: doubtful answers, late requests, what they cost.
 
 use super::rig;
-use logstead_home::bucket::memory::{Fault, Kind};
+use logstead_home::bucket::memory::{Fault, RequestKind};
 use logstead_home::{HomeError, LogHome, OBJECT_BYTES_MAX, ObjectHome, ObjectId, conformance};
 use logstead_types::Epoch;
 
@@ -73,7 +73,7 @@ fn doubtful_puts_are_settled_by_what_is_there() {
         for bucket in rig::every_kind() {
             let home = rig::open(&bucket);
             for &fault in &faults {
-                bucket.plan(Kind::PutIfAbsent, NAME, fault);
+                bucket.plan(RequestKind::PutIfAbsent, NAME, fault);
             }
             let bytes = vec![9; 10_000];
             home.put_object(id(1), &bytes).expect("puts");
@@ -97,7 +97,7 @@ fn other_bytes_are_a_conflict_also_behind_a_lost_reply() {
         let (ours, theirs) = (rig::open(&bucket), rig::open(&bucket.handle(1)));
         theirs.put_object(id(1), b"theirs").expect("puts");
         if let Some(fault) = fault {
-            bucket.plan(Kind::PutIfAbsent, NAME, fault);
+            bucket.plan(RequestKind::PutIfAbsent, NAME, fault);
         }
         for other in [b"ours!!".as_slice(), b"their", b"theirs!", b""] {
             let conflict = ours.put_object(id(1), other);
@@ -113,7 +113,7 @@ fn other_bytes_are_a_conflict_also_behind_a_lost_reply() {
 fn the_provider_s_no_is_final_and_said_in_its_words() {
     let bucket = rig::plain();
     let home = rig::open(&bucket);
-    bucket.plan(Kind::PutIfAbsent, NAME, Fault::Refused);
+    bucket.plan(RequestKind::PutIfAbsent, NAME, Fault::Refused);
     let error = home.put_object(id(1), b"one").expect_err("refused");
     assert!(matches!(error, HomeError::Io { .. }), "{error:?}");
     assert!(error.to_string().contains("as the test wants it"));
@@ -129,11 +129,11 @@ fn reads_that_are_cut_or_lost_are_repeated() {
     let bytes: Vec<u8> = (0..10_000u32).map(|at| at as u8).collect();
     home.put_object(id(1), &bytes).expect("puts");
     for fault in [Fault::Truncated, Fault::Vanishes, Fault::NotNow] {
-        bucket.plan(Kind::GetRange, NAME, fault);
+        bucket.plan(RequestKind::GetRange, NAME, fault);
         assert_eq!(whole(&home, id(1)).expect("reads"), bytes, "{fault:?}");
-        bucket.plan(Kind::Delete, "objects", fault);
+        bucket.plan(RequestKind::Delete, "objects", fault);
         home.remove_object(id(2)).expect("removes");
-        bucket.plan(Kind::List, "objects", fault);
+        bucket.plan(RequestKind::List, "objects", fault);
         assert_eq!(home.objects().expect("lists").len(), 1);
     }
     assert_eq!(bucket.plans(), 0);
@@ -144,7 +144,7 @@ fn reads_that_are_cut_or_lost_are_repeated() {
 fn t14_a_put_that_is_late_brings_back_what_was_meant() {
     let bucket = rig::plain();
     let dead = rig::open(&bucket);
-    bucket.plan(Kind::PutIfAbsent, NAME, Fault::Delay(u64::MAX));
+    bucket.plan(RequestKind::PutIfAbsent, NAME, Fault::Delay(u64::MAX));
     dead.put_object(id(1), b"late").expect("the second try");
     drop(dead);
     let next = rig::open(&bucket.handle(1));

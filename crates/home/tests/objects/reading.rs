@@ -2,7 +2,7 @@
 
 use super::fences::successor_is_there;
 use super::rig::{self, BLOCKS, LANE, Writer};
-use logstead_home::bucket::memory::{Fault, Kind};
+use logstead_home::bucket::memory::{Fault, RequestKind};
 use logstead_home::{Buffer, LogHome, Position};
 
 const FIRST: u64 = 1 << 32;
@@ -36,12 +36,12 @@ fn reads_that_fail_are_tried_again() {
             Fault::Truncated,
             Fault::LostReply,
         ] {
-            bucket.plan(Kind::GetRange, "lane-0000", fault);
-            bucket.plan(Kind::List, "lane-0000", fault);
+            bucket.plan(RequestKind::GetRange, "lane-0000", fault);
+            bucket.plan(RequestKind::List, "lane-0000", fault);
             assert_eq!(rig::chain(&home, 1, FIRST).blocks, 3, "{fault:?}");
         }
         assert_eq!(bucket.plans(), 0);
-        bucket.plan(Kind::GetRange, "lane-0000", Fault::Refused);
+        bucket.plan(RequestKind::GetRange, "lane-0000", Fault::Refused);
         let mut into = Buffer::zeroed(100);
         home.read(LANE, Position::start_of(FIRST), &mut into)
             .expect_err("refused");
@@ -56,7 +56,7 @@ fn t7_an_answer_that_denies_a_listed_object_is_no_end() {
         let mut writer = Writer::open(&home, 1, FIRST);
         writer.write_all(3);
         assert_eq!(home.segments(LANE).expect("lists").len(), 1);
-        bucket.plan(Kind::GetRange, "lane-0000", Fault::Absent);
+        bucket.plan(RequestKind::GetRange, "lane-0000", Fault::Absent);
         let mut into = Buffer::zeroed(100);
         home.read(LANE, Position::start_of(FIRST), &mut into)
             .expect_err("it is there");
@@ -99,7 +99,7 @@ fn a_block_behind_the_fence_is_patched_in() {
             let block = rig::block(1, number, 200);
             bucket
                 .handle(1)
-                .plan(Kind::PutIfAbsent, "patch", Fault::LostReply);
+                .plan(RequestKind::PutIfAbsent, "patch", Fault::LostReply);
             theirs.rewrite(LANE, at, &block, 200).expect("patches");
             // Once more, by another who recovers: it is there.
             rig::open(&bucket)

@@ -1,9 +1,9 @@
 //! What the tests write and how they read it back: numbered blocks, found as the log's recovery finds its own.
 
 use logstead_env::Env;
-use logstead_home::bucket::memory::{Kind, MemoryBucket, MemoryOptions};
+use logstead_home::bucket::memory::{MemoryBucket, MemoryOptions, RequestKind};
 use logstead_home::{
-    Asked, Buffer, HomeError, LogHome, NoRoom, ObjectHome, ObjectOptions, Position, Timer,
+    Buffer, HomeError, LogHome, NoRoom, ObjectHome, ObjectOptions, Position, RoomRequest, Timer,
 };
 use logstead_types::LaneId;
 use std::sync::mpsc::{self, Receiver};
@@ -138,7 +138,7 @@ impl<'h> Writer<'h> {
         loop {
             match self
                 .home
-                .ensure_room(self.lane, len as u64, &mut Asked::default())
+                .ensure_room(self.lane, len as u64, &mut RoomRequest::default())
             {
                 Ok(()) => return Ok(()),
                 Err(NoRoom::Busy) => std::thread::yield_now(),
@@ -257,7 +257,7 @@ pub(crate) fn chain(home: &ObjectHome, writer: u32, first_segment: u64) -> Chain
 }
 
 /// Waits until a request of that kind, with that name, is held in the network; gives its number.
-pub(crate) fn held(bucket: &MemoryBucket, kind: Kind, name: &str) -> u64 {
+pub(crate) fn held(bucket: &MemoryBucket, kind: RequestKind, name: &str) -> u64 {
     loop {
         let waiting = bucket.in_network();
         let found = waiting

@@ -1,8 +1,8 @@
 //! Segments are made ahead: crossing into the next one costs no pause.
 
 use super::rig::{self, BLOCKS, LANE, Writer};
-use logstead_home::bucket::memory::{Fault, Kind, MemoryBucket, MemoryOptions};
-use logstead_home::{Asked, LogHome, NoRoom};
+use logstead_home::bucket::memory::{Fault, MemoryBucket, MemoryOptions, RequestKind};
+use logstead_home::{LogHome, NoRoom, RoomRequest};
 use std::sync::mpsc;
 
 /// Where in the log of requests a line stands first.
@@ -34,7 +34,7 @@ fn crossing_the_limit_costs_no_pause() {
                 assert!(requests < 100, "{name} is not made ahead");
             }
         }
-        home.ensure_room(LANE, 100, &mut Asked::default())
+        home.ensure_room(LANE, 100, &mut RoomRequest::default())
             .expect("room at once");
         let (at, told) = writer.begin(100).expect("a place");
         assert_eq!(at.segment, (1 << 32) + number / BLOCKS);
@@ -69,12 +69,12 @@ fn t3_no_more_than_one_segment_is_ahead_of_the_appends() {
     for segment in 1..6 {
         let into = format!("{:016x}", (1u64 << 32) + segment);
         let behind = format!("{:016x}", (1u64 << 32) + segment + 1);
-        bucket.plan(Kind::Append, &into, Fault::Hold);
+        bucket.plan(RequestKind::Append, &into, Fault::Hold);
         writer.room(100).expect("room");
         let (_, told) = writer.begin(100).expect("a place");
-        let append = rig::held(&bucket, Kind::Append, &into);
+        let append = rig::held(&bucket, RequestKind::Append, &into);
         assert!(matches!(
-            home.ensure_room(LANE, 100, &mut Asked::default()),
+            home.ensure_room(LANE, 100, &mut RoomRequest::default()),
             Err(NoRoom::Busy)
         ));
         // Time for whatever else the home may be about: its requests go through one thread.
@@ -104,15 +104,15 @@ fn a_successor_that_is_late_makes_writers_wait_and_then_tells_them() {
     let (tell, told) = mpsc::channel();
     let listener = move || tell.send(()).expect("the test listens");
     home.set_room_listener(LANE, Box::new(listener));
-    bucket.plan(Kind::Create, "0000000100000001", Fault::Hold);
+    bucket.plan(RequestKind::Create, "0000000100000001", Fault::Hold);
     writer.write_all(BLOCKS - 1);
-    let create = rig::held(&bucket, Kind::Create, "0000000100000001");
+    let create = rig::held(&bucket, RequestKind::Create, "0000000100000001");
     // Room in this segment is room.
-    home.ensure_room(LANE, 100, &mut Asked::default())
+    home.ensure_room(LANE, 100, &mut RoomRequest::default())
         .expect("one more fits");
     writer.write_all(1);
     assert!(matches!(
-        home.ensure_room(LANE, 100, &mut Asked::default()),
+        home.ensure_room(LANE, 100, &mut RoomRequest::default()),
         Err(NoRoom::Busy)
     ));
     assert_eq!(rig::reported(&home, "room_refused"), 1);
@@ -122,7 +122,7 @@ fn a_successor_that_is_late_makes_writers_wait_and_then_tells_them() {
     assert!(told.try_recv().is_err(), "nothing to tell yet");
     assert!(bucket.land(create));
     told.recv().expect("told that there is room");
-    home.ensure_room(LANE, 100, &mut Asked::default())
+    home.ensure_room(LANE, 100, &mut RoomRequest::default())
         .expect("room");
     appended.recv().expect("completes").1.expect("appends");
     assert_eq!(u64::from(rig::chain(&home, 1, 1 << 32).blocks), BLOCKS + 1);
@@ -148,7 +148,7 @@ fn segments_are_left_for_their_bytes_too() {
         writer.write(4_000).expect("appends");
         writer.room(9_500).expect("room in the end");
         assert!(
-            home.ensure_room(LANE, 10_001, &mut Asked::default())
+            home.ensure_room(LANE, 10_001, &mut RoomRequest::default())
                 .is_err()
         );
         assert!(home.place(LANE, 10_001).is_err());
@@ -162,8 +162,8 @@ fn closing_answers_what_is_under_way() {
         let home = rig::open(&bucket);
         let mut writer = Writer::open(&home, 1, 1 << 32);
         let kind = match home.facts().appends_in_flight_max {
-            1 => Kind::Append,
-            _ => Kind::PutIfAbsent,
+            1 => RequestKind::Append,
+            _ => RequestKind::PutIfAbsent,
         };
         bucket.plan(kind, "lane-0000", Fault::Hold);
         let (_, told) = writer.begin(100).expect("a place");

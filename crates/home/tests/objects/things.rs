@@ -2,7 +2,7 @@
 
 use super::rig::{self, LANE};
 use logstead_env::Env;
-use logstead_home::bucket::memory::{Fault, Kind};
+use logstead_home::bucket::memory::{Fault, RequestKind};
 use logstead_home::{
     Ack, HomeError, LogHome, NoRoom, ObjectHome, ReplicatedHome, ReplicatedOptions, Source, Timer,
 };
@@ -22,9 +22,9 @@ fn doubtful_changes_of_named_things_are_settled() {
     ] {
         let bucket = rig::plain();
         let home = rig::open(&bucket);
-        bucket.plan(Kind::PutIfAbsent, "thing", fault);
+        bucket.plan(RequestKind::PutIfAbsent, "thing", fault);
         let first = home.put_if_absent("thing", b"one").expect("puts");
-        bucket.plan(Kind::Replace, "thing", fault);
+        bucket.plan(RequestKind::Replace, "thing", fault);
         let second = home
             .compare_and_swap("thing", first, b"two")
             .expect("swaps");
@@ -47,13 +47,13 @@ fn of_two_that_change_a_thing_one_is_told_of_a_conflict() {
         let tag = ours.put_if_absent("thing", b"one").expect("puts");
         let (_, seen) = theirs.get("thing").expect("reads").expect("is there");
         // Ours is lost or late, and theirs comes before the second try.
-        bucket.plan(Kind::Replace, "thing", fault);
-        bucket.plan(Kind::Get, "thing", Fault::Hold);
+        bucket.plan(RequestKind::Replace, "thing", fault);
+        bucket.plan(RequestKind::Get, "thing", Fault::Hold);
         std::thread::scope(|scope| {
             let change = scope.spawn(|| ours.compare_and_swap("thing", tag, b"ours"));
             let (kind, then) = match fault {
-                Fault::Hold => (Kind::Replace, None),
-                _ => (Kind::Get, Some(())),
+                Fault::Hold => (RequestKind::Replace, None),
+                _ => (RequestKind::Get, Some(())),
             };
             let held = rig::held(&bucket, kind, "thing");
             theirs
@@ -84,28 +84,28 @@ fn a_change_without_an_answer_is_settled_when_its_time_is_over() {
         let home = rig::open_with(&bucket, timer);
         let tag = home.put_if_absent("thing", b"one").expect("puts");
         home.limit_name_requests(LIMIT);
-        bucket.plan(Kind::Replace, "thing", Fault::Hold);
-        bucket.plan(Kind::Get, "thing", Fault::Hold);
+        bucket.plan(RequestKind::Replace, "thing", Fault::Hold);
+        bucket.plan(RequestKind::Get, "thing", Fault::Hold);
         let changed = std::thread::scope(|scope| {
             let change = scope.spawn(|| home.compare_and_swap("thing", tag, b"two"));
-            let lost = rig::held(&bucket, Kind::Replace, "thing");
+            let lost = rig::held(&bucket, RequestKind::Replace, "thing");
             assert_eq!(hand.times(), [LIMIT]);
             hand.pass();
             // Reading it back gets lost, too.
-            rig::held(&bucket, Kind::Get, "thing");
+            rig::held(&bucket, RequestKind::Get, "thing");
             assert_eq!(hand.times(), [LIMIT]);
             if arrives {
                 assert!(bucket.land(lost));
             } else {
-                bucket.plan(Kind::Replace, "thing", Fault::Hold);
+                bucket.plan(RequestKind::Replace, "thing", Fault::Hold);
             }
             hand.pass();
             if !arrives {
                 let again = loop {
                     let waiting = bucket.in_network();
                     let mut of_kind = waiting.iter().rev();
-                    let is_it = |(id, kind, _): &&(u64, Kind, String)| {
-                        *kind == Kind::Replace && *id != lost
+                    let is_it = |(id, kind, _): &&(u64, RequestKind, String)| {
+                        *kind == RequestKind::Replace && *id != lost
                     };
                     if let Some((id, _, _)) = of_kind.find(is_it) {
                         break *id;
@@ -139,12 +139,12 @@ fn a_replicated_home_limits_the_requests_of_its_children() {
     let tag = home.put_if_absent("thing", b"one").expect("puts");
     home.limit_name_requests(LIMIT);
     for bucket in &buckets[..2] {
-        bucket.plan(Kind::Replace, "manifest", Fault::Hold);
+        bucket.plan(RequestKind::Replace, "manifest", Fault::Hold);
     }
     std::thread::scope(|scope| {
         let change = scope.spawn(|| home.compare_and_swap("thing", tag, b"two"));
         for bucket in &buckets[..2] {
-            rig::held(bucket, Kind::Replace, "manifest");
+            rig::held(bucket, RequestKind::Replace, "manifest");
         }
         assert!(!hand.times().is_empty());
         hand.pass();
@@ -173,7 +173,7 @@ fn a_state_that_was_never_seen_is_a_conflict() {
         rig::open(&bucket).compare_and_swap("thing", tag, b"another home's tag"),
         Err(HomeError::Conflict(_))
     ));
-    bucket.plan(Kind::Replace, "thing", Fault::Refused);
+    bucket.plan(RequestKind::Replace, "thing", Fault::Refused);
     assert!(matches!(
         home.compare_and_swap("thing", tag, b"x"),
         Err(HomeError::Io { .. })
@@ -215,8 +215,8 @@ fn side_segments_survive_what_goes_wrong() {
     .enumerate()
     {
         let id = id as u64;
-        bucket.plan(Kind::Put, "side", fault);
-        bucket.plan(Kind::Put, "complete", fault);
+        bucket.plan(RequestKind::Put, "side", fault);
+        bucket.plan(RequestKind::Put, "complete", fault);
         store(&home, id, &pieces).expect("stores");
         assert_eq!(
             read(&home, id).expect("reads"),
@@ -233,13 +233,13 @@ fn side_segments_survive_what_goes_wrong() {
 fn pieces_are_put_together_while_others_are_on_their_way() {
     let bucket = rig::plain();
     let home = rig::open(&bucket);
-    bucket.plan(Kind::Put, "side", Fault::Hold);
+    bucket.plan(RequestKind::Put, "side", Fault::Hold);
     let mut writer = home.begin_side(LANE, 1);
     for _ in 0..100 {
         writer.append(vec![7; 100]);
     }
     assert_eq!(writer.backlog_bytes(), 10_000);
-    let first = rig::held(&bucket, Kind::Put, "side");
+    let first = rig::held(&bucket, RequestKind::Put, "side");
     assert!(bucket.land(first));
     let (tell, told) = mpsc::channel();
     writer.finish(Box::new(move |result| {
@@ -247,7 +247,7 @@ fn pieces_are_put_together_while_others_are_on_their_way() {
     }));
     told.recv().expect("told").expect("stores");
     // The first piece, all others, and the last object.
-    assert_eq!(bucket.requests_of(Kind::Put), 3);
+    assert_eq!(bucket.requests_of(RequestKind::Put), 3);
     assert_eq!(read(&home, 1).expect("reads"), vec![7; 10_000]);
 }
 
@@ -256,7 +256,7 @@ fn a_side_segment_that_fails_leaves_nothing() {
     let bucket = rig::plain();
     let home = rig::open(&bucket);
     for name in ["side", "complete"] {
-        bucket.plan(Kind::Put, name, Fault::Refused);
+        bucket.plan(RequestKind::Put, name, Fault::Refused);
         assert!(matches!(store(&home, 1, &[b"abc"]), Err(NoRoom::Failed(_))));
         assert!(home.sides(LANE).expect("lists").is_empty());
         assert!(bucket.objects().is_empty());
@@ -269,12 +269,12 @@ fn a_side_segment_that_fails_leaves_nothing() {
 fn t8_orphans_of_the_dead_are_listed_and_removed_and_those_under_way_are_not() {
     let bucket = rig::plain();
     let dead = rig::open(&bucket);
-    bucket.plan(Kind::Put, "complete", Fault::Hold);
+    bucket.plan(RequestKind::Put, "complete", Fault::Hold);
     let mut writer = dead.begin_side(LANE, 5);
     writer.append(vec![1; 1000]);
     let (tell, told) = mpsc::channel();
     writer.finish(Box::new(move |result| drop(tell.send(result))));
-    let last = rig::held(&bucket, Kind::Put, "complete");
+    let last = rig::held(&bucket, RequestKind::Put, "complete");
     assert!(
         dead.sides(LANE).expect("lists").is_empty(),
         "its own, under way"
@@ -305,19 +305,19 @@ fn whoever_waits_for_a_side_segment_hears_that_the_home_was_closed() {
         let bucket = rig::plain();
         let home = rig::open(&bucket);
         let name = if held == "part" { "side" } else { held };
-        bucket.plan(Kind::Put, name, Fault::Hold);
+        bucket.plan(RequestKind::Put, name, Fault::Hold);
         let mut writer = home.begin_side(LANE, 5);
         writer.append(vec![1; 1000]);
         writer.append(vec![2; 1000]);
         let (tell, told) = mpsc::channel();
         let done = Box::new(move |result| tell.send(result).expect("the test waits"));
         if closed_first {
-            rig::held(&bucket, Kind::Put, name);
+            rig::held(&bucket, RequestKind::Put, name);
             drop(home);
             writer.finish(done);
         } else {
             writer.finish(done);
-            rig::held(&bucket, Kind::Put, name);
+            rig::held(&bucket, RequestKind::Put, name);
             drop(home);
         }
         let result = told.recv().expect("told");
@@ -334,7 +334,7 @@ fn whoever_waits_for_a_side_segment_hears_that_the_home_was_closed() {
 fn a_whole_side_segment_is_given_up_without_waiting() {
     let bucket = rig::plain();
     let home = Arc::new(rig::open(&bucket));
-    bucket.plan(Kind::List, "side", Fault::Hold);
+    bucket.plan(RequestKind::List, "side", Fault::Hold);
     let mut writer = home.begin_side(LANE, 1);
     writer.append(vec![1; 1000]);
     let (tell, told) = mpsc::channel();
@@ -345,7 +345,7 @@ fn a_whole_side_segment_is_given_up_without_waiting() {
         tell.send(()).expect("the test waits");
     }));
     told.recv().expect("told");
-    let list = rig::held(&bucket, Kind::List, "side");
+    let list = rig::held(&bucket, RequestKind::List, "side");
     assert_eq!(bucket.objects().len(), 2);
     assert!(home.sides(LANE).expect("lists").is_empty());
     assert!(bucket.land(list));
@@ -358,14 +358,14 @@ fn a_whole_side_segment_is_given_up_without_waiting() {
 fn a_side_segment_given_up_is_removed() {
     let bucket = rig::plain();
     let home = rig::open(&bucket);
-    bucket.plan(Kind::Put, "side", Fault::Hold);
+    bucket.plan(RequestKind::Put, "side", Fault::Hold);
     let mut writer = home.begin_side(LANE, 1);
     writer.append(vec![1; 1000]);
-    let held = rig::held(&bucket, Kind::Put, "side");
+    let held = rig::held(&bucket, RequestKind::Put, "side");
     drop(writer);
     assert!(bucket.land(held));
     // Removed in the background, and not listed meanwhile.
-    while !bucket.objects().is_empty() || bucket.requests_of(Kind::Delete) == 0 {
+    while !bucket.objects().is_empty() || bucket.requests_of(RequestKind::Delete) == 0 {
         assert!(home.sides(LANE).expect("lists").is_empty());
         std::thread::yield_now();
     }

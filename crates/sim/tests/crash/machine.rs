@@ -21,7 +21,7 @@ use logstead_engine::{
     QueueKind, Retention, Tracking, Worker,
 };
 use logstead_env::{Clock, Instant, SimClock};
-use logstead_home::simulated::{Fault, Kind, Model};
+use logstead_home::simulated::{Fault, Model, ServiceKind};
 use logstead_home::{HomeError, LogHome, SimulatedHome, SimulatedOptions};
 use logstead_sim::crash::Aftermath;
 use logstead_types::{Csn, LaneId, WorkerId};
@@ -215,7 +215,7 @@ impl Machine {
         model.appends_per_segment = model.appends_per_segment.min(5);
         model.segment_size_bytes = model.segment_size_bytes.min(128 << 10);
         let mut options = SimulatedOptions::new(model, setup.seed);
-        if setup.faults && options.model.kind == Kind::Blocks {
+        if setup.faults && options.model.kind == ServiceKind::Blocks {
             for fault in [Fault::LostReply, Fault::Transient] {
                 options.faults = options.faults.with(fault, 0.01);
             }

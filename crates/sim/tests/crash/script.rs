@@ -12,7 +12,7 @@ use logstead_engine::{
     CommitError, Engine, FaultError, Guard, Index, Isolation, Outcome, Present, RowBuilder, RowRef,
     Table, Txn, Worker, WriteError,
 };
-use logstead_sim::crash::{Key, Oracle, State, Writer};
+use logstead_sim::crash::{Key, KeyState, Oracle, Writer};
 use logstead_types::Csn;
 
 use crate::watched::Watched;
@@ -162,7 +162,7 @@ struct Attempt {
     /// The moment of the statement's snapshot.
     snapshot: u64,
     follows: BTreeSet<Writer>,
-    own: BTreeMap<Key, State>,
+    own: BTreeMap<Key, KeyState>,
     large: bool,
 }
 

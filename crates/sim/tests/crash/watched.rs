@@ -16,8 +16,8 @@ use std::thread::ThreadId;
 
 use logstead_engine::LogHome;
 use logstead_home::{
-    Asked, Buffer, Completion, Facts, HomeError, NoRoom, ObjectId, ObjectInfo, Position,
-    RoomListener, SegmentInfo, SideCompletion, SideWriter, SimulatedHome, Tag,
+    Buffer, Completion, Facts, HomeError, NoRoom, ObjectId, ObjectInfo, Position, RoomListener,
+    RoomRequest, SegmentInfo, SideCompletion, SideWriter, SimulatedHome, Tag,
 };
 use logstead_types::{Csn, LaneId};
 use logstead_wal::block::Header;
@@ -178,7 +178,7 @@ impl LogHome for Watched {
     fn set_room_listener(&self, lane: LaneId, listener: RoomListener) {
         self.home.set_room_listener(lane, listener);
     }
-    fn ensure_room(&self, lane: LaneId, bytes: u64, asked: &mut Asked) -> Result<(), NoRoom> {
+    fn ensure_room(&self, lane: LaneId, bytes: u64, asked: &mut RoomRequest) -> Result<(), NoRoom> {
         self.home.ensure_room(lane, bytes, asked)
     }
     fn place(&self, lane: LaneId, len: u64) -> Result<Position, HomeError> {

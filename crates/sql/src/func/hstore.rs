@@ -4,7 +4,7 @@ use super::numbers::bad_args;
 use super::{Context, Rows, strings};
 use crate::error::{Result, SqlError};
 use crate::value::hstore::{Pair, make, pairs};
-use crate::value::json::{Build, Kind, View};
+use crate::value::json::{Build, JsonType, View};
 use crate::value::{Datum, Numeric, SqlType, compare_as, oid, record};
 use logstead_types::SqlState;
 use std::cmp::Ordering;
@@ -31,7 +31,7 @@ fn known<'a>(view: View<'a>) -> impl Iterator<Item = Pair<'a>> {
 /// What is under a key: `Some(None)` is a NULL.
 fn under<'a>(view: View<'a>, key: &str) -> Option<Option<&'a str>> {
     let value = view.member(key)?;
-    Some((value.kind() == Kind::String).then(|| value.as_str()))
+    Some((value.kind() == JsonType::String).then(|| value.as_str()))
 }
 
 fn text(value: Option<&str>) -> Datum {

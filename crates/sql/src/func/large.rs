@@ -9,7 +9,7 @@ use super::Function;
 use crate::error::Result;
 use crate::interrupt::check_for_interrupts;
 use crate::value::build::{self, Room, SMALL_BYTES};
-use crate::value::json::{Kind, View};
+use crate::value::json::{JsonType, View};
 use crate::value::{Datum, Oid, SqlType, info, oid, user};
 
 /// What a node of a JSON tree takes while it is read or changed: vectors of them are enlarged by copying.
@@ -136,8 +136,8 @@ fn tree_bytes((value, ty): (&Datum, &Oid)) -> usize {
 /// The nodes of a document.
 fn nodes(view: View<'_>) -> usize {
     match view.kind() {
-        Kind::Array => 1 + view.elements().map(nodes).sum::<usize>(),
-        Kind::Object => {
+        JsonType::Array => 1 + view.elements().map(nodes).sum::<usize>(),
+        JsonType::Object => {
             1 + view
                 .members()
                 .map(|(_, value)| 1 + nodes(value))

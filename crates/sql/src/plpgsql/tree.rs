@@ -202,7 +202,7 @@ pub struct Statement {
     /// Line in the body, from 1.
     pub line: usize,
     /// What it is.
-    pub kind: Kind,
+    pub kind: StatementKind,
 }
 
 /// FOR and FOREACH.
@@ -345,7 +345,7 @@ pub enum Count {
 /// Statements.
 #[derive(Debug)]
 #[allow(missing_docs, reason = "PL/pgSQL's own words")]
-pub enum Kind {
+pub enum StatementKind {
     Null,
     Block(Block),
     Assign(Target, Expr),
@@ -394,9 +394,9 @@ impl Statement {
     /// The statement of SQL that it is; an expression that is no more than a call has none.
     pub fn sql(&self) -> Option<std::rc::Rc<str>> {
         match &self.kind {
-            Kind::Perform(query) | Kind::Sql { query, .. } | Kind::Call(query) => {
-                Some(std::rc::Rc::clone(&query.text))
-            }
+            StatementKind::Perform(query)
+            | StatementKind::Sql { query, .. }
+            | StatementKind::Call(query) => Some(std::rc::Rc::clone(&query.text)),
             _ => None,
         }
     }
@@ -404,39 +404,39 @@ impl Statement {
     /// As CONTEXT names it.
     pub fn shown(&self) -> &'static str {
         match &self.kind {
-            Kind::Null => "NULL",
-            Kind::Block(_) => "statement block",
-            Kind::Assign(..) => "assignment",
-            Kind::If(..) => "IF",
-            Kind::Case { .. } => "CASE",
-            Kind::Loop(..) => "LOOP",
-            Kind::While(..) => "WHILE",
-            Kind::For(looped) => match looped.over {
+            StatementKind::Null => "NULL",
+            StatementKind::Block(_) => "statement block",
+            StatementKind::Assign(..) => "assignment",
+            StatementKind::If(..) => "IF",
+            StatementKind::Case { .. } => "CASE",
+            StatementKind::Loop(..) => "LOOP",
+            StatementKind::While(..) => "WHILE",
+            StatementKind::For(looped) => match looped.over {
                 Over::Range { .. } => "FOR with integer loop variable",
                 Over::Query(_) => "FOR over SELECT rows",
                 Over::Execute(..) => "FOR over EXECUTE statement",
                 Over::Cursor(..) => "FOR over cursor",
                 Over::Array(..) => "FOREACH over array",
             },
-            Kind::Exit(true, ..) => "EXIT",
-            Kind::Exit(false, ..) => "CONTINUE",
-            Kind::Return(_) => "RETURN",
-            Kind::ReturnNext(_) => "RETURN NEXT",
-            Kind::ReturnQuery(_) | Kind::ReturnExecute(..) => "RETURN QUERY",
-            Kind::Raise(_) => "RAISE",
-            Kind::Assert(..) => "ASSERT",
-            Kind::Perform(_) => "PERFORM",
-            Kind::Sql { .. } => "SQL statement",
-            Kind::Call(_) => "CALL",
-            Kind::Execute { .. } => "EXECUTE",
-            Kind::Diagnostics(true, _) => "GET STACKED DIAGNOSTICS",
-            Kind::Diagnostics(false, _) => "GET DIAGNOSTICS",
-            Kind::Open(..) => "OPEN",
-            Kind::Fetch(fetch) if fetch.targets.is_none() => "MOVE",
-            Kind::Fetch(_) => "FETCH",
-            Kind::Close(_) => "CLOSE",
-            Kind::Commit(_) => "COMMIT",
-            Kind::Rollback(_) => "ROLLBACK",
+            StatementKind::Exit(true, ..) => "EXIT",
+            StatementKind::Exit(false, ..) => "CONTINUE",
+            StatementKind::Return(_) => "RETURN",
+            StatementKind::ReturnNext(_) => "RETURN NEXT",
+            StatementKind::ReturnQuery(_) | StatementKind::ReturnExecute(..) => "RETURN QUERY",
+            StatementKind::Raise(_) => "RAISE",
+            StatementKind::Assert(..) => "ASSERT",
+            StatementKind::Perform(_) => "PERFORM",
+            StatementKind::Sql { .. } => "SQL statement",
+            StatementKind::Call(_) => "CALL",
+            StatementKind::Execute { .. } => "EXECUTE",
+            StatementKind::Diagnostics(true, _) => "GET STACKED DIAGNOSTICS",
+            StatementKind::Diagnostics(false, _) => "GET DIAGNOSTICS",
+            StatementKind::Open(..) => "OPEN",
+            StatementKind::Fetch(fetch) if fetch.targets.is_none() => "MOVE",
+            StatementKind::Fetch(_) => "FETCH",
+            StatementKind::Close(_) => "CLOSE",
+            StatementKind::Commit(_) => "COMMIT",
+            StatementKind::Rollback(_) => "ROLLBACK",
         }
     }
 }

@@ -17,7 +17,7 @@ use crate::error::{Result, SqlError};
 use crate::func::{Activity, Context};
 use crate::role::{READ_ALL_STATS, Roles, SIGNAL_BACKEND};
 use crate::value::{Array, Datum, Inet, Oid, oid};
-use logstead_engine::{Held, TxnId, Waiting};
+use logstead_engine::{HeldLocks, TxnId, Waiting};
 use logstead_types::{SqlState, TableId};
 use parking_lot::Mutex;
 use std::collections::HashMap;
@@ -72,7 +72,7 @@ struct Now {
     /// The transaction that is open, or was the last.
     transaction: Option<TxnId>,
     /// Locks of tables that the open transaction held when its last statement was over.
-    tables: Vec<(TableId, Held)>,
+    tables: Vec<(TableId, HeldLocks)>,
 }
 
 /// A session as others see it.
@@ -142,7 +142,7 @@ impl Live {
         state: State,
         since: i64,
         transaction_start: Option<i64>,
-        tables: impl Iterator<Item = (TableId, Held)>,
+        tables: impl Iterator<Item = (TableId, HeldLocks)>,
     ) {
         let mut now = self.0.lock();
         now.tables.clear();

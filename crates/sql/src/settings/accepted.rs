@@ -3,13 +3,13 @@
 //!
 
 use super::row::{session, superuser};
-use super::{Kind, Setting, Unit};
+use super::{Setting, SettingType, Unit};
 
 /// What is said of each.
 const DOC: &str = "Accepted: nothing here depends on it.";
 
-const fn number(min: i64, max: i64, unit: Unit) -> Kind {
-    Kind::Int { min, max, unit }
+const fn number(min: i64, max: i64, unit: Unit) -> SettingType {
+    SettingType::Int { min, max, unit }
 }
 
 /// These settings, by name.
@@ -29,7 +29,7 @@ pub(super) static ACCEPTED: &[Setting] = &[
     ),
     session(
         "force_parallel_mode",
-        Kind::Enum(&["off", "on", "regress"]),
+        SettingType::Enum(&["off", "on", "regress"]),
         "off",
         DOC,
     ),
@@ -45,8 +45,8 @@ pub(super) static ACCEPTED: &[Setting] = &[
         "4096",
         DOC,
     ),
-    session("jit_expressions", Kind::Bool, "on", DOC),
-    session("jit_tuple_deforming", Kind::Bool, "on", DOC),
+    session("jit_expressions", SettingType::Bool, "on", DOC),
+    session("jit_tuple_deforming", SettingType::Bool, "on", DOC),
     session(
         "logical_decoding_work_mem",
         number(64, 2147483647, Unit::Kibibytes),
@@ -89,23 +89,28 @@ pub(super) static ACCEPTED: &[Setting] = &[
         "2048",
         DOC,
     ),
-    session("parallel_leader_participation", Kind::Bool, "on", DOC),
-    session("plpgsql.check_asserts", Kind::Bool, "on", DOC),
+    session(
+        "parallel_leader_participation",
+        SettingType::Bool,
+        "on",
+        DOC,
+    ),
+    session("plpgsql.check_asserts", SettingType::Bool, "on", DOC),
     superuser(
         "plpgsql.variable_conflict",
-        Kind::Enum(&["error", "use_variable", "use_column"]),
+        SettingType::Enum(&["error", "use_variable", "use_column"]),
         "error",
         DOC,
     ),
     superuser(
         "session_replication_role",
-        Kind::Enum(&["origin", "replica", "local"]),
+        SettingType::Enum(&["origin", "replica", "local"]),
         "origin",
         DOC,
     ),
     session(
         "stats_fetch_consistency",
-        Kind::Enum(&["none", "cache", "snapshot"]),
+        SettingType::Enum(&["none", "cache", "snapshot"]),
         "cache",
         DOC,
     ),
@@ -115,16 +120,16 @@ pub(super) static ACCEPTED: &[Setting] = &[
         "1024",
         DOC,
     ),
-    superuser("track_activities", Kind::Bool, "on", DOC),
-    superuser("track_counts", Kind::Bool, "on", DOC),
+    superuser("track_activities", SettingType::Bool, "on", DOC),
+    superuser("track_counts", SettingType::Bool, "on", DOC),
     superuser(
         "track_functions",
-        Kind::Enum(&["none", "pl", "all"]),
+        SettingType::Enum(&["none", "pl", "all"]),
         "none",
         DOC,
     ),
-    superuser("track_io_timing", Kind::Bool, "off", DOC),
-    superuser("update_process_title", Kind::Bool, "on", DOC),
+    superuser("track_io_timing", SettingType::Bool, "off", DOC),
+    superuser("update_process_title", SettingType::Bool, "on", DOC),
     session(
         "vacuum_cost_delay",
         number(0, 100, Unit::Milliseconds),
@@ -193,7 +198,7 @@ pub(super) static ACCEPTED: &[Setting] = &[
     ),
     superuser(
         "wal_compression",
-        Kind::Enum(&["pglz", "lz4", "zstd", "on", "off"]),
+        SettingType::Enum(&["pglz", "lz4", "zstd", "on", "off"]),
         "off",
         DOC,
     ),

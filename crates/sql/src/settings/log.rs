@@ -5,7 +5,7 @@
 
 use super::checked::workers_per_lane;
 use super::row::server;
-use super::{Kind, Setting, Unit};
+use super::{Setting, SettingType, Unit};
 
 /// The longest that log is held back on purpose.
 const MINUTE_US: i64 = 60_000_000;
@@ -14,19 +14,19 @@ const MINUTE_US: i64 = 60_000_000;
 pub(super) static LOG: &[Setting] = &[
     server(
         "ack",
-        Kind::Enum(&["all", "majority"]),
+        SettingType::Enum(&["all", "majority"]),
         "all",
         "When a commit is durable, if home is a list of URLs: when all of them have it, or a majority.",
     ),
     server(
         "acknowledge",
-        Kind::Enum(&["when-hardened", "by-dice"]),
+        SettingType::Enum(&["when-hardened", "by-dice"]),
         "when-hardened",
         "When workers acknowledge commits (commit_protocol autonomous).",
     ),
     server(
         "acknowledgment_group",
-        Kind::Int {
+        SettingType::Int {
             min: 1,
             max: 1024,
             unit: Unit::None,
@@ -36,13 +36,13 @@ pub(super) static LOG: &[Setting] = &[
     ),
     server(
         "adaptive",
-        Kind::Bool,
+        SettingType::Bool,
         "on",
         "Lanes in use, flush unit, the part of a buffer that is used, flush timeout and gather delay follow latency and load, each unless it is set, on homes whose appends take a millisecond or more; see logstead_adaptive.",
     ),
     server(
         "bucket_reserve",
-        Kind::Int {
+        SettingType::Int {
             min: 0,
             max: 1 << 30,
             unit: Unit::Bytes,
@@ -52,7 +52,7 @@ pub(super) static LOG: &[Setting] = &[
     ),
     server(
         "checkpoint_bandwidth",
-        Kind::Int {
+        SettingType::Int {
             min: 0,
             max: 1 << 40,
             unit: Unit::Bytes,
@@ -62,7 +62,7 @@ pub(super) static LOG: &[Setting] = &[
     ),
     server(
         "checkpoint_interval",
-        Kind::Int {
+        SettingType::Int {
             min: 0,
             max: 86_400_000,
             unit: Unit::Milliseconds,
@@ -72,25 +72,25 @@ pub(super) static LOG: &[Setting] = &[
     ),
     server(
         "commit_protocol",
-        Kind::Enum(&["group", "pipelined", "autonomous", "grouped-lanes"]),
+        SettingType::Enum(&["group", "pipelined", "autonomous", "grouped-lanes"]),
         "grouped-lanes",
         "Who flushes the log and who acknowledges. Chosen for the home unless set.",
     ),
     server(
         "commit_queue",
-        Kind::Enum(&["lock-free", "latched"]),
+        SettingType::Enum(&["lock-free", "latched"]),
         "lock-free",
         "How transactions get from workers to who acknowledges them; latched is for comparison only.",
     ),
     server(
         "dependency_tracking",
-        Kind::Enum(&["horizon", "gsn", "dsn", "exact"]),
+        SettingType::Enum(&["horizon", "gsn", "dsn", "exact"]),
         "exact",
         "What a commit waits for besides its own bytes. Chosen for the home unless set.",
     ),
     server(
         "flush_gather_delay",
-        Kind::Int {
+        SettingType::Int {
             min: 0,
             max: MINUTE_US,
             unit: Unit::Microseconds,
@@ -100,7 +100,7 @@ pub(super) static LOG: &[Setting] = &[
     ),
     server(
         "flush_timeout",
-        Kind::Int {
+        SettingType::Int {
             min: 0,
             max: MINUTE_US,
             unit: Unit::Microseconds,
@@ -110,7 +110,7 @@ pub(super) static LOG: &[Setting] = &[
     ),
     server(
         "flush_unit",
-        Kind::Int {
+        SettingType::Int {
             min: 512,
             max: 64 << 20,
             unit: Unit::Bytes,
@@ -120,19 +120,19 @@ pub(super) static LOG: &[Setting] = &[
     ),
     server(
         "force_commit",
-        Kind::Enum(&["at-once", "if-idle-long"]),
+        SettingType::Enum(&["at-once", "if-idle-long"]),
         "at-once",
         "When an idle worker flushes its log (commit_protocol autonomous).",
     ),
     server(
         "home",
-        Kind::Text,
+        SettingType::Text,
         "",
         "URL of where the log lives: file:///dir, a block device or a preallocated file, s3express://BUCKET/PREFIX, s3://BUCKET/PREFIX, azure://CONTAINER/PREFIX, memory:, sim://?model=NAME, or a list of URLs with commas between them. Unless set, the directory data_directory.",
     ),
     server(
         "lane_buffer_size",
-        Kind::Int {
+        SettingType::Int {
             min: 64 << 10,
             max: 64 << 20,
             unit: Unit::Bytes,
@@ -142,7 +142,7 @@ pub(super) static LOG: &[Setting] = &[
     ),
     server(
         "lease_duration",
-        Kind::Int {
+        SettingType::Int {
             min: 1_000,
             max: 3_600_000,
             unit: Unit::Milliseconds,
@@ -152,7 +152,7 @@ pub(super) static LOG: &[Setting] = &[
     ),
     server(
         "log_allocation_limit",
-        Kind::Int {
+        SettingType::Int {
             min: 1 << 20,
             max: 1 << 40,
             unit: Unit::Bytes,
@@ -162,7 +162,7 @@ pub(super) static LOG: &[Setting] = &[
     ),
     server(
         "restore_point_interval",
-        Kind::Int {
+        SettingType::Int {
             min: 1000,
             max: 86_400_000,
             unit: Unit::Milliseconds,
@@ -172,7 +172,7 @@ pub(super) static LOG: &[Setting] = &[
     ),
     server(
         "restore_point_retention",
-        Kind::Int {
+        SettingType::Int {
             min: 0,
             max: 3_650 * 86_400_000,
             unit: Unit::Milliseconds,
@@ -182,7 +182,7 @@ pub(super) static LOG: &[Setting] = &[
     ),
     server(
         "segment_size",
-        Kind::Int {
+        SettingType::Int {
             min: 1 << 20,
             max: 1 << 32,
             unit: Unit::Bytes,
@@ -192,7 +192,7 @@ pub(super) static LOG: &[Setting] = &[
     ),
     server(
         "steal_group",
-        Kind::Int {
+        SettingType::Int {
             min: 0,
             max: 1024,
             unit: Unit::None,
@@ -202,13 +202,13 @@ pub(super) static LOG: &[Setting] = &[
     ),
     server(
         "workers_per_lane",
-        Kind::Checked(workers_per_lane),
+        SettingType::Checked(workers_per_lane),
         "1",
         "Workers that share a lane of the log, or all. Chosen for the home unless set.",
     ),
     server(
         "write_way",
-        Kind::Enum(&["auto", "pwrite", "threads", "uring", "portable"]),
+        SettingType::Enum(&["auto", "pwrite", "threads", "uring", "portable"]),
         "auto",
         "How a local home writes the log; auto measures at start. SHOW logstead.write_way tells which it is.",
     ),

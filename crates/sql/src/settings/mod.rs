@@ -161,7 +161,7 @@ impl Unit {
 
 /// What values a setting takes.
 #[derive(Clone, Copy, Debug)]
-pub enum Kind {
+pub enum SettingType {
     /// on / off.
     Bool,
     /// A whole number.
@@ -196,7 +196,7 @@ pub struct Setting {
     /// Name, as shown.
     pub name: &'static str,
     /// Values.
-    pub kind: Kind,
+    pub kind: SettingType,
     /// Default, in canonical form.
     pub default: &'static str,
     /// Who may change it.
@@ -269,7 +269,7 @@ impl Setting {
             )
         };
         match self.kind {
-            Kind::Bool => match parse_bool(value) {
+            SettingType::Bool => match parse_bool(value) {
                 Some(true) => Ok("on".to_owned()),
                 Some(false) => Ok("off".to_owned()),
                 None => Err(SqlError::new(
@@ -277,7 +277,7 @@ impl Setting {
                     format!("parameter \"{name}\" requires a Boolean value"),
                 )),
             },
-            Kind::Int { min, max, unit } => {
+            SettingType::Int { min, max, unit } => {
                 let number = parse_int(value, unit).ok_or_else(|| {
                     let error = invalid();
                     let digits = value.trim().starts_with(|c: char| c.is_ascii_digit() || matches!(c, '-' | '+' | '.'));
@@ -307,7 +307,7 @@ impl Setting {
                 }
                 Ok(number.to_string())
             }
-            Kind::Real { min, max } => {
+            SettingType::Real { min, max } => {
                 let number: f64 = value.trim().parse().map_err(|_| invalid())?;
                 if !(min..=max).contains(&number) {
                     return Err(SqlError::new(
@@ -319,7 +319,7 @@ impl Setting {
                 }
                 Ok(number.to_string())
             }
-            Kind::Octal => match parse_mode(value).ok_or_else(invalid)? {
+            SettingType::Octal => match parse_mode(value).ok_or_else(invalid)? {
                 mode @ 0..=0o777 => Ok(format!("{mode:04o}")),
                 mode => Err(SqlError::new(
                     SqlState::INVALID_PARAMETER_VALUE,
@@ -328,7 +328,7 @@ impl Setting {
                     ),
                 )),
             },
-            Kind::Enum(words) => match words.iter().find(|w| w.eq_ignore_ascii_case(value)) {
+            SettingType::Enum(words) => match words.iter().find(|w| w.eq_ignore_ascii_case(value)) {
                 Some(word) => Ok((*word).to_owned()),
                 // As in PostgreSQL, words that can be on and off can be true and false too.
                 None if words.contains(&"on") && is_spelled(value, &["true", "yes", "1"]) => {
@@ -354,19 +354,21 @@ impl Setting {
                 )
                 .hint(format!("Available values: {}.", words.join(", ")))),
             },
-            Kind::Text => Ok(value.to_owned()),
-            Kind::Checked(check) => check(value).ok_or_else(|| match Encoding::named(value) {
-                // One that is known by name only.
-                Some(known) if name == "client_encoding" => SqlError::unsupported(known.what()),
-                _ if name == "DateStyle" => invalid().detail(checked::date_style_wrong(value)),
-                _ => invalid(),
-            }),
+            SettingType::Text => Ok(value.to_owned()),
+            SettingType::Checked(check) => {
+                check(value).ok_or_else(|| match Encoding::named(value) {
+                    // One that is known by name only.
+                    Some(known) if name == "client_encoding" => SqlError::unsupported(known.what()),
+                    _ if name == "DateStyle" => invalid().detail(checked::date_style_wrong(value)),
+                    _ => invalid(),
+                })
+            }
         }
     }
 
     /// A canonical value as SHOW prints it: numbers with the largest unit that divides them.
     pub fn show(&self, canonical: &str) -> String {
-        let Kind::Int { unit, .. } = self.kind else {
+        let SettingType::Int { unit, .. } = self.kind else {
             return canonical.to_owned();
         };
         let Ok(number) = canonical.parse::<i64>() else {
@@ -390,11 +392,11 @@ impl Setting {
     /// `pg_settings.vartype`.
     pub fn type_name(&self) -> &'static str {
         match self.kind {
-            Kind::Bool => "bool",
-            Kind::Int { .. } | Kind::Octal => "integer",
-            Kind::Real { .. } => "real",
-            Kind::Enum(_) => "enum",
-            Kind::Text | Kind::Checked(_) => "string",
+            SettingType::Bool => "bool",
+            SettingType::Int { .. } | SettingType::Octal => "integer",
+            SettingType::Real { .. } => "real",
+            SettingType::Enum(_) => "enum",
+            SettingType::Text | SettingType::Checked(_) => "string",
         }
     }
 
@@ -411,7 +413,7 @@ impl Setting {
     /// Unit of a number.
     pub fn unit(&self) -> Option<&'static str> {
         match self.kind {
-            Kind::Int { unit, .. } => unit.name(),
+            SettingType::Int { unit, .. } => unit.name(),
             _ => None,
         }
     }

@@ -1,29 +1,29 @@
 //! Settings of PostgreSQL's planner that this one takes and does nothing by: its costs are its own.
 
 use super::row::session;
-use super::{Kind, Setting, Unit};
+use super::{Setting, SettingType, Unit};
 
 /// A cost.
-const COST: Kind = Kind::Real {
+const COST: SettingType = SettingType::Real {
     min: 0.0,
     max: f64::MAX,
 };
 /// A cost that may be switched off.
-const JIT_COST: Kind = Kind::Real {
+const JIT_COST: SettingType = SettingType::Real {
     min: -1.0,
     max: f64::MAX,
 };
 
-const fn number(min: i64, max: i64) -> Kind {
-    Kind::Int {
+const fn number(min: i64, max: i64) -> SettingType {
+    SettingType::Int {
         min,
         max,
         unit: Unit::None,
     }
 }
 
-const fn blocks(min: i64, max: i64) -> Kind {
-    Kind::Int {
+const fn blocks(min: i64, max: i64) -> SettingType {
+    SettingType::Int {
         min,
         max,
         unit: Unit::Blocks,
@@ -34,7 +34,7 @@ const fn blocks(min: i64, max: i64) -> Kind {
 pub(super) static PLANNER: &[Setting] = &[
     session(
         "constraint_exclusion",
-        Kind::Enum(&["partition", "on", "off"]),
+        SettingType::Enum(&["partition", "on", "off"]),
         "partition",
         "Accepted: enables the planner to use constraints to optimize queries.",
     ),
@@ -58,7 +58,7 @@ pub(super) static PLANNER: &[Setting] = &[
     ),
     session(
         "cursor_tuple_fraction",
-        Kind::Real { min: 0.0, max: 1.0 },
+        SettingType::Real { min: 0.0, max: 1.0 },
         "0.1",
         "Accepted: sets the planner's estimate of the fraction of a cursor's rows that will be retrieved.",
     ),
@@ -76,79 +76,79 @@ pub(super) static PLANNER: &[Setting] = &[
     ),
     session(
         "enable_async_append",
-        Kind::Bool,
+        SettingType::Bool,
         "on",
         "Accepted: enables the planner's use of async append plans.",
     ),
     session(
         "enable_gathermerge",
-        Kind::Bool,
+        SettingType::Bool,
         "on",
         "Accepted: enables the planner's use of gather merge plans.",
     ),
     session(
         "enable_hashagg",
-        Kind::Bool,
+        SettingType::Bool,
         "on",
         "Accepted: enables the planner's use of hashed aggregation plans.",
     ),
     session(
         "enable_incremental_sort",
-        Kind::Bool,
+        SettingType::Bool,
         "on",
         "Accepted: enables the planner's use of incremental sort steps.",
     ),
     session(
         "enable_material",
-        Kind::Bool,
+        SettingType::Bool,
         "on",
         "Accepted: enables the planner's use of materialization.",
     ),
     session(
         "enable_memoize",
-        Kind::Bool,
+        SettingType::Bool,
         "on",
         "Accepted: enables the planner's use of memoization.",
     ),
     session(
         "enable_parallel_append",
-        Kind::Bool,
+        SettingType::Bool,
         "on",
         "Accepted: enables the planner's use of parallel append plans.",
     ),
     session(
         "enable_parallel_hash",
-        Kind::Bool,
+        SettingType::Bool,
         "on",
         "Accepted: enables the planner's use of parallel hash plans.",
     ),
     session(
         "enable_partition_pruning",
-        Kind::Bool,
+        SettingType::Bool,
         "on",
         "Accepted: enables plan-time and execution-time partition pruning.",
     ),
     session(
         "enable_partitionwise_aggregate",
-        Kind::Bool,
+        SettingType::Bool,
         "off",
         "Accepted: enables partitionwise aggregation and grouping.",
     ),
     session(
         "enable_partitionwise_join",
-        Kind::Bool,
+        SettingType::Bool,
         "off",
         "Accepted: enables partitionwise join.",
     ),
     session(
         "enable_sort",
-        Kind::Bool,
+        SettingType::Bool,
         "on",
         "Accepted: enables the planner's use of explicit sort steps.",
     ),
     session(
         "enable_tidscan",
-        Kind::Bool,
+        SettingType::Bool,
         "on",
         "Accepted: enables the planner's use of TID scan plans.",
     ),
@@ -160,7 +160,7 @@ pub(super) static PLANNER: &[Setting] = &[
     ),
     session(
         "geqo",
-        Kind::Bool,
+        SettingType::Bool,
         "on",
         "Accepted: enables genetic query optimization.",
     ),
@@ -184,13 +184,13 @@ pub(super) static PLANNER: &[Setting] = &[
     ),
     session(
         "geqo_seed",
-        Kind::Real { min: 0.0, max: 1.0 },
+        SettingType::Real { min: 0.0, max: 1.0 },
         "0",
         "Accepted: GEQO: seed for random path selection.",
     ),
     session(
         "geqo_selection_bias",
-        Kind::Real { min: 1.5, max: 2.0 },
+        SettingType::Real { min: 1.5, max: 2.0 },
         "2",
         "Accepted: GEQO: selective pressure within the population.",
     ),
@@ -256,7 +256,7 @@ pub(super) static PLANNER: &[Setting] = &[
     ),
     session(
         "recursive_worktable_factor",
-        Kind::Real {
+        SettingType::Real {
             min: 0.001,
             max: 1_000_000.0,
         },

@@ -2,7 +2,7 @@
 //!
 //! Owns: reading that text, once. Invariant (a test): every line is whole, and its value is one that the setting takes.
 
-use super::{Kind, Scope, Setting, Unit};
+use super::{Scope, Setting, SettingType, Unit};
 use std::sync::OnceLock;
 
 /// These settings, by name.
@@ -41,15 +41,15 @@ fn setting(line: &'static str) -> Option<Setting> {
     })
 }
 
-fn kind(text: &'static str) -> Option<Kind> {
+fn kind(text: &'static str) -> Option<SettingType> {
     let (word, rest) = text.split_once(' ').unwrap_or((text, ""));
     let mut numbers = rest.split(' ');
     Some(match word {
-        "bool" => Kind::Bool,
-        "text" => Kind::Text,
-        "octal" => Kind::Octal,
+        "bool" => SettingType::Bool,
+        "text" => SettingType::Text,
+        "octal" => SettingType::Octal,
         // Read once for the life of the process.
-        "enum" => Kind::Enum(Vec::leak(rest.split(',').collect())),
+        "enum" => SettingType::Enum(Vec::leak(rest.split(',').collect())),
         "int" => {
             let unit = match numbers.next()? {
                 "-" => Unit::None,
@@ -62,13 +62,13 @@ fn kind(text: &'static str) -> Option<Kind> {
                 "MB" => Unit::Mebibytes,
                 _ => return None,
             };
-            Kind::Int {
+            SettingType::Int {
                 min: numbers.next()?.parse().ok()?,
                 max: numbers.next()?.parse().ok()?,
                 unit,
             }
         }
-        "real" => Kind::Real {
+        "real" => SettingType::Real {
             min: numbers.next()?.parse().ok()?,
             max: numbers.next()?.parse().ok()?,
         },

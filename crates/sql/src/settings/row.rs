@@ -1,11 +1,11 @@
 //! How the rows of the table are made.
 
-use super::{Kind, Scope, Setting};
+use super::{Scope, Setting, SettingType};
 
 /// Any session sets it.
 pub(super) const fn session(
     name: &'static str,
-    kind: Kind,
+    kind: SettingType,
     default: &'static str,
     doc: &'static str,
 ) -> Setting {
@@ -23,7 +23,7 @@ pub(super) const fn session(
 /// The server's configuration sets it.
 pub(super) const fn server(
     name: &'static str,
-    kind: Kind,
+    kind: SettingType,
     default: &'static str,
     doc: &'static str,
 ) -> Setting {
@@ -36,7 +36,7 @@ pub(super) const fn server(
 /// Superusers' sessions set it.
 pub(super) const fn superuser(
     name: &'static str,
-    kind: Kind,
+    kind: SettingType,
     default: &'static str,
     doc: &'static str,
 ) -> Setting {
@@ -50,7 +50,7 @@ pub(super) const fn superuser(
 pub(super) const fn fact(name: &'static str, default: &'static str, doc: &'static str) -> Setting {
     Setting {
         name,
-        kind: Kind::Text,
+        kind: SettingType::Text,
         default,
         scope: Scope::Internal,
         fixed: false,

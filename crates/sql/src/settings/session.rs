@@ -338,13 +338,17 @@ impl SessionSettings {
                 .or_else(|| of(&self.server))
                 .unwrap_or_else(|| s.default.to_owned());
             let (min, max) = match s.kind {
-                super::Kind::Int { min, max, .. } => (Some(min.to_string()), Some(max.to_string())),
-                super::Kind::Real { min, max } => (Some(min.to_string()), Some(real_text(max))),
-                super::Kind::Octal => (Some("0".to_owned()), Some("511".to_owned())),
+                super::SettingType::Int { min, max, .. } => {
+                    (Some(min.to_string()), Some(max.to_string()))
+                }
+                super::SettingType::Real { min, max } => {
+                    (Some(min.to_string()), Some(real_text(max)))
+                }
+                super::SettingType::Octal => (Some("0".to_owned()), Some("511".to_owned())),
                 _ => (None, None),
             };
             let values = match s.kind {
-                super::Kind::Enum(words) => words.iter().map(|w| (*w).to_owned()).collect(),
+                super::SettingType::Enum(words) => words.iter().map(|w| (*w).to_owned()).collect(),
                 _ => Vec::new(),
             };
             crate::func::Setting {

@@ -5,21 +5,21 @@ use super::checked::{
     text_search_config, time_zone,
 };
 use super::row::{fact, reported, server, session, superuser};
-use super::{Kind, Setting, Unit};
+use super::{Setting, SettingType, Unit};
 
-const MS: Kind = Kind::Int {
+const MS: SettingType = SettingType::Int {
     min: 0,
     max: i32::MAX as i64,
     unit: Unit::Milliseconds,
 };
 
-const ISOLATION: Kind = Kind::Enum(&[
+const ISOLATION: SettingType = SettingType::Enum(&[
     "serializable",
     "repeatable read",
     "read committed",
     "read uncommitted",
 ]);
-const MESSAGES: Kind = Kind::Enum(&[
+const MESSAGES: SettingType = SettingType::Enum(&[
     "debug5", "debug4", "debug3", "debug2", "debug1", "log", "notice", "warning", "error",
 ]);
 
@@ -27,19 +27,19 @@ const MESSAGES: Kind = Kind::Enum(&[
 pub static TABLE: &[Setting] = &[
     server(
         "allow_group_access",
-        Kind::Bool,
+        SettingType::Bool,
         "off",
         "A data directory that is made now may be read by the group of its owner too (0750 and 0640, as with initdb -g); of one that is there, its permissions say it.",
     ),
     reported(session(
         "application_name",
-        Kind::Checked(application_name),
+        SettingType::Checked(application_name),
         "",
         "Sets the application name to be reported in statistics and logs.",
     )),
     server(
         "authentication_timeout",
-        Kind::Int {
+        SettingType::Int {
             min: 1,
             max: 600,
             unit: Unit::Seconds,
@@ -49,13 +49,13 @@ pub static TABLE: &[Setting] = &[
     ),
     server(
         "autovacuum",
-        Kind::Bool,
+        SettingType::Bool,
         "on",
         "Analyzes tables by itself when their number of rows has changed much.",
     ),
     server(
         "autovacuum_analyze_scale_factor",
-        Kind::Real {
+        SettingType::Real {
             min: 0.0,
             max: 100.0,
         },
@@ -64,7 +64,7 @@ pub static TABLE: &[Setting] = &[
     ),
     server(
         "autovacuum_analyze_threshold",
-        Kind::Int {
+        SettingType::Int {
             min: 0,
             max: i32::MAX as i64,
             unit: Unit::None,
@@ -74,7 +74,7 @@ pub static TABLE: &[Setting] = &[
     ),
     server(
         "autovacuum_naptime",
-        Kind::Int {
+        SettingType::Int {
             min: 1,
             max: 2_147_483,
             unit: Unit::Seconds,
@@ -84,7 +84,7 @@ pub static TABLE: &[Setting] = &[
     ),
     session(
         "backslash_quote",
-        Kind::Enum(&["safe_encoding", "on", "off"]),
+        SettingType::Enum(&["safe_encoding", "on", "off"]),
         "safe_encoding",
         "Sets whether \"\\'\" is allowed in string literals.",
     ),
@@ -95,19 +95,19 @@ pub static TABLE: &[Setting] = &[
     ),
     session(
         "bytea_output",
-        Kind::Enum(&["escape", "hex"]),
+        SettingType::Enum(&["escape", "hex"]),
         "hex",
         "Sets the output format for bytea.",
     ),
     server(
         "cache_directory",
-        Kind::Text,
+        SettingType::Text,
         "",
         "Directory on a local disk where blocks of stored objects are kept, if the home is an object store; empty: nowhere. See logstead_cache.",
     ),
     server(
         "cache_size",
-        Kind::Int {
+        SettingType::Int {
             min: 1 << 20,
             max: 1 << 50,
             unit: Unit::Bytes,
@@ -117,13 +117,13 @@ pub static TABLE: &[Setting] = &[
     ),
     session(
         "check_function_bodies",
-        Kind::Bool,
+        SettingType::Bool,
         "on",
         "Checks routine bodies when they are created.",
     ),
     reported(session(
         "client_encoding",
-        Kind::Checked(client_encoding),
+        SettingType::Checked(client_encoding),
         "UTF8",
         "Sets the client's character set encoding.",
     )),
@@ -135,7 +135,7 @@ pub static TABLE: &[Setting] = &[
     ),
     server(
         "data_directory",
-        Kind::Text,
+        SettingType::Text,
         "./logstead-data",
         "Directory (made if there is none), block device or URL (file:///dir?way=NAME) that holds the log.",
     ),
@@ -146,7 +146,7 @@ pub static TABLE: &[Setting] = &[
     ),
     reported(session(
         "DateStyle",
-        Kind::Checked(date_style),
+        SettingType::Checked(date_style),
         "ISO, MDY",
         "Sets the display format for date and time values.",
     )),
@@ -158,31 +158,31 @@ pub static TABLE: &[Setting] = &[
     ),
     session(
         "default_table_access_method",
-        Kind::Enum(&["heap"]),
+        SettingType::Enum(&["heap"]),
         "heap",
         "Sets the default table access method for new tables.",
     ),
     session(
         "default_tablespace",
-        Kind::Enum(&["", "pg_default"]),
+        SettingType::Enum(&["", "pg_default"]),
         "",
         "Sets the default tablespace to create tables and indexes in.",
     ),
     session(
         "default_text_search_config",
-        Kind::Checked(text_search_config),
+        SettingType::Checked(text_search_config),
         "pg_catalog.english",
         "Sets default text search configuration.",
     ),
     session(
         "default_toast_compression",
-        Kind::Enum(&["pglz", "lz4"]),
+        SettingType::Enum(&["pglz", "lz4"]),
         "pglz",
         "Sets the default compression method for compressible values.",
     ),
     session(
         "default_transaction_deferrable",
-        Kind::Bool,
+        SettingType::Bool,
         "off",
         "Sets the default deferrable status of new transactions.",
     ),
@@ -194,67 +194,67 @@ pub static TABLE: &[Setting] = &[
     ),
     reported(session(
         "default_transaction_read_only",
-        Kind::Bool,
+        SettingType::Bool,
         "off",
         "Sets the default read-only status of new transactions.",
     )),
     session(
         "default_with_oids",
-        Kind::Enum(&["off"]),
+        SettingType::Enum(&["off"]),
         "off",
         "Kept for old clients; tables have no OIDs.",
     ),
     session(
         "enable_bitmapscan",
-        Kind::Bool,
+        SettingType::Bool,
         "on",
         "Accepted: the planner has no bitmap scans to enable.",
     ),
     session(
         "enable_hashjoin",
-        Kind::Bool,
+        SettingType::Bool,
         "on",
         "Enables the planner's use of hash joins.",
     ),
     session(
         "enable_indexonlyscan",
-        Kind::Bool,
+        SettingType::Bool,
         "on",
         "Accepted: the planner has no index-only scans to enable.",
     ),
     session(
         "enable_indexscan",
-        Kind::Bool,
+        SettingType::Bool,
         "on",
         "Enables the planner's use of index scans.",
     ),
     session(
         "enable_mergejoin",
-        Kind::Bool,
+        SettingType::Bool,
         "on",
         "Enables the planner's use of merge joins.",
     ),
     session(
         "enable_nestloop",
-        Kind::Bool,
+        SettingType::Bool,
         "on",
         "Enables the planner's use of nested loops where another join would do.",
     ),
     session(
         "enable_seqscan",
-        Kind::Bool,
+        SettingType::Bool,
         "on",
         "Enables the planner's use of sequential scans where an index would do.",
     ),
     session(
         "escape_string_warning",
-        Kind::Bool,
+        SettingType::Bool,
         "on",
         "Warns about backslash escapes in ordinary string literals.",
     ),
     session(
         "extra_float_digits",
-        Kind::Int {
+        SettingType::Int {
             min: -15,
             max: 3,
             unit: Unit::None,
@@ -264,7 +264,7 @@ pub static TABLE: &[Setting] = &[
     ),
     server(
         "fault_threads",
-        Kind::Int {
+        SettingType::Int {
             min: 1,
             max: 256,
             unit: Unit::None,
@@ -274,7 +274,7 @@ pub static TABLE: &[Setting] = &[
     ),
     session(
         "hash_mem_multiplier",
-        Kind::Real {
+        SettingType::Real {
             min: 1.0,
             max: 1000.0,
         },
@@ -305,7 +305,7 @@ pub static TABLE: &[Setting] = &[
     )),
     reported(session(
         "IntervalStyle",
-        Kind::Enum(&["postgres", "postgres_verbose", "sql_standard", "iso_8601"]),
+        SettingType::Enum(&["postgres", "postgres_verbose", "sql_standard", "iso_8601"]),
         "postgres",
         "Sets the display format for interval values.",
     )),
@@ -316,7 +316,7 @@ pub static TABLE: &[Setting] = &[
     )),
     session(
         "jit",
-        Kind::Bool,
+        SettingType::Bool,
         "off",
         "Accepted for clients that switch it; nothing is compiled just in time.",
     ),
@@ -328,31 +328,31 @@ pub static TABLE: &[Setting] = &[
     ),
     session(
         "lc_messages",
-        Kind::Enum(&["C"]),
+        SettingType::Enum(&["C"]),
         "C",
         "Sets the language in which messages are displayed.",
     ),
     session(
         "lc_monetary",
-        Kind::Enum(&["C"]),
+        SettingType::Enum(&["C"]),
         "C",
         "Sets the locale for formatting monetary amounts.",
     ),
     session(
         "lc_numeric",
-        Kind::Enum(&["C"]),
+        SettingType::Enum(&["C"]),
         "C",
         "Sets the locale for formatting numbers.",
     ),
     session(
         "lc_time",
-        Kind::Enum(&["C"]),
+        SettingType::Enum(&["C"]),
         "C",
         "Sets the locale for formatting date and time values.",
     ),
     server(
         "listen",
-        Kind::Checked(listen_address),
+        SettingType::Checked(listen_address),
         "127.0.0.1:5433",
         "Address and port to listen on; others than loopback addresses only where clients must prove who they are. Port 0: the system chooses.",
     ),
@@ -364,19 +364,19 @@ pub static TABLE: &[Setting] = &[
     ),
     server(
         "log_format",
-        Kind::Enum(&["text", "json"]),
+        SettingType::Enum(&["text", "json"]),
         "text",
         "What the server writes to its standard error: lines for people, or an object of JSON each.",
     ),
     server(
         "log_level",
-        Kind::Enum(&["error", "warn", "info", "debug", "trace"]),
+        SettingType::Enum(&["error", "warn", "info", "debug", "trace"]),
         "info",
         "How much the server writes to its standard error.",
     ),
     superuser(
         "log_min_duration_statement",
-        Kind::Int {
+        SettingType::Int {
             min: -1,
             max: i32::MAX as i64,
             unit: Unit::Milliseconds,
@@ -386,7 +386,7 @@ pub static TABLE: &[Setting] = &[
     ),
     session(
         "logstead.as_of",
-        Kind::Text,
+        SettingType::Text,
         "",
         "Transactions read the database as of this time, or of the restore point of this name, and write nothing; empty: they read the present.",
     ),
@@ -402,13 +402,13 @@ pub static TABLE: &[Setting] = &[
     ),
     server(
         "machine_is_never_copied",
-        Kind::Bool,
+        SettingType::Bool,
         "off",
         "Nobody ever resumes a copy of this machine beside it (a snapshot with memory, a running template): the lease of a server of this machine that has ended is free at once. Otherwise a start waits until that lease has run out.",
     ),
     server(
         "max_connections",
-        Kind::Int {
+        SettingType::Int {
             min: 1,
             max: 1_000_000,
             unit: Unit::None,
@@ -428,7 +428,7 @@ pub static TABLE: &[Setting] = &[
     ),
     server(
         "memory",
-        Kind::Int {
+        SettingType::Int {
             min: 16 << 20,
             max: 1 << 50,
             unit: Unit::Bytes,
@@ -438,50 +438,50 @@ pub static TABLE: &[Setting] = &[
     ),
     server(
         "metrics_listen",
-        Kind::Checked(metrics_address),
+        SettingType::Checked(metrics_address),
         "",
         "Address and port where figures are told to Prometheus (GET /metrics), to whoever asks; empty: nowhere. Port 0: the system chooses.",
     ),
     session(
         "password_encryption",
-        Kind::Enum(&["scram-sha-256"]),
+        SettingType::Enum(&["scram-sha-256"]),
         "scram-sha-256",
         "Chooses the algorithm for encrypting passwords.",
     ),
     superuser(
         "pg_stat_statements.track",
-        Kind::Enum(&["top", "all", "none"]),
+        SettingType::Enum(&["top", "all", "none"]),
         "top",
         "Which statements are counted in pg_stat_statements.",
     ),
     session(
         "plan_cache_mode",
-        Kind::Enum(&["auto", "force_generic_plan", "force_custom_plan"]),
+        SettingType::Enum(&["auto", "force_generic_plan", "force_custom_plan"]),
         "auto",
         "Accepted for clients that set it; prepared statements are always planned once.",
     ),
     server(
         "price_list",
-        Kind::Text,
+        SettingType::Text,
         "",
         "File of what providers of object storage charge; its lines win over the built-in ones. For logstead_cost.",
     ),
     session(
         "quote_all_identifiers",
-        Kind::Bool,
+        SettingType::Bool,
         "off",
         "When generating SQL fragments, quote all identifiers.",
     ),
-    session("role", Kind::Text, "none", "Sets the current role."),
+    session("role", SettingType::Text, "none", "Sets the current role."),
     session(
         "row_security",
-        Kind::Bool,
+        SettingType::Bool,
         "on",
         "Enables row security; off fails a query that policies would affect.",
     ),
     session(
         "search_path",
-        Kind::Checked(search_path),
+        SettingType::Checked(search_path),
         "\"$user\", public",
         "Sets the schema search order for names that are not schema-qualified.",
     ),
@@ -502,13 +502,13 @@ pub static TABLE: &[Setting] = &[
     ),
     reported(session(
         "session_authorization",
-        Kind::Text,
+        SettingType::Text,
         "postgres",
         "Sets the session user.",
     )),
     server(
         "shutdown_grace",
-        Kind::Int {
+        SettingType::Int {
             min: 0,
             max: 86_400,
             unit: Unit::Seconds,
@@ -518,25 +518,25 @@ pub static TABLE: &[Setting] = &[
     ),
     server(
         "ssl",
-        Kind::Bool,
+        SettingType::Bool,
         "off",
         "Connections may be encrypted; needs ssl_cert_file and ssl_key_file.",
     ),
     server(
         "ssl_cert_file",
-        Kind::Text,
+        SettingType::Text,
         "server.crt",
         "The server's certificate, and those behind it, in PEM. Read again on SIGHUP.",
     ),
     server(
         "ssl_key_file",
-        Kind::Text,
+        SettingType::Text,
         "server.key",
         "The certificate's key, in PEM; nobody but the server's user may read it.",
     ),
     reported(session(
         "standard_conforming_strings",
-        Kind::Bool,
+        SettingType::Bool,
         "on",
         "Causes '...' strings to treat backslashes literally.",
     )),
@@ -548,25 +548,25 @@ pub static TABLE: &[Setting] = &[
     ),
     session(
         "synchronize_seqscans",
-        Kind::Bool,
+        SettingType::Bool,
         "on",
         "Accepted for pg_dump; scans start at the beginning anyway.",
     ),
     session(
         "synchronous_commit",
-        Kind::Enum(&["local", "remote_write", "remote_apply", "on", "off"]),
+        SettingType::Enum(&["local", "remote_write", "remote_apply", "on", "off"]),
         "on",
         "on: answers wait until what they tell is durable. off: they do not, and a crash may take it back. The other values are as on.",
     ),
     server(
         "temp_directory",
-        Kind::Text,
+        SettingType::Text,
         "",
         "Directory for temporary files of large statements; empty: the directory temp of data_directory, or, with a home elsewhere, the system's.",
     ),
     superuser(
         "temp_file_limit",
-        Kind::Int {
+        SettingType::Int {
             min: -1,
             max: i32::MAX as i64,
             unit: Unit::Kibibytes,
@@ -576,13 +576,13 @@ pub static TABLE: &[Setting] = &[
     ),
     reported(session(
         "TimeZone",
-        Kind::Checked(time_zone),
+        SettingType::Checked(time_zone),
         "UTC",
         "Sets the time zone for displaying and interpreting time stamps.",
     )),
     session(
         "transaction_deferrable",
-        Kind::Bool,
+        SettingType::Bool,
         "off",
         "Deferrable status of the current transaction.",
     ),
@@ -594,7 +594,7 @@ pub static TABLE: &[Setting] = &[
     ),
     session(
         "transaction_read_only",
-        Kind::Bool,
+        SettingType::Bool,
         "off",
         "Read-only status of the current transaction.",
     ),
@@ -605,19 +605,19 @@ pub static TABLE: &[Setting] = &[
     ),
     server(
         "unix_socket_directories",
-        Kind::Text,
+        SettingType::Text,
         "",
         "Directories for sockets of this machine's clients (psql -h DIRECTORY), separated by commas; '' is none. Unless set, none if home is an object store, otherwise /var/run/postgresql where the server may write there, else /tmp.",
     ),
     server(
         "unix_socket_permissions",
-        Kind::Octal,
+        SettingType::Octal,
         "0777",
         "Permissions of those sockets, in octal: who may connect to one must be able to write it.",
     ),
     session(
         "work_mem",
-        Kind::Int {
+        SettingType::Int {
             min: 64,
             max: i32::MAX as i64,
             unit: Unit::Kibibytes,
@@ -627,7 +627,7 @@ pub static TABLE: &[Setting] = &[
     ),
     server(
         "workers",
-        Kind::Int {
+        SettingType::Int {
             min: 1,
             max: 1024,
             unit: Unit::None,
@@ -637,7 +637,7 @@ pub static TABLE: &[Setting] = &[
     ),
     session(
         "xmloption",
-        Kind::Enum(&["content", "document"]),
+        SettingType::Enum(&["content", "document"]),
         "content",
         "Sets whether XML data is to be considered as documents or fragments.",
     ),

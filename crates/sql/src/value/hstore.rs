@@ -3,7 +3,7 @@
 //! A value is a document of jsonb ([`super::json`]): one object whose members are strings and nulls, whose keys have the order that hstore gives them. Its text, its
 //! binary form and its order are its own. Invariant: nothing else is ever in such a document.
 
-use super::json::{Build, Jsonb, Kind, View};
+use super::json::{Build, JsonType, Jsonb, View};
 use super::text_io::is_space;
 use super::{Datum, key};
 use crate::error::{Result, SqlError};
@@ -44,18 +44,22 @@ pub fn make<'a>(pairs: impl IntoIterator<Item = Pair<'a>>) -> Result<Datum> {
 
 /// The pairs of a value in the order of their keys.
 pub fn pairs(view: View<'_>) -> impl Iterator<Item = (&str, Option<&str>)> {
-    view.members()
-        .map(|(key, value)| (key, (value.kind() == Kind::String).then(|| value.as_str())))
+    view.members().map(|(key, value)| {
+        (
+            key,
+            (value.kind() == JsonType::String).then(|| value.as_str()),
+        )
+    })
 }
 
 /// Reads a stored value.
 pub(super) fn from_stored(bytes: &[u8]) -> Result<Datum> {
     let value = Jsonb::from_stored(bytes)?;
-    let whole = value.view().kind() == Kind::Object
+    let whole = value.view().kind() == JsonType::Object
         && value
             .view()
             .members()
-            .all(|(_, v)| matches!(v.kind(), Kind::String | Kind::Null));
+            .all(|(_, v)| matches!(v.kind(), JsonType::String | JsonType::Null));
     match whole {
         true => Ok(Datum::Jsonb(value)),
         false => Err(SqlError::internal("stored value of type hstore is damaged")),

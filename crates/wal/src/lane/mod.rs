@@ -64,7 +64,7 @@ use claims::Claims;
 use flush::InFlight;
 use interleave::point;
 use logstead_env::{Clock, Instant};
-use logstead_home::{Asked, Buffer, Facts, LogHome};
+use logstead_home::{Buffer, Facts, LogHome, RoomRequest};
 use logstead_types::{Csn, DatabaseId, Epoch, LaneId};
 use parking_lot::Mutex;
 pub use side::{Side, SideDone};
@@ -477,7 +477,7 @@ impl Lane {
     /// On `Full`, which says so for a full buffer, a used-up allowance and while the disk is being prepared: register
     /// with [`Lane::wait_room`], then call this again, then park. With the same `asked` each time, which is made for
     /// the first: it says which attempts to make room on the disk are an answer.
-    pub fn room_asked(&self, bytes: usize, asked: &mut Asked) -> Result<Room, NoRoom> {
+    pub fn room_asked(&self, bytes: usize, asked: &mut RoomRequest) -> Result<Room, NoRoom> {
         let shared = &self.shared;
         if bytes > self.inline_size_max() {
             return Err(NoRoom::TooLarge);
@@ -545,7 +545,7 @@ impl Lane {
 
     /// The same for who asks once.
     pub fn room(&self, bytes: usize) -> Result<Room, NoRoom> {
-        self.room_asked(bytes, &mut Asked::default())
+        self.room_asked(bytes, &mut RoomRequest::default())
     }
 
     /// Has `waker` woken once when room may have come up, as the last refusals were. Register first, then ask for room

@@ -14,7 +14,7 @@
 
 use super::buffer::Stolen;
 use super::interleave::point;
-use super::{Asked, Lane, Room};
+use super::{Lane, Room, RoomRequest};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -79,7 +79,7 @@ impl super::Shared {
             (room, wanted)
         };
         // Whose disk is full leaves it where it is: no attempt for this, once per commit.
-        let mut asked = Asked::long_ago();
+        let mut asked = RoomRequest::long_ago();
         let ensured = self
             .home
             .ensure_room(self.start.lane, wanted_at_home, &mut asked);

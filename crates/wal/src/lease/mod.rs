@@ -34,7 +34,7 @@ pub mod claim;
 
 use crate::manifest::{self, Holder, Manifest};
 use crate::recovery::RecoveryError;
-use claim::{Claim, Claimant, Event, Held, Step, margin, millis};
+use claim::{Claim, Claimant, Event, HeldLease, Step, margin, millis};
 use logstead_env::{Clock, Env, Instant, Processes, Random, RealProcesses};
 use logstead_home::{HomeError, LogHome, Tag};
 use logstead_types::DatabaseId;
@@ -649,7 +649,7 @@ fn take(
     clock: &dyn Clock,
     options: &LeaseOptions,
     claimant: Claimant,
-) -> Result<(Held, Instant), RecoveryError> {
+) -> Result<(HeldLease, Instant), RecoveryError> {
     home.limit_name_requests(options.duration / ANSWER_PART);
     let is_gone = |process: &_| options.processes.is_gone(process);
     let mut claim = Claim::new(claimant);
@@ -676,7 +676,7 @@ fn take(
                 event = Event::Look;
                 continue;
             }
-            Step::Held(held) => return Ok((*held, asked)),
+            Step::HeldLease(held) => return Ok((*held, asked)),
             Step::Refused(holder) => {
                 return Err(RecoveryError::InUse {
                     home: home.describe(),

@@ -604,7 +604,7 @@ impl<'h> LaneScan<'h> {
 mod tests {
     use super::super::moment::Owner;
     use super::*;
-    use logstead_home::{Asked, MemoryHome};
+    use logstead_home::{MemoryHome, RoomRequest};
     use logstead_types::Csn;
 
     /// A segment full of an earlier life's blocks is read once, however many they are.
@@ -616,7 +616,7 @@ mod tests {
         let lane = LaneId(0);
         home.open_lane(lane, 0).expect("opens");
         for number in 0..BLOCKS {
-            home.ensure_room(lane, LEN as u64, &mut Asked::default())
+            home.ensure_room(lane, LEN as u64, &mut RoomRequest::default())
                 .expect("room");
             let at = home.place(lane, LEN as u64).expect("a place");
             let header = Header {

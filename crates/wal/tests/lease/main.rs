@@ -7,7 +7,7 @@ mod rig;
 mod shelf;
 
 use logstead_env::{Clock, Env, Instant, Processes, SimClock, SimProcesses, SimRandom};
-use logstead_home::bucket::memory::{Fault, Kind, MemoryBucket, MemoryOptions};
+use logstead_home::bucket::memory::{Fault, MemoryBucket, MemoryOptions, RequestKind};
 use logstead_home::{HomeError, LogHome, ObjectHome, ObjectOptions, Timer};
 use logstead_wal::lease::{Lease, LeaseEvent, LeaseOptions};
 use logstead_wal::manifest::{self, Manifest};
@@ -645,7 +645,7 @@ fn a_renewal_that_is_lost_lets_nobody_take_over() {
     world.clock.advance(owner.renewed_every());
     bucket
         .handle(1)
-        .plan(Kind::Replace, "manifest", Fault::Hold);
+        .plan(RequestKind::Replace, "manifest", Fault::Hold);
     let result = std::thread::scope(|scope| {
         let renewal = scope.spawn(|| owner.tick());
         while bucket.in_network().is_empty() {
@@ -661,9 +661,9 @@ fn a_renewal_that_is_lost_lets_nobody_take_over() {
                 .first()
                 .is_some_and(|limit| clock.monotonic().since(sent) >= *limit);
             if over && !hand.times().is_empty() {
-                let before = requests.requests_of(Kind::Replace);
+                let before = requests.requests_of(RequestKind::Replace);
                 hand.pass();
-                while requests.requests_of(Kind::Replace) == before {
+                while requests.requests_of(RequestKind::Replace) == before {
                     std::thread::yield_now();
                 }
             }

@@ -5,8 +5,8 @@
 //! opened any more.
 
 use logstead_home::{
-    Asked, Buffer, Completion, Facts, HomeError, LogHome, NoRoom, ObjectId, ObjectInfo, Position,
-    RoomListener, SegmentInfo, SideCompletion, SideWriter, Tag,
+    Buffer, Completion, Facts, HomeError, LogHome, NoRoom, ObjectId, ObjectInfo, Position,
+    RoomListener, RoomRequest, SegmentInfo, SideCompletion, SideWriter, Tag,
 };
 use logstead_types::LaneId;
 use parking_lot::Mutex;
@@ -236,7 +236,12 @@ impl LogHome for Shelf {
 
     fn set_room_listener(&self, _lane: LaneId, _listener: RoomListener) {}
 
-    fn ensure_room(&self, _lane: LaneId, _bytes: u64, _asked: &mut Asked) -> Result<(), NoRoom> {
+    fn ensure_room(
+        &self,
+        _lane: LaneId,
+        _bytes: u64,
+        _asked: &mut RoomRequest,
+    ) -> Result<(), NoRoom> {
         Ok(())
     }
 

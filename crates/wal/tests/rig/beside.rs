@@ -2,8 +2,8 @@
 
 use super::{Server, row_of};
 use logstead_home::{
-    Asked, Buffer, Completion, Facts, HomeError, LogHome, NoRoom, ObjectId, ObjectInfo, Position,
-    RoomListener, SegmentInfo, SideWriter, Tag, handed_through,
+    Buffer, Completion, Facts, HomeError, LogHome, NoRoom, ObjectId, ObjectInfo, Position,
+    RoomListener, RoomRequest, SegmentInfo, SideWriter, Tag, handed_through,
 };
 use logstead_types::{Csn, LaneId};
 use logstead_wal::{Cursor, Deps, FlushMode};
@@ -107,7 +107,7 @@ impl LogHome for Beside<'_> {
         fn describe(&self) -> String;
         fn open_lane(&self, lane: LaneId, first_segment: u64) -> Result<(), NoRoom>;
         fn set_room_listener(&self, lane: LaneId, listener: RoomListener);
-        fn ensure_room(&self, lane: LaneId, bytes: u64, asked: &mut Asked) -> Result<(), NoRoom>;
+        fn ensure_room(&self, lane: LaneId, bytes: u64, asked: &mut RoomRequest) -> Result<(), NoRoom>;
         fn place(&self, lane: LaneId, len: u64) -> Result<Position, HomeError>;
         fn append(&self, lane: LaneId, at: Position, block: Buffer, len: usize, done: Completion);
         fn append_inline(&self, lane: LaneId, at: Position, block: &Buffer, len: usize) -> Result<(), HomeError>;

@@ -3,7 +3,7 @@
 use super::row_of;
 use crc32c::crc32c;
 use logstead_env::Buffer;
-use logstead_home::{Asked, LogHome};
+use logstead_home::{LogHome, RoomRequest};
 use logstead_types::{BlockNo, Csn, DatabaseId, Epoch, LaneId};
 use logstead_wal::block::{FORMAT_VERSION, Header};
 use logstead_wal::recovery::Recovered;
@@ -126,7 +126,7 @@ impl Forge {
         };
         block.as_mut_slice()[..there].copy_from_slice(&whole[..there]);
         self.home
-            .ensure_room(LaneId(lane), len as u64, &mut Asked::default())
+            .ensure_room(LaneId(lane), len as u64, &mut RoomRequest::default())
             .unwrap();
         let at = self.home.place(LaneId(lane), len as u64).unwrap();
         if there > 0 {

@@ -54,7 +54,7 @@ impl Bench {
     }
 
     /// Asks a lane as the home does.
-    fn ask(&self, lane: usize, asked: &mut Asked) -> Answer {
+    fn ask(&self, lane: usize, asked: &mut RoomRequest) -> Answer {
         let lane = &self.lanes[lane];
         let room = lane.room(WANTED_BYTES, asked, &self.attempts);
         match room.result {
@@ -111,10 +111,10 @@ fn what_was_found_before_somebody_asked_is_no_answer_to_them() {
     assert!(bench.lanes[1].begin_preparing(&bench.attempts).is_some());
     bench.end(1, false);
     // Room is made, and a session that wrote in the other lane so far comes to this one.
-    let mut asked = Asked::default();
+    let mut asked = RoomRequest::default();
     assert_eq!(bench.ask(0, &mut asked), Answer::Begins);
     assert_eq!(bench.ask(1, &mut asked), Answer::Begins);
-    assert_eq!(bench.ask(1, &mut Asked::default()), Answer::Waits);
+    assert_eq!(bench.ask(1, &mut RoomRequest::default()), Answer::Waits);
     bench.end(1, true);
     assert_eq!(bench.ask(1, &mut asked), Answer::Room);
 }
@@ -127,16 +127,16 @@ fn a_full_disk_is_told_after_two_attempts_however_many_come_and_ask() {
     assert_eq!(bench.ask(0, &mut second), Answer::Waits);
     bench.end(0, false);
     // Somebody else is quicker than both, and the next attempt is under way before they look.
-    assert_eq!(bench.ask(0, &mut Asked::default()), Answer::Begins);
+    assert_eq!(bench.ask(0, &mut RoomRequest::default()), Answer::Begins);
     assert_eq!(bench.ask(0, &mut first), Answer::Full);
     assert_eq!(bench.ask(0, &mut second), Answer::Waits);
     bench.end(0, false);
-    assert_eq!(bench.ask(0, &mut Asked::default()), Answer::Begins);
+    assert_eq!(bench.ask(0, &mut RoomRequest::default()), Answer::Begins);
     assert_eq!(bench.ask(0, &mut second), Answer::Full);
     // Who would only take along what there is begins none.
     bench.end(0, false);
-    assert_eq!(bench.ask(0, &mut Asked::long_ago()), Answer::Full);
-    assert_eq!(bench.ask(0, &mut Asked::default()), Answer::Begins);
+    assert_eq!(bench.ask(0, &mut RoomRequest::long_ago()), Answer::Full);
+    assert_eq!(bench.ask(0, &mut RoomRequest::default()), Answer::Begins);
     bench.end(0, true);
     assert_eq!(bench.ask(0, &mut first), Answer::Room);
 }

@@ -6,7 +6,7 @@ use crate::func::numbers::bad_args;
 use crate::interrupt::check_for_interrupts;
 use crate::value::Datum;
 use crate::value::build::Room;
-use crate::value::json::{Kind, View};
+use crate::value::json::{JsonType, View};
 use std::borrow::Cow;
 use std::collections::HashSet;
 
@@ -93,7 +93,7 @@ fn extract(value: &Datum, path: &[Datum], as_text: bool) -> Result<Datum> {
     let mut at = Some(document.root());
     for step in &steps {
         at = match at {
-            Some(node) if node.kind() == Kind::Object => node.member(step),
+            Some(node) if node.kind() == JsonType::Object => node.member(step),
             Some(node) => subscript(step).and_then(|i| node.element_at(i64::from(i))),
             None => break,
         };
@@ -129,10 +129,10 @@ pub(super) fn array_length(a: &[Datum]) -> Result<Datum> {
     let document = Document::outline(value)?;
     let root = document.root();
     match root.kind() {
-        Kind::Array => Ok(Datum::Int4(
+        JsonType::Array => Ok(Datum::Int4(
             i32::try_from(root.element_count()).unwrap_or(i32::MAX),
         )),
-        Kind::Object => Err(wrong_kind("cannot get array length of a non-array")),
+        JsonType::Object => Err(wrong_kind("cannot get array length of a non-array")),
         _ => Err(wrong_kind("cannot get array length of a scalar")),
     }
 }
@@ -145,11 +145,11 @@ const HASHED_STRING_BYTES: usize = 40;
 /// A key of an object, a string of an array, or the string itself.
 fn has(view: View<'_>, key: &str) -> bool {
     match view.kind() {
-        Kind::Object => view.member(key).is_some(),
-        Kind::Array => view
+        JsonType::Object => view.member(key).is_some(),
+        JsonType::Array => view
             .elements()
-            .any(|e| e.kind() == Kind::String && e.as_str() == key),
-        Kind::String => view.as_str() == key,
+            .any(|e| e.kind() == JsonType::String && e.as_str() == key),
+        JsonType::String => view.as_str() == key,
         _ => false,
     }
 }
@@ -170,9 +170,9 @@ fn exists_of(a: &[Datum], all: bool) -> Result<Datum> {
     let keys = &keys.as_array()?.items;
     // Of an array all strings are looked at for a key: for many keys they are hashed once.
     let (_room, strings) = match view.kind() {
-        Kind::Array if keys.len() > SEARCHED_KEYS_MAX => {
+        JsonType::Array if keys.len() > SEARCHED_KEYS_MAX => {
             let room = Room::of(view.elements().count() * HASHED_STRING_BYTES)?;
-            let strings = view.elements().filter(|e| e.kind() == Kind::String);
+            let strings = view.elements().filter(|e| e.kind() == JsonType::String);
             let strings: HashSet<&str> = strings.map(|e| e.as_str()).collect();
             (room, Some(strings))
         }
@@ -224,7 +224,7 @@ pub(super) fn contained(a: &[Datum]) -> Result<Datum> {
 
 /// At the top an array contains a scalar that is one of its elements.
 fn contains_root(whole: View<'_>, part: View<'_>) -> bool {
-    if whole.kind() == Kind::Array && part.is_scalar() {
+    if whole.kind() == JsonType::Array && part.is_scalar() {
         return whole.elements().any(|e| same_scalar(e, part));
     }
     contains_inside(whole, part)
@@ -236,7 +236,7 @@ fn same_scalar(a: View<'_>, b: View<'_>) -> bool {
 
 fn contains_inside(whole: View<'_>, part: View<'_>) -> bool {
     match (whole.kind(), part.kind()) {
-        (Kind::Object, Kind::Object) => {
+        (JsonType::Object, JsonType::Object) => {
             whole.len() >= part.len()
                 && part.members().all(|(key, wanted)| {
                     whole
@@ -244,7 +244,7 @@ fn contains_inside(whole: View<'_>, part: View<'_>) -> bool {
                         .is_some_and(|found| contains_inside(found, wanted))
                 })
         }
-        (Kind::Array, Kind::Array) => part.elements().all(|wanted| {
+        (JsonType::Array, JsonType::Array) => part.elements().all(|wanted| {
             whole.elements().any(|found| {
                 if wanted.is_scalar() {
                     same_scalar(found, wanted)

@@ -4,7 +4,7 @@
 use crate::error::{Result, SqlError};
 use crate::func::numbers::bad_args;
 use crate::func::{Body, Function, Volatility, function};
-use crate::value::json::{Build, Kind, View};
+use crate::value::json::{Build, JsonType, View};
 use crate::value::{Datum, oid};
 use logstead_types::SqlState;
 use std::borrow::Cow;
@@ -58,12 +58,12 @@ fn number(step: &str) -> Option<i32> {
 
 fn set<'a>(view: View<'a>, path: &[&'a str], level: usize, value: Build<'a>) -> Result<Build<'a>> {
     match view.kind() {
-        Kind::Object => {
+        JsonType::Object => {
             let members = view.members();
             let members = members.map(|(key, value)| (key.into(), Build::View(value)));
             set_in_object(members.collect(), path, level, value)
         }
-        Kind::Array => set_in_array(
+        JsonType::Array => set_in_array(
             view.elements().map(Build::View).collect(),
             path,
             level,

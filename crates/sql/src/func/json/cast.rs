@@ -4,12 +4,12 @@ use crate::error::{Result, SqlError};
 use crate::func::cast;
 use crate::func::numbers::bad_args;
 use crate::value::Datum;
-use crate::value::json::Kind;
+use crate::value::json::JsonType;
 use logstead_types::SqlState;
 
-fn cannot(kind: Kind, target: &str) -> SqlError {
+fn cannot(kind: JsonType, target: &str) -> SqlError {
     let source = match kind {
-        Kind::Number => "numeric",
+        JsonType::Number => "numeric",
         other => other.name(),
     };
     SqlError::new(
@@ -22,8 +22,8 @@ fn cannot(kind: Kind, target: &str) -> SqlError {
 pub(super) fn to_bool(a: &[Datum]) -> Result<Datum> {
     let [value] = a else { return Err(bad_args(a)) };
     match value.as_jsonb()?.kind() {
-        Kind::True => Ok(Datum::Bool(true)),
-        Kind::False => Ok(Datum::Bool(false)),
+        JsonType::True => Ok(Datum::Bool(true)),
+        JsonType::False => Ok(Datum::Bool(false)),
         other => Err(cannot(other, "boolean")),
     }
 }

@@ -7,7 +7,7 @@ use crate::func::numbers::bad_args;
 use crate::value::Datum;
 use crate::value::build::Builder;
 use crate::value::json::text::{self, Item, Value};
-use crate::value::json::{Build, Kind, View};
+use crate::value::json::{Build, JsonType, View};
 use logstead_types::SqlState;
 use std::borrow::Cow;
 
@@ -58,7 +58,7 @@ impl<'a> Path<'a> {
                 format!("path element at position {} is null", level + 1),
             ));
         }
-        if view.kind() == Kind::Object {
+        if view.kind() == JsonType::Object {
             self.object(view, level, step.as_str()?)
         } else {
             self.array(view, level, step.as_str()?)
@@ -245,15 +245,15 @@ pub(super) fn delete_path(a: &[Datum]) -> Result<Datum> {
 
 fn without(view: View<'_>, gone: &dyn Fn(&str) -> bool) -> Result<Datum> {
     let rest = match view.kind() {
-        Kind::Object => Build::Object(
+        JsonType::Object => Build::Object(
             view.members()
                 .filter(|(key, _)| !gone(key))
                 .map(|(key, value)| (key.into(), Build::View(value)))
                 .collect(),
         ),
-        Kind::Array => Build::Array(
+        JsonType::Array => Build::Array(
             view.elements()
-                .filter(|e| e.kind() != Kind::String || !gone(e.as_str()))
+                .filter(|e| e.kind() != JsonType::String || !gone(e.as_str()))
                 .map(Build::View)
                 .collect(),
         ),
@@ -293,8 +293,8 @@ pub(super) fn delete_element(a: &[Datum]) -> Result<Datum> {
     };
     let view = target.as_jsonb()?;
     match view.kind() {
-        Kind::Array => {}
-        Kind::Object => {
+        JsonType::Array => {}
+        JsonType::Object => {
             return Err(wrong_kind("cannot delete from object using integer index"));
         }
         _ => return Err(wrong_kind("cannot delete from scalar")),
@@ -316,13 +316,13 @@ pub(super) fn concat(a: &[Datum]) -> Result<Datum> {
         return Err(bad_args(a));
     };
     let (left, right) = (left.as_jsonb()?, right.as_jsonb()?);
-    let joined = if left.kind() == Kind::Object && right.kind() == Kind::Object {
+    let joined = if left.kind() == JsonType::Object && right.kind() == JsonType::Object {
         let members = left.members().chain(right.members());
         Build::Object(members.map(|(k, v)| (k.into(), Build::View(v))).collect())
     } else {
         let mut items = Vec::new();
         for side in [left, right] {
-            if side.kind() == Kind::Array {
+            if side.kind() == JsonType::Array {
                 items.extend(side.elements().map(Build::View));
             } else {
                 items.push(Build::View(side));
@@ -335,13 +335,13 @@ pub(super) fn concat(a: &[Datum]) -> Result<Datum> {
 
 fn stripped(view: View<'_>) -> Build<'_> {
     match view.kind() {
-        Kind::Object => Build::Object(
+        JsonType::Object => Build::Object(
             view.members()
-                .filter(|(_, value)| value.kind() != Kind::Null)
+                .filter(|(_, value)| value.kind() != JsonType::Null)
                 .map(|(key, value)| (key.into(), stripped(value)))
                 .collect(),
         ),
-        Kind::Array => Build::Array(view.elements().map(stripped).collect()),
+        JsonType::Array => Build::Array(view.elements().map(stripped).collect()),
         _ => Build::View(view),
     }
 }

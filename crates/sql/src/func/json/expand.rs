@@ -5,14 +5,14 @@ use crate::error::Result;
 use crate::func::numbers::bad_args;
 use crate::func::{Context, Rows};
 use crate::value::Datum;
-use crate::value::json::Kind;
+use crate::value::json::JsonType;
 
 fn members(a: &[Datum], as_text: bool) -> Result<Rows> {
     let [value] = a else { return Err(bad_args(a)) };
     let document = Document::of(value)?;
     let root = document.root();
     match (root.kind(), root) {
-        (Kind::Object, _) => {}
+        (JsonType::Object, _) => {}
         (_, Node::Binary(_)) => {
             let name = if as_text {
                 "jsonb_each_text"
@@ -21,7 +21,7 @@ fn members(a: &[Datum], as_text: bool) -> Result<Rows> {
             };
             return Err(wrong_kind(format!("cannot call {name} on a non-object")));
         }
-        (Kind::Array, _) => return Err(wrong_kind("cannot deconstruct an array as an object")),
+        (JsonType::Array, _) => return Err(wrong_kind("cannot deconstruct an array as an object")),
         _ => return Err(wrong_kind("cannot deconstruct a scalar")),
     }
     let row = |(key, value): (&str, Node<'_>)| {
@@ -55,14 +55,14 @@ fn elements(a: &[Datum], as_text: bool) -> Result<Rows> {
         "json_array_elements"
     };
     match (root.kind(), root) {
-        (Kind::Array, _) => {}
-        (Kind::Object, Node::Binary(_)) => {
+        (JsonType::Array, _) => {}
+        (JsonType::Object, Node::Binary(_)) => {
             return Err(wrong_kind("cannot extract elements from an object"));
         }
         (_, Node::Binary(_)) => {
             return Err(wrong_kind("cannot extract elements from a scalar"));
         }
-        (Kind::Object, _) => {
+        (JsonType::Object, _) => {
             return Err(wrong_kind(format!(
                 "cannot call {text_name} on a non-array"
             )));
@@ -99,11 +99,11 @@ pub(super) fn object_keys(_: &dyn Context, a: &[Datum]) -> Result<Rows> {
         Node::Text(_) => "json_object_keys",
     };
     match root.kind() {
-        Kind::Object => Ok(root
+        JsonType::Object => Ok(root
             .members()
             .map(|(key, _)| vec![Datum::text(key)])
             .collect()),
-        Kind::Array => Err(wrong_kind(format!("cannot call {name} on an array"))),
+        JsonType::Array => Err(wrong_kind(format!("cannot call {name} on an array"))),
         _ => Err(wrong_kind(format!("cannot call {name} on a scalar"))),
     }
 }

@@ -3,7 +3,7 @@
 use crate::error::{Result, SqlError};
 use crate::value::Datum;
 use crate::value::json::text::{self, Item, Value};
-use crate::value::json::{Build, Kind, View};
+use crate::value::json::{Build, JsonType, View};
 use logstead_types::SqlState;
 
 /// A whole argument, read.
@@ -50,17 +50,17 @@ impl<'a> Document<'a> {
 }
 
 impl<'a> Node<'a> {
-    pub(in crate::func) fn kind(self) -> Kind {
+    pub(in crate::func) fn kind(self) -> JsonType {
         match self {
             Node::Binary(view) => view.kind(),
             Node::Text(item) => match &item.value {
-                Value::Null => Kind::Null,
-                Value::Bool(true) => Kind::True,
-                Value::Bool(false) => Kind::False,
-                Value::Number => Kind::Number,
-                Value::String(_) => Kind::String,
-                Value::Array(_) => Kind::Array,
-                Value::Object(_) => Kind::Object,
+                Value::Null => JsonType::Null,
+                Value::Bool(true) => JsonType::True,
+                Value::Bool(false) => JsonType::False,
+                Value::Number => JsonType::Number,
+                Value::String(_) => JsonType::String,
+                Value::Array(_) => JsonType::Array,
+                Value::Object(_) => JsonType::Object,
             },
         }
     }

@@ -11,7 +11,7 @@ use crate::func::{Context, Rows, patterns};
 use crate::interrupt::check_for_interrupts;
 use crate::value::build::Items;
 use crate::value::json::path::{self, Expr, Method, Op, Path, Step};
-use crate::value::json::{Build, Jsonb, Kind, View, too_deep};
+use crate::value::json::{Build, JsonType, Jsonb, View, too_deep};
 use crate::value::{Datum, Numeric, SqlType, oid, text_io};
 use logstead_types::SqlState;
 use std::borrow::Cow;
@@ -93,7 +93,7 @@ impl<'a> Item<'a> {
     }
 
     fn is_array(&self) -> bool {
-        self.view().kind() == Kind::Array
+        self.view().kind() == JsonType::Array
     }
 }
 
@@ -333,7 +333,7 @@ impl<'a> Run<'a> {
         match step {
             Step::Key(key) => match item.member(key) {
                 Some(value) => self.steps(value, rest, place, sink),
-                None if kind == Kind::Object => structural(
+                None if kind == JsonType::Object => structural(
                     MEMBER_NOT_FOUND,
                     format!("JSON object does not contain key \"{key}\""),
                 ),
@@ -342,12 +342,12 @@ impl<'a> Run<'a> {
                     "jsonpath member accessor can only be applied to an object".to_owned(),
                 ),
             },
-            Step::AnyKey if kind == Kind::Object => self.each(item.values(), rest, place, sink),
+            Step::AnyKey if kind == JsonType::Object => self.each(item.values(), rest, place, sink),
             Step::AnyKey => structural(
                 OBJECT_NOT_FOUND,
                 "jsonpath wildcard member accessor can only be applied to an object".to_owned(),
             ),
-            Step::AnyElement if kind == Kind::Array => {
+            Step::AnyElement if kind == JsonType::Array => {
                 self.each(item.elements(), rest, place, sink)
             }
             Step::AnyElement if self.lax => self.steps(item, rest, place, sink),
@@ -355,9 +355,9 @@ impl<'a> Run<'a> {
                 ARRAY_NOT_FOUND,
                 "jsonpath wildcard array accessor can only be applied to an array".to_owned(),
             ),
-            Step::Elements(list) if kind == Kind::Array || self.lax => {
+            Step::Elements(list) if kind == JsonType::Array || self.lax => {
                 let items = match kind {
-                    Kind::Array => item.elements(),
+                    JsonType::Array => item.elements(),
                     _ => vec![item],
                 };
                 self.elements(&items, list, rest, place, sink)
@@ -454,8 +454,8 @@ impl<'a> Run<'a> {
         }
         let place = place.deeper()?;
         let children = match item.view().kind() {
-            Kind::Array => item.elements(),
-            Kind::Object => item.values(),
+            JsonType::Array => item.elements(),
+            JsonType::Object => item.values(),
             _ => return Ok(true),
         };
         for child in children {
@@ -485,7 +485,7 @@ impl<'a> Run<'a> {
             Method::Type => Item::of(Build::string(view.kind().name()))?,
             Method::Size => {
                 let size = match view.kind() {
-                    Kind::Array => view.len(),
+                    JsonType::Array => view.len(),
                     _ if self.lax => 1,
                     _ if place.forgiving => return Ok(true),
                     _ => {
@@ -514,8 +514,8 @@ impl<'a> Run<'a> {
             }
             Method::Double => {
                 let text = match view.kind() {
-                    Kind::Number => view.to_string(),
-                    Kind::String => view.as_str().to_owned(),
+                    JsonType::Number => view.to_string(),
+                    JsonType::String => view.as_str().to_owned(),
                     _ => {
                         return Err(soft(
                             NON_NUMERIC,
@@ -528,7 +528,7 @@ impl<'a> Run<'a> {
                     Ok(Datum::Float8(v)) if v.is_finite() => {
                         Item::of(Build::Number(Numeric::from_f64(v)))?
                     }
-                    _ if view.kind() == Kind::Number => {
+                    _ if view.kind() == JsonType::Number => {
                         return Err(soft(
                             NON_NUMERIC,
                             "numeric argument of jsonpath item method .double() is out of range for type double precision",
@@ -543,7 +543,7 @@ impl<'a> Run<'a> {
                 }
             }
             Method::KeyValue => {
-                if view.kind() != Kind::Object {
+                if view.kind() != JsonType::Object {
                     return Err(soft(
                         OBJECT_NOT_FOUND,
                         "jsonpath item method .keyvalue() can only be applied to an object",
@@ -619,7 +619,7 @@ impl<'a> Run<'a> {
                     .and_then(|l| Ok((l, self.list(prefix, place, false)?)));
                 match lists {
                     Ok((whole, prefix)) => self.any_pair(&whole, &prefix, &|a, b| {
-                        let strings = a.kind() == Kind::String && b.kind() == Kind::String;
+                        let strings = a.kind() == JsonType::String && b.kind() == JsonType::String;
                         Ok(strings.then(|| a.as_str().starts_with(b.as_str())))
                     }),
                     Err(fail) => unknown(fail),
@@ -633,7 +633,7 @@ impl<'a> Run<'a> {
                 let one = [Item::of(Build::Null)?];
                 let regex = patterns::like_regex(pattern, flags)?;
                 self.any_pair(&list, &one, &|a, _| match a.kind() {
-                    Kind::String => regex.is_match(a.as_str()).map(Some),
+                    JsonType::String => regex.is_match(a.as_str()).map(Some),
                     _ => Ok(None),
                 })
             }
@@ -670,7 +670,7 @@ impl<'a> Run<'a> {
 fn compare(op: Op, a: View<'_>, b: View<'_>) -> Option<bool> {
     let (ka, kb) = (a.kind(), b.kind());
     let same = ka.name() == kb.name();
-    if !same && (ka == Kind::Null || kb == Kind::Null) {
+    if !same && (ka == JsonType::Null || kb == JsonType::Null) {
         return Some(op == Op::Ne);
     }
     if !same || !a.is_scalar() {
@@ -696,7 +696,7 @@ fn run(a: &[Datum], silent: bool, first_only: bool) -> Result<(bool, Vec<Jsonb>)
     let target = target.as_jsonb()?;
     let Path { lax, root } = path::parse(path.as_str()?)?;
     let variables = rest.first().map(Datum::as_jsonb).transpose()?;
-    if variables.is_some_and(|v| v.kind() != Kind::Object) {
+    if variables.is_some_and(|v| v.kind() != JsonType::Object) {
         return Err(wrong_kind("\"vars\" argument is not an object").detail(
             "Jsonpath parameters should be encoded as key-value pairs of \"vars\" object.",
         ));
@@ -758,9 +758,9 @@ fn match_of(a: &[Datum], silent: bool) -> Result<Datum> {
         None => silent,
     };
     match found.as_slice() {
-        [one] if one.view().kind() == Kind::True => Ok(Datum::Bool(true)),
-        [one] if one.view().kind() == Kind::False => Ok(Datum::Bool(false)),
-        [one] if one.view().kind() == Kind::Null => Ok(Datum::Null),
+        [one] if one.view().kind() == JsonType::True => Ok(Datum::Bool(true)),
+        [one] if one.view().kind() == JsonType::False => Ok(Datum::Bool(false)),
+        [one] if one.view().kind() == JsonType::Null => Ok(Datum::Null),
         _ if silent => Ok(Datum::Null),
         _ => Err(SqlError::new(
             SINGLETON,

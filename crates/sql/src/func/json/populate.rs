@@ -7,7 +7,7 @@ use super::node::{Document, Node, wrong_kind};
 use crate::error::{Result, SqlError};
 use crate::func::numbers::bad_args;
 use crate::func::{Context, Rows};
-use crate::value::json::Kind;
+use crate::value::json::JsonType;
 use crate::value::record::{self, Shape, shape_of};
 use crate::value::{Datum, SqlType, info, oid, text_io, user};
 use logstead_types::SqlState;
@@ -38,8 +38,8 @@ impl Filling<'_> {
     /// The fields of a record from an object; those it lacks from `base`.
     fn record(&self, node: Node<'_>, base: &Datum, shape: &Shape) -> Result<Vec<Datum>> {
         match node.kind() {
-            Kind::Object => {}
-            Kind::Array => {
+            JsonType::Object => {}
+            JsonType::Array => {
                 return Err(wrong_kind("cannot call populate_composite on an array"));
             }
             _ => return Err(wrong_kind("cannot call populate_composite on a scalar")),
@@ -59,22 +59,22 @@ impl Filling<'_> {
     }
 
     fn field(&self, node: Node<'_>, ty: SqlType, key: &str) -> Result<Datum> {
-        if node.kind() == Kind::Null {
+        if node.kind() == JsonType::Null {
             return Ok(Datum::Null);
         }
         match ty.oid {
             oid::JSONB => return node.build()?.finish().map(Datum::Jsonb),
             oid::JSON => return Ok(Datum::text(node.json()?)),
             // A string is read as a record's text.
-            of if record::is_record(of) && node.kind() != Kind::String => {
+            of if record::is_record(of) && node.kind() != JsonType::String => {
                 let shape = shape(ty, self.name)?;
                 return Ok(record::record(self.record(node, &Datum::Null, &shape)?));
             }
             _ => {}
         }
         let element = info::element_of(ty.oid);
-        if let (Some(element), true) = (element, node.kind() != Kind::String) {
-            if node.kind() != Kind::Array {
+        if let (Some(element), true) = (element, node.kind() != JsonType::String) {
+            if node.kind() != JsonType::Array {
                 return Err(SqlError::new(
                     SqlState::INVALID_TEXT_REPRESENTATION,
                     "expected JSON array",
@@ -87,7 +87,7 @@ impl Filling<'_> {
             };
             let mut items = Vec::new();
             for item in node.elements() {
-                if item.kind() == Kind::Array {
+                if item.kind() == JsonType::Array {
                     return Err(SqlError::unsupported(
                         "json arrays in each other as an array",
                     ));
@@ -137,8 +137,8 @@ fn set(cx: &dyn Context, types: &[SqlType], a: &[Datum], name: &'static str) -> 
     let document = Document::of(value)?;
     let root = document.root();
     match (root.kind(), root) {
-        (Kind::Array, _) => {}
-        (Kind::Object, Node::Text(_)) => {
+        (JsonType::Array, _) => {}
+        (JsonType::Object, Node::Text(_)) => {
             return Err(wrong_kind(format!("cannot call {name} on an object")));
         }
         (_, Node::Text(_)) => {
@@ -148,7 +148,7 @@ fn set(cx: &dyn Context, types: &[SqlType], a: &[Datum], name: &'static str) -> 
     }
     let filling = Filling { cx, name };
     let row = |node: Node<'_>| {
-        if node.kind() != Kind::Object {
+        if node.kind() != JsonType::Object {
             return Err(wrong_kind(format!(
                 "argument of {name} must be an array of objects"
             )));

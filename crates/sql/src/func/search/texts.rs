@@ -11,7 +11,7 @@ use crate::search::query::{Node as QueryNode, Op, Part, Word, without_dropped};
 use crate::search::reading::{self, Words};
 use crate::search::vector::{Lexeme, PLACE_MAX, PLACES_MAX, Place, Vector};
 use crate::value::build::Room;
-use crate::value::json::Kind;
+use crate::value::json::JsonType;
 use crate::value::{Datum, oid};
 use logstead_types::SqlState;
 use std::borrow::Cow;
@@ -116,8 +116,8 @@ fn wanted_kinds(filter: &Datum) -> Result<u8> {
     let document = Document::of(filter)?;
     let root = document.root();
     let items: Vec<Node<'_>> = match root.kind() {
-        Kind::Array => root.elements().collect(),
-        Kind::Object => {
+        JsonType::Array => root.elements().collect(),
+        JsonType::Object => {
             return Err(wrong(
                 "wrong flag type, only arrays and scalars are allowed".to_owned(),
             ));
@@ -126,7 +126,7 @@ fn wanted_kinds(filter: &Datum) -> Result<u8> {
     };
     let mut wanted = 0;
     for item in items {
-        if item.kind() != Kind::String {
+        if item.kind() != JsonType::String {
             return Err(wrong("flag array element is not a string".to_owned()).hint(POSSIBLE));
         }
         let word = item.text()?.unwrap_or_default();
@@ -162,17 +162,17 @@ fn add_apart(text: &str, lexemes: &mut Lexemes) -> Result<()> {
 /// The depth of JSON values is bounded when they are read.
 fn add_node(node: Node<'_>, wanted: u8, lexemes: &mut Lexemes) -> Result<()> {
     let flag = match node.kind() {
-        Kind::Null => 0,
-        Kind::True | Kind::False => BOOLEANS,
-        Kind::Number => NUMBERS,
-        Kind::String => STRINGS,
-        Kind::Array => {
+        JsonType::Null => 0,
+        JsonType::True | JsonType::False => BOOLEANS,
+        JsonType::Number => NUMBERS,
+        JsonType::String => STRINGS,
+        JsonType::Array => {
             for element in node.elements() {
                 add_node(element, wanted, lexemes)?;
             }
             0
         }
-        Kind::Object => {
+        JsonType::Object => {
             for (key, value) in node.members() {
                 if wanted & KEYS != 0 {
                     add_apart(key, lexemes)?;

@@ -134,7 +134,7 @@ impl Reader<'_> {
                 declares: Vec::new(),
                 body: vec![Statement {
                     line,
-                    kind: super::tree::Kind::Block(block),
+                    kind: super::tree::StatementKind::Block(block),
                 }],
                 handlers: None,
             },

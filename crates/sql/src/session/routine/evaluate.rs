@@ -18,7 +18,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use super::sql::Quiet;
-use super::values::Kind;
+use super::values::StatementKind;
 
 /// Where a parameter's value comes from.
 #[derive(Clone, Copy, Debug)]
@@ -108,14 +108,14 @@ impl Activation {
             }
             let kind = self.routine.kinds[variable];
             let changes = match kind {
-                Kind::Record => true,
-                Kind::Scalar(ty) => ty.oid == oid::UNKNOWN,
-                Kind::Row(_) => false,
+                StatementKind::Record => true,
+                StatementKind::Scalar(ty) => ty.oid == oid::UNKNOWN,
+                StatementKind::Row(_) => false,
             };
             if changes {
                 loose.push((variable, is));
             }
-            if !matches!(kind, Kind::Scalar(_)) && !hidden {
+            if !matches!(kind, StatementKind::Scalar(_)) && !hidden {
                 let shape = record::shape_of(is);
                 let unassigned = shape.is_none();
                 let mut members = Vec::new();

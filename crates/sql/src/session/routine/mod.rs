@@ -44,7 +44,7 @@ use logstead_types::SqlState;
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
-use values::Kind;
+use values::StatementKind;
 
 pub(super) use procedures::call_columns;
 pub(super) use sql::Quiet;
@@ -64,7 +64,7 @@ pub(super) struct Routine {
     /// As CONTEXT names it: `inline_code_block`, `f(integer)`.
     shown: String,
     /// What each variable may hold.
-    kinds: Vec<Kind>,
+    kinds: Vec<StatementKind>,
     /// Statements made of the body's expressions, by their numbers.
     pieces: RefCell<Vec<Option<Rc<Piece>>>>,
     casts: RefCell<HashMap<(SqlType, SqlType), Rc<Expr>>>,
@@ -159,7 +159,11 @@ enum Flow {
 
 impl Activation {
     fn new(routine: Rc<Routine>, atomic: bool) -> Activation {
-        let types: Vec<SqlType> = routine.kinds.iter().map(Kind::first_type).collect();
+        let types: Vec<SqlType> = routine
+            .kinds
+            .iter()
+            .map(StatementKind::first_type)
+            .collect();
         let mut activation = Activation {
             conflict: Conflict::Error,
             values: vec![Datum::Null; types.len()],

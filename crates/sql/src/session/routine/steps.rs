@@ -2,7 +2,7 @@
 
 use super::{Activation, Flow, STATEMENTS_AT_ONCE, Session};
 use crate::error::{Result, SqlError};
-use crate::plpgsql::tree::{Expr, Kind, Statement, Target};
+use crate::plpgsql::tree::{Expr, Statement, StatementKind, Target};
 use crate::session::client::{Client, LocalFuture};
 use crate::value::{Datum, SqlType, oid};
 use logstead_types::SqlState;
@@ -45,9 +45,11 @@ impl Session {
         client: &mut dyn Client,
     ) -> Result<Flow> {
         match &statement.kind {
-            Kind::Null => {}
-            Kind::Assign(target, expr) => self.assignment(act, target, expr, client).await?,
-            Kind::If(arms, otherwise) => {
+            StatementKind::Null => {}
+            StatementKind::Assign(target, expr) => {
+                self.assignment(act, target, expr, client).await?
+            }
+            StatementKind::If(arms, otherwise) => {
                 for (condition, body) in arms {
                     if self.holds(act, condition, client).await? == Some(true) {
                         return self.statements(act, body, client).await;
@@ -55,7 +57,7 @@ impl Session {
                 }
                 return self.statements(act, otherwise, client).await;
             }
-            Kind::Case {
+            StatementKind::Case {
                 test,
                 arms,
                 otherwise,
@@ -76,17 +78,17 @@ impl Session {
                 };
                 return self.statements(act, otherwise, client).await;
             }
-            Kind::Block(block) => return self.block(act, block, client).await,
-            Kind::Loop(label, body) => {
+            StatementKind::Block(block) => return self.block(act, block, client).await,
+            StatementKind::Loop(label, body) => {
                 return self.plain_loop(act, label, None, body, client).await;
             }
-            Kind::While(label, condition, body) => {
+            StatementKind::While(label, condition, body) => {
                 return self
                     .plain_loop(act, label, Some(condition), body, client)
                     .await;
             }
-            Kind::For(looped) => return self.for_loop(act, looped, client).await,
-            Kind::Exit(exits, label, condition) => {
+            StatementKind::For(looped) => return self.for_loop(act, looped, client).await,
+            StatementKind::Exit(exits, label, condition) => {
                 if let Some(condition) = condition
                     && self.holds(act, condition, client).await? != Some(true)
                 {
@@ -97,34 +99,34 @@ impl Session {
                     false => Flow::Continue(label.clone()),
                 });
             }
-            Kind::Return(expr) => {
+            StatementKind::Return(expr) => {
                 if let Some(expr) = expr {
                     act.returned = Some(self.value(act, expr, client).await?);
                 }
                 return Ok(Flow::Return);
             }
-            Kind::ReturnNext(expr) => self.return_next(act, expr.as_ref(), client).await?,
-            Kind::ReturnQuery(query) => {
+            StatementKind::ReturnNext(expr) => self.return_next(act, expr.as_ref(), client).await?,
+            StatementKind::ReturnQuery(query) => {
                 let rows = self.open_query(act, query, client).await?;
                 let ran = self.return_rows(act, rows).await;
                 ran.map_err(|error| self.blame(error, query))?;
             }
-            Kind::ReturnExecute(query, params) => {
+            StatementKind::ReturnExecute(query, params) => {
                 let rows = self.open_text(act, query, params, client).await?;
                 self.return_rows(act, rows).await?;
             }
-            Kind::Raise(raise) => self.raise(act, raise, client).await?,
-            Kind::Assert(..) if !self.checks_asserts() => {}
-            Kind::Assert(condition, message) => {
+            StatementKind::Raise(raise) => self.raise(act, raise, client).await?,
+            StatementKind::Assert(..) if !self.checks_asserts() => {}
+            StatementKind::Assert(condition, message) => {
                 self.assert(act, condition, message.as_ref(), client)
                     .await?
             }
-            Kind::Perform(query) => {
+            StatementKind::Perform(query) => {
                 let (_, count) = self.query(act, query, 0, client).await?;
                 act.row_count = count;
                 act.found(count > 0);
             }
-            Kind::Sql {
+            StatementKind::Sql {
                 query,
                 into,
                 changes,
@@ -132,8 +134,8 @@ impl Session {
                 self.sql_statement(act, query, into.as_ref(), *changes, client)
                     .await?
             }
-            Kind::Call(statement) => self.call_statement(act, statement, client).await?,
-            Kind::Execute {
+            StatementKind::Call(statement) => self.call_statement(act, statement, client).await?,
+            StatementKind::Execute {
                 query,
                 into,
                 params,
@@ -141,12 +143,16 @@ impl Session {
                 self.execute_text(act, query, into.as_ref(), params, client)
                     .await?
             }
-            Kind::Diagnostics(stacked, items) => self.diagnostics(act, *stacked, items)?,
-            Kind::Open(cursor, opens) => self.open_variable(act, *cursor, opens, client).await?,
-            Kind::Fetch(fetch) => self.fetch_into(act, fetch, client).await?,
-            Kind::Close(cursor) => self.close_variable(act, *cursor).await?,
-            Kind::Commit(chain) => self.end_transaction(act, true, *chain, client).await?,
-            Kind::Rollback(chain) => self.end_transaction(act, false, *chain, client).await?,
+            StatementKind::Diagnostics(stacked, items) => self.diagnostics(act, *stacked, items)?,
+            StatementKind::Open(cursor, opens) => {
+                self.open_variable(act, *cursor, opens, client).await?
+            }
+            StatementKind::Fetch(fetch) => self.fetch_into(act, fetch, client).await?,
+            StatementKind::Close(cursor) => self.close_variable(act, *cursor).await?,
+            StatementKind::Commit(chain) => self.end_transaction(act, true, *chain, client).await?,
+            StatementKind::Rollback(chain) => {
+                self.end_transaction(act, false, *chain, client).await?
+            }
         }
         Ok(Flow::Next)
     }

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 /// What a variable may hold.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Kind {
+pub(super) enum StatementKind {
     /// Values of a type, which may be a domain.
     Scalar(SqlType),
     /// Rows of a composite type.
@@ -23,29 +23,29 @@ pub(super) enum Kind {
     Record,
 }
 
-impl Kind {
+impl StatementKind {
     /// The kind of variables of a type.
-    pub(super) fn of(ty: SqlType) -> Kind {
+    pub(super) fn of(ty: SqlType) -> StatementKind {
         match ty.oid {
-            oid::RECORD => Kind::Record,
-            composite if user::is_composite(composite) => Kind::Row(ty),
-            _ => Kind::Scalar(ty),
+            oid::RECORD => StatementKind::Record,
+            composite if user::is_composite(composite) => StatementKind::Row(ty),
+            _ => StatementKind::Scalar(ty),
         }
     }
 
     /// The type of what it holds first.
     pub(super) fn first_type(&self) -> SqlType {
         match self {
-            Kind::Scalar(ty) => user::base_type(*ty),
-            Kind::Row(ty) => *ty,
-            Kind::Record => SqlType::of(oid::RECORD),
+            StatementKind::Scalar(ty) => user::base_type(*ty),
+            StatementKind::Row(ty) => *ty,
+            StatementKind::Record => SqlType::of(oid::RECORD),
         }
     }
 }
 
 /// The kinds of a body's variables.
-pub(super) fn kinds(body: &Body, text: &str, cx: &PlanContext<'_>) -> Result<Vec<Kind>> {
-    let mut kinds: Vec<Kind> = Vec::with_capacity(body.variables.len());
+pub(super) fn kinds(body: &Body, text: &str, cx: &PlanContext<'_>) -> Result<Vec<StatementKind>> {
+    let mut kinds: Vec<StatementKind> = Vec::with_capacity(body.variables.len());
     for variable in &body.variables {
         let placed = |at: &usize| {
             let at = *at;
@@ -57,9 +57,9 @@ pub(super) fn kinds(body: &Body, text: &str, cx: &PlanContext<'_>) -> Result<Vec
             }
         };
         let kind = match &variable.ty {
-            TypeName::Known(ty) => Kind::of(*ty),
-            TypeName::Record => Kind::Record,
-            TypeName::Cursor => Kind::Scalar(SqlType::of(oid::REFCURSOR)),
+            TypeName::Known(ty) => StatementKind::of(*ty),
+            TypeName::Record => StatementKind::Record,
+            TypeName::Cursor => StatementKind::Scalar(SqlType::of(oid::REFCURSOR)),
             TypeName::Sql(name, at) => {
                 let ty = declared_type(name, cx).map_err(placed(at))?;
                 if ty.oid == oid::RECORD_ARRAY {
@@ -67,10 +67,14 @@ pub(super) fn kinds(body: &Body, text: &str, cx: &PlanContext<'_>) -> Result<Vec
                     let message = format!("variable \"{}\" has pseudo-type {shown}", variable.name);
                     return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
                 }
-                Kind::of(ty)
+                StatementKind::of(ty)
             }
-            TypeName::OfColumn(parts, at) => Kind::of(column_type(parts, cx).map_err(placed(at))?),
-            TypeName::RowOf(parts, at) => Kind::of(row_type(parts, cx).map_err(placed(at))?),
+            TypeName::OfColumn(parts, at) => {
+                StatementKind::of(column_type(parts, cx).map_err(placed(at))?)
+            }
+            TypeName::RowOf(parts, at) => {
+                StatementKind::of(row_type(parts, cx).map_err(placed(at))?)
+            }
             TypeName::OfVariable(number) => match kinds.get(*number) {
                 Some(kind) => *kind,
                 None => {
@@ -147,9 +151,9 @@ impl Session {
     ) -> Result<()> {
         let routine = Rc::clone(&act.routine);
         let (value, ty) = match routine.kinds[variable] {
-            Kind::Scalar(to) if to.oid == oid::UNKNOWN => (value, ty),
-            Kind::Scalar(to) => (self.cast(act, value, ty, to)?, user::base_type(to)),
-            Kind::Record => {
+            StatementKind::Scalar(to) if to.oid == oid::UNKNOWN => (value, ty),
+            StatementKind::Scalar(to) => (self.cast(act, value, ty, to)?, user::base_type(to)),
+            StatementKind::Record => {
                 if !record::is_record(ty.oid) {
                     if !value.is_null() {
                         return Err(not_composite());
@@ -164,9 +168,9 @@ impl Session {
                 };
                 (value, ty)
             }
-            Kind::Row(to) if ty.oid == to.oid => (value, to),
-            Kind::Row(to) if value.is_null() => (Datum::Null, to),
-            Kind::Row(to) => {
+            StatementKind::Row(to) if ty.oid == to.oid => (value, to),
+            StatementKind::Row(to) if value.is_null() => (Datum::Null, to),
+            StatementKind::Row(to) => {
                 let shape = match record::is_record(ty.oid) {
                     true => record::shape_of(ty),
                     false => None,
@@ -247,7 +251,7 @@ impl Session {
                     };
                 // A domain over an array judges all of it.
                 if path.is_empty()
-                    && let Kind::Scalar(to) = act.routine.kinds[*variable]
+                    && let StatementKind::Scalar(to) = act.routine.kinds[*variable]
                     && user::domain_in(to.oid).is_some()
                 {
                     let (mut whole, of) = (act.values[*variable].clone(), act.types[*variable]);
@@ -356,7 +360,7 @@ impl Session {
         if let [Target::Variable(variable)] = targets {
             let variable = *variable;
             match act.routine.kinds[variable] {
-                Kind::Record => {
+                StatementKind::Record => {
                     let shape: Vec<(Arc<str>, SqlType)> = columns
                         .iter()
                         .map(|column| (column.name.as_str().into(), column.ty))
@@ -369,13 +373,13 @@ impl Session {
                     });
                     return self.check_null(act, variable);
                 }
-                Kind::Row(ty) => {
+                StatementKind::Row(ty) => {
                     let types: Vec<SqlType> = columns.iter().map(|column| column.ty).collect();
                     let row = row.map_or(Vec::new(), <[Datum]>::to_vec);
                     act.values[variable] = self.row_value(act, ty, row, &types)?;
                     return self.check_null(act, variable);
                 }
-                Kind::Scalar(_) => {}
+                StatementKind::Scalar(_) => {}
             }
         }
         for (at, target) in targets.iter().enumerate() {

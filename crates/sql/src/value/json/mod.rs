@@ -41,7 +41,7 @@ pub struct Jsonb(Arc<[u8]>);
 /// What a value is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub enum Kind {
+pub enum JsonType {
     /// null
     Null = 0,
     /// false
@@ -61,7 +61,7 @@ pub enum Kind {
 /// A value inside a [`Jsonb`].
 #[derive(Clone, Copy, Debug)]
 pub struct View<'a> {
-    kind: Kind,
+    kind: JsonType,
     payload: &'a [u8],
 }
 
@@ -99,16 +99,16 @@ fn damaged() -> SqlError {
     SqlError::internal("stored value of type jsonb is damaged")
 }
 
-impl Kind {
-    fn of(byte: u8) -> Option<Kind> {
+impl JsonType {
+    fn of(byte: u8) -> Option<JsonType> {
         Some(match byte {
-            0 => Kind::Null,
-            1 => Kind::False,
-            2 => Kind::True,
-            3 => Kind::Number,
-            4 => Kind::String,
-            5 => Kind::Array,
-            6 => Kind::Object,
+            0 => JsonType::Null,
+            1 => JsonType::False,
+            2 => JsonType::True,
+            3 => JsonType::Number,
+            4 => JsonType::String,
+            5 => JsonType::Array,
+            6 => JsonType::Object,
             _ => return None,
         })
     }
@@ -116,12 +116,12 @@ impl Kind {
     /// `jsonb_typeof`.
     pub fn name(self) -> &'static str {
         match self {
-            Kind::Null => "null",
-            Kind::False | Kind::True => "boolean",
-            Kind::Number => "number",
-            Kind::String => "string",
-            Kind::Array => "array",
-            Kind::Object => "object",
+            JsonType::Null => "null",
+            JsonType::False | JsonType::True => "boolean",
+            JsonType::Number => "number",
+            JsonType::String => "string",
+            JsonType::Array => "array",
+            JsonType::Object => "object",
         }
     }
 }
@@ -158,14 +158,14 @@ impl Jsonb {
 fn root(bytes: &[u8]) -> View<'_> {
     let (kind, payload) = bytes.split_first().unwrap_or((&0, &[]));
     View {
-        kind: Kind::of(*kind).unwrap_or(Kind::Null),
+        kind: JsonType::of(*kind).unwrap_or(JsonType::Null),
         payload,
     }
 }
 
 /// A view of a stored form, which is checked.
 pub fn checked(bytes: &[u8]) -> Result<View<'_>> {
-    let kind = bytes.first().and_then(|kind| Kind::of(*kind));
+    let kind = bytes.first().and_then(|kind| JsonType::of(*kind));
     let Some(kind) = kind else {
         return Err(damaged());
     };
@@ -174,18 +174,18 @@ pub fn checked(bytes: &[u8]) -> Result<View<'_>> {
 }
 
 /// Checks a payload and gives its height, at most `height_max`.
-fn check(kind: Kind, payload: &[u8], height_max: usize) -> Result<usize> {
+fn check(kind: JsonType, payload: &[u8], height_max: usize) -> Result<usize> {
     match kind {
-        Kind::Null | Kind::False | Kind::True if payload.is_empty() => Ok(0),
-        Kind::Null | Kind::False | Kind::True => Err(damaged()),
-        Kind::Number if decode_numeric(payload)?.is_finite() => Ok(0),
-        Kind::Number => Err(damaged()),
-        Kind::String => match std::str::from_utf8(payload) {
+        JsonType::Null | JsonType::False | JsonType::True if payload.is_empty() => Ok(0),
+        JsonType::Null | JsonType::False | JsonType::True => Err(damaged()),
+        JsonType::Number if decode_numeric(payload)?.is_finite() => Ok(0),
+        JsonType::Number => Err(damaged()),
+        JsonType::String => match std::str::from_utf8(payload) {
             Ok(s) if !s.contains('\0') => Ok(0),
             _ => Err(damaged()),
         },
-        Kind::Array | Kind::Object => {
-            let object = kind == Kind::Object;
+        JsonType::Array | JsonType::Object => {
+            let object = kind == JsonType::Object;
             let (head, rest) = payload
                 .split_first_chunk::<HEADER_BYTES>()
                 .ok_or_else(damaged)?;
@@ -209,7 +209,7 @@ fn check(kind: Kind, payload: &[u8], height_max: usize) -> Result<usize> {
                 start = end;
                 highest = highest.max(check(kind, child, height - 1)?);
                 if object && i < count {
-                    if kind != Kind::String || last_key.is_some_and(|k| !key_below(k, child)) {
+                    if kind != JsonType::String || last_key.is_some_and(|k| !key_below(k, child)) {
                         return Err(damaged());
                     }
                     last_key = Some(child);
@@ -223,9 +223,9 @@ fn check(kind: Kind, payload: &[u8], height_max: usize) -> Result<usize> {
     }
 }
 
-fn split_entry(entry: u32) -> (Option<Kind>, usize) {
+fn split_entry(entry: u32) -> (Option<JsonType>, usize) {
     (
-        Kind::of((entry >> 28) as u8),
+        JsonType::of((entry >> 28) as u8),
         (entry as usize) & PAYLOAD_MAX,
     )
 }
@@ -240,20 +240,20 @@ fn key_below(a: &[u8], b: &[u8]) -> bool {
 
 impl<'a> View<'a> {
     /// What it is.
-    pub fn kind(self) -> Kind {
+    pub fn kind(self) -> JsonType {
         self.kind
     }
 
     /// True unless it is an array or an object.
     pub fn is_scalar(self) -> bool {
-        !matches!(self.kind, Kind::Array | Kind::Object)
+        !matches!(self.kind, JsonType::Array | JsonType::Object)
     }
 
     /// The string; empty for other kinds.
     pub fn as_str(self) -> &'a str {
         match self.kind {
             // The bytes were checked once when the value came in.
-            Kind::String => std::str::from_utf8(self.payload).unwrap_or(""),
+            JsonType::String => std::str::from_utf8(self.payload).unwrap_or(""),
             _ => "",
         }
     }
@@ -261,7 +261,7 @@ impl<'a> View<'a> {
     /// The number, if it is one.
     pub fn as_number(self) -> Option<Numeric> {
         match self.kind {
-            Kind::Number => decode_numeric(self.payload).ok(),
+            JsonType::Number => decode_numeric(self.payload).ok(),
             _ => None,
         }
     }
@@ -291,8 +291,8 @@ impl<'a> View<'a> {
     /// Child number `i` of the table of entries: the keys of an object come before its values.
     fn child(self, i: usize) -> Option<View<'a>> {
         let entries = match self.kind {
-            Kind::Array => self.len(),
-            Kind::Object => self.len() * 2,
+            JsonType::Array => self.len(),
+            JsonType::Object => self.len() * 2,
             _ => 0,
         };
         if i >= entries {
@@ -302,7 +302,7 @@ impl<'a> View<'a> {
             .payload
             .get(HEADER_BYTES..)?
             .split_at_checked(entries * 4)?;
-        let entry = |i: usize| -> Option<(Option<Kind>, usize)> {
+        let entry = |i: usize| -> Option<(Option<JsonType>, usize)> {
             let bytes = table.get(i * 4..)?.first_chunk::<4>()?;
             Some(split_entry(u32::from_le_bytes(*bytes)))
         };
@@ -320,7 +320,7 @@ impl<'a> View<'a> {
     /// Element `i` of an array.
     pub fn element(self, i: usize) -> Option<View<'a>> {
         match self.kind {
-            Kind::Array => self.child(i),
+            JsonType::Array => self.child(i),
             _ => None,
         }
     }
@@ -343,7 +343,7 @@ impl<'a> View<'a> {
 
     /// Key `i` of an object and its value.
     fn member_at(self, i: usize) -> Option<(&'a str, View<'a>)> {
-        if self.kind != Kind::Object || i >= self.len() {
+        if self.kind != JsonType::Object || i >= self.len() {
             return None;
         }
         Some((self.child(i)?.as_str(), self.child(self.len() + i)?))
@@ -356,7 +356,7 @@ impl<'a> View<'a> {
 
     /// The value of a key of an object.
     pub fn member(self, key: &str) -> Option<View<'a>> {
-        if self.kind != Kind::Object {
+        if self.kind != JsonType::Object {
             return None;
         }
         let (mut low, mut high) = (0, self.len());
@@ -393,8 +393,8 @@ impl<'a> View<'a> {
     /// What `->>` gives of it: the text of a string, no text for null, JSON for the rest.
     pub fn to_text(self) -> Result<Option<String>> {
         Ok(match self.kind {
-            Kind::Null => None,
-            Kind::String => Some(self.as_str().to_owned()),
+            JsonType::Null => None,
+            JsonType::String => Some(self.as_str().to_owned()),
             _ => Some(self.shown()?),
         })
     }
@@ -417,16 +417,16 @@ impl<'a> View<'a> {
     /// The same to what is being built. A number of a few bytes may print as thousands, so its text is no longer than it only as far as it has none.
     pub(crate) fn append(self, out: &mut Builder) -> Result<()> {
         match self.kind {
-            Kind::Null => out.extend_from_slice(b"null"),
-            Kind::False => out.extend_from_slice(b"false"),
-            Kind::True => out.extend_from_slice(b"true"),
-            Kind::Number => {
+            JsonType::Null => out.extend_from_slice(b"null"),
+            JsonType::False => out.extend_from_slice(b"false"),
+            JsonType::True => out.extend_from_slice(b"true"),
+            JsonType::Number => {
                 if let Some(n) = self.as_number() {
                     n.write(out);
                 }
             }
-            Kind::String => return text::append_string(self.as_str(), out),
-            Kind::Array => {
+            JsonType::String => return text::append_string(self.as_str(), out),
+            JsonType::Array => {
                 out.push(b'[');
                 for (i, element) in self.elements().enumerate() {
                     if i > 0 {
@@ -436,7 +436,7 @@ impl<'a> View<'a> {
                 }
                 out.push(b']');
             }
-            Kind::Object => {
+            JsonType::Object => {
                 out.push(b'{');
                 for (i, (key, value)) in self.members().enumerate() {
                     if i > 0 {
@@ -459,7 +459,7 @@ impl<'a> View<'a> {
             out.push_many(b' ', level * 4)
         };
         match self.kind {
-            Kind::Array => {
+            JsonType::Array => {
                 out.push(b'[');
                 for (i, element) in self.elements().enumerate() {
                     if i > 0 {
@@ -471,7 +471,7 @@ impl<'a> View<'a> {
                 line(level, out)?;
                 out.push(b']');
             }
-            Kind::Object => {
+            JsonType::Object => {
                 out.push(b'{');
                 for (i, (key, value)) in self.members().enumerate() {
                     if i > 0 {
@@ -541,14 +541,14 @@ impl<'a> Build<'a> {
     }
 
     /// Appends the payload; gives kind and height.
-    fn write(self, out: &mut Builder) -> Result<(Kind, usize)> {
+    fn write(self, out: &mut Builder) -> Result<(JsonType, usize)> {
         Ok(match self {
-            Build::Null => (Kind::Null, 0),
-            Build::Bool(v) => (if v { Kind::True } else { Kind::False }, 0),
+            Build::Null => (JsonType::Null, 0),
+            Build::Bool(v) => (if v { JsonType::True } else { JsonType::False }, 0),
             Build::Number(n) => {
                 encode_numeric(&n, out);
                 out.step()?;
-                (Kind::Number, 0)
+                (JsonType::Number, 0)
             }
             Build::String(s) => {
                 if s.len() > PAYLOAD_MAX {
@@ -561,7 +561,7 @@ impl<'a> Build<'a> {
                     )));
                 }
                 out.push_str(&s)?;
-                (Kind::String, 0)
+                (JsonType::String, 0)
             }
             Build::View(view) => {
                 out.push_bytes(view.payload)?;
@@ -572,7 +572,7 @@ impl<'a> Build<'a> {
                 for item in items {
                     container.add(item, out)?;
                 }
-                (Kind::Array, container.end(out)?)
+                (JsonType::Array, container.end(out)?)
             }
             Build::Object(mut members) => {
                 // Of equal keys the last one is to come first, and to stay.
@@ -589,7 +589,7 @@ impl<'a> Build<'a> {
                 for value in values {
                     container.add(value, out)?;
                 }
-                (Kind::Object, container.end(out)?)
+                (JsonType::Object, container.end(out)?)
             }
         })
     }

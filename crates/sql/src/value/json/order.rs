@@ -3,7 +3,7 @@
 //! Kinds order null, string, number, boolean, array, object; containers order by their number of elements first. One oddity is
 //! PostgreSQL's and kept: an empty array at the top is below every scalar.
 
-use super::{Kind, View};
+use super::{JsonType, View};
 use crate::value::key;
 use std::cmp::Ordering;
 use std::hash::{Hash, Hasher};
@@ -11,17 +11,17 @@ use std::hash::{Hash, Hasher};
 impl View<'_> {
     fn rank(self) -> u8 {
         match self.kind() {
-            Kind::Null => 1,
-            Kind::String => 2,
-            Kind::Number => 3,
-            Kind::False | Kind::True => 4,
-            Kind::Array => 5,
-            Kind::Object => 6,
+            JsonType::Null => 1,
+            JsonType::String => 2,
+            JsonType::Number => 3,
+            JsonType::False | JsonType::True => 4,
+            JsonType::Array => 5,
+            JsonType::Object => 6,
         }
     }
 
     fn is_empty_array(self) -> bool {
-        self.kind() == Kind::Array && self.is_empty()
+        self.kind() == JsonType::Array && self.is_empty()
     }
 
     /// Order of two whole values.
@@ -39,16 +39,16 @@ impl View<'_> {
             return ranks;
         }
         match self.kind() {
-            Kind::Null => Ordering::Equal,
-            Kind::False | Kind::True => (self.kind() as u8).cmp(&(other.kind() as u8)),
-            Kind::String => self.as_str().as_bytes().cmp(other.as_str().as_bytes()),
-            Kind::Number => self.as_number().cmp(&other.as_number()),
-            Kind::Array => self.len().cmp(&other.len()).then_with(|| {
+            JsonType::Null => Ordering::Equal,
+            JsonType::False | JsonType::True => (self.kind() as u8).cmp(&(other.kind() as u8)),
+            JsonType::String => self.as_str().as_bytes().cmp(other.as_str().as_bytes()),
+            JsonType::Number => self.as_number().cmp(&other.as_number()),
+            JsonType::Array => self.len().cmp(&other.len()).then_with(|| {
                 let pairs = self.elements().zip(other.elements());
                 let mut orders = pairs.map(|(a, b)| a.compare_inside(b));
                 orders.find(|o| o.is_ne()).unwrap_or(Ordering::Equal)
             }),
-            Kind::Object => self.len().cmp(&other.len()).then_with(|| {
+            JsonType::Object => self.len().cmp(&other.len()).then_with(|| {
                 let pairs = self.members().zip(other.members());
                 let mut orders = pairs.map(|((a, x), (b, y))| {
                     a.as_bytes()
@@ -64,20 +64,20 @@ impl View<'_> {
     pub fn hash_value<H: Hasher>(self, h: &mut H) {
         h.write_u8(self.rank());
         match self.kind() {
-            Kind::Null => {}
-            Kind::False => h.write_u8(0),
-            Kind::True => h.write_u8(1),
-            Kind::String => self.as_str().hash(h),
-            Kind::Number => {
+            JsonType::Null => {}
+            JsonType::False => h.write_u8(0),
+            JsonType::True => h.write_u8(1),
+            JsonType::String => self.as_str().hash(h),
+            JsonType::Number => {
                 if let Some(n) = self.as_number() {
                     n.hash_value(h);
                 }
             }
-            Kind::Array => {
+            JsonType::Array => {
                 h.write_usize(self.len());
                 self.elements().for_each(|element| element.hash_value(h));
             }
-            Kind::Object => {
+            JsonType::Object => {
                 h.write_usize(self.len());
                 for (key, value) in self.members() {
                     key.hash(h);
@@ -99,21 +99,21 @@ impl View<'_> {
     fn write_key_inside(self, out: &mut Vec<u8>) {
         out.push(self.rank());
         match self.kind() {
-            Kind::Null => {}
-            Kind::False => out.push(0),
-            Kind::True => out.push(1),
-            Kind::String => key::bytes(self.as_str().as_bytes(), out),
-            Kind::Number => {
+            JsonType::Null => {}
+            JsonType::False => out.push(0),
+            JsonType::True => out.push(1),
+            JsonType::String => key::bytes(self.as_str().as_bytes(), out),
+            JsonType::Number => {
                 if let Some(n) = self.as_number() {
                     key::numeric(&n, out);
                 }
             }
-            Kind::Array => {
+            JsonType::Array => {
                 out.extend_from_slice(&(self.len() as u32).to_be_bytes());
                 self.elements()
                     .for_each(|element| element.write_key_inside(out));
             }
-            Kind::Object => {
+            JsonType::Object => {
                 out.extend_from_slice(&(self.len() as u32).to_be_bytes());
                 for (name, value) in self.members() {
                     key::bytes(name.as_bytes(), out);
