@@ -35,8 +35,8 @@ pub(super) fn attributes(cx: &VirtualContext<'_>) -> Rows {
             let domain = cx.catalog.types.get(of).and_then(|ty| ty.domain());
             let s = shape(user::base_type(attribute.ty));
             let shown = match user::class(of) {
-                Some(Class::Domain) => "USER-DEFINED".to_owned(),
-                _ => plain_type_name(of),
+                Some(Class::Array) | None => plain_type_name(of),
+                Some(_) => "USER-DEFINED".to_owned(),
             };
             let collates = of == oid::NAME || attribute.collation != 0;
             rows.push(row![

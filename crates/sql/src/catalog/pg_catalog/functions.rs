@@ -214,6 +214,11 @@ impl LanguageFunction {
     }
 }
 
+/// The name of a function that a language is made of.
+pub(super) fn language_function_name(function: Oid) -> Option<&'static str> {
+    LanguageFunction::by_oid(function).map(|f| f.name)
+}
+
 fn all_procs() -> Vec<Vec<Datum>> {
     let mut seen = HashSet::new();
     let mut rows = Vec::new();
@@ -352,9 +357,7 @@ const WITH_MODIFIER: &[&str] = &[
 
 /// A function as `regprocedure` prints it: its name and the types that it takes.
 pub(crate) fn procedure_name(function: Oid) -> Option<String> {
-    let name = func::name_of(function)
-        .or_else(|| super::io_function_name(function))
-        .or_else(|| LanguageFunction::by_oid(function).map(|f| f.name))?;
+    let name = func::name_of(function).or_else(|| super::io_function_name(function))?;
     let (arguments, _) = signature(function)?;
     let arguments = arguments.replace("VARIADIC ", "").replace(", ", ",");
     Some(format!("{}({arguments})", func::quote_identifier(name)))

@@ -14,6 +14,7 @@ use std::sync::OnceLock;
 /// Name of a type's input, output, receive, send or modifier function by its OID.
 pub fn io_function_name(function: Oid) -> Option<&'static str> {
     match function {
+        2246..=2248 | 13_560..=13_562 => return super::functions::language_function_name(function),
         3 => return Some("heap_tableam_handler"),
         330 => return Some("bthandler"),
         331 => return Some("hashhandler"),
