@@ -73,7 +73,7 @@ create trigger u instead of update on changed for each row execute function inst
 select is_updatable, is_insertable_into, is_trigger_updatable, is_trigger_deletable, is_trigger_insertable_into
   from information_schema.views where table_name = 'changed';
 
-create table kept_texts (a text, b int);
+create table kept_texts (a varchar, b int);
 create unique index shown on kept_texts (b) where a::text > 500000000::text collate "C";
 select pg_get_indexdef('shown'::regclass);
 drop view changed, fake, places;
