@@ -589,7 +589,10 @@ fn comparable(op: &str, left: SqlType, right: SqlType) -> Result<()> {
                 ),
             ));
         }
-        if let Some(ty) = super::order_by::unordered(*a) {
+        // Forms have an order, whatever the type.
+        if let Some(ty) = super::order_by::unordered(*a)
+            && !op.starts_with('*')
+        {
             return Err(no_comparison(op, ty));
         }
     }

@@ -201,6 +201,8 @@ pub fn parse_expr(text: &str) -> Result<ast::Expr> {
     tokens.retain(|token| !matches!(token.token, Token::Whitespace(_)));
     rewrite::mark_variadics(&mut tokens);
     xml::rewrite(text, &mut tokens)?;
+    spellings::collated_cast(&mut tokens);
+    operators::of_images(&mut tokens);
     let has_not_exists = not_exists::rewrite(&mut tokens);
     let has_query_operands = query_operands::rewrite(&mut tokens);
     let mut parser = Parser::new(&dialect)

@@ -191,7 +191,7 @@ fn end_of_type(tokens: &[TokenWithSpan], mut at: usize) -> usize {
 }
 
 /// `value::type COLLATE name`: the library knows a collation behind what is no cast.
-fn collated_cast(tokens: &mut Vec<TokenWithSpan>) {
+pub(super) fn collated_cast(tokens: &mut Vec<TokenWithSpan>) {
     let mut at = 1;
     while at < tokens.len() {
         if tokens[at].token == Token::DoubleColon {

@@ -178,13 +178,13 @@ impl Session {
         self.see_types_of(types)?;
         let mut values = Vec::with_capacity(arguments.len());
         for (argument, ty) in arguments.iter().zip(types) {
-            values.push(self.argument(argument, *ty)?);
+            values.push(self.argument(values.len() + 1, argument, *ty)?);
         }
         self.sleep_as_asked().await?;
         Ok(values)
     }
 
-    fn argument(&mut self, argument: &ast::Expr, ty: SqlType) -> Result<Datum> {
+    fn argument(&mut self, number: usize, argument: &ast::Expr, ty: SqlType) -> Result<Datum> {
         // A domain's rules are asked where the parameter is used.
         let ty = value::user::base_type(ty);
         // An untyped literal is read as the parameter's type.
@@ -231,7 +231,7 @@ impl Session {
             return Err(SqlError::new(
                 SqlState::DATATYPE_MISMATCH,
                 format!(
-                    "parameter of type {} cannot be coerced to the expected type {}",
+                    "parameter ${number} of type {} cannot be coerced to the expected type {}",
                     value::info::format_type(from),
                     value::info::format_type(ty)
                 ),
