@@ -280,7 +280,11 @@ fn parse_within(text: &str, mut tokens: Vec<TokenWithSpan>, depth: Depth) -> Res
         }
         None => None,
     };
-    let copy_options = copy_options::take(text, &mut tokens)?;
+    let copy_options = match copy_options::take(text, &mut tokens) {
+        Ok(options) => options,
+        Err(_) if names_time(&tokens) => return Err(as_of::not_there()),
+        Err(error) => return Err(error),
+    };
     xml::rewrite(text, &mut tokens)?;
     if let Some((statement, kind)) = rewrite::without_grammar(text, &tokens)? {
         if depth.deep {
