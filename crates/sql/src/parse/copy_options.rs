@@ -6,6 +6,9 @@ use crate::error::{Result, SqlError};
 use sqlparser::ast;
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
+/// Options that begin behind so many tokens have no place in the text.
+const PLACED_TOKENS: usize = 1 << 10;
+
 /// What COPY says behind its source and target.
 #[derive(Clone, Debug, Default)]
 pub struct CopyClauses {
@@ -123,7 +126,8 @@ fn direction(tokens: &[TokenWithSpan]) -> Option<usize> {
 
 impl Words<'_> {
     fn option_at(&self, at: usize, name: &str, value: CopyValue) -> CopyOption {
-        let token = self.tokens.get(at);
+        // To find a place costs as much as the text is long: those of what nobody writes are left out.
+        let token = self.tokens.get(at).filter(|_| at < PLACED_TOKENS);
         CopyOption {
             name: name.to_owned(),
             value,

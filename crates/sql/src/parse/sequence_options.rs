@@ -88,6 +88,10 @@ pub(super) fn take_names(tokens: &mut Vec<TokenWithSpan>) {
     if !is_word(tokens.first(), "create") && !is_word(tokens.first(), "alter") {
         return;
     }
+    // Whose sequence it is says whether it is unlogged.
+    if words(tokens, 0, &["create", "unlogged", "sequence"]) {
+        tokens.remove(1);
+    }
     let mut at = 0;
     while at + 1 < tokens.len() {
         let opens = matches!(tokens[at + 1].token, Token::LParen);
@@ -97,9 +101,16 @@ pub(super) fn take_names(tokens: &mut Vec<TokenWithSpan>) {
         }
         let first = at + 1;
         let closes = |t: &TokenWithSpan| matches!(t.token, Token::RParen);
-        let Some(length) = tokens[first..].iter().position(closes) else {
+        let Some(mut length) = tokens[first..].iter().position(closes) else {
             return;
         };
+        // It is as its table is.
+        let persistence =
+            |at: &usize| is_word(tokens.get(*at), "logged") || is_word(tokens.get(*at), "unlogged");
+        if let Some(said) = (first..first + length).find(persistence) {
+            tokens.remove(said);
+            length -= 1;
+        }
         if let Some(options) = with_name(&tokens[first..first + length]) {
             tokens.splice(first..first + length, options);
         }

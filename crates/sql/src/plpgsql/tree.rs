@@ -202,7 +202,7 @@ pub struct Statement {
     /// Line in the body, from 1.
     pub line: usize,
     /// What it is.
-    pub kind: StatementKind,
+    pub kind: PlpgsqlStatement,
 }
 
 /// FOR and FOREACH.
@@ -345,7 +345,7 @@ pub enum Count {
 /// Statements.
 #[derive(Debug)]
 #[allow(missing_docs, reason = "PL/pgSQL's own words")]
-pub enum StatementKind {
+pub enum PlpgsqlStatement {
     Null,
     Block(Block),
     Assign(Target, Expr),
@@ -394,9 +394,9 @@ impl Statement {
     /// The statement of SQL that it is; an expression that is no more than a call has none.
     pub fn sql(&self) -> Option<std::rc::Rc<str>> {
         match &self.kind {
-            StatementKind::Perform(query)
-            | StatementKind::Sql { query, .. }
-            | StatementKind::Call(query) => Some(std::rc::Rc::clone(&query.text)),
+            PlpgsqlStatement::Perform(query)
+            | PlpgsqlStatement::Sql { query, .. }
+            | PlpgsqlStatement::Call(query) => Some(std::rc::Rc::clone(&query.text)),
             _ => None,
         }
     }
@@ -404,39 +404,41 @@ impl Statement {
     /// As CONTEXT names it.
     pub fn shown(&self) -> &'static str {
         match &self.kind {
-            StatementKind::Null => "NULL",
-            StatementKind::Block(_) => "statement block",
-            StatementKind::Assign(..) => "assignment",
-            StatementKind::If(..) => "IF",
-            StatementKind::Case { .. } => "CASE",
-            StatementKind::Loop(..) => "LOOP",
-            StatementKind::While(..) => "WHILE",
-            StatementKind::For(looped) => match looped.over {
+            PlpgsqlStatement::Null => "NULL",
+            PlpgsqlStatement::Block(_) => "statement block",
+            PlpgsqlStatement::Assign(..) => "assignment",
+            PlpgsqlStatement::If(..) => "IF",
+            PlpgsqlStatement::Case { .. } => "CASE",
+            PlpgsqlStatement::Loop(..) => "LOOP",
+            PlpgsqlStatement::While(..) => "WHILE",
+            PlpgsqlStatement::For(looped) => match looped.over {
                 Over::Range { .. } => "FOR with integer loop variable",
                 Over::Query(_) => "FOR over SELECT rows",
                 Over::Execute(..) => "FOR over EXECUTE statement",
                 Over::Cursor(..) => "FOR over cursor",
                 Over::Array(..) => "FOREACH over array",
             },
-            StatementKind::Exit(true, ..) => "EXIT",
-            StatementKind::Exit(false, ..) => "CONTINUE",
-            StatementKind::Return(_) => "RETURN",
-            StatementKind::ReturnNext(_) => "RETURN NEXT",
-            StatementKind::ReturnQuery(_) | StatementKind::ReturnExecute(..) => "RETURN QUERY",
-            StatementKind::Raise(_) => "RAISE",
-            StatementKind::Assert(..) => "ASSERT",
-            StatementKind::Perform(_) => "PERFORM",
-            StatementKind::Sql { .. } => "SQL statement",
-            StatementKind::Call(_) => "CALL",
-            StatementKind::Execute { .. } => "EXECUTE",
-            StatementKind::Diagnostics(true, _) => "GET STACKED DIAGNOSTICS",
-            StatementKind::Diagnostics(false, _) => "GET DIAGNOSTICS",
-            StatementKind::Open(..) => "OPEN",
-            StatementKind::Fetch(fetch) if fetch.targets.is_none() => "MOVE",
-            StatementKind::Fetch(_) => "FETCH",
-            StatementKind::Close(_) => "CLOSE",
-            StatementKind::Commit(_) => "COMMIT",
-            StatementKind::Rollback(_) => "ROLLBACK",
+            PlpgsqlStatement::Exit(true, ..) => "EXIT",
+            PlpgsqlStatement::Exit(false, ..) => "CONTINUE",
+            PlpgsqlStatement::Return(_) => "RETURN",
+            PlpgsqlStatement::ReturnNext(_) => "RETURN NEXT",
+            PlpgsqlStatement::ReturnQuery(_) | PlpgsqlStatement::ReturnExecute(..) => {
+                "RETURN QUERY"
+            }
+            PlpgsqlStatement::Raise(_) => "RAISE",
+            PlpgsqlStatement::Assert(..) => "ASSERT",
+            PlpgsqlStatement::Perform(_) => "PERFORM",
+            PlpgsqlStatement::Sql { .. } => "SQL statement",
+            PlpgsqlStatement::Call(_) => "CALL",
+            PlpgsqlStatement::Execute { .. } => "EXECUTE",
+            PlpgsqlStatement::Diagnostics(true, _) => "GET STACKED DIAGNOSTICS",
+            PlpgsqlStatement::Diagnostics(false, _) => "GET DIAGNOSTICS",
+            PlpgsqlStatement::Open(..) => "OPEN",
+            PlpgsqlStatement::Fetch(fetch) if fetch.targets.is_none() => "MOVE",
+            PlpgsqlStatement::Fetch(_) => "FETCH",
+            PlpgsqlStatement::Close(_) => "CLOSE",
+            PlpgsqlStatement::Commit(_) => "COMMIT",
+            PlpgsqlStatement::Rollback(_) => "ROLLBACK",
         }
     }
 }

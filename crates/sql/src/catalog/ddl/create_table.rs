@@ -179,6 +179,7 @@ pub(super) async fn create(
         security: crate::catalog::RowSecurity::default(),
         shared_names: Default::default(),
     };
+    let unlogged = super::persistence::is_unlogged(&options);
     let mut wanted = Vec::new();
     let mut generated = Vec::new();
     for mut new in columns {
@@ -186,7 +187,10 @@ pub(super) async fn create(
             generated.push((relation.columns.len(), expr));
         }
         if let Some(owned) = new.sequence.take() {
-            own_sequence(cx, &relation, &mut new.column, &owned).await?;
+            let sequence = own_sequence(cx, &relation, &mut new.column, &owned).await?;
+            if unlogged {
+                super::persistence::of_sequence(sequence, false, cx)?;
+            }
         }
         wanted.append(&mut new.constraints);
         for (attribute, value) in new.kept.drain(..) {
@@ -234,6 +238,9 @@ pub(super) async fn own_sequence(
     let sequence = sequence::create_owned(cx, relation, &column.name, owned).await?;
     column.sequence = Some(sequence);
     let catalog = cx.catalog()?;
+    if catalog.persistence_of(relation) == 'u' {
+        super::persistence::of_sequence(sequence, false, cx)?;
+    }
     let name = catalog.relations.get(&sequence).map(|r| r.name.clone());
     let statement = match catalog.relations.contains_key(&relation.oid) {
         true => "ALTER TABLE",

@@ -6,6 +6,7 @@ use crate::catalog::change::Change;
 use crate::catalog::temporary::is_temporary_schema;
 use crate::catalog::{Catalog, Relation, Schema};
 use crate::error::{Result, SqlError};
+use crate::value::Oid;
 use logstead_types::SqlState;
 use sqlparser::ast;
 use std::sync::Arc;
@@ -32,6 +33,19 @@ pub(super) fn of_new(
     Ok(())
 }
 
+/// Is a new table with these options unlogged?
+pub(super) fn is_unlogged(options: &[String]) -> bool {
+    attributes::get(options, Attribute::Unlogged).is_some()
+}
+
+/// Notes of a table's own sequence what its table is.
+pub(super) fn of_sequence(sequence: Oid, logged: bool, cx: &mut DdlContext<'_>) -> Result<()> {
+    let mut all = cx.catalog()?.options_of(sequence).to_vec();
+    attributes::set(&mut all, Attribute::Unlogged, (!logged).then_some("t"));
+    cx.state.push(Change::Options(sequence, all));
+    Ok(())
+}
+
 /// Who stands in the way of a table's change: one that it references, or that references it, and that would be logged while the other
 /// is not.
 fn in_the_way(table: &Relation, logged: bool, catalog: &Catalog) -> Option<Arc<Relation>> {
@@ -43,12 +57,9 @@ fn in_the_way(table: &Relation, logged: bool, catalog: &Catalog) -> Option<Arc<R
         let mut parents = keys.filter_map(|key| catalog.relations.get(&key.table));
         return parents.find(other).cloned();
     }
-    let references = |relation: &&Arc<Relation>| {
-        let mut keys = relation.constraints.iter().filter_map(|c| c.foreign());
-        keys.any(|key| key.table == table.oid)
-    };
-    let relations = catalog.relations.values();
-    relations.filter(references).find(other).cloned()
+    let references = catalog.references_to(table.oid).into_iter();
+    let mut children = references.map(|(child, _)| child);
+    children.find(other).cloned()
 }
 
 /// SET LOGGED, SET UNLOGGED.
@@ -81,5 +92,9 @@ pub(super) async fn set(
     let mut all = catalog.options_of(table.oid).to_vec();
     attributes::set(&mut all, Attribute::Unlogged, (!logged).then_some("t"));
     cx.state.push(Change::Options(table.oid, all));
+    let columns = table.columns.iter().filter(|c| !c.dropped);
+    for sequence in columns.filter_map(|c| c.sequence) {
+        of_sequence(sequence, logged, cx)?;
+    }
     cx.update_relation(Relation::clone(table)).await.map(drop)
 }

@@ -3,7 +3,7 @@
 use super::super::conditions;
 use super::super::lex::Word;
 use super::super::tree::{
-    Block, Condition, CursorQuery, Handlers, Statement, StatementKind, TypeName, VarNo,
+    Block, Condition, CursorQuery, Handlers, PlpgsqlStatement, Statement, TypeName, VarNo,
 };
 use super::{Label, Reader, lex};
 use crate::error::{Result, SqlError};
@@ -342,7 +342,7 @@ impl Reader<'_> {
             }
             let line = self.line();
             let kind = self.deeper(Self::statement)?;
-            if !matches!(kind, StatementKind::Null) {
+            if !matches!(kind, PlpgsqlStatement::Null) {
                 all.push(Statement { line, kind });
             }
         }

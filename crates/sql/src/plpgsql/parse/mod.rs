@@ -134,7 +134,7 @@ impl Reader<'_> {
                 declares: Vec::new(),
                 body: vec![Statement {
                     line,
-                    kind: super::tree::StatementKind::Block(block),
+                    kind: super::tree::PlpgsqlStatement::Block(block),
                 }],
                 handlers: None,
             },

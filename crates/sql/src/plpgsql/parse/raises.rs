@@ -2,13 +2,13 @@
 
 use super::super::conditions;
 use super::super::lex::{self, Word};
-use super::super::tree::{Level, Raise, RaiseOption, StatementKind};
+use super::super::tree::{Level, PlpgsqlStatement, Raise, RaiseOption};
 use super::Reader;
 use crate::error::{Result, SqlError};
 use logstead_types::SqlState;
 
 impl Reader<'_> {
-    pub(super) fn raise_statement(&mut self) -> Result<StatementKind> {
+    pub(super) fn raise_statement(&mut self) -> Result<PlpgsqlStatement> {
         let start = self.token().start;
         self.pass();
         let mut raise = Raise {
@@ -19,7 +19,7 @@ impl Reader<'_> {
         };
         if self.is_mark(";") {
             self.pass();
-            return Ok(StatementKind::Raise(Box::new(raise)));
+            return Ok(PlpgsqlStatement::Raise(Box::new(raise)));
         }
         let levels = [
             ("exception", Level::Exception),
@@ -119,7 +119,7 @@ impl Reader<'_> {
             }
         }
         self.expect_mark(";")?;
-        Ok(StatementKind::Raise(Box::new(raise)))
+        Ok(PlpgsqlStatement::Raise(Box::new(raise)))
     }
 }
 

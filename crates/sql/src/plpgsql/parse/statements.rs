@@ -2,7 +2,7 @@
 
 use super::super::lex::Word;
 use super::super::tree::{
-    Count, Diagnostic, Direction, Fetch, For, Opens, Over, StatementKind, Target, TypeName,
+    Count, Diagnostic, Direction, Fetch, For, Opens, Over, PlpgsqlStatement, Target, TypeName,
 };
 use super::pieces::SEMICOLON;
 use super::{Label, RESERVED, Reader, is_key};
@@ -11,7 +11,7 @@ use crate::value::{SqlType, oid};
 use logstead_types::SqlState;
 
 impl Reader<'_> {
-    pub(super) fn statement(&mut self) -> Result<StatementKind> {
+    pub(super) fn statement(&mut self) -> Result<PlpgsqlStatement> {
         let start = self.token().start;
         if self.is_mark("<<") {
             let label = self.label()?;
@@ -42,7 +42,7 @@ impl Reader<'_> {
             "null" => {
                 self.pass();
                 self.expect_mark(";")?;
-                Ok(StatementKind::Null)
+                Ok(PlpgsqlStatement::Null)
             }
             "exit" | "continue" => self.exit_statement(text == "exit"),
             "return" => self.return_statement(),
@@ -55,7 +55,7 @@ impl Reader<'_> {
                     false => None,
                 };
                 self.expect_mark(";")?;
-                Ok(StatementKind::Assert(condition, message))
+                Ok(PlpgsqlStatement::Assert(condition, message))
             }
             "perform" => {
                 self.pass();
@@ -66,7 +66,7 @@ impl Reader<'_> {
                 let expr = self.expr(text, from.saturating_sub(lead), true);
                 self.check(&expr)?;
                 self.expect_mark(";")?;
-                Ok(StatementKind::Perform(expr))
+                Ok(PlpgsqlStatement::Perform(expr))
             }
             "execute" => self.execute_statement(),
             "get" => self.diagnostics_statement(),
@@ -76,7 +76,7 @@ impl Reader<'_> {
                 self.pass();
                 let cursor = self.cursor_variable()?;
                 self.expect_mark(";")?;
-                Ok(StatementKind::Close(cursor))
+                Ok(PlpgsqlStatement::Close(cursor))
             }
             "commit" | "rollback" => {
                 self.pass();
@@ -87,32 +87,32 @@ impl Reader<'_> {
                 }
                 self.expect_mark(";")?;
                 Ok(match text == "commit" {
-                    true => StatementKind::Commit(chain),
-                    false => StatementKind::Rollback(chain),
+                    true => PlpgsqlStatement::Commit(chain),
+                    false => PlpgsqlStatement::Rollback(chain),
                 })
             }
             "call" | "do" => {
                 let (expr, _) = self.sql(start, false)?;
-                Ok(StatementKind::Call(expr))
+                Ok(PlpgsqlStatement::Call(expr))
             }
             _ if reserved => Err(self.unexpected(self.at)),
             _ => self.query(start),
         }
     }
 
-    fn query(&mut self, start: usize) -> Result<StatementKind> {
+    fn query(&mut self, start: usize) -> Result<PlpgsqlStatement> {
         let changes = ["insert", "update", "delete", "merge"]
             .iter()
             .any(|key| self.is(key));
         let (query, into) = self.sql(start, true)?;
-        Ok(StatementKind::Sql {
+        Ok(PlpgsqlStatement::Sql {
             query,
             into,
             changes,
         })
     }
 
-    fn assignment(&mut self) -> Result<StatementKind> {
+    fn assignment(&mut self) -> Result<PlpgsqlStatement> {
         let start = self.token().start;
         let target = self.target()?;
         if !self.take_mark(":=") {
@@ -123,25 +123,25 @@ impl Reader<'_> {
         let whole = self.body.get(start..end).unwrap_or_default();
         expr.assignment = Some(whole.into());
         self.expect_mark(";")?;
-        Ok(StatementKind::Assign(target, expr))
+        Ok(PlpgsqlStatement::Assign(target, expr))
     }
 
     /// What may have a label: blocks and loops.
-    fn labelled(&mut self, label: Option<String>) -> Result<StatementKind> {
+    fn labelled(&mut self, label: Option<String>) -> Result<PlpgsqlStatement> {
         if self.is("declare") || self.is("begin") {
             let block = self.block(label)?;
             self.expect_mark(";")?;
-            return Ok(StatementKind::Block(block));
+            return Ok(PlpgsqlStatement::Block(block));
         }
         let scope = self.scope;
         // A loop's variables are in a block of their own.
         self.open(label.clone().unwrap_or_default());
         let kind = if self.take("loop") {
-            StatementKind::Loop(label.clone(), self.loop_body(label)?)
+            PlpgsqlStatement::Loop(label.clone(), self.loop_body(label)?)
         } else if self.take("while") {
             let condition = self.expression(&["loop"], "LOOP")?;
             self.expect("loop")?;
-            StatementKind::While(label.clone(), condition, self.loop_body(label)?)
+            PlpgsqlStatement::While(label.clone(), condition, self.loop_body(label)?)
         } else if self.take("for") {
             self.for_statement(label)?
         } else if self.take("foreach") {
@@ -167,7 +167,7 @@ impl Reader<'_> {
         Ok(body)
     }
 
-    fn for_statement(&mut self, label: Option<String>) -> Result<StatementKind> {
+    fn for_statement(&mut self, label: Option<String>) -> Result<PlpgsqlStatement> {
         let start = self.token().start;
         let line = self.line();
         let first = self.at;
@@ -213,7 +213,7 @@ impl Reader<'_> {
             let row = self.variable(name, TypeName::Record, line);
             self.say(name, Some(row));
             let body = self.loop_body(label.clone())?;
-            return Ok(StatementKind::For(Box::new(For {
+            return Ok(PlpgsqlStatement::For(Box::new(For {
                 label,
                 targets: vec![Target::Variable(row)],
                 over: Over::Cursor(variable, args),
@@ -253,7 +253,7 @@ impl Reader<'_> {
         let counter = self.variable(name, integer, line);
         self.say(name, Some(counter));
         let body = self.loop_body(label.clone())?;
-        Ok(StatementKind::For(Box::new(For {
+        Ok(PlpgsqlStatement::For(Box::new(For {
             label,
             targets: vec![Target::Variable(counter)],
             over: Over::Range {
@@ -288,7 +288,7 @@ impl Reader<'_> {
         label: Option<String>,
         (first, behind): (usize, usize),
         over: Over,
-    ) -> Result<StatementKind> {
+    ) -> Result<PlpgsqlStatement> {
         self.expect("loop")?;
         let after = std::mem::replace(&mut self.at, first);
         let token = self.token().start;
@@ -308,7 +308,7 @@ impl Reader<'_> {
         }
         self.at = after;
         let body = self.loop_body(label.clone())?;
-        Ok(StatementKind::For(Box::new(For {
+        Ok(PlpgsqlStatement::For(Box::new(For {
             label,
             targets,
             over,
@@ -316,7 +316,7 @@ impl Reader<'_> {
         })))
     }
 
-    fn foreach_statement(&mut self, label: Option<String>) -> Result<StatementKind> {
+    fn foreach_statement(&mut self, label: Option<String>) -> Result<PlpgsqlStatement> {
         let targets = self.targets()?;
         let mut slice = 0;
         if self.take("slice") {
@@ -331,7 +331,7 @@ impl Reader<'_> {
         let array = self.expression(&["loop"], "LOOP")?;
         self.expect("loop")?;
         let body = self.loop_body(label.clone())?;
-        Ok(StatementKind::For(Box::new(For {
+        Ok(PlpgsqlStatement::For(Box::new(For {
             label,
             targets,
             over: Over::Array(array, slice),
@@ -339,7 +339,7 @@ impl Reader<'_> {
         })))
     }
 
-    fn if_statement(&mut self) -> Result<StatementKind> {
+    fn if_statement(&mut self) -> Result<PlpgsqlStatement> {
         self.pass();
         let mut arms = Vec::new();
         let mut otherwise = Vec::new();
@@ -361,10 +361,10 @@ impl Reader<'_> {
         self.expect("end")?;
         self.expect("if")?;
         self.expect_mark(";")?;
-        Ok(StatementKind::If(arms, otherwise))
+        Ok(PlpgsqlStatement::If(arms, otherwise))
     }
 
-    fn case_statement(&mut self) -> Result<StatementKind> {
+    fn case_statement(&mut self) -> Result<PlpgsqlStatement> {
         self.pass();
         let scope = self.scope;
         let mut test = None;
@@ -399,14 +399,14 @@ impl Reader<'_> {
         self.expect("case")?;
         self.expect_mark(";")?;
         self.scope = scope;
-        Ok(StatementKind::Case {
+        Ok(PlpgsqlStatement::Case {
             test,
             arms,
             otherwise,
         })
     }
 
-    fn exit_statement(&mut self, exits: bool) -> Result<StatementKind> {
+    fn exit_statement(&mut self, exits: bool) -> Result<PlpgsqlStatement> {
         let start = self.token().start;
         self.pass();
         let mut label = None;
@@ -444,10 +444,10 @@ impl Reader<'_> {
             false => None,
         };
         self.expect_mark(";")?;
-        Ok(StatementKind::Exit(exits, label, condition))
+        Ok(PlpgsqlStatement::Exit(exits, label, condition))
     }
 
-    fn return_statement(&mut self) -> Result<StatementKind> {
+    fn return_statement(&mut self) -> Result<PlpgsqlStatement> {
         let wrong = |message: &str, at: usize, code: &[u8; 5]| {
             SqlError::new(SqlState::new(code), message)
                 .at(Some(super::lex::position(self.body, at)))
@@ -465,7 +465,7 @@ impl Reader<'_> {
             self.pass();
             let at = self.token().start;
             if self.take_mark(";") {
-                return Ok(StatementKind::ReturnNext(None));
+                return Ok(PlpgsqlStatement::ReturnNext(None));
             }
             if self.given.returns_nothing {
                 return Err(wrong(
@@ -474,7 +474,7 @@ impl Reader<'_> {
                     b"42804",
                 ));
             }
-            return Ok(StatementKind::ReturnNext(Some(self.last_expression()?)));
+            return Ok(PlpgsqlStatement::ReturnNext(Some(self.last_expression()?)));
         }
         if self.is("query") {
             if !self.given.returns_set {
@@ -492,18 +492,18 @@ impl Reader<'_> {
                     false => Vec::new(),
                 };
                 self.expect_mark(";")?;
-                return Ok(StatementKind::ReturnExecute(query, params));
+                return Ok(PlpgsqlStatement::ReturnExecute(query, params));
             }
             let at = self.token().start;
             let (query, _) = self.sql(at, false)?;
-            return Ok(StatementKind::ReturnQuery(query));
+            return Ok(PlpgsqlStatement::ReturnQuery(query));
         }
         let at = self.token().start;
         if self.take_mark(";") {
             if !self.given.returns_set && !self.given.returns_nothing {
                 return Err(self.error_at("missing expression at or near \";\"", at));
             }
-            return Ok(StatementKind::Return(None));
+            return Ok(PlpgsqlStatement::Return(None));
         }
         if self.given.returns_set {
             return Err(wrong(
@@ -523,10 +523,10 @@ impl Reader<'_> {
             };
             return Err(wrong(message, at, b"42804"));
         }
-        Ok(StatementKind::Return(Some(self.last_expression()?)))
+        Ok(PlpgsqlStatement::Return(Some(self.last_expression()?)))
     }
 
-    fn execute_statement(&mut self) -> Result<StatementKind> {
+    fn execute_statement(&mut self) -> Result<PlpgsqlStatement> {
         self.pass();
         let query = self.expression(&["into", "using", ";"], ";")?;
         let (mut into, mut params) = (None, Vec::new());
@@ -542,14 +542,14 @@ impl Reader<'_> {
             }
         }
         self.expect_mark(";")?;
-        Ok(StatementKind::Execute {
+        Ok(PlpgsqlStatement::Execute {
             query,
             into,
             params,
         })
     }
 
-    fn diagnostics_statement(&mut self) -> Result<StatementKind> {
+    fn diagnostics_statement(&mut self) -> Result<PlpgsqlStatement> {
         self.pass();
         let stacked = self.take("stacked");
         if !stacked {
@@ -603,16 +603,16 @@ impl Reader<'_> {
             }
         }
         self.expect_mark(";")?;
-        Ok(StatementKind::Diagnostics(stacked, items))
+        Ok(PlpgsqlStatement::Diagnostics(stacked, items))
     }
 
-    fn open_statement(&mut self) -> Result<StatementKind> {
+    fn open_statement(&mut self) -> Result<PlpgsqlStatement> {
         self.pass();
         let cursor = self.cursor_variable()?;
         if self.variables[cursor].cursor.is_some() {
             let args = self.bound_arguments(cursor)?;
             self.expect_mark(";")?;
-            return Ok(StatementKind::Open(cursor, Opens::Bound(args)));
+            return Ok(PlpgsqlStatement::Open(cursor, Opens::Bound(args)));
         }
         let scroll = if self.take("no") {
             self.expect("scroll")?;
@@ -628,17 +628,17 @@ impl Reader<'_> {
                 false => Vec::new(),
             };
             self.expect_mark(";")?;
-            return Ok(StatementKind::Open(
+            return Ok(PlpgsqlStatement::Open(
                 cursor,
                 Opens::Execute(scroll, query, params),
             ));
         }
         let start = self.token().start;
         let (query, _) = self.sql(start, false)?;
-        Ok(StatementKind::Open(cursor, Opens::Query(scroll, query)))
+        Ok(PlpgsqlStatement::Open(cursor, Opens::Query(scroll, query)))
     }
 
-    fn fetch_statement(&mut self, moves: bool) -> Result<StatementKind> {
+    fn fetch_statement(&mut self, moves: bool) -> Result<PlpgsqlStatement> {
         use Direction as D;
         self.pass();
         let ends: &[&str] = &["from", "in"];
@@ -707,7 +707,7 @@ impl Reader<'_> {
             }
         };
         self.expect_mark(";")?;
-        Ok(StatementKind::Fetch(Box::new(Fetch {
+        Ok(PlpgsqlStatement::Fetch(Box::new(Fetch {
             cursor,
             direction,
             targets,

@@ -5,7 +5,7 @@
 //! - A function that is not volatile reads what the statement around it reads, and writes nothing.
 //! - The role and the settings that a function asked for are given back however it ends.
 
-use super::values::StatementKind;
+use super::values::VariableKind;
 use super::{Activation, Session};
 use crate::catalog::Catalog;
 use crate::catalog::pg_catalog::{PG_CLASS, PG_PROC};
@@ -313,8 +313,8 @@ impl Session {
         from: SqlType,
         to: SqlType,
     ) -> Result<Datum> {
-        match StatementKind::of(to) {
-            StatementKind::Row(to) if from.oid != to.oid && !value.is_null() => {
+        match VariableKind::of(to) {
+            VariableKind::Row(to) if from.oid != to.oid && !value.is_null() => {
                 let shape = match record::is_record(from.oid) {
                     true => record::shape_of(from),
                     false => None,
@@ -336,13 +336,13 @@ impl Session {
                 let fields = super::values::fields_of(&value, types.len());
                 self.row_value(act, to, fields, &types)
             }
-            StatementKind::Row(_) => Ok(value),
-            StatementKind::Record if record::is_record(from.oid) || value.is_null() => Ok(value),
-            StatementKind::Record => Err(SqlError::new(
+            VariableKind::Row(_) => Ok(value),
+            VariableKind::Record if record::is_record(from.oid) || value.is_null() => Ok(value),
+            VariableKind::Record => Err(SqlError::new(
                 SqlState::DATATYPE_MISMATCH,
                 "cannot return non-composite value from function returning composite type",
             )),
-            StatementKind::Scalar(to) => self.cast(act, value, from, to),
+            VariableKind::Scalar(to) => self.cast(act, value, from, to),
         }
     }
 

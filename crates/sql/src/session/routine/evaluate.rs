@@ -18,7 +18,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use super::sql::Quiet;
-use super::values::StatementKind;
+use super::values::VariableKind;
 
 /// Where a parameter's value comes from.
 #[derive(Clone, Copy, Debug)]
@@ -108,14 +108,14 @@ impl Activation {
             }
             let kind = self.routine.kinds[variable];
             let changes = match kind {
-                StatementKind::Record => true,
-                StatementKind::Scalar(ty) => ty.oid == oid::UNKNOWN,
-                StatementKind::Row(_) => false,
+                VariableKind::Record => true,
+                VariableKind::Scalar(ty) => ty.oid == oid::UNKNOWN,
+                VariableKind::Row(_) => false,
             };
             if changes {
                 loose.push((variable, is));
             }
-            if !matches!(kind, StatementKind::Scalar(_)) && !hidden {
+            if !matches!(kind, VariableKind::Scalar(_)) && !hidden {
                 let shape = record::shape_of(is);
                 let unassigned = shape.is_none();
                 let mut members = Vec::new();
@@ -145,6 +145,11 @@ impl Activation {
     fn sees(&self, tables: &[(Arc<str>, SqlType)]) -> bool {
         let own = self.tables.iter().map(|(name, ty, _)| (name, ty));
         own.eq(tables.iter().map(|(name, ty)| (name, ty)))
+    }
+
+    /// Parameters of a statement that is not planned as a whole: which of them it uses is not known.
+    pub(super) fn all_params(&self, piece: &Piece) -> Vec<Datum> {
+        self.params(piece, &vec![true; piece.sources.len()])
     }
 
     /// Values of a piece's parameters; those that it does not name are NULL.

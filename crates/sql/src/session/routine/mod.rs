@@ -44,7 +44,7 @@ use logstead_types::SqlState;
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
-use values::StatementKind;
+use values::VariableKind;
 
 pub(super) use procedures::call_columns;
 pub(super) use sql::Quiet;
@@ -64,7 +64,7 @@ pub(super) struct Routine {
     /// As CONTEXT names it: `inline_code_block`, `f(integer)`.
     shown: String,
     /// What each variable may hold.
-    kinds: Vec<StatementKind>,
+    kinds: Vec<VariableKind>,
     /// Statements made of the body's expressions, by their numbers.
     pieces: RefCell<Vec<Option<Rc<Piece>>>>,
     casts: RefCell<HashMap<(SqlType, SqlType), Rc<Expr>>>,
@@ -159,11 +159,7 @@ enum Flow {
 
 impl Activation {
     fn new(routine: Rc<Routine>, atomic: bool) -> Activation {
-        let types: Vec<SqlType> = routine
-            .kinds
-            .iter()
-            .map(StatementKind::first_type)
-            .collect();
+        let types: Vec<SqlType> = routine.kinds.iter().map(VariableKind::first_type).collect();
         let mut activation = Activation {
             conflict: Conflict::Error,
             values: vec![Datum::Null; types.len()],

@@ -8,7 +8,7 @@ use crate::value::{Datum, oid, user};
 use logstead_types::SqlState;
 use std::rc::Rc;
 
-use super::values::StatementKind;
+use super::values::VariableKind;
 
 const ASSERT_FAILURE: SqlState = SqlState::new(b"P0004");
 
@@ -72,7 +72,7 @@ impl Session {
                         self.assign_variable(act, *number, value, ty)?;
                     }
                     // A domain may refuse NULL.
-                    (None, StatementKind::Scalar(ty)) if ty.oid != oid::UNKNOWN => {
+                    (None, VariableKind::Scalar(ty)) if ty.oid != oid::UNKNOWN => {
                         let base = user::base_type(ty);
                         self.assign_variable(act, *number, Datum::Null, base)?;
                     }

@@ -118,6 +118,14 @@ fn no_destination(command: Command) -> SqlError {
 pub(super) struct Utility {
     columns: Vec<OutputColumn>,
     rows: Vec<Vec<Datum>>,
+    /// Rows that CREATE TABLE AS wrote.
+    count: u64,
+}
+
+/// The rows that a command tag counts.
+fn written(tag: &str) -> u64 {
+    let count = tag.strip_prefix("SELECT ");
+    count.and_then(|count| count.parse().ok()).unwrap_or(0)
 }
 
 /// A statement's rows, if it gives any, and how many it gave or wrote.
@@ -166,12 +174,13 @@ impl Session {
             }
             let statement = Rc::clone(&piece.statement);
             refuse_statement(&statement)?;
-            let ran = self.utility(&statement, &[], client).await;
+            let params = act.all_params(&piece);
+            let ran = self.utility(&statement, &params, client).await;
             let ran = ran.map_err(|error| self.blame(error, query))?;
             Ok(Ran {
                 columns: ran.columns,
                 rows: ran.rows.into(),
-                count: 0,
+                count: ran.count,
                 command: None,
             })
         })
@@ -192,11 +201,16 @@ impl Session {
             let run: LocalFuture<'_, Result<Reply>> =
                 Box::pin(self.run_utility(statement, params, &[], &mut quiet));
             match run.await? {
-                Reply::Tag(_) => Ok(Utility {
+                Reply::Tag(tag) => Ok(Utility {
                     columns: Vec::new(),
                     rows: quiet.into_rows().into(),
+                    count: written(&tag),
                 }),
-                Reply::Rows { columns, rows, .. } => Ok(Utility { columns, rows }),
+                Reply::Rows { columns, rows, .. } => Ok(Utility {
+                    columns,
+                    rows,
+                    count: 0,
+                }),
             }
         })
     }
@@ -364,11 +378,11 @@ impl Session {
             for index in 0..parsed.statements.len() {
                 let statement = Statement::new(Rc::clone(&parsed), Some(index), types.to_vec());
                 if !statement.is_query() {
-                    let ran = self.utility(&statement, &[], client).await?;
+                    let ran = self.utility(&statement, values, client).await?;
                     last = Ran {
                         columns: ran.columns,
                         rows: ran.rows.into(),
-                        count: 0,
+                        count: ran.count,
                         command: None,
                     };
                     continue;

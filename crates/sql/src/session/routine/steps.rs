@@ -2,7 +2,7 @@
 
 use super::{Activation, Flow, STATEMENTS_AT_ONCE, Session};
 use crate::error::{Result, SqlError};
-use crate::plpgsql::tree::{Expr, Statement, StatementKind, Target};
+use crate::plpgsql::tree::{Expr, PlpgsqlStatement, Statement, Target};
 use crate::session::client::{Client, LocalFuture};
 use crate::value::{Datum, SqlType, oid};
 use logstead_types::SqlState;
@@ -45,11 +45,11 @@ impl Session {
         client: &mut dyn Client,
     ) -> Result<Flow> {
         match &statement.kind {
-            StatementKind::Null => {}
-            StatementKind::Assign(target, expr) => {
+            PlpgsqlStatement::Null => {}
+            PlpgsqlStatement::Assign(target, expr) => {
                 self.assignment(act, target, expr, client).await?
             }
-            StatementKind::If(arms, otherwise) => {
+            PlpgsqlStatement::If(arms, otherwise) => {
                 for (condition, body) in arms {
                     if self.holds(act, condition, client).await? == Some(true) {
                         return self.statements(act, body, client).await;
@@ -57,7 +57,7 @@ impl Session {
                 }
                 return self.statements(act, otherwise, client).await;
             }
-            StatementKind::Case {
+            PlpgsqlStatement::Case {
                 test,
                 arms,
                 otherwise,
@@ -78,17 +78,17 @@ impl Session {
                 };
                 return self.statements(act, otherwise, client).await;
             }
-            StatementKind::Block(block) => return self.block(act, block, client).await,
-            StatementKind::Loop(label, body) => {
+            PlpgsqlStatement::Block(block) => return self.block(act, block, client).await,
+            PlpgsqlStatement::Loop(label, body) => {
                 return self.plain_loop(act, label, None, body, client).await;
             }
-            StatementKind::While(label, condition, body) => {
+            PlpgsqlStatement::While(label, condition, body) => {
                 return self
                     .plain_loop(act, label, Some(condition), body, client)
                     .await;
             }
-            StatementKind::For(looped) => return self.for_loop(act, looped, client).await,
-            StatementKind::Exit(exits, label, condition) => {
+            PlpgsqlStatement::For(looped) => return self.for_loop(act, looped, client).await,
+            PlpgsqlStatement::Exit(exits, label, condition) => {
                 if let Some(condition) = condition
                     && self.holds(act, condition, client).await? != Some(true)
                 {
@@ -99,34 +99,36 @@ impl Session {
                     false => Flow::Continue(label.clone()),
                 });
             }
-            StatementKind::Return(expr) => {
+            PlpgsqlStatement::Return(expr) => {
                 if let Some(expr) = expr {
                     act.returned = Some(self.value(act, expr, client).await?);
                 }
                 return Ok(Flow::Return);
             }
-            StatementKind::ReturnNext(expr) => self.return_next(act, expr.as_ref(), client).await?,
-            StatementKind::ReturnQuery(query) => {
+            PlpgsqlStatement::ReturnNext(expr) => {
+                self.return_next(act, expr.as_ref(), client).await?
+            }
+            PlpgsqlStatement::ReturnQuery(query) => {
                 let rows = self.open_query(act, query, client).await?;
                 let ran = self.return_rows(act, rows).await;
                 ran.map_err(|error| self.blame(error, query))?;
             }
-            StatementKind::ReturnExecute(query, params) => {
+            PlpgsqlStatement::ReturnExecute(query, params) => {
                 let rows = self.open_text(act, query, params, client).await?;
                 self.return_rows(act, rows).await?;
             }
-            StatementKind::Raise(raise) => self.raise(act, raise, client).await?,
-            StatementKind::Assert(..) if !self.checks_asserts() => {}
-            StatementKind::Assert(condition, message) => {
+            PlpgsqlStatement::Raise(raise) => self.raise(act, raise, client).await?,
+            PlpgsqlStatement::Assert(..) if !self.checks_asserts() => {}
+            PlpgsqlStatement::Assert(condition, message) => {
                 self.assert(act, condition, message.as_ref(), client)
                     .await?
             }
-            StatementKind::Perform(query) => {
+            PlpgsqlStatement::Perform(query) => {
                 let (_, count) = self.query(act, query, 0, client).await?;
                 act.row_count = count;
                 act.found(count > 0);
             }
-            StatementKind::Sql {
+            PlpgsqlStatement::Sql {
                 query,
                 into,
                 changes,
@@ -134,8 +136,10 @@ impl Session {
                 self.sql_statement(act, query, into.as_ref(), *changes, client)
                     .await?
             }
-            StatementKind::Call(statement) => self.call_statement(act, statement, client).await?,
-            StatementKind::Execute {
+            PlpgsqlStatement::Call(statement) => {
+                self.call_statement(act, statement, client).await?
+            }
+            PlpgsqlStatement::Execute {
                 query,
                 into,
                 params,
@@ -143,14 +147,18 @@ impl Session {
                 self.execute_text(act, query, into.as_ref(), params, client)
                     .await?
             }
-            StatementKind::Diagnostics(stacked, items) => self.diagnostics(act, *stacked, items)?,
-            StatementKind::Open(cursor, opens) => {
+            PlpgsqlStatement::Diagnostics(stacked, items) => {
+                self.diagnostics(act, *stacked, items)?
+            }
+            PlpgsqlStatement::Open(cursor, opens) => {
                 self.open_variable(act, *cursor, opens, client).await?
             }
-            StatementKind::Fetch(fetch) => self.fetch_into(act, fetch, client).await?,
-            StatementKind::Close(cursor) => self.close_variable(act, *cursor).await?,
-            StatementKind::Commit(chain) => self.end_transaction(act, true, *chain, client).await?,
-            StatementKind::Rollback(chain) => {
+            PlpgsqlStatement::Fetch(fetch) => self.fetch_into(act, fetch, client).await?,
+            PlpgsqlStatement::Close(cursor) => self.close_variable(act, *cursor).await?,
+            PlpgsqlStatement::Commit(chain) => {
+                self.end_transaction(act, true, *chain, client).await?
+            }
+            PlpgsqlStatement::Rollback(chain) => {
                 self.end_transaction(act, false, *chain, client).await?
             }
         }

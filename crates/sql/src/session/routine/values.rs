@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 /// What a variable may hold.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum StatementKind {
+pub(super) enum VariableKind {
     /// Values of a type, which may be a domain.
     Scalar(SqlType),
     /// Rows of a composite type.
@@ -23,29 +23,29 @@ pub(super) enum StatementKind {
     Record,
 }
 
-impl StatementKind {
+impl VariableKind {
     /// The kind of variables of a type.
-    pub(super) fn of(ty: SqlType) -> StatementKind {
+    pub(super) fn of(ty: SqlType) -> VariableKind {
         match ty.oid {
-            oid::RECORD => StatementKind::Record,
-            composite if user::is_composite(composite) => StatementKind::Row(ty),
-            _ => StatementKind::Scalar(ty),
+            oid::RECORD => VariableKind::Record,
+            composite if user::is_composite(composite) => VariableKind::Row(ty),
+            _ => VariableKind::Scalar(ty),
         }
     }
 
     /// The type of what it holds first.
     pub(super) fn first_type(&self) -> SqlType {
         match self {
-            StatementKind::Scalar(ty) => user::base_type(*ty),
-            StatementKind::Row(ty) => *ty,
-            StatementKind::Record => SqlType::of(oid::RECORD),
+            VariableKind::Scalar(ty) => user::base_type(*ty),
+            VariableKind::Row(ty) => *ty,
+            VariableKind::Record => SqlType::of(oid::RECORD),
         }
     }
 }
 
 /// The kinds of a body's variables.
-pub(super) fn kinds(body: &Body, text: &str, cx: &PlanContext<'_>) -> Result<Vec<StatementKind>> {
-    let mut kinds: Vec<StatementKind> = Vec::with_capacity(body.variables.len());
+pub(super) fn kinds(body: &Body, text: &str, cx: &PlanContext<'_>) -> Result<Vec<VariableKind>> {
+    let mut kinds: Vec<VariableKind> = Vec::with_capacity(body.variables.len());
     for variable in &body.variables {
         let placed = |at: &usize| {
             let at = *at;
@@ -57,9 +57,9 @@ pub(super) fn kinds(body: &Body, text: &str, cx: &PlanContext<'_>) -> Result<Vec
             }
         };
         let kind = match &variable.ty {
-            TypeName::Known(ty) => StatementKind::of(*ty),
-            TypeName::Record => StatementKind::Record,
-            TypeName::Cursor => StatementKind::Scalar(SqlType::of(oid::REFCURSOR)),
+            TypeName::Known(ty) => VariableKind::of(*ty),
+            TypeName::Record => VariableKind::Record,
+            TypeName::Cursor => VariableKind::Scalar(SqlType::of(oid::REFCURSOR)),
             TypeName::Sql(name, at) => {
                 let ty = declared_type(name, cx).map_err(placed(at))?;
                 if ty.oid == oid::RECORD_ARRAY {
@@ -67,13 +67,13 @@ pub(super) fn kinds(body: &Body, text: &str, cx: &PlanContext<'_>) -> Result<Vec
                     let message = format!("variable \"{}\" has pseudo-type {shown}", variable.name);
                     return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
                 }
-                StatementKind::of(ty)
+                VariableKind::of(ty)
             }
             TypeName::OfColumn(parts, at) => {
-                StatementKind::of(column_type(parts, cx).map_err(placed(at))?)
+                VariableKind::of(column_type(parts, cx).map_err(placed(at))?)
             }
             TypeName::RowOf(parts, at) => {
-                StatementKind::of(row_type(parts, cx).map_err(placed(at))?)
+                VariableKind::of(row_type(parts, cx).map_err(placed(at))?)
             }
             TypeName::OfVariable(number) => match kinds.get(*number) {
                 Some(kind) => *kind,
@@ -151,9 +151,9 @@ impl Session {
     ) -> Result<()> {
         let routine = Rc::clone(&act.routine);
         let (value, ty) = match routine.kinds[variable] {
-            StatementKind::Scalar(to) if to.oid == oid::UNKNOWN => (value, ty),
-            StatementKind::Scalar(to) => (self.cast(act, value, ty, to)?, user::base_type(to)),
-            StatementKind::Record => {
+            VariableKind::Scalar(to) if to.oid == oid::UNKNOWN => (value, ty),
+            VariableKind::Scalar(to) => (self.cast(act, value, ty, to)?, user::base_type(to)),
+            VariableKind::Record => {
                 if !record::is_record(ty.oid) {
                     if !value.is_null() {
                         return Err(not_composite());
@@ -168,9 +168,9 @@ impl Session {
                 };
                 (value, ty)
             }
-            StatementKind::Row(to) if ty.oid == to.oid => (value, to),
-            StatementKind::Row(to) if value.is_null() => (Datum::Null, to),
-            StatementKind::Row(to) => {
+            VariableKind::Row(to) if ty.oid == to.oid => (value, to),
+            VariableKind::Row(to) if value.is_null() => (Datum::Null, to),
+            VariableKind::Row(to) => {
                 let shape = match record::is_record(ty.oid) {
                     true => record::shape_of(ty),
                     false => None,
@@ -251,7 +251,7 @@ impl Session {
                     };
                 // A domain over an array judges all of it.
                 if path.is_empty()
-                    && let StatementKind::Scalar(to) = act.routine.kinds[*variable]
+                    && let VariableKind::Scalar(to) = act.routine.kinds[*variable]
                     && user::domain_in(to.oid).is_some()
                 {
                     let (mut whole, of) = (act.values[*variable].clone(), act.types[*variable]);
@@ -360,7 +360,7 @@ impl Session {
         if let [Target::Variable(variable)] = targets {
             let variable = *variable;
             match act.routine.kinds[variable] {
-                StatementKind::Record => {
+                VariableKind::Record => {
                     let shape: Vec<(Arc<str>, SqlType)> = columns
                         .iter()
                         .map(|column| (column.name.as_str().into(), column.ty))
@@ -373,13 +373,13 @@ impl Session {
                     });
                     return self.check_null(act, variable);
                 }
-                StatementKind::Row(ty) => {
+                VariableKind::Row(ty) => {
                     let types: Vec<SqlType> = columns.iter().map(|column| column.ty).collect();
                     let row = row.map_or(Vec::new(), <[Datum]>::to_vec);
                     act.values[variable] = self.row_value(act, ty, row, &types)?;
                     return self.check_null(act, variable);
                 }
-                StatementKind::Scalar(_) => {}
+                VariableKind::Scalar(_) => {}
             }
         }
         for (at, target) in targets.iter().enumerate() {

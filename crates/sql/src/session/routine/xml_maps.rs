@@ -91,6 +91,8 @@ impl Session {
                 namespace: namespace.as_str()?,
             };
             let mut out = Builder::default();
+            // Its query may call it again.
+            self.enter_body().await?;
             self.stable += 1;
             let ran = match (call.callee.name.1.as_str(), what) {
                 ("query_to_xml", Some(query)) => {
@@ -111,6 +113,7 @@ impl Session {
                 _ => self.xml_of_database(style, &mut out, client).await,
             };
             self.stable -= 1;
+            self.routines = self.routines.saturating_sub(1);
             ran?;
             out.finish_text()
         })
