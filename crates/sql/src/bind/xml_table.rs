@@ -7,14 +7,21 @@ use super::{Binder, Clause, Source};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::func::{self, CastContext};
-use crate::value::{Datum, SqlType, oid};
+use crate::value::{Datum, Oid, SqlType, oid, user};
 use logstead_types::SqlState;
 use sqlparser::ast::{self, Expr as Ast, FunctionArg, FunctionArgExpr, Spanned};
 use std::sync::Arc;
 
 const TEXT: SqlType = SqlType::of(oid::TEXT);
 
-type Columns = Vec<(Arc<str>, SqlType, (u32, i16))>;
+/// What columns are declared.
+#[derive(Default)]
+struct Columns {
+    /// Those of the rows: what is declared as a domain is of its base type.
+    of_rows: Vec<(Arc<str>, SqlType, (u32, i16))>,
+    /// Domains, and arrays over some, by the columns that are declared as these.
+    domains: Vec<(usize, Oid)>,
+}
 
 fn constant(text: impl Into<Arc<str>>) -> Expr {
     Expr::Const(Datum::Text(text.into()), TEXT)
@@ -40,7 +47,7 @@ impl Binder<'_> {
         let mut args = Vec::new();
         args.push(self.xml_table_text(row, TEXT)?);
         args.push(self.xml_table_text(document, SqlType::of(oid::XML))?);
-        let mut columns: Columns = Vec::new();
+        let mut columns = Columns::default();
         let mut of_columns = Vec::new();
         let mut pairs = Vec::new();
         for part in rest {
@@ -57,6 +64,10 @@ impl Binder<'_> {
                 _ => self.xml_table_column(&items, &mut columns, &mut of_columns)?,
             }
         }
+        let Columns {
+            of_rows: columns,
+            domains,
+        } = columns;
         if let Some(alias) = alias
             && alias.columns.len() > columns.len()
         {
@@ -71,11 +82,20 @@ impl Binder<'_> {
         }
         args.push(Expr::Array(pairs, SqlType::of(oid::TEXT_ARRAY)));
         args.append(&mut of_columns);
+        // Domains are asked when the rows are there.
+        let mut asked = Vec::with_capacity(domains.len());
+        for (place, domain) in domains {
+            let Some((_, base, _)) = columns.get(place) else {
+                continue;
+            };
+            let value = self.as_domain(Expr::Column(place, *base), domain)?;
+            asked.push((place, value));
+        }
         let source = Source::Function {
             function: &func::XML_TABLE,
             args,
             ordinality: false,
-            asked: Vec::new(),
+            asked,
         };
         let rel = self.add_item(source, columns, "xmltable", alias)?;
         Ok(FromList {
@@ -105,12 +125,21 @@ impl Binder<'_> {
             Ast::Cast { data_type, .. } => super::types::sql_type(data_type)?,
             _ => SqlType::of(oid::INT4),
         };
-        if columns.iter().any(|(known, ..)| *known == name) {
+        if columns.of_rows.iter().any(|(known, ..)| *known == name) {
             return Err(SqlError::new(
                 SqlState::SYNTAX_ERROR,
                 format!("column name \"{name}\" is not unique"),
             )
             .at(at));
+        }
+        let declared = ty;
+        let ty = user::base_type(declared);
+        if user::row_with_domains(ty.oid).is_some() {
+            let what = "a column of XMLTABLE that is of a row type with columns of domains";
+            return Err(SqlError::unsupported(what).at(at));
+        }
+        if user::domain_in(declared.oid).is_some() {
+            columns.domains.push((columns.of_rows.len(), declared.oid));
         }
         let is_null = |value: &Ast| matches!(value, Ast::Value(v) if v.value == ast::Value::Null);
         let path = match is_null(path) {
@@ -125,7 +154,7 @@ impl Binder<'_> {
         args.push(path);
         args.push(default);
         args.push(constant(literal(said).unwrap_or_default()));
-        columns.push((name, ty, (0, 0)));
+        columns.of_rows.push((name, ty, (0, 0)));
         Ok(())
     }
 }

@@ -9,17 +9,15 @@ use crate::func::function as f;
 use crate::value::build::{Builder, Items};
 use crate::value::oid::*;
 use crate::value::{Array, Datum};
-use crate::xml::xpath::{Value, XPath};
+use crate::xml::xpath::{Namespaces, Value, XPath};
 use crate::xml::{Tree, escaped, no_document, node_text};
 use logstead_types::SqlState;
 
-/// Prefixes, and the namespaces that they stand for.
-type Pairs = Vec<(String, String)>;
-
 /// Prefixes and URIs out of an array of pairs.
-fn namespaces(pairs: &Array) -> Result<Pairs> {
+fn namespaces(pairs: &Array) -> Result<Namespaces<'_>> {
+    let mut found = Namespaces::default();
     if pairs.items.is_empty() {
-        return Ok(Vec::new());
+        return Ok(found);
     }
     let lengths: Vec<usize> = pairs.dims().iter().map(|dim| dim.len as usize).collect();
     if !matches!(lengths.as_slice(), [_, 2]) {
@@ -29,17 +27,15 @@ fn namespaces(pairs: &Array) -> Result<Pairs> {
         )
         .detail("The array must be two-dimensional with length of the second axis equal to 2."));
     }
-    let text = |value: &Datum| match value {
-        Datum::Null => Err(SqlError::new(
-            SqlState::NULL_VALUE_NOT_ALLOWED,
-            "neither namespace name nor URI may be null",
-        )),
-        value => value.as_str().map(str::to_owned),
-    };
-    let mut found = Vec::new();
     for pair in pairs.items.chunks(2) {
         let [prefix, uri] = pair else { continue };
-        found.push((text(prefix)?, text(uri)?));
+        if prefix.is_null() || uri.is_null() {
+            return Err(SqlError::new(
+                SqlState::NULL_VALUE_NOT_ALLOWED,
+                "neither namespace name nor URI may be null",
+            ));
+        }
+        found.add(prefix.as_str()?, uri.as_str()?)?;
     }
     Ok(found)
 }
@@ -48,7 +44,7 @@ fn namespaces(pairs: &Array) -> Result<Pairs> {
 fn evaluated<T>(
     path: &str,
     document: &str,
-    namespaces: &[(String, String)],
+    namespaces: &Namespaces<'_>,
     then: impl FnOnce(&Tree<'_>, Value) -> Result<T>,
 ) -> Result<T> {
     if path.is_empty() {
@@ -63,9 +59,9 @@ fn evaluated<T>(
     then(&tree, value)
 }
 
-fn arguments(a: &[Datum]) -> Result<(&str, &str, Pairs)> {
+fn arguments(a: &[Datum]) -> Result<(&str, &str, Namespaces<'_>)> {
     Ok(match a {
-        [path, document] => (path.as_str()?, document.as_str()?, Vec::new()),
+        [path, document] => (path.as_str()?, document.as_str()?, Namespaces::default()),
         [path, document, pairs] => (
             path.as_str()?,
             document.as_str()?,
@@ -92,9 +88,9 @@ fn xpath(a: &[Datum]) -> Result<Datum> {
         let mut items: Items<Datum> = Items::new();
         match value {
             Value::Nodes(nodes) => {
-                for node in nodes {
+                for node in nodes.iter() {
                     let mut out = Builder::default();
-                    node_text(tree, node, &mut out)?;
+                    node_text(tree, *node, &mut out)?;
                     items.hold(out.len())?;
                     items.push(out.finish_text()?)?;
                 }

@@ -12,7 +12,7 @@ use crate::value::build::{Builder, Items, ROW_BYTES};
 use crate::value::oid::*;
 use crate::value::text_io;
 use crate::value::{Datum, SqlType, info, size_bytes};
-use crate::xml::xpath::{Value, XPath, number_text};
+use crate::xml::xpath::{Namespaces, Text, Value, XPath, number_text};
 use crate::xml::{NodeId, Tree, escaped, no_document, node_text};
 use logstead_types::SqlState;
 
@@ -60,8 +60,8 @@ fn no_empty(what: &str) -> SqlError {
     )
 }
 
-fn namespaces(pairs: &Datum) -> Result<Vec<(String, String)>> {
-    let mut found = Vec::new();
+fn namespaces(pairs: &Datum) -> Result<Namespaces<'_>> {
+    let mut found = Namespaces::default();
     for pair in pairs.as_array()?.items.chunks(2) {
         let [prefix, uri] = pair else { continue };
         if uri.is_null() {
@@ -72,16 +72,12 @@ fn namespaces(pairs: &Datum) -> Result<Vec<(String, String)>> {
                 "DEFAULT namespace is not supported",
             ));
         }
-        found.push((prefix.as_str()?.to_owned(), uri.as_str()?.to_owned()));
+        found.add(prefix.as_str()?, uri.as_str()?)?;
     }
     Ok(found)
 }
 
-fn column<'a>(
-    ty: SqlType,
-    args: &'a [Datum],
-    namespaces: &[(String, String)],
-) -> Result<Column<'a>> {
+fn column<'a>(ty: SqlType, args: &'a [Datum], namespaces: &Namespaces<'_>) -> Result<Column<'a>> {
     let [_, name, path, default, said] = args else {
         return Err(bad_args(args));
     };
@@ -105,15 +101,15 @@ fn column<'a>(
 
 impl Column<'_> {
     /// The text that a value is read from; none if there is none.
-    fn text(&self, tree: &Tree<'_>, value: &Value) -> Result<Option<String>> {
+    fn text(&self, tree: &Tree<'_>, value: &Value) -> Result<Option<Text>> {
         Ok(Some(match value {
             Value::Nodes(nodes) if nodes.is_empty() => return Ok(None),
             Value::Nodes(nodes) if self.ty.oid == XML => {
                 let mut out = Builder::default();
-                for node in nodes {
+                for node in nodes.iter() {
                     node_text(tree, *node, &mut out)?;
                 }
-                out.finish_string()?
+                Text::built(out)?
             }
             Value::Nodes(nodes) if nodes.len() > 1 => {
                 return Err(SqlError::new(
@@ -124,16 +120,16 @@ impl Column<'_> {
             Value::Text(text) if self.ty.oid == XML => {
                 let mut out = Builder::default();
                 escaped(text, &mut out)?;
-                out.finish_string()?
+                Text::built(out)?
             }
             Value::Bool(value) if info::category(self.ty.oid) == 'N' => {
-                i32::from(*value).to_string()
+                Text::copied(if *value { "1" } else { "0" })?
             }
-            Value::Number(number) => number_text(*number),
+            Value::Number(number) => Text::copied(&number_text(*number))?,
             Value::Bool(_) if self.ty.oid == XML => {
                 let mut out = Builder::default();
                 append_scalar(value, &mut out)?;
-                out.finish_string()?
+                Text::built(out)?
             }
             other => other.text(tree)?,
         }))
@@ -186,7 +182,7 @@ fn rows(cx: &dyn Context, types: &[SqlType], args: &[Datum]) -> Result<Rows> {
         return Ok(Vec::new());
     };
     let mut found: Items<Vec<Datum>> = Items::new();
-    for (at, node) in nodes.into_iter().enumerate() {
+    for (at, node) in nodes.iter().copied().enumerate() {
         check_for_interrupts()?;
         let mut made = Vec::with_capacity(columns.len());
         for column in &columns {

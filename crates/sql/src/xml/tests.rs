@@ -1,6 +1,6 @@
 //! What is taken, what is not, and what bounds hold.
 
-use super::xpath::{Value, XPath};
+use super::xpath::{Namespaces, Value, XPath};
 use super::*;
 use crate::value::build::Builder;
 
@@ -38,9 +38,10 @@ fn depth_is_bounded() {
     assert!(well_formed(&nested(256)));
     assert!(!well_formed(&nested(257)));
     let path = |depth: usize| format!("{}1{}", "(".repeat(depth), ")".repeat(depth));
-    assert!(XPath::parse(&path(100), &[]).is_ok());
-    assert!(XPath::parse(&path(101), &[]).is_err());
-    assert!(XPath::parse(&"1+".repeat(6_000), &[]).is_err());
+    let none = Namespaces::default();
+    assert!(XPath::parse(&path(100), &none).is_ok());
+    assert!(XPath::parse(&path(101), &none).is_err());
+    assert!(XPath::parse(&"1+".repeat(6_000), &none).is_err());
 }
 
 #[test]
@@ -55,15 +56,24 @@ fn nothing_outside_is_read() {
 
 fn text_of(document: &str, path: &str) -> String {
     let tree = Tree::of(document).unwrap();
-    let value = XPath::parse(path, &[]).unwrap().value(&tree, 0).unwrap();
+    let path = XPath::parse(path, &Namespaces::default()).unwrap();
+    let value = path.value(&tree, 0).unwrap();
     let Value::Nodes(nodes) = value else {
-        return value.text(&tree).unwrap();
+        return value.text(&tree).unwrap().into_string();
     };
     let mut out = Builder::default();
-    for node in nodes {
-        node_text(&tree, node, &mut out).unwrap();
+    for node in nodes.iter() {
+        node_text(&tree, *node, &mut out).unwrap();
     }
     out.finish_string().unwrap()
+}
+
+#[test]
+fn what_a_declaration_hides_holds_behind_its_element() {
+    let document = "<a xmlns:p=\"u\"><b xmlns:p=\"v\" xmlns:q=\"w\"><p:c/></b><p:d/></a>";
+    assert_eq!(text_of(document, "namespace-uri(/a/b/*)"), "v");
+    assert_eq!(text_of(document, "namespace-uri(/a/*[2])"), "u");
+    assert!(Tree::of("<a><b xmlns:q=\"w\"/><q:c/></a>").is_err());
 }
 
 #[test]
@@ -150,7 +160,7 @@ fn no_text_makes_the_reader_fail_otherwise() {
             let mut out = Builder::default();
             node_text(&tree, 0, &mut out).unwrap();
         }
-        let _ = XPath::parse(&text, &[]);
+        let _ = XPath::parse(&text, &Namespaces::default());
         let _ = Declaration::parse(&text);
         let _ = shown(&text);
     }

@@ -5,8 +5,10 @@
 
 use super::read::{Form, Sink, read};
 use super::{Declaration, Flaw};
+use crate::interrupt::check_for_interrupts;
 use crate::value::build::Room;
 use std::borrow::Cow;
+use std::collections::HashMap;
 
 /// A node by its number.
 pub(crate) type NodeId = u32;
@@ -70,12 +72,15 @@ impl<'a> Tree<'a> {
                 text_bytes: 0,
             },
             open: Vec::new(),
-            scope: Vec::new(),
+            scope: HashMap::new(),
+            declared: Vec::new(),
             scopes: Vec::new(),
+            scope_bytes: 0,
+            scope_room: Room::default(),
         };
         builder.push(Kind::Root, Cow::Borrowed(""), Cow::Borrowed(""))?;
         builder.open.push(0);
-        builder.scope.push((Cow::Borrowed("xml"), 1));
+        builder.scope.insert(Cow::Borrowed("xml"), 1);
         builder.push(
             Kind::Namespace,
             Cow::Borrowed("xml"),
@@ -142,11 +147,19 @@ impl<'a> Tree<'a> {
 struct Builder<'a> {
     tree: Tree<'a>,
     open: Vec<NodeId>,
-    /// The namespaces that hold, the innermost last: prefix and declaration.
-    scope: Vec<(Cow<'a, str>, NodeId)>,
-    /// How many there were outside of each element that is open.
+    /// The namespaces that hold: the innermost declaration of each prefix.
+    scope: HashMap<Cow<'a, str>, NodeId>,
+    /// The declarations of the elements that are open, the innermost last, each with the one that it hides, or `NONE`.
+    declared: Vec<(NodeId, NodeId)>,
+    /// How many of these there were outside of each element that is open.
     scopes: Vec<usize>,
+    /// What the declarations take beside their nodes.
+    scope_bytes: usize,
+    scope_room: Room,
 }
+
+/// What a declaration takes in `scope` and `declared`, beside its prefix; both may be half empty.
+const DECLARED_BYTES: usize = 128;
 
 #[allow(clippy::ptr_arg, reason = "whether it is owned is the question")]
 fn owned_bytes(text: &Cow<'_, str>) -> usize {
@@ -214,13 +227,13 @@ impl<'a> Builder<'a> {
     }
 
     fn declaration(&self, prefix: &str) -> Option<NodeId> {
-        let found = self.scope.iter().rev().find(|(known, _)| known == prefix);
-        found.map(|(_, id)| *id)
+        self.scope.get(prefix).copied()
     }
 
     /// The declarations among the attributes of the element hold from now on; what is wrong with one.
-    fn declare(&mut self, element: NodeId) -> Option<String> {
+    fn declare(&mut self, element: NodeId) -> Result<Option<String>, Flaw> {
         for id in element + 1..self.tree.len() {
+            check_for_interrupts()?;
             let node = self.tree.node(id);
             if node.kind != Kind::Namespace {
                 continue;
@@ -231,14 +244,17 @@ impl<'a> Builder<'a> {
                 false => format!("xmlns:{prefix}"),
             };
             if !is_uri(&uri) {
-                return Some(format!("{shown}: '{uri}' is not a valid URI"));
+                return Ok(Some(format!("{shown}: '{uri}' is not a valid URI")));
             }
             if uri.is_empty() && !prefix.is_empty() {
-                return Some(format!("{shown}: Empty XML namespace is not allowed"));
+                return Ok(Some(format!("{shown}: Empty XML namespace is not allowed")));
             }
-            self.scope.push((prefix, id));
+            self.scope_bytes += prefix.len() + DECLARED_BYTES;
+            self.scope_room.hold(self.scope_bytes)?;
+            let hidden = self.scope.insert(prefix, id).unwrap_or(NONE);
+            self.declared.push((id, hidden));
         }
-        None
+        Ok(None)
     }
 }
 
@@ -248,7 +264,7 @@ impl<'a> Sink<'a> for Builder<'a> {
     fn start(&mut self, name: Cow<'a, str>) -> Result<(), Flaw> {
         let id = self.child(Kind::Element, name, Cow::Borrowed(""))?;
         self.open.push(id);
-        self.scopes.push(self.scope.len());
+        self.scopes.push(self.declared.len());
         Ok(())
     }
 
@@ -271,10 +287,11 @@ impl<'a> Sink<'a> for Builder<'a> {
 
     fn started(&mut self) -> Result<Option<String>, Flaw> {
         let element = self.open.last().copied().unwrap_or(0);
-        if let Some(wrong) = self.declare(element) {
+        if let Some(wrong) = self.declare(element)? {
             return Ok(Some(wrong));
         }
         for id in element..self.tree.len() {
+            check_for_interrupts()?;
             let node = self.tree.node(id);
             if node.kind == Kind::Namespace {
                 continue;
@@ -310,7 +327,16 @@ impl<'a> Sink<'a> for Builder<'a> {
             self.tree.nodes[id as usize].end = end;
         }
         if let Some(outside) = self.scopes.pop() {
-            self.scope.truncate(outside);
+            for (id, hidden) in self.declared.drain(outside..).rev() {
+                check_for_interrupts()?;
+                let prefix: &str = &self.tree.node(id).name;
+                self.scope_bytes -= prefix.len() + DECLARED_BYTES;
+                if hidden == NONE {
+                    self.scope.remove(prefix);
+                } else if let Some(holds) = self.scope.get_mut(prefix) {
+                    *holds = hidden;
+                }
+            }
         }
         Ok(())
     }

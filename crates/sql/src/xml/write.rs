@@ -4,7 +4,8 @@ use super::escaped;
 use super::tree::{Kind, NONE, NodeId, Tree};
 use crate::error::Result;
 use crate::interrupt::check_for_interrupts;
-use crate::value::build::Builder;
+use crate::value::build::{Builder, Room};
+use std::collections::HashSet;
 
 /// An attribute's value in its quotes. `ascii`: other characters are written as references.
 pub(crate) fn quoted(text: &str, ascii: bool, out: &mut Builder) -> Result<()> {
@@ -41,9 +42,14 @@ pub(crate) fn node_text(tree: &Tree<'_>, id: NodeId, out: &mut Builder) -> Resul
 }
 
 /// The namespaces that names within `top` are in and that are declared outside of it.
-fn outer_namespaces(tree: &Tree<'_>, top: NodeId) -> Vec<NodeId> {
+fn outer_namespaces(tree: &Tree<'_>, top: NodeId) -> Result<Vec<NodeId>> {
     let mut found: Vec<NodeId> = Vec::new();
+    let mut known: HashSet<NodeId> = HashSet::new();
+    let mut room = Room::default();
     for id in top..tree.node(top).end {
+        if id % 256 == 0 {
+            check_for_interrupts()?;
+        }
         let declared = tree.node(id).namespace;
         // The prefix `xml` needs no declaration.
         if matches!(tree.kind(id), Kind::Element | Kind::Attribute)
@@ -51,12 +57,13 @@ fn outer_namespaces(tree: &Tree<'_>, top: NodeId) -> Vec<NodeId> {
             && declared < top
             && declared > 1
             && !tree.node(declared).value.is_empty()
-            && !found.contains(&declared)
+            && known.insert(declared)
         {
+            room.hold(known.len() * 32)?;
             found.push(declared);
         }
     }
-    found
+    Ok(found)
 }
 
 fn text(value: &str, out: &mut Builder) -> Result<()> {
@@ -117,7 +124,7 @@ fn markup(tree: &Tree<'_>, id: NodeId, top: NodeId, ascii: bool, out: &mut Build
                 namespace(&declared.name, &declared.value, out)?;
             }
             if id == top {
-                for id in outer_namespaces(tree, id) {
+                for id in outer_namespaces(tree, id)? {
                     let declared = tree.node(id);
                     namespace(&declared.name, &declared.value, out)?;
                 }

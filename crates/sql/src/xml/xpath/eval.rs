@@ -2,19 +2,21 @@
 
 use super::super::tree::{Kind, NONE, NodeId, Tree};
 use super::parse::{Axis, Expr, Operator, Start, Step, Test};
+use super::text::Text;
 use crate::error::{Result, SqlError};
 use crate::interrupt::check_for_interrupts;
 use crate::value::build::{Builder, Room};
 use logstead_types::SqlState;
+use std::ops::Deref;
 
 /// What an expression comes to.
 #[derive(Debug)]
 pub(crate) enum Value {
     /// In the document's order.
-    Nodes(Vec<NodeId>),
+    Nodes(Nodes),
     Bool(bool),
     Number(f64),
-    Text(String),
+    Text(Text),
 }
 
 /// Where an expression is evaluated: the node, its place among those it was chosen from, and their number.
@@ -66,7 +68,7 @@ pub(super) fn text_number(text: &str) -> f64 {
 }
 
 /// The text of a node: of elements that of all texts within.
-pub(crate) fn node_string(tree: &Tree<'_>, id: NodeId) -> Result<String> {
+pub(crate) fn node_string(tree: &Tree<'_>, id: NodeId) -> Result<Text> {
     let node = tree.node(id);
     match node.kind {
         Kind::Root | Kind::Element => {
@@ -80,13 +82,9 @@ pub(crate) fn node_string(tree: &Tree<'_>, id: NodeId) -> Result<String> {
                     out.push_str(&node.value)?;
                 }
             }
-            out.finish_string()
+            Text::built(out)
         }
-        _ => {
-            let mut out = Builder::default();
-            out.push_str(&node.value)?;
-            out.finish_string()
-        }
+        _ => Text::copied(&node.value),
     }
 }
 
@@ -105,27 +103,36 @@ impl Value {
     }
 
     /// As `string()` has it: of nodes that of the first.
-    pub(crate) fn text(&self, tree: &Tree<'_>) -> Result<String> {
-        Ok(match self {
+    pub(crate) fn text(&self, tree: &Tree<'_>) -> Result<Text> {
+        match self {
             Value::Nodes(nodes) => match nodes.first() {
-                Some(first) => node_string(tree, *first)?,
-                None => String::new(),
+                Some(first) => node_string(tree, *first),
+                None => Ok(Text::default()),
             },
-            Value::Bool(value) => value.to_string(),
-            Value::Number(number) => number_text(*number),
-            Value::Text(text) => text.clone(),
-        })
+            Value::Bool(value) => Text::copied(if *value { "true" } else { "false" }),
+            Value::Number(number) => Text::copied(&number_text(*number)),
+            Value::Text(text) => Text::copied(text),
+        }
+    }
+
+    /// The same of a value that nobody wants any more.
+    pub(super) fn into_text(self, tree: &Tree<'_>) -> Result<Text> {
+        match self {
+            Value::Text(text) => Ok(text),
+            other => other.text(tree),
+        }
     }
 
     pub(super) fn number(&self, tree: &Tree<'_>) -> Result<f64> {
         Ok(match self {
             Value::Number(number) => *number,
             Value::Bool(value) => f64::from(u8::from(*value)),
-            other => text_number(&other.text(tree)?),
+            Value::Text(text) => text_number(text),
+            Value::Nodes(_) => text_number(&self.text(tree)?),
         })
     }
 
-    pub(super) fn nodes(self) -> Result<Vec<NodeId>> {
+    pub(super) fn nodes(self) -> Result<Nodes> {
         match self {
             Value::Nodes(nodes) => Ok(nodes),
             _ => Err(no_nodes()),
@@ -133,14 +140,29 @@ impl Value {
     }
 }
 
-/// Nodes being gathered.
-#[derive(Default)]
-struct Gathered {
+/// Nodes, charged as long as they are there.
+#[derive(Debug, Default)]
+pub(crate) struct Nodes {
     nodes: Vec<NodeId>,
     room: Room,
 }
 
-impl Gathered {
+impl Deref for Nodes {
+    type Target = [NodeId];
+
+    fn deref(&self) -> &[NodeId] {
+        &self.nodes
+    }
+}
+
+impl Nodes {
+    pub(super) fn one(node: NodeId) -> Nodes {
+        Nodes {
+            nodes: vec![node],
+            room: Room::default(),
+        }
+    }
+
     fn push(&mut self, node: NodeId) -> Result<()> {
         self.room.reserve(&mut self.nodes, 1)?;
         self.nodes.push(node);
@@ -151,13 +173,13 @@ impl Gathered {
     }
 
     /// Each once, in the document's order.
-    fn in_order(mut self) -> Result<Vec<NodeId>> {
+    fn in_order(mut self) -> Result<Nodes> {
         check_for_interrupts()?;
         if !self.nodes.is_sorted() {
             self.nodes.sort_unstable();
         }
         self.nodes.dedup();
-        Ok(self.nodes)
+        Ok(self)
     }
 }
 
@@ -191,14 +213,14 @@ impl Place<'_, '_> {
     pub(super) fn value(&self, expr: &Expr) -> Result<Value> {
         check_for_interrupts()?;
         Ok(match expr {
-            Expr::Literal(text) => Value::Text(text.clone()),
+            Expr::Literal(text) => Value::Text(Text::copied(text)?),
             Expr::Number(number) => Value::Number(*number),
             Expr::Negated(operand) => Value::Number(-self.value(operand)?.number(self.tree)?),
             Expr::Union(all) => {
-                let mut found = Gathered::default();
+                let mut found = Nodes::default();
                 for one in all {
-                    for node in self.value(one)?.nodes()? {
-                        found.push(node)?;
+                    for node in self.value(one)?.nodes()?.iter() {
+                        found.push(*node)?;
                     }
                 }
                 Value::Nodes(found.in_order()?)
@@ -217,8 +239,8 @@ impl Place<'_, '_> {
             }
             Expr::Path(start, steps) => {
                 let mut nodes = match start {
-                    Start::Root => vec![0],
-                    Start::Context => vec![self.node],
+                    Start::Root => Nodes::one(0),
+                    Start::Context => Nodes::one(self.node),
                     Start::Value(value) => self.value(value)?.nodes()?,
                 };
                 for step in steps {
@@ -289,7 +311,10 @@ impl Place<'_, '_> {
                 Ok((left.truth() == right.truth()) == (operator == Operator::Equal))
             }
             _ => {
-                let same = left.text(self.tree)? == right.text(self.tree)?;
+                let same = match (left, right) {
+                    (Value::Text(a), Value::Text(b)) => **a == **b,
+                    _ => *left.text(self.tree)? == *right.text(self.tree)?,
+                };
                 Ok(same == (operator == Operator::Equal))
             }
         }
@@ -305,7 +330,7 @@ impl Place<'_, '_> {
             check_for_interrupts()?;
             let text = node_string(self.tree, *node)?;
             let holds = match (number, value) {
-                (None, Value::Text(wanted)) => (text == *wanted) == (operator == Operator::Equal),
+                (None, Value::Text(wanted)) => (*text == **wanted) == (operator == Operator::Equal),
                 (number, _) => {
                     compare_numbers(operator, text_number(&text), number.unwrap_or(f64::NAN))
                 }
@@ -326,14 +351,14 @@ impl Place<'_, '_> {
             let text = node_string(self.tree, *node)?;
             bytes += text.len() + 32;
             room.hold(bytes)?;
-            texts.push(text);
+            texts.push(text.into_string());
         }
         for node in a {
             let text = node_string(self.tree, *node)?;
             for other in &texts {
                 check_for_interrupts()?;
                 let holds = match is_equality(operator) {
-                    true => (text == *other) == (operator == Operator::Equal),
+                    true => (*text == **other) == (operator == Operator::Equal),
                     false => compare_numbers(operator, text_number(&text), text_number(other)),
                 };
                 if holds {
@@ -345,11 +370,11 @@ impl Place<'_, '_> {
     }
 
     /// Those of some nodes, in the order in which they are counted, that predicates choose.
-    fn chosen(&self, mut nodes: Vec<NodeId>, predicates: &[Expr]) -> Result<Vec<NodeId>> {
+    fn chosen(&self, mut nodes: Nodes, predicates: &[Expr]) -> Result<Nodes> {
         for predicate in predicates {
             let size = nodes.len();
-            let mut kept = Gathered::default();
-            for (at, node) in nodes.into_iter().enumerate() {
+            let mut kept = Nodes::default();
+            for (at, node) in nodes.iter().copied().enumerate() {
                 let place = Place {
                     tree: self.tree,
                     node,
@@ -364,16 +389,16 @@ impl Place<'_, '_> {
                     kept.push(node)?;
                 }
             }
-            nodes = kept.nodes;
+            nodes = kept;
         }
         Ok(nodes)
     }
 
-    fn step(&self, from: &[NodeId], step: &Step) -> Result<Vec<NodeId>> {
-        let mut found = Gathered::default();
+    fn step(&self, from: &[NodeId], step: &Step) -> Result<Nodes> {
+        let mut found = Nodes::default();
         for node in from {
             check_for_interrupts()?;
-            let mut along = Gathered::default();
+            let mut along = Nodes::default();
             let target = match step.predicates.is_empty() {
                 true => &mut found,
                 false => &mut along,
@@ -384,8 +409,8 @@ impl Place<'_, '_> {
                 true => target.push(id),
                 false => Ok(()),
             })?;
-            for node in self.chosen(along.nodes, &step.predicates)? {
-                found.push(node)?;
+            for node in self.chosen(along, &step.predicates)?.iter() {
+                found.push(*node)?;
             }
         }
         found.in_order()
@@ -485,7 +510,7 @@ fn matches(tree: &Tree<'_>, id: NodeId, axis: Axis, test: &Test) -> bool {
                     .is_none_or(|target| *target == *tree.node(id).name)
         }
         Test::Any => kind == principal,
-        Test::In(uri) => kind == principal && tree.uri(id) == Some(uri),
+        Test::In(uri) => kind == principal && tree.uri(id) == Some(&**uri),
         Test::Name(uri, local) => {
             kind == principal && tree.local_name(id) == local && tree.uri(id) == uri.as_deref()
         }

@@ -1,8 +1,9 @@
 //! The core library of functions.
 
-use super::super::tree::{Kind, NodeId};
-use super::eval::{Place, Value, node_string};
+use super::super::tree::Kind;
+use super::eval::{Nodes, Place, Value, node_string};
 use super::parse::Expr;
+use super::text::Text;
 use crate::error::{Result, SqlError};
 use crate::interrupt::check_for_interrupts;
 use crate::value::build::Builder;
@@ -73,7 +74,7 @@ fn rounded(number: f64) -> f64 {
 }
 
 /// The characters from a place, 1 for the first, for a length.
-fn substring(text: &str, from: f64, length: Option<f64>) -> Result<String> {
+fn substring(text: &str, from: f64, length: Option<f64>) -> Result<Text> {
     let begin = rounded(from);
     let end = length.map_or(f64::INFINITY, |length| begin + rounded(length));
     let mut out = Builder::default();
@@ -86,13 +87,16 @@ fn substring(text: &str, from: f64, length: Option<f64>) -> Result<String> {
             out.push_char(c)?;
         }
     }
-    out.finish_string()
+    Text::built(out)
 }
 
-fn translated(text: &str, from: &str, to: &str) -> Result<String> {
+fn translated(text: &str, from: &str, to: &str) -> Result<Text> {
     let mut mapped: foldhash::HashMap<char, Option<char>> = foldhash::HashMap::default();
     let mut to = to.chars();
-    for c in from.chars() {
+    for (at, c) in from.chars().enumerate() {
+        if at % 4096 == 0 {
+            check_for_interrupts()?;
+        }
         let by = to.next();
         mapped.entry(c).or_insert(by);
     }
@@ -107,13 +111,13 @@ fn translated(text: &str, from: &str, to: &str) -> Result<String> {
             Some(None) => {}
         }
     }
-    out.finish_string()
+    Text::built(out)
 }
 
 impl Place<'_, '_> {
-    fn text_of(&self, args: &[Expr], at: usize) -> Result<String> {
+    fn text_of(&self, args: &[Expr], at: usize) -> Result<Text> {
         match args.get(at) {
-            Some(arg) => self.value(arg)?.text(self.tree),
+            Some(arg) => self.value(arg)?.into_text(self.tree),
             None => node_string(self.tree, self.node),
         }
     }
@@ -127,10 +131,10 @@ impl Place<'_, '_> {
         }
     }
 
-    fn nodes_of(&self, args: &[Expr]) -> Result<Vec<NodeId>> {
+    fn nodes_of(&self, args: &[Expr]) -> Result<Nodes> {
         match args.first() {
             Some(arg) => self.value(arg)?.nodes(),
-            None => Ok(vec![self.node]),
+            None => Ok(Nodes::one(self.node)),
         }
     }
 
@@ -163,19 +167,20 @@ impl Place<'_, '_> {
             Function::Count => Value::Number(self.nodes_of(args)?.len() as f64),
             Function::Id => return Err(SqlError::unsupported("function id() of XPath")),
             Function::LocalName | Function::Name | Function::NamespaceUri => {
-                let Some(node) = self.nodes_of(args)?.into_iter().next() else {
-                    return Ok(Value::Text(String::new()));
+                let Some(node) = self.nodes_of(args)?.first().copied() else {
+                    return Ok(Value::Text(Text::default()));
                 };
                 let named = matches!(
                     self.tree.kind(node),
                     Kind::Element | Kind::Attribute | Kind::Instruction
                 );
-                Value::Text(match function {
-                    _ if !named => String::new(),
-                    Function::LocalName => self.tree.local_name(node).to_owned(),
-                    Function::Name => self.tree.node(node).name.to_string(),
-                    _ => self.tree.uri(node).unwrap_or_default().to_owned(),
-                })
+                let name: &str = match function {
+                    _ if !named => "",
+                    Function::LocalName => self.tree.local_name(node),
+                    Function::Name => &self.tree.node(node).name,
+                    _ => self.tree.uri(node).unwrap_or_default(),
+                };
+                Value::Text(Text::copied(name)?)
             }
             Function::String => Value::Text(text(0)?),
             Function::Concat => {
@@ -183,19 +188,25 @@ impl Place<'_, '_> {
                 for at in 0..args.len() {
                     out.push_str(&text(at)?)?;
                 }
-                Value::Text(out.finish_string()?)
+                Value::Text(Text::built(out)?)
             }
-            Function::StartsWith => Value::Bool(text(0)?.starts_with(&text(1)?)),
-            Function::Contains => Value::Bool(text(0)?.contains(&text(1)?)),
+            Function::StartsWith => {
+                let (whole, part) = (text(0)?, text(1)?);
+                Value::Bool(whole.starts_with(&*part))
+            }
+            Function::Contains => {
+                let (whole, part) = (text(0)?, text(1)?);
+                Value::Bool(whole.contains(&*part))
+            }
             Function::SubstringBefore => {
-                let whole = text(0)?;
-                let found = whole.split_once(&text(1)?);
-                Value::Text(found.map_or_else(String::new, |(before, _)| before.to_owned()))
+                let (whole, part) = (text(0)?, text(1)?);
+                let found = whole.split_once(&*part);
+                Value::Text(Text::copied(found.map_or("", |(before, _)| before))?)
             }
             Function::SubstringAfter => {
-                let whole = text(0)?;
-                let found = whole.split_once(&text(1)?);
-                Value::Text(found.map_or_else(String::new, |(_, after)| after.to_owned()))
+                let (whole, part) = (text(0)?, text(1)?);
+                let found = whole.split_once(&*part);
+                Value::Text(Text::copied(found.map_or("", |(_, after)| after))?)
             }
             Function::Substring => {
                 let length = match args.get(2) {
@@ -217,7 +228,7 @@ impl Place<'_, '_> {
                     }
                     out.push_str(word)?;
                 }
-                Value::Text(out.finish_string()?)
+                Value::Text(Text::built(out)?)
             }
             Function::Translate => Value::Text(translated(&text(0)?, &text(1)?, &text(2)?)?),
             Function::Boolean => Value::Bool(self.truth_of(args)?),
@@ -228,8 +239,8 @@ impl Place<'_, '_> {
             Function::Number => Value::Number(self.number_of(args, 0)?),
             Function::Sum => {
                 let mut sum = 0.0;
-                for node in self.nodes_of(args)? {
-                    sum += super::eval::text_number(&node_string(self.tree, node)?);
+                for node in self.nodes_of(args)?.iter() {
+                    sum += super::eval::text_number(&node_string(self.tree, *node)?);
                 }
                 Value::Number(sum)
             }
@@ -268,7 +279,10 @@ mod tests {
 
     #[test]
     fn substrings_count_from_one() {
-        let part = |from, length| substring("12345", from, length).unwrap();
+        let part = |from, length| {
+            let found = substring("12345", from, length).unwrap();
+            found.into_string()
+        };
         assert_eq!(part(1.5, Some(2.6)), "234");
         assert_eq!(part(0.0, Some(3.0)), "12");
         assert_eq!(part(f64::NAN, Some(3.0)), "");

@@ -3,6 +3,7 @@
 use super::functions::Function;
 use super::lex::{Token, tokens};
 use super::{Namespaces, Wrong};
+use std::sync::Arc;
 
 /// How deep an expression may be nested.
 const DEPTH_MAX: usize = 100;
@@ -114,13 +115,13 @@ pub(super) enum Test {
     /// `*`
     Any,
     /// `prefix:*`
-    In(String),
+    In(Arc<str>),
     /// A name, in a namespace or in none.
-    Name(Option<String>, String),
+    Name(Option<Arc<str>>, String),
 }
 
 /// Reads a whole expression.
-pub(super) fn parse(text: &str, namespaces: &Namespaces) -> Result<Expr, Wrong> {
+pub(super) fn parse(text: &str, namespaces: &Namespaces<'_>) -> Result<Expr, Wrong> {
     let mut parser = Parser {
         tokens: tokens(text)?,
         at: 0,
@@ -138,7 +139,7 @@ struct Parser<'n> {
     tokens: Vec<Token>,
     at: usize,
     depth: usize,
-    namespaces: &'n Namespaces,
+    namespaces: &'n Namespaces<'n>,
 }
 
 fn any_node() -> Step {
@@ -399,13 +400,13 @@ impl Parser<'_> {
             return Ok(test);
         }
         let Some((prefix, local)) = name.split_once(':') else {
-            let default = self.namespaces.iter().find(|(known, _)| known.is_empty());
+            let default = self.namespaces.uri("");
             let default = default.filter(|_| axis != Axis::Attribute);
-            return Ok(Test::Name(default.map(|(_, uri)| uri.clone()), name));
+            return Ok(Test::Name(default, name));
         };
-        let uri = match self.namespaces.iter().find(|(known, _)| known == prefix) {
-            Some((_, uri)) => uri.clone(),
-            None if prefix == "xml" => "http://www.w3.org/XML/1998/namespace".to_owned(),
+        let uri = match self.namespaces.uri(prefix) {
+            Some(uri) => uri,
+            None if prefix == "xml" => "http://www.w3.org/XML/1998/namespace".into(),
             None => return Err(Wrong::Unknown("Undefined namespace prefix")),
         };
         Ok(match local {
