@@ -286,7 +286,7 @@ def test_a_branch_in_an_object_store(kind, tmp_path):
             parent.kill()
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_branch_in_three_stores(tmp_path, seed):
     """A majority of three stores keeps parent and branch; whichever is away, the branch is made and listed, both go on, start again, and the branch is dropped."""
     with contextlib.ExitStack() as stack:

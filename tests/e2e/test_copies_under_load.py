@@ -4,7 +4,7 @@ Eight clients transfer money, two updates and a row of the ledger each. Meanwhil
 transfer is in it whole or not at all, also where the one hangs on the other, and everything that clients had been told of before the copy was begun is in it. Copies that are wrong are
 counted, and none may be.
 
-200 copies of each kind with --long, otherwise 12.
+200 copies of each kind with --long, otherwise 8.
 """
 
 from __future__ import annotations
@@ -166,7 +166,7 @@ def loaded(kind: str, interval: str, root: Path, seed: int):
 @pytest.fixture
 def count(request) -> int:
     """Copies of each kind of home, with each interval."""
-    return (200 if request.config.getoption("--long") else 12) // len(INTERVALS)
+    return (200 if request.config.getoption("--long") else 8) // len(INTERVALS)
 
 
 @pytest.mark.parametrize("interval", INTERVALS)

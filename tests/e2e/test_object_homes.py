@@ -266,6 +266,7 @@ def test_one_kind_of_fault_at_every_third_request(store, serve, proxied, seed, f
 
 
 @pytest.mark.two_stores
+@pytest.mark.one_store
 def test_recovery_through_faults(store, serve, proxied, seed, request):
     """Reading the log with bodies cut short, time-outs and throttling: what is read is right, or read again. Of a start's requests, some
     hundred with those for checkpoints, two of three fail, and one of fifty only after nine seconds: it takes its time."""
