@@ -124,6 +124,23 @@ def load(server, table: str, rows: int, first: int) -> bool:
         return True
 
 
+def load_until_full(server, tables: list[str], rows: int, refusals: int, loads_max: int) -> dict[str, int]:
+    """Loads tables in turn, again and again, though refused, until the checkpoints that are asked for make no room any more; the rows of each."""
+    loaded, refused, number = dict.fromkeys(tables, 0), 0, 0
+    while refused < refusals:
+        table = tables[number % len(tables)]
+        if load(server, table, rows, number * 100_000):
+            loaded[table] += rows
+            refused = 0
+        else:
+            refused += 1
+            time.sleep(0.3)
+        number += 1
+        assert number < loads_max, "it never became full"
+    assert all(loaded.values()), loaded
+    return loaded
+
+
 @pytest.mark.logstead_only
 @pytest.mark.slow
 @pytest.mark.timeout(900)
@@ -137,19 +154,7 @@ def test_the_way_out_of_a_full_disk(server_kind, small_memory_disk, size):
         server.start()
         tables = ["deleted", "truncated", "dropped"]
         server.execute(*(f"CREATE TABLE {table} (id int PRIMARY KEY, pad bytea)" for table in tables))
-        loaded, refused, number = dict.fromkeys(tables, 0), 0, 0
-        # Again and again, though refused, until the checkpoints that are asked for make no room any more.
-        while refused < 20:
-            table = tables[number % 3]
-            if load(server, table, rows, number * 100_000):
-                loaded[table] += rows
-                refused = 0
-            else:
-                refused += 1
-                time.sleep(0.3)
-            number += 1
-            assert number < 20_000, "the disk never became full"
-        assert all(loaded.values()), loaded
+        loaded = load_until_full(server, tables, rows, refusals=20, loads_max=20_000)
         server.execute("CHECKPOINT")
         full = free()
         with server.connect(autocommit=True) as connection:
@@ -190,18 +195,7 @@ def test_the_way_out_of_a_bucket_with_a_quota(server_kind, tmp_path, store):
             server.start(env=bucket.environment)
             tables = ["deleted", "truncated", "dropped"]
             server.execute(*(f"CREATE TABLE {table} (id int PRIMARY KEY, pad bytea)" for table in tables))
-            loaded, refused, number = dict.fromkeys(tables, 0), 0, 0
-            while refused < 12:
-                table = tables[number % 3]
-                if load(server, table, rows, number * 100_000):
-                    loaded[table] += rows
-                    refused = 0
-                else:
-                    refused += 1
-                    time.sleep(0.3)
-                number += 1
-                assert number < 5_000, "the bucket never became full"
-            assert all(loaded.values()), loaded
+            loaded = load_until_full(server, tables, rows, refusals=12, loads_max=5_000)
             for table in tables:
                 assert server.execute(f"SELECT count(*) FROM {table}") == [(loaded[table],)]
             with server.connect(autocommit=True) as connection:

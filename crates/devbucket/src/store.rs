@@ -184,7 +184,8 @@ impl Bucket {
         }
     }
 
-    /// Refuses what would make the bucket larger than its quota. Writes of other objects are not waited for: they may be beyond it together.
+    /// Refuses what would make the bucket larger than its quota. Writes of other objects are not waited for: they may
+    /// be beyond it together.
     fn check_quota(&self, more: usize, less: u64) -> Result<(), Refusal> {
         let (Some(quota), more) = (self.quota_bytes, more as u64) else {
             return Ok(());

@@ -163,7 +163,8 @@ impl Xids {
 }
 
 impl Worker {
-    /// Gives a transaction of this worker an id. Waits while the log has no room for the entry that takes the number; is refused, as who writes more, while the
+    /// Gives a transaction of this worker an id. Waits while the log has no room for the entry that takes the number;
+    /// is refused, as who writes more, while the
     /// home keeps the room that is left for who removes.
     pub async fn assign_xid(&self) -> Result<Xid, CommitError> {
         let worker = self.id();

@@ -68,6 +68,7 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for LargeMapped<A> {
         }
     }
 
+    // SAFETY: as `alloc`; a new mapping is zero.
     #[inline]
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         match is_mapped(layout) {
@@ -78,6 +79,7 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for LargeMapped<A> {
         }
     }
 
+    // SAFETY: the layout says who gave the memory, as it did in `alloc`.
     #[inline]
     unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
         if !is_mapped(layout) {
@@ -93,6 +95,7 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for LargeMapped<A> {
         }
     }
 
+    // SAFETY: what moves between the two ways is copied before it is given back.
     #[inline]
     unsafe fn realloc(&self, memory: *mut u8, layout: Layout, bytes: usize) -> *mut u8 {
         // SAFETY: the caller promises that `bytes`, rounded up to the alignment, is no more than a layout may have.

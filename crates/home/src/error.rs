@@ -71,7 +71,8 @@ impl HomeError {
 /// Why there is no room.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum NoRoom {
-    /// The disk is full: an attempt found so that began after the question. Asking anew ([`RoomRequest`](crate::RoomRequest))
+    /// The disk is full: an attempt found so that began after the question. Asking anew
+    /// ([`RoomRequest`](crate::RoomRequest))
     /// starts another.
     #[error("the disk that holds the log is full")]
     DiskFull,

@@ -3,7 +3,8 @@
 //! Owns: who waits for a client's first packet, how many clients there may be, and requests to cancel. Those are read and carried out by the thread that accepts: the
 //! statement that they are to end may be what holds the only worker. What else a client begins with stays in its socket and is the worker's to read.
 //!
-//! Invariant: who has connected and said nothing is counted among the clients, and cut off after `authentication_timeout`,
+//! Invariant: who has connected and said nothing is counted among the clients, and cut off after
+//! `authentication_timeout`,
 //! which counts from then on: what it has left is all that its worker gives it to prove who it is.
 //!
 //! Does not: decrypt. Who asks for encryption goes to a worker at once, a request to cancel within as well.

@@ -195,7 +195,8 @@ fn who_reads_a_sequence_s_state_rests_on_its_record() {
     });
 }
 
-/// T10: the rows of a copied database go with the reservation of the numbers of their storages, which a start gives anew. The start passes over
+/// T10: the rows of a copied database go with the reservation of the numbers of their storages, which a start gives
+/// anew. The start passes over
 /// numbers of which the log has rows; here the log has none.
 #[test]
 fn t10_copied_rows_do_not_survive_the_reservation_of_their_storages() {

@@ -45,7 +45,8 @@ impl Window {
     }
 }
 
-/// The stretches that were read last, the newest first. Pages that lie one behind the other are read ahead, further each time.
+/// The stretches that were read last, the newest first. Pages that lie one behind the other are read ahead, further
+/// each time.
 pub(crate) struct Windows {
     pub(super) kept: Vec<Window>,
     /// Stretches that were asked for, each of several pages.
@@ -131,7 +132,8 @@ impl Windows {
             .and_then(|window| window.part(at))
     }
 
-    /// Reads stretches with several of these pages, in all `bytes_max` at most. What cannot be read is left to who needs it.
+    /// Reads stretches with several of these pages, in all `bytes_max` at most. What cannot be read is left to who
+    /// needs it.
     pub(super) fn read_ahead(
         &mut self,
         home: &dyn LogHome,

@@ -1,5 +1,7 @@
-//! Crashes at every single request of checkpoints, publications and collections, on the simulated home, with publications of which nobody knows
-//! whether they succeeded, checkpoints given up half way, kept records, restore points, branches that come and go, and compaction. Afterwards the newest checkpoint or the one that was under way is there, whole; what it
+//! Crashes at every single request of checkpoints, publications and collections, on the simulated home, with
+//! publications of which nobody knows
+//! whether they succeeded, checkpoints given up half way, kept records, restore points, branches that come and go,
+//! and compaction. Afterwards the newest checkpoint or the one that was under way is there, whole; what it
 //! keeps is there, whole; and after one more checkpoint nothing is left that none of them names.
 
 #[path = "../rig/mod.rs"]
@@ -94,7 +96,8 @@ fn t8_orphans_are_of_earlier_epochs_only() {
     assert_eq!(left, ids[2..]);
 }
 
-/// T8: while a branch is made, the server publishes, and removes what no record names any more, at any moment in between. The branch is made of a record that is there, and
+/// T8: while a branch is made, the server publishes, and removes what no record names any more, at any moment in
+/// between. The branch is made of a record that is there, and
 /// stays there until the branch is dropped.
 #[test]
 fn t8_a_branch_is_made_while_its_parent_goes_on() {

@@ -12,7 +12,8 @@ use logstead_wal::inspect::manifest_of;
 use logstead_wal::manifest::Manifest;
 use std::sync::Arc;
 
-/// A database that has been backed up to `target` and upgraded since, in the epoch that the copy has; a server that was started on the copy has ended before
+/// A database that has been backed up to `target` and upgraded since, in the epoch that the copy has; a server that
+/// was started on the copy has ended before
 /// anything but its objects was stored, which have the numbers of the database's own.
 fn left_on_a_backup(target: &Arc<dyn LogHome>) -> World {
     let world = World::new(7);
@@ -78,7 +79,8 @@ fn bucket() -> Arc<dyn LogHome> {
     Arc::new(home.expect("opens"))
 }
 
-/// A server was started on a backup, and ended before anything but objects was stored: they are not taken for those of the source.
+/// A server was started on a backup, and ended before anything but objects was stored: they are not taken for those
+/// of the source.
 #[test]
 fn a_backup_does_not_take_what_an_upgrade_has_left_for_its_own() {
     let target = rig::home();
@@ -90,7 +92,8 @@ fn a_backup_does_not_take_what_an_upgrade_has_left_for_its_own() {
     assert_whole(&target, &world, "again");
 }
 
-/// A bucket has no lock: what looks as if such a server had left it may be what another backup has just copied, and is not removed, whenever that one is made.
+/// A bucket has no lock: what looks as if such a server had left it may be what another backup has just copied, and
+/// is not removed, whenever that one is made.
 #[test]
 fn a_backup_in_a_bucket_does_not_remove_what_another_one_has_copied() {
     let mut lost = 0;

@@ -1,5 +1,7 @@
-//! Checkpoints whose chunks have 1,024 slots are made anew in chunks of 64: the same rows, whatever their pages were like, with the machine stopping at every
-//! single request, and with a manifest of which nobody knows whether it was stored. Written here byte by byte, since nothing else writes them any more.
+//! Checkpoints whose chunks have 1,024 slots are made anew in chunks of 64: the same rows, whatever their pages were
+//! like, with the machine stopping at every
+//! single request, and with a manifest of which nobody knows whether it was stored. Written here byte by byte, since
+//! nothing else writes them any more.
 
 mod backups;
 #[path = "../rig/mod.rs"]
@@ -263,7 +265,8 @@ fn a_checkpoint_on_top_of_old_chunks_is_refused() {
     assert_eq!(head(&*world.home).unwrap().0, at);
 }
 
-/// What an attempt has left that was cut short is gone before the next one stores anything, and whatever comes up under its numbers later is not taken for what that has stored.
+/// What an attempt has left that was cut short is gone before the next one stores anything, and whatever comes up
+/// under its numbers later is not taken for what that has stored.
 #[test]
 fn what_an_attempt_has_left_is_removed_and_its_numbers_are_not_used_again() {
     let mut world = World::new(4);

@@ -1,7 +1,9 @@
 //! Whether a checkpoint compacts: writes more than has changed, so that sparse and small objects go.
 //!
-//! On a full disk what it would write beside has no room, and one that tries fills the reserve first, and is then taken again without. So after such a try the
-//! next ones do not, twice as many each time, until twice as much is free as was then; it is never given up, for the space may be in objects that only compacting
+//! On a full disk what it would write beside has no room, and one that tries fills the reserve first, and is then
+//! taken again without. So after such a try the
+//! next ones do not, twice as many each time, until twice as much is free as was then; it is never given up, for the
+//! space may be in objects that only compacting
 //! empties.
 
 /// The most checkpoints that do not try.

@@ -174,7 +174,8 @@ impl Engine {
         taken
     }
 
-    /// Without room for what it would compact it is taken without that: what has changed has room perhaps, and frees the log before it. On a disk that stays
+    /// Without room for what it would compact it is taken without that: what has changed has room perhaps, and frees
+    /// the log before it. On a disk that stays
     /// full the next ones do not try, as long as [`CompactionPause`] says.
     fn take_checkpoint(
         &self,

@@ -189,7 +189,8 @@ impl Index {
         self.attached.store(place.0, Ordering::SeqCst);
     }
 
-    /// Its keys are made of what rows hold since the transaction with this CSN: snapshots below must not rely on them. To be called before
+    /// Its keys are made of what rows hold since the transaction with this CSN: snapshots below must not rely on
+    /// them. To be called before
     /// others know of the index. Forgotten at a start, which no snapshot outlives.
     pub fn set_serves_from(&self, csn: Csn) {
         self.serves_from.store(csn.0, Ordering::SeqCst);

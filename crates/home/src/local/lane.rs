@@ -3,7 +3,8 @@
 //! Invariants:
 //! - `offset <= current.size_bytes`; places are handed out in order and never twice.
 //! - `next` has the number after `current`'s.
-//! - Who asks for room hears of a full disk only what an attempt found that began after they asked first ([`RoomRequest`]): attempts are
+//! - Who asks for room hears of a full disk only what an attempt found that began after they asked first
+//!   ([`RoomRequest`]): attempts are
 //!   numbered in the order in which they begin, over all lanes. That outcome is kept while the next attempt is under way, so
 //!   nobody who has waited for one waits for another, however many come and ask.
 //! - The listener is called without the lock.

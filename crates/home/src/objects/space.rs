@@ -1,10 +1,14 @@
 //! Room in a bucket: nobody says how much there is, and a quota may refuse what is one byte too much.
 //!
-//! Once something was refused for want of room the home is *short of space*: who writes more is refused before it is logged, who removes goes on. An append that
-//! is refused waits, for nothing may be taken back any more. What a side segment or an object was refused for is told, and passes.
+//! Once something was refused for want of room the home is *short of space*: who writes more is refused before it is
+//! logged, who removes goes on. An append that
+//! is refused waits, for nothing may be taken back any more. What a side segment or an object was refused for is
+//! told, and passes.
 //!
-//! What finds room again is a *reserve*: an object of zeros ([`ObjectOptions::reserve_bytes`](super::ObjectOptions::reserve_bytes)), put there when the first lane
-//! is opened. It is removed when something is refused, so that what frees room has some; and when it can be put back there is room for others. Without one, a
+//! What finds room again is a *reserve*: an object of zeros
+//! ([`ObjectOptions::reserve_bytes`](super::ObjectOptions::reserve_bytes)), put there when the first lane
+//! is opened. It is removed when something is refused, so that what frees room has some; and when it can be put back
+//! there is room for others. Without one, a
 //! smaller object is put there and removed again, to see whether there is room.
 //!
 //! Invariant: one task watches as long as lanes are open.
@@ -22,7 +26,8 @@ use tokio::sync::Notify;
 const PROBE_BYTES: u64 = 1 << 20;
 /// Between two looks whether there is room again.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
-/// After so many intervals in which nothing was removed here the look is made all the same: somebody else may have made room.
+/// After so many intervals in which nothing was removed here the look is made all the same: somebody else may have
+/// made room.
 const LOOKS_IDLE: u32 = 10;
 
 /// What is known of a bucket's room.
@@ -93,7 +98,8 @@ async fn keep(core: &Core) -> bool {
     }
 }
 
-/// Puts the reserve there, and from then on, whenever something was refused: makes room for what frees room, and waits until there is room for others.
+/// Puts the reserve there, and from then on, whenever something was refused: makes room for what frees room, and
+/// waits until there is room for others.
 pub(super) async fn watch(core: Arc<Core>) {
     let space = &core.space;
     if core.options.reserve_bytes > 0 {

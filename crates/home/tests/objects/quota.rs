@@ -1,4 +1,5 @@
-//! A bucket with a quota: what is refused is told or waits, others are told that there is no room, and what frees room has the reserve.
+//! A bucket with a quota: what is refused is told or waits, others are told that there is no room, and what frees
+//! room has the reserve.
 
 use crate::rig::{LANE, appendable, block, plain, reported};
 use logstead_env::Env;

@@ -36,7 +36,8 @@ const LANE_BUFFER_BYTES: usize = 16 << 10;
 const LARGE_BYTES: usize = 5 << 10;
 /// Little, but more than a transaction takes.
 const ALLOWANCE_BYTES: u64 = 40 << 10;
-/// What is neither live nor log: the manifest, the record of a checkpoint, and dead bytes of objects that are not worth emptying.
+/// What is neither live nor log: the manifest, the record of a checkpoint, and dead bytes of objects that are not
+/// worth emptying.
 const SMALL_BYTES_MAX: u64 = 48 << 10;
 /// A life is over by then.
 const STEPS_MAX: u64 = 20_000;
@@ -657,7 +658,8 @@ impl Machine {
         }
     }
 
-    /// No more is stored than is live and twice what was written between two checkpoints, whatever the sizes of transactions; but for what restore points,
+    /// No more is stored than is live and twice what was written between two checkpoints, whatever the sizes of
+    /// transactions; but for what restore points,
     /// branches and backups keep.
     fn space_is_bounded(&mut self, report: &CheckpointReport) -> Result<(), String> {
         if self.readers.is_some() {

@@ -176,7 +176,8 @@ impl Machine {
 }
 
 impl Machine {
-    /// The disk is full from the operation on that has this number, for a few steps; false if there is none of that number.
+    /// The disk is full from the operation on that has this number, for a few steps; false if there is none of that
+    /// number.
     fn refused_for_a_moment(&mut self, at: u64, steps: u64) -> bool {
         self.files
             .set_loss([Loss::All, Loss::Random][at as usize % 2]);
@@ -299,7 +300,8 @@ fn a_checkpoint_without_room_to_compact_is_taken_all_the_same() {
     assert_eq!(life.rows(), *rows);
 }
 
-/// Every write in turn is refused for want of room, and what is written in the next moments; then there is room again, then the machine stops. Nothing that was
+/// Every write in turn is refused for want of room, and what is written in the next moments; then there is room
+/// again, then the machine stops. Nothing that was
 /// acknowledged is lost, nothing that was refused is there, and the server starts.
 #[test]
 fn whichever_write_is_refused_nothing_acknowledged_is_lost() {

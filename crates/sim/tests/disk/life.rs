@@ -1,4 +1,5 @@
-//! A life of a server, and what its one session does: rows that no compression makes fewer, a third of them so large that their transactions' records go into side segments.
+//! A life of a server, and what its one session does: rows that no compression makes fewer, a third of them so large
+//! that their transactions' records go into side segments.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,6 +1,8 @@
-//! Space: what a server takes of its home behind each checkpoint ([`space`]), and what becomes of it when there is no more ([`full`]).
+//! Space: what a server takes of its home behind each checkpoint ([`space`]), and what becomes of it when there is no
+//! more ([`full`]).
 //!
-//! One server and one session in one thread, on simulated files and buckets in memory. `LOGSTEAD_SEEDS` says how many seeds are run, `LOGSTEAD_SEED` which one is the
+//! One server and one session in one thread, on simulated files and buckets in memory. `LOGSTEAD_SEEDS` says how many
+//! seeds are run, `LOGSTEAD_SEED` which one is the
 //! first.
 
 mod full;

@@ -1,7 +1,9 @@
-//! Behind each checkpoint no more is in a home than is live and twice what was written between two checkpoints, in each of its copies, whatever the sizes of
+//! Behind each checkpoint no more is in a home than is live and twice what was written between two checkpoints, in
+//! each of its copies, whatever the sizes of
 //! transactions, and though the server stops and starts in between.
 //!
-//! Every kind of home there is: files, buckets whose objects are appended to (made in one request or in two), buckets whose objects are written once, and lists of
+//! Every kind of home there is: files, buckets whose objects are appended to (made in one request or in two), buckets
+//! whose objects are written once, and lists of
 //! these. The crash simulator (`tests/crash`) holds the same in lives that end anywhere.
 
 use std::collections::BTreeMap;

@@ -284,7 +284,8 @@ impl Binder<'_> {
     }
 }
 
-/// Of a function that fills rows, which knows nothing of domains: the type of the rows if it has columns of domains. The function is told that they are asked.
+/// Of a function that fills rows, which knows nothing of domains: the type of the rows if it has columns of domains.
+/// The function is told that they are asked.
 pub(super) fn rows_filled(function: &func::Function, args: &mut [Expr]) -> Option<Oid> {
     let row = args
         .first_mut()

@@ -186,7 +186,8 @@ impl Binder<'_> {
             })
     }
 
-    /// array[low:high]...; a bound that is left out is the array's, and a number alone among slices is one from the first to it. Or, if nothing is
+    /// array[low:high]...; a bound that is left out is the array's, and a number alone among slices is one from the
+    /// first to it. Or, if nothing is
     /// sliced, array[i][j]...
     fn subscripts(
         &mut self,

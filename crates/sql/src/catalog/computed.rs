@@ -9,7 +9,8 @@
 //! - `IndexDef::computed` says where the values are. A column that is both dropped and generated belongs to one index; its `default` is what it is computed from.
 //! - Who may write rows of the table knows the column: it is added with the table locked alone, and every row has its value before the index is attached.
 //! - An index with a predicate has keys of those rows alone that it holds: the expression of a key is not evaluated for others.
-//! - Versions from before have no value, or another index's: who reads with a snapshot from before the index is told so (40001) instead of finding too little.
+//! - Versions from before have no value, or another index's: who reads with a snapshot from before the index is told
+//!   so (40001) instead of finding too little.
 //! - Keys never change by themselves: whoever replaces a function finds rows by the values that they were written with, until REINDEX computes them anew.
 
 use super::routine::named_in;
@@ -47,7 +48,8 @@ pub(crate) fn add_columns(relation: &mut Relation, index: &mut IndexDef) -> bool
     }
     let column = |wanted: Option<(String, SqlType)>| {
         let (text, ty) = wanted?;
-        // One of which no row needs anything any more, where there is such a one: every row is written anew. Behind all that it may be computed from.
+        // One of which no row needs anything any more, where there is such a one: every row is written anew. Behind
+        // all that it may be computed from.
         let live = relation.columns.iter().rposition(|c| !c.dropped);
         let is_free = |c: &Column| {
             let is_gone = c.dropped && !c.generated && c.default.is_none() && c.domain.is_none();

@@ -41,7 +41,8 @@ pub struct IndexDef {
     /// Where rows hold what is computed of them for this index: a position of the table for each key column, then one for the predicate. Empty if no
     /// expression of it calls a function that users have made (`catalog::computed`).
     pub computed: Vec<Option<usize>>,
-    /// Why it is not kept: at the start its text could not be read. Not stored, but found at each start. Nothing is planned with such an index; rows are
+    /// Why it is not kept: at the start its text could not be read. Not stored, but found at each start. Nothing is
+    /// planned with such an index; rows are
     /// written without it, unless it is UNIQUE: then they are not written.
     pub invalid: Option<Arc<str>>,
 }

@@ -8,7 +8,8 @@
 //!   change, dropped columns keep theirs, rows older than a column have its `missing` value. Expressions are immutable
 //!   functions of the row, evaluated with a fixed session ([`Unchanging`]), so that settings do not reach them.
 //! - An expression that calls a function that users have made is not evaluated here: its value stands in the row ([`computed`](super::computed)).
-//! - An index whose text cannot be read at the start is invalid: it has no keys, and a row that a UNIQUE one would have to judge is not written.
+//! - An index whose text cannot be read at the start is invalid: it has no keys, and a row that a UNIQUE one would
+//!   have to judge is not written.
 //! - An expression that fails for a row is `KeyKind::Failed`. The engine refuses to write such a row, and to build an index over
 //!   one that is current; so no current version lacks its entry. An older version may: only a snapshot from before the index sees
 //!   it, and only a statement that computes the expression itself, and fails, would have found it.

@@ -1,6 +1,7 @@
 //! Tables and indexes as a start makes them of the catalog.
 //!
-//! Invariant: whether the server starts does not depend on what users have written. An index whose text cannot be read is [invalid](IndexDef::invalid)
+//! Invariant: whether the server starts does not depend on what users have written. An index whose text cannot be
+//! read is [invalid](IndexDef::invalid)
 //! until it is made anew.
 
 use super::change::{Change, is_stored};
@@ -109,7 +110,8 @@ pub(crate) fn attach_index(
     Ok(())
 }
 
-/// Makes an index at start: as the checkpoint has it, with the log behind it, or from rows. The inner error is why it cannot be kept.
+/// Makes an index at start: as the checkpoint has it, with the log behind it, or from rows. The inner error is why it
+/// cannot be kept.
 fn bring_index(
     engine: &Engine,
     worker: &Worker,

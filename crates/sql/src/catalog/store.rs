@@ -443,7 +443,8 @@ impl CatalogStore {
         }
     }
 
-    /// Numbers of storages of which the log has rows are given to nobody, though nothing names them any more: their rows stay in the log until a checkpoint.
+    /// Numbers of storages of which the log has rows are given to nobody, though nothing names them any more: their
+    /// rows stay in the log until a checkpoint.
     fn pass_over_storages(&self) {
         let storages = self.engine.tables();
         let numbers = storages.iter().map(|table| table.id().0);

@@ -69,7 +69,8 @@ fn is_blank(c: char) -> bool {
     c.is_ascii_whitespace() || c == '\x0b'
 }
 
-/// Where the first of a character stands that is neither in double quotes nor, if those count, in parentheses or brackets.
+/// Where the first of a character stands that is neither in double quotes nor, if those count, in parentheses or
+/// brackets.
 /// `None` if there is none; 22P02 if the text ends within any of these.
 fn first_outside(text: &str, wanted: char, nests: bool) -> Result<Option<usize>> {
     let (mut quoted, mut depth) = (false, 0_usize);
@@ -92,7 +93,8 @@ fn first_outside(text: &str, wanted: char, nests: bool) -> Result<Option<usize>>
     }
 }
 
-/// The text of a name and the types in parentheses behind it, as `regprocedure` and `regoperator` read them; 0 stands for NONE, where that may
+/// The text of a name and the types in parentheses behind it, as `regprocedure` and `regoperator` read them; 0 stands
+/// for NONE, where that may
 /// stand.
 pub(crate) fn name_and_types(text: &str, allows_none: bool) -> Result<(&str, Vec<Oid>)> {
     let wrong = |what: &str| SqlError::new(SqlState::INVALID_TEXT_REPRESENTATION, what);

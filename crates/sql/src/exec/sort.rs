@@ -97,7 +97,8 @@ impl Sorter {
         self.end_run();
     }
 
-    /// The rows in order, one by one; equal ones as PostgreSQL's sort leaves them, if they are few and `mixes` says that
+    /// The rows in order, one by one; equal ones as PostgreSQL's sort leaves them, if they are few and `mixes` says
+    /// that
     /// they need not stay as they came.
     pub(crate) fn finish(mut self, mixes: bool) -> Sorted {
         let count = self.rows.len();
@@ -187,7 +188,8 @@ impl Sorted {
     }
 }
 
-/// Whether each row becomes several before they are sorted: PostgreSQL sorts first, so that those of one row stay together
+/// Whether each row becomes several before they are sorted: PostgreSQL sorts first, so that those of one row stay
+/// together
 /// as they came.
 fn is_of_sets(input: &Plan) -> bool {
     match &input.node {

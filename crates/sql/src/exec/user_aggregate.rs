@@ -21,7 +21,8 @@ use std::sync::Arc;
 
 /// `pg_proc.oid` of array_append.
 const ARRAY_APPEND: Oid = 378;
-/// Arrays of more are looked at from time to time, whether they are larger than a value may be: each time they have grown by an eighth of a power of two.
+/// Arrays of more are looked at from time to time, whether they are larger than a value may be: each time they have
+/// grown by an eighth of a power of two.
 const ITEMS_MAX: usize = 1 << 20;
 
 fn is_looked_at(items: usize) -> bool {

@@ -326,7 +326,8 @@ pub(super) fn time_of_day(cx: &dyn Context, _: &[Datum]) -> Result<Datum> {
     super::format::to_char(cx, &[now, Datum::text("Dy Mon DD HH24:MI:SS.US YYYY TZ")])
 }
 
-/// A lookup that gives NULL where there is nothing of the name: `to_regclass` and its kin. A number is a name to them, and so is a hyphen.
+/// A lookup that gives NULL where there is nothing of the name: `to_regclass` and its kin. A number is a name to
+/// them, and so is a hyphen.
 pub(super) fn to_reg(cx: &dyn Context, a: &[Datum], ty: u32) -> Result<Datum> {
     let text = a[0].as_str()?;
     let given = text.trim();

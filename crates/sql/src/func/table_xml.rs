@@ -1,4 +1,5 @@
-//! Rows as XML: functions that the session runs (`session::routine::xml_maps`), and those of their kin that there are not yet.
+//! Rows as XML: functions that the session runs (`session::routine::xml_maps`), and those of their kin that there are
+//! not yet.
 
 use super::Volatility::{Stable, Volatile};
 use super::{Body, Function};

@@ -17,7 +17,8 @@ use crate::xml::{
 };
 use logstead_types::SqlState;
 
-/// A name of SQL's as one of XML's: what XML does not allow is written as `_xHHHH_`. `fully`: so is what XML keeps for itself.
+/// A name of SQL's as one of XML's: what XML does not allow is written as `_xHHHH_`. `fully`: so is what XML keeps
+/// for itself.
 pub(crate) fn xml_name(name: &str, fully: bool, escape_period: bool) -> String {
     let mut out = String::with_capacity(name.len());
     for (at, c) in name.char_indices() {

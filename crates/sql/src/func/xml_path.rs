@@ -105,7 +105,8 @@ fn xpath(a: &[Datum]) -> Result<Datum> {
     })
 }
 
-/// `xpath_exists(text, xml, text[])`, `xmlexists(text, xml)`: whether there are any values, of which one that is no set of nodes is one.
+/// `xpath_exists(text, xml, text[])`, `xmlexists(text, xml)`: whether there are any values, of which one that is no
+/// set of nodes is one.
 fn exists(a: &[Datum]) -> Result<Datum> {
     let (path, document, namespaces) = arguments(a)?;
     evaluated(path, document, &namespaces, |_, value| {

@@ -1,6 +1,7 @@
 //! XMLTABLE: rows of what XPath expressions find in a document.
 //!
-//! Its arguments are those of one call: the expression for rows, the document, an array of prefixes and their namespaces, and for each column a NULL of its
+//! Its arguments are those of one call: the expression for rows, the document, an array of prefixes and their
+//! namespaces, and for each column a NULL of its
 //! type, its name, its expression, what stands for a value that is not there, and a word of what else is said of it.
 
 use super::numbers::bad_args;

@@ -1,4 +1,5 @@
-//! What definitions of columns say that the grammar library lacks, or takes where PostgreSQL does not: COMPRESSION, and conditions behind DEFAULT.
+//! What definitions of columns say that the grammar library lacks, or takes where PostgreSQL does not: COMPRESSION,
+//! and conditions behind DEFAULT.
 //!
 //! COMPRESSION travels as a collation under a name that nobody can write.
 

@@ -1,4 +1,5 @@
-//! The options of COPY in both spellings, of which the grammar library knows a part: they are taken off, and it sees the rest.
+//! The options of COPY in both spellings, of which the grammar library knows a part: they are taken off, and it sees
+//! the rest.
 
 use super::rewrite::is_word;
 use super::roles::Words;

@@ -1,7 +1,9 @@
-//! Literals `E'...'` whose escapes the grammar library's tokenizer does not read as PostgreSQL does: bytes beyond ASCII,
+//! Literals `E'...'` whose escapes the grammar library's tokenizer does not read as PostgreSQL does: bytes beyond
+//! ASCII,
 //! pairs of surrogates, and what is wrong with an escape.
 //!
-//! Such a literal's text is blanked, character for character, before the text is divided into tokens; what it stands for
+//! Such a literal's text is blanked, character for character, before the text is divided into tokens; what it stands
+//! for
 //! takes its place after.
 
 use super::operators::{

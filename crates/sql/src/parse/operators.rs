@@ -174,7 +174,8 @@ pub(super) fn with_signs(token: &TokenWithSpan) -> Option<Vec<TokenWithSpan>> {
     Some(all)
 }
 
-/// Writes `*<`, `*=` and their like, which compare records by their forms and which the library cuts behind the star, as one operator each.
+/// Writes `*<`, `*=` and their like, which compare records by their forms and which the library cuts behind the star,
+/// as one operator each.
 pub(super) fn of_images(tokens: &mut Vec<TokenWithSpan>) {
     let mut at = 1;
     while at < tokens.len() {

@@ -189,7 +189,8 @@ pub(super) fn parse_error(text: &str, error: &ParserError, next: &TokenWithSpan)
     .at(Some(text[..start].chars().count() + 1))
 }
 
-/// What stands behind a NOT that the parser has not taken, if that is no NULL: PostgreSQL's grammar takes the NOT by itself.
+/// What stands behind a NOT that the parser has not taken, if that is no NULL: PostgreSQL's grammar takes the NOT by
+/// itself.
 pub(super) fn behind_not(parser: &Parser<'_>) -> Option<TokenWithSpan> {
     let is = |token: &TokenWithSpan, wanted| matches!(&token.token, Token::Word(word) if word.quote_style.is_none() && word.keyword == wanted);
     if !is(&parser.peek_token(), Keyword::NOT) {

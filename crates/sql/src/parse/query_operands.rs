@@ -1,4 +1,5 @@
-//! `((SELECT ...) UNION (SELECT ...))` as an operand: the grammar library takes what begins with two parentheses for an expression,
+//! `((SELECT ...) UNION (SELECT ...))` as an operand: the grammar library takes what begins with two parentheses for
+//! an expression,
 //! except where only a query may stand.
 //!
 //! A WITH in front says that it is a query; [`plain`] takes it away again. Nothing else changes what the query means.
@@ -80,7 +81,8 @@ pub(super) fn rewrite(tokens: &mut Vec<TokenWithSpan>) -> bool {
     found
 }
 
-/// A query in parentheses stands at `at` whose first part is in parentheses too: does the library take it for an expression?
+/// A query in parentheses stands at `at` whose first part is in parentheses too: does the library take it for an
+/// expression?
 fn needs_mark(tokens: &[TokenWithSpan], at: usize) -> bool {
     let before = tokens.get(at - 1);
     if QUERY_EXPECTED.iter().any(|word| is_word(before, word)) {

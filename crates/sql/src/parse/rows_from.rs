@@ -1,5 +1,7 @@
-//! ROWS FROM (f(...), g(...)), which the grammar library lacks: it travels as a call, by a name that nobody can write, of these calls. A column
-//! definition list travels behind its function, as a call by another such name: of each column's name, and of NULL cast to its type.
+//! ROWS FROM (f(...), g(...)), which the grammar library lacks: it travels as a call, by a name that nobody can
+//! write, of these calls. A column
+//! definition list travels behind its function, as a call by another such name: of each column's name, and of NULL
+//! cast to its type.
 
 use super::rewrite::words;
 use crate::error::{Result, SqlError};

@@ -1,7 +1,10 @@
-//! XML's constructs, which are no calls in PostgreSQL's grammar: XMLELEMENT(NAME ...), XMLPARSE(DOCUMENT ...), `x IS DOCUMENT` and their like.
+//! XML's constructs, which are no calls in PostgreSQL's grammar: XMLELEMENT(NAME ...), XMLPARSE(DOCUMENT ...), `x IS
+//! DOCUMENT` and their like.
 //!
-//! Each travels as a call of a function of a name that nobody can write, whose arguments are what the binder needs in order; `IS DOCUMENT`
-//! as IS DISTINCT FROM such a name. Inner constructs are rewritten first: the walk goes from the last token to the first.
+//! Each travels as a call of a function of a name that nobody can write, whose arguments are what the binder needs in
+//! order; `IS DOCUMENT`
+//! as IS DISTINCT FROM such a name. Inner constructs are rewritten first: the walk goes from the last token to the
+//! first.
 
 use super::position::error_at_token;
 use super::rewrite::{is_word, words};

@@ -1,5 +1,7 @@
-//! XMLTABLE([XMLNAMESPACES(...),] row PASSING document COLUMNS ...): it travels as a call whose arguments are the expression for rows, the document,
-//! the namespaces as a call of names and URIs, and for each column a call of its name, a NULL of its type, its expression, its default, and
+//! XMLTABLE([XMLNAMESPACES(...),] row PASSING document COLUMNS ...): it travels as a call whose arguments are the
+//! expression for rows, the document,
+//! the namespaces as a call of names and URIs, and for each column a call of its name, a NULL of its type, its
+//! expression, its default, and
 //! what else is said of it.
 
 use super::rewrite::{is_word, words};

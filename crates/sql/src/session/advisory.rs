@@ -251,7 +251,8 @@ impl AdvisoryLocks {
         true
     }
 
-    /// Stands in line for a lock, in front of those who wait for what the session holds of it (PostgreSQL's `ProcSleep`).
+    /// Stands in line for a lock, in front of those who wait for what the session holds of it (PostgreSQL's
+    /// `ProcSleep`).
     /// It has the lock at once if that is free there; 40P01 if those before wait for this session.
     pub(super) fn queue(&self, key: Key, pid: i32, mode: Mode) -> Result<Wait<'_>> {
         let mut table = self.table.lock();

@@ -54,7 +54,8 @@ impl Session {
         self.context.may_run(&plan)?;
         let open = self.transaction()?;
         open.txn.depends_on(catalog.csn);
-        // Rows may be there that the snapshot does not show. Written by this transaction they would be in its sight, as if it had seen what others have committed.
+        // Rows may be there that the snapshot does not show. Written by this transaction they would be in its sight,
+        // as if it had seen what others have committed.
         if open.txn.isolation() != Isolation::ReadCommitted && !open.ddl.is_own(table.storage) {
             return Err(SqlError::unsupported(
                 "building an index that calls a function which a user has made, in a REPEATABLE READ or SERIALIZABLE transaction,",

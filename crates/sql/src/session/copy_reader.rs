@@ -13,7 +13,8 @@ use crate::value::{self, Datum, SqlType};
 use logstead_types::SqlState;
 use sqlparser::ast;
 
-/// What a row costs beside its bytes, where nothing is known of its defaults and checks: interrupts are looked for once for four rows at least.
+/// What a row costs beside its bytes, where nothing is known of its defaults and checks: interrupts are looked for
+/// once for four rows at least.
 const ROW_STEPS: usize = STRIDE_BYTES / 4;
 
 /// One COPY FROM in progress: what turns a record into a row.
@@ -181,7 +182,8 @@ impl Reader {
         }
     }
 
-    /// Counts the lines of the present record. In CSV it may span several: then the last one is named, except in the very
+    /// Counts the lines of the present record. In CSV it may span several: then the last one is named, except in the
+    /// very
     /// first record, where PostgreSQL does not know yet how lines end.
     fn count_lines(&mut self) -> Result<()> {
         if self.format.csv && self.line > 0 {

@@ -13,7 +13,8 @@ use std::sync::OnceLock;
 /// Different time zones that one process will remember: all names of the database and as many made-up ones.
 const TIME_ZONES_MAX: usize = 4096;
 
-/// Reads a time zone, canonical name and rules. Each is read once and kept for the life of the process, so that a session
+/// Reads a time zone, canonical name and rules. Each is read once and kept for the life of the process, so that a
+/// session
 /// switches zones for the price of a lookup; their number is bounded.
 pub(super) fn read_time_zone(value: &str) -> Option<(String, &'static TimeZone)> {
     type Zones = HashMap<String, (String, &'static TimeZone)>;

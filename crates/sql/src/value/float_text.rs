@@ -95,7 +95,8 @@ fn special_float(v: f64, out: &mut Vec<u8>) -> bool {
     true
 }
 
-/// Whether a decimal lies exactly between two neighbouring floats with so many bits. Reading it back gives the even one, but PostgreSQL does
+/// Whether a decimal lies exactly between two neighbouring floats with so many bits. Reading it back gives the even
+/// one, but PostgreSQL does
 /// not rely on that and writes more digits.
 fn is_midway(text: &str, bits: u32) -> bool {
     let (mantissa, exponent) = text.split_once('e').unwrap_or((text, "0"));

@@ -17,7 +17,8 @@ pub(super) fn object_id(text: &str, name: &str) -> Result<u32> {
     Ok(v as u32)
 }
 
-/// A transaction's number, as C's `strtoul` and `strtoull` read it: hexadecimal, octal or decimal, up to what is no digit; nothing is zero.
+/// A transaction's number, as C's `strtoul` and `strtoull` read it: hexadecimal, octal or decimal, up to what is no
+/// digit; nothing is zero.
 pub(super) fn transaction_id(text: &str) -> u64 {
     let t = text.trim_start_matches(|c: char| c.is_ascii_whitespace() || c == '\u{b}');
     let (negative, t) = match t.strip_prefix('-') {

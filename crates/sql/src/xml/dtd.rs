@@ -1,4 +1,5 @@
-//! The internal subset of a document type: the entities that it declares. Nothing else of it has a meaning here, and nothing outside is read.
+//! The internal subset of a document type: the entities that it declares. Nothing else of it has a meaning here, and
+//! nothing outside is read.
 
 use super::names::{after_space, leading_name};
 use std::collections::HashMap;

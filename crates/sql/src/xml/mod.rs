@@ -1,9 +1,11 @@
 //! XML: what may be a value of type `xml`, documents as trees, and XPath.
 //!
-//! Owns: the declaration (`<?xml ...?>`) as PostgreSQL reads and writes it, well-formedness, documents as trees, and XPath.
+//! Owns: the declaration (`<?xml ...?>`) as PostgreSQL reads and writes it, well-formedness, documents as trees, and
+//! XPath.
 //! A value is kept as the text that was given, as PostgreSQL keeps it.
 //!
-//! Invariants: nothing outside of the text is ever read: an external entity stands for nothing. What entities stand for is bounded, as is how deep
+//! Invariants: nothing outside of the text is ever read: an external entity stands for nothing. What entities stand
+//! for is bounded, as is how deep
 //! elements are nested; trees are charged as they grow; every loop over a text looks for interrupts.
 //!
 //! Markup is found by `quick-xml`; what makes it well-formed is judged here, because that library takes more than XML.

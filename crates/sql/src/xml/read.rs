@@ -30,7 +30,8 @@ pub(super) trait Sink<'a> {
 
     fn start(&mut self, name: Cow<'a, str>) -> Result<(), Flaw>;
     fn attribute(&mut self, name: Cow<'a, str>, value: Cow<'a, str>) -> Result<(), Flaw>;
-    /// The attributes of the element that was started have all been told. What is wrong with its namespaces, if it cares for them.
+    /// The attributes of the element that was started have all been told. What is wrong with its namespaces, if it
+    /// cares for them.
     fn started(&mut self) -> Result<Option<String>, Flaw>;
     fn end(&mut self) -> Result<(), Flaw>;
     fn text(&mut self, text: Cow<'a, str>) -> Result<(), Flaw>;

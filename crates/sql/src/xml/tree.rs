@@ -1,6 +1,7 @@
 //! A document as a tree, for XPath.
 //!
-//! Nodes are numbered in the order of the document: an element, its namespaces and attributes, what is in it. So what is within a node are the
+//! Nodes are numbered in the order of the document: an element, its namespaces and attributes, what is in it. So what
+//! is within a node are the
 //! numbers up to its `end`.
 
 use super::read::{Form, Sink, read};
@@ -61,7 +62,8 @@ pub(crate) struct Tree<'a> {
 const XML_NAMESPACE: &str = "http://www.w3.org/XML/1998/namespace";
 
 impl<'a> Tree<'a> {
-    /// The tree of a value, which has to be a document. Its declaration is of no interest: it may name an encoding that the text has no more.
+    /// The tree of a value, which has to be a document. Its declaration is of no interest: it may name an encoding
+    /// that the text has no more.
     pub(crate) fn of(text: &'a str) -> Result<Tree<'a>, Flaw> {
         let len = Declaration::parse(text).map_or(0, |(_, len)| len);
         let mut builder = Builder {

@@ -67,7 +67,8 @@ pub(crate) fn is_well_formed(text: &str, option: XmlOption) -> Result<bool> {
     }
 }
 
-/// A value as clients get it: its declaration says no encoding, and stays only where it says more than every reader assumes.
+/// A value as clients get it: its declaration says no encoding, and stays only where it says more than every reader
+/// assumes.
 pub(crate) fn shown(text: &str) -> Cow<'_, str> {
     let Some((found, len)) = Declaration::parse(text) else {
         return Cow::Borrowed(text);
@@ -137,6 +138,11 @@ pub(crate) fn admitted(ty: SqlType, value: Datum, cx: &dyn Context) -> Result<Da
 
 /// A text with what has a meaning in XML written so that it has none.
 pub(crate) fn escaped(text: &str, out: &mut Builder) -> Result<()> {
+    escape(text, "&#x0d;", out)
+}
+
+/// The same, with what a carriage return is written as.
+pub(super) fn escape(text: &str, carriage_return: &str, out: &mut Builder) -> Result<()> {
     let mut rest = text;
     while let Some(at) = rest.find(['&', '<', '>', '\r']) {
         out.push_str(&rest[..at])?;
@@ -144,7 +150,7 @@ pub(crate) fn escaped(text: &str, out: &mut Builder) -> Result<()> {
             b'&' => "&amp;",
             b'<' => "&lt;",
             b'>' => "&gt;",
-            _ => "&#x0d;",
+            _ => carriage_return,
         })?;
         rest = &rest[at + 1..];
     }

@@ -2,6 +2,7 @@
 
 use super::escaped;
 use super::tree::{Kind, NONE, NodeId, Tree};
+use super::uses::escape;
 use crate::error::Result;
 use crate::interrupt::check_for_interrupts;
 use crate::value::build::{Builder, Room};
@@ -67,18 +68,7 @@ fn outer_namespaces(tree: &Tree<'_>, top: NodeId) -> Result<Vec<NodeId>> {
 }
 
 fn text(value: &str, out: &mut Builder) -> Result<()> {
-    let mut rest = value;
-    while let Some(at) = rest.find(['&', '<', '>', '\r']) {
-        out.push_str(&rest[..at])?;
-        out.push_str(match rest.as_bytes()[at] {
-            b'&' => "&amp;",
-            b'<' => "&lt;",
-            b'>' => "&gt;",
-            _ => "&#13;",
-        })?;
-        rest = &rest[at + 1..];
-    }
-    out.push_str(rest)
+    escape(value, "&#13;", out)
 }
 
 fn namespace(prefix: &str, uri: &str, out: &mut Builder) -> Result<()> {

@@ -11,7 +11,8 @@
 //! **Why nobody reads what is out of date (T15).** Let `c` be the state that was replaced, first seen at `s`. Its owner
 //! counts its lease from before it *sent* `c`, so from before `s`, and since nothing replaced `c` but we, `c` is the
 //! last state it wrote. So it answers nobody after `s` + duration - margin by its clock, and nobody does at
-//! [`HeldLease::run_out`] = `s` + duration + margin by ours. That holds for a lease taken from a living owner in the same
+//! [`HeldLease::run_out`] = `s` + duration + margin by ours. That holds for a lease taken from a living owner in the
+//! same
 //! way: who takes it accepts connections no earlier.
 //!
 //! **Why an ended process proves little.** A virtual machine may be copied while it runs: by a snapshot with memory

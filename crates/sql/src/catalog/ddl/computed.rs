@@ -56,7 +56,8 @@ pub(super) async fn waits(relation: &Relation, cx: &mut DdlContext<'_>) -> Resul
     Ok(!rewrite::is_empty(cx, relation).await?)
 }
 
-/// What an index is made of has changed: nobody uses it until the statement's end, when it is made anew ([`renew`]), however many of its actions change that.
+/// What an index is made of has changed: nobody uses it until the statement's end, when it is made anew ([`renew`]),
+/// however many of its actions change that.
 pub(super) async fn outdate(
     old: Arc<IndexDef>,
     schema: Oid,

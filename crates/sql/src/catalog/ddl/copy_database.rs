@@ -263,7 +263,8 @@ impl Copier {
         let Some(mut batch) = self.batch.take() else {
             return Ok(());
         };
-        // Without the reservation of the storages' numbers the rows would be in whatever storage has the number after a crash.
+        // Without the reservation of the storages' numbers the rows would be in whatever storage has the number after
+        // a crash.
         batch.depends_on_everything();
         let receipt = batch.precommit().await;
         let receipt = receipt.map_err(|error| commit_error(&error))?;

@@ -46,7 +46,8 @@ pub(super) fn of_sequence(sequence: Oid, logged: bool, cx: &mut DdlContext<'_>) 
     Ok(())
 }
 
-/// Who stands in the way of a table's change: one that it references, or that references it, and that would be logged while the other
+/// Who stands in the way of a table's change: one that it references, or that references it, and that would be logged
+/// while the other
 /// is not.
 fn in_the_way(table: &Relation, logged: bool, catalog: &Catalog) -> Option<Arc<Relation>> {
     let other = |relation: &&Arc<Relation>| {

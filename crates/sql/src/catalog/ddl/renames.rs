@@ -1,6 +1,7 @@
 //! Names in what the catalog keeps of a relation as text, when the relation or a column of it gets another one.
 //!
-//! Invariant: a text that could be read before can be read after: what cannot be is an error of the statement that renames.
+//! Invariant: a text that could be read before can be read after: what cannot be is an error of the statement that
+//! renames.
 
 use super::DdlContext;
 use super::expressions::bound;
@@ -93,7 +94,8 @@ impl VisitorMut for Rows<'_> {
     }
 }
 
-/// A stored text with a relation's new name: none if it does not speak of it. Whether it does so as of its row comes with it.
+/// A stored text with a relation's new name: none if it does not speak of it. Whether it does so as of its row comes
+/// with it.
 fn with_name(text: &str, relation: &Relation, new: &str) -> Option<(String, bool)> {
     // What cannot be read before is not made worse.
     let mut expr = parse::parse_expr(text).ok()?;

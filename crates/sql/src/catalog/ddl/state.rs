@@ -138,7 +138,8 @@ pub struct DdlState {
     temporary: Option<Rc<TempObjects>>,
     /// Indexes that the statement has left to be built when rows have what is computed for them.
     unfilled: Vec<Unfilled>,
-    /// Indexes as they were before the statement changed what they are made of: they are made anew when it has done all else.
+    /// Indexes as they were before the statement changed what they are made of: they are made anew when it has done
+    /// all else.
     outdated: Vec<Arc<IndexDef>>,
 }
 

@@ -1,4 +1,5 @@
-//! Storage parameters of tables and indexes: they change nothing here, and are judged and shown again as PostgreSQL does.
+//! Storage parameters of tables and indexes: they change nothing here, and are judged and shown again as PostgreSQL
+//! does.
 
 use crate::catalog::text::fold;
 use crate::error::{Result, SqlError};

@@ -154,7 +154,8 @@ fn databases_share_roles_and_what_is_said_of_them() {
     assert!(one.settings.is_empty());
 }
 
-/// Rows that a copy wrote, of which nothing else is durable, stay in the log until a checkpoint: no other table gets the number of their storage.
+/// Rows that a copy wrote, of which nothing else is durable, stay in the log until a checkpoint: no other table gets
+/// the number of their storage.
 #[test]
 fn storages_that_nothing_names_give_their_numbers_to_nobody() {
     let world = World::new();

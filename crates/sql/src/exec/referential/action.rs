@@ -100,7 +100,8 @@ impl<'c, 'a> Judge<'c, 'a> {
         // What follows sees what was done, and looks again.
         self.last = None;
         self.cx.txn.begin_statement();
-        // A row that was given the values it had (its own default, or a new key that its type cannot tell from the old one)
+        // A row that was given the values it had (its own default, or a new key that its type cannot tell from the
+        // old one)
         // is not queued for a check, and would stay behind.
         if action == Action::SetDefault || (action == Action::Cascade && new.is_some()) {
             self.unreferenced(rule, Action::NoAction, old).await?;
@@ -108,7 +109,8 @@ impl<'c, 'a> Judge<'c, 'a> {
         Ok(())
     }
 
-    /// Fires the BEFORE triggers of statements for the first action that does this to a table; if the statement itself does it, they have been. Stops as
+    /// Fires the BEFORE triggers of statements for the first action that does this to a table; if the statement
+    /// itself does it, they have been. Stops as
     /// [`before`](Self::before) does.
     fn begin_action(
         &mut self,
@@ -153,7 +155,8 @@ impl<'c, 'a> Judge<'c, 'a> {
         Ok(())
     }
 
-    /// Shows a row that an action changes to its BEFORE triggers; false if it is left out. Stops with an error, and the call in `called`.
+    /// Shows a row that an action changes to its BEFORE triggers; false if it is left out. Stops with an error, and
+    /// the call in `called`.
     fn before(
         &mut self,
         triggers: &TableTriggers,
@@ -236,7 +239,8 @@ impl<'c, 'a> Judge<'c, 'a> {
         let triggers = triggers.filter(|t| t.any(Moment::before(event).of_action()));
         let mut before = Vec::new();
         if let Some(triggers) = triggers {
-            // Nobody else changes what they have seen. What they change themselves is told when the row is written, if they let it be.
+            // Nobody else changes what they have seen. What they change themselves is told when the row is written,
+            // if they let it be.
             let lock = RowLock::NoKeyUpdate;
             if self.cx.events.acting.rid.is_none()
                 && let Err(error) = self.cx.txn.lock_row(table, rid, row.version, lock)
@@ -375,7 +379,8 @@ fn follows(relation: &Relation, position: usize, values: &[(usize, Datum)]) -> b
     column.is_some_and(|column| column.follows(relation, &changed))
 }
 
-/// The value of an expression of a table whose row an action changes. What reads tables, or is run by the session, cannot be asked here.
+/// The value of an expression of a table whose row an action changes. What reads tables, or is run by the session,
+/// cannot be asked here.
 fn at_once(expr: &Expr, row: &[Datum], cx: &EvalContext<'_>) -> Result<Datum> {
     match walk::needs_more_than_row(expr) {
         true => Err(SqlError::unsupported(

@@ -1,7 +1,9 @@
 //! The order of rows whose sort keys are equal.
 //!
-//! SQL leaves it open, and PostgreSQL's quicksort, which is not stable, gives one that follows from the rows' first order
-//! alone. Programs' tests come to rely on it unknowingly: few rows are sorted here by the same steps (`sort_template.h`),
+//! SQL leaves it open, and PostgreSQL's quicksort, which is not stable, gives one that follows from the rows' first
+//! order
+//! alone. Programs' tests come to rely on it unknowingly: few rows are sorted here by the same steps
+//! (`sort_template.h`),
 //! so that equal ones come out as there.
 
 use std::cmp::Ordering;
@@ -130,7 +132,8 @@ mod tests {
         }
     }
 
-    /// `SELECT four, unique1 FROM tenk1 WHERE unique1 < 10 ORDER BY four` of PostgreSQL's regression database, whose rows
+    /// `SELECT four, unique1 FROM tenk1 WHERE unique1 < 10 ORDER BY four` of PostgreSQL's regression database, whose
+    /// rows
     /// come as 4, 2, 1, 6, ...
     #[test]
     fn equal_rows_come_as_in_postgresql() {

@@ -19,7 +19,8 @@ pub(in crate::plan) struct Variable<'b> {
     pub(super) unique: bool,
     pub(super) not_null: bool,
     pub(super) ty: u32,
-    /// Row security hides rows of it. What is known is of all rows, so nothing that could tell of hidden values may be tried on it.
+    /// Row security hides rows of it. What is known is of all rows, so nothing that could tell of hidden values may
+    /// be tried on it.
     pub(super) guarded: bool,
     /// The FROM item.
     pub(in crate::plan) rel: usize,

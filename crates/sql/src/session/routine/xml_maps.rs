@@ -1,6 +1,7 @@
 //! `table_to_xml`, `query_to_xml`, `schema_to_xml` and `database_to_xml`: rows as XML.
 //!
-//! Their queries are run by the rights of who calls, and read what the statement around them reads. They change nothing.
+//! Their queries are run by the rights of who calls, and read what the statement around them reads. They change
+//! nothing.
 
 use super::Session;
 use super::sql::{blame_text, refuse_computed};

@@ -25,7 +25,8 @@ pub struct UserTypes {
     row_names: PersistentMap<(String, String), Oid>,
     /// Composite types by their number in `pg_class`.
     composites: PersistentMap<Oid, Oid>,
-    /// Extensions that were made. They are here because statements find their functions as they find types: by schema and path.
+    /// Extensions that were made. They are here because statements find their functions as they find types: by schema
+    /// and path.
     pub(super) extensions: Vec<Arc<Extension>>,
 }
 

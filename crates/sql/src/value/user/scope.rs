@@ -128,7 +128,8 @@ pub fn domain_in(oid: Oid) -> Option<Oid> {
     }
 }
 
-/// The type of the values of what is declared so: a domain's base type, an array over it for an array over the domain; any other
+/// The type of the values of what is declared so: a domain's base type, an array over it for an array over the
+/// domain; any other
 /// type is itself.
 #[inline]
 pub fn base_type(ty: SqlType) -> SqlType {

@@ -1,6 +1,7 @@
 //! XPath 1.0 over the trees of [`super::tree`].
 //!
-//! Owns: reading an expression (`lex`, `parse`), its value for a node (`eval`), texts (`text`), the core library of functions (`functions`). Names with prefixes
+//! Owns: reading an expression (`lex`, `parse`), its value for a node (`eval`), texts (`text`), the core library of
+//! functions (`functions`). Names with prefixes
 //! get their namespaces when an expression is read. No variables, no other functions, no axis of namespaces.
 //!
 //! Invariants: how deep an expression is nested and how long it is are bounded; sets of nodes and texts
@@ -53,7 +54,8 @@ impl Wrong {
     }
 }
 
-/// Prefixes and the namespaces that they stand for; the empty one is that of names without a prefix (XMLTABLE's DEFAULT).
+/// Prefixes and the namespaces that they stand for; the empty one is that of names without a prefix (XMLTABLE's
+/// DEFAULT).
 #[derive(Debug, Default)]
 pub(crate) struct Namespaces<'a> {
     uris: HashMap<&'a str, Arc<str>>,

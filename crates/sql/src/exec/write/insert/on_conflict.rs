@@ -154,7 +154,8 @@ impl InsertWriter {
             Some(Outcome::Wait(_)) | None => {
                 // The proposed row is tried again from the start. DO UPDATE used the builder.
                 encode_full(&insert.table, &self.row, &mut self.builder)?;
-                // Not if triggers are seeing the row in the way: what they have done to it would let the proposed one in.
+                // Not if triggers are seeing the row in the way: what they have done to it would let the proposed one
+                // in.
                 let locked = self.locked.is_some_and(|(locked, _)| locked == rid);
                 self.existing = (locked && outcome.is_some()).then_some(rid);
             }
@@ -226,7 +227,8 @@ impl InsertWriter {
             if let Some(triggers) = triggers
                 && self.fired != Some(version)
             {
-                // What was assigned stands in `updated`; generated columns and what is asked of the row come behind the triggers.
+                // What was assigned stands in `updated`; generated columns and what is asked of the row come behind
+                // the triggers.
                 let mut old = Vec::new();
                 stored::decode_all(relation, existing.bytes, &mut old)?;
                 let new = Some(&mut self.updated);
