@@ -21,6 +21,7 @@ use logstead_types::Csn;
 use logstead_wal::{Lane, NoRoom, RoomRequest, Side, SideRef};
 use parking_lot::Mutex;
 
+use crate::checkpoint::UnderWay;
 use crate::error::CommitError;
 use crate::memory::{Charge, Memory, footprint};
 use crate::row_lock::unshare;
@@ -34,6 +35,9 @@ use crate::write::{What, Work, Write};
 
 /// Records beyond this go to a side segment while the transaction runs.
 const SPILL_BYTES: usize = 1 << 20;
+/// How often who only removes asks for room on a full disk, after a checkpoint each: others may have taken what it gave
+/// back.
+const REMOVAL_ATTEMPTS_MAX: u32 = 4;
 /// The disk is behind by this much (or the log may not run further ahead of it): records stay in memory, where they are counted, until it has caught up.
 const BACKLOG_BYTES_MAX: usize = 8 << 20;
 /// Larger buffers are given back when they are not needed.
@@ -303,12 +307,14 @@ impl Txn {
     }
 
     /// Hands records of a large transaction to a side segment, to be written while the transaction goes on. What lies
-    /// behind a savepoint may be taken back, so records spill only while there is none.
+    /// behind a savepoint may be taken back, so records spill only while there is none. Who only removes on a full disk
+    /// keeps them until the commit, which can wait for a checkpoint and this cannot.
     #[inline]
     pub(crate) fn spill(&mut self) {
         if let Some(work) = &mut self.work
             && work.buffers.log.len() >= SPILL_BYTES
             && self.savepoints.is_empty()
+            && (self.grows.get() || !self.worker.is_short_of_space())
         {
             let path = &self.worker.inner().path;
             work.buffers.spill(path.lane_of(self.worker.id));
@@ -326,15 +332,7 @@ impl Txn {
             return self.commit_without_log();
         }
         self.refuse_without_space()?;
-        let lane = self.lane();
-        let spilled = self.work.as_ref().is_some_and(|w| w.buffers.side.is_some());
-        let place = if bytes <= lane.inline_size_max() && !spilled {
-            let room = take_room(&self.worker, bytes, &mut self.room_asked).await;
-            room.map(Admission::Inline)
-        } else {
-            self.place_aside().await
-        };
-        match place {
+        match self.place(bytes).await {
             Ok(place) => self.commit_at(place).inspect(|_| self.ask_for_space()),
             // Dropping it rolls it back.
             Err(error) => {
@@ -342,6 +340,38 @@ impl Txn {
                 Err(commit_error(error))
             }
         }
+    }
+
+    /// Takes place for `bytes` bytes of records. Who only removes waits for the checkpoint that is under way on a full
+    /// disk, since that takes the room that is kept for both and gives it back at its end.
+    async fn place(&mut self, bytes: usize) -> Result<Admission, NoRoom> {
+        let spilled = self.work.as_ref().is_some_and(|w| w.buffers.side.is_some());
+        let mut before = self.checkpoints().progress();
+        if bytes > self.lane().inline_size_max() || spilled {
+            if !self.grows.get() && self.worker.is_short_of_space() {
+                self.checkpoints().ended_since(before).await;
+            }
+            return self.place_aside().await;
+        }
+        let mut attempts_left = REMOVAL_ATTEMPTS_MAX;
+        loop {
+            let room = take_room(&self.worker, bytes, &mut self.room_asked).await;
+            attempts_left -= 1;
+            let is_last = self.grows.get() || attempts_left == 0;
+            if is_last
+                || !matches!(room, Err(NoRoom::DiskFull))
+                || !self.checkpoints().ended_since(before).await
+            {
+                return room.map(Admission::Inline);
+            }
+            // What was found before is no answer any more.
+            self.room_asked = RoomRequest::default();
+            before = self.checkpoints().progress();
+        }
+    }
+
+    fn checkpoints(&self) -> &UnderWay {
+        &self.worker.inner().checkpoints.under_way
     }
 
     /// Refuses who writes more while the home keeps the room that is left for who removes, and for the checkpoint that frees what was removed.
@@ -378,6 +408,8 @@ impl Txn {
                 .inspect(|_| self.ask_for_space())
                 .map_err(TryCommitError::Failed),
             Err(NoRoom::Full | NoRoom::TooLarge) => Err(TryCommitError::Busy(Box::new(self))),
+            // A checkpoint may have taken the room, for as long as it is under way.
+            Err(NoRoom::DiskFull) if !self.grows.get() => Err(TryCommitError::Busy(Box::new(self))),
             Err(error) => Err(TryCommitError::Failed(commit_error(error))),
         }
     }

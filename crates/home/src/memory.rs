@@ -56,10 +56,12 @@ struct State {
     objects: BTreeMap<ObjectId, Arc<[u8]>>,
     tags: u64,
     disk_full: bool,
+    short_of_space: bool,
     failing: bool,
     unreadable: Option<(ObjectId, u64)>,
     paused: bool,
     appends: u64,
+    sides_begun: u64,
     /// Requests for bytes of objects, and those bytes.
     object_reads: (u64, u64),
     refused_object_reads: u64,
@@ -97,10 +99,12 @@ impl MemoryHome {
             objects: BTreeMap::new(),
             tags: 0,
             disk_full: false,
+            short_of_space: false,
             failing: false,
             unreadable: None,
             paused: false,
             appends: 0,
+            sides_begun: 0,
             object_reads: (0, 0),
             refused_object_reads: 0,
             waiting: VecDeque::new(),
@@ -115,6 +119,11 @@ impl MemoryHome {
             presence: Arc::default(),
             held: Arc::default(),
         }
+    }
+
+    /// The room that is left is kept for what frees room, or there is plenty again.
+    pub fn set_short_of_space(&self, short: bool) {
+        self.state.lock().short_of_space = short;
     }
 
     /// A full disk, or space again. Tells the room listeners.
@@ -200,6 +209,11 @@ impl MemoryHome {
     /// Number of appends asked for so far, inline ones included.
     pub fn appends(&self) -> u64 {
         self.state.lock().appends
+    }
+
+    /// Number of side segments begun so far.
+    pub fn sides_begun(&self) -> u64 {
+        self.state.lock().sides_begun
     }
 
     /// Number of appends that wait.
@@ -569,6 +583,7 @@ impl LogHome for MemoryHome {
     }
 
     fn begin_side(&self, lane: LaneId, id: u64) -> Box<dyn SideWriter> {
+        self.state.lock().sides_begun += 1;
         Box::new(MemorySide {
             home: self.clone(),
             name: (lane, id),
@@ -612,6 +627,10 @@ impl LogHome for MemoryHome {
         self.here()?;
         self.state.lock().sides.remove(&(lane, id));
         Ok(())
+    }
+
+    fn is_short_of_space(&self) -> bool {
+        self.state.lock().short_of_space
     }
 
     fn put_object(&self, id: ObjectId, bytes: &[u8]) -> Result<(), HomeError> {

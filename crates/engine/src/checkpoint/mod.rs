@@ -46,6 +46,7 @@ mod tail;
 mod take;
 mod thread;
 mod tiles;
+mod under_way;
 pub(crate) mod walk;
 
 use std::pin::pin;
@@ -71,6 +72,7 @@ pub use restore::RestoredIndex;
 pub use take::Checkpoint;
 pub use thread::{CheckpointListener, Checkpointer};
 pub(crate) use tiles::NOT_RESTORED;
+pub(crate) use under_way::UnderWay;
 
 /// How often lanes are flushed again while a checkpoint waits for them: what a lane holds back must not hold it back for long.
 const FLUSH_AGAIN: Duration = Duration::from_millis(20);
@@ -89,6 +91,7 @@ pub(crate) struct Checkpoints {
     turn: Mutex<()>,
     /// How many wait for it.
     waiting: AtomicUsize,
+    pub(crate) under_way: UnderWay,
     /// The thread that takes them, if there is one.
     asked: Mutex<Option<Arc<thread::Shared>>>,
     stats: Mutex<CheckpointStats>,
@@ -115,6 +118,7 @@ impl Checkpoints {
             starting: AtomicBool::new(false),
             turn: Mutex::default(),
             waiting: AtomicUsize::new(0),
+            under_way: UnderWay::default(),
             asked: Mutex::default(),
             stats: Mutex::new(stats),
             compaction_pause: Mutex::default(),
@@ -166,6 +170,7 @@ impl Engine {
     ) -> Result<CheckpointReport, CheckpointError> {
         let checkpoints = &self.inner().checkpoints;
         let _turn = checkpoints.turn();
+        let _running = checkpoints.under_way.begin();
         let room = &self.inner().room;
         room.checkpoint_begins();
         let taken = self.take_checkpoint(rest);

@@ -1,5 +1,7 @@
 //! Crash and reopen.
 
+use std::task::{Context, Waker};
+
 use logstead_engine::{
     CommitError, FlushMode, Guard, Isolation, Present, RowBuilder, TryCommitError, Txn,
 };
@@ -175,6 +177,85 @@ fn a_full_disk_fails_writers_before_precommit_and_passes() {
     commit(txn);
     reader.begin_statement();
     assert_eq!(world.get(&mut reader, 1), Some(before + 1));
+}
+
+/// A checkpoint takes room and gives it back: who removes rows meanwhile is not refused before it has ended, and is
+/// refused when it has brought nothing.
+#[test]
+fn who_removes_on_a_full_disk_waits_for_the_checkpoint_under_way() {
+    let (world, worker) = World::with_accounts(1, 20);
+    let mut next = 1;
+    let mut removal = || {
+        let mut txn = worker.begin(Isolation::ReadCommitted);
+        world.delete(&mut txn, next).expect("delete");
+        next += 1;
+        txn
+    };
+    for frees in [true, false] {
+        world.home.set_disk_full(true);
+        loop {
+            let mut txn = worker.begin(Isolation::ReadCommitted);
+            world.update(&mut txn, 20, |n| n + 1).expect("update");
+            if block_on(txn.precommit()).is_err() {
+                break;
+            }
+            worker.flush(FlushMode::Inline);
+        }
+        // Nothing is under way that could help.
+        let refused = block_on(removal().precommit());
+        assert_eq!(refused, Err(CommitError::DiskFull));
+        let held = world.home.hold_objects();
+        let engine = world.engine.clone();
+        let checkpoint = std::thread::spawn(move || engine.checkpoint());
+        while world.home.objects_under_way() == 0 {
+            std::thread::yield_now();
+        }
+        let waits = match removal().try_precommit() {
+            Err(TryCommitError::Busy(txn)) => txn,
+            other => panic!("{other:?}"),
+        };
+        let mut waits = Box::pin(waits.precommit());
+        let mut context = Context::from_waker(Waker::noop());
+        assert!(waits.as_mut().poll(&mut context).is_pending());
+        world.home.set_disk_full(!frees);
+        drop(held);
+        let taken = checkpoint.join().expect("no panic");
+        assert_eq!(taken.is_ok(), frees, "{taken:?}");
+        let receipt = block_on(waits);
+        assert_eq!(receipt.is_ok(), frees, "{receipt:?}");
+        worker.flush(FlushMode::Inline);
+    }
+}
+
+/// Many removals at once go aside at their commit, not before: until then they can wait for the checkpoint under way.
+#[test]
+fn many_removals_on_a_full_disk_wait_for_the_checkpoint_under_way() {
+    const ROWS: i64 = 200_000;
+    let (world, worker) = World::with_accounts(1, ROWS);
+    let lane = LaneId(0);
+    let sides_begun = world.home.sides_begun();
+    world.home.set_short_of_space(true);
+    let held = world.home.hold_objects();
+    let engine = world.engine.clone();
+    let checkpoint = std::thread::spawn(move || engine.checkpoint());
+    while world.home.objects_under_way() == 0 {
+        std::thread::yield_now();
+    }
+    let mut txn = worker.begin(Isolation::ReadCommitted);
+    for k in 1..=ROWS {
+        world.delete(&mut txn, k).expect("delete");
+    }
+    let mut waits = Box::pin(txn.precommit());
+    let mut context = Context::from_waker(Waker::noop());
+    assert!(waits.as_mut().poll(&mut context).is_pending());
+    assert_eq!(world.home.sides_begun(), sides_begun);
+    drop(held);
+    checkpoint.join().expect("no panic").expect("is taken");
+    // What the checkpoint covers is gone.
+    assert_eq!(world.home.sides(lane).expect("listed").len(), 0);
+    block_on(waits).expect("commits");
+    worker.flush(FlushMode::Inline);
+    assert_eq!(world.home.sides(lane).expect("listed").len(), 1);
 }
 
 #[test]
