@@ -56,6 +56,11 @@ impl UnderWay {
         self.0.lock().now
     }
 
+    pub(crate) fn is_one(&self) -> bool {
+        let now = self.progress();
+        now.ended < now.begun
+    }
+
     /// Waits until the checkpoint that is under way has ended. False, at once: none is, and none has ended since
     /// `before`.
     pub(crate) async fn ended_since(&self, before: CheckpointProgress) -> bool {
