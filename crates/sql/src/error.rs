@@ -1,5 +1,6 @@
 //! The one error type of SQL: everything a PostgreSQL error response carries.
 
+use logstead_engine::OutOfMemory;
 use logstead_types::SqlState;
 use std::fmt;
 use std::panic::Location;
@@ -208,3 +209,32 @@ impl fmt::Display for SqlError {
 }
 
 impl std::error::Error for SqlError {}
+
+/// 53200: the server's memory budget is used up.
+pub(crate) fn out_of_memory(error: &OutOfMemory) -> SqlError {
+    let budget_bytes = error.budget_bytes;
+    SqlError::new(SqlState::OUT_OF_MEMORY, "out of memory")
+        .detail(format!(
+            "The memory budget of {} MB is used up (setting \"memory\").",
+            budget_bytes >> 20
+        ))
+        .hint("What one transaction writes must fit: split a large load, update or delete into several. Otherwise truncate or drop a table, end long transactions, or raise \"memory\".")
+}
+
+/// 54001, PostgreSQL's text.
+pub(crate) fn too_deep() -> SqlError {
+    SqlError::new(
+        SqlState::STATEMENT_TOO_COMPLEX,
+        "stack depth limit exceeded",
+    )
+    .hint("The statement is nested too deeply or chains too many operators.")
+}
+
+/// 57P01, as PostgreSQL says it.
+pub fn shutting_down() -> SqlError {
+    SqlError::new(
+        SqlState::ADMIN_SHUTDOWN,
+        "terminating connection due to administrator command",
+    )
+    .fatal()
+}

@@ -23,6 +23,7 @@ pub mod parse;
 pub mod persistent;
 pub mod plan;
 pub mod plpgsql;
+mod regex;
 pub mod ri;
 pub mod role;
 mod search;

@@ -4,7 +4,7 @@
 //! reference count; an insertion or removal copies the nodes on one path.
 //!
 //! Invariant: nothing here costs in proportion to the size of a map but what says so: [`PersistentMap::iter`], [`PersistentMap::keys`] and
-//! [`PersistentMap::values`]. In tests they count the entries that they give (`visited`), so that a test can tell what a statement has looked at.
+//! [`PersistentMap::values`]. They count the entries that they give (`visited`), so that a test can tell what a statement has looked at.
 
 use foldhash::fast::RandomState;
 use rpds::HashTrieMapSync;
@@ -16,7 +16,6 @@ type Trie<K, V> = HashTrieMapSync<K, V, RandomState>;
 /// A map that is cheap to copy and to change.
 pub struct PersistentMap<K: Eq + Hash, V>(Trie<K, V>);
 
-#[cfg(test)]
 thread_local! {
     static VISITED: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
 }
@@ -24,12 +23,10 @@ thread_local! {
 /// Something was looked at, or copied, that was not asked for by its key.
 #[inline]
 pub(crate) fn visit() {
-    #[cfg(test)]
     VISITED.set(VISITED.get() + 1);
 }
 
 /// How much this thread has looked at or copied so far.
-#[cfg(test)]
 pub(crate) fn visited() -> u64 {
     VISITED.get()
 }

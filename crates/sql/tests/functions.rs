@@ -8,22 +8,40 @@ use logstead_sql::SqlError;
 use logstead_sql::error::Result;
 use logstead_sql::func::{self, Body, CastContext, Context};
 use logstead_sql::value::text_io::{OutputStyle, input, to_text};
-use logstead_sql::value::{Datum, Oid, SqlType, calendar, info, oid};
+use logstead_sql::value::{Datum, IoContext, Oid, SqlType, calendar, info, oid};
 
 struct Fixed(jiff::tz::TimeZone);
 
-impl Context for Fixed {
+impl IoContext for Fixed {
     fn transaction_time(&self) -> i64 {
         0
     }
+    fn time_zone(&self) -> &jiff::tz::TimeZone {
+        &self.0
+    }
+    fn setting(&self, _: &str) -> Option<String> {
+        None
+    }
+    fn relation_by_name(&self, _: &str) -> Result<Option<Oid>> {
+        Ok(None)
+    }
+    fn relation_name(&self, _: Oid) -> Option<String> {
+        None
+    }
+    fn catalog_call(&self, name: &str, _: &[Datum]) -> Result<Datum> {
+        Err(SqlError::unsupported(name))
+    }
+    fn type_by_text(&self, text: &str) -> Result<Oid> {
+        Err(SqlError::unsupported(text))
+    }
+}
+
+impl Context for Fixed {
     fn statement_time(&self) -> i64 {
         0
     }
     fn clock_time(&self) -> i64 {
         0
-    }
-    fn time_zone(&self) -> &jiff::tz::TimeZone {
-        &self.0
     }
     fn random_u64(&self) -> u64 {
         7
@@ -36,9 +54,6 @@ impl Context for Fixed {
     }
     fn backend_pid(&self) -> i32 {
         1
-    }
-    fn setting(&self, _: &str) -> Option<String> {
-        None
     }
     fn set_setting(&self, _: &str, value: &str, _: bool) -> Result<String> {
         Ok(value.to_owned())
@@ -57,15 +72,6 @@ impl Context for Fixed {
     }
     fn setval(&self, _: Oid, _: i64, _: bool) -> Result<i64> {
         Err(SqlError::unsupported("setval"))
-    }
-    fn relation_by_name(&self, _: &str) -> Result<Option<Oid>> {
-        Ok(None)
-    }
-    fn relation_name(&self, _: Oid) -> Option<String> {
-        None
-    }
-    fn catalog_call(&self, name: &str, _: &[Datum]) -> Result<Datum> {
-        Err(SqlError::unsupported(name))
     }
 }
 
@@ -154,7 +160,7 @@ fn literal(cx: &Fixed, text: Option<&str>, ty: SqlType) -> Result<Datum> {
         return Ok(Datum::Null);
     };
     let plain = input(SqlType::of(ty.oid), t, Some(cx))?;
-    func::coerce_typmod(plain, ty, true)
+    logstead_sql::value::typmod::coerce_typmod(plain, ty, true)
 }
 
 /// The value's text as a cast to text gives it: booleans in full.

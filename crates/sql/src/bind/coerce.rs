@@ -182,7 +182,7 @@ impl Binder<'_> {
         let explicit = context == CastContext::Explicit;
         match expr {
             Expr::Const(datum, _) => Ok(Expr::Const(
-                func::coerce_typmod(datum, target, explicit)?,
+                crate::value::typmod::coerce_typmod(datum, target, explicit)?,
                 target,
             )),
             expr => Ok(Expr::CoerceTypmod {

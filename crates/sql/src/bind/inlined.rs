@@ -14,7 +14,6 @@ use super::query::{Distinct, From, Output, Select};
 use super::routine::RoutineCall;
 use super::setop::Body;
 use super::{Binder, ColId, Frame, Source};
-use crate::catalog::lookup;
 use crate::catalog::pg_catalog::PG_PROC;
 use crate::catalog::rights::denied;
 use crate::catalog::routine::{Language, Routine, RoutineBody};
@@ -23,6 +22,7 @@ use crate::expr::{Expr, SubqueryKind};
 use crate::func::{CastContext, Volatility};
 use crate::parse::{self, StatementKind};
 use crate::plan::{Node, OutputColumn, Plan, build, walk};
+use crate::value::user::lookup;
 use crate::value::{Datum, Oid, SqlType, info, oid, record, user};
 use logstead_types::SqlState;
 use sqlparser::ast;
@@ -266,7 +266,7 @@ impl Binder<'_> {
     ) -> Result<T> {
         self.bodies += 1;
         if self.expanded.len() >= NESTING_MAX || self.bodies > BODIES_MAX {
-            return Err(parse::too_deep());
+            return Err(crate::error::too_deep());
         }
         self.cx.session.interrupted()?;
         for item in &routine.config {

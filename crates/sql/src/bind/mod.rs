@@ -608,7 +608,7 @@ impl<'a> Binder<'a> {
             None => self.depth < DEPTH_MAX,
         };
         if !is_enough {
-            return Err(crate::parse::too_deep());
+            return Err(crate::error::too_deep());
         }
         // What is deep takes long to plan.
         if self.depth > DEPTH_QUICK {

@@ -4,12 +4,12 @@
 //! LANGUAGE sql does then stands in the place of the call (`inlined`).
 
 use super::{Binder, Clause, Frame};
-use crate::catalog::lookup;
 use crate::catalog::routine::{Routine, of_kept_name};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::func::{self, CastContext, Chosen, UserCandidate, Volatility};
 use crate::parse;
+use crate::value::user::lookup;
 use crate::value::{Datum, Oid, SqlType, info, oid};
 use logstead_types::SqlState;
 use sqlparser::ast::{self, FunctionArg, FunctionArgExpr, FunctionArguments, Spanned};

@@ -8,6 +8,7 @@ mod xml;
 
 use crate::bind;
 use crate::catalog::text::fold;
+use crate::catalog::without_session::WithoutSession;
 use crate::catalog::{Catalog, Relation, routine};
 use crate::func::{self, Context};
 use crate::value::{Oid, OutputStyle, SqlType, format_type, info, oid, text_io, user};
@@ -77,7 +78,7 @@ pub(crate) fn explicit(
     session: &dyn Context,
 ) -> Expr {
     let style = OutputStyle {
-        names: None,
+        names: Some(&WithoutSession),
         ..OutputStyle::of(session).kept()
     };
     typed(expr, &Kept { relation, catalog }, session, style)

@@ -1,8 +1,8 @@
 //! Type names.
 
 use super::names::name_parts;
-use crate::catalog::lookup;
 use crate::error::{Result, SqlError};
+use crate::value::user::lookup;
 use crate::value::{Oid, SqlType, datetime, info, oid, user};
 use logstead_types::SqlState;
 use sqlparser::ast::{

@@ -241,7 +241,7 @@ impl Binder<'_> {
         bind: impl FnOnce(&mut Self, &ast::Query) -> Result<T>,
     ) -> Result<T> {
         if self.expanding.len() >= NESTING_MAX {
-            return Err(crate::parse::too_deep());
+            return Err(crate::error::too_deep());
         }
         let tree = view.tree()?;
         self.expanding.push(owner);

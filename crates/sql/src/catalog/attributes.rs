@@ -8,6 +8,7 @@
 //! Invariant: what is not said is not kept; the value that holds by default is what is not said.
 
 use super::{Catalog, Column, Relation};
+use crate::value::collations::collation_by_name;
 use crate::value::{Oid, info};
 
 /// Begins the names of these attributes.
@@ -122,21 +123,6 @@ impl Catalog {
             }
         }
     }
-}
-
-/// Collations by name, with their OIDs: all order alike.
-const COLLATIONS: [(&str, Oid); 3] = [("default", 100), ("C", 950), ("POSIX", 951)];
-
-/// `pg_collation.oid` of a collation that is there.
-pub(crate) fn collation_by_name(name: &str) -> Option<Oid> {
-    let known = COLLATIONS.iter().find(|(known, _)| *known == name);
-    known.map(|(_, oid)| *oid)
-}
-
-/// The name of a collation as definitions spell it.
-pub(crate) fn collation_name(collation: Oid) -> Option<&'static str> {
-    let known = COLLATIONS.iter().find(|(_, oid)| *oid == collation);
-    known.map(|(name, _)| *name)
 }
 
 #[cfg(test)]

@@ -3,7 +3,6 @@
 //! The function registry declares them; their bodies come here through `Context::catalog_call`.
 
 use super::definitions::{constraint_text, find_index, index_text};
-use super::lookup;
 use super::pg_catalog::{
     PG_CLASS, io_function_name, operator_class, routines, standard_comments, triggers, view_texts,
 };
@@ -12,8 +11,10 @@ use super::rights::denied;
 use super::text::{fold, quote_ident, split_qualified};
 use super::{Catalog, Relation, RelationKind, VirtualContext};
 use crate::error::{Result, SqlError};
+use crate::func::extensions::stored_text_shown;
 use crate::role::READ_ALL_STATS;
 use crate::role::acl::privilege::CONNECT;
+use crate::value::user::lookup;
 use crate::value::{Datum, Oid, info, user};
 use logstead_types::SqlState;
 use std::sync::Arc;
@@ -444,7 +445,7 @@ pub(crate) const REGCLASS_END: &str = "'::regclass";
 
 /// A stored expression as it is shown: relations and types are stored by number and shown by name.
 pub(crate) fn default_shown(catalog: &Catalog, stored: &str, path: &[String]) -> String {
-    user::shown(&names_shown(catalog, stored, path))
+    stored_text_shown(&names_shown(catalog, stored, path))
 }
 
 /// The same of relations and functions.

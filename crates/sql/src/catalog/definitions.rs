@@ -6,7 +6,8 @@
 use super::calls::{default_shown, int_arg, names_shown, oid_arg, relation_text, text};
 use super::text::quote_ident;
 use super::{Action, Catalog, Constraint, ConstraintKind, ForeignKey, IndexDef, Relation, Timing};
-use crate::value::{Datum, Oid, user};
+use crate::func::extensions::stored_text_shown;
+use crate::value::{Datum, Oid};
 use std::sync::Arc;
 
 pub(super) fn find_index(
@@ -158,7 +159,7 @@ pub(super) fn constraint_text(catalog: &Catalog, args: &[Datum], path: &[String]
             let tail = if check.validated { "" } else { " NOT VALID" };
             let condition = match pretty {
                 true => super::ddl::with_value(&super::print::pretty(&check.text)),
-                false => user::shown(&check.text),
+                false => stored_text_shown(&check.text),
             };
             let condition = names_shown(catalog, &condition, path);
             return text(format!("CHECK ({condition}){tail}"));

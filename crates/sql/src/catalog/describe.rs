@@ -2,9 +2,7 @@
 //! by name; the rows of system relations that functions give.
 
 use super::VirtualContext;
-use super::attributes;
 use super::calls::text_arg;
-use super::lookup;
 use super::pg_catalog::{
     PG_AUTHID, PG_CLASS, PG_CONSTRAINT, PG_DATABASE, PG_EXTENSION, PG_NAMESPACE, PG_POLICY,
     PG_PROC, PG_TRIGGER, PG_TYPE, extension_name, routines, tables,
@@ -13,6 +11,7 @@ use super::text::{name_and_types, quote_ident, split_qualified};
 use super::{Relation, RelationKind};
 use crate::error::{Result, SqlError};
 use crate::func::{self, Operator};
+use crate::value::user::lookup;
 use crate::value::{Datum, Oid, SqlType, info, oid, record, user};
 use logstead_types::SqlState;
 
@@ -534,7 +533,7 @@ fn collation_in(text: &str) -> Result<Oid> {
         [schema, name] if schema == "pg_catalog" => Some(name),
         _ => None,
     };
-    let found = name.and_then(|name| attributes::collation_by_name(name));
+    let found = name.and_then(|name| crate::value::collations::collation_by_name(name));
     found.ok_or_else(|| {
         SqlError::new(
             SqlState::UNDEFINED_OBJECT,

@@ -7,7 +7,8 @@ use super::attributes::{self, Attribute};
 use super::text::{columns_in, quote_ident, quote_literal};
 use super::{Relation, print};
 use crate::error::SqlError;
-use crate::value::{Oid, SqlType, oid, user};
+use crate::func::extensions::stored_text_shown;
+use crate::value::{Oid, SqlType, oid};
 use logstead_types::IndexId;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -122,7 +123,7 @@ impl IndexColumn {
                 let shown = if pretty {
                     print::pretty(text)
                 } else {
-                    user::shown(text)
+                    stored_text_shown(text)
                 };
                 if is_call(text) {
                     shown
@@ -263,7 +264,7 @@ impl IndexDef {
             let shown = if pretty {
                 print::pretty(predicate)
             } else {
-                user::shown(predicate)
+                stored_text_shown(predicate)
             };
             let _ = write!(out, " WHERE {shown}");
         }

@@ -21,6 +21,7 @@ use crate::expr::Expr;
 use crate::func::{Context, Volatility};
 use crate::interrupt::hold_interrupts;
 use crate::plan::{PlanContext, walk};
+use crate::value::IoContext;
 use crate::value::{Datum, Oid, OutputStyle, SqlType, info, key, oid, stored, text_io, user};
 use logstead_engine::{Index, KeyExtractor, KeyKind, RowRef};
 use logstead_types::SqlState;
@@ -475,19 +476,37 @@ impl Unchanging {
     }
 }
 
-impl Context for Unchanging {
+impl IoContext for Unchanging {
     fn transaction_time(&self) -> i64 {
-        0
-    }
-    fn statement_time(&self) -> i64 {
-        0
-    }
-    fn clock_time(&self) -> i64 {
         0
     }
     fn time_zone(&self) -> &jiff::tz::TimeZone {
         static UTC: jiff::tz::TimeZone = jiff::tz::TimeZone::UTC;
         &UTC
+    }
+    fn setting(&self, _: &str) -> Option<String> {
+        None
+    }
+    fn relation_by_name(&self, _: &str) -> Result<Option<Oid>> {
+        Ok(None)
+    }
+    fn relation_name(&self, _: Oid) -> Option<String> {
+        None
+    }
+    fn catalog_call(&self, _: &str, _: &[Datum]) -> Result<Datum> {
+        Unchanging::refused()
+    }
+    fn type_by_text(&self, text: &str) -> Result<Oid> {
+        crate::bind::type_by_text(text)
+    }
+}
+
+impl Context for Unchanging {
+    fn statement_time(&self) -> i64 {
+        0
+    }
+    fn clock_time(&self) -> i64 {
+        0
     }
     fn random_u64(&self) -> u64 {
         0
@@ -500,9 +519,6 @@ impl Context for Unchanging {
     }
     fn backend_pid(&self) -> i32 {
         0
-    }
-    fn setting(&self, _: &str) -> Option<String> {
-        None
     }
     fn set_setting(&self, _: &str, _: &str, _: bool) -> Result<String> {
         Unchanging::refused()
@@ -520,15 +536,6 @@ impl Context for Unchanging {
         Unchanging::refused()
     }
     fn setval(&self, _: Oid, _: i64, _: bool) -> Result<i64> {
-        Unchanging::refused()
-    }
-    fn relation_by_name(&self, _: &str) -> Result<Option<Oid>> {
-        Ok(None)
-    }
-    fn relation_name(&self, _: Oid) -> Option<String> {
-        None
-    }
-    fn catalog_call(&self, _: &str, _: &[Datum]) -> Result<Datum> {
         Unchanging::refused()
     }
 }

@@ -28,7 +28,6 @@ mod index_def;
 pub(crate) mod index_keys;
 mod information_schema;
 pub(crate) mod large_objects;
-pub(crate) mod lookup;
 mod past;
 pub mod pg_catalog;
 mod print;
@@ -87,6 +86,7 @@ use crate::persistent::PersistentMap;
 use crate::role::Roles;
 use crate::value::record::Shape;
 use crate::value::user::UserTypes;
+use crate::value::user::lookup::TypeCatalog;
 use crate::value::{Datum, Oid, SqlType};
 use logstead_engine::{
     CacheStats, CheckpointStats, ChunkCounts, CommitPath, Engine, HomeUsage, Past, RecoveryReport,
@@ -242,8 +242,7 @@ impl Clone for SharedNames {
     }
 }
 
-/// The number of pg_catalog in every database.
-const PG_CATALOG: Oid = 11;
+use crate::value::PG_CATALOG;
 
 /// What names are found by in [`Catalog::names`], without owning it.
 trait NameKey {
@@ -356,6 +355,12 @@ pub struct VirtualContext<'a> {
     pub catalog: &'a Catalog,
     /// Session.
     pub session: &'a dyn Context,
+}
+
+impl TypeCatalog for Catalog {
+    fn user_types(&self) -> &Arc<UserTypes> {
+        &self.types
+    }
 }
 
 impl Catalog {
@@ -790,3 +795,4 @@ impl Relation {
 
 #[cfg(test)]
 mod tests;
+pub(crate) mod without_session;

@@ -5,6 +5,7 @@
 use super::text::{fold, quote_ident, quote_literal};
 use crate::bind::{bit_literal, is_document_mark, xml_called};
 use crate::func::extensions;
+use crate::func::extensions::stored_text_shown;
 use crate::parse::{EXCLUSIONS, carried};
 use crate::value::{format_type, user};
 use sqlparser::ast::{self, BinaryOperator as B, Expr, UnaryOperator, Value};
@@ -45,7 +46,7 @@ pub(crate) fn qualified(expr: &Expr, pretty: bool) -> String {
 pub(crate) fn pretty(stored: &str) -> String {
     match crate::parse::parse_expr(stored) {
         Ok(expr) => Printer::alone(true).print(&expr, Parent::Free),
-        Err(_) => user::shown(stored),
+        Err(_) => stored_text_shown(stored),
     }
 }
 
@@ -698,7 +699,7 @@ fn constant(value: &Value) -> String {
     match value {
         // The name of a type may stand in it by number.
         Value::SingleQuotedString(text) | Value::EscapedStringLiteral(text) => {
-            quote_literal(&user::shown(text))
+            quote_literal(&stored_text_shown(text))
         }
         Value::DollarQuotedString(text) => quote_literal(&text.value),
         Value::Boolean(value) => value.to_string(),

@@ -22,8 +22,8 @@ use super::stored::{
 use super::stored_roles::{self, SECRET_BYTES};
 use super::temporary::TypesInUse;
 use super::{Catalog, Live, RelationKind, Tariff};
+use crate::error::out_of_memory;
 use crate::error::{Result, SqlError};
-use crate::exec::out_of_memory;
 use crate::exec::wait::fault;
 use crate::role::scram::{SALT_BYTES, Verifier};
 use crate::role::{BOOTSTRAP, Role, Roles};

@@ -2,72 +2,15 @@
 
 use super::Relation;
 use crate::error::{Result, SqlError};
-pub use crate::func::quote_identifier as quote_ident;
 use crate::value::Oid;
+pub(crate) use crate::value::names::truncate_name;
+pub use crate::value::names::{
+    NAME_LENGTH_MAX, quote_identifier as quote_ident, quote_literal, split_qualified,
+};
 use logstead_types::SqlState;
 use sqlparser::ast::{Expr, FunctionArg, FunctionArguments, Visit, Visitor};
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
-
-/// Longest name in bytes (PostgreSQL's NAMEDATALEN - 1).
-pub const NAME_LENGTH_MAX: usize = 63;
-
-/// A string as an SQL literal.
-pub fn quote_literal(text: &str) -> String {
-    let quoted = text.replace('\'', "''");
-    if quoted.contains('\\') {
-        format!("E'{}'", quoted.replace('\\', "\\\\"))
-    } else {
-        format!("'{quoted}'")
-    }
-}
-
-/// Splits `schema."Name"` into its parts, folding what is not quoted to lower case.
-pub fn split_qualified(text: &str) -> Result<Vec<String>> {
-    let invalid = || SqlError::new(SqlState::INVALID_NAME, "invalid name syntax");
-    let mut parts = Vec::new();
-    let mut rest = text.trim();
-    loop {
-        let (part, after) = match rest.strip_prefix('"') {
-            Some(quoted) => split_quoted(quoted).ok_or_else(invalid)?,
-            None => {
-                let end = rest.find(|c: char| c == '.' || is_blank(c));
-                let end = end.unwrap_or(rest.len());
-                let (word, after) = rest.split_at(end);
-                if word.is_empty() {
-                    return Err(invalid());
-                }
-                (word.to_ascii_lowercase(), after)
-            }
-        };
-        parts.push(part);
-        rest = after.trim_start();
-        if rest.is_empty() {
-            return Ok(parts);
-        }
-        rest = rest.strip_prefix('.').ok_or_else(invalid)?.trim_start();
-    }
-}
-
-fn split_quoted(text: &str) -> Option<(String, &str)> {
-    let mut name = String::new();
-    let mut chars = text.char_indices().peekable();
-    while let Some((at, c)) = chars.next() {
-        if c != '"' {
-            name.push(c);
-        } else if chars.peek().is_some_and(|(_, next)| *next == '"') {
-            name.push('"');
-            chars.next();
-        } else {
-            return Some((name, text.get(at + 1..).unwrap_or_default()));
-        }
-    }
-    None
-}
-
-fn is_blank(c: char) -> bool {
-    c.is_ascii_whitespace() || c == '\x0b'
-}
 
 /// Where the first of a character stands that is neither in double quotes nor, if those count, in parentheses or
 /// brackets.
@@ -204,16 +147,4 @@ pub fn fold(ident: &sqlparser::ast::Ident) -> String {
     } else {
         ident.value.to_lowercase()
     }
-}
-
-/// Cuts a name to 63 bytes at a character's border.
-pub fn truncate_name(name: &str) -> &str {
-    if name.len() <= NAME_LENGTH_MAX {
-        return name;
-    }
-    let mut end = NAME_LENGTH_MAX;
-    while !name.is_char_boundary(end) {
-        end -= 1;
-    }
-    name.get(..end).unwrap_or(name)
 }

@@ -136,7 +136,7 @@ fn eval_rest<'a>(expr: &'a Expr, row: &[Datum], cx: &mut Cx<'a>) -> Result<Datum
             if datum.is_null() {
                 Ok(datum)
             } else {
-                func::coerce_typmod(datum, *ty, *explicit)
+                crate::value::typmod::coerce_typmod(datum, *ty, *explicit)
             }
         }
         Expr::Domain(arg, rules) => {

@@ -3,8 +3,8 @@
 //! Each operator that keeps rows has a [`Held`] and tells it how much it keeps; what `work_mem` allows one operator is checked
 //! beside it (`batch::check_memory`). Given back when the operator's state is dropped.
 
-use super::write::out_of_memory;
 use crate::error::Result;
+use crate::error::out_of_memory;
 use logstead_engine::{Charge, Memory};
 
 /// An operator's memory is charged in steps of this, and not at all below the first: small statements go on when the

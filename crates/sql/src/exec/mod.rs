@@ -68,7 +68,7 @@ pub use stored::StoredColumn;
 pub(crate) use trigger::{TriggerCall, stored_rows, truncate_calls, wanted_stored};
 pub(crate) use validate::validate;
 pub use write::Inserter;
-pub(crate) use write::{out_of_memory, tells_key};
+pub(crate) use write::tells_key;
 
 #[cfg(test)]
 mod tests;
@@ -329,7 +329,7 @@ impl Execution {
                 let running = poll_with_stack(bytes, self.run_here(cx, rows_max, out));
                 match Box::pin(running).await {
                     Ok(progress) => progress,
-                    Err(NoStack) => Err(crate::parse::too_deep()),
+                    Err(NoStack) => Err(crate::error::too_deep()),
                 }
             }
         }
@@ -428,7 +428,7 @@ impl Execution {
             0 => self.run_ahead_here(cx).await,
             bytes => match Box::pin(poll_with_stack(bytes, self.run_ahead_here(cx))).await {
                 Ok(progress) => progress,
-                Err(NoStack) => Err(crate::parse::too_deep()),
+                Err(NoStack) => Err(crate::error::too_deep()),
             },
         }
     }

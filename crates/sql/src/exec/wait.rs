@@ -6,7 +6,8 @@
 use super::context::{Cancel, Cx};
 use super::routine::Call;
 use super::spill::Ticket;
-use super::write::{deadlock, out_of_memory};
+use super::write::deadlock;
+use crate::error::out_of_memory;
 use crate::error::{Result, SqlError};
 use crate::func::AdvisoryWanted;
 use logstead_engine::{Absent, Blocker, FaultError, Txn, WriteError};

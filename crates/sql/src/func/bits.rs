@@ -3,7 +3,7 @@
 use super::numbers::{bad_args, out_of_range};
 use crate::error::{Result, SqlError};
 use crate::value::Datum;
-use crate::value::bits::{BITS_MAX, Bits};
+use crate::value::bits::{BITS_MAX, Bits, to_length, to_length_at_most};
 use logstead_types::SqlState;
 
 fn one(a: &[Datum]) -> Result<&Bits> {
@@ -251,37 +251,4 @@ pub(super) fn fit_varying(a: &[Datum]) -> Result<Datum> {
         return Err(bad_args(a));
     };
     to_length_at_most(v, *len, *explicit)
-}
-
-/// A value of `bit(len)`: a written cast cuts or fills with zeros, an assignment refuses other lengths.
-pub(super) fn to_length(v: &Bits, len: i32, explicit: bool) -> Result<Datum> {
-    let wanted = match u32::try_from(len) {
-        Ok(wanted @ 1..=BITS_MAX) if wanted != v.len() => wanted,
-        _ => return Ok(Datum::Bits(v.clone())),
-    };
-    if !explicit {
-        return Err(SqlError::new(
-            SqlState::STRING_DATA_LENGTH_MISMATCH,
-            format!(
-                "bit string length {} does not match type bit({wanted})",
-                v.len()
-            ),
-        ));
-    }
-    Ok(Datum::Bits(Bits::new(wanted, v.bytes().to_vec())))
-}
-
-/// A value of `bit varying(len)`: a written cast cuts, an assignment refuses longer ones.
-pub(super) fn to_length_at_most(v: &Bits, len: i32, explicit: bool) -> Result<Datum> {
-    let most = match u32::try_from(len) {
-        Ok(most @ 1..) if most < v.len() => most,
-        _ => return Ok(Datum::Bits(v.clone())),
-    };
-    if !explicit {
-        return Err(SqlError::new(
-            SqlState::STRING_DATA_RIGHT_TRUNCATION,
-            format!("bit string too long for type bit varying({most})"),
-        ));
-    }
-    Ok(Datum::Bits(Bits::new(most, v.bytes().to_vec())))
 }

@@ -102,7 +102,7 @@ pub fn apply_cast(
         },
         Cast::ViaText => {
             if let (Datum::Text(s), true) = (d, to.typmod >= 0) {
-                let plain = text_io::input(SqlType::of(to.oid), s, cx)?;
+                let plain = text_io::input(SqlType::of(to.oid), s, cx.map(|cx| cx as _))?;
                 return super::coerce_typmod(plain, to, explicit);
             }
             if let (Datum::Array(a), Some(element)) = (d, info::element_of(to.oid)) {
@@ -122,9 +122,9 @@ pub fn apply_cast(
                 let array = a.with_items(element, items?);
                 return Ok(Datum::Array(std::sync::Arc::new(array)));
             }
-            let style = cx.map_or(OutputStyle::UTC, OutputStyle::of);
+            let style = cx.map_or(OutputStyle::UTC, |cx| OutputStyle::of(cx));
             let text = text_io::to_text(d, from, &style)?;
-            text_io::input(SqlType::of(to.oid), &text, cx)?
+            text_io::input(SqlType::of(to.oid), &text, cx.map(|cx| cx as _))?
         }
     };
     super::coerce_typmod(v, to, explicit)

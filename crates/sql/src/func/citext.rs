@@ -71,7 +71,7 @@ pub(super) fn regexp_split_to_table(cx: &dyn Context, a: &[Datum]) -> Result<Row
 pub(super) fn strpos(a: &[Datum]) -> Result<Datum> {
     let lowered: Result<Vec<Datum>> = a
         .iter()
-        .map(|text| Ok(Datum::text(strings::lower_text(text.as_str()?))))
+        .map(|text| Ok(Datum::text(crate::value::case::lower_text(text.as_str()?))))
         .collect();
     strings::strpos(&lowered?)
 }

@@ -51,6 +51,11 @@ pub fn of_function(function: &Function) -> Option<&'static str> {
     AVAILABLE.iter().find(of).map(|a| a.name)
 }
 
+/// A stored text as it is shown: with the names that its types have now, and the functions of extensions as [`shown`] has them.
+pub fn stored_text_shown(stored: &str) -> String {
+    shown(user::shown(stored))
+}
+
 /// A stored text, in which functions of extensions have their schema, as it is shown: without it where that is searched.
 pub fn shown(mut text: String) -> String {
     for available in AVAILABLE {

@@ -145,8 +145,8 @@ pub(super) fn not_like(a: &Datum, b: &Datum) -> Result<Datum> {
 pub(super) fn ilike(a: &[Datum]) -> Result<Datum> {
     let (t, p) = texts(a)?;
     like_match(
-        &super::strings::lower_text(t),
-        &super::strings::lower_text(p),
+        &crate::value::case::lower_text(t),
+        &crate::value::case::lower_text(p),
     )
     .map(Datum::Bool)
 }

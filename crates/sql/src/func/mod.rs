@@ -10,7 +10,6 @@ mod bits;
 mod bytes;
 mod cast;
 mod citext;
-mod compiled;
 mod datetime;
 mod digests;
 mod encodings;
@@ -34,9 +33,6 @@ mod overlaps;
 mod patterns;
 mod quoting;
 mod ranges;
-mod regex_choice;
-mod regex_lex;
-mod regex_parse;
 mod regexp_search;
 mod registry;
 mod regression;
@@ -63,7 +59,6 @@ mod table_timetz_bits;
 mod table_xids;
 mod table_xml;
 mod timetz;
-mod typmod;
 mod unicode;
 mod user_aggregate;
 mod users;
@@ -73,6 +68,8 @@ mod xml;
 mod xml_path;
 mod xml_table;
 
+pub use crate::value::IoContext;
+use crate::value::typmod::coerce_typmod;
 pub use aggregate::AGGREGATES;
 pub(crate) use array_assign::put_element;
 pub use array_assign::{ARRAY_SET_ELEMENT, ARRAY_SET_SLICE};
@@ -82,9 +79,8 @@ pub(crate) use datetime::{add_to_timestamptz, date_moment, timestamp_moment};
 pub use enums::takes_labels;
 pub(crate) use geometry::{SET_FIXED_ELEMENT, put_fixed_element, same_geometry};
 pub use json::JSONB_SET_ELEMENT;
-pub(crate) use large::{admit, admit_input, guarded, json_text_bytes};
+pub(crate) use large::{admit, guarded};
 pub use like::{like_match, like_prefix};
-pub(crate) use patterns::check_like_regex;
 pub use quoting::quote_identifier;
 pub use registry::{
     CastRow, Operator, aggregates_named, all_functions, all_operators, cast_rows, function_by_oid,
@@ -99,9 +95,7 @@ pub use resolve::{
 };
 pub(crate) use search::text_vector;
 pub use series::Series;
-pub(crate) use strings::lower_text;
 pub use table_system::relation_of_function;
-pub use typmod::coerce_typmod;
 pub(crate) use unicode::unescape_unicode;
 pub use user_aggregate::USER_AGGREGATE;
 pub use users::{Chosen, UserCandidate, choose_with_users};
@@ -244,23 +238,11 @@ impl Function {
 }
 
 /// What the session gives to functions. Implemented by the session, and by a fixed one in tests.
-pub trait Context {
-    /// Start of the transaction: now(). Microseconds since 2000-01-01 UTC.
-    fn transaction_time(&self) -> i64;
+pub trait Context: IoContext {
     /// Start of the statement: statement_timestamp().
     fn statement_time(&self) -> i64;
     /// The wall clock: clock_timestamp().
     fn clock_time(&self) -> i64;
-    /// Session time zone.
-    fn time_zone(&self) -> &jiff::tz::TimeZone;
-    /// In which order a date's numbers stand where that is open.
-    fn date_order(&self) -> crate::value::datetime::DateOrder {
-        crate::value::datetime::DateOrder::Mdy
-    }
-    /// How dates are written (DateStyle).
-    fn date_form(&self) -> crate::value::datetime::DateForm {
-        crate::value::datetime::DateForm::Iso
-    }
     /// Random 64 bits: random(), gen_random_uuid().
     fn random_u64(&self) -> u64;
     /// When a table was analyzed by itself.
@@ -331,8 +313,6 @@ pub trait Context {
     fn trigger_depth(&self) -> i32 {
         0
     }
-    /// current_setting(name); `None` when unknown.
-    fn setting(&self, name: &str) -> Option<String>;
     /// set_config(name, value, is_local).
     fn set_setting(&self, name: &str, value: &str, local: bool) -> Result<String>;
     /// Schemas searched for unqualified names (current_schemas).
@@ -349,18 +329,10 @@ pub trait Context {
     fn lastval(&self) -> Result<i64>;
     /// setval.
     fn setval(&self, sequence: Oid, value: i64, is_called: bool) -> Result<i64>;
-    /// Relation OID by (possibly qualified, quoted) name, as regclass input does.
-    fn relation_by_name(&self, name: &str) -> Result<Option<Oid>>;
-    /// Name of a relation as regclass output prints it (qualified only if not visible); `None` if there is none.
-    fn relation_name(&self, relation: Oid) -> Option<String>;
     /// A text that is kept, with the names that functions of users have now.
     fn routines_shown(&self, text: String) -> String {
         text
     }
-    /// Catalog-reading functions with a body that only the catalog can give: pg_get_indexdef, pg_get_constraintdef, pg_get_expr,
-    /// pg_get_userbyid, pg_table_is_visible, pg_get_serial_sequence, obj_description, has_table_privilege, pg_relation_size ...
-    /// `name` is the function's name; NULLs are already handled for strict ones.
-    fn catalog_call(&self, name: &str, args: &[Datum]) -> Result<Datum>;
     /// Functions that tell of the running transaction's snapshot, or give it to others.
     fn transaction_call(&self, name: &str, _txn: &mut logstead_engine::Txn) -> Result<Datum> {
         Err(SqlError::unsupported(format!("{name}() here")))

@@ -1,14 +1,11 @@
 //! Where PostgreSQL finds a regular expression's matches in a text, one after the other, and `regexp_instr`.
 
-use super::compiled::{Compiled, Found};
 use super::numbers::bad_args;
-use super::patterns::{compile, flags_at, int_at, no_global, nth_of, positive, text_at};
+use super::patterns::{flags_at, int_at, no_global, nth_of, positive, text_at};
 use crate::error::Result;
 use crate::interrupt::check_for_interrupts;
+use crate::regex::{Compiled, Found, INTERRUPT_MATCHES, compile};
 use crate::value::Datum;
-
-/// Matches between two looks for interrupts.
-pub(super) const INTERRUPT_MATCHES: usize = 256;
 
 /// Matches from a position on. Behind a match that is not empty an empty one counts, which the library's own iterator passes over; and one
 /// that begins before the position hides none behind it.

@@ -5,6 +5,7 @@ use super::numbers::{bad_args, out_of_range};
 use crate::error::{Result, SqlError};
 use crate::interrupt::{Pace, check_for_interrupts};
 use crate::value::build::{Builder, STRIDE_BYTES, VALUE_BYTES_MAX};
+use crate::value::case::case;
 use crate::value::text_io::{self, OutputStyle};
 use crate::value::{Datum, SqlType, compare::trim_blanks, oid};
 use logstead_types::SqlState;
@@ -230,28 +231,6 @@ impl<'t> Divided<'t> {
         };
         self.rest = rest.get(at + self.by.len()..);
         Ok(rest.get(..at))
-    }
-}
-
-/// Simple case mapping: one character to one.
-fn case(c: char, upper: bool) -> char {
-    let single = |mut i: &mut dyn Iterator<Item = char>| -> Option<char> {
-        let first = (&mut i).next()?;
-        i.next().is_none().then_some(first)
-    };
-    if upper {
-        single(&mut c.to_uppercase())
-    } else {
-        single(&mut c.to_lowercase())
-    }
-    .unwrap_or(c)
-}
-
-/// Lower case of a text.
-pub(crate) fn lower_text(t: &str) -> String {
-    match t.is_ascii() {
-        true => t.to_ascii_lowercase(),
-        false => t.chars().map(|c| case(c, false)).collect(),
     }
 }
 

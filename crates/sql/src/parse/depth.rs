@@ -7,8 +7,9 @@
 //!
 //! Invariant: whatever the text, nothing overflows a stack. 54001 instead.
 
-use super::{position_of, too_deep};
+use super::position_of;
 use crate::error::Result;
+use crate::error::too_deep;
 use logstead_fiber::{NoStack, with_stack};
 use logstead_types::SqlState;
 use sqlparser::ast;

@@ -122,7 +122,7 @@ pub use views::{AlterView, CheckOption, CreateView, ViewCommand};
 pub(crate) use windows::{EXCLUSIONS, carried};
 pub(crate) use xml::xml_construct;
 
-use crate::error::{Result, SqlError};
+use crate::error::{Result, SqlError, too_deep};
 use depth::Depth;
 use logstead_types::SqlState;
 use sqlparser::ast;
@@ -393,15 +393,6 @@ fn parse_within(text: &str, mut tokens: Vec<TokenWithSpan>, depth: Depth) -> Res
         kind,
         as_of,
     })
-}
-
-/// 54001, PostgreSQL's text.
-pub(crate) fn too_deep() -> SqlError {
-    SqlError::new(
-        SqlState::STATEMENT_TOO_COMPLEX,
-        "stack depth limit exceeded",
-    )
-    .hint("The statement is nested too deeply or chains too many operators.")
 }
 
 fn is_recursion(error: &ParserError) -> bool {

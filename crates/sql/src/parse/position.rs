@@ -1,7 +1,8 @@
 //! Places in a text, and syntax errors that name them as PostgreSQL does.
 
-use super::{is_recursion, too_deep};
+use super::is_recursion;
 use crate::error::SqlError;
+use crate::error::too_deep;
 use logstead_types::SqlState;
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};

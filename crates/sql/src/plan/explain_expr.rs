@@ -222,7 +222,7 @@ fn is_cast(function: u32, args: usize) -> bool {
 
 fn plain_text(datum: &Datum, ty: SqlType) -> String {
     // Constants are shown without a session: times in UTC.
-    crate::value::text_io::shown(datum, ty, &crate::value::OutputStyle::UTC)
+    crate::value::text_io::shown(datum, ty, &crate::catalog::without_session::OUTPUT_STYLE)
 }
 
 /// A constant: numbers bare, all else quoted with its type.

@@ -12,7 +12,7 @@ use crate::error::{Result, SqlError};
 use crate::exec::constant;
 use crate::expr::Expr;
 use crate::func::{Body, Function, Volatility};
-use crate::value::{Datum, OutputStyle, SqlType, compare, info, oid, record, text_io};
+use crate::value::{Datum, SqlType, compare, info, oid, record, text_io};
 use std::cmp::Ordering;
 
 /// Folds conditions that all have to hold. One that cannot hold is what is left of them. False if computing a constant
@@ -183,7 +183,7 @@ fn as_text(value: &Datum, from: SqlType, to: SqlType) -> Result<Option<Expr>> {
     if !same || !matches!(to.oid, oid::TEXT | oid::VARCHAR) {
         return Ok(None);
     }
-    let text = text_io::to_text(value, from, &OutputStyle::UTC)?;
+    let text = text_io::to_text(value, from, &crate::catalog::without_session::OUTPUT_STYLE)?;
     Ok(Some(Expr::Const(Datum::text(text), to)))
 }
 

@@ -5,12 +5,12 @@
 
 use super::parser::{Kind, Parser};
 use super::vector::{LEXEME_BYTES_MAX, Lexeme};
-use crate::catalog::text::split_qualified;
 use crate::error::{Result, SqlError};
-use crate::func::lower_text;
 use crate::interrupt::Pace;
 use crate::value::Oid;
 use crate::value::build::Room;
+use crate::value::case::lower_text;
+use crate::value::names::split_qualified;
 use logstead_types::SqlState;
 use rust_stemmers::{Algorithm, Stemmer};
 

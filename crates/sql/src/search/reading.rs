@@ -48,7 +48,7 @@ impl Order {
 
     fn waits(&mut self, waiting: Waiting) -> Result<()> {
         if self.waiting.len() >= NESTING_MAX {
-            return Err(crate::parse::too_deep());
+            return Err(crate::error::too_deep());
         }
         self.waiting.push(waiting);
         Ok(())

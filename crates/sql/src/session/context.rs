@@ -21,6 +21,7 @@ use crate::func::{
 };
 use crate::role::acl::privilege as p;
 use crate::settings::{self, Scans, SessionSettings};
+use crate::value::IoContext;
 use crate::value::datetime::{DateForm, DateOrder, DateStyle, IntervalStyle};
 use crate::value::{Datum, Oid, OutputStyle, user};
 use jiff::tz::TimeZone;
@@ -357,6 +358,99 @@ impl SessionContext {
     }
 }
 
+impl IoContext for SessionContext {
+    fn transaction_time(&self) -> i64 {
+        self.transaction_time.get()
+    }
+
+    fn time_zone(&self) -> &TimeZone {
+        self.time_zone.get()
+    }
+
+    fn date_order(&self) -> DateOrder {
+        self.date_order.get()
+    }
+
+    fn date_form(&self) -> DateForm {
+        self.date_form.get()
+    }
+
+    fn setting(&self, name: &str) -> Option<String> {
+        if name.eq_ignore_ascii_case(AS_OF_POINT) {
+            let of_clause = self.clause_point.borrow().clone();
+            return Some(of_clause.unwrap_or_else(|| self.as_of_point.borrow().clone()));
+        }
+        if self.is_hidden(name) {
+            return None;
+        }
+        if let Some(value) = self.of_transaction(name) {
+            return Some(value.to_owned());
+        }
+        self.settings.borrow().show(name)
+    }
+
+    fn relation_by_name(&self, name: &str) -> Result<Option<Oid>> {
+        let path = self.search_path();
+        calls::relation_by_text(&self.catalog(), name, &path)
+    }
+
+    fn relation_name(&self, relation: Oid) -> Option<String> {
+        let path = self.search_path();
+        calls::relation_text(&self.catalog(), relation, &path)
+    }
+
+    fn catalog_call(&self, name: &str, args: &[Datum]) -> Result<Datum> {
+        if name.starts_with("pg_advisory_") || name.starts_with("pg_try_advisory_") {
+            let mut holdings = self.advisory.borrow_mut();
+            if let Some(value) = self.advisor(&mut holdings).call(name, args)? {
+                return Ok(value);
+            }
+        }
+        if let ("pg_notify", [channel, payload]) = (name, args) {
+            let text = |value: &Datum| match value {
+                Datum::Text(text) => Arc::clone(text),
+                _ => Arc::from(""),
+            };
+            let mut asked = self.asked.borrow_mut();
+            asked.notify(&text(channel), &text(payload), self.level.get())?;
+            return Ok(Datum::text(""));
+        }
+        if let Some(value) = self.xid_call(name, args)? {
+            return Ok(value);
+        }
+        if let "pg_postmaster_start_time" | "pg_conf_load_time" = name {
+            return Ok(Datum::TimestampTz(self.instance.started));
+        }
+        if name == "pg_reload_conf" {
+            return self.reload_configuration();
+        }
+        if let Some(value) = self.address_call(name) {
+            return Ok(value);
+        }
+        if let Some(value) = self.signal_call(name, args)? {
+            return Ok(value);
+        }
+        if let Some(value) = self.blocking_call(name, args) {
+            return Ok(value);
+        }
+        if let Some(value) = self.statistics_call(name, args)? {
+            return Ok(value);
+        }
+        calls::catalog_call(
+            name,
+            args,
+            &VirtualContext {
+                catalog: &self.catalog(),
+                session: self,
+            },
+        )
+    }
+
+    fn type_by_text(&self, text: &str) -> Result<Oid> {
+        crate::bind::type_by_text(text)
+    }
+}
+
 impl Context for SessionContext {
     fn spill(&self) -> Option<Spill> {
         let limit = self.settings.borrow().typed().temp_file_limit_bytes;
@@ -371,28 +465,12 @@ impl Context for SessionContext {
         self.settings.borrow().typed().hash_mem_multiplier
     }
 
-    fn transaction_time(&self) -> i64 {
-        self.transaction_time.get()
-    }
-
     fn statement_time(&self) -> i64 {
         self.statement_time.get()
     }
 
     fn clock_time(&self) -> i64 {
         self.instance.env.clock.now_micros_since_2000()
-    }
-
-    fn date_form(&self) -> DateForm {
-        self.date_form.get()
-    }
-
-    fn date_order(&self) -> DateOrder {
-        self.date_order.get()
-    }
-
-    fn time_zone(&self) -> &TimeZone {
-        self.time_zone.get()
     }
 
     fn random_u64(&self) -> u64 {
@@ -524,20 +602,6 @@ impl Context for SessionContext {
         self.cursors.borrow().clone()
     }
 
-    fn setting(&self, name: &str) -> Option<String> {
-        if name.eq_ignore_ascii_case(AS_OF_POINT) {
-            let of_clause = self.clause_point.borrow().clone();
-            return Some(of_clause.unwrap_or_else(|| self.as_of_point.borrow().clone()));
-        }
-        if self.is_hidden(name) {
-            return None;
-        }
-        if let Some(value) = self.of_transaction(name) {
-            return Some(value.to_owned());
-        }
-        self.settings.borrow().show(name)
-    }
-
     fn scans(&self) -> Scans {
         self.settings.borrow().typed().scans
     }
@@ -627,22 +691,12 @@ impl Context for SessionContext {
         Ok(value)
     }
 
-    fn relation_by_name(&self, name: &str) -> Result<Option<Oid>> {
-        let path = self.search_path();
-        calls::relation_by_text(&self.catalog(), name, &path)
-    }
-
     fn routines_shown(&self, text: String) -> String {
         let catalog = self.catalog();
         match catalog.routines.is_empty() {
             true => text,
             false => catalog.routines_shown(&text, &self.search_path()),
         }
-    }
-
-    fn relation_name(&self, relation: Oid) -> Option<String> {
-        let path = self.search_path();
-        calls::relation_text(&self.catalog(), relation, &path)
     }
 
     fn restore_point(&self, request: RestorePointRequest) -> Result<()> {
@@ -682,53 +736,6 @@ impl Context for SessionContext {
         wanted: AdvisoryWanted,
     ) -> Pin<Box<dyn Future<Output = Result<()>> + '_>> {
         Box::pin(self.wait_for_wanted(wanted))
-    }
-
-    fn catalog_call(&self, name: &str, args: &[Datum]) -> Result<Datum> {
-        if name.starts_with("pg_advisory_") || name.starts_with("pg_try_advisory_") {
-            let mut holdings = self.advisory.borrow_mut();
-            if let Some(value) = self.advisor(&mut holdings).call(name, args)? {
-                return Ok(value);
-            }
-        }
-        if let ("pg_notify", [channel, payload]) = (name, args) {
-            let text = |value: &Datum| match value {
-                Datum::Text(text) => Arc::clone(text),
-                _ => Arc::from(""),
-            };
-            let mut asked = self.asked.borrow_mut();
-            asked.notify(&text(channel), &text(payload), self.level.get())?;
-            return Ok(Datum::text(""));
-        }
-        if let Some(value) = self.xid_call(name, args)? {
-            return Ok(value);
-        }
-        if let "pg_postmaster_start_time" | "pg_conf_load_time" = name {
-            return Ok(Datum::TimestampTz(self.instance.started));
-        }
-        if name == "pg_reload_conf" {
-            return self.reload_configuration();
-        }
-        if let Some(value) = self.address_call(name) {
-            return Ok(value);
-        }
-        if let Some(value) = self.signal_call(name, args)? {
-            return Ok(value);
-        }
-        if let Some(value) = self.blocking_call(name, args) {
-            return Ok(value);
-        }
-        if let Some(value) = self.statistics_call(name, args)? {
-            return Ok(value);
-        }
-        calls::catalog_call(
-            name,
-            args,
-            &VirtualContext {
-                catalog: &self.catalog(),
-                session: self,
-            },
-        )
     }
 
     fn transaction_call(&self, name: &str, txn: &mut Txn) -> Result<Datum> {

@@ -9,12 +9,12 @@ use super::signals::Signals;
 use super::snapshot::OfferedSnapshots;
 use super::statement::Statement;
 use super::statistics::Statistics;
+use super::task::{self, Task};
 use super::turns::Turns;
 use super::watch::Watch;
 use crate::catalog::{Catalog, CatalogStore};
 use crate::error::{Result, SqlError};
 use crate::exec::SpillSpace;
-use crate::interrupt::{self, Task};
 use crate::role::{Role, Roles};
 use crate::settings::{Configuration, ServerSettings};
 use crate::value::Oid;
@@ -306,7 +306,7 @@ impl WorkerSessions {
     /// A task of this worker in which sessions run: what their values mean is its own, whoever shares the thread, and it lets others go on in the middle of
     /// long computations.
     pub fn task<F: Future>(&self, work: F) -> Task<F> {
-        interrupt::task(&self.turns, &self.watch, work)
+        task::task(&self.turns, &self.watch, work)
     }
 
     pub(super) fn remember_statement(&self, statement: &Rc<Statement>) {

@@ -16,7 +16,6 @@ use super::context::SessionContext;
 use super::statement::CachedPlan;
 use super::transaction::Block;
 use crate::catalog::ddl::permit::{refuse_routines, refuse_schemas};
-use crate::catalog::lookup::Asks;
 use crate::catalog::pg_catalog::PG_PROC;
 use crate::catalog::rights::{self, Access, denied, denied_relation};
 use crate::catalog::routine::Language;
@@ -31,10 +30,12 @@ use crate::role::{
     CHECKPOINT, EXECUTE_SERVER_PROGRAM, READ_ALL_SETTINGS, READ_SERVER_FILES, Role, Roles,
     WRITE_SERVER_FILES,
 };
+use crate::value::user::lookup::{Asks, TypeCatalog};
 use crate::value::{Oid, user};
 use logstead_engine::Awaits;
 use logstead_types::SqlState;
 use sqlparser::ast;
+use std::any::Any;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
 
@@ -58,12 +59,14 @@ pub(super) fn needs(planned: &mut Planned) -> Needs {
 impl Asks for SessionContext {
     fn look_into(
         &self,
-        catalog: Option<&Catalog>,
+        catalog: Option<&dyn TypeCatalog>,
         schema: &str,
         role: Option<Oid>,
     ) -> Result<Option<Oid>> {
         let own = Arc::clone(&self.catalog.borrow());
-        let catalog = catalog.unwrap_or(&own);
+        let of_statement =
+            catalog.and_then(|catalog| (catalog as &dyn Any).downcast_ref::<Catalog>());
+        let catalog = of_statement.unwrap_or(&own);
         let Some(found) = catalog.schema(schema).map(|found| found.oid) else {
             return Ok(None);
         };

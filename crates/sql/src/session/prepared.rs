@@ -226,7 +226,7 @@ impl Session {
         let datum = exec::eval(expr, &[], &eval)?;
         let Some(cast) = func::find_cast(from.oid, ty.oid, func::CastContext::Assignment) else {
             if from.oid == ty.oid {
-                return func::coerce_typmod(datum, ty, false);
+                return crate::value::typmod::coerce_typmod(datum, ty, false);
             }
             return Err(SqlError::new(
                 SqlState::DATATYPE_MISMATCH,

@@ -7,10 +7,10 @@ use super::transaction_modes::on_off;
 use super::utility::text_column;
 use super::{Reply, Session};
 use crate::error::{Result, SqlError};
-use crate::func::Context;
 use crate::plan::OutputColumn;
 use crate::settings;
 use crate::value::Datum;
+use crate::value::IoContext;
 use logstead_types::SqlState;
 use sqlparser::ast::{self, Expr, Set};
 

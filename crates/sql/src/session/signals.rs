@@ -4,10 +4,8 @@
 
 use super::notify::Mailbox;
 use super::turns::{self, Turns, Used};
-use crate::error::SqlError;
 use crate::exec::{Cancel, CancelReason};
 use logstead_env::Instant;
-use logstead_types::SqlState;
 use parking_lot::{Mutex, MutexGuard};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
@@ -149,13 +147,4 @@ impl Signals {
             _ => *kept = Some(waker.clone()),
         }
     }
-}
-
-/// 57P01, as PostgreSQL says it.
-pub fn shutting_down() -> SqlError {
-    SqlError::new(
-        SqlState::ADMIN_SHUTDOWN,
-        "terminating connection due to administrator command",
-    )
-    .fatal()
 }

@@ -4,7 +4,6 @@ use super::Session;
 use super::cache::ParsedText;
 use super::permit::{self, Needs};
 use crate::bind::Variables;
-use crate::catalog::lookup;
 use crate::catalog::{Catalog, Relation, RelationKind};
 use crate::error::{Result, SqlError};
 use crate::exec;
@@ -15,6 +14,7 @@ use crate::parse::{
 };
 use crate::plan::{self, Command, Node, OutputColumn, PlanContext};
 use crate::settings::Scans;
+use crate::value::user::lookup;
 use crate::value::{Datum, Oid, SqlType, oid, user};
 use logstead_engine::{Table, TableLock};
 use logstead_types::SqlState;

@@ -15,7 +15,6 @@ use super::unwind::unwind_txn;
 use crate::catalog::ddl::DdlState;
 use crate::catalog::{Catalog, dependency_failure};
 use crate::error::{Result, SqlError};
-use crate::exec;
 use crate::ri::{Events, Mark};
 use crate::value::user;
 use logstead_engine::{Awaits, CommitError, Isolation, SavepointId, Txn};
@@ -668,7 +667,7 @@ fn commit_error(error: CommitError) -> SqlError {
             "could not extend the log: no space left on device",
         )
         .hint("Check free disk space."),
-        CommitError::OutOfMemory(error) => exec::out_of_memory(&error),
+        CommitError::OutOfMemory(error) => crate::error::out_of_memory(&error),
         CommitError::Serialization => dependency_failure(),
         CommitError::UsedUp(what) => {
             SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, what.to_string())

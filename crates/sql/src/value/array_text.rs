@@ -2,7 +2,7 @@
 
 use super::{OutputStyle, append, input, is_space};
 use crate::error::{Result, SqlError};
-use crate::func::Context;
+use crate::value::IoContext;
 use crate::value::array::{DIMENSIONS_MAX, Dim, items_of, too_many_dimensions};
 use crate::value::build::Builder;
 use crate::value::record;
@@ -28,12 +28,16 @@ enum Last {
 type Word = Option<String>;
 
 /// Does NULL without quotes stand for NULL (array_nulls)?
-fn knows_null(cx: Option<&dyn Context>) -> bool {
+fn knows_null(cx: Option<&dyn IoContext>) -> bool {
     let set = cx.and_then(|cx| cx.setting("array_nulls"));
     set.as_deref() != Some("off")
 }
 
-pub(super) fn array_input(element: SqlType, text: &str, cx: Option<&dyn Context>) -> Result<Datum> {
+pub(super) fn array_input(
+    element: SqlType,
+    text: &str,
+    cx: Option<&dyn IoContext>,
+) -> Result<Datum> {
     let malformed = |detail: &str| {
         SqlError::new(
             SqlState::INVALID_TEXT_REPRESENTATION,
@@ -142,7 +146,7 @@ fn read(
     b: &[u8],
     delimiter: u8,
     malformed: &dyn Fn(&str) -> SqlError,
-    cx: Option<&dyn Context>,
+    cx: Option<&dyn IoContext>,
 ) -> Result<(Vec<Dim>, Vec<Word>)> {
     let unexpected = |c: u8| malformed(&format!("Unexpected \"{}\" character.", c as char));
     let end = || malformed("Unexpected end of input.");

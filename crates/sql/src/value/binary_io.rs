@@ -241,7 +241,7 @@ pub fn binary_input(ty: SqlType, b: &[u8]) -> Result<Datum> {
         }
     };
     if ty.typmod >= 0 {
-        crate::func::coerce_typmod(d, ty, false)
+        super::typmod::coerce_typmod(d, ty, false)
     } else {
         Ok(d)
     }

@@ -2,6 +2,7 @@
 //!
 //! Invariant: the bits of the last byte behind the end are 0.
 
+use super::Datum;
 use super::build::{self, STRIDE_BYTES};
 use crate::error::{Result, SqlError};
 use crate::interrupt::check_for_interrupts;
@@ -194,4 +195,37 @@ impl Bits {
         let whole = self.bytes().iter().fold(0, value);
         u64::try_from(whole >> (self.bytes().len() as u32 * 8 - self.len())).ok()
     }
+}
+
+/// A value of `bit(len)`: a written cast cuts or fills with zeros, an assignment refuses other lengths.
+pub(crate) fn to_length(v: &Bits, len: i32, explicit: bool) -> Result<Datum> {
+    let wanted = match u32::try_from(len) {
+        Ok(wanted @ 1..=BITS_MAX) if wanted != v.len() => wanted,
+        _ => return Ok(Datum::Bits(v.clone())),
+    };
+    if !explicit {
+        return Err(SqlError::new(
+            SqlState::STRING_DATA_LENGTH_MISMATCH,
+            format!(
+                "bit string length {} does not match type bit({wanted})",
+                v.len()
+            ),
+        ));
+    }
+    Ok(Datum::Bits(Bits::new(wanted, v.bytes().to_vec())))
+}
+
+/// A value of `bit varying(len)`: a written cast cuts, an assignment refuses longer ones.
+pub(crate) fn to_length_at_most(v: &Bits, len: i32, explicit: bool) -> Result<Datum> {
+    let most = match u32::try_from(len) {
+        Ok(most @ 1..) if most < v.len() => most,
+        _ => return Ok(Datum::Bits(v.clone())),
+    };
+    if !explicit {
+        return Err(SqlError::new(
+            SqlState::STRING_DATA_RIGHT_TRUNCATION,
+            format!("bit string too long for type bit varying({most})"),
+        ));
+    }
+    Ok(Datum::Bits(Bits::new(most, v.bytes().to_vec())))
 }

@@ -16,8 +16,7 @@
 
 use super::geometry::Geometry;
 use super::{Array, Datum, Numeric, size_bytes};
-use crate::error::{Result, SqlError};
-use crate::exec::out_of_memory;
+use crate::error::{Result, SqlError, out_of_memory};
 use crate::interrupt::check_for_interrupts;
 use logstead_engine::{Charge, Memory};
 use logstead_types::SqlState;

@@ -134,7 +134,7 @@ pub fn folded(s: &str) -> Cow<'_, str> {
     let small = |c: u8| c.is_ascii() && !c.is_ascii_uppercase();
     match s.bytes().all(small) {
         true => Cow::Borrowed(s),
-        false => Cow::Owned(crate::func::lower_text(s)),
+        false => Cow::Owned(super::case::lower_text(s)),
     }
 }
 

@@ -4,7 +4,7 @@
 //! the value: PostgreSQL's scheme, so that the same spellings are taken and the same ones refused with the same SQLSTATE.
 
 use crate::error::{Result, SqlError};
-use crate::func::Context;
+use crate::value::IoContext;
 use crate::value::TimeTz;
 use crate::value::abbreviations::{Abbreviation, abbreviation, offset_of};
 use crate::value::calendar::{self, DAY, HOUR, MINUTE, Parts, SECOND};
@@ -206,14 +206,14 @@ fn take_while(s: &str, f: impl Fn(u8) -> bool) -> (&str, &str) {
     s.split_at(end)
 }
 
-fn scan(text: &str, cx: Option<&dyn Context>) -> Result<Fields, Bad> {
+fn scan(text: &str, cx: Option<&dyn IoContext>) -> Result<Fields, Bad> {
     if !text.is_ascii() {
         return Err(Bad::Syntax);
     }
     let lower = text.to_ascii_lowercase();
     let mut rest = lower.as_str();
     let mut f = Fields {
-        order: cx.map_or(DateOrder::Mdy, Context::date_order),
+        order: cx.map_or(DateOrder::Mdy, IoContext::date_order),
         ..Fields::default()
     };
     let mut any = false;
@@ -545,7 +545,7 @@ impl Fields {
     }
 }
 
-fn zone_of(cx: Option<&dyn Context>) -> TimeZone {
+fn zone_of(cx: Option<&dyn IoContext>) -> TimeZone {
     cx.map_or(TimeZone::UTC, |c| c.time_zone().clone())
 }
 
@@ -556,13 +556,13 @@ pub(crate) fn abbreviated_offset(local: i64, word: &str, zone: &TimeZone) -> i64
     offset_of(word, zone, utc).unwrap_or(offset)
 }
 
-fn local_now(cx: Option<&dyn Context>) -> Result<i64, Bad> {
+fn local_now(cx: Option<&dyn IoContext>) -> Result<i64, Bad> {
     let cx = cx.ok_or(Bad::Clock)?;
     Ok(calendar::utc_to_local(cx.transaction_time(), cx.time_zone()).0)
 }
 
 /// Local moment, and the zone it was given in.
-fn moment(text: &str, cx: Option<&dyn Context>) -> Result<(i64, Option<Zone>), Bad> {
+fn moment(text: &str, cx: Option<&dyn IoContext>) -> Result<(i64, Option<Zone>), Bad> {
     let mut f = scan(text, cx)?;
     match f.special {
         Some(_) if f.has_date() || f.time.is_some() => return Err(Bad::Syntax),
@@ -599,7 +599,7 @@ fn is_infinite(t: i64) -> bool {
 }
 
 /// `timestamp` input: a zone in the text is checked and ignored.
-pub fn parse_timestamp(text: &str, cx: Option<&dyn Context>) -> Result<i64> {
+pub fn parse_timestamp(text: &str, cx: Option<&dyn IoContext>) -> Result<i64> {
     let (t, _) = moment(text, cx).map_err(|e| e.error("timestamp", text))?;
     if is_infinite(t) {
         return Ok(t);
@@ -608,7 +608,7 @@ pub fn parse_timestamp(text: &str, cx: Option<&dyn Context>) -> Result<i64> {
 }
 
 /// `timestamptz` input: without a zone in the text the session's holds.
-pub fn parse_timestamptz(text: &str, cx: Option<&dyn Context>) -> Result<i64> {
+pub fn parse_timestamptz(text: &str, cx: Option<&dyn IoContext>) -> Result<i64> {
     let (t, zone) = moment(text, cx).map_err(|e| e.error("timestamp with time zone", text))?;
     if is_infinite(t) {
         return Ok(t);
@@ -626,7 +626,7 @@ pub fn parse_timestamptz(text: &str, cx: Option<&dyn Context>) -> Result<i64> {
 }
 
 /// `date` input.
-pub fn parse_date(text: &str, cx: Option<&dyn Context>) -> Result<i32> {
+pub fn parse_date(text: &str, cx: Option<&dyn IoContext>) -> Result<i32> {
     // Dates reach further than moments: the day is taken without multiplying it out.
     let day = (|| -> Result<Option<i64>, Bad> {
         let f = scan(text, cx)?;
@@ -649,7 +649,7 @@ pub fn parse_date(text: &str, cx: Option<&dyn Context>) -> Result<i32> {
 }
 
 /// `time` input: a date in the text is checked and ignored.
-pub fn parse_time(text: &str, cx: Option<&dyn Context>) -> Result<i64> {
+pub fn parse_time(text: &str, cx: Option<&dyn IoContext>) -> Result<i64> {
     let read = || {
         let (time, fields) = read_time_of_day(text, cx)?;
         // A zone whose offset changes needs a date, though it says nothing here.
@@ -665,14 +665,14 @@ pub fn parse_time(text: &str, cx: Option<&dyn Context>) -> Result<i64> {
 }
 
 /// The session's offset from UTC, in seconds to the east, at this time of today.
-pub fn offset_today(time: i64, cx: &dyn Context) -> i64 {
+pub fn offset_today(time: i64, cx: &dyn IoContext) -> i64 {
     let today = calendar::utc_to_local(cx.transaction_time(), cx.time_zone()).0;
     let at = today.div_euclid(DAY) * DAY + time;
     calendar::local_offset(at, cx.time_zone())
 }
 
 /// `timetz` input: a zone whose offset changes needs a date; without a zone the session's holds, at the date given or today.
-pub fn parse_timetz(text: &str, cx: Option<&dyn Context>) -> Result<TimeTz> {
+pub fn parse_timetz(text: &str, cx: Option<&dyn IoContext>) -> Result<TimeTz> {
     let read = || -> Result<TimeTz, Bad> {
         let (micros, fields) = read_time_of_day(text, cx)?;
         let day = match fields.relative {
@@ -714,7 +714,7 @@ fn iso_time(text: &str) -> Option<String> {
     Some(format!("{hours}:{minutes}:{seconds}{behind}"))
 }
 
-fn read_time_of_day(text: &str, cx: Option<&dyn Context>) -> Result<(i64, Fields), Bad> {
+fn read_time_of_day(text: &str, cx: Option<&dyn IoContext>) -> Result<(i64, Fields), Bad> {
     let spelled = iso_time(text);
     let mut f = scan(spelled.as_deref().unwrap_or(text), cx)?;
     if f.special == Some(Special::Now) {

@@ -4,11 +4,14 @@
 //! form inside indexes. Invariant: `decode(encode(v)) == v` for every form, and keys compare exactly as values do.
 
 pub mod abbreviations;
+pub(crate) mod admission;
 pub mod array;
 pub mod binary_io;
 pub mod bits;
 pub mod build;
 pub mod calendar;
+pub(crate) mod case;
+pub(crate) mod collations;
 pub mod compare;
 pub mod datetime;
 mod float_text;
@@ -17,11 +20,13 @@ mod geometry_text;
 pub mod hstore;
 mod image;
 pub mod info;
+pub mod io_context;
 pub mod json;
 pub mod key;
 pub mod lsn;
 pub mod money;
 pub mod multirange;
+pub mod names;
 pub mod network;
 pub mod numeric;
 mod numeric_math;
@@ -35,6 +40,7 @@ pub mod text_io;
 pub(crate) mod tid;
 pub mod timetz;
 mod types;
+pub mod typmod;
 pub mod user;
 
 pub use array::Array;
@@ -42,12 +48,13 @@ pub use bits::Bits;
 pub use compare::{compare, compare_as, hash, hash_as, not_distinct, trim_blanks};
 pub(crate) use image::compare_images;
 pub use info::{TypeInfo, format_type};
+pub use io_context::IoContext;
 pub use json::Jsonb;
 pub use network::Inet;
 pub use numeric::Numeric;
 pub use text_io::OutputStyle;
 pub use timetz::TimeTz;
-pub use types::{FIRST_EXTENSION_OID, FIRST_USER_OID, Oid, SqlType, oid};
+pub use types::{FIRST_EXTENSION_OID, FIRST_USER_OID, Oid, PG_CATALOG, SqlType, oid};
 pub use user::EnumValue;
 
 use crate::error::{Result, SqlError};

@@ -10,7 +10,7 @@ use super::text_io::{OutputStyle, is_space};
 use super::user::{self, Class, MULTIRANGE_STEP};
 use super::{Array, Datum, Oid, SqlType, compare, oid};
 use crate::error::{Result, SqlError};
-use crate::func::Context;
+use crate::value::IoContext;
 use logstead_types::SqlState;
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -136,7 +136,11 @@ enum At {
 }
 
 /// Reads the text form, as PostgreSQL does: the range's text is found first, blanks are no reason to look at it, and then read.
-pub(super) fn multirange_input(ty: SqlType, text: &str, cx: Option<&dyn Context>) -> Result<Datum> {
+pub(super) fn multirange_input(
+    ty: SqlType,
+    text: &str,
+    cx: Option<&dyn IoContext>,
+) -> Result<Datum> {
     let malformed = |detail: &str| {
         SqlError::new(
             SqlState::INVALID_TEXT_REPRESENTATION,

@@ -3,13 +3,13 @@
 //!
 //! Owns: names to numbers and back, by the catalog of the context; without one, numbers only.
 
+use super::names::{quote_identifier, split_qualified};
 use super::text_io::{OutputStyle, integer, trim, write_int};
-use super::types::{FIRST_USER_OID, Oid, oid};
+use super::types::{Oid, oid};
 use super::{Datum, info};
-use crate::catalog::text::split_qualified;
 use crate::error::{Result, SqlError};
-use crate::func::{self, Context};
 use crate::search::dictionary;
+use crate::value::IoContext;
 use logstead_types::SqlState;
 
 pub(super) fn object_id(text: &str, name: &str) -> Result<u32> {
@@ -55,7 +55,7 @@ pub(super) fn wide_transaction_id(text: &str) -> Result<i64> {
     })
 }
 
-pub(super) fn named_object(ty: Oid, text: &str, cx: Option<&dyn Context>) -> Result<Datum> {
+pub(super) fn named_object(ty: Oid, text: &str, cx: Option<&dyn IoContext>) -> Result<Datum> {
     let t = trim(text);
     // An operator has this name.
     if t == "-" && !matches!(ty, oid::REGOPER | oid::REGOPERATOR) {
@@ -77,7 +77,7 @@ pub(super) fn named_object(ty: Oid, text: &str, cx: Option<&dyn Context>) -> Res
                 ),
             )),
         },
-        oid::REGTYPE => crate::bind::type_by_text(t).map(Datum::Oid),
+        oid::REGTYPE => cx.ok_or_else(no_session)?.type_by_text(t).map(Datum::Oid),
         oid::REGCONFIG => dictionary::named_config(t).map(|c| Datum::Oid(c.oid)),
         oid::REGDICTIONARY => dictionary::named_dictionary(t).map(|d| Datum::Oid(d.oid)),
         _ => {
@@ -106,12 +106,6 @@ pub(super) fn write_object(v: u32, ty: Oid, style: &OutputStyle<'_>, out: &mut V
             Some(_) => out.extend_from_slice(info::format_type_bare(v).as_bytes()),
             None => number(out),
         },
-        oid::REGPROC if v < FIRST_USER_OID && style.names.is_none() => {
-            match func::name_of(v).or_else(|| crate::catalog::pg_catalog::io_function_name(v)) {
-                Some(name) => out.extend_from_slice(name.as_bytes()),
-                None => number(out),
-            }
-        }
         oid::REGPROC | oid::REGPROCEDURE => {
             let call = if ty == oid::REGPROC {
                 "regprocout"
@@ -142,8 +136,8 @@ pub(super) fn write_object(v: u32, ty: Oid, style: &OutputStyle<'_>, out: &mut V
             Some(dictionary) => out.extend_from_slice(dictionary.name.as_bytes()),
             None => number(out),
         },
-        oid::REGCOLLATION => match crate::catalog::attributes::collation_name(v) {
-            Some(name) => out.extend_from_slice(func::quote_identifier(name).as_bytes()),
+        oid::REGCOLLATION => match super::collations::collation_name(v) {
+            Some(name) => out.extend_from_slice(quote_identifier(name).as_bytes()),
             None => number(out),
         },
         oid::REGNAMESPACE | oid::REGROLE | oid::REGOPER | oid::REGOPERATOR => {

@@ -11,7 +11,7 @@ use super::text_io::{OutputStyle, append, input, is_space};
 use super::user::{self, Class};
 use super::{Array, Datum, Oid, SqlType, binary_io, calendar, compare, oid, record};
 use crate::error::{Result, SqlError};
-use crate::func::Context;
+use crate::value::IoContext;
 use logstead_types::SqlState;
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -347,7 +347,7 @@ pub(super) fn range_output(
 }
 
 /// Reads the text form.
-pub(super) fn range_input(ty: SqlType, text: &str, cx: Option<&dyn Context>) -> Result<Datum> {
+pub(super) fn range_input(ty: SqlType, text: &str, cx: Option<&dyn IoContext>) -> Result<Datum> {
     let malformed = |detail: &str| {
         SqlError::new(
             SqlState::INVALID_TEXT_REPRESENTATION,

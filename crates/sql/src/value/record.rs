@@ -12,7 +12,7 @@ use super::build::{Builder, STRIDE_BYTES};
 use super::text_io::{OutputStyle, append, input, is_space};
 use super::{Array, Datum, Oid, SqlType, binary_io, info, oid, stored, user};
 use crate::error::{Result, SqlError};
-use crate::func::Context;
+use crate::value::IoContext;
 use foldhash::HashMap;
 use logstead_types::SqlState;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
@@ -220,7 +220,7 @@ fn field_text(whole: &str, from: usize) -> Result<(String, usize)> {
 }
 
 /// Reads the text form of a record of type `ty`.
-pub(super) fn record_input(ty: SqlType, text: &str, cx: Option<&dyn Context>) -> Result<Datum> {
+pub(super) fn record_input(ty: SqlType, text: &str, cx: Option<&dyn IoContext>) -> Result<Datum> {
     let Some(shape) = shape_of(ty) else {
         return Err(SqlError::new(
             SqlState::FEATURE_NOT_SUPPORTED,

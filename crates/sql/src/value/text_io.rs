@@ -23,8 +23,8 @@ use super::{
 };
 use super::{snapshot, tid};
 use crate::error::{Result, SqlError};
-use crate::func::{self, Context};
 use crate::search::{query, reading, vector};
+use crate::value::IoContext;
 use crate::xml;
 use jiff::tz::TimeZone;
 use logstead_types::SqlState;
@@ -50,7 +50,7 @@ pub struct OutputStyle<'a> {
     /// DateStyle
     pub date: DateStyle,
     /// Gives names to regclass and its kin; numbers are printed without it.
-    pub names: Option<&'a dyn Context>,
+    pub names: Option<&'a dyn IoContext>,
 }
 
 impl OutputStyle<'static> {
@@ -67,7 +67,7 @@ impl OutputStyle<'static> {
 
 impl<'a> OutputStyle<'a> {
     /// The style that a session's settings ask for.
-    pub fn of(cx: &'a dyn Context) -> OutputStyle<'a> {
+    pub fn of(cx: &'a dyn IoContext) -> OutputStyle<'a> {
         OutputStyle {
             time_zone: cx.time_zone(),
             extra_float_digits: cx
@@ -261,8 +261,8 @@ pub fn truncate_name(text: &str) -> &str {
 
 /// Reads the text form of a value of type `ty`. The modifier is applied as in an assignment: too long is an error.
 /// `cx` gives the clock, the time zone and names; without it zone-less input is UTC and `now` is refused.
-pub fn input(ty: SqlType, text: &str, cx: Option<&dyn Context>) -> Result<Datum> {
-    let _room = func::admit_input(ty, text)?;
+pub fn input(ty: SqlType, text: &str, cx: Option<&dyn IoContext>) -> Result<Datum> {
+    let _room = super::admission::admit_input(ty, text)?;
     let ty = user::base_type(ty);
     let d = match ty.oid {
         oid::INT4 => {
@@ -391,7 +391,7 @@ pub fn input(ty: SqlType, text: &str, cx: Option<&dyn Context>) -> Result<Datum>
         },
     };
     if ty.typmod >= 0 {
-        func::coerce_typmod(d, ty, false)
+        super::typmod::coerce_typmod(d, ty, false)
     } else {
         Ok(d)
     }

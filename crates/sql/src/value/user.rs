@@ -20,6 +20,7 @@
 //! a value read in a statement has a label in its scope, because a label never goes.
 
 mod labels;
+pub(crate) mod lookup;
 mod registry;
 mod rows;
 mod scope;
@@ -35,13 +36,12 @@ pub use scope::{
 };
 
 use super::info;
+use super::names::quote_identifier;
 use super::record::Shape;
 use super::row_types::{self, FIRST_ROW_TYPE};
 pub use super::row_types::{relation_of_row_type, row_type_of};
 use super::types::{FIRST_EXTENSION_OID, FIRST_USER_OID, Oid, SqlType, oid};
-use crate::catalog::lookup;
 use crate::error::Result;
-use crate::func::quote_identifier;
 use std::cell::Cell;
 use std::sync::Arc;
 
@@ -439,7 +439,7 @@ pub fn shown(stored: &str) -> String {
         }
     }
     out.push_str(rest);
-    crate::func::extensions::shown(out)
+    out
 }
 
 /// OID of a user's type or array by name; no schema searches the path. 42501 for a schema that is closed to the role.
@@ -479,7 +479,7 @@ pub fn find_text(text: &str) -> Result<Option<Oid>> {
         Some(base) => (base.trim_end_matches("[]").trim_end(), true),
         None => (text, false),
     };
-    let Ok(parts) = crate::catalog::text::split_qualified(base) else {
+    let Ok(parts) = super::names::split_qualified(base) else {
         return Ok(None);
     };
     let found = match parts.as_slice() {

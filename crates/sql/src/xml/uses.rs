@@ -4,7 +4,7 @@ use super::read::{Form, Judge, has_document_type, read};
 use super::{Declaration, Flaw};
 use crate::encoding::Encoding;
 use crate::error::{Result, SqlError};
-use crate::func::Context;
+use crate::value::IoContext;
 use crate::value::build::Builder;
 use crate::value::{Datum, SqlType, oid};
 use logstead_types::SqlState;
@@ -19,7 +19,7 @@ pub(crate) enum XmlOption {
 
 impl XmlOption {
     /// The session's.
-    pub(crate) fn of(cx: Option<&dyn Context>) -> XmlOption {
+    pub(crate) fn of(cx: Option<&dyn IoContext>) -> XmlOption {
         match cx.and_then(|cx| cx.setting("xmloption")) {
             Some(value) if value.eq_ignore_ascii_case("document") => XmlOption::Document,
             _ => XmlOption::Content,
@@ -127,7 +127,7 @@ pub(crate) fn received(bytes: &[u8]) -> Result<String> {
 
 /// A value that came in binary form, if the session's `xmloption` allows it.
 #[inline]
-pub(crate) fn admitted(ty: SqlType, value: Datum, cx: &dyn Context) -> Result<Datum> {
+pub(crate) fn admitted(ty: SqlType, value: Datum, cx: &dyn IoContext) -> Result<Datum> {
     if ty.oid == oid::XML
         && let Datum::Text(text) = &value
     {

@@ -463,7 +463,7 @@ async fn set_type(
         None => None,
     };
     rewrite::rewrite(cx, table, changed, |cx, mut row| {
-        let value = func::coerce_typmod(eval(cx, &source, &row)?, ty, false)?;
+        let value = crate::value::typmod::coerce_typmod(eval(cx, &source, &row)?, ty, false)?;
         if let Some(slot) = row.get_mut(position) {
             *slot = value;
         }

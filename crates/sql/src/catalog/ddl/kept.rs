@@ -177,7 +177,7 @@ pub(super) fn named_collation(name: &ast::ObjectName, declared: SqlType) -> Resu
 /// What is kept of a column's collation: nothing if it is its type's own.
 pub(super) fn kept_collation(said: &str, ty: SqlType) -> Option<&str> {
     let own = info::by_oid(user::base_type(ty).oid).map_or(0, info::TypeInfo::collation);
-    (attributes::collation_by_name(said) != Some(own)).then_some(said)
+    (crate::value::collations::collation_by_name(said) != Some(own)).then_some(said)
 }
 
 /// ALTER COLUMN ... TYPE: the collation that it says, or that of the type.
@@ -306,7 +306,7 @@ pub(super) fn key_attributes(
     let mut all = Vec::new();
     if let Some(name) = collation {
         let said = named_collation(name, ty)?;
-        if attributes::collation_by_name(&said) != Some(own) {
+        if crate::value::collations::collation_by_name(&said) != Some(own) {
             all.push((Attribute::Collation(at), said));
         }
     }

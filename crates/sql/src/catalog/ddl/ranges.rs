@@ -3,13 +3,13 @@
 use super::types::{add, array_name, free, of_users};
 use super::{DdlContext, domains};
 use crate::bind;
-use crate::catalog::attributes::collation_by_name;
 use crate::catalog::calls;
 use crate::catalog::pg_catalog::{operator_class, operator_class_name};
 use crate::catalog::text::{NAME_LENGTH_MAX, truncate_name};
 use crate::error::{Result, SqlError};
 use crate::func;
 use crate::parse::RangeClause;
+use crate::value::collations::collation_by_name;
 use crate::value::user::{self, Class, MULTIRANGE_STEP, RangeType, UserKind, UserType};
 use crate::value::{Oid, info, oid};
 use logstead_types::SqlState;

@@ -14,7 +14,7 @@ use crate::catalog::{Catalog, Column, Relation, RelationKind, View, ViewSource, 
 use crate::error::{Result, SqlError};
 use crate::parse::{self, CreateView};
 use crate::plan::OutputColumn;
-use crate::value::{Datum, OutputStyle, format_type, oid, text_io, user};
+use crate::value::{Datum, format_type, oid, text_io, user};
 use logstead_engine::TableLock;
 use logstead_types::{SqlState, TableId};
 use sqlparser::ast;
@@ -125,7 +125,7 @@ pub(super) fn numbered_text(
             parse::byte_of(text, span.start),
             parse::byte_of(text, span.end),
         );
-        let write = || text_io::to_text(value, *ty, &OutputStyle::UTC);
+        let write = || text_io::to_text(value, *ty, &crate::catalog::without_session::OUTPUT_STYLE);
         // A user's type by its number: the view depends on it, and goes on when it gets another name.
         let kept = match ty.oid {
             oid::REGTYPE => user::numbered(write),

@@ -484,7 +484,7 @@ pub(super) fn pg_attribute(cx: &VirtualContext<'_>) -> Rows {
                 dropped: column.dropped,
                 acl: granted(position),
                 collation: attributes::get(options, Attribute::Collation(position))
-                    .and_then(attributes::collation_by_name)
+                    .and_then(crate::value::collations::collation_by_name)
                     .unwrap_or(0),
                 said: (options, position),
             }));
@@ -512,7 +512,7 @@ pub(super) fn pg_attribute(cx: &VirtualContext<'_>) -> Rows {
                     dropped: false,
                     acl: Datum::Null,
                     collation: attributes::get(options, Attribute::Collation(number))
-                        .and_then(attributes::collation_by_name)
+                        .and_then(crate::value::collations::collation_by_name)
                         .unwrap_or(0),
                     said: (options, number),
                 }));
@@ -614,7 +614,10 @@ fn index_row(relation: &Relation, index: &IndexDef, catalog: &Catalog) -> Vec<Da
         let said = attributes::get(options, Attribute::Collation(at));
         let column = index.columns.get(at).and_then(IndexColumn::position);
         let column = column.and_then(|at| Some((at, relation.columns.get(at)?)));
-        match (said.and_then(attributes::collation_by_name), column) {
+        match (
+            said.and_then(crate::value::collations::collation_by_name),
+            column,
+        ) {
             (Some(said), _) => said,
             (None, Some((at, column))) => catalog.collation_of(relation.oid, at, column),
             (None, None) => info::by_oid(*ty).map_or(0, info::TypeInfo::collation),

@@ -3,13 +3,13 @@
 use super::cells::{Ch, Id, Nil, oid_array, oidvector, row, text_array};
 use super::functions::{is_of_extension, procedure_by_name, procedure_name};
 use super::relations::PG_PROC;
-use crate::catalog::lookup;
 use crate::catalog::privileges::acl_datum;
 use crate::catalog::routine::{ArgMode, Routine};
 use crate::catalog::text::{name_and_types, quote_ident, split_qualified};
 use crate::catalog::{Catalog, VirtualContext, calls};
 use crate::error::{Result, SqlError};
 use crate::func::{self, Volatility};
+use crate::value::user::lookup;
 use crate::value::{Array, Datum, Oid, oid};
 use logstead_types::SqlState;
 use std::sync::Arc;

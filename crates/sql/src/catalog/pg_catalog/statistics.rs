@@ -6,7 +6,7 @@ use crate::catalog::{Catalog, Column, ColumnStatistics, Relation, VirtualContext
 use crate::error::Result;
 use crate::func;
 use crate::role::acl::privilege;
-use crate::value::{Datum, Oid, OutputStyle, SqlType, info, multirange, oid, range, text_io, user};
+use crate::value::{Datum, Oid, SqlType, info, multirange, oid, range, text_io, user};
 use std::sync::Arc;
 
 type Rows = Result<Vec<Vec<Datum>>>;
@@ -33,7 +33,13 @@ fn array(ty: SqlType, values: &[Datum]) -> Datum {
     if info::category(ty.oid) != 'A' {
         return Datum::array(ty.oid, values.to_vec());
     }
-    let text = |value: &Datum| Datum::text(text_io::shown(value, ty, &OutputStyle::UTC));
+    let text = |value: &Datum| {
+        Datum::text(text_io::shown(
+            value,
+            ty,
+            &crate::catalog::without_session::OUTPUT_STYLE,
+        ))
+    };
     Datum::array(oid::TEXT, values.iter().map(text).collect())
 }
 

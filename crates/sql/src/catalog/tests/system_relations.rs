@@ -3,6 +3,7 @@
 use crate::catalog::*;
 use crate::error::Result;
 use crate::parse::CheckOption;
+use crate::value::IoContext;
 use crate::value::{info, oid};
 use logstead_types::IndexId;
 
@@ -24,18 +25,39 @@ impl Fixed {
     }
 }
 
-impl Context for Fixed {
+impl IoContext for Fixed {
     fn transaction_time(&self) -> i64 {
         0
     }
+    fn time_zone(&self) -> &jiff::tz::TimeZone {
+        &self.0
+    }
+    fn setting(&self, _: &str) -> Option<String> {
+        None
+    }
+    fn relation_by_name(&self, name: &str) -> Result<Option<Oid>> {
+        match &*self.1.borrow() {
+            Some(catalog) => calls::relation_by_text(catalog, name, &["public".to_owned()]),
+            None => Ok(Some(1)),
+        }
+    }
+    fn relation_name(&self, _: Oid) -> Option<String> {
+        None
+    }
+    fn catalog_call(&self, _: &str, _: &[Datum]) -> Result<Datum> {
+        Ok(Datum::Null)
+    }
+    fn type_by_text(&self, text: &str) -> Result<Oid> {
+        crate::bind::type_by_text(text)
+    }
+}
+
+impl Context for Fixed {
     fn statement_time(&self) -> i64 {
         0
     }
     fn clock_time(&self) -> i64 {
         0
-    }
-    fn time_zone(&self) -> &jiff::tz::TimeZone {
-        &self.0
     }
     fn random_u64(&self) -> u64 {
         4
@@ -48,9 +70,6 @@ impl Context for Fixed {
     }
     fn backend_pid(&self) -> i32 {
         1
-    }
-    fn setting(&self, _: &str) -> Option<String> {
-        None
     }
     fn set_setting(&self, _: &str, value: &str, _: bool) -> Result<String> {
         Ok(value.to_owned())
@@ -69,18 +88,6 @@ impl Context for Fixed {
     }
     fn setval(&self, _: Oid, value: i64, _: bool) -> Result<i64> {
         Ok(value)
-    }
-    fn relation_by_name(&self, name: &str) -> Result<Option<Oid>> {
-        match &*self.1.borrow() {
-            Some(catalog) => calls::relation_by_text(catalog, name, &["public".to_owned()]),
-            None => Ok(Some(1)),
-        }
-    }
-    fn relation_name(&self, _: Oid) -> Option<String> {
-        None
-    }
-    fn catalog_call(&self, _: &str, _: &[Datum]) -> Result<Datum> {
-        Ok(Datum::Null)
     }
 }
 

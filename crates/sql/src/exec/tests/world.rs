@@ -7,6 +7,7 @@ use crate::exec::{Cancel, ExecContext, Execution, Prepared, Progress, RowSink, p
 use crate::expr::Expr;
 use crate::func::{Context, resolve_operator};
 use crate::plan::*;
+use crate::value::IoContext;
 use crate::value::{Datum, Oid, SqlType, oid};
 use logstead_engine::{Engine, EngineOptions, Isolation, Txn, Worker};
 use logstead_env::Env;
@@ -18,18 +19,36 @@ use std::sync::Arc;
 /// A session without a server.
 pub(super) struct Fixed;
 
-impl Context for Fixed {
+impl IoContext for Fixed {
     fn transaction_time(&self) -> i64 {
         0
     }
+    fn time_zone(&self) -> &jiff::tz::TimeZone {
+        const { &jiff::tz::TimeZone::UTC }
+    }
+    fn setting(&self, _: &str) -> Option<String> {
+        None
+    }
+    fn relation_by_name(&self, _: &str) -> Result<Option<Oid>> {
+        Ok(None)
+    }
+    fn relation_name(&self, _: Oid) -> Option<String> {
+        None
+    }
+    fn catalog_call(&self, _: &str, _: &[Datum]) -> Result<Datum> {
+        Ok(Datum::Null)
+    }
+    fn type_by_text(&self, text: &str) -> Result<Oid> {
+        crate::bind::type_by_text(text)
+    }
+}
+
+impl Context for Fixed {
     fn statement_time(&self) -> i64 {
         0
     }
     fn clock_time(&self) -> i64 {
         0
-    }
-    fn time_zone(&self) -> &jiff::tz::TimeZone {
-        const { &jiff::tz::TimeZone::UTC }
     }
     fn random_u64(&self) -> u64 {
         4
@@ -42,9 +61,6 @@ impl Context for Fixed {
     }
     fn backend_pid(&self) -> i32 {
         1
-    }
-    fn setting(&self, _: &str) -> Option<String> {
-        None
     }
     fn set_setting(&self, _: &str, value: &str, _: bool) -> Result<String> {
         Ok(value.to_owned())
@@ -63,15 +79,6 @@ impl Context for Fixed {
     }
     fn setval(&self, _: Oid, value: i64, _: bool) -> Result<i64> {
         Ok(value)
-    }
-    fn relation_by_name(&self, _: &str) -> Result<Option<Oid>> {
-        Ok(None)
-    }
-    fn relation_name(&self, _: Oid) -> Option<String> {
-        None
-    }
-    fn catalog_call(&self, _: &str, _: &[Datum]) -> Result<Datum> {
-        Ok(Datum::Null)
     }
 }
 

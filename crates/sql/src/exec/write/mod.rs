@@ -25,12 +25,12 @@ use super::wait::Obstacle;
 use crate::catalog::index_keys::{self, RowKeys};
 use crate::catalog::rights::Told;
 use crate::catalog::{IndexDef, Relation};
-use crate::error::{Result, SqlError};
+use crate::error::{Result, SqlError, out_of_memory};
 use crate::expr::Expr;
 use crate::func::Context;
 use crate::plan::{Check, CheckKind, PolicyCheck};
 use crate::value::{Datum, stored};
-use logstead_engine::{OutOfMemory, RowBuilder, RowLock, RowRef, Table, VersionId, WriteError};
+use logstead_engine::{RowBuilder, RowLock, RowRef, Table, VersionId, WriteError};
 use logstead_types::{IndexId, Rid, SqlState};
 use std::sync::Arc;
 
@@ -441,17 +441,6 @@ pub(crate) fn overtaken(done: &str) -> SqlError {
         ),
     )
     .hint("Consider using an AFTER trigger instead of a BEFORE trigger to propagate changes to other rows.")
-}
-
-/// 53200: the server's memory budget is used up.
-pub(crate) fn out_of_memory(error: &OutOfMemory) -> SqlError {
-    let budget_bytes = error.budget_bytes;
-    SqlError::new(SqlState::OUT_OF_MEMORY, "out of memory")
-        .detail(format!(
-            "The memory budget of {} MB is used up (setting \"memory\").",
-            budget_bytes >> 20
-        ))
-        .hint("What one transaction writes must fit: split a large load, update or delete into several. Otherwise truncate or drop a table, end long transactions, or raise \"memory\".")
 }
 
 /// 40001.

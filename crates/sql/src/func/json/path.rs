@@ -7,7 +7,7 @@
 use super::node::wrong_kind;
 use crate::error::{Result, SqlError};
 use crate::func::numbers::bad_args;
-use crate::func::{Context, Rows, patterns};
+use crate::func::{Context, Rows};
 use crate::interrupt::check_for_interrupts;
 use crate::value::build::Items;
 use crate::value::json::path::{self, Expr, Method, Op, Path, Step};
@@ -631,7 +631,7 @@ impl<'a> Run<'a> {
                     Err(fail) => return unknown(fail),
                 };
                 let one = [Item::of(Build::Null)?];
-                let regex = patterns::like_regex(pattern, flags)?;
+                let regex = crate::regex::like_regex(pattern, flags)?;
                 self.any_pair(&list, &one, &|a, _| match a.kind() {
                     JsonType::String => regex.is_match(a.as_str()).map(Some),
                     _ => Ok(None),

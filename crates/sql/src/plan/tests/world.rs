@@ -8,6 +8,7 @@ use crate::error::{Result, SqlError};
 use crate::func::Context;
 use crate::parse::parse;
 use crate::plan::{ExplainOptions, PlanContext, Planned, explain, plan_statement};
+use crate::value::IoContext;
 use crate::value::{Datum, Oid, SqlType, oid};
 use logstead_types::{IndexId, SqlState, TableId};
 use std::sync::Arc;
@@ -19,6 +20,30 @@ thread_local! {
 
 pub(super) struct Fixed;
 
+impl IoContext for Fixed {
+    fn transaction_time(&self) -> i64 {
+        0
+    }
+    fn time_zone(&self) -> &jiff::tz::TimeZone {
+        const { &jiff::tz::TimeZone::UTC }
+    }
+    fn setting(&self, _: &str) -> Option<String> {
+        None
+    }
+    fn relation_by_name(&self, name: &str) -> Result<Option<Oid>> {
+        Ok((name == "pg_class").then_some(1259))
+    }
+    fn relation_name(&self, _: Oid) -> Option<String> {
+        None
+    }
+    fn catalog_call(&self, _: &str, _: &[Datum]) -> Result<Datum> {
+        Ok(Datum::Null)
+    }
+    fn type_by_text(&self, text: &str) -> Result<Oid> {
+        crate::bind::type_by_text(text)
+    }
+}
+
 impl Context for Fixed {
     fn interrupted(&self) -> Result<()> {
         match STOP.get() {
@@ -26,17 +51,11 @@ impl Context for Fixed {
             false => Ok(()),
         }
     }
-    fn transaction_time(&self) -> i64 {
-        0
-    }
     fn statement_time(&self) -> i64 {
         0
     }
     fn clock_time(&self) -> i64 {
         0
-    }
-    fn time_zone(&self) -> &jiff::tz::TimeZone {
-        const { &jiff::tz::TimeZone::UTC }
     }
     fn random_u64(&self) -> u64 {
         4
@@ -49,9 +68,6 @@ impl Context for Fixed {
     }
     fn backend_pid(&self) -> i32 {
         1
-    }
-    fn setting(&self, _: &str) -> Option<String> {
-        None
     }
     fn set_setting(&self, _: &str, value: &str, _: bool) -> Result<String> {
         Ok(value.to_owned())
@@ -70,15 +86,6 @@ impl Context for Fixed {
     }
     fn setval(&self, _: Oid, value: i64, _: bool) -> Result<i64> {
         Ok(value)
-    }
-    fn relation_by_name(&self, name: &str) -> Result<Option<Oid>> {
-        Ok((name == "pg_class").then_some(1259))
-    }
-    fn relation_name(&self, _: Oid) -> Option<String> {
-        None
-    }
-    fn catalog_call(&self, _: &str, _: &[Datum]) -> Result<Datum> {
-        Ok(Datum::Null)
     }
 }
 

@@ -271,7 +271,7 @@ impl Reader<'_> {
 
     fn deeper<T>(&mut self, read: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         if self.depth >= NESTING_MAX {
-            return Err(crate::parse::too_deep());
+            return Err(crate::error::too_deep());
         }
         self.depth += 1;
         let result = read(self);

@@ -31,6 +31,7 @@ use crate::func::{self, Body, Context};
 use crate::role::BOOTSTRAP;
 use crate::role::acl::{AclKind, Mask, privilege as p};
 use crate::session::client::LocalFuture;
+use crate::value::IoContext;
 use crate::value::build::Builder;
 use crate::value::{Datum, Oid, oid};
 use descriptors::Descriptor;

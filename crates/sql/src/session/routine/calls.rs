@@ -18,6 +18,7 @@ use crate::session::client::{Client, LocalFuture};
 use crate::session::large_objects::is_one as is_large_object_function;
 use crate::session::portal::Collected;
 use crate::session::statement::CachedPlan;
+use crate::value::IoContext;
 use crate::value::{Datum, Oid, SqlType, oid, record, user};
 use logstead_types::{SqlState, TableId};
 use std::collections::VecDeque;

@@ -10,6 +10,7 @@ use crate::exec::Call;
 use crate::func::{self, Context, append_value, xml_name};
 use crate::session::client::{Client, LocalFuture};
 use crate::session::statement::Statement;
+use crate::value::IoContext;
 use crate::value::build::Builder;
 use crate::value::{Datum, Oid};
 use logstead_types::SqlState;

@@ -129,7 +129,7 @@ impl JsonType {
 impl Jsonb {
     /// Reads JSON text.
     pub fn parse(text: &str) -> Result<Jsonb> {
-        let _room = Room::of(crate::func::json_text_bytes(text))?;
+        let _room = Room::of(crate::value::admission::json_text_bytes(text))?;
         Build::of_text(text::parse(text, true)?)?.finish()
     }
 

@@ -4,11 +4,11 @@
 //! is found by a name and by a number is one and the same.
 
 use super::super::info;
+use super::super::names::truncate_name;
 use super::super::record::Shape;
 use super::super::row_types::{relation_of_row_type, row_type_of};
 use super::super::types::{Oid, SqlType};
 use super::{Class, MULTIRANGE_STEP, RowType, UserType, class};
-use crate::catalog::text::truncate_name;
 use crate::persistent::PersistentMap;
 use std::borrow::Cow;
 use std::sync::Arc;

@@ -6,10 +6,9 @@
 
 use super::super::record::Shape;
 use super::super::types::{Oid, SqlType};
+use super::lookup::{Lookup, TypeCatalog};
 use super::registry::UserTypes;
 use super::{Class, UserType, class, is_composite};
-use crate::catalog::Catalog;
-use crate::catalog::lookup::Lookup;
 use std::cell::RefCell;
 use std::future::Future;
 use std::pin::Pin;
@@ -44,10 +43,11 @@ thread_local! {
 }
 
 /// From now on this task sees the types of this catalog.
-pub fn enter(catalog: &Arc<Catalog>) {
+pub fn enter<C: TypeCatalog>(catalog: &Arc<C>) {
     SCOPE.with_borrow_mut(|scope| {
-        if !Arc::ptr_eq(&scope.types, &catalog.types) {
-            scope.types = Arc::clone(&catalog.types);
+        let types = catalog.user_types();
+        if !Arc::ptr_eq(&scope.types, types) {
+            scope.types = Arc::clone(types);
         }
         scope.lookup.enter(catalog);
     });

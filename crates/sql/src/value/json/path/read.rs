@@ -439,7 +439,7 @@ impl Parser {
             ));
         }
         // What is wrong with it is told now.
-        crate::func::check_like_regex(&pattern, &flags)?;
+        crate::regex::check_like_regex(&pattern, &flags)?;
         Ok(Expr::LikeRegex(Box::new(left), pattern, flags))
     }
 

@@ -1,8 +1,7 @@
 //! Type modifiers: bringing a value to its column's length, precision or scale.
 
-use super::bits;
+use super::{Datum, Interval, SqlType, TimeTz, bits, datetime, oid};
 use crate::error::{Result, SqlError};
-use crate::value::{Datum, Interval, SqlType, TimeTz, datetime, oid};
 use logstead_types::SqlState;
 
 /// Applies a type's modifier to a value already of the type. Without a modifier, or for NULL, the value stays. An explicit cast cuts

@@ -12,20 +12,27 @@
 //!
 //! It does not judge names that are looked for on the search path, nor the right to make something in a schema.
 
-use super::{Catalog, PG_CATALOG};
+use super::super::types::{Oid, PG_CATALOG};
+use super::registry::UserTypes;
+use super::scope::with_lookup;
 use crate::error::{Result, SqlError};
-use crate::value::Oid;
-use crate::value::user;
 use logstead_types::SqlState;
+use std::any::Any;
 use std::rc::Weak as RcWeak;
 use std::sync::{Arc, Weak};
+
+/// A catalog, as far as types' names are looked up in it. Whoever looks into its schemas knows what it is.
+pub trait TypeCatalog: Any + Send + Sync {
+    /// The types that users have made.
+    fn user_types(&self) -> &Arc<UserTypes>;
+}
 
 /// Who looks names up: a session.
 pub(crate) trait Asks {
     /// 42501 unless a role, or the current one, may look up names in the schema. Its number, if there is such a schema.
     fn look_into(
         &self,
-        catalog: Option<&Catalog>,
+        catalog: Option<&dyn TypeCatalog>,
         schema: &str,
         role: Option<Oid>,
     ) -> Result<Option<Oid>>;
@@ -35,7 +42,7 @@ pub(crate) trait Asks {
 #[derive(Clone, Default)]
 pub(crate) struct Lookup {
     who: Option<RcWeak<dyn Asks>>,
-    catalog: Weak<Catalog>,
+    catalog: Option<Weak<dyn TypeCatalog>>,
     /// Whose rights count in the place of the current role's.
     as_role: Option<Oid>,
     noted: Vec<Oid>,
@@ -50,9 +57,12 @@ impl Lookup {
     }
 
     /// From now on schemas are those of this catalog.
-    pub(crate) fn enter(&mut self, catalog: &Arc<Catalog>) {
-        if !std::ptr::eq(self.catalog.as_ptr(), Arc::as_ptr(catalog)) {
-            self.catalog = Arc::downgrade(catalog);
+    pub(crate) fn enter<C: TypeCatalog>(&mut self, catalog: &Arc<C>) {
+        let same =
+            |known: &Weak<dyn TypeCatalog>| std::ptr::addr_eq(known.as_ptr(), Arc::as_ptr(catalog));
+        if !self.catalog.as_ref().is_some_and(same) {
+            let catalog: Weak<C> = Arc::downgrade(catalog);
+            self.catalog = Some(catalog);
         }
     }
 }
@@ -84,9 +94,13 @@ fn look(schema: &str) -> Result<Looked> {
     if schema == "pg_catalog" {
         return Ok(Looked::Found);
     }
-    let (who, catalog, role) = user::with_lookup(|lookup| {
+    let (who, catalog, role) = with_lookup(|lookup| {
         let who = lookup.who.as_ref().and_then(RcWeak::upgrade);
-        (who, lookup.catalog.upgrade(), lookup.as_role)
+        (
+            who,
+            lookup.catalog.as_ref().and_then(Weak::upgrade),
+            lookup.as_role,
+        )
     });
     let Some(who) = who else {
         return Ok(Looked::NotAsked);
@@ -95,7 +109,7 @@ fn look(schema: &str) -> Result<Looked> {
         return Ok(Looked::Absent);
     };
     if found != PG_CATALOG {
-        user::with_lookup(|lookup| match lookup.noted.contains(&found) {
+        with_lookup(|lookup| match lookup.noted.contains(&found) {
             true => {}
             false => lookup.noted.push(found),
         });
@@ -105,9 +119,9 @@ fn look(schema: &str) -> Result<Looked> {
 
 /// Runs something, and tells which schemas were asked about for the current role meanwhile.
 pub(crate) fn noting<T>(run: impl FnOnce() -> T) -> (T, Vec<Oid>) {
-    let outer = user::with_lookup(|lookup| std::mem::take(&mut lookup.noted));
+    let outer = with_lookup(|lookup| std::mem::take(&mut lookup.noted));
     let done = run();
-    let noted = user::with_lookup(|lookup| std::mem::replace(&mut lookup.noted, outer));
+    let noted = with_lookup(|lookup| std::mem::replace(&mut lookup.noted, outer));
     (done, noted)
 }
 
@@ -116,10 +130,10 @@ pub(crate) fn as_role<T>(role: Option<Oid>, run: impl FnOnce() -> T) -> T {
     struct Back(Option<Oid>);
     impl Drop for Back {
         fn drop(&mut self) {
-            user::with_lookup(|lookup| lookup.as_role = self.0);
+            with_lookup(|lookup| lookup.as_role = self.0);
         }
     }
-    let _back = Back(user::with_lookup(|lookup| {
+    let _back = Back(with_lookup(|lookup| {
         std::mem::replace(&mut lookup.as_role, role)
     }));
     run()

@@ -23,7 +23,7 @@ const VISITS_MAX: usize = 1 << 27;
 
 /// What quantifiers prefer, as the levels of an expression are read: a stack of them.
 #[derive(Debug)]
-pub(super) struct Levels {
+pub(crate) struct Levels {
     levels: Vec<Level>,
     /// The preference of what stands right in front.
     atom: Option<bool>,
@@ -42,16 +42,16 @@ struct Level {
 }
 
 /// A quantifier.
-pub(super) struct Quantifier {
+pub(crate) struct Quantifier {
     /// `{m}`: it has no preference of its own.
-    pub(super) exactly: bool,
-    pub(super) lazy: bool,
+    pub(crate) exactly: bool,
+    pub(crate) lazy: bool,
     /// `{m,n}` with the same number twice.
-    pub(super) fixed: bool,
+    pub(crate) fixed: bool,
 }
 
 impl Levels {
-    pub(super) fn new() -> Levels {
+    pub(crate) fn new() -> Levels {
         Levels {
             levels: vec![Level::default()],
             atom: None,
@@ -61,15 +61,15 @@ impl Levels {
         }
     }
 
-    pub(super) fn plain_atom(&mut self) {
+    pub(crate) fn plain_atom(&mut self) {
         self.atom = None;
     }
 
-    pub(super) fn open(&mut self) {
+    pub(crate) fn open(&mut self) {
         self.levels.push(Level::default());
     }
 
-    pub(super) fn alternative(&mut self) {
+    pub(crate) fn alternative(&mut self) {
         self.alternatives = true;
         if let Some(level) = self.levels.last_mut() {
             level.alternatives = true;
@@ -78,7 +78,7 @@ impl Levels {
     }
 
     /// The end of a group: whether no group within it divides what it matches.
-    pub(super) fn close(&mut self, captures: bool) -> bool {
+    pub(crate) fn close(&mut self, captures: bool) -> bool {
         if self.levels.len() < 2 {
             return false;
         }
@@ -102,13 +102,13 @@ impl Levels {
     }
 
     /// Whether what stands right in front prefers to be short, if it prefers anything.
-    pub(super) fn atom(&self) -> Option<bool> {
+    pub(crate) fn atom(&self) -> Option<bool> {
         self.atom
     }
 
     /// A quantifier behind an atom. True if what the atom prefers is not what the quantifier says: then the atom's own quantifiers are
     /// to be turned round.
-    pub(super) fn quantifier(&mut self, quantifier: &Quantifier) -> bool {
+    pub(crate) fn quantifier(&mut self, quantifier: &Quantifier) -> bool {
         self.quantifiers += 1;
         if quantifier.exactly {
             return false;
@@ -126,7 +126,7 @@ impl Levels {
     }
 
     /// Whether the shortest match is the match; none if the library's is it in any case.
-    pub(super) fn shortest(&self) -> Option<bool> {
+    pub(crate) fn shortest(&self) -> Option<bool> {
         if !self.alternatives && !self.lazy && self.quantifiers < 2 {
             return None;
         }
@@ -143,7 +143,7 @@ fn preference(level: &Level) -> Option<bool> {
 }
 
 /// Finds the ends of matches of one expression, and their groups.
-pub(super) struct Ends {
+pub(crate) struct Ends {
     shortest: bool,
     dfa: Option<(DFA, RefCell<dfa::Cache>)>,
     vm: PikeVM,
@@ -154,7 +154,7 @@ pub(super) struct Ends {
 }
 
 /// How the library reads an expression.
-pub(super) fn syntax_of(options: Options) -> syntax::Config {
+pub(crate) fn syntax_of(options: Options) -> syntax::Config {
     syntax::Config::new()
         .case_insensitive(options.ignore_case)
         .dot_matches_new_line(!options.newline_stops)
@@ -162,7 +162,7 @@ pub(super) fn syntax_of(options: Options) -> syntax::Config {
 }
 
 /// The automaton of an expression, if it is not too large.
-pub(super) fn automaton(pattern: &str, options: Options, groups: bool) -> Option<NFA> {
+pub(crate) fn automaton(pattern: &str, options: Options, groups: bool) -> Option<NFA> {
     let syntax = syntax_of(options);
     let captures = match groups {
         true => WhichCaptures::All,
@@ -181,7 +181,7 @@ pub(super) fn automaton(pattern: &str, options: Options, groups: bool) -> Option
 
 impl Ends {
     /// `whole` is the automaton that knows no groups, `nfa` the one that does.
-    pub(super) fn new(whole: NFA, nfa: NFA, shortest: bool) -> Option<Ends> {
+    pub(crate) fn new(whole: NFA, nfa: NFA, shortest: bool) -> Option<Ends> {
         let dfa = DFA::builder()
             .configure(DFA::config().match_kind(MatchKind::All))
             .build_from_nfa(whole.clone())
@@ -203,7 +203,7 @@ impl Ends {
     }
 
     /// Where the match ends that begins at `start`.
-    pub(super) fn end(&self, text: &str, start: usize) -> Option<usize> {
+    pub(crate) fn end(&self, text: &str, start: usize) -> Option<usize> {
         let input = Input::new(text)
             .range(start..)
             .anchored(Anchored::Yes)
@@ -221,7 +221,7 @@ impl Ends {
     }
 
     /// The match and its groups, if it begins and ends there.
-    pub(super) fn divide<'t>(
+    pub(crate) fn divide<'t>(
         &self,
         text: &'t str,
         start: usize,

@@ -1,9 +1,9 @@
 //! Compiled regular expressions: by the library that takes linear time whatever the pattern, or, for back references and lookaround, by
 //! one that goes back and tries again, no more often than [`BACKTRACK_MAX`] for a match.
 
-use super::regex_choice::{self, Ends, automaton};
-use super::regex_lex::TOO_COMPLEX;
-use super::regexp_search::INTERRUPT_MATCHES;
+use super::INTERRUPT_MATCHES;
+use super::choice::{self, Ends, automaton};
+use super::lex::TOO_COMPLEX;
 use crate::error::{Result, SqlError};
 use crate::interrupt::{check_for_interrupts, no_suspend};
 use logstead_types::SqlState;
@@ -16,7 +16,7 @@ use std::cell::{Cell, OnceCell, RefCell};
 /// Steps back after which a match is given up: some tens of milliseconds.
 const BACKTRACK_MAX: usize = 500_000;
 /// Most bytes that a compiled expression takes.
-pub(super) const SIZE_BYTES_MAX: usize = 16 << 20;
+pub(crate) const SIZE_BYTES_MAX: usize = 16 << 20;
 /// Sizes that are tried one after the other, so that it is known about how large an expression is: the library does not tell.
 const SIZES_TRIED: [usize; 4] = [
     SIZE_BYTES_MAX >> 6,
@@ -35,12 +35,12 @@ thread_local! {
 }
 
 /// Whether some expression has grown since this was last asked.
-pub(super) fn grew() -> bool {
+pub(crate) fn grew() -> bool {
     GREW.take()
 }
 
 /// A compiled expression.
-pub(super) struct Compiled {
+pub(crate) struct Compiled {
     by: By,
     /// Numbered groups.
     groups: usize,
@@ -85,7 +85,7 @@ const WORK_BETWEEN: usize = 1 << 20;
 /// How many places a pattern has when its repetitions are written out.
 fn weight(pattern: &str, options: Options) -> usize {
     // What the parser below does not know is bounded by its length, and in its steps.
-    let parsed = syntax::parse_with(pattern, &regex_choice::syntax_of(options));
+    let parsed = syntax::parse_with(pattern, &choice::syntax_of(options));
     parsed.map_or(pattern.len(), |hir| places(&hir))
 }
 
@@ -239,53 +239,53 @@ impl Linear {
 
 /// How an expression is compiled.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Options {
-    pub(super) ignore_case: bool,
-    pub(super) newline_stops: bool,
-    pub(super) newline_anchors: bool,
+pub(crate) struct Options {
+    pub(crate) ignore_case: bool,
+    pub(crate) newline_stops: bool,
+    pub(crate) newline_anchors: bool,
     /// It has back references or lookaround.
-    pub(super) backtracks: bool,
+    pub(crate) backtracks: bool,
     /// Whether the shortest match is wanted, or the longest; none if there is but one.
-    pub(super) shortest: Option<bool>,
+    pub(crate) shortest: Option<bool>,
     /// Numbered groups, also those that the libraries leave away.
-    pub(super) groups: usize,
+    pub(crate) groups: usize,
 }
 
 /// A part of a text.
 #[derive(Clone, Copy)]
-pub(super) struct Part<'t> {
+pub(crate) struct Part<'t> {
     text: &'t str,
     start: usize,
     end: usize,
 }
 
 impl<'t> Part<'t> {
-    pub(super) fn new(text: &'t str, start: usize, end: usize) -> Part<'t> {
+    pub(crate) fn new(text: &'t str, start: usize, end: usize) -> Part<'t> {
         Part { text, start, end }
     }
 
-    pub(super) fn start(&self) -> usize {
+    pub(crate) fn start(&self) -> usize {
         self.start
     }
 
-    pub(super) fn end(&self) -> usize {
+    pub(crate) fn end(&self) -> usize {
         self.end
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.start == self.end
     }
 
-    pub(super) fn as_str(&self) -> &'t str {
+    pub(crate) fn as_str(&self) -> &'t str {
         self.text.get(self.start..self.end).unwrap_or_default()
     }
 }
 
 /// A match: the whole of it, then its groups.
-pub(super) struct Found<'t>(Vec<Option<Part<'t>>>);
+pub(crate) struct Found<'t>(Vec<Option<Part<'t>>>);
 
 impl<'t> Found<'t> {
-    pub(super) fn get(&self, group: usize) -> Option<Part<'t>> {
+    pub(crate) fn get(&self, group: usize) -> Option<Part<'t>> {
         self.0.get(group).copied().flatten()
     }
 }
@@ -330,7 +330,7 @@ impl By {
 
 impl Compiled {
     /// Compiles an expression in the libraries' words, or gives theirs for what is wrong with it.
-    pub(super) fn new(pattern: &str, options: Options) -> Result<Compiled, String> {
+    pub(crate) fn new(pattern: &str, options: Options) -> Result<Compiled, String> {
         let weight = weight(pattern, options);
         if weight > PLACES_IN_PATTERN_MAX {
             return Err(String::new());
@@ -353,7 +353,7 @@ impl Compiled {
     }
 
     /// About how many bytes of memory it holds.
-    pub(super) fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         let finder = match &self.by {
             By::Linear(linear) => linear.finder.get().and_then(Option::as_ref),
             By::Backtracking(_) => None,
@@ -361,7 +361,7 @@ impl Compiled {
         self.bytes + finder.map_or(0, |finder| finder.places * PLACE_BYTES)
     }
 
-    pub(super) fn is_match(&self, text: &str) -> Result<bool> {
+    pub(crate) fn is_match(&self, text: &str) -> Result<bool> {
         match &self.by {
             By::Linear(linear) => match linear.ends_ahead(text, 0)? {
                 Ahead::None => Ok(false),
@@ -373,12 +373,12 @@ impl Compiled {
     }
 
     /// Groups, the whole match being one.
-    pub(super) fn captures_len(&self) -> usize {
+    pub(crate) fn captures_len(&self) -> usize {
         self.groups + 1
     }
 
     /// The first match that begins at byte `from` or behind it.
-    pub(super) fn find_at<'t>(&self, text: &'t str, from: usize) -> Result<Option<Found<'t>>> {
+    pub(crate) fn find_at<'t>(&self, text: &'t str, from: usize) -> Result<Option<Found<'t>>> {
         let part = |start: usize, end: usize| Part { text, start, end };
         Ok(match &self.by {
             By::Linear(linear) => {
@@ -424,7 +424,7 @@ impl Compiled {
     }
 
     /// Gives to `each` what a text is divided by: matches one behind the other, none of them empty right behind another one.
-    pub(super) fn find_each<'t>(
+    pub(crate) fn find_each<'t>(
         &self,
         text: &'t str,
         each: &mut dyn FnMut(Part<'t>) -> Result<()>,

@@ -1,7 +1,7 @@
 //! PostgreSQL's regular expressions in the words of the libraries that match them (`compiled`), and what is wrong with them.
 
-use super::regex_choice::{Levels, Quantifier};
-use super::regex_lex::{
+use super::choice::{Levels, Quantifier};
+use super::lex::{
     Around, BAD_ARGUMENT, BAD_CLASS, BAD_COUNT, BAD_ELEMENT, BAD_OPERAND, BAD_OPTION, BAD_PATTERN,
     BAD_RANGE, BAD_REFERENCE, Class, Fault, Flavor, Lexer, PARENTHESES, Syntax, TOO_COMPLEX, Word,
 };
@@ -17,16 +17,16 @@ const NO_CHARACTER: &str = "[a&&b]";
 const ANY_CHARACTER: &str = "(?s:.)";
 
 /// An expression in the libraries' words.
-pub(super) struct Translated {
-    pub(super) text: String,
+pub(crate) struct Translated {
+    pub(crate) text: String,
     /// How it is to be matched: with what it says of that itself.
-    pub(super) syntax: Syntax,
+    pub(crate) syntax: Syntax,
     /// It has back references or lookaround.
-    pub(super) backtracks: bool,
+    pub(crate) backtracks: bool,
     /// Whether the shortest match is wanted, or the longest; none if there is but one.
-    pub(super) shortest: Option<bool>,
+    pub(crate) shortest: Option<bool>,
     /// Numbered groups.
-    pub(super) groups: usize,
+    pub(crate) groups: usize,
 }
 
 /// A part of the expression, translated.
@@ -94,7 +94,7 @@ struct Parser<'a> {
 }
 
 /// Translates an expression.
-pub(super) fn translate(pattern: &str, asked: Syntax) -> Result<Translated, Fault> {
+pub(crate) fn translate(pattern: &str, asked: Syntax) -> Result<Translated, Fault> {
     if asked.literal && (asked.expanded || asked.newline_stops || asked.newline_anchors) {
         return Err(BAD_ARGUMENT);
     }

@@ -8,26 +8,26 @@ use logstead_types::SqlState;
 
 /// What is wrong with an expression, in PostgreSQL's words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Fault(pub(super) &'static str);
+pub(crate) struct Fault(pub(crate) &'static str);
 
-pub(super) const BAD_PATTERN: Fault = Fault("invalid regexp (reg version 0.8)");
-pub(super) const BAD_ELEMENT: Fault = Fault("invalid collating element");
-pub(super) const BAD_CLASS: Fault = Fault("invalid character class");
-pub(super) const BAD_ESCAPE: Fault = Fault("invalid escape \\ sequence");
-pub(super) const BAD_REFERENCE: Fault = Fault("invalid backreference number");
-pub(super) const BRACKETS: Fault = Fault("brackets [] not balanced");
-pub(super) const PARENTHESES: Fault = Fault("parentheses () not balanced");
-pub(super) const BRACES: Fault = Fault("braces {} not balanced");
-pub(super) const BAD_COUNT: Fault = Fault("invalid repetition count(s)");
-pub(super) const BAD_RANGE: Fault = Fault("invalid character range");
-pub(super) const BAD_OPERAND: Fault = Fault("quantifier operand invalid");
-pub(super) const BAD_ARGUMENT: Fault = Fault("invalid argument to regex function");
-pub(super) const BAD_OPTION: Fault = Fault("invalid embedded option");
-pub(super) const TOO_COMPLEX: Fault = Fault("regular expression is too complex");
+pub(crate) const BAD_PATTERN: Fault = Fault("invalid regexp (reg version 0.8)");
+pub(crate) const BAD_ELEMENT: Fault = Fault("invalid collating element");
+pub(crate) const BAD_CLASS: Fault = Fault("invalid character class");
+pub(crate) const BAD_ESCAPE: Fault = Fault("invalid escape \\ sequence");
+pub(crate) const BAD_REFERENCE: Fault = Fault("invalid backreference number");
+pub(crate) const BRACKETS: Fault = Fault("brackets [] not balanced");
+pub(crate) const PARENTHESES: Fault = Fault("parentheses () not balanced");
+pub(crate) const BRACES: Fault = Fault("braces {} not balanced");
+pub(crate) const BAD_COUNT: Fault = Fault("invalid repetition count(s)");
+pub(crate) const BAD_RANGE: Fault = Fault("invalid character range");
+pub(crate) const BAD_OPERAND: Fault = Fault("quantifier operand invalid");
+pub(crate) const BAD_ARGUMENT: Fault = Fault("invalid argument to regex function");
+pub(crate) const BAD_OPTION: Fault = Fault("invalid embedded option");
+pub(crate) const TOO_COMPLEX: Fault = Fault("regular expression is too complex");
 
 impl Fault {
     /// The error that tells of it.
-    pub(super) fn error(self) -> SqlError {
+    pub(crate) fn error(self) -> SqlError {
         SqlError::new(
             SqlState::INVALID_REGULAR_EXPRESSION,
             format!("invalid regular expression: {}", self.0),
@@ -37,7 +37,7 @@ impl Fault {
 
 /// What an expression's words are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub(super) enum Flavor {
+pub(crate) enum Flavor {
     #[default]
     Advanced,
     Extended,
@@ -46,22 +46,22 @@ pub(super) enum Flavor {
 
 /// How an expression is to be read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub(super) struct Syntax {
-    pub(super) flavor: Flavor,
-    pub(super) ignore_case: bool,
+pub(crate) struct Syntax {
+    pub(crate) flavor: Flavor,
+    pub(crate) ignore_case: bool,
     /// `.` and `[^...]` stop at newlines
-    pub(super) newline_stops: bool,
+    pub(crate) newline_stops: bool,
     /// `^` and `$` match at lines
-    pub(super) newline_anchors: bool,
+    pub(crate) newline_anchors: bool,
     /// White space and comments count for nothing.
-    pub(super) expanded: bool,
+    pub(crate) expanded: bool,
     /// Every character means itself.
-    pub(super) literal: bool,
+    pub(crate) literal: bool,
 }
 
 /// A set of characters with a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Class {
+pub(crate) enum Class {
     Alnum,
     Alpha,
     Ascii,
@@ -80,7 +80,7 @@ pub(super) enum Class {
 
 /// Lookaround.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Around {
+pub(crate) enum Around {
     Ahead,
     NotAhead,
     Behind,
@@ -89,7 +89,7 @@ pub(super) enum Around {
 
 /// A word. Characters are numbers: an escape may name one that is none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Word {
+pub(crate) enum Word {
     /// Nothing has been read yet.
     Nothing,
     End,
@@ -152,21 +152,21 @@ fn is_space(c: char) -> bool {
 }
 
 /// Reads words.
-pub(super) struct Lexer<'a> {
+pub(crate) struct Lexer<'a> {
     c: &'a [char],
     at: usize,
     place: Place,
     syntax: Syntax,
     /// Groups with numbers so far; the parser counts them as it meets them.
-    pub(super) groups: u32,
+    pub(crate) groups: u32,
     /// The word that comes next, and the one before it.
-    pub(super) next: Word,
+    pub(crate) next: Word,
     last: Word,
 }
 
 impl<'a> Lexer<'a> {
     /// Begins: with the first word at hand.
-    pub(super) fn new(c: &'a [char], syntax: Syntax) -> Result<Lexer<'a>, Fault> {
+    pub(crate) fn new(c: &'a [char], syntax: Syntax) -> Result<Lexer<'a>, Fault> {
         let mut lexer = Lexer {
             c,
             at: 0,
@@ -199,7 +199,7 @@ impl<'a> Lexer<'a> {
     }
 
     /// The characters of a name in a bracket expression, up to its end.
-    pub(super) fn name(&mut self, out: &mut Vec<char>) -> Result<(), Fault> {
+    pub(crate) fn name(&mut self, out: &mut Vec<char>) -> Result<(), Fault> {
         self.advance()?;
         while let Word::Plain(c) = self.next {
             out.extend(char::from_u32(c));
@@ -224,7 +224,7 @@ impl<'a> Lexer<'a> {
     }
 
     /// Goes on to the next word.
-    pub(super) fn advance(&mut self) -> Result<(), Fault> {
+    pub(crate) fn advance(&mut self) -> Result<(), Fault> {
         self.last = self.next;
         self.next = self.word()?;
         Ok(())
