@@ -12,7 +12,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The crates of the workspace, from what depends on nothing up to the server.
-const CRATES: [&str; 14] = [
+const CRATES: [&str; 15] = [
     "types",
     "env",
     "fiber",
@@ -22,6 +22,7 @@ const CRATES: [&str; 14] = [
     "commit",
     "checkpoint",
     "engine",
+    "sql-types",
     "sql",
     "wire",
     "sim",
@@ -77,17 +78,25 @@ fn internal_dependencies(manifest: &str) -> Vec<String> {
 
 /// The manifests of all crates, by the crate's directory.
 fn manifests() -> BTreeMap<String, String> {
-    let crates = repository().join("crates");
-    let entries = fs::read_dir(&crates).expect("crates/ is there");
-    let paths = entries.map(|entry| entry.expect("crates/ can be listed").path());
-    paths
-        .filter(|path| path.join("Cargo.toml").is_file())
-        .map(|path| {
-            let name = path.file_name().expect("a directory has a name");
-            let name = name.to_str().expect("crates are named in ASCII");
-            (name.to_owned(), read(&path.join("Cargo.toml")))
-        })
-        .collect()
+    let mut found = BTreeMap::new();
+    collect_manifests(&repository().join("crates"), "", &mut found);
+    found
+}
+
+/// Those below a directory: the crate in `crates/sql/types` is named `sql-types`.
+fn collect_manifests(directory: &Path, prefix: &str, found: &mut BTreeMap<String, String>) {
+    let entries = fs::read_dir(directory).unwrap_or_else(|error| panic!("{directory:?}: {error}"));
+    for entry in entries {
+        let path = entry.expect("crates/ can be listed").path();
+        if !path.join("Cargo.toml").is_file() {
+            continue;
+        }
+        let name = path.file_name().expect("a directory has a name");
+        let name = name.to_str().expect("crates are named in ASCII");
+        let name = format!("{prefix}{name}");
+        found.insert(name.clone(), read(&path.join("Cargo.toml")));
+        collect_manifests(&path, &format!("{name}-"), found);
+    }
 }
 
 #[test]

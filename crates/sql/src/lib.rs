@@ -13,23 +13,16 @@
 
 pub mod bind;
 pub mod catalog;
-pub mod encoding;
-pub mod error;
 pub mod exec;
 pub mod expr;
 pub mod func;
-mod interrupt;
 pub mod parse;
-pub mod persistent;
 pub mod plan;
 pub mod plpgsql;
-mod regex;
 pub mod ri;
 pub mod role;
-mod search;
 pub mod session;
 pub mod settings;
-pub mod value;
-mod xml;
 
-pub use error::{Result, SqlError};
+pub use logstead_sql_types::{Result, SqlError, encoding, error, value};
+use logstead_sql_types::{interrupt, persistent, regex, search, xml};

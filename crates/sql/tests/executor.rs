@@ -10,7 +10,7 @@ use logstead_sql::exec::{Cancel, ExecContext, Execution, Progress, RowSink, prep
 use logstead_sql::func::Context;
 use logstead_sql::parse::{StatementKind, parse};
 use logstead_sql::plan::{OutputColumn, PlanContext, plan_statement};
-use logstead_sql::value::{Datum, Oid, OutputStyle, text_io};
+use logstead_sql::value::{Datum, IoContext, Oid, OutputStyle, text_io};
 use logstead_sql::{Result, SqlError};
 use logstead_types::WorkerId;
 use std::cell::RefCell;
@@ -135,18 +135,44 @@ impl RowSink for Sink<'_> {
     }
 }
 
-impl Context for Session {
+impl IoContext for Session {
     fn transaction_time(&self) -> i64 {
         0
     }
+    fn time_zone(&self) -> &jiff::tz::TimeZone {
+        const { &jiff::tz::TimeZone::UTC }
+    }
+    fn setting(&self, _: &str) -> Option<String> {
+        None
+    }
+    fn relation_by_name(&self, name: &str) -> Result<Option<Oid>> {
+        calls::relation_by_text(&self.catalog(), name, &self.search_path())
+    }
+    fn relation_name(&self, relation: Oid) -> Option<String> {
+        calls::relation_text(&self.catalog(), relation, &self.search_path())
+    }
+    fn catalog_call(&self, name: &str, args: &[Datum]) -> Result<Datum> {
+        let catalog = self.catalog();
+        calls::catalog_call(
+            name,
+            args,
+            &VirtualContext {
+                catalog: &catalog,
+                session: self,
+            },
+        )
+    }
+    fn type_by_text(&self, text: &str) -> Result<Oid> {
+        Err(SqlError::unsupported(text))
+    }
+}
+
+impl Context for Session {
     fn statement_time(&self) -> i64 {
         0
     }
     fn clock_time(&self) -> i64 {
         0
-    }
-    fn time_zone(&self) -> &jiff::tz::TimeZone {
-        const { &jiff::tz::TimeZone::UTC }
     }
     fn random_u64(&self) -> u64 {
         4
@@ -159,9 +185,6 @@ impl Context for Session {
     }
     fn backend_pid(&self) -> i32 {
         1
-    }
-    fn setting(&self, _: &str) -> Option<String> {
-        None
     }
     fn set_setting(&self, _: &str, value: &str, _: bool) -> Result<String> {
         Ok(value.to_owned())
@@ -183,23 +206,6 @@ impl Context for Session {
     }
     fn setval(&self, _: Oid, value: i64, _: bool) -> Result<i64> {
         Ok(value)
-    }
-    fn relation_by_name(&self, name: &str) -> Result<Option<Oid>> {
-        calls::relation_by_text(&self.catalog(), name, &self.search_path())
-    }
-    fn relation_name(&self, relation: Oid) -> Option<String> {
-        calls::relation_text(&self.catalog(), relation, &self.search_path())
-    }
-    fn catalog_call(&self, name: &str, args: &[Datum]) -> Result<Datum> {
-        let catalog = self.catalog();
-        calls::catalog_call(
-            name,
-            args,
-            &VirtualContext {
-                catalog: &catalog,
-                session: self,
-            },
-        )
     }
 }
 

@@ -474,7 +474,9 @@ pub(crate) fn distinct(ty: Oid, left: &Datum, right: &Datum) -> bool {
     match (left.is_null(), right.is_null()) {
         (true, true) => false,
         (false, false) => match (left, right) {
-            (Datum::Geometry(left), Datum::Geometry(right)) => !func::same_geometry(left, right),
+            (Datum::Geometry(left), Datum::Geometry(right)) => {
+                !crate::value::geometry::same_geometry(left, right)
+            }
             _ => compare::compare_as(ty, left, right) != Ordering::Equal,
         },
         _ => true,

@@ -77,7 +77,7 @@ pub use arrays::{ARRAY_ELEMENT, ARRAY_SLICE, ROW_IS_NOT_NULL, ROW_IS_NULL};
 pub use cast::{apply_cast, find_cast};
 pub(crate) use datetime::{add_to_timestamptz, date_moment, timestamp_moment};
 pub use enums::takes_labels;
-pub(crate) use geometry::{SET_FIXED_ELEMENT, put_fixed_element, same_geometry};
+pub(crate) use geometry::{SET_FIXED_ELEMENT, put_fixed_element};
 pub use json::JSONB_SET_ELEMENT;
 pub(crate) use large::{admit, guarded};
 pub use like::{like_match, like_prefix};

@@ -4,7 +4,7 @@ use super::like::texts;
 use super::numbers::bad_args;
 use super::regexp_search::Matches;
 use crate::error::{Result, SqlError};
-use crate::regex::{Compiled, Flags, Flavor, Found, Syntax, compile};
+use crate::regex::{Captures, Compiled, Flags, Flavor, Syntax, compile};
 use crate::value::build::{Builder, Items, ROW_BYTES};
 use crate::value::{Datum, oid, size_bytes};
 use logstead_types::SqlState;
@@ -122,7 +122,7 @@ pub(super) fn substring_regex(a: &[Datum]) -> Result<Datum> {
     Ok(group.map_or(Datum::Null, |m| Datum::text(m.as_str())))
 }
 
-fn append_replacement(with: &str, c: &Found<'_>, out: &mut Builder) -> Result<()> {
+fn append_replacement(with: &str, c: &Captures<'_>, out: &mut Builder) -> Result<()> {
     if !with.contains('\\') {
         return out.push_str(with);
     }
@@ -198,7 +198,7 @@ pub(super) fn regexp_replace(a: &[Datum]) -> Result<Datum> {
     out.finish_text()
 }
 
-fn groups(r: &Compiled, c: &Found<'_>) -> Datum {
+fn groups(r: &Compiled, c: &Captures<'_>) -> Datum {
     let first = usize::from(r.captures_len() > 1);
     let last = if first == 0 { 1 } else { r.captures_len() };
     let items = (first..last)
@@ -273,7 +273,7 @@ pub(super) fn regexp_substr(a: &[Datum]) -> Result<Datum> {
 }
 
 /// The match with a number, counted from 1.
-pub(super) fn nth_of<'t>(matches: Matches<'_, 't>, nth: i32) -> Result<Option<Found<'t>>> {
+pub(super) fn nth_of<'t>(matches: Matches<'_, 't>, nth: i32) -> Result<Option<Captures<'t>>> {
     for (found, number) in matches.zip(1..) {
         let found = found?;
         if number == nth {

@@ -4,7 +4,7 @@ use super::numbers::bad_args;
 use super::patterns::{flags_at, int_at, no_global, nth_of, positive, text_at};
 use crate::error::Result;
 use crate::interrupt::check_for_interrupts;
-use crate::regex::{Compiled, Found, INTERRUPT_MATCHES, compile};
+use crate::regex::{Captures, Compiled, INTERRUPT_MATCHES, compile};
 use crate::value::Datum;
 
 /// Matches from a position on. Behind a match that is not empty an empty one counts, which the library's own iterator passes over; and one
@@ -37,9 +37,9 @@ impl<'r, 't> Matches<'r, 't> {
 }
 
 impl<'t> Iterator for Matches<'_, 't> {
-    type Item = Result<Found<'t>>;
+    type Item = Result<Captures<'t>>;
 
-    fn next(&mut self) -> Option<Result<Found<'t>>> {
+    fn next(&mut self) -> Option<Result<Captures<'t>>> {
         self.found += 1;
         if self.found.is_multiple_of(INTERRUPT_MATCHES)
             && let Err(error) = check_for_interrupts()

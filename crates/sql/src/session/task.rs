@@ -13,7 +13,7 @@ use super::signals::Signals;
 use super::turns::Turns;
 use super::watch::Watch;
 use crate::error::{Result, shutting_down};
-use crate::interrupt::{Held, RunningTask, swap_running, with_running};
+use crate::interrupt::{HeldWorker, RunningTask, swap_running, with_running};
 use crate::value::user::{self, Scoped};
 use logstead_env::Instant;
 use logstead_fiber::OnStack;
@@ -42,7 +42,7 @@ struct Running {
 }
 
 impl RunningTask for Running {
-    fn look(&self) -> Result<Option<Held>> {
+    fn look(&self) -> Result<Option<HeldWorker>> {
         if logstead_fiber::is_ending() {
             return Err(shutting_down());
         }
@@ -65,10 +65,10 @@ impl RunningTask for Running {
                 .statement()
                 .check_at(|| clock.now_micros_since_2000())?;
         }
-        Ok(Some(Held { since, now }))
+        Ok(Some(HeldWorker { since, now }))
     }
 
-    fn pause(&self, held: Held) {
+    fn pause(&self, held: HeldWorker) {
         let signals = self.signals.borrow().clone();
         match signals {
             Some(signals) => signals.pause(held.since),
@@ -81,7 +81,7 @@ impl RunningTask for Running {
         self.since.set(None);
     }
 
-    fn goes_on(&self, held: Held) {
+    fn goes_on(&self, held: HeldWorker) {
         self.since.set(Some(held.now));
     }
 }

@@ -7,7 +7,7 @@ use crate::error::Result;
 use crate::search::dictionary::{
     CONFIGS, DICTIONARIES, PARSER, SIMPLE_TEMPLATE, SNOWBALL_TEMPLATE, dictionary_for,
 };
-use crate::search::parser::Kind;
+use crate::search::parser::TokenKind;
 use crate::value::Datum;
 
 type Rows = Result<Vec<Vec<Datum>>>;
@@ -24,7 +24,7 @@ pub(super) fn pg_ts_config(_: &VirtualContext<'_>) -> Rows {
 pub(super) fn pg_ts_config_map(_: &VirtualContext<'_>) -> Rows {
     let mut rows = Vec::new();
     for config in &CONFIGS {
-        for kind in Kind::ALL {
+        for kind in TokenKind::ALL {
             if let Some(dictionary) = dictionary_for(config, kind) {
                 rows.push(row![Id(config.oid), kind as i32, 1_i32, Id(dictionary.oid)]);
             }

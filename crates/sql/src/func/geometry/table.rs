@@ -6,8 +6,9 @@ use super::super::Volatility::Immutable;
 use super::super::registry::{CastRow, Operator};
 use super::super::table_casts::c;
 use super::super::table_operators::o;
-use super::{boxes, circles, lines, one, pair, paths, points, polygons, segments};
+use super::{one, pair};
 use crate::func::function as f;
+use crate::value::geometry::{boxes, circles, lines, paths, points, polygons, segments};
 use crate::value::oid::*;
 
 /// Functions.

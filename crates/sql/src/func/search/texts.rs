@@ -7,9 +7,9 @@ use crate::func::{Context, Rows};
 use crate::interrupt::Pace;
 use crate::search::dictionary::{self, Config, Lexemes, TOKEN_STEPS};
 use crate::search::parser::{KINDS, Parser};
-use crate::search::query::{Node as QueryNode, Op, Part, Word, without_dropped};
+use crate::search::query::{Node as QueryNode, Op, QueryItem, Word, without_dropped};
 use crate::search::reading::{self, Words};
-use crate::search::vector::{Lexeme, PLACE_MAX, PLACES_MAX, Place, Vector};
+use crate::search::vector::{Lexeme, PLACE_MAX, PLACES_MAX, Vector, WordPosition};
 use crate::value::build::Room;
 use crate::value::json::JsonType;
 use crate::value::{Datum, oid};
@@ -53,7 +53,7 @@ fn vector_of(lexemes: Lexemes) -> Result<Datum> {
         .into_iter()
         .map(|(at, text)| Lexeme {
             text: Cow::Owned(text),
-            places: vec![Place {
+            places: vec![WordPosition {
                 at: at.min(u32::from(PLACE_MAX)) as u16,
                 weight: 0,
             }],
@@ -199,26 +199,32 @@ struct Stemmed<'a> {
 }
 
 impl Words for Stemmed<'_> {
-    fn word(&mut self, text: &str, weights: u8, prefix: bool, out: &mut Vec<Part>) -> Result<()> {
+    fn word(
+        &mut self,
+        text: &str,
+        weights: u8,
+        prefix: bool,
+        out: &mut Vec<QueryItem>,
+    ) -> Result<()> {
         reading::check_word(text, self.all)?;
         let mut lexemes = Lexemes::new(self.config);
         lexemes.add(text)?;
         if lexemes.found.is_empty() {
-            out.push(Part::Dropped);
+            out.push(QueryItem::Dropped);
             return Ok(());
         }
         let (mut before, mut count) = (0, 0);
-        let mut put = |part: Part, count: &mut usize| {
+        let mut put = |part: QueryItem, count: &mut usize| {
             out.push(part);
             if *count > 0 {
-                out.push(Part::Node(QueryNode::Op(self.between)));
+                out.push(QueryItem::Node(QueryNode::Op(self.between)));
             }
             *count += 1;
         };
         for (at, lexeme) in lexemes.found {
             // Stop words between two others keep their places.
             while before > 0 && before + 1 < at {
-                put(Part::Dropped, &mut count);
+                put(QueryItem::Dropped, &mut count);
                 before += 1;
             }
             before = at;
@@ -227,7 +233,7 @@ impl Words for Stemmed<'_> {
                 weights,
                 prefix,
             };
-            put(Part::Node(QueryNode::Word(word)), &mut count);
+            put(QueryItem::Node(QueryNode::Word(word)), &mut count);
         }
         Ok(())
     }

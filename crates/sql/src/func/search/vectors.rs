@@ -3,7 +3,7 @@
 use crate::error::{Result, SqlError};
 use crate::func::Rows;
 use crate::func::numbers::bad_args;
-use crate::search::vector::{Lexeme, PLACE_MAX, PLACES_MAX, Place, Vector};
+use crate::search::vector::{Lexeme, PLACE_MAX, PLACES_MAX, Vector, WordPosition};
 use crate::value::{Array, Datum, compare, oid};
 use logstead_types::SqlState;
 use std::borrow::Cow;
@@ -98,7 +98,7 @@ pub(super) fn concat(a: &[Datum]) -> Result<Datum> {
             if places.len() >= PLACES_MAX || places.last().is_some_and(|p| p.at == PLACE_MAX) {
                 break;
             }
-            places.push(Place {
+            places.push(WordPosition {
                 at: (place.at + shift).min(PLACE_MAX),
                 weight: place.weight,
             });
@@ -168,7 +168,8 @@ pub(super) fn unnest(_: &dyn crate::func::Context, a: &[Datum]) -> Result<Rows> 
                 oid::INT2,
                 places.clone().map(|p| Datum::Int2(p.at as i16)).collect(),
             );
-            let letter = |p: &Place| Datum::text(["D", "C", "B", "A"][usize::from(p.weight & 3)]);
+            let letter =
+                |p: &WordPosition| Datum::text(["D", "C", "B", "A"][usize::from(p.weight & 3)]);
             weights = Datum::array(oid::TEXT, places.map(letter).collect());
         }
         vec![Datum::text(&*lexeme.text), at, weights]

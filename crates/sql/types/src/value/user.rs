@@ -1,0 +1,605 @@
+//! Types that users make: enums, domains and composite types, the types of tables' rows, and the arrays over all of them.
+//!
+//! Owns: [`UserTypes`], a catalog's list of them, and the scope: which list, and which search path, the running statement sees.
+//! Most code that handles values knows a type by its OID alone, so what it must know without asking stands in the OID itself:
+//! the lowest three bits of a user's type say what kind it is ([`Class`]), and the array over a type has the next number.
+//! Names and labels are asked from the scope: a session sets it whenever it looks at its catalog, and [`scoped`] keeps those of
+//! sessions that share a thread apart.
+//!
+//! An enum's value is its label's *place*: a number that orders the labels of its type and never changes, however labels are
+//! renamed or come between others. So rows and index keys hold it, order by it, and need no catalog. Places are given with
+//! wide gaps, and a new label takes the middle of a gap.
+//!
+//! A domain is the type of no value: what is declared with it holds values of its *base type* ([`base_type`]), which never changes, and
+//! whoever makes such a value asks the domain's rules first (`bind::domain`). So rows, keys and output know nothing of domains.
+//!
+//! A composite type's value is a record, an array of its fields ([`super::record`]); so is a row of a table, whose type has no number of
+//! its own: it follows from the table's ([`row_type_of`]).
+//!
+//! Invariants: an OID never changes its kind; within a type places are different, and their order is that of `pg_enum`'s sort order;
+//! a value read in a statement has a label in its scope, because a label never goes.
+
+mod labels;
+pub mod lookup;
+mod registry;
+mod rows;
+mod scope;
+
+pub use labels::{enum_input, first_place, known_label, label, place_between, usable};
+pub use registry::{Extension, UserTypes};
+pub use rows::{DOMAINS_ASKED, refuse_domains, refuse_unasked, row_with_domains};
+pub use scope::with_lookup;
+use scope::{SCOPE, types};
+pub use scope::{
+    Scoped, base_type, declared_shape, domain_in, enter, exists, get, scoped, search, searched,
+    searching, shape, with,
+};
+
+use super::info;
+use super::names::quote_identifier;
+use super::record::Shape;
+use super::row_types::{self, FIRST_ROW_TYPE};
+pub use super::row_types::{relation_of_row_type, row_type_of};
+use super::types::{FIRST_EXTENSION_OID, FIRST_USER_OID, Oid, SqlType, oid};
+use crate::error::Result;
+use std::cell::Cell;
+use std::sync::Arc;
+
+/// What the lowest bits of a user type's OID say.
+const CLASS_BITS: Oid = 7;
+
+/// Kinds of a user's type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Class {
+    /// An enum; its array has the next OID.
+    Enum,
+    /// An array over the type with the OID before.
+    Array,
+    /// A domain; its array has the next OID.
+    Domain,
+    /// A composite type, or the type of a relation's rows; its array has the next OID.
+    Composite,
+    /// The type of an extension; its array has the next OID.
+    Base,
+    /// A range; its array has the next OID, its multirange the one [`MULTIRANGE_STEP`] behind it.
+    Range,
+    /// The multirange of the range with the OID [`MULTIRANGE_STEP`] before; its array has the next OID.
+    Multirange,
+    /// Any other user's type; it is the type of no value.
+    Other,
+}
+
+/// Low bits of the OID of an enum; one more is its array.
+pub const ENUM_BITS: Oid = 0;
+/// Low bits of the OID of a domain; one more is its array.
+pub const DOMAIN_BITS: Oid = 2;
+/// Low bits of the OID of a composite type; one more is its array.
+pub const COMPOSITE_BITS: Oid = 4;
+
+/// What stands for a type that there is not, as PostgreSQL prints it.
+pub(super) const UNKNOWN: &str = "???";
+
+/// Low bits of the OID of a range; one more is its array.
+pub const RANGE_BITS: Oid = 6;
+/// From the OID of a range to that of its multirange: the bit is not set in the former.
+pub const MULTIRANGE_STEP: Oid = 8;
+
+/// The kind of a type by its OID; `None` for built-in types.
+#[inline]
+pub fn class(oid: Oid) -> Option<Class> {
+    if oid < FIRST_EXTENSION_OID {
+        return row_types::class(oid);
+    }
+    if oid < FIRST_USER_OID {
+        return match oid {
+            oid::CITEXT | oid::HSTORE => Some(Class::Base),
+            oid::CITEXT_ARRAY | oid::HSTORE_ARRAY => Some(Class::Array),
+            _ => None,
+        };
+    }
+    if oid >= FIRST_ROW_TYPE {
+        return Some(row_types::class(oid).unwrap_or(Class::Other));
+    }
+    Some(match oid & CLASS_BITS {
+        ENUM_BITS => Class::Enum,
+        DOMAIN_BITS => Class::Domain,
+        COMPOSITE_BITS => Class::Composite,
+        RANGE_BITS if oid & MULTIRANGE_STEP == 0 => Class::Range,
+        RANGE_BITS => Class::Multirange,
+        _ => Class::Array,
+    })
+}
+
+/// True for enums.
+#[inline]
+pub fn is_enum(oid: Oid) -> bool {
+    class(oid) == Some(Class::Enum)
+}
+
+/// The type that was made, to which a type belongs: the element of an array, the range of a multirange.
+#[inline]
+pub fn made(oid: Oid) -> Oid {
+    let element = match class(oid) {
+        Some(Class::Array) => oid - 1,
+        _ => oid,
+    };
+    match class(element) {
+        Some(Class::Multirange) => element - MULTIRANGE_STEP,
+        _ => element,
+    }
+}
+
+/// The type of the bounds of a user's range, as the running statement sees it.
+pub(super) fn range_subtype(range: Oid) -> Option<Oid> {
+    if class(range) != Some(Class::Range) {
+        return None;
+    }
+    SCOPE.with_borrow(|scope| Some(scope.types.get(range)?.range()?.subtype))
+}
+
+/// True for composite types and the types of relations' rows.
+#[inline]
+pub fn is_composite(oid: Oid) -> bool {
+    class(oid) == Some(Class::Composite)
+}
+
+/// A value of an enum.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EnumValue {
+    /// Which enum.
+    pub ty: Oid,
+    /// The label's place.
+    pub place: u64,
+}
+
+/// A label of an enum.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Label {
+    /// `pg_enum.oid`
+    pub oid: Oid,
+    /// What values hold.
+    pub place: u64,
+    /// `enumsortorder`, as PostgreSQL would have it.
+    pub sort: f32,
+    /// `enumlabel`
+    pub name: Arc<str>,
+    /// Added to an older type by the transaction that looks at it: not to be used before it commits.
+    pub fresh: bool,
+}
+
+/// A CHECK of a domain.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DomainCheck {
+    /// `pg_constraint.oid`
+    pub oid: Oid,
+    /// `conname`
+    pub name: String,
+    /// The condition as stored text; the value is a column called `value`.
+    pub text: String,
+    /// `convalidated`
+    pub validated: bool,
+}
+
+/// What a domain is.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Domain {
+    /// The type it is made over, which may be another domain.
+    pub over: SqlType,
+    /// What its values are: `over` without domains.
+    pub base: SqlType,
+    /// `typcollation` if it was said, else 0. All order alike.
+    pub collation: Oid,
+    /// NOT NULL.
+    pub not_null: bool,
+    /// DEFAULT as stored text.
+    pub default: Option<String>,
+    /// CHECKs, oldest first.
+    pub checks: Vec<DomainCheck>,
+}
+
+impl Domain {
+    /// All that is kept of it as text.
+    pub fn texts(&self) -> impl Iterator<Item = &str> {
+        let checks = self.checks.iter().map(|c| c.text.as_str());
+        checks.chain(self.default.as_deref())
+    }
+}
+
+/// A field of a composite type.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Attribute {
+    /// `attname`
+    pub name: Arc<str>,
+    /// `atttypid` and `atttypmod`
+    pub ty: SqlType,
+    /// `attnum`; numbers of fields that were dropped are not given again.
+    pub number: i16,
+    /// `attcollation` if it was said, else 0. All order alike.
+    pub collation: Oid,
+}
+
+/// What a composite type is.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Composite {
+    /// Its OID in `pg_class`, where it is a relation of kind `c`.
+    pub relation: Oid,
+    /// `relnatts`: the highest number that a field has or had.
+    pub numbers: i16,
+    /// The fields there are.
+    pub attributes: Vec<Attribute>,
+    shape: Shape,
+}
+
+impl Composite {
+    /// A composite type of these fields.
+    pub fn new(relation: Oid, numbers: i16, attributes: Vec<Attribute>) -> Composite {
+        let fields = attributes.iter().map(|a| (Arc::clone(&a.name), a.ty));
+        let shape = fields.collect();
+        Composite {
+            relation,
+            numbers,
+            attributes,
+            shape,
+        }
+    }
+}
+
+/// What the type of a relation's rows is.
+#[derive(Clone, Debug, PartialEq)]
+struct RowType {
+    schema_name: String,
+    name: String,
+    shape: Shape,
+    /// The same with the domains that columns are declared as, if any is: who makes a row asks these.
+    declared: Option<Shape>,
+}
+
+/// What a range is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RangeType {
+    /// The type of its bounds.
+    pub subtype: Oid,
+    /// `rngcollation`
+    pub collation: Oid,
+    /// `rngsubopc`
+    pub class: Oid,
+    /// `rngsubdiff`; 0 for none.
+    pub difference: Oid,
+    /// `typname` of its multirange.
+    pub multirange_name: String,
+    /// `typname` of the array over that.
+    pub multirange_array_name: String,
+}
+
+/// What a user's type is.
+#[derive(Clone, Debug, PartialEq)]
+pub enum UserKind {
+    /// A range, with its multirange.
+    Range(Box<RangeType>),
+    /// An enum, its labels in order.
+    Enum(Vec<Label>),
+    /// A domain.
+    Domain(Box<Domain>),
+    /// A composite type.
+    Composite(Box<Composite>),
+    /// The type of an extension: where it is, the extension is.
+    Base,
+}
+
+/// A type that a user has made.
+#[derive(Clone, Debug, PartialEq)]
+pub struct UserType {
+    /// `pg_type.oid`
+    pub oid: Oid,
+    /// `typname`
+    pub name: String,
+    /// `typname` of the array over it, whose OID is the next.
+    pub array_name: String,
+    /// Schema OID.
+    pub schema: Oid,
+    /// Schema name.
+    pub schema_name: String,
+    /// What it is.
+    pub kind: UserKind,
+}
+
+impl UserType {
+    /// The labels of an enum, in order; of another type none.
+    pub fn labels(&self) -> &[Label] {
+        match &self.kind {
+            UserKind::Enum(labels) => labels,
+            _ => &[],
+        }
+    }
+
+    /// The domain, if it is one.
+    pub fn domain(&self) -> Option<&Domain> {
+        match &self.kind {
+            UserKind::Domain(domain) => Some(domain),
+            _ => None,
+        }
+    }
+
+    /// The composite type, if it is one.
+    pub fn composite(&self) -> Option<&Composite> {
+        match &self.kind {
+            UserKind::Composite(composite) => Some(composite),
+            _ => None,
+        }
+    }
+
+    /// The range, if it is one.
+    pub fn range(&self) -> Option<&RangeType> {
+        match &self.kind {
+            UserKind::Range(range) => Some(range),
+            _ => None,
+        }
+    }
+
+    /// The names of all types that go with it, arrays too, each with its OID.
+    fn named(&self) -> impl Iterator<Item = (&String, Oid)> {
+        let multirange = self.range().map(|range| {
+            let oid = self.oid + MULTIRANGE_STEP;
+            [
+                (&range.multirange_name, oid),
+                (&range.multirange_array_name, oid + 1),
+            ]
+        });
+        [(&self.name, self.oid), (&self.array_name, self.oid + 1)]
+            .into_iter()
+            .chain(multirange.into_iter().flatten())
+    }
+
+    /// The type as it is for others when the transaction that changed it has committed.
+    pub fn settled(&self) -> UserType {
+        let mut settled = self.clone();
+        if let UserKind::Enum(labels) = &mut settled.kind {
+            labels.iter_mut().for_each(|label| label.fresh = false);
+        }
+        settled
+    }
+
+    fn label_at(&self, place: u64) -> Option<&Label> {
+        let labels = self.labels();
+        let at = labels.binary_search_by_key(&place, |l| l.place).ok()?;
+        labels.get(at)
+    }
+}
+
+thread_local! {
+    /// Types are spelled by number: see [`numbered`].
+    static BY_NUMBER: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Begins a type's name that is its number.
+const NUMBER_MARK: char = '\u{2}';
+
+/// Types are spelled as they are named from now on; whether they were spelled by number.
+pub(super) fn set_spelling_aside() -> bool {
+    BY_NUMBER.replace(false)
+}
+
+/// As before.
+pub(super) fn put_spelling_back(by_number: bool) {
+    BY_NUMBER.set(by_number);
+}
+
+/// Runs something that spells users' types by number: texts that the catalog keeps are true whatever is renamed.
+pub fn numbered<T>(run: impl FnOnce() -> T) -> T {
+    struct Back(bool);
+    impl Drop for Back {
+        fn drop(&mut self) {
+            BY_NUMBER.set(self.0);
+        }
+    }
+    let _back = Back(BY_NUMBER.replace(true));
+    run()
+}
+
+/// How a stored text spells a type.
+pub fn number_text(oid: Oid) -> String {
+    format!("\"{NUMBER_MARK}{oid}\"")
+}
+
+/// True if a stored text names the type.
+pub fn names_type(stored: &str, oid: Oid) -> bool {
+    stored.contains(NUMBER_MARK) && stored.contains(&number_text(oid))
+}
+
+/// The types that a stored text names, each as itself or as the array over it.
+pub fn types_named(stored: &str) -> Vec<Oid> {
+    stored
+        .split(NUMBER_MARK)
+        .skip(1)
+        .filter_map(|rest| rest.split('"').next()?.parse::<Oid>().ok())
+        .filter(|oid| class(*oid).is_some())
+        .map(made)
+        .collect()
+}
+
+/// A stored text with the names that its types have now.
+pub fn shown(stored: &str) -> String {
+    let mut out = String::new();
+    let mut rest = stored;
+    while let Some(at) = rest.find(NUMBER_MARK) {
+        let (before, after) = rest.split_at(at);
+        let after = &after[NUMBER_MARK.len_utf8()..];
+        let end = after.find('"').unwrap_or(after.len());
+        match (before.strip_suffix('"'), after[..end].parse::<Oid>()) {
+            (Some(before), Ok(oid)) => {
+                out.push_str(before);
+                out.push_str(&info::format_type_bare(oid));
+                rest = after.get(end + 1..).unwrap_or_default();
+            }
+            _ => {
+                out.push_str(before);
+                out.push(NUMBER_MARK);
+                rest = after;
+            }
+        }
+    }
+    out.push_str(rest);
+    out
+}
+
+/// OID of a user's type or array by name; no schema searches the path. 42501 for a schema that is closed to the role.
+pub fn find(schema: Option<&str>, name: &str) -> Result<Option<Oid>> {
+    if let Some(schema) = schema {
+        lookup::explicit(schema)?;
+    }
+    Ok(known(schema, name))
+}
+
+/// The same without asking who looks.
+fn known(schema: Option<&str>, name: &str) -> Option<Oid> {
+    SCOPE.with_borrow(|scope| {
+        if let Some(number) = name.strip_prefix(NUMBER_MARK) {
+            let oid: Oid = number.parse().ok()?;
+            return scope.types.name_of(oid).map(|_| oid);
+        }
+        if scope.types.types.is_empty() && scope.types.rows.is_empty() {
+            return None;
+        }
+        let types = &scope.types;
+        match schema {
+            Some(schema) => types.any_by_name(schema, name),
+            None => {
+                let found = scope.path.iter().find_map(|s| types.any_by_name(s, name));
+                // The types of system relations' rows are found wherever one looks.
+                found.or_else(|| types.row_type_by_name("pg_catalog", name))
+            }
+        }
+    })
+}
+
+/// A type by the text of its name (`mood`, `s."Mood"`, with `[]` for its array).
+pub fn find_text(text: &str) -> Result<Option<Oid>> {
+    let text = text.trim();
+    let (base, array) = match text.strip_suffix("[]") {
+        Some(base) => (base.trim_end_matches("[]").trim_end(), true),
+        None => (text, false),
+    };
+    let Ok(parts) = super::names::split_qualified(base) else {
+        return Ok(None);
+    };
+    let found = match parts.as_slice() {
+        [name] => find(None, name)?,
+        [schema, name] => find(Some(schema), name)?,
+        _ => None,
+    };
+    Ok(found.map(|found| match (array, class(found)) {
+        (true, Some(Class::Array | Class::Other) | None) => found,
+        (true, Some(_)) => found + 1,
+        _ => found,
+    }))
+}
+
+/// The extension of this name, as the running statement sees it, and whether its functions are found without their schema.
+pub fn extension(name: &str) -> Option<(Arc<Extension>, bool)> {
+    SCOPE.with_borrow(|scope| {
+        let found = scope.types.extensions.iter().find(|e| e.name == name)?;
+        let searched = scope.path.iter().any(|s| *s == found.schema_name);
+        Some((Arc::clone(found), searched))
+    })
+}
+
+/// True if the type's bare name means it.
+pub fn is_visible(oid: Oid) -> bool {
+    let types = types();
+    match types.name_of(oid) {
+        Some((_, name)) => info::by_name(&name).is_none() && known(None, &name) == Some(oid),
+        None => false,
+    }
+}
+
+/// `format_type` of a user's type that is no array.
+pub(super) fn format(oid: Oid) -> String {
+    if BY_NUMBER.get() {
+        return number_text(oid);
+    }
+    match types().name_of(oid) {
+        Some((_, name)) if is_visible(oid) => quote_identifier(&name),
+        Some((schema, name)) => {
+            format!("{}.{}", quote_identifier(schema), quote_identifier(&name))
+        }
+        None => UNKNOWN.to_owned(),
+    }
+}
+
+/// `typname` of a user's type or array.
+pub(super) fn name(oid: Oid) -> String {
+    types()
+        .name_of(oid)
+        .map_or_else(|| UNKNOWN.to_owned(), |(_, name)| name.into_owned())
+}
+
+/// The schema of a user's type or array.
+pub fn schema_of(oid: Oid) -> Option<String> {
+    types().name_of(oid).map(|(schema, _)| schema.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::value::Datum;
+    use logstead_types::SqlState;
+    use std::rc::Rc;
+
+    fn mood() -> Arc<UserTypes> {
+        let label = |index: usize, name: &str| Label {
+            oid: 20_000 + index as Oid,
+            place: first_place(index),
+            sort: index as f32 + 1.0,
+            name: Arc::from(name),
+            fresh: index == 2,
+        };
+        let mut types = UserTypes::default();
+        types.put(Arc::new(UserType {
+            oid: 16_392,
+            name: "mood".to_owned(),
+            array_name: "_mood".to_owned(),
+            schema: 2200,
+            schema_name: "public".to_owned(),
+            kind: UserKind::Enum(vec![label(0, "sad"), label(1, "ok"), label(2, "new")]),
+        }));
+        Arc::new(types)
+    }
+
+    #[test]
+    fn places_between_keep_their_order() {
+        let mut places: Vec<u64> = (0..3).map(first_place).collect();
+        // Before the second label, forty times in the narrowest gap.
+        for _ in 0..40 {
+            let new = place_between(Some(places[0]), Some(places[1])).unwrap();
+            places.insert(1, new);
+        }
+        assert!(places.is_sorted_by(|a, b| a < b));
+        assert_eq!(place_between(Some(places[0]), Some(places[1])), None);
+        assert!(place_between(None, Some(places[0])).unwrap() < places[0]);
+        assert!(place_between(places.last().copied(), None).unwrap() > *places.last().unwrap());
+    }
+
+    #[test]
+    fn names_and_labels_are_those_of_the_scope() {
+        let types = mood();
+        with(&types, || {
+            assert_eq!(find(Some("public"), "_mood").unwrap(), Some(16_393));
+            assert_eq!(find(None, "mood").unwrap(), None);
+            assert_eq!(info::format_type_bare(16_393), "public.mood[]");
+            search(&Rc::from(["public".to_owned()]));
+            assert_eq!(find_text("mood[]").unwrap(), Some(16_393));
+            assert_eq!(info::format_type_bare(16_392), "mood");
+            let stored = numbered(|| format!("'ok'::{}", info::format_type_bare(16_393)));
+            assert!(names_type(&stored, 16_392) && !names_type(&stored, 16_400));
+            assert_eq!(shown(&stored), "'ok'::mood[]");
+            let Datum::Enum(ok) = enum_input(16_392, "ok").unwrap() else {
+                panic!("no enum");
+            };
+            assert_eq!(&*label(ok).unwrap(), "ok");
+            let code = |text| enum_input(16_392, text).unwrap_err().fields().code;
+            assert_eq!(code("new"), SqlState::new(b"55P04"));
+            assert_eq!(code("none"), SqlState::INVALID_TEXT_REPRESENTATION);
+        });
+        assert_eq!(find(Some("public"), "mood").unwrap(), None);
+    }
+}

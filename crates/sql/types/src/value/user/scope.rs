@@ -1,0 +1,192 @@
+//! What the running statement sees of users' types.
+//!
+//! Owns: the thread's scope (a catalog's types, a search path, and who looks names up) and [`Scoped`], a task with a
+//! scope of its own.
+//! Invariant: whoever changes the scope for a while puts it back, whatever happens.
+
+use super::super::record::Shape;
+use super::super::types::{Oid, SqlType};
+use super::lookup::{Lookup, TypeCatalog};
+use super::registry::UserTypes;
+use super::{Class, UserType, class, is_composite};
+use std::cell::RefCell;
+use std::future::Future;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context as TaskContext, Poll};
+
+/// What the running statement sees of users' types.
+#[derive(Clone)]
+pub(super) struct Scope {
+    pub(super) types: Arc<UserTypes>,
+    pub(super) path: Rc<[String]>,
+    /// The path is that of [`searching`], not the session's.
+    own: bool,
+    /// Who looks names up.
+    lookup: Lookup,
+}
+
+impl Default for Scope {
+    fn default() -> Scope {
+        Scope {
+            types: Arc::default(),
+            path: Rc::from([]),
+            own: false,
+            lookup: Lookup::default(),
+        }
+    }
+}
+
+thread_local! {
+    pub(super) static SCOPE: RefCell<Scope> = RefCell::default();
+}
+
+/// From now on this task sees the types of this catalog.
+pub fn enter<C: TypeCatalog>(catalog: &Arc<C>) {
+    SCOPE.with_borrow_mut(|scope| {
+        let types = catalog.user_types();
+        if !Arc::ptr_eq(&scope.types, types) {
+            scope.types = Arc::clone(types);
+        }
+        scope.lookup.enter(catalog);
+    });
+}
+
+/// What the running statement looks names up with.
+pub fn with_lookup<T>(run: impl FnOnce(&mut Lookup) -> T) -> T {
+    SCOPE.with_borrow_mut(|scope| run(&mut scope.lookup))
+}
+
+/// From now on names are looked for in these schemas.
+pub fn search(path: &Rc<[String]>) {
+    SCOPE.with_borrow_mut(|scope| {
+        if !Rc::ptr_eq(&scope.path, path) {
+            scope.path = Rc::clone(path);
+        }
+    });
+}
+
+/// Runs something that looks for names in these schemas.
+pub fn searching<T>(path: &Rc<[String]>, run: impl FnOnce() -> T) -> T {
+    struct Back(Rc<[String]>, bool);
+    impl Drop for Back {
+        fn drop(&mut self) {
+            search(&self.0);
+            SCOPE.with_borrow_mut(|scope| scope.own = self.1);
+        }
+    }
+    let _back = SCOPE.with_borrow(|scope| Back(Rc::clone(&scope.path), scope.own));
+    search(path);
+    SCOPE.with_borrow_mut(|scope| scope.own = true);
+    run()
+}
+
+/// The schemas of [`searching`], inside of it.
+pub fn searched() -> Option<Rc<[String]>> {
+    SCOPE.with_borrow(|scope| scope.own.then(|| Rc::clone(&scope.path)))
+}
+
+pub(super) fn types() -> Arc<UserTypes> {
+    SCOPE.with_borrow(|scope| Arc::clone(&scope.types))
+}
+
+/// The type with this OID, as the running statement sees it.
+pub fn get(oid: Oid) -> Option<Arc<UserType>> {
+    class(oid)?;
+    SCOPE.with_borrow(|scope| scope.types.get(oid).cloned())
+}
+
+/// Fields of a composite type or of a relation's row, as the running statement sees them.
+pub fn shape(oid: Oid) -> Option<Shape> {
+    if !is_composite(oid) {
+        return None;
+    }
+    SCOPE.with_borrow(|scope| scope.types.shape(oid))
+}
+
+/// The same with the domains that columns of the relation are declared as.
+pub fn declared_shape(oid: Oid) -> Option<Shape> {
+    if !is_composite(oid) {
+        return None;
+    }
+    SCOPE.with_borrow(|scope| scope.types.declared_shape(oid))
+}
+
+/// True if there is a type, or an array over one, with this OID, as the running statement sees it.
+pub fn exists(oid: Oid) -> bool {
+    SCOPE.with_borrow(|scope| scope.types.name_of(oid).is_some())
+}
+
+/// The domain that a type is, or is an array over.
+#[inline]
+pub fn domain_in(oid: Oid) -> Option<Oid> {
+    match class(oid)? {
+        Class::Domain => Some(oid),
+        Class::Array if class(oid - 1) == Some(Class::Domain) => Some(oid - 1),
+        _ => None,
+    }
+}
+
+/// The type of the values of what is declared so: a domain's base type, an array over it for an array over the
+/// domain; any other
+/// type is itself.
+#[inline]
+pub fn base_type(ty: SqlType) -> SqlType {
+    match domain_in(ty.oid) {
+        None => ty,
+        Some(domain) => types().base_type(domain, domain != ty.oid).unwrap_or(ty),
+    }
+}
+
+/// A task with a scope of its own, whatever else its thread runs.
+pub struct Scoped<F> {
+    scope: Scope,
+    work: Pin<Box<F>>,
+}
+
+/// Gives a task a scope of its own.
+pub fn scoped<F: Future>(work: F) -> Scoped<F> {
+    Scoped {
+        scope: Scope::default(),
+        work: Box::pin(work),
+    }
+}
+
+/// Puts the thread's scope back, whatever happens.
+struct Swapped<'a>(&'a mut Scope);
+
+impl<'a> Swapped<'a> {
+    pub(super) fn new(scope: &'a mut Scope) -> Swapped<'a> {
+        SCOPE.with_borrow_mut(|current| std::mem::swap(current, scope));
+        Swapped(scope)
+    }
+}
+
+impl Drop for Swapped<'_> {
+    fn drop(&mut self) {
+        SCOPE.with_borrow_mut(|current| std::mem::swap(current, self.0));
+    }
+}
+
+impl<F: Future> Future for Scoped<F> {
+    type Output = F::Output;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<F::Output> {
+        let this = &mut *self;
+        let _scope = Swapped::new(&mut this.scope);
+        this.work.as_mut().poll(cx)
+    }
+}
+
+/// Runs something with other types and an empty path in sight.
+pub fn with<T>(types: &Arc<UserTypes>, run: impl FnOnce() -> T) -> T {
+    let mut scope = Scope {
+        own: false,
+        types: Arc::clone(types),
+        path: Rc::from([]),
+        lookup: Lookup::default(),
+    };
+    let _scope = Swapped::new(&mut scope);
+    run()
+}

@@ -1,0 +1,61 @@
+//! XML: what may be a value of type `xml`, documents as trees, and XPath.
+//!
+//! Owns: the declaration (`<?xml ...?>`) as PostgreSQL reads and writes it, well-formedness, documents as trees, and
+//! XPath.
+//! A value is kept as the text that was given, as PostgreSQL keeps it.
+//!
+//! Invariants: nothing outside of the text is ever read: an external entity stands for nothing. What entities stand
+//! for is bounded, as is how deep
+//! elements are nested; trees are charged as they grow; every loop over a text looks for interrupts.
+//!
+//! Markup is found by `quick-xml`; what makes it well-formed is judged here, because that library takes more than XML.
+
+mod declaration;
+mod dtd;
+mod names;
+mod read;
+mod tree;
+mod uses;
+mod write;
+pub mod xpath;
+
+pub use declaration::Declaration;
+pub use names::{is_char, is_name_char, is_name_start};
+pub use tree::{NodeId, Tree};
+pub use uses::{
+    XmlOption, admitted, check, escaped, is_well_formed, no_document, not_of_kind, received, sent,
+    shown,
+};
+pub use write::{node_text, quoted};
+
+use crate::error::SqlError;
+
+/// What XML's reader stops at.
+#[derive(Debug)]
+pub enum Flaw {
+    /// The text is not well-formed: in which line, and what is wrong.
+    Malformed(usize, String),
+    /// Anything else: an interrupt, no memory.
+    Failed(SqlError),
+}
+
+impl From<SqlError> for Flaw {
+    fn from(error: SqlError) -> Flaw {
+        Flaw::Failed(error)
+    }
+}
+
+impl Flaw {
+    /// The error that tells of it.
+    pub fn told(self, code: logstead_types::SqlState, message: &str) -> SqlError {
+        match self {
+            Flaw::Failed(error) => error,
+            Flaw::Malformed(line, what) => {
+                SqlError::new(code, message).detail(format!("line {line}: {what}"))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
