@@ -12,7 +12,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The crates of the workspace, from what depends on nothing up to the server.
-const CRATES: [&str; 15] = [
+const CRATES: [&str; 16] = [
     "types",
     "env",
     "fiber",
@@ -23,6 +23,7 @@ const CRATES: [&str; 15] = [
     "checkpoint",
     "engine",
     "sql-types",
+    "sql-parse",
     "sql",
     "wire",
     "sim",

@@ -20,7 +20,10 @@ fn check_body(routine: &Routine) -> Result<()> {
         .map(|arg| SqlType::of(arg.ty))
         .collect();
     let RoutineBody::Text(text) = &routine.body;
-    let read = crate::plpgsql::read(text, &crate::plpgsql::given(routine, &types));
+    let read = crate::plpgsql::read(
+        text,
+        &crate::catalog::body_context::body_context(routine, &types),
+    );
     match read {
         Ok(_) => Ok(()),
         Err(mut error) => {

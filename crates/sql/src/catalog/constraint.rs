@@ -1,5 +1,6 @@
 //! Constraints as the catalog keeps them: what they demand, and when they are judged.
 
+pub use crate::parse::Timing;
 use crate::value::Oid;
 
 /// A table constraint.
@@ -57,30 +58,6 @@ pub enum ConstraintKind {
     Unique(Oid),
     /// FOREIGN KEY.
     Foreign(Box<ForeignKey>),
-}
-
-/// When a constraint is judged.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Timing {
-    /// NOT DEFERRABLE: a unique key at every row, the others at the end of the statement.
-    #[default]
-    Immediate,
-    /// DEFERRABLE INITIALLY IMMEDIATE: at the end of the statement, unless SET CONSTRAINTS says otherwise.
-    Deferrable,
-    /// DEFERRABLE INITIALLY DEFERRED: at COMMIT, unless SET CONSTRAINTS says otherwise.
-    Deferred,
-}
-
-impl Timing {
-    /// May SET CONSTRAINTS put it off?
-    pub fn is_deferrable(self) -> bool {
-        self != Timing::Immediate
-    }
-
-    /// Is it put off when the transaction begins?
-    pub fn is_deferred(self) -> bool {
-        self == Timing::Deferred
-    }
 }
 
 /// A foreign key: it lives in the referencing table.

@@ -13,6 +13,7 @@
 
 pub mod aggregate;
 pub(crate) mod attributes;
+pub(crate) mod body_context;
 pub mod calls;
 mod change;
 mod comments;

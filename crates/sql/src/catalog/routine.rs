@@ -9,57 +9,11 @@ use super::aggregate::{Aggregate, AggregateKind};
 use super::temporary::{ALIAS, is_temporary_schema};
 use super::text::{quote_ident, quote_literal};
 use crate::func::Volatility;
+pub use crate::parse::ArgMode;
 use crate::persistent::PersistentMap;
 use crate::value::{Oid, SqlType, format_type, info, oid};
 use std::fmt::Write;
 use std::sync::Arc;
-
-/// What an argument is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs, reason = "SQL's own words")]
-pub enum ArgMode {
-    In,
-    Out,
-    InOut,
-    Variadic,
-    /// A column of RETURNS TABLE.
-    Table,
-}
-
-impl ArgMode {
-    /// As `pg_proc.proargmodes` has it.
-    pub fn letter(self) -> char {
-        match self {
-            ArgMode::In => 'i',
-            ArgMode::Out => 'o',
-            ArgMode::InOut => 'b',
-            ArgMode::Variadic => 'v',
-            ArgMode::Table => 't',
-        }
-    }
-
-    pub(super) fn of_letter(letter: u8) -> Option<ArgMode> {
-        let all = [
-            ArgMode::In,
-            ArgMode::Out,
-            ArgMode::InOut,
-            ArgMode::Variadic,
-            ArgMode::Table,
-        ];
-        all.into_iter()
-            .find(|mode| mode.letter() == char::from(letter))
-    }
-
-    /// Is it given by who calls?
-    pub fn is_input(self) -> bool {
-        matches!(self, ArgMode::In | ArgMode::InOut | ArgMode::Variadic)
-    }
-
-    /// Is it a part of the result?
-    pub fn is_output(self) -> bool {
-        matches!(self, ArgMode::Out | ArgMode::InOut | ArgMode::Table)
-    }
-}
 
 /// An argument.
 #[derive(Clone, Debug, PartialEq, Eq)]

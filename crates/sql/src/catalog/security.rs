@@ -74,39 +74,3 @@ impl Policy {
         self.conditions().any(|view| view.reads(relation, column))
     }
 }
-
-impl PolicyCommand {
-    /// `pg_policy.polcmd`.
-    pub fn code(self) -> char {
-        match self {
-            PolicyCommand::All => '*',
-            PolicyCommand::Select => 'r',
-            PolicyCommand::Insert => 'a',
-            PolicyCommand::Update => 'w',
-            PolicyCommand::Delete => 'd',
-        }
-    }
-
-    /// The command of a code.
-    pub fn of_code(code: u8) -> Option<PolicyCommand> {
-        Some(match code {
-            b'*' => PolicyCommand::All,
-            b'r' => PolicyCommand::Select,
-            b'a' => PolicyCommand::Insert,
-            b'w' => PolicyCommand::Update,
-            b'd' => PolicyCommand::Delete,
-            _ => return None,
-        })
-    }
-
-    /// As `pg_policies` shows it.
-    pub fn word(self) -> &'static str {
-        match self {
-            PolicyCommand::All => "ALL",
-            PolicyCommand::Select => "SELECT",
-            PolicyCommand::Insert => "INSERT",
-            PolicyCommand::Update => "UPDATE",
-            PolicyCommand::Delete => "DELETE",
-        }
-    }
-}

@@ -2,6 +2,7 @@
 
 use super::Relation;
 use crate::error::{Result, SqlError};
+pub use crate::parse::fold;
 use crate::value::Oid;
 pub(crate) use crate::value::names::truncate_name;
 pub use crate::value::names::{
@@ -138,13 +139,4 @@ pub fn takes_row(text: &str, relation: &Relation) -> bool {
     }
     let expr = crate::parse::parse_expr(text);
     expr.is_ok_and(|expr| expr.visit(&mut Rows(relation)).is_break())
-}
-
-/// An identifier's value: folded to lower case unless quoted.
-pub fn fold(ident: &sqlparser::ast::Ident) -> String {
-    if ident.quote_style.is_some() {
-        ident.value.clone()
-    } else {
-        ident.value.to_lowercase()
-    }
 }

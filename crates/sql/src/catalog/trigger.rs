@@ -9,69 +9,10 @@
 //! - A catalog without triggers has an empty map, and nobody who plans for a table looks further than that.
 
 use super::{Timing, View};
+pub use crate::parse::{TriggerEvent, TriggerTime};
 use crate::persistent::PersistentMap;
 use crate::value::Oid;
 use std::sync::Arc;
-
-/// When a trigger fires.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs, reason = "SQL's own words")]
-pub enum TriggerTime {
-    Before,
-    After,
-    InsteadOf,
-}
-
-impl TriggerTime {
-    /// As `TG_WHEN` and `action_timing` have it.
-    pub fn word(self) -> &'static str {
-        match self {
-            TriggerTime::Before => "BEFORE",
-            TriggerTime::After => "AFTER",
-            TriggerTime::InsteadOf => "INSTEAD OF",
-        }
-    }
-}
-
-/// What makes a trigger fire.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[allow(missing_docs, reason = "SQL's own words")]
-pub enum TriggerEvent {
-    Insert,
-    Delete,
-    Update,
-    Truncate,
-}
-
-impl TriggerEvent {
-    /// All of them, in the order in which definitions name them.
-    pub const ALL: [TriggerEvent; 4] = [
-        TriggerEvent::Insert,
-        TriggerEvent::Delete,
-        TriggerEvent::Update,
-        TriggerEvent::Truncate,
-    ];
-
-    /// As `TG_OP` has it.
-    pub fn word(self) -> &'static str {
-        match self {
-            TriggerEvent::Insert => "INSERT",
-            TriggerEvent::Delete => "DELETE",
-            TriggerEvent::Update => "UPDATE",
-            TriggerEvent::Truncate => "TRUNCATE",
-        }
-    }
-
-    /// Its bit in `pg_trigger.tgtype`.
-    pub fn bit(self) -> u8 {
-        match self {
-            TriggerEvent::Insert => 1 << 2,
-            TriggerEvent::Delete => 1 << 3,
-            TriggerEvent::Update => 1 << 4,
-            TriggerEvent::Truncate => 1 << 5,
-        }
-    }
-}
 
 /// ENABLE and DISABLE TRIGGER.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

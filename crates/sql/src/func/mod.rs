@@ -68,7 +68,8 @@ mod xml;
 mod xml_path;
 mod xml_table;
 
-pub use crate::value::IoContext;
+pub use crate::parse::Volatility;
+use crate::value::IoContext;
 use crate::value::typmod::coerce_typmod;
 pub use aggregate::AGGREGATES;
 pub(crate) use array_assign::put_element;
@@ -96,7 +97,6 @@ pub use resolve::{
 pub(crate) use search::text_vector;
 pub use series::Series;
 pub use table_system::relation_of_function;
-pub(crate) use unicode::unescape_unicode;
 pub use user_aggregate::USER_AGGREGATE;
 pub use users::{Chosen, UserCandidate, choose_with_users};
 pub use variadic::VARIADIC_CALL;
@@ -156,17 +156,6 @@ pub enum Body {
     TypedSet(fn(&dyn Context, &[SqlType], &[Datum]) -> Result<Rows>),
     /// Is run by the session, as users' functions are: it reads and writes rows.
     Run,
-}
-
-/// When a function's result may change.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Volatility {
-    /// Never: constants are folded.
-    Immutable,
-    /// Not within a statement.
-    Stable,
-    /// On every call.
-    Volatile,
 }
 
 /// A built-in function, the function behind an operator, or a cast.

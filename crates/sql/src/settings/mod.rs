@@ -32,6 +32,7 @@ pub use typed::{Scans, Typed};
 
 use crate::encoding::Encoding;
 use crate::error::{Result, SqlError};
+pub use crate::value::names::parse_bool;
 use logstead_types::SqlState;
 use std::collections::HashMap;
 use std::sync::OnceLock;
@@ -421,19 +422,6 @@ impl Setting {
 
 fn is_spelled(value: &str, words: &[&str]) -> bool {
     words.iter().any(|word| word.eq_ignore_ascii_case(value))
-}
-
-/// PostgreSQL's spellings of truth: on, true, yes, 1 and their unique prefixes.
-pub fn parse_bool(value: &str) -> Option<bool> {
-    let value = value.trim().to_ascii_lowercase();
-    let prefix = |word: &str, least: usize| value.len() >= least && word.starts_with(&value);
-    if prefix("true", 1) || prefix("yes", 1) || prefix("on", 2) || value == "1" {
-        Some(true)
-    } else if prefix("false", 1) || prefix("no", 1) || prefix("off", 2) || value == "0" {
-        Some(false)
-    } else {
-        None
-    }
 }
 
 fn parse_int(value: &str, unit: Unit) -> Option<i64> {

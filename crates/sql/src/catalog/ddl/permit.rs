@@ -454,7 +454,7 @@ pub(super) fn ask(parsed: &Parsed, cx: &mut DdlContext<'_>) -> Result<()> {
         K::Policy(statement) => {
             return match asker.named(&statement.table)? {
                 // There is nothing to own of what is not there.
-                Some((table, None)) if statement.finds_nothing(table) => Ok(()),
+                Some((table, None)) if super::policies::finds_nothing(statement, table) => Ok(()),
                 Some((table, None)) if !asker.owns(table) => {
                     Err(super::policies::not_owner(table, &statement.action))
                 }

@@ -31,27 +31,24 @@ fn taken(name: &str, table: &str) -> SqlError {
     )
 }
 
-impl PolicyStatement {
-    /// Is it about a policy that the table has not, and says no more than so?
-    pub(super) fn finds_nothing(&self, table: &Relation) -> bool {
-        matches!(
-            self.action,
-            PolicyAction::Drop { .. } | PolicyAction::Comment(_)
-        ) && matches!(table.kind, RelationKind::Table)
-            && table.security.policy(&self.name).is_none()
-    }
+/// Is it about a policy that the table has not, and says no more than so?
+pub(super) fn finds_nothing(statement: &PolicyStatement, table: &Relation) -> bool {
+    matches!(
+        statement.action,
+        PolicyAction::Drop { .. } | PolicyAction::Comment(_)
+    ) && matches!(table.kind, RelationKind::Table)
+        && table.security.policy(&statement.name).is_none()
+}
 
-    fn skipped(&self, table: &Relation, cx: &mut DdlContext<'_>) -> Result<()> {
-        let name = &self.name;
-        if !matches!(self.action, PolicyAction::Drop { if_exists: true }) {
-            return Err(no_policy(name, &table.name));
-        }
-        let table = &table.name;
-        let message =
-            format!("policy \"{name}\" for relation \"{table}\" does not exist, skipping");
-        cx.notice(SqlState::SUCCESSFUL_COMPLETION, message);
-        Ok(())
+fn skipped(statement: &PolicyStatement, table: &Relation, cx: &mut DdlContext<'_>) -> Result<()> {
+    let name = &statement.name;
+    if !matches!(statement.action, PolicyAction::Drop { if_exists: true }) {
+        return Err(no_policy(name, &table.name));
     }
+    let table = &table.name;
+    let message = format!("policy \"{name}\" for relation \"{table}\" does not exist, skipping");
+    cx.notice(SqlState::SUCCESSFUL_COMPLETION, message);
+    Ok(())
 }
 
 /// Runs a statement about a policy.
@@ -78,9 +75,9 @@ pub(super) async fn execute(statement: &PolicyStatement, cx: &mut DdlContext<'_>
         _ => return Err(wrong_kind(&plain, "a table")),
     }
     if let Some(relation) = catalog.relations.get(&oid)
-        && statement.finds_nothing(relation)
+        && finds_nothing(statement, relation)
     {
-        return statement.skipped(relation, cx);
+        return skipped(statement, relation, cx);
     }
     if let PolicyAction::Comment(text) = action {
         let relation = table_now(oid, table, cx)?;
@@ -131,7 +128,7 @@ pub(super) async fn execute(statement: &PolicyStatement, cx: &mut DdlContext<'_>
         PolicyAction::Drop { .. } => {
             // It may have been dropped during the wait.
             if at.is_none() {
-                return statement.skipped(&relation, cx);
+                return skipped(statement, &relation, cx);
             }
             change(oid, table, cx, |security| {
                 security.policies.retain(|policy| policy.name != *name);

@@ -360,7 +360,7 @@ impl Session {
         {
             return Ok(Rc::clone(routine));
         }
-        let given = crate::plpgsql::given(definition, types);
+        let given = crate::catalog::body_context::body_context(definition, types);
         let RoutineBody::Text(text) = &definition.body;
         let shown = definition.signature(&definition.name);
         let routine = self.routine(text, shown, &given).map_err(|mut error| {

@@ -36,7 +36,7 @@ use crate::expr::Expr;
 use crate::parse::DoBlock;
 use crate::plan::PlanContext;
 use crate::plpgsql::tree::Conflict;
-use crate::plpgsql::{self, Body, Given};
+use crate::plpgsql::{self, Body, BodyContext};
 use crate::value::{Datum, Oid, SqlType};
 use evaluate::Piece;
 use foldhash::HashMap;
@@ -194,7 +194,7 @@ impl Activation {
 
 impl Session {
     /// Reads a body and finds the types that it names.
-    fn routine(&mut self, text: &str, shown: String, given: &Given) -> Result<Routine> {
+    fn routine(&mut self, text: &str, shown: String, given: &BodyContext) -> Result<Routine> {
         let catalog = self.catalog()?;
         let body = plpgsql::read(text, given)?;
         let kinds = self.with_planning(&catalog, |cx| values::kinds(&body, text, cx))?;
@@ -251,9 +251,9 @@ impl Session {
                 ),
             });
         }
-        let given = Given {
+        let given = BodyContext {
             returns_nothing: true,
-            ..Given::default()
+            ..BodyContext::default()
         };
         self.transaction()?.fix_snapshot();
         let shown = "inline_code_block".to_owned();

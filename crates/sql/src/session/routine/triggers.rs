@@ -17,7 +17,7 @@ use logstead_types::SqlState;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// NEW and OLD among the variables: `plpgsql::given` has all of them, in its order.
+/// NEW and OLD among the variables: `catalog::body_context` has all of them, in its order.
 const NEW: usize = 0;
 const OLD: usize = 1;
 

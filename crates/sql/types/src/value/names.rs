@@ -246,3 +246,16 @@ const RESERVED: &[&str] = &[
     "xmlserialize",
     "xmltable",
 ];
+
+/// PostgreSQL's spellings of truth: on, true, yes, 1 and their unique prefixes.
+pub fn parse_bool(value: &str) -> Option<bool> {
+    let value = value.trim().to_ascii_lowercase();
+    let prefix = |word: &str, least: usize| value.len() >= least && word.starts_with(&value);
+    if prefix("true", 1) || prefix("yes", 1) || prefix("on", 2) || value == "1" {
+        Some(true)
+    } else if prefix("false", 1) || prefix("no", 1) || prefix("off", 2) || value == "0" {
+        Some(false)
+    } else {
+        None
+    }
+}
