@@ -13,6 +13,7 @@
 
 pub mod bind;
 pub mod catalog;
+pub mod context;
 pub mod exec;
 pub mod expr;
 pub mod func;

@@ -6,8 +6,9 @@ use logstead_env::Env;
 use logstead_home::MemoryHome;
 use logstead_sql::catalog::ddl::{self, DdlContext, DdlState};
 use logstead_sql::catalog::{CatalogStore, SequenceSession, VirtualContext, calls};
+use logstead_sql::context::Context;
 use logstead_sql::exec::{Cancel, ExecContext, Execution, Progress, RowSink, prepare};
-use logstead_sql::func::Context;
+use logstead_sql::func::FunctionContext;
 use logstead_sql::parse::{StatementKind, parse};
 use logstead_sql::plan::{OutputColumn, PlanContext, plan_statement};
 use logstead_sql::value::{Datum, IoContext, Oid, OutputStyle, text_io};
@@ -167,7 +168,7 @@ impl IoContext for Session {
     }
 }
 
-impl Context for Session {
+impl FunctionContext for Session {
     fn statement_time(&self) -> i64 {
         0
     }
@@ -208,6 +209,8 @@ impl Context for Session {
         Ok(value)
     }
 }
+
+impl Context for Session {}
 
 /// Lines as they are compared: in any order unless the statement orders its rows.
 fn comparable(statement: &str, mut lines: Vec<String>) -> Vec<String> {

@@ -5,8 +5,10 @@
 //! `!SQLSTATE message`. Set-returning functions join their rows with ` | `.
 
 use logstead_sql::SqlError;
+use logstead_sql::context::Context;
 use logstead_sql::error::Result;
-use logstead_sql::func::{self, Body, CastContext, Context};
+use logstead_sql::func::FunctionContext;
+use logstead_sql::func::{self, Body, CastContext};
 use logstead_sql::value::text_io::{OutputStyle, input, to_text};
 use logstead_sql::value::{Datum, IoContext, Oid, SqlType, calendar, info, oid};
 
@@ -36,7 +38,7 @@ impl IoContext for Fixed {
     }
 }
 
-impl Context for Fixed {
+impl FunctionContext for Fixed {
     fn statement_time(&self) -> i64 {
         0
     }
@@ -74,6 +76,8 @@ impl Context for Fixed {
         Err(SqlError::unsupported("setval"))
     }
 }
+
+impl Context for Fixed {}
 
 fn type_by_name(t: &str) -> SqlType {
     let (base, mods) = match t.split_once('(') {

@@ -171,7 +171,7 @@ impl Binder<'_> {
         let mut keeps_names = false;
         if let Some(alias) = defined {
             if resolved.result.oid != oid::RECORD
-                || !func::record_columns(resolved.function, &[]).is_empty()
+                || !crate::catalog::describe::record_columns(resolved.function, &[]).is_empty()
             {
                 let message = match resolved.result.oid == oid::RECORD {
                     true => {
@@ -228,7 +228,7 @@ impl Binder<'_> {
         let several = match of_records && defined.is_none() {
             // What their fields are called nobody has said.
             true => Vec::new(),
-            false => func::record_columns(resolved.function, &types),
+            false => crate::catalog::describe::record_columns(resolved.function, &types),
         };
         if !several.is_empty() {
             columns.extend(several.into_iter().map(|(name, ty)| (name, ty, (0, 0))));

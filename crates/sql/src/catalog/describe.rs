@@ -14,6 +14,7 @@ use crate::func::{self, Operator};
 use crate::value::user::lookup;
 use crate::value::{Datum, Oid, SqlType, info, oid, record, user};
 use logstead_types::SqlState;
+use std::sync::Arc;
 
 /// Runs one of the functions of this module; `None` for any other.
 pub(super) fn call(name: &str, args: &[Datum], cx: &VirtualContext<'_>) -> Result<Option<Datum>> {
@@ -42,6 +43,23 @@ pub(super) fn call(name: &str, args: &[Datum], cx: &VirtualContext<'_>) -> Resul
         "regcollationin" => Datum::Oid(collation_in(text_arg(args, 0).unwrap_or_default())?),
         _ => return Ok(None),
     }))
+}
+
+/// The columns of a call of a function with arguments of these types; empty for functions of one result column.
+pub(crate) fn record_columns(
+    function: &func::Function,
+    args: &[SqlType],
+) -> Vec<(Arc<str>, SqlType)> {
+    let own = func::record_columns(function, args);
+    let found = func::relation_of_function(function.name).filter(|_| own.is_empty());
+    let Some((relation, without)) = found else {
+        return own;
+    };
+    let table = tables().find(|t| t.schema == "pg_catalog" && t.name == relation);
+    let columns = table.map_or(&[][..], |table| table.columns);
+    let kept = columns.iter().filter(|(name, _)| !without.contains(name));
+    kept.map(|(name, ty)| (Arc::from(*name), SqlType::of(*ty)))
+        .collect()
 }
 
 /// The rows of the relation behind a function, without the columns that the function has not.

@@ -15,10 +15,12 @@
 //!   it, and only a statement that computes the expression itself, and fails, would have found it.
 
 use super::{Catalog, IndexColumn, IndexDef, IndexKey, Relation};
+use crate::context::Context;
 use crate::error::{Result, SqlError};
 use crate::exec::{self, EvalContext, StoredColumn};
 use crate::expr::Expr;
-use crate::func::{Context, Volatility};
+use crate::func::FunctionContext;
+use crate::func::Volatility;
 use crate::interrupt::hold_interrupts;
 use crate::plan::{PlanContext, walk};
 use crate::value::IoContext;
@@ -501,7 +503,7 @@ impl IoContext for Unchanging {
     }
 }
 
-impl Context for Unchanging {
+impl FunctionContext for Unchanging {
     fn statement_time(&self) -> i64 {
         0
     }
@@ -539,6 +541,8 @@ impl Context for Unchanging {
         Unchanging::refused()
     }
 }
+
+impl Context for Unchanging {}
 
 /// The keys of an index that the catalog made.
 pub(crate) fn of(index: &Index) -> Option<&RowKeys> {

@@ -23,7 +23,7 @@ mod database;
 pub mod ddl;
 mod definitions;
 mod depend;
-mod describe;
+pub(crate) mod describe;
 mod in_use;
 mod index_def;
 pub(crate) mod index_keys;
@@ -81,8 +81,8 @@ pub use temporary::{OnCommit, TempObjects};
 pub(crate) use view::source_name;
 pub use view::{View, ViewSource};
 
+use crate::context::Context;
 use crate::error::Result;
-use crate::func::Context;
 use crate::persistent::PersistentMap;
 use crate::role::Roles;
 use crate::value::record::Shape;

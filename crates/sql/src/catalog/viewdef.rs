@@ -1,8 +1,8 @@
 //! The text of a view: `pg_get_viewdef`, `pg_views`, `information_schema.views`.
 
 use super::{Catalog, Relation, View, print, print_query};
+use crate::context::Context;
 use crate::error::Result;
-use crate::func::Context;
 use crate::plan::PlanContext;
 use std::sync::Arc;
 

@@ -325,7 +325,8 @@ pub(crate) fn apply_pair(
 }
 
 /// Code that is told the types of its arguments.
-pub(crate) type TypedBody = fn(&dyn func::Context, &[SqlType], &[Datum]) -> Result<Datum>;
+pub(crate) type TypedBody =
+    fn(&dyn crate::func::FunctionContext, &[SqlType], &[Datum]) -> Result<Datum>;
 
 /// Calls such code on evaluated arguments, strictness included. None of it is volatile.
 pub(crate) fn apply_typed(
@@ -343,7 +344,7 @@ pub(crate) fn apply_typed(
 }
 
 /// Code that is given the running transaction.
-pub(crate) type TransactionBody = fn(&dyn func::Context, &mut Txn) -> Result<Datum>;
+pub(crate) type TransactionBody = fn(&dyn crate::func::FunctionContext, &mut Txn) -> Result<Datum>;
 
 /// Calls such code.
 pub(crate) fn apply_to_transaction(
@@ -524,7 +525,11 @@ fn cast_via_text(datum: &Datum, from: SqlType, to: SqlType, cx: &Cx<'_>) -> Resu
 }
 
 /// A value as its type prints it in this session.
-pub(crate) fn text_of(datum: &Datum, ty: SqlType, session: &dyn func::Context) -> Result<String> {
+pub(crate) fn text_of(
+    datum: &Datum,
+    ty: SqlType,
+    session: &dyn crate::context::Context,
+) -> Result<String> {
     if build::is_large(datum) {
         check_for_interrupts()?;
     }

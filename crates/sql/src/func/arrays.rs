@@ -2,7 +2,7 @@
 
 use super::numbers::bad_args;
 use super::strings::{Divided, show, type_of};
-use super::{AggregateState, Context};
+use super::{AggregateState, FunctionContext};
 use crate::error::{Result, SqlError};
 use crate::value::array::{DIMENSIONS_MAX, Dim, items_of, stacked, too_many_dimensions};
 use crate::value::build::{Builder, Items, ROW_BYTES};
@@ -348,7 +348,7 @@ pub(super) fn fill(a: &[Datum]) -> Result<Datum> {
     shaped(type_of(&a[0]).oid, dims, items.finish())
 }
 /// `array_to_string`
-pub(super) fn to_string(cx: &dyn Context, a: &[Datum]) -> Result<Datum> {
+pub(super) fn to_string(cx: &dyn FunctionContext, a: &[Datum]) -> Result<Datum> {
     let (Some(v), Some(Datum::Text(by))) = (array(a, 0)?, a.get(1)) else {
         return Ok(Datum::Null);
     };
@@ -418,7 +418,7 @@ pub(super) fn string_to_array(a: &[Datum]) -> Result<Datum> {
 }
 
 /// `string_to_table`
-pub(super) fn string_to_table(_: &dyn Context, a: &[Datum]) -> Result<Vec<Vec<Datum>>> {
+pub(super) fn string_to_table(_: &dyn FunctionContext, a: &[Datum]) -> Result<Vec<Vec<Datum>>> {
     let mut rows = Items::new();
     pieces(a, &mut |piece| {
         rows.hold(ROW_BYTES + piece.map_or(0, str::len))?;
@@ -459,7 +459,7 @@ pub(super) fn overlap(a: &[Datum]) -> Result<Datum> {
 }
 
 /// `unnest`
-pub(super) fn unnest(_: &dyn Context, a: &[Datum]) -> Result<Vec<Vec<Datum>>> {
+pub(super) fn unnest(_: &dyn FunctionContext, a: &[Datum]) -> Result<Vec<Vec<Datum>>> {
     let mut rows = Items::new();
     for item in array(a, 0)?.map_or(&[][..], |v| &v.items) {
         rows.hold(ROW_BYTES)?;
@@ -469,7 +469,7 @@ pub(super) fn unnest(_: &dyn Context, a: &[Datum]) -> Result<Vec<Vec<Datum>>> {
 }
 
 /// `_pg_expandarray`: elements with their numbers
-pub(super) fn expand(_: &dyn Context, a: &[Datum]) -> Result<Vec<Vec<Datum>>> {
+pub(super) fn expand(_: &dyn FunctionContext, a: &[Datum]) -> Result<Vec<Vec<Datum>>> {
     let mut rows = Items::new();
     for (item, n) in array(a, 0)?.map_or(&[][..], |v| &v.items).iter().zip(1..) {
         rows.hold(2 * ROW_BYTES)?;
@@ -479,7 +479,7 @@ pub(super) fn expand(_: &dyn Context, a: &[Datum]) -> Result<Vec<Vec<Datum>>> {
 }
 
 /// `pg_options_to_table`: `name=value` texts as rows
-pub(super) fn options_to_table(_: &dyn Context, a: &[Datum]) -> Result<Vec<Vec<Datum>>> {
+pub(super) fn options_to_table(_: &dyn FunctionContext, a: &[Datum]) -> Result<Vec<Vec<Datum>>> {
     let Some(v) = array(a, 0)? else {
         return Ok(Vec::new());
     };

@@ -1,7 +1,7 @@
 //! Casts: the way from one type to another, and the code of each conversion.
 
 use super::numbers::{bad_args, out_of_range};
-use super::{Body, Cast, CastContext, Context, registry};
+use super::{Body, Cast, CastContext, FunctionContext, registry};
 use crate::error::{Result, SqlError};
 use crate::value::text_io::{self, OutputStyle, truncate_name};
 use crate::value::{
@@ -79,7 +79,7 @@ pub fn apply_cast(
     from: SqlType,
     to: SqlType,
     explicit: bool,
-    cx: Option<&dyn Context>,
+    cx: Option<&dyn FunctionContext>,
 ) -> Result<Datum> {
     if d.is_null() {
         return Ok(Datum::Null);
@@ -349,7 +349,7 @@ pub(super) fn to_char(a: &[Datum]) -> Result<Datum> {
 }
 
 /// Text to regclass.
-pub(super) fn to_regclass(cx: &dyn Context, a: &[Datum]) -> Result<Datum> {
+pub(super) fn to_regclass(cx: &dyn FunctionContext, a: &[Datum]) -> Result<Datum> {
     match a {
         [Datum::Text(s)] => text_io::input(SqlType::of(oid::REGCLASS), s, Some(cx)),
         _ => Err(bad_args(a)),

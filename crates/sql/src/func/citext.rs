@@ -1,7 +1,7 @@
 //! citext: text whose case does not count. Functions of PostgreSQL's extension of this name, which it makes of those of text.
 
 use super::numbers::bad_args;
-use super::{Context, Rows, like, patterns, strings};
+use super::{FunctionContext, Rows, like, patterns, strings};
 use crate::error::Result;
 use crate::value::{Datum, compare_as, oid};
 use std::cmp::Ordering;
@@ -48,7 +48,7 @@ pub(super) fn regexp_match(a: &[Datum]) -> Result<Datum> {
 }
 
 /// `regexp_matches`
-pub(super) fn regexp_matches(cx: &dyn Context, a: &[Datum]) -> Result<Rows> {
+pub(super) fn regexp_matches(cx: &dyn FunctionContext, a: &[Datum]) -> Result<Rows> {
     patterns::regexp_matches(cx, &with_flag(a, 2)?)
 }
 
@@ -63,7 +63,7 @@ pub(super) fn regexp_split_to_array(a: &[Datum]) -> Result<Datum> {
 }
 
 /// `regexp_split_to_table`
-pub(super) fn regexp_split_to_table(cx: &dyn Context, a: &[Datum]) -> Result<Rows> {
+pub(super) fn regexp_split_to_table(cx: &dyn FunctionContext, a: &[Datum]) -> Result<Rows> {
     patterns::regexp_split_to_table(cx, &with_flag(a, 2)?)
 }
 

@@ -5,7 +5,7 @@ mod fields;
 
 pub(super) use fields::{date_part, date_trunc, extract};
 
-use super::Context;
+use super::FunctionContext;
 use super::numbers::{bad_args, bad_pair, division_by_zero};
 use crate::error::{Result, SqlError};
 use crate::value::abbreviations::{Abbreviation, abbreviation, offset_of};
@@ -52,7 +52,7 @@ pub(crate) fn timestamp_moment(t: i64) -> i128 {
 }
 
 /// The moment of a timestamp that is local to a zone: one that UTC has no timestamp for lies beyond those, but is not infinite.
-fn local_moment(t: i64, cx: &dyn Context) -> i128 {
+fn local_moment(t: i64, cx: &dyn FunctionContext) -> i128 {
     match dt::to_utc(t, cx.time_zone()) {
         Ok(utc) => timestamp_moment(utc),
         Err(_) if t < 0 => i128::from(i64::MIN),
@@ -72,7 +72,7 @@ pub(super) fn compare_days(a: &Datum, b: &Datum, f: fn(Ordering) -> bool) -> Res
 
 /// Comparison with timestamptz: the other side is local to the session.
 pub(super) fn compare_moments(
-    cx: &dyn Context,
+    cx: &dyn FunctionContext,
     a: &[Datum],
     f: fn(Ordering) -> bool,
 ) -> Result<Datum> {
@@ -97,7 +97,7 @@ pub(super) fn date_to_timestamp(a: &[Datum]) -> Result<Datum> {
 }
 
 /// date to timestamptz
-pub(super) fn date_to_timestamptz(cx: &dyn Context, a: &[Datum]) -> Result<Datum> {
+pub(super) fn date_to_timestamptz(cx: &dyn FunctionContext, a: &[Datum]) -> Result<Datum> {
     dt::to_utc(dt::date_to_timestamp(a[0].as_date()?)?, cx.time_zone()).map(Datum::TimestampTz)
 }
 
@@ -125,12 +125,12 @@ pub(super) fn timestamp_to_time(a: &[Datum]) -> Result<Datum> {
 }
 
 /// timestamp to timestamptz
-pub(super) fn timestamp_to_timestamptz(cx: &dyn Context, a: &[Datum]) -> Result<Datum> {
+pub(super) fn timestamp_to_timestamptz(cx: &dyn FunctionContext, a: &[Datum]) -> Result<Datum> {
     dt::to_utc(a[0].as_timestamp()?, cx.time_zone()).map(Datum::TimestampTz)
 }
 
 /// timestamptz to date
-pub(super) fn timestamptz_to_date(cx: &dyn Context, a: &[Datum]) -> Result<Datum> {
+pub(super) fn timestamptz_to_date(cx: &dyn FunctionContext, a: &[Datum]) -> Result<Datum> {
     Ok(Datum::Date(dt::timestamp_to_date(dt::to_local(
         a[0].as_timestamptz()?,
         cx.time_zone(),
@@ -138,7 +138,7 @@ pub(super) fn timestamptz_to_date(cx: &dyn Context, a: &[Datum]) -> Result<Datum
 }
 
 /// timestamptz to time
-pub(super) fn timestamptz_to_time(cx: &dyn Context, a: &[Datum]) -> Result<Datum> {
+pub(super) fn timestamptz_to_time(cx: &dyn FunctionContext, a: &[Datum]) -> Result<Datum> {
     let t = a[0].as_timestamptz()?;
     Ok(if infinite(t) {
         Datum::Null
@@ -148,7 +148,7 @@ pub(super) fn timestamptz_to_time(cx: &dyn Context, a: &[Datum]) -> Result<Datum
 }
 
 /// timestamptz to timestamp
-pub(super) fn timestamptz_to_timestamp(cx: &dyn Context, a: &[Datum]) -> Result<Datum> {
+pub(super) fn timestamptz_to_timestamp(cx: &dyn FunctionContext, a: &[Datum]) -> Result<Datum> {
     Ok(Datum::Timestamp(dt::to_local(
         a[0].as_timestamptz()?,
         cx.time_zone(),
@@ -348,7 +348,7 @@ pub(super) fn minus(a: &[Datum]) -> Result<Datum> {
 }
 
 /// timestamptz `+` interval
-pub(super) fn plus_zoned(cx: &dyn Context, a: &[Datum]) -> Result<Datum> {
+pub(super) fn plus_zoned(cx: &dyn FunctionContext, a: &[Datum]) -> Result<Datum> {
     match a {
         [Datum::TimestampTz(t), Datum::Interval(v)]
         | [Datum::Interval(v), Datum::TimestampTz(t)] => {
@@ -359,7 +359,7 @@ pub(super) fn plus_zoned(cx: &dyn Context, a: &[Datum]) -> Result<Datum> {
 }
 
 /// timestamptz `-` interval
-pub(super) fn minus_zoned(cx: &dyn Context, a: &[Datum]) -> Result<Datum> {
+pub(super) fn minus_zoned(cx: &dyn FunctionContext, a: &[Datum]) -> Result<Datum> {
     match a {
         [Datum::TimestampTz(t), Datum::Interval(v)] => {
             add_to_timestamptz(*t, &negated(v)?, cx.time_zone()).map(Datum::TimestampTz)
@@ -430,7 +430,7 @@ fn calendar_difference(x: i64, y: i64) -> Interval {
 }
 
 /// `age`
-pub(super) fn age(cx: &dyn Context, a: &[Datum]) -> Result<Datum> {
+pub(super) fn age(cx: &dyn FunctionContext, a: &[Datum]) -> Result<Datum> {
     let tz = cx.time_zone();
     // With one argument: from today's midnight.
     let today = || {
@@ -516,7 +516,7 @@ pub(super) fn make_timestamp(a: &[Datum]) -> Result<Datum> {
 }
 
 /// `make_timestamptz`
-pub(super) fn make_timestamptz(cx: &dyn Context, a: &[Datum]) -> Result<Datum> {
+pub(super) fn make_timestamptz(cx: &dyn FunctionContext, a: &[Datum]) -> Result<Datum> {
     let local = made_timestamp(a)?;
     match a.get(6) {
         Some(z) => calendar::local_to_utc(local, &fields::zone_or_offset(z.as_str()?)?),
@@ -750,7 +750,7 @@ pub(super) fn date_bin(a: &[Datum]) -> Result<Datum> {
 }
 
 /// `now`, `transaction_timestamp`, CURRENT_TIMESTAMP (with an optional precision)
-pub(super) fn now(cx: &dyn Context, a: &[Datum]) -> Result<Datum> {
+pub(super) fn now(cx: &dyn FunctionContext, a: &[Datum]) -> Result<Datum> {
     Ok(Datum::TimestampTz(rounded(cx.transaction_time(), a)?))
 }
 
@@ -762,17 +762,17 @@ fn rounded(t: i64, a: &[Datum]) -> Result<i64> {
 }
 
 /// `statement_timestamp`
-pub(super) fn statement_timestamp(cx: &dyn Context, _: &[Datum]) -> Result<Datum> {
+pub(super) fn statement_timestamp(cx: &dyn FunctionContext, _: &[Datum]) -> Result<Datum> {
     Ok(Datum::TimestampTz(cx.statement_time()))
 }
 
 /// `clock_timestamp`
-pub(super) fn clock_timestamp(cx: &dyn Context, _: &[Datum]) -> Result<Datum> {
+pub(super) fn clock_timestamp(cx: &dyn FunctionContext, _: &[Datum]) -> Result<Datum> {
     Ok(Datum::TimestampTz(cx.clock_time()))
 }
 
 /// CURRENT_DATE
-pub(super) fn current_date(cx: &dyn Context, _: &[Datum]) -> Result<Datum> {
+pub(super) fn current_date(cx: &dyn FunctionContext, _: &[Datum]) -> Result<Datum> {
     Ok(Datum::Date(dt::timestamp_to_date(dt::to_local(
         cx.transaction_time(),
         cx.time_zone(),
@@ -780,7 +780,7 @@ pub(super) fn current_date(cx: &dyn Context, _: &[Datum]) -> Result<Datum> {
 }
 
 /// LOCALTIME (with an optional precision)
-pub(super) fn local_time(cx: &dyn Context, a: &[Datum]) -> Result<Datum> {
+pub(super) fn local_time(cx: &dyn FunctionContext, a: &[Datum]) -> Result<Datum> {
     Ok(Datum::Time(rounded(
         dt::to_local(cx.transaction_time(), cx.time_zone()).rem_euclid(DAY),
         a,
@@ -788,7 +788,7 @@ pub(super) fn local_time(cx: &dyn Context, a: &[Datum]) -> Result<Datum> {
 }
 
 /// LOCALTIMESTAMP (with an optional precision)
-pub(super) fn local_timestamp(cx: &dyn Context, a: &[Datum]) -> Result<Datum> {
+pub(super) fn local_timestamp(cx: &dyn FunctionContext, a: &[Datum]) -> Result<Datum> {
     Ok(Datum::Timestamp(rounded(
         dt::to_local(cx.transaction_time(), cx.time_zone()),
         a,

@@ -2,7 +2,7 @@
 
 use super::{infinite, interval, zone};
 use crate::error::{Result, SqlError};
-use crate::func::Context;
+use crate::func::FunctionContext;
 use crate::func::numbers::bad_args;
 use crate::value::calendar::{self, DAY, HOUR, MINUTE, SECOND};
 use crate::value::datetime as dt;
@@ -263,7 +263,7 @@ fn moment_field(u: &str, local: i64, utc: i64) -> Result<Option<Numeric>> {
 }
 
 /// `extract`: numeric
-pub(in crate::func) fn extract(cx: &dyn Context, a: &[Datum]) -> Result<Datum> {
+pub(in crate::func) fn extract(cx: &dyn FunctionContext, a: &[Datum]) -> Result<Datum> {
     let [name, d] = a else {
         return Err(bad_args(a));
     };
@@ -271,7 +271,7 @@ pub(in crate::func) fn extract(cx: &dyn Context, a: &[Datum]) -> Result<Datum> {
 }
 
 /// `date_part`: double precision
-pub(in crate::func) fn date_part(cx: &dyn Context, a: &[Datum]) -> Result<Datum> {
+pub(in crate::func) fn date_part(cx: &dyn FunctionContext, a: &[Datum]) -> Result<Datum> {
     let [name, d] = a else {
         return Err(bad_args(a));
     };
@@ -331,7 +331,7 @@ fn trunc_local(u: &str, t: i64) -> Result<Option<i64>> {
 }
 
 /// `date_trunc`
-pub(in crate::func) fn date_trunc(cx: &dyn Context, a: &[Datum]) -> Result<Datum> {
+pub(in crate::func) fn date_trunc(cx: &dyn FunctionContext, a: &[Datum]) -> Result<Datum> {
     let name = a[0].as_str()?;
     match &a[1] {
         Datum::Timestamp(t) => {

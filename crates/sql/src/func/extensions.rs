@@ -4,10 +4,10 @@
 //! Does not: encrypt, or hash passwords (`crypt`, `gen_salt`, `pgp_...` of pgcrypto are no functions here).
 
 use super::Volatility::{Immutable, Volatile};
-use super::{Body, Context, Function, digests, encodings};
-use crate::catalog::text::quote_ident;
+use super::{Body, Function, FunctionContext, digests, encodings};
 use crate::error::{Result, SqlError};
 use crate::func::function as f;
+use crate::value::names::quote_identifier as quote_ident;
 use crate::value::oid::*;
 use crate::value::{Datum, Oid, user};
 use logstead_types::SqlState;
@@ -131,7 +131,7 @@ fn stamped(mut bytes: [u8; 16], version: u8) -> Datum {
 }
 
 /// Version 1: the time in units of 100 ns since 1582, and a random multicast address in place of a network card's, which tells of no machine.
-fn uuid_v1(cx: &dyn Context, _: &[Datum]) -> Result<Datum> {
+fn uuid_v1(cx: &dyn FunctionContext, _: &[Datum]) -> Result<Datum> {
     /// From 15 October 1582 to the year 2000, in microseconds.
     const BEFORE_2000_US: i64 = 13_165_977_600_000_000;
     let random = cx.random_u64();
@@ -213,7 +213,7 @@ fn hmac(a: &[Datum]) -> Result<Datum> {
     Ok(Datum::Bytea(keyed(0x5c, &keyed(0x36, data)?)?.into()))
 }
 
-fn random_bytes(cx: &dyn Context, a: &[Datum]) -> Result<Datum> {
+fn random_bytes(cx: &dyn FunctionContext, a: &[Datum]) -> Result<Datum> {
     let length = usize::try_from(a[0].as_integer()?).unwrap_or(0);
     if !(1..=1024).contains(&length) {
         return Err(SqlError::new(

@@ -10,7 +10,7 @@ mod parse;
 pub(super) use number::to_number;
 pub(super) use parse::{to_date, to_timestamp};
 
-use super::Context;
+use super::FunctionContext;
 use super::numbers::bad_args;
 use crate::error::{Result, SqlError};
 use crate::interrupt::check_for_interrupts;
@@ -688,7 +688,7 @@ fn of_interval(v: &Interval) -> Value {
 }
 
 /// `to_char` of anything that has a picture
-pub(super) fn to_char(cx: &dyn Context, a: &[Datum]) -> Result<Datum> {
+pub(super) fn to_char(cx: &dyn FunctionContext, a: &[Datum]) -> Result<Datum> {
     let [d, picture] = a else {
         return Err(bad_args(a));
     };

@@ -7,7 +7,7 @@
 
 use super::{DAYS, Field, MONTHS, Piece, ROMAN, pieces};
 use crate::error::{Result, SqlError};
-use crate::func::Context;
+use crate::func::FunctionContext;
 use crate::func::numbers::bad_args;
 use crate::interrupt::check_for_interrupts;
 use crate::value::Datum;
@@ -755,7 +755,7 @@ pub(in crate::func) fn to_date(a: &[Datum]) -> Result<Datum> {
 }
 
 /// `to_timestamp(text, picture)`
-pub(in crate::func) fn to_timestamp(cx: &dyn Context, a: &[Datum]) -> Result<Datum> {
+pub(in crate::func) fn to_timestamp(cx: &dyn FunctionContext, a: &[Datum]) -> Result<Datum> {
     let [Datum::Text(text), Datum::Text(picture)] = a else {
         return Err(bad_args(a));
     };

@@ -1,7 +1,7 @@
 //! hstore: functions of PostgreSQL's extension of this name.
 
 use super::numbers::bad_args;
-use super::{Context, Rows, strings};
+use super::{FunctionContext, Rows, strings};
 use crate::error::{Result, SqlError};
 use crate::value::hstore::{Pair, make, pairs};
 use crate::value::json::{Build, JsonType, View};
@@ -245,7 +245,7 @@ pub(super) fn of_array(a: &[Datum]) -> Result<Datum> {
 }
 
 /// `hstore(record)`: the fields as texts, by their names.
-pub(super) fn of_record(cx: &dyn Context, types: &[SqlType], a: &[Datum]) -> Result<Datum> {
+pub(super) fn of_record(cx: &dyn FunctionContext, types: &[SqlType], a: &[Datum]) -> Result<Datum> {
     let ([value], [ty]) = (a, types) else {
         return Err(bad_args(a));
     };
@@ -390,19 +390,19 @@ pub(super) fn values_array(a: &[Datum]) -> Result<Datum> {
 }
 
 /// `skeys`
-pub(super) fn keys_set(_: &dyn Context, a: &[Datum]) -> Result<Rows> {
+pub(super) fn keys_set(_: &dyn FunctionContext, a: &[Datum]) -> Result<Rows> {
     Ok(pairs(one(a)?)
         .map(|(key, _)| vec![Datum::text(key)])
         .collect())
 }
 
 /// `svals`
-pub(super) fn values_set(_: &dyn Context, a: &[Datum]) -> Result<Rows> {
+pub(super) fn values_set(_: &dyn FunctionContext, a: &[Datum]) -> Result<Rows> {
     Ok(pairs(one(a)?).map(|(_, value)| vec![text(value)]).collect())
 }
 
 /// `each`
-pub(super) fn each(_: &dyn Context, a: &[Datum]) -> Result<Rows> {
+pub(super) fn each(_: &dyn FunctionContext, a: &[Datum]) -> Result<Rows> {
     Ok(pairs(one(a)?)
         .map(|(key, value)| vec![Datum::text(key), text(value)])
         .collect())

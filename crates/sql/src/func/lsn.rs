@@ -9,7 +9,7 @@ use super::Volatility::{Immutable, Volatile};
 use super::numbers::{bad_args, compared};
 use super::registry::Operator;
 use super::table_operators::o;
-use super::{Body, Context, Function, hashes};
+use super::{Body, Function, FunctionContext, hashes};
 use crate::error::{Result, SqlError};
 use crate::func::function as f;
 use crate::value::oid::*;
@@ -130,7 +130,7 @@ fn segment_name(a: &[Datum]) -> Result<Datum> {
 }
 
 /// What only a standby has.
-fn none(_: &dyn Context, _: &[Datum]) -> Result<Datum> {
+fn none(_: &dyn FunctionContext, _: &[Datum]) -> Result<Datum> {
     Ok(Datum::Null)
 }
 

@@ -2,14 +2,14 @@
 //! be missing.
 
 use super::numbers::bad_args;
-use super::{Context, datetime, timetz};
+use super::{FunctionContext, datetime, timetz};
 use crate::error::Result;
 use crate::value::Datum;
 use crate::value::compare::compare;
 use std::cmp::Ordering;
 
 /// `overlaps` of two pairs
-pub(super) fn overlaps(cx: &dyn Context, a: &[Datum]) -> Result<Datum> {
+pub(super) fn overlaps(cx: &dyn FunctionContext, a: &[Datum]) -> Result<Datum> {
     let [from, to, other_from, other_to] = a else {
         return Err(bad_args(a));
     };
@@ -22,7 +22,7 @@ pub(super) fn overlaps(cx: &dyn Context, a: &[Datum]) -> Result<Datum> {
 /// The earlier end, and the later one if it is there.
 type Span = (Datum, Option<Datum>);
 
-fn span(cx: &dyn Context, from: &Datum, to: &Datum) -> Result<Option<Span>> {
+fn span(cx: &dyn FunctionContext, from: &Datum, to: &Datum) -> Result<Option<Span>> {
     let to = match to {
         Datum::Interval(_) if from.is_null() => Datum::Null,
         Datum::Interval(_) => {

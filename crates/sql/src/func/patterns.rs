@@ -222,7 +222,10 @@ pub(super) fn regexp_match(a: &[Datum]) -> Result<Datum> {
 }
 
 /// `regexp_matches`
-pub(super) fn regexp_matches(_: &dyn super::Context, a: &[Datum]) -> Result<Vec<Vec<Datum>>> {
+pub(super) fn regexp_matches(
+    _: &dyn super::FunctionContext,
+    a: &[Datum],
+) -> Result<Vec<Vec<Datum>>> {
     let flags = flags_at(a, 2)?;
     let r = compile(text_at(a, 1)?, flags)?;
     let limit = if flags.global { usize::MAX } else { 1 };
@@ -311,7 +314,7 @@ pub(super) fn regexp_split_to_array(a: &[Datum]) -> Result<Datum> {
 
 /// `regexp_split_to_table`
 pub(super) fn regexp_split_to_table(
-    _: &dyn super::Context,
+    _: &dyn super::FunctionContext,
     a: &[Datum],
 ) -> Result<Vec<Vec<Datum>>> {
     let mut rows = Items::new();

@@ -1,6 +1,6 @@
 //! Quoting of identifiers and literals, and `format`, which uses it.
 
-use super::Context;
+use super::FunctionContext;
 use super::numbers::bad_args;
 use super::strings::{count_chars, invalid, s, show_as, shown_as, text};
 use crate::error::{Result, SqlError};
@@ -44,7 +44,11 @@ pub(super) fn quote_ident(a: &[Datum]) -> Result<Datum> {
 }
 
 /// `quote_literal`
-pub(super) fn quote_literal(cx: &dyn Context, types: &[SqlType], a: &[Datum]) -> Result<Datum> {
+pub(super) fn quote_literal(
+    cx: &dyn FunctionContext,
+    types: &[SqlType],
+    a: &[Datum],
+) -> Result<Datum> {
     let value = a.first().ok_or_else(|| bad_args(a))?;
     let mut out = Builder::default();
     match value {
@@ -58,7 +62,11 @@ pub(super) fn quote_literal(cx: &dyn Context, types: &[SqlType], a: &[Datum]) ->
 }
 
 /// `quote_nullable`
-pub(super) fn quote_nullable(cx: &dyn Context, types: &[SqlType], a: &[Datum]) -> Result<Datum> {
+pub(super) fn quote_nullable(
+    cx: &dyn FunctionContext,
+    types: &[SqlType],
+    a: &[Datum],
+) -> Result<Datum> {
     match a {
         [Datum::Null] => text("NULL"),
         _ => quote_literal(cx, types, a),
@@ -66,7 +74,7 @@ pub(super) fn quote_nullable(cx: &dyn Context, types: &[SqlType], a: &[Datum]) -
 }
 
 /// `format`
-pub(super) fn format(cx: &dyn Context, types: &[SqlType], a: &[Datum]) -> Result<Datum> {
+pub(super) fn format(cx: &dyn FunctionContext, types: &[SqlType], a: &[Datum]) -> Result<Datum> {
     let Some((pattern, args)) = a.split_first() else {
         return Err(bad_args(a));
     };

@@ -273,7 +273,8 @@ pub fn result_name(function: &Function) -> Option<&'static str> {
     .then_some("value")
 }
 
-/// The columns of a call with arguments of these types; empty for functions of one result column.
+/// The columns of a call with arguments of these types; empty for functions of one result column, and for those that give the rows of a
+/// system relation ([`relation_of_function`](super::relation_of_function)).
 pub fn record_columns(function: &Function, args: &[SqlType]) -> Vec<(Arc<str>, SqlType)> {
     // A record that the caller describes: what fills it and what it is cast to.
     if matches!(function.result, oid::ANYELEMENT | oid::RECORD)
@@ -297,12 +298,7 @@ pub fn record_columns(function: &Function, args: &[SqlType]) -> Vec<(Arc<str>, S
         };
         (Arc::from(*name), SqlType::of(ty))
     };
-    let own = set_columns(function);
-    if own.is_empty() && function.args.is_empty() && function.result == oid::RECORD {
-        let relation = table_system::relation_columns(function.name);
-        return relation.iter().map(column).collect();
-    }
-    own.iter().map(column).collect()
+    set_columns(function).iter().map(column).collect()
 }
 
 /// `pg_cast` row between two types.

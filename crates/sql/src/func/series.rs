@@ -3,7 +3,7 @@
 //! The rows of generate_series are made one by one, as they are asked for: however many there are, they cost no memory, and
 //! whoever asks may stop.
 
-use super::Context;
+use super::FunctionContext;
 use super::datetime;
 use super::numbers::bad_args;
 use crate::error::{Result, SqlError};
@@ -46,7 +46,7 @@ enum Kind {
 
 impl Series {
     /// The next row's value.
-    pub fn next(&mut self, cx: &dyn Context) -> Result<Option<Datum>> {
+    pub fn next(&mut self, cx: &dyn FunctionContext) -> Result<Option<Datum>> {
         match &mut self.0 {
             Kind::Integers {
                 next,
@@ -162,7 +162,7 @@ fn moments(from: i64, to: i64, step: &Interval, has_zone: bool) -> Result<Series
 }
 
 /// `generate_series` over integers, numerics and moments
-pub(super) fn generate_series(_: &dyn Context, a: &[Datum]) -> Result<Series> {
+pub(super) fn generate_series(_: &dyn FunctionContext, a: &[Datum]) -> Result<Series> {
     match a {
         [Datum::Int4(f), Datum::Int4(t)] => {
             integers(i64::from(*f), i64::from(*t), 1, |v| Datum::Int4(v as i32))
@@ -191,7 +191,7 @@ pub(super) fn generate_series(_: &dyn Context, a: &[Datum]) -> Result<Series> {
 }
 
 /// `generate_subscripts`
-pub(super) fn generate_subscripts(_: &dyn Context, a: &[Datum]) -> Result<Vec<Vec<Datum>>> {
+pub(super) fn generate_subscripts(_: &dyn FunctionContext, a: &[Datum]) -> Result<Vec<Vec<Datum>>> {
     let (Some(Datum::Array(v)), Some(Datum::Int4(dimension))) = (a.first(), a.get(1)) else {
         return Err(bad_args(a));
     };

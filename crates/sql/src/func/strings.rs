@@ -1,6 +1,6 @@
 //! String and bytea functions. Positions and lengths count characters, from 1.
 
-use super::Context;
+use super::FunctionContext;
 use super::numbers::{bad_args, out_of_range};
 use crate::error::{Result, SqlError};
 use crate::interrupt::{Pace, check_for_interrupts};
@@ -86,13 +86,13 @@ pub(super) fn type_of(d: &Datum) -> SqlType {
 }
 
 /// Text of any value, as its output function gives it in this session.
-pub(super) fn show(cx: &dyn Context, d: &Datum, out: &mut Builder) -> Result<()> {
+pub(super) fn show(cx: &dyn FunctionContext, d: &Datum, out: &mut Builder) -> Result<()> {
     text_io::append(d, type_of(d), &OutputStyle::of(cx), out)
 }
 
 /// As the output function of the type writes it: a regclass is a name. Of which nothing is known, by what the value itself is.
 pub(super) fn show_as(
-    cx: &dyn Context,
+    cx: &dyn FunctionContext,
     ty: Option<&SqlType>,
     d: &Datum,
     out: &mut Builder,
@@ -107,7 +107,11 @@ pub(super) fn show_as(
 }
 
 /// [`show_as`], as a string.
-pub(super) fn shown_as(cx: &dyn Context, ty: Option<&SqlType>, d: &Datum) -> Result<String> {
+pub(super) fn shown_as(
+    cx: &dyn FunctionContext,
+    ty: Option<&SqlType>,
+    d: &Datum,
+) -> Result<String> {
     let mut out = Builder::default();
     show_as(cx, ty, d, &mut out)?;
     out.finish_string()
@@ -597,7 +601,7 @@ pub(super) fn bytea_cat(a: &[Datum]) -> Result<Datum> {
 }
 
 /// `text || anything` and `anything || text`: of what a cast to text makes, which is not always what is shown
-pub(super) fn any_cat(cx: &dyn Context, types: &[SqlType], a: &[Datum]) -> Result<Datum> {
+pub(super) fn any_cat(cx: &dyn FunctionContext, types: &[SqlType], a: &[Datum]) -> Result<Datum> {
     let mut out = Builder::default();
     for (at, d) in a.iter().enumerate() {
         match d {
@@ -620,7 +624,7 @@ pub(super) fn from_output(out: Vec<u8>) -> Result<Datum> {
 }
 
 /// `concat`: NULLs count as empty
-pub(super) fn concat(cx: &dyn Context, types: &[SqlType], a: &[Datum]) -> Result<Datum> {
+pub(super) fn concat(cx: &dyn FunctionContext, types: &[SqlType], a: &[Datum]) -> Result<Datum> {
     let mut out = Builder::default();
     for (at, d) in a.iter().enumerate() {
         show_as(cx, types.get(at), d, &mut out)?;
@@ -629,7 +633,7 @@ pub(super) fn concat(cx: &dyn Context, types: &[SqlType], a: &[Datum]) -> Result
 }
 
 /// `concat_ws`
-pub(super) fn concat_ws(cx: &dyn Context, types: &[SqlType], a: &[Datum]) -> Result<Datum> {
+pub(super) fn concat_ws(cx: &dyn FunctionContext, types: &[SqlType], a: &[Datum]) -> Result<Datum> {
     let Some((by, rest)) = a.split_first() else {
         return Err(bad_args(a));
     };

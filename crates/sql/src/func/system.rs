@@ -2,7 +2,7 @@
 
 use super::numbers::bad_args;
 use super::strings::type_of;
-use super::{Context, RestorePointRequest};
+use super::{FunctionContext, RestorePointRequest};
 use crate::error::{Result, SqlError};
 use crate::value::{Datum, Numeric, SqlType, info, oid, stored, text_io};
 use logstead_types::SqlState;
@@ -18,22 +18,22 @@ pub(super) fn version(_: &[Datum]) -> Result<Datum> {
 }
 
 /// `current_database`
-pub(super) fn current_database(cx: &dyn Context, _: &[Datum]) -> Result<Datum> {
+pub(super) fn current_database(cx: &dyn FunctionContext, _: &[Datum]) -> Result<Datum> {
     Ok(Datum::text(cx.database()))
 }
 
 /// `session_user`
-pub(super) fn session_user(cx: &dyn Context, _: &[Datum]) -> Result<Datum> {
+pub(super) fn session_user(cx: &dyn FunctionContext, _: &[Datum]) -> Result<Datum> {
     Ok(Datum::text(cx.session_user()))
 }
 
 /// `current_user`
-pub(super) fn current_user(cx: &dyn Context, _: &[Datum]) -> Result<Datum> {
+pub(super) fn current_user(cx: &dyn FunctionContext, _: &[Datum]) -> Result<Datum> {
     Ok(Datum::text(cx.current_user()))
 }
 
 /// `current_schema`: the first of the search path
-pub(super) fn current_schema(cx: &dyn Context, _: &[Datum]) -> Result<Datum> {
+pub(super) fn current_schema(cx: &dyn FunctionContext, _: &[Datum]) -> Result<Datum> {
     let path = cx.search_path();
     Ok(path
         .iter()
@@ -43,7 +43,7 @@ pub(super) fn current_schema(cx: &dyn Context, _: &[Datum]) -> Result<Datum> {
 }
 
 /// `current_schemas(include implicit)`
-pub(super) fn current_schemas(cx: &dyn Context, a: &[Datum]) -> Result<Datum> {
+pub(super) fn current_schemas(cx: &dyn FunctionContext, a: &[Datum]) -> Result<Datum> {
     let implicit = a[0].as_bool()?;
     let path = cx.search_path();
     let mut names: Vec<&str> = path.iter().map(String::as_str).collect();
@@ -67,12 +67,16 @@ pub(super) fn current_schemas(cx: &dyn Context, a: &[Datum]) -> Result<Datum> {
 }
 
 /// `pg_backend_pid`
-pub(super) fn backend_pid(cx: &dyn Context, _: &[Datum]) -> Result<Datum> {
+pub(super) fn backend_pid(cx: &dyn FunctionContext, _: &[Datum]) -> Result<Datum> {
     Ok(Datum::Int4(cx.backend_pid()))
 }
 
 /// `pg_typeof`, as far as a value tells its type: of columns the binder knows better and folds the call
-pub(super) fn typeof_value(_: &dyn Context, types: &[SqlType], a: &[Datum]) -> Result<Datum> {
+pub(super) fn typeof_value(
+    _: &dyn FunctionContext,
+    types: &[SqlType],
+    a: &[Datum],
+) -> Result<Datum> {
     // A NULL does not, what it was computed by does. An untyped one is a text there.
     let declared = types.first().filter(|ty| ty.oid != oid::TEXT);
     Ok(Datum::Oid(match (a.first(), declared) {
@@ -83,7 +87,11 @@ pub(super) fn typeof_value(_: &dyn Context, types: &[SqlType], a: &[Datum]) -> R
 }
 
 /// `pg_collation_for` of what names no collation itself.
-pub(super) fn collation_for(_: &dyn Context, types: &[SqlType], _: &[Datum]) -> Result<Datum> {
+pub(super) fn collation_for(
+    _: &dyn FunctionContext,
+    types: &[SqlType],
+    _: &[Datum],
+) -> Result<Datum> {
     let Some(ty) = types.first() else {
         return Ok(Datum::Null);
     };
@@ -115,14 +123,14 @@ pub(super) fn format_type(a: &[Datum]) -> Result<Datum> {
 }
 
 /// `pg_sleep`: seconds, and nothing for less than none
-pub(super) fn sleep(cx: &dyn Context, a: &[Datum]) -> Result<Datum> {
+pub(super) fn sleep(cx: &dyn FunctionContext, a: &[Datum]) -> Result<Datum> {
     // What is no number is none, and what is too large is for ever.
     cx.sleep((a[0].as_f64()? * 1e6) as u64)?;
     Ok(Datum::text(""))
 }
 
 /// `pg_sleep_for`: by the calendar, from now on
-pub(super) fn sleep_for(cx: &dyn Context, a: &[Datum]) -> Result<Datum> {
+pub(super) fn sleep_for(cx: &dyn FunctionContext, a: &[Datum]) -> Result<Datum> {
     let now = Datum::TimestampTz(cx.clock_time());
     sleep_until(
         cx,
@@ -131,14 +139,14 @@ pub(super) fn sleep_for(cx: &dyn Context, a: &[Datum]) -> Result<Datum> {
 }
 
 /// `pg_sleep_until`
-pub(super) fn sleep_until(cx: &dyn Context, a: &[Datum]) -> Result<Datum> {
+pub(super) fn sleep_until(cx: &dyn FunctionContext, a: &[Datum]) -> Result<Datum> {
     let left_us = a[0].as_timestamptz()?.saturating_sub(cx.clock_time());
     cx.sleep(u64::try_from(left_us).unwrap_or(0))?;
     Ok(Datum::text(""))
 }
 
 /// `current_setting`
-pub(super) fn current_setting(cx: &dyn Context, a: &[Datum]) -> Result<Datum> {
+pub(super) fn current_setting(cx: &dyn FunctionContext, a: &[Datum]) -> Result<Datum> {
     let name = a[0].as_str()?;
     match cx.setting(name) {
         Some(v) => Ok(Datum::text(v)),
@@ -151,7 +159,7 @@ pub(super) fn current_setting(cx: &dyn Context, a: &[Datum]) -> Result<Datum> {
 }
 
 /// `set_config`
-pub(super) fn set_config(cx: &dyn Context, a: &[Datum]) -> Result<Datum> {
+pub(super) fn set_config(cx: &dyn FunctionContext, a: &[Datum]) -> Result<Datum> {
     let [name, value, local] = a else {
         return Err(bad_args(a));
     };
@@ -168,17 +176,17 @@ pub(super) fn set_config(cx: &dyn Context, a: &[Datum]) -> Result<Datum> {
 }
 
 /// `logstead_create_restore_point`: its name
-pub(super) fn create_restore_point(cx: &dyn Context, a: &[Datum]) -> Result<Datum> {
+pub(super) fn create_restore_point(cx: &dyn FunctionContext, a: &[Datum]) -> Result<Datum> {
     restore_point(cx, a, RestorePointRequest::Create)
 }
 
 /// `logstead_drop_restore_point`: its name
-pub(super) fn drop_restore_point(cx: &dyn Context, a: &[Datum]) -> Result<Datum> {
+pub(super) fn drop_restore_point(cx: &dyn FunctionContext, a: &[Datum]) -> Result<Datum> {
     restore_point(cx, a, RestorePointRequest::Drop)
 }
 
 fn restore_point(
-    cx: &dyn Context,
+    cx: &dyn FunctionContext,
     a: &[Datum],
     request: fn(String) -> RestorePointRequest,
 ) -> Result<Datum> {
@@ -188,29 +196,29 @@ fn restore_point(
 }
 
 /// `nextval`
-pub(super) fn nextval(cx: &dyn Context, a: &[Datum]) -> Result<Datum> {
+pub(super) fn nextval(cx: &dyn FunctionContext, a: &[Datum]) -> Result<Datum> {
     cx.nextval(a[0].as_oid()?).map(Datum::Int8)
 }
 
 /// `currval`
-pub(super) fn currval(cx: &dyn Context, a: &[Datum]) -> Result<Datum> {
+pub(super) fn currval(cx: &dyn FunctionContext, a: &[Datum]) -> Result<Datum> {
     cx.currval(a[0].as_oid()?).map(Datum::Int8)
 }
 
 /// `lastval`
-pub(super) fn lastval(cx: &dyn Context, _: &[Datum]) -> Result<Datum> {
+pub(super) fn lastval(cx: &dyn FunctionContext, _: &[Datum]) -> Result<Datum> {
     cx.lastval().map(Datum::Int8)
 }
 
 /// `setval`
-pub(super) fn setval(cx: &dyn Context, a: &[Datum]) -> Result<Datum> {
+pub(super) fn setval(cx: &dyn FunctionContext, a: &[Datum]) -> Result<Datum> {
     let called = a.get(2).map_or(Ok(true), Datum::as_bool)?;
     cx.setval(a[0].as_oid()?, a[1].as_i64()?, called)
         .map(Datum::Int8)
 }
 
 /// `gen_random_uuid`: version 4
-pub(super) fn random_uuid(cx: &dyn Context, _: &[Datum]) -> Result<Datum> {
+pub(super) fn random_uuid(cx: &dyn FunctionContext, _: &[Datum]) -> Result<Datum> {
     let mut b = [0u8; 16];
     b[..8].copy_from_slice(&cx.random_u64().to_be_bytes());
     b[8..].copy_from_slice(&cx.random_u64().to_be_bytes());
@@ -321,20 +329,20 @@ pub(super) fn size_bytes(a: &[Datum]) -> Result<Datum> {
 }
 
 /// `timeofday`
-pub(super) fn time_of_day(cx: &dyn Context, _: &[Datum]) -> Result<Datum> {
+pub(super) fn time_of_day(cx: &dyn FunctionContext, _: &[Datum]) -> Result<Datum> {
     let now = Datum::TimestampTz(cx.clock_time());
     super::format::to_char(cx, &[now, Datum::text("Dy Mon DD HH24:MI:SS.US YYYY TZ")])
 }
 
 /// A lookup that gives NULL where there is nothing of the name: `to_regclass` and its kin. A number is a name to
 /// them, and so is a hyphen.
-pub(super) fn to_reg(cx: &dyn Context, a: &[Datum], ty: u32) -> Result<Datum> {
+pub(super) fn to_reg(cx: &dyn FunctionContext, a: &[Datum], ty: u32) -> Result<Datum> {
     let text = a[0].as_str()?;
     let given = text.trim();
     let is_number = !given.is_empty() && given.bytes().all(|c| c.is_ascii_digit());
     let signed = matches!(ty, oid::REGPROCEDURE | oid::REGOPERATOR);
     let found = match is_number || given == "-" {
-        true if ty == oid::REGTYPE => crate::bind::type_by_text(given).map(Datum::Oid),
+        true if ty == oid::REGTYPE => cx.type_by_text(given).map(Datum::Oid),
         true if signed => Err(SqlError::new(
             SqlState::INVALID_TEXT_REPRESENTATION,
             "expected a left parenthesis",

@@ -2,7 +2,7 @@
 
 use super::Volatility::{Immutable, Stable};
 use super::numbers::bad_args;
-use super::{Body, Context, Function, coerce_typmod};
+use super::{Body, Function, FunctionContext, coerce_typmod};
 use crate::error::Result;
 use crate::func::function as f;
 use crate::value::binary_io::binary_output;
@@ -12,7 +12,7 @@ use crate::value::{Datum, SqlType};
 use std::sync::Arc;
 
 /// Reads a value of a type; its modifier is the third argument of those that have one.
-fn read<const TYPE: u32>(cx: &dyn Context, a: &[Datum]) -> Result<Datum> {
+fn read<const TYPE: u32>(cx: &dyn FunctionContext, a: &[Datum]) -> Result<Datum> {
     let value = text_io::input(SqlType::of(TYPE), a[0].as_str()?, Some(cx))?;
     match a {
         [_, _, Datum::Int4(typmod)] => {
@@ -24,7 +24,7 @@ fn read<const TYPE: u32>(cx: &dyn Context, a: &[Datum]) -> Result<Datum> {
 }
 
 /// A value as its type prints it.
-fn written(cx: &dyn Context, types: &[SqlType], a: &[Datum]) -> Result<Datum> {
+fn written(cx: &dyn FunctionContext, types: &[SqlType], a: &[Datum]) -> Result<Datum> {
     let ([ty], [value]) = (types, a) else {
         return Err(bad_args(a));
     };
@@ -32,7 +32,7 @@ fn written(cx: &dyn Context, types: &[SqlType], a: &[Datum]) -> Result<Datum> {
 }
 
 /// A value in the form in which clients get it that ask for binary values.
-fn sent(_: &dyn Context, types: &[SqlType], a: &[Datum]) -> Result<Datum> {
+fn sent(_: &dyn FunctionContext, types: &[SqlType], a: &[Datum]) -> Result<Datum> {
     let ([ty], [value]) = (types, a) else {
         return Err(bad_args(a));
     };

@@ -3,7 +3,7 @@
 use super::Volatility::{Immutable, Stable, Volatile};
 use super::numbers::bad_args;
 use super::system::to_reg;
-use super::{Body, Context, Function, Rows};
+use super::{Body, Function, FunctionContext, Rows};
 use crate::error::Result;
 use crate::func::function as f;
 use crate::value::oid::*;
@@ -38,23 +38,8 @@ pub fn relation_of_function(name: &str) -> Option<(&'static str, &'static [&'sta
     found.map(|(_, relation, without)| (*relation, *without))
 }
 
-/// The columns of such a function.
-pub(super) fn relation_columns(name: &str) -> Vec<(&'static str, u32)> {
-    let found = relation_of_function(name).and_then(|(relation, without)| {
-        let mut tables = crate::catalog::pg_catalog::tables();
-        let table = tables.find(|t| t.schema == "pg_catalog" && t.name == relation)?;
-        let columns = table.columns.iter().copied();
-        Some(
-            columns
-                .filter(|(name, _)| !without.contains(name))
-                .collect(),
-        )
-    });
-    found.unwrap_or_default()
-}
-
 /// All rows of the relation behind a function.
-fn rows(cx: &dyn Context, function: &str) -> Result<Rows> {
+fn rows(cx: &dyn FunctionContext, function: &str) -> Result<Rows> {
     match cx.catalog_call("relation_rows", &[Datum::text(function)])? {
         Datum::Array(rows) => {
             let row = |row: &Datum| match row {
@@ -176,7 +161,7 @@ fn interval_type(oid: u32, typmod: i32) -> Option<String> {
 }
 
 /// What an object is called, in one row; none if there is no such object.
-fn identified(cx: &dyn Context, a: &[Datum]) -> Result<Rows> {
+fn identified(cx: &dyn FunctionContext, a: &[Datum]) -> Result<Rows> {
     Ok(match cx.catalog_call("pg_identify_object", a)? {
         Datum::Array(row) => vec![row.items.clone()],
         _ => vec![vec![Datum::Null; 4]],

@@ -6,7 +6,7 @@ use super::numbers::compared;
 use super::registry::{CastRow, Operator};
 use super::table_casts::c;
 use super::table_operators::o;
-use super::{Body, Context, Function, Rows, network, numbers};
+use super::{Body, Function, FunctionContext, Rows, network, numbers};
 use crate::error::{Result, SqlError};
 use crate::func::function as f;
 use crate::value::Datum;
@@ -118,7 +118,7 @@ fn xmax(args: &[Datum]) -> Result<Datum> {
 }
 
 /// Transactions that ran, a row each.
-fn xip(_cx: &dyn Context, args: &[Datum]) -> Result<Rows> {
+fn xip(_cx: &dyn FunctionContext, args: &[Datum]) -> Result<Rows> {
     match args {
         [of] => Ok(Snapshot::of(of)?
             .xip()

@@ -1,7 +1,7 @@
 //! Calls with VARIADIC: an array in the place of the last arguments.
 
 use super::numbers::bad_args;
-use super::{Body, Context, Function, registry};
+use super::{Body, Function, FunctionContext, registry};
 use crate::error::{Result, SqlError};
 use crate::value::{Datum, SqlType, info, oid};
 
@@ -17,7 +17,7 @@ pub static VARIADIC_CALL: Function = super::function(
     Body::Typed(call),
 );
 
-fn call(cx: &dyn Context, types: &[SqlType], args: &[Datum]) -> Result<Datum> {
+fn call(cx: &dyn FunctionContext, types: &[SqlType], args: &[Datum]) -> Result<Datum> {
     let ([Datum::Oid(number), before @ .., last], [_, types @ .., tail]) = (args, types) else {
         return Err(bad_args(args));
     };

@@ -2,7 +2,7 @@
 //!
 //! What the functions compute is the executor's (`exec::window`): it depends on a row's place in its partition.
 
-use super::Context;
+use super::FunctionContext;
 use super::datetime::{minus, minus_zoned, plus, plus_zoned};
 use crate::error::{Result, SqlError};
 use crate::value::oid::*;
@@ -120,7 +120,7 @@ fn negative_offset() -> SqlError {
 /// Whether `value` is at most (`less`) or at least `base` plus `offset`, or minus it (`subtract`). None of them is NULL. What is
 /// beyond the type's range is beyond all its values.
 pub fn in_range(
-    cx: &dyn Context,
+    cx: &dyn FunctionContext,
     value: &Datum,
     base: &Datum,
     offset: &Datum,

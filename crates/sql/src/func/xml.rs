@@ -4,7 +4,7 @@ use super::Volatility::{Immutable, Stable};
 use super::numbers::bad_args;
 use super::registry::CastRow;
 use super::table_casts::c;
-use super::{AggregateState, Body, CastContext, Context, Function, Volatility};
+use super::{AggregateState, Body, CastContext, Function, FunctionContext, Volatility};
 use crate::error::{Result, SqlError};
 use crate::func::function as f;
 use crate::value::build::Builder;
@@ -64,7 +64,7 @@ fn no_infinity(what: &str, values: &str) -> SqlError {
 }
 
 /// A date or time as XML Schema writes it.
-fn moment(cx: &dyn Context, ty: SqlType, d: &Datum) -> Result<String> {
+fn moment(cx: &dyn FunctionContext, ty: SqlType, d: &Datum) -> Result<String> {
     let mut style = OutputStyle::of(cx);
     style.date.form = DateForm::Iso;
     let mut text = text_io::to_text(d, ty, &style)?;
@@ -87,7 +87,7 @@ fn moment(cx: &dyn Context, ty: SqlType, d: &Datum) -> Result<String> {
 
 /// Appends what a value is in XML. `escape`: what has a meaning in XML is written so that it has none.
 pub(crate) fn append_value(
-    cx: &dyn Context,
+    cx: &dyn FunctionContext,
     ty: SqlType,
     d: &Datum,
     escape: bool,
@@ -142,7 +142,7 @@ pub(crate) fn append_constant(d: &Datum, ty: Oid, out: &mut Builder) -> Result<(
 }
 
 /// XMLELEMENT: its name, how many attributes it has, the names and values of these, and what is in it.
-fn element(cx: &dyn Context, types: &[SqlType], a: &[Datum]) -> Result<Datum> {
+fn element(cx: &dyn FunctionContext, types: &[SqlType], a: &[Datum]) -> Result<Datum> {
     let [name, Datum::Int4(count), rest @ ..] = a else {
         return Err(bad_args(a));
     };
@@ -183,7 +183,7 @@ fn element(cx: &dyn Context, types: &[SqlType], a: &[Datum]) -> Result<Datum> {
 }
 
 /// XMLFOREST: names and values.
-fn forest(cx: &dyn Context, types: &[SqlType], a: &[Datum]) -> Result<Datum> {
+fn forest(cx: &dyn FunctionContext, types: &[SqlType], a: &[Datum]) -> Result<Datum> {
     let mut out: Option<Builder> = None;
     for (named, ty) in a.chunks(2).zip(types.chunks(2)) {
         let ([name, value], [_, ty]) = (named, ty) else {
@@ -414,7 +414,7 @@ fn is_content(a: &[Datum]) -> Result<Datum> {
     }
 }
 
-fn is_of_option(cx: &dyn Context, a: &[Datum]) -> Result<Datum> {
+fn is_of_option(cx: &dyn FunctionContext, a: &[Datum]) -> Result<Datum> {
     match a {
         [value] => is_well_formed(value.as_str()?, XmlOption::of(Some(cx))).map(Datum::Bool),
         _ => Err(bad_args(a)),
@@ -422,7 +422,7 @@ fn is_of_option(cx: &dyn Context, a: &[Datum]) -> Result<Datum> {
 }
 
 /// `xml(text)`
-fn of_text(cx: &dyn Context, a: &[Datum]) -> Result<Datum> {
+fn of_text(cx: &dyn FunctionContext, a: &[Datum]) -> Result<Datum> {
     let [value] = a else {
         return Err(bad_args(a));
     };

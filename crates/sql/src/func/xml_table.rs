@@ -6,7 +6,7 @@
 
 use super::numbers::bad_args;
 use super::xml_path::append_scalar;
-use super::{Body, Context, Function, Rows, Volatility};
+use super::{Body, Function, FunctionContext, Rows, Volatility};
 use crate::error::{Result, SqlError};
 use crate::interrupt::check_for_interrupts;
 use crate::value::build::{Builder, Items, ROW_BYTES};
@@ -138,7 +138,7 @@ impl Column<'_> {
 
     fn value(
         &self,
-        cx: &dyn Context,
+        cx: &dyn FunctionContext,
         tree: &Tree<'_>,
         node: NodeId,
         number: usize,
@@ -160,7 +160,7 @@ impl Column<'_> {
     }
 }
 
-fn rows(cx: &dyn Context, types: &[SqlType], args: &[Datum]) -> Result<Rows> {
+fn rows(cx: &dyn FunctionContext, types: &[SqlType], args: &[Datum]) -> Result<Rows> {
     let ([row, document, pairs, rest @ ..], Some(types)) = (args, types.get(HEAD..)) else {
         return Err(bad_args(args));
     };

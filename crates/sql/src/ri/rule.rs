@@ -1,8 +1,9 @@
 //! One foreign key or deferrable unique key, ready to be enforced: storages, key encodings, texts.
 
 use crate::catalog::{Action, Catalog, Constraint, ForeignKey, IndexDef, Relation, Timing};
+use crate::context::Context;
 use crate::error::{Result, SqlError};
-use crate::func::{self, Cast, CastContext, Context};
+use crate::func::{self, Cast, CastContext};
 use crate::value::{Datum, Oid, OutputStyle, SqlType, key, oid, stored, text_io};
 use logstead_engine::{Engine, Index, RowRef, Table};
 use logstead_types::SqlState;

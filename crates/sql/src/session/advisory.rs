@@ -21,8 +21,8 @@
 
 use super::Session;
 use super::run::guarded;
+use crate::context::{AdvisoryLockRow, AdvisoryWanted};
 use crate::error::{Result, SqlError};
-use crate::func::{AdvisoryLockRow, AdvisoryWanted};
 use crate::value::{Datum, Oid};
 use foldhash::fast::FixedState;
 use logstead_engine::{Awaits, Csn, Engine};

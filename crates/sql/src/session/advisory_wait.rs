@@ -6,9 +6,9 @@
 use super::advisory::{Key, Mode, deadlock};
 use super::context::SessionContext;
 use super::instance::Instance;
+use crate::context::AdvisoryWanted;
 use crate::error::Result;
 use crate::exec::Cancel;
-use crate::func::AdvisoryWanted;
 use std::collections::HashSet;
 use std::future::Future;
 use std::sync::Arc;

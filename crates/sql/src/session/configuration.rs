@@ -3,8 +3,8 @@
 use super::client::Client;
 use super::context::SessionContext;
 use super::{Reply, Session};
+use crate::context::Context;
 use crate::error::{Result, SqlError};
-use crate::func::Context;
 use crate::parse::SettingChange;
 use crate::settings::{self, SystemChange};
 use crate::value::Datum;

@@ -12,13 +12,15 @@ use super::statement::Statements;
 use super::transaction_modes::Modes;
 use crate::catalog::rights::Told;
 use crate::catalog::{Catalog, Relation, SequenceSession, VirtualContext, calls};
+use crate::context::{
+    Activity, AdvisoryLockRow, AdvisoryWanted, Context, CursorRow, HeldRow, PreparedRow,
+    StatementRow,
+};
 use crate::encoding::Encoding;
 use crate::error::{Result, SqlError};
 use crate::exec::Spill;
-use crate::func::{
-    Activity, AdvisoryLockRow, AdvisoryWanted, Context, CursorRow, HeldRow, PreparedRow,
-    RestorePointRequest, StatementRow,
-};
+use crate::func::FunctionContext;
+use crate::func::RestorePointRequest;
 use crate::role::acl::privilege as p;
 use crate::settings::{self, Scans, SessionSettings};
 use crate::value::IoContext;
@@ -451,18 +453,17 @@ impl IoContext for SessionContext {
     }
 }
 
-impl Context for SessionContext {
-    fn spill(&self) -> Option<Spill> {
-        let limit = self.settings.borrow().typed().temp_file_limit_bytes;
-        Some(self.spill.limited(limit))
-    }
-
-    fn work_mem_bytes(&self) -> usize {
-        self.settings.borrow().typed().work_mem_bytes
-    }
-
-    fn hash_mem_multiplier(&self) -> f64 {
-        self.settings.borrow().typed().hash_mem_multiplier
+impl FunctionContext for SessionContext {
+    fn own_number(&self, sequence: Oid) -> Result<i64> {
+        let catalog = self.catalog();
+        self.may_write_sequence("nextval", &catalog, sequence)?;
+        self.sequences.borrow_mut().nextval(
+            &self.instance.store,
+            &self.worker,
+            &catalog,
+            sequence,
+            |csn| self.depend(csn),
+        )
     }
 
     fn statement_time(&self) -> i64 {
@@ -475,11 +476,6 @@ impl Context for SessionContext {
 
     fn random_u64(&self) -> u64 {
         self.instance.env.random.u64()
-    }
-
-    fn autoanalyzed(&self, table: Oid) -> Option<Autoanalyzed> {
-        let database = self.catalog.borrow().database;
-        self.instance.analyzed.of(database, table)
     }
 
     fn seeded_u64(&self) -> Option<u64> {
@@ -499,6 +495,143 @@ impl Context for SessionContext {
 
     fn user(&self) -> &str {
         &self.user
+    }
+
+    fn session_user(&self) -> String {
+        self.role_name(self.session_role())
+    }
+
+    fn current_user(&self) -> String {
+        self.role_name(self.current_role())
+    }
+
+    fn backend_pid(&self) -> i32 {
+        self.pid
+    }
+
+    fn trigger_depth(&self) -> i32 {
+        self.trigger_depth.get()
+    }
+
+    fn set_setting(&self, name: &str, value: &str, local: bool) -> Result<String> {
+        if settings::is_identity(name) {
+            let roles = self.roles(&self.catalog());
+            self.set_identity(name, Some(value), local, &roles)?;
+            return self.setting(name).ok_or_else(|| settings::unknown(name));
+        }
+        if is_as_of(name) {
+            // A transaction goes on reading what it reads: the next one follows, of which there must be one.
+            if local || self.in_block.get() {
+                return Err(too_late());
+            }
+            self.settings.borrow_mut().set(name, value, false)?;
+            *self.as_of_asked.borrow_mut() = Some(value.to_owned());
+            return Ok(value.to_owned());
+        }
+        if let Some(now) = self.of_transaction(name) {
+            return self.set_characteristic(name, value, now);
+        }
+        self.settings.borrow_mut().set(name, value, local)?;
+        self.refresh_style();
+        self.setting(name).ok_or_else(|| settings::unknown(name))
+    }
+
+    fn search_path(&self) -> Vec<String> {
+        // Schemas that do not exist, "$user" most of the time, are no part of the path.
+        let catalog = self.catalog();
+        // What is bound of a function with a path of its own has names looked up in that.
+        let path = user::searched().unwrap_or_else(|| self.path_in(&catalog));
+        { path.iter() }
+            .filter(|schema| catalog.schema(schema).is_some())
+            .cloned()
+            .collect()
+    }
+
+    fn nextval(&self, sequence: Oid) -> Result<i64> {
+        let catalog = self.catalog();
+        self.may_use_sequence(&catalog, sequence, p::USAGE | p::UPDATE)?;
+        self.own_number(sequence)
+    }
+
+    fn currval(&self, sequence: Oid) -> Result<i64> {
+        let catalog = self.catalog();
+        self.may_use_sequence(&catalog, sequence, p::USAGE | p::SELECT)?;
+        self.sequences
+            .borrow()
+            .currval(&self.catalog.borrow(), sequence)
+    }
+
+    fn lastval(&self) -> Result<i64> {
+        let last = self.sequences.borrow().last();
+        if let Some(sequence) = last {
+            let catalog = self.catalog();
+            self.may_use_sequence(&catalog, sequence, p::USAGE | p::SELECT)?;
+        }
+        self.sequences.borrow().lastval(&self.catalog.borrow())
+    }
+
+    fn setval(&self, sequence: Oid, value: i64, is_called: bool) -> Result<i64> {
+        let catalog = self.catalog();
+        self.may_write_sequence("setval", &catalog, sequence)?;
+        self.may_use_sequence(&catalog, sequence, p::UPDATE)?;
+        let csn = self.sequences.borrow_mut().setval(
+            &self.instance.store,
+            &self.worker,
+            &catalog,
+            sequence,
+            value,
+            is_called,
+        )?;
+        self.depend(csn);
+        Ok(value)
+    }
+
+    fn transaction_call(&self, name: &str, txn: &mut Txn) -> Result<Datum> {
+        match name {
+            "pg_export_snapshot" => self.export_snapshot(txn),
+            _ => self.current_snapshot(txn),
+        }
+    }
+
+    fn sleep(&self, us: u64) -> Result<()> {
+        self.sleep_us.set(self.sleep_us.get().saturating_add(us));
+        Ok(())
+    }
+
+    fn restore_point(&self, request: RestorePointRequest) -> Result<()> {
+        if self.catalog.borrow().past.is_some() {
+            self.may_write(match request {
+                RestorePointRequest::Create(_) => "logstead_create_restore_point",
+                RestorePointRequest::Drop(_) => "logstead_drop_restore_point",
+            })?;
+        }
+        self.superuser_only("make or drop restore points")?;
+        self.restore_points.borrow_mut().push(request);
+        Ok(())
+    }
+
+    fn listening_channels(&self) -> Vec<Arc<str>> {
+        self.asked.borrow().listening()
+    }
+}
+
+impl Context for SessionContext {
+    fn spill(&self) -> Option<Spill> {
+        let limit = self.settings.borrow().typed().temp_file_limit_bytes;
+        Some(self.spill.limited(limit))
+    }
+
+    fn work_mem_bytes(&self) -> usize {
+        self.settings.borrow().typed().work_mem_bytes
+    }
+
+    fn hash_mem_multiplier(&self) -> f64 {
+        self.settings.borrow().typed().hash_mem_multiplier
+    }
+
+    fn autoanalyzed(&self, table: Oid) -> Option<Autoanalyzed> {
+        let database = self.catalog.borrow().database;
+        self.instance.analyzed.of(database, table)
     }
 
     fn session_role(&self) -> Oid {
@@ -545,22 +678,6 @@ impl Context for SessionContext {
         catalog.judge(&roles).told(self.current_role(), relation)
     }
 
-    fn session_user(&self) -> String {
-        self.role_name(self.session_role())
-    }
-
-    fn current_user(&self) -> String {
-        self.role_name(self.current_role())
-    }
-
-    fn backend_pid(&self) -> i32 {
-        self.pid
-    }
-
-    fn trigger_depth(&self) -> i32 {
-        self.trigger_depth.get()
-    }
-
     fn interrupted(&self) -> Result<()> {
         let cancel = self.signals.statement();
         cancel.check_at(|| self.clock_time())
@@ -586,10 +703,6 @@ impl Context for SessionContext {
         self.statistics_rows()
     }
 
-    fn listening_channels(&self) -> Vec<Arc<str>> {
-        self.asked.borrow().listening()
-    }
-
     fn prepared_statements(&self) -> Vec<PreparedRow> {
         let statements = self.statements.borrow();
         let named = statements.iter().filter(|(name, _)| !name.is_empty());
@@ -606,114 +719,12 @@ impl Context for SessionContext {
         self.settings.borrow().typed().scans
     }
 
-    fn set_setting(&self, name: &str, value: &str, local: bool) -> Result<String> {
-        if settings::is_identity(name) {
-            let roles = self.roles(&self.catalog());
-            self.set_identity(name, Some(value), local, &roles)?;
-            return self.setting(name).ok_or_else(|| settings::unknown(name));
-        }
-        if is_as_of(name) {
-            // A transaction goes on reading what it reads: the next one follows, of which there must be one.
-            if local || self.in_block.get() {
-                return Err(too_late());
-            }
-            self.settings.borrow_mut().set(name, value, false)?;
-            *self.as_of_asked.borrow_mut() = Some(value.to_owned());
-            return Ok(value.to_owned());
-        }
-        if let Some(now) = self.of_transaction(name) {
-            return self.set_characteristic(name, value, now);
-        }
-        self.settings.borrow_mut().set(name, value, local)?;
-        self.refresh_style();
-        self.setting(name).ok_or_else(|| settings::unknown(name))
-    }
-
-    fn search_path(&self) -> Vec<String> {
-        // Schemas that do not exist, "$user" most of the time, are no part of the path.
-        let catalog = self.catalog();
-        // What is bound of a function with a path of its own has names looked up in that.
-        let path = user::searched().unwrap_or_else(|| self.path_in(&catalog));
-        { path.iter() }
-            .filter(|schema| catalog.schema(schema).is_some())
-            .cloned()
-            .collect()
-    }
-
-    fn nextval(&self, sequence: Oid) -> Result<i64> {
-        let catalog = self.catalog();
-        self.may_use_sequence(&catalog, sequence, p::USAGE | p::UPDATE)?;
-        self.own_number(sequence)
-    }
-
-    fn own_number(&self, sequence: Oid) -> Result<i64> {
-        let catalog = self.catalog();
-        self.may_write_sequence("nextval", &catalog, sequence)?;
-        self.sequences.borrow_mut().nextval(
-            &self.instance.store,
-            &self.worker,
-            &catalog,
-            sequence,
-            |csn| self.depend(csn),
-        )
-    }
-
-    fn currval(&self, sequence: Oid) -> Result<i64> {
-        let catalog = self.catalog();
-        self.may_use_sequence(&catalog, sequence, p::USAGE | p::SELECT)?;
-        self.sequences
-            .borrow()
-            .currval(&self.catalog.borrow(), sequence)
-    }
-
-    fn lastval(&self) -> Result<i64> {
-        let last = self.sequences.borrow().last();
-        if let Some(sequence) = last {
-            let catalog = self.catalog();
-            self.may_use_sequence(&catalog, sequence, p::USAGE | p::SELECT)?;
-        }
-        self.sequences.borrow().lastval(&self.catalog.borrow())
-    }
-
-    fn setval(&self, sequence: Oid, value: i64, is_called: bool) -> Result<i64> {
-        let catalog = self.catalog();
-        self.may_write_sequence("setval", &catalog, sequence)?;
-        self.may_use_sequence(&catalog, sequence, p::UPDATE)?;
-        let csn = self.sequences.borrow_mut().setval(
-            &self.instance.store,
-            &self.worker,
-            &catalog,
-            sequence,
-            value,
-            is_called,
-        )?;
-        self.depend(csn);
-        Ok(value)
-    }
-
     fn routines_shown(&self, text: String) -> String {
         let catalog = self.catalog();
         match catalog.routines.is_empty() {
             true => text,
             false => catalog.routines_shown(&text, &self.search_path()),
         }
-    }
-
-    fn restore_point(&self, request: RestorePointRequest) -> Result<()> {
-        if self.catalog.borrow().past.is_some() {
-            self.may_write(match request {
-                RestorePointRequest::Create(_) => "logstead_create_restore_point",
-                RestorePointRequest::Drop(_) => "logstead_drop_restore_point",
-            })?;
-        }
-        self.superuser_only("make or drop restore points")?;
-        self.restore_points.borrow_mut().push(request);
-        Ok(())
-    }
-
-    fn sleep(&self, us: u64) -> Result<()> {
-        self.sleep_us.set(self.sleep_us.get().saturating_add(us));
-        Ok(())
     }
 
     fn reads_sequences(&self) {
@@ -738,19 +749,12 @@ impl Context for SessionContext {
         Box::pin(self.wait_for_wanted(wanted))
     }
 
-    fn transaction_call(&self, name: &str, txn: &mut Txn) -> Result<Datum> {
-        match name {
-            "pg_export_snapshot" => self.export_snapshot(txn),
-            _ => self.current_snapshot(txn),
-        }
-    }
-
     fn file_settings(&self) -> Result<Vec<crate::settings::FileSetting>> {
         let read = self.instance.settings.file_settings();
         read.map_err(|why| SqlError::new(SqlState::IO_ERROR, why))
     }
 
-    fn settings(&self) -> Vec<crate::func::Setting> {
+    fn settings(&self) -> Vec<crate::context::Setting> {
         let mut rows = self.settings.borrow().rows();
         rows.retain(|row| !self.is_hidden(&row.name));
         for row in &mut rows {

@@ -28,7 +28,6 @@ use super::{Reply, Session};
 use crate::error::{Result, SqlError};
 use crate::exec::Execution;
 use crate::exec::wait::wait_for_file;
-use crate::func;
 use crate::parse::{DeclareCursor, FetchDirection, FetchRows, Parsed, StatementKind};
 use crate::plan::{Node, OutputColumn, Plan, SetOpKind, walk};
 use crate::value::{Datum, Oid};
@@ -120,15 +119,15 @@ struct Place {
 }
 
 /// A row of `pg_cursors`.
-fn shown(name: &str, cursor: &Cursor) -> func::CursorRow {
-    func::CursorRow {
+fn shown(name: &str, cursor: &Cursor) -> crate::context::CursorRow {
+    crate::context::CursorRow {
         name: name.to_owned(),
         statement: cursor.text.to_string(),
         holdable: cursor.hold,
         binary: cursor.binary,
         scrollable: cursor.back != Back::Never,
         created: cursor.created,
-        current: func::CurrentRow {
+        current: crate::context::CurrentRow {
             persisted: cursor.persisted,
             on_row: !cursor.place.at_start && !cursor.place.at_end,
             locks: cursor.tells.locks,
@@ -438,7 +437,7 @@ impl Session {
             back,
             created: self.context.statement_time.get(),
             level: self.savepoints.len(),
-            role: func::Context::current_role(&*self.context),
+            role: crate::context::Context::current_role(&*self.context),
             persisted: false,
             state: State::Running {
                 plan,

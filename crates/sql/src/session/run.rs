@@ -11,7 +11,7 @@ use super::turns::in_turns;
 use crate::catalog::Catalog;
 use crate::error::{Result, SqlError};
 use crate::exec::{CancelReason, ExecContext, Execution, Progress, judge_deferred};
-use crate::func::Context;
+use crate::func::FunctionContext;
 use crate::parse::Parsed;
 use crate::plan::Command;
 use crate::value::{Datum, user};

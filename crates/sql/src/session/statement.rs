@@ -5,10 +5,10 @@ use super::cache::ParsedText;
 use super::permit::{self, Needs};
 use crate::bind::Variables;
 use crate::catalog::{Catalog, Relation, RelationKind};
+use crate::context::{Context, PreparedRow};
 use crate::error::{Result, SqlError};
 use crate::exec;
 use crate::expr::Expr;
-use crate::func::{Context, PreparedRow};
 use crate::parse::{
     AsOf, AsOfPoint, Parsed, StatementKind, Tree, on_enough_stack, planned_on_enough_stack,
 };

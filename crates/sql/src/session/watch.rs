@@ -8,7 +8,7 @@
 
 use super::Instance;
 use super::context::SessionContext;
-use crate::func::{Context, HeldRow};
+use crate::context::{Context, HeldRow};
 use crate::role::READ_ALL_STATS;
 use crate::value::Oid;
 use logstead_env::Instant;

@@ -315,7 +315,7 @@ impl SessionSettings {
     }
 
     /// All settings as `pg_settings` shows them, by name.
-    pub fn rows(&self) -> Vec<crate::func::Setting> {
+    pub fn rows(&self) -> Vec<crate::context::Setting> {
         let notes = self.source.notes();
         let row = |s: &Setting| {
             let lower = s.name.to_ascii_lowercase();
@@ -351,7 +351,7 @@ impl SessionSettings {
                 super::SettingType::Enum(words) => words.iter().map(|w| (*w).to_owned()).collect(),
                 _ => Vec::new(),
             };
-            crate::func::Setting {
+            crate::context::Setting {
                 name: s.name.to_owned(),
                 value: self.canonical_value(&lower).unwrap_or_default().to_owned(),
                 unit: s.unit().map(str::to_owned),

@@ -79,9 +79,9 @@ pub(crate) use view::boolean;
 
 use super::store::CatalogStore;
 use crate::bind::Variables;
+use crate::context::Context;
 use crate::error::{Result, SqlError};
 use crate::exec::Cancel;
-use crate::func::Context;
 use crate::parse::{Parsed, RightsCommand, StatementKind, ViewCommand};
 use crate::value::{Datum, Oid};
 use logstead_engine::{Txn, Worker};

@@ -2,6 +2,7 @@
 
 use crate::catalog::*;
 use crate::error::Result;
+use crate::func::FunctionContext;
 use crate::parse::CheckOption;
 use crate::value::IoContext;
 use crate::value::{info, oid};
@@ -52,7 +53,7 @@ impl IoContext for Fixed {
     }
 }
 
-impl Context for Fixed {
+impl FunctionContext for Fixed {
     fn statement_time(&self) -> i64 {
         0
     }
@@ -90,6 +91,8 @@ impl Context for Fixed {
         Ok(value)
     }
 }
+
+impl Context for Fixed {}
 
 fn column(name: &str, ty: SqlType) -> Column {
     Column {

@@ -2,10 +2,12 @@
 
 use crate::catalog::index_keys::RowKeys;
 use crate::catalog::{Catalog, Column, IndexColumn, IndexDef, Relation, RelationKind};
+use crate::context::Context;
 use crate::error::Result;
 use crate::exec::{Cancel, ExecContext, Execution, Prepared, Progress, RowSink, prepare};
 use crate::expr::Expr;
-use crate::func::{Context, resolve_operator};
+use crate::func::FunctionContext;
+use crate::func::resolve_operator;
 use crate::plan::*;
 use crate::value::IoContext;
 use crate::value::{Datum, Oid, SqlType, oid};
@@ -43,7 +45,7 @@ impl IoContext for Fixed {
     }
 }
 
-impl Context for Fixed {
+impl FunctionContext for Fixed {
     fn statement_time(&self) -> i64 {
         0
     }
@@ -81,6 +83,8 @@ impl Context for Fixed {
         Ok(value)
     }
 }
+
+impl Context for Fixed {}
 
 pub(super) struct World {
     pub(super) engine: Engine,

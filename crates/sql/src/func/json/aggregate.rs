@@ -4,7 +4,7 @@ use super::make::{Writer, is_structured, json, kept};
 use super::node::wrong_kind;
 use crate::error::{Result, SqlError};
 use crate::func::numbers::bad_args;
-use crate::func::{Aggregate, AggregateState, Context};
+use crate::func::{Aggregate, AggregateState, FunctionContext};
 use crate::value::build::Builder;
 use crate::value::json::Build;
 use crate::value::json::text::append_string;
@@ -84,7 +84,7 @@ impl AggregateState for Text {
         Err(no_session())
     }
 
-    fn add_in(&mut self, cx: &dyn Context, args: &[Datum]) -> Result<()> {
+    fn add_in(&mut self, cx: &dyn FunctionContext, args: &[Datum]) -> Result<()> {
         let writer = Writer::new(cx);
         let first = self.out.is_empty();
         match (args, self.types.as_slice()) {
@@ -150,7 +150,7 @@ impl AggregateState for Binary {
         Err(no_session())
     }
 
-    fn add_in(&mut self, cx: &dyn Context, args: &[Datum]) -> Result<()> {
+    fn add_in(&mut self, cx: &dyn FunctionContext, args: &[Datum]) -> Result<()> {
         let (value, ty) = match (args, self.types.as_slice()) {
             ([value], [ty]) => (value, *ty),
             ([key, value], [key_type, value_type]) => {

@@ -5,7 +5,7 @@
 
 use super::node::wrong_kind;
 use crate::error::{Result, SqlError};
-use crate::func::Context;
+use crate::func::FunctionContext;
 use crate::func::numbers::bad_args;
 use crate::value::array::Dim;
 use crate::value::build::Builder;
@@ -94,7 +94,7 @@ pub(super) struct Writer<'a> {
 }
 
 impl<'a> Writer<'a> {
-    pub(super) fn new(cx: &'a dyn Context) -> Writer<'a> {
+    pub(super) fn new(cx: &'a dyn FunctionContext) -> Writer<'a> {
         Writer {
             style: OutputStyle::of(cx),
         }
@@ -257,7 +257,7 @@ fn jsonb(build: Build<'_>) -> Result<Datum> {
 }
 
 /// `to_json`
-pub(super) fn to_json(cx: &dyn Context, types: &[SqlType], a: &[Datum]) -> Result<Datum> {
+pub(super) fn to_json(cx: &dyn FunctionContext, types: &[SqlType], a: &[Datum]) -> Result<Datum> {
     let ([value], [ty]) = (a, types) else {
         return Err(bad_args(a));
     };
@@ -267,7 +267,7 @@ pub(super) fn to_json(cx: &dyn Context, types: &[SqlType], a: &[Datum]) -> Resul
 }
 
 /// `to_jsonb`
-pub(super) fn to_jsonb(cx: &dyn Context, types: &[SqlType], a: &[Datum]) -> Result<Datum> {
+pub(super) fn to_jsonb(cx: &dyn FunctionContext, types: &[SqlType], a: &[Datum]) -> Result<Datum> {
     let ([value], [ty]) = (a, types) else {
         return Err(bad_args(a));
     };
@@ -275,7 +275,11 @@ pub(super) fn to_jsonb(cx: &dyn Context, types: &[SqlType], a: &[Datum]) -> Resu
 }
 
 /// `array_to_json(array [, line by line])`, `row_to_json(record [, line by line])`
-pub(super) fn lines_to_json(cx: &dyn Context, types: &[SqlType], a: &[Datum]) -> Result<Datum> {
+pub(super) fn lines_to_json(
+    cx: &dyn FunctionContext,
+    types: &[SqlType],
+    a: &[Datum],
+) -> Result<Datum> {
     let between = match a.get(1) {
         Some(pretty) if pretty.as_bool()? => ",\n ",
         _ => ",",
@@ -294,7 +298,11 @@ pub(super) fn lines_to_json(cx: &dyn Context, types: &[SqlType], a: &[Datum]) ->
 }
 
 /// `json_build_array`
-pub(super) fn build_array(cx: &dyn Context, types: &[SqlType], a: &[Datum]) -> Result<Datum> {
+pub(super) fn build_array(
+    cx: &dyn FunctionContext,
+    types: &[SqlType],
+    a: &[Datum],
+) -> Result<Datum> {
     let writer = Writer::new(cx);
     let mut out = Builder::default();
     out.push(b'[');
@@ -309,7 +317,11 @@ pub(super) fn build_array(cx: &dyn Context, types: &[SqlType], a: &[Datum]) -> R
 }
 
 /// `jsonb_build_array`
-pub(super) fn jsonb_build_array(cx: &dyn Context, types: &[SqlType], a: &[Datum]) -> Result<Datum> {
+pub(super) fn jsonb_build_array(
+    cx: &dyn FunctionContext,
+    types: &[SqlType],
+    a: &[Datum],
+) -> Result<Datum> {
     let writer = Writer::new(cx);
     let items = a.iter().zip(types).map(|(d, ty)| writer.build(d, *ty));
     jsonb(Build::Array(items.collect::<Result<_>>()?))
@@ -327,7 +339,11 @@ fn even(a: &[Datum], name: &str) -> Result<()> {
 }
 
 /// `json_build_object`
-pub(super) fn build_object(cx: &dyn Context, types: &[SqlType], a: &[Datum]) -> Result<Datum> {
+pub(super) fn build_object(
+    cx: &dyn FunctionContext,
+    types: &[SqlType],
+    a: &[Datum],
+) -> Result<Datum> {
     even(a, "json_build_object")?;
     let writer = Writer::new(cx);
     let mut out = Builder::default();
@@ -353,7 +369,7 @@ pub(super) fn build_object(cx: &dyn Context, types: &[SqlType], a: &[Datum]) -> 
 
 /// `jsonb_build_object`
 pub(super) fn jsonb_build_object(
-    cx: &dyn Context,
+    cx: &dyn FunctionContext,
     types: &[SqlType],
     a: &[Datum],
 ) -> Result<Datum> {
@@ -454,6 +470,6 @@ pub(super) fn jsonb_object(a: &[Datum]) -> Result<Datum> {
 }
 
 /// A value kept by an aggregate, on its own.
-pub(super) fn kept(cx: &dyn Context, d: &Datum, ty: SqlType) -> Result<Jsonb> {
+pub(super) fn kept(cx: &dyn FunctionContext, d: &Datum, ty: SqlType) -> Result<Jsonb> {
     Writer::new(cx).build(d, ty)?.finish()
 }

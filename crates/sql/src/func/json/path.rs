@@ -7,7 +7,7 @@
 use super::node::wrong_kind;
 use crate::error::{Result, SqlError};
 use crate::func::numbers::bad_args;
-use crate::func::{Context, Rows};
+use crate::func::{FunctionContext, Rows};
 use crate::interrupt::check_for_interrupts;
 use crate::value::build::Items;
 use crate::value::json::path::{self, Expr, Method, Op, Path, Step};
@@ -780,7 +780,7 @@ pub(super) fn matches_silent(a: &[Datum]) -> Result<Datum> {
 }
 
 /// `jsonb_path_query`
-pub(super) fn query(_: &dyn Context, a: &[Datum]) -> Result<Rows> {
+pub(super) fn query(_: &dyn FunctionContext, a: &[Datum]) -> Result<Rows> {
     let (_, found) = run(a, false, false)?;
     Ok(found.into_iter().map(|v| vec![Datum::Jsonb(v)]).collect())
 }

@@ -6,14 +6,14 @@
 use super::node::{Document, Node, wrong_kind};
 use crate::error::{Result, SqlError};
 use crate::func::numbers::bad_args;
-use crate::func::{Context, Rows};
+use crate::func::{FunctionContext, Rows};
 use crate::value::json::JsonType;
 use crate::value::record::{self, Shape, shape_of};
 use crate::value::{Datum, SqlType, info, oid, text_io, user};
 use logstead_types::SqlState;
 
 struct Filling<'a> {
-    cx: &'a dyn Context,
+    cx: &'a dyn FunctionContext,
     name: &'static str,
 }
 
@@ -102,7 +102,12 @@ impl Filling<'_> {
     }
 }
 
-fn one(cx: &dyn Context, types: &[SqlType], a: &[Datum], name: &'static str) -> Result<Datum> {
+fn one(
+    cx: &dyn FunctionContext,
+    types: &[SqlType],
+    a: &[Datum],
+    name: &'static str,
+) -> Result<Datum> {
     let ([base, value, ..], [ty, ..]) = (a, types) else {
         return Err(bad_args(a));
     };
@@ -116,17 +121,26 @@ fn one(cx: &dyn Context, types: &[SqlType], a: &[Datum], name: &'static str) -> 
 }
 
 /// `json_populate_record`
-pub(super) fn populate(cx: &dyn Context, types: &[SqlType], a: &[Datum]) -> Result<Datum> {
+pub(super) fn populate(cx: &dyn FunctionContext, types: &[SqlType], a: &[Datum]) -> Result<Datum> {
     one(cx, types, a, "json_populate_record")
 }
 
 /// `jsonb_populate_record`
-pub(super) fn populate_b(cx: &dyn Context, types: &[SqlType], a: &[Datum]) -> Result<Datum> {
+pub(super) fn populate_b(
+    cx: &dyn FunctionContext,
+    types: &[SqlType],
+    a: &[Datum],
+) -> Result<Datum> {
     one(cx, types, a, "jsonb_populate_record")
 }
 
 /// A row of the record's fields for each object of an array.
-fn set(cx: &dyn Context, types: &[SqlType], a: &[Datum], name: &'static str) -> Result<Rows> {
+fn set(
+    cx: &dyn FunctionContext,
+    types: &[SqlType],
+    a: &[Datum],
+    name: &'static str,
+) -> Result<Rows> {
     let ([base, value, ..], [ty, ..]) = (a, types) else {
         return Err(bad_args(a));
     };
@@ -159,27 +173,48 @@ fn set(cx: &dyn Context, types: &[SqlType], a: &[Datum], name: &'static str) -> 
 }
 
 /// `json_populate_recordset`
-pub(super) fn populate_set(cx: &dyn Context, types: &[SqlType], a: &[Datum]) -> Result<Rows> {
+pub(super) fn populate_set(
+    cx: &dyn FunctionContext,
+    types: &[SqlType],
+    a: &[Datum],
+) -> Result<Rows> {
     set(cx, types, a, "json_populate_recordset")
 }
 
 /// `jsonb_populate_recordset`
-pub(super) fn populate_set_b(cx: &dyn Context, types: &[SqlType], a: &[Datum]) -> Result<Rows> {
+pub(super) fn populate_set_b(
+    cx: &dyn FunctionContext,
+    types: &[SqlType],
+    a: &[Datum],
+) -> Result<Rows> {
     set(cx, types, a, "jsonb_populate_recordset")
 }
 
 /// `json_to_recordset`
-pub(super) fn to_recordset(cx: &dyn Context, types: &[SqlType], a: &[Datum]) -> Result<Rows> {
+pub(super) fn to_recordset(
+    cx: &dyn FunctionContext,
+    types: &[SqlType],
+    a: &[Datum],
+) -> Result<Rows> {
     set(cx, types, a, "json_to_recordset")
 }
 
 /// `jsonb_to_recordset`
-pub(super) fn to_recordset_b(cx: &dyn Context, types: &[SqlType], a: &[Datum]) -> Result<Rows> {
+pub(super) fn to_recordset_b(
+    cx: &dyn FunctionContext,
+    types: &[SqlType],
+    a: &[Datum],
+) -> Result<Rows> {
     set(cx, types, a, "jsonb_to_recordset")
 }
 
 /// A row of the record's fields, NULLs for no object.
-fn row(cx: &dyn Context, types: &[SqlType], a: &[Datum], name: &'static str) -> Result<Rows> {
+fn row(
+    cx: &dyn FunctionContext,
+    types: &[SqlType],
+    a: &[Datum],
+    name: &'static str,
+) -> Result<Rows> {
     let given = a.get(1).is_some_and(|value| !value.is_null());
     let record = if given {
         one(cx, types, a, name)?
@@ -194,11 +229,19 @@ fn row(cx: &dyn Context, types: &[SqlType], a: &[Datum], name: &'static str) -> 
 }
 
 /// `json_to_record`
-pub(super) fn to_record_row(cx: &dyn Context, types: &[SqlType], a: &[Datum]) -> Result<Rows> {
+pub(super) fn to_record_row(
+    cx: &dyn FunctionContext,
+    types: &[SqlType],
+    a: &[Datum],
+) -> Result<Rows> {
     row(cx, types, a, "json_to_record")
 }
 
 /// `jsonb_to_record`
-pub(super) fn to_record_row_b(cx: &dyn Context, types: &[SqlType], a: &[Datum]) -> Result<Rows> {
+pub(super) fn to_record_row_b(
+    cx: &dyn FunctionContext,
+    types: &[SqlType],
+    a: &[Datum],
+) -> Result<Rows> {
     row(cx, types, a, "jsonb_to_record")
 }

@@ -2,7 +2,7 @@
 
 use super::texts::configured;
 use crate::error::{Result, SqlError};
-use crate::func::Context;
+use crate::func::FunctionContext;
 use crate::func::numbers::bad_args;
 use crate::search::headline::{self, Options};
 use crate::search::query::Query;
@@ -10,7 +10,7 @@ use crate::value::Datum;
 use logstead_types::SqlState;
 
 /// `ts_headline` of a text
-pub(super) fn headline(cx: &dyn Context, a: &[Datum]) -> Result<Datum> {
+pub(super) fn headline(cx: &dyn FunctionContext, a: &[Datum]) -> Result<Datum> {
     let (config, rest) = configured(cx, a)?;
     let (text, query, options) = match rest {
         [Datum::Text(text), query] => (text, query, Options::default()),

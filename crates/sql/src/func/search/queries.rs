@@ -2,7 +2,7 @@
 
 use super::texts;
 use crate::error::{Result, SqlError};
-use crate::func::Context;
+use crate::func::FunctionContext;
 use crate::func::numbers::bad_args;
 use crate::search::matching::matches;
 use crate::search::query::{self, Op, Query};
@@ -35,7 +35,7 @@ pub(super) fn match_query(a: &[Datum]) -> Result<Datum> {
 }
 
 /// `text @@ tsquery`
-pub(super) fn match_text(cx: &dyn Context, a: &[Datum]) -> Result<Datum> {
+pub(super) fn match_text(cx: &dyn FunctionContext, a: &[Datum]) -> Result<Datum> {
     match a {
         [text, query] => matched(&texts::to_vector(cx, std::slice::from_ref(text))?, query),
         _ => Err(bad_args(a)),
@@ -43,7 +43,7 @@ pub(super) fn match_text(cx: &dyn Context, a: &[Datum]) -> Result<Datum> {
 }
 
 /// `text @@ text`
-pub(super) fn match_texts(cx: &dyn Context, a: &[Datum]) -> Result<Datum> {
+pub(super) fn match_texts(cx: &dyn FunctionContext, a: &[Datum]) -> Result<Datum> {
     match a {
         [text, query] => {
             let vector = texts::to_vector(cx, std::slice::from_ref(text))?;

@@ -3,7 +3,7 @@
 use crate::error::{Result, SqlError};
 use crate::func::json::node::{Document, Node};
 use crate::func::numbers::bad_args;
-use crate::func::{Context, Rows};
+use crate::func::{FunctionContext, Rows};
 use crate::interrupt::Pace;
 use crate::search::dictionary::{self, Config, Lexemes, TOKEN_STEPS};
 use crate::search::parser::{KINDS, Parser};
@@ -26,14 +26,14 @@ fn config(d: &Datum) -> Result<&'static Config> {
     })
 }
 
-fn session_config(cx: &dyn Context) -> Result<&'static Config> {
+fn session_config(cx: &dyn FunctionContext) -> Result<&'static Config> {
     let name = cx.setting("default_text_search_config").unwrap_or_default();
     dictionary::named_config(&name)
 }
 
 /// The configuration of a call and its other arguments.
 pub(super) fn configured<'a>(
-    cx: &dyn Context,
+    cx: &dyn FunctionContext,
     a: &'a [Datum],
 ) -> Result<(&'static Config, &'a [Datum])> {
     match a {
@@ -43,7 +43,7 @@ pub(super) fn configured<'a>(
 }
 
 /// `get_current_ts_config`
-pub(super) fn current_config(cx: &dyn Context, _: &[Datum]) -> Result<Datum> {
+pub(super) fn current_config(cx: &dyn FunctionContext, _: &[Datum]) -> Result<Datum> {
     Ok(Datum::Oid(session_config(cx)?.oid))
 }
 
@@ -70,7 +70,7 @@ fn vector_of(lexemes: Lexemes) -> Result<Datum> {
 }
 
 /// `to_tsvector` of a text, or of the strings of a JSON value
-pub(crate) fn to_vector(cx: &dyn Context, a: &[Datum]) -> Result<Datum> {
+pub(crate) fn to_vector(cx: &dyn FunctionContext, a: &[Datum]) -> Result<Datum> {
     let (config, rest) = configured(cx, a)?;
     let mut lexemes = Lexemes::new(config);
     match rest {
@@ -82,7 +82,7 @@ pub(crate) fn to_vector(cx: &dyn Context, a: &[Datum]) -> Result<Datum> {
 }
 
 /// `to_tsvector` of json, which is a text that is not taken as one
-pub(super) fn json_strings_to_vector(cx: &dyn Context, a: &[Datum]) -> Result<Datum> {
+pub(super) fn json_strings_to_vector(cx: &dyn FunctionContext, a: &[Datum]) -> Result<Datum> {
     let (config, rest) = configured(cx, a)?;
     let mut lexemes = Lexemes::new(config);
     let [json] = rest else {
@@ -93,7 +93,7 @@ pub(super) fn json_strings_to_vector(cx: &dyn Context, a: &[Datum]) -> Result<Da
 }
 
 /// `json_to_tsvector`, `jsonb_to_tsvector`
-pub(super) fn json_to_vector(cx: &dyn Context, a: &[Datum]) -> Result<Datum> {
+pub(super) fn json_to_vector(cx: &dyn FunctionContext, a: &[Datum]) -> Result<Datum> {
     let (config, rest) = configured(cx, a)?;
     let [json, filter] = rest else {
         return Err(bad_args(a));
@@ -247,7 +247,7 @@ enum Reading {
     Web,
 }
 
-fn make_query(cx: &dyn Context, a: &[Datum], reading: Reading) -> Result<Datum> {
+fn make_query(cx: &dyn FunctionContext, a: &[Datum], reading: Reading) -> Result<Datum> {
     let (config, rest) = configured(cx, a)?;
     let [Datum::Text(text)] = rest else {
         return Err(bad_args(a));
@@ -276,22 +276,22 @@ fn make_query(cx: &dyn Context, a: &[Datum], reading: Reading) -> Result<Datum> 
 }
 
 /// `to_tsquery`
-pub(super) fn to_query(cx: &dyn Context, a: &[Datum]) -> Result<Datum> {
+pub(super) fn to_query(cx: &dyn FunctionContext, a: &[Datum]) -> Result<Datum> {
     make_query(cx, a, Reading::Operators)
 }
 
 /// `plainto_tsquery`
-pub(super) fn plain_query(cx: &dyn Context, a: &[Datum]) -> Result<Datum> {
+pub(super) fn plain_query(cx: &dyn FunctionContext, a: &[Datum]) -> Result<Datum> {
     make_query(cx, a, Reading::Plain(Op::And))
 }
 
 /// `phraseto_tsquery`
-pub(super) fn phrase_query(cx: &dyn Context, a: &[Datum]) -> Result<Datum> {
+pub(super) fn phrase_query(cx: &dyn FunctionContext, a: &[Datum]) -> Result<Datum> {
     make_query(cx, a, Reading::Plain(Op::Phrase(1)))
 }
 
 /// `websearch_to_tsquery`
-pub(super) fn web_query(cx: &dyn Context, a: &[Datum]) -> Result<Datum> {
+pub(super) fn web_query(cx: &dyn FunctionContext, a: &[Datum]) -> Result<Datum> {
     make_query(cx, a, Reading::Web)
 }
 
@@ -314,7 +314,7 @@ fn check_parser(d: &Datum) -> Result<()> {
 }
 
 /// `ts_token_type`
-pub(super) fn token_types(_: &dyn Context, a: &[Datum]) -> Result<Rows> {
+pub(super) fn token_types(_: &dyn FunctionContext, a: &[Datum]) -> Result<Rows> {
     a.first().map_or(Ok(()), check_parser)?;
     let row = |(i, (alias, description)): (usize, &(&str, &str))| {
         vec![
@@ -330,7 +330,7 @@ pub(super) fn token_types(_: &dyn Context, a: &[Datum]) -> Result<Rows> {
 const TOKEN_ROW_BYTES: usize = 2 * size_of::<Datum>() + size_of::<Vec<Datum>>() + 32;
 
 /// `ts_parse`
-pub(super) fn parse(_: &dyn Context, a: &[Datum]) -> Result<Rows> {
+pub(super) fn parse(_: &dyn FunctionContext, a: &[Datum]) -> Result<Rows> {
     let [parser, Datum::Text(text)] = a else {
         return Err(bad_args(a));
     };

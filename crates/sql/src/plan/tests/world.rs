@@ -4,8 +4,9 @@ use crate::catalog::{
     Catalog, Column, Constraint, ConstraintKind, IndexColumn, IndexDef, IndexKey, Relation,
     RelationKind, SequenceDef,
 };
+use crate::context::Context;
 use crate::error::{Result, SqlError};
-use crate::func::Context;
+use crate::func::FunctionContext;
 use crate::parse::parse;
 use crate::plan::{ExplainOptions, PlanContext, Planned, explain, plan_statement};
 use crate::value::IoContext;
@@ -44,13 +45,7 @@ impl IoContext for Fixed {
     }
 }
 
-impl Context for Fixed {
-    fn interrupted(&self) -> Result<()> {
-        match STOP.get() {
-            true => Err(SqlError::new(SqlState::QUERY_CANCELED, "stopped")),
-            false => Ok(()),
-        }
-    }
+impl FunctionContext for Fixed {
     fn statement_time(&self) -> i64 {
         0
     }
@@ -86,6 +81,15 @@ impl Context for Fixed {
     }
     fn setval(&self, _: Oid, value: i64, _: bool) -> Result<i64> {
         Ok(value)
+    }
+}
+
+impl Context for Fixed {
+    fn interrupted(&self) -> Result<()> {
+        match STOP.get() {
+            true => Err(SqlError::new(SqlState::QUERY_CANCELED, "stopped")),
+            false => Ok(()),
+        }
     }
 }
 

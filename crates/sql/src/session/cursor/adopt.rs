@@ -6,7 +6,6 @@
 use super::{Back, Cursor, Kept, Place, State, Tells, locking_clause};
 use crate::error::{Result, SqlError};
 use crate::exec::Execution;
-use crate::func;
 use crate::session::client::Client;
 use crate::session::portal::{Portal, PortalState};
 use crate::session::statement::CachedPlan;
@@ -22,15 +21,15 @@ pub(in crate::session) fn locks_rows(plan: &CachedPlan) -> bool {
 }
 
 /// A portal's row of `pg_cursors`.
-pub(super) fn shown(name: &str, portal: &Portal) -> func::CursorRow {
-    func::CursorRow {
+pub(super) fn shown(name: &str, portal: &Portal) -> crate::context::CursorRow {
+    crate::context::CursorRow {
         name: name.to_owned(),
         statement: portal.statement.text.text.to_string(),
         holdable: false,
         binary: false,
         scrollable: false,
         created: portal.created,
-        current: func::CurrentRow::default(),
+        current: crate::context::CurrentRow::default(),
     }
 }
 
@@ -78,7 +77,7 @@ impl Session {
                 params,
             },
             _ if begins => {
-                portal.role = func::Context::current_role(&*self.context);
+                portal.role = crate::context::Context::current_role(&*self.context);
                 self.begin_run().await?;
                 let prepared = self.telling_plan(&plan, &mut tells)?;
                 State::Running {

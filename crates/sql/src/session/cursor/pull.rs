@@ -4,7 +4,6 @@ use super::{Cursor, ROWS_AT_ONCE, State};
 use crate::error::Result;
 use crate::exec::wait::wait_for_file;
 use crate::exec::{ExecContext, Progress};
-use crate::func;
 use crate::session::Session;
 use crate::session::client::{Client, Nobody};
 use crate::session::cursor_rows::Kept;
@@ -88,7 +87,7 @@ impl Session {
             self.sleep_as_asked().await?;
         }
         let rows = &mut cursor.rows;
-        let spill = || func::Context::spill(&*context);
+        let spill = || crate::context::Context::spill(&*context);
         rows.extend(collected.into_rows(), cursor.back, work_mem_bytes, spill)?;
         let held_bytes = rows.size_bytes();
         rows.held.set(held_bytes, Some(engine.memory()))?;

@@ -1,9 +1,10 @@
 //! The trigger functions that PostgreSQL brings along: `suppress_redundant_updates_trigger` and those that keep a tsvector of columns.
 
 use crate::catalog::trigger::{BuiltInTrigger, TriggerEvent, TriggerTime};
+use crate::context::Context;
 use crate::error::{Result, SqlError};
 use crate::exec::TriggerCall;
-use crate::func::{Context, text_vector};
+use crate::func::text_vector;
 use crate::search::dictionary::named_config;
 use crate::value::{Datum, oid, stored};
 use logstead_types::SqlState;

@@ -13,7 +13,7 @@ use crate::catalog::routine::{Language, Routine as Definition, RoutineBody};
 use crate::catalog::trigger::BuiltInTrigger;
 use crate::error::{Result, SqlError};
 use crate::exec::{Call, Caller, Execution, RowSink};
-use crate::func::Context;
+use crate::func::FunctionContext;
 use crate::session::client::{Client, LocalFuture};
 use crate::session::large_objects::is_one as is_large_object_function;
 use crate::session::portal::Collected;

@@ -2,9 +2,9 @@
 
 use super::{Activation, Session};
 use crate::bind::{Group, Variables};
+use crate::context::Context;
 use crate::error::{Result, SqlError};
 use crate::exec::{EvalContext, ExecContext, Execution, Progress, eval};
-use crate::func::Context;
 use crate::plan::OutputColumn;
 use crate::plpgsql::tree::{Expr, Scope, VarNo};
 use crate::session::client::{Client, LocalFuture};

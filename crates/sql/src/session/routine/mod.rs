@@ -348,7 +348,7 @@ impl Session {
         let context = Rc::clone(&self.context);
         signals
             .statement()
-            .check_at(|| crate::func::Context::clock_time(&*context))?;
+            .check_at(|| crate::func::FunctionContext::clock_time(&*context))?;
         let limits = self.limits();
         guarded(&signals, limits, async {
             tokio::task::yield_now().await;

@@ -61,7 +61,7 @@ impl Session {
             bind_procedure_call(function, &text, &cx)
         })?;
         let roles = self.context.roles(&catalog);
-        let role = crate::func::Context::current_role(&*self.context);
+        let role = crate::context::Context::current_role(&*self.context);
         refuse_routines(&call.routines, &catalog, &roles, role)?;
         Ok(call)
     }
