@@ -12,7 +12,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The crates of the workspace, from what depends on nothing up to the server.
-const CRATES: [&str; 16] = [
+const CRATES: [&str; 17] = [
     "types",
     "env",
     "fiber",
@@ -24,6 +24,7 @@ const CRATES: [&str; 16] = [
     "engine",
     "sql-types",
     "sql-parse",
+    "sql-func",
     "sql",
     "wire",
     "sim",

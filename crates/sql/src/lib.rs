@@ -16,13 +16,13 @@ pub mod catalog;
 pub mod context;
 pub mod exec;
 pub mod expr;
-pub mod func;
 pub mod plan;
 pub mod ri;
 pub mod role;
 pub mod session;
 pub mod settings;
 
+pub use logstead_sql_func as func;
 pub use logstead_sql_parse::{self as parse, plpgsql};
 pub use logstead_sql_types::{Result, SqlError, encoding, error, value};
-use logstead_sql_types::{interrupt, persistent, regex, search, xml};
+use logstead_sql_types::{interrupt, persistent, search, xml};

@@ -1,0 +1,371 @@
+//! Functions, operators, casts and aggregates: one registry, resolved by PostgreSQL's rules.
+//!
+//! Owns: the catalog of built-in functions (they also fill `pg_proc`, `pg_operator`, `pg_cast`, `pg_aggregate`), overload resolution
+//! (manual, chapter 10) and the code of each. Does no name lookup in user schemas and reads no tables.
+
+#![forbid(unsafe_code)]
+
+mod aggregate;
+mod array_assign;
+pub mod arrays;
+mod bits;
+mod bytes;
+mod cast;
+mod citext;
+mod datetime;
+mod digests;
+mod encodings;
+mod enums;
+pub mod extensions;
+mod format;
+mod geometry;
+mod hashes;
+mod hstore;
+mod json;
+mod keywords;
+mod large;
+mod like;
+mod lsn;
+mod math;
+mod money;
+mod network;
+mod numbers;
+mod ordered;
+mod overlaps;
+mod patterns;
+mod quoting;
+mod ranges;
+mod regexp_search;
+mod registry;
+mod regression;
+mod resolve;
+mod search;
+mod series;
+mod strings;
+mod system;
+mod table_accumulate;
+mod table_casts;
+mod table_citext;
+mod table_functions;
+mod table_hstore;
+mod table_io;
+mod table_large_objects;
+mod table_money;
+mod table_network;
+mod table_operator_functions;
+mod table_operators;
+mod table_ranges;
+mod table_system;
+mod table_texts;
+mod table_timetz_bits;
+mod table_xids;
+mod table_xml;
+mod timetz;
+mod unicode;
+mod user_aggregate;
+mod users;
+mod variadic;
+mod window;
+mod xml;
+mod xml_path;
+mod xml_table;
+
+pub use aggregate::AGGREGATES;
+pub use array_assign::put_element;
+pub use array_assign::{ARRAY_SET_ELEMENT, ARRAY_SET_SLICE};
+pub use arrays::{ARRAY_ELEMENT, ARRAY_SLICE, ROW_IS_NOT_NULL, ROW_IS_NULL};
+pub use cast::{apply_cast, find_cast};
+pub use datetime::{add_to_timestamptz, date_moment, timestamp_moment};
+pub use enums::takes_labels;
+pub use geometry::{SET_FIXED_ELEMENT, put_fixed_element};
+pub use json::JSONB_SET_ELEMENT;
+pub use large::{admit, guarded};
+pub use like::{like_match, like_prefix};
+pub use logstead_sql_parse::Volatility;
+use logstead_sql_types::value::IoContext;
+use logstead_sql_types::value::typmod::coerce_typmod;
+pub use quoting::quote_identifier;
+pub use registry::{
+    CastRow, Operator, aggregates_named, all_functions, all_operators, cast_rows, function_by_oid,
+    functions_named, name_of, operator_by_oid, record_columns, result_name, schema_of,
+};
+pub use resolve::bind_types;
+pub use resolve::{
+    Comparison, Resolved, ResolvedAggregate, aggregate_takes, can_coerce, common_type,
+    common_type_for, is_aggregate, is_polymorphic, is_window_function, operator_class,
+    resolve_aggregate, resolve_function, resolve_operator, resolve_variadic,
+    resolve_window_function, type_cast_call,
+};
+pub use search::text_vector;
+pub use series::Series;
+pub use table_system::relation_of_function;
+pub use user_aggregate::USER_AGGREGATE;
+pub use users::{Chosen, UserCandidate, choose_with_users};
+pub use variadic::VARIADIC_CALL;
+pub use window::{WINDOW_FUNCTIONS, WindowFunction, WindowKind, in_range, range_offsets};
+
+pub use xml::{
+    XML_CONCAT, XML_ELEMENT, XML_FOREST, XML_IS_DOCUMENT, XML_PARSE, XML_PI, XML_ROOT,
+    XML_SERIALIZE, append_value, xml_name,
+};
+pub use xml_table::XML_TABLE;
+
+use logstead_sql_types::error::{Result, SqlError};
+use logstead_sql_types::value::{Datum, Oid, SqlType};
+
+/// What makes a value of a user's range or multirange, with the types of its arguments; none if they are not so many.
+pub fn range_constructor(ty: Oid, arguments: usize) -> Option<(&'static Function, Vec<SqlType>)> {
+    use logstead_sql_types::value::{multirange, oid, range};
+    if let Some(range) = multirange::range_of(ty) {
+        let taken = vec![SqlType::of(range); arguments];
+        return Some((&ranges::MULTIRANGE_CONSTRUCTOR, taken));
+    }
+    let bound = SqlType::of(range::subtype(ty)?);
+    let taken = match arguments {
+        2 => vec![bound, bound],
+        3 => vec![bound, bound, SqlType::of(oid::TEXT)],
+        _ => return None,
+    };
+    Some((ranges::constructor(ty), taken))
+}
+
+/// What a set-returning function yields: one inner vector per row.
+pub type Rows = Vec<Vec<Datum>>;
+
+/// Code of a function.
+#[derive(Clone, Copy)]
+pub enum Body {
+    /// Depends on its arguments alone.
+    Pure(fn(&[Datum]) -> Result<Datum>),
+    /// Depends on its two arguments alone, which stay where they are: operators, of which rows without number are asked.
+    Pair(fn(&Datum, &Datum) -> Result<Datum>),
+    /// Needs the session: clock, time zone, settings, sequences, catalog.
+    Context(fn(&dyn FunctionContext, &[Datum]) -> Result<Datum>),
+    /// Needs the session and the running transaction. It takes no arguments.
+    Transaction(fn(&dyn FunctionContext, &mut logstead_engine::Txn) -> Result<Datum>),
+    /// Needs the session and the types of its arguments: what takes values of any type.
+    Typed(fn(&dyn FunctionContext, &[SqlType], &[Datum]) -> Result<Datum>),
+    /// Yields rows (generate_series, unnest, ...): one inner vector per row, one datum per output column.
+    Set(fn(&dyn FunctionContext, &[Datum]) -> Result<Rows>),
+    /// Yields rows of one column, made when they are asked for (generate_series).
+    Series(fn(&dyn FunctionContext, &[Datum]) -> Result<Series>),
+    /// Yields rows, and needs the types of its arguments.
+    TypedSet(fn(&dyn FunctionContext, &[SqlType], &[Datum]) -> Result<Rows>),
+    /// Is run by the session, as users' functions are: it reads and writes rows.
+    Run,
+}
+
+/// A built-in function, the function behind an operator, or a cast.
+pub struct Function {
+    /// `pg_proc.oid` (PostgreSQL's number where it has one).
+    pub oid: Oid,
+    /// `pg_proc.proname`.
+    pub name: &'static str,
+    /// Argument types; `ANY*` pseudo types accept what resolution gives.
+    pub args: &'static [Oid],
+    /// Type of the variadic tail's elements, if any (`"any"` for format, concat...).
+    pub variadic: Option<Oid>,
+    /// Result type (without modifier).
+    pub result: Oid,
+    /// NULL in, NULL out without a call.
+    pub strict: bool,
+    /// When the result may change.
+    pub volatility: Volatility,
+    /// Code.
+    pub body: Body,
+}
+
+/// A row of the registry's tables, in the order of the columns.
+#[allow(
+    clippy::too_many_arguments,
+    reason = "one call per row of a literal table"
+)]
+pub const fn function(
+    oid: Oid,
+    name: &'static str,
+    args: &'static [Oid],
+    variadic: Option<Oid>,
+    result: Oid,
+    strict: bool,
+    volatility: Volatility,
+    body: Body,
+) -> Function {
+    Function {
+        oid,
+        name,
+        args,
+        variadic,
+        result,
+        strict,
+        volatility,
+        body,
+    }
+}
+
+impl Function {
+    /// Calls code that depends on its arguments alone; none for any other.
+    #[inline]
+    pub fn call_pure(&self, args: &[Datum]) -> Option<Result<Datum>> {
+        match (self.body, args) {
+            (Body::Pure(body), _) => Some(guarded(self, args, || body(args))),
+            (Body::Pair(body), [a, b]) => Some(body(a, b)),
+            (Body::Pair(_), _) => Some(Err(numbers::bad_args(args))),
+            _ => None,
+        }
+    }
+
+    /// True for functions that yield rows.
+    pub fn is_set(&self) -> bool {
+        matches!(
+            self.body,
+            Body::Set(_) | Body::TypedSet(_) | Body::Series(_)
+        )
+    }
+}
+
+/// What functions need of the session. Implemented by the session, and by a fixed one in tests.
+pub trait FunctionContext: IoContext {
+    /// Start of the statement: statement_timestamp().
+    fn statement_time(&self) -> i64;
+    /// The wall clock: clock_timestamp().
+    fn clock_time(&self) -> i64;
+    /// Random 64 bits: random(), gen_random_uuid().
+    fn random_u64(&self) -> u64;
+    /// The next of the numbers that follow from the session's seed, if it has one.
+    fn seeded_u64(&self) -> Option<u64> {
+        None
+    }
+    /// setseed().
+    fn seed(&self, _seed: u64) {}
+    /// current_database().
+    fn database(&self) -> &str;
+    /// Who the client has connected as.
+    fn user(&self) -> &str;
+    /// session_user.
+    fn session_user(&self) -> String {
+        self.user().to_owned()
+    }
+    /// current_user.
+    fn current_user(&self) -> String {
+        self.user().to_owned()
+    }
+    /// pg_backend_pid().
+    fn backend_pid(&self) -> i32;
+    /// pg_trigger_depth().
+    fn trigger_depth(&self) -> i32 {
+        0
+    }
+    /// set_config(name, value, is_local).
+    fn set_setting(&self, name: &str, value: &str, local: bool) -> Result<String>;
+    /// Schemas searched for unqualified names (current_schemas).
+    fn search_path(&self) -> Vec<String>;
+    /// nextval of the sequence with this OID.
+    fn nextval(&self, sequence: Oid) -> Result<i64>;
+    /// nextval for the column that the sequence belongs to.
+    fn own_number(&self, sequence: Oid) -> Result<i64> {
+        self.nextval(sequence)
+    }
+    /// currval.
+    fn currval(&self, sequence: Oid) -> Result<i64>;
+    /// lastval.
+    fn lastval(&self) -> Result<i64>;
+    /// setval.
+    fn setval(&self, sequence: Oid, value: i64, is_called: bool) -> Result<i64>;
+    /// Functions that tell of the running transaction's snapshot, or give it to others.
+    fn transaction_call(&self, name: &str, _txn: &mut logstead_engine::Txn) -> Result<Datum> {
+        Err(SqlError::unsupported(format!("{name}() here")))
+    }
+    /// Asks to sleep when the statement has run.
+    fn sleep(&self, _us: u64) -> Result<()> {
+        Err(SqlError::unsupported("pg_sleep here"))
+    }
+    /// Asks for a restore point to be made or dropped when the statement has run. The statement fails if that does.
+    fn restore_point(&self, _request: RestorePointRequest) -> Result<()> {
+        Err(SqlError::unsupported("restore points here"))
+    }
+    /// pg_listening_channels().
+    fn listening_channels(&self) -> Vec<std::sync::Arc<str>> {
+        Vec::new()
+    }
+}
+
+/// What a statement asks for that blocks: it is done when the statement has run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RestorePointRequest {
+    /// Make one of this name.
+    Create(String),
+    /// Drop that of this name.
+    Drop(String),
+}
+
+/// Where a cast is being applied (PostgreSQL's castcontext).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum CastContext {
+    /// Anywhere.
+    Implicit,
+    /// Storing into a column.
+    Assignment,
+    /// CAST(x AS t), x::t.
+    Explicit,
+}
+
+/// A way from one type to another.
+#[derive(Clone, Copy)]
+pub enum Cast {
+    /// The stored value is already right (text to varchar without length, int4 to oid).
+    Relabel,
+    /// One function of one argument.
+    Function(&'static Function),
+    /// Through text: output of the source, input of the target (I/O conversion).
+    ViaText,
+}
+
+/// An aggregate function.
+pub struct Aggregate {
+    /// `pg_proc.oid`.
+    pub oid: Oid,
+    /// Name.
+    pub name: &'static str,
+    /// Argument types (empty: count(*)).
+    pub args: &'static [Oid],
+    /// Result type.
+    pub result: Oid,
+    /// Makes an empty state; `input` are the actual argument types.
+    pub start: fn(input: &[SqlType]) -> Box<dyn AggregateState>,
+    /// Rows with a NULL argument are skipped before `add`.
+    pub strict: bool,
+}
+
+/// Running state of one aggregate in one group.
+pub trait AggregateState {
+    /// Takes one row's arguments.
+    fn add(&mut self, args: &[Datum]) -> Result<()>;
+    /// The same for aggregates whose result depends on the session's settings.
+    fn add_in(&mut self, _cx: &dyn FunctionContext, args: &[Datum]) -> Result<()> {
+        self.add(args)
+    }
+    /// Takes back the row that was added first of those that are in, exactly: false if it cannot, and the state is
+    /// good for nothing more.
+    fn remove(&mut self, _args: &[Datum]) -> Result<bool> {
+        Ok(false)
+    }
+    /// An ordered set that has had no row does not know its direct argument yet, and is told it.
+    fn wants_direct(&self) -> bool {
+        false
+    }
+    /// The direct argument.
+    fn direct(&mut self, _asked: Datum) {}
+    /// The result so far.
+    fn value(&self) -> Result<Datum>;
+    /// The result; the state is done.
+    fn finish(&mut self) -> Result<Datum> {
+        self.value()
+    }
+    /// Bytes held, roughly, for the memory limit.
+    fn size_bytes(&self) -> usize {
+        std::mem::size_of_val(self)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,90 @@
+//! Where PostgreSQL finds a regular expression's matches in a text, one after the other, and `regexp_instr`.
+
+use super::numbers::bad_args;
+use super::patterns::{flags_at, int_at, no_global, nth_of, positive, text_at};
+use logstead_sql_types::error::Result;
+use logstead_sql_types::interrupt::check_for_interrupts;
+use logstead_sql_types::regex::{Captures, Compiled, INTERRUPT_MATCHES, compile};
+use logstead_sql_types::value::Datum;
+
+/// Matches from a position on. Behind a match that is not empty an empty one counts, which the library's own iterator passes over; and one
+/// that begins before the position hides none behind it.
+pub(super) struct Matches<'r, 't> {
+    regex: &'r Compiled,
+    text: &'t str,
+    /// Where to look next; none at the end.
+    from: Option<usize>,
+    /// How many were found.
+    found: usize,
+}
+
+impl<'r, 't> Matches<'r, 't> {
+    /// From the character with number `start` on (from 1); none if the text ends before it.
+    pub(super) fn new(regex: &'r Compiled, text: &'t str, start: i32) -> Self {
+        let before = usize::try_from(start).unwrap_or(1).saturating_sub(1);
+        let mut places = text.char_indices().map(|(at, _)| at);
+        let from = places
+            .by_ref()
+            .nth(before)
+            .or_else(|| (text.chars().count() == before).then_some(text.len()));
+        Matches {
+            regex,
+            text,
+            from,
+            found: 0,
+        }
+    }
+}
+
+impl<'t> Iterator for Matches<'_, 't> {
+    type Item = Result<Captures<'t>>;
+
+    fn next(&mut self) -> Option<Result<Captures<'t>>> {
+        self.found += 1;
+        if self.found.is_multiple_of(INTERRUPT_MATCHES)
+            && let Err(error) = check_for_interrupts()
+        {
+            self.from = None;
+            return Some(Err(error));
+        }
+        let found = match self.regex.find_at(self.text, self.from.take()?) {
+            Ok(found) => found?,
+            Err(error) => return Some(Err(error)),
+        };
+        let whole = found.get(0)?;
+        self.from = if whole.is_empty() {
+            let next = self
+                .text
+                .get(whole.end()..)
+                .and_then(|rest| rest.chars().next());
+            next.map(|c| whole.end() + c.len_utf8())
+        } else {
+            Some(whole.end())
+        };
+        Some(Ok(found))
+    }
+}
+
+/// `regexp_instr`
+pub(super) fn regexp_instr(a: &[Datum]) -> Result<Datum> {
+    let start = positive(int_at(a, 2, 1)?, "start")?;
+    let nth = positive(int_at(a, 3, 1)?, "n")?;
+    let end = int_at(a, 4, 0)?;
+    if !(0..=1).contains(&end) {
+        return Err(super::patterns::bad_parameter("endoption", end));
+    }
+    let flags = no_global(flags_at(a, 5)?, "regexp_instr")?;
+    let group = int_at(a, 6, 0)?;
+    if group < 0 {
+        positive(group, "subexpr")?;
+    }
+    let text = text_at(a, 0)?;
+    let regex = compile(text_at(a, 1)?, flags)?;
+    let found = nth_of(Matches::new(&regex, text, start), nth)?;
+    let Some(part) = found.as_ref().and_then(|c| c.get(group as usize)) else {
+        return Ok(Datum::Int4(0));
+    };
+    let at = if end == 1 { part.end() } else { part.start() };
+    let before = text.get(..at).ok_or_else(|| bad_args(a))?;
+    Ok(Datum::Int4(before.chars().count() as i32 + 1))
+}

@@ -1,0 +1,8 @@
+//! Functions and operators of text search: what SQL calls, over `logstead_sql_types::search`.
+
+mod headlines;
+mod queries;
+pub(super) mod table;
+mod texts;
+pub use texts::to_vector as text_vector;
+mod vectors;
