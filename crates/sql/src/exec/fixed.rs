@@ -10,6 +10,11 @@ pub(crate) fn is_fixed(plan: &Plan) -> bool {
     !reads_with(plan) && !refers_above(plan, 0)
 }
 
+/// The same of a plan whose rows are kept by keys, which are made of them.
+pub(crate) fn is_fixed_by(plan: &Plan, keys: &[Expr]) -> bool {
+    is_fixed(plan) && !keys.iter().any(|key| expr_refers_above(key, 0))
+}
+
 /// Whether an expression of `plan`, which lies `depth` rows below the one asked about, refers to a row above that.
 fn refers_above(plan: &Plan, depth: usize) -> bool {
     let mut found = false;

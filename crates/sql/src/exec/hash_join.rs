@@ -18,7 +18,7 @@ mod parts;
 use super::batch::Batch;
 use super::context::{Cx, Evaluation};
 use super::eval::operand;
-use super::fixed::is_fixed;
+use super::fixed::is_fixed_by;
 use super::held::Held;
 use super::join::{Pair, Shape};
 use super::join_table::{NONE, Table};
@@ -469,14 +469,24 @@ impl HashJoinState {
         Ok(Found::First(self.table.first(bare)))
     }
 
-    pub(crate) fn rewind(&mut self, left: &Plan, right: &Plan, cx: &mut Cx<'_>) {
+    pub(crate) fn rewind(
+        &mut self,
+        left: &Plan,
+        right: &Plan,
+        right_keys: &[Expr],
+        cx: &mut Cx<'_>,
+    ) {
         self.left.rewind(left, cx);
         self.evaluation.reset();
         self.pair.evaluation.reset();
         self.right_batch.start(0);
         self.right_at = 0;
         let built = self.parts.is_none() && self.phase != Phase::Build;
-        if !built || !*self.right_fixed.get_or_insert_with(|| is_fixed(right)) {
+        if !built
+            || !*self
+                .right_fixed
+                .get_or_insert_with(|| is_fixed_by(right, right_keys))
+        {
             self.right.rewind(right, cx);
             self.phase = Phase::Build;
             self.right_ended = false;

@@ -341,7 +341,15 @@ impl Running {
                     ..
                 },
             ) => state.rewind(left, right, *lateral, cx),
-            (Op::Hash(state), Node::HashJoin { left, right, .. }) => state.rewind(left, right, cx),
+            (
+                Op::Hash(state),
+                Node::HashJoin {
+                    left,
+                    right,
+                    right_keys,
+                    ..
+                },
+            ) => state.rewind(left, right, right_keys, cx),
             (Op::Merged(state), Node::MergeJoin { left, right, .. }) => {
                 state.rewind(left, right, cx)
             }
