@@ -6,9 +6,12 @@
 mod number;
 #[path = "format_parse.rs"]
 mod parse;
+#[path = "format_standard.rs"]
+mod standard;
 
 pub(super) use number::to_number;
 pub(super) use parse::{to_date, to_timestamp};
+pub(super) use standard::{Standard, Template};
 
 use super::FunctionContext;
 use super::numbers::bad_args;

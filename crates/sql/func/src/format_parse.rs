@@ -31,7 +31,7 @@ enum Convention {
 
 /// What has been read. 0 is what is not there, as a field that says 0 says nothing.
 #[derive(Default)]
-struct Read {
+pub(super) struct Read {
     convention: Option<Convention>,
     year: i64,
     /// Places of the year's field.
@@ -250,8 +250,7 @@ fn ends_digits(next: Option<&Piece>) -> bool {
     }
 }
 
-fn read(text: &str, picture: &str, manner: Manner) -> Result<Read> {
-    let parts = pieces(picture)?;
+pub(super) fn read(text: &str, parts: &[Piece], manner: Manner) -> Result<Read> {
     let mut r = Read::default();
     let mut s = Reading { text, at: 0 };
     let standard = manner == Manner::Standard;
@@ -542,18 +541,18 @@ fn thousands(text: &str) -> Option<(i64, usize)> {
 }
 
 /// What a text says, put together.
-struct Moment {
+pub(super) struct Moment {
     year: i64,
     month: i64,
     day: i64,
     /// Microseconds of the day.
-    time: i64,
+    pub(super) time: i64,
     /// Seconds east of UTC, if the text says so.
-    offset: Option<i64>,
+    pub(super) offset: Option<i64>,
 }
 
 impl Moment {
-    fn day_number(&self) -> i64 {
+    pub(super) fn day_number(&self) -> i64 {
         calendar::days_from_civil(self.year, self.month, self.day)
     }
 }
@@ -592,7 +591,7 @@ impl Read {
         }
     }
 
-    fn put_together(mut self, text: &str) -> Result<Moment> {
+    pub(super) fn put_together(mut self, text: &str) -> Result<Moment> {
         let (mut year, mut month, mut day) = (0, 1, 1);
         // Which of them the text has said.
         let (mut has_month, mut has_day) = (false, false);
@@ -742,7 +741,7 @@ pub(crate) fn to_date(a: &[Datum]) -> Result<Datum> {
     let [Datum::Text(text), Datum::Text(picture)] = a else {
         return Err(bad_args(a));
     };
-    let day = read(text, picture, Manner::Lenient)?
+    let day = read(text, &pieces(picture)?, Manner::Lenient)?
         .put_together(text)?
         .day_number();
     if !(calendar::DATE_MIN..calendar::DATE_END).contains(&day) {
@@ -759,7 +758,7 @@ pub(crate) fn to_timestamp(cx: &dyn FunctionContext, a: &[Datum]) -> Result<Datu
     let [Datum::Text(text), Datum::Text(picture)] = a else {
         return Err(bad_args(a));
     };
-    let moment = read(text, picture, Manner::Lenient)?.put_together(text)?;
+    let moment = read(text, &pieces(picture)?, Manner::Lenient)?.put_together(text)?;
     let local = calendar::combine(moment.day_number(), moment.time)?;
     match moment.offset {
         Some(o) => calendar::check_timestamp(local - o * SECOND),

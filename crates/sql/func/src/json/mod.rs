@@ -9,9 +9,12 @@ mod assign;
 mod cast;
 mod change;
 mod expand;
+mod item;
 mod make;
+mod moment;
 pub(crate) mod node;
 mod path;
+mod path_calls;
 mod populate;
 pub(super) mod table;
 

@@ -4,9 +4,11 @@
 //! stops at the first item, before errors that come later. Errors that `silent` and conditions forgive are told apart from the
 //! others ([`Fail::Soft`]).
 
+use super::item::Item;
+use super::moment;
 use super::node::wrong_kind;
 use crate::numbers::bad_args;
-use crate::{FunctionContext, Rows};
+use crate::FunctionContext;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::interrupt::check_for_interrupts;
 use logstead_sql_types::value::build::Items;
@@ -37,78 +39,20 @@ impl From<SqlError> for Fail {
 type Go = Result<bool, Fail>;
 type Sink<'s, 'a> = &'s mut dyn FnMut(Item<'a>) -> Go;
 
-/// An item found: a part of the value, or one made on the way.
-#[derive(Clone)]
-enum Item<'a> {
-    View(View<'a>),
-    Made(Jsonb),
-}
-
-impl<'a> Item<'a> {
-    fn of(build: Build<'_>) -> Result<Item<'a>> {
-        build.finish().map(Item::Made)
-    }
-
-    fn view(&self) -> View<'_> {
-        match self {
-            Item::View(view) => *view,
-            Item::Made(value) => value.view(),
-        }
-    }
-
-    fn to_jsonb(&self) -> Jsonb {
-        match self {
-            Item::View(view) => view.to_jsonb(),
-            Item::Made(value) => value.clone(),
-        }
-    }
-
-    fn elements(&self) -> Vec<Item<'a>> {
-        match self {
-            Item::View(view) => view.elements().map(Item::View).collect(),
-            Item::Made(value) => value
-                .view()
-                .elements()
-                .map(|e| Item::Made(e.to_jsonb()))
-                .collect(),
-        }
-    }
-
-    fn values(&self) -> Vec<Item<'a>> {
-        match self {
-            Item::View(view) => view.members().map(|m| Item::View(m.1)).collect(),
-            Item::Made(value) => value
-                .view()
-                .members()
-                .map(|m| Item::Made(m.1.to_jsonb()))
-                .collect(),
-        }
-    }
-
-    fn member(&self, key: &str) -> Option<Item<'a>> {
-        match self {
-            Item::View(view) => view.member(key).map(Item::View),
-            Item::Made(value) => value.view().member(key).map(|v| Item::Made(v.to_jsonb())),
-        }
-    }
-
-    fn is_array(&self) -> bool {
-        self.view().kind() == JsonType::Array
-    }
-}
-
 const MEMBER_NOT_FOUND: SqlState = SqlState::SQL_JSON_MEMBER_NOT_FOUND;
 const ARRAY_NOT_FOUND: SqlState = SqlState::SQL_JSON_ARRAY_NOT_FOUND;
 const OBJECT_NOT_FOUND: SqlState = SqlState::SQL_JSON_OBJECT_NOT_FOUND;
 const NON_NUMERIC: SqlState = SqlState::NON_NUMERIC_SQL_JSON_ITEM;
 const SUBSCRIPT: SqlState = SqlState::INVALID_SQL_JSON_SUBSCRIPT;
-const SINGLETON: SqlState = SqlState::SINGLETON_SQL_JSON_ITEM_REQUIRED;
+pub(super) const SINGLETON: SqlState = SqlState::SINGLETON_SQL_JSON_ITEM_REQUIRED;
 
 fn soft(code: SqlState, message: impl Into<String>) -> Fail {
     Fail::Soft(SqlError::new(code, message))
 }
 
 struct Run<'a> {
+    /// The session, where times without a zone may be compared with those that have one.
+    zone: Option<&'a dyn FunctionContext>,
     /// Expressions and levels gone through.
     steps: Cell<usize>,
     root: View<'a>,
@@ -286,6 +230,7 @@ impl<'a> Run<'a> {
         let unwraps = match step {
             Step::Key(_) | Step::AnyKey | Step::Filter(_) => true,
             Step::Method(method) => !matches!(method, Method::Type | Method::Size),
+            Step::Datetime(_) => true,
             _ => false,
         };
         if unwraps && self.lax && item.is_array() {
@@ -383,6 +328,17 @@ impl<'a> Run<'a> {
                 }
             }
             Step::Method(method) => self.method(item, *method, rest, place, sink),
+            Step::Datetime(template) => {
+                let Some(text) = item.as_str() else {
+                    return Err(soft(
+                        SqlState::INVALID_ARGUMENT_FOR_SQL_JSON_DATETIME_FUNCTION,
+                        "jsonpath item method .datetime() can only be applied to a string",
+                    ));
+                };
+                let moment = moment::read(text.as_str(), template.as_deref())?;
+                let moment = Item::of_moment(moment.map_err(Fail::Soft)?)?;
+                self.steps(moment, rest, place, sink)
+            }
         }
     }
 
@@ -482,7 +438,10 @@ impl<'a> Run<'a> {
         let view = item.view();
         let name = method.name();
         let result = match method {
-            Method::Type => Item::of(Build::string(view.kind().name()))?,
+            Method::Type => Item::of(Build::string(match &item {
+                Item::Moment(moment, _) => moment.type_name(),
+                _ => view.kind().name(),
+            }))?,
             Method::Size => {
                 let size = match view.kind() {
                     JsonType::Array => view.len(),
@@ -513,9 +472,9 @@ impl<'a> Run<'a> {
                 }))?
             }
             Method::Double => {
-                let text = match view.kind() {
-                    JsonType::Number => view.to_string(),
-                    JsonType::String => view.as_str().to_owned(),
+                let text = match (view.kind(), item.as_str()) {
+                    (JsonType::Number, _) => view.to_string(),
+                    (_, Some(text)) => text.as_str().to_owned(),
                     _ => {
                         return Err(soft(
                             NON_NUMERIC,
@@ -608,7 +567,7 @@ impl<'a> Run<'a> {
                     .and_then(|l| Ok((l, self.list(right, place, true)?)));
                 match lists {
                     Ok((left, right)) => {
-                        self.any_pair(&left, &right, &|a, b| Ok(compare(*op, a, b)))
+                        self.any_pair(&left, &right, &|a, b| self.compare(*op, a, b))
                     }
                     Err(fail) => unknown(fail),
                 }
@@ -619,8 +578,8 @@ impl<'a> Run<'a> {
                     .and_then(|l| Ok((l, self.list(prefix, place, false)?)));
                 match lists {
                     Ok((whole, prefix)) => self.any_pair(&whole, &prefix, &|a, b| {
-                        let strings = a.kind() == JsonType::String && b.kind() == JsonType::String;
-                        Ok(strings.then(|| a.as_str().starts_with(b.as_str())))
+                        let strings = a.as_str().zip(b.as_str());
+                        Ok(strings.map(|(a, b)| a.as_str().starts_with(b.as_str())))
                     }),
                     Err(fail) => unknown(fail),
                 }
@@ -632,12 +591,26 @@ impl<'a> Run<'a> {
                 };
                 let one = [Item::of(Build::Null)?];
                 let regex = logstead_sql_types::regex::like_regex(pattern, flags)?;
-                self.any_pair(&list, &one, &|a, _| match a.kind() {
-                    JsonType::String => regex.is_match(a.as_str()).map(Some),
-                    _ => Ok(None),
+                self.any_pair(&list, &one, &|a, _| match a.as_str() {
+                    Some(text) => regex.is_match(text.as_str()).map(Some),
+                    None => Ok(None),
                 })
             }
             _ => Err(Fail::Hard(SqlError::internal("a value for a condition"))),
+        }
+    }
+
+    fn compare(&self, op: Op, a: &Item<'a>, b: &Item<'a>) -> Result<Option<bool>> {
+        match (a, b) {
+            (Item::Moment(a, _), Item::Moment(b, _)) => {
+                let order = a.compare(*b, self.zone)?;
+                Ok(order.map(|order| holds(op, order)))
+            }
+            (Item::Moment(..), other) | (other, Item::Moment(..)) => {
+                let null = other.view().kind() == JsonType::Null;
+                Ok(null.then_some(op == Op::Ne))
+            }
+            (a, b) => Ok(compare(op, a.view(), b.view())),
         }
     }
 
@@ -646,12 +619,12 @@ impl<'a> Run<'a> {
         &self,
         left: &[Item<'a>],
         right: &[Item<'a>],
-        holds: &dyn Fn(View<'_>, View<'_>) -> Result<Option<bool>>,
+        holds: &dyn Fn(&Item<'a>, &Item<'a>) -> Result<Option<bool>>,
     ) -> Result<Option<bool>, Fail> {
         let (mut found, mut unknown) = (false, false);
         for a in left {
             for b in right {
-                match holds(a.view(), b.view())? {
+                match holds(a, b)? {
                     None if !self.lax => return Ok(None),
                     None => unknown = true,
                     Some(true) if self.lax => return Ok(Some(true)),
@@ -676,20 +649,28 @@ fn compare(op: Op, a: View<'_>, b: View<'_>) -> Option<bool> {
     if !same || !a.is_scalar() {
         return None;
     }
-    let order = a.compare(b);
-    Some(match op {
+    Some(holds(op, a.compare(b)))
+}
+
+fn holds(op: Op, order: Ordering) -> bool {
+    match op {
         Op::Eq => order == Ordering::Equal,
         Op::Ne => order != Ordering::Equal,
         Op::Lt => order == Ordering::Less,
         Op::Gt => order == Ordering::Greater,
         Op::Le => order != Ordering::Greater,
         _ => order != Ordering::Less,
-    })
+    }
 }
 
 /// Runs a path over a target; `enough` items are asked for at most. `None` in front of them tells of an error that was
 /// to be silent.
-fn run(a: &[Datum], silent: bool, first_only: bool) -> Result<(bool, Vec<Jsonb>)> {
+pub(super) fn run(
+    a: &[Datum],
+    zone: Option<&dyn FunctionContext>,
+    silent: bool,
+    first_only: bool,
+) -> Result<(bool, Vec<Jsonb>)> {
     let [target, path, rest @ ..] = a else {
         return Err(bad_args(a));
     };
@@ -706,6 +687,7 @@ fn run(a: &[Datum], silent: bool, first_only: bool) -> Result<(bool, Vec<Jsonb>)
         None => silent,
     };
     let run = Run {
+        zone,
         steps: Cell::new(0),
         root: target,
         variables,
@@ -731,70 +713,4 @@ fn run(a: &[Datum], silent: bool, first_only: bool) -> Result<(bool, Vec<Jsonb>)
         Err(Fail::Soft(_)) if silent => Ok((false, found.finish())),
         Err(Fail::Soft(error) | Fail::Hard(error)) => Err(error),
     }
-}
-
-fn exists_of(a: &[Datum], silent: bool) -> Result<Datum> {
-    let (whole, found) = run(a, silent, true)?;
-    Ok(match whole {
-        true => Datum::Bool(!found.is_empty()),
-        false => Datum::Null,
-    })
-}
-
-/// `jsonb_path_exists`
-pub(super) fn exists(a: &[Datum]) -> Result<Datum> {
-    exists_of(a, false)
-}
-
-/// `@?`
-pub(super) fn exists_silent(a: &[Datum]) -> Result<Datum> {
-    exists_of(a, true)
-}
-
-fn match_of(a: &[Datum], silent: bool) -> Result<Datum> {
-    let (_, found) = run(a, silent, false)?;
-    let silent = match a.get(3) {
-        Some(silent) => silent.as_bool()?,
-        None => silent,
-    };
-    match found.as_slice() {
-        [one] if one.view().kind() == JsonType::True => Ok(Datum::Bool(true)),
-        [one] if one.view().kind() == JsonType::False => Ok(Datum::Bool(false)),
-        [one] if one.view().kind() == JsonType::Null => Ok(Datum::Null),
-        _ if silent => Ok(Datum::Null),
-        _ => Err(SqlError::new(
-            SINGLETON,
-            "single boolean result is expected",
-        )),
-    }
-}
-
-/// `jsonb_path_match`
-pub(super) fn matches(a: &[Datum]) -> Result<Datum> {
-    match_of(a, false)
-}
-
-/// `@@`
-pub(super) fn matches_silent(a: &[Datum]) -> Result<Datum> {
-    match_of(a, true)
-}
-
-/// `jsonb_path_query`
-pub(super) fn query(_: &dyn FunctionContext, a: &[Datum]) -> Result<Rows> {
-    let (_, found) = run(a, false, false)?;
-    Ok(found.into_iter().map(|v| vec![Datum::Jsonb(v)]).collect())
-}
-
-/// `jsonb_path_query_array`
-pub(super) fn query_array(a: &[Datum]) -> Result<Datum> {
-    let (_, found) = run(a, false, false)?;
-    let items = found.iter().map(|v| Build::View(v.view())).collect();
-    Build::Array(items).finish().map(Datum::Jsonb)
-}
-
-/// `jsonb_path_query_first`
-pub(super) fn query_first(a: &[Datum]) -> Result<Datum> {
-    let (_, found) = run(a, false, false)?;
-    let first = found.into_iter().next();
-    Ok(first.map_or(Datum::Null, Datum::Jsonb))
 }

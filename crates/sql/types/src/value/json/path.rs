@@ -92,6 +92,8 @@ pub enum Step {
     Filter(Expr),
     /// `.type()` and its kin.
     Method(Method),
+    /// `.datetime("template")`
+    Datetime(Option<String>),
 }
 
 /// A method of an item.
@@ -333,6 +335,13 @@ fn write_step(step: &Step, out: &mut Vec<u8>) {
             put(".", out);
             put(method.name(), out);
             put("()", out);
+        }
+        Step::Datetime(template) => {
+            put(".datetime(", out);
+            if let Some(template) = template {
+                write_string(template, out);
+            }
+            put(")", out);
         }
     }
 }

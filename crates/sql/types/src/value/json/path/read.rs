@@ -605,7 +605,16 @@ impl Parser {
                 }
                 let lower = name.to_ascii_lowercase();
                 if lower == "datetime" {
-                    return Err(SqlError::unsupported("jsonpath method .datetime()"));
+                    self.want("(")?;
+                    let template = match self.peek().clone() {
+                        Token::String(template) => {
+                            self.at += 1;
+                            Some(template)
+                        }
+                        _ => None,
+                    };
+                    self.want(")")?;
+                    return Ok(Step::Datetime(template));
                 }
                 let method = Method::ALL.iter().find(|m| m.1 == lower);
                 let Some((method, _)) = method else {

@@ -1,0 +1,98 @@
+//! Dates and times by the templates of SQL's standard, as SQL/JSON reads them: the whole text by the whole template.
+
+use super::parse::{Manner, read};
+use super::{Field, Piece, pieces};
+use logstead_sql_types::error::{Result, SqlError};
+use logstead_sql_types::value::calendar::{DATE_END, DATE_MIN};
+use logstead_types::SqlState;
+
+/// Separators that a template may have outside of quotes.
+const SEPARATORS: &str = "-./,':; ";
+
+/// A template, and of what its fields are parts.
+#[derive(Clone)]
+pub(crate) struct Template {
+    parts: Vec<Piece>,
+    is_dated: bool,
+    is_timed: bool,
+    is_zoned: bool,
+}
+
+/// What a text has said; there is a date, or a time of day, if the template has fields of one.
+pub(crate) struct Standard {
+    /// Days from 2000-01-01 on.
+    pub(crate) date: Option<i64>,
+    /// Microseconds of the day.
+    pub(crate) time: Option<i64>,
+    pub(crate) is_zoned: bool,
+    /// Seconds east of UTC.
+    pub(crate) east: Option<i64>,
+}
+
+fn is_time(field: Field) -> bool {
+    matches!(
+        field,
+        Field::Hour12
+            | Field::Hour24
+            | Field::Minute
+            | Field::Second
+            | Field::Millis
+            | Field::Micros
+            | Field::Fraction(_)
+            | Field::SecondsOfDay
+            | Field::Meridiem { .. }
+    )
+}
+
+fn is_zone(field: Field) -> bool {
+    matches!(
+        field,
+        Field::Zone { .. } | Field::ZoneHours | Field::ZoneMinutes | Field::Offset
+    )
+}
+
+impl Template {
+    /// A template of the standard, which knows some separators only.
+    pub(crate) fn standard(picture: &str) -> Result<Template> {
+        let parts = pieces(picture)?;
+        let strange = parts.iter().find_map(|part| match part {
+            Piece::Bare(c) if !SEPARATORS.contains(*c) => Some(c),
+            _ => None,
+        });
+        if let Some(c) = strange {
+            return Err(SqlError::new(
+                SqlState::INVALID_DATETIME_FORMAT,
+                format!("invalid datetime format separator: \"{c}\""),
+            ));
+        }
+        let has = |wanted: fn(Field) -> bool| {
+            parts
+                .iter()
+                .any(|part| matches!(part, Piece::Field { field, .. } if wanted(*field)))
+        };
+        Ok(Template {
+            is_dated: has(|field| !is_time(field) && !is_zone(field)),
+            is_timed: has(is_time),
+            is_zoned: has(is_zone),
+            parts,
+        })
+    }
+
+    /// Reads a text.
+    pub(crate) fn read(&self, text: &str) -> Result<Standard> {
+        let moment = read(text, &self.parts, Manner::Standard)?.put_together(text)?;
+        let day = moment.day_number();
+        if self.is_dated && !(DATE_MIN..DATE_END).contains(&day) {
+            return Err(SqlError::new(
+                SqlState::DATETIME_FIELD_OVERFLOW,
+                format!("date out of range: \"{text}\""),
+            ));
+        }
+        Ok(Standard {
+            date: self.is_dated.then_some(day),
+            time: self.is_timed.then_some(moment.time),
+            is_zoned: self.is_zoned,
+            east: moment.offset,
+        })
+    }
+}
