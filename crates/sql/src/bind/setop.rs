@@ -686,24 +686,43 @@ impl Binder<'_> {
             };
             return Err(SqlError::new(SqlState::SYNTAX_ERROR, message).at(at));
         }
-        if bound.len() > 1 && !matches!(op, "=" | "<>") {
-            return Err(SqlError::unsupported(format!("a row {op} ANY/ALL (subquery)")).at(at));
-        }
+        // Rows are compared by their order, but for equality: all columns but the last one ask which is before the other.
+        let ordered = bound.len() > 1 && !matches!(op, "=" | "<>");
+        let strict = match op {
+            "<" | "<=" => "<",
+            ">" | ">=" => ">",
+            _ => op,
+        };
+        let last = bound.len() - usize::from(!bound.is_empty());
+        let mut equals = Vec::new();
         let mut lefts = Vec::with_capacity(bound.len());
         let mut ops = Vec::with_capacity(bound.len());
         let mut types = Vec::with_capacity(bound.len());
         let mut hashable = op == "=" && !all;
-        for (expr, column) in bound.into_iter().zip(&plan.columns) {
+        for (number, (expr, column)) in bound.into_iter().zip(&plan.columns).enumerate() {
+            let op = if ordered && number < last { strict } else { op };
             let (expr, function, ty) = self.comparison_function(op, expr, column.ty, at)?;
+            if ordered {
+                equals.push(self.comparison_function("=", expr.clone(), ty, at)?.1);
+            }
             hashable &= expr.ty().oid == ty.oid;
             types.push(ty);
             lefts.push(expr);
             ops.push(function);
         }
+        if ordered && !matches!(op, "<" | "<=" | ">" | ">=") {
+            return Err(SqlError::new(
+                SqlState::FEATURE_NOT_SUPPORTED,
+                format!("could not determine interpretation of row comparison operator {op}"),
+            )
+            .hint("Row comparison operators must be associated with btree operator families.")
+            .at(at));
+        }
         plan = self.cast_plan(plan, &types)?;
         let kind = SubqueryKind::Compare {
             left: lefts,
             ops,
+            equals,
             all,
             hashable,
         };

@@ -145,7 +145,13 @@ impl SubqueryState {
         cx: &mut Cx<'a>,
     ) -> Result<Datum> {
         match &subquery.kind {
-            SubqueryKind::Compare { left, ops, all, .. } => {
+            SubqueryKind::Compare {
+                left,
+                ops,
+                equals,
+                all,
+                ..
+            } => {
                 let mut values: SmallVec<[Datum; 2]> = SmallVec::with_capacity(left.len());
                 for expr in left {
                     values.push(eval_in(expr, row, cx)?);
@@ -154,6 +160,7 @@ impl SubqueryState {
                     left,
                     values: &values,
                     ops,
+                    equals,
                     all: *all,
                 };
                 if !subquery.uncorrelated {
@@ -501,6 +508,7 @@ struct Comparison<'c> {
     left: &'c [Expr],
     values: &'c [Datum],
     ops: &'c [&'static Function],
+    equals: &'c [&'static Function],
     all: bool,
 }
 
@@ -523,6 +531,9 @@ impl Comparison<'_> {
 
     /// Row comparison: `=` is true when all columns are equal, `<>` when any differs.
     fn compare(&self, row: &[Datum], cx: &Cx<'_>) -> Result<Option<bool>> {
+        if !self.equals.is_empty() {
+            return self.compare_order(row, cx);
+        }
         let differs = self.ops.first().is_some_and(|op| is_not_equal(op));
         let decisive = differs;
         let mut unknown = false;
@@ -536,6 +547,28 @@ impl Comparison<'_> {
             }
         }
         Ok(if unknown { None } else { Some(!decisive) })
+    }
+
+    /// Comparison of rows by their order: the last column, or the first one that is not equal, decides.
+    fn compare_order(&self, row: &[Datum], cx: &Cx<'_>) -> Result<Option<bool>> {
+        let columns = self.values.iter().zip(row).enumerate();
+        for (at, (left, right)) in columns {
+            let pair = [left.clone(), right.clone()];
+            if at + 1 < self.values.len()
+                && let Some(equals) = self.equals.get(at)
+            {
+                match as_bool(&apply(equals, &pair, cx)?)? {
+                    Some(true) => continue,
+                    Some(false) => {}
+                    None => return Ok(None),
+                }
+            }
+            return match self.ops.get(at) {
+                Some(op) => as_bool(&apply(op, &pair, cx)?),
+                None => Ok(None),
+            };
+        }
+        Ok(None)
     }
 }
 

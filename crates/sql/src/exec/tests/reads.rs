@@ -456,6 +456,7 @@ fn subqueries_and_in_with_nulls() {
             let kind = SubqueryKind::Compare {
                 left: vec![column(0, INT)],
                 ops,
+                equals: Vec::new(),
                 all,
                 hashable,
             };
