@@ -101,6 +101,14 @@ impl Verifier {
         }
     }
 
+    /// Is it the verifier of that password? One of more rounds than anybody waits for is not computed.
+    pub fn is_of(&self, password: &str) -> bool {
+        const ROUNDS_MAX: u32 = 100_000;
+        self.iterations.get() <= ROUNDS_MAX
+            && Verifier::with(password, self.salt.clone(), self.iterations).stored_key
+                == self.stored_key
+    }
+
     /// Reads PostgreSQL's form.
     pub fn parse(text: &str) -> Option<Verifier> {
         let rest = text.strip_prefix(MECHANISM)?.strip_prefix('$')?;

@@ -220,7 +220,9 @@ fn apply(role: &mut Role, options: &RoleOptions, cx: &mut DdlContext<'_>) -> Res
 
 /// What is stored of a password.
 fn verifier(password: &str, cx: &mut DdlContext<'_>) -> Result<Option<String>> {
-    if Verifier::parse(password).is_some() {
+    let given = Verifier::parse(password);
+    let empty = given.as_ref().map(|given| given.is_of(""));
+    if empty == Some(false) {
         return Ok(Some(password.to_owned()));
     }
     let md5 = password.len() == 35
@@ -230,7 +232,7 @@ fn verifier(password: &str, cx: &mut DdlContext<'_>) -> Result<Option<String>> {
     if md5 {
         return Err(SqlError::unsupported("an MD5 password"));
     }
-    if password.is_empty() {
+    if password.is_empty() || empty == Some(true) {
         cx.notice(
             SqlState::SUCCESSFUL_COMPLETION,
             "empty string is not a valid password, clearing password",

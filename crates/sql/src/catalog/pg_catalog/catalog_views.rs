@@ -310,10 +310,10 @@ pub(super) static VIEWS: &[VirtualTable] = virtual_tables! {
         schemaname NAME, tablename NAME, tableowner NAME, tablespace NAME, hasindexes BOOL, hasrules BOOL,
         hastriggers BOOL, rowsecurity BOOL,
     }
-    12122 pg_timezone_abbrevs = none {
+    12122 pg_timezone_abbrevs = super::time_zones::pg_timezone_abbrevs {
         abbrev TEXT, utc_offset INTERVAL, is_dst BOOL,
     }
-    12126 pg_timezone_names = none {
+    12126 pg_timezone_names = super::time_zones::pg_timezone_names {
         name TEXT, abbrev TEXT, utc_offset INTERVAL, is_dst BOOL,
     }
     12014 pg_user = super::roles::pg_user {

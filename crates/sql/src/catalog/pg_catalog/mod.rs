@@ -39,6 +39,7 @@ pub(crate) mod routines;
 mod search;
 mod shared;
 mod statistics;
+mod time_zones;
 pub(crate) mod triggers;
 mod types;
 pub(super) mod view_texts;

@@ -44,6 +44,56 @@ pub fn offset_of(word: &str, zone: &TimeZone, utc: i64) -> Option<i64> {
     Some(i64::from(found.offset().seconds()))
 }
 
+/// All abbreviations at a moment of UTC: the offset in seconds east of it, and whether that is of summer.
+pub fn abbreviations(utc: i64) -> Vec<(String, i64, bool)> {
+    let fixed = FIXED.iter().map(|(word, seconds)| {
+        let summer = SUMMER.contains(word);
+        (word.to_ascii_uppercase(), i64::from(*seconds), summer)
+    });
+    let moving = MOVING.iter().filter_map(|(word, zone)| {
+        let zone = TimeZone::get(zone).ok()?;
+        let seconds = utc.div_euclid(SECOND) - UNIX_EPOCH_DAY * 86_400;
+        let at = Timestamp::from_second(within_zone_rules(seconds)).ok()?;
+        // What the zone does not say any more means what it says now.
+        let now = zone.to_offset_info(at);
+        let summer = now.dst().is_dst();
+        let offset = offset_of(word, &zone, utc);
+        let own = i64::from(now.offset().seconds());
+        Some((word.to_ascii_uppercase(), offset.unwrap_or(own), summer))
+    });
+    let mut all: Vec<_> = fixed.chain(moving).collect();
+    all.sort_unstable();
+    all
+}
+
+/// A time zone's name, its abbreviation, its offset in seconds east of UTC, and whether it has summer, at a moment of UTC.
+pub type NamedZone = (String, String, i64, bool);
+
+/// All time zones that have names, at a moment of UTC.
+pub fn named_zones(utc: i64) -> Vec<NamedZone> {
+    let seconds = utc.div_euclid(SECOND) - UNIX_EPOCH_DAY * 86_400;
+    let Ok(at) = Timestamp::from_second(within_zone_rules(seconds)) else {
+        return Vec::new();
+    };
+    let zones = jiff::tz::db().available().filter_map(|name| {
+        let zone = TimeZone::get(name.as_str()).ok()?;
+        let now = zone.to_offset_info(at);
+        let seconds = i64::from(now.offset().seconds());
+        let word = now.abbreviation().to_owned();
+        Some((name.as_str().to_owned(), word, seconds, now.dst().is_dst()))
+    });
+    zones.collect()
+}
+
+/// The fixed ones that mean an offset in summer.
+#[rustfmt::skip]
+const SUMMER: &[&str] = &[
+    "acdt", "acsst", "adt", "aedt", "aesst", "akdt", "almst", "awsst", "azost", "bdst", "brst", "bst", "cadt", "cdt",
+    "cest", "cetdst", "chadt", "clst", "edt", "eest", "eetdst", "egst", "fjst", "fnst", "idt", "kdt", "kgst", "mdt",
+    "mest", "mesz", "metdst", "msd", "must", "ndt", "nzdt", "pdt", "pkst", "pmdt", "pyst", "sadt", "ulast", "uyst",
+    "uzst", "wadt", "wdt", "wetdst", "wgst", "yekst",
+];
+
 #[rustfmt::skip]
 const FIXED: &[(&str, i32)] = &[
     ("acdt", 37800), ("acsst", 37800), ("acst", 34200), ("act", -18000), ("acwst", 31500), ("adt", -10800),
