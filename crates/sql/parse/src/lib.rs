@@ -70,6 +70,7 @@ mod triggers;
 mod typed_literals;
 mod types;
 mod views;
+mod whole_rows;
 mod windows;
 mod xml;
 mod xml_table;
@@ -207,6 +208,7 @@ pub fn parse_expr(text: &str) -> Result<ast::Expr> {
     rewrite::mark_variadics(&mut tokens);
     xml::rewrite(text, &mut tokens)?;
     spellings::collated_cast(&mut tokens);
+    rewrite::trims_from(&mut tokens);
     operators::of_images(&mut tokens);
     let has_not_exists = not_exists::rewrite(&mut tokens);
     let has_query_operands = query_operands::rewrite(&mut tokens);

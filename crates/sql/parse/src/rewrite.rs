@@ -221,34 +221,6 @@ fn is_qualified_call(tokens: &[TokenWithSpan], at: usize) -> bool {
         && tokens.get(at + 1).is_some_and(|t| t.token == Token::LParen)
 }
 
-/// `row.*` that is compared or cast is the whole row, which the grammar knows by its name alone.
-fn whole_rows(tokens: &mut Vec<TokenWithSpan>) {
-    let compares = |token: Option<&TokenWithSpan>| {
-        matches!(token.map(|t| &t.token), Some(Token::Eq | Token::Neq))
-    };
-    let mut at = 1;
-    while at + 1 < tokens.len() {
-        let is_star = tokens[at].token == Token::Period
-            && tokens[at + 1].token == Token::Mul
-            && matches!(tokens[at - 1].token, Token::Word(_));
-        let before = |back: usize| at.checked_sub(back).and_then(|at| tokens.get(at));
-        let is_compared = || {
-            let next = tokens.get(at + 2);
-            is_word(next, "is")
-                || compares(next)
-                || next.is_some_and(|t| t.token == Token::DoubleColon)
-                || compares(before(2))
-                || (is_word(before(2), "from")
-                    && is_word(before(3), "distinct")
-                    && (is_word(before(4), "is") || is_word(before(4), "not")))
-        };
-        if is_star && is_compared() {
-            tokens.drain(at..at + 2);
-        }
-        at += 1;
-    }
-}
-
 /// Applies the rewrites. Cheap when there is nothing to do: one pass over the tokens.
 pub(super) fn rewrite(
     text: &str,
@@ -256,7 +228,7 @@ pub(super) fn rewrite(
 ) -> Result<(Vec<TokenWithSpan>, Notes)> {
     super::lexing::plain_literals(&mut tokens);
     super::parentheses::rewrite(&mut tokens);
-    whole_rows(&mut tokens);
+    super::whole_rows::rewrite(&mut tokens);
     super::sequence_options::take_names(&mut tokens);
     super::sequence_options::sort_all(&mut tokens);
     super::generated::rewrite(text, &mut tokens)?;
@@ -503,6 +475,17 @@ fn is_table_query(tokens: &[TokenWithSpan], at: usize) -> bool {
                 .iter()
                 .any(|word| is_word(tokens.get(at - 2), word)));
     begins && matches!(tokens.get(at + 1).map(|t| &t.token), Some(Token::Word(_)))
+}
+
+/// The same in an expression alone.
+pub(super) fn trims_from(tokens: &mut Vec<TokenWithSpan>) {
+    let mut at = 0;
+    while at < tokens.len() {
+        if is_word(tokens.get(at), "trim") {
+            trim_from(tokens, at + 1);
+        }
+        at += 1;
+    }
 }
 
 /// `trim(BOTH FROM text)` and `trim(FROM text)`: the grammar library wants FROM behind characters only.

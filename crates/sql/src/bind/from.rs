@@ -229,7 +229,7 @@ impl Binder<'_> {
         for item in ns[start..].iter_mut().filter(|i| i.columns_visible) {
             for column in &item.columns {
                 let is_merged = columns.iter().any(|(name, _)| **name == *column.name);
-                if !is_merged && !matches!(column.what, NsWhat::Gone { .. }) {
+                if !is_merged && !matches!(column.what, NsWhat::Gone { counts: false }) {
                     merged.push(column.clone());
                 }
             }
@@ -254,9 +254,6 @@ impl Binder<'_> {
             let last = ns.len();
             ns.extend(named);
             self.check_aliases(start, last)?;
-            if self.recorded.is_some() {
-                return Err(SqlError::unsupported("JOIN ... USING (...) AS in a view"));
-            }
         }
         Ok(conditions)
     }
@@ -735,7 +732,7 @@ pub(crate) fn rename<'c>(
     Ok(())
 }
 
-fn join_kind(operator: &J) -> Result<(JoinKind, &JoinConstraint)> {
+pub(super) fn join_kind(operator: &J) -> Result<(JoinKind, &JoinConstraint)> {
     Ok(match operator {
         J::Join(c) | J::Inner(c) => {
             if matches!(c, JoinConstraint::None) {

@@ -4,6 +4,7 @@
 //! here stays as written; the caller binds the result again and keeps the original if that fails.
 
 mod call;
+mod special;
 mod xml;
 
 use crate::bind;
@@ -88,6 +89,20 @@ pub(crate) fn explicit(
 /// `expr` with its types explicit, as it is shown.
 pub(crate) fn explicit_in(expr: &Expr, names: &dyn Names, session: &dyn Context) -> Expr {
     typed(expr, names, session, OutputStyle::of(session))
+}
+
+/// The same of a named window.
+pub(super) fn explicit_window(
+    window: &mut ast::WindowSpec,
+    names: &dyn Names,
+    session: &dyn Context,
+) {
+    let typer = Typer {
+        names,
+        session,
+        style: OutputStyle::of(session),
+    };
+    typer.window(window);
 }
 
 fn typed<'a>(
@@ -239,6 +254,11 @@ impl Typer<'_> {
                 format,
             } => {
                 let ty = bind::sql_type(data_type).ok();
+                if let Some(ty) = ty
+                    && let Some(array) = self.cast_array(e, ty)
+                {
+                    return (array, Some(ty));
+                }
                 let typed = match (string(e), ty) {
                     // A constant of the type, as the type spells it.
                     (Some(_), Some(ty)) if ty.typmod < 0 => {
@@ -246,7 +266,13 @@ impl Typer<'_> {
                         return (self.to(((**e).clone(), unknown), ty), Some(ty));
                     }
                     (Some(_), _) => (**e).clone(),
-                    _ => self.expr(e).0,
+                    _ => match (self.expr(e), ty) {
+                        // It is of that type: nothing is left of the cast.
+                        ((inner, Some(from)), Some(to)) if from.oid == to.oid && to.typmod < 0 => {
+                            return (inner, ty);
+                        }
+                        ((inner, _), _) => inner,
+                    },
                 };
                 let cast = Expr::Cast {
                     kind: kind.clone(),
@@ -412,7 +438,7 @@ impl Typer<'_> {
                 right,
                 is_some,
             } => {
-                let (left, right) = (inner(left), inner(right));
+                let (left, right) = self.array_operands(left, right);
                 (
                     Expr::AnyOp {
                         left,
@@ -423,25 +449,23 @@ impl Typer<'_> {
                     boolean,
                 )
             }
+            Expr::AllOp {
+                left,
+                compare_op,
+                right,
+            } => {
+                let (left, right) = self.array_operands(left, right);
+                (
+                    Expr::AllOp {
+                        left,
+                        compare_op: compare_op.clone(),
+                        right,
+                    },
+                    boolean,
+                )
+            }
             Expr::Function(function) => self.call(function),
             Expr::Case { .. } => self.case(expr),
-            Expr::Substring {
-                expr: e,
-                substring_from,
-                substring_for,
-                special,
-                shorthand,
-            } => {
-                let operand = |e: &Option<Box<Expr>>| e.as_deref().map(inner);
-                let typed = Expr::Substring {
-                    expr: self.text_operand(e),
-                    substring_from: operand(substring_from),
-                    substring_for: operand(substring_for),
-                    special: *special,
-                    shorthand: *shorthand,
-                };
-                (typed, Some(SqlType::of(oid::TEXT)))
-            }
             Expr::Trim {
                 expr: e,
                 trim_where,
@@ -488,7 +512,10 @@ impl Typer<'_> {
                 };
                 (typed, self.names.type_of(expr))
             }
-            other => (other.clone(), self.names.type_of(other)),
+            other => match self.special(other) {
+                Some(typed) => typed,
+                None => (other.clone(), self.names.type_of(other)),
+            },
         }
     }
 

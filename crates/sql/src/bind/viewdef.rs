@@ -4,13 +4,14 @@
 //! The result is a tree again, which `catalog::print_query` lays out. Names are looked up with the binder's own scopes, so that they
 //! mean here what they mean when the view is read.
 
+mod columns;
 mod from;
 
 use super::names::{fold_ident, output_name};
 use super::operator::strip;
 use super::scope::NsWhat;
 use super::system_column::SYSTEM_COLUMNS;
-use super::typed::{Names, explicit_in};
+use super::typed::{Names, explicit_in, explicit_window};
 use super::{Binder, Clause, Frame};
 use crate::catalog::{Catalog, Relation, View};
 use crate::context::Context;
@@ -19,6 +20,7 @@ use crate::plan::PlanContext;
 use crate::value::SqlType;
 use sqlparser::ast::{self, Expr as Ast, SelectItem, SetExpr, VisitMut, VisitorMut};
 use std::cell::RefCell;
+use std::collections::VecDeque;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -27,12 +29,16 @@ use std::sync::Arc;
 struct Shown {
     name: String,
     columns: Vec<String>,
+    /// The columns that its alias has to name.
+    listed: Vec<String>,
 }
 
 /// One query level: what stands for each of the binder's names there.
 struct Level {
     frame: usize,
     items: Vec<Shown>,
+    /// The columns that its joins merge, of those joins that are still to be shown.
+    using: VecDeque<Vec<String>>,
 }
 
 struct Definer<'b, 'a> {
@@ -229,6 +235,31 @@ impl Definer<'_, '_> {
                 }
             }
         }
+        match names.as_slice() {
+            [name] => self.whole_row(name),
+            _ => None,
+        }
+    }
+
+    /// The row of an item, cast to its type: `item.*::type`. The printer leaves the cast away where the text means a row without it.
+    fn whole_row(&self, name: &str) -> Option<Ast> {
+        for level in self.levels.iter().rev() {
+            let ns = &self.binder.frames.get(level.frame)?.ns;
+            let found = ns.iter().zip(&level.items).find(|(item, shown)| {
+                item.rel_visible && *item.alias == *name && !shown.name.is_empty()
+            });
+            let Some((item, shown)) = found else { continue };
+            if item.scalar {
+                return None;
+            }
+            let own = match item.composite {
+                0 => self.catalog.types.row_type(item.row),
+                composite => Some(SqlType::of(composite)),
+            };
+            let row = Ast::CompoundIdentifier(vec![ident(&shown.name), ast::Ident::new("*")]);
+            let ty = own.unwrap_or(SqlType::of(crate::value::oid::RECORD));
+            return Some(super::typed::cast(row, ty));
+        }
         None
     }
 
@@ -249,14 +280,16 @@ impl Definer<'_, '_> {
                     .columns
                     .iter()
                     .position(|c| matches!(c.what, NsWhat::Column(i) if i == *id));
+                // What has an alias around it is named by that.
                 if let Some(here) = here
+                    && item.rel_visible
                     && !level.items[other].name.is_empty()
                 {
                     return own(other, here);
                 }
             }
         }
-        located(&[&column.name])
+        located(&[&level.items[index].columns[at]])
     }
 
     /// An expression in its shown form.
@@ -360,6 +393,10 @@ impl Definer<'_, '_> {
         shown: &mut ast::Query,
     ) -> Result<SetExpr> {
         Ok(match body {
+            SetExpr::Select(select) if from::bare_values(select).is_some() => {
+                let values = from::bare_values(select).unwrap_or(body);
+                self.body(values, query, shown)?
+            }
             SetExpr::Select(select) => {
                 SetExpr::Select(Box::new(self.select(select, query, shown)?))
             }
@@ -456,8 +493,12 @@ impl Definer<'_, '_> {
         self.binder.frames.push(Frame::new());
         let frame = self.binder.frames.len() - 1;
         self.binder.bind_from(&select.from)?;
-        let items = self.names(&select.from);
-        self.levels.push(Level { frame, items });
+        let (items, using) = self.names(&select.from);
+        self.levels.push(Level {
+            frame,
+            items,
+            using,
+        });
         let mut at = 0;
         for (table, shown) in select.from.iter().zip(&mut shown.from) {
             let start = at;
@@ -566,11 +607,11 @@ impl Definer<'_, '_> {
 
     /// The definition of a named window.
     fn window(&mut self, spec: &mut ast::WindowSpec) -> Result<()> {
-        for e in &mut spec.partition_by {
-            *e = self.expr(e)?;
-        }
-        for item in &mut spec.order_by {
-            item.expr = self.expr(&item.expr)?;
+        let session = self.session;
+        explicit_window(spec, &Scopes(RefCell::new(self)), session);
+        let keys = spec.order_by.iter_mut().map(|item| &mut item.expr);
+        for e in spec.partition_by.iter_mut().chain(keys) {
+            *e = self.renamed(e.clone())?;
         }
         if let Some(frame) = &mut spec.window_frame {
             for bound in [Some(&mut frame.start_bound), frame.end_bound.as_mut()] {
@@ -579,7 +620,7 @@ impl Definer<'_, '_> {
                     | ast::WindowFrameBound::Following(Some(e)),
                 ) = bound
                 {
-                    **e = self.expr(e)?;
+                    **e = self.renamed((**e).clone())?;
                 }
             }
         }

@@ -315,6 +315,7 @@ pub fn catalog_call(name: &str, args: &[Datum], cx: &VirtualContext<'_>) -> Resu
             .map_or(Datum::Null, text),
         // Objects that do not exist here have no definition.
         "pg_get_viewdef" => view_texts::view_text(args, cx)?,
+        "pg_get_ruledef" => view_texts::rule_text(args, cx)?,
         "pg_get_triggerdef" => {
             let pretty = matches!(args.get(1), Some(Datum::Bool(true)));
             let trigger = oid_arg(args, 0);
@@ -328,8 +329,7 @@ pub fn catalog_call(name: &str, args: &[Datum], cx: &VirtualContext<'_>) -> Resu
                 format!("\"{name}\" is an aggregate function"),
             ));
         }
-        "pg_get_ruledef"
-        | "pg_get_functiondef"
+        "pg_get_functiondef"
         | "pg_get_partkeydef"
         | "pg_get_partition_constraintdef"
         | "pg_get_statisticsobjdef"

@@ -33,6 +33,7 @@ mod past;
 pub mod pg_catalog;
 mod print;
 mod print_query;
+mod print_special;
 mod print_xml;
 mod privileges;
 mod publish;

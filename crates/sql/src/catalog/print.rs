@@ -24,6 +24,13 @@ pub(super) enum Parent {
     Tight,
 }
 
+impl Parent {
+    /// Is a query in parentheses of its own put into more of them?
+    fn is_operator(self) -> bool {
+        matches!(self, Parent::Arithmetic(..) | Parent::Tight)
+    }
+}
+
 pub(super) struct Printer {
     pretty: bool,
     /// Of what begins a line of its own.
@@ -88,7 +95,19 @@ impl Printer {
         super::print_query::subquery(query, self.indent, self.pretty, false)
     }
 
-    fn wrap(&self, text: String, bare: bool) -> String {
+    /// A constant; in a query that is shown a backslash stands for itself.
+    fn constant(&self, value: &Value) -> String {
+        match value {
+            Value::SingleQuotedString(text) | Value::EscapedStringLiteral(text)
+                if self.qualified =>
+            {
+                format!("'{}'", user::shown(text).replace('\'', "''"))
+            }
+            value => constant(value),
+        }
+    }
+
+    pub(super) fn wrap(&self, text: String, bare: bool) -> String {
         if self.pretty && bare {
             text
         } else {
@@ -137,6 +156,9 @@ impl Printer {
     pub(super) fn print(&self, expr: &Expr, parent: Parent) -> String {
         let free = parent == Parent::Free;
         let tight = |e: &Expr| self.print(e, Parent::Tight);
+        if let Some(text) = self.special(expr, parent) {
+            return text;
+        }
         match expr {
             Expr::Nested(inner) => self.print(inner, parent),
             Expr::Identifier(name) => quote_ident(&fold(name)),
@@ -150,10 +172,10 @@ impl Printer {
                 .map(|p| quote_ident(&fold(p)))
                 .unwrap_or_default(),
             Expr::CompoundFieldAccess { root, access_chain } => self.part_of(root, access_chain),
-            Expr::Value(value) => constant(&value.value),
+            Expr::Value(value) => self.constant(&value.value),
             Expr::TypedString(typed) => {
                 let ty = type_text(&typed.data_type);
-                format!("{}::{ty}", constant(&typed.value.value))
+                format!("{}::{ty}", self.constant(&typed.value.value))
             }
             Expr::Interval(interval) if interval.leading_field.is_none() => {
                 format!("{}::interval", self.print(&interval.value, Parent::Tight))
@@ -165,10 +187,7 @@ impl Printer {
                 let names = collation.0.iter().filter_map(|part| part.as_ident());
                 let names: Vec<String> = names.map(|name| quote_ident(&fold(name))).collect();
                 let text = format!("{} COLLATE {}", tight(inner), names.join("."));
-                match self.pretty {
-                    true => text,
-                    false => format!("({text})"),
-                }
+                self.wrap(text, free)
             }
             Expr::Cast {
                 expr: inner,
@@ -276,7 +295,7 @@ impl Printer {
                 ..
             } => {
                 if let Expr::Subquery(query) = stripped(right) {
-                    let (left, query) = (tight(left), self.query(query));
+                    let (left, query) = (self.compared(left), self.query(query));
                     return match compare_op {
                         B::Eq => format!("({left} IN ({query}))"),
                         op => format!("({left} {op} ANY ({query}))"),
@@ -294,7 +313,7 @@ impl Printer {
                 right,
             } => {
                 if let Expr::Subquery(query) = stripped(right) {
-                    let (left, query) = (tight(left), self.query(query));
+                    let (left, query) = (self.compared(left), self.query(query));
                     return format!("({left} {compare_op} ALL ({query}))");
                 }
                 let right = self.print(right, Parent::Free);
@@ -315,49 +334,6 @@ impl Printer {
                 Some(construct) => self.xml_construct(construct, function),
                 None => self.call(function),
             },
-            Expr::Substring {
-                expr,
-                substring_from,
-                substring_for,
-                special,
-                shorthand,
-            } => {
-                let part = |e: &Expr| self.print(e, Parent::Free);
-                let (from, length) = (substring_from.as_deref(), substring_for.as_deref());
-                if *special {
-                    let all = std::iter::once(&**expr).chain(from).chain(length);
-                    let all: Vec<String> = all.map(part).collect();
-                    let name = if *shorthand {
-                        "substr"
-                    } else {
-                        "\"substring\""
-                    };
-                    return format!("{name}({})", all.join(", "));
-                }
-                let from = from.map_or_else(String::new, |e| format!(" FROM {}", part(e)));
-                let length = length.map_or_else(String::new, |e| format!(" FOR {}", part(e)));
-                format!("SUBSTRING({}{from}{length})", part(expr))
-            }
-            Expr::Trim {
-                expr,
-                trim_where,
-                trim_what,
-                trim_characters: None,
-            } => {
-                let (side, name) = match trim_where {
-                    Some(ast::TrimWhereField::Leading) => ("LEADING", "ltrim"),
-                    Some(ast::TrimWhereField::Trailing) => ("TRAILING", "rtrim"),
-                    _ => ("BOTH", "btrim"),
-                };
-                let part = |e: &Expr| self.print(e, Parent::Free);
-                match trim_what.as_deref() {
-                    Some(what) => {
-                        format!("TRIM({side} {} FROM {})", part(what), part(expr))
-                    }
-                    // The parser does not know TRIM(BOTH FROM text).
-                    None => format!("{name}({})", part(expr)),
-                }
-            }
             Expr::Case {
                 operand,
                 conditions,
@@ -387,6 +363,9 @@ impl Printer {
                 let otherwise = otherwise.unwrap_or_else(|| "NULL".to_owned());
                 format!("{text}{arm}ELSE {otherwise}{}END", line(self.indent))
             }
+            Expr::Subquery(query) if self.pretty && parent.is_operator() => {
+                format!("(({}))", self.query(query))
+            }
             Expr::Subquery(query) => format!("({})", self.query(query)),
             Expr::Exists { subquery, negated } => {
                 let text = format!("(EXISTS ({}))", self.query(subquery));
@@ -403,14 +382,7 @@ impl Printer {
                 subquery,
                 negated,
             } => {
-                let left = match stripped(expr) {
-                    Expr::Tuple(items) => {
-                        let items: Vec<_> =
-                            items.iter().map(|e| self.print(e, Parent::Free)).collect();
-                        format!("({})", items.join(", "))
-                    }
-                    other => self.print(other, Parent::Tight),
-                };
+                let left = self.compared(expr);
                 let text = format!("({left} IN ({}))", self.query(subquery));
                 match negated {
                     true => self.wrap(
@@ -420,23 +392,18 @@ impl Printer {
                     false => text,
                 }
             }
+            other => crate::bind::expr_to_sql(other),
+        }
+    }
+
+    /// What is compared with the rows of a query: a row is written in parentheses alone.
+    fn compared(&self, expr: &Expr) -> String {
+        match stripped(expr) {
             Expr::Tuple(items) => {
                 let items: Vec<_> = items.iter().map(|e| self.print(e, Parent::Free)).collect();
-                format!("ROW({})", items.join(", "))
+                format!("({})", items.join(", "))
             }
-            Expr::AtTimeZone {
-                timestamp,
-                time_zone,
-            } => format!("({} AT TIME ZONE {})", tight(timestamp), tight(time_zone)),
-            Expr::Extract { field, expr, .. } => {
-                let field = field.to_string().to_lowercase();
-                format!("EXTRACT({field} FROM {})", self.print(expr, Parent::Free))
-            }
-            Expr::Position { expr, r#in } => {
-                let part = |e: &Expr| self.print(e, Parent::Free);
-                format!("POSITION(({}) IN ({}))", part(expr), part(r#in))
-            }
-            other => crate::bind::expr_to_sql(other),
+            other => self.print(other, Parent::Tight),
         }
     }
 
@@ -475,10 +442,16 @@ impl Printer {
         if let Expr::Value(value) = inner
             && !matches!(value.value, Value::Number(..) | Value::Boolean(_))
         {
-            return format!("{}::{ty}", constant(&value.value));
+            return format!("{}::{ty}", self.constant(&value.value));
         }
         let text = self.print(inner, Parent::Tight);
-        if self.pretty || text.starts_with('(') && text.ends_with(')') {
+        // A row and an array of nothing are said with their type.
+        let empty = matches!(inner, Expr::Array(array) if array.elem.is_empty());
+        if self.pretty
+            || empty
+            || Self::is_row(inner)
+            || text.starts_with('(') && text.ends_with(')')
+        {
             format!("{text}::{ty}")
         } else {
             format!("({text})::{ty}")
@@ -524,6 +497,11 @@ impl Printer {
                 }
             })
             .collect();
+        if name == "normalize"
+            && let Some(text) = self.normalize(&list.args)
+        {
+            return text;
+        }
         let keyword = ["coalesce", "nullif", "greatest", "least"].contains(&name.as_str());
         let bare = keyword_of(&name);
         let Some(args) = printed.filter(|_| !bare) else {
@@ -581,15 +559,7 @@ impl Printer {
             if is_call(&key.expr) {
                 text = format!("({text})");
             }
-            let desc = crate::bind::sorts_down(&key.options);
-            if desc {
-                text.push_str(" DESC");
-            }
-            match key.options.nulls_first {
-                Some(true) if !desc => text.push_str(" NULLS FIRST"),
-                Some(false) if desc => text.push_str(" NULLS LAST"),
-                _ => {}
-            }
+            text.push_str(&crate::bind::sort_shown(&key.options));
             text
         });
         keys.collect::<Vec<_>>().join(", ")
@@ -684,7 +654,7 @@ fn quote_call(name: &str) -> String {
     parts.collect::<Vec<_>>().join(".")
 }
 
-fn stripped(mut expr: &Expr) -> &Expr {
+pub(super) fn stripped(mut expr: &Expr) -> &Expr {
     while let Expr::Nested(inner) = expr {
         expr = inner;
     }

@@ -77,6 +77,11 @@ impl Layout<'_> {
         Printer::of_query(self.pretty, self.indent).print(expr, Parent::Free)
     }
 
+    /// An item of a list of values.
+    fn item(&self, expr: &Expr) -> String {
+        Printer::of_query(self.pretty, self.indent).item(expr)
+    }
+
     fn query(&mut self, query: &ast::Query, names: Option<&[String]>, visible: bool) {
         if let Some(with) = &query.with {
             self.with(with);
@@ -119,16 +124,8 @@ impl Layout<'_> {
     }
 
     fn sort_item(&self, item: &ast::OrderByExpr) -> String {
-        let desc = crate::bind::sorts_down(&item.options);
         let mut text = self.key(&item.expr);
-        if desc {
-            text.push_str(" DESC");
-        }
-        match item.options.nulls_first {
-            Some(true) if !desc => text.push_str(" NULLS FIRST"),
-            Some(false) if desc => text.push_str(" NULLS LAST"),
-            _ => {}
-        }
+        text.push_str(&crate::bind::sort_shown(&item.options));
         text
     }
 
@@ -139,7 +136,7 @@ impl Layout<'_> {
         let bare = matches!(
             expr,
             Expr::Identifier(_) | Expr::CompoundIdentifier(_) | Expr::Value(_)
-        );
+        ) || Printer::is_whole_row(expr);
         if bare || !(self.pretty || call) {
             text
         } else {
@@ -356,7 +353,7 @@ impl Layout<'_> {
             .rows
             .iter()
             .map(|row| {
-                let cells: Vec<String> = row.content.iter().map(|e| self.expr(e)).collect();
+                let cells: Vec<String> = row.content.iter().map(|e| self.item(e)).collect();
                 format!("({})", cells.join(","))
             })
             .collect();
@@ -445,7 +442,7 @@ impl Layout<'_> {
                 self.out.push_str(&item.to_string());
                 continue;
             };
-            let mut text = self.expr(expr);
+            let mut text = self.item(expr);
             let shown = match expr {
                 Expr::Identifier(name) => Some(fold(name)),
                 Expr::CompoundIdentifier(parts) => parts.last().map(fold),
@@ -503,6 +500,8 @@ impl Layout<'_> {
                         format!(" ON ({text})")
                     });
                 }
+                // A natural join without a column in common.
+                Some(ast::JoinConstraint::None) => self.out.push_str(" ON TRUE"),
                 _ => {}
             }
             if !self.pretty {

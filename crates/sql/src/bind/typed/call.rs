@@ -79,6 +79,9 @@ impl Typer<'_> {
             return self.xml_construct(construct, written);
         }
         let mut function = written.clone();
+        if let Some(ast::WindowType::WindowSpec(spec)) = &mut function.over {
+            self.window(spec);
+        }
         let ast::FunctionArguments::List(list) = &mut function.args else {
             let ty = self.names.type_of(&Expr::Function(written.clone()));
             return (Expr::Function(function), ty);
@@ -101,6 +104,15 @@ impl Typer<'_> {
             .and_then(|p| p.as_ident())
             .map(fold)
             .unwrap_or_default();
+        if name == "normalize" && args.len() == 2 {
+            // The form is a word.
+            if let Some(ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(text))) =
+                list.args.first_mut()
+            {
+                *text = *self.text_operand(text);
+            }
+            return (Expr::Function(function), Some(SqlType::of(oid::TEXT)));
+        }
         if ["coalesce", "greatest", "least"].contains(&name.as_str()) {
             let (exprs, ty) = self.unify(args);
             let plain = |e| ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(e));

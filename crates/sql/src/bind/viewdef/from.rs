@@ -1,19 +1,25 @@
 //! FROM in the shown form: tables by their present names, joins, functions, and what the columns of each are called.
 
 use super::super::Source;
+use super::super::from::join_kind;
 use super::super::names::fold_ident;
 use super::super::scope::{NsItem, NsWhat};
 use super::super::xml_table::is_xml_table;
+use super::columns::{Columns, Items};
 use super::{Definer, Shown, ident};
 use crate::catalog::{Relation, RelationKind, calls};
 use crate::error::Result;
 use sqlparser::ast::{self, TableFactor};
+use std::collections::VecDeque;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
 impl Definer<'_, '_> {
-    /// What the innermost frame's items are called: a table by its present name, each name once.
-    pub(super) fn names(&self, from: &[ast::TableWithJoins]) -> Vec<Shown> {
+    /// What the innermost frame's items are called: a table by its present name, each name once. And the columns that the joins merge.
+    pub(super) fn names(
+        &self,
+        from: &[ast::TableWithJoins],
+    ) -> (Vec<Shown>, VecDeque<Vec<String>>) {
         let mut aliases = Vec::new();
         for table in from {
             aliases_of(table, &mut aliases);
@@ -26,10 +32,19 @@ impl Definer<'_, '_> {
                 items.push(Shown {
                     name: String::new(),
                     columns: item.columns.iter().map(|c| c.name.to_string()).collect(),
+                    listed: Vec::new(),
                 });
                 continue;
             }
-            let given: Option<&ast::TableAlias> = aliases.next().flatten();
+            // The alias of USING is no item: its columns are named by the items they come from.
+            let Some(given) = aliases.next().unwrap_or(Some(None)) else {
+                items.push(Shown {
+                    name: String::new(),
+                    columns: item.columns.iter().map(|c| c.name.to_string()).collect(),
+                    listed: Vec::new(),
+                });
+                continue;
+            };
             let relation = self.relation_of(item);
             let base = match (given, relation) {
                 (None, Some(relation)) => relation.name.clone(),
@@ -49,21 +64,21 @@ impl Definer<'_, '_> {
                 pass += 1;
                 name = format!("{base}_{pass}");
             }
-            let renamed = given.map_or(0, |a| a.columns.len());
-            let mut live = 0;
-            let columns = item.columns.iter().enumerate().map(|(at, c)| {
-                let passed = matches!(c.what, NsWhat::Gone { counts: false });
-                let by_alias = !passed && live < renamed;
-                live += usize::from(!passed);
-                match relation.and_then(|r| r.columns.get(at)) {
-                    Some(column) if !by_alias => column.name.clone(),
-                    _ => c.name.to_string(),
-                }
+            let columns = item.columns.iter().map(|c| c.name.to_string());
+            items.push(Shown {
+                name,
+                columns: columns.collect(),
+                listed: Vec::new(),
             });
-            let columns = columns.collect();
-            items.push(Shown { name, columns });
         }
-        items
+        let ns = ns.unwrap_or_default();
+        let relations = ns.iter().map(|item| self.relation_of(item).map(|r| &**r));
+        let known = Items {
+            ns,
+            relations: relations.collect(),
+        };
+        let using = Columns::name(from, &known, &mut items);
+        (items, using.into())
     }
 
     /// The relation that an item is.
@@ -103,7 +118,6 @@ impl Definer<'_, '_> {
     ) -> Result<()> {
         self.factor(&table.relation, &mut shown.relation, at)?;
         for (join, shown) in table.joins.iter().zip(&mut shown.joins) {
-            let middle = *at;
             self.factor(&join.relation, &mut shown.relation, at)?;
             let Some(constraint) = constraint_of(&mut shown.join_operator) else {
                 continue;
@@ -127,23 +141,31 @@ impl Definer<'_, '_> {
                     *condition = done?;
                 }
                 ast::JoinConstraint::Natural => {
-                    let names = self.common(start, middle, *at);
-                    // Without a column in common there is nothing to name.
-                    *constraint = if names.is_empty() {
-                        ast::JoinConstraint::On(ast::Expr::value(ast::Value::Boolean(true)))
-                    } else {
-                        let names = names.iter().map(|n| ast::ObjectName::from(vec![ident(n)]));
-                        ast::JoinConstraint::Using(names.collect())
-                    };
+                    let names = self.merged();
                     *at += 1;
+                    // Without a column in common there is nothing to name.
+                    match (names.is_empty(), &mut shown.join_operator) {
+                        (true, ast::JoinOperator::Join(_) | ast::JoinOperator::Inner(_)) => {
+                            shown.join_operator =
+                                ast::JoinOperator::CrossJoin(ast::JoinConstraint::None);
+                        }
+                        (true, operator) => {
+                            if let Some(constraint) = constraint_of(operator) {
+                                *constraint = ast::JoinConstraint::None;
+                            }
+                        }
+                        (false, operator) => {
+                            if let Some(constraint) = constraint_of(operator) {
+                                *constraint = ast::JoinConstraint::Using(names);
+                            }
+                        }
+                    }
                 }
                 ast::JoinConstraint::Using(names) => {
                     let aliased = crate::parse::using_alias(names).1.is_some();
                     let named = names.len() - usize::from(aliased);
-                    for name in names.iter_mut().take(named) {
-                        if let Some(part) = name.0.last().and_then(|p| p.as_ident()) {
-                            *name = ast::ObjectName::from(vec![ident(&fold_ident(part))]);
-                        }
+                    for (name, merged) in names.iter_mut().take(named).zip(self.merged()) {
+                        *name = merged;
                     }
                     *at += 1 + usize::from(aliased);
                 }
@@ -153,26 +175,12 @@ impl Definer<'_, '_> {
         Ok(())
     }
 
-    /// Columns that the two sides of a natural join have in common.
-    fn common(&self, start: usize, middle: usize, end: usize) -> Vec<String> {
-        let ns = self.binder.frames.last().map(|f| f.ns.as_slice());
-        let ns = ns.unwrap_or_default();
-        let names = |from: usize, to: usize| -> Vec<String> {
-            let mut all: Vec<String> = Vec::new();
-            for item in ns.get(from..to).unwrap_or_default() {
-                for column in &item.columns {
-                    let name = column.name.to_string();
-                    if !matches!(column.what, NsWhat::Gone { .. }) && !all.contains(&name) {
-                        all.push(name);
-                    }
-                }
-            }
-            all
-        };
-        let right = names(middle, end);
-        let mut left = names(start, middle);
-        left.retain(|name| right.contains(name));
-        left
+    /// The columns that the next join merges.
+    fn merged(&mut self) -> Vec<ast::ObjectName> {
+        let names = self.levels.last_mut().and_then(|l| l.using.pop_front());
+        let names = names.unwrap_or_default();
+        let named = names.iter().map(|n| ast::ObjectName::from(vec![ident(n)]));
+        named.collect()
     }
 
     fn factor(
@@ -194,8 +202,9 @@ impl Definer<'_, '_> {
         {
             let start = *at;
             self.joined(table_with_joins, shown_joins, start, at)?;
-            if let Some(alias) = alias {
-                *shown_alias = Some(self.alias_of(alias, *at));
+            if alias.is_some() {
+                let item = self.levels.last().and_then(|l| l.items.get(*at));
+                *shown_alias = item.map(alias_of);
                 *at += 1;
             }
             return Ok(());
@@ -221,21 +230,16 @@ impl Definer<'_, '_> {
                     };
                     *name =
                         ast::ObjectName::from(parts.iter().map(|p| ident(p)).collect::<Vec<_>>());
-                    *alias = match alias.take() {
-                        Some(alias) => Some(self.alias_of(&alias, index)),
-                        None if item.name != relation.name => Some(plain_alias(&item.name)),
-                        None => None,
-                    };
+                    *alias =
+                        (alias.is_some() || item.name != relation.name || !item.listed.is_empty())
+                            .then(|| alias_of(&item));
                 } else {
                     // A WITH query.
                     let own = name.0.last().and_then(|p| p.as_ident()).map(fold_ident);
                     let own = own.unwrap_or_default();
                     *name = ast::ObjectName::from(vec![ident(&own)]);
-                    *alias = match alias.take() {
-                        Some(alias) => Some(self.alias_of(&alias, index)),
-                        None if item.name != own => Some(plain_alias(&item.name)),
-                        None => None,
-                    };
+                    *alias = (alias.is_some() || item.name != own || !item.listed.is_empty())
+                        .then(|| alias_of(&item));
                 }
             }
             TableFactor::Table {
@@ -257,16 +261,19 @@ impl Definer<'_, '_> {
                 };
             }
             TableFactor::Table {
+                name,
                 args: Some(args),
                 alias,
                 ..
             } => {
-                self.arguments(&mut args.args)?;
-                *alias = Some(self.function_alias(alias.as_ref(), index));
+                self.call(name, &mut args.args)?;
+                *alias = Some(alias_of(&item));
             }
-            TableFactor::Function { args, alias, .. } => {
-                self.arguments(args)?;
-                *alias = Some(self.function_alias(alias.as_ref(), index));
+            TableFactor::Function {
+                name, args, alias, ..
+            } => {
+                self.call(name, args)?;
+                *alias = Some(alias_of(&item));
             }
             TableFactor::UNNEST {
                 alias, array_exprs, ..
@@ -274,7 +281,7 @@ impl Definer<'_, '_> {
                 for e in array_exprs {
                     *e = self.expr(e)?;
                 }
-                *alias = Some(self.function_alias(alias.as_ref(), index));
+                *alias = Some(alias_of(&item));
             }
             TableFactor::Derived {
                 lateral,
@@ -291,8 +298,8 @@ impl Definer<'_, '_> {
                     self.binder.frame()?.ns = hidden;
                 }
                 **subquery = done?;
-                if let Some(given) = alias.take() {
-                    *alias = Some(self.alias_of(&given, index));
+                if alias.is_some() {
+                    *alias = Some(alias_of(&item));
                 }
             }
             _ => {}
@@ -336,6 +343,41 @@ impl Definer<'_, '_> {
             .any(|arg| ast::visit_expressions(arg, names).is_break()))
     }
 
+    /// The arguments of a function, each of the type that it takes.
+    fn call(&mut self, name: &ast::ObjectName, args: &mut Vec<ast::FunctionArg>) -> Result<()> {
+        let plain = |arg: &ast::FunctionArg| {
+            matches!(
+                arg,
+                ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(_))
+            )
+        };
+        if !args.iter().all(plain) {
+            return self.arguments(args);
+        }
+        let call = ast::Expr::Function(ast::Function {
+            name: name.clone(),
+            uses_odbc_syntax: false,
+            parameters: ast::FunctionArguments::None,
+            args: ast::FunctionArguments::List(ast::FunctionArgumentList {
+                duplicate_treatment: None,
+                args: std::mem::take(args),
+                clauses: Vec::new(),
+            }),
+            filter: None,
+            null_treatment: None,
+            over: None,
+            within_group: Vec::new(),
+        });
+        if let ast::Expr::Function(ast::Function {
+            args: ast::FunctionArguments::List(list),
+            ..
+        }) = self.expr(&call)?
+        {
+            *args = list.args;
+        }
+        Ok(())
+    }
+
     fn arguments(&mut self, args: &mut [ast::FunctionArg]) -> Result<()> {
         for arg in args {
             if let ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(e)) = arg {
@@ -344,41 +386,41 @@ impl Definer<'_, '_> {
         }
         Ok(())
     }
+}
 
-    /// An alias with its columns as they are called now.
-    fn alias_of(&self, alias: &ast::TableAlias, index: usize) -> ast::TableAlias {
-        let item = self.levels.last().and_then(|l| l.items.get(index));
-        let mut shown = plain_alias(item.map_or("", |i| i.name.as_str()));
-        if !alias.columns.is_empty() {
-            shown.columns = self.column_aliases(index);
+/// VALUES as an operand, which the parser has made a query that reads it.
+pub(super) fn bare_values(select: &ast::Select) -> Option<&ast::SetExpr> {
+    let [ast::TableWithJoins { relation, joins }] = select.from.as_slice() else {
+        return None;
+    };
+    match (relation, select.projection.as_slice()) {
+        (
+            TableFactor::Derived {
+                subquery,
+                alias: Some(alias),
+                ..
+            },
+            [ast::SelectItem::Wildcard(_)],
+        ) if alias.name.value == "*VALUES*"
+            && joins.is_empty()
+            && select.selection.is_none()
+            && matches!(&*subquery.body, ast::SetExpr::Values(_)) =>
+        {
+            Some(&subquery.body)
         }
-        shown
+        _ => None,
     }
+}
 
-    /// A function's: its columns are always told.
-    fn function_alias(&self, _: Option<&ast::TableAlias>, index: usize) -> ast::TableAlias {
-        let item = self.levels.last().and_then(|l| l.items.get(index));
-        let mut shown = plain_alias(item.map_or("", |i| i.name.as_str()));
-        shown.columns = self.column_aliases(index);
-        shown
-    }
-
-    fn column_aliases(&self, index: usize) -> Vec<ast::TableAliasColumnDef> {
-        let item = self.levels.last().and_then(|l| l.items.get(index));
-        let ns = self.binder.frames.last().and_then(|f| f.ns.get(index));
-        let (Some(item), Some(ns)) = (item, ns) else {
-            return Vec::new();
-        };
-        item.columns
-            .iter()
-            .zip(&ns.columns)
-            .filter(|(_, c)| !matches!(c.what, NsWhat::Gone { .. }))
-            .map(|(name, _)| ast::TableAliasColumnDef {
-                name: ident(name),
-                data_type: None,
-            })
-            .collect()
-    }
+/// An alias, with the names of columns where these have to be told.
+fn alias_of(item: &Shown) -> ast::TableAlias {
+    let mut shown = plain_alias(&item.name);
+    let columns = item.listed.iter().map(|name| ast::TableAliasColumnDef {
+        name: ident(name),
+        data_type: None,
+    });
+    shown.columns = columns.collect();
+    shown
 }
 
 fn plain_alias(name: &str) -> ast::TableAlias {
@@ -405,25 +447,37 @@ fn constraint_of(operator: &mut ast::JoinOperator) -> Option<&mut ast::JoinConst
     }
 }
 
-/// The aliases of the named items of FROM, in the order in which the binder has them.
-fn aliases_of<'t>(table: &'t ast::TableWithJoins, out: &mut Vec<Option<&'t ast::TableAlias>>) {
-    let factors = std::iter::once(&table.relation).chain(table.joins.iter().map(|j| &j.relation));
-    for factor in factors {
-        match factor {
-            TableFactor::NestedJoin {
-                table_with_joins,
-                alias,
-            } => {
-                aliases_of(table_with_joins, out);
-                if let Some(alias) = alias {
-                    out.push(Some(alias));
-                }
-            }
-            TableFactor::Table { alias, .. }
-            | TableFactor::Derived { alias, .. }
-            | TableFactor::Function { alias, .. }
-            | TableFactor::UNNEST { alias, .. } => out.push(alias.as_ref()),
-            _ => out.push(None),
+/// The aliases of the named items of FROM, in the order in which the binder has them; none at all for an alias of USING.
+fn aliases_of<'t>(
+    table: &'t ast::TableWithJoins,
+    out: &mut Vec<Option<Option<&'t ast::TableAlias>>>,
+) {
+    factor_aliases(&table.relation, out);
+    for join in &table.joins {
+        factor_aliases(&join.relation, out);
+        if let Ok((_, ast::JoinConstraint::Using(names))) = join_kind(&join.join_operator)
+            && crate::parse::using_alias(names).1.is_some()
+        {
+            out.push(None);
         }
+    }
+}
+
+fn factor_aliases<'t>(factor: &'t TableFactor, out: &mut Vec<Option<Option<&'t ast::TableAlias>>>) {
+    match factor {
+        TableFactor::NestedJoin {
+            table_with_joins,
+            alias,
+        } => {
+            aliases_of(table_with_joins, out);
+            if let Some(alias) = alias {
+                out.push(Some(Some(alias)));
+            }
+        }
+        TableFactor::Table { alias, .. }
+        | TableFactor::Derived { alias, .. }
+        | TableFactor::Function { alias, .. }
+        | TableFactor::UNNEST { alias, .. } => out.push(Some(alias.as_ref())),
+        _ => out.push(Some(None)),
     }
 }

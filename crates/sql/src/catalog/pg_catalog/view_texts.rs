@@ -1,7 +1,7 @@
 //! The queries that PostgreSQL's system views are made of, as `pg_get_viewdef` prints them there. Programs read them (`\sv`, `pg_views`); what the views show here is
 //! made by code of its own.
 
-use crate::catalog::calls::{oid_arg, relation_by_text};
+use crate::catalog::calls::{oid_arg, relation_by_text, relation_text};
 use crate::catalog::{VirtualContext, viewdef};
 use crate::error::{Result, SqlError};
 use crate::value::Datum;
@@ -53,6 +53,32 @@ pub(crate) fn view_text(args: &[Datum], cx: &VirtualContext<'_>) -> Result<Datum
         .find(|table| table.oid == relation)
         .and_then(|table| text_of(table.schema, table.name, pretty))
         .map_or(Datum::Null, Datum::text))
+}
+
+/// The rule that makes a view of a relation, by its number in `pg_rewrite`.
+pub(crate) fn rule_text(args: &[Datum], cx: &VirtualContext<'_>) -> Result<Datum> {
+    let Some(rule) = oid_arg(args, 0) else {
+        return Ok(Datum::Null);
+    };
+    let pretty = matches!(args.get(1), Some(Datum::Bool(true)));
+    let catalog = Arc::new(cx.catalog.clone());
+    let mut relations = catalog.relations.values();
+    let Some(relation) = relations.find(|r| r.view().is_some_and(|view| view.rule == rule)) else {
+        return Ok(Datum::Null);
+    };
+    let Some(query) = viewdef::text(&catalog, relation, pretty, cx.session)? else {
+        return Ok(Datum::Null);
+    };
+    let path = if pretty {
+        cx.session.search_path().to_vec()
+    } else {
+        Vec::new()
+    };
+    let name = relation_text(&catalog, relation.oid, &path);
+    let name = name.unwrap_or_else(|| relation.name.clone());
+    Ok(Datum::text(format!(
+        "CREATE RULE \"_RETURN\" AS\n    ON SELECT TO {name} DO INSTEAD {query}"
+    )))
 }
 
 #[cfg(test)]
