@@ -187,7 +187,8 @@ pub enum SubqueryKind {
         left: Vec<Expr>,
         /// Operator per column, taking (left, column).
         ops: Vec<&'static Function>,
-        /// Of rows that are compared by their order: equality per column. The first column that is not equal decides by its operator.
+        /// Of rows that are compared by their order: equality per column. The first column that is not equal decides
+        /// by its operator.
         equals: Vec<&'static Function>,
         /// ALL instead of ANY.
         all: bool,

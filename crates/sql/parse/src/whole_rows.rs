@@ -1,6 +1,7 @@
 //! `row.*` where an expression stands is the whole row, which the grammar knows by its name alone.
 //!
-//! In a list of results, of ROW or of a call it stays what it is: there it is the row's columns, or the binder's to tell.
+//! In a list of results, of ROW or of a call it stays what it is: there it is the row's columns, or the binder's to
+//! tell.
 
 use super::rewrite::is_word;
 use sqlparser::tokenizer::{Token, TokenWithSpan};

@@ -686,7 +686,8 @@ impl Binder<'_> {
             };
             return Err(SqlError::new(SqlState::SYNTAX_ERROR, message).at(at));
         }
-        // Rows are compared by their order, but for equality: all columns but the last one ask which is before the other.
+        // Rows are compared by their order, but for equality: all columns but the last one ask which is before the
+        // other.
         let ordered = bound.len() > 1 && !matches!(op, "=" | "<>");
         let strict = match op {
             "<" | "<=" => "<",

@@ -241,7 +241,8 @@ impl Definer<'_, '_> {
         }
     }
 
-    /// The row of an item, cast to its type: `item.*::type`. The printer leaves the cast away where the text means a row without it.
+    /// The row of an item, cast to its type: `item.*::type`. The printer leaves the cast away where the text means a
+    /// row without it.
     fn whole_row(&self, name: &str) -> Option<Ast> {
         for level in self.levels.iter().rev() {
             let ns = &self.binder.frames.get(level.frame)?.ns;

@@ -10,7 +10,8 @@ use logstead_types::SqlState;
 use std::cmp::Ordering;
 use std::sync::OnceLock;
 
-/// ISO formats of dates, times and timestamps, in the order in which they are tried; timestamps with `T`, too, as `to_json` writes them.
+/// ISO formats of dates, times and timestamps, in the order in which they are tried; timestamps with `T`, too, as
+/// `to_json` writes them.
 const FORMATS: [&str; 19] = [
     "yyyy-mm-dd",
     "HH24:MI:SS.USTZH:TZM",

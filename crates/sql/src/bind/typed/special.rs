@@ -1,4 +1,5 @@
-//! Arrays, rows, collations, windows and functions with a syntax of their own, with the types of what they are made of written out.
+//! Arrays, rows, collations, windows and functions with a syntax of their own, with the types of what they are made
+//! of written out.
 
 use super::super::operator::strip;
 use super::{Typed, Typer, cast, string};

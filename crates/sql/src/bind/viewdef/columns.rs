@@ -1,8 +1,9 @@
 //! What the columns of FROM items are called in a view's text.
 //!
-//! A column has its present name where the text then means what the query means. Where it would not (a column came to a table or was
-//! renamed since, and its name is that of another), the item is given aliases of columns. The rules are PostgreSQL's: names of columns
-//! that JOIN ... USING merges are chosen first, from the outermost join to the innermost one; then each item's others, each of them once.
+//! A column has its present name where the text then means what the query means. Where it would not (a column came to
+//! a table or was renamed since, and its name is that of another), the item is given aliases of columns. The rules
+//! are PostgreSQL's: names of columns that JOIN ... USING merges are chosen first, from the outermost join to the
+//! innermost one; then each item's others, each of them once.
 
 use super::super::from::join_kind;
 use super::super::names::fold_ident;
@@ -88,7 +89,8 @@ pub(super) struct Items<'s> {
 }
 
 impl Columns {
-    /// Names for the columns of all items, and those of each join with USING or NATURAL, in the order in which the joins end.
+    /// Names for the columns of all items, and those of each join with USING or NATURAL, in the order in which the
+    /// joins end.
     pub(super) fn name(
         from: &[ast::TableWithJoins],
         items: &Items<'_>,
@@ -469,7 +471,8 @@ impl Columns {
 }
 
 impl Node {
-    /// Does a join without a name merge columns into something that has no name of its own? It can be named by the merged column alone.
+    /// Does a join without a name merge columns into something that has no name of its own? It can be named by the
+    /// merged column alone.
     fn is_dangerous(&self, items: &Items<'_>) -> bool {
         let item = self.item.filter(|_| !self.named && self.merged > 0);
         let columns = item.and_then(|at| items.ns.get(at));

@@ -15,7 +15,8 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 impl Definer<'_, '_> {
-    /// What the innermost frame's items are called: a table by its present name, each name once. And the columns that the joins merge.
+    /// What the innermost frame's items are called: a table by its present name, each name once. And the columns that
+    /// the joins merge.
     pub(super) fn names(
         &self,
         from: &[ast::TableWithJoins],
@@ -447,7 +448,8 @@ fn constraint_of(operator: &mut ast::JoinOperator) -> Option<&mut ast::JoinConst
     }
 }
 
-/// The aliases of the named items of FROM, in the order in which the binder has them; none at all for an alias of USING.
+/// The aliases of the named items of FROM, in the order in which the binder has them; none at all for an alias of
+/// USING.
 fn aliases_of<'t>(
     table: &'t ast::TableWithJoins,
     out: &mut Vec<Option<Option<&'t ast::TableAlias>>>,

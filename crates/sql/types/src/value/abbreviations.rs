@@ -66,7 +66,8 @@ pub fn abbreviations(utc: i64) -> Vec<(String, i64, bool)> {
     all
 }
 
-/// A time zone's name, its abbreviation, its offset in seconds east of UTC, and whether it has summer, at a moment of UTC.
+/// A time zone's name, its abbreviation, its offset in seconds east of UTC, and whether it has summer, at a moment of
+/// UTC.
 pub type NamedZone = (String, String, i64, bool);
 
 /// All time zones that have names, at a moment of UTC.
