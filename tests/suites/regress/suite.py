@@ -124,7 +124,7 @@ def run(context):
     def tell(name: str, answers: list[Answer]) -> None:
         if name not in wanted:
             return
-        verdicts = comparison.compare(expected[name], answers)
+        verdicts = comparison.compare(name, expected[name], answers)
         table = tables[name] = comparison.Shares()
         with log.open("a") as out:
             for verdict in verdicts:
