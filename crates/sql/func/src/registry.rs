@@ -233,6 +233,11 @@ pub(super) fn set_columns(function: &Function) -> &'static [(&'static str, Oid)]
             ("name", oid::TEXT),
             ("identity", oid::TEXT),
         ],
+        "pg_get_object_address" => &[
+            ("classid", oid::OID),
+            ("objid", oid::OID),
+            ("objsubid", oid::INT4),
+        ],
         "aclexplode" => &[
             ("grantor", oid::OID),
             ("grantee", oid::OID),

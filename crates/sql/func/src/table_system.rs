@@ -168,6 +168,14 @@ fn identified(cx: &dyn FunctionContext, a: &[Datum]) -> Result<Rows> {
     })
 }
 
+/// An object by what it is called, in one row.
+fn addressed(cx: &dyn Context, a: &[Datum]) -> Result<Rows> {
+    Ok(match cx.catalog_call("pg_get_object_address", a)? {
+        Datum::Array(row) => vec![row.items.clone()],
+        _ => vec![vec![Datum::Null; 3]],
+    })
+}
+
 /// Types by name, as `regtype` prints them.
 fn vector_types(a: &[Datum]) -> Result<Datum> {
     let Datum::Array(types) = &a[0] else {
@@ -203,6 +211,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
     f(3830, "pg_last_xact_replay_timestamp", &[], None, TIMESTAMPTZ, true, Volatile, Body::Pure(|_| Ok(Datum::Null))),
     f(3537, "pg_describe_object", &[OID, OID, INT4], None, TEXT, true, Stable, Body::Context(|cx, a| cx.catalog_call("pg_describe_object", a))),
     f(3839, "pg_identify_object", &[OID, OID, INT4], None, RECORD, true, Stable, Body::Set(identified)),
+    f(3954, "pg_get_object_address", &[TEXT, TEXT_ARRAY, TEXT_ARRAY], None, RECORD, true, Stable, Body::Set(addressed)),
     f(1349, "oidvectortypes", &[OIDVECTOR], None, TEXT, true, Stable, Body::Pure(vector_types)),
     f(3492, "to_regoper", &[TEXT], None, REGOPER, true, Stable, Body::Context(|cx, a| to_reg(cx, a, REGOPER))),
     f(3476, "to_regoperator", &[TEXT], None, REGOPERATOR, true, Stable, Body::Context(|cx, a| to_reg(cx, a, REGOPERATOR))),

@@ -87,10 +87,10 @@ pub(super) fn declare(
     Ok(Some((declare, at + 1)))
 }
 
-/// EXPLAIN of DECLARE is EXPLAIN of its query.
-pub(super) fn explained(text: &str, tokens: &mut Vec<TokenWithSpan>) -> Result<()> {
+/// Where the statement begins that is explained.
+pub(super) fn behind_explain(tokens: &[TokenWithSpan]) -> Option<usize> {
     if !is_word(tokens.first(), "explain") {
-        return Ok(());
+        return None;
     }
     let mut at = 1;
     if matches!(tokens.get(at).map(|t| &t.token), Some(Token::LParen)) {
@@ -100,6 +100,14 @@ pub(super) fn explained(text: &str, tokens: &mut Vec<TokenWithSpan>) -> Result<(
     while is_word(tokens.get(at), "analyze") || is_word(tokens.get(at), "verbose") {
         at += 1;
     }
+    Some(at)
+}
+
+/// EXPLAIN of DECLARE is EXPLAIN of its query.
+pub(super) fn explained(text: &str, tokens: &mut Vec<TokenWithSpan>) -> Result<()> {
+    let Some(at) = behind_explain(tokens) else {
+        return Ok(());
+    };
     if let Some((_, from)) = declare(text, tokens.get(at..).unwrap_or_default())? {
         tokens.drain(at..at + from);
     }

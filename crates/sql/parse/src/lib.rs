@@ -245,6 +245,21 @@ fn names_time(tokens: &[TokenWithSpan]) -> bool {
     })
 }
 
+/// Does CREATE TABLE stand there, with or without a word more?
+fn is_creation(tokens: &[TokenWithSpan], at: usize) -> bool {
+    let is = |at: usize, word: &str| rewrite::is_word(tokens.get(at), word);
+    is(at, "create") && (at + 1..at + 4).any(|at| is(at, "table"))
+}
+
+/// A query that stands for another statement.
+fn query_tokens() -> [TokenWithSpan; 2] {
+    let word = Token::make_keyword("SELECT");
+    [word, Token::Number("1".to_owned(), false)].map(|token| TokenWithSpan {
+        token,
+        span: Span::empty(),
+    })
+}
+
 fn parse_one(text: &str, tokens: Vec<TokenWithSpan>, deep: Deep) -> Result<Parsed> {
     let depth = depth::depth_of(text, &tokens)?;
     if depth.deep && deep == Deep::No {
@@ -306,6 +321,22 @@ fn parse_within(text: &str, mut tokens: Vec<TokenWithSpan>, depth: Depth) -> Res
         });
     }
     cursor::explained(text, &mut tokens)?;
+    if let Some(at) = cursor::behind_explain(&tokens).filter(|at| is_creation(&tokens, *at)) {
+        // What is made of a query has a grammar of its own.
+        let made = parse_within(text, tokens.split_off(at), depth)?;
+        let outer = tokens.drain(..).chain(query_tokens()).collect();
+        let mut outer = Tree::into_statement(parse_within(text, outer, depth)?.statement);
+        if let ast::Statement::Explain { statement, .. } = &mut outer {
+            **statement = Tree::into_statement(made.statement);
+        }
+        return Ok(Parsed {
+            statement: Arc::new(Tree::new(outer, depth)),
+            start,
+            end,
+            kind: StatementKind::Explain,
+            as_of: None,
+        });
+    }
     if let Some((declare, from)) = cursor::declare(text, &tokens)? {
         let query = tokens.get(from..).unwrap_or_default();
         let parsed = parse_within(text, query.to_vec(), depth)?;

@@ -373,8 +373,40 @@ impl Binder<'_> {
         Ok(targets)
     }
 
+    /// Where an INSERT's rows come from. One row of VALUES may have set-returning functions: it is a SELECT then.
     #[allow(clippy::too_many_arguments, reason = "the parts of one INSERT")]
     fn insert_source(
+        &mut self,
+        query: &ast::Query,
+        relation: &Arc<Relation>,
+        targets: &[Target],
+        explicit: bool,
+        overriding: Overriding,
+        insert: &ast::Insert,
+        values: &mut [Option<Expr>],
+    ) -> Result<Plan> {
+        let before = values.to_vec();
+        let source =
+            self.plain_source(query, relation, targets, explicit, overriding, insert, values);
+        let refused = |error: &SqlError| {
+            error.code() == SqlState::FEATURE_NOT_SUPPORTED
+                && error.fields().message == SETS_IN_VALUES
+        };
+        let SetExpr::Values(list) = query.body.as_ref() else {
+            return source;
+        };
+        if !source.as_ref().is_err_and(refused) || list.rows.len() != 1 {
+            return source;
+        }
+        let Some(select) = one_row_as_select(query, list)? else {
+            return source;
+        };
+        values.clone_from_slice(&before);
+        self.plain_source(&select, relation, targets, explicit, overriding, insert, values)
+    }
+
+    #[allow(clippy::too_many_arguments, reason = "the parts of one INSERT")]
+    fn plain_source(
         &mut self,
         query: &ast::Query,
         relation: &Arc<Relation>,
@@ -627,4 +659,28 @@ pub(crate) fn live(relation: &Relation) -> impl Iterator<Item = usize> + '_ {
 /// NULL of a dropped column.
 pub(crate) fn null_of(column: &Column) -> Expr {
     Expr::Const(Datum::Null, column.ty)
+}
+
+/// What is said of a set-returning function in VALUES.
+const SETS_IN_VALUES: &str = "set-returning functions are not allowed in VALUES";
+
+/// `VALUES (a, b)` as `SELECT a, b`; none if DEFAULT stands in it.
+fn one_row_as_select(query: &ast::Query, list: &ast::Values) -> Result<Option<ast::Query>> {
+    let Some(row) = list.rows.first().map(|row| &row.content) else {
+        return Ok(None);
+    };
+    if row.iter().any(super::setop::is_default) {
+        return Ok(None);
+    }
+    let parsed = crate::parse::parse("SELECT 1")?.pop();
+    let Some(ast::Statement::Query(mut select)) = parsed.map(|p| (*p.statement).clone()) else {
+        return Err(SqlError::internal("a SELECT that is none"));
+    };
+    if let SetExpr::Select(select) = select.body.as_mut() {
+        let items = row.iter().cloned().map(ast::SelectItem::UnnamedExpr);
+        select.projection = items.collect();
+    }
+    let mut with_values = query.clone();
+    with_values.body = select.body;
+    Ok(Some(with_values))
 }

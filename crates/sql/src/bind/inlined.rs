@@ -380,14 +380,16 @@ impl Binder<'_> {
 
     pub(super) fn shape(&self, call: &RoutineCall) -> Result<Shape> {
         let routine = &call.routine;
+        let given: Vec<SqlType> = call.args.iter().map(Expr::ty).collect();
         let outputs: Vec<(Arc<str>, SqlType)> = { routine.outputs() }
+            .zip(routine.output_types(&given)?)
             .zip(1..)
-            .map(|(arg, number): (_, usize)| {
+            .map(|((arg, ty), number): (_, usize)| {
                 let name = match arg.name.is_empty() {
                     true => format!("column{number}"),
                     false => arg.name.clone(),
                 };
-                (Arc::from(name), SqlType::of(arg.ty))
+                (Arc::from(name), ty)
             })
             .collect();
         if call.result.oid == oid::VOID {
@@ -396,14 +398,6 @@ impl Binder<'_> {
         if call.result.oid == oid::RECORD {
             if outputs.is_empty() {
                 return Ok(Shape::Unknown);
-            }
-            if outputs
-                .iter()
-                .any(|(_, ty)| crate::func::is_polymorphic(ty.oid))
-            {
-                return Err(SqlError::unsupported(
-                    "several results of polymorphic types",
-                ));
             }
             let plain: Vec<_> = { outputs.iter() }
                 .map(|(name, ty)| (Arc::clone(name), user::base_type(*ty)))

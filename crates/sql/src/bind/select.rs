@@ -620,9 +620,13 @@ fn plain_wildcard(options: &ast::WildcardAdditionalOptions) -> Result<()> {
 
 /// Syntax of other databases that the grammar lets through.
 fn refuse(select: &ast::Select) -> Result<()> {
-    let what = if select.into.is_some() {
-        "SELECT INTO"
-    } else if select.top.is_some() {
+    if select.into.is_some() {
+        return Err(SqlError::new(
+            SqlState::SYNTAX_ERROR,
+            "SELECT ... INTO is not allowed here",
+        ));
+    }
+    let what = if select.top.is_some() {
         "TOP"
     } else if select.qualify.is_some() {
         "QUALIFY"

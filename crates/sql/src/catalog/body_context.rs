@@ -8,8 +8,12 @@ use crate::value::{SqlType, oid, user};
 /// What a function's body is told before it begins.
 pub(crate) fn body_context(definition: &Routine, types: &[SqlType]) -> BodyContext {
     let mut inputs = types.iter().copied();
+    // When a body is only looked at, nobody knows what polymorphic types are.
+    let known = definition.output_types(types).unwrap_or_default();
+    let mut outputs = known.into_iter();
     let parameters = definition.args.iter().map(|arg| {
-        let declared = SqlType::of(arg.ty);
+        let output = arg.mode.is_output().then(|| outputs.next()).flatten();
+        let declared = output.unwrap_or(SqlType::of(arg.ty));
         let ty = match arg.mode.is_input() {
             true => match (inputs.next(), user::domain_in(arg.ty)) {
                 (Some(ty), None) => ty,

@@ -34,6 +34,7 @@ pub(super) fn call(name: &str, args: &[Datum], cx: &VirtualContext<'_>) -> Resul
         "pg_identify_object" => object()
             .and_then(|object| identify(object, cx))
             .map_or(Datum::Null, record::record),
+        "pg_get_object_address" => super::address::object_address(args, cx)?,
         "_pg_index_position" => index_position(args, cx),
         "pg_get_wal_replay_pause_state" => Datum::text("not paused"),
         "regoperin" => Datum::Oid(operator_in(text_arg(args, 0).unwrap_or_default())?),
@@ -221,7 +222,7 @@ fn qualified(schema: &str, name: &str) -> String {
 }
 
 /// The kind of a relation, a composite type as one, or an index.
-fn kind_of(object: Oid, cx: &VirtualContext<'_>) -> Option<&'static str> {
+pub(super) fn kind_of(object: Oid, cx: &VirtualContext<'_>) -> Option<&'static str> {
     if let Some(relation) = cx.catalog.relations.get(&object) {
         return Some(relation_word(relation));
     }
@@ -317,22 +318,23 @@ fn of_type(object: Oid) -> Option<Named> {
     })
 }
 
+/// What a function is called by kind: a procedure and an aggregate are none.
+pub(super) fn routine_word(object: Oid, cx: &VirtualContext<'_>) -> &'static str {
+    match cx.catalog.routines.get(object) {
+        Some(routine) => routine.word(),
+        None if func::AGGREGATES.iter().any(|a| a.oid == object) => "aggregate",
+        None => "function",
+    }
+}
+
 fn function(object: Oid, cx: &VirtualContext<'_>) -> Option<Named> {
     let shown = routines::regprocedure_out(object, cx)?;
-    let (schema, kind) = match cx.catalog.routines.get(object) {
-        Some(routine) => (routine.schema_name.clone(), routine.word()),
+    let kind = routine_word(object, cx);
+    let schema = match cx.catalog.routines.get(object) {
+        Some(routine) => routine.schema_name.clone(),
         None => {
             let function = func::function_by_oid(object);
-            let schema = function.map_or("pg_catalog", func::schema_of);
-            let is_aggregate = func::AGGREGATES.iter().any(|a| a.oid == object);
-            (
-                schema.to_owned(),
-                if is_aggregate {
-                    "aggregate"
-                } else {
-                    "function"
-                },
-            )
+            function.map_or("pg_catalog", func::schema_of).to_owned()
         }
     };
     let (name, types) = match cx.catalog.routines.get(object) {
@@ -391,7 +393,6 @@ fn constraint(object: Oid, cx: &VirtualContext<'_>) -> Option<Named> {
         checks.iter().map(move |check| (ty, check))
     });
     let (ty, check) = checks.find(|(_, check)| check.oid == object)?;
-    let domain = info::format_type_bare(ty.oid);
     Some(Named {
         kind: "domain constraint",
         schema: Some(quote_ident(&ty.schema_name)),
@@ -401,7 +402,7 @@ fn constraint(object: Oid, cx: &VirtualContext<'_>) -> Option<Named> {
             quote_ident(&check.name),
             qualified(&ty.schema_name, &ty.name)
         ),
-        spoken: format!("{} on type {domain}", check.name),
+        spoken: check.name.to_string(),
     })
 }
 

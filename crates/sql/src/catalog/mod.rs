@@ -11,6 +11,7 @@
 //!   persistent, and what refers to an object is found by its number ([`Dependents`]), not by looking at all. What looks at all relations
 //!   is told of in ARCHITECTURE.md.
 
+mod address;
 pub mod aggregate;
 pub(crate) mod attributes;
 pub(crate) mod body_context;

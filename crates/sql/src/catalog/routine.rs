@@ -8,10 +8,11 @@ use super::Catalog;
 use super::aggregate::{Aggregate, AggregateKind};
 use super::temporary::{ALIAS, is_temporary_schema};
 use super::text::{quote_ident, quote_literal};
-use crate::func::Volatility;
+use crate::error::Result;
+use crate::func::{Volatility, bind_types, is_polymorphic};
 pub use crate::parse::ArgMode;
 use crate::persistent::PersistentMap;
-use crate::value::{Oid, SqlType, format_type, info, oid};
+use crate::value::{Oid, SqlType, format_type, info, oid, user};
 use std::fmt::Write;
 use std::sync::Arc;
 
@@ -155,6 +156,21 @@ impl Routine {
     /// The parts of the result: OUT and INOUT arguments, or the columns of RETURNS TABLE.
     pub fn outputs(&self) -> impl Iterator<Item = &Argument> {
         self.args.iter().filter(|arg| arg.mode.is_output())
+    }
+
+    /// The types of the outputs in a call with arguments of these types, which say what polymorphic ones are.
+    pub fn output_types(&self, given: &[SqlType]) -> Result<Vec<SqlType>> {
+        let declared = self.outputs().map(|arg| SqlType::of(arg.ty));
+        if !self.outputs().any(|arg| is_polymorphic(arg.ty)) {
+            return Ok(declared.collect());
+        }
+        let inputs = self.input_types();
+        let given: Vec<SqlType> = given.iter().map(|ty| user::base_type(*ty)).collect();
+        let known = |ty: SqlType| match is_polymorphic(ty.oid) {
+            true => Ok(bind_types(&inputs, ty.oid, &given)?.1),
+            false => Ok(ty),
+        };
+        declared.map(known).collect()
     }
 
     /// The element type of the VARIADIC argument, 0 for none: `provariadic`.

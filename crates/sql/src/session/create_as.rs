@@ -62,26 +62,11 @@ impl Session {
             if !planned.is_ok_and(|planned| walk::has_routine(&planned.plan)) {
                 return Ok(None);
             }
-            let before = self.named(&table.name)?;
-            let mut empty = table.clone();
-            empty.transient = true;
-            let empty = Parsed {
-                statement: Arc::new(ast::Statement::CreateTable(empty).into()),
-                ..parsed.clone()
-            };
-            let reply = self.ddl_given(&empty, text, given, client).await?;
-            let made = self.named(&table.name)?;
-            let Some((_, name)) = made.filter(|made| before.as_ref() != Some(made)) else {
+            let insert = match self.made_empty(parsed, table, text, given, client).await? {
+                Ok(insert) => insert,
                 // IF NOT EXISTS
-                return Ok(Some(reply));
+                Err(reply) => return Ok(Some(reply)),
             };
-            let mut insert = parse::parse(&format!("INSERT INTO {name} VALUES (1)"))?;
-            let insert = insert.pop().map(|parsed| (*parsed.statement).clone());
-            let Some(ast::Statement::Insert(mut insert)) = insert else {
-                return Err(SqlError::internal("an INSERT that is none"));
-            };
-            insert.source = Some(query.clone());
-            let insert = Arc::new(ast::Statement::Insert(insert).into());
             let mut statement = Statement::once(Rc::clone(text), insert, given.types.to_vec());
             statement.variables = given.variables.cloned();
             let plan = self.prepare_run(&statement).await?;
@@ -97,8 +82,40 @@ impl Session {
         })
     }
 
+    /// Makes the table without rows; the INSERT that puts those of its query in, or what there is to say if it is there.
+    pub(super) fn made_empty<'a>(
+        &'a mut self,
+        parsed: &'a Parsed,
+        table: &'a ast::CreateTable,
+        text: &'a Rc<str>,
+        given: Given<'a>,
+        client: &'a mut dyn Client,
+    ) -> LocalFuture<'a, Result<Result<Arc<parse::Tree>, Reply>>> {
+        Box::pin(async move {
+            let before = self.named(&table.name)?;
+            let mut empty = table.clone();
+            empty.transient = true;
+            let empty = Parsed {
+                statement: Arc::new(ast::Statement::CreateTable(empty).into()),
+                ..parsed.clone()
+            };
+            let reply = self.ddl_given(&empty, text, given, client).await?;
+            let made = self.named(&table.name)?;
+            let Some((_, name)) = made.filter(|made| before.as_ref() != Some(made)) else {
+                return Ok(Err(reply));
+            };
+            let mut insert = parse::parse(&format!("INSERT INTO {name} VALUES (1)"))?;
+            let insert = insert.pop().map(|parsed| (*parsed.statement).clone());
+            let Some(ast::Statement::Insert(mut insert)) = insert else {
+                return Err(SqlError::internal("an INSERT that is none"));
+            };
+            insert.source.clone_from(&table.query);
+            Ok(Ok(Arc::new(ast::Statement::Insert(insert).into())))
+        })
+    }
+
     /// The table of that name, and its name as SQL has it.
-    fn named(&mut self, name: &ast::ObjectName) -> Result<Option<(Oid, String)>> {
+    pub(super) fn named(&mut self, name: &ast::ObjectName) -> Result<Option<(Oid, String)>> {
         let catalog = self.catalog()?;
         let path = self.context.path_in(&catalog);
         let (schema, name) = crate::bind::schema_and_name(name, &catalog.database_name)?;

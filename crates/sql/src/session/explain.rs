@@ -4,6 +4,7 @@ use super::client::Client;
 use super::statement::{Parameters, Statement, given_to};
 use super::utility::text_column;
 use super::{Reply, Session};
+use crate::catalog::ddl::Given;
 use crate::context::Context;
 use crate::error::{Result, SqlError};
 use crate::exec::{self, Execution, Progress, RowSink, StoredColumn};
@@ -49,12 +50,13 @@ impl Session {
         else {
             return Err(SqlError::unsupported("EXPLAIN of a table"));
         };
-        let asked = Asked::of(*analyze, *verbose, format.as_ref(), options.as_deref())?;
+        let mut asked = Asked::of(*analyze, *verbose, format.as_ref(), options.as_deref())?;
         let chosen = ExplainOptions {
             costs: asked.costs,
             verbose: asked.verbose,
             timing: asked.timing,
             stats: None,
+            source_of: false,
         };
         let mut variables = None;
         let (inner, types, params) = match &**statement {
@@ -88,6 +90,54 @@ impl Session {
                     given.to_vec(),
                 )
             }
+        };
+        let (mut inner, mut source_of) = (inner, false);
+        let whole = Arc::clone(&inner);
+        if let Some(created) = created_by(&whole) {
+            if self.named(created.name)?.is_some() {
+                let database = self.catalog()?.database_name.clone();
+                let (_, name) = crate::bind::schema_and_name(created.name, &database)?;
+                if !created.if_not_exists {
+                    return Err(crate::catalog::ddl::name_taken(&name));
+                }
+                let message = format!("relation \"{name}\" already exists, skipping");
+                let notice = SqlError::new(SqlState::DUPLICATE_TABLE, message);
+                client.notice("NOTICE", notice.fields());
+                return Ok(no_plan(asked.json));
+            }
+            let query = Arc::new(ast::Statement::Query(Box::clone(created.query)).into());
+            inner = match created.table {
+                Some(table) if asked.analyze => {
+                    let made = Parsed {
+                        statement: Arc::clone(&whole),
+                        kind: StatementKind::Ddl("CREATE TABLE AS"),
+                        ..parsed.clone()
+                    };
+                    let given = Given {
+                        types: &types,
+                        values: &params,
+                        variables: variables.as_ref(),
+                    };
+                    let made = self.made_empty(&made, table, text, given, client).await?;
+                    // With WITH NO DATA nothing is run.
+                    source_of = !table.transient;
+                    asked.analyze = source_of;
+                    match made {
+                        Ok(insert) if source_of => insert,
+                        _ => query,
+                    }
+                }
+                None if asked.analyze => {
+                    return Err(SqlError::unsupported(
+                        "EXPLAIN ANALYZE of a materialized view",
+                    ));
+                }
+                _ => query,
+            };
+        }
+        let chosen = ExplainOptions {
+            source_of,
+            ..chosen
         };
         if !matches!(crate::parse::kind_of(&inner), StatementKind::Query) {
             return Err(SqlError::unsupported(format!("EXPLAIN {}", **inner)));
@@ -201,6 +251,42 @@ pub(super) fn query_of(statement: &Statement, parsed: &Parsed) -> Option<Stateme
     query.takes_parameters = statement.takes_parameters;
     query.variables.clone_from(&statement.variables);
     Some(query)
+}
+
+/// What CREATE TABLE AS or CREATE MATERIALIZED VIEW makes.
+struct Created<'s> {
+    name: &'s ast::ObjectName,
+    if_not_exists: bool,
+    query: &'s Box<ast::Query>,
+    /// None for a view.
+    table: Option<&'s ast::CreateTable>,
+}
+
+fn created_by(statement: &ast::Statement) -> Option<Created<'_>> {
+    match statement {
+        ast::Statement::CreateTable(table) => Some(Created {
+            name: &table.name,
+            if_not_exists: table.if_not_exists,
+            query: table.query.as_ref()?,
+            table: Some(table),
+        }),
+        ast::Statement::CreateView(view) if view.materialized => Some(Created {
+            name: &view.name,
+            if_not_exists: view.if_not_exists,
+            query: &view.query,
+            table: None,
+        }),
+        _ => None,
+    }
+}
+
+/// The answer of an EXPLAIN that has no plan to show.
+fn no_plan(json: bool) -> Reply {
+    Reply::Rows {
+        columns: vec![plan_column(json)],
+        rows: Vec::new(),
+        tag: "EXPLAIN".to_owned(),
+    }
 }
 
 /// What the options of EXPLAIN ask for.

@@ -72,6 +72,7 @@ pub(crate) use databases::no_database;
 pub(crate) use domains::with_value;
 pub(crate) use extensions::EXTENSION_ROW;
 pub(crate) use large_objects::rights as large_object_rights;
+pub(crate) use objects::name_taken;
 pub use state::DdlState;
 pub use temporary::{at_commit, discard};
 pub(crate) use types::of_users;

@@ -763,7 +763,7 @@ pub(super) async fn yield_once() {
     tokio::task::yield_now().await;
 }
 
-pub(super) fn name_taken(name: &str) -> SqlError {
+pub(crate) fn name_taken(name: &str) -> SqlError {
     SqlError::new(
         SqlState::DUPLICATE_TABLE,
         format!("relation \"{name}\" already exists"),

@@ -29,12 +29,15 @@ pub struct ExplainOptions<'s> {
     pub stats: Option<&'s [NodeStats]>,
     /// Times beside the counts of ANALYZE.
     pub timing: bool,
+    /// Of an INSERT only where its rows come from: it belongs to a CREATE TABLE AS.
+    pub source_of: bool,
 }
 
 impl Default for ExplainOptions<'_> {
     fn default() -> Self {
         ExplainOptions {
             costs: true,
+            source_of: false,
             verbose: false,
             stats: None,
             timing: true,
@@ -69,7 +72,11 @@ fn shown(plan: &Plan, options: &ExplainOptions<'_>) -> Shown {
         subplan_count: 0,
         withs: Vec::new(),
     };
-    reader.node(plan, &[])
+    let mut all = reader.node(plan, &[]);
+    match options.source_of && all.inputs.len() == 1 {
+        true => all.inputs.remove(0).1,
+        false => all,
+    }
 }
 
 /// Number of relations in a plan: with more than one, columns are shown with their table.

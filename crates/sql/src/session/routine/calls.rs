@@ -448,7 +448,10 @@ impl Session {
         act: &mut Activation,
         mut rows: super::evaluate::Rows,
     ) -> Result<()> {
-        let catalog = Arc::clone(&rows.plan.catalog);
+        let catalog = match rows.plan() {
+            Some(plan) => Arc::clone(&plan.catalog),
+            None => self.catalog()?,
+        };
         // As they are declared: a domain is no other type.
         let columns = Session::columns_of(&rows).iter();
         let given: Vec<SqlType> = columns

@@ -40,11 +40,35 @@ pub(super) struct Piece {
 
 /// Rows of a query that has run to its end: its transaction and snapshot may go on.
 pub(super) struct Rows {
-    pub(super) plan: Rc<CachedPlan>,
-    execution: Execution,
-    params: Vec<Datum>,
+    /// Where more of them come from; none for those of a statement that is not planned (EXPLAIN, SHOW), which are all here.
+    source: Option<Box<RowsOf>>,
+    columns: Vec<OutputColumn>,
     ready: VecDeque<Vec<Datum>>,
     ended: bool,
+}
+
+/// A query that has run to its end.
+struct RowsOf {
+    plan: Rc<CachedPlan>,
+    execution: Execution,
+    params: Vec<Datum>,
+}
+
+impl Rows {
+    /// Rows that are all here.
+    pub(super) fn of_utility(columns: Vec<OutputColumn>, rows: VecDeque<Vec<Datum>>) -> Rows {
+        Rows {
+            source: None,
+            columns,
+            ready: rows,
+            ended: true,
+        }
+    }
+
+    /// The plan that they are of, if they are of one.
+    pub(super) fn plan(&self) -> Option<&Rc<CachedPlan>> {
+        self.source.as_ref().map(|source| &source.plan)
+    }
 }
 
 /// What came of a plan: its rows, and how many it gave or wrote.
@@ -433,9 +457,12 @@ impl Session {
             }
             self.serve_functions(client).await?;
             Ok(Rows {
-                plan,
-                execution,
-                params,
+                columns: plan.columns.clone(),
+                source: Some(Box::new(RowsOf {
+                    plan,
+                    execution,
+                    params,
+                })),
                 ready: VecDeque::new(),
                 ended: false,
             })
@@ -444,7 +471,10 @@ impl Session {
 
     /// The next of the rows that are kept.
     pub(super) async fn next_row(&mut self, rows: &mut Rows) -> Result<Option<Vec<Datum>>> {
-        if rows.ready.is_empty() && !rows.ended {
+        if let Some(source) = &mut rows.source
+            && rows.ready.is_empty()
+            && !rows.ended
+        {
             let limits = self.limits();
             let signals = Arc::clone(&self.signals);
             let context = Rc::clone(&self.context);
@@ -453,15 +483,15 @@ impl Session {
             let open = self.transaction()?;
             let mut cx = ExecContext {
                 txn: &mut open.txn,
-                params: &rows.params,
+                params: &source.params,
                 session: &*context,
-                catalog: &rows.plan.catalog,
+                catalog: &source.plan.catalog,
                 engine: &engine,
                 cancel: signals.statement(),
                 events: &mut open.events,
                 work_mem_bytes: context.work_mem_bytes(),
             };
-            let run = rows.execution.run(&mut cx, ROWS_AT_ONCE, &mut collected);
+            let run = source.execution.run(&mut cx, ROWS_AT_ONCE, &mut collected);
             let progress = guarded(&signals, limits, run).await?;
             rows.ended = matches!(progress, Progress::Done { .. });
             if progress == Progress::Call {
@@ -474,7 +504,7 @@ impl Session {
 
     /// The columns of the rows that are kept.
     pub(super) fn columns_of(rows: &Rows) -> &[OutputColumn] {
-        &rows.plan.columns
+        &rows.columns
     }
 
     /// Parameters of a piece that names these of them.

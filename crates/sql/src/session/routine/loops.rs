@@ -226,7 +226,8 @@ impl Session {
         client: &mut dyn Client,
     ) -> Result<Flow> {
         let in_use = self.in_use.len();
-        let tables = rows.plan.locks.iter().map(|(table, _)| table.id());
+        let locks = rows.plan().into_iter().flat_map(|plan| &plan.locks);
+        let tables = locks.map(|(table, _)| table.id());
         self.in_use.extend(tables);
         let ran = self.rounds_of(act, looped, rows, any, client).await;
         self.in_use.truncate(in_use);

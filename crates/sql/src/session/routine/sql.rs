@@ -418,7 +418,9 @@ impl Session {
                 .piece(act, query)
                 .map_err(|error| self.blame(error, query))?;
             if !piece.statement.is_query() {
-                return Err(not_a_query());
+                let params = act.all_params(&piece);
+                let opened = self.open_utility(&piece.statement, &params, client).await;
+                return opened.map_err(|error| self.blame(error, query));
             }
             self.planned(act, query)?;
             let opened = async {
@@ -431,6 +433,29 @@ impl Session {
             };
             let opened = opened.await;
             opened.map_err(|error| self.blame(error, query))
+        })
+    }
+
+    /// The rows of a statement that gives some although it is not planned: EXPLAIN, SHOW.
+    fn open_utility<'a>(
+        &'a mut self,
+        statement: &'a Statement,
+        params: &'a [Datum],
+        client: &'a mut dyn Client,
+    ) -> LocalFuture<'a, Result<Rows>> {
+        Box::pin(async move {
+            let gives = statement.parsed().is_some_and(|parsed| {
+                matches!(parsed.kind, StatementKind::Explain)
+                    || matches!(
+                        &**parsed.statement,
+                        ast::Statement::ShowVariable { .. } | ast::Statement::ShowStatus { .. }
+                    )
+            });
+            if !gives {
+                return Err(not_a_query());
+            }
+            let ran = self.utility(statement, params, client).await?;
+            Ok(Rows::of_utility(ran.columns, ran.rows.into()))
         })
     }
 
@@ -453,7 +478,7 @@ impl Session {
                 let statement = Statement::new(parsed, Some(0), types);
                 refuse_computed(&statement)?;
                 if !statement.is_query() {
-                    return Err(not_a_query());
+                    return self.open_utility(&statement, &values, client).await;
                 }
                 let plan = self.prepare_run(&statement).await?;
                 if !plan.gives_rows() {

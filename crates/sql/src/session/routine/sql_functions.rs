@@ -245,9 +245,7 @@ impl Session {
         if whole {
             return Ok(given.to_vec());
         }
-        let outputs: Vec<SqlType> = { definition.outputs() }
-            .map(|arg| SqlType::of(arg.ty))
-            .collect();
+        let outputs = definition.output_types(&call.types)?;
         let result = call.callee.result;
         Ok(if result.oid == oid::RECORD && outputs.is_empty() {
             // What the list of columns says is what is wanted.
@@ -339,9 +337,7 @@ impl Session {
             self.atomic = self.atomic.saturating_sub(1);
             self.routines = self.routines.saturating_sub(1);
             let last = ran?;
-            let outputs: Vec<SqlType> = { definition.outputs() }
-                .map(|arg| SqlType::of(arg.ty))
-                .collect();
+            let outputs = definition.output_types(types)?;
             if outputs.is_empty() {
                 return Ok(Vec::new());
             }
