@@ -98,7 +98,10 @@ pub(super) fn date_to_timestamp(a: &[Datum]) -> Result<Datum> {
 
 /// date to timestamptz
 pub(super) fn date_to_timestamptz(cx: &dyn FunctionContext, a: &[Datum]) -> Result<Datum> {
-    dt::to_utc(dt::date_to_timestamp(a[0].as_date()?)?, cx.time_zone()).map(Datum::TimestampTz)
+    let moment = dt::to_utc(dt::date_to_timestamp(a[0].as_date()?)?, cx.time_zone());
+    moment
+        .map(Datum::TimestampTz)
+        .map_err(|_| field_overflow("date out of range for timestamp"))
 }
 
 /// time to interval
@@ -738,9 +741,10 @@ pub(super) fn date_bin(a: &[Datum]) -> Result<Datum> {
         if infinite(o) {
             return Err(field_overflow("origin out of range"));
         }
-        t.checked_sub(o)
-            .map(|d| o + d.div_euclid(stride) * stride)
-            .ok_or_else(interval_out_of_range)
+        let strides = t.checked_sub(o).map(|d| d.div_euclid(stride));
+        let strides = strides.ok_or_else(interval_out_of_range)?;
+        let begins = strides.checked_mul(stride).and_then(|d| d.checked_add(o));
+        calendar::check_timestamp(begins.ok_or_else(calendar::timestamp_out_of_range)?)
     };
     match (&a[1], &a[2]) {
         (Datum::Timestamp(t), Datum::Timestamp(o)) => bin(*t, *o).map(Datum::Timestamp),

@@ -418,8 +418,32 @@ pub(super) fn zone_or_offset(name: &str) -> Result<TimeZone> {
             "numeric time zone \"{name}\" out of range"
         )));
     }
-    match calendar::parse_offset(name).and_then(calendar::fixed_zone) {
-        Some(z) if name.starts_with(['+', '-']) => Ok(z),
-        _ => zone(name),
+    match numeric_offset(name).and_then(calendar::fixed_zone) {
+        Some(z) => Ok(z),
+        None => zone(name),
     }
+}
+
+/// Seconds east of UTC of a sign and numbers, of which those that are missing are 0: `+1`, `+1:`, `+0130`, `-10:00:1`.
+fn numeric_offset(name: &str) -> Option<i64> {
+    let sign = match name.as_bytes().first()? {
+        b'+' => 1,
+        b'-' => -1,
+        _ => return None,
+    };
+    let body = name.get(1..)?;
+    let number = |part: &str| match part {
+        "" => Some(0),
+        part => calendar::parse_digits(part),
+    };
+    let parts: Vec<i64> = body.split(':').map(number).collect::<Option<_>>()?;
+    let (hours, minutes, seconds) = match parts.as_slice() {
+        [all] if body.len() > 2 => (all / 100, all % 100, 0),
+        [hours] => (*hours, 0, 0),
+        [hours, minutes] => (*hours, *minutes, 0),
+        [hours, minutes, seconds] => (*hours, *minutes, *seconds),
+        _ => return None,
+    };
+    let fits = !body.is_empty() && hours <= 15 && minutes <= 59 && seconds <= 59;
+    fits.then_some(sign * (hours * 3600 + minutes * 60 + seconds))
 }

@@ -2,8 +2,9 @@
 
 use super::registry;
 use super::resolve::{Candidate, Failure, bind_types, candidate, choose, no_function_shown};
-use logstead_sql_types::error::Result;
-use logstead_sql_types::value::{Oid, SqlType, user};
+use logstead_sql_types::error::{Result, SqlError};
+use logstead_sql_types::value::{Oid, SqlType, info, oid, user};
+use logstead_types::SqlState;
 
 /// A user's function as a call may mean it.
 pub struct UserCandidate {
@@ -71,6 +72,15 @@ pub fn choose_with_users(
     let Some(found) = users.get(chosen.what) else {
         return Ok(Chosen::BuiltIn);
     };
+    let known = |ty: &Oid| info::element_of(*ty).is_some() || *ty != oid::ANYARRAY;
+    let elements = [oid::ANYELEMENT, oid::ANYNONARRAY, oid::ANYENUM];
+    let wanted = chosen.types.iter().chain([&found.result]);
+    if !input.iter().all(known) && { wanted }.copied().any(|ty| elements.contains(&ty)) {
+        return Err(SqlError::new(
+            SqlState::DATATYPE_MISMATCH,
+            "cannot determine element type of \"anyarray\" argument",
+        ));
+    }
     let (mut types, result) = bind_types(&chosen.types, found.result, &args)?;
     // What is declared as a domain is asked of the domain.
     for (ty, declared) in types.iter_mut().zip(&found.types) {

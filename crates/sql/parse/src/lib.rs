@@ -402,6 +402,9 @@ fn parse_within(text: &str, mut tokens: Vec<TokenWithSpan>, depth: Depth) -> Res
     if has_query_operands {
         query_operands::plain(&mut statement);
     }
+    if let ast::Statement::Explain { statement, .. } = &mut statement {
+        create_as::of_select_into(statement);
+    }
     let is_into = create_as::of_select_into(&mut statement);
     let mut kind = kind::classify(&statement);
     if let StatementKind::Transaction(deferrable) = &mut kind {

@@ -229,7 +229,25 @@ fn collation_for(tokens: &mut Vec<TokenWithSpan>) {
     }
 }
 
-/// `name.*::type` and `(name.*)::type` are casts of the whole row: `name::type`.
+/// Does an operator stand there, to whose left a whole row may stand?
+fn is_behind_row(token: Option<&TokenWithSpan>) -> bool {
+    let words = ["is", "isnull", "notnull", "in", "not", "between"];
+    match token.map(|token| &token.token) {
+        Some(
+            Token::DoubleColon
+            | Token::Eq
+            | Token::Neq
+            | Token::Lt
+            | Token::LtEq
+            | Token::Gt
+            | Token::GtEq,
+        ) => true,
+        Some(Token::Word(_)) => words.iter().any(|word| is_word(token, word)),
+        _ => false,
+    }
+}
+
+/// `name.*` and `(name.*)` to the left of a cast, a comparison, IS or IN are the whole row: `name`.
 fn row_cast(tokens: &mut Vec<TokenWithSpan>) {
     let mut at = 1;
     while at + 2 < tokens.len() {
@@ -244,11 +262,11 @@ fn row_cast(tokens: &mut Vec<TokenWithSpan>) {
             let enclosed = tokens[at + 2].token == Token::RParen
                 && at > 1
                 && tokens[at - 2].token == Token::LParen
-                && tokens.get(at + 3).is_some_and(|t| t.token == Token::DoubleColon)
+                && is_behind_row(tokens.get(at + 3))
                 && !at.checked_sub(3).is_some_and(|before| {
                     matches!(&tokens[before].token, Token::Word(word) if word.keyword == Keyword::NoKeyword)
                 });
-            if enclosed || tokens[at + 2].token == Token::DoubleColon {
+            if enclosed || is_behind_row(tokens.get(at + 2)) {
                 tokens.drain(at..at + 2);
             }
         }

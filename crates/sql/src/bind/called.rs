@@ -9,7 +9,7 @@ use super::{Binder, Frame, Source};
 use crate::catalog::routine::Routine;
 use crate::error::{Result, SqlError};
 use crate::expr::{Expr, SubqueryKind};
-use crate::func::{Function, Volatility};
+use crate::func::{CastContext, Function, Volatility};
 use crate::parse;
 use crate::plan::{Callee, Node, OutputColumn, Plan, PlanContext, build, walk};
 use crate::value::{Datum, Oid, SqlType, info, oid, user};
@@ -228,6 +228,7 @@ pub fn bind_procedure_call(
         _ => &[],
     };
     let inputs = without_outputs(args, schema.as_deref(), &name, cx);
+    let given = args;
     let args = inputs.as_deref().unwrap_or(args);
     let none = |mut error: SqlError| {
         if error.code() != SqlState::UNDEFINED_FUNCTION {
@@ -271,6 +272,9 @@ pub fn bind_procedure_call(
                 .at(at));
         }
     };
+    if inputs.is_some() {
+        check_outputs(&mut binder, given, &call.routine).map_err(|e| e.at(at))?;
+    }
     if call.args.iter().any(walk::has_subquery) {
         return Err(SqlError::new(
             SqlState::FEATURE_NOT_SUPPORTED,
@@ -295,6 +299,9 @@ fn without_outputs(
     cx: &PlanContext<'_>,
 ) -> Option<Vec<ast::FunctionArg>> {
     let plain = |arg: &ast::FunctionArg| matches!(arg, ast::FunctionArg::Unnamed(_));
+    if args.iter().any(|arg| name_of(arg).is_some()) {
+        return without_named_outputs(args, schema, name, cx);
+    }
     let as_array = parse::variadic(args).is_some();
     let (last, before) = args.split_last()?;
     if !before.iter().all(plain) || !(as_array || plain(last)) {
@@ -315,6 +322,78 @@ fn without_outputs(
     let both = procedure.args.iter().chain(tail).zip(args);
     let inputs = both.filter(|(arg, _)| arg.mode.is_input());
     Some(inputs.map(|(_, given)| given.clone()).collect())
+}
+
+/// The name of an argument that is named.
+fn name_of(arg: &ast::FunctionArg) -> Option<String> {
+    match arg {
+        ast::FunctionArg::Named { name, .. }
+        | ast::FunctionArg::ExprNamed {
+            name: ast::Expr::Identifier(name),
+            ..
+        } => Some(super::fold_ident(name)),
+        _ => None,
+    }
+}
+
+/// The same where some arguments are named.
+fn without_named_outputs(
+    args: &[ast::FunctionArg],
+    schema: Option<&str>,
+    name: &str,
+    cx: &PlanContext<'_>,
+) -> Option<Vec<ast::FunctionArg>> {
+    let found = cx.catalog.routines_named(schema, name, cx.search_path);
+    found.into_iter().find_map(|(_, routine)| {
+        let outputs = routine.args.iter().filter(|arg| !arg.mode.is_input());
+        let wanted = outputs.count();
+        if !routine.procedure || wanted == 0 {
+            return None;
+        }
+        let mut inputs = Vec::with_capacity(args.len());
+        for (at, arg) in args.iter().enumerate() {
+            let place = match name_of(arg) {
+                Some(name) => routine.args.iter().position(|known| known.name == name)?,
+                None => at,
+            };
+            if routine.args.get(place)?.mode.is_input() {
+                inputs.push(arg.clone());
+            }
+        }
+        (args.len() - inputs.len() == wanted).then_some(inputs)
+    })
+}
+
+/// 42883 where an argument that stands for an OUT parameter is of a type that does not become the parameter's.
+fn check_outputs(
+    binder: &mut Binder<'_>,
+    args: &[ast::FunctionArg],
+    routine: &Routine,
+) -> Result<()> {
+    for (arg, declared) in args.iter().zip(&routine.args) {
+        let ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(expr)) = arg else {
+            return Ok(());
+        };
+        if declared.mode.is_input() || crate::func::is_polymorphic(declared.ty) {
+            continue;
+        }
+        let given = binder.expr(expr)?.ty().oid;
+        let wanted = user::base_type(SqlType::of(declared.ty)).oid;
+        if !crate::func::can_coerce(given, wanted, CastContext::Implicit) {
+            let mut types = Vec::with_capacity(args.len());
+            for arg in args {
+                if let ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(expr)) = arg {
+                    types.push(info::format_type_bare(binder.expr(expr)?.ty().oid));
+                }
+            }
+            return Err(SqlError::new(
+                SqlState::UNDEFINED_FUNCTION,
+                format!("procedure {}({}) does not exist", routine.name, types.join(", ")),
+            )
+            .hint("No procedure matches the given name and argument types. You might need to add explicit type casts."));
+        }
+    }
+    Ok(())
 }
 
 fn not_procedure(shown: &str) -> SqlError {

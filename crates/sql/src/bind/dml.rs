@@ -104,6 +104,22 @@ impl Binder<'_> {
         super::standalone::column_default(self, relation, position)
     }
 
+    /// The same of a row that is inserted: a view's default is a value, which a generated column takes from nobody.
+    fn inserted_default(
+        &mut self,
+        relation: &Relation,
+        position: usize,
+        overriding: Overriding,
+    ) -> Result<Expr> {
+        if relation.columns[position].generated
+            && let Some(through) = self.through(relation)
+            && through.default_for(position).is_some()
+        {
+            refuse_generated(&relation.columns[position], overriding)?;
+        }
+        self.target_default(relation, position)
+    }
+
     /// What every row written must not make false: the table's checks, then what views ask.
     pub(crate) fn target_checks(&mut self, relation: &Relation) -> Result<Vec<Check>> {
         let mut checks = super::standalone::checks(self, relation)?;
@@ -152,7 +168,7 @@ impl Binder<'_> {
             );
         }
         if is_default(expr) || (overriding == Overriding::User && column.identity.is_some()) {
-            return self.target_default(relation, position);
+            return self.inserted_default(relation, position, overriding);
         }
         let at = self.at(expr.span());
         refuse_generated(column, overriding)?;
@@ -202,6 +218,12 @@ impl Binder<'_> {
                     }
                 }
             }
+        }
+        // A default of the view is a value for a column that nothing can be put into.
+        if let Some(through) = self.through(&relation) {
+            let columns = through.view.columns.iter().enumerate();
+            let mut own = columns.filter(|(_, column)| column.default.is_some());
+            own.try_for_each(|(at, _)| through.base_position(at).map(drop))?;
         }
         let mut values: Vec<Option<Expr>> = vec![None; relation.columns.len()];
         // Columns of a view may be one column of its table.
@@ -254,7 +276,7 @@ impl Binder<'_> {
         for (position, value) in values.into_iter().enumerate() {
             full.push(match value {
                 Some(value) => value,
-                None => self.target_default(&relation, position)?,
+                None => self.inserted_default(&relation, position, overriding)?,
             });
         }
         let generated = super::standalone::generated(self, &relation)?;
@@ -292,7 +314,10 @@ impl Binder<'_> {
                 if let Some(target) = target {
                     target.scanned = true;
                 }
+                let unseen = self.unseen.len();
+                self.unseen.extend(update.map(|_| "excluded".into()));
                 let result = self.returning_items(Some(items));
+                self.unseen.truncate(unseen);
                 self.frames.pop();
                 let mut found = self.rels.iter().filter(|rel| rel.first == first);
                 hidden = found.any(|rel| rel.row_id.is_some());

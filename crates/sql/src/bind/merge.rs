@@ -89,7 +89,10 @@ impl Binder<'_> {
             |clause: &ast::MergeClause| matches!(clause.action, ast::MergeAction::Insert(_));
         let inserts = merge.clauses.iter().any(is_insert);
         self.outer_joins += usize::from(inserts);
+        // Its columns are none of the source's business, but it is known who is meant.
+        self.unseen.push(std::sync::Arc::clone(&target.alias));
         let source = self.table_factor(&merge.source);
+        self.unseen.pop();
         self.outer_joins -= usize::from(inserts);
         let mut list = source?;
         let same = |item: &super::NsItem| item.rel_visible && item.alias == target.alias;

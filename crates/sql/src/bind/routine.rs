@@ -4,7 +4,7 @@
 //! LANGUAGE sql does then stands in the place of the call (`inlined`).
 
 use super::{Binder, Clause, Frame};
-use crate::catalog::routine::{Routine, of_kept_name};
+use crate::catalog::routine::{Language, Routine, of_kept_name};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::func::{self, CastContext, Chosen, UserCandidate, Volatility};
@@ -387,6 +387,7 @@ impl Binder<'_> {
                 };
             }
         }
+        refuse_any_array(&routine, &args, result).map_err(|e| e.at(at))?;
         let role = self.definer;
         self.routines_used.push((routine.oid, role));
         Ok(RoutineCall {
@@ -518,4 +519,24 @@ fn shown(schema: Option<&str>, name: &str, names: &[Option<String>], types: &[Sq
         .collect();
     let full = schema.map_or_else(|| name.to_owned(), |s| format!("{s}.{name}"));
     format!("{full}({})", args.join(", "))
+}
+
+/// Arrays of which nobody knows what they are of, as statistics have them, are no arguments of a user's function.
+fn refuse_any_array(routine: &Routine, args: &[Expr], result: SqlType) -> Result<()> {
+    if !args.iter().any(|arg| arg.ty().oid == oid::ANYARRAY) {
+        return Ok(());
+    }
+    if routine.language == Language::PlPgSql {
+        return Err(SqlError::new(
+            SqlState::FEATURE_NOT_SUPPORTED,
+            "PL/pgSQL functions cannot accept type anyarray",
+        ));
+    }
+    if result.oid == oid::ANYARRAY {
+        return Err(SqlError::new(
+            SqlState::new(b"42P13"),
+            "return type anyarray is not supported for SQL functions",
+        ));
+    }
+    Ok(())
 }

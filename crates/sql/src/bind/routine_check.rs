@@ -12,18 +12,18 @@ use crate::plan::PlanContext;
 use crate::plpgsql::tree::Conflict;
 use crate::value::{SqlType, info, oid, user};
 use logstead_types::SqlState;
+use sqlparser::ast;
 use std::sync::Arc;
 
 /// Errors of syntax in a body of LANGUAGE plpgsql.
-fn check_body(routine: &Routine) -> Result<()> {
+fn check_body(routine: &Routine, cx: &PlanContext<'_>) -> Result<()> {
     let types: Vec<SqlType> = { routine.inputs() }
         .map(|arg| SqlType::of(arg.ty))
         .collect();
     let RoutineBody::Text(text) = &routine.body;
-    let read = crate::plpgsql::read(
-        text,
-        &crate::catalog::body_context::body_context(routine, &types),
-    );
+    let mut told = crate::catalog::body_context::body_context(routine, &types);
+    told.refuses_shadows = crate::plpgsql::refuses_shadows(cx.session);
+    let read = crate::plpgsql::read(text, &told);
     match read {
         Ok(_) => Ok(()),
         Err(mut error) => {
@@ -53,7 +53,7 @@ pub fn check_routine(routine: &Routine, asked: bool, cx: &PlanContext<'_>) -> Re
     }
     if routine.language != Language::Sql {
         return match asked {
-            true => check_body(routine),
+            true => check_body(routine, cx),
             false => Ok(()),
         };
     }
@@ -134,6 +134,19 @@ fn check_statements(
         ..*cx
     };
     for (at, parsed) in statements.iter().enumerate() {
+        if let (StatementKind::Call, ast::Statement::Call(function)) =
+            (&parsed.kind, &**parsed.statement)
+        {
+            let call = super::bind_procedure_call(function, "", &cx);
+            let gives = |call: &super::ProcedureCall| call.routine.outputs().next().is_some();
+            if call.as_ref().is_ok_and(gives) {
+                return Err(SqlError::new(
+                    SqlState::FEATURE_NOT_SUPPORTED,
+                    "calling procedures with output arguments is not supported in SQL functions",
+                )
+                .context(format!("SQL function \"{}\"", routine.name)));
+            }
+        }
         if !matches!(parsed.kind, StatementKind::Query) {
             continue;
         }

@@ -542,7 +542,7 @@ fn check_locking(block: &Select, name: &str) -> Result<()> {
     let grouping = block.grouping.as_ref();
     let not_with = if !matches!(block.distinct, Distinct::No) {
         "DISTINCT clause"
-    } else if grouping.is_some_and(|g| !g.keys.is_empty()) {
+    } else if grouping.is_some_and(|g| !g.keys.is_empty() || g.sets.is_some()) {
         "GROUP BY clause"
     } else if grouping.is_some_and(|g| !g.having.is_empty() || g.aggregates.is_empty()) {
         "HAVING clause"

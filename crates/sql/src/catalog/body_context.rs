@@ -38,6 +38,7 @@ pub(crate) fn body_context(definition: &Routine, types: &[SqlType]) -> BodyConte
             || definition.outputs().next().is_some(),
         returns_void: definition.result == oid::VOID && !definition.procedure,
         procedure: definition.procedure,
+        refuses_shadows: false,
     }
 }
 

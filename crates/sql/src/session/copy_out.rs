@@ -78,6 +78,18 @@ fn tell(
     client.copy_out_data(buffer)
 }
 
+/// 0A000 for what is no query to COPY.
+fn refuse_query(query: &ast::Query) -> Result<()> {
+    let message = match query.body.as_ref() {
+        ast::SetExpr::Select(select) if select.into.is_some() => {
+            "COPY (SELECT INTO) is not supported"
+        }
+        ast::SetExpr::Merge(_) => "MERGE not supported in COPY",
+        _ => return Ok(()),
+    };
+    Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message))
+}
+
 impl Session {
     pub(super) async fn copy_to(
         &mut self,
@@ -88,6 +100,7 @@ impl Session {
     ) -> Result<Reply> {
         let once = match source {
             CopySource::Query(query) => {
+                refuse_query(query)?;
                 let inner = Arc::new(ast::Statement::Query(query.clone()).into());
                 Statement::once(Rc::clone(&statement.text.text), inner, Vec::new())
             }
@@ -97,10 +110,9 @@ impl Session {
             } => {
                 let catalog = self.catalog()?;
                 let relation = self.find_relation(&catalog, table_name)?;
-                if matches!(relation.kind, RelationKind::Sequence(_)) || relation.view().is_some() {
-                    let positions = copied_columns(&relation, columns)?;
-                    self.must_read(&catalog, &relation, &positions)?;
-                }
+                // Whether rows may be read at all is asked before which of them.
+                let positions = copied_columns(&relation, columns)?;
+                self.must_read(&catalog, &relation, &positions)?;
                 if matches!(relation.kind, RelationKind::Sequence(_)) {
                     return Err(SqlError::new(
                         SqlState::WRONG_OBJECT_TYPE,

@@ -96,6 +96,18 @@ pub(super) static ACCEPTED: &[Setting] = &[
         DOC,
     ),
     session("plpgsql.check_asserts", SettingType::Bool, "on", DOC),
+    session(
+        "plpgsql.extra_errors",
+        SettingType::Checked(extra_checks),
+        "none",
+        "Programming mistakes in bodies of PL/pgSQL that are errors.",
+    ),
+    session(
+        "plpgsql.extra_warnings",
+        SettingType::Checked(extra_checks),
+        "none",
+        "Programming mistakes in bodies of PL/pgSQL of which a WARNING tells.",
+    ),
     superuser(
         "plpgsql.variable_conflict",
         SettingType::Enum(&["error", "use_variable", "use_column"]),
@@ -209,3 +221,21 @@ pub(super) static ACCEPTED: &[Setting] = &[
         DOC,
     ),
 ];
+
+/// A list of checks of PL/pgSQL; all and none stand alone.
+fn extra_checks(text: &str) -> Option<String> {
+    const CHECKS: [&str; 3] = [
+        "shadowed_variables",
+        "too_many_rows",
+        "strict_multi_assignment",
+    ];
+    let lower = text.to_ascii_lowercase();
+    let names: Vec<&str> = lower.split(',').map(str::trim).collect();
+    let known = |name: &&str| CHECKS.contains(name);
+    match names.as_slice() {
+        ["all" | "none"] => {}
+        names if names.iter().all(known) => {}
+        _ => return None,
+    }
+    Some(text.to_owned())
+}

@@ -310,6 +310,9 @@ impl Setting {
             }
             SettingType::Real { min, max } => {
                 let number: f64 = value.trim().parse().map_err(|_| invalid())?;
+                if number.is_nan() {
+                    return Err(invalid());
+                }
                 if !(min..=max).contains(&number) {
                     return Err(SqlError::new(
                         SqlState::INVALID_PARAMETER_VALUE,

@@ -11,3 +11,15 @@ pub mod tree;
 
 pub use conditions::{condition, state};
 pub use tree::{Body, BodyContext, read};
+
+/// Does a list of checks (`plpgsql.extra_errors`) have this one?
+pub fn lists_check(list: &str, check: &str) -> bool {
+    let mut names = list.split(',').map(str::trim);
+    names.any(|name| name.eq_ignore_ascii_case("all") || name.eq_ignore_ascii_case(check))
+}
+
+/// Is a variable that hides another one an error?
+pub fn refuses_shadows(session: &dyn logstead_sql_types::value::IoContext) -> bool {
+    let errors = session.setting("plpgsql.extra_errors");
+    errors.is_some_and(|errors| lists_check(&errors, "shadowed_variables"))
+}

@@ -460,6 +460,8 @@ pub struct BodyContext {
     pub returns_void: bool,
     /// It is a procedure.
     pub procedure: bool,
+    /// A variable that hides another one is an error (`plpgsql.extra_errors`).
+    pub refuses_shadows: bool,
 }
 
 /// Reads a body.

@@ -222,7 +222,7 @@ async fn add_check(
         None => {
             let mentioned = columns_of(expr, &table);
             let column = match mentioned.as_slice() {
-                [one] => table.columns.get(*one).map(|c| c.name.as_str()),
+                [one] if !names_system_column(expr) => table.columns.get(*one).map(|c| c.name.as_str()),
                 _ => None,
             };
             free_name(&table.name, column, "check", |n| {
@@ -337,4 +337,20 @@ async fn add_key(cx: &mut DdlContext<'_>, oid: u32, new: NewConstraint, fresh: b
     changed.constraints.push(Arc::new(constraint));
     cx.update_relation(changed).await?;
     Ok(())
+}
+
+/// Does a check name `tableoid`, the one system column that it may name?
+fn names_system_column(expr: &ast::Expr) -> bool {
+    let found: ControlFlow<()> = ast::visit_expressions(expr, |expr| {
+        let name = match expr {
+            ast::Expr::Identifier(name) => Some(name),
+            ast::Expr::CompoundIdentifier(parts) => parts.last(),
+            _ => None,
+        };
+        match name.is_some_and(|name| fold(name) == "tableoid") {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        }
+    });
+    found.is_break()
 }

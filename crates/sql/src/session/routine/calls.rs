@@ -303,6 +303,13 @@ impl Session {
         if definition.result == oid::RECORD && !wanted.is_empty() && record::is_record(ty.oid) {
             fits_list(ty, wanted)?;
         }
+        if user::is_composite(result.oid) && ty.oid == oid::RECORD && !value.is_null() {
+            let shape = user::declared_shape(result.oid);
+            let wanted: Vec<SqlType> = shape.iter().flat_map(|s| s.iter()).map(|(_, ty)| *ty).collect();
+            if record::shape_of(ty).is_some() {
+                fits_list(ty, &wanted)?;
+            }
+        }
         self.converted(act, value, ty, result)
     }
 

@@ -15,6 +15,7 @@ mod calls;
 mod cursors;
 mod diagnostics;
 mod evaluate;
+mod extra_checks;
 mod loops;
 mod parts;
 mod procedures;
@@ -102,6 +103,8 @@ pub(super) struct Activation {
     returned: Option<(Datum, SqlType)>,
     /// What to do with a name that is a variable's and a column's, unless the body says so.
     conflict: Conflict,
+    /// What it looks at besides.
+    checks: extra_checks::ExtraChecks,
     /// Tables that only it sees, as arrays of their rows: those of REFERENCING.
     tables: Vec<(Arc<str>, SqlType, Datum)>,
 }
@@ -173,6 +176,7 @@ impl Activation {
             worked: 0,
             giving: None,
             returned: None,
+            checks: extra_checks::ExtraChecks::default(),
             tables: Vec::new(),
             routine,
         };
@@ -253,6 +257,7 @@ impl Session {
         }
         let given = BodyContext {
             returns_nothing: true,
+            refuses_shadows: plpgsql::refuses_shadows(&*self.context),
             ..BodyContext::default()
         };
         self.transaction()?.fix_snapshot();
@@ -283,6 +288,7 @@ impl Session {
         self.atomic += atomic;
         let routine = Rc::clone(&activation.routine);
         activation.conflict = self.default_conflict();
+        activation.checks = self.extra_checks();
         let around = self.frames.len();
         self.frames.push(Frame {
             body: FrameBody::Plpgsql(Rc::clone(&routine)),

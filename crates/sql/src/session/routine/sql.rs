@@ -20,6 +20,7 @@ use std::fmt::Display;
 use std::rc::Rc;
 
 use super::evaluate::Rows;
+use super::extra_checks::Level;
 
 /// The client of a statement inside a body: its rows are kept, what it has to say besides is passed on.
 pub(in crate::session) struct Quiet<'c> {
@@ -237,7 +238,11 @@ impl Session {
                 return Ok(());
             };
             // Two tell that there is more than one.
-            let rows_max = if into.strict { 2 } else { 1 };
+            let looked_at = act.checks.too_many_rows;
+            let rows_max = match into.strict || looked_at != Level::Off {
+                true => 2,
+                false => 1,
+            };
             let ran = self.run_piece(act, query, rows_max, client).await?;
             if ran.columns.is_empty() {
                 return Err(SqlError::new(
@@ -247,7 +252,16 @@ impl Session {
             }
             act.row_count = ran.count;
             act.found(ran.count > 0);
-            self.take_row(act, into, &ran, into.strict || changes)
+            let only_one = into.strict || changes;
+            if ran.rows.len() > 1 && !only_one && looked_at != Level::Off {
+                let error = too_many_rows();
+                match looked_at {
+                    Level::Error => return Err(error),
+                    _ => client.notice("WARNING", error.fields()),
+                }
+            }
+            self.warn_of_assignment(act, into, &ran, client)?;
+            self.take_row(act, into, &ran, only_one)
         })
     }
 
@@ -261,12 +275,23 @@ impl Session {
             ));
         }
         if ran.rows.len() > 1 && only_one {
-            return Err(
-                SqlError::new(SqlState::new(b"P0003"), "query returned more than one row")
-                    .hint("Make sure the query returns a single row, or use LIMIT 1."),
-            );
+            return Err(too_many_rows());
         }
         self.assign_row(act, &into.targets, &ran.columns, row)
+    }
+
+    /// A WARNING where the columns do not fit the targets, if that is asked for.
+    fn warn_of_assignment(
+        &self,
+        act: &Activation,
+        into: &Into,
+        ran: &Ran,
+        client: &mut dyn Client,
+    ) -> Result<()> {
+        if act.checks.assignment != Level::Warning || ran.rows.is_empty() {
+            return Ok(());
+        }
+        self.check_assignment(act, &into.targets, &ran.columns, Some(client))
     }
 
     /// CALL and DO in a body.
@@ -352,7 +377,10 @@ impl Session {
                         "INTO used with a command that cannot return data",
                     ))
                 }
-                Some(into) => self.take_row(act, into, &ran, into.strict),
+                Some(into) => {
+                    self.warn_of_assignment(act, into, &ran, client)?;
+                    self.take_row(act, into, &ran, into.strict)
+                }
                 None => Ok(()),
             }
         })
@@ -426,7 +454,7 @@ impl Session {
             let opened = async {
                 let plan = self.prepare_run(&piece.statement).await?;
                 if !plan.gives_rows() {
-                    return Err(not_a_query());
+                    return Err(not_a_query_but(&piece.statement));
                 }
                 let params = Session::params_of(act, &piece, &plan);
                 self.keep_rows(plan, params, client).await
@@ -452,7 +480,7 @@ impl Session {
                     )
             });
             if !gives {
-                return Err(not_a_query());
+                return Err(not_a_query_but(statement));
             }
             let ran = self.utility(statement, params, client).await?;
             Ok(Rows::of_utility(ran.columns, ran.rows.into()))
@@ -482,7 +510,7 @@ impl Session {
                 }
                 let plan = self.prepare_run(&statement).await?;
                 if !plan.gives_rows() {
-                    return Err(not_a_query());
+                    return Err(not_a_query_but(&statement));
                 }
                 if plan.param_types.len() > values.len() {
                     return Err(SqlError::new(
@@ -508,6 +536,49 @@ impl Session {
                 format!("{what} cannot be executed from a function"),
             )
         })
+    }
+}
+
+fn too_many_rows() -> SqlError {
+    SqlError::new(SqlState::new(b"P0003"), "query returned more than one row")
+        .hint("Make sure the query returns a single row, or use LIMIT 1.")
+}
+
+/// 42P11 for a statement that gives no rows.
+fn not_a_query_but(statement: &Statement) -> SqlError {
+    match command_of(statement) {
+        Some(command) => SqlError::new(
+            SqlState::new(b"42P11"),
+            format!("cannot open {command} query as cursor"),
+        ),
+        None => not_a_query(),
+    }
+}
+
+/// What a statement is called in messages.
+fn command_of(statement: &Statement) -> Option<&'static str> {
+    match &**statement.parsed()?.statement {
+        ast::Statement::Insert(_) => Some("INSERT"),
+        ast::Statement::Update(_) => Some("UPDATE"),
+        ast::Statement::Delete(_) => Some("DELETE"),
+        ast::Statement::Merge(_) => Some("MERGE"),
+        _ => match statement.parsed()?.kind {
+            StatementKind::Ddl(command) => Some(command),
+            _ => None,
+        },
+    }
+}
+
+/// What RETURN QUERY says of a statement that gives no rows.
+pub(super) fn no_tuples(error: SqlError) -> SqlError {
+    let message = &error.fields().message;
+    let command = message.strip_prefix("cannot open ");
+    match command.and_then(|rest| rest.strip_suffix(" query as cursor")) {
+        Some(command) if error.code() == SqlState::new(b"42P11") => SqlError::new(
+            SqlState::SYNTAX_ERROR,
+            format!("{command} query does not return tuples"),
+        ),
+        _ => error,
     }
 }
 

@@ -109,12 +109,14 @@ impl Session {
                 self.return_next(act, expr.as_ref(), client).await?
             }
             PlpgsqlStatement::ReturnQuery(query) => {
-                let rows = self.open_query(act, query, client).await?;
+                let rows = self.open_query(act, query, client).await;
+                let rows = rows.map_err(super::sql::no_tuples)?;
                 let ran = self.return_rows(act, rows).await;
                 ran.map_err(|error| self.blame(error, query))?;
             }
             PlpgsqlStatement::ReturnExecute(query, params) => {
-                let rows = self.open_text(act, query, params, client).await?;
+                let rows = self.open_text(act, query, params, client).await;
+                let rows = rows.map_err(super::sql::no_tuples)?;
                 self.return_rows(act, rows).await?;
             }
             PlpgsqlStatement::Raise(raise) => self.raise(act, raise, client).await?,

@@ -357,6 +357,9 @@ impl Session {
         columns: &[OutputColumn],
         row: Option<&[Datum]>,
     ) -> Result<()> {
+        if row.is_some() {
+            self.check_assignment(act, targets, columns, None)?;
+        }
         if let [Target::Variable(variable)] = targets {
             let variable = *variable;
             match act.routine.kinds[variable] {

@@ -218,7 +218,24 @@ pub fn zone_by_name(name: &str) -> Option<TimeZone> {
     {
         return Some(tz);
     }
-    posix_zone(name).and_then(fixed_zone)
+    match posix_zone(name) {
+        Some(offset) => fixed_zone(offset),
+        None => posix_rules(name),
+    }
+}
+
+/// A zone in POSIX's form with a name for summer, and perhaps the rules of its days: `PST8PDT,M3.2.0,M11.1.0`. Without them
+/// those of the United States hold, as in the time zone library.
+fn posix_rules(name: &str) -> Option<TimeZone> {
+    if !name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '<')
+        || !name.contains(|c: char| c.is_ascii_digit())
+    {
+        return None;
+    }
+    match name.contains(',') {
+        true => TimeZone::posix(name).ok(),
+        false => TimeZone::posix(&format!("{name},M3.2.0,M11.1.0")).ok(),
+    }
 }
 
 /// Seconds east of UTC of a zone in POSIX's form, a name and an offset to the west: `PST-03:00`, `<+03>-03`, `+5`.

@@ -7,6 +7,7 @@ use crate::error::{Result, SqlError};
 use crate::value::IoContext;
 use crate::value::TimeTz;
 use crate::value::abbreviations::{Abbreviation, abbreviation, offset_of};
+use crate::value::datetime_units;
 use crate::value::calendar::{self, DAY, HOUR, MINUTE, Parts, SECOND};
 use jiff::tz::TimeZone;
 use logstead_types::SqlState;
@@ -15,6 +16,7 @@ use logstead_types::SqlState;
 #[derive(Debug)]
 enum Bad {
     Syntax,
+    Range,
     Field,
     FieldHint,
     Zone(String),
@@ -35,6 +37,7 @@ impl Bad {
                 SqlState::INVALID_DATETIME_FORMAT,
                 format!("invalid input syntax for type {ty}: \"{text}\""),
             ),
+            Bad::Range => out_of_range("timestamp", text),
             Bad::Field => overflow(),
             Bad::FieldHint => {
                 overflow().hint("Perhaps you need a different \"datestyle\" setting.")
@@ -314,9 +317,9 @@ fn number<'a>(rest: &'a str, f: &mut Fields) -> Result<&'a str, Bad> {
         return Err(Bad::Syntax);
     }
     if f.numbers.is_empty() && f.month.is_none() && f.day_number.is_none() {
-        if digits.len() == 8 {
+        if digits.len() >= 7 {
             f.numbers = vec![
-                (value / 10_000, 4),
+                (value / 10_000, digits.len() - 4),
                 (value / 100 % 100, 2),
                 (value % 100, 2),
             ];
@@ -372,6 +375,35 @@ fn separated<'a>(mut rest: &'a str, f: &mut Fields, separator: u8) -> Result<&'a
     Ok(rest)
 }
 
+/// Was a number taken for the month that can be no day, so that a month's name has no place left?
+fn hides_number(f: &Fields) -> bool {
+    let is_day = |number: &i64| (1..=31).contains(number);
+    match (f.order, f.numbers.as_slice()) {
+        (order, [(_, digits), (second, _)]) if *digits >= 3 || order == DateOrder::Ymd => {
+            !is_day(second)
+        }
+        (_, [_, _]) => true,
+        (DateOrder::Mdy, [(first, digits)]) if *digits < 3 => !is_day(first),
+        _ => false,
+    }
+}
+
+/// A date, and perhaps a time, whose fields have their units in front.
+fn with_units<'a>(rest: &'a str, f: &mut Fields) -> Result<&'a str, Bad> {
+    let (units, after) = datetime_units::fields(rest).ok_or(Bad::Syntax)?;
+    if f.has_date() {
+        return Err(Bad::Syntax);
+    }
+    f.numbers = vec![(units.year, 4), (units.month, 2), (units.day, 2)];
+    if let Some((hour, minute, second)) = units.time {
+        let (whole, part) = second.split_once('.').unwrap_or((second, ""));
+        let whole = calendar::parse_digits(whole).ok_or(Bad::Syntax)?;
+        let part = fraction_micros(part).ok_or(Bad::Syntax)?;
+        set_time(f, clock(hour, minute, whole, part)?)?;
+    }
+    Ok(after)
+}
+
 fn word<'a>(rest: &'a str, f: &mut Fields) -> Result<&'a str, Bad> {
     let (w, after) = take_while(rest, |b| b.is_ascii_lowercase() || b == b'_');
     let next = after.as_bytes().first().copied().unwrap_or(0);
@@ -382,6 +414,9 @@ fn word<'a>(rest: &'a str, f: &mut Fields) -> Result<&'a str, Bad> {
         return separated(rest, f, next);
     }
     if let Some(m) = month_by_name(w) {
+        if hides_number(f) {
+            return Err(Bad::Syntax);
+        }
         return if f.month.replace(m).is_some() {
             Err(Bad::Syntax)
         } else {
@@ -402,6 +437,7 @@ fn word<'a>(rest: &'a str, f: &mut Fields) -> Result<&'a str, Bad> {
         "am" | "pm" => f.pm = Some(w == "pm"),
         "bc" => f.bc = true,
         "ad" | "at" | "on" => {}
+        "y" if next.is_ascii_digit() => return with_units(rest, f),
         "t" if next.is_ascii_digit() => {}
         "t" => return Err(Bad::Syntax),
         "j" | "julian" if next.is_ascii_digit() => {
@@ -583,7 +619,7 @@ fn moment(text: &str, cx: Option<&dyn IoContext>) -> Result<(i64, Option<Zone>),
     let t = day
         .checked_mul(DAY)
         .and_then(|d| d.checked_add(time))
-        .ok_or(Bad::Field)?;
+        .ok_or(Bad::Range)?;
     Ok((t, f.zone.take()))
 }
 

@@ -14,6 +14,7 @@ pub mod case;
 pub mod collations;
 pub mod compare;
 pub mod datetime;
+mod datetime_units;
 pub mod escapes;
 mod float_text;
 pub mod geometry;

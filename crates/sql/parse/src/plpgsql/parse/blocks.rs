@@ -100,6 +100,13 @@ impl Reader<'_> {
             let near = self.body.get(token.start..token.end).unwrap_or_default();
             return Err(self.error_at(format!("duplicate declaration at or near \"{near}\""), at));
         }
+        if self.given.refuses_shadows && self.find(std::slice::from_ref(&name)).is_some() {
+            return Err(SqlError::new(
+                SqlState::new(b"42712"),
+                format!("variable \"{name}\" shadows a previously defined variable"),
+            )
+            .at(Some(lex::position(self.body, at))));
+        }
         if self.take("alias") {
             self.expect("for")?;
             let at = self.token().start;
