@@ -68,7 +68,11 @@ impl Series {
                 begun,
             } => {
                 if std::mem::replace(begun, true) {
-                    *next = next.add(step)?;
+                    // What no number can be is beyond the last one.
+                    let Ok(sum) = next.add(step) else {
+                        return Ok(None);
+                    };
+                    *next = sum;
                 }
                 let order = next.compare(last);
                 let reached = match step.signum() > 0 {

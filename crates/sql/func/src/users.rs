@@ -3,7 +3,7 @@
 use super::registry;
 use super::resolve::{Candidate, Failure, bind_types, candidate, choose, no_function_shown};
 use logstead_sql_types::error::{Result, SqlError};
-use logstead_sql_types::value::{Oid, SqlType, info, oid, user};
+use logstead_sql_types::value::{Oid, SqlType, oid, user};
 use logstead_types::SqlState;
 
 /// A user's function as a call may mean it.
@@ -72,10 +72,12 @@ pub fn choose_with_users(
     let Some(found) = users.get(chosen.what) else {
         return Ok(Chosen::BuiltIn);
     };
-    let known = |ty: &Oid| info::element_of(*ty).is_some() || *ty != oid::ANYARRAY;
     let elements = [oid::ANYELEMENT, oid::ANYNONARRAY, oid::ANYENUM];
-    let wanted = chosen.types.iter().chain([&found.result]);
-    if !input.iter().all(known) && { wanted }.copied().any(|ty| elements.contains(&ty)) {
+    let mut wanted = chosen.types.iter().chain([&found.result]).copied();
+    let mut arrays = chosen.types.iter().zip(&input);
+    if arrays.any(|(declared, given)| (*declared, *given) == (oid::ANYARRAY, oid::ANYARRAY))
+        && wanted.any(|ty| elements.contains(&ty))
+    {
         return Err(SqlError::new(
             SqlState::DATATYPE_MISMATCH,
             "cannot determine element type of \"anyarray\" argument",

@@ -4,7 +4,9 @@
 //! write.
 
 use super::conflict_target::EXPRESSION_MARK;
+use super::position::error_at_token;
 use super::rewrite::{is_word, words};
+use crate::error::Result;
 use sqlparser::ast;
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Span, Token, TokenWithSpan, Word};
@@ -149,4 +151,40 @@ pub fn type_collation(using: Option<&ast::Expr>) -> (Option<&ast::Expr>, Option<
         _ => return (using, None),
     };
     (said.filter(|expr| !is_reset(expr)), collation)
+}
+
+/// 42601 for RENAME and SET SCHEMA of a table beside something else: each is a statement of its own.
+pub(super) fn refuse_several(text: &str, tokens: &[TokenWithSpan]) -> Result<()> {
+    if !words(tokens, 0, &["alter", "table"]) {
+        return Ok(());
+    }
+    let (mut depth, mut alone, mut first) = (0_i32, false, true);
+    for (at, token) in tokens.iter().enumerate().skip(2) {
+        match token.token {
+            Token::LParen => depth += 1,
+            Token::RParen => depth -= 1,
+            Token::Comma if depth == 0 => {
+                if alone {
+                    return Err(error_at_token(text, token));
+                }
+                first = false;
+                if is_word(tokens.get(at + 1), "rename") {
+                    return Err(error_at_token(text, &tokens[at + 1]));
+                }
+                if words(tokens, at + 1, &["set", "schema"]) {
+                    return Err(error_at_token(text, &tokens[at + 2]));
+                }
+            }
+            _ if depth == 0 && first => {
+                // Behind the table's name, which is a word itself.
+                alone |= at > 2
+                    && (words(tokens, at, &["rename", "to"])
+                        || words(tokens, at, &["rename", "column"])
+                        || words(tokens, at, &["rename", "constraint"])
+                        || words(tokens, at, &["set", "schema"]));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
 }

@@ -211,8 +211,13 @@ fn no_junk(text: &str, start: usize) -> Result<()> {
     if end == 0 || !bytes.get(end).is_some_and(|b| starts(*b)) {
         return Ok(());
     }
+    // An exponent that is only begun ends at its sign.
+    let exponent = matches!(bytes.get(end), Some(b'e' | b'E'));
     let goes_on = |b: &&u8| starts(**b) || b.is_ascii_digit() || **b == b'$';
-    end += bytes.iter().skip(end).take_while(goes_on).count();
+    end += match exponent && matches!(bytes.get(end + 1), Some(b'+' | b'-')) {
+        true => 2,
+        false => bytes.iter().skip(end).take_while(goes_on).count(),
+    };
     let near = rest.get(..end).unwrap_or_default();
     let error = SqlError::new(
         SqlState::SYNTAX_ERROR,

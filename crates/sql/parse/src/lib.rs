@@ -307,6 +307,7 @@ fn parse_within(text: &str, mut tokens: Vec<TokenWithSpan>, depth: Depth) -> Res
         Err(_) if names_time(&tokens) => return Err(as_of::not_there()),
         Err(error) => return Err(error),
     };
+    alter_options::refuse_several(text, &tokens)?;
     xml::rewrite(text, &mut tokens)?;
     if let Some((statement, kind)) = rewrite::without_grammar(text, &tokens)? {
         if depth.deep {

@@ -3,10 +3,16 @@
 //! except where only a query may stand.
 //!
 //! A WITH in front says that it is a query; [`plain`] takes it away again. Nothing else changes what the query means.
+//!
+//! A query in parentheses that begins the list of IN is an item of it, or begins one, where more follows it: `1 IN ((SELECT 1), 2)`. It travels as the
+//! argument of a call whose name users cannot write.
 
 use super::parentheses::end_of;
 use super::rewrite::is_word;
-use sqlparser::ast::{Query, VisitMut, VisitorMut};
+use sqlparser::ast::{
+    Expr, FunctionArg, FunctionArgExpr, FunctionArguments, ObjectNamePart, Query, VisitMut,
+    VisitorMut,
+};
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, TokenWithSpan, Word};
 use std::ops::ControlFlow;
@@ -52,6 +58,28 @@ pub(super) fn rewrite(tokens: &mut Vec<TokenWithSpan>) -> bool {
             at += run;
             continue;
         }
+        if run > 1
+            && is_word(tokens.get(at - 1), "in")
+            && let Some(close) = end_of(tokens, at + 1)
+            && begins_item(tokens.get(close + 1))
+        {
+            let span = tokens[at].span;
+            let mark = Token::Word(Word {
+                value: MARK.to_owned(),
+                quote_style: Some('"'),
+                keyword: Keyword::NoKeyword,
+            });
+            let end = TokenWithSpan {
+                token: Token::RParen,
+                span: tokens[close].span,
+            };
+            tokens.insert(close + 1, end);
+            let open = [mark, Token::LParen].map(|token| TokenWithSpan { token, span });
+            tokens.splice(at + 1..at + 1, open);
+            found = true;
+            at += run + 2;
+            continue;
+        }
         if run > 1 && needs_mark(tokens, at) {
             let span = tokens[at].span;
             let word = |value: &str, keyword| {
@@ -79,6 +107,12 @@ pub(super) fn rewrite(tokens: &mut Vec<TokenWithSpan>) -> bool {
         at += 1;
     }
     found
+}
+
+/// Does what follows a query in parentheses say that it is a value, and not a part of a larger query?
+fn begins_item(next: Option<&TokenWithSpan>) -> bool {
+    let ends = matches!(next.map(|t| &t.token), None | Some(Token::RParen));
+    !ends && !FOLLOWS.iter().any(|word| is_word(next, word))
 }
 
 /// A query in parentheses stands at `at` whose first part is in parentheses too: does the library take it for an
@@ -132,5 +166,31 @@ impl VisitorMut for Plain {
             query.with = None;
         }
         ControlFlow::Continue(())
+    }
+
+    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+        if let Some(query) = marked(expr) {
+            *expr = query;
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// The query that is the argument of a marked call.
+fn marked(expr: &Expr) -> Option<Expr> {
+    let Expr::Function(function) = expr else {
+        return None;
+    };
+    let [ObjectNamePart::Identifier(name)] = function.name.0.as_slice() else {
+        return None;
+    };
+    let FunctionArguments::List(list) = &function.args else {
+        return None;
+    };
+    match list.args.as_slice() {
+        [FunctionArg::Unnamed(FunctionArgExpr::Expr(query))] if name.value == MARK => {
+            Some(query.clone())
+        }
+        _ => None,
     }
 }

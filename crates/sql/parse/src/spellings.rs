@@ -247,7 +247,18 @@ fn is_behind_row(token: Option<&TokenWithSpan>) -> bool {
     }
 }
 
-/// `name.*` and `(name.*)` to the left of a cast, a comparison, IS or IN are the whole row: `name`.
+/// Does an operator end before the name at `at`, to whose right a whole row may stand?
+fn is_before_row(tokens: &[TokenWithSpan], at: usize) -> bool {
+    let before = at.checked_sub(1).and_then(|at| tokens.get(at));
+    match before.map(|token| &token.token) {
+        Some(
+            Token::Eq | Token::Neq | Token::Lt | Token::LtEq | Token::Gt | Token::GtEq,
+        ) => true,
+        _ => at >= 2 && words(tokens, at - 2, &["distinct", "from"]),
+    }
+}
+
+/// `name.*` and `(name.*)` to the left of a cast or beside a comparison, IS or IN are the whole row: `name`.
 fn row_cast(tokens: &mut Vec<TokenWithSpan>) {
     let mut at = 1;
     while at + 2 < tokens.len() {
@@ -266,7 +277,27 @@ fn row_cast(tokens: &mut Vec<TokenWithSpan>) {
                 && !at.checked_sub(3).is_some_and(|before| {
                     matches!(&tokens[before].token, Token::Word(word) if word.keyword == Keyword::NoKeyword)
                 });
-            if enclosed || is_behind_row(tokens.get(at + 2)) {
+            let parted = is_before_row(tokens, at - 1)
+                || (at > 1
+                    && tokens[at - 2].token == Token::LParen
+                    && tokens[at + 2].token == Token::RParen
+                    && is_before_row(tokens, at - 2));
+            // In a select list the parentheses mean nothing.
+            let listed = tokens[at + 2].token == Token::RParen
+                && at > 2
+                && tokens[at - 2].token == Token::LParen
+                && (is_word(tokens.get(at - 3), "select")
+                    || (tokens[at - 3].token == Token::Comma && is_word(tokens.first(), "select")))
+                && (matches!(
+                    tokens.get(at + 3).map(|t| &t.token),
+                    None | Some(Token::Comma | Token::SemiColon)
+                ) || is_word(tokens.get(at + 3), "from"));
+            if listed {
+                tokens.remove(at + 2);
+                tokens.remove(at - 2);
+                continue;
+            }
+            if enclosed || parted || is_behind_row(tokens.get(at + 2)) {
                 tokens.drain(at..at + 2);
             }
         }

@@ -562,6 +562,7 @@ impl Binder<'_> {
                     for item in items {
                         let expr = self.expr(&item.expr)?;
                         let expr = self.settle(expr)?;
+                        super::order_by::sortable(expr.ty(), self.at(item.expr.span()))?;
                         let (desc, nulls_first) = super::order_by::sort_direction(&item.options)?;
                         // What an argument is cast to by itself is not seen.
                         let argument = written.iter().zip(&coerced).find(|(written, coerced)| {

@@ -430,6 +430,7 @@ impl Binder<'_> {
             && self.expanded.is_empty()
             && self.cx.session.plans_cursor();
         Ok(!routine.config.iter().all(name)
+            || (routine.set && routine.result == oid::VOID)
             || sees_more
             || self.expanded.contains(&routine.oid)
             || query_of(routine)?.is_none())

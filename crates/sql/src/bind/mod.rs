@@ -29,6 +29,7 @@ mod function;
 mod grouped;
 mod grouped_subquery;
 mod grouping;
+mod hashing;
 mod inlined;
 mod inlined_rows;
 mod judged;

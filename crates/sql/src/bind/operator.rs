@@ -5,7 +5,7 @@ use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::func::{self, CastContext, Function, Resolved};
 use crate::value::geometry::is_geometry;
-use crate::value::{Datum, SqlType, info, oid, record};
+use crate::value::{Datum, Oid, SqlType, info, oid, record};
 use logstead_types::SqlState;
 use sqlparser::ast::{self, BinaryOperator as B, Expr as Ast, Spanned};
 use std::borrow::Cow;
@@ -93,7 +93,7 @@ impl Binder<'_> {
             op,
             "=" | "<>" | "<" | "<=" | ">" | ">=" | "@>" | "<@" | "&&"
         );
-        let of_shapes = |ty: SqlType| info::element_of(ty.oid).is_some_and(is_geometry);
+        let of_shapes = |ty: SqlType| info::element_of(ty.oid).is_some_and(is_unordered);
         if compares && of_shapes(arg(resolved, 0))
             || matches!(arg(resolved, 0).oid, oid::RECORD | oid::RECORD_ARRAY)
         {
@@ -566,7 +566,7 @@ fn join(mut all: Vec<Expr>, make: fn(Vec<Expr>) -> Expr) -> Expr {
 fn comparable(op: &str, left: SqlType, right: SqlType) -> Result<()> {
     // So it does with arrays whose elements have no order, which it looks at one by one.
     if let (Some(element), Some(_)) = (info::element_of(left.oid), info::element_of(right.oid))
-        && is_geometry(element)
+        && is_unordered(element)
     {
         return Err(no_comparison(op, SqlType::of(element)));
     }
@@ -603,6 +603,11 @@ fn comparable(op: &str, left: SqlType, right: SqlType) -> Result<()> {
             "cannot compare record types with different numbers of columns",
         )),
     }
+}
+
+/// Have the elements of an array no order?
+fn is_unordered(element: Oid) -> bool {
+    is_geometry(element) || super::order_by::is_incomparable(SqlType::of(element))
 }
 
 fn no_comparison(op: &str, ty: SqlType) -> SqlError {

@@ -227,7 +227,7 @@ impl Binder<'_> {
 }
 
 /// Types with neither equality nor order. Values of json are texts, of which several say the same.
-fn is_incomparable(ty: SqlType) -> bool {
+pub(super) fn is_incomparable(ty: SqlType) -> bool {
     matches!(
         ty.oid,
         oid::JSON | oid::XML | oid::PG_SNAPSHOT | oid::TXID_SNAPSHOT | oid::VOID

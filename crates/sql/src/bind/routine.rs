@@ -45,10 +45,21 @@ pub(super) struct Fit {
     pub(super) first: bool,
 }
 
-impl Fit {
-    fn is_plain(&self) -> bool {
-        self.tail.is_none() && self.order.iter().all(Option::is_some)
+/// Of those that look alike the one of the earliest schema, or else one that collects no arguments. Which of two functions in one schema is meant that
+/// look alike because of their defaults nobody can tell.
+fn distinct(fits: Vec<Fit>) -> Vec<Fit> {
+    let mut kept: Vec<Fit> = Vec::with_capacity(fits.len());
+    for fit in fits {
+        let alike = kept.iter().position(|other| other.types == fit.types);
+        let other = alike.map(|at| (at, &kept[at]));
+        match other {
+            Some((_, other)) if other.routine.schema != fit.routine.schema => {}
+            Some((_, other)) if other.tail.is_none() && fit.tail.is_some() => {}
+            Some((at, other)) if other.tail.is_some() && fit.tail.is_none() => kept[at] = fit,
+            _ => kept.push(fit),
+        }
     }
+    kept
 }
 
 /// The arguments of a call as they are written.
@@ -231,7 +242,7 @@ impl Binder<'_> {
         let args = written(args).map_err(|e| e.at(at))?;
         let mut names = args.names.clone();
         names.extend(args.array.map(|_| None));
-        let mut fits: Vec<Fit> = found
+        let fits: Vec<Fit> = found
             .into_iter()
             .filter_map(|(place, routine)| {
                 let first = system_at.is_some_and(|system| place < system);
@@ -244,13 +255,7 @@ impl Binder<'_> {
         if fits.is_empty() && (!is_named || has_built_in) {
             return Ok(None);
         }
-        // Of those that look alike, one that takes the arguments as they are.
-        let plain: Vec<Vec<Oid>> = fits
-            .iter()
-            .filter(|fit| fit.is_plain())
-            .map(|fit| fit.types.clone())
-            .collect();
-        fits.retain(|fit| fit.is_plain() || !plain.contains(&fit.types));
+        let mut fits = distinct(fits);
         let mut exprs = Vec::with_capacity(names.len());
         for arg in &args.args {
             exprs.push(match arg {
@@ -387,7 +392,7 @@ impl Binder<'_> {
                 };
             }
         }
-        refuse_any_array(&routine, &args, result).map_err(|e| e.at(at))?;
+        refuse_any_array(&routine, &args, result)?;
         let role = self.definer;
         self.routines_used.push((routine.oid, role));
         Ok(RoutineCall {
@@ -530,13 +535,15 @@ fn refuse_any_array(routine: &Routine, args: &[Expr], result: SqlType) -> Result
         return Err(SqlError::new(
             SqlState::FEATURE_NOT_SUPPORTED,
             "PL/pgSQL functions cannot accept type anyarray",
-        ));
+        )
+        .context(super::routine_check::compiling(&routine.name)));
     }
     if result.oid == oid::ANYARRAY {
         return Err(SqlError::new(
             SqlState::new(b"42P13"),
             "return type anyarray is not supported for SQL functions",
-        ));
+        )
+        .context(format!("SQL function \"{}\" during inlining", routine.name)));
     }
     Ok(())
 }

@@ -8,6 +8,7 @@ use super::query::{Distinct, From, FromList, Grouping, Output, RowMark, Select};
 use super::scope::NsWhat;
 use super::window::window_names;
 use super::{Binder, Clause, ColId, Frame, Source};
+use crate::catalog::RelationKind;
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::func::CastContext;
@@ -168,6 +169,7 @@ impl Binder<'_> {
             let direct = std::mem::take(&mut self.frame()?.direct);
             self.check_direct(direct, &mut grouping, &rels)?;
             grouping.having = having;
+            super::hashing::grouped(&grouping)?;
             block.grouping = Some(grouping);
         }
         // What nothing is computed over only had to be right.
@@ -455,6 +457,12 @@ impl Binder<'_> {
                     continue;
                 }
                 let table = match &self.rels[rel].source {
+                    Source::Table(table) if matches!(table.kind, RelationKind::Materialized(..)) => {
+                        return Err(SqlError::new(
+                            SqlState::WRONG_OBJECT_TYPE,
+                            format!("cannot lock rows in materialized view \"{}\"", table.name),
+                        ));
+                    }
                     Source::Table(table) => table.clone(),
                     Source::Query(Some(query)) if query.with => continue,
                     Source::Plan(_) | Source::Query(_) => {

@@ -508,6 +508,7 @@ impl Binder<'_> {
                     .hint("Add the expression/function to every SELECT, or move the UNION into a FROM clause.")
                     .at(at));
                 };
+                super::order_by::sortable(plan.columns[index].ty, at)?;
                 keys.push(SortKey {
                     expr: Expr::Column(index, plan.columns[index].ty),
                     desc,

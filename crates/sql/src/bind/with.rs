@@ -289,6 +289,9 @@ impl Binder<'_> {
                 .hint("Cast the output of the non-recursive term to the correct type."));
             }
         }
+        if !union_all {
+            super::hashing::recursive_union(&types)?;
+        }
         let second = self.finish_as(body, &types)?;
         let Some(mut own) = self.frame()?.ctes.pop() else {
             return Err(SqlError::internal(

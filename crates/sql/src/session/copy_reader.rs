@@ -46,7 +46,12 @@ impl Reader {
         loop {
             self.record = match self.records.next(&self.format, end) {
                 Ok(Some(record)) => record,
-                Ok(None) => return Ok(false),
+                Ok(None) => {
+                    if end && self.line == 0 && self.format.header {
+                        self.match_no_header()?;
+                    }
+                    return Ok(false);
+                }
                 Err(error) => {
                     self.record = self.records.rest();
                     self.count_lines()?;
@@ -107,6 +112,16 @@ impl Reader {
             }
             return Ok(true);
         }
+    }
+
+    /// The header of an input that has no line is an empty one.
+    fn match_no_header(&mut self) -> Result<()> {
+        if self.columns.is_empty() {
+            return Ok(());
+        }
+        self.record = self.records.rest();
+        self.line = 1;
+        self.match_header()
     }
 
     /// 22P04 if the header is to name the columns and does not.

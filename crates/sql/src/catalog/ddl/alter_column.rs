@@ -84,6 +84,14 @@ pub(super) async fn execute(
             if column.identity.is_some() {
                 return Err(is_identity(name, table));
             }
+            let told_by = cx.catalog()?.replica_identity(table).1;
+            let told_by = table.indexes.iter().find(|i| Some(i.oid) == told_by);
+            if told_by.is_some_and(|index| index.mentions(table).contains(&position)) {
+                return Err(SqlError::new(
+                    SqlState::INVALID_TABLE_DEFINITION,
+                    format!("column \"{name}\" is in index used as replica identity"),
+                ));
+            }
             column.not_null = false;
         }
         Op::SetDefault { value } => {

@@ -6,11 +6,13 @@ use super::names::{columns_part, free_name, is_taken};
 use super::objects::name_taken;
 use super::{DdlContext, foreign, rewrite};
 use crate::catalog::pg_catalog::operator_class;
-use crate::catalog::text::columns_of;
+use crate::catalog::text::{columns_of, fold};
 use crate::catalog::{Constraint, ConstraintKind, IndexColumn, IndexDef, Relation, Timing};
 use crate::error::{Result, SqlError};
 use crate::value::{SqlType, format_type};
 use logstead_types::{IndexId, SqlState};
+use sqlparser::ast;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 /// What keys have in common that are one: columns, INCLUDE, NULLS NOT DISTINCT, when they are judged.

@@ -253,7 +253,11 @@ pub(super) async fn execute(grant: &Grant, cx: &mut DdlContext<'_>) -> Result<()
             on_relations(&asked, &all, sequences, cx).await
         }
         GrantOn::Routines(word, names) => {
-            asked.check(AclKind::Function)?;
+            asked.check(AclKind::Function).map_err(|mut error| {
+                let fields = error.fields_mut();
+                fields.message = fields.message.replace("function", word.text());
+                error
+            })?;
             for name in names {
                 let routine = routine_lookup::named(*word, name, cx)?;
                 let object = (PG_PROC, routine.oid, AclKind::Function);

@@ -258,7 +258,8 @@ pub(super) async fn of_routine(
     };
     let superuser = cx.judged(|judge, role| judge.members.is_superuser(role))?;
     if !superuser {
-        routine_lookup::must_own(&routine, cx)?;
+        // Owners are those of functions, whatever it is.
+        routine_lookup::must_own_as("function", &routine, cx)?;
         must_be_member(owner, cx)?;
         if !cx.judged(|judge, _| judge.may_create_in(owner, routine.schema))? {
             let name = &routine.schema_name;

@@ -3,9 +3,10 @@
 use super::{Activation, Flow, Session};
 use crate::error::{Result, SqlError};
 use crate::parse::FetchDirection;
+use crate::plan::OutputColumn;
 use crate::plpgsql::tree::{Argument, Expr, For, Over, Statement, Target, VarNo};
 use crate::session::client::{Client, LocalFuture};
-use crate::value::{Array, Datum, SqlType, info, oid};
+use crate::value::{Array, Datum, SqlType, info, oid, record};
 use logstead_types::SqlState;
 use std::sync::Arc;
 
@@ -335,7 +336,24 @@ impl Session {
             };
             match looped.targets.as_slice() {
                 [target] => self.put(act, target, Vec::new(), value, of)?,
-                _ => return Err(SqlError::unsupported("FOREACH with several variables")),
+                targets => {
+                    let Some(shape) = record::shape_of(of) else {
+                        return Err(SqlError::new(
+                            SqlState::DATATYPE_MISMATCH,
+                            "cannot assign non-composite value to a row variable",
+                        ));
+                    };
+                    let fields = super::values::fields_of(&value, shape.len());
+                    let columns: Vec<OutputColumn> = { shape.iter() }
+                        .map(|(name, ty)| OutputColumn {
+                            name: name.to_string(),
+                            ty: *ty,
+                            domain: None,
+                            origin: (0, 0),
+                        })
+                        .collect();
+                    self.assign_row(act, targets, &columns, Some(&fields))?;
+                }
             }
             let body = &looped.body;
             if let Round::Over(flow) = self.round(act, body, &looped.label, client).await? {

@@ -257,7 +257,6 @@ impl Session {
         }
         let given = BodyContext {
             returns_nothing: true,
-            refuses_shadows: plpgsql::refuses_shadows(&*self.context),
             ..BodyContext::default()
         };
         self.transaction()?.fix_snapshot();

@@ -448,7 +448,10 @@ impl Session {
             if !piece.statement.is_query() {
                 let params = act.all_params(&piece);
                 let opened = self.open_utility(&piece.statement, &params, client).await;
-                return opened.map_err(|error| self.blame(error, query));
+                return opened.map_err(|error| match is_not_a_query(&error) {
+                    true => error,
+                    false => self.blame(error, query),
+                });
             }
             self.planned(act, query)?;
             let opened = async {
@@ -460,7 +463,10 @@ impl Session {
                 self.keep_rows(plan, params, client).await
             };
             let opened = opened.await;
-            opened.map_err(|error| self.blame(error, query))
+            opened.map_err(|error| match is_not_a_query(&error) {
+                true => error,
+                false => self.blame(error, query),
+            })
         })
     }
 
@@ -569,17 +575,20 @@ fn command_of(statement: &Statement) -> Option<&'static str> {
     }
 }
 
+/// Says an error that a statement gives no rows?
+pub(super) fn is_not_a_query(error: &SqlError) -> bool {
+    error.code() == SqlState::new(b"42P11")
+        && error.fields().message.starts_with("cannot open ")
+        && error.fields().context.is_none()
+}
+
 /// What RETURN QUERY says of a statement that gives no rows.
-pub(super) fn no_tuples(error: SqlError) -> SqlError {
+pub(super) fn no_tuples(error: &SqlError) -> Option<SqlError> {
     let message = &error.fields().message;
     let command = message.strip_prefix("cannot open ");
-    match command.and_then(|rest| rest.strip_suffix(" query as cursor")) {
-        Some(command) if error.code() == SqlState::new(b"42P11") => SqlError::new(
-            SqlState::SYNTAX_ERROR,
-            format!("{command} query does not return tuples"),
-        ),
-        _ => error,
-    }
+    let command = command?.strip_suffix(" query as cursor")?;
+    let tuples = format!("{command} query does not return tuples");
+    is_not_a_query(error).then(|| SqlError::new(SqlState::SYNTAX_ERROR, tuples))
 }
 
 pub(super) fn not_a_query() -> SqlError {

@@ -110,13 +110,16 @@ impl Session {
             }
             PlpgsqlStatement::ReturnQuery(query) => {
                 let rows = self.open_query(act, query, client).await;
-                let rows = rows.map_err(super::sql::no_tuples)?;
+                let rows = rows.map_err(|error| match super::sql::no_tuples(&error) {
+                    Some(error) => self.blame(error, query),
+                    None => error,
+                })?;
                 let ran = self.return_rows(act, rows).await;
                 ran.map_err(|error| self.blame(error, query))?;
             }
             PlpgsqlStatement::ReturnExecute(query, params) => {
                 let rows = self.open_text(act, query, params, client).await;
-                let rows = rows.map_err(super::sql::no_tuples)?;
+                let rows = rows.map_err(|error| super::sql::no_tuples(&error).unwrap_or(error))?;
                 self.return_rows(act, rows).await?;
             }
             PlpgsqlStatement::Raise(raise) => self.raise(act, raise, client).await?,

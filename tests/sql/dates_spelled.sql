@@ -1,0 +1,33 @@
+-- Dates, zones and moments in rarer spellings, and those out of range.
+set timezone to 'PST8PDT';
+set datestyle to iso, ymd;
+SELECT timestamp with time zone 'Y2001M12D27H04M05S06.789+08';
+SELECT timestamp with time zone 'Y2001M12D27H04MM05S06.789-08';
+select timestamp 'y2001m12d27', date 'Y2001M12D27';
+select date '99 08 Jan', date '1999 08 Jan';
+select date '99 99 Jan';
+set datestyle to iso, mdy;
+select date '99 08 Jan';
+select date '99 Jan 08';
+select date '32 Jan 08';
+select date '08 Jan 99', date '08 Jan 1999', date '1999 Jan 08', date '1999 08 Jan';
+select date '1 2 Jan';
+set datestyle to iso, dmy;
+select date '08 Jan 99', date '99 Jan 08';
+select date '08 09 Jan';
+select timestamptz '100000312 23:58:48 IST', timestamptz '1000000312 23:58:48 UTC';
+select timestamp '10000312 01:02';
+select date '1234567';
+SELECT '294277-12-31 16:00:00-08'::timestamptz;
+SELECT '294277-12-31 16:00:00'::timestamp;
+select date_bin('365000 days'::interval, '4400-01-01 BC'::timestamp, '4000-01-01 BC'::timestamp);
+select date_bin('15 minutes', timestamp '2020-02-11 15:44:17.71323', timestamp '2001-01-01 00:02:30');
+SELECT '4714-11-24 BC'::date::timestamptz;
+WITH tzs (tz) AS (VALUES ('+1'), ('+1:'), ('+1:0'), ('+100'), ('+1:00'), ('+01:00'), ('+10'), ('+1000'), ('+10:'), ('+10:0'), ('+10:00'), ('+10:00:'), ('+10:00:1'), ('+10:00:01'), ('+10:00:10'))
+ SELECT make_timestamptz(2010, 2, 27, 3, 45, 00, tz), tz FROM tzs;
+SELECT make_timestamptz(2014, 12, 10, 10, 10, 10, 'FOO8BAR');
+SELECT make_timestamptz(2014, 12, 10, 10, 10, 10, 'PST8PDT,M3.2.0,M11.1.0');
+SELECT make_timestamptz(2014, 7, 10, 10, 10, 10, 'FOO8BAR');
+SELECT make_timestamptz(1910, 12, 24, 0, 0, 0, 'Nehwon/Lankhmar');
+SELECT make_timestamptz(1881, 12, 10, 0, 0, 0, '+16');
+SELECT timestamptz '2020-07-01 00:00' at time zone 'FOO8BAR';
