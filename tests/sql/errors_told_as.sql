@@ -58,6 +58,18 @@ COPY told TO STDOUT;
 RESET ROLE;
 RESET row_security;
 DROP ROLE told_role;
+-- Generated columns: of NULL, and of a row that has them.
+CREATE TABLE told_n(a int PRIMARY KEY, b int GENERATED ALWAYS AS (NULL) STORED);
+INSERT INTO told_n VALUES (1);
+SELECT * FROM told_n;
+DROP TABLE told_n;
+CREATE TABLE told_n(a int PRIMARY KEY, b int GENERATED ALWAYS AS (num_nulls(told_n)) STORED);
+-- What goes together is in nobody's way.
+CREATE TABLE told_1(a int, b text);
+CREATE TABLE told_2(x int, y text, CHECK ((x, y)::told_1 = (1, '42')::told_1));
+DROP TABLE told_1;
+DROP TABLE told_1, told_2;
+COPY (SELECT 1) FROM STDIN;
 SET seq_page_cost TO 'NaN';
 SELECT 0.0e+a;
 DROP TABLE told;

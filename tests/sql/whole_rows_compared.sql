@@ -7,6 +7,8 @@ SELECT a, w.* = w.* FROM whole w WHERE a = 1;
 SELECT a FROM whole w WHERE (w.*) = ROW(1, 2);
 SELECT a FROM whole w WHERE w.* IS DISTINCT FROM ROW(1, 2) ORDER BY 1;
 SELECT (w.*) FROM whole w WHERE a = 1;
+SELECT a FROM whole w WHERE ROW(w.*) IS NOT DISTINCT FROM ROW(1, 2);
+SELECT a, ROW(w.*) IS NULL FROM whole w ORDER BY 1;
 -- Queries that begin the list of IN.
 SELECT 1 IN ((SELECT 1), 2), 3 IN ((SELECT 1), 2), 3 IN ((SELECT 1) + 2, 5), 1 NOT IN ((SELECT 2), (SELECT 3));
 SELECT 1 IN ((SELECT 1)), 1 IN ((SELECT 1) UNION (SELECT 2));

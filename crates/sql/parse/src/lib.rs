@@ -245,6 +245,20 @@ fn names_time(tokens: &[TokenWithSpan]) -> bool {
     })
 }
 
+/// 42601 for COPY of a query that is to be copied into.
+fn refuse_copy_from_query(text: &str, tokens: &[TokenWithSpan]) -> Result<()> {
+    let is_query = rewrite::is_word(tokens.first(), "copy")
+        && tokens.get(1).is_some_and(|t| t.token == Token::LParen);
+    let behind = is_query.then(|| parentheses::end_of(tokens, 1)).flatten();
+    let next = behind.and_then(|end| tokens.get(end + 1));
+    match next {
+        Some(next) if rewrite::is_word(Some(next), "from") => {
+            Err(position::error_at_token(text, next))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Does CREATE TABLE stand there, with or without a word more?
 fn is_creation(tokens: &[TokenWithSpan], at: usize) -> bool {
     let is = |at: usize, word: &str| rewrite::is_word(tokens.get(at), word);
@@ -308,6 +322,7 @@ fn parse_within(text: &str, mut tokens: Vec<TokenWithSpan>, depth: Depth) -> Res
         Err(error) => return Err(error),
     };
     alter_options::refuse_several(text, &tokens)?;
+    refuse_copy_from_query(text, &tokens)?;
     xml::rewrite(text, &mut tokens)?;
     if let Some((statement, kind)) = rewrite::without_grammar(text, &tokens)? {
         if depth.deep {

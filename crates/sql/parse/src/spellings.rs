@@ -275,7 +275,8 @@ fn row_cast(tokens: &mut Vec<TokenWithSpan>) {
                 && tokens[at - 2].token == Token::LParen
                 && is_behind_row(tokens.get(at + 3))
                 && !at.checked_sub(3).is_some_and(|before| {
-                    matches!(&tokens[before].token, Token::Word(word) if word.keyword == Keyword::NoKeyword)
+                    is_word(tokens.get(before), "row")
+                        || matches!(&tokens[before].token, Token::Word(word) if word.keyword == Keyword::NoKeyword)
                 });
             let parted = is_before_row(tokens, at - 1)
                 || (at > 1

@@ -299,10 +299,10 @@ fn without_outputs(
     cx: &PlanContext<'_>,
 ) -> Option<Vec<ast::FunctionArg>> {
     let plain = |arg: &ast::FunctionArg| matches!(arg, ast::FunctionArg::Unnamed(_));
-    if args.iter().any(|arg| name_of(arg).is_some()) {
+    let as_array = parse::variadic(args).is_some();
+    if !as_array && args.iter().any(|arg| name_of(arg).is_some()) {
         return without_named_outputs(args, schema, name, cx);
     }
-    let as_array = parse::variadic(args).is_some();
     let (last, before) = args.split_last()?;
     if !before.iter().all(plain) || !(as_array || plain(last)) {
         return None;

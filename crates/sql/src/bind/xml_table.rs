@@ -7,6 +7,7 @@ use super::{Binder, Clause, Source};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::func::{self, CastContext};
+use crate::plan::walk;
 use crate::value::{Datum, Oid, SqlType, oid, user};
 use logstead_types::SqlState;
 use sqlparser::ast::{self, Expr as Ast, FunctionArg, FunctionArgExpr, Spanned};
@@ -21,6 +22,8 @@ struct Columns {
     of_rows: Vec<(Arc<str>, SqlType, (u32, i16))>,
     /// Domains, and arrays over some, by the columns that are declared as these.
     domains: Vec<(usize, Oid)>,
+    /// Defaults that are computed for each row that needs one, by their columns.
+    defaults: Vec<(usize, Expr)>,
 }
 
 fn constant(text: impl Into<Arc<str>>) -> Expr {
@@ -67,6 +70,7 @@ impl Binder<'_> {
         let Columns {
             of_rows: columns,
             domains,
+            defaults,
         } = columns;
         if let Some(alias) = alias
             && alias.columns.len() > columns.len()
@@ -83,13 +87,22 @@ impl Binder<'_> {
         args.push(Expr::Array(pairs, SqlType::of(oid::TEXT_ARRAY)));
         args.append(&mut of_columns);
         // Domains are asked when the rows are there.
-        let mut asked = Vec::with_capacity(domains.len());
+        let mut asked: Vec<(usize, Expr)> = Vec::with_capacity(domains.len() + defaults.len());
+        for (place, default) in defaults {
+            let ty = default.ty();
+            let value = Expr::Coalesce(vec![Expr::Column(place, ty), default], ty);
+            asked.push((place, value));
+        }
         for (place, domain) in domains {
             let Some((_, base, _)) = columns.get(place) else {
                 continue;
             };
-            let value = self.as_domain(Expr::Column(place, *base), domain)?;
-            asked.push((place, value));
+            let known = asked.iter().position(|(at, _)| *at == place);
+            let value = match known {
+                Some(at) => asked.swap_remove(at).1,
+                None => Expr::Column(place, *base),
+            };
+            asked.push((place, self.as_domain(value, domain)?));
         }
         let source = Source::Function {
             function: &func::XML_TABLE,
@@ -148,7 +161,12 @@ impl Binder<'_> {
         };
         let default_at = self.at(default.span());
         let default = self.in_clause(Clause::From, |b| b.expr(default))?;
-        let default = self.coerce(default, ty, CastContext::Assignment, default_at)?;
+        let mut default = self.coerce(default, ty, CastContext::Assignment, default_at)?;
+        if literal(said).unwrap_or_default().is_empty() && is_computed_later(&default) {
+            let none = Expr::Const(Datum::Null, ty);
+            let later = std::mem::replace(&mut default, none);
+            columns.defaults.push((columns.of_rows.len(), later));
+        }
         args.push(Expr::Const(Datum::Null, ty));
         args.push(constant(Arc::clone(&name)));
         args.push(path);
@@ -157,6 +175,13 @@ impl Binder<'_> {
         columns.of_rows.push((name, ty, (0, 0)));
         Ok(())
     }
+}
+
+/// Is a default more than a constant, and of its own: of no row beside it?
+fn is_computed_later(default: &Expr) -> bool {
+    let is_fixed = matches!(default, Expr::Const(..) | Expr::Param(..));
+    let reads = |e: &Expr| matches!(e, Expr::Column(..) | Expr::Outer { .. } | Expr::Subquery(_));
+    !is_fixed && !walk::any(default, &reads)
 }
 
 /// Whether a call in FROM is XMLTABLE.

@@ -286,6 +286,8 @@ fn whole(object: Object) -> Object {
     match object {
         Object::Column(relation, _)
         | Object::Default(relation, _)
+        | Object::Constraint(relation, _)
+        | Object::Index(relation, _)
         | Object::Trigger(relation, _)
         | Object::Policy(relation, _) => Object::Relation(relation),
         Object::DomainCheck(ty, _) | Object::Attribute(ty, _) => Object::Type(ty),

@@ -11,6 +11,7 @@ use crate::catalog::{Relation, index_keys};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::plan::{Node, Plan, walk};
+use crate::value::format_type;
 use logstead_types::SqlState;
 use sqlparser::ast::{self, Spanned, Visit, Visitor};
 use std::ops::ControlFlow;
@@ -34,12 +35,24 @@ pub(super) fn settle(
         if !is_immutable(&value) {
             return Err(invalid("generation expression is not immutable"));
         }
-        let text = stored_text(cx, &catalog, relation, expr, "GENERATED");
+        let mut text = stored_text(cx, &catalog, relation, expr, "GENERATED");
         if let Some(column) = relation.columns.get_mut(*position) {
+            // NULL is of whatever type is wanted.
+            if is_null(expr) {
+                text = format!("NULL::{}", format_type(column.ty));
+            }
             column.default = Some(text);
         }
     }
     values(relation, cx).map(drop)
+}
+
+fn is_null(expr: &ast::Expr) -> bool {
+    match expr {
+        ast::Expr::Nested(inner) => is_null(inner),
+        ast::Expr::Value(value) => value.value == ast::Value::Null,
+        _ => false,
+    }
 }
 
 /// Has an expression the same value whenever it is computed over the same row? Functions that the session runs are what they were declared to be: that was looked at.
@@ -71,11 +84,11 @@ fn invalid(message: impl Into<String>) -> SqlError {
     SqlError::new(SqlState::INVALID_OBJECT_DEFINITION, message)
 }
 
-/// 42P17 for the first generated column that an expression speaks of.
+/// 42P17 for the first generated column that an expression speaks of, or for the whole row, which has them all.
 fn refuse_nested(relation: &Relation, expr: &ast::Expr, cx: &DdlContext<'_>) -> Result<()> {
     struct Generated<'a>(&'a Relation);
     impl Visitor for Generated<'_> {
-        type Break = (String, sqlparser::tokenizer::Span);
+        type Break = (Option<String>, sqlparser::tokenizer::Span);
         fn pre_visit_expr(&mut self, expr: &ast::Expr) -> ControlFlow<Self::Break> {
             let ident = match expr {
                 ast::Expr::Identifier(ident) => Some(ident),
@@ -87,14 +100,24 @@ fn refuse_nested(relation: &Relation, expr: &ast::Expr, cx: &DdlContext<'_>) -> 
             };
             let found = self.0.columns.iter().find(|c| !c.dropped && c.name == name);
             match found {
-                Some(column) if column.generated => ControlFlow::Break((name, expr.span())),
+                Some(column) if column.generated => {
+                    ControlFlow::Break((Some(name), expr.span()))
+                }
+                None if matches!(expr, ast::Expr::Identifier(_)) && name == self.0.name => {
+                    ControlFlow::Break((None, expr.span()))
+                }
                 _ => ControlFlow::Continue(()),
             }
         }
     }
     match expr.visit(&mut Generated(relation)) {
         ControlFlow::Continue(()) => Ok(()),
-        ControlFlow::Break((name, span)) => Err(invalid(format!(
+        ControlFlow::Break((None, span)) => Err(invalid(
+            "cannot use whole-row variable in column generation expression",
+        )
+        .detail("This would cause the generated column to depend on its own value.")
+        .at(cx.at(span))),
+        ControlFlow::Break((Some(name), span)) => Err(invalid(format!(
             "cannot use generated column \"{name}\" in column generation expression"
         ))
         .detail("A generated column cannot reference another generated column.")
