@@ -325,6 +325,12 @@ impl Txn {
     /// are free; its client may hear of it when the receipt's CSN is acknowledged. May wait for room in the log. On an
     /// error everything is rolled back.
     pub async fn precommit(mut self) -> Result<Receipt, CommitError> {
+        // Dropping it rolls it back.
+        self.precommit_or_stay().await
+    }
+
+    /// The same of one that is still there on an error, with all that it has written: its owner rolls it back, and can do nothing else with it.
+    pub async fn precommit_or_stay(&mut self) -> Result<Receipt, CommitError> {
         // Who waits for a row behind this transaction does not wait for room in the log too.
         self.pass_turn();
         let bytes = self.log_size();
@@ -334,7 +340,6 @@ impl Txn {
         self.refuse_without_space()?;
         match self.place(bytes).await {
             Ok(place) => self.commit_at(place).inspect(|_| self.ask_for_space()),
-            // Dropping it rolls it back.
             Err(error) => {
                 self.ask_for_space();
                 Err(commit_error(error))

@@ -89,6 +89,11 @@ impl Txn {
         true
     }
 
+    /// Writes that a rollback has still to undo.
+    pub fn writes_to_undo(&self) -> usize {
+        self.work.as_ref().map_or(0, |w| w.buffers.writes.len())
+    }
+
     /// Forgets the savepoint and later ones, keeping their work. False if there is no such savepoint any more.
     pub fn release(&mut self, id: SavepointId) -> bool {
         let Ok(at) = self.savepoints.binary_search_by_key(&id, |s| s.id) else {

@@ -1,4 +1,4 @@
-//! A worker thread: sessions as tasks, the flusher, the collector.
+//! A worker thread: sessions as tasks, the flusher, the collector, and who undoes behind sessions.
 //!
 //! When the lane becomes dirty, the flusher lets everything that is ready run first (each yield lets the sockets be
 //! looked at), then tells the commit path that the worker is idle: what happens is the protocol's affair. A lone client
@@ -142,6 +142,8 @@ pub(crate) fn run(
             .set_kick(Arc::new(move || kick.notify_one()));
         let flusher = tokio::task::spawn_local(flush(Rc::clone(&sessions), dirty));
         let collector = tokio::task::spawn_local(collect(Rc::clone(&sessions)));
+        let undoer = undo(Rc::clone(&sessions));
+        let undoer = tokio::task::spawn_local(sessions.task(undoer));
         // One of the workers does it for all.
         let analyst = (id == WorkerId(0))
             .then(|| naptime(instance))
@@ -167,6 +169,7 @@ pub(crate) fn run(
         }
         flusher.abort();
         collector.abort();
+        undoer.abort();
         if let Some(analyst) = analyst {
             analyst.abort();
         }
@@ -249,6 +252,12 @@ async fn flush(sessions: Rc<WorkerSessions>, dirty: Arc<Notify>) {
             None
         };
     }
+}
+
+async fn undo(sessions: Rc<WorkerSessions>) {
+    // What it has begun to undo holds its locks.
+    let _watch = abort_on_panic("undoing a transaction");
+    sessions.undo_behind().await;
 }
 
 async fn collect(sessions: Rc<WorkerSessions>) {

@@ -250,6 +250,10 @@ pub struct HeldRow {
     pub last: Option<(i64, i32, std::time::Duration)>,
     /// Its statement.
     pub query: Option<String>,
+    /// Transactions that are undone behind their sessions, and the writes of theirs that are left.
+    pub undone: u64,
+    /// See there.
+    pub undone_writes: u64,
 }
 
 /// A row of `pg_stat_activity`; times in microseconds since 2000-01-01 UTC.

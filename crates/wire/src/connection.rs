@@ -54,7 +54,7 @@ pub async fn serve_arrived(
             link.only_error(&error);
         }
         // Whoever left, and however: much that is to be undone does not keep the worker's other sessions waiting.
-        session.unwind_all().await;
+        session.undo_all().await;
         // Aborts what is open, frees locks, forgets the cancel key.
         session.close();
         match end {

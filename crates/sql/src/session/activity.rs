@@ -74,6 +74,10 @@ struct Now {
     transaction: Option<TxnId>,
     /// Locks of tables that the open transaction held when its last statement was over.
     tables: Vec<(TableId, HeldLocks)>,
+    /// The transaction before it, which is being undone behind the session, and the tables that it has locked.
+    former: Option<(TxnId, Vec<(TableId, HeldLocks)>)>,
+    /// The running statement waits for the end of that.
+    waits_for_former: bool,
 }
 
 /// A session as others see it.
@@ -135,6 +139,16 @@ impl Live {
     /// A transaction has begun.
     pub(super) fn begins(&self, transaction: TxnId) {
         self.0.lock().transaction = Some(transaction);
+    }
+
+    /// A transaction that has locked these tables is undone behind the session, until it is told that there is none.
+    pub(super) fn undoes(&self, former: Option<(TxnId, Vec<(TableId, HeldLocks)>)>) {
+        self.0.lock().former = former;
+    }
+
+    /// The running statement waits for that, or does so no more.
+    pub(super) fn waits_for_former(&self, waits: bool) {
+        self.0.lock().waits_for_former = waits;
     }
 
     /// The session waits for its client, and holds locks of these tables.
@@ -230,12 +244,15 @@ impl Instance {
         self.each_session(|pid, live, _| {
             let mut row = live.row(pid, &may_see);
             if row.state == Some(State::Active.name()) {
-                let transaction = live.0.lock().transaction;
+                let (transaction, waits_for_former) = {
+                    let now = live.0.lock();
+                    (now.transaction, now.waits_for_former)
+                };
                 let waiting = transaction.and_then(|txn| waits.get(&txn));
                 row.waits_for_lock = match waiting {
                     Some(waiting) if waiting.table.is_some() => Some("relation"),
                     Some(_) => Some("transactionid"),
-                    None => None,
+                    None => waits_for_former.then_some("transactionid"),
                 };
             }
             rows.push(row);
@@ -257,6 +274,11 @@ impl Instance {
     /// The sessions that are in the way of one, each once. Not told of is who reads or writes a table for the first time of its transaction in a statement that
     /// is still running.
     pub(super) fn blocking(&self, pid: i32) -> Vec<i32> {
+        self.in_the_way(pid, true)
+    }
+
+    /// The same; `undone` says whether those count whose former transaction it is that is undone behind them: it waits for nobody, whatever they wait for.
+    pub(super) fn in_the_way(&self, pid: i32, undone: bool) -> Vec<i32> {
         let mut transaction = None;
         self.each_session(|other, live, _| {
             if other == pid {
@@ -268,11 +290,12 @@ impl Instance {
         if let Some(waiting) = transaction.and_then(|txn| waits.get(&txn)) {
             self.each_session(|other, live, _| {
                 let now = live.0.lock();
-                let known = now
-                    .transaction
-                    .is_some_and(|txn| waiting.blockers.contains(&txn));
+                let former = now.former.as_ref().filter(|_| undone);
+                let mut own = now.transaction.into_iter().chain(former.map(|f| f.0));
+                let known = own.any(|txn| waiting.blockers.contains(&txn));
                 let holds = waiting.table.is_some_and(|(table, lock)| {
-                    let mut held = now.tables.iter();
+                    let undone = former.into_iter().flat_map(|(_, tables)| tables);
+                    let mut held = now.tables.iter().chain(undone);
                     held.any(|(other, held)| *other == table && held.conflicts(lock))
                 });
                 if other != pid && (known || holds) {

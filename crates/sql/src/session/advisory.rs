@@ -290,7 +290,13 @@ impl AdvisoryLocks {
     }
 
     /// Gives a lock back as often as `times` says. `committed`: the newest that the session has committed, if anything.
-    fn give_back(&self, (key, mode): (Key, Mode), pid: i32, times: usize, committed: Csn) {
+    pub(super) fn give_back(
+        &self,
+        (key, mode): (Key, Mode),
+        pid: i32,
+        times: usize,
+        committed: Csn,
+    ) {
         if committed > Csn::ZERO {
             // Before anybody can take it.
             self.engine.hand_over(key.hash(), mode as usize, committed);
@@ -642,6 +648,14 @@ impl Holdings {
             }
             !levels.is_empty()
         });
+    }
+
+    /// What the transaction holds, and how often: whoever takes it gives it back when the transaction is over. And the newest that
+    /// the session has committed.
+    pub(super) fn take_transaction(&mut self) -> (Vec<((Key, Mode), usize)>, Csn) {
+        let taken = std::mem::take(&mut self.transaction).into_iter();
+        let taken = taken.map(|(lock, levels)| (lock, levels.into_values().sum()));
+        (taken.collect(), self.committed)
     }
 
     pub(super) fn released(&mut self, index: usize) {

@@ -47,13 +47,13 @@ impl Instance {
     /// Does one of those wait for a session for whom it waits, for locks of whatever kind?
     fn waits_in_a_circle(&self, pid: i32) -> bool {
         let mut seen = HashSet::new();
-        let mut next = self.blocking(pid);
+        let mut next = self.in_the_way(pid, false);
         while let Some(other) = next.pop() {
             if other == pid {
                 return true;
             }
             if seen.insert(other) {
-                next.extend(self.blocking(other));
+                next.extend(self.in_the_way(other, false));
             }
         }
         false

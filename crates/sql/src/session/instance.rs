@@ -11,6 +11,7 @@ use super::statement::Statement;
 use super::statistics::Statistics;
 use super::task::{self, Task};
 use super::turns::Turns;
+use super::undo::Undoer;
 use super::watch::Watch;
 use crate::catalog::{Catalog, CatalogStore};
 use crate::error::{Result, SqlError};
@@ -267,8 +268,9 @@ pub struct WorkerSessions {
     working: Cell<usize>,
     waiting: Cell<usize>,
     progress: Cell<u64>,
-    turns: Arc<Turns>,
-    watch: Arc<Watch>,
+    pub(super) turns: Arc<Turns>,
+    pub(super) watch: Arc<Watch>,
+    pub(super) undoer: Undoer,
 }
 
 impl WorkerSessions {
@@ -280,6 +282,7 @@ impl WorkerSessions {
         Rc::new(WorkerSessions {
             turns: Arc::new(turns),
             watch,
+            undoer: Undoer::default(),
             instance,
             worker,
             caches: RefCell::default(),

@@ -61,6 +61,7 @@ mod temporary;
 mod transaction;
 mod transaction_modes;
 mod turns;
+mod undo;
 mod unwind;
 mod utility;
 mod watch;
@@ -101,6 +102,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use transaction::{Block, Open, Savepoint, only_in_block};
 use transaction_modes::Modes;
+use undo::Former;
 
 /// What a statement that is not a planned query answers.
 pub(super) enum Reply {
@@ -171,6 +173,8 @@ pub struct Session {
     sql_functions: routine::SqlFunctions,
     /// When the first message came of an extended query that is not over, if its time is limited.
     extended_since: Option<i64>,
+    /// Its last transaction, if that may still be undone behind it.
+    former: Option<Rc<Former>>,
     /// It leaves its database last of all.
     _entered: Entered,
 }
@@ -328,12 +332,12 @@ impl Session {
 
     /// The session says goodbye: its transaction is rolled back and its locks are free, then the last replies are settled.
     pub async fn finish(&mut self) -> Result<()> {
-        self.unwind_all().await;
+        self.undo_all().await;
         self.rollback();
         self.settle().await
     }
 
-    /// Ends the session: the transaction is rolled back, its locks are free. At once, whatever it has written ([`Session::unwind_all`]).
+    /// Ends the session: the transaction is rolled back, its locks are free. At once, whatever it has written ([`Session::undo_all`]).
     pub fn close(mut self) {
         self.rollback();
     }

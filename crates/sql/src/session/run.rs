@@ -219,6 +219,11 @@ impl Session {
                 return Err(error.clone());
             }
             self.refuse_in_stable(&plan)?;
+            if self.former.is_some() {
+                let writes = plan.writes_lasting || plan.prepared.plan().writes();
+                let locks = plan.locks.iter().map(|(_, mode)| *mode);
+                self.waits_for_former(writes, locks).await?;
+            }
             if plan.writes_lasting && self.modes_for_statement()?.read_only {
                 return Err(SqlError::new(
                     SqlState::READ_ONLY_SQL_TRANSACTION,

@@ -149,6 +149,7 @@ impl Session {
             functions: routine::Functions::default(),
             sql_functions: routine::SqlFunctions::default(),
             extended_since: None,
+            former: None,
             _entered: entered,
         };
         for (name, value) in identity {

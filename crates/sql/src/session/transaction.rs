@@ -11,7 +11,6 @@ use super::large_objects::Descriptors;
 use super::past::Reading;
 use super::run::{Limits, guarded};
 use super::transaction_modes::{Modes, apply};
-use super::unwind::unwind_txn;
 use crate::catalog::ddl::DdlState;
 use crate::catalog::{Catalog, dependency_failure};
 use crate::error::{Result, SqlError};
@@ -209,8 +208,9 @@ impl Session {
         // Rows may have been told already, and are so whatever becomes of the commit.
         self.owed.merge(&open.txn.awaits(), synchronous);
         if let Err(error) = judged {
-            unwind_txn(&self.signals, &mut open.txn, None).await;
-            open.txn.abort();
+            self.open = Some(open);
+            self.unwind_all().await;
+            self.abort_open();
             self.transaction_over(false);
             self.context.settings.borrow_mut().rollback();
             self.context.refresh_style();
@@ -222,11 +222,11 @@ impl Session {
         let worker = Rc::clone(&self.worker);
         let mut place = None;
         let receipt = match announcement {
-            None => open.txn.precommit().await,
+            None => open.txn.precommit_or_stay().await,
             Some(announcement) => {
                 // Places are taken in the order of CSNs.
                 let turn = worker.instance.channels.turn().await;
-                let receipt = open.txn.precommit().await;
+                let receipt = open.txn.precommit_or_stay().await;
                 if receipt.is_ok() {
                     place = Some(announcement.take_place(&worker.instance.channels, &turn));
                 }
@@ -257,6 +257,9 @@ impl Session {
                 Ok(())
             }
             Err(error) => {
+                self.open = Some(open);
+                self.unwind_all().await;
+                self.abort_open();
                 self.transaction_over(false);
                 self.context.settings.borrow_mut().rollback();
                 self.context.refresh_style();
@@ -314,12 +317,13 @@ impl Session {
 
     /// Rolls everything back and leaves the block.
     pub(super) fn rollback(&mut self) {
+        // Before what guards its changes is given back.
+        self.abort_open();
         self.transaction_over(false);
         self.portals.clear();
         self.suspended = 0;
         self.savepoints.clear();
         self.block = Block::None;
-        self.abort_open();
         self.context.settings.borrow_mut().rollback();
         self.context.refresh_style();
     }
@@ -332,7 +336,7 @@ impl Session {
         if let Some(open) = self.open.take() {
             // What an aborted transaction read may have been told in an error.
             self.owed.merge(&open.txn.awaits(), synchronous);
-            open.txn.abort();
+            self.undo(open);
         }
     }
 
@@ -349,8 +353,8 @@ impl Session {
             Block::Open | Block::Failed => {
                 self.fail_portals(self.savepoints.len().checked_sub(1));
                 if self.savepoints.is_empty() {
-                    self.transaction_over(false);
                     self.abort_open();
+                    self.transaction_over(false);
                 } else {
                     self.part_rolled_back(self.savepoints.len() - 1);
                     // The rest of the block survives behind the savepoint; locks since then are free at once.

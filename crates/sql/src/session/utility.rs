@@ -41,6 +41,10 @@ impl Session {
             .clone();
         self.refuse_utility_in_stable(&parsed)?;
         self.may_do(&parsed)?;
+        if self.former.is_some() {
+            self.utility_waits_for_former(&parsed.kind, &parsed.statement)
+                .await?;
+        }
         // A statement that failed may have left some.
         self.context.sleep_us.set(0);
         match &parsed.kind {

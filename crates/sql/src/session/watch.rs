@@ -1,4 +1,4 @@
-//! The watch over the workers: what has held one of them for long without coming back.
+//! The watch over the workers: what has held one of them for long without coming back, and what they undo behind sessions.
 //!
 //! Owns: a mark for each worker of whether a session's task is being polled, and what was found by whoever looks at the marks ([`Instance::watch_workers`]). A worker
 //! writes its mark and reads no clock; the look is another thread's, so what never comes back is seen as well.
@@ -33,6 +33,9 @@ pub(crate) struct Watch {
     /// Whose session is polled; 0 if it is nobody's.
     pid: AtomicI32,
     found: Mutex<Found>,
+    /// Transactions that are undone behind their sessions, and the writes of theirs that are left.
+    undone: AtomicU64,
+    undone_writes: AtomicU64,
 }
 
 /// What was found of a worker.
@@ -64,7 +67,15 @@ impl Watch {
             polls: AtomicU64::new(0),
             pid: AtomicI32::new(0),
             found: Mutex::default(),
+            undone: AtomicU64::new(0),
+            undone_writes: AtomicU64::new(0),
         }
+    }
+
+    /// So many transactions are undone behind their sessions, with so many writes left.
+    pub(super) fn undoes(&self, transactions: usize, writes: usize) {
+        self.undone.store(transactions as u64, Ordering::Relaxed);
+        self.undone_writes.store(writes as u64, Ordering::Relaxed);
     }
 
     /// A poll begins for this session, or for nobody's.
@@ -195,6 +206,8 @@ impl SessionContext {
                     true => last.query.clone(),
                     false => "<insufficient privilege>".to_owned(),
                 }),
+                undone: watch.undone.load(Ordering::Relaxed),
+                undone_writes: watch.undone_writes.load(Ordering::Relaxed),
             }
         };
         let mut rows: Vec<HeldRow> = watches.iter().map(row).collect();

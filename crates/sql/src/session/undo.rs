@@ -1,0 +1,314 @@
+//! Undoing much behind a session: who is cancelled, fails or rolls back has its answer at once, and may go on.
+//!
+//! Owns: the transactions of a worker whose sessions have done with them and whose writes are still to be undone ([`Undoer`]), and what a session knows of the
+//! last of its own ([`Former`]). A transaction comes here when it ends as a whole (a statement outside a block, ROLLBACK, a block that failed, a COMMIT that does not
+//! commit) and a few milliseconds were not enough to undo it (`session::unwind`). ROLLBACK TO and the handlers of bodies go on with the
+//! transaction, and undo what is to be undone first.
+//!
+//! For all others it is a transaction that rolls back slowly: in progress, its locks of rows and tables held, its storages there, its memory counted, until the last write
+//! is undone. So readers, who waits for its locks, the collector, checkpoints and the certifier need to know nothing of this.
+//!
+//! What is given back, and when:
+//! - At once: portals, cursors, exported snapshots, notifications, settings, savepoints. They guard nothing of what was written.
+//! - With the end of the undoing, in this order: row locks and storages made, names and databases closed (hooks of the transaction), table locks, its id, its
+//!   advisory locks. What is in memory and in side segments is counted and kept until then.
+//!
+//! Invariants:
+//! - A session has one such transaction at most: it waits for its end before it writes, or locks rows or tables ([`Session::waits_for_former`]); so the same name or key
+//!   is free for it then. A transaction that ends all the same before the former one is undone in the session, as where nobody undoes behind sessions.
+//! - Whatever the session runs waits if the former transaction has advisory locks, which are the session's: for the search for deadlocks it would hold them and might wait for others; if the
+//!   session has temporary objects, which its commits empty; and if memory is scarce, for it may want what is about to be free.
+//! - Undoing waits for nothing but its turn. So whoever waits for it, its own session too, waits for an end that comes: these waits are in no graph, and a search
+//!   for circles does not go through a former transaction.
+//! - A session ends when its former transaction is undone ([`Session::undo_all`]). So whoever waits for sessions to be gone (a shutdown, DROP DATABASE, the end of its temporary tables) waits
+//!   for that, too.
+//! - The transaction never commits: it is not in the log, and a crash in the middle undoes the rest.
+//!
+//! Does not: write, or wait for memory or room in the log.
+
+use super::Session;
+use super::activity::Live;
+use super::advisory::{Key, Mode};
+use super::instance::{Instance, WorkerSessions};
+use super::run::{Limits, guarded};
+use super::signals::Signals;
+use super::transaction::Open;
+use super::turns::in_turns;
+use super::unwind::{UNWOUND_AT_ONCE, unwind_step};
+use crate::catalog::Catalog;
+use crate::error::Result;
+use crate::parse::StatementKind;
+use crate::value::user;
+use logstead_engine::{Csn, TableLock};
+use sqlparser::ast;
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::pin::pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use tokio::sync::Notify;
+
+/// What a session knows of its last transaction, which is undone behind it.
+pub(super) struct Former {
+    over: Cell<bool>,
+    told: Notify,
+    /// Who only reads waits, too.
+    excludes_readers: bool,
+}
+
+impl Former {
+    /// Ready when all of it is undone.
+    async fn over(&self) {
+        while !self.over.get() {
+            self.told.notified().await;
+        }
+    }
+}
+
+/// A transaction that is being undone. Dropping it undoes the rest, and gives back what the transaction held.
+struct Undoing {
+    open: Option<Open>,
+    /// Keys of its rows are computed with the types of this one.
+    catalog: Arc<Catalog>,
+    instance: Arc<Instance>,
+    pid: i32,
+    live: Arc<Live>,
+    /// Its advisory locks, how often it has each, and what the session had committed before.
+    locks: Vec<((Key, Mode), usize)>,
+    committed: Csn,
+    former: Rc<Former>,
+}
+
+impl Undoing {
+    fn writes(&self) -> usize {
+        let open = self.open.as_ref();
+        open.map_or(0, |open| open.txn.writes_to_undo())
+    }
+
+    /// Undoes some of it. True if there is more.
+    fn step(&mut self, signals: &Signals) -> bool {
+        user::enter(&self.catalog);
+        let open = self.open.as_mut();
+        open.is_some_and(|open| unwind_step(signals, &mut open.txn, None))
+    }
+}
+
+impl Drop for Undoing {
+    fn drop(&mut self) {
+        if let Some(open) = self.open.take() {
+            open.txn.abort();
+        }
+        self.live.undoes(None);
+        for (lock, times) in self.locks.drain(..) {
+            let advisory = &self.instance.advisory;
+            advisory.give_back(lock, self.pid, times, self.committed);
+        }
+        self.former.over.set(true);
+        self.former.told.notify_waiters();
+    }
+}
+
+/// The transactions of one worker that are being undone behind their sessions: one for each session at most.
+#[derive(Default)]
+pub(super) struct Undoer {
+    line: RefCell<VecDeque<Undoing>>,
+    arrived: Notify,
+    /// Somebody does it.
+    runs: Cell<bool>,
+    /// Writes that are left of all.
+    writes: Cell<usize>,
+}
+
+impl Undoer {
+    fn push(&self, undoing: Undoing) {
+        self.writes.set(self.writes.get() + undoing.writes());
+        self.line.borrow_mut().push_back(undoing);
+        self.arrived.notify_one();
+    }
+
+    fn is_empty(&self) -> bool {
+        self.line.borrow().is_empty()
+    }
+
+    /// Undoes some of the first one's writes, which is the last in the line then. True if there is more.
+    fn step(&self, signals: &Signals) -> bool {
+        let Some(mut first) = self.line.borrow_mut().pop_front() else {
+            return false;
+        };
+        let before = first.writes();
+        let more = first.step(signals);
+        let left = if more { first.writes() } else { 0 };
+        let undone = before.saturating_sub(left);
+        self.writes.set(self.writes.get().saturating_sub(undone));
+        if more {
+            self.line.borrow_mut().push_back(first);
+        }
+        !self.is_empty()
+    }
+}
+
+/// Says that somebody undoes, while it lives.
+struct Runs<'u>(&'u Cell<bool>);
+
+impl<'u> Runs<'u> {
+    fn new(undoer: &'u Undoer) -> Runs<'u> {
+        undoer.runs.set(true);
+        Runs(&undoer.runs)
+    }
+}
+
+impl Drop for Runs<'_> {
+    fn drop(&mut self) {
+        self.0.set(false);
+    }
+}
+
+impl WorkerSessions {
+    /// Undoes behind the worker's sessions, in turns with their long statements, for as long as the worker lives: a task of its own. Where there is none, sessions undo by themselves.
+    pub async fn undo_behind(self: Rc<Self>) {
+        let _runs = Runs::new(&self.undoer);
+        let signals = Signals::new(Arc::clone(&self.turns));
+        signals.statement().set_long();
+        loop {
+            while self.undoer.is_empty() {
+                self.undoer.arrived.notified().await;
+            }
+            let work = pin!(async {
+                while self.undoer.step(&signals) {
+                    self.show_undone();
+                    tokio::task::yield_now().await;
+                }
+                self.show_undone();
+            });
+            in_turns(&signals, work).await;
+        }
+    }
+
+    fn show_undone(&self) {
+        let transactions = self.undoer.line.borrow().len();
+        self.watch.undoes(transactions, self.undoer.writes.get());
+    }
+}
+
+impl Session {
+    /// May a transaction that ends now be undone behind the session?
+    pub(super) fn undoes_behind(&self) -> bool {
+        let former = self.former.as_ref();
+        self.worker.undoer.runs.get() && former.is_none_or(|former| former.over.get())
+    }
+
+    /// Rolls back a transaction that the session has done with: now, if it is little, or behind the session.
+    pub(super) fn undo(&mut self, mut open: Open) {
+        if open.txn.writes_to_undo() <= UNWOUND_AT_ONCE || !self.undoes_behind() {
+            open.txn.abort();
+            return;
+        }
+        // It wants nothing any more, and reads nothing.
+        open.txn.unwind(None, 0);
+        open.txn.end_statement();
+        if let Some(xid) = self.context.xid.take() {
+            open.txn.set_xid(xid);
+        }
+        let (locks, committed) = self.context.advisory.borrow_mut().take_transaction();
+        let instance = Arc::clone(&self.worker.instance);
+        let excludes_readers =
+            !locks.is_empty() || !self.temporary.is_empty() || instance.engine.memory().is_scarce();
+        let former = Rc::new(Former {
+            over: Cell::new(false),
+            told: Notify::new(),
+            excludes_readers,
+        });
+        let live = Arc::clone(&self.context.live);
+        live.undoes(Some((open.txn.id(), open.txn.tables_held().collect())));
+        self.former = Some(Rc::clone(&former));
+        self.worker.undoer.push(Undoing {
+            open: Some(open),
+            catalog: Arc::clone(&self.context.catalog.borrow()),
+            instance,
+            pid: self.context.pid,
+            live,
+            locks,
+            committed,
+            former,
+        });
+        self.worker.show_undone();
+    }
+
+    /// Undoes all that the session has not committed, in turns with the others: it is about to end.
+    pub async fn undo_all(&mut self) {
+        self.unwind_to(None).await;
+        if let Some(former) = self.former.take() {
+            former.over().await;
+        }
+    }
+
+    /// Before a statement that is planned.
+    pub(super) async fn waits_for_former(
+        &mut self,
+        writes: bool,
+        locks: impl Iterator<Item = TableLock>,
+    ) -> Result<()> {
+        let mut locks = locks;
+        let reads = !writes && locks.all(|lock| lock == TableLock::Read);
+        self.follows_former(reads).await
+    }
+
+    /// Before one that is not: those that write or lock by themselves wait, the others do where they run a planned one.
+    pub(super) async fn utility_waits_for_former(
+        &mut self,
+        kind: &StatementKind,
+        statement: &ast::Statement,
+    ) -> Result<()> {
+        let reads = match kind {
+            StatementKind::Transaction(_) | StatementKind::PrepareTransaction => return Ok(()),
+            StatementKind::Setting => !matches!(statement, ast::Statement::Discard { .. }),
+            StatementKind::Copy(_) => matches!(statement, ast::Statement::Copy { to: true, .. }),
+            StatementKind::Prepared
+            | StatementKind::Explain
+            | StatementKind::Cursor
+            | StatementKind::Declare(_)
+            | StatementKind::Fetch(_)
+            | StatementKind::Do(_)
+            | StatementKind::Call
+            | StatementKind::Notify
+            | StatementKind::Checkpoint
+            | StatementKind::Maintenance(_)
+            | StatementKind::Unsupported(_) => true,
+            _ => false,
+        };
+        self.follows_former(reads).await
+    }
+
+    /// Waits for the end of the former transaction, unless who only reads need not.
+    async fn follows_former(&mut self, reads: bool) -> Result<()> {
+        let Some(former) = self.former.clone() else {
+            return Ok(());
+        };
+        if reads && !former.excludes_readers && !former.over.get() {
+            return Ok(());
+        }
+        if !former.over.get() {
+            // It is no lock of another's that is waited for.
+            let limits = Limits {
+                lock_ms: 0,
+                ..self.limits()
+            };
+            let signals = Arc::clone(&self.signals);
+            let over = async {
+                former.over().await;
+                Ok(())
+            };
+            // While it waits the worker has nothing of this session to do.
+            let was_working = self.working.take().is_some();
+            self.context.live.waits_for_former(true);
+            let waited = guarded(&signals, limits, over).await;
+            self.context.live.waits_for_former(false);
+            if was_working {
+                self.begin_request();
+            }
+            waited?;
+        }
+        self.former = None;
+        Ok(())
+    }
+}
