@@ -1,10 +1,11 @@
 """What a statement that was ended, or a ROLLBACK, has written is undone behind the session: it has its answer before, and nobody sees anything else than a slow rollback.
 
-Rows of `keyed` take long to write and as long to undo: an index computes a key of 128 KiB for each. So what a statement wrote in seconds is still being undone when the next
+Rows of `keyed` take long to write and as long to undo: an index computes a key of 128 KiB for each. So what a statement wrote in a second or two is still being undone when the next
 question comes, and each test first looks that it is.
 """
 
 import threading
+import time
 
 import psycopg
 import pytest
@@ -16,7 +17,8 @@ KEYED = (
     "CREATE TABLE keyed (id int PRIMARY KEY, t text, n int)",
     "CREATE INDEX keyed_t ON keyed (md5(repeat(t, 4000)))",
 )
-FILL = "INSERT INTO keyed SELECT g, md5(g::text), 0 FROM generate_series(1, 10000000) g"
+SOME = "INSERT INTO keyed SELECT g, md5(g::text), 0 FROM generate_series(1, {}) g"
+FILL = SOME.format(10000000)
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +54,16 @@ def pid_of(connection) -> int:
     return connection.info.backend_pid
 
 
-def times_out(connection, statement: str, seconds: float = 2.5) -> None:
+def fill(connection) -> int:
+    """As many rows as take a second to write, on this machine; how many."""
+    begun = time.monotonic()
+    connection.execute(SOME.format(50))
+    rows = max(50, int(50 / (time.monotonic() - begun)))
+    connection.execute("INSERT INTO keyed SELECT g, md5(g::text), 0 FROM generate_series(51, %s) g", (rows,))
+    return rows
+
+
+def times_out(connection, statement: str, seconds: float = 1.5) -> None:
     """Runs a statement until its time is up."""
     connection.execute(f"SET statement_timeout = '{seconds}s'")
     with pytest.raises(psycopg.errors.QueryCanceled):
@@ -176,7 +187,7 @@ def test_rows_that_were_updated(one_worker, end):
         one_worker.connect(autocommit=True) as second,
         one_worker.connect(autocommit=True) as other,
     ):
-        session.execute("INSERT INTO keyed SELECT g, md5(g::text), 0 FROM generate_series(1, 3000) g")
+        rows = fill(session)
         session.execute("BEGIN")
         session.execute("UPDATE keyed SET t = t || 'x', n = 1")
         if end == "COMMIT":
@@ -185,8 +196,8 @@ def test_rows_that_were_updated(one_worker, end):
         session.execute(end)
         assert undoing(other) == 1
         asked = "SELECT count(*), sum(n), count(*) FILTER (WHERE t LIKE '%x') FROM keyed"
-        assert other.execute(asked).fetchone() == (3000, 0, 0)
-        assert session.execute(asked).fetchone() == (3000, 0, 0)
+        assert other.execute(asked).fetchone() == (rows, 0, 0)
+        assert session.execute(asked).fetchone() == (rows, 0, 0)
         # The last one that is undone.
         update = Running(second, "UPDATE keyed SET n = n + 10 WHERE id = 1 RETURNING t LIKE '%x', n")
         waits_for(other, pid_of(second), pid_of(session))
@@ -195,7 +206,7 @@ def test_rows_that_were_updated(one_worker, end):
         assert undoing(other) == 1
         assert update.ended() == [(False, 10)]
         assert undoing(other) == 0
-        assert session.execute(asked).fetchone() == (3000, 10, 0)
+        assert session.execute(asked).fetchone() == (rows, 10, 0)
         # Entries of keys that were undone are gone, those of before are there.
         other.execute("SET enable_seqscan = off")
         found = "SELECT count(*) FROM keyed WHERE md5(repeat(t, 4000)) = md5(repeat(md5('1') || %s, 4000))"
@@ -284,7 +295,7 @@ def test_waits_for_a_former_transaction_are_no_deadlock(one_worker):
         one_worker.connect(autocommit=True) as other,
     ):
         second.execute("SELECT pg_advisory_lock(9)")
-        times_out(session, FILL, 4)
+        times_out(session, FILL, 2.5)
         session.execute("SET statement_timeout = 0")
         insert = Running(second, "INSERT INTO keyed VALUES (1, 'theirs', 2)", "SELECT pg_advisory_unlock(9)")
         waits_for(other, pid_of(second), pid_of(session))
@@ -314,7 +325,7 @@ def test_handlers_of_bodies_go_on_with_what_was_undone(one_worker):
         session.execute(
             "DO $$ BEGIN"
             "  BEGIN"
-            "    INSERT INTO keyed SELECT g, md5(g::text), 0 FROM generate_series(1, 3000) g;"
+            "    INSERT INTO keyed SELECT g, md5(g::text), 0 FROM generate_series(1, 300) g;"
             "    PERFORM 1 / 0;"
             "  EXCEPTION WHEN division_by_zero THEN INSERT INTO keyed VALUES (1, 'ours', 1);"
             "  END;"
@@ -328,7 +339,7 @@ def test_a_procedure_that_rolls_back_goes_on(one_worker):
     with one_worker.connect(autocommit=True) as session, one_worker.connect(autocommit=True) as other:
         session.execute(
             "DO $$ BEGIN"
-            "  INSERT INTO keyed SELECT g, md5(g::text), 0 FROM generate_series(1, 3000) g;"
+            "  INSERT INTO keyed SELECT g, md5(g::text), 0 FROM generate_series(1, 300) g;"
             "  ROLLBACK;"
             "  INSERT INTO keyed VALUES (1, 'ours', (SELECT sum(undoing) FROM logstead_workers));"
             "END $$"
@@ -367,7 +378,7 @@ def test_several_sessions_at_once(one_worker):
     with one_worker.connect(autocommit=True) as other:
         runs = []
         for at, session in enumerate(sessions):
-            session.execute("SET statement_timeout = '3s'")
+            session.execute("SET statement_timeout = '2s'")
             fill = f"INSERT INTO keyed SELECT g, md5(g::text), 0 FROM generate_series({at}0000001, {at}9999999) g"
             runs.append(Running(session, fill))
         for run in runs:
@@ -381,6 +392,36 @@ def test_several_sessions_at_once(one_worker):
         assert other.execute("SELECT n FROM keyed ORDER BY n").fetchall() == [(0,), (1,), (2,)]
     for session in sessions:
         session.close()
+
+
+def test_a_commit_that_is_refused(one_worker):
+    """Of a transaction that could not have run before or after another; and of one with a constraint that was put off."""
+    with one_worker.connect(autocommit=True) as session, one_worker.connect(autocommit=True) as other:
+        session.execute("CREATE TABLE pair (id int PRIMARY KEY, n int)")
+        session.execute("INSERT INTO pair VALUES (1, 1), (2, 1)")
+        session.execute("CREATE TABLE child (id int REFERENCES pair DEFERRABLE INITIALLY DEFERRED)")
+        rows = fill(session)
+        for connection, id in ((session, 1), (other, 2)):
+            connection.execute("BEGIN ISOLATION LEVEL SERIALIZABLE")
+            connection.execute("SELECT sum(n) FROM pair")
+            connection.execute("UPDATE pair SET n = n + 1 WHERE id = %s", (id,))
+        session.execute("UPDATE keyed SET t = t || 'x'")
+        other.execute("COMMIT")
+        with pytest.raises(psycopg.errors.SerializationFailure):
+            session.execute("COMMIT")
+        assert undoing(other) == 1
+        assert other.execute("SELECT sum(n) FROM pair").fetchone() == (3,)
+        wait_until(lambda: undoing(other) == 0, what="the end of the undoing")
+        session.execute("BEGIN")
+        session.execute("INSERT INTO child VALUES (3)")
+        session.execute("UPDATE keyed SET t = t || 'x'")
+        with pytest.raises(psycopg.errors.ForeignKeyViolation):
+            session.execute("COMMIT")
+        assert undoing(other) == 1
+        session.execute("DROP TABLE child, pair")
+        assert undoing(other) == 0
+        asked = "SELECT count(*), count(*) FILTER (WHERE t LIKE '%x') FROM keyed"
+        assert other.execute(asked).fetchone() == (rows, 0)
 
 
 @pytest.mark.parametrize("how", ["kill", "stop"])

@@ -302,6 +302,7 @@ async fn run(link: &mut Link, session: &mut Session) -> Result<Goodbye, Connecti
         let message = match decoded {
             Ok(message) => message,
             Err(error) => {
+                session.unwind().await;
                 session.fail(error, link);
                 // A simple query or a function call ends here; after anything else the client will send Sync.
                 if matches!(kind, b'Q' | b'F') {

@@ -290,13 +290,7 @@ impl AdvisoryLocks {
     }
 
     /// Gives a lock back as often as `times` says. `committed`: the newest that the session has committed, if anything.
-    pub(super) fn give_back(
-        &self,
-        (key, mode): (Key, Mode),
-        pid: i32,
-        times: usize,
-        committed: Csn,
-    ) {
+    fn give_back(&self, (key, mode): (Key, Mode), pid: i32, times: usize, committed: Csn) {
         if committed > Csn::ZERO {
             // Before anybody can take it.
             self.engine.hand_over(key.hash(), mode as usize, committed);
@@ -433,6 +427,27 @@ pub(super) struct Holdings {
     taken_over: Awaits,
     /// The newest that the session has committed.
     committed: Csn,
+}
+
+/// Locks of a transaction that its session has done with.
+pub(super) struct Kept {
+    /// How often it holds each.
+    locks: Vec<((Key, Mode), usize)>,
+    pid: i32,
+    /// The newest that the session had committed.
+    committed: Csn,
+}
+
+impl Kept {
+    pub(super) fn is_empty(&self) -> bool {
+        self.locks.is_empty()
+    }
+
+    pub(super) fn give_back(&mut self, to: &AdvisoryLocks) {
+        for (lock, times) in self.locks.drain(..) {
+            to.give_back(lock, self.pid, times, self.committed);
+        }
+    }
 }
 
 /// A session's part of the table, for the functions.
@@ -650,12 +665,16 @@ impl Holdings {
         });
     }
 
-    /// What the transaction holds, and how often: whoever takes it gives it back when the transaction is over. And the newest that
-    /// the session has committed.
-    pub(super) fn take_transaction(&mut self) -> (Vec<((Key, Mode), usize)>, Csn) {
+    /// What the transaction holds: whoever takes it gives it back when the transaction is over.
+    pub(super) fn take_transaction(&mut self, pid: i32) -> Kept {
         let taken = std::mem::take(&mut self.transaction).into_iter();
-        let taken = taken.map(|(lock, levels)| (lock, levels.into_values().sum()));
-        (taken.collect(), self.committed)
+        Kept {
+            locks: taken
+                .map(|(lock, levels)| (lock, levels.into_values().sum()))
+                .collect(),
+            pid,
+            committed: self.committed,
+        }
     }
 
     pub(super) fn released(&mut self, index: usize) {

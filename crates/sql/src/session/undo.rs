@@ -28,18 +28,18 @@
 
 use super::Session;
 use super::activity::Live;
-use super::advisory::{Key, Mode};
+use super::advisory::Kept;
 use super::instance::{Instance, WorkerSessions};
 use super::run::{Limits, guarded};
 use super::signals::Signals;
 use super::transaction::Open;
 use super::turns::in_turns;
-use super::unwind::{UNWOUND_AT_ONCE, unwind_step};
+use super::unwind::{UNWOUND_UNSEEN, unwind_step};
 use crate::catalog::Catalog;
 use crate::error::Result;
 use crate::parse::StatementKind;
 use crate::value::user;
-use logstead_engine::{Csn, TableLock};
+use logstead_engine::TableLock;
 use sqlparser::ast;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -71,11 +71,8 @@ struct Undoing {
     /// Keys of its rows are computed with the types of this one.
     catalog: Arc<Catalog>,
     instance: Arc<Instance>,
-    pid: i32,
     live: Arc<Live>,
-    /// Its advisory locks, how often it has each, and what the session had committed before.
-    locks: Vec<((Key, Mode), usize)>,
-    committed: Csn,
+    locks: Kept,
     former: Rc<Former>,
 }
 
@@ -99,10 +96,7 @@ impl Drop for Undoing {
             open.txn.abort();
         }
         self.live.undoes(None);
-        for (lock, times) in self.locks.drain(..) {
-            let advisory = &self.instance.advisory;
-            advisory.give_back(lock, self.pid, times, self.committed);
-        }
+        self.locks.give_back(&self.instance.advisory);
         self.former.over.set(true);
         self.former.told.notify_waiters();
     }
@@ -197,9 +191,9 @@ impl Session {
         self.worker.undoer.runs.get() && former.is_none_or(|former| former.over.get())
     }
 
-    /// Rolls back a transaction that the session has done with: now, if it is little, or behind the session.
+    /// Rolls back a transaction that the session has done with. What [`Session::unwind_all`] has left of it is undone behind the session.
     pub(super) fn undo(&mut self, mut open: Open) {
-        if open.txn.writes_to_undo() <= UNWOUND_AT_ONCE || !self.undoes_behind() {
+        if open.txn.writes_to_undo() <= UNWOUND_UNSEEN || !self.undoes_behind() {
             open.txn.abort();
             return;
         }
@@ -209,7 +203,8 @@ impl Session {
         if let Some(xid) = self.context.xid.take() {
             open.txn.set_xid(xid);
         }
-        let (locks, committed) = self.context.advisory.borrow_mut().take_transaction();
+        let pid = self.context.pid;
+        let locks = self.context.advisory.borrow_mut().take_transaction(pid);
         let instance = Arc::clone(&self.worker.instance);
         let excludes_readers =
             !locks.is_empty() || !self.temporary.is_empty() || instance.engine.memory().is_scarce();
@@ -225,10 +220,8 @@ impl Session {
             open: Some(open),
             catalog: Arc::clone(&self.context.catalog.borrow()),
             instance,
-            pid: self.context.pid,
             live,
             locks,
-            committed,
             former,
         });
         self.worker.show_undone();

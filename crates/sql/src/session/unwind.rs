@@ -13,9 +13,9 @@ use std::pin::pin;
 use std::time::Duration;
 
 /// Writes that are undone before others have their turn, at most.
-pub(super) const UNWOUND_AT_ONCE: usize = 256;
+const UNWOUND_AT_ONCE: usize = 256;
 /// Of these, so many before a look at the clock.
-const UNWOUND_UNSEEN: usize = 16;
+pub(super) const UNWOUND_UNSEEN: usize = 4;
 /// The longest before others have their turn: keys of expressions are computed for each row that is undone.
 const HOLD: Duration = Duration::from_millis(1);
 /// The time that undoing may take before the session's answer.
