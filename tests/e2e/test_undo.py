@@ -63,7 +63,7 @@ def fill(connection) -> int:
     return rows
 
 
-def times_out(connection, statement: str, seconds: float = 1.5) -> None:
+def times_out(connection, statement: str, seconds: float = 1.0) -> None:
     """Runs a statement until its time is up."""
     connection.execute(f"SET statement_timeout = '{seconds}s'")
     with pytest.raises(psycopg.errors.QueryCanceled):
@@ -171,8 +171,8 @@ def test_a_cancelled_create_table_as_and_its_name(one_worker):
     create = "CREATE TABLE made AS SELECT g, md5(g::text) FROM generate_series(1, 100000000) g"
     with one_worker.connect(autocommit=True) as session:
         for _ in range(2):
-            times_out(session, create, 1.5)
-        times_out(session, create.replace("TABLE", "MATERIALIZED VIEW"), 1.5)
+            times_out(session, create)
+        times_out(session, create.replace("TABLE", "MATERIALIZED VIEW"))
         session.execute("SET statement_timeout = 0")
         session.execute("CREATE TABLE made AS SELECT 7 AS n")
         assert session.execute("SELECT n FROM made").fetchall() == [(7,)]
@@ -295,7 +295,7 @@ def test_waits_for_a_former_transaction_are_no_deadlock(one_worker):
         one_worker.connect(autocommit=True) as other,
     ):
         second.execute("SELECT pg_advisory_lock(9)")
-        times_out(session, FILL, 2.5)
+        times_out(session, FILL, 1.5)
         session.execute("SET statement_timeout = 0")
         insert = Running(second, "INSERT INTO keyed VALUES (1, 'theirs', 2)", "SELECT pg_advisory_unlock(9)")
         waits_for(other, pid_of(second), pid_of(session))
@@ -378,7 +378,7 @@ def test_several_sessions_at_once(one_worker):
     with one_worker.connect(autocommit=True) as other:
         runs = []
         for at, session in enumerate(sessions):
-            session.execute("SET statement_timeout = '2s'")
+            session.execute("SET statement_timeout = '1500ms'")
             fill = f"INSERT INTO keyed SELECT g, md5(g::text), 0 FROM generate_series({at}0000001, {at}9999999) g"
             runs.append(Running(session, fill))
         for run in runs:
