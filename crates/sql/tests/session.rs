@@ -16,6 +16,8 @@ mod spill;
 mod temporary;
 #[path = "session/turns.rs"]
 mod turns;
+#[path = "session/undo.rs"]
+mod undo;
 #[path = "session/views.rs"]
 mod views;
 #[path = "session/waiting.rs"]

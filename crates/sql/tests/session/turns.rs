@@ -22,7 +22,7 @@ impl Clock for Ticking {
     }
 }
 
-fn run(conversation: impl AsyncFnOnce(Rc<WorkerSessions>)) {
+pub(super) fn run(conversation: impl AsyncFnOnce(Rc<WorkerSessions>)) {
     let (env, _files) = Env::simulated(7);
     let clock = Arc::new(Ticking::default());
     let env = Env { clock, ..env };
