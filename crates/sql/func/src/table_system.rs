@@ -169,7 +169,7 @@ fn identified(cx: &dyn FunctionContext, a: &[Datum]) -> Result<Rows> {
 }
 
 /// An object by what it is called, in one row.
-fn addressed(cx: &dyn Context, a: &[Datum]) -> Result<Rows> {
+fn addressed(cx: &dyn FunctionContext, a: &[Datum]) -> Result<Rows> {
     Ok(match cx.catalog_call("pg_get_object_address", a)? {
         Datum::Array(row) => vec![row.items.clone()],
         _ => vec![vec![Datum::Null; 3]],

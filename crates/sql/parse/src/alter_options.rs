@@ -6,7 +6,7 @@
 use super::conflict_target::EXPRESSION_MARK;
 use super::position::error_at_token;
 use super::rewrite::{is_word, words};
-use crate::error::Result;
+use logstead_sql_types::error::Result;
 use sqlparser::ast;
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Span, Token, TokenWithSpan, Word};

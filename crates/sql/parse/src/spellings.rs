@@ -251,9 +251,7 @@ fn is_behind_row(token: Option<&TokenWithSpan>) -> bool {
 fn is_before_row(tokens: &[TokenWithSpan], at: usize) -> bool {
     let before = at.checked_sub(1).and_then(|at| tokens.get(at));
     match before.map(|token| &token.token) {
-        Some(
-            Token::Eq | Token::Neq | Token::Lt | Token::LtEq | Token::Gt | Token::GtEq,
-        ) => true,
+        Some(Token::Eq | Token::Neq | Token::Lt | Token::LtEq | Token::Gt | Token::GtEq) => true,
         _ => at >= 2 && words(tokens, at - 2, &["distinct", "from"]),
     }
 }

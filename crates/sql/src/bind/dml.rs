@@ -411,8 +411,9 @@ impl Binder<'_> {
         values: &mut [Option<Expr>],
     ) -> Result<Plan> {
         let before = values.to_vec();
-        let source =
-            self.plain_source(query, relation, targets, explicit, overriding, insert, values);
+        let source = self.plain_source(
+            query, relation, targets, explicit, overriding, insert, values,
+        );
         let refused = |error: &SqlError| {
             error.code() == SqlState::FEATURE_NOT_SUPPORTED
                 && error.fields().message == SETS_IN_VALUES
@@ -427,7 +428,9 @@ impl Binder<'_> {
             return source;
         };
         values.clone_from_slice(&before);
-        self.plain_source(&select, relation, targets, explicit, overriding, insert, values)
+        self.plain_source(
+            &select, relation, targets, explicit, overriding, insert, values,
+        )
     }
 
     #[allow(clippy::too_many_arguments, reason = "the parts of one INSERT")]

@@ -457,7 +457,9 @@ impl Binder<'_> {
                     continue;
                 }
                 let table = match &self.rels[rel].source {
-                    Source::Table(table) if matches!(table.kind, RelationKind::Materialized(..)) => {
+                    Source::Table(table)
+                        if matches!(table.kind, RelationKind::Materialized(..)) =>
+                    {
                         return Err(SqlError::new(
                             SqlState::WRONG_OBJECT_TYPE,
                             format!("cannot lock rows in materialized view \"{}\"", table.name),

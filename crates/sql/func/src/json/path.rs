@@ -7,8 +7,8 @@
 use super::item::Item;
 use super::moment;
 use super::node::wrong_kind;
-use crate::numbers::bad_args;
 use crate::FunctionContext;
+use crate::numbers::bad_args;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::interrupt::check_for_interrupts;
 use logstead_sql_types::value::build::Items;

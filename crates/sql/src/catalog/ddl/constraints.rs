@@ -224,7 +224,9 @@ async fn add_check(
         None => {
             let mentioned = columns_of(expr, &table);
             let column = match mentioned.as_slice() {
-                [one] if !names_system_column(expr) => table.columns.get(*one).map(|c| c.name.as_str()),
+                [one] if !names_system_column(expr) => {
+                    table.columns.get(*one).map(|c| c.name.as_str())
+                }
                 _ => None,
             };
             free_name(&table.name, column, "check", |n| {

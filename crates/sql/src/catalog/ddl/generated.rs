@@ -100,9 +100,7 @@ fn refuse_nested(relation: &Relation, expr: &ast::Expr, cx: &DdlContext<'_>) -> 
             };
             let found = self.0.columns.iter().find(|c| !c.dropped && c.name == name);
             match found {
-                Some(column) if column.generated => {
-                    ControlFlow::Break((Some(name), expr.span()))
-                }
+                Some(column) if column.generated => ControlFlow::Break((Some(name), expr.span())),
                 None if matches!(expr, ast::Expr::Identifier(_)) && name == self.0.name => {
                     ControlFlow::Break((None, expr.span()))
                 }

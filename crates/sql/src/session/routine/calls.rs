@@ -305,7 +305,11 @@ impl Session {
         }
         if user::is_composite(result.oid) && ty.oid == oid::RECORD && !value.is_null() {
             let shape = user::declared_shape(result.oid);
-            let wanted: Vec<SqlType> = shape.iter().flat_map(|s| s.iter()).map(|(_, ty)| *ty).collect();
+            let wanted: Vec<SqlType> = shape
+                .iter()
+                .flat_map(|s| s.iter())
+                .map(|(_, ty)| *ty)
+                .collect();
             if record::shape_of(ty).is_some() {
                 fits_list(ty, &wanted)?;
             }

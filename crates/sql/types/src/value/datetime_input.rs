@@ -7,8 +7,8 @@ use crate::error::{Result, SqlError};
 use crate::value::IoContext;
 use crate::value::TimeTz;
 use crate::value::abbreviations::{Abbreviation, abbreviation, offset_of};
-use crate::value::datetime_units;
 use crate::value::calendar::{self, DAY, HOUR, MINUTE, Parts, SECOND};
+use crate::value::datetime_units;
 use jiff::tz::TimeZone;
 use logstead_types::SqlState;
 
