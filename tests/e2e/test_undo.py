@@ -1,7 +1,8 @@
-"""What a statement that was ended, or a ROLLBACK, has written is undone behind the session: it has its answer before, and nobody sees anything else than a slow rollback.
+"""What a statement that was ended, or a ROLLBACK, has written is undone behind the session.
 
-Rows of `keyed` take long to write and as long to undo: an index computes a key of 128 KiB for each. So what a statement wrote in a second or two is still being undone when the next
-question comes, and each test first looks that it is.
+It has its answer before, and nobody sees anything else than a slow rollback. Rows of `keyed` take long to write and as
+long to undo: an index computes a key of 128 KiB for each. So what a statement wrote in a second or two is still being
+undone when the next question comes, and each test first looks that it is.
 """
 
 import threading
@@ -372,6 +373,7 @@ def test_the_id_is_in_progress_until_all_is_undone(one_worker):
         assert other.execute(status, (xid,)).fetchone() == ("aborted", 0)
 
 
+@pytest.mark.long
 def test_several_sessions_at_once(one_worker):
     """Each waits for its own former transaction only; all are undone."""
     sessions = [one_worker.connect(autocommit=True) for _ in range(3)]

@@ -329,7 +329,8 @@ impl Txn {
         self.precommit_or_stay().await
     }
 
-    /// The same of one that is still there on an error, with all that it has written: its owner rolls it back, and can do nothing else with it.
+    /// The same of one that is still there on an error, with all that it has written: its owner rolls it back, and can
+    /// do nothing else with it.
     pub async fn precommit_or_stay(&mut self) -> Result<Receipt, CommitError> {
         // Who waits for a row behind this transaction does not wait for room in the log too.
         self.pass_turn();

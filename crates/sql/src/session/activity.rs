@@ -277,7 +277,8 @@ impl Instance {
         self.in_the_way(pid, true)
     }
 
-    /// The same; `undone` says whether those count whose former transaction it is that is undone behind them: it waits for nobody, whatever they wait for.
+    /// The same; `undone` says whether those count whose former transaction it is that is undone behind them: it waits
+    /// for nobody, whatever they wait for.
     pub(super) fn in_the_way(&self, pid: i32, undone: bool) -> Vec<i32> {
         let mut transaction = None;
         self.each_session(|other, live, _| {

@@ -337,7 +337,8 @@ impl Session {
         self.settle().await
     }
 
-    /// Ends the session: the transaction is rolled back, its locks are free. At once, whatever it has written ([`Session::undo_all`]).
+    /// Ends the session: the transaction is rolled back, its locks are free. At once, whatever it has written
+    /// ([`Session::undo_all`]).
     pub fn close(mut self) {
         self.rollback();
     }

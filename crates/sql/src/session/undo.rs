@@ -1,27 +1,33 @@
 //! Undoing much behind a session: who is cancelled, fails or rolls back has its answer at once, and may go on.
 //!
-//! Owns: the transactions of a worker whose sessions have done with them and whose writes are still to be undone ([`Undoer`]), and what a session knows of the
-//! last of its own ([`Former`]). A transaction comes here when it ends as a whole (a statement outside a block, ROLLBACK, a block that failed, a COMMIT that does not
-//! commit) and a few milliseconds were not enough to undo it (`session::unwind`). ROLLBACK TO and the handlers of bodies go on with the
+//! Owns: the transactions of a worker whose sessions have done with them and whose writes are still to be undone
+//! ([`Undoer`]), and what a session knows of the last of its own ([`Former`]). A transaction comes here when it ends as
+//! a whole (a statement outside a block, ROLLBACK, a block that failed, a COMMIT that does not commit) and a few
+//! milliseconds were not enough to undo it (`session::unwind`). ROLLBACK TO and the handlers of bodies go on with the
 //! transaction, and undo what is to be undone first.
 //!
-//! For all others it is a transaction that rolls back slowly: in progress, its locks of rows and tables held, its storages there, its memory counted, until the last write
-//! is undone. So readers, who waits for its locks, the collector, checkpoints and the certifier need to know nothing of this.
+//! For all others it is a transaction that rolls back slowly: in progress, its locks of rows and tables held, its
+//! storages there, its memory counted, until the last write is undone. So readers, who waits for its locks, the
+//! collector, checkpoints and the certifier need to know nothing of this.
 //!
 //! What is given back, and when:
-//! - At once: portals, cursors, exported snapshots, notifications, settings, savepoints. They guard nothing of what was written.
-//! - With the end of the undoing, in this order: row locks and storages made, names and databases closed (hooks of the transaction), table locks, its id, its
-//!   advisory locks. What is in memory and in side segments is counted and kept until then.
+//! - At once: portals, cursors, exported snapshots, notifications, settings, savepoints. They guard nothing of what was
+//!   written.
+//! - With the end of the undoing, in this order: row locks and storages made, names and databases closed (hooks of the
+//!   transaction), table locks, its id, its advisory locks. What is in memory and in side segments is counted and kept
+//!   until then.
 //!
 //! Invariants:
-//! - A session has one such transaction at most: it waits for its end before it writes, or locks rows or tables ([`Session::waits_for_former`]); so the same name or key
-//!   is free for it then. A transaction that ends all the same before the former one is undone in the session, as where nobody undoes behind sessions.
-//! - Whatever the session runs waits if the former transaction has advisory locks, which are the session's: for the search for deadlocks it would hold them and might wait for others; if the
-//!   session has temporary objects, which its commits empty; and if memory is scarce, for it may want what is about to be free.
-//! - Undoing waits for nothing but its turn. So whoever waits for it, its own session too, waits for an end that comes: these waits are in no graph, and a search
-//!   for circles does not go through a former transaction.
-//! - A session ends when its former transaction is undone ([`Session::undo_all`]). So whoever waits for sessions to be gone (a shutdown, DROP DATABASE, the end of its temporary tables) waits
-//!   for that, too.
+//! - A session has one such transaction at most: it waits for its end before it writes, or locks rows or tables
+//!   ([`Session::waits_for_former`]); so the same name or key is free for it then. A transaction that ends all the same
+//!   before the former one is undone in the session, as where nobody undoes behind sessions.
+//! - Whatever the session runs waits if the former transaction has advisory locks, which are the session's: for the
+//!   search for deadlocks it would hold them and might wait for others; if the session has temporary objects, which its
+//!   commits empty; and if memory is scarce, for it may want what is about to be free.
+//! - Undoing waits for nothing but its turn. So whoever waits for it, its own session too, waits for an end that comes:
+//!   these waits are in no graph, and a search for circles does not go through a former transaction.
+//! - A session ends when its former transaction is undone ([`Session::undo_all`]). So whoever waits for sessions to be
+//!   gone (a shutdown, DROP DATABASE, the end of its temporary tables) waits for that, too.
 //! - The transaction never commits: it is not in the log, and a crash in the middle undoes the rest.
 //!
 //! Does not: write, or wait for memory or room in the log.
@@ -130,7 +136,8 @@ impl Undoer {
             return false;
         };
         let before = first.writes();
-        // One write whose keys cannot be computed does not take the others' sessions with it: an entry of its may stay, which is a hint that leads nowhere.
+        // One write whose keys cannot be computed does not take the others' sessions with it: an entry of its may stay,
+        // which is a hint that leads nowhere.
         let step = std::panic::AssertUnwindSafe(|| first.step(signals));
         let more = std::panic::catch_unwind(step).unwrap_or_else(|_panic| {
             tracing::error!("undoing a write panicked; the next one is undone");
@@ -163,7 +170,8 @@ impl Drop for Runs<'_> {
 }
 
 impl WorkerSessions {
-    /// Undoes behind the worker's sessions, in turns with their long statements, for as long as the worker lives: a task of its own. Where there is none, sessions undo by themselves.
+    /// Undoes behind the worker's sessions, in turns with their long statements, for as long as the worker lives: a
+    /// task of its own. Where there is none, sessions undo by themselves.
     pub async fn undo_behind(self: Rc<Self>) {
         let _runs = Runs::new(&self.undoer);
         let signals = Signals::new(Arc::clone(&self.turns));
@@ -196,7 +204,8 @@ impl Session {
         self.worker.undoer.runs.get() && former.is_none_or(|former| former.over.get())
     }
 
-    /// Rolls back a transaction that the session has done with. What [`Session::unwind_all`] has left of it is undone behind the session.
+    /// Rolls back a transaction that the session has done with. What [`Session::unwind_all`] has left of it is undone
+    /// behind the session.
     pub(super) fn undo(&mut self, mut open: Open) {
         if open.txn.writes_to_undo() <= UNWOUND_UNSEEN || !self.undoes_behind() {
             open.txn.abort();

@@ -1,8 +1,10 @@
 //! Undoing much, so that the worker's other sessions have their turns meanwhile.
 //!
-//! Owns: the first part of whatever rolls back (an error, ROLLBACK, ROLLBACK TO, a COMMIT that does not commit, the end of the session): writes are undone some at a time, newest first.
-//! Of a transaction that ends as a whole no more than a few milliseconds' worth: the rest is undone behind the session (`session::undo`).
-//! Does not: end anything. The rollback itself comes behind it, finds little or nothing left to undo, or hands it over, and runs in one go.
+//! Owns: the first part of whatever rolls back (an error, ROLLBACK, ROLLBACK TO, a COMMIT that does not commit, the end
+//! of the session): writes are undone some at a time, newest first. Of a transaction that ends as a whole no more than
+//! a few milliseconds' worth: the rest is undone behind the session (`session::undo`).
+//! Does not: end anything. The rollback itself comes behind it, finds little or nothing left to undo, or hands it over,
+//! and runs in one go.
 
 use super::Session;
 use super::signals::Signals;
@@ -68,7 +70,8 @@ async fn unwind_some(signals: &Signals, txn: &mut Txn) {
 }
 
 impl Session {
-    /// Undoes, in turns with the worker's other sessions, what a rollback that is about to come has to undo: what came since the last savepoint, or some of all of the transaction.
+    /// Undoes, in turns with the worker's other sessions, what a rollback that is about to come has to undo: what came
+    /// since the last savepoint, or some of all of the transaction.
     pub async fn unwind(&mut self) {
         let savepoints = self.open.as_ref().map(|open| &open.savepoints);
         let last = savepoints.and_then(|savepoints| savepoints.last());
@@ -79,7 +82,8 @@ impl Session {
         }
     }
 
-    /// The same for all of the transaction: its end is about to come, which undoes what is left, or has it undone behind the session.
+    /// The same for all of the transaction: its end is about to come, which undoes what is left, or has it undone
+    /// behind the session.
     pub(super) async fn unwind_all(&mut self) {
         if !self.undoes_behind() {
             self.unwind_to(None).await;

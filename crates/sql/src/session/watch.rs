@@ -1,10 +1,12 @@
-//! The watch over the workers: what has held one of them for long without coming back, and what they undo behind sessions.
+//! The watch over the workers: what has held one of them for long without coming back, and what they undo behind
+//! sessions.
 //!
-//! Owns: a mark for each worker of whether a session's task is being polled, and what was found by whoever looks at the marks ([`Instance::watch_workers`]). A worker
-//! writes its mark and reads no clock; the look is another thread's, so what never comes back is seen as well.
+//! Owns: a mark for each worker of whether a session's task is being polled, and what was found by whoever looks at the
+//! marks ([`Instance::watch_workers`]). A worker writes its mark and reads no clock; the look is another thread's, so
+//! what never comes back is seen as well.
 //!
-//! Invariant: the text of a statement is told to those who may see it in `pg_stat_activity`; the log has it only where statements are logged
-//! (`log_min_duration_statement`).
+//! Invariant: the text of a statement is told to those who may see it in `pg_stat_activity`; the log has it only where
+//! statements are logged (`log_min_duration_statement`).
 
 use super::Instance;
 use super::context::SessionContext;

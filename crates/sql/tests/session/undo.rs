@@ -1,4 +1,5 @@
-//! What is undone behind a session, by a clock that goes on whenever somebody looks at it: how much is undone before the answer is the same on every machine.
+//! What is undone behind a session, by a clock that goes on whenever somebody looks at it: how much is undone before
+//! the answer is the same on every machine.
 
 use super::turns::run;
 use super::{Script, ask, session};
