@@ -19,6 +19,7 @@ use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::interrupt::check_for_interrupts;
 use logstead_sql_types::value::build::Room;
 use logstead_sql_types::value::calendar::{self, DAY, HOUR, MINUTE, SECOND};
+use logstead_sql_types::value::datetime::zone_at;
 use logstead_sql_types::value::{Datum, Interval};
 use logstead_types::SqlState;
 
@@ -712,19 +713,11 @@ pub(super) fn to_char(cx: &dyn FunctionContext, a: &[Datum]) -> Result<Datum> {
             let (local, offset) = calendar::utc_to_local(*t, tz);
             render(
                 picture,
-                &of_moment(local, Some(offset), zone_abbreviation(*t, tz)),
+                &of_moment(local, Some(offset), zone_at(*t, tz, offset)),
             )
             .map(Datum::text)
         }
         Datum::Interval(v) => render(picture, &of_interval(v)).map(Datum::text),
         _ => number::number_to_char(d, picture).map(Datum::text),
-    }
-}
-
-fn zone_abbreviation(t: i64, tz: &jiff::tz::TimeZone) -> String {
-    let seconds = t.div_euclid(SECOND) - calendar::UNIX_EPOCH_DAY * 86_400;
-    match jiff::Timestamp::from_second(calendar::within_zone_rules(seconds)) {
-        Ok(ts) => tz.to_offset_info(ts).abbreviation().to_owned(),
-        Err(_) => String::new(),
     }
 }

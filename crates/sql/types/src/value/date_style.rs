@@ -160,7 +160,10 @@ impl DateStyle {
 }
 
 /// What the time zone is called at a moment; its offset where it has no name.
-fn zone_at(t: i64, tz: &TimeZone, offset: i64) -> String {
+pub fn zone_at(t: i64, tz: &TimeZone, offset: i64) -> String {
+    let mut out = Vec::new();
+    super::write_offset(offset, &mut out);
+    let shown = String::from_utf8(out).unwrap_or_default();
     let micros = t.checked_sub(calendar::UNIX_EPOCH_DAY * DAY);
     let moment = micros.and_then(|micros| Timestamp::from_microsecond(micros).ok());
     if let Some(moment) = moment {
@@ -170,13 +173,13 @@ fn zone_at(t: i64, tz: &TimeZone, offset: i64) -> String {
         if name == UNNAMED {
             return String::new();
         }
-        if !name.is_empty() {
+        // One of a number is called by its offset, which has no colon as the library's name.
+        let is_number = tz.iana_name().is_none() && name == shown.replace(':', "");
+        if !name.is_empty() && !is_number {
             return name.chars().take(ZONE_BYTES_MAX).collect();
         }
     }
-    let mut out = Vec::new();
-    super::write_offset(offset, &mut out);
-    String::from_utf8(out).unwrap_or_default()
+    shown
 }
 
 #[cfg(test)]

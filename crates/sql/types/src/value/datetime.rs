@@ -11,7 +11,7 @@ mod interval_input;
 #[path = "interval_output.rs"]
 mod interval_output;
 
-pub use date_style::{DateForm, DateStyle, UNNAMED};
+pub use date_style::{DateForm, DateStyle, UNNAMED, zone_at};
 pub use input::{
     DateOrder, parse_date, parse_time, parse_timestamp, parse_timestamptz, parse_timetz,
 };
