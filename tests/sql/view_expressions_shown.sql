@@ -32,6 +32,14 @@ create view v13 as select * from t natural join (select 1 as z) s;
 create view v14 as select * from t natural left join (select 1 as z) s;
 create view v15 as select * from t left join (select 1 as z) s on true;
 create view v16 as select a from t where b collate "C" < 'x' and 'y' collate "C" > b;
+create view v17 as select (t).a, (t).b as bb, (t.*)::text as x, (row(1, t)::record) is null as n from t;
+create view v18 as select * from json_to_record('{"a":1}') as x(a int, b varchar(5));
+create view v19 as select * from unnest(array[1, 2], array['a', 'b']) with ordinality as q(x, y, n), t cross join generate_series(1, t.a) g, unnest(array[t.b]) u;
+create view v20 as select count(*) filter (where b > 'x') as f, nullif(b, 'q') as n, a is distinct from null as d, null is not distinct from b as e,
+  jsonb_build_object('a', a) as j, format('%s', 'x') as fm, 12345678901 as big, 1e10 as ex, 99999999999999999999 as num, 1.50 as dec, -12345678901 as neg, -1.5 as nd
+  from t;
+create table m (c numeric(8, 2), v varchar(4), i int);
+create view v21 as select c::numeric as c1, v::varchar as v1, v::text as v2, i::int as i1, i::int8 as i2, c::int as c2 from m;
 select relname, pg_get_viewdef(oid), pg_get_viewdef(oid, true) from pg_class where relkind = 'v' and relname ~ '^v\d' order by length(relname), relname;
 do $$
 declare

@@ -150,6 +150,20 @@ fn string(expr: &Expr) -> Option<&str> {
     }
 }
 
+fn type_of_number(expr: &Expr) -> Option<SqlType> {
+    match super::operator::strip(expr) {
+        Expr::Value(v) => match &v.value {
+            Value::Number(digits, _) => Some(number_type(&digits.to_string())),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+fn is_null(expr: &Expr) -> bool {
+    matches!(super::operator::strip(expr), Expr::Value(v) if v.value == Value::Null)
+}
+
 /// Conditions that one expression stands for. They stay together among those around it, as PostgreSQL keeps them: twice in parentheses is what
 /// nothing else is here.
 fn joined(all: Vec<Expr>, op: &B) -> Expr {
@@ -194,6 +208,8 @@ impl Typer<'_> {
         let pseudo = info::by_oid(target.oid).is_none_or(|t| t.kind == 'p');
         if pseudo || (from.oid == target.oid && from.oid != oid::UNKNOWN) {
             return match from.oid {
+                // What takes anything takes it as it is.
+                oid::UNKNOWN if target.oid == oid::ANY => expr,
                 oid::UNKNOWN => cast(expr, SqlType::of(oid::TEXT)),
                 _ => expr,
             };
@@ -239,7 +255,16 @@ impl Typer<'_> {
             Expr::CompoundIdentifier(parts) => (expr.clone(), self.names.column(parts)),
             Expr::Value(value) => {
                 let ty = match &value.value {
-                    Value::Number(digits, _) => Some(number_type(&digits.to_string())),
+                    Value::Number(digits, _) => {
+                        let digits = digits.to_string();
+                        let ty = number_type(&digits);
+                        if ty.oid == oid::INT4 {
+                            return (expr.clone(), Some(ty));
+                        }
+                        let literal = Expr::value(Value::SingleQuotedString(digits));
+                        let unknown = Some(SqlType::of(oid::UNKNOWN));
+                        return (self.to((literal, unknown), ty), Some(ty));
+                    }
                     Value::Boolean(_) => boolean,
                     Value::Null => Some(SqlType::of(oid::UNKNOWN)),
                     _ if string(expr).is_some() => Some(SqlType::of(oid::UNKNOWN)),
@@ -268,7 +293,15 @@ impl Typer<'_> {
                     (Some(_), _) => (**e).clone(),
                     _ => match (self.expr(e), ty) {
                         // It is of that type: nothing is left of the cast.
-                        ((inner, Some(from)), Some(to)) if from.oid == to.oid && to.typmod < 0 => {
+                        ((inner, Some(from)), Some(to))
+                            if from.oid == to.oid && to.typmod < 0 && from.typmod < 0 =>
+                        {
+                            return (inner, ty);
+                        }
+                        // A row without a type of its own is one of that already.
+                        ((inner, Some(from)), Some(to))
+                            if to.oid == oid::RECORD && format_type(from) == "record" =>
+                        {
                             return (inner, ty);
                         }
                         ((inner, _), _) => inner,
@@ -322,6 +355,14 @@ impl Typer<'_> {
                 Expr::IsNotDistinctFrom(self.document(left), right.clone()),
                 boolean,
             ),
+            Expr::IsDistinctFrom(e, null) | Expr::IsDistinctFrom(null, e) if is_null(null) => {
+                (Expr::IsNotNull(inner(e)), boolean)
+            }
+            Expr::IsNotDistinctFrom(e, null) | Expr::IsNotDistinctFrom(null, e)
+                if is_null(null) =>
+            {
+                (Expr::IsNull(inner(e)), boolean)
+            }
             Expr::IsDistinctFrom(left, right) => (self.distinct(left, right), boolean),
             Expr::IsNotDistinctFrom(left, right) => match self.distinct(left, right) {
                 Expr::IsDistinctFrom(left, right) => {
@@ -346,6 +387,11 @@ impl Typer<'_> {
                 },
                 boolean,
             ),
+            // A negative number is one constant.
+            Expr::UnaryOp {
+                op: UnaryOperator::Minus,
+                expr: e,
+            } if type_of_number(e).is_some() => (expr.clone(), type_of_number(e)),
             Expr::UnaryOp { op, expr: e } => {
                 let (e, ty) = self.expr(e);
                 (

@@ -147,6 +147,7 @@ impl VisitorMut for Renamer<'_, '_, '_> {
         if self.depth > 0 {
             return ControlFlow::Continue(());
         }
+        self.hide_fields(expr);
         let query = match expr {
             Ast::Subquery(query)
             | Ast::Exists {
@@ -177,6 +178,10 @@ impl VisitorMut for Renamer<'_, '_, '_> {
         if self.depth > 0 {
             return ControlFlow::Continue(());
         }
+        if let Ast::CompoundFieldAccess { access_chain, .. } = expr {
+            access_chain.iter_mut().for_each(show_field);
+            return ControlFlow::Continue(());
+        }
         let found = match expr {
             Ast::Identifier(name) => self.definer.locate(std::slice::from_ref(name)),
             Ast::CompoundIdentifier(parts) => self.definer.locate(parts),
@@ -186,6 +191,50 @@ impl VisitorMut for Renamer<'_, '_, '_> {
             *expr = found;
         }
         ControlFlow::Continue(())
+    }
+}
+
+impl Renamer<'_, '_, '_> {
+    /// The names of fields are none of columns. A field of an item's row is the item's column.
+    fn hide_fields(&self, expr: &mut Ast) {
+        let Ast::CompoundFieldAccess { root, access_chain } = expr else {
+            return;
+        };
+        if let Ast::Identifier(item) = strip(root)
+            && let Some(ast::AccessExpr::Dot(Ast::Identifier(field))) = access_chain.first()
+            && matches!(
+                self.definer.locate(std::slice::from_ref(item)),
+                Some(Ast::Cast { .. })
+            )
+        {
+            let column = Ast::CompoundIdentifier(vec![item.clone(), field.clone()]);
+            access_chain.remove(0);
+            match access_chain.is_empty() {
+                true => {
+                    *expr = column;
+                    return;
+                }
+                false => **root = column,
+            }
+        }
+        let Ast::CompoundFieldAccess { access_chain, .. } = expr else {
+            return;
+        };
+        for access in access_chain {
+            if let ast::AccessExpr::Dot(Ast::Identifier(field)) = access {
+                let name = Ast::value(ast::Value::SingleQuotedString(fold_ident(field)));
+                *access = ast::AccessExpr::Dot(name);
+            }
+        }
+    }
+}
+
+/// Makes the name of a field that was hidden one again.
+fn show_field(access: &mut ast::AccessExpr) {
+    if let ast::AccessExpr::Dot(Ast::Value(value)) = access
+        && let ast::Value::SingleQuotedString(name) = &value.value
+    {
+        *access = ast::AccessExpr::Dot(Ast::Identifier(ident(name)));
     }
 }
 

@@ -576,7 +576,8 @@ impl Layout<'_> {
             } => {
                 let args: Vec<String> = array_exprs.iter().map(|e| self.expr(e)).collect();
                 self.out.push_str(&format!(
-                    "unnest({}){}",
+                    "{}({}){}",
+                    if args.len() > 1 { "UNNEST" } else { "unnest" },
                     args.join(", "),
                     ordinality(*with_ordinality)
                 ));
@@ -622,7 +623,11 @@ impl Layout<'_> {
                 let names: Vec<String> = alias
                     .columns
                     .iter()
-                    .map(|c| quote_ident(&fold(&c.name)))
+                    .map(|c| {
+                        let name = quote_ident(&fold(&c.name));
+                        let ty = c.data_type.as_ref().map(super::print::type_text);
+                        ty.map_or_else(|| name.clone(), |ty| format!("{name} {ty}"))
+                    })
                     .collect();
                 self.out.push_str(&format!("({})", names.join(", ")));
             }

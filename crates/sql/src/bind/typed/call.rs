@@ -82,6 +82,9 @@ impl Typer<'_> {
         if let Some(ast::WindowType::WindowSpec(spec)) = &mut function.over {
             self.window(spec);
         }
+        if let Some(filter) = &mut function.filter {
+            **filter = self.to(self.expr(filter), SqlType::of(oid::BOOL));
+        }
         let ast::FunctionArguments::List(list) = &mut function.args else {
             let ty = self.names.type_of(&Expr::Function(written.clone()));
             return (Expr::Function(function), ty);
@@ -112,6 +115,19 @@ impl Typer<'_> {
                 *text = *self.text_operand(text);
             }
             return (Expr::Function(function), Some(SqlType::of(oid::TEXT)));
+        }
+        if name == "nullif" && args.len() == 2 {
+            let mut sides = args.into_iter();
+            if let (Some(left), Some(right)) = (sides.next(), sides.next()) {
+                let ty = left.1;
+                let compared = self.binary(left, &ast::BinaryOperator::Eq, right).0;
+                if let Expr::BinaryOp { left, right, .. } = compared {
+                    let plain = |e| ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(e));
+                    list.args = vec![plain(*left), plain(*right)];
+                }
+                return (Expr::Function(function), ty);
+            }
+            return (Expr::Function(written.clone()), None);
         }
         if ["coalesce", "greatest", "least"].contains(&name.as_str()) {
             let (exprs, ty) = self.unify(args);

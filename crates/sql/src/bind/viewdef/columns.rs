@@ -408,8 +408,7 @@ impl Columns {
         self.nodes[node].now = names.map(|name| (name, false)).collect();
         // Those of the sides that are not merged, with what has come to them since.
         let mut next = merged;
-        for side in 0..2 {
-            let child = sides[side];
+        for (side, child) in sides.into_iter().enumerate() {
             let mut old = 0;
             for at in 0..self.nodes[child].now.len() {
                 let (name, is_new) = self.nodes[child].now[at].clone();

@@ -261,29 +261,17 @@ impl Definer<'_, '_> {
                     alias: alias.take(),
                 };
             }
-            TableFactor::Table {
-                name,
-                args: Some(args),
-                alias,
-                ..
-            } => {
-                self.call(name, &mut args.args)?;
-                *alias = Some(alias_of(&item));
-            }
-            TableFactor::Function {
-                name, args, alias, ..
-            } => {
-                self.call(name, args)?;
-                *alias = Some(alias_of(&item));
-            }
             TableFactor::UNNEST {
                 alias, array_exprs, ..
-            } => {
+            } if array_exprs.len() > 1 => {
                 for e in array_exprs {
                     *e = self.expr(e)?;
                 }
                 *alias = Some(alias_of(&item));
             }
+            TableFactor::Table { args: Some(_), .. }
+            | TableFactor::Function { .. }
+            | TableFactor::UNNEST { .. } => self.function(shown, index, &item)?,
             TableFactor::Derived {
                 lateral,
                 subquery,
@@ -342,6 +330,88 @@ impl Definer<'_, '_> {
         Ok(args
             .iter()
             .any(|arg| ast::visit_expressions(arg, names).is_break()))
+    }
+
+    /// A function: LATERAL where it reads items in front of it, and with the types of its columns where the query gives them.
+    fn function(&mut self, shown: &mut TableFactor, index: usize, item: &Shown) -> Result<()> {
+        let plain = |e| ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(e));
+        let (name, mut args, with_ordinality, given) = match shown {
+            TableFactor::Table {
+                name,
+                args: Some(args),
+                with_ordinality,
+                alias,
+                ..
+            } => (
+                name.clone(),
+                std::mem::take(&mut args.args),
+                *with_ordinality,
+                alias.take(),
+            ),
+            TableFactor::Function {
+                name,
+                args,
+                with_ordinality,
+                alias,
+                ..
+            } => (
+                name.clone(),
+                std::mem::take(args),
+                *with_ordinality,
+                alias.take(),
+            ),
+            TableFactor::UNNEST {
+                array_exprs,
+                with_ordinality,
+                alias,
+                ..
+            } => (
+                ast::ObjectName::from(vec![ast::Ident::new("unnest")]),
+                std::mem::take(array_exprs).into_iter().map(plain).collect(),
+                *with_ordinality,
+                alias.take(),
+            ),
+            _ => return Ok(()),
+        };
+        let reads = |expr: &ast::Expr| match expr {
+            ast::Expr::Identifier(name) if self.is_before(index, std::slice::from_ref(name)) => {
+                ControlFlow::Break(())
+            }
+            ast::Expr::CompoundIdentifier(parts) if self.is_before(index, parts) => {
+                ControlFlow::Break(())
+            }
+            _ => ControlFlow::Continue(()),
+        };
+        let lateral = { args.iter() }.any(|arg| ast::visit_expressions(arg, reads).is_break());
+        self.call(&name, &mut args)?;
+        let mut alias = alias_of(item);
+        let defined = given.map(|given| given.columns).unwrap_or_default();
+        for (column, defined) in alias.columns.iter_mut().zip(defined) {
+            column.data_type = defined.data_type;
+        }
+        *shown = TableFactor::Function {
+            lateral,
+            name,
+            args,
+            with_ordinality,
+            alias: Some(alias),
+        };
+        Ok(())
+    }
+
+    /// Is it a column, or the row, of an item in front of the item at `index`?
+    fn is_before(&self, index: usize, parts: &[ast::Ident]) -> bool {
+        let names: Vec<String> = parts.iter().map(fold_ident).collect();
+        let ns = self.binder.frames.last().map(|f| f.ns.as_slice());
+        let mut items = ns.unwrap_or_default().iter().take(index);
+        items.any(|item| match names.as_slice() {
+            [name] => {
+                (item.columns_visible && item.columns.iter().any(|c| *c.name == **name))
+                    || (item.rel_visible && *item.alias == **name)
+            }
+            [.., item_name, _] => item.rel_visible && *item.alias == **item_name,
+            [] => false,
+        })
     }
 
     /// The arguments of a function, each of the type that it takes.
