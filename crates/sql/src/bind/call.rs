@@ -185,7 +185,10 @@ impl Binder<'_> {
             });
         }
         if func::takes_labels(resolved.function) {
-            let labels = enum_labels(coerced.first().map_or(0, |arg| arg.ty().oid));
+            let labels = enum_labels(
+                coerced.first().map_or(0, |arg| arg.ty().oid),
+                resolved.function.name,
+            );
             coerced.push(labels.map_err(|e| e.at(at))?);
         }
         self.call(resolved.function, coerced, resolved.result)
@@ -340,9 +343,15 @@ fn asks_role(name: &str) -> bool {
 }
 
 /// The labels of an enum in order, as a constant.
-fn enum_labels(ty: Oid) -> Result<Expr> {
+fn enum_labels(ty: Oid, wanted: &str) -> Result<Expr> {
     let found = user::get(ty);
     let labels = found.as_ref().map_or(&[][..], |t| t.labels());
+    // Only what is asked for has to be usable already.
+    let labels = match wanted {
+        "enum_first" => labels.get(..1).unwrap_or_default(),
+        "enum_last" => labels.last().map_or(&[][..], std::slice::from_ref),
+        _ => labels,
+    };
     let values: Result<Vec<Datum>> = labels.iter().map(|l| user::usable(ty, l)).collect();
     let array = info::array_of(ty).unwrap_or(oid::ANYARRAY);
     Ok(Expr::Const(Datum::array(ty, values?), SqlType::of(array)))

@@ -105,7 +105,7 @@ impl Session {
                 client.notice("NOTICE", notice.fields());
                 return Ok(no_plan(asked.json));
             }
-            let query = Arc::new(ast::Statement::Query(Box::clone(created.query)).into());
+            let query = Arc::new(ast::Statement::Query(Box::new(created.query.clone())).into());
             inner = match created.table {
                 Some(table) if asked.analyze => {
                     let made = Parsed {
@@ -257,7 +257,7 @@ pub(super) fn query_of(statement: &Statement, parsed: &Parsed) -> Option<Stateme
 struct Created<'s> {
     name: &'s ast::ObjectName,
     if_not_exists: bool,
-    query: &'s Box<ast::Query>,
+    query: &'s ast::Query,
     /// None for a view.
     table: Option<&'s ast::CreateTable>,
 }

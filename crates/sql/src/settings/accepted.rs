@@ -108,6 +108,7 @@ pub(super) static ACCEPTED: &[Setting] = &[
         "none",
         "Programming mistakes in bodies of PL/pgSQL of which a WARNING tells.",
     ),
+    session("plpgsql.print_strict_params", SettingType::Bool, "off", DOC),
     superuser(
         "plpgsql.variable_conflict",
         SettingType::Enum(&["error", "use_variable", "use_column"]),

@@ -197,6 +197,11 @@ impl SessionSettings {
             }
             // As in PostgreSQL, any two-part name is a place for an application's own value.
             None if is_custom(&lower) => Ok((lower, value.to_owned())),
+            None if lower.starts_with(RESERVED_PREFIX) => Err(SqlError::new(
+                SqlState::INVALID_NAME,
+                format!("invalid configuration parameter name \"{name}\""),
+            )
+            .detail("\"plpgsql\" is a reserved prefix.")),
             None => Err(unknown(name)),
         }
     }
@@ -502,6 +507,9 @@ fn insert_identity(
     values.insert("is_superuser".to_owned(), superuser.to_owned());
 }
 
+/// Settings of PL/pgSQL, of which all are known.
+const RESERVED_PREFIX: &str = "plpgsql.";
+
 pub(super) fn is_custom(lower: &str) -> bool {
     let mut parts = lower.split('.');
     let word = |part: &str| {
@@ -511,7 +519,8 @@ pub(super) fn is_custom(lower: &str) -> bool {
                 .all(|c| c.is_alphanumeric() || c == '_' || c == '$')
     };
     // Those that begin so are the server's: one that does not exist is a mistake that somebody would trust.
-    lower.contains('.') && parts.all(word) && !lower.starts_with("logstead.")
+    let reserved = ["logstead.", RESERVED_PREFIX];
+    lower.contains('.') && parts.all(word) && !reserved.iter().any(|own| lower.starts_with(own))
 }
 
 /// Splits a list of identifiers (`"$user", public`): quoted ones keep their case. `None` if it is no such list.

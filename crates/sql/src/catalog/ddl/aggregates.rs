@@ -562,7 +562,15 @@ pub(super) async fn create(new: &CreateAggregate, cx: &mut DdlContext<'_>) -> Re
             "must specify both or neither of serialization and deserialization functions",
         ));
     }
-    if written.serial.is_some() {
+    if let Some(serial) = &written.serial {
+        let state = written.plain.state.as_ref().map(ToString::to_string);
+        if state.is_some_and(|state| state.eq_ignore_ascii_case("internal")) {
+            // No function here takes a state of the server's own.
+            return Err(SqlError::new(
+                SqlState::UNDEFINED_FUNCTION,
+                format!("function {serial}(internal) does not exist"),
+            ));
+        }
         return Err(invalid(
             "serialization functions may be specified only when the aggregate transition data type is internal",
         ));
