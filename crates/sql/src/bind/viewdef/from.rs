@@ -332,7 +332,8 @@ impl Definer<'_, '_> {
             .any(|arg| ast::visit_expressions(arg, names).is_break()))
     }
 
-    /// A function: LATERAL where it reads items in front of it, and with the types of its columns where the query gives them.
+    /// A function: LATERAL where it reads items in front of it, and with the types of its columns where the query
+    /// gives them.
     fn function(&mut self, shown: &mut TableFactor, index: usize, item: &Shown) -> Result<()> {
         let plain = |e| ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(e));
         let (name, mut args, with_ordinality, given) = match shown {
