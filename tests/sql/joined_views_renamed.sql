@@ -1,0 +1,23 @@
+-- Views with USING whose columns are called otherwise now.
+CREATE TABLE joined_a(x int, k int);
+CREATE TABLE joined_b(k int, y int);
+CREATE VIEW joined_v AS SELECT * FROM joined_a JOIN joined_b USING (k);
+CREATE VIEW joined_v2 AS SELECT k, count(*) AS n FROM joined_a a FULL JOIN joined_b USING (k) GROUP BY k;
+CREATE VIEW joined_v3 AS SELECT a.x, joined_b.y FROM (joined_a a JOIN joined_b USING (k)) JOIN joined_b c USING (k) WHERE k > 1 AND a.k < 3;
+ALTER TABLE joined_a RENAME k TO kk;
+SELECT pg_get_viewdef('joined_v'::regclass);
+SELECT pg_get_viewdef('joined_v2'::regclass);
+SELECT pg_get_viewdef('joined_v3'::regclass);
+ALTER TABLE joined_b RENAME k TO kb;
+SELECT pg_get_viewdef('joined_v'::regclass);
+SELECT pg_get_viewdef('joined_v2'::regclass);
+SELECT pg_get_viewdef('joined_v3'::regclass);
+ALTER TABLE joined_a RENAME kk TO k;
+SELECT pg_get_viewdef('joined_v'::regclass);
+ALTER TABLE joined_b RENAME y TO x;
+SELECT pg_get_viewdef('joined_v'::regclass);
+ALTER TABLE joined_b RENAME x TO k;
+SELECT pg_get_viewdef('joined_v'::regclass);
+SELECT * FROM joined_v;
+DROP VIEW joined_v, joined_v2, joined_v3;
+DROP TABLE joined_a, joined_b;
