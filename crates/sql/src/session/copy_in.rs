@@ -9,6 +9,7 @@ use super::transaction::{Open, fold};
 use super::{Reply, Session};
 use crate::bind;
 use crate::catalog::ddl::permit::refuse_routines;
+use crate::catalog::trigger::{TriggerEvent, TriggerTime};
 use crate::catalog::{Catalog, Relation, RelationKind};
 use crate::context::Context;
 use crate::error::{Result, SqlError};
@@ -219,7 +220,7 @@ impl Session {
             let catalog = self.catalog()?;
             let relation = self.copy_target(&catalog, name, columns)?;
             same_relation(&mut asked, &relation)?;
-            if let Some(error) = no_target(&relation) {
+            if let Some(error) = no_target(&relation, &catalog) {
                 // As in PostgreSQL, the client sends already when this is said.
                 let positions = copied_columns(&relation, columns)?;
                 client.copy_in(positions.len(), format.binary);
@@ -366,7 +367,9 @@ impl Session {
                 };
                 reader.row = row;
                 match pushed {
-                    // As PostgreSQL, rows that a trigger has left out do not count.
+                    // As in PostgreSQL, a view's rows count whatever its trigger makes of them.
+                    Ok(Progress::Done { .. }) if relation.view().is_some() => rows += 1,
+                    // Rows that a table's trigger has left out do not.
                     Ok(Progress::Done { rows: written }) => rows += written,
                     Ok(_) => return Err(SqlError::internal("a row of COPY was left open")),
                     Err(error) if called || error.fields().context.is_none() => {
@@ -562,11 +565,18 @@ fn copying<'a>(
     }
 }
 
+/// Has a view a trigger that takes the rows which are put into it?
+fn is_filled_by_trigger(view: &Relation, catalog: &Catalog) -> bool {
+    let mut all = catalog.triggers.of(view.oid).iter();
+    all.any(|t| t.time == TriggerTime::InsteadOf && t.is_about(TriggerEvent::Insert))
+}
+
 /// Why rows are copied to no such relation.
-fn no_target(relation: &Relation) -> Option<SqlError> {
+fn no_target(relation: &Relation, catalog: &Catalog) -> Option<SqlError> {
     Some(match relation.kind {
         RelationKind::Table => return None,
         RelationKind::Sequence(_) => wrong_kind("copy to sequence", relation),
+        RelationKind::View(_) if is_filled_by_trigger(relation, catalog) => return None,
         RelationKind::View(_) => wrong_kind("copy to view", relation)
             .hint("To enable copying to a view, provide an INSTEAD OF INSERT trigger."),
         RelationKind::Materialized(..) => wrong_kind("copy to materialized view", relation),
