@@ -123,7 +123,7 @@ fn give_way(held: HeldWorker) -> Result<()> {
         running.goes_on(held);
         return Ok(());
     }
-    let _put_back_later = SetAside::new();
+    let _put_back_later = SetAside::begin();
     running.pause(held);
     running.look().map(drop)
 }

@@ -70,7 +70,7 @@ pub struct SetAside {
 
 impl SetAside {
     /// Until this is dropped.
-    pub fn new() -> SetAside {
+    pub fn begin() -> SetAside {
         SetAside {
             by_number: user::set_spelling_aside(),
             nested: stored::set_nesting_aside(),
