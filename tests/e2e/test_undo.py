@@ -460,3 +460,70 @@ def test_the_server_ends_in_the_middle(server_kind, tmp_path, how):
         assert other.execute(found, ("meanwhile",)).fetchall() == [(-1000,)]
         other.execute("INSERT INTO keyed VALUES (1, 'again', 0)")
     server.stop()
+
+
+def test_locks_of_its_own_undoing_are_no_others(one_worker):
+    """lock_timeout is for what others hold: a session waits for its former transaction without it."""
+    with one_worker.connect(autocommit=True) as session, one_worker.connect(autocommit=True) as other:
+        session.execute("CREATE TABLE emptied (id int)")
+        session.execute("CREATE TEMP TABLE own (id int) ON COMMIT DELETE ROWS")
+        session.execute("SET lock_timeout = '50ms'")
+        session.execute("BEGIN")
+        session.execute("TRUNCATE emptied")
+        rows = fill(session)
+        session.execute("ROLLBACK")
+        assert undoing(other) == 1
+        assert session.execute("SELECT count(*) FROM emptied").fetchone() == (0,)
+        # What comes behind a ROLLBACK within a body.
+        session.execute(
+            f"DO $$ BEGIN INSERT INTO own VALUES (1); {SOME.format(rows)}; ROLLBACK; INSERT INTO own VALUES (2); END $$"
+        )
+        assert session.execute("SELECT count(*) FROM own").fetchone() == (0,)
+        # EXPLAIN that makes something.
+        session.execute("BEGIN")
+        session.execute("CREATE TABLE made (id int)")
+        session.execute(SOME.format(rows))
+        session.execute("ROLLBACK")
+        assert undoing(other) == 1
+        session.execute("EXPLAIN ANALYZE CREATE TABLE made AS SELECT 1 AS id")
+        assert session.execute("SELECT id FROM made").fetchone() == (1,)
+        session.execute("DROP TABLE emptied, made")
+
+
+def test_a_rollback_within_a_message_is_no_part_of_a_circle(one_worker):
+    with one_worker.connect(autocommit=True) as session, one_worker.connect(autocommit=True) as other:
+        other.execute("SELECT pg_advisory_lock(1)")
+        session.execute("BEGIN")
+        rows = fill(session)
+        session.execute(f"INSERT INTO keyed SELECT g, md5(g::text), 0 FROM generate_series({rows + 1}, {3 * rows}) g")
+        locks = Running(other, "BEGIN", "LOCK TABLE keyed", "COMMIT", "SELECT pg_advisory_unlock(1)")
+        wait_until(lambda: other.info.transaction_status == psycopg.pq.TransactionStatus.ACTIVE, what="the lock is asked for")
+        session.execute("ROLLBACK; SELECT pg_advisory_lock(1)")
+        assert locks.ended() == [(True,)]
+        session.execute("SELECT pg_advisory_unlock(1)")
+
+
+def test_what_comes_behind_a_rollback_in_a_body_waits(one_worker):
+    with (
+        one_worker.connect(autocommit=True) as session,
+        one_worker.connect(autocommit=True) as other,
+        one_worker.connect(autocommit=True) as watch,
+    ):
+        rows = fill(session)
+        session.execute("TRUNCATE keyed")
+        other.execute("SELECT pg_advisory_lock(1)")
+        body = Running(
+            session,
+            f"""DO $$ DECLARE told text; BEGIN
+                PERFORM pg_advisory_xact_lock(2);
+                {SOME.format(rows)};
+                ROLLBACK;
+                told := pg_advisory_lock(1)::text;
+            END $$""",
+            "SELECT pg_advisory_unlock(1)",
+        )
+        held = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objid = 2 AND granted"
+        wait_until(lambda: watch.execute(held).fetchone() == (1,), what="the body has its lock")
+        wants = Running(other, "SELECT pg_advisory_lock(2)", "SELECT pg_advisory_unlock(1)", "SELECT pg_advisory_unlock(2)")
+        assert wants.ended() == [(True,)]
+        assert body.ended() == [(True,)]

@@ -414,11 +414,6 @@ impl Txn {
                 .inspect(|_| self.ask_for_space())
                 .map_err(TryCommitError::Failed),
             Err(NoRoom::Full | NoRoom::TooLarge) => Err(TryCommitError::Busy(Box::new(self))),
-            // It may have taken the room, until it has ended.
-            Err(NoRoom::DiskFull) if !self.grows.get() && self.checkpoints().is_one() => {
-                self.room_asked = RoomRequest::default();
-                Err(TryCommitError::Busy(Box::new(self)))
-            }
             Err(error) => Err(TryCommitError::Failed(commit_error(error))),
         }
     }

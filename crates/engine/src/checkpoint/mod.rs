@@ -227,6 +227,7 @@ impl Engine {
         let mut begun = clock.monotonic();
         while checkpoint.walk(SLICE_CHUNKS)? {
             let is_awaited = checkpoints.waiting.load(Ordering::Relaxed) > 0
+                || checkpoints.under_way.is_awaited()
                 || self.inner().room.somebody_waits();
             if !is_awaited {
                 rest(clock.monotonic().since(begun));

@@ -56,9 +56,9 @@ impl UnderWay {
         self.0.lock().now
     }
 
-    pub(crate) fn is_one(&self) -> bool {
-        let now = self.progress();
-        now.ended < now.begun
+    /// Does anybody wait for its end?
+    pub(super) fn is_awaited(&self) -> bool {
+        !self.0.lock().waiting.is_empty()
     }
 
     /// Waits until the checkpoint that is under way has ended. False, at once: none is, and none has ended since

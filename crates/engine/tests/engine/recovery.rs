@@ -210,11 +210,7 @@ fn who_removes_on_a_full_disk_waits_for_the_checkpoint_under_way() {
         while world.home.objects_under_way() == 0 {
             std::thread::yield_now();
         }
-        let waits = match removal().try_precommit() {
-            Err(TryCommitError::Busy(txn)) => txn,
-            other => panic!("{other:?}"),
-        };
-        let mut waits = Box::pin(waits.precommit());
+        let mut waits = Box::pin(removal().precommit());
         let mut context = Context::from_waker(Waker::noop());
         assert!(waits.as_mut().poll(&mut context).is_pending());
         world.home.set_disk_full(!frees);

@@ -21,7 +21,7 @@ use crate::exec::{self, EvalContext, StoredColumn};
 use crate::expr::Expr;
 use crate::func::FunctionContext;
 use crate::func::Volatility;
-use crate::interrupt::hold_interrupts;
+use crate::interrupt::{check_for_interrupts, hold_interrupts};
 use crate::plan::{PlanContext, walk};
 use crate::value::IoContext;
 use crate::value::{Datum, Oid, OutputStyle, SqlType, info, key, oid, stored, text_io, user};
@@ -419,6 +419,18 @@ fn eval(expr: &Expr, row: &[Datum]) -> Result<Datum> {
 thread_local! {
     /// The decoded row, taken for the time of one key.
     static DATUMS: Cell<Vec<Datum>> = const { Cell::new(Vec::new()) };
+    /// Expressions of indexes were computed for a row.
+    static COMPUTED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Looks for interrupts if expressions of indexes were computed on the thread since this was last asked: they take whatever time they take, and are
+/// not interrupted themselves. Whoever writes rows asks before each.
+#[inline]
+pub(crate) fn check_after_computing() -> Result<()> {
+    match COMPUTED.take() {
+        true => check_for_interrupts(),
+        false => Ok(()),
+    }
 }
 
 impl KeyExtractor for RowKeys {
@@ -435,6 +447,7 @@ impl KeyExtractor for RowKeys {
                 // A value that does not decode was damaged before it came here; reading the row reports it.
                 return self.append(row, &[], out).unwrap_or(KeyKind::Failed);
             }
+            COMPUTED.set(true);
             let mut datums = DATUMS.take();
             let key = self
                 .decode(row, &mut datums)

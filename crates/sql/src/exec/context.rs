@@ -521,6 +521,13 @@ impl<'a> Cx<'a> {
         Ok(self.storage()?.txn)
     }
 
+    /// The same for a write.
+    #[inline]
+    pub(crate) fn writing_txn(&mut self) -> Result<&mut Txn> {
+        crate::catalog::index_keys::check_after_computing()?;
+        self.txn()
+    }
+
     /// A row turned out to be gone or no longer wanted: if it was waited for, the next who waits tries.
     pub(crate) fn skip_row(&mut self) -> Result<Outcome> {
         self.txn()?.pass_turn();

@@ -143,7 +143,13 @@ impl Live {
 
     /// A transaction that has locked these tables is undone behind the session, until it is told that there is none.
     pub(super) fn undoes(&self, former: Option<(TxnId, Vec<(TableId, HeldLocks)>)>) {
-        self.0.lock().former = former;
+        let mut now = self.0.lock();
+        if former.is_some() {
+            // What was the open one's is the former one's.
+            now.transaction = None;
+            now.tables.clear();
+        }
+        now.former = former;
     }
 
     /// The running statement waits for that, or does so no more.

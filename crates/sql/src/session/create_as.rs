@@ -92,6 +92,8 @@ impl Session {
         client: &'a mut dyn Client,
     ) -> LocalFuture<'a, Result<Result<Arc<parse::Tree>, Reply>>> {
         Box::pin(async move {
+            // EXPLAIN has not waited: it did not know that it writes.
+            self.follows_former(false).await?;
             let before = self.named(&table.name)?;
             let mut empty = table.clone();
             empty.transient = true;

@@ -24,6 +24,7 @@ impl Session {
         if open.reading.is_some() || !has_some {
             return Ok(());
         }
+        self.follows_former(false).await?;
         self.on_temporary(open, Work::Commit).await
     }
 

@@ -23,7 +23,8 @@
 //!   before the former one is undone in the session, as where nobody undoes behind sessions.
 //! - Whatever the session runs waits if the former transaction has advisory locks, which are the session's: for the
 //!   search for deadlocks it would hold them and might wait for others; if the session has temporary objects, which its
-//!   commits empty; and if memory is scarce, for it may want what is about to be free.
+//!   commits empty; if a table is locked so that nobody may read it, since the session's own lock is no other's; and if
+//!   memory is scarce, for it may want what is about to be free.
 //! - Undoing waits for nothing but its turn. So whoever waits for it, its own session too, waits for an end that comes:
 //!   these waits are in no graph, and a search for circles does not go through a former transaction.
 //! - A session ends when its former transaction is undone ([`Session::undo_all`]). So whoever waits for sessions to be
@@ -220,8 +221,13 @@ impl Session {
         let pid = self.context.pid;
         let locks = self.context.advisory.borrow_mut().take_transaction(pid);
         let instance = Arc::clone(&self.worker.instance);
-        let excludes_readers =
-            !locks.is_empty() || !self.temporary.is_empty() || instance.engine.memory().is_scarce();
+        let excludes_readers = !locks.is_empty()
+            || !self.temporary.is_empty()
+            || instance.engine.memory().is_scarce()
+            || open
+                .txn
+                .tables_held()
+                .any(|(_, held)| held.conflicts(TableLock::Read));
         let former = Rc::new(Former {
             over: Cell::new(false),
             told: Notify::new(),
@@ -287,7 +293,7 @@ impl Session {
     }
 
     /// Waits for the end of the former transaction, unless who only reads need not.
-    async fn follows_former(&mut self, reads: bool) -> Result<()> {
+    pub(super) async fn follows_former(&mut self, reads: bool) -> Result<()> {
         let Some(former) = self.former.clone() else {
             return Ok(());
         };

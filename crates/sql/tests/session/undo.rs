@@ -124,3 +124,22 @@ fn who_ends_a_session_waits_for_what_is_undone_behind_it() {
         assert_eq!(said, ["INSERT 0 1"]);
     });
 }
+
+#[test]
+fn a_time_limit_is_looked_at_after_each_row_whose_keys_are_computed() {
+    undone_behind(async |worker| {
+        let insert = "INSERT INTO t SELECT g FROM generate_series(1, 900) g";
+        let (mut s, mut c) = (session(&worker), Script::default());
+        let work = worker.task(async {
+            let table = "CREATE TABLE t (a int); CREATE INDEX computed ON t ((a + 1)); SET statement_timeout = '100ms'";
+            ask(&mut s, &mut c, table).await;
+            // All of them are one batch.
+            let computing = ask(&mut s, &mut c, insert).await;
+            ask(&mut s, &mut c, "DROP INDEX computed").await;
+            (computing, ask(&mut s, &mut c, insert).await)
+        });
+        let (computing, plain) = work.await;
+        assert!(computing[0].contains("statement timeout"), "{computing:?}");
+        assert_eq!(plain, ["INSERT 0 900"]);
+    });
+}

@@ -256,6 +256,7 @@ impl<'c, 'a> Judge<'c, 'a> {
             }
         }
         let Some(assigned) = assigned else {
+            crate::catalog::index_keys::check_after_computing()?;
             let deleted = self.cx.txn.delete(table, rid, row.version);
             if deleted.is_ok() {
                 set.deleted(position, rid, row.bytes, true, &mut self.queue())?;
@@ -347,6 +348,7 @@ impl<'c, 'a> Judge<'c, 'a> {
         }
         encode_changed(relation, row.bytes, of, &mut self.builder);
         let new = self.builder.finish();
+        crate::catalog::index_keys::check_after_computing()?;
         match self.cx.txn.update(table, rid, row.version, new) {
             Ok(()) => {
                 let new = RowRef::new(new);

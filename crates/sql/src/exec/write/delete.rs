@@ -197,7 +197,10 @@ pub(super) fn remove(
     current: &Row<'_>,
     cx: &mut Cx<'_>,
 ) -> Result<Stored> {
-    match cx.txn()?.delete(table, current.rid, current.version) {
+    match cx
+        .writing_txn()?
+        .delete(table, current.rid, current.version)
+    {
         Ok(()) => {
             cx.affected += 1;
             if let Some(rules) = rules {

@@ -118,7 +118,7 @@ impl InsertWriter {
             return Ok(outcome);
         }
         loop {
-            let outcome = match cx.txn()?.insert(table, self.builder.finish()) {
+            let outcome = match cx.writing_txn()?.insert(table, self.builder.finish()) {
                 Ok(rid) => {
                     cx.affected += 1;
                     self.written = rid;

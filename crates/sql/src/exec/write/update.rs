@@ -376,7 +376,7 @@ impl UpdateWriter {
             encode_changed(relation, current.bytes, datum, &mut self.builder);
         }
         match cx
-            .txn()?
+            .writing_txn()?
             .update(table, rid, current.version, self.builder.finish())
         {
             Ok(()) => {

@@ -250,6 +250,8 @@ impl Session {
             } else {
                 self.unwind_all().await;
                 self.rollback();
+                // What is evaluated next asks nobody.
+                self.follows_former(true).await?;
             }
             if chain {
                 self.modes = modes;

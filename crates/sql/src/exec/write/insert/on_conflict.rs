@@ -263,7 +263,7 @@ impl InsertWriter {
             };
             encode_changed(relation, existing.bytes, datum, &mut self.builder);
             match cx
-                .txn()?
+                .writing_txn()?
                 .update(table, rid, existing.version, self.builder.finish())
             {
                 Ok(()) => {
