@@ -466,7 +466,6 @@ def test_locks_of_its_own_undoing_are_no_others(one_worker):
     """lock_timeout is for what others hold: a session waits for its former transaction without it."""
     with one_worker.connect(autocommit=True) as session, one_worker.connect(autocommit=True) as other:
         session.execute("CREATE TABLE emptied (id int)")
-        session.execute("CREATE TEMP TABLE own (id int) ON COMMIT DELETE ROWS")
         session.execute("SET lock_timeout = '50ms'")
         session.execute("BEGIN")
         session.execute("TRUNCATE emptied")
@@ -474,11 +473,6 @@ def test_locks_of_its_own_undoing_are_no_others(one_worker):
         session.execute("ROLLBACK")
         assert undoing(other) == 1
         assert session.execute("SELECT count(*) FROM emptied").fetchone() == (0,)
-        # What comes behind a ROLLBACK within a body.
-        session.execute(
-            f"DO $$ BEGIN INSERT INTO own VALUES (1); {SOME.format(rows)}; ROLLBACK; INSERT INTO own VALUES (2); END $$"
-        )
-        assert session.execute("SELECT count(*) FROM own").fetchone() == (0,)
         # EXPLAIN that makes something.
         session.execute("BEGIN")
         session.execute("CREATE TABLE made (id int)")
@@ -487,6 +481,12 @@ def test_locks_of_its_own_undoing_are_no_others(one_worker):
         assert undoing(other) == 1
         session.execute("EXPLAIN ANALYZE CREATE TABLE made AS SELECT 1 AS id")
         assert session.execute("SELECT id FROM made").fetchone() == (1,)
+        # What comes behind a ROLLBACK within a body, and what its commit does.
+        session.execute("CREATE TEMP TABLE own (id int) ON COMMIT DELETE ROWS")
+        session.execute(
+            f"DO $$ BEGIN INSERT INTO own VALUES (1); {SOME.format(rows)}; ROLLBACK; INSERT INTO own VALUES (2); END $$"
+        )
+        assert session.execute("SELECT count(*) FROM own").fetchone() == (0,)
         session.execute("DROP TABLE emptied, made")
 
 
