@@ -89,7 +89,6 @@ use crate::persistent::PersistentMap;
 use crate::role::Roles;
 use crate::value::record::Shape;
 use crate::value::user::UserTypes;
-use crate::value::user::lookup::TypeCatalog;
 use crate::value::{Datum, Oid, SqlType};
 use logstead_engine::{
     CacheStats, CheckpointStats, ChunkCounts, CommitPath, Engine, HomeUsage, Past, RecoveryReport,
@@ -360,7 +359,7 @@ pub struct VirtualContext<'a> {
     pub session: &'a dyn Context,
 }
 
-impl TypeCatalog for Catalog {
+impl crate::value::user::lookup::TypeCatalog for Catalog {
     fn user_types(&self) -> &Arc<UserTypes> {
         &self.types
     }
