@@ -264,6 +264,7 @@ fn fits(value: &Datum, ty: Oid) -> bool {
         Datum::Char(_) => ty == oid::CHAR,
         Datum::Text(_) => [oid::TEXT, oid::NAME, oid::VARCHAR, oid::PG_NODE_TREE].contains(&ty),
         Datum::TimestampTz(_) => ty == oid::TIMESTAMPTZ,
+        Datum::Interval(_) => ty == oid::INTERVAL,
         Datum::Array(_) => {
             info::by_oid(ty).is_some_and(|t| t.category == 'A' || ty == oid::ANYARRAY)
         }
