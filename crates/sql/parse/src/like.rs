@@ -8,7 +8,7 @@ use logstead_sql_types::error::Result;
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, TokenWithSpan, Word};
 
-/// What the name of such a column begins with; the letters of [`OPTIONS`] that are included follow.
+/// What the name of such a column begins with; the letters of `OPTIONS` that are included follow.
 pub const LIKE_MARK: &str = "\0like";
 
 /// What can be included, each with its letter.

@@ -1,4 +1,4 @@
-//! XPath 1.0 over the trees of [`super::tree`].
+//! XPath 1.0 over the trees of `xml::tree`.
 //!
 //! Owns: reading an expression (`lex`, `parse`), its value for a node (`eval`), texts (`text`), the core library of
 //! functions (`functions`). Names with prefixes
