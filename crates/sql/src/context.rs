@@ -1,6 +1,7 @@
 //! What a statement is given of its session.
 //!
-//! Owns: [`Context`], beyond what functions need ([`FunctionContext`]), and the rows of views of sessions that it tells.
+//! Owns: [`Context`], beyond what functions need ([`FunctionContext`]), and the rows of views of sessions that it
+//! tells.
 
 use crate::error::{Result, SqlError};
 use crate::func::FunctionContext;
@@ -98,7 +99,8 @@ pub trait Context: FunctionContext {
     fn settings(&self) -> Vec<Setting> {
         Vec::new()
     }
-    /// Is a cursor's query being planned? Its volatile functions are run when their rows are fetched, with what there is to be seen then.
+    /// Is a cursor's query being planned? Its volatile functions are run when their rows are fetched, with what there
+    /// is to be seen then.
     fn plans_cursor(&self) -> bool {
         false
     }

@@ -51,7 +51,8 @@ pub fn of_function(function: &Function) -> Option<&'static str> {
     AVAILABLE.iter().find(of).map(|a| a.name)
 }
 
-/// A stored text as it is shown: with the names that its types have now, and the functions of extensions as [`shown`] has them.
+/// A stored text as it is shown: with the names that its types have now, and the functions of extensions as [`shown`]
+/// has them.
 pub fn stored_text_shown(stored: &str) -> String {
     shown(user::shown(stored))
 }

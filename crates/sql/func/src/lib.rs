@@ -1,6 +1,7 @@
 //! Functions, operators, casts and aggregates: one registry, resolved by PostgreSQL's rules.
 //!
-//! Owns: the catalog of built-in functions (they also fill `pg_proc`, `pg_operator`, `pg_cast`, `pg_aggregate`), overload resolution
+//! Owns: the catalog of built-in functions (they also fill `pg_proc`, `pg_operator`, `pg_cast`, `pg_aggregate`),
+//! overload resolution
 //! (manual, chapter 10) and the code of each. Does no name lookup in user schemas and reads no tables.
 
 #![forbid(unsafe_code)]
@@ -137,7 +138,8 @@ pub type Rows = Vec<Vec<Datum>>;
 pub enum Body {
     /// Depends on its arguments alone.
     Pure(fn(&[Datum]) -> Result<Datum>),
-    /// Depends on its two arguments alone, which stay where they are: operators, of which rows without number are asked.
+    /// Depends on its two arguments alone, which stay where they are: operators, of which rows without number are
+    /// asked.
     Pair(fn(&Datum, &Datum) -> Result<Datum>),
     /// Needs the session: clock, time zone, settings, sequences, catalog.
     Context(fn(&dyn FunctionContext, &[Datum]) -> Result<Datum>),

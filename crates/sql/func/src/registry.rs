@@ -278,7 +278,8 @@ pub fn result_name(function: &Function) -> Option<&'static str> {
     .then_some("value")
 }
 
-/// The columns of a call with arguments of these types; empty for functions of one result column, and for those that give the rows of a
+/// The columns of a call with arguments of these types; empty for functions of one result column, and for those that
+/// give the rows of a
 /// system relation ([`relation_of_function`](super::relation_of_function)).
 pub fn record_columns(function: &Function, args: &[SqlType]) -> Vec<(Arc<str>, SqlType)> {
     // A record that the caller describes: what fills it and what it is cast to.

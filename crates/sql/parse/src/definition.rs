@@ -1,4 +1,5 @@
-//! Words of definitions that say what something is: modes of arguments, when triggers and constraints act, how stable a function is.
+//! Words of definitions that say what something is: modes of arguments, when triggers and constraints act, how stable
+//! a function is.
 
 /// What an argument is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,7 +6,8 @@ use logstead_sql_types::error::Result;
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Span, Token, TokenWithSpan, Word};
 
-/// DEFAULT VALUES of an INSERT of MERGE. As the two that follow it travels as a name in its list of columns, which nobody can write.
+/// DEFAULT VALUES of an INSERT of MERGE. As the two that follow it travels as a name in its list of columns, which
+/// nobody can write.
 pub const DEFAULT_VALUES: &str = "\0default";
 /// OVERRIDING SYSTEM VALUE.
 pub const OVERRIDING_SYSTEM: &str = "\0system";

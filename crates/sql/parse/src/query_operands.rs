@@ -4,7 +4,8 @@
 //!
 //! A WITH in front says that it is a query; [`plain`] takes it away again. Nothing else changes what the query means.
 //!
-//! A query in parentheses that begins the list of IN is an item of it, or begins one, where more follows it: `1 IN ((SELECT 1), 2)`. It travels as the
+//! A query in parentheses that begins the list of IN is an item of it, or begins one, where more follows it: `1 IN
+//! ((SELECT 1), 2)`. It travels as the
 //! argument of a call whose name users cannot write.
 
 use super::parentheses::end_of;

@@ -1,6 +1,7 @@
 //! What PostgreSQL could not group, because some types have no hash and others no order.
 //!
-//! Here every type that can be compared at all can be grouped; the errors are PostgreSQL's, so that what is made here can be taken there.
+//! Here every type that can be compared at all can be grouped; the errors are PostgreSQL's, so that what is made here
+//! can be taken there.
 
 use super::order_by::is_cyclic;
 use super::query::Grouping;

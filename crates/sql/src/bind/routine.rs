@@ -45,7 +45,8 @@ pub(super) struct Fit {
     pub(super) first: bool,
 }
 
-/// Of those that look alike the one of the earliest schema, or else one that collects no arguments. Which of two functions in one schema is meant that
+/// Of those that look alike the one of the earliest schema, or else one that collects no arguments. Which of two
+/// functions in one schema is meant that
 /// look alike because of their defaults nobody can tell.
 fn distinct(fits: Vec<Fit>) -> Vec<Fit> {
     let mut kept: Vec<Fit> = Vec::with_capacity(fits.len());

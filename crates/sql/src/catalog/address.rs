@@ -1,6 +1,7 @@
 //! Objects by what they are called: `pg_get_object_address`.
 //!
-//! Names are looked up as the statements that make the objects do; whatever has no name space of its own is found as a row of the catalogue that shows it.
+//! Names are looked up as the statements that make the objects do; whatever has no name space of its own is found as a
+//! row of the catalogue that shows it.
 
 use super::VirtualContext;
 use super::describe::kind_of;
@@ -85,7 +86,8 @@ const IN_SCHEMAS: [(&str, &str, &str, &str); 7] = [
         "tmplnamespace",
     ),
 ];
-/// What stands on a relation: catalogue, column of names, column of the relation, and the word for the relation in messages.
+/// What stands on a relation: catalogue, column of names, column of the relation, and the word for the relation in
+/// messages.
 const ON_RELATIONS: [(&str, &str, &str, &str, &str); 4] = [
     ("rule", "pg_rewrite", "rulename", "ev_class", "relation"),
     ("trigger", "pg_trigger", "tgname", "tgrelid", "table"),

@@ -423,7 +423,8 @@ thread_local! {
     static COMPUTED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Looks for interrupts if expressions of indexes were computed on the thread since this was last asked: they take whatever time they take, and are
+/// Looks for interrupts if expressions of indexes were computed on the thread since this was last asked: they take
+/// whatever time they take, and are
 /// not interrupted themselves. Whoever writes rows asks before each.
 #[inline]
 pub(crate) fn check_after_computing() -> Result<()> {

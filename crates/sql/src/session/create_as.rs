@@ -82,7 +82,8 @@ impl Session {
         })
     }
 
-    /// Makes the table without rows; the INSERT that puts those of its query in, or what there is to say if it is there.
+    /// Makes the table without rows; the INSERT that puts those of its query in, or what there is to say if it is
+    /// there.
     pub(super) fn made_empty<'a>(
         &'a mut self,
         parsed: &'a Parsed,

@@ -102,7 +102,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use transaction::{Block, Open, Savepoint, only_in_block};
 use transaction_modes::Modes;
-use undo::Former;
+use undo::PriorTransaction;
 
 /// What a statement that is not a planned query answers.
 pub(super) enum Reply {
@@ -174,7 +174,7 @@ pub struct Session {
     /// When the first message came of an extended query that is not over, if its time is limited.
     extended_since: Option<i64>,
     /// Its last transaction, if that may still be undone behind it.
-    former: Option<Rc<Former>>,
+    former: Option<Rc<PriorTransaction>>,
     /// It leaves its database last of all.
     _entered: Entered,
 }

@@ -1,10 +1,12 @@
 //! Sessions' tasks on a worker, as the computations in them see them.
 //!
-//! Owns: whose statement runs in a task, since when it has held the worker, and what a check of [`crate::interrupt`] finds. A session's task ([`task`]) runs on a stack of its own,
+//! Owns: whose statement runs in a task, since when it has held the worker, and what a check of [`crate::interrupt`]
+//! finds. A session's task ([`task`]) runs on a stack of its own,
 //! so it may stop in the middle of any computation.
 //!
 //! Invariants:
-//! - A request to end the statement, and its time limit, are looked at at each check; what sets the request needs nothing of the worker.
+//! - A request to end the statement, and its time limit, are looked at at each check; what sets the request needs
+//!   nothing of the worker.
 //! - Only while a statement runs is it asked to end: a request that comes late ends nothing else.
 //!
 //! Does not: measure a task that never checks. The watch over the workers sees that one ([`super::watch`]).
@@ -26,7 +28,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-/// A computation that has held its worker for so long lets others go on: a few hundred times what a statement by key takes.
+/// A computation that has held its worker for so long lets others go on: a few hundred times what a statement by key
+/// takes.
 const HOLD: Duration = Duration::from_millis(1);
 
 /// What is known of the task that runs.
@@ -109,7 +112,8 @@ pub struct Task<F: Future> {
     work: Scoped<OnStack<F>>,
 }
 
-/// A task of sessions' work on a worker: with a scope of types of its own, and able to stop in the middle of a computation.
+/// A task of sessions' work on a worker: with a scope of types of its own, and able to stop in the middle of a
+/// computation.
 pub(super) fn task<F: Future>(turns: &Arc<Turns>, watch: &Arc<Watch>, work: F) -> Task<F> {
     let running = Rc::new(Running {
         turns: Arc::clone(turns),

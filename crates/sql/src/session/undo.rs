@@ -1,7 +1,7 @@
 //! Undoing much behind a session: who is cancelled, fails or rolls back has its answer at once, and may go on.
 //!
 //! Owns: the transactions of a worker whose sessions have done with them and whose writes are still to be undone
-//! ([`Undoer`]), and what a session knows of the last of its own ([`Former`]). A transaction comes here when it ends as
+//! ([`Undoer`]), and what a session knows of the last of its own ([`PriorTransaction`]). A transaction comes here when it ends as
 //! a whole (a statement outside a block, ROLLBACK, a block that failed, a COMMIT that does not commit) and a few
 //! milliseconds were not enough to undo it (`session::unwind`). ROLLBACK TO and the handlers of bodies go on with the
 //! transaction, and undo what is to be undone first.
@@ -56,14 +56,14 @@ use std::sync::Arc;
 use tokio::sync::Notify;
 
 /// What a session knows of its last transaction, which is undone behind it.
-pub(super) struct Former {
+pub(super) struct PriorTransaction {
     over: Cell<bool>,
     told: Notify,
     /// Who only reads waits, too.
     excludes_readers: bool,
 }
 
-impl Former {
+impl PriorTransaction {
     /// Ready when all of it is undone.
     async fn over(&self) {
         while !self.over.get() {
@@ -80,7 +80,7 @@ struct Undoing {
     instance: Arc<Instance>,
     live: Arc<Live>,
     locks: Kept,
-    former: Rc<Former>,
+    former: Rc<PriorTransaction>,
 }
 
 impl Undoing {
@@ -228,7 +228,7 @@ impl Session {
                 .txn
                 .tables_held()
                 .any(|(_, held)| held.conflicts(TableLock::Read));
-        let former = Rc::new(Former {
+        let former = Rc::new(PriorTransaction {
             over: Cell::new(false),
             told: Notify::new(),
             excludes_readers,

@@ -1,10 +1,15 @@
-//! Where a long computation looks whether it is to end, PostgreSQL's `CHECK_FOR_INTERRUPTS`, and where it lets the worker's other sessions go on.
+//! Where a long computation looks whether it is to end, PostgreSQL's `CHECK_FOR_INTERRUPTS`, and where it lets the
+//! worker's other sessions go on.
 //!
-//! Owns: which task runs on the thread. Whoever runs sessions puts it there ([`swap_running`]) and says what a check finds ([`RunningTask`]).
+//! Owns: which task runs on the thread. Whoever runs sessions puts it there ([`swap_running`]) and says what a check
+//! finds ([`RunningTask`]).
 //!
-//! Invariant: whoever calls a check holds nothing that another session of the worker may want, neither a lock nor a borrow of what sessions share; or it
-//! calls it in [`no_suspend`], or in [`hold_interrupts`] where it must not fail either: the engine asks for the keys of rows under its locks, and when it takes
-//! back what a cancelled statement has written. A session's own cells are its own. Of the thread's state, the scope of types goes with the task, and what is set for
+//! Invariant: whoever calls a check holds nothing that another session of the worker may want, neither a lock nor a
+//! borrow of what sessions share; or it
+//! calls it in [`no_suspend`], or in [`hold_interrupts`] where it must not fail either: the engine asks for the keys
+//! of rows under its locks, and when it takes
+//! back what a cancelled statement has written. A session's own cells are its own. Of the thread's state, the scope of
+//! types goes with the task, and what is set for
 //! the time of a call (`value::SetAside`) is put aside meanwhile.
 //!
 //! Does not: know sessions, or who asks a statement to end.
@@ -53,7 +58,8 @@ pub fn with_running<T>(look: impl FnOnce(Option<&dyn RunningTask>) -> T) -> T {
     RUNNING.with_borrow(|running| look(running.as_deref()))
 }
 
-/// Ends the running statement with 57014 or 57P01 if somebody asked for that, and lets others have the worker if it has held it for long. Every loop whose
+/// Ends the running statement with 57014 or 57P01 if somebody asked for that, and lets others have the worker if it
+/// has held it for long. Every loop whose
 /// length a client chooses calls it, once for some ten thousand bytes or steps.
 #[inline]
 pub fn check_for_interrupts() -> Result<()> {
@@ -98,7 +104,8 @@ impl Pace {
     }
 }
 
-/// Runs something that is neither ended nor stopped in its middle, PostgreSQL's `HOLD_INTERRUPTS`: it holds locks of the engine, or takes back what the
+/// Runs something that is neither ended nor stopped in its middle, PostgreSQL's `HOLD_INTERRUPTS`: it holds locks of
+/// the engine, or takes back what the
 /// statement has done, which it must be able to when it is cancelled.
 #[inline]
 pub fn hold_interrupts<T>(run: impl FnOnce() -> T) -> T {

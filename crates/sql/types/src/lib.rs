@@ -1,6 +1,8 @@
-//! SQL's values: what a value is, how it reads, prints, is stored, compared and ordered; and the errors that clients see.
+//! SQL's values: what a value is, how it reads, prints, is stored, compared and ordered; and the errors that clients
+//! see.
 //!
-//! Owns: [`value`] with every type, [`encoding`]s, the values of text search ([`search`]) and XML ([`xml`]), PostgreSQL's regular
+//! Owns: [`value`] with every type, [`encoding`]s, the values of text search ([`search`]) and XML ([`xml`]),
+//! PostgreSQL's regular
 //! expressions ([`regex`]), [`error`]s, and where long computations look whether they are to end ([`interrupt`]).
 //!
 //! Invariant: nothing here knows statements, catalogs, functions or sessions. What types need of those they ask by

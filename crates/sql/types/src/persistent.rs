@@ -4,7 +4,8 @@
 //! reference count; an insertion or removal copies the nodes on one path.
 //!
 //! Invariant: nothing here costs in proportion to the size of a map but what says so: [`PersistentMap::iter`], [`PersistentMap::keys`] and
-//! [`PersistentMap::values`]. They count the entries that they give (`visited`), so that a test can tell what a statement has looked at.
+//! [`PersistentMap::values`]. They count the entries that they give (`visited`), so that a test can tell what a
+//! statement has looked at.
 
 use foldhash::fast::RandomState;
 use rpds::HashTrieMapSync;

@@ -139,7 +139,8 @@ macro_rules! pair {
 
 use {one, pair};
 
-/// Assignment to a part of what consists of a fixed number of parts: the value, the new part, which one. It stays as it is where it or the part is NULL.
+/// Assignment to a part of what consists of a fixed number of parts: the value, the new part, which one. It stays as
+/// it is where it or the part is NULL.
 pub static SET_FIXED_ELEMENT: super::Function = super::function(
     0,
     "array_set_element",

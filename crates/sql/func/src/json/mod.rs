@@ -1,6 +1,7 @@
 //! Functions and operators of json and jsonb.
 //!
-//! Owns: their rows of the registry ([`table`], [`aggregate`]) and their code. Text is read by [`logstead_sql_types::value::json`], whose errors
+//! Owns: their rows of the registry ([`table`], [`aggregate`]) and their code. Text is read by
+//! [`logstead_sql_types::value::json`], whose errors
 //! are the input functions'. Where json and jsonb do the same, one function does it over a [`node`] of either.
 
 mod access;

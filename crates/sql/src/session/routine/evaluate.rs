@@ -40,7 +40,8 @@ pub(super) struct Piece {
 
 /// Rows of a query that has run to its end: its transaction and snapshot may go on.
 pub(super) struct Rows {
-    /// Where more of them come from; none for those of a statement that is not planned (EXPLAIN, SHOW), which are all here.
+    /// Where more of them come from; none for those of a statement that is not planned (EXPLAIN, SHOW), which are all
+    /// here.
     source: Option<Box<RowsOf>>,
     columns: Vec<OutputColumn>,
     ready: VecDeque<Vec<Datum>>,

@@ -1,6 +1,7 @@
 //! Regular expressions: PostgreSQL's, translated to the library's syntax (`parse`).
 //!
-//! Matching takes linear time, but for patterns with lookaround or back references, whose matching is bounded (`compiled`).
+//! Matching takes linear time, but for patterns with lookaround or back references, whose matching is bounded
+//! (`compiled`).
 //! Compiled expressions are kept per thread, a few dozen of them and a bounded number of bytes.
 //!
 //! Does not: know SQL's functions of regular expressions, or LIKE.

@@ -1,6 +1,7 @@
 //! Does a text match a query?
 //!
-//! Owns: [`matches()`]. Outside of phrases a query is a formula over "this word is in the text". Inside of one, each part is the set of places
+//! Owns: [`matches()`]. Outside of phrases a query is a formula over "this word is in the text". Inside of one, each
+//! part is the set of places
 //! at which it ends, or, behind a negation, all places but those ([`Places`]); `a <2> b` is the places of `b` that are two behind a place of `a`.
 //! Whether a text without places has a phrase or a weight cannot be told; PostgreSQL says no to the phrase and yes to the weight,
 //! and so do we.

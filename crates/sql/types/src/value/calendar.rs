@@ -224,7 +224,8 @@ pub fn zone_by_name(name: &str) -> Option<TimeZone> {
     }
 }
 
-/// A zone in POSIX's form with a name for summer, and perhaps the rules of its days: `PST8PDT,M3.2.0,M11.1.0`. Without them
+/// A zone in POSIX's form with a name for summer, and perhaps the rules of its days: `PST8PDT,M3.2.0,M11.1.0`. Without
+/// them
 /// those of the United States hold, as in the time zone library.
 fn posix_rules(name: &str) -> Option<TimeZone> {
     if !name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '<')

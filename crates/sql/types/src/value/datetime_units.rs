@@ -12,7 +12,8 @@ pub(super) struct Units<'t> {
     pub(super) time: Option<(i64, i64, &'t str)>,
 }
 
-/// Reads all fields of a date, and perhaps those of a time, from a text in small letters; what is behind them is given back.
+/// Reads all fields of a date, and perhaps those of a time, from a text in small letters; what is behind them is given
+/// back.
 pub(super) fn fields(text: &str) -> Option<(Units<'_>, &str)> {
     let (year, rest) = field(text, &["y"])?;
     let (month, rest) = field(rest, &["m"])?;

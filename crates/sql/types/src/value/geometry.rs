@@ -1,6 +1,7 @@
 //! Geometric values: points, lines, line segments, boxes, paths, polygons and circles; their text, binary and stored forms.
 //!
-//! Owns: [`Geometry`] and the shapes in it, reading and writing them. What is computed with them is in modules by their names.
+//! Owns: [`Geometry`] and the shapes in it, reading and writing them. What is computed with them is in modules by
+//! their names.
 //!
 //! Invariants: of a [`Rectangle`] `high` is above and right of `low` (NaN is above everything); a path and a polygon have a point at least; a line's first two
 //! numbers are not both zero when it was read. Numbers may be NaN and infinite.

@@ -5,7 +5,8 @@ use super::{Datum, Oid};
 use crate::error::Result;
 use jiff::tz::TimeZone;
 
-/// What the input and output functions of types need of the session: the clock, the styles that it has set, and the names of objects.
+/// What the input and output functions of types need of the session: the clock, the styles that it has set, and the
+/// names of objects.
 pub trait IoContext {
     /// Start of the transaction: now(). Microseconds since 2000-01-01 UTC.
     fn transaction_time(&self) -> i64;
@@ -25,8 +26,10 @@ pub trait IoContext {
     fn relation_by_name(&self, name: &str) -> Result<Option<Oid>>;
     /// Name of a relation as regclass output prints it (qualified only if not visible); `None` if there is none.
     fn relation_name(&self, relation: Oid) -> Option<String>;
-    /// Catalog-reading functions with a body that only the catalog can give: pg_get_indexdef, pg_get_constraintdef, pg_get_expr,
-    /// pg_get_userbyid, pg_table_is_visible, pg_get_serial_sequence, obj_description, has_table_privilege, pg_relation_size ...
+    /// Catalog-reading functions with a body that only the catalog can give: pg_get_indexdef, pg_get_constraintdef,
+    /// pg_get_expr,
+    /// pg_get_userbyid, pg_table_is_visible, pg_get_serial_sequence, obj_description, has_table_privilege,
+    /// pg_relation_size ...
     /// `name` is the function's name; NULLs are already handled for strict ones.
     fn catalog_call(&self, name: &str, args: &[Datum]) -> Result<Datum>;
     /// OID of a type by the text of its name, as `regtype` reads it.

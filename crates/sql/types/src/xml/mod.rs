@@ -32,25 +32,25 @@ use crate::error::SqlError;
 
 /// What XML's reader stops at.
 #[derive(Debug)]
-pub enum Flaw {
+pub enum XmlFault {
     /// The text is not well-formed: in which line, and what is wrong.
     Malformed(usize, String),
     /// Anything else: an interrupt, no memory.
     Failed(SqlError),
 }
 
-impl From<SqlError> for Flaw {
-    fn from(error: SqlError) -> Flaw {
-        Flaw::Failed(error)
+impl From<SqlError> for XmlFault {
+    fn from(error: SqlError) -> XmlFault {
+        XmlFault::Failed(error)
     }
 }
 
-impl Flaw {
+impl XmlFault {
     /// The error that tells of it.
     pub fn told(self, code: logstead_types::SqlState, message: &str) -> SqlError {
         match self {
-            Flaw::Failed(error) => error,
-            Flaw::Malformed(line, what) => {
+            XmlFault::Failed(error) => error,
+            XmlFault::Malformed(line, what) => {
                 SqlError::new(code, message).detail(format!("line {line}: {what}"))
             }
         }

@@ -4,7 +4,7 @@
 
 use super::dtd::{Dtd, Entity, character};
 use super::names::{after_space, is_space, leading_name};
-use super::{Declaration, Flaw};
+use super::{Declaration, XmlFault};
 use crate::error::Result as SqlResult;
 use crate::interrupt::check_for_interrupts;
 use crate::value::build::{Room, STRIDE_BYTES};
@@ -28,16 +28,16 @@ pub(super) trait Sink<'a> {
     /// Whether it wants values, not only their being right.
     const BUILDS: bool;
 
-    fn start(&mut self, name: Cow<'a, str>) -> Result<(), Flaw>;
-    fn attribute(&mut self, name: Cow<'a, str>, value: Cow<'a, str>) -> Result<(), Flaw>;
+    fn start(&mut self, name: Cow<'a, str>) -> Result<(), XmlFault>;
+    fn attribute(&mut self, name: Cow<'a, str>, value: Cow<'a, str>) -> Result<(), XmlFault>;
     /// The attributes of the element that was started have all been told. What is wrong with its namespaces, if it
     /// cares for them.
-    fn started(&mut self) -> Result<Option<String>, Flaw>;
-    fn end(&mut self) -> Result<(), Flaw>;
-    fn text(&mut self, text: Cow<'a, str>) -> Result<(), Flaw>;
-    fn cdata(&mut self, text: Cow<'a, str>) -> Result<(), Flaw>;
-    fn comment(&mut self, text: Cow<'a, str>) -> Result<(), Flaw>;
-    fn instruction(&mut self, target: Cow<'a, str>, content: Cow<'a, str>) -> Result<(), Flaw>;
+    fn started(&mut self) -> Result<Option<String>, XmlFault>;
+    fn end(&mut self) -> Result<(), XmlFault>;
+    fn text(&mut self, text: Cow<'a, str>) -> Result<(), XmlFault>;
+    fn cdata(&mut self, text: Cow<'a, str>) -> Result<(), XmlFault>;
+    fn comment(&mut self, text: Cow<'a, str>) -> Result<(), XmlFault>;
+    fn instruction(&mut self, target: Cow<'a, str>, content: Cow<'a, str>) -> Result<(), XmlFault>;
 }
 
 /// Wants to know that it is well-formed only.
@@ -46,28 +46,28 @@ pub(super) struct Judge;
 impl<'a> Sink<'a> for Judge {
     const BUILDS: bool = false;
 
-    fn start(&mut self, _: Cow<'a, str>) -> Result<(), Flaw> {
+    fn start(&mut self, _: Cow<'a, str>) -> Result<(), XmlFault> {
         Ok(())
     }
-    fn attribute(&mut self, _: Cow<'a, str>, _: Cow<'a, str>) -> Result<(), Flaw> {
+    fn attribute(&mut self, _: Cow<'a, str>, _: Cow<'a, str>) -> Result<(), XmlFault> {
         Ok(())
     }
-    fn started(&mut self) -> Result<Option<String>, Flaw> {
+    fn started(&mut self) -> Result<Option<String>, XmlFault> {
         Ok(None)
     }
-    fn end(&mut self) -> Result<(), Flaw> {
+    fn end(&mut self) -> Result<(), XmlFault> {
         Ok(())
     }
-    fn text(&mut self, _: Cow<'a, str>) -> Result<(), Flaw> {
+    fn text(&mut self, _: Cow<'a, str>) -> Result<(), XmlFault> {
         Ok(())
     }
-    fn cdata(&mut self, _: Cow<'a, str>) -> Result<(), Flaw> {
+    fn cdata(&mut self, _: Cow<'a, str>) -> Result<(), XmlFault> {
         Ok(())
     }
-    fn comment(&mut self, _: Cow<'a, str>) -> Result<(), Flaw> {
+    fn comment(&mut self, _: Cow<'a, str>) -> Result<(), XmlFault> {
         Ok(())
     }
-    fn instruction(&mut self, _: Cow<'a, str>, _: Cow<'a, str>) -> Result<(), Flaw> {
+    fn instruction(&mut self, _: Cow<'a, str>, _: Cow<'a, str>) -> Result<(), XmlFault> {
         Ok(())
     }
 }
@@ -99,7 +99,11 @@ pub(super) struct Reader<'a, 's, S> {
 }
 
 /// Reads a whole text.
-pub(super) fn read<'a, S: Sink<'a>>(text: &'a str, form: Form, sink: &mut S) -> Result<(), Flaw> {
+pub(super) fn read<'a, S: Sink<'a>>(
+    text: &'a str,
+    form: Form,
+    sink: &mut S,
+) -> Result<(), XmlFault> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut reader = Reader {
         sink,
@@ -139,8 +143,8 @@ impl<'a, S: Sink<'a>> Reader<'a, '_, S> {
         1 + memchr::memchr_iter(b'\n', before).count()
     }
 
-    fn flaw<T>(&self, what: impl Into<String>) -> Result<T, Flaw> {
-        Err(Flaw::Malformed(self.line_of(self.place), what.into()))
+    fn flaw<T>(&self, what: impl Into<String>) -> Result<T, XmlFault> {
+        Err(XmlFault::Malformed(self.line_of(self.place), what.into()))
     }
 
     /// Content, or a whole document; `form` is none for what an entity stands for.
@@ -149,7 +153,7 @@ impl<'a, S: Sink<'a>> Reader<'a, '_, S> {
         text: &'t str,
         lend: Lend<'t, 'a>,
         form: Option<Form>,
-    ) -> Result<(), Flaw> {
+    ) -> Result<(), XmlFault> {
         let outer = self.open.len();
         let is_document = form == Some(Form::Document);
         let (mut has_root, mut has_type) = (false, false);
@@ -272,7 +276,7 @@ impl<'a, S: Sink<'a>> Reader<'a, '_, S> {
     }
 
     /// Text outside of the element of a document.
-    fn between(&self, raw: &str, has_root: bool) -> Result<(), Flaw> {
+    fn between(&self, raw: &str, has_root: bool) -> Result<(), XmlFault> {
         if after_space(raw).is_empty() {
             return Ok(());
         }
@@ -283,7 +287,7 @@ impl<'a, S: Sink<'a>> Reader<'a, '_, S> {
     }
 
     /// What the library stops at: markup that does not end, for the most part.
-    fn unfinished(&self, rest: &str, error: &quick_xml::Error) -> Result<(), Flaw> {
+    fn unfinished(&self, rest: &str, error: &quick_xml::Error) -> Result<(), XmlFault> {
         use quick_xml::errors::{IllFormedError, SyntaxError};
         match error {
             quick_xml::Error::IllFormed(IllFormedError::UnclosedReference) => {
@@ -323,7 +327,7 @@ impl<'a, S: Sink<'a>> Reader<'a, '_, S> {
     }
 
     /// The declaration at the beginning of a document.
-    fn declaration(&self, text: &str) -> Result<(), Flaw> {
+    fn declaration(&self, text: &str) -> Result<(), XmlFault> {
         let Some((found, _)) = Declaration::parse(text) else {
             return self.flaw("parsing XML declaration: '?>' expected");
         };
@@ -342,7 +346,7 @@ impl<'a, S: Sink<'a>> Reader<'a, '_, S> {
     }
 
     /// All characters of a part of the text are ones of XML.
-    fn characters(&self, text: &str, what: &str) -> Result<(), Flaw> {
+    fn characters(&self, text: &str, what: &str) -> Result<(), XmlFault> {
         let control = |b: &u8| *b < b' ' && !is_space(*b);
         for part in text.as_bytes().chunks(STRIDE_BYTES) {
             check_for_interrupts()?;
@@ -358,7 +362,7 @@ impl<'a, S: Sink<'a>> Reader<'a, '_, S> {
         Ok(())
     }
 
-    fn instruction<'t>(&mut self, raw: &'t str, lend: Lend<'t, 'a>) -> Result<(), Flaw> {
+    fn instruction<'t>(&mut self, raw: &'t str, lend: Lend<'t, 'a>) -> Result<(), XmlFault> {
         let Some(inside) = between(raw, "<?", "?>") else {
             return self.flaw("xmlParsePI : no target name");
         };
@@ -387,7 +391,7 @@ impl<'a, S: Sink<'a>> Reader<'a, '_, S> {
     }
 
     /// A tag, without its brackets.
-    fn tag<'t>(&mut self, inside: &'t str, lend: Lend<'t, 'a>) -> Result<(), Flaw> {
+    fn tag<'t>(&mut self, inside: &'t str, lend: Lend<'t, 'a>) -> Result<(), XmlFault> {
         let name = leading_name(inside);
         if name.is_empty() {
             return self.flaw("StartTag: invalid element name");
@@ -458,7 +462,7 @@ impl<'a, S: Sink<'a>> Reader<'a, '_, S> {
         &mut self,
         raw: &'t str,
         lend: Lend<'t, 'a>,
-    ) -> Result<Cow<'a, str>, Flaw> {
+    ) -> Result<Cow<'a, str>, XmlFault> {
         if raw.contains('<') {
             return self.flaw("Unescaped '<' not allowed in attributes values");
         }
@@ -471,7 +475,7 @@ impl<'a, S: Sink<'a>> Reader<'a, '_, S> {
         Ok(Cow::Owned(value))
     }
 
-    fn expanded_value(&mut self, raw: &str, value: &mut String) -> Result<(), Flaw> {
+    fn expanded_value(&mut self, raw: &str, value: &mut String) -> Result<(), XmlFault> {
         let mut rest = raw;
         loop {
             let (plain, reference) = match rest.split_once('&') {
@@ -514,7 +518,7 @@ impl<'a, S: Sink<'a>> Reader<'a, '_, S> {
     }
 
     /// What a reference stands for that is one character by itself.
-    fn character_of(&self, name: &str) -> Result<Option<char>, Flaw> {
+    fn character_of(&self, name: &str) -> Result<Option<char>, XmlFault> {
         if name.starts_with('#') {
             return match character(name) {
                 Some(c) => Ok(Some(c)),
@@ -532,7 +536,7 @@ impl<'a, S: Sink<'a>> Reader<'a, '_, S> {
     }
 
     /// The entity of a name; none if it may be declared where nobody reads.
-    fn entity(&self, name: &str) -> Result<Option<Entity>, Flaw> {
+    fn entity(&self, name: &str) -> Result<Option<Entity>, XmlFault> {
         if name.is_empty() || leading_name(name) != name {
             return self.flaw(match leading_name(name) {
                 "" => "xmlParseEntityRef: no name",
@@ -550,7 +554,7 @@ impl<'a, S: Sink<'a>> Reader<'a, '_, S> {
     }
 
     /// Counts what an entity comes to, before it is put in its place.
-    fn expand(&mut self, name: &str, text: &str) -> Result<(), Flaw> {
+    fn expand(&mut self, name: &str, text: &str) -> Result<(), XmlFault> {
         self.entity_depth += 1;
         self.expanded_bytes += text.len() + name.len();
         if self.entity_depth > ENTITY_DEPTH_MAX
@@ -561,7 +565,7 @@ impl<'a, S: Sink<'a>> Reader<'a, '_, S> {
         Ok(())
     }
 
-    fn reference<'t>(&mut self, name: &'t str, _: Lend<'t, 'a>) -> Result<(), Flaw> {
+    fn reference<'t>(&mut self, name: &'t str, _: Lend<'t, 'a>) -> Result<(), XmlFault> {
         if let Some(c) = self.character_of(name)? {
             return match S::BUILDS {
                 true => self.sink.text(Cow::Owned(c.to_string())),

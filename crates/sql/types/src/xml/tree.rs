@@ -5,7 +5,7 @@
 //! numbers up to its `end`.
 
 use super::read::{Form, Sink, read};
-use super::{Declaration, Flaw};
+use super::{Declaration, XmlFault};
 use crate::interrupt::check_for_interrupts;
 use crate::value::build::Room;
 use std::borrow::Cow;
@@ -64,7 +64,7 @@ const XML_NAMESPACE: &str = "http://www.w3.org/XML/1998/namespace";
 impl<'a> Tree<'a> {
     /// The tree of a value, which has to be a document. Its declaration is of no interest: it may name an encoding
     /// that the text has no more.
-    pub fn of(text: &'a str) -> Result<Tree<'a>, Flaw> {
+    pub fn of(text: &'a str) -> Result<Tree<'a>, XmlFault> {
         let len = Declaration::parse(text).map_or(0, |(_, len)| len);
         let mut builder = Builder {
             tree: Tree {
@@ -183,14 +183,14 @@ impl<'a> Builder<'a> {
         kind: Kind,
         name: Cow<'a, str>,
         value: Cow<'a, str>,
-    ) -> Result<NodeId, Flaw> {
+    ) -> Result<NodeId, XmlFault> {
         let tree = &mut self.tree;
         tree.text_bytes += owned_bytes(&name) + owned_bytes(&value);
         tree.texts.hold(tree.text_bytes)?;
         tree.room.reserve(&mut tree.nodes, 1)?;
         let id = tree.len();
         if id == NONE {
-            return Err(Flaw::Malformed(1, "too many nodes".to_owned()));
+            return Err(XmlFault::Malformed(1, "too many nodes".to_owned()));
         }
         tree.nodes.push(Node {
             kind,
@@ -213,7 +213,7 @@ impl<'a> Builder<'a> {
         kind: Kind,
         name: Cow<'a, str>,
         value: Cow<'a, str>,
-    ) -> Result<NodeId, Flaw> {
+    ) -> Result<NodeId, XmlFault> {
         let id = self.push(kind, name, value)?;
         let parent = self.tree.node(id).parent;
         if let Some(parent) = self.tree.nodes.get_mut(parent as usize) {
@@ -233,7 +233,7 @@ impl<'a> Builder<'a> {
     }
 
     /// The declarations among the attributes of the element hold from now on; what is wrong with one.
-    fn declare(&mut self, element: NodeId) -> Result<Option<String>, Flaw> {
+    fn declare(&mut self, element: NodeId) -> Result<Option<String>, XmlFault> {
         for id in element + 1..self.tree.len() {
             check_for_interrupts()?;
             let node = self.tree.node(id);
@@ -263,14 +263,14 @@ impl<'a> Builder<'a> {
 impl<'a> Sink<'a> for Builder<'a> {
     const BUILDS: bool = true;
 
-    fn start(&mut self, name: Cow<'a, str>) -> Result<(), Flaw> {
+    fn start(&mut self, name: Cow<'a, str>) -> Result<(), XmlFault> {
         let id = self.child(Kind::Element, name, Cow::Borrowed(""))?;
         self.open.push(id);
         self.scopes.push(self.declared.len());
         Ok(())
     }
 
-    fn attribute(&mut self, name: Cow<'a, str>, value: Cow<'a, str>) -> Result<(), Flaw> {
+    fn attribute(&mut self, name: Cow<'a, str>, value: Cow<'a, str>) -> Result<(), XmlFault> {
         let prefix = match &*name {
             "xmlns" => Some(""),
             name => name.strip_prefix("xmlns:"),
@@ -287,7 +287,7 @@ impl<'a> Sink<'a> for Builder<'a> {
         Ok(())
     }
 
-    fn started(&mut self) -> Result<Option<String>, Flaw> {
+    fn started(&mut self) -> Result<Option<String>, XmlFault> {
         let element = self.open.last().copied().unwrap_or(0);
         if let Some(wrong) = self.declare(element)? {
             return Ok(Some(wrong));
@@ -323,7 +323,7 @@ impl<'a> Sink<'a> for Builder<'a> {
         Ok(None)
     }
 
-    fn end(&mut self) -> Result<(), Flaw> {
+    fn end(&mut self) -> Result<(), XmlFault> {
         let end = self.tree.len();
         if let Some(id) = self.open.pop() {
             self.tree.nodes[id as usize].end = end;
@@ -343,7 +343,7 @@ impl<'a> Sink<'a> for Builder<'a> {
         Ok(())
     }
 
-    fn text(&mut self, text: Cow<'a, str>) -> Result<(), Flaw> {
+    fn text(&mut self, text: Cow<'a, str>) -> Result<(), XmlFault> {
         let parent = self.open.last().copied().unwrap_or(0);
         let last = self.tree.node(parent).last;
         // Characters that references stand for are part of the text around them.
@@ -359,16 +359,16 @@ impl<'a> Sink<'a> for Builder<'a> {
         self.child(Kind::Text, Cow::Borrowed(""), text).map(|_| ())
     }
 
-    fn cdata(&mut self, text: Cow<'a, str>) -> Result<(), Flaw> {
+    fn cdata(&mut self, text: Cow<'a, str>) -> Result<(), XmlFault> {
         self.child(Kind::CData, Cow::Borrowed(""), text).map(|_| ())
     }
 
-    fn comment(&mut self, text: Cow<'a, str>) -> Result<(), Flaw> {
+    fn comment(&mut self, text: Cow<'a, str>) -> Result<(), XmlFault> {
         self.child(Kind::Comment, Cow::Borrowed(""), text)
             .map(|_| ())
     }
 
-    fn instruction(&mut self, target: Cow<'a, str>, content: Cow<'a, str>) -> Result<(), Flaw> {
+    fn instruction(&mut self, target: Cow<'a, str>, content: Cow<'a, str>) -> Result<(), XmlFault> {
         self.child(Kind::Instruction, target, content).map(|_| ())
     }
 }

@@ -1,7 +1,7 @@
 //! What the type does with its texts: taking, judging and showing them.
 
 use super::read::{Form, Judge, has_document_type, read};
-use super::{Declaration, Flaw};
+use super::{Declaration, XmlFault};
 use crate::encoding::Encoding;
 use crate::error::{Result, SqlError};
 use crate::value::IoContext;
@@ -30,8 +30,8 @@ impl XmlOption {
 }
 
 /// What is wrong with a text as a value, if anything is; and what to call it.
-fn flaw_of(text: &str, option: XmlOption) -> Result<(), (Flaw, &'static str)> {
-    let failed = |error| (Flaw::Failed(error), "");
+fn flaw_of(text: &str, option: XmlOption) -> Result<(), (XmlFault, &'static str)> {
+    let failed = |error| (XmlFault::Failed(error), "");
     match option {
         XmlOption::Document => {
             read(text, Form::Document, &mut Judge).map_err(|f| (f, "invalid XML document"))
@@ -39,7 +39,7 @@ fn flaw_of(text: &str, option: XmlOption) -> Result<(), (Flaw, &'static str)> {
         XmlOption::Content => {
             let wrong = "invalid XML content";
             let Some((_, len)) = Declaration::parse(text) else {
-                let flaw = Flaw::Malformed(1, "Malformed declaration.".to_owned());
+                let flaw = XmlFault::Malformed(1, "Malformed declaration.".to_owned());
                 return Err((flaw, "invalid XML content: invalid XML declaration"));
             };
             let form = match has_document_type(&text[len..]).map_err(failed)? {
@@ -64,8 +64,8 @@ pub fn check(text: &str, option: XmlOption) -> Result<()> {
 pub fn is_well_formed(text: &str, option: XmlOption) -> Result<bool> {
     match flaw_of(text, option) {
         Ok(()) => Ok(true),
-        Err((Flaw::Malformed(..), _)) => Ok(false),
-        Err((Flaw::Failed(error), _)) => Err(error),
+        Err((XmlFault::Malformed(..), _)) => Ok(false),
+        Err((XmlFault::Failed(error), _)) => Err(error),
     }
 }
 
@@ -165,7 +165,7 @@ pub fn not_of_kind() -> SqlError {
 }
 
 /// What XPath is asked of is no document.
-pub fn no_document(flaw: Flaw) -> SqlError {
+pub fn no_document(flaw: XmlFault) -> SqlError {
     flaw.told(
         SqlState::INVALID_XML_DOCUMENT,
         "could not parse XML document",
