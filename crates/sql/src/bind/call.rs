@@ -298,9 +298,9 @@ impl Binder<'_> {
             ty = record::record_type(&columns)?;
         }
         let id = self.computed(function.name, ty);
-        self.frame()?
-            .sets
-            .push((id, Expr::Call { function, args, ty }));
+        let frame = self.frame()?;
+        frame.sets.push((id, Expr::Call { function, args, ty }));
+        frame.sets_at.push(at);
         Ok(Expr::Column(id, ty))
     }
 
@@ -314,17 +314,17 @@ impl Binder<'_> {
         &self,
         met: usize,
         what: &str,
-        at: Option<usize>,
     ) -> Result<()> {
         if self.sets_met() <= met {
             return Ok(());
         }
+        let at = self.frames.last().and_then(|frame| frame.sets_at.get(met));
         Err(SqlError::new(
             SqlState::FEATURE_NOT_SUPPORTED,
             format!("set-returning functions are not allowed in {what}"),
         )
         .hint("You might be able to move the set-returning function into a LATERAL FROM item.")
-        .at(at))
+        .at(at.copied().flatten()))
     }
 }
 

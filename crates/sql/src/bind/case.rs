@@ -17,8 +17,7 @@ impl Binder<'_> {
         let met = self.sets_met();
         let Some(operand) = operand else {
             let case = self.case_of(None, arms, otherwise)?;
-            let at = arms.first().and_then(|arm| self.at(arm.result.span()));
-            self.refuse_sets_since(met, "CASE", at)?;
+            self.refuse_sets_since(met, "CASE")?;
             return Ok(case);
         };
         let bound = self.expr(operand)?;
@@ -27,7 +26,7 @@ impl Binder<'_> {
         let case = self.once(bound, |b, operand| {
             b.case_of(Some((operand, at)), arms, otherwise)
         })?;
-        self.refuse_sets_since(met, "CASE", at)?;
+        self.refuse_sets_since(met, "CASE")?;
         Ok(case)
     }
 

@@ -315,7 +315,7 @@ impl Binder<'_> {
     fn coalesce(&mut self, list: &ast::FunctionArgumentList, at: Option<usize>) -> Result<Expr> {
         let met = self.sets_met();
         let args = self.placed_args(list, "coalesce", at)?;
-        self.refuse_sets_since(met, "COALESCE", at)?;
+        self.refuse_sets_since(met, "COALESCE")?;
         if args.is_empty() {
             return Err(
                 SqlError::new(SqlState::SYNTAX_ERROR, "syntax error at or near \")\"").at(at),

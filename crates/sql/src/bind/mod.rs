@@ -303,6 +303,8 @@ pub(crate) struct Frame {
     pub(crate) window_names: Vec<String>,
     /// Set-returning calls of the select list, with the identity of each result.
     pub(crate) sets: Vec<(ColId, Expr)>,
+    /// Where each of them stands.
+    pub(crate) sets_at: Vec<Option<usize>>,
     /// Column references outside aggregates, with their places: for errors about grouping.
     pub(crate) references: Vec<(ColId, Option<usize>)>,
     /// WITH names in sight from here inwards.
@@ -328,6 +330,7 @@ impl Frame {
             windows: Vec::new(),
             window_names: Vec::new(),
             sets: Vec::new(),
+            sets_at: Vec::new(),
             references: Vec::new(),
             ctes: Vec::new(),
             is_of_variables: false,

@@ -113,6 +113,7 @@ impl Binder<'_> {
         let limits = self.limits_apart(tail)?;
         block.windows = self.windows(&select.named_window)?;
         block.sets = std::mem::take(&mut self.frame()?.sets);
+        self.frame()?.sets_at.clear();
         let aggregates = std::mem::take(&mut self.frame()?.aggregates);
         let calls = std::mem::take(&mut self.frame()?.groupings);
         if !aggregates.is_empty() && rels.iter().any(|rel| self.is_recursion(*rel)) {

@@ -36,11 +36,11 @@ pub(super) fn pg_ts_config_map(_: &VirtualContext<'_>) -> Rows {
 /// `pg_ts_dict`
 pub(super) fn pg_ts_dict(_: &VirtualContext<'_>) -> Rows {
     let rows = DICTIONARIES.iter().map(|d| {
-        let template = match d.options {
+        let template = match d.language {
             Some(_) => SNOWBALL_TEMPLATE,
             None => SIMPLE_TEMPLATE,
         };
-        let options = d.options.map_or(Datum::Null, Datum::text);
+        let options = d.options().map_or(Datum::Null, Datum::text);
         row![Id(d.oid), d.name, Id(11), Id(OWNER), Id(template), options]
     });
     Ok(rows.collect())

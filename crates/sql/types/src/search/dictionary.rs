@@ -1,8 +1,10 @@
 //! From tokens to lexemes: dictionaries and configurations.
 //!
-//! Owns: [`Dictionary`], [`Config`], their names and OIDs, English stop words, and [`Lexemes`], which turns texts into
-//! lexemes with places. All configurations use the default parser; which dictionary gets a token follows from its kind.
+//! Owns: [`Dictionary`], [`Config`], their names and OIDs, and [`Lexemes`], which turns texts into lexemes with places. All
+//! configurations use the default parser; which dictionary gets a token follows from its kind. Stems and stop words are
+//! [`Language`]'s.
 
+use super::language::Language;
 use super::parser::{Parser, TokenKind};
 use super::vector::{LEXEME_BYTES_MAX, Lexeme};
 use crate::error::{Result, SqlError};
@@ -12,7 +14,7 @@ use crate::value::build::Room;
 use crate::value::case::lower_text;
 use crate::value::names::split_qualified;
 use logstead_types::SqlState;
-use rust_stemmers::{Algorithm, Stemmer};
+use std::sync::OnceLock;
 
 /// OID of the default parser.
 pub const PARSER: Oid = 3722;
@@ -27,11 +29,10 @@ pub struct Dictionary {
     pub oid: Oid,
     /// `dictname`
     pub name: &'static str,
-    /// `dictinitoption`
-    pub options: Option<&'static str>,
-    stemmer: Option<Algorithm>,
-    /// In order.
-    stop_words: &'static [&'static str],
+    /// What it stems words of; `simple` stems none.
+    pub language: Option<Language>,
+    /// In order. Made with the first word that is looked for.
+    stop_words: OnceLock<Vec<String>>,
 }
 
 /// A configuration.
@@ -42,39 +43,99 @@ pub struct Config {
     pub name: &'static str,
     /// For words.
     words: &'static Dictionary,
+    /// For words of ASCII letters alone: where the language is written in other letters, these are taken for English.
+    ascii_words: &'static Dictionary,
 }
 
-static SIMPLE_DICTIONARY: Dictionary = Dictionary {
-    oid: 3765,
-    name: "simple",
-    options: None,
-    stemmer: None,
-    stop_words: &[],
-};
+const fn dictionary(oid: Oid, name: &'static str, language: Option<Language>) -> Dictionary {
+    Dictionary {
+        oid,
+        name,
+        language,
+        stop_words: OnceLock::new(),
+    }
+}
 
-static ENGLISH_STEM: Dictionary = Dictionary {
-    oid: 13_163,
-    name: "english_stem",
-    options: Some("language = 'english', stopwords = 'english'"),
-    stemmer: Some(Algorithm::English),
-    stop_words: ENGLISH_STOP_WORDS,
-};
+const fn stemmer(oid: Oid, name: &'static str, language: Language) -> Dictionary {
+    dictionary(oid, name, Some(language))
+}
 
-/// All dictionaries.
-pub static DICTIONARIES: [&Dictionary; 2] = [&SIMPLE_DICTIONARY, &ENGLISH_STEM];
+/// All dictionaries, in the order of [`CONFIGS`]. The numbers are those of PostgreSQL 15.
+pub static DICTIONARIES: [Dictionary; 19] = [
+    dictionary(3765, "simple", None),
+    stemmer(13_151, "arabic_stem", Language::Arabic),
+    stemmer(13_159, "danish_stem", Language::Danish),
+    stemmer(13_161, "dutch_stem", Language::Dutch),
+    stemmer(13_163, "english_stem", Language::English),
+    stemmer(13_165, "finnish_stem", Language::Finnish),
+    stemmer(13_167, "french_stem", Language::French),
+    stemmer(13_169, "german_stem", Language::German),
+    stemmer(13_171, "greek_stem", Language::Greek),
+    stemmer(13_175, "hungarian_stem", Language::Hungarian),
+    stemmer(13_181, "italian_stem", Language::Italian),
+    stemmer(13_187, "norwegian_stem", Language::Norwegian),
+    stemmer(13_189, "portuguese_stem", Language::Portuguese),
+    stemmer(13_191, "romanian_stem", Language::Romanian),
+    stemmer(13_193, "russian_stem", Language::Russian),
+    stemmer(13_197, "spanish_stem", Language::Spanish),
+    stemmer(13_199, "swedish_stem", Language::Swedish),
+    stemmer(13_201, "tamil_stem", Language::Tamil),
+    stemmer(13_203, "turkish_stem", Language::Turkish),
+];
+
+const SIMPLE: usize = 0;
+const ENGLISH: usize = 4;
+
+/// The configuration of the dictionary at `at`.
+const fn config(oid: Oid, name: &'static str, at: usize) -> Config {
+    let words = &DICTIONARIES[at];
+    let ascii_words = match words.language {
+        Some(Language::Russian) => &DICTIONARIES[ENGLISH],
+        _ => words,
+    };
+    Config {
+        oid,
+        name,
+        words,
+        ascii_words,
+    }
+}
 
 /// All configurations.
-pub static CONFIGS: [Config; 2] = [
-    Config {
-        oid: 3748,
-        name: "simple",
-        words: &SIMPLE_DICTIONARY,
-    },
-    Config {
-        oid: 13_164,
-        name: "english",
-        words: &ENGLISH_STEM,
-    },
+pub static CONFIGS: [Config; DICTIONARIES.len()] = [
+    config(3748, "simple", SIMPLE),
+    config(13_152, "arabic", 1),
+    config(13_160, "danish", 2),
+    config(13_162, "dutch", 3),
+    config(13_164, "english", ENGLISH),
+    config(13_166, "finnish", 5),
+    config(13_168, "french", 6),
+    config(13_170, "german", 7),
+    config(13_172, "greek", 8),
+    config(13_176, "hungarian", 9),
+    config(13_182, "italian", 10),
+    config(13_188, "norwegian", 11),
+    config(13_190, "portuguese", 12),
+    config(13_192, "romanian", 13),
+    config(13_194, "russian", 14),
+    config(13_198, "spanish", 15),
+    config(13_200, "swedish", 16),
+    config(13_202, "tamil", 17),
+    config(13_204, "turkish", 18),
+];
+
+/// Languages that PostgreSQL has a configuration and a dictionary of, and that there are no stemmers for here.
+const NOT_SUPPORTED: [&str; 10] = [
+    "armenian",
+    "basque",
+    "catalan",
+    "hindi",
+    "indonesian",
+    "irish",
+    "lithuanian",
+    "nepali",
+    "serbian",
+    "yiddish",
 ];
 
 /// The configuration with this OID.
@@ -89,12 +150,12 @@ pub fn config_by_name(name: &str) -> Option<&'static Config> {
 
 /// The dictionary with this OID.
 pub fn dictionary_by_oid(oid: Oid) -> Option<&'static Dictionary> {
-    DICTIONARIES.iter().copied().find(|d| d.oid == oid)
+    DICTIONARIES.iter().find(|d| d.oid == oid)
 }
 
 /// The dictionary of this name in `pg_catalog`.
 pub fn dictionary_by_name(name: &str) -> Option<&'static Dictionary> {
-    DICTIONARIES.iter().copied().find(|d| d.name == name)
+    DICTIONARIES.iter().find(|d| d.name == name)
 }
 
 fn named<T>(text: &str, what: &str, find: impl Fn(&str) -> Option<T>) -> Result<T> {
@@ -105,10 +166,14 @@ fn named<T>(text: &str, what: &str, find: impl Fn(&str) -> Option<T>) -> Result<
         _ => None,
     };
     found.ok_or_else(|| {
-        SqlError::new(
-            SqlState::UNDEFINED_OBJECT,
-            format!("text search {what} \"{}\" does not exist", parts.join(".")),
-        )
+        let language = parts.last().map_or("", String::as_str);
+        let language = language.strip_suffix("_stem").unwrap_or(language);
+        let (state, why) = match NOT_SUPPORTED.contains(&language) {
+            true => (SqlState::FEATURE_NOT_SUPPORTED, "is not supported"),
+            false => (SqlState::UNDEFINED_OBJECT, "does not exist"),
+        };
+        let name = parts.join(".");
+        SqlError::new(state, format!("text search {what} \"{name}\" {why}"))
     })
 }
 
@@ -126,13 +191,11 @@ pub fn named_dictionary(text: &str) -> Result<&'static Dictionary> {
 pub fn dictionary_for(config: &Config, kind: TokenKind) -> Option<&'static Dictionary> {
     match kind {
         TokenKind::Blank | TokenKind::Tag | TokenKind::Protocol | TokenKind::Entity => None,
-        TokenKind::AsciiWord
-        | TokenKind::Word
-        | TokenKind::HwordPart
-        | TokenKind::HwordAsciiPart
-        | TokenKind::AsciiHword
-        | TokenKind::Hword => Some(config.words),
-        _ => Some(&SIMPLE_DICTIONARY),
+        TokenKind::AsciiWord | TokenKind::HwordAsciiPart | TokenKind::AsciiHword => {
+            Some(config.ascii_words)
+        }
+        TokenKind::Word | TokenKind::HwordPart | TokenKind::Hword => Some(config.words),
+        _ => Some(&DICTIONARIES[SIMPLE]),
     }
 }
 
@@ -143,16 +206,27 @@ impl Dictionary {
     /// The lexeme of a token; `None` for a stop word.
     pub fn lexeme(&self, token: &str) -> Option<String> {
         let lower = lower_text(token);
-        let Some(algorithm) = self.stemmer else {
+        let Some(language) = self.language else {
             return Some(lower);
         };
         if lower.len() > STEMMED_MAX {
             return Some(lower);
         }
-        if lower.is_empty() || self.stop_words.binary_search(&lower.as_str()).is_ok() {
+        let stop_words = self.stop_words.get_or_init(|| language.stop_words());
+        if lower.is_empty() || stop_words.binary_search(&lower).is_ok() {
             return None;
         }
-        Some(Stemmer::create(algorithm).stem(&lower).into_owned())
+        Some(language.stem(lower))
+    }
+
+    /// `dictinitoption`
+    pub fn options(&self) -> Option<String> {
+        let language = self.language?;
+        let name = language.name();
+        Some(match language.has_stop_words() {
+            true => format!("language = '{name}', stopwords = '{name}'"),
+            false => format!("language = '{name}'"),
+        })
     }
 }
 
@@ -209,134 +283,3 @@ impl Lexemes {
         Ok(())
     }
 }
-
-/// Words that are in every English text (the list of the Snowball project that PostgreSQL uses too), in order.
-const ENGLISH_STOP_WORDS: &[&str] = &[
-    "a",
-    "about",
-    "above",
-    "after",
-    "again",
-    "against",
-    "all",
-    "am",
-    "an",
-    "and",
-    "any",
-    "are",
-    "as",
-    "at",
-    "be",
-    "because",
-    "been",
-    "before",
-    "being",
-    "below",
-    "between",
-    "both",
-    "but",
-    "by",
-    "can",
-    "did",
-    "do",
-    "does",
-    "doing",
-    "don",
-    "down",
-    "during",
-    "each",
-    "few",
-    "for",
-    "from",
-    "further",
-    "had",
-    "has",
-    "have",
-    "having",
-    "he",
-    "her",
-    "here",
-    "hers",
-    "herself",
-    "him",
-    "himself",
-    "his",
-    "how",
-    "i",
-    "if",
-    "in",
-    "into",
-    "is",
-    "it",
-    "its",
-    "itself",
-    "just",
-    "me",
-    "more",
-    "most",
-    "my",
-    "myself",
-    "no",
-    "nor",
-    "not",
-    "now",
-    "of",
-    "off",
-    "on",
-    "once",
-    "only",
-    "or",
-    "other",
-    "our",
-    "ours",
-    "ourselves",
-    "out",
-    "over",
-    "own",
-    "s",
-    "same",
-    "she",
-    "should",
-    "so",
-    "some",
-    "such",
-    "t",
-    "than",
-    "that",
-    "the",
-    "their",
-    "theirs",
-    "them",
-    "themselves",
-    "then",
-    "there",
-    "these",
-    "they",
-    "this",
-    "those",
-    "through",
-    "to",
-    "too",
-    "under",
-    "until",
-    "up",
-    "very",
-    "was",
-    "we",
-    "were",
-    "what",
-    "when",
-    "where",
-    "which",
-    "while",
-    "who",
-    "whom",
-    "why",
-    "will",
-    "with",
-    "you",
-    "your",
-    "yours",
-    "yourself",
-    "yourselves",
-];

@@ -222,10 +222,15 @@ fn scan(text: &str, cx: Option<&dyn IoContext>) -> Result<Fields, Bad> {
     let mut any = false;
     loop {
         rest =
-            rest.trim_start_matches(|c: char| c.is_ascii_whitespace() || c == ',' || c == '\u{b}');
+            rest.trim_start_matches(|c: char| c.is_ascii_whitespace() || c == '\u{b}');
         let Some(&c) = rest.as_bytes().first() else {
             break;
         };
+        if c.is_ascii_punctuation() && !matches!(c, b'+' | b'-' | b'.') {
+            // It only stands between fields.
+            rest = &rest[1..];
+            continue;
+        }
         any = true;
         match c {
             b'0'..=b'9' => rest = number(rest, &mut f)?,
