@@ -223,6 +223,7 @@ fn open_home(config: &Config, env: &Env) -> Result<Arc<dyn LogHome>, BranchError
         ..LocalOptions::default()
     };
     let objects = ObjectOptions {
+        segment_size_bytes_max: config.segment_size_bytes,
         reserve_bytes: config.bucket_reserve_bytes,
         ..ObjectOptions::default()
     };

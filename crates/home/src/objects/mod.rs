@@ -55,8 +55,8 @@ const APPEND_BYTES_PREFERRED: usize = 512 << 10;
 /// How an object home works.
 #[derive(Clone, Debug)]
 pub struct ObjectOptions {
-    /// Size at which a segment is left for the next one. Large, since each costs requests to make, to fence and to list;
-    /// small enough that what is no longer needed can be removed in time.
+    /// Size at which a segment is left for the next one. Each costs a few requests to make, to list and to remove; and what is no
+    /// longer needed is removed segment by segment, so up to one for each lane is kept that is not.
     pub segment_size_bytes_max: u64,
     /// Appends after which a segment is left; an appendable object's may be fewer, if its provider says so. For plain segments, where
     /// each is an object to be listed.
@@ -76,7 +76,7 @@ pub struct ObjectOptions {
 impl Default for ObjectOptions {
     fn default() -> ObjectOptions {
         ObjectOptions {
-            segment_size_bytes_max: 1 << 30,
+            segment_size_bytes_max: 64 << 20,
             appends_per_segment_max: 10_000,
             append_latency_us: None,
             pause_min: Duration::from_millis(5),

@@ -188,7 +188,7 @@ pub(super) static LOG: &[Setting] = &[
             unit: Unit::Bytes,
         },
         "67108864",
-        "Size of one log segment, made ready ahead of time.",
+        "Size of one log segment, made ready ahead of time; the log is removed segment by segment.",
     ),
     server(
         "steal_group",
