@@ -310,11 +310,7 @@ impl Binder<'_> {
     }
 
     /// 0A000 if some have come since in what does not compute all its parts.
-    pub(crate) fn refuse_sets_since(
-        &self,
-        met: usize,
-        what: &str,
-    ) -> Result<()> {
+    pub(crate) fn refuse_sets_since(&self, met: usize, what: &str) -> Result<()> {
         if self.sets_met() <= met {
             return Ok(());
         }

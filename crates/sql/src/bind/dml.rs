@@ -59,10 +59,13 @@ impl Binder<'_> {
                 let view = Arc::clone(view);
                 self.target_through(&relation, &view, verb)
             }
-            RelationKind::Virtual(_) => Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, format!(
-                "changing the system catalog \"{}\" is not supported",
-                relation.name
-            ))
+            RelationKind::Virtual(_) => Err(SqlError::new(
+                SqlState::FEATURE_NOT_SUPPORTED,
+                format!(
+                    "changing the system catalog \"{}\" is not supported",
+                    relation.name
+                ),
+            )
             .at(at)),
         }
     }

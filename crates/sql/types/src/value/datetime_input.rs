@@ -221,8 +221,7 @@ fn scan(text: &str, cx: Option<&dyn IoContext>) -> Result<Fields, Bad> {
     };
     let mut any = false;
     loop {
-        rest =
-            rest.trim_start_matches(|c: char| c.is_ascii_whitespace() || c == '\u{b}');
+        rest = rest.trim_start_matches(|c: char| c.is_ascii_whitespace() || c == '\u{b}');
         let Some(&c) = rest.as_bytes().first() else {
             break;
         };
