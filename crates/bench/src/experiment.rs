@@ -81,7 +81,7 @@ pub struct Experiment {
     cells: fn(&mut Builder),
 }
 
-/// All of them, in the order of bench.md.
+/// All of them, in the order in which `logstead bench experiment` lists them.
 pub fn all() -> &'static [Experiment] {
     &catalog::ALL
 }

@@ -1,5 +1,6 @@
-//! What a directory of rows of 100 bytes costs: in space, and in bytes written for a checkpoint that changes a row here and there. ARCHITECTURE.md has the
-//! figures for 8 million rows; here are a tenth, in the same proportions.
+//! What a directory of rows of 100 bytes costs: in space, and in bytes written for a checkpoint that changes a row here
+//! and there. docs/internals/checkpoints.md has the figures for 8 million rows; here are a tenth, in the same
+//! proportions.
 
 mod rig;
 

@@ -1,4 +1,4 @@
-//! LeanStore's log buffer (papers/autonomous-commit.txt §3.4): others take along what it holds without a lock. To compare with
+//! LeanStore's log buffer (Autonomous Commit §3.4): others take along what it holds without a lock. To compare with
 //! [`Lane::steal`](logstead_wal::Lane::steal), which moves a buffer under both lanes' locks; nothing that ships uses it.
 //!
 //! One worker pushes. Whoever wants to write what is there copies the words from the *clean* cursor to the *dirty* one, then claims them

@@ -1,4 +1,4 @@
-//! A connection to a server whose right to answer runs out (traps T15).
+//! A connection to a server whose right to answer runs out (T15).
 
 use logstead_engine::{Engine, EngineOptions, FlushMode, Lease, LeaseOptions};
 use logstead_env::{Clock, Env, SimClock, SimProcesses, SimRandom};

@@ -1,5 +1,5 @@
 //! How many lanes are in use, and how long and for how much a flush waits: as latency and load want it. A pure controller:
-//! a period's measurements in, decisions out, each with its reason. (papers/milliscale.txt leaves it as future work.)
+//! a period's measurements in, decisions out, each with its reason. (Milliscale leaves it as future work.)
 //!
 //! Goals, in order: a commit takes little more than one append; then as few appends as possible, which are money.
 //!

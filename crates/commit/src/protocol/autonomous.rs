@@ -1,4 +1,4 @@
-//! Autonomous commit (papers/autonomous-commit.txt §3): every worker flushes its own log and acknowledges its group.
+//! Autonomous commit (Autonomous Commit §3): every worker flushes its own log and acknowledges its group.
 //!
 //! Rule: at the end of a transaction a worker whose lane holds a flush unit writes it itself; one whose lane holds less, but
 //! a unit together with the lanes of its steal group, robs them and writes it all. Two things are done in one of two ways, the paper's

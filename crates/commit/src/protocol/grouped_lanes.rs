@@ -1,4 +1,4 @@
-//! Grouped lanes (papers/milliscale.txt §4.2): every lane is flushed for itself, and its workers acknowledged after that.
+//! Grouped lanes (Milliscale §4.2): every lane is flushed for itself, and its workers acknowledged after that.
 //!
 //! The only one whose workers may change lanes: it asks nothing about which workers a lane has (see `mapping`).
 //!

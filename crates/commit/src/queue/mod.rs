@@ -1,7 +1,7 @@
 //! The queue by which a worker hands its pre-committed transactions to whoever acknowledges them.
 //!
 //! One producer, the worker, and one consumer at a time (who holds the worker's desk). The lock-free ring serves; the
-//! latched queue exists as the baseline that benchmarks compare with (papers/autonomous-commit.txt §4).
+//! latched queue exists as the baseline that benchmarks compare with (Autonomous Commit §4).
 
 mod latched;
 mod ring;

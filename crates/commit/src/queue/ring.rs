@@ -1,5 +1,5 @@
 //! The lock-free queue: a ring of serialized transaction objects, one producer and one consumer
-//! (papers/autonomous-commit.txt §4).
+//! (Autonomous Commit §4).
 //!
 //! An object begins at a cache line, so producer and consumer share a line only where the ring is all but empty. The
 //! consumer takes a whole batch with one look at the tail and one move of the head. Cursors count words and only grow.

@@ -1,4 +1,4 @@
-//! Record-level tracking by the newest predecessor (papers/milliscale.txt §4.3).
+//! Record-level tracking by the newest predecessor (Milliscale §4.3).
 //!
 //! Rule: acknowledged when hardened and its DSN is below the horizon; the floor in its entry is its DSN. Why it is right:
 //! everything it read or overwrote has a CSN of at most its DSN, and the horizon passes a CSN only when all up to it are

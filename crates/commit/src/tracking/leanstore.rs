@@ -1,6 +1,6 @@
 //! LeanStore's rule to the letter, for comparisons only: **unsafe**, acknowledged transactions can be lost.
 //!
-//! Rule (papers/autonomous-commit.txt §5.1, Global Sequence Numbers with Remote Flush Avoidance): acknowledged when hardened,
+//! Rule (Autonomous Commit §5.1, Global Sequence Numbers with Remote Flush Avoidance): acknowledged when hardened,
 //! and its GSN is at most the smallest hardened GSN over the lanes, or all its accesses were local. No predecessor is
 //! tracked: nothing is collected but the newest GSN of the chunks, and an entry names nobody. A chunk is local to the lane that wrote it
 //! last, whoever wrote before. A transaction that only reads waits by the same

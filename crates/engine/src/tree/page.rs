@@ -33,7 +33,7 @@ use super::interleave;
 use super::latch::Latch;
 use crate::memory::{Memory, footprint};
 
-/// Size of a page: see ARCHITECTURE.md.
+/// Size of a page: docs/internals/indexes.md has what was measured.
 const PAGE_BYTES: usize = 4096;
 const HEADER_BYTES: usize = 64;
 /// Words of slots and heap.

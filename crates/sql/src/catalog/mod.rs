@@ -5,11 +5,11 @@
 //! `pg_catalog` / `information_schema` tables.
 //!
 //! Invariants:
-//! - A `Catalog` never changes once shared; a new one carries a higher `version`. Whoever uses one adds `Catalog::csn` to its transaction's
-//!   dependencies until that CSN is Committed (traps T10).
-//! - A DDL statement costs nothing for the objects that it does not touch: the next `Catalog` shares them with the last, since its maps are
-//!   persistent, and what refers to an object is found by its number ([`Dependents`]), not by looking at all. What looks at all relations
-//!   is told of in ARCHITECTURE.md.
+//! - A `Catalog` never changes once shared; a new one carries a higher `version`. Whoever uses one adds `Catalog::csn`
+//!   to its transaction's dependencies until that CSN is Committed (T10).
+//! - A DDL statement costs nothing for the objects that it does not touch: the next `Catalog` shares them with the last,
+//!   since its maps are persistent, and what refers to an object is found by its number ([`Dependents`]), not by looking
+//!   at all. docs/internals/sql.md lists what looks at all relations.
 
 mod address;
 pub mod aggregate;

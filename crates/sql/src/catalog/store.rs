@@ -5,7 +5,7 @@
 //!
 //! Invariants:
 //! - A snapshot is published when its transaction is Precommitted and before its table locks are released, so whoever waited for
-//!   the lock finds it. It carries that transaction's CSN: users add it to their dependencies (traps T10).
+//!   the lock finds it. It carries that transaction's CSN: users add it to their dependencies (T10).
 //! - An OID is given out only below a logged bound: none is used twice, whatever crashes.
 //! - At start every storage that no relation refers to is dropped; every index comes from the checkpoint with the log behind it, or is built again from rows
 //!   (`Engine::restore_index` says when). What is stored and no relation names is forgotten.

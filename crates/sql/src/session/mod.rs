@@ -4,7 +4,7 @@
 //! on one worker as a task; it never blocks, it awaits.
 //!
 //! Invariants:
-//! - Replies leave only after [`Session::settle`]: everything they tell is Committed (results and errors alike, traps T15),
+//! - Replies leave only after [`Session::settle`]: everything they tell is Committed (results and errors alike, T15),
 //!   unless the session has said that it does not care (`synchronous_commit = off`, `owed`).
 //! - A plan runs only while its tables are locked and the catalog is the one it was made with; the catalog's CSN is among
 //!   the transaction's dependencies (T10).

@@ -1,6 +1,6 @@
 //! How the world outside its worker reaches a session: cancel, stop, terminate.
 //!
-//! Invariant: a session that registers its waker and then looks at the flags never sleeps through a signal (traps T13).
+//! Invariant: a session that registers its waker and then looks at the flags never sleeps through a signal (T13).
 
 use super::notify::Mailbox;
 use super::turns::{self, Turns, Used};

@@ -155,7 +155,7 @@ impl Session {
                 self.temporary.over(current)
             }
         };
-        // Descriptions and errors ("does not exist") tell of it as results do (traps T10, T15).
+        // Descriptions and errors ("does not exist") tell of it as results do (T10, T15).
         let synchronous = self.context.synchronous.get();
         self.owed.merge(&Awaits::of(catalog.csn), synchronous);
         user::search(&self.context.path_in(&catalog));

@@ -1,4 +1,4 @@
-//! The lease: who may write a home that no kernel's lock keeps, and who may answer (traps T3, T15).
+//! The lease: who may write a home that no kernel's lock keeps, and who may answer (T3, T15).
 
 mod checkpoints;
 mod model;
