@@ -349,7 +349,7 @@ def tables(server: Server) -> dict[str, list]:
 
 
 def test_a_copy_of_a_stopped_home_is_the_database(stopped, tmp_path):
-    """docs/operations.md, Backups: the copy opens and is equal, and the two have nothing to do with each other."""
+    """docs/operations/checkpoints.md, Backups: the copy opens and is equal, and the two have nothing to do with each other."""
     copy = LogsteadServer(tmp_path / "copy")
     copy.root.mkdir()
     shutil.copytree(stopped.data, copy.data)
