@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use logstead_engine::{Env, LogHome};
 use logstead_env::{Access, Buffer, DIRECT_ALIGNMENT, JoinHandle, OpenMode};
-use logstead_home::{HomeError, NoRoom, RoomRequest};
+use logstead_home::{HomeError, InlineAppends, LaneAppends, NoRoom, RoomRequest};
 use logstead_types::LaneId;
 use parking_lot::{Condvar, Mutex};
 
@@ -36,11 +36,12 @@ enum Target {
         next: u64,
     },
     Lane {
-        home: Arc<dyn LogHome>,
+        appends: Arc<dyn LaneAppends>,
+        /// This way of appending, if it is the one that is measured.
+        inline: Option<Arc<dyn InlineAppends>>,
         lane: LaneId,
         /// Held from the place's claim to the append: appends are given in the order of their places.
         order: Arc<Mutex<()>>,
-        inline: bool,
         done: Arc<Done>,
     },
 }
@@ -87,16 +88,16 @@ impl Target {
                 Ok(buffer)
             }
             Target::Lane {
-                home,
+                appends,
+                inline,
                 lane,
                 order,
-                inline,
                 done,
             } => {
                 let mut asked = RoomRequest::default();
                 let placed = loop {
                     let placed = order.lock();
-                    match home.ensure_room(*lane, len as u64, &mut asked) {
+                    match appends.ensure_room(*lane, len as u64, &mut asked) {
                         Ok(()) => break placed,
                         // Others of this lane used what was there.
                         Err(NoRoom::Busy) => drop(placed),
@@ -104,16 +105,17 @@ impl Target {
                     }
                     logstead_env::sleep(ROOM_PAUSE);
                 };
-                let at = home
+                let at = appends
                     .place(*lane, len as u64)
                     .map_err(|error| error.to_string())?;
-                if *inline {
-                    home.append_inline(*lane, at, &buffer, len)
+                if let Some(inline) = inline {
+                    inline
+                        .append_inline(*lane, at, &buffer, len)
                         .map_err(|error| error.to_string())?;
                     return Ok(buffer);
                 }
                 let told = Arc::clone(done);
-                home.append(
+                appends.append(
                     *lane,
                     at,
                     buffer,
@@ -137,12 +139,12 @@ impl Target {
 
     /// Waits until the next append has room: no part of what is measured.
     fn make_room(&self, len: usize, stop: &AtomicBool) -> Result<(), String> {
-        let Target::Lane { home, lane, .. } = self else {
+        let Target::Lane { appends, lane, .. } = self else {
             return Ok(());
         };
         let mut asked = RoomRequest::default();
         loop {
-            match home.ensure_room(*lane, len as u64, &mut asked) {
+            match appends.ensure_room(*lane, len as u64, &mut asked) {
                 Ok(()) => return Ok(()),
                 Err(NoRoom::Busy) if !stop.load(Ordering::Relaxed) => {
                     logstead_env::sleep(ROOM_PAUSE);
@@ -162,7 +164,7 @@ fn broken(error: impl std::fmt::Display) -> BenchError {
 struct Targets {
     targets: Vec<Target>,
     home: String,
-    log: Option<Arc<dyn LogHome>>,
+    log: Option<LogHome>,
     /// Lengths are multiples of it.
     alignment: usize,
 }
@@ -194,19 +196,21 @@ fn targets(
         });
     }
     let home = home::open(&common.home, run, env)?;
-    let facts = home.facts();
-    if way == BareWay::Inline && !facts.writes_are_short {
+    let capabilities = home.capabilities();
+    if way == BareWay::Inline && home.inline_appends.is_none() {
         return Err(BenchError::Open(format!(
             "--way inline: {} has no short writes",
             home.describe()
         )));
     }
-    if way == BareWay::Handoff && common.commit.workers_per_lane > facts.appends_in_flight_max {
+    if way == BareWay::Handoff
+        && common.commit.workers_per_lane > capabilities.appends_in_flight_max
+    {
         return Err(BenchError::Open(format!(
             "--workers-per-lane {}: {} takes {} appends of a lane at a time",
             common.commit.workers_per_lane,
             home.describe(),
-            facts.appends_in_flight_max
+            capabilities.appends_in_flight_max
         )));
     }
     let mut targets = Vec::new();
@@ -214,14 +218,17 @@ fn targets(
     for thread in 0..common.workers {
         let lane = LaneId((thread / common.commit.workers_per_lane) as u16);
         if thread.is_multiple_of(common.commit.workers_per_lane) {
-            home.open_lane(lane, 0).map_err(broken)?;
+            home.appends.open_lane(lane, 0).map_err(broken)?;
             order = Arc::new(Mutex::new(()));
         }
         targets.push(Target::Lane {
-            home: Arc::clone(&home),
+            appends: Arc::clone(&home.appends),
+            inline: home
+                .inline_appends
+                .clone()
+                .filter(|_| way == BareWay::Inline),
             lane,
             order: Arc::clone(&order),
-            inline: way == BareWay::Inline,
             done: Arc::default(),
         });
     }
@@ -229,7 +236,7 @@ fn targets(
         targets,
         home: home.describe(),
         log: Some(home),
-        alignment: facts.block_alignment,
+        alignment: capabilities.block_alignment,
     })
 }
 
@@ -252,7 +259,11 @@ pub(crate) fn run(
         alignment,
     } = targets(cell, way, env, run)?;
     let len = size_bytes.next_multiple_of(alignment);
-    let usage = || log.as_ref().map(|log| log.usage()).unwrap_or_default();
+    let usage = || {
+        log.as_ref()
+            .map(|log| log.status.usage())
+            .unwrap_or_default()
+    };
     let spent_before = Spent::of(usage(), env);
     let now = env.clock.monotonic().as_nanos();
     let (from, until, count) = match cell.common.until {

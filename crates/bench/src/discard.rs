@@ -6,46 +6,67 @@
 //! Does not: survive anything. A log opened here a second time is empty.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use logstead_home::{
-    Buffer, Completion, Facts, HomeError, LogHome, MemoryHome, NoRoom, ObjectId, ObjectInfo,
-    Position, RoomListener, RoomRequest, SegmentInfo, SideCompletion, SideWriter, Tag,
+    Buffer, Completion, HomeCapabilities, HomeError, HomeStatus, HomeUsage, InlineAppends,
+    LaneAppends, LaneSegments, LogHome, MemoryHome, NoRoom, Position, RoomListener, RoomRequest,
+    SegmentInfo, SideCompletion, SideSegments, SideWriter,
 };
 use logstead_types::LaneId;
 use parking_lot::Mutex;
 
 /// Large enough that a lane seldom goes on to another one.
 const SEGMENT_BYTES: u64 = 1 << 40;
+/// Segments of lanes that nobody opens.
+const KEPT_SEGMENT_BYTES: u64 = 4 << 20;
 /// What the engine may ask room for at a time; the lane's buffers are smaller.
 const ROOM_BYTES_MAX: u64 = 64 << 20;
 
-/// See the module's documentation.
-pub(crate) struct DiscardHome {
-    /// Keeps the few named things, and objects: a checkpoint that is gone would be no checkpoint.
-    kept: MemoryHome,
+/// A new one. Named values and objects are kept in memory: a checkpoint that is gone would be no checkpoint.
+pub(crate) fn discard_home() -> LogHome {
+    let kept = LogHome::from(MemoryHome::new(KEPT_SEGMENT_BYTES));
+    let discard = Arc::new(DiscardHome {
+        like: kept.capabilities(),
+        lanes: Mutex::default(),
+    });
+    LogHome {
+        status: Arc::clone(&discard) as _,
+        appends: Arc::clone(&discard) as _,
+        inline_appends: Some(Arc::clone(&discard) as _),
+        segments: Arc::clone(&discard) as _,
+        rollover: None,
+        sides: discard,
+        ..kept
+    }
+}
+
+/// Lanes and side segments that keep nothing.
+struct DiscardHome {
+    like: HomeCapabilities,
     lanes: Mutex<BTreeMap<LaneId, Position>>,
 }
 
-impl Default for DiscardHome {
-    fn default() -> DiscardHome {
-        DiscardHome {
-            kept: MemoryHome::new(4 << 20),
-            lanes: Mutex::default(),
-        }
+impl HomeStatus for DiscardHome {
+    fn describe(&self) -> String {
+        "nowhere (appends complete at once and are gone)".to_owned()
+    }
+
+    fn report(&self) -> Vec<(String, String)> {
+        Vec::new()
+    }
+
+    fn usage(&self) -> Vec<HomeUsage> {
+        Vec::new()
     }
 }
 
-impl LogHome for DiscardHome {
-    fn facts(&self) -> Facts {
-        Facts {
+impl LaneAppends for DiscardHome {
+    fn capabilities(&self) -> HomeCapabilities {
+        HomeCapabilities {
             room_size_bytes_max: ROOM_BYTES_MAX,
-            rollover: None,
-            ..self.kept.facts()
+            ..self.like
         }
-    }
-
-    fn describe(&self) -> String {
-        "nowhere (appends complete at once and are gone)".to_owned()
     }
 
     fn open_lane(&self, lane: LaneId, first_segment: u64) -> Result<(), NoRoom> {
@@ -67,6 +88,14 @@ impl LogHome for DiscardHome {
         Ok(())
     }
 
+    fn is_short_of_space(&self) -> bool {
+        false
+    }
+
+    fn free_bytes(&self) -> Option<u64> {
+        None
+    }
+
     fn place(&self, lane: LaneId, len: u64) -> Result<Position, HomeError> {
         let mut lanes = self.lanes.lock();
         let next = lanes.get_mut(&lane).ok_or(HomeError::Misuse {
@@ -84,25 +113,34 @@ impl LogHome for DiscardHome {
     fn append(&self, _: LaneId, _: Position, block: Buffer, _: usize, done: Completion) {
         done(block, Ok(()));
     }
+}
 
+impl InlineAppends for DiscardHome {
     fn append_inline(&self, _: LaneId, _: Position, _: &Buffer, _: usize) -> Result<(), HomeError> {
         Ok(())
     }
+}
 
-    fn rewrite(&self, _: LaneId, _: Position, _: &Buffer, _: usize) -> Result<(), HomeError> {
+impl LaneSegments for DiscardHome {
+    // Nobody else is there.
+    fn fence(&self, _lane: LaneId, _first_segment: u64, _by: &str) -> Result<(), HomeError> {
         Ok(())
     }
 
-    fn lanes(&self) -> Result<Vec<LaneId>, HomeError> {
+    fn list_lanes(&self) -> Result<Vec<LaneId>, HomeError> {
         Ok(Vec::new())
     }
 
-    fn segments(&self, _: LaneId) -> Result<Vec<SegmentInfo>, HomeError> {
+    fn list_segments(&self, _: LaneId) -> Result<Vec<SegmentInfo>, HomeError> {
         Ok(Vec::new())
     }
 
     fn read(&self, _: LaneId, _: Position, _: &mut Buffer) -> Result<usize, HomeError> {
         Ok(0)
+    }
+
+    fn rewrite(&self, _: LaneId, _: Position, _: &Buffer, _: usize) -> Result<(), HomeError> {
+        Ok(())
     }
 
     fn seal(&self, _: LaneId, _: Position) -> Result<(), HomeError> {
@@ -112,19 +150,9 @@ impl LogHome for DiscardHome {
     fn trim(&self, _: LaneId, _: u64) -> Result<(), HomeError> {
         Ok(())
     }
+}
 
-    fn get(&self, name: &str) -> Result<Option<(Vec<u8>, Tag)>, HomeError> {
-        self.kept.get(name)
-    }
-
-    fn put_if_absent(&self, name: &str, bytes: &[u8]) -> Result<Tag, HomeError> {
-        self.kept.put_if_absent(name, bytes)
-    }
-
-    fn compare_and_swap(&self, name: &str, expected: Tag, bytes: &[u8]) -> Result<Tag, HomeError> {
-        self.kept.compare_and_swap(name, expected, bytes)
-    }
-
+impl SideSegments for DiscardHome {
     fn begin_side(&self, _: LaneId, _: u64) -> Box<dyn SideWriter> {
         Box::new(DiscardedSide::default())
     }
@@ -133,7 +161,7 @@ impl LogHome for DiscardHome {
         Err(HomeError::Missing(format!("side segment {id}")))
     }
 
-    fn sides(&self, _: LaneId) -> Result<Vec<u64>, HomeError> {
+    fn list_sides(&self, _: LaneId) -> Result<Vec<u64>, HomeError> {
         Ok(Vec::new())
     }
 
@@ -141,20 +169,8 @@ impl LogHome for DiscardHome {
         Ok(())
     }
 
-    fn put_object(&self, id: ObjectId, bytes: &[u8]) -> Result<(), HomeError> {
-        self.kept.put_object(id, bytes)
-    }
-
-    fn read_object(&self, id: ObjectId, offset: u64, into: &mut [u8]) -> Result<usize, HomeError> {
-        self.kept.read_object(id, offset, into)
-    }
-
-    fn objects(&self) -> Result<Vec<ObjectInfo>, HomeError> {
-        self.kept.objects()
-    }
-
-    fn remove_object(&self, id: ObjectId) -> Result<(), HomeError> {
-        self.kept.remove_object(id)
+    fn give_up_side(&self, lane: LaneId, id: u64) {
+        let _next_recovery_removes_it = self.remove_side(lane, id);
     }
 }
 

@@ -276,7 +276,7 @@ impl Stage {
     /// The same on a home that may hold a log already.
     pub(crate) fn on(
         common: &Common,
-        home: Arc<dyn LogHome>,
+        home: LogHome,
         env: &Env,
         stop: &Arc<AtomicBool>,
     ) -> Result<(Stage, RecoveryReport), BenchError> {
@@ -405,7 +405,7 @@ impl Stage {
         let common = &cell.common;
         let before = self.engine.stats();
         let path_before = PathFigures::of(&self.engine);
-        let spent_before = Spent::at(self.engine.home().as_ref(), &self.env);
+        let spent_before = Spent::at(self.engine.home(), &self.env);
         let now = self.env.clock.monotonic().as_nanos();
         let (from, until, transactions) = match common.until {
             Until::Seconds { measured, warmup } => {
@@ -450,7 +450,7 @@ impl Stage {
         )?;
         let end = self.env.clock.monotonic().as_nanos();
         let path = PathFigures::of(&self.engine).since(&path_before);
-        let spent = Spent::at(self.engine.home().as_ref(), &self.env).since(&spent_before);
+        let spent = Spent::at(self.engine.home(), &self.env).since(&spent_before);
         let stats = difference(&self.engine.stats(), &before);
         let interrupted = self.stop.load(Ordering::Relaxed);
         let measured = std::mem::take(&mut *all.lock());

@@ -11,7 +11,7 @@ use logstead_env::FileKind;
 
 use logstead_home::HomeOptions;
 
-use crate::discard::DiscardHome;
+use crate::discard::discard_home;
 use crate::options::Home;
 use crate::{BenchError, client};
 
@@ -69,13 +69,9 @@ pub(crate) fn below(url: &str, prefix: &str) -> String {
 }
 
 /// Opens it. `run` tells the runs of one command apart, if there are several.
-pub(crate) fn open(
-    home: &Home,
-    run: Option<usize>,
-    env: &Env,
-) -> Result<Arc<dyn LogHome>, BenchError> {
+pub(crate) fn open(home: &Home, run: Option<usize>, env: &Env) -> Result<LogHome, BenchError> {
     Ok(match home {
-        Home::Discarded => Arc::new(DiscardHome::default()),
+        Home::Discarded => discard_home(),
         Home::Url(url) => {
             let own: Vec<String> = buckets(url)
                 .into_iter()
@@ -88,11 +84,11 @@ pub(crate) fn open(
             logstead_home::open(&url, env, &HomeOptions::default())
                 .map_err(|error| BenchError::Open(error.to_string()))?
         }
-        Home::Memory => Arc::new(MemoryHome::new(MEMORY_SEGMENT_BYTES)),
+        Home::Memory => LogHome::from(MemoryHome::new(MEMORY_SEGMENT_BYTES)),
         Home::Local(dir) => {
             let dir = directory(dir, run, env)?;
             let home = LocalHome::open(dir, env, LocalOptions::default());
-            Arc::new(home.map_err(|error| BenchError::Open(error.to_string()))?)
+            LogHome::from(home.map_err(|error| BenchError::Open(error.to_string()))?)
         }
     })
 }

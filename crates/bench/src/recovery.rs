@@ -22,10 +22,10 @@ use crate::{BenchError, Progress};
 /// Full speed is this part of the rate before.
 const FULL: f64 = 0.9;
 
-fn open(dir: &std::path::Path, env: &Env) -> Result<Arc<dyn LogHome>, BenchError> {
+fn open(dir: &std::path::Path, env: &Env) -> Result<LogHome, BenchError> {
     let home = LocalHome::open(dir, env, LocalOptions::default());
     let home = home.map_err(|error| BenchError::Open(error.to_string()))?;
-    Ok(Arc::new(home))
+    Ok(LogHome::from(home))
 }
 
 /// Runs one cell.

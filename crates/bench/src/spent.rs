@@ -19,8 +19,8 @@ pub(crate) struct Spent {
 
 impl Spent {
     /// Until now.
-    pub(crate) fn at(home: &dyn LogHome, env: &Env) -> Spent {
-        Spent::of(home.usage(), env)
+    pub(crate) fn at(home: &LogHome, env: &Env) -> Spent {
+        Spent::of(home.status.usage(), env)
     }
 
     /// Until now, of what these homes say.

@@ -163,7 +163,7 @@ struct Writer {
 }
 
 struct Cursors {
-    home: Arc<dyn LogHome>,
+    home: LogHome,
     buffers: Vec<CursorBuffer>,
     writers: Vec<Mutex<Writer>>,
     csn: AtomicU64,
@@ -225,20 +225,23 @@ impl Logs for Cursors {
         };
         let (header, crc) = header.encode();
         writer.buffer.as_mut_slice()[..HEADER_LEN].copy_from_slice(&header);
-        let padded = len.next_multiple_of(self.home.facts().block_alignment);
+        let padded = len.next_multiple_of(self.home.capabilities().block_alignment);
         writer.buffer.as_mut_slice()[len..padded].fill(0);
         let lane = LaneId(worker as u16);
         let mut asked = RoomRequest::default();
         while self
             .home
+            .appends
             .ensure_room(lane, padded as u64, &mut asked)
             .is_err()
         {
             std::hint::spin_loop();
         }
-        let at = self.home.place(lane, padded as u64);
+        let at = self.home.appends.place(lane, padded as u64);
         let at = at.map_err(|error| error.to_string())?;
-        let written = self.home.append_inline(lane, at, &writer.buffer, padded);
+        let inline = self.home.inline_appends.as_ref();
+        let inline = inline.ok_or("this home does not offer appends in the caller's thread")?;
+        let written = inline.append_inline(lane, at, &writer.buffer, padded);
         written.map_err(|error| error.to_string())?;
         writer.block += 1;
         writer.previous_crc = crc;
@@ -262,9 +265,9 @@ pub fn run(options: &StealOptions, env: &Env) -> Result<StealFigures, BenchError
         StealHome::Discarded => Home::Discarded,
     };
     let home = home::open(&place, None, env)?;
-    let facts = home.facts();
+    let capabilities = home.capabilities();
     for lane in 0..options.workers {
-        let opened = home.open_lane(LaneId(lane as u16), 0);
+        let opened = home.appends.open_lane(LaneId(lane as u16), 0);
         opened.map_err(|error| BenchError::Open(error.to_string()))?;
     }
     let config = LaneConfig {
@@ -276,7 +279,7 @@ pub fn run(options: &StealOptions, env: &Env) -> Result<StealFigures, BenchError
         .filter(|_| options.way != Way::Cursors)
         .map(|lane| {
             let clock = Arc::clone(&env.clock);
-            Lane::new(Arc::clone(&home), clock, start(lane), config.clone())
+            Lane::new(home.clone(), clock, start(lane), config.clone())
         })
         .collect();
     let cursors = Arc::new(Cursors {
@@ -288,7 +291,7 @@ pub fn run(options: &StealOptions, env: &Env) -> Result<StealFigures, BenchError
                 Mutex::new(Writer {
                     buffer: Buffer::zeroed(
                         (BUFFER_BYTES + HEADER_LEN)
-                            .next_multiple_of(facts.block_alignment.max(4096)),
+                            .next_multiple_of(capabilities.block_alignment.max(4096)),
                     ),
                     block: 0,
                     previous_crc: 0,

@@ -17,7 +17,7 @@
 //! Does not: know who may write, or remove anything.
 
 use crate::error::CheckpointError;
-use logstead_home::{HomeError, LogHome, ObjectId};
+use logstead_home::{HomeError, NamedValues, ObjectId};
 use logstead_types::Epoch;
 use std::ops::Range;
 
@@ -46,13 +46,13 @@ fn decode(bytes: &[u8]) -> Option<ObjectId> {
 
 /// Takes `count` numbers of an epoch that nobody had before, nor will have. After an error they are lost.
 pub(crate) fn reserve(
-    home: &dyn LogHome,
+    names: &dyn NamedValues,
     epoch: Epoch,
     count: u32,
 ) -> Result<Range<u32>, CheckpointError> {
     let (mut tries, mut looks) = (0, 0);
     loop {
-        let there = home.get(NAME)?;
+        let there = names.get(NAME)?;
         let next = match &there {
             None => None,
             Some((bytes, _)) => match decode(bytes) {
@@ -77,8 +77,8 @@ pub(crate) fn reserve(
         let end = end.ok_or(CheckpointError::Misuse("no object numbers are left"))?;
         let bytes = encode(ObjectId::new(epoch, end));
         let stored = match there {
-            None => home.put_if_absent(NAME, &bytes),
-            Some((_, tag)) => home.compare_and_swap(NAME, tag, &bytes),
+            None => names.put_if_absent(NAME, &bytes),
+            Some((_, tag)) => names.compare_and_swap(NAME, tag, &bytes),
         };
         match stored {
             Ok(_) => return Ok(first..end),
@@ -90,8 +90,8 @@ pub(crate) fn reserve(
 }
 
 /// Was anything ever stored in this home under such numbers, or may it have been?
-pub(crate) fn was_any(home: &dyn LogHome) -> Result<bool, HomeError> {
-    Ok(home.get(NAME)?.is_some())
+pub(crate) fn was_any(names: &dyn NamedValues) -> Result<bool, HomeError> {
+    Ok(names.get(NAME)?.is_some())
 }
 
 #[cfg(test)]

@@ -50,7 +50,6 @@ use logstead_wal::numbers::{UsedUp, next_epoch};
 use logstead_wal::recovery::RecoveryError;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
-use std::sync::Arc;
 use thiserror::Error;
 
 /// The name of the thing that tells a backup from a database.
@@ -188,7 +187,7 @@ struct Target {
 }
 
 impl Target {
-    fn look(to: &dyn LogHome, env: &Env, source: DatabaseId) -> Result<Target, BackupError> {
+    fn look(to: &LogHome, env: &Env, source: DatabaseId) -> Result<Target, BackupError> {
         for _ in 1..STAMP_TRIES {
             match Target::look_once(to, env, source) {
                 // Another backup has begun or ended meanwhile.
@@ -199,18 +198,18 @@ impl Target {
         Target::look_once(to, env, source)
     }
 
-    fn look_once(to: &dyn LogHome, env: &Env, source: DatabaseId) -> Result<Target, BackupError> {
+    fn look_once(to: &LogHome, env: &Env, source: DatabaseId) -> Result<Target, BackupError> {
         let refused = |what| Target::refused(to, what);
-        let Some((bytes, tag)) = to.get(manifest::NAME)? else {
-            if !to.lanes()?.is_empty() || !to.objects()?.is_empty() {
-                if to.get(manifest::NAME)?.is_some() {
+        let Some((bytes, tag)) = to.names.get(manifest::NAME)? else {
+            if !to.segments.list_lanes()?.is_empty() || !to.objects.list_objects()?.is_empty() {
+                if to.names.get(manifest::NAME)?.is_some() {
                     return Err(HomeError::Conflict(manifest::NAME.to_owned()).into());
                 }
                 return Err(refused("there are other things in it, and no manifest"));
             }
             let database = DatabaseId(env.random.u64());
             let bytes = Unfinished { database, source }.encode();
-            let tag = to.put_if_absent(manifest::NAME, &bytes)?;
+            let tag = to.names.put_if_absent(manifest::NAME, &bytes)?;
             return Ok(Target {
                 database,
                 bytes,
@@ -231,6 +230,7 @@ impl Target {
         }
         let before = manifest_of(to)?;
         let stamp = to
+            .names
             .get(BACKUP)?
             .and_then(|(stamp, _)| Stamp::decode(&stamp))
             .filter(|stamp| stamp.database == before.database)
@@ -239,7 +239,11 @@ impl Target {
             return Err(refused("it is a backup of another database"));
         }
         if !stamp.manifests.contains(&crc32c::crc32c(&bytes)) {
-            if to.get(manifest::NAME)?.is_none_or(|(_, now)| now != tag) {
+            if to
+                .names
+                .get(manifest::NAME)?
+                .is_none_or(|(_, now)| now != tag)
+            {
                 return Err(HomeError::Conflict(manifest::NAME.to_owned()).into());
             }
             return Err(refused("it is a backup that a server has used since"));
@@ -255,31 +259,36 @@ impl Target {
     /// A server that was started on the backup before, and ended before it could serve, may have left objects under
     /// numbers that the source uses for others. Gives those of which nobody knows whose they are: all with such
     /// numbers, but what the backup before needs. Where nobody else can be at work in the target they are removed.
-    fn clear(&self, to: &dyn LogHome) -> Result<BTreeSet<ObjectId>, BackupError> {
+    fn clear(&self, to: &LogHome) -> Result<BTreeSet<ObjectId>, BackupError> {
         let Some(before) = &self.before else {
             return Ok(BTreeSet::new());
         };
-        if !attempt::was_any(to)? {
+        if !attempt::was_any(to.names.as_ref())? {
             return Ok(BTreeSet::new());
         }
         let mut needed = BTreeSet::new();
         if let Some(newest) = &before.checkpoint {
-            let record = Record::read(to, before.database, newest.object, newest.crc)?;
+            let record = Record::read(
+                to.objects.as_ref(),
+                before.database,
+                newest.object,
+                newest.crc,
+            )?;
             needed.extend(record.objects.iter().map(|used| used.object));
             needed.insert(newest.object);
         }
-        let there = to.objects()?.into_iter().map(|info| info.id);
+        let there = to.objects.list_objects()?.into_iter().map(|info| info.id);
         let doubtful = |id: &ObjectId| id.counter() >= COUNTER_MIN && !needed.contains(id);
         let mut left: BTreeSet<ObjectId> = there.filter(doubtful).collect();
-        if !to.facts().leased {
+        if !to.capabilities().leased {
             for id in std::mem::take(&mut left) {
-                to.remove_object(id)?;
+                to.objects.remove_object(id)?;
             }
         }
         Ok(left)
     }
 
-    fn refused(to: &dyn LogHome, what: &'static str) -> BackupError {
+    fn refused(to: &LogHome, what: &'static str) -> BackupError {
         BackupError::Refused {
             target: to.describe(),
             what,
@@ -290,12 +299,12 @@ impl Target {
     /// backup was faster.
     fn stamp(
         &self,
-        to: &dyn LogHome,
+        to: &LogHome,
         source: DatabaseId,
         mut change: impl FnMut(&mut Stamp) -> Result<(), UsedUp>,
     ) -> Result<(Stamp, Tag), BackupError> {
         for _ in 0..STAMP_TRIES {
-            let there = to.get(BACKUP)?;
+            let there = to.names.get(BACKUP)?;
             let known = there.as_ref().and_then(|(bytes, _)| Stamp::decode(bytes));
             let known =
                 known.filter(|known| (known.database, known.source) == (self.database, source));
@@ -317,8 +326,8 @@ impl Target {
             };
             change(&mut stamp).map_err(RecoveryError::from)?;
             let stored = match there {
-                Some((_, tag)) => to.compare_and_swap(BACKUP, tag, &stamp.encode()),
-                None => to.put_if_absent(BACKUP, &stamp.encode()),
+                Some((_, tag)) => to.names.compare_and_swap(BACKUP, tag, &stamp.encode()),
+                None => to.names.put_if_absent(BACKUP, &stamp.encode()),
             };
             match stored {
                 Ok(tag) => return Ok((stamp, tag)),
@@ -333,7 +342,7 @@ impl Target {
     /// Takes an epoch above `above` that no other backup has, nor will have.
     fn take_epoch(
         &self,
-        to: &dyn LogHome,
+        to: &LogHome,
         source: DatabaseId,
         above: Epoch,
     ) -> Result<Epoch, BackupError> {
@@ -345,10 +354,10 @@ impl Target {
     }
 
     /// Stores the manifest in place of what was found: from then on the target is the new backup.
-    fn store(&self, to: &dyn LogHome, bytes: &[u8]) -> Result<(), BackupError> {
-        match to.compare_and_swap(manifest::NAME, self.tag, bytes) {
+    fn store(&self, to: &LogHome, bytes: &[u8]) -> Result<(), BackupError> {
+        match to.names.compare_and_swap(manifest::NAME, self.tag, bytes) {
             Ok(_) => Ok(()),
-            Err(HomeError::Conflict(_)) => match to.get(manifest::NAME)? {
+            Err(HomeError::Conflict(_)) => match to.names.get(manifest::NAME)? {
                 // Ours, whose answer was lost.
                 Some((there, _)) if there == bytes => Ok(()),
                 _ => Err(Target::refused(to, OTHER_BACKUP)),
@@ -373,27 +382,35 @@ fn add(sum: &mut Copied, more: Copied) {
 
 /// Copies a checkpoint as one of `database`: its objects as they are, its record with another name on it.
 fn checkpoint(
-    from: &Arc<dyn LogHome>,
+    from: &LogHome,
     source: &Manifest,
     database: DatabaseId,
-    (to, doubtful): (&dyn LogHome, &BTreeSet<ObjectId>),
+    (to, doubtful): (&LogHome, &BTreeSet<ObjectId>),
     copied: &mut Copied,
 ) -> Result<(Option<Checkpoint>, BTreeSet<ObjectId>), BackupError> {
     let Some(newest) = &source.checkpoint else {
         return Ok((None, BTreeSet::new()));
     };
-    let record = Record::read(from.as_ref(), source.database, newest.object, newest.crc)?;
+    let record = Record::read(
+        from.objects.as_ref(),
+        source.database,
+        newest.object,
+        newest.crc,
+    )?;
     let in_the_way = || Target::refused(to, LEFT_BY_A_SERVER);
     for used in record
         .objects
         .iter()
         .filter(|used| doubtful.contains(&used.object))
     {
-        if !is_copied(from, &record, used, to)? {
+        if !is_copied(&from.objects, &record, used, to.objects.as_ref())? {
             return Err(in_the_way());
         }
     }
-    add(copied, copy_objects(from, &record, to)?);
+    add(
+        copied,
+        copy_objects(&from.objects, &record, to.objects.as_ref())?,
+    );
     let mut needed: BTreeSet<ObjectId> = record.objects.iter().map(|used| used.object).collect();
     needed.insert(newest.object);
     let record = Record {
@@ -403,7 +420,7 @@ fn checkpoint(
         ..record
     };
     let bytes = record.encode(newest.object)?;
-    match to.put_object(newest.object, &bytes) {
+    match to.objects.put_object(newest.object, &bytes) {
         Err(HomeError::Conflict(_)) if doubtful.contains(&newest.object) => {
             return Err(in_the_way());
         }
@@ -418,8 +435,9 @@ fn checkpoint(
     Ok((Some(checkpoint), needed))
 }
 
-fn source_of(from: &dyn LogHome) -> Result<Manifest, BackupError> {
+fn source_of(from: &LogHome) -> Result<Manifest, BackupError> {
     let (bytes, _) = from
+        .names
         .get(manifest::NAME)?
         .ok_or_else(|| RecoveryError::NoLog(from.describe()))?;
     if logstead_home::named_in_record(&bytes, manifest::NAME).is_some() {
@@ -430,8 +448,8 @@ fn source_of(from: &dyn LogHome) -> Result<Manifest, BackupError> {
 
 /// Makes `to` a backup of the database in `from`, beside which a server may be at work, or brings the backup that it is
 /// up to date. May be called again after any error or crash.
-pub fn backup(from: &Arc<dyn LogHome>, to: &dyn LogHome, env: &Env) -> Result<Backup, BackupError> {
-    let first = source_of(from.as_ref())?;
+pub fn backup(from: &LogHome, to: &LogHome, env: &Env) -> Result<Backup, BackupError> {
+    let first = source_of(from)?;
     let source = first.database;
     let target = Target::look(to, env, source)?;
     let doubtful = target.clear(to)?;
@@ -447,7 +465,7 @@ pub fn backup(from: &Arc<dyn LogHome>, to: &dyn LogHome, env: &Env) -> Result<Ba
     let mut epoch = target.take_epoch(to, source, before.max(first.epoch))?;
     let mut moments = 0;
     let round = loop {
-        let manifest = source_of(from.as_ref())?;
+        let manifest = source_of(from)?;
         if manifest.database != source {
             return Err(BackupError::Refused {
                 target: to.describe(),
@@ -464,14 +482,14 @@ pub fn backup(from: &Arc<dyn LogHome>, to: &dyn LogHome, env: &Env) -> Result<Ba
             // A round that was given up may have stored something in its own.
             lane: LaneId(LANE_MIN + done.rounds as u16),
         };
-        let is_still = || Ok::<_, BackupError>(source_of(from.as_ref())?.is_of_log(&manifest));
+        let is_still = || Ok::<_, BackupError>(source_of(from)?.is_of_log(&manifest));
         let copied = &mut done.copied;
         let round = checkpoint(from, &manifest, target.database, (to, &doubtful), copied);
         let round = match round {
             // If there is a newer one by now, this one's tail may be gone.
             Ok((checkpoint, needed)) if is_still()? => {
                 let clock = env.clock.as_ref();
-                Tail::read(from.as_ref(), &manifest, clock, to, place)
+                Tail::read(from, &manifest, clock, to, place)
                     .map(|tail| (checkpoint, needed, tail))
                     .map_err(BackupError::from)
             }
@@ -524,7 +542,7 @@ pub fn backup(from: &Arc<dyn LogHome>, to: &dyn LogHome, env: &Env) -> Result<Ba
         manifests: vec![crc],
         ..stamp
     };
-    match to.compare_and_swap(BACKUP, tag, &only.encode()) {
+    match to.names.compare_and_swap(BACKUP, tag, &only.encode()) {
         // Whoever has added something since needs what is there, and ours is in it.
         Ok(_) | Err(HomeError::Conflict(_)) => {}
         Err(error) => return Err(error.into()),
@@ -546,12 +564,12 @@ struct Obsolete {
 impl Obsolete {
     /// `newest`: the record of the checkpoint that is in the backup, which needs the objects `needed`.
     fn list(
-        to: &dyn LogHome,
+        to: &LogHome,
         newest: Option<ObjectId>,
         needed: &BTreeSet<ObjectId>,
         tail: &CopiedTail,
     ) -> Result<Obsolete, HomeError> {
-        let objects = to.objects()?.into_iter().map(|info| info.id);
+        let objects = to.objects.list_objects()?.into_iter().map(|info| info.id);
         let is_past = |id: &ObjectId| newest.is_some_and(|newest| *id < newest);
         Ok(Obsolete {
             log: orphans(to, tail)?,
@@ -562,10 +580,10 @@ impl Obsolete {
     }
 
     /// How many objects went.
-    fn remove(&self, to: &dyn LogHome) -> Result<u64, HomeError> {
+    fn remove(&self, to: &LogHome) -> Result<u64, HomeError> {
         self.log.remove(to)?;
         for id in &self.objects {
-            to.remove_object(*id)?;
+            to.objects.remove_object(*id)?;
         }
         Ok(self.objects.len() as u64)
     }
@@ -582,16 +600,16 @@ mod tests {
         let (env, _) = Env::simulated(1);
         let home = logstead_home::MemoryHome::new(1 << 16);
         let source = DatabaseId(3);
-        let look = || Target::look(&home, &env, source).unwrap();
+        let look = || Target::look(&LogHome::from(home.clone()), &env, source).unwrap();
         let (one, other) = (look(), look());
         assert_eq!(one.database, other.database);
         let epochs = [&one, &other, &one].map(|target| {
-            let epoch = target.take_epoch(&home, source, Epoch(7));
+            let epoch = target.take_epoch(&LogHome::from(home.clone()), source, Epoch(7));
             epoch.unwrap()
         });
         assert_eq!(epochs, [Epoch(8), Epoch(9), Epoch(10)]);
         let add = |target: &Target, crc| {
-            let added = target.stamp(&home, source, |stamp| {
+            let added = target.stamp(&LogHome::from(home.clone()), source, |stamp| {
                 stamp.manifests.push(crc);
                 Ok(())
             });

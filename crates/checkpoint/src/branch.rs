@@ -36,7 +36,6 @@ use logstead_wal::inspect::manifest_of;
 use logstead_wal::lease::{Lease, LeaseOptions};
 use logstead_wal::manifest::{self, Checkpoint, Manifest};
 use logstead_wal::recovery::RecoveryError;
-use std::sync::Arc;
 
 /// Why a branch was not made or dropped, or nothing restored.
 #[derive(Debug, thiserror::Error)]
@@ -203,14 +202,14 @@ fn beginning(
 /// Makes a branch of the home `parent` under this name, at a point. `open` makes the branch's home, of which
 /// [`directory_of`] knows the place. One that was not completed is made anew.
 pub fn create_branch(
-    parent: &Arc<dyn LogHome>,
+    parent: &LogHome,
     name: &str,
     which: &Which,
     env: &Env,
-    open: impl Fn(&Pin) -> Result<Arc<dyn LogHome>, HomeError>,
+    open: impl Fn(&Pin) -> Result<LogHome, HomeError>,
 ) -> Result<Pin, BranchError> {
     check_name(name)?;
-    let (pins, _) = Pins::read(parent.as_ref())?;
+    let (pins, _) = Pins::read(parent.names.as_ref())?;
     match served(&pins, name) {
         Ok(_) => return Err(BranchError::Exists(name.to_owned())),
         Err(BranchError::Missing(_)) => {}
@@ -227,20 +226,21 @@ pub fn create_branch(
         Some(_) => Err(BranchError::Exists(name.to_owned())),
         None => Ok(pin(BranchState::Making, record)),
     };
-    let manifest = || Ok::<_, BranchError>(manifest_of(parent.as_ref())?);
-    let Some(pinned) = pin_point(parent.as_ref(), which, making, manifest)? else {
-        let points = as_of_now(manifest, |manifest| points(parent.as_ref(), manifest))?;
+    let manifest = || Ok::<_, BranchError>(manifest_of(parent)?);
+    let Some(pinned) = pin_point(parent, which, making, manifest)? else {
+        let points = as_of_now(manifest, |manifest| points(parent, manifest))?;
         return Err(no_point(&points, which));
     };
     let at = pinned.record;
     let of_parent = manifest()?.database;
-    let record = Record::read(parent.as_ref(), of_parent, at.object, at.crc)?;
+    let record = Record::read(parent.objects.as_ref(), of_parent, at.object, at.crc)?;
     let (manifest, object, bytes) = beginning(&record, at.object, database)?;
     let home = open(&pinned)?;
-    home.put_if_absent(manifest::NAME, &manifest.encode())?;
-    home.put_object(object, &bytes)?;
+    home.names
+        .put_if_absent(manifest::NAME, &manifest.encode())?;
+    home.objects.put_object(object, &bytes)?;
     let made = pin(BranchState::Made, at);
-    Pins::change(parent.as_ref(), |pins| match pins.branch(name) {
+    Pins::change(parent.names.as_ref(), |pins| match pins.branch(name) {
         Some(there) if *there == pinned => {
             pins.put(made.clone());
             Ok(())
@@ -254,19 +254,19 @@ pub fn create_branch(
 /// Drops a branch that nobody serves: removes what is in its home, and lets go of what it needed of the parent, which
 /// removes that after one of its next checkpoints. Of the branch's home some small named things stay.
 pub fn drop_branch(
-    parent: &Arc<dyn LogHome>,
+    parent: &LogHome,
     name: &str,
     env: &Env,
-    open: impl Fn(&Pin) -> Result<Arc<dyn LogHome>, HomeError>,
+    open: impl Fn(&Pin) -> Result<LogHome, HomeError>,
 ) -> Result<(), BranchError> {
     let missing = || BranchError::Missing(name.to_owned());
-    let (pins, _) = Pins::read(parent.as_ref())?;
+    let (pins, _) = Pins::read(parent.names.as_ref())?;
     let pin = pins.branch(name).cloned().ok_or_else(missing)?;
     let PinKind::Branch { database, .. } = pin.kind else {
         return Err(missing());
     };
     let home = open(&pin)?;
-    let (own, _) = Pins::read(home.as_ref())?;
+    let (own, _) = Pins::read(home.names.as_ref())?;
     if own
         .iter()
         .any(|pin| matches!(pin.kind, PinKind::Branch { .. }))
@@ -274,7 +274,7 @@ pub fn drop_branch(
         return Err(BranchError::HasBranches(name.to_owned()));
     }
     // From here on nobody else serves it: a kernel's lock was taken with the home, or this takes the lease.
-    let leased = home.facts().leased && home.get(manifest::NAME)?.is_some();
+    let leased = home.capabilities().leased && home.names.get(manifest::NAME)?.is_some();
     let options = LeaseOptions {
         threads: false,
         ..LeaseOptions::default()
@@ -288,15 +288,15 @@ pub fn drop_branch(
         },
         ..pin
     };
-    Pins::change(parent.as_ref(), |pins| match pins.branch(name) {
+    Pins::change(parent.names.as_ref(), |pins| match pins.branch(name) {
         Some(there) if (&there.record, &there.name) == (&dropping.record, &dropping.name) => {
             pins.put(dropping.clone());
             Ok(())
         }
         _ => Err(missing()),
     })?;
-    remove_all(home.as_ref())?;
-    Pins::change(parent.as_ref(), |pins| {
+    remove_all(&home)?;
+    Pins::change(parent.names.as_ref(), |pins| {
         if pins.branch(name) == Some(&dropping) {
             pins.remove_branch(name);
         }
@@ -309,17 +309,17 @@ pub fn drop_branch(
 }
 
 /// Removes the lanes, side segments and objects of a home that nobody needs any more.
-fn remove_all(home: &dyn LogHome) -> Result<(), HomeError> {
-    for lane in home.lanes()? {
-        for side in home.sides(lane)? {
-            home.remove_side(lane, side)?;
+fn remove_all(home: &LogHome) -> Result<(), HomeError> {
+    for lane in home.segments.list_lanes()? {
+        for side in home.sides.list_sides(lane)? {
+            home.sides.remove_side(lane, side)?;
         }
-        for info in home.segments(lane)? {
-            home.trim(lane, info.segment)?;
+        for info in home.segments.list_segments(lane)? {
+            home.segments.trim(lane, info.segment)?;
         }
     }
-    for info in home.objects()? {
-        home.remove_object(info.id)?;
+    for info in home.objects.list_objects()? {
+        home.objects.remove_object(info.id)?;
     }
     Ok(())
 }
@@ -339,21 +339,21 @@ pub struct Restored {
 /// short goes on. A server may be at work in `from`, and may remove the point meanwhile, unless it was made by hand:
 /// that is an error then.
 pub fn restore_point(
-    from: &Arc<dyn LogHome>,
+    from: &LogHome,
     which: &Which,
-    to: &dyn LogHome,
+    to: &LogHome,
     env: &Env,
 ) -> Result<Restored, BranchError> {
     let occupied = || BranchError::Occupied(to.describe());
-    let manifest = || Ok::<_, BranchError>(manifest_of(from.as_ref())?);
+    let manifest = || Ok::<_, BranchError>(manifest_of(from)?);
     let of_source = manifest()?.database;
-    let points = as_of_now(manifest, |manifest| points(from.as_ref(), manifest))?;
+    let points = as_of_now(manifest, |manifest| points(from, manifest))?;
     let point = choose(&points, which).ok_or_else(|| no_point(&points, which))?;
     let at = point.record;
-    let record = Record::read(from.as_ref(), of_source, at.object, at.crc)?;
+    let record = Record::read(from.objects.as_ref(), of_source, at.object, at.crc)?;
     // The manifest goes first: it says what is being restored, and to go on with what. Without its record, which goes
     // last, nobody can serve it.
-    let begun = match to.get(manifest::NAME)? {
+    let begun = match to.names.get(manifest::NAME)? {
         Some(_) => Some(manifest_of(to)?),
         None => None,
     };
@@ -366,14 +366,14 @@ pub fn restore_point(
         Some(begun) if begun == manifest => {}
         Some(_) => return Err(occupied()),
         None => {
-            if !to.lanes()?.is_empty() || !to.objects()?.is_empty() {
+            if !to.segments.list_lanes()?.is_empty() || !to.objects.list_objects()?.is_empty() {
                 return Err(occupied());
             }
-            to.put_if_absent(manifest::NAME, &manifest.encode())?;
+            to.names.put_if_absent(manifest::NAME, &manifest.encode())?;
         }
     }
-    let copied = copy_objects(from, &record, to)?;
-    to.put_object(object, &bytes)?;
+    let copied = copy_objects(&from.objects, &record, to.objects.as_ref())?;
+    to.objects.put_object(object, &bytes)?;
     Ok(Restored {
         point: point.clone(),
         database,

@@ -14,7 +14,7 @@ use crate::node::{self, Entries, Node};
 use crate::place::{Chain, KeyBytes, PageRef};
 use crate::read::{Windows, damaged, read_frame};
 use foldhash::HashMap;
-use logstead_home::LogHome;
+use logstead_home::ObjectReader;
 use parking_lot::Mutex;
 use std::sync::Arc;
 
@@ -38,7 +38,7 @@ struct Cache {
 
 /// Reads nodes and keeps them.
 pub(crate) struct Nodes {
-    pub(crate) home: Arc<dyn LogHome>,
+    pub(crate) objects: Arc<dyn ObjectReader>,
     cache: Mutex<Cache>,
     bytes_max: usize,
     /// Read ahead by one reader at a time; others read what they need.
@@ -69,9 +69,9 @@ fn footprint(node: &Node) -> usize {
 }
 
 impl Nodes {
-    pub(crate) fn new(home: Arc<dyn LogHome>, bytes_max: usize) -> Nodes {
+    pub(crate) fn new(objects: Arc<dyn ObjectReader>, bytes_max: usize) -> Nodes {
         Nodes {
-            home,
+            objects,
             cache: Mutex::default(),
             bytes_max,
             ahead: Mutex::new(Windows::new(AHEAD_BYTES_MAX)),
@@ -113,7 +113,7 @@ impl Nodes {
         }
         let what = || "the root of the page directory".to_owned();
         let (mut bytes, mut buffer) = (Vec::new(), Vec::new());
-        read_frame(&*self.home, at, what, &mut bytes)?;
+        read_frame(&*self.objects, at, what, &mut bytes)?;
         let bad = |why| damaged(what(), at, why);
         if let Some(fork) = Fork::decode(&bytes, &mut buffer).map_err(bad)? {
             return Ok(Root::Fork(Arc::new(fork)));
@@ -148,7 +148,7 @@ impl Nodes {
             Some((level, _)) => format!("a node of the page directory, level {level}"),
         };
         if let Some(mut ahead) = self.ahead.try_lock()
-            && ahead.load(&*self.home, at).is_ok()
+            && ahead.load(&*self.objects, at).is_ok()
             && let Some(bytes) = ahead.front(at)
             && frame::checksum(bytes) == at.crc
             && let Ok(node) = node::decode(bytes, expected, &mut Vec::new())
@@ -157,7 +157,7 @@ impl Nodes {
         }
         // Somebody else reads ahead, or what was read is not right: another copy may be, and otherwise this tells what is wrong.
         let mut bytes = Vec::new();
-        read_frame(&*self.home, at, what, &mut bytes)?;
+        read_frame(&*self.objects, at, what, &mut bytes)?;
         node::decode(&bytes, expected, &mut Vec::new()).map_err(|why| damaged(what(), at, why))
     }
 }

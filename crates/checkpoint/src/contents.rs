@@ -8,7 +8,7 @@
 use crate::error::CheckpointError;
 use crate::frame::{FrameKind, HEADER_BYTES, Header, KEY_BYTES_MAX};
 use crate::place::PageKey;
-use logstead_home::{HomeError, LogHome, ObjectId};
+use logstead_home::{HomeError, ObjectId, ObjectReader};
 use std::collections::BTreeSet;
 
 /// What is read in one go.
@@ -16,7 +16,7 @@ const WINDOW_BYTES: usize = 1 << 20;
 
 /// Adds the keys of the pages in an object. False: its frames cannot be told apart to its end, so there may be more.
 pub(crate) fn page_keys(
-    home: &dyn LogHome,
+    objects: &dyn ObjectReader,
     object: ObjectId,
     keys: &mut BTreeSet<PageKey>,
 ) -> Result<bool, CheckpointError> {
@@ -28,7 +28,7 @@ pub(crate) fn page_keys(
         let from = usize::try_from(at - start).unwrap_or(usize::MAX);
         let left = len.checked_sub(from);
         if !is_end && left.is_none_or(|left| left < HEADER_BYTES + KEY_BYTES_MAX) {
-            len = match home.read_object(object, at, &mut window) {
+            len = match objects.read_object(object, at, &mut window) {
                 Ok(len) => len,
                 // It is told by whoever needs a page of it.
                 Err(HomeError::Missing(_)) => return Ok(false),

@@ -16,7 +16,7 @@ use crate::frame::{self, Header};
 use crate::place::PageRef;
 use crate::read::{damaged, read_frame, unread};
 use crate::record::{ObjectUse, Record};
-use logstead_home::{LogHome, ObjectId};
+use logstead_home::{ImmutableObjects, ObjectId};
 use logstead_wal::FormatError;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -35,13 +35,13 @@ pub struct Copied {
 /// Copies the checkpoint whose record is the object `object` with this checksum, under the same numbers: objects first, then the record. `record` is
 /// what [`Record::read`] gave for it.
 pub fn copy_checkpoint(
-    from: &Arc<dyn LogHome>,
+    from: &Arc<dyn ImmutableObjects>,
     (object, crc): (ObjectId, u32),
     record: &Record,
-    to: &dyn LogHome,
+    to: &dyn ImmutableObjects,
 ) -> Result<Copied, CheckpointError> {
     let mut copied = copy_objects(from, record, to)?;
-    let (_, bytes) = Record::read_with_bytes(&**from, record.database, object, crc)?;
+    let (_, bytes) = Record::read_with_bytes(from.as_ref(), record.database, object, crc)?;
     to.put_object(object, &bytes)?;
     copied.objects += 1;
     copied.bytes += bytes.len() as u64;
@@ -50,12 +50,12 @@ pub fn copy_checkpoint(
 
 /// Copies the objects that a record names, without it.
 pub fn copy_objects(
-    from: &Arc<dyn LogHome>,
+    from: &Arc<dyn ImmutableObjects>,
     record: &Record,
-    to: &dyn LogHome,
+    to: &dyn ImmutableObjects,
 ) -> Result<Copied, CheckpointError> {
     let there: BTreeMap<ObjectId, u64> = to
-        .objects()?
+        .list_objects()?
         .iter()
         .map(|info| (info.id, info.size_bytes))
         .collect();
@@ -75,10 +75,10 @@ pub fn copy_objects(
 
 /// Whether the object that is in the target under the number of one of the source's is a copy of it.
 pub(crate) fn is_copied(
-    from: &Arc<dyn LogHome>,
+    from: &Arc<dyn ImmutableObjects>,
     record: &Record,
     used: &ObjectUse,
-    to: &dyn LogHome,
+    to: &dyn ImmutableObjects,
 ) -> Result<bool, CheckpointError> {
     let bytes = checked(from, record, used)?;
     let mut there = vec![0; bytes.len() + 1];
@@ -88,7 +88,7 @@ pub(crate) fn is_copied(
 
 /// An object's bytes, in which everything that the record needs is good.
 fn checked(
-    from: &Arc<dyn LogHome>,
+    from: &Arc<dyn ImmutableObjects>,
     record: &Record,
     used: &ObjectUse,
 ) -> Result<Vec<u8>, CheckpointError> {
@@ -107,11 +107,12 @@ fn checked(
     if got == size && is_intact(&bytes) {
         return Ok(bytes);
     }
-    for copy in 0..from.copies() {
+    let copies = from.object_copies();
+    for copy in 0..copies.map_or(0, |copies| copies.object_copy_count()) {
         let mut other = vec![0; size];
         // An error is no better than the damage that is known.
-        if from.rereads_objects()
-            && matches!(from.read_object_copy(copy, used.object, 0, &mut other), Ok(got) if got == size)
+        if let Some(copies) = copies
+            && matches!(copies.read_object_copy(copy, used.object, 0, &mut other), Ok(got) if got == size)
             && is_intact(&other)
         {
             return Ok(other);
@@ -138,16 +139,16 @@ fn is_intact(bytes: &[u8]) -> bool {
 
 /// The slow way, for an object that is whole nowhere: each frame that the record needs of it, from whichever copy has it. What nobody needs may be damaged.
 fn mended(
-    from: &Arc<dyn LogHome>,
+    from: &Arc<dyn ImmutableObjects>,
     record: &Record,
     used: &ObjectUse,
     mut bytes: Vec<u8>,
 ) -> Result<Vec<u8>, CheckpointError> {
-    let directory = Directory::open(Arc::clone(from), record.root);
+    let directory = Directory::open(Arc::clone(from) as _, record.root);
     let mut frame = Vec::new();
     for at in directory.references_in(used.object)? {
         let what = || "a frame that is copied".to_owned();
-        read_frame(&**from, &at, what, &mut frame)?;
+        read_frame(from.as_ref(), &at, what, &mut frame)?;
         if !frame::is_intact(&frame, at.crc) {
             let why = FormatError::new("wrong checksum of a frame", 0);
             return Err(damaged(what(), &at, why));

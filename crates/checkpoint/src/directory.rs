@@ -27,7 +27,7 @@ use crate::fork::{self, Fork};
 use crate::node::Entries;
 use crate::place::{Chain, KeyBytes, PageKey, PageRef};
 use crate::read::damaged;
-use logstead_home::{LogHome, ObjectId};
+use logstead_home::{ObjectId, ObjectReader};
 use logstead_types::{IndexId, TableId};
 use logstead_wal::FormatError;
 use std::collections::{BTreeMap, BTreeSet};
@@ -78,18 +78,18 @@ pub struct Division {
 
 impl Directory {
     /// The directory with this root, or an empty one. Nothing is read yet.
-    pub fn open(home: Arc<dyn LogHome>, root: Option<PageRef>) -> Directory {
-        Directory::with_cache(home, root, CACHE_BYTES)
+    pub fn open(objects: Arc<dyn ObjectReader>, root: Option<PageRef>) -> Directory {
+        Directory::with_cache(objects, root, CACHE_BYTES)
     }
 
     /// The same with so much room for nodes.
     pub fn with_cache(
-        home: Arc<dyn LogHome>,
+        objects: Arc<dyn ObjectReader>,
         root: Option<PageRef>,
         cache_bytes: usize,
     ) -> Directory {
         Directory {
-            nodes: Arc::new(Nodes::new(home, cache_bytes)),
+            nodes: Arc::new(Nodes::new(objects, cache_bytes)),
             root,
             layers: Arc::default(),
         }
@@ -108,7 +108,7 @@ impl Directory {
     #[cfg(test)]
     pub(crate) fn uncached(&self) -> Directory {
         Directory {
-            nodes: Arc::new(Nodes::new(Arc::clone(&self.nodes.home), 0)),
+            nodes: Arc::new(Nodes::new(Arc::clone(&self.nodes.objects), 0)),
             root: self.root,
             layers: Arc::clone(&self.layers),
         }
@@ -417,7 +417,7 @@ impl Directory {
     ) -> Result<Option<BTreeSet<PageKey>>, CheckpointError> {
         let mut keys = BTreeSet::new();
         for object in objects {
-            if !page_keys(&*self.nodes.home, *object, &mut keys)? {
+            if !page_keys(&*self.nodes.objects, *object, &mut keys)? {
                 return Ok(None);
             }
         }

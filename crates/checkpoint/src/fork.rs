@@ -125,15 +125,15 @@ mod tests {
     /// Nobody writes one: that its entries count over those of the other, also where these say that a page is gone, is told nowhere.
     #[test]
     fn a_fork_over_another_one_is_refused() {
-        let home: Arc<dyn LogHome> = Arc::new(MemoryHome::new(1 << 20));
+        let home = LogHome::from(MemoryHome::new(1 << 20));
         let ledger = Arc::new(Ledger::new(Epoch(2)));
-        let mut writer = ObjectWriter::new(Arc::clone(&home), ledger, None);
+        let mut writer = ObjectWriter::new(home.objects.clone(), ledger, None);
         let key = PageKey::Rows {
             table: TableId(1),
             chunk: 7,
         };
         let none = BTreeSet::new();
-        let empty = Directory::open(Arc::clone(&home), None);
+        let empty = Directory::open(home.objects.clone(), None);
         let page = PageRef {
             object: logstead_home::ObjectId(1 << 60),
             offset: 0,
@@ -153,12 +153,12 @@ mod tests {
             forks.push(under);
         }
         let stored = writer.finish().expect("stored");
-        let one = Directory::open(Arc::clone(&home), Some(forks[0]));
+        let one = Directory::open(home.objects.clone(), Some(forks[0]));
         assert_eq!(one.get_to_change(&key).expect("read"), None);
-        let two = Directory::open(Arc::clone(&home), Some(forks[1]));
+        let two = Directory::open(home.objects.clone(), Some(forks[1]));
         assert!(two.get_to_change(&key).is_err());
         let ledger = Arc::new(Ledger::new(Epoch(3)));
-        let mut writer = ObjectWriter::new(Arc::clone(&home), ledger, None);
+        let mut writer = ObjectWriter::new(home.objects.clone(), ledger, None);
         assert!(two.apply(&[], &none, Csn(3), &mut writer).is_err());
         drop(stored);
     }
@@ -167,21 +167,21 @@ mod tests {
     #[test]
     fn a_page_that_was_looked_up_before_counts_once() {
         let memory = MemoryHome::new(1 << 20);
-        let home: Arc<dyn LogHome> = Arc::new(memory.clone());
+        let home = LogHome::from(memory.clone());
         let ledger = Arc::new(Ledger::new(Epoch(2)));
         let key = PageKey::Rows {
             table: TableId(1),
             chunk: 7,
         };
         let none = BTreeSet::new();
-        let mut directory = Directory::open(Arc::clone(&home), None);
+        let mut directory = Directory::open(home.objects.clone(), None);
         let mut live = crate::LiveChanges::new();
         let mut chain: Option<Chain> = None;
         let mut kept = Vec::new();
         let mut of_tree = 0;
         // The second and the third come while the tree, which is in the first object, cannot be read; the third was looked up while it could be.
         for (csn, was_looked_up) in [(1, true), (2, true), (3, true), (4, false)] {
-            let mut writer = ObjectWriter::new(Arc::clone(&home), Arc::clone(&ledger), None);
+            let mut writer = ObjectWriter::new(home.objects.clone(), Arc::clone(&ledger), None);
             let page = writer.put(&[csn as u8; 200]).expect("written");
             memory.set_unreadable(None);
             if !was_looked_up {
@@ -210,7 +210,7 @@ mod tests {
             for (object, bytes) in &applied.live {
                 *live.entry(*object).or_default() += bytes;
             }
-            let sizes = home.objects().expect("listed");
+            let sizes = home.objects.list_objects().expect("listed");
             for (object, bytes) in live.iter().filter(|(_, bytes)| **bytes != 0) {
                 let info = sizes.iter().find(|info| info.id == *object);
                 let size = info.expect("there").size_bytes as i64;
@@ -253,7 +253,7 @@ mod tests {
     fn moves(of_tree: usize, over: usize, is_folded: bool, moved: usize, written: usize) {
         let case = format!("{of_tree} {over} {is_folded} {moved:b} {written}");
         let memory = MemoryHome::new(1 << 20);
-        let home: Arc<dyn LogHome> = Arc::new(memory.clone());
+        let home = LogHome::from(memory.clone());
         let ledger = Arc::new(Ledger::new(Epoch(2)));
         let key = PageKey::Rows {
             table: TableId(1),
@@ -265,7 +265,7 @@ mod tests {
             |directory: &Directory,
              change: &mut dyn FnMut(&mut dyn FnMut() -> PageRef) -> Option<Chain>| {
                 csn += 1;
-                let mut writer = ObjectWriter::new(Arc::clone(&home), Arc::clone(&ledger), None);
+                let mut writer = ObjectWriter::new(home.objects.clone(), Arc::clone(&ledger), None);
                 let changed = change(&mut || writer.put(&[csn as u8; 200]).expect("written"));
                 let changes = changed.map(|chain| (key.clone(), Some(chain)));
                 let none = BTreeSet::new();
@@ -274,7 +274,7 @@ mod tests {
                 made.expect("made")
             };
         let looked_up = |directory: &Directory| directory.get_to_change(&key).expect("looked up");
-        let empty = Directory::open(Arc::clone(&home), None);
+        let empty = Directory::open(home.objects.clone(), None);
         let mut directory = apply(&empty, &mut |put| Chain::whole(&[put(), put()])).directory;
         for _ in 0..of_tree {
             let mut chain = looked_up(&directory).expect("there");

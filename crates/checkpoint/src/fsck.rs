@@ -89,19 +89,19 @@ impl fmt::Display for Report {
 
 /// Checks the checkpoint that the manifest names, and all that its record keeps. An error is one of the home's: damage is in the report.
 pub fn fsck(
-    home: &Arc<dyn LogHome>,
+    home: &LogHome,
     database: DatabaseId,
     newest: Option<&Checkpoint>,
 ) -> Result<Report, HomeError> {
-    let listed = home.objects()?;
+    let listed = home.objects.list_objects()?;
     let mut check = Check {
         sizes: listed
             .iter()
             .map(|info| (info.id, info.size_bytes))
             .collect(),
         home,
-        nodes: Nodes::new(Arc::clone(home), 0),
-        reader: PageReader::new(Arc::clone(home)),
+        nodes: Nodes::new(home.objects.clone(), 0),
+        reader: PageReader::new(home.objects.clone()),
         seen: HashSet::new(),
         highs: HashMap::new(),
         leaf: Leaf::default(),
@@ -139,7 +139,7 @@ pub fn fsck(
             ));
         }
     }
-    match Pins::read_of(&**home, had_pins) {
+    match Pins::read_of(home.names.as_ref(), had_pins) {
         Ok((pins, _)) => {
             for pin in pins.iter() {
                 let in_making = matches!(
@@ -173,7 +173,7 @@ pub fn fsck(
 }
 
 struct Check<'a> {
-    home: &'a Arc<dyn LogHome>,
+    home: &'a LogHome,
     nodes: Nodes,
     reader: PageReader,
     sizes: BTreeMap<ObjectId, u64>,
@@ -255,7 +255,7 @@ impl Check<'_> {
         object: ObjectId,
         crc: u32,
     ) -> Result<Option<Record>, HomeError> {
-        let read = Record::read(&**self.home, database, object, crc);
+        let read = Record::read(self.home.objects.as_ref(), database, object, crc);
         let Some(record) = self.sort(read, "; its checkpoint is lost")? else {
             return Ok(None);
         };
@@ -334,7 +334,11 @@ impl Check<'_> {
     /// Another home has it: it is not listed here.
     fn inherited(&mut self, used: &ObjectUse) -> Result<(), HomeError> {
         let last = used.size_bytes.saturating_sub(1);
-        match self.home.read_object(used.object, last, &mut [0, 0]) {
+        match self
+            .home
+            .objects
+            .read_object(used.object, last, &mut [0, 0])
+        {
             Ok(1) => {}
             Ok(_) => self.wrong(format!(
                 "object {} of the branch's parent: not {} bytes long",
@@ -366,7 +370,7 @@ impl Check<'_> {
         self.report.bytes += u64::from(at.len);
         walk.fork = Some(Arc::clone(&fork));
         self.root(walk, &fork.under)?;
-        let directory = Directory::with_cache(Arc::clone(self.home), Some(*at), 0);
+        let directory = Directory::with_cache(self.home.objects.clone(), Some(*at), 0);
         for (key, above) in &fork.over {
             for page in above.iter().flat_map(Chain::pages) {
                 if !page.is_special() {

@@ -27,7 +27,7 @@
 
 use crate::error::CheckpointError;
 use crate::record::{KeptRecord, Record};
-use logstead_home::{HomeError, LogHome, ObjectId, Tag};
+use logstead_home::{HomeError, LogHome, NamedValues, ObjectId, Tag};
 use logstead_types::{Csn, DatabaseId};
 use logstead_wal::manifest::Manifest;
 use std::fmt::Write as _;
@@ -260,10 +260,10 @@ impl Pins {
     }
 
     /// The pins of a home, and the tag of their state, if it ever had any.
-    pub fn read(home: &dyn LogHome) -> Result<(Pins, Option<Tag>), PinsError> {
+    pub fn read(names: &dyn NamedValues) -> Result<(Pins, Option<Tag>), PinsError> {
         let mut looks = 0;
         loop {
-            let Some((bytes, tag)) = home.get(PINS)? else {
+            let Some((bytes, tag)) = names.get(PINS)? else {
                 return Ok((Pins::default(), None));
             };
             match Pins::decode(&bytes) {
@@ -276,19 +276,19 @@ impl Pins {
     }
 
     /// The same of a home of which it is known whether it `had` pins.
-    pub fn read_of(home: &dyn LogHome, had: bool) -> Result<(Pins, Option<Tag>), PinsError> {
-        match Pins::read(home)? {
+    pub fn read_of(names: &dyn NamedValues, had: bool) -> Result<(Pins, Option<Tag>), PinsError> {
+        match Pins::read(names)? {
             (_, None) if had => Err(PinsError::Lost),
             pins => Ok(pins),
         }
     }
 
     /// Sees to it that a home that never had pins has a list of them. `had`: it is known that there was one.
-    pub fn begin(home: &dyn LogHome, had: bool) -> Result<(), PinsError> {
-        if Pins::read_of(home, had)?.1.is_some() {
+    pub fn begin(names: &dyn NamedValues, had: bool) -> Result<(), PinsError> {
+        if Pins::read_of(names, had)?.1.is_some() {
             return Ok(());
         }
-        match home.put_if_absent(PINS, &Pins::default().encode()) {
+        match names.put_if_absent(PINS, &Pins::default().encode()) {
             // Somebody else was faster.
             Ok(_) | Err(HomeError::Conflict(_)) => Ok(()),
             Err(error) => Err(error.into()),
@@ -298,12 +298,12 @@ impl Pins {
     /// Changes the pins of a home, durably: gives what `change` gave, or its error, which changes nothing. It is called again if somebody else was faster. After an error of
     /// the home the change may have been made or not; repeating it does no harm.
     pub fn change<T, E: From<PinsError>>(
-        home: &dyn LogHome,
+        names: &dyn NamedValues,
         mut change: impl FnMut(&mut Pins) -> Result<T, E>,
     ) -> Result<T, E> {
         let mut attempts = 0;
         loop {
-            let (before, tag) = Pins::read(home)?;
+            let (before, tag) = Pins::read(names)?;
             let mut pins = before.clone();
             let value = change(&mut pins)?;
             if pins == before {
@@ -311,8 +311,8 @@ impl Pins {
             }
             let bytes = pins.encode();
             let stored = match tag {
-                None => home.put_if_absent(PINS, &bytes),
-                Some(tag) => home.compare_and_swap(PINS, tag, &bytes),
+                None => names.put_if_absent(PINS, &bytes),
+                Some(tag) => names.compare_and_swap(PINS, tag, &bytes),
             };
             match stored {
                 Ok(_) => return Ok(value),
@@ -398,28 +398,33 @@ impl Point {
 }
 
 /// Everything that can be gone back to, by CSN: what the manifest's checkpoint keeps, it itself, and what was pinned by hand.
-pub fn points(home: &dyn LogHome, manifest: &Manifest) -> Result<Vec<Point>, CheckpointError> {
+pub fn points(home: &LogHome, manifest: &Manifest) -> Result<Vec<Point>, CheckpointError> {
     // In this order: a record says of what was there before it.
     let (mut points, had_pins) = led_to(home, manifest)?;
-    let (pins, _) = Pins::read_of(home, had_pins)?;
+    let (pins, _) = Pins::read_of(home.names.as_ref(), had_pins)?;
     pins.name(&mut points);
     Ok(points)
 }
 
 /// The same of the newest manifest, which `manifest` reads. What is missing because there is a newer one by now is looked for there.
 pub fn points_of_now<E: From<CheckpointError>>(
-    home: &dyn LogHome,
+    home: &LogHome,
     manifest: impl Fn() -> Result<Manifest, E>,
 ) -> Result<Vec<Point>, E> {
     as_of_now(manifest, |manifest| points(home, manifest))
 }
 
 /// The records that a manifest leads to: the newest, and what that keeps. And whether the home had pins when the newest was published.
-fn led_to(home: &dyn LogHome, manifest: &Manifest) -> Result<(Vec<Point>, bool), CheckpointError> {
+fn led_to(home: &LogHome, manifest: &Manifest) -> Result<(Vec<Point>, bool), CheckpointError> {
     let Some(checkpoint) = &manifest.checkpoint else {
         return Ok((Vec::new(), false));
     };
-    let record = Record::read(home, manifest.database, checkpoint.object, checkpoint.crc)?;
+    let record = Record::read(
+        home.objects.as_ref(),
+        manifest.database,
+        checkpoint.object,
+        checkpoint.crc,
+    )?;
     let newest = KeptRecord {
         object: checkpoint.object,
         crc: checkpoint.crc,
@@ -459,7 +464,7 @@ pub fn choose<'p>(points: &'p [Point], which: &Which) -> Option<&'p Point> {
 /// Pins a point, by the order that keeps it from being removed meanwhile; see the module's documentation. `manifest` reads the manifest; `pin` makes the pin, or refuses it
 /// for what is pinned already. `None`: there is no such point, and nothing was changed.
 pub fn pin_point<E>(
-    home: &dyn LogHome,
+    home: &LogHome,
     which: &Which,
     pin: impl Fn(&Pins, KeptRecord) -> Result<Pin, E>,
     manifest: impl Fn() -> Result<Manifest, E>,
@@ -472,12 +477,12 @@ where
         let Some(chosen) = choose(&points, which) else {
             return Ok(None);
         };
-        let ours = Pins::change(home, |pins| {
+        let ours = Pins::change(home.names.as_ref(), |pins| {
             let ours = pin(pins, chosen.record)?;
             pins.put(ours.clone());
             Ok::<_, E>(ours)
         })?;
-        let (pins, _) = Pins::read(home)?;
+        let (pins, _) = Pins::read(home.names.as_ref())?;
         // One that was pinned by hand is held by that pin, if it still is.
         let by_hand = |name: &String| {
             let point = pins.point(name).filter(|point| **point != ours);
@@ -492,7 +497,7 @@ where
             return Ok(Some(ours));
         }
         // It may be gone already.
-        Pins::change(home, |pins| {
+        Pins::change(home.names.as_ref(), |pins| {
             pins.0.retain(|pin| *pin != ours);
             Ok::<_, E>(())
         })?;

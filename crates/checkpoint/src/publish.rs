@@ -98,7 +98,7 @@ pub struct Rewrites {
 
 /// Publishes this server's checkpoints, one after the other.
 pub struct Publisher<H> {
-    home: Arc<dyn LogHome>,
+    home: LogHome,
     head: H,
     database: DatabaseId,
     ledger: Arc<Ledger>,
@@ -126,7 +126,7 @@ impl<H: Head> Publisher<H> {
     /// The publisher of the epoch that this server alone writes in, which the recovery mark has made its own; reads the record of `newest`, from
     /// the manifest.
     pub fn open(
-        home: Arc<dyn LogHome>,
+        home: LogHome,
         head: H,
         database: DatabaseId,
         ledger: Arc<Ledger>,
@@ -137,7 +137,7 @@ impl<H: Head> Publisher<H> {
             Some(Checkpoint { object, crc, .. }) => Some(Published {
                 object: *object,
                 crc: *crc,
-                record: Record::read(&*home, database, *object, *crc)?,
+                record: Record::read(home.objects.as_ref(), database, *object, *crc)?,
             }),
         };
         let has_pins = newest.as_ref().is_some_and(|newest| newest.record.has_pins);
@@ -256,7 +256,7 @@ impl<H: Head> Publisher<H> {
         let object = stored.number_of_record()?;
         let bytes = record.encode(object)?;
         let crc = crc32c::crc32c(&bytes);
-        if let Err(error) = self.home.put_object(object, &bytes) {
+        if let Err(error) = self.home.objects.put_object(object, &bytes) {
             if matches!(error, HomeError::Conflict(_)) {
                 stored.disown(object);
             }
@@ -281,7 +281,7 @@ impl<H: Head> Publisher<H> {
                 return Err(CheckpointError::Overtaken);
             }
             // Where a lease says who may write, its loss is told as such: others may have been faster than an answer of ours.
-            Err(HomeError::Conflict(_)) if !self.home.facts().leased => {
+            Err(HomeError::Conflict(_)) if !self.home.capabilities().leased => {
                 self.overtaken = true;
                 return Err(CheckpointError::Overtaken);
             }
@@ -369,7 +369,12 @@ impl<H: Head> Publisher<H> {
         self.garbage.extend(self.ledger.take_given_up());
         if !self.has_listed {
             let epoch = self.ledger.epoch();
-            let listed = self.home.objects()?.into_iter().map(|info| info.id);
+            let listed = self
+                .home
+                .objects
+                .list_objects()?
+                .into_iter()
+                .map(|info| info.id);
             self.garbage.extend(listed.filter(|id| id.epoch() < epoch));
             self.has_listed = true;
         }
@@ -382,7 +387,7 @@ impl<H: Head> Publisher<H> {
         let mut collected = Collected::default();
         let mut last_error = None;
         for object in std::mem::take(&mut self.garbage) {
-            match self.home.remove_object(object) {
+            match self.home.objects.remove_object(object) {
                 Ok(()) => collected.removed += 1,
                 Err(error) => {
                     self.garbage.insert(object);
@@ -478,7 +483,7 @@ impl<H: Head> Publisher<H> {
         if let Some(names) = self.names.get(&object) {
             return Ok(Arc::clone(names));
         }
-        let record = Record::read(&*self.home, self.database, object, crc)?;
+        let record = Record::read(self.home.objects.as_ref(), self.database, object, crc)?;
         let names = named_by(&record);
         self.names.insert(object, Arc::clone(&names));
         self.sizes.insert(object, size_of_all(&record));
@@ -487,7 +492,7 @@ impl<H: Head> Publisher<H> {
 
     /// Sees to it that the home has a list of pins, so that every record from now on says so.
     pub fn begin_pins(&mut self) -> Result<(), CheckpointError> {
-        Pins::begin(&*self.home, self.has_pins)?;
+        Pins::begin(self.home.names.as_ref(), self.has_pins)?;
         self.has_pins = true;
         Ok(())
     }
@@ -500,7 +505,7 @@ impl<H: Head> Publisher<H> {
 
     /// Reads the pins. Those that are gone since they were last looked at hold nothing any more.
     pub fn look_at_pins(&mut self) -> Result<(), CheckpointError> {
-        let (pins, tag) = Pins::read_of(&*self.home, self.has_pins)?;
+        let (pins, tag) = Pins::read_of(self.home.names.as_ref(), self.has_pins)?;
         self.has_pins |= tag.is_some();
         let before = std::mem::replace(&mut self.pins, pins);
         let record = |pin: &Pin| (pin.record.object, pin.record.crc);
@@ -537,7 +542,7 @@ impl<H: Head> Publisher<H> {
     }
 
     fn is_missing(&self, object: ObjectId) -> Result<bool, CheckpointError> {
-        match self.home.read_object(object, 0, &mut [0]) {
+        match self.home.objects.read_object(object, 0, &mut [0]) {
             Err(HomeError::Missing(_)) => Ok(true),
             Ok(_) => Ok(false),
             Err(error) => Err(error.into()),

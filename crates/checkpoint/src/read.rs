@@ -13,7 +13,7 @@ use crate::leaf::{Assembly, Leaf};
 use crate::place::{Chain, PageKey, PageRef};
 use crate::rows::{CHUNK_SLOTS, ChunkSize, Page, SlotState, Slots, read_rows_of};
 use crate::writer::ObjectWriter;
-use logstead_home::{HomeError, LogHome, ObjectId};
+use logstead_home::{HomeError, ObjectId, ObjectReader};
 use logstead_types::Csn;
 use logstead_wal::FormatError;
 use std::collections::BTreeSet;
@@ -55,26 +55,28 @@ fn other_checksum() -> FormatError {
 }
 
 /// Looks for a frame that is damaged, or was cut, in each copy that the home has of its object. True: it is in `into`, as it was written.
-fn read_other_copy(home: &dyn LogHome, at: &PageRef, into: &mut Vec<u8>) -> bool {
+fn read_other_copy(objects: &dyn ObjectReader, at: &PageRef, into: &mut Vec<u8>) -> bool {
     into.resize(at.len as usize, 0);
-    has_copies(home)
-        && (0..home.copies()).any(|copy| {
-            let got = home.read_object_copy(copy, at.object, u64::from(at.offset), into);
-            // An error is no better than the damage that is known: that is told if no other copy has the frame.
-            got.is_ok_and(|got| got == into.len()) && frame::is_intact(into, at.crc)
-        })
+    let Some(copies) = objects.object_copies() else {
+        return false;
+    };
+    (0..copies.object_copy_count()).any(|copy| {
+        let got = copies.read_object_copy(copy, at.object, u64::from(at.offset), into);
+        // An error is no better than the damage that is known: that is told if no other copy has the frame.
+        got.is_ok_and(|got| got == into.len()) && frame::is_intact(into, at.crc)
+    })
 }
 
 /// Is it worth while to find damage early, because there may be better bytes: in another copy, or past a cache?
-fn has_copies(home: &dyn LogHome) -> bool {
-    home.rereads_objects()
+fn has_copies(objects: &dyn ObjectReader) -> bool {
+    objects.object_copies().is_some()
 }
 
 /// What shows before a frame is decoded; all that can be seen of it, where there are other copies.
-fn damage_of(home: &dyn LogHome, bytes: &[u8], at: &PageRef) -> Option<FormatError> {
+fn damage_of(objects: &dyn ObjectReader, bytes: &[u8], at: &PageRef) -> Option<FormatError> {
     if frame::checksum(bytes) != at.crc {
         Some(other_checksum())
-    } else if has_copies(home) && !frame::is_intact(bytes, at.crc) {
+    } else if has_copies(objects) && !frame::is_intact(bytes, at.crc) {
         Some(FormatError::new("wrong checksum of a frame", 0))
     } else {
         None
@@ -84,22 +86,22 @@ fn damage_of(home: &dyn LogHome, bytes: &[u8], at: &PageRef) -> Option<FormatErr
 /// Reads the bytes of a frame into `into`, whole, and compares its checksum with the reference's; where the home has several copies, any
 /// that is good. The frame itself is not checked yet.
 pub(crate) fn read_frame(
-    home: &dyn LogHome,
+    objects: &dyn ObjectReader,
     at: &PageRef,
     what: impl Fn() -> String,
     into: &mut Vec<u8>,
 ) -> Result<(), CheckpointError> {
     into.clear();
     into.resize(at.len as usize, 0);
-    let got = home.read_object(at.object, u64::from(at.offset), into);
+    let got = objects.read_object(at.object, u64::from(at.offset), into);
     let got = got.map_err(|error| unread(&what, at, error))?;
     let why = if got < into.len() {
         Some(FormatError::new("the object ends too early", got))
     } else {
-        damage_of(home, into, at)
+        damage_of(objects, into, at)
     };
     match why {
-        Some(why) if !read_other_copy(home, at, into) => Err(damaged(what(), at, why)),
+        Some(why) if !read_other_copy(objects, at, into) => Err(damaged(what(), at, why)),
         _ => Ok(()),
     }
 }
@@ -110,14 +112,14 @@ pub fn move_pages(
     leave: &BTreeSet<ObjectId>,
     writer: &mut ObjectWriter<'_>,
 ) -> Result<Chain, CheckpointError> {
-    let home = Arc::clone(writer.home());
+    let objects = Arc::clone(writer.objects());
     let mut frame = Vec::new();
     chain.map(|at| {
         if !leave.contains(&at.object) {
             return Ok(*at);
         }
         let what = || "a page that is moved".to_owned();
-        read_frame(home.as_ref(), at, what, &mut frame)?;
+        read_frame(&*objects, at, what, &mut frame)?;
         if !frame::is_intact(&frame, at.crc) {
             return Err(damaged(what(), at, other_checksum()));
         }
@@ -166,7 +168,7 @@ struct Change {
 
 /// Reads chunks. One for each thread: buffers are used again.
 pub struct PageReader {
-    home: Arc<dyn LogHome>,
+    objects: Arc<dyn ObjectReader>,
     windows: Windows,
     /// Where pages are unpacked.
     unpacked: Vec<u8>,
@@ -193,9 +195,9 @@ pub struct NewerPages {
 
 impl PageReader {
     /// A reader of a home's objects.
-    pub fn new(home: Arc<dyn LogHome>) -> PageReader {
+    pub fn new(objects: Arc<dyn ObjectReader>) -> PageReader {
         PageReader {
-            home,
+            objects,
             windows: Windows::new(WINDOW_BYTES_MAX),
             unpacked: Vec::new(),
             large: Vec::new(),
@@ -251,12 +253,12 @@ impl PageReader {
     /// Reads pages that will be asked for next, several at once where they lie together, `bytes_max` in all at most. They are used until [`PageReader::forget_ahead`].
     pub fn read_ahead(&mut self, pages: Vec<PageRef>, bytes_max: usize) {
         let PageReader {
-            home,
+            objects,
             windows,
             reads,
             ..
         } = self;
-        windows.read_ahead(&**home, pages, bytes_max, reads);
+        windows.read_ahead(&**objects, pages, bytes_max, reads);
     }
 
     /// Lets go of what was read ahead.
@@ -280,7 +282,7 @@ impl PageReader {
             let hidden = "where it lies is in a node of the page directory that cannot be read";
             return Err(damaged(what(), at, FormatError::new(hidden, 0)));
         }
-        let loaded = self.windows.load(&*self.home, at);
+        let loaded = self.windows.load(&*self.objects, at);
         if loaded.map_err(|error| unread(what, at, error))? {
             self.reads.requests += 1;
             let newest = self.windows.kept.first();
@@ -288,11 +290,11 @@ impl PageReader {
         }
         let why = match self.windows.front(at) {
             None => Some(FormatError::new("the object ends too early", 0)),
-            Some(bytes) => damage_of(&*self.home, bytes, at),
+            Some(bytes) => damage_of(&*self.objects, bytes, at),
         };
         if let Some(why) = why {
             let mut bytes = Vec::new();
-            if !read_other_copy(&*self.home, at, &mut bytes) {
+            if !read_other_copy(&*self.objects, at, &mut bytes) {
                 return Err(damaged(what(), at, why));
             }
             // Of this frame alone: what lies around it may be damaged too.

@@ -16,7 +16,7 @@ use crate::frame::{self, Encoder, FrameError, FrameKind, Header};
 use crate::place::PageRef;
 use crate::read::{damaged, unread};
 use crate::rows::ChunkSize;
-use logstead_home::{HomeError, LogHome, OBJECT_BYTES_MAX, ObjectId, Position};
+use logstead_home::{HomeError, OBJECT_BYTES_MAX, ObjectId, ObjectReader, Position};
 use logstead_types::{Csn, DatabaseId, Epoch, IndexId, LaneId, TableId};
 use logstead_wal::FormatError;
 use logstead_wal::manifest::Start;
@@ -198,28 +198,29 @@ impl Record {
     /// Reads the record of a database, of which the manifest says the object and its checksum. Where the home has several copies, any
     /// that is good.
     pub fn read(
-        home: &dyn LogHome,
+        objects: &dyn ObjectReader,
         database: DatabaseId,
         object: ObjectId,
         crc: u32,
     ) -> Result<Record, CheckpointError> {
-        Ok(Record::read_with_bytes(home, database, object, crc)?.0)
+        Ok(Record::read_with_bytes(objects, database, object, crc)?.0)
     }
 
     /// The same with the bytes of the object.
     pub(crate) fn read_with_bytes(
-        home: &dyn LogHome,
+        objects: &dyn ObjectReader,
         database: DatabaseId,
         object: ObjectId,
         crc: u32,
     ) -> Result<(Record, Vec<u8>), CheckpointError> {
-        let any = |offset, into: &mut [u8]| home.read_object(object, offset, into);
+        let any = |offset, into: &mut [u8]| objects.read_object(object, offset, into);
         let read = Record::read_by(any, database, object, crc);
-        let copies = home.copies();
-        if home.rereads_objects() && matches!(read, Err(CheckpointError::Damaged(_))) {
-            for copy in 0..copies {
+        if let Some(copies) = objects.object_copies()
+            && matches!(read, Err(CheckpointError::Damaged(_)))
+        {
+            for copy in 0..copies.object_copy_count() {
                 let one =
-                    |offset, into: &mut [u8]| home.read_object_copy(copy, object, offset, into);
+                    |offset, into: &mut [u8]| copies.read_object_copy(copy, object, offset, into);
                 if let Ok(record) = Record::read_by(one, database, object, crc) {
                     return Ok(record);
                 }

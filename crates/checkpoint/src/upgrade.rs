@@ -33,7 +33,7 @@ use crate::read::{PageReader, damaged};
 use crate::record::{ObjectUse, Record};
 use crate::rows::{CHUNK_SLOTS, ChunkSize};
 use crate::writer::{Ledger, ObjectWriter};
-use logstead_home::{HomeError, LogHome, OBJECT_BYTES_MAX, ObjectId};
+use logstead_home::{HomeError, ImmutableObjects, LogHome, OBJECT_BYTES_MAX, ObjectId};
 use logstead_types::{Csn, DatabaseId, Epoch, TableId};
 use logstead_wal::FormatError;
 use logstead_wal::manifest::Checkpoint;
@@ -79,7 +79,7 @@ pub struct Upgraded {
 
 /// A checkpoint that is to be made anew.
 pub struct Upgrade {
-    home: Arc<dyn LogHome>,
+    home: LogHome,
     newest: Checkpoint,
     record: Record,
 }
@@ -87,13 +87,13 @@ pub struct Upgrade {
 impl Upgrade {
     /// Reads the record of the newest checkpoint; `None`: it is in the format of today. To be called with the right to write, before the log is replayed.
     pub fn of(
-        home: &Arc<dyn LogHome>,
+        home: &LogHome,
         database: DatabaseId,
         newest: &Checkpoint,
     ) -> Result<Option<Upgrade>, CheckpointError> {
-        let record = Record::read(&**home, database, newest.object, newest.crc)?;
+        let record = Record::read(home.objects.as_ref(), database, newest.object, newest.crc)?;
         Ok((record.chunk_size != ChunkSize::Of64).then(|| Upgrade {
-            home: Arc::clone(home),
+            home: home.clone(),
             newest: newest.clone(),
             record,
         }))
@@ -115,19 +115,25 @@ impl Upgrade {
         let full = self.record.bytes().0.div_ceil(OBJECT_BYTES_MAX as u64);
         let count = NUMBERS_MIN + full.saturating_mul(NUMBERS_PER_OBJECT);
         let count = u32::try_from(count).unwrap_or(u32::MAX);
-        let own = attempt::reserve(&*self.home, epoch, count)?;
+        let own = attempt::reserve(self.home.names.as_ref(), epoch, count)?;
         is_ours()?;
         self.clear(epoch, own.start)?;
         let ledger = Arc::new(Ledger::of_attempt(epoch, own));
-        let writer = ObjectWriter::new(Arc::clone(&self.home), ledger, None);
-        upgrade_with(&self.home, &self.newest, &self.record, writer, progress)
+        let writer = ObjectWriter::new(Arc::clone(&self.home.objects), ledger, None);
+        upgrade_with(
+            &self.home.objects,
+            &self.newest,
+            &self.record,
+            writer,
+            progress,
+        )
     }
 
     /// Removes what attempts that were cut short have left, those with counters below `end`: it takes room that is needed.
     fn clear(&self, epoch: Epoch, end: u32) -> Result<(), CheckpointError> {
-        let (pins, _) = Pins::read(&*self.home)?;
+        let (pins, _) = Pins::read(self.home.names.as_ref())?;
         let earlier = COUNTER_MIN..end;
-        for info in self.home.objects()? {
+        for info in self.home.objects.list_objects()? {
             let id = info.id;
             if id.epoch() != epoch || !earlier.contains(&id.counter()) {
                 continue;
@@ -135,7 +141,7 @@ impl Upgrade {
             let is_kept = self.record.kept.iter().any(|kept| kept.object == id);
             let is_pinned = pins.iter().any(|pin| pin.record.object == id);
             if self.record.object(id).is_none() && !is_kept && !is_pinned {
-                self.home.remove_object(id)?;
+                self.home.objects.remove_object(id)?;
             }
         }
         Ok(())
@@ -144,7 +150,7 @@ impl Upgrade {
 
 /// The same of what [`Record::read`] gave, with a writer whose numbers nobody has used.
 pub(crate) fn upgrade_with(
-    home: &Arc<dyn LogHome>,
+    objects: &Arc<dyn ImmutableObjects>,
     newest: &Checkpoint,
     record: &Record,
     writer: ObjectWriter<'_>,
@@ -152,11 +158,11 @@ pub(crate) fn upgrade_with(
 ) -> Result<Upgraded, CheckpointError> {
     let mut work = Work {
         csn: record.csn,
-        reader: PageReader::new(Arc::clone(home)),
+        reader: PageReader::new(Arc::clone(objects) as _),
         chunks: ChunkWriter::new(),
         writer,
         found: Found::default(),
-        directory: Directory::with_cache(Arc::clone(home), None, CACHE_BYTES),
+        directory: Directory::with_cache(Arc::clone(objects) as _, None, CACHE_BYTES),
         changes: Vec::new(),
         live: LiveChanges::new(),
         read: Upgrading {
@@ -164,7 +170,7 @@ pub(crate) fn upgrade_with(
             ..Upgrading::default()
         },
     };
-    let old = Directory::with_cache(Arc::clone(home), record.root, CACHE_BYTES);
+    let old = Directory::with_cache(Arc::clone(objects) as _, record.root, CACHE_BYTES);
     for entry in old.scan(None) {
         let (key, chain) = entry?;
         work.read.bytes += chain.len_bytes();
@@ -189,12 +195,12 @@ pub(crate) fn upgrade_with(
     let record = Record {
         chunk_size: ChunkSize::Of64,
         root: directory.root(),
-        objects: objects(record, &live, &stored.written().objects)?,
+        objects: object_uses(record, &live, &stored.written().objects)?,
         ..record.clone()
     };
     let object = stored.number_of_record()?;
     let bytes = record.encode(object)?;
-    home.put_object(object, &bytes)?;
+    objects.put_object(object, &bytes)?;
     // What it names is the caller's from here on: he knows whether it was published.
     let written = stored.written().bytes + bytes.len() as u64;
     stored.into_numbers();
@@ -210,7 +216,7 @@ pub(crate) fn upgrade_with(
 }
 
 /// What the new record needs of each object: of old ones the tiles, of new ones what the new directory leads to.
-fn objects(
+fn object_uses(
     old: &Record,
     live: &LiveChanges,
     written: &[(ObjectId, u64)],

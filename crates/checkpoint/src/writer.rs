@@ -16,7 +16,7 @@ use crate::error::CheckpointError;
 use crate::frame::{self, FRAME_BYTES_MAX};
 use crate::place::PageRef;
 use logstead_env::{Clock, Instant};
-use logstead_home::{HomeError, LogHome, OBJECT_BYTES_MAX, ObjectId};
+use logstead_home::{HomeError, ImmutableObjects, OBJECT_BYTES_MAX, ObjectId};
 use logstead_types::Epoch;
 use parking_lot::Mutex;
 use std::collections::BTreeSet;
@@ -103,12 +103,12 @@ impl Ledger {
     }
 
     /// Removes what was given up, as far as that is possible now.
-    fn sweep(&self, home: &dyn LogHome) {
+    fn sweep(&self, objects: &dyn ImmutableObjects) {
         if !self.sweeps {
             return;
         }
         let mut left: Vec<ObjectId> = self.take_given_up().into_iter().collect();
-        left.retain(|object| home.remove_object(*object).is_err());
+        left.retain(|object| objects.remove_object(*object).is_err());
         self.give_up(&mut left);
     }
 }
@@ -174,7 +174,7 @@ pub struct Written {
 
 /// Collects frames and stores them in objects; see the module's documentation.
 pub struct ObjectWriter<'a> {
-    home: Arc<dyn LogHome>,
+    objects: Arc<dyn ImmutableObjects>,
     ledger: Arc<Ledger>,
     pace: Option<Pace<'a>>,
     object_bytes: usize,
@@ -191,13 +191,13 @@ pub struct ObjectWriter<'a> {
 impl<'a> ObjectWriter<'a> {
     /// A writer that holds back by `pace`, if there is one.
     pub fn new(
-        home: Arc<dyn LogHome>,
+        objects: Arc<dyn ImmutableObjects>,
         ledger: Arc<Ledger>,
         pace: Option<Pace<'a>>,
     ) -> ObjectWriter<'a> {
         let object_bytes = pace.as_ref().map_or(OBJECT_BYTES_MAX, Pace::object_bytes);
         ObjectWriter {
-            home,
+            objects,
             ledger,
             pace,
             object_bytes,
@@ -223,8 +223,8 @@ impl<'a> ObjectWriter<'a> {
         self
     }
 
-    pub(crate) fn home(&self) -> &Arc<dyn LogHome> {
-        &self.home
+    pub(crate) fn objects(&self) -> &Arc<dyn ImmutableObjects> {
+        &self.objects
     }
 
     /// Takes a frame along and says where it will lie.
@@ -277,16 +277,16 @@ impl<'a> ObjectWriter<'a> {
         };
         if self.written.objects.is_empty() {
             // There may be little room: first goes what is of no use.
-            self.ledger.sweep(&*self.home);
+            self.ledger.sweep(&*self.objects);
         }
-        if let Err(error) = self.home.put_object(id, &self.buffer) {
+        if let Err(error) = self.objects.put_object(id, &self.buffer) {
             self.failed = Some(error.clone());
             if matches!(error, HomeError::Conflict(_)) {
                 self.own.retain(|own| *own != id);
             }
             // Perhaps the disk is full, and the log needs room.
             self.ledger.give_up(&mut self.own);
-            self.ledger.sweep(&*self.home);
+            self.ledger.sweep(&*self.objects);
             return Err(error.into());
         }
         let len = self.buffer.len() as u64;

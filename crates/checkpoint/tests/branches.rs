@@ -10,7 +10,7 @@ use logstead_checkpoint::{
 use logstead_env::{Env, SimClock};
 use logstead_home::simulated::MODELS;
 use logstead_home::{
-    BranchHome, HomeError, LogHome, ObjectId, ObjectSource, SimulatedHome, SimulatedOptions,
+    HomeError, LogHome, ObjectId, ObjectReader, SimulatedHome, SimulatedOptions, branch_home,
 };
 use logstead_types::{Csn, DatabaseId, Epoch, TableId};
 use logstead_wal::inspect::manifest_of;
@@ -24,25 +24,28 @@ const MANIFEST: &str = "manifest";
 const DATABASE: DatabaseId = DatabaseId(0xbead);
 const CHUNKS: u64 = 5;
 
-fn simulated(seed: u64) -> (SimulatedHome, Arc<dyn LogHome>) {
+fn simulated(seed: u64) -> (SimulatedHome, LogHome) {
     let clock = Arc::new(SimClock::new());
     let (mut env, _) = Env::simulated(seed);
     env.clock = Arc::clone(&clock) as _;
     let model = MODELS.iter().find(|model| model.name == "s3express");
     let options = SimulatedOptions::new(model.unwrap().clone(), seed);
     let sim = SimulatedHome::in_virtual_time(&options, &env, clock).unwrap();
-    (sim.clone(), Arc::new(sim))
+    (sim.clone(), LogHome::from(sim))
 }
 
 /// The manifest of a home, changed by compare and swap.
-struct InManifest(Arc<dyn LogHome>);
+struct InManifest(LogHome);
 
 impl InManifest {
     fn change(&self, change: impl Fn(&mut Manifest)) -> Result<(), HomeError> {
-        let (bytes, tag) = self.0.get(MANIFEST)?.unwrap();
+        let (bytes, tag) = self.0.names.get(MANIFEST)?.unwrap();
         let mut manifest = Manifest::decode(&bytes).unwrap();
         change(&mut manifest);
-        let changed = self.0.compare_and_swap(MANIFEST, tag, &manifest.encode());
+        let changed = self
+            .0
+            .names
+            .compare_and_swap(MANIFEST, tag, &manifest.encode());
         changed.map(drop)
     }
 }
@@ -55,7 +58,7 @@ impl Head for InManifest {
 
 /// A server of a home, with as much of it as checkpoints need.
 struct Server {
-    home: Arc<dyn LogHome>,
+    home: LogHome,
     publisher: Publisher<InManifest>,
     directory: Directory,
     rows: Rows,
@@ -64,21 +67,27 @@ struct Server {
 
 impl Server {
     /// The next life. What it finds is the newest checkpoint.
-    fn open(home: &Arc<dyn LogHome>) -> Server {
-        let head = InManifest(Arc::clone(home));
+    fn open(home: &LogHome) -> Server {
+        let head = InManifest(LogHome::from(home.clone()));
         head.change(|manifest| manifest.epoch = Epoch(manifest.epoch.get() + 1))
             .unwrap();
-        let manifest = manifest_of(home.as_ref()).unwrap();
+        let manifest = manifest_of(home).unwrap();
         let newest = manifest.checkpoint.as_ref();
         let ledger = Arc::new(Ledger::new(manifest.epoch));
-        let publisher =
-            Publisher::open(Arc::clone(home), head, manifest.database, ledger, newest).unwrap();
+        let publisher = Publisher::open(
+            LogHome::from(home.clone()),
+            head,
+            manifest.database,
+            ledger,
+            newest,
+        )
+        .unwrap();
         let root = publisher.newest().and_then(|newest| newest.record.root);
-        let directory = Directory::open(Arc::clone(home), root);
+        let directory = Directory::open(home.objects.clone(), root);
         Server {
             rows: read_all(home, &directory).unwrap(),
             csn: newest.map_or(Csn(1), |newest| newest.csn),
-            home: Arc::clone(home),
+            home: LogHome::from(home.clone()),
             publisher,
             directory,
         }
@@ -87,7 +96,7 @@ impl Server {
     /// Gives some rows new bytes, publishes that, and removes what is not needed any more.
     fn checkpoint(&mut self, byte: u8) {
         let ledger = Arc::clone(self.publisher.ledger());
-        let writer = ObjectWriter::new(Arc::clone(&self.home), ledger, None);
+        let writer = ObjectWriter::new(self.home.objects.clone(), ledger, None);
         let mut writer = writer.with_object_bytes(300);
         let mut chunks = ChunkWriter::new().with_page_bytes(200);
         let csn = Csn(self.csn.0 + 2);
@@ -133,18 +142,18 @@ impl Server {
     }
 }
 
-fn listed(home: &Arc<dyn LogHome>) -> BTreeSet<ObjectId> {
-    let objects = home.objects().unwrap();
+fn listed(home: &LogHome) -> BTreeSet<ObjectId> {
+    let objects = home.objects.list_objects().unwrap();
     objects.into_iter().map(|info| info.id).collect()
 }
 
 /// A branch's own home.
-type Own = (SimulatedHome, Arc<dyn LogHome>);
+type Own = (SimulatedHome, LogHome);
 
 /// A parent with some history, and the homes of its branches by their numbers.
 struct World {
     sim: SimulatedHome,
-    parent: Arc<dyn LogHome>,
+    parent: LogHome,
     branches: RefCell<BTreeMap<String, Own>>,
     env: Env,
     /// By CSN: what the parent has published.
@@ -155,7 +164,10 @@ impl World {
     fn new(seed: u64) -> World {
         let (sim, parent) = simulated(seed);
         let manifest = Manifest::first(DATABASE);
-        parent.put_if_absent(MANIFEST, &manifest.encode()).unwrap();
+        parent
+            .names
+            .put_if_absent(MANIFEST, &manifest.encode())
+            .unwrap();
         let (env, _) = Env::simulated(seed);
         let world = World {
             sim,
@@ -187,21 +199,27 @@ impl World {
     }
 
     /// The home that a server of the branch works on.
-    fn branch(&self, name: &str) -> Arc<dyn LogHome> {
-        let (pins, _) = Pins::read(self.parent.as_ref()).unwrap();
+    fn branch(&self, name: &str) -> LogHome {
+        let (pins, _) = Pins::read(self.parent.names.as_ref()).unwrap();
         let (pin, last) = served(&pins, name).unwrap();
-        let parent: Arc<dyn ObjectSource> = Arc::new(Arc::clone(&self.parent));
-        Arc::new(BranchHome::new(self.own(&pin).1, parent, last))
+        let parent: Arc<dyn ObjectReader> = self.parent.objects.clone();
+        branch_home(self.own(&pin).1, parent, last)
     }
 
     /// The branch begins with what the parent had, and is whole.
     fn assert_begins(&self, name: &str) {
         let home = self.branch(name);
-        let manifest = manifest_of(home.as_ref()).unwrap();
+        let manifest = manifest_of(&home).unwrap();
         assert_ne!(manifest.database, DATABASE);
         let newest = manifest.checkpoint.clone().unwrap();
-        let record = Record::read(&*home, manifest.database, newest.object, newest.crc).unwrap();
-        let directory = Directory::open(Arc::clone(&home), record.root);
+        let record = Record::read(
+            home.objects.as_ref(),
+            manifest.database,
+            newest.object,
+            newest.crc,
+        )
+        .unwrap();
+        let directory = Directory::open(home.objects.clone(), record.root);
         let rows = read_all(&home, &directory).unwrap();
         assert!(rows == self.history.borrow()[&newest.csn]);
         let report = fsck(&home, manifest.database, Some(&newest)).unwrap();
@@ -284,10 +302,7 @@ fn t8_a_branch_that_is_cut_short_anywhere_is_made_again_and_whole() {
         let report = fsck(
             &world.parent,
             DATABASE,
-            manifest_of(world.parent.as_ref())
-                .unwrap()
-                .checkpoint
-                .as_ref(),
+            manifest_of(&world.parent).unwrap().checkpoint.as_ref(),
         )
         .unwrap();
         assert!(report.is_clean(), "{:?}", report.damage);
@@ -329,7 +344,7 @@ fn t8_a_drop_that_is_cut_short_anywhere_is_done_again_and_leaves_nothing() {
             }
         }
         world.assert_nothing_leaks();
-        let (pins, _) = Pins::read(world.parent.as_ref()).unwrap();
+        let (pins, _) = Pins::read(world.parent.names.as_ref()).unwrap();
         assert!(matches!(served(&pins, "b"), Err(BranchError::Missing(_))));
         // The name is free, and nothing of the old branch is found under it.
         create().unwrap();
@@ -345,8 +360,7 @@ fn a_restore_that_is_cut_short_anywhere_goes_on() {
         let world = World::new(3);
         let (sim, to) = simulated(at);
         sim.crash_at(sim.requests() + at);
-        let restore =
-            || restore_point(&world.parent, &Which::At(i64::MAX), to.as_ref(), &world.env);
+        let restore = || restore_point(&world.parent, &Which::At(i64::MAX), &to, &world.env);
         let first = restore();
         sim.crash_at(u64::MAX);
         let is_stopped = first.is_err();
@@ -355,7 +369,7 @@ fn a_restore_that_is_cut_short_anywhere_goes_on() {
             stopped += 1;
         }
         let restored = restore().unwrap();
-        let manifest = manifest_of(to.as_ref()).unwrap();
+        let manifest = manifest_of(&to).unwrap();
         assert_eq!(manifest.database, restored.database);
         assert_ne!(manifest.database, DATABASE);
         let report = fsck(&to, manifest.database, manifest.checkpoint.as_ref()).unwrap();
@@ -377,7 +391,7 @@ fn a_restore_that_is_cut_short_anywhere_goes_on() {
 fn a_branch_goes_its_own_way_and_has_branches_of_its_own() {
     let world = World::new(1);
     let open = |pin: &Pin| Ok(world.own(pin).1);
-    let of = |parent: &Arc<dyn LogHome>, name: &str| {
+    let of = |parent: &LogHome, name: &str| {
         create_branch(parent, name, &Which::Newest, &world.env, open)
     };
     of(&world.parent, "a").unwrap();
@@ -391,9 +405,9 @@ fn a_branch_goes_its_own_way_and_has_branches_of_its_own() {
     // Ids of the branch's own objects and of those that the parent makes meanwhile are the same, and mean different things.
     let mut server = Server::open(&world.parent);
     let pin = of(&a, "b").unwrap();
-    let of_parent: Arc<dyn ObjectSource> = Arc::new(Arc::clone(&a));
+    let of_parent: Arc<dyn ObjectReader> = a.objects.clone();
     let last = pin.record.object.epoch();
-    let b: Arc<dyn LogHome> = Arc::new(BranchHome::new(world.own(&pin).1, of_parent, last));
+    let b: LogHome = branch_home(world.own(&pin).1, of_parent, last);
     let mut in_b = Server::open(&b);
     assert!(in_b.rows == in_a.rows);
     for _ in 0..6 {
@@ -404,10 +418,10 @@ fn a_branch_goes_its_own_way_and_has_branches_of_its_own() {
     for (home, server) in [(&world.parent, &server), (&a, &in_a), (&b, &in_b)] {
         let rows = read_all(
             home,
-            &Directory::open(Arc::clone(home), server.directory.root()),
+            &Directory::open(home.objects.clone(), server.directory.root()),
         );
         assert!(rows.unwrap() == server.rows);
-        let manifest = manifest_of(home.as_ref()).unwrap();
+        let manifest = manifest_of(home).unwrap();
         let report = fsck(home, manifest.database, manifest.checkpoint.as_ref()).unwrap();
         assert!(report.is_clean(), "{:?}", report.damage);
     }
@@ -441,6 +455,6 @@ fn what_is_not_there_is_said_with_what_is() {
         drop_branch(&world.parent, "b", &world.env, open),
         Err(BranchError::Missing(_))
     ));
-    let (pins, _) = Pins::read(world.parent.as_ref()).unwrap();
+    let (pins, _) = Pins::read(world.parent.names.as_ref()).unwrap();
     assert_eq!(pins.iter().count(), 0);
 }

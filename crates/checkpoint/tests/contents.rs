@@ -14,17 +14,17 @@ use std::sync::Arc;
 const CHUNKS: u64 = 400;
 
 /// Chunks with deltas, large rows in pieces, tiles of several pages, replaced and removed pages; in objects of all sizes.
-fn database() -> (Arc<dyn LogHome>, Directory) {
+fn database() -> (LogHome, Directory) {
     let home = home();
     let ledger = Arc::new(Ledger::new(Epoch(1)));
-    let mut directory = Directory::open(Arc::clone(&home), None);
+    let mut directory = Directory::open(home.objects.clone(), None);
     let (mut chunks, mut leaves) = (
         ChunkWriter::new().with_page_bytes(3_000),
         LeafWriter::new().with_page_bytes(500),
     );
     for step in 0..12_u64 {
         let csn = Csn(10 + step);
-        let writer = ObjectWriter::new(Arc::clone(&home), Arc::clone(&ledger), None);
+        let writer = ObjectWriter::new(home.objects.clone(), Arc::clone(&ledger), None);
         let mut writer = writer.with_object_bytes(500 << step);
         let mut changes = std::collections::BTreeMap::new();
         for chunk in (0..CHUNKS).filter(|chunk| step == 0 || chunk % 11 == step) {
@@ -70,8 +70,8 @@ fn database() -> (Arc<dyn LogHome>, Directory) {
     (home, directory)
 }
 
-fn objects(home: &Arc<dyn LogHome>) -> Vec<ObjectId> {
-    let objects = home.objects().unwrap();
+fn objects(home: &LogHome) -> Vec<ObjectId> {
+    let objects = home.objects.list_objects().unwrap();
     objects.into_iter().map(|info| info.id).collect()
 }
 
@@ -104,7 +104,7 @@ fn of_a_damaged_object_the_directory_knows() {
         // In the first frame's magic, checksum, length of the key, length of the payload.
         for byte in [0, 12, 25, 36] {
             let damaged = flipped(&home, at, byte, 3);
-            let same = Directory::open(Arc::clone(&damaged), directory.root());
+            let same = Directory::open(damaged.objects.clone(), directory.root());
             // Its nodes may be damaged too: then nobody knows.
             if let Ok(found) = same.keys_in(&set, 0) {
                 assert_eq!(found, expected);
@@ -121,10 +121,10 @@ fn a_large_directory_is_not_looked_through() {
         let home = home();
         let ledger = Arc::new(Ledger::new(Epoch(1)));
         let mut chunks = ChunkWriter::new();
-        let mut directory = Directory::open(Arc::clone(&home), None);
+        let mut directory = Directory::open(home.objects.clone(), None);
         let mut last = None;
         for (csn, all) in [(Csn(10), 0..count), (Csn(11), 500..510)] {
-            let mut writer = ObjectWriter::new(Arc::clone(&home), Arc::clone(&ledger), None);
+            let mut writer = ObjectWriter::new(home.objects.clone(), Arc::clone(&ledger), None);
             let mut changes = Vec::new();
             for chunk in all {
                 let rows = Rows::from([((1, chunk, 0), (Csn(5), vec![1]))]);
@@ -137,7 +137,7 @@ fn a_large_directory_is_not_looked_through() {
             directory = applied.directory;
             last = changes[0].1.clone();
         }
-        let fresh = Directory::open(Arc::clone(&home), directory.root());
+        let fresh = Directory::open(home.objects.clone(), directory.root());
         let set = [last.unwrap().base().object].into();
         let keys = fresh.keys_in(&set, 300).unwrap();
         let expected: Vec<_> = (500..510).map(|chunk| key(1, chunk)).collect();

@@ -8,7 +8,8 @@ use logstead_checkpoint::{
 };
 use logstead_env::Env;
 use logstead_home::{
-    Ack, HomeError, LogHome, MemoryHome, ReplicatedHome, ReplicatedOptions, Source,
+    Ack, HomeError, ImmutableObjects, LogHome, MemoryHome, ReplicatedHome, ReplicatedOptions,
+    Source,
 };
 use logstead_types::{Csn, DatabaseId, Epoch, TableId};
 use logstead_wal::manifest::Checkpoint;
@@ -30,25 +31,31 @@ impl Head for Named {
 }
 
 /// A checkpoint of three chunks, two pages each.
-fn checkpoint() -> (Arc<dyn LogHome>, Checkpoint, Rows) {
+fn checkpoint() -> (LogHome, Checkpoint, Rows) {
     let home = home();
     let named = Arc::new(Mutex::new(None));
     let ledger = Arc::new(Ledger::new(Epoch(1)));
     let head = Named(Arc::clone(&named));
-    let publisher = Publisher::open(Arc::clone(&home), head, DATABASE, Arc::clone(&ledger), None);
+    let publisher = Publisher::open(
+        LogHome::from(home.clone()),
+        head,
+        DATABASE,
+        Arc::clone(&ledger),
+        None,
+    );
     let mut publisher = publisher.unwrap();
     let row = |chunk, slot: u16| ((1, chunk, slot), (Csn(5), vec![slot as u8; 50]));
     let rows: Rows = (0..3)
         .flat_map(|chunk| (0..5).map(move |slot| row(chunk, slot)))
         .collect();
     let mut chunks = ChunkWriter::new().with_page_bytes(200);
-    let mut writer = ObjectWriter::new(Arc::clone(&home), ledger, None);
+    let mut writer = ObjectWriter::new(home.objects.clone(), ledger, None);
     let mut whole = |chunk| {
         let chain = write_whole(&rows, (1, chunk), Csn(10), &mut chunks, &mut writer);
         (key(1, chunk), chain.unwrap())
     };
     let changes: Vec<_> = (0..3).map(&mut whole).collect();
-    let applied = Directory::open(Arc::clone(&home), None)
+    let applied = Directory::open(home.objects.clone(), None)
         .apply(&changes, &BTreeSet::new(), Csn(10), &mut writer)
         .unwrap();
     let new = NewCheckpoint {
@@ -70,29 +77,31 @@ fn checkpoint() -> (Arc<dyn LogHome>, Checkpoint, Rows) {
 }
 
 /// The objects of a home in three copies; `damage` changes what it is given of each: copy and bytes.
-fn copies(home: &dyn LogHome, damage: impl Fn(usize, &mut Vec<u8>)) -> Arc<dyn LogHome> {
+fn copies(home: &LogHome, damage: impl Fn(usize, &mut Vec<u8>)) -> LogHome {
     let children: Vec<MemoryHome> = (0..3).map(|_| MemoryHome::new(1 << 20)).collect();
     for (number, child) in children.iter().enumerate() {
-        for info in home.objects().unwrap() {
+        for info in home.objects.list_objects().unwrap() {
             let mut bytes = vec![0; info.size_bytes as usize];
-            home.read_object(info.id, 0, &mut bytes).unwrap();
+            home.objects.read_object(info.id, 0, &mut bytes).unwrap();
             damage(number, &mut bytes);
             child.put_object(info.id, &bytes).unwrap();
         }
     }
-    let sources = children.into_iter().map(|home| Source::of(Arc::new(home)));
+    let sources = children
+        .into_iter()
+        .map(|home| Source::of(LogHome::from(home)));
     let options = ReplicatedOptions {
         ack: Ack::Majority,
         threads: false,
         ..ReplicatedOptions::default()
     };
     let home = ReplicatedHome::open(sources.collect(), &Env::real(), options);
-    Arc::new(home.unwrap())
+    LogHome::from(home.unwrap())
 }
 
-fn reads(home: &Arc<dyn LogHome>, named: &Checkpoint) -> Result<Rows, CheckpointError> {
-    let record = Record::read(&**home, DATABASE, named.object, named.crc)?;
-    let directory = Directory::open(Arc::clone(home), record.root);
+fn reads(home: &LogHome, named: &Checkpoint) -> Result<Rows, CheckpointError> {
+    let record = Record::read(home.objects.as_ref(), DATABASE, named.object, named.crc)?;
+    let directory = Directory::open(home.objects.clone(), record.root);
     read_all(home, &directory)
 }
 
@@ -100,7 +109,7 @@ fn reads(home: &Arc<dyn LogHome>, named: &Checkpoint) -> Result<Rows, Checkpoint
 fn one_good_copy_of_each_frame_is_enough() {
     let (home, named, rows) = checkpoint();
     assert!(reads(&home, &named).unwrap() == rows);
-    let lengths = home.objects().unwrap();
+    let lengths = home.objects.list_objects().unwrap();
     let lengths = lengths.iter().map(|info| info.size_bytes as usize);
     for at in 0..lengths.max().unwrap() {
         let flip = |bytes: &mut Vec<u8>| {
@@ -109,7 +118,7 @@ fn one_good_copy_of_each_frame_is_enough() {
         };
         let cut = |bytes: &mut Vec<u8>| bytes.truncate(at % bytes.len());
         // Only the last copy is good, and each other one bad in its own way.
-        let damaged = copies(&*home, |copy, bytes| match copy {
+        let damaged = copies(&home, |copy, bytes| match copy {
             0 => flip(bytes),
             1 => cut(bytes),
             _ => {}
@@ -124,7 +133,7 @@ fn one_good_copy_of_each_frame_is_enough() {
             assert!(report.is_clean());
         }
         // The same byte in all of them.
-        let damaged = copies(&*home, |_, bytes| flip(bytes));
+        let damaged = copies(&home, |_, bytes| flip(bytes));
         match reads(&damaged, &named) {
             Err(CheckpointError::Damaged(_)) => {}
             other => panic!("byte {at}: {other:?}"),

@@ -9,8 +9,8 @@ use logstead_checkpoint::{
 use logstead_env::{Env, SimClock};
 use logstead_home::simulated::MODELS;
 use logstead_home::{
-    Ack, HomeError, LogHome, MemoryHome, ReplicatedHome, ReplicatedOptions, SimulatedHome,
-    SimulatedOptions, Source,
+    Ack, HomeError, ImmutableObjects, LogHome, MemoryHome, ReplicatedHome, ReplicatedOptions,
+    SimulatedHome, SimulatedOptions, Source,
 };
 use logstead_types::{Csn, DatabaseId, Epoch, TableId};
 use logstead_wal::manifest::Checkpoint;
@@ -32,26 +32,32 @@ impl Head for Named {
 }
 
 /// A checkpoint in several objects.
-fn checkpoint() -> (Arc<dyn LogHome>, Checkpoint, Rows) {
+fn checkpoint() -> (LogHome, Checkpoint, Rows) {
     let home = home();
     let named = Arc::new(Mutex::new(None));
     let ledger = Arc::new(Ledger::new(Epoch(1)));
     let head = Named(Arc::clone(&named));
-    let publisher = Publisher::open(Arc::clone(&home), head, DATABASE, Arc::clone(&ledger), None);
+    let publisher = Publisher::open(
+        LogHome::from(home.clone()),
+        head,
+        DATABASE,
+        Arc::clone(&ledger),
+        None,
+    );
     let mut publisher = publisher.unwrap();
     let row = |chunk, slot: u16| ((1, chunk, slot), (Csn(5), vec![slot as u8; 50]));
     let rows: Rows = (0..CHUNKS)
         .flat_map(|chunk| (0..5).map(move |slot| row(chunk, slot)))
         .collect();
     let mut chunks = ChunkWriter::new().with_page_bytes(200);
-    let writer = ObjectWriter::new(Arc::clone(&home), ledger, None);
+    let writer = ObjectWriter::new(home.objects.clone(), ledger, None);
     let mut writer = writer.with_object_bytes(600);
     let mut whole = |chunk| {
         let chain = write_whole(&rows, (1, chunk), Csn(10), &mut chunks, &mut writer);
         (key(1, chunk), chain.unwrap())
     };
     let changes: Vec<_> = (0..CHUNKS).map(&mut whole).collect();
-    let applied = Directory::open(Arc::clone(&home), None)
+    let applied = Directory::open(home.objects.clone(), None)
         .apply(&changes, &BTreeSet::new(), Csn(10), &mut writer)
         .unwrap();
     let new = NewCheckpoint {
@@ -72,19 +78,20 @@ fn checkpoint() -> (Arc<dyn LogHome>, Checkpoint, Rows) {
     (home, named.unwrap(), rows)
 }
 
-fn copy(
-    from: &Arc<dyn LogHome>,
-    named: &Checkpoint,
-    to: &dyn LogHome,
-) -> Result<Copied, CheckpointError> {
-    let record = Record::read(&**from, DATABASE, named.object, named.crc)?;
-    copy_checkpoint(from, (named.object, named.crc), &record, to)
+fn copy(from: &LogHome, named: &Checkpoint, to: &LogHome) -> Result<Copied, CheckpointError> {
+    let record = Record::read(from.objects.as_ref(), DATABASE, named.object, named.crc)?;
+    copy_checkpoint(
+        &from.objects,
+        (named.object, named.crc),
+        &record,
+        to.objects.as_ref(),
+    )
 }
 
 /// Everything is there, and good.
-fn assert_whole(home: &Arc<dyn LogHome>, named: &Checkpoint, rows: &Rows) {
-    let record = Record::read(&**home, DATABASE, named.object, named.crc).unwrap();
-    let directory = Directory::open(Arc::clone(home), record.root);
+fn assert_whole(home: &LogHome, named: &Checkpoint, rows: &Rows) {
+    let record = Record::read(home.objects.as_ref(), DATABASE, named.object, named.crc).unwrap();
+    let directory = Directory::open(home.objects.clone(), record.root);
     assert!(read_all(home, &directory).unwrap() == *rows);
     let report = fsck(home, DATABASE, Some(named)).unwrap();
     assert!(report.is_clean(), "{:?}", report.damage);
@@ -95,10 +102,10 @@ fn assert_whole(home: &Arc<dyn LogHome>, named: &Checkpoint, rows: &Rows) {
 fn a_copy_is_whole_and_a_second_one_costs_nothing() {
     let (from, named, rows) = checkpoint();
     let to = home();
-    let first = copy(&from, &named, &*to).unwrap();
+    let first = copy(&from, &named, &to).unwrap();
     assert!(first.objects > 4 && first.found == 0, "{first:?}");
     assert_whole(&to, &named, &rows);
-    let second = copy(&from, &named, &*to).unwrap();
+    let second = copy(&from, &named, &to).unwrap();
     assert_eq!((second.objects, second.found), (1, first.objects - 1));
     assert_whole(&to, &named, &rows);
 }
@@ -118,9 +125,9 @@ fn a_copy_that_is_cut_short_at_any_request_goes_on() {
     let mut cut = 0;
     for at in 0.. {
         let sim = simulated(at);
-        let to: Arc<dyn LogHome> = Arc::new(sim.clone());
+        let to = LogHome::from(sim.clone());
         sim.crash_at(sim.requests() + at);
-        match copy(&from, &named, &*to) {
+        match copy(&from, &named, &to) {
             Ok(_) => {
                 sim.crash_at(u64::MAX);
                 assert_whole(&to, &named, &rows);
@@ -131,10 +138,10 @@ fn a_copy_that_is_cut_short_at_any_request_goes_on() {
                 assert!(sim.is_down());
                 sim.reboot();
                 // Without its record nobody takes it for whole; with it, it is.
-                if Record::read(&*to, DATABASE, named.object, named.crc).is_ok() {
+                if Record::read(to.objects.as_ref(), DATABASE, named.object, named.crc).is_ok() {
                     assert_whole(&to, &named, &rows);
                 }
-                copy(&from, &named, &*to).unwrap();
+                copy(&from, &named, &to).unwrap();
                 assert_whole(&to, &named, &rows);
             }
         }
@@ -145,25 +152,25 @@ fn a_copy_that_is_cut_short_at_any_request_goes_on() {
 #[test]
 fn damage_in_the_source_is_told_and_one_good_copy_is_enough() {
     let (from, named, rows) = checkpoint();
-    let lengths: Vec<_> = from.objects().unwrap();
+    let lengths: Vec<_> = from.objects.list_objects().unwrap();
     let mut mended = 0;
     for (index, info) in lengths.iter().enumerate() {
         for at in (0..info.size_bytes as usize).step_by(23) {
             let bad = rig::flipped(&from, index, at, 3);
             let to = home();
-            match copy(&bad, &named, &*to) {
+            match copy(&bad, &named, &to) {
                 Err(CheckpointError::Damaged(damage)) => assert_eq!(damage.object, info.id),
                 other => panic!("object {} byte {at}: {other:?}", info.id),
             }
-            let several = replicated(&[Arc::clone(&bad), Arc::clone(&from)]);
+            let several = replicated(&[LogHome::from(bad.clone()), from.clone()]);
             let to = home();
-            copy(&several, &named, &*to).unwrap();
+            copy(&several, &named, &to).unwrap();
             assert_whole(&to, &named, &rows);
             // Each copy is damaged: none is whole, together they may be.
             let elsewhere = (at + info.size_bytes as usize / 2) % info.size_bytes as usize;
             let several = replicated(&[bad, rig::flipped(&from, index, elsewhere, 3)]);
             let to = home();
-            match copy(&several, &named, &*to) {
+            match copy(&several, &named, &to) {
                 Ok(_) => {
                     mended += 1;
                     assert_whole(&to, &named, &rows);
@@ -178,15 +185,15 @@ fn damage_in_the_source_is_told_and_one_good_copy_is_enough() {
 }
 
 /// The objects of these homes as copies.
-fn replicated(homes: &[Arc<dyn LogHome>]) -> Arc<dyn LogHome> {
+fn replicated(homes: &[LogHome]) -> LogHome {
     let sources = homes.iter().map(|home| {
         let child = MemoryHome::new(1 << 20);
-        for info in home.objects().unwrap() {
+        for info in home.objects.list_objects().unwrap() {
             let mut bytes = vec![0; info.size_bytes as usize];
-            home.read_object(info.id, 0, &mut bytes).unwrap();
+            home.objects.read_object(info.id, 0, &mut bytes).unwrap();
             child.put_object(info.id, &bytes).unwrap();
         }
-        Source::of(Arc::new(child))
+        Source::of(LogHome::from(child))
     });
     let options = ReplicatedOptions {
         ack: Ack::All,
@@ -194,5 +201,5 @@ fn replicated(homes: &[Arc<dyn LogHome>]) -> Arc<dyn LogHome> {
         ..ReplicatedOptions::default()
     };
     let home = ReplicatedHome::open(sources.collect(), &Env::real(), options);
-    Arc::new(home.unwrap())
+    LogHome::from(home.unwrap())
 }

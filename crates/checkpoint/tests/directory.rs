@@ -30,7 +30,7 @@ fn chain(number: u64, deltas: u64) -> Chain {
 }
 
 struct Tree {
-    home: Arc<dyn LogHome>,
+    home: LogHome,
     ledger: Arc<Ledger>,
     directory: Directory,
     model: BTreeMap<PageKey, Chain>,
@@ -44,7 +44,7 @@ impl Tree {
         let home = home();
         Tree {
             ledger: Arc::new(Ledger::new(Epoch(2))),
-            directory: Directory::with_cache(Arc::clone(&home), None, cache_bytes),
+            directory: Directory::with_cache(home.objects.clone(), None, cache_bytes),
             home,
             model: BTreeMap::new(),
             live: LiveChanges::new(),
@@ -59,7 +59,8 @@ impl Tree {
         leave: &BTreeSet<ObjectId>,
     ) -> Applied {
         self.csn += 1;
-        let mut writer = ObjectWriter::new(Arc::clone(&self.home), Arc::clone(&self.ledger), None);
+        let mut writer =
+            ObjectWriter::new(self.home.objects.clone(), Arc::clone(&self.ledger), None);
         let changes: Vec<_> = changes.into_iter().collect();
         let applied = self
             .directory
@@ -83,7 +84,7 @@ impl Tree {
     /// Everything is there, cached or read again.
     fn check(&self) {
         let cold = Directory::with_cache(
-            Arc::clone(&self.home),
+            self.home.objects.clone(),
             self.directory.root(),
             self.cache_bytes,
         );
@@ -288,7 +289,7 @@ fn no_node_stays_in_an_object_that_is_to_be_left() {
             tree.live
         );
         tree.check();
-        tree.home.remove_object(object).unwrap();
+        tree.home.objects.remove_object(object).unwrap();
         tree.check();
     }
     let pages = BTreeSet::from([ObjectId((1 << 60) + 2)]);
@@ -318,7 +319,7 @@ fn the_old_directory_is_as_it_was() {
     let found: BTreeMap<_, _> = old.scan(None).map(Result::unwrap).collect();
     assert_eq!(found, model);
     let twice = [(key(1, 1), None), (key(1, 1), None)];
-    let mut writer = ObjectWriter::new(Arc::clone(&tree.home), Arc::clone(&tree.ledger), None);
+    let mut writer = ObjectWriter::new(tree.home.objects.clone(), Arc::clone(&tree.ledger), None);
     assert!(
         old.apply(&twice, &BTreeSet::new(), Csn(9), &mut writer)
             .is_err()
@@ -358,7 +359,7 @@ proptest! {
             tree.apply(changes, &leave);
             prop_assert!(leave.iter().all(|object| !tree.live.contains_key(object)));
             for object in leave {
-                tree.home.remove_object(object).unwrap();
+                tree.home.objects.remove_object(object).unwrap();
             }
             tree.check();
         }

@@ -23,7 +23,7 @@ fn page_bytes(rows: u16, extent: Extent) -> u64 {
     let home = home();
     let ledger = Arc::new(Ledger::new(Epoch(1)));
     let random = SimRandom::new(7);
-    let mut writer = ObjectWriter::new(Arc::clone(&home), ledger, None);
+    let mut writer = ObjectWriter::new(home.objects.clone(), ledger, None);
     let mut chunks = ChunkWriter::new();
     chunks.begin(key(16_384, 90_000), extent, Csn(9_000_000));
     for slot in 0..rows {
@@ -67,7 +67,7 @@ fn nodes_that_lie_together_are_read_together() {
     let model = MODELS.iter().find(|model| model.name == "s3express");
     let options = SimulatedOptions::new(model.unwrap().clone(), 1);
     let sim = SimulatedHome::in_virtual_time(&options, &env, clock).unwrap();
-    let home: Arc<dyn LogHome> = Arc::new(sim.clone());
+    let home = LogHome::from(sim.clone());
     let random = SimRandom::new(1);
     let mut places = Places {
         object: 3 << 32,
@@ -82,13 +82,13 @@ fn nodes_that_lie_together_are_read_together() {
         })
         .collect();
     let ledger = Arc::new(Ledger::new(Epoch(1)));
-    let mut writer = ObjectWriter::new(Arc::clone(&home), ledger, None);
-    let made = Directory::open(Arc::clone(&home), None)
+    let mut writer = ObjectWriter::new(home.objects.clone(), ledger, None);
+    let made = Directory::open(home.objects.clone(), None)
         .apply(&changes, &BTreeSet::new(), Csn(9), &mut writer)
         .unwrap();
     rig::keep(writer.finish().unwrap());
     let requests = |read: &dyn Fn(&Directory)| {
-        let directory = Directory::open(Arc::clone(&home), made.directory.root());
+        let directory = Directory::open(home.objects.clone(), made.directory.root());
         let before = sim.requests();
         read(&directory);
         sim.requests() - before
@@ -119,7 +119,7 @@ struct Cost {
 /// Runs so many checkpoints that change one row each of `changed` chunks anywhere: the costs of the one that has everything, of the first behind it,
 /// which has deltas alone, and of the last, when some chunks are written whole each time.
 fn costs(changed: u64, rounds: u64) -> (Cost, Cost, Cost) {
-    let home: Arc<dyn LogHome> = home();
+    let home: LogHome = home();
     let random = SimRandom::new(changed);
     let whole = page_bytes(64, Extent::Whole);
     let delta = page_bytes(1, Extent::Delta);
@@ -139,9 +139,9 @@ fn costs(changed: u64, rounds: u64) -> (Cost, Cost, Cost) {
         .enumerate()
         .map(|(chunk, chain)| (key(16_384, chunk as u64), Some(chain.clone())))
         .collect();
-    let mut directory = Directory::open(Arc::clone(&home), None);
+    let mut directory = Directory::open(home.objects.clone(), None);
     let mut round_of = |changes: &[(PageKey, Option<Chain>)], number: u64| {
-        let mut writer = ObjectWriter::new(Arc::clone(&home), Arc::clone(&ledger), None);
+        let mut writer = ObjectWriter::new(home.objects.clone(), Arc::clone(&ledger), None);
         let made = directory.apply(changes, &BTreeSet::new(), Csn(1_000 + number), &mut writer);
         let made = made.unwrap();
         directory = made.directory;

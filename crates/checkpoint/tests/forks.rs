@@ -106,7 +106,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 
 struct World {
     memory: MemoryHome,
-    home: Arc<dyn LogHome>,
+    home: LogHome,
     ledger: Arc<Ledger>,
     directory: Directory,
     model: BTreeMap<PageKey, Chain>,
@@ -118,9 +118,9 @@ struct World {
 impl World {
     fn new() -> World {
         let memory = MemoryHome::new(64 << 20);
-        let home: Arc<dyn LogHome> = Arc::new(memory.clone());
+        let home = LogHome::from(memory.clone());
         let mut world = World {
-            directory: Directory::open(Arc::clone(&home), None),
+            directory: Directory::open(home.objects.clone(), None),
             ledger: Arc::new(Ledger::new(Epoch(2))),
             memory,
             home,
@@ -220,7 +220,8 @@ impl World {
         changes: Vec<(PageKey, Option<Chain>)>,
     ) -> Result<(Directory, LiveChanges, bool), CheckpointError> {
         self.csn += 1;
-        let mut writer = ObjectWriter::new(Arc::clone(&self.home), Arc::clone(&self.ledger), None);
+        let mut writer =
+            ObjectWriter::new(self.home.objects.clone(), Arc::clone(&self.ledger), None);
         let (csn, none) = (Csn(self.csn), BTreeSet::new());
         let applied = self.directory.apply(&changes, &none, csn, &mut writer)?;
         rig::keep(writer.finish().expect("stored"));
@@ -240,7 +241,7 @@ impl World {
             assert!(error.is_unreadable(), "{error}");
             let root = self.directory.root().expect("there");
             let mut byte = [0];
-            let read = self.home.read_object(root.object, 0, &mut byte);
+            let read = self.home.objects.read_object(root.object, 0, &mut byte);
             read.expect_err("the root cannot be read");
         }
     }
@@ -251,13 +252,13 @@ impl World {
 
     fn forget(&mut self) {
         let root = self.directory.root();
-        self.directory = Directory::open(Arc::clone(&self.home), root);
+        self.directory = Directory::open(self.home.objects.clone(), root);
     }
 
     /// From here on hardly anything is cached.
     fn forget_all(&mut self) {
         let root = self.directory.root();
-        self.directory = Directory::with_cache(Arc::clone(&self.home), root, 0);
+        self.directory = Directory::with_cache(self.home.objects.clone(), root, 0);
     }
 
     fn hide(&mut self, which: usize) {
@@ -350,7 +351,7 @@ impl World {
         live.retain(|object, _| object.0 >= 1 << 60);
         assert_eq!(live, self.pages());
         for (object, live) in self.live.iter().filter(|(object, _)| object.0 < 1 << 60) {
-            let objects = self.home.objects().expect("listed");
+            let objects = self.home.objects.list_objects().expect("listed");
             let size = objects.iter().find(|info| info.id == *object);
             let size = size.expect("there").size_bytes as i64;
             assert!((1..=size).contains(live), "{object}: {live} of {size}");
@@ -436,7 +437,7 @@ fn a_chunk_that_had_no_page_is_what_was_written_behind_it() {
         .expect("there");
     assert!(!chain.is_below());
     assert_eq!(chain.deltas(), [page]);
-    let mut reader = PageReader::new(Arc::clone(&world.home));
+    let mut reader = PageReader::new(world.home.objects.clone());
     let base = Chain::whole(&[chain.base()]).expect("a page");
     let read = reader.chunk(&key(gone), &base, |slot, _, _| unreachable!("row {slot}"));
     read.expect("an empty page");

@@ -45,9 +45,10 @@ fn compare(name: &str, golden: &str, found: &[u8]) {
     );
 }
 
-fn object(home: &Arc<dyn LogHome>, at: &PageRef) -> Vec<u8> {
+fn object(home: &LogHome, at: &PageRef) -> Vec<u8> {
     let mut bytes = vec![0; at.len as usize];
-    home.read_object(at.object, u64::from(at.offset), &mut bytes)
+    home.objects
+        .read_object(at.object, u64::from(at.offset), &mut bytes)
         .unwrap();
     bytes
 }
@@ -56,7 +57,7 @@ fn object(home: &Arc<dyn LogHome>, at: &PageRef) -> Vec<u8> {
 fn pages_are_as_documented() {
     let home = home();
     let ledger = Arc::new(Ledger::new(Epoch(1)));
-    let mut writer = ObjectWriter::new(Arc::clone(&home), ledger, None);
+    let mut writer = ObjectWriter::new(home.objects.clone(), ledger, None);
     let mut chunks = ChunkWriter::new().with_page_bytes(40);
     chunks.begin(key(16_384, 258), Extent::Whole, Csn(1_000));
     chunks.row(0, Csn(999), b"first", &mut writer).unwrap();
@@ -104,7 +105,7 @@ fn pages_of_old_chunks_are_read_in_their_size() {
     let key = key(16_384, 258);
     let read = |size: ChunkSize, chain: &Chain| {
         let mut rows = Vec::new();
-        let mut reader = PageReader::new(Arc::clone(&home));
+        let mut reader = PageReader::new(home.objects.clone());
         let read = reader.chunk_of(size, &key, chain, |slot, csn, row| {
             rows.push((slot, csn, row.to_vec()));
         });
@@ -127,7 +128,7 @@ fn pages_of_old_chunks_are_read_in_their_size() {
 fn tiles_are_as_documented() {
     let home = home();
     let ledger = Arc::new(Ledger::new(Epoch(1)));
-    let mut writer = ObjectWriter::new(Arc::clone(&home), ledger, None);
+    let mut writer = ObjectWriter::new(home.objects.clone(), ledger, None);
     let mut leaves = LeafWriter::new().with_page_bytes(16);
     let entries = [&b"bat\x01"[..], b"bee\x01", b"bee\x02", b"beetle\x03"].map(<[u8]>::to_vec);
     let key = tile(16_384, 16_390, b"ba");
@@ -167,14 +168,14 @@ fn page(object: u64, offset: u32) -> PageRef {
 fn nodes_are_as_documented() {
     let home = home();
     let ledger = Arc::new(Ledger::new(Epoch(1)));
-    let mut writer = ObjectWriter::new(Arc::clone(&home), Arc::clone(&ledger), None);
+    let mut writer = ObjectWriter::new(home.objects.clone(), Arc::clone(&ledger), None);
     let mut chain = Chain::whole(&[page(7, 0), page(8, 1)]).unwrap();
     chain.push(&[page(9, 2)]);
     let changes = [
         (key(3, 1), Some(chain)),
         (key(3, 2), Chain::whole(&[page(7, 4_096)])),
     ];
-    let empty = Directory::open(Arc::clone(&home), None);
+    let empty = Directory::open(home.objects.clone(), None);
     let leaf = empty
         .apply(&changes, &BTreeSet::new(), Csn(77), &mut writer)
         .unwrap();
@@ -314,8 +315,8 @@ fn newer(frame: &[u8], found: u16) -> Vec<u8> {
 }
 
 /// Puts a frame in an object of its own; where it is.
-fn stored(home: &Arc<dyn LogHome>, id: u64, frame: &[u8]) -> PageRef {
-    home.put_object(ObjectId(id), frame).unwrap();
+fn stored(home: &LogHome, id: u64, frame: &[u8]) -> PageRef {
+    home.objects.put_object(ObjectId(id), frame).unwrap();
     PageRef {
         object: ObjectId(id),
         offset: 0,
@@ -340,7 +341,7 @@ fn pages_nodes_and_records_of_a_newer_format_are_refused_by_their_versions() {
     let page = newer(&bytes(include_str!("golden/base.txt")), version);
     let page = stored(&home, 100, &page);
     let chain = Chain::whole(&[page]).unwrap();
-    let mut reader = PageReader::new(Arc::clone(&home));
+    let mut reader = PageReader::new(home.objects.clone());
     let read = reader.chunk(&key(16_384, 258), &chain, |_, _, _| panic!("it is read"));
     let read = damage(read.map(drop));
     assert!(read.what.contains("table 16384 chunk 258"), "{read}");
@@ -350,7 +351,7 @@ fn pages_nodes_and_records_of_a_newer_format_are_refused_by_their_versions() {
         (102, include_str!("golden/inner.txt")),
     ] {
         let node = stored(&home, id, &newer(&bytes(golden), version));
-        let directory = Directory::open(Arc::clone(&home), Some(node));
+        let directory = Directory::open(home.objects.clone(), Some(node));
         let read = damage(directory.get(&key(3, 1)).map(drop));
         assert_eq!(read.object, ObjectId(id));
         says(&read, version, frame::FORMAT_VERSION);
@@ -370,8 +371,11 @@ fn pages_nodes_and_records_of_a_newer_format_are_refused_by_their_versions() {
     let error = Record::decode(&own, database, OBJECT).unwrap_err();
     says(&error, known + 1, known);
     // And as a start reads it: named by a manifest.
-    let object = home.put_object(OBJECT, &own).map(|()| crc32c::crc32c(&own));
-    let read = Record::read(home.as_ref(), database, OBJECT, object.unwrap());
+    let object = home
+        .objects
+        .put_object(OBJECT, &own)
+        .map(|()| crc32c::crc32c(&own));
+    let read = Record::read(home.objects.as_ref(), database, OBJECT, object.unwrap());
     let read = damage(read.map(drop));
     assert_eq!(read.object, OBJECT);
     says(&read, known + 1, known);
@@ -441,26 +445,26 @@ fn every_flipped_bit_of_a_record_is_found() {
     let home = home();
     let good = record.encode(OBJECT).unwrap();
     let crc = crc32c::crc32c(&good);
-    home.put_object(OBJECT, &good).unwrap();
+    home.objects.put_object(OBJECT, &good).unwrap();
     assert_eq!(
-        Record::read(&*home, record.database, OBJECT, crc).unwrap(),
+        Record::read(home.objects.as_ref(), record.database, OBJECT, crc).unwrap(),
         record
     );
     for at in 0..good.len() {
         for bit in 0..8 {
             let mut bad = good.clone();
             bad[at] ^= 1 << bit;
-            home.remove_object(OBJECT).unwrap();
-            home.put_object(OBJECT, &bad).unwrap();
+            home.objects.remove_object(OBJECT).unwrap();
+            home.objects.put_object(OBJECT, &bad).unwrap();
             assert!(Record::decode(&bad, record.database, OBJECT).is_err());
-            match Record::read(&*home, record.database, OBJECT, crc) {
+            match Record::read(home.objects.as_ref(), record.database, OBJECT, crc) {
                 Err(CheckpointError::Damaged(damage)) => assert_eq!(damage.object, OBJECT),
                 other => panic!("byte {at} bit {bit}: {other:?}"),
             }
         }
     }
-    home.remove_object(OBJECT).unwrap();
-    let missing = Record::read(&*home, record.database, OBJECT, crc);
+    home.objects.remove_object(OBJECT).unwrap();
+    let missing = Record::read(home.objects.as_ref(), record.database, OBJECT, crc);
     assert!(matches!(missing, Err(CheckpointError::Damaged(_))));
 }
 
@@ -477,8 +481,13 @@ fn a_long_record_is_read_whole() {
     let bytes = record.encode(id).unwrap();
     assert!(bytes.len() > 100_000);
     let home = home();
-    home.put_object(id, &bytes).unwrap();
-    let read = Record::read(&*home, record.database, id, crc32c::crc32c(&bytes));
+    home.objects.put_object(id, &bytes).unwrap();
+    let read = Record::read(
+        home.objects.as_ref(),
+        record.database,
+        id,
+        crc32c::crc32c(&bytes),
+    );
     assert_eq!(read.unwrap(), record);
 }
 
@@ -537,14 +546,14 @@ proptest! {
         let home = home();
         let mut encoder = frame::Encoder::new();
         let bytes = encoder.encode(frame::FrameKind::Node, Csn(1), &[level, 1], &payload).unwrap();
-        home.put_object(OBJECT, bytes).unwrap();
+        home.objects.put_object(OBJECT, bytes).unwrap();
         let root = PageRef {
             object: OBJECT,
             offset: 0,
             len: bytes.len() as u32,
             crc: frame::checksum(bytes),
         };
-        let directory = Directory::open(Arc::clone(&home), Some(root));
+        let directory = Directory::open(home.objects.clone(), Some(root));
         let _no_panic = directory.get(&key(1, 1));
         let _no_panic = directory.scan(None).count();
     }

@@ -46,14 +46,20 @@ impl Head for Named {
 }
 
 /// Two checkpoints, the older one kept; the newer one has a chunk with a delta, and one that is unchanged.
-fn two_checkpoints(rid_end: u64) -> (Arc<dyn LogHome>, Checkpoint) {
+fn two_checkpoints(rid_end: u64) -> (LogHome, Checkpoint) {
     let home = home();
     let named = Arc::new(Mutex::new(None));
     let head = Named(Arc::clone(&named));
     let ledger = Arc::new(Ledger::new(Epoch(1)));
-    let mut publisher =
-        Publisher::open(Arc::clone(&home), head, DATABASE, Arc::clone(&ledger), None).unwrap();
-    let mut directory = Directory::open(Arc::clone(&home), None);
+    let mut publisher = Publisher::open(
+        LogHome::from(home.clone()),
+        head,
+        DATABASE,
+        Arc::clone(&ledger),
+        None,
+    )
+    .unwrap();
+    let mut directory = Directory::open(home.objects.clone(), None);
     let mut chunks = ChunkWriter::new();
     let rows: Rows = (0..3)
         .flat_map(|chunk| {
@@ -61,7 +67,7 @@ fn two_checkpoints(rid_end: u64) -> (Arc<dyn LogHome>, Checkpoint) {
         })
         .collect();
     for csn in [Csn(10), Csn(20)] {
-        let mut writer = ObjectWriter::new(Arc::clone(&home), Arc::clone(&ledger), None);
+        let mut writer = ObjectWriter::new(home.objects.clone(), Arc::clone(&ledger), None);
         let mut changes: Vec<_> = match csn {
             Csn(10) => (0..3)
                 .map(|chunk| {
@@ -105,7 +111,7 @@ fn two_checkpoints(rid_end: u64) -> (Arc<dyn LogHome>, Checkpoint) {
     (home, newest.unwrap())
 }
 
-fn report(home: &Arc<dyn LogHome>, newest: &Checkpoint) -> Report {
+fn report(home: &LogHome, newest: &Checkpoint) -> Report {
     fsck(home, DATABASE, Some(newest)).unwrap()
 }
 
@@ -125,7 +131,9 @@ fn a_whole_home_is_clean_and_counted() {
     assert_eq!(counts, (2, 2, 4, 9, 5));
     assert_eq!((found.indexes, found.tiles, found.entries), (1, 4, 6));
     assert_eq!((found.objects, found.unneeded_objects), (4, 0));
-    home.put_object(ObjectId(1 << 40), b"nobody's").unwrap();
+    home.objects
+        .put_object(ObjectId(1 << 40), b"nobody's")
+        .unwrap();
     let found = report(&home, &newest);
     assert!(found.is_clean());
     assert_eq!((found.unneeded_objects, found.unneeded_bytes), (1, 8));
@@ -136,7 +144,7 @@ fn a_whole_home_is_clean_and_counted() {
 #[test]
 fn damage_to_any_byte_is_found_and_its_object_named() {
     let (home, newest) = two_checkpoints(3 * 64);
-    for (index, info) in home.objects().unwrap().iter().enumerate() {
+    for (index, info) in home.objects.list_objects().unwrap().iter().enumerate() {
         for at in 0..info.size_bytes as usize {
             let bad = flipped(&home, index, at, (at % 8) as u8);
             let found = report(&bad, &newest);
@@ -152,9 +160,9 @@ fn damage_to_any_byte_is_found_and_its_object_named() {
 #[test]
 fn what_can_be_read_is_checked_in_spite_of_damage() {
     let (home, newest) = two_checkpoints(3 * 64);
-    let record = Record::read(&*home, DATABASE, newest.object, newest.crc).unwrap();
+    let record = Record::read(home.objects.as_ref(), DATABASE, newest.object, newest.crc).unwrap();
     let root = record.root.unwrap();
-    let objects = home.objects().unwrap();
+    let objects = home.objects.list_objects().unwrap();
     let index = objects
         .iter()
         .position(|info| info.id == root.object)
@@ -170,13 +178,13 @@ fn what_can_be_read_is_checked_in_spite_of_damage() {
 #[test]
 fn missing_and_shorter_objects_are_named() {
     let (home, newest) = two_checkpoints(3 * 64);
-    for info in home.objects().unwrap() {
+    for info in home.objects.list_objects().unwrap() {
         let bad = rig::home();
-        for other in home.objects().unwrap() {
+        for other in home.objects.list_objects().unwrap() {
             let cut = usize::from(other.id == info.id);
             let mut bytes = vec![0; other.size_bytes as usize - cut];
-            home.read_object(other.id, 0, &mut bytes).unwrap();
-            bad.put_object(other.id, &bytes).unwrap();
+            home.objects.read_object(other.id, 0, &mut bytes).unwrap();
+            bad.objects.put_object(other.id, &bytes).unwrap();
         }
         for _ in 0..2 {
             let found = report(&bad, &newest);
@@ -185,7 +193,7 @@ fn missing_and_shorter_objects_are_named() {
                 .iter()
                 .any(|what| what.contains(&info.id.to_string()));
             assert!(names, "{}: {:#?}", info.id, found.damage);
-            bad.remove_object(info.id).unwrap();
+            bad.objects.remove_object(info.id).unwrap();
         }
     }
 }
@@ -223,12 +231,13 @@ fn records_that_do_not_fit_their_pages_are_found() {
         ("newer than the checkpoint", |record| record.csn = Csn(5)),
     ];
     for (what, spoil) in spoil {
-        let mut record = Record::read(&*home, DATABASE, newest.object, newest.crc).unwrap();
+        let mut record =
+            Record::read(home.objects.as_ref(), DATABASE, newest.object, newest.crc).unwrap();
         spoil(&mut record);
         let object = ObjectId::new(Epoch(1), 99);
         let bytes = record.encode(object).unwrap();
-        home.remove_object(object).unwrap();
-        home.put_object(object, &bytes).unwrap();
+        home.objects.remove_object(object).unwrap();
+        home.objects.put_object(object, &bytes).unwrap();
         let other = Checkpoint {
             object,
             crc: crc32c::crc32c(&bytes),
@@ -274,14 +283,20 @@ fn tiles_that_do_not_fit_together_are_found() {
         let named = Arc::new(Mutex::new(None));
         let head = Named(Arc::clone(&named));
         let ledger = Arc::new(Ledger::new(Epoch(1)));
-        let mut publisher =
-            Publisher::open(Arc::clone(&home), head, DATABASE, Arc::clone(&ledger), None).unwrap();
-        let mut writer = ObjectWriter::new(Arc::clone(&home), ledger, None);
+        let mut publisher = Publisher::open(
+            LogHome::from(home.clone()),
+            head,
+            DATABASE,
+            Arc::clone(&ledger),
+            None,
+        )
+        .unwrap();
+        let mut writer = ObjectWriter::new(home.objects.clone(), ledger, None);
         let changes: Vec<_> = tiles
             .iter()
             .map(|(low, high)| put_tile(low, *high, Csn(3), &mut writer))
             .collect();
-        let empty = Directory::open(Arc::clone(&home), None);
+        let empty = Directory::open(home.objects.clone(), None);
         let applied: Applied = empty
             .apply(&changes, &BTreeSet::new(), Csn(3), &mut writer)
             .unwrap();
@@ -312,12 +327,18 @@ fn tiles_that_do_not_fit_together_are_found() {
 fn what_lies_over_the_tree_is_as_whole_as_the_tree() {
     const TILES: u32 = 1_500;
     let memory = MemoryHome::new(64 << 20);
-    let home: Arc<dyn LogHome> = Arc::new(memory.clone());
+    let home = LogHome::from(memory.clone());
     let named = Arc::new(Mutex::new(None));
     let head = Named(Arc::clone(&named));
     let ledger = Arc::new(Ledger::new(Epoch(1)));
-    let mut publisher =
-        Publisher::open(Arc::clone(&home), head, DATABASE, Arc::clone(&ledger), None).unwrap();
+    let mut publisher = Publisher::open(
+        LogHome::from(home.clone()),
+        head,
+        DATABASE,
+        Arc::clone(&ledger),
+        None,
+    )
+    .unwrap();
     let low = |number: u32| match number {
         0 => Vec::new(),
         // Behind the entries of the first tile.
@@ -327,7 +348,7 @@ fn what_lies_over_the_tree_is_as_whole_as_the_tree() {
         let high = (to < TILES).then(|| low(to));
         put_tile(&low(from), high.as_deref(), csn, writer)
     };
-    let mut directory = Directory::open(Arc::clone(&home), None);
+    let mut directory = Directory::open(home.objects.clone(), None);
     let mut publish = |directory: &Directory,
                        csn: u64,
                        changes: &[(PageKey, Option<Chain>)],
@@ -351,7 +372,7 @@ fn what_lies_over_the_tree_is_as_whole_as_the_tree() {
             .unwrap();
         (applied.directory, applied.unreadable.is_some())
     };
-    let writer = || ObjectWriter::new(Arc::clone(&home), Arc::clone(&ledger), None);
+    let writer = || ObjectWriter::new(home.objects.clone(), Arc::clone(&ledger), None);
     // The first leaf alone stays in the first object.
     let mut first = writer();
     let all: Vec<_> = (0..TILES)
@@ -359,7 +380,7 @@ fn what_lies_over_the_tree_is_as_whole_as_the_tree() {
         .collect();
     (directory, _) = publish(&directory, 10, &all, first);
     let object = directory.root().unwrap().object;
-    let uncached = |root| Directory::with_cache(Arc::clone(&home), root, 0);
+    let uncached = |root| Directory::with_cache(home.objects.clone(), root, 0);
     let mut others = writer();
     let rest: Vec<_> = (TILES / 2..TILES)
         .map(|number| put(number, number + 1, Csn(20), &mut others))

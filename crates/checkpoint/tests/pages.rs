@@ -30,7 +30,7 @@ proptest! {
         let home = home();
         let ledger = Arc::new(Ledger::new(Epoch(3)));
         let mut chunks = ChunkWriter::new().with_page_bytes(100);
-        let mut writer = ObjectWriter::new(Arc::clone(&home), ledger, None).with_object_bytes(1_000);
+        let mut writer = ObjectWriter::new(home.objects.clone(), ledger, None).with_object_bytes(1_000);
         let mut rows = BTreeMap::new();
         let mut chain: Option<Chain> = None;
         for (number, step) in steps.iter().enumerate() {
@@ -61,7 +61,7 @@ proptest! {
         }
         rig::keep(writer.finish().unwrap());
         let mut found = BTreeMap::new();
-        let mut reader = PageReader::new(Arc::clone(&home));
+        let mut reader = PageReader::new(home.objects.clone());
         reader.chunk(&key(7, 9), &chain.unwrap(), |slot, csn, bytes| {
             assert!(found.insert(slot, (csn, bytes.to_vec())).is_none());
         }).unwrap();
@@ -172,11 +172,11 @@ fn nothing_impossible_is_read_out_of_a_page() {
 }
 
 /// A small checkpoint with every kind of frame in it.
-fn small() -> (Arc<dyn logstead_home::LogHome>, Directory, Rows) {
+fn small() -> (logstead_home::LogHome, Directory, Rows) {
     let home = home();
     let ledger = Arc::new(Ledger::new(Epoch(1)));
     let mut chunks = ChunkWriter::new().with_page_bytes(60);
-    let mut writer = ObjectWriter::new(Arc::clone(&home), ledger, None).with_object_bytes(400);
+    let mut writer = ObjectWriter::new(home.objects.clone(), ledger, None).with_object_bytes(400);
     let mut rows = Rows::new();
     for chunk in 0..3 {
         for slot in 0..3 {
@@ -198,7 +198,7 @@ fn small() -> (Arc<dyn logstead_home::LogHome>, Directory, Rows) {
     }
     rows.remove(&(5, 2, 0));
     rows.insert((5, 2, 2), (Csn(25), b"changed".to_vec()));
-    let empty = Directory::open(Arc::clone(&home), None);
+    let empty = Directory::open(home.objects.clone(), None);
     let applied = empty
         .apply(&changes, &BTreeSet::new(), Csn(30), &mut writer)
         .unwrap();
@@ -211,10 +211,10 @@ fn small() -> (Arc<dyn logstead_home::LogHome>, Directory, Rows) {
 fn every_flipped_bit_of_a_checkpoint_is_found_and_named() {
     let (home, directory, rows) = small();
     assert_eq!(read_all(&home, &directory).unwrap(), rows);
-    for (index, info) in home.objects().unwrap().iter().enumerate() {
+    for (index, info) in home.objects.list_objects().unwrap().iter().enumerate() {
         for at in 0..info.size_bytes as usize {
             let bad = flipped(&home, index, at, (at % 8) as u8);
-            let directory = Directory::open(Arc::clone(&bad), directory.root());
+            let directory = Directory::open(bad.objects.clone(), directory.root());
             match read_all(&bad, &directory) {
                 Err(CheckpointError::Damaged(damage)) => {
                     let place = damage.offset as usize..(damage.offset + damage.len) as usize;
@@ -233,21 +233,21 @@ fn every_flipped_bit_of_a_checkpoint_is_found_and_named() {
 #[test]
 fn a_missing_or_shorter_object_is_named() {
     let (home, directory, _) = small();
-    for info in home.objects().unwrap() {
+    for info in home.objects.list_objects().unwrap() {
         let bad = rig::home();
-        for other in home.objects().unwrap() {
+        for other in home.objects.list_objects().unwrap() {
             let cut = usize::from(other.id == info.id);
             let mut bytes = vec![0; other.size_bytes as usize - cut];
-            home.read_object(other.id, 0, &mut bytes).unwrap();
-            bad.put_object(other.id, &bytes).unwrap();
+            home.objects.read_object(other.id, 0, &mut bytes).unwrap();
+            bad.objects.put_object(other.id, &bytes).unwrap();
         }
         for _ in 0..2 {
-            let directory = Directory::open(Arc::clone(&bad), directory.root());
+            let directory = Directory::open(bad.objects.clone(), directory.root());
             match read_all(&bad, &directory) {
                 Err(CheckpointError::Damaged(damage)) => assert_eq!(damage.object, info.id),
                 other => panic!("object {}: {other:?}", info.id),
             }
-            bad.remove_object(info.id).unwrap();
+            bad.objects.remove_object(info.id).unwrap();
         }
     }
 }
@@ -258,7 +258,7 @@ fn neighbours_are_read_together() {
     let home = home();
     let ledger = Arc::new(Ledger::new(Epoch(1)));
     let mut chunks = ChunkWriter::new();
-    let mut writer = ObjectWriter::new(Arc::clone(&home), ledger, None);
+    let mut writer = ObjectWriter::new(home.objects.clone(), ledger, None);
     let mut chains = Vec::new();
     for chunk in 0..200 {
         chunks.begin(key(1, chunk), Extent::Whole, Csn(2));
@@ -271,7 +271,7 @@ fn neighbours_are_read_together() {
         chains.push(Chain::whole(chunks.finish(&mut writer).unwrap()).unwrap());
     }
     rig::keep(writer.finish().unwrap());
-    let mut reader = PageReader::new(Arc::clone(&home));
+    let mut reader = PageReader::new(home.objects.clone());
     let mut rows = 0;
     for (chunk, chain) in chains.iter().enumerate() {
         reader
@@ -293,7 +293,7 @@ fn a_budget_holds_back_who_writes_faster() {
         waits.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         clock.advance(time);
     });
-    let mut writer = ObjectWriter::new(home, ledger, Some(pace));
+    let mut writer = ObjectWriter::new(home.objects, ledger, Some(pace));
     let mut encoder = frame::Encoder::new();
     let noise: Vec<u8> = (0..100_000_u32)
         .map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8)
@@ -323,13 +323,13 @@ fn an_older_state_in_a_newer_ones_place_is_not_taken() {
     let mut chunks = ChunkWriter::new();
     let mut roots = Vec::new();
     for csn in [10, 11] {
-        let mut writer = ObjectWriter::new(Arc::clone(&home), Arc::clone(&ledger), None);
+        let mut writer = ObjectWriter::new(home.objects.clone(), Arc::clone(&ledger), None);
         chunks.begin(key(1, 1), Extent::Whole, Csn(csn));
         chunks.row(0, Csn(csn - 1), b"row", &mut writer).unwrap();
         let chain = Chain::whole(chunks.finish(&mut writer).unwrap());
         // Its pages are in one object, its directory in the next.
-        let mut nodes = ObjectWriter::new(Arc::clone(&home), Arc::clone(&ledger), None);
-        let empty = Directory::open(Arc::clone(&home), None);
+        let mut nodes = ObjectWriter::new(home.objects.clone(), Arc::clone(&ledger), None);
+        let empty = Directory::open(home.objects.clone(), None);
         let made = empty.apply(
             &[(key(1, 1), chain)],
             &BTreeSet::new(),
@@ -340,17 +340,23 @@ fn an_older_state_in_a_newer_ones_place_is_not_taken() {
         rig::keep(writer.finish().unwrap());
         rig::keep(nodes.finish().unwrap());
     }
-    let objects: Vec<_> = home.objects().unwrap().iter().map(|info| info.id).collect();
+    let objects: Vec<_> = home
+        .objects
+        .list_objects()
+        .unwrap()
+        .iter()
+        .map(|info| info.id)
+        .collect();
     assert_eq!(objects.len(), 4);
     for (old, new, what) in [(0, 2, "table 1 chunk 1"), (1, 3, "directory")] {
         let bad = rig::home();
         for (index, id) in objects.iter().enumerate() {
             let from = objects[if index == new { old } else { index }];
             let mut bytes = vec![0; 1 << 10];
-            let len = home.read_object(from, 0, &mut bytes).unwrap();
-            bad.put_object(*id, &bytes[..len]).unwrap();
+            let len = home.objects.read_object(from, 0, &mut bytes).unwrap();
+            bad.objects.put_object(*id, &bytes[..len]).unwrap();
         }
-        match read_all(&bad, &Directory::open(Arc::clone(&bad), roots[1])) {
+        match read_all(&bad, &Directory::open(bad.objects.clone(), roots[1])) {
             Err(CheckpointError::Damaged(damage)) => {
                 assert_eq!(damage.object, objects[new]);
                 assert!(damage.what.contains(what), "{damage}");
@@ -397,7 +403,7 @@ fn read_chain(
 fn a_long_change_is_cut_in_pieces() {
     let home = home();
     let ledger = Arc::new(Ledger::new(Epoch(3)));
-    let mut writer = ObjectWriter::new(Arc::clone(&home), ledger, None);
+    let mut writer = ObjectWriter::new(home.objects.clone(), ledger, None);
     let mut chunks = ChunkWriter::new().with_page_bytes(30);
     chunks.begin(key(7, 9), Extent::Whole, Csn(10));
     for slot in [1, 2, 3] {
@@ -421,7 +427,7 @@ fn a_long_change_is_cut_in_pieces() {
     chunks.row(9, Csn(39), b"new", &mut writer).unwrap();
     let newest = chunks.finish(&mut writer).unwrap().to_vec();
     rig::keep(writer.finish().unwrap());
-    let mut reader = PageReader::new(Arc::clone(&home)).merging(append);
+    let mut reader = PageReader::new(home.objects.clone()).merging(append);
     let (found, read, _) = read_chain(&mut reader, &chain, |_| true);
     read.unwrap();
     let row = |at: u64, parts: &[&[u8]]| (Csn(at), Some(parts.concat()));
@@ -458,7 +464,7 @@ fn changes_count_when_the_pages_below_them_can_be_read() {
         let number = number as u64;
         // An object each.
         let ledger = Arc::new(Ledger::new(Epoch(3 + number as u32)));
-        let mut writer = ObjectWriter::new(Arc::clone(&home), ledger, None);
+        let mut writer = ObjectWriter::new(home.objects.clone(), ledger, None);
         let extent = if kind == base {
             Extent::Whole
         } else {
@@ -498,7 +504,7 @@ fn changes_count_when_the_pages_below_them_can_be_read() {
         rig::keep(writer.finish().unwrap());
     }
     let chain = chain.unwrap();
-    let mut reader = PageReader::new(Arc::clone(&home)).merging(append);
+    let mut reader = PageReader::new(home.objects.clone()).merging(append);
     let (found, read, known) = read_chain(&mut reader, &chain, |_| true);
     read.unwrap();
     assert_eq!(known, 0b10_0011_1110);
@@ -514,7 +520,7 @@ fn changes_count_when_the_pages_below_them_can_be_read() {
     ]);
     assert_eq!(found, expected);
     // Who cannot put them over rows is told if he wants one.
-    let mut plain = PageReader::new(Arc::clone(&home));
+    let mut plain = PageReader::new(home.objects.clone());
     let (found, read, _) = read_chain(&mut plain, &chain, |_| false);
     read.unwrap();
     assert_eq!(found.len(), 5);
@@ -522,9 +528,9 @@ fn changes_count_when_the_pages_below_them_can_be_read() {
     assert!(read.unwrap_err().contains("a change of a row"));
     // Without the base page: those are known that newer pages have or empty.
     let object = chain.base().object;
-    home.remove_object(object).unwrap();
+    home.objects.remove_object(object).unwrap();
     // What was read is kept.
-    let mut reader = PageReader::new(Arc::clone(&home)).merging(append);
+    let mut reader = PageReader::new(home.objects.clone()).merging(append);
     let (found, read, known) = read_chain(&mut reader, &chain, |_| true);
     assert!(read.unwrap_err().contains(&object.to_string()));
     assert_eq!(known, 0b10_0001_0100);

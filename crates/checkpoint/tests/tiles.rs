@@ -14,9 +14,9 @@ use rig::{Entries, flipped, home, key, read_index, tile, write_tile};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-fn writer_of(home: &Arc<dyn LogHome>, epoch: u32) -> ObjectWriter<'static> {
+fn writer_of(home: &LogHome, epoch: u32) -> ObjectWriter<'static> {
     let ledger = Arc::new(Ledger::new(Epoch(epoch)));
-    ObjectWriter::new(Arc::clone(home), ledger, None).with_object_bytes(1_000)
+    ObjectWriter::new(home.objects.clone(), ledger, None).with_object_bytes(1_000)
 }
 
 /// Entries that share much, little and nothing, some of them long.
@@ -52,7 +52,7 @@ proptest! {
             &within, tile(3, 9, &low), high.as_deref(), Csn(7), &mut leaves, &mut writer,
         ).unwrap();
         rig::keep(writer.finish().unwrap());
-        let mut reader = PageReader::new(Arc::clone(&home));
+        let mut reader = PageReader::new(home.objects.clone());
         let mut leaf = Leaf::default();
         reader.leaf(&tile(3, 9, &low), &chain, &mut leaf).unwrap();
         prop_assert_eq!(leaf.high(), high.as_deref());
@@ -86,7 +86,7 @@ proptest! {
             let frame = encoder.encode(FrameKind::LeafPiece, Csn(1), &own_key, &piece).unwrap();
             pages.push(writer.put(frame).unwrap());
             rig::keep(writer.finish().unwrap());
-            let mut reader = PageReader::new(Arc::clone(&home));
+            let mut reader = PageReader::new(home.objects.clone());
             for pages in [&pages[..], &pages[..1], &pages[1..]] {
                 let chain = Chain::whole(pages).unwrap();
                 let mut leaf = Leaf::default();
@@ -107,7 +107,7 @@ proptest! {
             (proptest::collection::btree_set(0..40_u8, 1..12), 0..40_u8, 0..40_u8), 1..8),
     ) {
         let home = home();
-        let mut directory = Directory::with_cache(Arc::clone(&home), None, 10_000);
+        let mut directory = Directory::with_cache(home.objects.clone(), None, 10_000);
         // Each fence's entries say which step wrote them.
         let mut model: Vec<Option<u8>> = vec![None; 40];
         let mut leaves = LeafWriter::new();
@@ -159,10 +159,10 @@ proptest! {
     }
 }
 
-fn page_key(home: &Arc<dyn LogHome>) -> Vec<u8> {
+fn page_key(home: &LogHome) -> Vec<u8> {
     let mut bytes = vec![0; 1_000];
-    let first = home.objects().unwrap()[0].id;
-    let len = home.read_object(first, 0, &mut bytes).unwrap();
+    let first = home.objects.list_objects().unwrap()[0].id;
+    let len = home.objects.read_object(first, 0, &mut bytes).unwrap();
     let mut buffer = Vec::new();
     frame::decode(&bytes[..len], &mut buffer)
         .unwrap()
@@ -171,7 +171,7 @@ fn page_key(home: &Arc<dyn LogHome>) -> Vec<u8> {
 }
 
 /// The payload of a right tile, stored at the home; its key is tile(1, 2, "b").
-fn good_frame(home: &Arc<dyn LogHome>) -> Vec<u8> {
+fn good_frame(home: &LogHome) -> Vec<u8> {
     let mut writer = writer_of(home, 1);
     let entries = [&b"bat"[..], b"bee", b"beetle", b"cat"].map(<[u8]>::to_vec);
     let mut leaves = LeafWriter::new();
@@ -187,8 +187,8 @@ fn good_frame(home: &Arc<dyn LogHome>) -> Vec<u8> {
     .unwrap();
     rig::keep(writer.finish().unwrap());
     let mut bytes = vec![0; 1_000];
-    let first = home.objects().unwrap()[0].id;
-    let len = home.read_object(first, 0, &mut bytes).unwrap();
+    let first = home.objects.list_objects().unwrap()[0].id;
+    let len = home.objects.read_object(first, 0, &mut bytes).unwrap();
     let mut buffer = Vec::new();
     frame::decode(&bytes[..len], &mut buffer)
         .unwrap()
@@ -220,15 +220,14 @@ fn every_flipped_bit_of_a_tile_is_found_and_named() {
     }
     let longest = changes.iter().flat_map(|(_, chain)| chain);
     assert!(longest.map(|chain| chain.parts().len()).max() > Some(1));
-    let empty = Directory::open(Arc::clone(&home), None);
+    let empty = Directory::open(home.objects.clone(), None);
     let made = empty.apply(&changes, &BTreeSet::new(), Csn(3), &mut writer);
     let root = made.unwrap().directory.root();
     rig::keep(writer.finish().unwrap());
-    let read = |home: &Arc<dyn LogHome>| {
-        read_index(home, &Directory::open(Arc::clone(home), root), (5, 6))
-    };
+    let read =
+        |home: &LogHome| read_index(home, &Directory::open(home.objects.clone(), root), (5, 6));
     assert_eq!(read(&home).unwrap(), all);
-    for (index, info) in home.objects().unwrap().iter().enumerate() {
+    for (index, info) in home.objects.list_objects().unwrap().iter().enumerate() {
         for at in 0..info.size_bytes as usize {
             for bit in [at % 8, (at + 3) % 8].map(|bit| bit as u8) {
                 match read(&flipped(&home, index, at, bit)) {
@@ -251,7 +250,7 @@ fn every_flipped_bit_of_a_tile_is_found_and_named() {
 #[test]
 fn entries_of_any_length_are_stored() {
     let home = home();
-    let mut writer = ObjectWriter::new(Arc::clone(&home), Arc::new(Ledger::new(Epoch(1))), None);
+    let mut writer = ObjectWriter::new(home.objects.clone(), Arc::new(Ledger::new(Epoch(1))), None);
     let noise = |seed: u32, len: u32| -> Vec<u8> {
         (0..len)
             .map(|n| ((n ^ seed).wrapping_mul(2_654_435_761) >> 21) as u8)
@@ -278,15 +277,15 @@ fn entries_of_any_length_are_stored() {
     )
     .unwrap();
     assert_eq!(chain.parts().len(), 5);
-    let empty = Directory::open(Arc::clone(&home), None);
+    let empty = Directory::open(home.objects.clone(), None);
     let changes = [(key.clone(), Some(chain))];
     let made = empty.apply(&changes, &BTreeSet::new(), Csn(2), &mut writer);
     let directory = made.unwrap().directory;
     rig::keep(writer.finish().unwrap());
-    let cold = Directory::open(Arc::clone(&home), directory.root());
+    let cold = Directory::open(home.objects.clone(), directory.root());
     let chain = cold.get(&key).unwrap().unwrap();
     let mut leaf = Leaf::default();
-    let mut reader = PageReader::new(home);
+    let mut reader = PageReader::new(home.objects);
     reader.leaf(&key, &chain, &mut leaf).unwrap();
     assert!(leaf.entries().eq(entries.iter().map(|entry| &entry[..])));
 }
@@ -334,7 +333,7 @@ fn pieces_of_other_tiles_are_not_taken() {
     let mut swapped = pages.clone();
     swapped.swap(1, 2);
     let twice = [&pages[..2], &pages[1..]].concat();
-    let mut reader = PageReader::new(Arc::clone(&home));
+    let mut reader = PageReader::new(home.objects.clone());
     let mut leaf = Leaf::default();
     for wrong in [&pages[1..], &pages[..pages.len() - 1], &swapped, &twice] {
         let chain = Chain::whole(wrong).unwrap();

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use logstead_home::Facts;
+use logstead_home::HomeCapabilities;
 
 use crate::protocol::{Acknowledging, ForceCommit, ProtocolKind, Shape};
 use crate::queue::QueueKind;
@@ -122,10 +122,10 @@ const SHARED_LANE_WORKERS: usize = 2;
 
 impl CommitOptions {
     /// What suits a home like that.
-    pub fn defaults_for(facts: &Facts) -> CommitOptions {
+    pub fn defaults_for(capabilities: &HomeCapabilities) -> CommitOptions {
         let plain = CommitOptions::default();
-        let latency_us = u64::from(facts.append_latency_expected_us);
-        let slow = facts.append_latency_expected_us >= SLOW_APPEND_US;
+        let latency_us = u64::from(capabilities.append_latency_expected_us);
+        let slow = capabilities.append_latency_expected_us >= SLOW_APPEND_US;
         let waits = |slowly: u64, otherwise: Duration| {
             if slow {
                 Duration::from_micros(slowly)
@@ -134,14 +134,16 @@ impl CommitOptions {
             }
         };
         CommitOptions {
-            workers_per_lane: if facts.appends_in_flight_max == 1 {
+            workers_per_lane: if capabilities.appends_in_flight_max == 1 {
                 SHARED_LANE_WORKERS
             } else {
                 1
             },
-            flush_unit_bytes: facts.block_size_preferred,
+            flush_unit_bytes: capabilities.block_size_preferred,
             // A buffer holds a flush and what comes while it is given to the home.
-            lane_buffer_bytes: plain.lane_buffer_bytes.max(facts.block_size_preferred * 2),
+            lane_buffer_bytes: plain
+                .lane_buffer_bytes
+                .max(capabilities.block_size_preferred * 2),
             flush_timeout: waits(latency_us / 2, plain.flush_timeout),
             // Measured with the model of S3 Express: less, and workers of a lane take turns.
             gather: waits(latency_us / 8, plain.gather),
@@ -191,15 +193,13 @@ impl CommitOptions {
 mod tests {
     use super::*;
 
-    const LOCAL: Facts = Facts {
+    const LOCAL: HomeCapabilities = HomeCapabilities {
         block_alignment: 4096,
         block_size_preferred: 16 << 10,
-        writes_are_short: true,
         room_size_bytes_max: 64 << 20,
         appends_in_flight_max: 2,
         append_latency_expected_us: 50,
         leased: false,
-        rollover: None,
     };
 
     #[test]
@@ -210,9 +210,8 @@ mod tests {
 
     #[test]
     fn a_slow_home_is_given_more_at_a_time() {
-        let options = CommitOptions::defaults_for(&Facts {
+        let options = CommitOptions::defaults_for(&HomeCapabilities {
             block_size_preferred: 2 << 20,
-            writes_are_short: false,
             appends_in_flight_max: 1,
             append_latency_expected_us: 6_000,
             ..LOCAL

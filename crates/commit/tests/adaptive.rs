@@ -12,7 +12,7 @@ use logstead_commit::adapt::What;
 use logstead_commit::{Acknowledged, Adapt, Awaits, CommitOptions, CommitPath, PushBody};
 use logstead_env::{Clock, Env, SimClock};
 use logstead_home::simulated::Model;
-use logstead_home::{LogHome, SimulatedHome, SimulatedOptions};
+use logstead_home::{LaneAppends, LogHome, SimulatedHome, SimulatedOptions};
 use logstead_types::WorkerId;
 use logstead_wal::recovery::{self, Options};
 use logstead_wal::{LaneConfig, RoomRequest};
@@ -84,7 +84,7 @@ impl World {
         let options = SimulatedOptions::new(Model::named(model).expect("a model"), 11);
         let home = SimulatedHome::in_virtual_time(&options, &env, Arc::clone(&clock));
         let home = home.expect("opens");
-        let log: Arc<dyn LogHome> = Arc::new(home.clone());
+        let log = LogHome::from(home.clone());
         let config = Options {
             lanes: commit.lanes(workers) as u16,
             lane: LaneConfig {
@@ -273,7 +273,7 @@ fn adaptive(model: &str) -> CommitOptions {
     let (env, _) = Env::simulated(1);
     let options = SimulatedOptions::new(Model::named(model).expect("a model"), 1);
     let home = SimulatedHome::in_virtual_time(&options, &env, clock).expect("opens");
-    let options = CommitOptions::defaults_for(&home.facts());
+    let options = CommitOptions::defaults_for(&home.capabilities());
     assert_eq!(options.adapt, Adapt::ALL);
     options
 }

@@ -61,7 +61,7 @@ impl Machine {
             threads: false,
             ..LocalOptions::default()
         };
-        let home: Arc<dyn LogHome> = Arc::new(LocalHome::open("/db", &self.env, options)?);
+        let home = LogHome::from(LocalHome::open("/db", &self.env, options)?);
         let options = Options {
             lanes: WORKERS,
             lane: LaneConfig {

@@ -10,7 +10,7 @@ use logstead_wal::numbers::{CSN_END, UsedUp};
 use logstead_wal::{Lane, LaneConfig, LaneStart, NoRoom, RoomRequest};
 
 fn path(next: Csn) -> Arc<CommitPath> {
-    let home: Arc<dyn LogHome> = Arc::new(MemoryHome::new(1 << 20));
+    let home = LogHome::from(MemoryHome::new(1 << 20));
     let clock: Arc<dyn Clock> = Arc::new(SimClock::new());
     let (env, _) = Env::simulated(1);
     let options = CommitOptions {
@@ -21,7 +21,7 @@ fn path(next: Csn) -> Arc<CommitPath> {
         ..CommitOptions::default()
     };
     let lane = |number| {
-        home.open_lane(LaneId(number), 0).expect("opens");
+        home.appends.open_lane(LaneId(number), 0).expect("opens");
         let start = LaneStart {
             database: DatabaseId(1),
             epoch: Epoch(1),

@@ -59,7 +59,7 @@ impl World {
             clock: clock.clone(),
             ..Env::simulated(1).0
         };
-        let home: Arc<dyn LogHome> = Arc::new(MemoryHome::new(4 << 20));
+        let home = LogHome::from(MemoryHome::new(4 << 20));
         let options = Options {
             lanes: commit.lanes(workers) as u16,
             lane: LaneConfig {

@@ -3,6 +3,7 @@
 //!
 //! `cargo run -p logstead-engine --example embedded -- DIRECTORY`; each further run goes on with what is there.
 
+use logstead_home::LogHome;
 use std::error::Error;
 use std::path::Path;
 use std::rc::Rc;
@@ -67,7 +68,7 @@ impl Bank {
             workers: usize::from(WORKERS),
             ..EngineOptions::default()
         };
-        let (engine, _) = Engine::open(options, Arc::new(home), env)?;
+        let (engine, _) = Engine::open(options, LogHome::from(home), env)?;
         let accounts = engine.create_table(TableId(20_000));
         let by_id = engine.create_index(&accounts, IndexId(20_001), true, Arc::new(ById));
         let executor = Executor::new(&engine, WorkerId(0));

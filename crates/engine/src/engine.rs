@@ -84,7 +84,7 @@ impl Default for EngineOptions {
 
 pub(crate) struct EngineInner {
     pub(crate) path: Arc<CommitPath>,
-    home: Arc<dyn LogHome>,
+    home: LogHome,
     epoch: Epoch,
     pub(crate) delta_records: bool,
     pub(crate) absent_one_in: u32,
@@ -128,7 +128,7 @@ pub(crate) struct EngineInner {
 
 /// A log that is open for writing.
 pub(crate) struct OpenLog {
-    pub(crate) home: Arc<dyn LogHome>,
+    pub(crate) home: LogHome,
     pub(crate) lanes: Vec<Lane>,
     /// The right to write, where no kernel's lock gives it.
     pub(crate) lease: Option<Arc<Lease>>,
@@ -168,7 +168,7 @@ impl Engine {
     /// [`Engine::create_index`] and [`Txn::build_index`](crate::Txn::build_index).
     pub fn open(
         options: EngineOptions,
-        home: Arc<dyn LogHome>,
+        home: LogHome,
         env: Env,
     ) -> Result<(Engine, crate::RecoveryReport), OpenError> {
         if options.workers == 0
@@ -206,7 +206,7 @@ impl Engine {
             base,
         } = log;
         let workers = options.workers;
-        let pages = Arc::new(Pages::new(Arc::clone(&home), base.shared()));
+        let pages = Arc::new(Pages::new(home.clone(), base.shared()));
         let path = CommitPath::new(&options.commit, workers, lanes, next, env)?;
         if let Some(lease) = &lease {
             let path = Arc::downgrade(&path);
@@ -220,7 +220,7 @@ impl Engine {
         let newest = base.shared();
         let pasts = Pasts::new(base.place());
         let chunks = Arc::new(ChunkLoader::new(
-            Arc::clone(&home),
+            home.clone(),
             Arc::clone(&newest),
             Arc::clone(&room),
             account.memory(),
@@ -296,7 +296,7 @@ impl Engine {
     }
 
     /// Where its log lives.
-    pub fn home(&self) -> &Arc<dyn LogHome> {
+    pub fn home(&self) -> &LogHome {
         &self.0.home
     }
 

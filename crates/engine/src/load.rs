@@ -107,7 +107,7 @@ impl Allowed<'_> {
 
 /// Brings rows back.
 pub(crate) struct ChunkLoader {
-    home: Arc<dyn LogHome>,
+    home: LogHome,
     newest: Arc<Newest>,
     room: Arc<Room>,
     memory: &'static Memory,
@@ -119,7 +119,7 @@ pub(crate) struct ChunkLoader {
 
 impl ChunkLoader {
     pub(crate) fn new(
-        home: Arc<dyn LogHome>,
+        home: LogHome,
         newest: Arc<Newest>,
         room: Arc<Room>,
         memory: &'static Memory,
@@ -136,7 +136,7 @@ impl ChunkLoader {
 
     /// A reader for [`ChunkLoader::load_chunk`], which reads ahead what is read in order.
     pub(crate) fn reader(&self) -> PageReader {
-        PageReader::new(Arc::clone(&self.home)).merging(delta::put_over)
+        PageReader::new(self.home.objects.clone()).merging(delta::put_over)
     }
 
     /// Brings all rows of a chunk, those that are not there.

@@ -44,7 +44,7 @@ const KEPT: Duration = Duration::from_secs(60);
 
 /// Where pasts are read from.
 pub(crate) struct Place {
-    pub(crate) home: Arc<dyn LogHome>,
+    pub(crate) home: LogHome,
     pub(crate) database: DatabaseId,
     pub(crate) newest: Arc<Newest>,
     pub(crate) holds: Arc<Holds>,
@@ -202,7 +202,12 @@ impl Past {
 
     fn open(&self) -> Result<Opened, FaultError> {
         let (place, held) = (&self.place, self.hold.record());
-        let record = Record::read(place.home.as_ref(), place.database, held.object, held.crc)?;
+        let record = Record::read(
+            place.home.objects.as_ref(),
+            place.database,
+            held.object,
+            held.crc,
+        )?;
         if record.chunk_size != ChunkSize::default() {
             return Err(FaultError::Older);
         }

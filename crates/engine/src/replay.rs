@@ -141,7 +141,7 @@ struct Replay<'scope, 'e, 's> {
     here: Part<'s>,
     beyond: Beyond,
     waited: Duration,
-    home: &'s Arc<dyn LogHome>,
+    home: &'s LogHome,
     /// Of a checkpoint that was made anew.
     upgraded_bytes: u64,
 }
@@ -193,7 +193,8 @@ impl<'scope, 's: 'scope> Replay<'scope, '_, 's> {
             let error = ReplayError::Page { csn, source };
             RecoveryError::Refused(error.into())
         };
-        let record = CheckpointRecord::read(self.home.as_ref(), database, at.object, at.crc);
+        let record =
+            CheckpointRecord::read(self.home.objects.as_ref(), database, at.object, at.crc);
         let record = record.map_err(unreadable)?;
         if (record.csn, record.epoch) != (csn, at.epoch) {
             let wrong = format!(
@@ -206,7 +207,7 @@ impl<'scope, 's: 'scope> Replay<'scope, '_, 's> {
             let older = format!("the checkpoint at CSN {csn} is of an older format");
             return Err(RecoveryError::Refused(older.into()));
         }
-        let directory = Directory::open(Arc::clone(self.home), record.root);
+        let directory = Directory::open(self.home.objects.clone(), record.root);
         for info in &record.tables {
             let table = self.shared.table(info.table);
             table.rows.expect(info.rid_end);
@@ -367,7 +368,7 @@ const BUFFERS_SHARE: u64 = 16;
 /// Opens the log, replays it, and makes the engine over its new lanes.
 pub(crate) fn open(
     options: EngineOptions,
-    home: Arc<dyn LogHome>,
+    home: LogHome,
     env: Env,
 ) -> Result<(Engine, RecoveryReport), OpenError> {
     let mut lanes = options.commit.lanes(options.workers);
@@ -383,7 +384,7 @@ pub(crate) fn open(
     let memory = account.memory();
     let mut buffers = memory.charge();
     let buffers_of = |lane: &LaneConfig, lanes: usize| {
-        lanes.saturating_mul(lane.buffer_bytes_max(&home.facts()))
+        lanes.saturating_mul(lane.buffer_bytes_max(&home.capabilities()))
     };
     let share = usize::try_from(options.memory_bytes / BUFFERS_SHARE).unwrap_or(usize::MAX);
     // A small budget is for rows: fewer blocks in flight need fewer buffers.
@@ -450,7 +451,7 @@ pub(crate) fn open(
         }
     })?;
     let base = Base::open(
-        Arc::clone(&home),
+        home.clone(),
         recovered.database,
         recovered.epoch,
         recovered.keeper,

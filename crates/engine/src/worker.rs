@@ -343,7 +343,7 @@ mod tests {
     use super::*;
     use crate::{EngineOptions, Isolation};
     use logstead_env::Env;
-    use logstead_home::MemoryHome;
+    use logstead_home::{LogHome, MemoryHome};
     use std::collections::HashSet;
     use std::sync::Arc;
 
@@ -355,7 +355,8 @@ mod tests {
             ..EngineOptions::default()
         };
         let home = Arc::new(MemoryHome::new(4 << 20));
-        let (engine, _) = Engine::open(options, home, Env::simulated(1).0).expect("opens");
+        let (engine, _) =
+            Engine::open(options, LogHome::from(home), Env::simulated(1).0).expect("opens");
         let (one, other) = (engine.worker(WorkerId(0)), engine.worker(WorkerId(1)));
         let mut seen = HashSet::new();
         let mut begin = |worker: &Worker| {

@@ -10,7 +10,7 @@ use logstead_engine::{
     RowBuilder, RowRef, Table, Txn, Worker, footprint,
 };
 use logstead_env::Env;
-use logstead_home::MemoryHome;
+use logstead_home::{LogHome, MemoryHome};
 use logstead_types::{IndexId, TableId, WorkerId};
 
 struct Counting;
@@ -68,7 +68,8 @@ impl World {
     fn new() -> World {
         let (env, _) = Env::simulated(1);
         let home = Arc::new(MemoryHome::new(4 << 20));
-        let (engine, _) = Engine::open(EngineOptions::default(), home, env).expect("opens");
+        let (engine, _) =
+            Engine::open(EngineOptions::default(), LogHome::from(home), env).expect("opens");
         let table = engine.create_table(TableId(20_000));
         let index = engine.create_index(&table, IndexId(20_001), true, Arc::new(Key));
         World {

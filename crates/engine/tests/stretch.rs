@@ -16,7 +16,7 @@ use logstead_engine::{
     Tracking, Txn, Worker,
 };
 use logstead_env::Env;
-use logstead_home::MemoryHome;
+use logstead_home::{LogHome, MemoryHome};
 use logstead_types::{IndexId, TableId, WorkerId};
 
 struct Watching;
@@ -128,7 +128,7 @@ impl Stretch {
         };
         let (env, _) = Env::simulated(1);
         let home = Arc::new(MemoryHome::new(4 << 20));
-        let (engine, _) = Engine::open(options, home, env).expect("opens");
+        let (engine, _) = Engine::open(options, LogHome::from(home), env).expect("opens");
         let table = engine.create_table(TableId(20_000));
         let index = engine.create_index(&table, IndexId(20_001), true, Arc::new(Key));
         Stretch {

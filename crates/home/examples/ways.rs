@@ -4,7 +4,7 @@
 //! table. Ways are tried in turn, several rounds of each, because a device changes its pace within seconds.
 
 use logstead_env::{Buffer, Env, Instant, core_count};
-use logstead_home::{LocalHome, LocalOptions, LogHome, Position, Way};
+use logstead_home::{InlineAppends, LaneAppends, LocalHome, LocalOptions, Position, Way};
 use logstead_types::LaneId;
 use std::collections::BTreeMap;
 use std::path::PathBuf;

@@ -7,7 +7,6 @@ use crate::{
     RoomRequest,
 };
 use logstead_types::{Epoch, LaneId};
-use std::sync::Arc;
 use std::sync::mpsc;
 
 /// The largest object of the suite: larger than any home's pieces, small enough for slow ones.
@@ -20,9 +19,12 @@ fn block(alignment: usize, blocks: usize, fill: u8) -> Buffer {
 }
 
 /// Waits until there is room, as a server would.
-fn room(home: &dyn LogHome, lane: LaneId, bytes: u64, told: &mpsc::Receiver<()>) {
+fn room(home: &LogHome, lane: LaneId, bytes: u64, told: &mpsc::Receiver<()>) {
     loop {
-        match home.ensure_room(lane, bytes, &mut RoomRequest::default()) {
+        match home
+            .appends
+            .ensure_room(lane, bytes, &mut RoomRequest::default())
+        {
             Ok(()) => return,
             Err(NoRoom::Busy) => {
                 told.recv()
@@ -46,34 +48,35 @@ fn told<T>(answers: &mpsc::Receiver<T>, step: &dyn Fn() -> bool) -> T {
 }
 
 /// Runs the suite against a fresh home.
-pub fn check(home: &Arc<dyn LogHome>) {
+pub fn check(home: &LogHome) {
     check_stepping(home, &|| false);
 }
 
 /// The same for a home that goes on only when `step` is called, which says whether it did.
-pub fn check_stepping(home: &Arc<dyn LogHome>, step: &dyn Fn() -> bool) {
+pub fn check_stepping(home: &LogHome, step: &dyn Fn() -> bool) {
     appends_read_back_in_order(home, step);
-    rules_are_kept(home.as_ref());
-    named_things_are_compared(home.as_ref());
-    side_segments_live_and_die(home.as_ref(), step);
-    segments_are_sealed_and_trimmed(home.as_ref());
-    check_objects(home.as_ref(), OBJECT_BYTES);
-    if home.facts().rollover.is_some() {
-        copies_are_completed(home.as_ref());
+    rules_are_kept(home);
+    named_things_are_compared(home);
+    side_segments_live_and_die(home, step);
+    segments_are_sealed_and_trimmed(home);
+    check_objects(home, OBJECT_BYTES);
+    if home.rollover.is_some() {
+        copies_are_completed(home);
     }
 }
 
-fn appends_read_back_in_order(home: &Arc<dyn LogHome>, step: &dyn Fn() -> bool) {
+fn appends_read_back_in_order(home: &LogHome, step: &dyn Fn() -> bool) {
     let lane = LaneId(0);
-    let alignment = home.facts().block_alignment;
+    let alignment = home.capabilities().block_alignment;
     assert!(
-        home.segments(lane)
+        home.segments
+            .list_segments(lane)
             .expect("an absent lane lists")
             .is_empty()
     );
-    home.open_lane(lane, 0).expect("opens");
+    home.appends.open_lane(lane, 0).expect("opens");
     let (tell, told) = mpsc::channel();
-    home.set_room_listener(
+    home.appends.set_room_listener(
         lane,
         Box::new(move || {
             // The suite may have ended.
@@ -85,18 +88,22 @@ fn appends_read_back_in_order(home: &Arc<dyn LogHome>, step: &dyn Fn() -> bool) 
     // Enough to fill several segments of the small sizes tests use.
     for number in 0..60u8 {
         let len = alignment * (1 + usize::from(number) % 3);
-        room(home.as_ref(), lane, len as u64, &told);
-        let at = home.place(lane, len as u64).expect("ensured room");
+        room(home, lane, len as u64, &told);
+        let at = home.appends.place(lane, len as u64).expect("ensured room");
         if let Some(&(before, _, _)) = places.last() {
             assert!(at > before, "places go forward");
         }
         places.push((at, len, number));
         let bytes = block(alignment, len / alignment, number + 1);
-        if home.facts().writes_are_short && number % 2 == 0 {
-            home.append_inline(lane, at, &bytes, len).expect("appends");
+        if let Some(inline) = &home.inline_appends
+            && number % 2 == 0
+        {
+            inline
+                .append_inline(lane, at, &bytes, len)
+                .expect("appends");
         } else {
             let done = done.clone();
-            home.append(
+            home.appends.append(
                 lane,
                 at,
                 bytes,
@@ -112,7 +119,7 @@ fn appends_read_back_in_order(home: &Arc<dyn LogHome>, step: &dyn Fn() -> bool) 
     );
     for &(at, len, number) in &places {
         let mut into = Buffer::zeroed(len);
-        assert_eq!(home.read(lane, at, &mut into).expect("reads"), len);
+        assert_eq!(home.segments.read(lane, at, &mut into).expect("reads"), len);
         assert!(
             into.as_slice().iter().all(|&byte| byte == number + 1),
             "block {number} reads back"
@@ -124,57 +131,66 @@ fn appends_read_back_in_order(home: &Arc<dyn LogHome>, step: &dyn Fn() -> bool) 
         offset: last.offset + len as u64,
     };
     let mut into = block(alignment, 1, 0xff);
-    let count = home.read(lane, behind, &mut into).expect("reads");
+    let count = home.segments.read(lane, behind, &mut into).expect("reads");
     assert!(
         into.as_slice()[..count].iter().all(|&byte| byte == 0),
         "zeros lie behind the last append"
     );
-    assert_eq!(home.lanes().expect("lists"), vec![lane]);
+    assert_eq!(home.segments.list_lanes().expect("lists"), vec![lane]);
 }
 
-fn rules_are_kept(home: &dyn LogHome) {
-    let alignment = home.facts().block_alignment as u64;
+fn rules_are_kept(home: &LogHome) {
+    let alignment = home.capabilities().block_alignment as u64;
     assert!(
         matches!(
-            home.open_lane(LaneId(0), 1),
+            home.appends.open_lane(LaneId(0), 1),
             Err(NoRoom::Failed(HomeError::Misuse { .. }))
         ),
         "not fresh"
     );
     if alignment > 1 {
-        assert!(home.place(LaneId(0), alignment + 1).is_err(), "unaligned");
+        assert!(
+            home.appends.place(LaneId(0), alignment + 1).is_err(),
+            "unaligned"
+        );
     }
-    assert!(home.place(LaneId(77), alignment).is_err(), "not open");
+    assert!(
+        home.appends.place(LaneId(77), alignment).is_err(),
+        "not open"
+    );
     let mut into = Buffer::zeroed(4096);
-    let absent = home.read(LaneId(0), Position::start_of(1_000_000), &mut into);
+    let absent = home
+        .segments
+        .read(LaneId(0), Position::start_of(1_000_000), &mut into);
     assert_eq!(absent.expect("a missing segment is no error"), 0);
 }
 
-fn named_things_are_compared(home: &dyn LogHome) {
-    assert!(home.get("thing").expect("reads").is_none());
-    let first = home.put_if_absent("thing", b"one").expect("puts");
+fn named_things_are_compared(home: &LogHome) {
+    assert!(home.names.get("thing").expect("reads").is_none());
+    let first = home.names.put_if_absent("thing", b"one").expect("puts");
     assert!(matches!(
-        home.put_if_absent("thing", b"two"),
+        home.names.put_if_absent("thing", b"two"),
         Err(HomeError::Conflict(_))
     ));
     let second = home
+        .names
         .compare_and_swap("thing", first, b"two")
         .expect("swaps");
     assert!(matches!(
-        home.compare_and_swap("thing", first, b"three"),
+        home.names.compare_and_swap("thing", first, b"three"),
         Err(HomeError::Conflict(_))
     ));
-    let (bytes, tag) = home.get("thing").expect("reads").expect("is there");
+    let (bytes, tag) = home.names.get("thing").expect("reads").expect("is there");
     assert_eq!((bytes.as_slice(), tag), (b"two".as_slice(), second));
 }
 
-fn side_segments_live_and_die(home: &dyn LogHome, step: &dyn Fn() -> bool) {
+fn side_segments_live_and_die(home: &LogHome, step: &dyn Fn() -> bool) {
     let lane = LaneId(0);
     let bytes: Vec<u8> = (0..100_000u32).flat_map(u32::to_le_bytes).collect();
     let (done, completions) = mpsc::channel();
     // In pieces of all sizes; one that is given up leaves nothing.
-    let mut writer = home.begin_side(lane, 7);
-    let mut given_up = home.begin_side(lane, 8);
+    let mut writer = home.sides.begin_side(lane, 7);
+    let mut given_up = home.sides.begin_side(lane, 8);
     let mut rest = bytes.as_slice();
     for size in [0, 1, 5000, 4096, 100_000, usize::MAX] {
         let (piece, more) = rest.split_at(rest.len().min(size));
@@ -188,29 +204,33 @@ fn side_segments_live_and_die(home: &dyn LogHome, step: &dyn Fn() -> bool) {
     drop(given_up);
     writer.finish(Box::new(move |result| drop(done.send(result))));
     told(&completions, step).expect("stores");
-    assert_eq!(home.sides(lane).expect("lists"), vec![7]);
+    assert_eq!(home.sides.list_sides(lane).expect("lists"), vec![7]);
     let mut into = vec![0; 1000];
     assert_eq!(
-        home.get_side(lane, 7, 4000, &mut into).expect("reads"),
+        home.sides
+            .get_side(lane, 7, 4000, &mut into)
+            .expect("reads"),
         1000
     );
     assert_eq!(into, bytes[4000..5000]);
     assert_eq!(
-        home.get_side(lane, 7, bytes.len() as u64 - 10, &mut into)
+        home.sides
+            .get_side(lane, 7, bytes.len() as u64 - 10, &mut into)
             .expect("reads"),
         10
     );
     let mut all = vec![0; bytes.len() + 1];
     assert_eq!(
-        home.get_side(lane, 7, 0, &mut all).expect("reads"),
+        home.sides.get_side(lane, 7, 0, &mut all).expect("reads"),
         bytes.len()
     );
     assert_eq!(all[..bytes.len()], bytes);
-    home.remove_side(lane, 7).expect("removes");
-    home.remove_side(lane, 7)
+    home.sides.remove_side(lane, 7).expect("removes");
+    home.sides
+        .remove_side(lane, 7)
         .expect("removing a missing one is fine");
     assert!(matches!(
-        home.get_side(lane, 7, 0, &mut into),
+        home.sides.get_side(lane, 7, 0, &mut into),
         Err(HomeError::Missing(_))
     ));
 }
@@ -232,15 +252,20 @@ fn object_bytes(len: usize, seed: u8) -> Vec<u8> {
 }
 
 /// Everything that is promised of immutable objects, but for crashes; the largest one has `largest` bytes.
-pub fn check_objects(home: &dyn LogHome, largest: usize) {
-    assert_eq!(home.objects().expect("lists"), [], "a fresh home");
+pub fn check_objects(home: &LogHome, largest: usize) {
+    assert_eq!(
+        home.objects.list_objects().expect("lists"),
+        [],
+        "a fresh home"
+    );
     let id = |counter| ObjectId::new(Epoch(3), counter);
     let mut into = vec![0xaa; 10];
     assert!(matches!(
-        home.read_object(id(1), 0, &mut into),
+        home.objects.read_object(id(1), 0, &mut into),
         Err(HomeError::Missing(_))
     ));
-    home.remove_object(id(1))
+    home.objects
+        .remove_object(id(1))
         .expect("removing a missing one is fine");
     // Of an earlier epoch, a later one, and each length that is a border somewhere.
     let of_others = [
@@ -258,12 +283,13 @@ pub fn check_objects(home: &dyn LogHome, largest: usize) {
     let infos: Vec<_> = ids.iter().zip(&lengths).map(info).collect();
     for (seed, info) in infos.iter().enumerate() {
         let bytes = object_bytes(info.size_bytes as usize, seed as u8);
-        home.put_object(info.id, &bytes).expect("puts");
-        home.put_object(info.id, &bytes)
+        home.objects.put_object(info.id, &bytes).expect("puts");
+        home.objects
+            .put_object(info.id, &bytes)
             .expect("the same bytes again are fine");
         let mut others = bytes.clone();
         others.push(0);
-        let conflict = home.put_object(info.id, &others);
+        let conflict = home.objects.put_object(info.id, &others);
         let refused = match conflict {
             Err(HomeError::Conflict(_)) => true,
             // Before anybody looks.
@@ -274,19 +300,19 @@ pub fn check_objects(home: &dyn LogHome, largest: usize) {
         others.truncate(bytes.len());
         if let Some(last) = others.last_mut() {
             *last ^= 1;
-            let conflict = home.put_object(info.id, &others);
+            let conflict = home.objects.put_object(info.id, &others);
             assert!(matches!(conflict, Err(HomeError::Conflict(_))), "different");
-            let conflict = home.put_object(info.id, &bytes[1..]);
+            let conflict = home.objects.put_object(info.id, &bytes[1..]);
             assert!(matches!(conflict, Err(HomeError::Conflict(_))), "shorter");
         }
     }
-    assert_eq!(home.objects().expect("lists"), infos);
+    assert_eq!(home.objects.list_objects().expect("lists"), infos);
     for (seed, info) in infos.iter().enumerate() {
         let len = info.size_bytes as usize;
         let bytes = object_bytes(len, seed as u8);
         let mut into = vec![0xaa; len + 10];
         let read = |offset: usize, into: &mut [u8]| {
-            let read = home.read_object(info.id, offset as u64, into);
+            let read = home.objects.read_object(info.id, offset as u64, into);
             read.expect("reads")
         };
         assert_eq!(read(0, &mut into), len, "all of it, and no more");
@@ -303,41 +329,49 @@ pub fn check_objects(home: &dyn LogHome, largest: usize) {
         assert_eq!(read(0, &mut []), 0, "nothing is asked for");
     }
     let too_large = vec![0; OBJECT_BYTES_MAX + 1];
-    assert!(home.put_object(id(99), &too_large).is_err());
+    assert!(home.objects.put_object(id(99), &too_large).is_err());
     many_at_once(home);
     for (number, info) in infos.iter().enumerate() {
-        home.remove_object(info.id).expect("removes");
-        home.remove_object(info.id).expect("and again");
+        home.objects.remove_object(info.id).expect("removes");
+        home.objects.remove_object(info.id).expect("and again");
         assert!(matches!(
-            home.read_object(info.id, 0, &mut [0]),
+            home.objects.read_object(info.id, 0, &mut [0]),
             Err(HomeError::Missing(_))
         ));
-        assert_eq!(home.objects().expect("lists"), infos[number + 1..]);
+        assert_eq!(
+            home.objects.list_objects().expect("lists"),
+            infos[number + 1..]
+        );
     }
     // A number that was removed is free, though nobody uses one twice.
     let again = object_bytes(5000, 99);
-    home.put_object(id(1), &again).expect("puts");
+    home.objects.put_object(id(1), &again).expect("puts");
     let mut into = vec![0; 5000];
-    assert_eq!(home.read_object(id(1), 0, &mut into).expect("reads"), 5000);
+    assert_eq!(
+        home.objects
+            .read_object(id(1), 0, &mut into)
+            .expect("reads"),
+        5000
+    );
     assert!(into == again);
-    home.remove_object(id(1)).expect("removes");
+    home.objects.remove_object(id(1)).expect("removes");
 }
 
 /// Several threads put, read and remove; where all put the same number, one of them wins.
-fn many_at_once(home: &dyn LogHome) {
-    let before = home.objects().expect("lists");
+fn many_at_once(home: &LogHome) {
+    let before = home.objects.list_objects().expect("lists");
     let contested = ObjectId::new(Epoch(9), 0);
     let of_thread = |thread: u8| {
         let bytes = object_bytes(20_000, thread);
         for counter in 0..5 {
             let own = ObjectId::new(Epoch(9), u32::from(thread) << 8 | counter);
-            home.put_object(own, &bytes).expect("puts");
+            home.objects.put_object(own, &bytes).expect("puts");
             let mut into = vec![0; bytes.len()];
-            let count = home.read_object(own, 0, &mut into).expect("reads");
+            let count = home.objects.read_object(own, 0, &mut into).expect("reads");
             assert!(count == bytes.len() && into == bytes);
-            home.remove_object(own).expect("removes");
+            home.objects.remove_object(own).expect("removes");
         }
-        match home.put_object(contested, &bytes) {
+        match home.objects.put_object(contested, &bytes) {
             Ok(()) => Some(bytes),
             Err(HomeError::Conflict(_)) => None,
             Err(error) => panic!("{error}"),
@@ -351,13 +385,15 @@ fn many_at_once(home: &dyn LogHome) {
         ended.filter_map(|won| won.expect("no panic")).collect()
     });
     let mut into = vec![0; 20_000];
-    home.read_object(contested, 0, &mut into).expect("reads");
+    home.objects
+        .read_object(contested, 0, &mut into)
+        .expect("reads");
     // Each copy may have met another one first; then nobody wins.
-    if home.copies() == 1 || !winners.is_empty() {
+    if home.copy_count() == 1 || !winners.is_empty() {
         assert!(winners == [into], "one wins, and its bytes are there");
     }
-    home.remove_object(contested).expect("removes");
-    assert_eq!(home.objects().expect("lists"), before);
+    home.objects.remove_object(contested).expect("removes");
+    assert_eq!(home.objects.list_objects().expect("lists"), before);
 }
 
 /// A block that [`check_trimmed_life`] has appended and not removed.
@@ -369,9 +405,9 @@ pub struct AppendedBlock {
 }
 
 impl AppendedBlock {
-    fn check(&self, home: &dyn LogHome, lane: LaneId) {
+    fn check(&self, home: &LogHome, lane: LaneId) {
         let mut into = Buffer::zeroed(self.len);
-        let count = home.read(lane, self.at, &mut into).expect("reads");
+        let count = home.segments.read(lane, self.at, &mut into).expect("reads");
         assert_eq!(count, self.len, "{} is there", self.at);
         let same = into.as_slice().iter().all(|&byte| byte == self.fill);
         assert!(same, "{} reads back", self.at);
@@ -381,20 +417,20 @@ impl AppendedBlock {
 /// One life of a lane whose log is truncated while it runs: segments are removed as soon as all of their appends have completed, the one
 /// after that in flight. `before` is what this function gave for the life before, on the same home; lives count from 0.
 pub fn check_trimmed_life(
-    home: &dyn LogHome,
+    home: &LogHome,
     step: &dyn Fn() -> bool,
     life: u8,
     before: &[AppendedBlock],
 ) -> Vec<AppendedBlock> {
     let lane = LaneId(3);
-    let alignment = home.facts().block_alignment;
+    let alignment = home.capabilities().block_alignment;
     let first_of = |life: u8| u64::from(life) << 32;
     let (old, first) = (first_of(life), first_of(life + 1));
     if life > 0 {
-        home.fence(lane, old, "the suite").expect("fences");
+        home.segments.fence(lane, old, "the suite").expect("fences");
     }
     let listed = |from: u64| {
-        let infos = home.segments(lane).expect("lists");
+        let infos = home.segments.list_segments(lane).expect("lists");
         let segments = infos.iter().map(|info| info.segment);
         segments
             .filter(|&segment| segment >= from)
@@ -412,29 +448,30 @@ pub fn check_trimmed_life(
     };
     for segment in listed(0).into_iter().filter(|&segment| segment < oldest) {
         // A crash has brought it back.
-        home.trim(lane, segment).expect("trims");
+        home.segments.trim(lane, segment).expect("trims");
     }
     are_gone(oldest);
-    home.open_lane(lane, first).expect("opens");
+    home.appends.open_lane(lane, first).expect("opens");
     let (tell, listening) = mpsc::channel();
     // This life may have ended.
     let listener = move || {
         let _listening = tell.send(());
     };
-    home.set_room_listener(lane, Box::new(listener));
+    home.appends.set_room_listener(lane, Box::new(listener));
     let mut kept: Vec<AppendedBlock> = Vec::new();
     for number in 0..60u8 {
         let len = alignment * (1 + usize::from(number) % 3);
         let fill = number + 1;
         room(home, lane, len as u64, &listening);
-        let at = home.place(lane, len as u64).expect("ensured room");
+        let at = home.appends.place(lane, len as u64).expect("ensured room");
         let (done, completion) = mpsc::channel();
         let done = move |_, result| drop(done.send(result));
         let bytes = block(alignment, len / alignment, fill);
-        home.append(lane, at, bytes, len, Box::new(done));
+        home.appends.append(lane, at, bytes, len, Box::new(done));
         if number == 30 {
             for segment in listed(0).into_iter().filter(|&segment| segment < first) {
-                home.trim(lane, segment)
+                home.segments
+                    .trim(lane, segment)
                     .expect("trims what is of the life before");
             }
             oldest = first;
@@ -443,8 +480,8 @@ pub fn check_trimmed_life(
         let passed = passed.filter(|&segment| segment < at.segment);
         let passed: std::collections::BTreeSet<u64> = passed.collect();
         for &segment in &passed {
-            home.trim(lane, segment).expect("trims");
-            home.trim(lane, segment).expect("and again");
+            home.segments.trim(lane, segment).expect("trims");
+            home.segments.trim(lane, segment).expect("and again");
             if number > 30 {
                 oldest = at.segment;
             }
@@ -464,7 +501,11 @@ pub fn check_trimmed_life(
     let mut into = Buffer::zeroed(alignment);
     for segment in [old, first, present - 1] {
         let at = Position::start_of(segment);
-        assert_eq!(home.read(lane, at, &mut into).expect("reads"), 0, "{at}");
+        assert_eq!(
+            home.segments.read(lane, at, &mut into).expect("reads"),
+            0,
+            "{at}"
+        );
     }
     // Zeros lie behind the last append, or what was appended to segments that are gone: older than all that is there.
     let AppendedBlock { at, len, .. } = kept[kept.len() - 1].clone();
@@ -472,7 +513,7 @@ pub fn check_trimmed_life(
         offset: at.offset + len as u64,
         ..at
     };
-    while home.read(lane, behind, &mut into).expect("reads") == alignment {
+    while home.segments.read(lane, behind, &mut into).expect("reads") == alignment {
         let byte = into.as_slice()[0];
         assert!(into.as_slice().iter().all(|&other| other == byte));
         assert!(byte < kept[0].fill, "older");
@@ -482,9 +523,9 @@ pub fn check_trimmed_life(
 }
 
 /// What a copy lacks can be written into it, whole segments too.
-fn copies_are_completed(home: &dyn LogHome) {
+fn copies_are_completed(home: &LogHome) {
     let lane = LaneId(9);
-    let alignment = home.facts().block_alignment;
+    let alignment = home.capabilities().block_alignment;
     let at = Position {
         segment: 3,
         offset: alignment as u64 * 4,
@@ -496,48 +537,55 @@ fn copies_are_completed(home: &dyn LogHome) {
         };
         let len = alignment * 2;
         let bytes = block(alignment, 2, fill);
-        home.rewrite_copy(0, lane, at, &bytes, len)
-            .expect("writes where nothing was");
+        let written = match &home.copies {
+            Some(copies) => copies.rewrite_copy(0, lane, at, &bytes, len),
+            None => home.segments.rewrite(lane, at, &bytes, len),
+        };
+        written.expect("writes where nothing was");
         let mut into = Buffer::zeroed(len);
         assert_eq!(home.read_copy(0, lane, at, &mut into).expect("reads"), len);
         assert_eq!(into.as_slice(), bytes.as_slice());
     }
-    let segments = home.segments(lane).expect("lists");
+    let segments = home.segments.list_segments(lane).expect("lists");
     let listed = segments.iter().find(|info| info.segment == 3);
     let end = at.offset + alignment as u64 * 4;
     assert!(
         listed.is_some_and(|info| info.size_bytes >= end),
         "a segment that was made lists"
     );
-    home.trim(lane, 3).expect("trims");
-    assert!(home.segments(lane).expect("lists").is_empty());
+    home.segments.trim(lane, 3).expect("trims");
+    assert!(home.segments.list_segments(lane).expect("lists").is_empty());
 }
 
-fn segments_are_sealed_and_trimmed(home: &dyn LogHome) {
+fn segments_are_sealed_and_trimmed(home: &LogHome) {
     let lane = LaneId(0);
-    let alignment = home.facts().block_alignment as u64;
-    home.trim(lane, 0).expect("trims");
-    home.trim(lane, 0).expect("trimming a missing one is fine");
+    let alignment = home.capabilities().block_alignment as u64;
+    home.segments.trim(lane, 0).expect("trims");
+    home.segments
+        .trim(lane, 0)
+        .expect("trimming a missing one is fine");
     assert!(
-        home.segments(lane)
+        home.segments
+            .list_segments(lane)
             .expect("lists")
             .iter()
             .all(|info| info.segment != 0)
     );
-    home.seal(
-        lane,
-        Position {
-            segment: 1,
-            offset: alignment,
-        },
-    )
-    .expect("seals");
-    let info = home.segments(lane).expect("lists");
+    home.segments
+        .seal(
+            lane,
+            Position {
+                segment: 1,
+                offset: alignment,
+            },
+        )
+        .expect("seals");
+    let info = home.segments.list_segments(lane).expect("lists");
     let sealed = info
         .iter()
         .find(|info| info.segment == 1)
         .expect("is there");
-    if home.facts().leased {
+    if home.capabilities().leased {
         // Objects are as long as what was written to them: there is no unused end.
         assert!(sealed.size_bytes >= alignment);
     } else {

@@ -2,7 +2,7 @@
 //!
 //! Does not: know what objects hold (checkpoints: pages, directories and records).
 
-use crate::HomeError;
+use crate::error::HomeError;
 use logstead_types::Epoch;
 use std::fmt;
 
@@ -51,6 +51,50 @@ pub struct ObjectInfo {
     pub id: ObjectId,
     /// Its length in bytes.
     pub size_bytes: u64,
+}
+
+/// Reads immutable objects. Any number of threads.
+pub trait ObjectReader: Send + Sync {
+    /// Reads `into.len()` bytes of an object from `offset`; less only at its end, 0 behind it. [`HomeError::Missing`]
+    /// if there is none.
+    fn read_object(&self, id: ObjectId, offset: u64, into: &mut [u8]) -> Result<usize, HomeError>;
+
+    /// Where good bytes may be found when [`read_object`](Self::read_object) gave damaged ones; `None` where those are
+    /// all there are.
+    fn object_copies(&self) -> Option<&dyn ObjectCopies>;
+}
+
+/// The copies of objects, one by one: on several homes, or in the store behind a cache.
+pub trait ObjectCopies: Send + Sync {
+    /// How many copies of an object can be asked for at most, counted from 0.
+    fn object_copy_count(&self) -> usize;
+
+    /// Reads like [`ObjectReader::read_object`], from one copy: for whoever finds bytes damaged. One that cannot be
+    /// reached is an error.
+    fn read_object_copy(
+        &self,
+        copy: usize,
+        id: ObjectId,
+        offset: u64,
+        into: &mut [u8],
+    ) -> Result<usize, HomeError>;
+}
+
+/// Stores, lists and removes immutable objects. A put is atomic, and durable when it reports success; a full home
+/// shows there ([`HomeError::is_disk_full`]).
+pub trait ImmutableObjects: ObjectReader {
+    /// Stores an immutable object of up to [`OBJECT_BYTES_MAX`] bytes; it is whole and durable when this returns. One
+    /// that is there with the same bytes is fine, with others it is a [`HomeError::Conflict`]. After another error, or
+    /// a crash, it may be there, whole, or not, and may still come up later where requests can be delayed; never a part
+    /// of it. Any number of threads.
+    fn put_object(&self, id: ObjectId, bytes: &[u8]) -> Result<(), HomeError>;
+
+    /// The objects, by number. What is put or removed meanwhile may or may not be among them.
+    fn list_objects(&self) -> Result<Vec<ObjectInfo>, HomeError>;
+
+    /// Removes an object, whose number is never used again. Removing a missing one is fine. What was removed may come
+    /// back: with a crash shortly afterwards, with a put that was delayed on its way, or with a copy that was away.
+    fn remove_object(&self, id: ObjectId) -> Result<(), HomeError>;
 }
 
 pub(crate) fn check_size(bytes: &[u8]) -> Result<(), HomeError> {

@@ -20,7 +20,7 @@
 use crate::bucket::{self, Bucket, BucketError, Outcome, ReadOnly, probe};
 use crate::{
     Ack, HomeError, LocalHome, LocalObjects, LocalOptions, LogHome, MemoryHome, ObjectHome,
-    ObjectOptions, ObjectSource, Purpose, ReplicatedHome, ReplicatedOptions, SimulatedHome, Source,
+    ObjectOptions, ObjectReader, Purpose, ReplicatedHome, ReplicatedOptions, SimulatedHome, Source,
 };
 use logstead_env::{Env, FileKind, Readers};
 use std::ffi::OsString;
@@ -218,8 +218,8 @@ fn open_list(
     urls: &[&str],
     env: &Env,
     (ack, purpose): (Ack, Purpose),
-    open: impl Fn(&str, &Env) -> Result<Arc<dyn LogHome>, HomeError> + Clone + Send + 'static,
-) -> Result<Arc<dyn LogHome>, HomeError> {
+    open: impl Fn(&str, &Env) -> Result<LogHome, HomeError> + Clone + Send + 'static,
+) -> Result<LogHome, HomeError> {
     let source = |url: &&str| {
         let (whole, env, open) = ((*url).to_owned(), env.clone(), open.clone());
         Source {
@@ -239,11 +239,11 @@ fn open_list(
         ..default
     };
     let sources = urls.iter().map(source).collect();
-    Ok(Arc::new(ReplicatedHome::open(sources, env, replicated)?))
+    Ok(ReplicatedHome::open(sources, env, replicated)?.into())
 }
 
 /// Opens (or makes) the home that `url` names, for writing.
-pub fn open(url: &str, env: &Env, options: &HomeOptions) -> Result<Arc<dyn LogHome>, HomeError> {
+pub fn open(url: &str, env: &Env, options: &HomeOptions) -> Result<LogHome, HomeError> {
     if let Some(urls) = list_of(url) {
         let purpose = match options.new_place {
             true => Purpose::NewPlace,
@@ -256,17 +256,17 @@ pub fn open(url: &str, env: &Env, options: &HomeOptions) -> Result<Arc<dyn LogHo
     let parts = Url::parse(url);
     match parts.scheme.as_deref() {
         None if url.is_empty() => Err(parts.wrong("it is empty")),
-        None => Ok(Arc::new(LocalHome::open(url, env, options.local.clone())?)),
+        None => Ok(LocalHome::open(url, env, options.local.clone())?.into()),
         Some("file") => {
             let local = parts.local_options(&options.local)?;
-            Ok(Arc::new(LocalHome::open(parts.path()?, env, local)?))
+            Ok(LocalHome::open(parts.path()?, env, local)?.into())
         }
         Some("memory") => {
             parts.no_query()?;
             if !parts.rest.is_empty() {
                 return Err(parts.wrong("the home in memory is just memory:"));
             }
-            Ok(Arc::new(MemoryHome::new(options.local.segment_size_bytes)))
+            Ok(MemoryHome::new(options.local.segment_size_bytes).into())
         }
         Some("sim") => {
             if !matches!(parts.rest, "" | "/" | "//" | "///") {
@@ -274,13 +274,13 @@ pub fn open(url: &str, env: &Env, options: &HomeOptions) -> Result<Arc<dyn LogHo
                     .wrong("a simulated home is sim://?model=NAME, with more options behind &"));
             }
             let home = SimulatedHome::open(parts.query.unwrap_or_default(), env)?;
-            Ok(Arc::new(home))
+            Ok(home.into())
         }
         Some(_) if parts.is_bucket() => {
             let bucket = bucket::open(&parts.bucket_url(), env)?;
             prepare(bucket.as_ref(), env, [STRANGER, KNOWN])?;
             let home = ObjectHome::open(bucket, env, options.objects.clone())?;
-            Ok(Arc::new(home))
+            Ok(home.into())
         }
         Some(scheme) => Err(parts.wrong(format!("homes of kind {scheme}: are not supported"))),
     }
@@ -289,12 +289,12 @@ pub fn open(url: &str, env: &Env, options: &HomeOptions) -> Result<Arc<dyn LogHo
 /// Opens the home that `url` names for reading only: nothing is changed. A local one must be used by no server
 /// meanwhile; a bucket may be. A home that is not there is [`HomeError::Missing`], at the latest when its manifest is
 /// read. Of a list a majority must be there.
-pub fn open_read_only(url: &str, env: &Env) -> Result<Arc<dyn LogHome>, HomeError> {
+pub fn open_read_only(url: &str, env: &Env) -> Result<LogHome, HomeError> {
     open_to_read(url, env, LocalHome::open_read_only)
 }
 
 /// The same beside a server that may be at work there, at a local home in a directory too ([`LocalHome::open_beside`]).
-pub fn open_beside(url: &str, env: &Env) -> Result<Arc<dyn LogHome>, HomeError> {
+pub fn open_beside(url: &str, env: &Env) -> Result<LogHome, HomeError> {
     open_to_read(url, env, LocalHome::open_beside)
 }
 
@@ -302,7 +302,7 @@ fn open_to_read(
     url: &str,
     env: &Env,
     local: fn(PathBuf, &Env) -> Result<LocalHome, HomeError>,
-) -> Result<Arc<dyn LogHome>, HomeError> {
+) -> Result<LogHome, HomeError> {
     if let Some(urls) = list_of(url) {
         let open = move |url: &str, env: &Env| open_to_read(url, env, local);
         return open_list(&urls, env, (Ack::All, Purpose::Reading), open);
@@ -310,11 +310,11 @@ fn open_to_read(
     let parts = Url::parse(url);
     match parts.scheme.as_deref() {
         None if url.is_empty() => Err(parts.wrong("it is empty")),
-        None => Ok(Arc::new(local(PathBuf::from(url), env)?)),
+        None => Ok(local(PathBuf::from(url), env)?.into()),
         Some("file") => {
             // The options of a URL that a server is started with are fine here too.
             parts.local_options(&LocalOptions::default())?;
-            Ok(Arc::new(local(parts.path()?, env)?))
+            Ok(local(parts.path()?, env)?.into())
         }
         Some("memory") => {
             Err(parts.wrong("a home in memory is its process's own: there is nothing to read"))
@@ -330,7 +330,7 @@ fn open_to_read(
             })??;
             let bucket = Arc::new(ReadOnly(bucket));
             let home = ObjectHome::open(bucket, env, ObjectOptions::default())?;
-            Ok(Arc::new(home))
+            Ok(home.into())
         }
         Some(_) => open(url, env, &HomeOptions::default()),
     }
@@ -430,7 +430,7 @@ pub fn url_below(url: &str, below: &str) -> Result<String, HomeError> {
 }
 
 /// Objects to be read, and a named thing as it was when they were opened.
-pub type Beside = (Arc<dyn ObjectSource>, Option<Vec<u8>>);
+pub type Beside = (Arc<dyn ObjectReader>, Option<Vec<u8>>);
 
 /// Objects of the home that `url` names, to be read beside a server that may be at work there, and the named thing
 /// `name` as it is now. Changes nothing, and takes no lock.
@@ -441,8 +441,8 @@ pub fn open_objects(url: &str, env: &Env, name: &str) -> Result<Beside, HomeErro
         Some("file") if list_of(url).is_none() => parts.path()?,
         _ => {
             let home = open_read_only(url, env)?;
-            let named = home.get(name)?.map(|(bytes, _)| bytes);
-            return Ok((Arc::new(home), named));
+            let named = home.names.get(name)?.map(|(bytes, _)| bytes);
+            return Ok((home.objects, named));
         }
     };
     let path = dir.join(name);

@@ -2,8 +2,7 @@
 
 use logstead_env::{Access, Env, OpenMode, SimFiles};
 use logstead_home::{
-    CacheOptions, CacheStats, CachedHome, HomeError, LogHome, MemoryHome, ObjectId, SimulatedHome,
-    conformance,
+    CacheOptions, CacheStats, HomeError, LogHome, MemoryHome, ObjectId, SimulatedHome, conformance,
 };
 use std::path::Path;
 use std::sync::{Arc, Barrier};
@@ -28,21 +27,21 @@ impl Machine {
     }
 
     /// A cache of so many blocks around a home.
-    fn cached(&self, inner: &Arc<dyn LogHome>, blocks: u64) -> CachedHome {
+    fn cached(&self, inner: &LogHome, blocks: u64) -> LogHome {
         self.cached_in(inner, blocks, BLOCK)
     }
 
-    fn cached_in(&self, inner: &Arc<dyn LogHome>, blocks: u64, block_bytes: usize) -> CachedHome {
+    fn cached_in(&self, inner: &LogHome, blocks: u64, block_bytes: usize) -> LogHome {
         let options = CacheOptions {
             block_bytes,
             ..CacheOptions::new("/cache", blocks * (4096 + block_bytes as u64))
         };
-        CachedHome::open(Arc::clone(inner), &self.env, &options).unwrap()
+        inner.clone().with_cache(&self.env, &options).unwrap()
     }
 }
 
-fn memory() -> Arc<dyn LogHome> {
-    Arc::new(MemoryHome::new(64 * 1024))
+fn memory() -> LogHome {
+    LogHome::from(MemoryHome::new(64 * 1024))
 }
 
 /// Bytes that tell object and place.
@@ -52,15 +51,18 @@ fn bytes(id: u64, len: usize) -> Vec<u8> {
         .collect()
 }
 
-fn read(home: &dyn LogHome, id: u64, offset: u64, len: usize) -> Vec<u8> {
+fn read(home: &LogHome, id: u64, offset: u64, len: usize) -> Vec<u8> {
     let mut into = vec![0xee; len];
-    let got = home.read_object(ObjectId(id), offset, &mut into).unwrap();
+    let got = home
+        .objects
+        .read_object(ObjectId(id), offset, &mut into)
+        .unwrap();
     into.truncate(got);
     into
 }
 
-fn stats(home: &CachedHome) -> CacheStats {
-    home.cache().unwrap()
+fn stats(home: &LogHome) -> CacheStats {
+    home.cache.as_ref().unwrap().stats()
 }
 
 #[test]
@@ -68,7 +70,7 @@ fn a_home_with_a_cache_conforms() {
     let machine = Machine::new();
     // Large enough for everything, and so small that everything is evicted all the time.
     for blocks in [1_000, 3] {
-        let home: Arc<dyn LogHome> = Arc::new(machine.cached_in(&memory(), blocks, 50_000));
+        let home: LogHome = machine.cached_in(&memory(), blocks, 50_000);
         conformance::check(&home);
     }
 }
@@ -78,20 +80,25 @@ fn what_was_read_or_put_is_not_asked_for_again() {
     let machine = Machine::new();
     let inner = memory();
     let home = machine.cached(&inner, 100);
-    home.put_object(ObjectId(1), &bytes(1, 3500)).unwrap();
-    inner.put_object(ObjectId(2), &bytes(2, 3500)).unwrap();
+    home.objects
+        .put_object(ObjectId(1), &bytes(1, 3500))
+        .unwrap();
+    inner
+        .objects
+        .put_object(ObjectId(2), &bytes(2, 3500))
+        .unwrap();
     assert_eq!(read(&home, 2, 500, 2000), bytes(2, 3500)[500..2500]);
     let after = stats(&home);
     assert_eq!((after.hits, after.misses, after.blocks), (0, 3, 4 + 3));
     // From now on the store has nothing.
-    inner.remove_object(ObjectId(1)).unwrap();
-    inner.remove_object(ObjectId(2)).unwrap();
+    inner.objects.remove_object(ObjectId(1)).unwrap();
+    inner.objects.remove_object(ObjectId(2)).unwrap();
     assert_eq!(read(&home, 1, 0, 9999), bytes(1, 3500));
     assert_eq!(read(&home, 1, 3400, 500), bytes(1, 3500)[3400..]);
     assert_eq!(read(&home, 2, 1, 2998), bytes(2, 3500)[1..2999]);
     assert_eq!(stats(&home).misses, 3);
     assert_eq!(stats(&home).hits, 4 + 1 + 3);
-    let missing = home.read_object(ObjectId(2), 3000, &mut [0; 10]);
+    let missing = home.objects.read_object(ObjectId(2), 3000, &mut [0; 10]);
     assert!(matches!(missing, Err(HomeError::Missing(_))), "{missing:?}");
     assert_eq!(stats(&home).used_bytes, 3500 + 3000);
     // In the next life too; but for nobody else.
@@ -99,16 +106,15 @@ fn what_was_read_or_put_is_not_asked_for_again() {
     let home = machine.cached(&inner, 100);
     assert_eq!(read(&home, 1, 0, 9999), bytes(1, 3500));
     assert_eq!((stats(&home).hits, stats(&home).misses), (4, 0));
-    home.remove_object(ObjectId(1)).unwrap();
+    home.objects.remove_object(ObjectId(1)).unwrap();
     drop(home);
     let home = machine.cached(&inner, 100);
-    let missing = home.read_object(ObjectId(1), 0, &mut [0; 10]);
+    let missing = home.objects.read_object(ObjectId(1), 0, &mut [0; 10]);
     assert!(matches!(missing, Err(HomeError::Missing(_))), "{missing:?}");
     assert_eq!(read(&home, 2, 0, 3000), bytes(2, 3000));
     drop(home);
     let (env, _) = Env::simulated(1);
-    let other: Arc<dyn LogHome> =
-        Arc::new(SimulatedHome::open("model=s3express&seed=9", &env).unwrap());
+    let other = LogHome::from(SimulatedHome::open("model=s3express&seed=9", &env).unwrap());
     assert_eq!(stats(&machine.cached(&other, 100)).blocks, 0);
 }
 
@@ -117,7 +123,9 @@ fn damage_anywhere_in_the_cache_is_a_miss() {
     let machine = Machine::new();
     let inner = memory();
     let home = machine.cached(&inner, 100);
-    home.put_object(ObjectId(1), &bytes(1, 1900)).unwrap();
+    home.objects
+        .put_object(ObjectId(1), &bytes(1, 1900))
+        .unwrap();
     let mut damaged = 0;
     // In its header, in the block, in the shorter last one; not in the room between.
     for at in [
@@ -175,17 +183,25 @@ fn a_full_disk_ends_storing_and_nothing_else() {
     let machine = Machine::new();
     let inner = memory();
     let home = machine.cached(&inner, 100);
-    home.put_object(ObjectId(1), &bytes(1, 2000)).unwrap();
+    home.objects
+        .put_object(ObjectId(1), &bytes(1, 2000))
+        .unwrap();
     machine.files.set_capacity(Some(machine.files.used()));
-    home.put_object(ObjectId(2), &bytes(2, 2000)).unwrap();
+    home.objects
+        .put_object(ObjectId(2), &bytes(2, 2000))
+        .unwrap();
     let off = stats(&home).off.expect("it says so");
     assert!(!off.is_empty());
     assert_eq!(read(&home, 2, 0, 2000), bytes(2, 2000));
-    inner.remove_object(ObjectId(1)).unwrap();
+    inner.objects.remove_object(ObjectId(1)).unwrap();
     assert_eq!(read(&home, 1, 0, 2000), bytes(1, 2000));
     assert_eq!(stats(&home).blocks, 2);
-    home.remove_object(ObjectId(1)).unwrap();
-    assert!(home.read_object(ObjectId(1), 0, &mut [0; 1]).is_err());
+    home.objects.remove_object(ObjectId(1)).unwrap();
+    assert!(
+        home.objects
+            .read_object(ObjectId(1), 0, &mut [0; 1])
+            .is_err()
+    );
     // In the next life there may be room.
     machine.files.set_capacity(None);
     drop(home);
@@ -200,7 +216,9 @@ fn it_stays_within_its_size_and_keeps_what_is_used() {
     let inner = memory();
     let home = machine.cached(&inner, 4);
     for id in 1..=20 {
-        home.put_object(ObjectId(id), &bytes(id, BLOCK)).unwrap();
+        home.objects
+            .put_object(ObjectId(id), &bytes(id, BLOCK))
+            .unwrap();
         // The first one is wanted again and again.
         assert_eq!(read(&home, 1, 0, BLOCK), bytes(1, BLOCK));
     }
@@ -233,14 +251,21 @@ fn whoever_finds_damage_is_given_the_stores_bytes() {
     let machine = Machine::new();
     let inner = memory();
     let home = machine.cached(&inner, 100);
-    home.put_object(ObjectId(1), &bytes(1, 2500)).unwrap();
-    inner.remove_object(ObjectId(1)).unwrap();
-    inner.put_object(ObjectId(1), &bytes(99, 2500)).unwrap();
+    home.objects
+        .put_object(ObjectId(1), &bytes(1, 2500))
+        .unwrap();
+    inner.objects.remove_object(ObjectId(1)).unwrap();
+    inner
+        .objects
+        .put_object(ObjectId(1), &bytes(99, 2500))
+        .unwrap();
     assert_eq!(read(&home, 1, 0, 2500), bytes(1, 2500));
-    assert!(home.rereads_objects() && !inner.rereads_objects());
+    let copies = home.objects.object_copies().unwrap();
+    assert!(inner.objects.object_copies().is_none());
     let mut into = [0; 1200];
     assert_eq!(
-        home.read_object_copy(0, ObjectId(1), 100, &mut into)
+        copies
+            .read_object_copy(0, ObjectId(1), 100, &mut into)
             .unwrap(),
         1200
     );
@@ -253,13 +278,16 @@ fn a_block_that_many_want_is_asked_for_once() {
     let directory = tempfile::tempdir().unwrap();
     let env = Env::real();
     let store = Arc::new(SimulatedHome::open("model=s3standard", &env).unwrap());
-    let inner: Arc<dyn LogHome> = Arc::<SimulatedHome>::clone(&store);
-    inner.put_object(ObjectId(1), &bytes(1, 3500)).unwrap();
+    let inner = LogHome::from(Arc::<SimulatedHome>::clone(&store));
+    inner
+        .objects
+        .put_object(ObjectId(1), &bytes(1, 3500))
+        .unwrap();
     let options = CacheOptions {
         block_bytes: BLOCK,
         ..CacheOptions::new(directory.path(), 1 << 20)
     };
-    let home = CachedHome::open(Arc::clone(&inner), &env, &options).unwrap();
+    let home = inner.clone().with_cache(&env, &options).unwrap();
     let before = store.usage().reads;
     let together = Barrier::new(8);
     std::thread::scope(|scope| {
@@ -276,9 +304,9 @@ fn a_block_that_many_want_is_asked_for_once() {
     assert_eq!(after.misses, 4);
     assert_eq!(after.hits + after.joined, 7 * 4);
     // Whoever waits for a read that fails is told so too.
-    let missing = home.read_object(ObjectId(2), 0, &mut [0; 10]);
+    let missing = home.objects.read_object(ObjectId(2), 0, &mut [0; 10]);
     assert!(matches!(missing, Err(HomeError::Missing(_))));
     // One cache, one process.
-    let second = CachedHome::open(inner, &env, &options);
+    let second = inner.with_cache(&env, &options);
     assert!(matches!(second.map(drop), Err(HomeError::InUse(_))));
 }

@@ -2,7 +2,8 @@
 
 use logstead_env::{Access, Buffer, Env, Fault, Files, Loss, OpenMode, RealFiles, SimFiles};
 use logstead_home::{
-    HomeError, LocalHome, LocalOptions, LogHome, NoRoom, Position, RoomRequest, Way, conformance,
+    HomeError, InlineAppends, LaneAppends, LaneSegments, LocalHome, LocalOptions, LogHome,
+    NamedValues, NoRoom, Position, RoomRequest, SideSegments, Way, conformance,
 };
 use logstead_types::LaneId;
 use std::os::unix::process::ExitStatusExt;
@@ -44,7 +45,7 @@ fn a_device_conforms_on_simulated_files() {
         for way in [Way::Auto, Way::Threads, Way::Portable] {
             let (env, _) = simulated(1, 16 << 20);
             let home = LocalHome::open(DEVICE, &env, small(threads, way)).unwrap();
-            let home: Arc<dyn LogHome> = Arc::new(home);
+            let home = LogHome::from(home);
             conformance::check(&home);
         }
     }
@@ -70,7 +71,7 @@ fn on_device(path: &Path, way: Way) -> bool {
                 LocalHome::open(path, &Env::real(), small(true, way)),
                 Err(HomeError::InUse(_))
             ));
-            let home: Arc<dyn LogHome> = Arc::new(home);
+            let home = LogHome::from(home);
             conformance::check(&home);
             true
         }
@@ -117,7 +118,7 @@ fn a_block_device_conforms() {
     if on_device(&device.0, Way::Auto) {
         // What was written is there, and is not formatted again.
         let home = LocalHome::open_read_only(&device.0, &Env::real()).unwrap();
-        assert_eq!(home.lanes().unwrap(), [LANE]);
+        assert_eq!(home.list_lanes().unwrap(), [LANE]);
         assert!(home.get("thing").unwrap().is_some());
     }
 }
@@ -291,7 +292,7 @@ fn check(home: &LocalHome, told: &Told, what: &str) {
         let whole = into.as_slice().iter().all(|&byte| byte == number);
         assert!(whole, "{what}: lane {lane} {at}");
     }
-    let present = home.sides(LANE).unwrap();
+    let present = home.list_sides(LANE).unwrap();
     for &id in told
         .sides
         .iter()
@@ -355,7 +356,7 @@ fn a_crash_at_any_io_loses_nothing_that_was_told() {
             check(&home, &told, &what);
             // And it goes on from there without hurting what is there.
             let next = home
-                .segments(LANE)
+                .list_segments(LANE)
                 .unwrap()
                 .last()
                 .map_or(0, |info| info.segment + 1);
@@ -407,5 +408,8 @@ fn a_killed_process_leaves_what_it_was_told() {
     script(&twin, &mut told).unwrap();
     let home = LocalHome::open(&path, &Env::real(), small(false, Way::Pwrite)).unwrap();
     check(&home, &told, "after abort");
-    assert_eq!(home.segments(LANE).unwrap().first().unwrap().segment, 1);
+    assert_eq!(
+        home.list_segments(LANE).unwrap().first().unwrap().segment,
+        1
+    );
 }

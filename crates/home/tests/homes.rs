@@ -2,8 +2,9 @@
 
 use logstead_env::{Buffer, Env, Fault, Files, Loss};
 use logstead_home::{
-    HomeError, LocalHome, LocalOptions, LogHome, MemoryHome, NoRoom, ObjectId, Position,
-    RoomRequest, Way, check_copy, conformance,
+    HomeError, HomeStatus, ImmutableObjects, InlineAppends, LaneAppends, LaneSegments, LocalHome,
+    LocalOptions, LogHome, MemoryHome, NoRoom, ObjectId, Position, RoomRequest, SideSegments, Way,
+    check_copy, conformance,
 };
 use logstead_types::{Epoch, LaneId};
 use std::path::Path;
@@ -23,7 +24,7 @@ fn small(threads: bool) -> LocalOptions {
 
 #[test]
 fn memory_home_conforms() {
-    let home: Arc<dyn LogHome> = Arc::new(MemoryHome::new(64 * 1024));
+    let home = LogHome::from(MemoryHome::new(64 * 1024));
     conformance::check(&home);
 }
 
@@ -48,7 +49,7 @@ fn local_home_conforms_on_a_real_disk_in_every_way() {
         };
         let report = home.report();
         assert!(way == Way::Auto || report[0].1 == way.name(), "{report:?}");
-        let home: Arc<dyn LogHome> = Arc::new(home);
+        let home = LogHome::from(home);
         conformance::check(&home);
     }
 }
@@ -66,7 +67,7 @@ fn appends_in_flight_together_all_arrive_in_every_way() {
             home.open_lane(lane, 0).unwrap();
         }
         // Twice as many as are worth it: the rest waits inside the home.
-        let count = (2 * home.facts().appends_in_flight_max).min(7);
+        let count = (2 * home.capabilities().appends_in_flight_max).min(7);
         let mut places = Vec::new();
         for number in 0..count {
             for lane in lanes {
@@ -194,8 +195,7 @@ fn every_simulated_way_is_durable_when_it_says_so() {
 fn local_home_conforms_on_simulated_files() {
     for threads in [false, true] {
         let (env, _) = Env::simulated(1);
-        let home: Arc<dyn LogHome> =
-            Arc::new(LocalHome::open("/data", &env, small(threads)).unwrap());
+        let home = LogHome::from(LocalHome::open("/data", &env, small(threads)).unwrap());
         conformance::check(&home);
     }
 }
@@ -378,7 +378,7 @@ fn unfinished_segments_are_cleared_at_open() {
     );
     drop(home);
     let home = LocalHome::open("/data", &env, small(false)).unwrap();
-    assert_eq!(home.segments(LANE).unwrap().len(), 1);
+    assert_eq!(home.list_segments(LANE).unwrap().len(), 1);
     assert_eq!(
         env.files
             .list(Path::new("/data/log/lane-0000"))
@@ -424,14 +424,14 @@ fn a_side_segment_has_its_name_only_when_it_is_durable() {
         for _ in 0..pieces {
             side.append(vec![1; 1_000_000]);
         }
-        assert_eq!(home.sides(LANE).unwrap(), [0u64; 0]);
+        assert_eq!(home.list_sides(LANE).unwrap(), [0u64; 0]);
         let (done, completions) = mpsc::channel();
         side.finish(Box::new(move |result| done.send(result).unwrap()));
         completions.recv().unwrap().unwrap();
         drop(home);
         files.reboot();
         let home = LocalHome::open("/data", &env, small(false)).unwrap();
-        assert_eq!(home.sides(LANE).unwrap(), [7]);
+        assert_eq!(home.list_sides(LANE).unwrap(), [7]);
         let mut all = vec![0; 4_000_000];
         let length = home.get_side(LANE, 7, 0, &mut all).unwrap();
         assert_eq!(length, pieces * 1_000_000);
@@ -465,7 +465,7 @@ fn a_trimmed_segment_is_used_again_without_being_written() {
     append(2, 3);
     home.trim(LANE, 0).unwrap();
     home.trim(LANE, 1).unwrap();
-    assert_eq!(home.segments(LANE).unwrap().len(), 1, "they are gone");
+    assert_eq!(home.list_segments(LANE).unwrap().len(), 1, "they are gone");
     assert_eq!(
         home.read(LANE, Position::default(), &mut Buffer::zeroed(4096))
             .unwrap(),
@@ -498,7 +498,7 @@ fn a_trimmed_segment_is_used_again_without_being_written() {
     files.reboot();
     let home = LocalHome::open("/data", &env, small(false)).unwrap();
     let numbers: Vec<u64> = home
-        .segments(LANE)
+        .list_segments(LANE)
         .unwrap()
         .iter()
         .map(|info| info.segment)

@@ -4,8 +4,8 @@
 use logstead_env::{Access, Env, Fault, Files, Loss, OpenMode, RealFiles, SimClock, SimFiles};
 use logstead_home::simulated::{MODELS, SimulatedOptions};
 use logstead_home::{
-    HomeError, LocalHome, LocalOptions, LogHome, MemoryHome, OBJECT_BYTES_MAX, ObjectId,
-    ObjectInfo, Presence, SimulatedHome, Way, conformance,
+    HomeError, ImmutableObjects, LocalHome, LocalOptions, LogHome, MemoryHome, OBJECT_BYTES_MAX,
+    ObjectId, ObjectInfo, ObjectReader, Presence, SimulatedHome, Way, conformance,
 };
 use logstead_types::Epoch;
 use std::path::Path;
@@ -50,8 +50,8 @@ fn bytes(len: usize, fill: u8) -> Vec<u8> {
 }
 
 /// The whole object, if it is there.
-fn whole(home: &dyn LogHome, id: ObjectId) -> Option<Vec<u8>> {
-    let infos = home.objects().unwrap();
+fn whole(home: &dyn ImmutableObjects, id: ObjectId) -> Option<Vec<u8>> {
+    let infos = home.list_objects().unwrap();
     let listed = infos.iter().find(|info| info.id == id);
     let mut into = vec![0; listed.map_or(0, |info| info.size_bytes as usize) + 1];
     match home.read_object(id, 0, &mut into) {
@@ -66,7 +66,10 @@ fn whole(home: &dyn LogHome, id: ObjectId) -> Option<Vec<u8>> {
 
 #[test]
 fn the_memory_home_keeps_objects() {
-    conformance::check_objects(&MemoryHome::new(64 << 10), OBJECT_BYTES_MAX);
+    conformance::check_objects(
+        &LogHome::from(MemoryHome::new(64 << 10).clone()),
+        OBJECT_BYTES_MAX,
+    );
 }
 
 #[test]
@@ -79,14 +82,14 @@ fn a_memory_home_that_fails_or_is_full_says_so() {
     let failed = home.put_object(id(1), b"one").unwrap_err();
     assert!(!failed.is_disk_full());
     home.set_failing(false);
-    assert_eq!(home.objects().unwrap(), []);
+    assert_eq!(home.list_objects().unwrap(), []);
     home.put_object(id(1), b"one").unwrap();
     home.crash();
     assert_eq!(whole(&home, id(1)).unwrap(), b"one");
     home.set_presence(Presence::Refusing);
     assert!(home.put_object(id(2), b"two").is_err());
     assert!(home.read_object(id(1), 0, &mut [0]).is_err());
-    assert!(home.objects().is_err());
+    assert!(home.list_objects().is_err());
     assert!(home.remove_object(id(1)).is_err());
     home.set_presence(Presence::Here);
     assert_eq!(whole(&home, id(1)).unwrap(), b"one");
@@ -102,7 +105,7 @@ fn a_directory_and_a_device_keep_objects_on_simulated_files() {
                 ..options()
             };
             let home = LocalHome::open(place, &env, options).unwrap();
-            conformance::check_objects(&home, 3 << 20);
+            conformance::check_objects(&LogHome::from(home), 3 << 20);
         }
     }
 }
@@ -114,7 +117,7 @@ fn a_directory_and_a_device_keep_objects_on_a_real_disk() {
     preallocate(&RealFiles::default(), &device, 192 << 20);
     for place in [dir.path().join("data"), device] {
         match LocalHome::open(&place, &Env::real(), options()) {
-            Ok(home) => conformance::check_objects(&home, OBJECT_BYTES_MAX),
+            Ok(home) => conformance::check_objects(&LogHome::from(home), OBJECT_BYTES_MAX),
             Err(error) if error.to_string().contains("O_DIRECT") => eprintln!("skipped: {error}"),
             Err(error) => panic!("{error}"),
         }
@@ -142,7 +145,7 @@ fn objects_are_there_when_a_home_is_opened_again_and_cannot_be_written_read_only
             home.remove_object(id(1)),
             Err(HomeError::Unsupported(_))
         ));
-        assert_eq!(home.objects().unwrap().len(), 2);
+        assert_eq!(home.list_objects().unwrap().len(), 2);
     }
 }
 
@@ -170,12 +173,12 @@ fn a_crash_at_any_write_leaves_whole_objects_only() {
                     assert!(there.is_none() || there.as_ref() == Some(&second), "half");
                     outcomes[usize::from(there.is_some())] += 1;
                     assert_eq!(
-                        home.objects().unwrap().len(),
+                        home.list_objects().unwrap().len(),
                         1 + usize::from(there.is_some()),
                     );
                     if place == DIRECTORY {
                         let names = env.files.list(Path::new("/data/objects")).unwrap();
-                        assert_eq!(names.len(), home.objects().unwrap().len(), "{names:?}");
+                        assert_eq!(names.len(), home.list_objects().unwrap().len(), "{names:?}");
                     }
                     home.put_object(id(2), &second).unwrap();
                     assert_eq!(whole(&home, id(2)).unwrap(), second);
@@ -232,7 +235,7 @@ fn a_full_disk_says_so_and_keeps_nothing_of_the_object() {
     let device = LocalHome::open(DEVICE, &env, options()).unwrap();
     let full = device.put_object(id(2), &bytes(20 << 20, 2)).unwrap_err();
     assert!(full.is_disk_full(), "{full}");
-    assert_eq!(device.objects().unwrap(), []);
+    assert_eq!(device.list_objects().unwrap(), []);
     let fits = bytes(10 << 20, 4);
     for counter in 10..20 {
         // Over and over: what failed or was removed is used again.
@@ -252,7 +255,7 @@ fn after_a_failed_sync_the_object_is_written_again() {
         let put = home.put_object(id(1), &object);
         files.clear_faults();
         if put.is_err() {
-            assert_eq!(home.objects().unwrap(), [], "operation {failing}");
+            assert_eq!(home.list_objects().unwrap(), [], "operation {failing}");
             home.put_object(id(1), &object).unwrap();
         }
         files.reboot();
@@ -266,13 +269,13 @@ fn after_a_failed_sync_the_object_is_written_again() {
 fn the_simulated_home_keeps_objects_in_both_ways_of_time() {
     for model in MODELS {
         let options = SimulatedOptions::new(model, 1);
-        conformance::check_objects(&in_virtual_time(&options), 3 << 20);
+        conformance::check_objects(&LogHome::from(in_virtual_time(&options).clone()), 3 << 20);
         let options = SimulatedOptions {
             scale: 0.001,
             ..options
         };
         let home = SimulatedHome::in_real_time(&options, &Env::real()).unwrap();
-        conformance::check_objects(&home, 1 << 20);
+        conformance::check_objects(&LogHome::from(home.clone()), 1 << 20);
     }
 }
 
@@ -321,6 +324,6 @@ fn a_flipped_bit_is_read_as_it_lies() {
         id: id(1),
         size_bytes: 100,
     };
-    assert_eq!(home.objects().unwrap(), [info]);
+    assert_eq!(home.list_objects().unwrap(), [info]);
     assert!(home.flip_object_bit(id(2), 0, 0).is_err());
 }

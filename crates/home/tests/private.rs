@@ -2,7 +2,10 @@
 #![allow(clippy::disallowed_methods, reason = "the test looks at real files")]
 
 use logstead_env::{Env, Readers};
-use logstead_home::{Buffer, HomeError, LocalHome, LocalOptions, LogHome, ObjectId};
+use logstead_home::{
+    Buffer, HomeError, ImmutableObjects, InlineAppends, LaneAppends, LocalHome, LocalOptions,
+    NamedValues, ObjectId, SideSegments,
+};
 use logstead_types::{Epoch, LaneId};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};

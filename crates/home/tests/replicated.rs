@@ -3,8 +3,10 @@
 use logstead_env::{Buffer, Clock, Env, SimClock};
 use logstead_home::simulated::{Fault, FaultRates, Model, SimulatedOptions};
 use logstead_home::{
-    Ack, HomeError, LogHome, MemoryHome, ObjectId, Position, Presence, Purpose, ReplicatedHome,
-    ReplicatedOptions, RoomRequest, SimulatedHome, Source, conformance,
+    Ack, Copies, HomeError, HomeStatus, ImmutableObjects, LaneAppends, LaneSegments, LogHome,
+    MemoryHome, NamedValues, ObjectCopies, ObjectId, ObjectReader, Position, Presence, Purpose,
+    ReplicatedHome, ReplicatedOptions, RoomRequest, SideSegments, SimulatedHome, Source,
+    conformance,
 };
 use logstead_types::{Epoch, LaneId};
 use std::sync::{Arc, mpsc};
@@ -25,7 +27,7 @@ fn options(ack: Ack) -> ReplicatedOptions {
 }
 
 fn sources(homes: &[MemoryHome]) -> Vec<Source> {
-    let source = |home: &MemoryHome| Source::of(Arc::new(home.clone()));
+    let source = |home: &MemoryHome| Source::of(LogHome::from(home.clone()));
     homes.iter().map(source).collect()
 }
 
@@ -92,7 +94,7 @@ fn conforms_over_memory() {
                 ..options(ack)
             };
             let home = open_with(&memories(3), options).expect("opens");
-            let home: Arc<dyn LogHome> = Arc::new(home);
+            let home = LogHome::from(home);
             conformance::check(&home);
         }
     }
@@ -125,11 +127,11 @@ fn conforms_over_different_services_with_faults() {
                 let home = SimulatedHome::in_virtual_time(&options, &env, Arc::clone(&clock));
                 let home = home.expect("opens");
                 steps.push(home.clone());
-                sources.push(Source::of(Arc::new(home)));
+                sources.push(Source::of(LogHome::from(home)));
             }
             let home = ReplicatedHome::open(sources, &env, options(ack)).expect("opens");
-            assert_eq!(home.facts().block_alignment, 4096);
-            let home: Arc<dyn LogHome> = Arc::new(home);
+            assert_eq!(home.capabilities().block_alignment, 4096);
+            let home = LogHome::from(home);
             // The child that is due first goes on.
             conformance::check_stepping(&home, &|| {
                 let next = steps
@@ -262,10 +264,10 @@ fn who_is_slow_to_remove_or_cannot_stays_a_member() {
     }
     remove();
     for child in &children {
-        let mut left = child.segments(LANE).expect("lists");
+        let mut left = child.list_segments(LANE).expect("lists");
         left.retain(|info| info.segment == 0);
         assert!(left.is_empty(), "{left:?}");
-        assert!(child.objects().expect("lists").is_empty());
+        assert!(child.list_objects().expect("lists").is_empty());
     }
 }
 
@@ -471,7 +473,7 @@ fn a_member_is_replaced_and_the_old_list_is_refused() {
     assert_eq!(state_of(&home, 2), "not counted yet");
     home.copies_completed(Epoch(9)).expect("settles");
     assert_eq!(state_of(&home, 2), "member");
-    assert_eq!(children[3].sides(LANE).expect("lists"), [7]);
+    assert_eq!(children[3].list_sides(LANE).expect("lists"), [7]);
     drop(home);
     assert!(refused(&list([2, 0, 2]), Ack::Majority).contains("the same place"));
     children[0].set_presence(Presence::Refusing);
@@ -586,7 +588,7 @@ fn a_steady_state_costs_one_write_per_child() {
     let children = [simulated(), simulated(), simulated()];
     let sources = children
         .iter()
-        .map(|home| Source::of(Arc::new(home.clone())));
+        .map(|home| Source::of(LogHome::from(home.clone())));
     let home = ReplicatedHome::open(sources.collect(), &env, options(Ack::All)).expect("opens");
     let mut tag = home.put_if_absent("manifest", b"0").expect("puts");
     for number in 0..10 {
@@ -656,7 +658,7 @@ fn reading_takes_a_majority_and_changes_nothing() {
         let read = reader().expect("a majority is there");
         let (thing, tag) = read.get("thing").expect("reads").expect("is there");
         assert_eq!(thing, b"new", "without {gone:?}");
-        assert_eq!(read.segments(LANE).expect("lists").len(), 1);
+        assert_eq!(read.list_segments(LANE).expect("lists").len(), 1);
         for (at, fill) in [(first.0, 1), (second.0, 2)] {
             let mut into = Buffer::zeroed(4096);
             assert_eq!(read.read(LANE, at, &mut into).expect("reads"), 4096);

@@ -3,7 +3,8 @@
 use logstead_env::{Env, SimClock};
 use logstead_home::simulated::{Model, SimulatedOptions};
 use logstead_home::{
-    Ack, HomeError, LogHome, MemoryHome, ObjectId, Presence, ReplicatedHome, ReplicatedOptions,
+    Ack, Copies, HomeError, HomeStatus, ImmutableObjects, LogHome, MemoryHome, NamedValues,
+    ObjectCopies, ObjectId, ObjectReader, Presence, ReplicatedHome, ReplicatedOptions,
     SimulatedHome, Source,
 };
 use logstead_types::Epoch;
@@ -23,7 +24,7 @@ fn options(ack: Ack) -> ReplicatedOptions {
 }
 
 fn open_with(homes: &[MemoryHome], options: ReplicatedOptions) -> ReplicatedHome {
-    let source = |home: &MemoryHome| Source::of(Arc::new(home.clone()));
+    let source = |home: &MemoryHome| Source::of(LogHome::from(home.clone()));
     let sources = homes.iter().map(source).collect();
     ReplicatedHome::open(sources, &Env::real(), options).expect("opens")
 }
@@ -36,19 +37,19 @@ fn id(counter: u32) -> ObjectId {
     ObjectId::new(Epoch(7), counter)
 }
 
-fn whole(home: &dyn LogHome, id: ObjectId) -> Result<Vec<u8>, HomeError> {
+fn whole(home: &dyn ObjectReader, id: ObjectId) -> Result<Vec<u8>, HomeError> {
     let mut bytes = vec![0; 1000];
     let count = home.read_object(id, 0, &mut bytes)?;
     bytes.truncate(count);
     Ok(bytes)
 }
 
-fn is_missing(home: &dyn LogHome, id: ObjectId) -> bool {
+fn is_missing(home: &dyn ObjectReader, id: ObjectId) -> bool {
     matches!(whole(home, id), Err(HomeError::Missing(_)))
 }
 
-fn ids(home: &dyn LogHome) -> Vec<ObjectId> {
-    let infos = home.objects().expect("lists");
+fn ids(home: &dyn ImmutableObjects) -> Vec<ObjectId> {
+    let infos = home.list_objects().expect("lists");
     infos.into_iter().map(|info| info.id).collect()
 }
 
@@ -235,7 +236,7 @@ fn where_nothing_is_missing_completing_costs_a_listing() {
     let open = || {
         let sources = children
             .iter()
-            .map(|home| Source::of(Arc::new(home.clone())));
+            .map(|home| Source::of(LogHome::from(home.clone())));
         ReplicatedHome::open(sources.collect(), &env, options(Ack::All)).expect("opens")
     };
     let home = open();

@@ -3,7 +3,8 @@
 use logstead_env::{Buffer, Env};
 use logstead_home::bucket::memory::{MemoryBucket, MemoryOptions};
 use logstead_home::{
-    Ack, LogHome, ObjectHome, ObjectOptions, ReplicatedHome, ReplicatedOptions, RoomRequest, Source,
+    Ack, Copies, HomeStatus, LaneAppends, LaneSegments, LogHome, ObjectHome, ObjectOptions,
+    ReplicatedHome, ReplicatedOptions, RoomRequest, SideSegments, Source,
 };
 use logstead_types::{Epoch, LaneId};
 use std::sync::{Arc, mpsc};
@@ -31,7 +32,7 @@ fn child(bucket: &MemoryBucket) -> ObjectHome {
 fn open(buckets: &[MemoryBucket]) -> ReplicatedHome {
     let sources = buckets
         .iter()
-        .map(|bucket| Source::of(Arc::new(child(bucket))));
+        .map(|bucket| Source::of(LogHome::from(child(bucket))));
     let options = ReplicatedOptions {
         ack: Ack::Majority,
         threads: false,
@@ -54,7 +55,7 @@ fn append(home: &ReplicatedHome) {
     told.recv().unwrap().unwrap();
 }
 
-fn store(home: &dyn LogHome, bytes: &[u8]) {
+fn store(home: &dyn SideSegments, bytes: &[u8]) {
     let (tell, told) = mpsc::channel();
     let mut side = home.begin_side(LANE, ID);
     side.append(bytes.to_vec());
@@ -62,7 +63,7 @@ fn store(home: &dyn LogHome, bytes: &[u8]) {
     told.recv().unwrap().unwrap();
 }
 
-fn read(home: &dyn LogHome) -> Option<Vec<u8>> {
+fn read(home: &dyn SideSegments) -> Option<Vec<u8>> {
     let mut into = vec![0; 100];
     let count = home.get_side(LANE, ID, 0, &mut into).ok()?;
     into.truncate(count);
@@ -72,7 +73,11 @@ fn read(home: &dyn LogHome) -> Option<Vec<u8>> {
 /// What a server that dies before the end leaves of it, or one that dies while it removes it.
 fn halve(bucket: &MemoryBucket) {
     bucket.remove(&format!("side/lane-0000/{ID:016x}/complete"));
-    assert_eq!(child(bucket).sides(LANE).unwrap(), [ID], "it is listed");
+    assert_eq!(
+        child(bucket).list_sides(LANE).unwrap(),
+        [ID],
+        "it is listed"
+    );
     assert_eq!(read(&child(bucket)), None);
 }
 
@@ -96,10 +101,10 @@ fn a_half_side_segment_does_not_stop_a_start() {
             .count()
             == 3
     );
-    assert!(child(&buckets[2]).sides(LANE).unwrap().is_empty());
+    assert!(child(&buckets[2]).list_sides(LANE).unwrap().is_empty());
     home.remove_side(LANE, ID).unwrap();
     for bucket in &buckets {
-        assert!(child(bucket).sides(LANE).unwrap().is_empty());
+        assert!(child(bucket).list_sides(LANE).unwrap().is_empty());
     }
 }
 
@@ -130,7 +135,7 @@ fn a_lane_with_side_segments_only_is_completed() {
         store(&child(bucket), b"a large transaction");
     }
     let home = open(&buckets);
-    assert_eq!(home.lanes().unwrap(), [LANE]);
+    assert_eq!(home.list_lanes().unwrap(), [LANE]);
     home.copies_completed(EPOCH).unwrap();
     assert_eq!(read(&child(&buckets[2])).unwrap(), b"a large transaction");
 }
@@ -144,7 +149,7 @@ fn a_side_segment_of_a_later_epoch_is_left_alone() {
     let home = open(&buckets);
     home.copies_completed(Epoch(0)).unwrap();
     for bucket in &buckets[1..] {
-        assert!(child(bucket).sides(LANE).unwrap().is_empty());
+        assert!(child(bucket).list_sides(LANE).unwrap().is_empty());
     }
     home.copies_completed(EPOCH).unwrap();
     for bucket in &buckets {

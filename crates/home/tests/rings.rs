@@ -10,7 +10,7 @@
 )]
 
 use logstead_env::{Buffer, Env, Ring};
-use logstead_home::{LocalHome, LocalOptions, LogHome, Way};
+use logstead_home::{InlineAppends, LaneAppends, LocalHome, LocalOptions, Way};
 use logstead_types::LaneId;
 use std::path::Path;
 use std::sync::mpsc;

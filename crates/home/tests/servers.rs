@@ -15,7 +15,6 @@ use logstead_home::{
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::sync::Arc;
 use std::time::Duration;
 
 /// What the child process does: a suite's name, and a URL without a prefix.
@@ -209,11 +208,11 @@ fn small() -> HomeOptions {
     }
 }
 
-fn opened(url: &str) -> Result<Arc<dyn LogHome>, HomeError> {
+fn opened(url: &str) -> Result<LogHome, HomeError> {
     open(url, &Env::real(), &small())
 }
 
-fn error(opened: Result<Arc<dyn LogHome>, HomeError>) -> String {
+fn error(opened: Result<LogHome, HomeError>) -> String {
     match opened {
         Ok(home) => panic!("{} was opened", home.describe()),
         Err(error) => error.to_string(),
@@ -227,10 +226,10 @@ fn home(bucket: &str) {
     assert!(matches!(none, Err(HomeError::Missing(_))), "nothing yet");
     let home = opened(&url).unwrap();
     let described = home.describe();
-    assert!(home.facts().leased);
+    assert!(home.capabilities().leased);
     for secret in [KEYS.0, KEYS.1, "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1"] {
         assert!(!described.contains(secret), "{described}");
-        assert!(!format!("{:?}", home.report()).contains(secret));
+        assert!(!format!("{:?}", home.status.report()).contains(secret));
     }
     conformance::check(&home);
     drop(home);
@@ -241,22 +240,22 @@ fn home(bucket: &str) {
     let around = error(opened(&format!("{bucket}/some")));
     assert!(around.contains("no manifest"), "{around}");
     let beside = opened(&format!("{bucket}/some/log2")).unwrap();
-    beside.put_if_absent("manifest", b"told").unwrap();
+    beside.names.put_if_absent("manifest", b"told").unwrap();
     let again = opened(&format!("{bucket}/some/log2")).unwrap();
-    assert_eq!(again.get("manifest").unwrap().unwrap().0, b"told");
+    assert_eq!(again.names.get("manifest").unwrap().unwrap().0, b"told");
     // Objects, and a log that is truncated while it is written, over two lives.
     let third = format!("{bucket}/some/log3");
     let first = opened(&third).unwrap();
-    first.put_if_absent("manifest", b"told").unwrap();
-    conformance::check_objects(first.as_ref(), OBJECT_BYTES);
-    let kept = conformance::check_trimmed_life(first.as_ref(), &|| false, 0, &[]);
+    first.names.put_if_absent("manifest", b"told").unwrap();
+    conformance::check_objects(&first, OBJECT_BYTES);
+    let kept = conformance::check_trimmed_life(&first, &|| false, 0, &[]);
     drop(first);
-    conformance::check_trimmed_life(opened(&third).unwrap().as_ref(), &|| false, 1, &kept);
+    conformance::check_trimmed_life(&opened(&third).unwrap(), &|| false, 1, &kept);
     // Reading only: nothing is written, whoever else has it open.
     let reader = open_read_only(&format!("{bucket}/some/log2"), &env).unwrap();
-    assert_eq!(reader.get("manifest").unwrap().unwrap().0, b"told");
-    assert!(reader.lanes().unwrap().is_empty());
-    for told in reader.usage() {
+    assert_eq!(reader.names.get("manifest").unwrap().unwrap().0, b"told");
+    assert!(reader.segments.list_lanes().unwrap().is_empty());
+    for told in reader.status.usage() {
         let written = told.usage.appends + told.usage.writes + told.usage.deletes;
         assert_eq!(written, 0, "{:?}", told.usage);
     }
@@ -265,7 +264,7 @@ fn home(bucket: &str) {
 /// The largest objects there may be.
 fn large(bucket: &str) {
     let home = opened(&format!("{bucket}/large")).unwrap();
-    conformance::check_objects(home.as_ref(), OBJECT_BYTES_MAX);
+    conformance::check_objects(&home, OBJECT_BYTES_MAX);
 }
 
 fn refused(url: &str, why: &str) {

@@ -5,8 +5,8 @@ use logstead_home::simulated::{
     Fault, FaultRates, Keep, MODELS, Model, ReaderBeside, ServiceKind, SimulatedOptions,
 };
 use logstead_home::{
-    HomeError, HomeUsage, LogHome, NoRoom, Position, PriceList, RoomRequest, SimulatedHome, Usage,
-    conformance,
+    HomeError, HomeStatus, HomeUsage, LaneAppends, LaneSegments, LogHome, NamedValues, NoRoom,
+    Position, PriceList, RoomRequest, SideSegments, SimulatedHome, Usage, conformance,
 };
 use logstead_types::LaneId;
 use std::cell::RefCell;
@@ -89,7 +89,7 @@ impl World {
     }
 
     fn len(&self) -> u64 {
-        let segments = self.home.segments(LANE).unwrap();
+        let segments = self.home.list_segments(LANE).unwrap();
         segments.iter().map(|info| info.size_bytes).sum()
     }
 }
@@ -105,7 +105,7 @@ fn conforms_in_virtual_time() {
             let mut world = world(&options);
             world.home = world.home.with_inline_writes();
             let stepping = world.home.clone();
-            let home: Arc<dyn LogHome> = Arc::new(world.home);
+            let home = LogHome::from(world.home);
             conformance::check_stepping(&home, &|| stepping.step());
         }
     }
@@ -117,7 +117,7 @@ fn conforms_in_real_time() {
         let mut options = SimulatedOptions::new(small(every), 1);
         options.scale = 0.001;
         let home = SimulatedHome::in_real_time(&options, &Env::real()).unwrap();
-        let home: Arc<dyn LogHome> = Arc::new(home);
+        let home = LogHome::from(home);
         conformance::check(&home);
     }
 }
@@ -210,7 +210,7 @@ fn requests_bytes_and_money_are_exact() {
         home.get("n").unwrap().unwrap();
         assert_eq!(world.len(), 515);
         home.remove_side(LANE, 7).unwrap();
-        let usage = LogHome::usage(home);
+        let usage = HomeStatus::usage(home);
         let [
             HomeUsage {
                 usage, provider, ..
@@ -425,7 +425,7 @@ fn crashes_at_every_request_keep_what_was_told() {
             assert_eq!(told.len() as u64, seed % 6);
             assert!(world.home.is_down());
             assert!(
-                world.home.lanes().is_err(),
+                world.home.list_lanes().is_err(),
                 "a stopped machine does nothing"
             );
             assert!(matches!(
@@ -517,7 +517,7 @@ fn a_side_segment_has_its_name_only_when_it_is_complete() {
     assert!(told.try_recv().is_err());
     world.home.step();
     told.try_recv().unwrap().unwrap();
-    assert_eq!(world.home.sides(LANE).unwrap(), [7]);
+    assert_eq!(world.home.list_sides(LANE).unwrap(), [7]);
     let mut unheard = world.home.begin_side(LANE, 8);
     unheard.append(vec![1; 100]);
     world.home.crash();
@@ -525,7 +525,7 @@ fn a_side_segment_has_its_name_only_when_it_is_complete() {
     unheard.append(vec![1; 100]);
     unheard.finish(Box::new(|_| panic!("told after a crash")));
     while world.home.step() {}
-    assert_eq!(world.home.sides(LANE).unwrap(), [7]);
+    assert_eq!(world.home.list_sides(LANE).unwrap(), [7]);
 }
 
 #[test]
@@ -540,27 +540,29 @@ fn a_directory_outlives_the_process() {
         SimulatedHome::in_real_time(&options, &env),
         Err(HomeError::InUse(_))
     ));
-    let home: Arc<dyn LogHome> = Arc::new(home);
+    let home = LogHome::from(home);
     conformance::check(&home);
-    let mut side = home.begin_side(LaneId(3), 0x1_0000_0002);
+    let mut side = home.sides.begin_side(LaneId(3), 0x1_0000_0002);
     side.append(b"records".to_vec());
     let (tell, told) = mpsc::channel();
     side.finish(Box::new(move |result| tell.send(result).unwrap()));
     told.recv().unwrap().unwrap();
-    let state = |home: &dyn LogHome| {
-        let lanes = home.lanes().unwrap();
+    let state = |home: &LogHome| {
+        let lanes = home.segments.list_lanes().unwrap();
         let segments: Vec<_> = lanes
             .iter()
-            .map(|&lane| home.segments(lane).unwrap())
+            .map(|&lane| home.segments.list_segments(lane).unwrap())
             .collect();
         let mut bytes = Buffer::zeroed(4096);
         let last = segments[0].last().unwrap().segment;
         let count = home
+            .segments
             .read(lanes[0], Position::start_of(last), &mut bytes)
             .unwrap();
-        let thing = home.get("thing").unwrap().unwrap().0;
+        let thing = home.names.get("thing").unwrap().unwrap().0;
         let mut side = [0; 7];
-        home.get_side(LaneId(3), 0x1_0000_0002, 0, &mut side)
+        home.sides
+            .get_side(LaneId(3), 0x1_0000_0002, 0, &mut side)
             .unwrap();
         (
             lanes,
@@ -570,10 +572,10 @@ fn a_directory_outlives_the_process() {
             side,
         )
     };
-    let before = state(home.as_ref());
+    let before = state(&home);
     drop(home);
     let home = SimulatedHome::in_real_time(&options, &env).unwrap();
-    assert_eq!(state(&home), before);
+    assert_eq!(state(&LogHome::from(home.clone())), before);
     assert_eq!(before.4, *b"records");
 }
 
@@ -614,7 +616,7 @@ fn a_reader_beside_sees_what_is_under_way_and_no_crash_stops_it() {
                 counted.fetch_add(1, Ordering::Relaxed);
             };
             let reader_beside = world.home.reader_beside(Some(seed), true, count);
-            assert!(reader_beside.facts().leased && !world.home.facts().leased);
+            assert!(reader_beside.capabilities().leased && !world.home.capabilities().leased);
             let sees = |reader_beside: &ReaderBeside, at: Position| {
                 let mut into = Buffer::zeroed(len);
                 let count = reader_beside.read(LANE, at, &mut into).unwrap();
@@ -629,7 +631,9 @@ fn a_reader_beside_sees_what_is_under_way_and_no_crash_stops_it() {
             // Its requests are not the machine's, and another machine's end is not its own.
             let requests = world.home.requests();
             world.home.crash();
-            assert!(sees(&reader_beside, at) && reader_beside.segments(LANE).unwrap().len() == 1);
+            assert!(
+                sees(&reader_beside, at) && reader_beside.list_segments(LANE).unwrap().len() == 1
+            );
             assert_eq!(world.home.requests(), requests);
             assert!(reader_beside.trim(LANE, 0).is_err(), "it only reads");
         }

@@ -5,8 +5,9 @@ use logstead_home::bucket::memory::{MemoryBucket, MemoryOptions};
 use logstead_home::conformance::{AppendedBlock, check_trimmed_life};
 use logstead_home::simulated::{MODELS, Model, ServiceKind, SimulatedOptions};
 use logstead_home::{
-    Ack, LocalHome, LocalOptions, LogHome, MemoryHome, ObjectHome, ObjectOptions, Position,
-    ReplicatedHome, ReplicatedOptions, RoomRequest, SimulatedHome, Source, Way,
+    Ack, HomeBackend, HomeStatus, LaneAppends, LaneSegments, LocalHome, LocalOptions, LogHome,
+    MemoryHome, ObjectHome, ObjectOptions, Position, ReplicatedHome, ReplicatedOptions,
+    RoomRequest, SimulatedHome, Source, Way,
 };
 use logstead_types::LaneId;
 use std::path::Path;
@@ -20,11 +21,11 @@ fn no_step() -> bool {
 }
 
 /// So many lives of a home that `open` opens again.
-fn lives<H: LogHome>(open: impl Fn(u8) -> H) {
+fn lives<H: HomeBackend>(open: impl Fn(u8) -> H) {
     let mut kept: Vec<AppendedBlock> = Vec::new();
     for life in 0..LIVES {
         let home = open(life);
-        kept = check_trimmed_life(&home, &no_step, life, &kept);
+        kept = check_trimmed_life(&LogHome::from(home), &no_step, life, &kept);
     }
 }
 
@@ -103,7 +104,8 @@ fn every_simulated_service() {
             let home = SimulatedHome::in_virtual_time(&options, &env, clock).unwrap();
             let mut kept = Vec::new();
             for life in 0..LIVES {
-                kept = check_trimmed_life(&home, &|| home.step(), life, &kept);
+                kept =
+                    check_trimmed_life(&LogHome::from(home.clone()), &|| home.step(), life, &kept);
                 home.crash();
                 home.reboot();
             }
@@ -148,7 +150,7 @@ fn memories() -> Vec<MemoryHome> {
 fn replicated(children: &[MemoryHome], ack: Ack, threads: bool) -> ReplicatedHome {
     let sources = children
         .iter()
-        .map(|home| Source::of(Arc::new(home.clone())));
+        .map(|home| Source::of(LogHome::from(home.clone())));
     let options = ReplicatedOptions {
         ack,
         threads,
@@ -184,7 +186,7 @@ fn different_services_as_one_home() {
         for life in 0..LIVES {
             let sources = children
                 .iter()
-                .map(|home| Source::of(Arc::new(home.clone())));
+                .map(|home| Source::of(LogHome::from(home.clone())));
             let options = ReplicatedOptions {
                 ack: Ack::Majority,
                 threads: false,
@@ -196,7 +198,7 @@ fn different_services_as_one_home() {
                 let next = children.iter().filter(|home| due(home).is_some());
                 next.min_by_key(due).is_some_and(SimulatedHome::step)
             };
-            kept = check_trimmed_life(&home, &step, life, &kept);
+            kept = check_trimmed_life(&LogHome::from(home), &step, life, &kept);
             for child in &children {
                 child.crash();
                 child.reboot();
@@ -238,7 +240,7 @@ fn a_slow_copy_keeps_a_segment_until_its_last_append_is_done() {
         home.trim(LANE, 0).unwrap();
         home.trim(LANE, 1).unwrap();
         let of = |child: &MemoryHome| {
-            let infos = child.segments(LANE).unwrap();
+            let infos = child.list_segments(LANE).unwrap();
             infos.iter().map(|info| info.segment).collect::<Vec<_>>()
         };
         assert_eq!(of(&children[0]), [2]);

@@ -40,7 +40,7 @@ fn copy(from: &str, to: &str, arguments: &ArgMatches) -> Result<Backup, String> 
     let from = open_source(from, arguments, &env).map_err(|error| error.to_string())?;
     logstead_home::open(to, &env, &options)
         .map_err(BackupError::from)
-        .and_then(|to| backup(&from, to.as_ref(), &env))
+        .and_then(|to| backup(&from, &to, &env))
         .map_err(|error| error.to_string())
 }
 

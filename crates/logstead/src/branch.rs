@@ -12,7 +12,7 @@ use logstead_checkpoint::{
 };
 use logstead_env::Env;
 use logstead_home::{
-    Ack, BranchHome, BranchObjects, HomeError, HomeOptions, LocalOptions, LogHome, ObjectSource,
+    Ack, BranchObjects, HomeError, HomeOptions, LocalOptions, LogHome, ObjectReader, branch_home,
     open_objects, readers_of, url_below,
 };
 use logstead_sql::value::datetime::parse_timestamptz;
@@ -125,7 +125,7 @@ fn which(arguments: &ArgMatches) -> Result<Which, String> {
 /// Where a branch's objects are, on the way down to it.
 struct Down {
     url: String,
-    objects: Arc<dyn ObjectSource>,
+    objects: Arc<dyn ObjectReader>,
     pins: Option<Vec<u8>>,
 }
 
@@ -171,8 +171,8 @@ pub(crate) fn open_branch(
     url: &str,
     path: &str,
     env: &Env,
-    open: impl Fn(&str) -> Result<Arc<dyn LogHome>, HomeError>,
-) -> Result<Arc<dyn LogHome>, BranchError> {
+    open: impl Fn(&str) -> Result<LogHome, HomeError>,
+) -> Result<LogHome, BranchError> {
     let mut down = Down::begin(url, env)?;
     let (parents, name) = match path.rsplit_once('/') {
         Some((parents, name)) => (Some(parents), name),
@@ -182,7 +182,7 @@ pub(crate) fn open_branch(
         down = down.step(parent, env)?;
     }
     let (url, last) = down.find(name)?;
-    Ok(Arc::new(BranchHome::new(open(&url)?, down.objects, last)))
+    Ok(branch_home(open(&url)?, down.objects, last))
 }
 
 /// The home that `URL` and `--branch` name, to be read beside a server that may be at work there.
@@ -190,7 +190,7 @@ pub(crate) fn open_source(
     url: &str,
     arguments: &ArgMatches,
     env: &Env,
-) -> Result<Arc<dyn LogHome>, BranchError> {
+) -> Result<LogHome, BranchError> {
     let open = |url: &str| logstead_home::open_beside(url, env);
     match arguments.get_one::<String>("branch") {
         Some(branch) => open_branch(url, branch, env, open),
@@ -204,7 +204,7 @@ fn parent_of(
     path: &str,
     options: &HomeOptions,
     env: &Env,
-) -> Result<(Arc<dyn LogHome>, String, String), BranchError> {
+) -> Result<(LogHome, String, String), BranchError> {
     let open = |url: &str| logstead_home::open(url, env, options);
     let Some((parents, name)) = path.rsplit_once('/') else {
         // Not made: a home that is not there has no branches.
@@ -225,7 +225,7 @@ fn open_own(
     pin: &Pin,
     options: &HomeOptions,
     env: &Env,
-) -> Result<Arc<dyn LogHome>, HomeError> {
+) -> Result<LogHome, HomeError> {
     let options = HomeOptions {
         new_place: true,
         ..options.clone()
@@ -258,10 +258,10 @@ fn drop_it(url: &str, path: &str, options: &HomeOptions, env: &Env) -> Result<St
     Ok(format!("branch \"{path}\" is dropped\n"))
 }
 
-fn list(home: Arc<dyn LogHome>) -> Result<String, BranchError> {
-    let manifest = || Ok::<_, BranchError>(manifest_of(home.as_ref())?);
+fn list(home: LogHome) -> Result<String, BranchError> {
+    let manifest = || Ok::<_, BranchError>(manifest_of(&home)?);
     let mut text = String::new();
-    for point in points_of_now(home.as_ref(), manifest)? {
+    for point in points_of_now(&home, manifest)? {
         let names = match (&point.names[..], point.is_newest) {
             ([], true) => "the newest checkpoint".to_owned(),
             ([], false) => "kept by time".to_owned(),
@@ -273,7 +273,7 @@ fn list(home: Arc<dyn LogHome>) -> Result<String, BranchError> {
             point.record.csn
         );
     }
-    let (pins, _) = Pins::read(home.as_ref())?;
+    let (pins, _) = Pins::read(home.names.as_ref())?;
     for pin in pins.iter() {
         if let PinKind::Branch { state, .. } = pin.kind {
             text += &format!(
@@ -340,7 +340,7 @@ fn restore(
     logstead_home::check_copy(url, new, env)?;
     let from = open_source(url, arguments, env)?;
     let to = logstead_home::open(new, env, &home_options(arguments, url, env))?;
-    let restored = restore_point(&from, which, to.as_ref(), env)?;
+    let restored = restore_point(&from, which, &to, env)?;
     Ok(format!(
         "{new}: database {} with the state of {} (CSN {}); {} objects and {} bytes copied, {} objects were there\n",
         restored.database,

@@ -7,7 +7,7 @@
 use logstead_engine::{
     Acknowledging, Adapt, CommitOptions, ForceCommit, ProtocolKind, QueueKind, Tracking,
 };
-use logstead_home::Facts;
+use logstead_home::HomeCapabilities;
 use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::time::Duration;
@@ -38,8 +38,11 @@ fn number(value: &str) -> Option<usize> {
 }
 
 /// The options that the settings give at a home like that.
-pub(crate) fn options(values: &Values, facts: &Facts) -> Result<CommitOptions, String> {
-    let home = CommitOptions::defaults_for(facts);
+pub(crate) fn options(
+    values: &Values,
+    capabilities: &HomeCapabilities,
+) -> Result<CommitOptions, String> {
+    let home = CommitOptions::defaults_for(capabilities);
     let workers = |value: &str| match value {
         ALL => Some(usize::MAX),
         value => number(value),
@@ -140,15 +143,13 @@ mod tests {
     use super::*;
     use logstead_sql::settings;
 
-    const FACTS: Facts = Facts {
+    const CAPABILITIES: HomeCapabilities = HomeCapabilities {
         block_alignment: 1,
         block_size_preferred: 512 << 10,
-        writes_are_short: false,
         room_size_bytes_max: 64 << 20,
         appends_in_flight_max: 1,
         append_latency_expected_us: 5_000,
         leased: false,
-        rollover: None,
     };
 
     fn given(pairs: &[(&str, &str)]) -> Values {
@@ -177,7 +178,7 @@ mod tests {
                     ("force_commit", "if-idle-long"),
                     ("log_allocation_limit", "1GB"),
                 ]);
-                let read = options(&values, &FACTS).unwrap();
+                let read = options(&values, &CAPABILITIES).unwrap();
                 assert_eq!((read.protocol, read.tracking), (kind, tracking));
                 assert_eq!((read.lanes(5), read.queue), (1, QueueKind::Latched));
                 assert_eq!(
@@ -203,7 +204,7 @@ mod tests {
                     adapt: Adapt::NOTHING,
                     ..read
                 };
-                assert_eq!(options(&values, &FACTS).unwrap(), fixed);
+                assert_eq!(options(&values, &CAPABILITIES).unwrap(), fixed);
             }
         }
     }
@@ -211,10 +212,10 @@ mod tests {
     #[test]
     fn the_home_gives_the_defaults_and_all_are_valid() {
         let mut values = Values::new();
-        let read = options(&values, &FACTS).unwrap();
-        assert_eq!(read, CommitOptions::defaults_for(&FACTS));
+        let read = options(&values, &CAPABILITIES).unwrap();
+        assert_eq!(read, CommitOptions::defaults_for(&CAPABILITIES));
         assert_eq!(read.adapt, Adapt::ALL);
-        let off = options(&given(&[("adaptive", "no")]), &FACTS).unwrap();
+        let off = options(&given(&[("adaptive", "no")]), &CAPABILITIES).unwrap();
         assert_eq!(off.adapt, Adapt::NOTHING);
         show(&mut values, &read);
         assert_eq!(values["workers_per_lane"], "2");
@@ -237,7 +238,7 @@ mod tests {
                 "log_allocation_limit",
             ),
         ] {
-            let error = options(&given(&pairs), &FACTS).unwrap_err();
+            let error = options(&given(&pairs), &CAPABILITIES).unwrap_err();
             assert!(error.starts_with(named), "{error}");
         }
     }

@@ -97,10 +97,10 @@ struct How {
 
 type Failed = Box<dyn Error>;
 
-fn look(home: &Arc<dyn LogHome>) -> Result<Found, Failed> {
-    let manifest = inspect::manifest_of(home.as_ref())?;
+fn look(home: &LogHome) -> Result<Found, Failed> {
+    let manifest = inspect::manifest_of(home)?;
     let pages = logstead_checkpoint::fsck(home, manifest.database, manifest.checkpoint.as_ref())?;
-    let log = match inspect::verify_home(home.as_ref()) {
+    let log = match inspect::verify_home(home) {
         Err(error @ RecoveryError::TooFast(_)) => return Err(error.into()),
         log => log,
     };
@@ -112,7 +112,7 @@ fn look(home: &Arc<dyn LogHome>) -> Result<Found, Failed> {
     })
 }
 
-fn check(home: &Arc<dyn LogHome>, how: &How) -> Result<Found, Failed> {
+fn check(home: &LogHome, how: &How) -> Result<Found, Failed> {
     let mut tries = 0;
     let mut found = loop {
         let pinned = pins_of_now(home)?;
@@ -137,12 +137,12 @@ fn check(home: &Arc<dyn LogHome>, how: &How) -> Result<Found, Failed> {
 
 /// The indexes of the newest checkpoint against its rows, table by table. If what was removed meanwhile is missed, goes
 /// on with the checkpoint that is the newest by then.
-fn newest_indexes(home: &Arc<dyn LogHome>, how: &How) -> Result<IndexReport, Failed> {
+fn newest_indexes(home: &LogHome, how: &How) -> Result<IndexReport, Failed> {
     let mut report = IndexReport::default();
     let mut done = BTreeSet::new();
     let mut tries = 0;
     loop {
-        let manifest = inspect::manifest_of(home.as_ref())?;
+        let manifest = inspect::manifest_of(home)?;
         let Some(newest) = &manifest.checkpoint else {
             return Ok(report);
         };
@@ -161,19 +161,19 @@ fn newest_indexes(home: &Arc<dyn LogHome>, how: &How) -> Result<IndexReport, Fai
     }
 }
 
-fn manifest_of_now(home: &Arc<dyn LogHome>) -> Result<Option<Checkpoint>, Failed> {
-    Ok(inspect::manifest_of(home.as_ref())?.checkpoint)
+fn manifest_of_now(home: &LogHome) -> Result<Option<Checkpoint>, Failed> {
+    Ok(inspect::manifest_of(home)?.checkpoint)
 }
 
 /// What says which records are pinned, as it is stored.
-fn pins_of_now(home: &Arc<dyn LogHome>) -> Result<Option<Vec<u8>>, Failed> {
-    Ok(home.get(PINS)?.map(|(bytes, _)| bytes))
+fn pins_of_now(home: &LogHome) -> Result<Option<Vec<u8>>, Failed> {
+    Ok(home.names.get(PINS)?.map(|(bytes, _)| bytes))
 }
 
 /// The restore points there are now; or why they are not known, which is damage.
-fn restore_points(home: &Arc<dyn LogHome>) -> Result<Result<Vec<Point>, String>, Failed> {
-    let manifest = || Ok::<_, Failed>(inspect::manifest_of(home.as_ref())?);
-    match points_of_now(home.as_ref(), manifest) {
+fn restore_points(home: &LogHome) -> Result<Result<Vec<Point>, String>, Failed> {
+    let manifest = || Ok::<_, Failed>(inspect::manifest_of(home)?);
+    match points_of_now(home, manifest) {
         Ok(points) => Ok(Ok(points)),
         Err(error) => match error.downcast_ref::<CheckpointError>() {
             None | Some(CheckpointError::Home(_)) => Err(error),
@@ -183,8 +183,8 @@ fn restore_points(home: &Arc<dyn LogHome>) -> Result<Result<Vec<Point>, String>,
 }
 
 /// The indexes of restore points.
-fn older_indexes(home: &Arc<dyn LogHome>, how: &How) -> Result<IndexReport, Failed> {
-    let manifest = inspect::manifest_of(home.as_ref())?;
+fn older_indexes(home: &LogHome, how: &How) -> Result<IndexReport, Failed> {
+    let manifest = inspect::manifest_of(home)?;
     let mut report = IndexReport::default();
     let points = match restore_points(home)? {
         Ok(points) => points,
@@ -219,7 +219,7 @@ fn older_indexes(home: &Arc<dyn LogHome>, how: &How) -> Result<IndexReport, Fail
 /// Compares the indexes of one checkpoint with its rows, but for tables that are `done`. What is said of those that are
 /// sound goes to `report`, and they are done; given is what is said of the others.
 fn indexes_of(
-    home: &Arc<dyn LogHome>,
+    home: &LogHome,
     database: DatabaseId,
     (object, crc): (ObjectId, u32),
     how: &How,
@@ -227,7 +227,7 @@ fn indexes_of(
     report: &mut IndexReport,
 ) -> Result<IndexReport, Failed> {
     let mut found = IndexReport::default();
-    let record = match Record::read(home.as_ref(), database, object, crc) {
+    let record = match Record::read(home.objects.as_ref(), database, object, crc) {
         Ok(record) => record,
         Err(CheckpointError::Home(error)) => return Err(error.into()),
         Err(error) => {
@@ -325,7 +325,10 @@ pub(crate) fn run(arguments: &ArgMatches) -> ExitCode {
 mod tests {
     use super::*;
     use logstead_checkpoint::{KeptRecord, Pin, PinKind, Pins};
-    use logstead_home::{HomeError, MemoryHome, ObjectInfo, Tag};
+    use logstead_home::{
+        HomeError, ImmutableObjects, MemoryHome, NamedValues, ObjectCopies, ObjectInfo,
+        ObjectReader, Tag,
+    };
     use logstead_types::{Csn, Epoch};
     use logstead_wal::manifest::Manifest;
     use std::sync::atomic::{AtomicBool, Ordering};
@@ -338,13 +341,7 @@ mod tests {
         once: AtomicBool,
     }
 
-    impl LogHome for GivenUp {
-        logstead_home::lanes_through!(inner);
-        logstead_home::appends_through!(inner);
-        logstead_home::names_through!(inner);
-        fn put_object(&self, id: ObjectId, bytes: &[u8]) -> Result<(), HomeError> {
-            self.inner.put_object(id, bytes)
-        }
+    impl ObjectReader for GivenUp {
         fn read_object(
             &self,
             id: ObjectId,
@@ -358,9 +355,21 @@ mod tests {
             }
             self.inner.read_object(id, offset, into)
         }
-        fn objects(&self) -> Result<Vec<ObjectInfo>, HomeError> {
-            self.inner.objects()
+
+        fn object_copies(&self) -> Option<&dyn ObjectCopies> {
+            self.inner.object_copies()
         }
+    }
+
+    impl ImmutableObjects for GivenUp {
+        fn put_object(&self, id: ObjectId, bytes: &[u8]) -> Result<(), HomeError> {
+            self.inner.put_object(id, bytes)
+        }
+
+        fn list_objects(&self) -> Result<Vec<ObjectInfo>, HomeError> {
+            self.inner.list_objects()
+        }
+
         fn remove_object(&self, id: ObjectId) -> Result<(), HomeError> {
             self.inner.remove_object(id)
         }
@@ -384,10 +393,13 @@ mod tests {
             record,
         });
         inner.put_if_absent(PINS, &pins.encode()).unwrap();
-        let home: Arc<dyn LogHome> = Arc::new(GivenUp {
-            inner,
-            once: AtomicBool::new(false),
-        });
+        let home = LogHome {
+            objects: Arc::new(GivenUp {
+                inner: inner.clone(),
+                once: AtomicBool::new(false),
+            }),
+            ..LogHome::from(inner)
+        };
         let how = How {
             scratch: Scratch::new(Env::real().files, std::env::temp_dir(), "none".to_owned()),
             restore_points: true,

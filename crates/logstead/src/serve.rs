@@ -20,7 +20,7 @@ use logstead_engine::{
 };
 use logstead_env::{Env, FileKind, JoinHandle};
 use logstead_home::{
-    CacheOptions, CachedHome, Facts, HomeOptions, LocalOptions, LogHome, ObjectOptions, PriceList,
+    CacheOptions, HomeCapabilities, HomeOptions, LocalOptions, LogHome, ObjectOptions, PriceList,
 };
 use logstead_sql::catalog::{CatalogStore, Tariff};
 use logstead_sql::session::{Instance, Looks};
@@ -215,7 +215,7 @@ fn place(config: &Config) -> String {
     config.home.clone().unwrap_or_else(directory)
 }
 
-fn open_home(config: &Config, env: &Env) -> Result<Arc<dyn LogHome>, BranchError> {
+fn open_home(config: &Config, env: &Env) -> Result<LogHome, BranchError> {
     let local = LocalOptions {
         segment_size_bytes: config.segment_size_bytes,
         way: config.write_way,
@@ -243,17 +243,17 @@ fn open_home(config: &Config, env: &Env) -> Result<Arc<dyn LogHome>, BranchError
 
 /// The home with its cache on the local disk, if one was asked for and can be had: a cache saves time, and is never a
 /// reason not to start.
-fn cached(home: Arc<dyn LogHome>, config: &Config, env: &Env) -> Arc<dyn LogHome> {
+fn cached(home: LogHome, config: &Config, env: &Env) -> LogHome {
     let Some(directory) = &config.cache_directory else {
         return home;
     };
-    if !home.facts().leased {
+    if !home.capabilities().leased {
         info!("cache_directory is not used: the home is on this machine");
         return home;
     }
     let options = CacheOptions::new(directory, config.cache_size_bytes);
-    match CachedHome::open(Arc::clone(&home), env, &options) {
-        Ok(cached) => Arc::new(cached),
+    match home.clone().with_cache(env, &options) {
+        Ok(cached) => cached,
         Err(error) => {
             warn!("there is no cache in this life of the server: {error}");
             home
@@ -274,9 +274,9 @@ fn prices(config: &Config) -> Result<PriceList, String> {
 /// then the page is unpacked: a few keep disk and cores at work, and leave some to the workers. A request to a store is
 /// waited for, so what can be read in a second hangs on how many are on their way. A thread is started when it is first
 /// needed.
-fn fault_threads(values: &BTreeMap<String, String>, facts: &Facts) -> usize {
+fn fault_threads(values: &BTreeMap<String, String>, capabilities: &HomeCapabilities) -> usize {
     let given = values.get("fault_threads");
-    let by_home = match facts.append_latency_expected_us < STORE_LATENCY_US {
+    let by_home = match capabilities.append_latency_expected_us < STORE_LATENCY_US {
         true => EngineOptions::default().fault_threads,
         false => FAULT_THREADS_OF_STORE,
     };
@@ -383,7 +383,7 @@ fn open(config: &Config, env: &Env) -> Result<(Instance, ManuallyDrop<Evictor>),
     info!("log: in {}", home.describe());
     let mut values = config.values.clone();
     // What it does first, the figures behind that for whoever asks.
-    for (name, value) in home.report() {
+    for (name, value) in home.status.report() {
         if name == "way" {
             values.insert("logstead.write_way".to_owned(), value.clone());
         }
@@ -393,10 +393,10 @@ fn open(config: &Config, env: &Env) -> Result<(Instance, ManuallyDrop<Evictor>),
             debug!("log: {name}: {value}");
         }
     }
-    let commit = commit_settings::options(&values, &home.facts())
+    let commit = commit_settings::options(&values, &home.capabilities())
         .map_err(|message| (EXIT_USAGE, message))?;
     commit_settings::show(&mut values, &commit);
-    let fault_threads = fault_threads(&values, &home.facts());
+    let fault_threads = fault_threads(&values, &home.capabilities());
     values.insert("fault_threads".to_owned(), fault_threads.to_string());
     info!(
         "commits: {} in {} lanes, tracking {}",

@@ -29,8 +29,8 @@ fn directory(name: &str) -> PathBuf {
     dir
 }
 
-fn local(dir: &Path) -> Arc<dyn LogHome> {
-    Arc::new(LocalHome::open(dir, &Env::real(), LocalOptions::default()).unwrap())
+fn local(dir: &Path) -> LogHome {
+    LogHome::from(LocalHome::open(dir, &Env::real(), LocalOptions::default()).unwrap())
 }
 
 /// A database with these statements in it and a checkpoint of them.
@@ -81,21 +81,24 @@ fn make(dir: &Path, statements: &[&str]) {
     engine.checkpoint().unwrap();
 }
 
-struct InManifest(Arc<dyn LogHome>);
+struct InManifest(LogHome);
 
 impl Head for InManifest {
     fn name(&self, checkpoint: Checkpoint) -> Result<(), HomeError> {
-        let (bytes, tag) = self.0.get(MANIFEST)?.unwrap();
+        let (bytes, tag) = self.0.names.get(MANIFEST)?.unwrap();
         let mut manifest = Manifest::decode(&bytes).unwrap();
         manifest.checkpoint = Some(checkpoint);
-        let changed = self.0.compare_and_swap(MANIFEST, tag, &manifest.encode());
+        let changed = self
+            .0
+            .names
+            .compare_and_swap(MANIFEST, tag, &manifest.encode());
         changed.map(drop)
     }
 }
 
 /// The newest checkpoint of a database that nobody serves, to be changed behind everybody's back.
 struct Pages {
-    home: Arc<dyn LogHome>,
+    home: LogHome,
     newest: Checkpoint,
     record: Record,
     directory: Directory,
@@ -104,12 +107,17 @@ struct Pages {
 impl Pages {
     fn open(dir: &Path) -> Pages {
         let home = local(dir);
-        let manifest = manifest_of(home.as_ref()).unwrap();
+        let manifest = manifest_of(&home).unwrap();
         let newest = manifest.checkpoint.unwrap();
-        let record =
-            Record::read(home.as_ref(), manifest.database, newest.object, newest.crc).unwrap();
+        let record = Record::read(
+            home.objects.as_ref(),
+            manifest.database,
+            newest.object,
+            newest.crc,
+        )
+        .unwrap();
         Pages {
-            directory: Directory::open(Arc::clone(&home), record.root),
+            directory: Directory::open(home.objects.clone(), record.root),
             home,
             newest,
             record,
@@ -133,17 +141,17 @@ impl Pages {
         keep: bool,
         change: impl FnOnce(&Pages, &mut ObjectWriter<'_>) -> Vec<(PageKey, Option<Chain>)>,
     ) {
-        let head = InManifest(Arc::clone(&self.home));
+        let head = InManifest(self.home.clone());
         let ledger = after(&self.newest);
         let mut publisher = Publisher::open(
-            Arc::clone(&self.home),
+            self.home.clone(),
             head,
             self.record.database,
             Arc::clone(&ledger),
             Some(&self.newest),
         )
         .unwrap();
-        let mut writer = ObjectWriter::new(Arc::clone(&self.home), ledger, None);
+        let mut writer = ObjectWriter::new(self.home.objects.clone(), ledger, None);
         let changes = change(&self, &mut writer);
         let csn = Csn(self.record.csn.get() + 1);
         let applied = self
@@ -167,8 +175,8 @@ impl Pages {
 /// The numbers of objects behind those of a checkpoint: as many are given to a home that nobody needs.
 fn after(newest: &Checkpoint) -> Arc<Ledger> {
     let ledger = Arc::new(Ledger::new(newest.epoch));
-    let elsewhere: Arc<dyn LogHome> = Arc::new(MemoryHome::new(1 << 20));
-    let writer = ObjectWriter::new(elsewhere, Arc::clone(&ledger), None);
+    let elsewhere = LogHome::from(MemoryHome::new(1 << 20));
+    let writer = ObjectWriter::new(elsewhere.objects, Arc::clone(&ledger), None);
     let mut writer = writer.with_object_bytes(1);
     let mut chunks = ChunkWriter::new();
     for chunk in 0..=newest.object.0 & u64::from(u32::MAX) {
@@ -199,7 +207,7 @@ fn with_entries(
         low,
     };
     let mut leaf = Leaf::default();
-    let mut reader = PageReader::new(Arc::clone(&pages.home));
+    let mut reader = PageReader::new(pages.home.objects.clone());
     reader.leaf(&key, &chain, &mut leaf).unwrap();
     let mut entries: BTreeSet<_> = leaf.entries().map(<[u8]>::to_vec).collect();
     change(&mut entries);
@@ -223,7 +231,7 @@ fn with_a_second_row(
     };
     let chain = pages.directory.get(&key).unwrap().unwrap();
     let mut rows = BTreeMap::new();
-    let mut reader = PageReader::new(Arc::clone(&pages.home));
+    let mut reader = PageReader::new(pages.home.objects.clone());
     reader
         .chunk(&key, &chain, |slot, csn, bytes| {
             rows.insert(slot, (csn, bytes.to_vec()));

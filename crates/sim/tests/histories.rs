@@ -2,6 +2,7 @@
 //! `logstead_sim::history`. `LOGSTEAD_HISTORY_TRANSACTIONS` makes the run longer, `LOGSTEAD_HISTORY_SEED` another.
 #![allow(clippy::disallowed_methods, reason = "tests use real threads")]
 
+use logstead_home::LogHome;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::ops::Bound;
@@ -107,7 +108,7 @@ impl World {
             ..EngineOptions::default()
         };
         let home = Arc::new(MemoryHome::new(4 << 20));
-        let (engine, _) = Engine::open(options, home, Env::real()).expect("opens");
+        let (engine, _) = Engine::open(options, LogHome::from(home), Env::real()).expect("opens");
         let table = engine.create_table(TableId(20_000));
         let by_key = engine.create_index(&table, IndexId(20_001), true, Arc::new(ByKey));
         let by_length = engine.create_index(&table, IndexId(20_002), false, Arc::new(ByLength));

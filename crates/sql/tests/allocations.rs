@@ -5,7 +5,7 @@
 
 use logstead_engine::{Engine, EngineOptions, FlushMode, RowRef};
 use logstead_env::Env;
-use logstead_home::MemoryHome;
+use logstead_home::{LogHome, MemoryHome};
 use logstead_sql::catalog::CatalogStore;
 use logstead_sql::error::Fields;
 use logstead_sql::exec::{RowSink, StoredColumn};
@@ -119,7 +119,7 @@ impl World {
             ..EngineOptions::default()
         };
         let home = Arc::new(MemoryHome::new(1 << 20));
-        let (engine, _) = Engine::open(options, home, env.clone()).expect("opens");
+        let (engine, _) = Engine::open(options, LogHome::from(home), env.clone()).expect("opens");
         let store = CatalogStore::open(&engine).expect("opens");
         let instance = Instance::new(engine.clone(), store, env, BTreeMap::new(), 3);
         let worker = WorkerSessions::new(Arc::new(instance), engine.worker(WorkerId(0)));

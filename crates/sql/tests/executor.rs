@@ -3,7 +3,7 @@
 
 use logstead_engine::{Checkpointer, Engine, EngineOptions, Evictor, Isolation, Worker};
 use logstead_env::Env;
-use logstead_home::MemoryHome;
+use logstead_home::{LogHome, MemoryHome};
 use logstead_sql::catalog::ddl::{self, DdlContext, DdlState};
 use logstead_sql::catalog::{CatalogStore, SequenceSession, VirtualContext, calls};
 use logstead_sql::context::Context;
@@ -34,7 +34,7 @@ impl Session {
     fn with(options: EngineOptions) -> Session {
         let (env, _) = Env::simulated(1);
         let home = Arc::new(MemoryHome::new(1 << 22));
-        let (engine, _) = Engine::open(options, home, env).unwrap();
+        let (engine, _) = Engine::open(options, LogHome::from(home), env).unwrap();
         let store = CatalogStore::open(&engine).unwrap();
         let worker = engine.worker(WorkerId(0));
         Session {

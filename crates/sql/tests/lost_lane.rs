@@ -8,7 +8,7 @@ mod script;
 
 use logstead_engine::{Engine, EngineOptions, FlushMode};
 use logstead_env::Env;
-use logstead_home::MemoryHome;
+use logstead_home::{LogHome, MemoryHome};
 use logstead_sql::catalog::CatalogStore;
 use logstead_sql::session::{Instance, Session, StartupRequest, WorkerSessions};
 use logstead_types::{TableId, WorkerId};
@@ -33,7 +33,7 @@ impl Machine {
             workers: 2,
             ..EngineOptions::default()
         };
-        let (engine, _) = Engine::open(options, Arc::new(home.clone()), env.clone()).unwrap();
+        let (engine, _) = Engine::open(options, LogHome::from(home.clone()), env.clone()).unwrap();
         (engine, env)
     }
 

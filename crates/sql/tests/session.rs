@@ -38,16 +38,16 @@ use std::time::Duration;
 
 fn worker() -> Rc<WorkerSessions> {
     let (env, _files) = Env::simulated(7);
-    worker_on(Arc::new(MemoryHome::new(1 << 20)), env)
+    worker_on(LogHome::from(MemoryHome::new(1 << 20)), env)
 }
 
 /// A server of one worker whose log is in this home.
-fn worker_on(home: Arc<dyn LogHome>, env: Env) -> Rc<WorkerSessions> {
+fn worker_on(home: LogHome, env: Env) -> Rc<WorkerSessions> {
     worker_with(EngineOptions::default(), home, env)
 }
 
 /// The same of an engine with these options.
-fn worker_with(options: EngineOptions, home: Arc<dyn LogHome>, env: Env) -> Rc<WorkerSessions> {
+fn worker_with(options: EngineOptions, home: LogHome, env: Env) -> Rc<WorkerSessions> {
     let options = EngineOptions {
         workers: 1,
         ..options

@@ -93,7 +93,7 @@ struct Current {
 
 /// A tail that has been read, and is stored in part.
 pub struct Tail<'h> {
-    to: &'h dyn LogHome,
+    to: &'h LogHome,
     place: Destination,
     base: Csn,
     lane: Option<Lane>,
@@ -112,7 +112,7 @@ pub struct Tail<'h> {
     bytes: u64,
 }
 
-fn from_room(error: NoRoom, home: &dyn LogHome) -> RecoveryError {
+fn from_room(error: NoRoom, home: &LogHome) -> RecoveryError {
     match error {
         NoRoom::Failed(error) => error.into(),
         NoRoom::DiskFull | NoRoom::Busy => RecoveryError::DiskFull(home.describe()),
@@ -120,7 +120,7 @@ fn from_room(error: NoRoom, home: &dyn LogHome) -> RecoveryError {
 }
 
 /// Nobody answered: a thread of the home has died.
-fn no_answer(to: &dyn LogHome) -> RecoveryError {
+fn no_answer(to: &LogHome) -> RecoveryError {
     let what = format!("write to {}", to.describe());
     HomeError::io(what, std::io::ErrorKind::BrokenPipe.into()).into()
 }
@@ -128,19 +128,19 @@ fn no_answer(to: &dyn LogHome) -> RecoveryError {
 impl<'h> Tail<'h> {
     /// Reads what survives in `from` behind the checkpoint of its manifest, as of one moment.
     pub fn read(
-        from: &dyn LogHome,
+        from: &LogHome,
         manifest: &Manifest,
         clock: &dyn Clock,
-        to: &'h dyn LogHome,
+        to: &'h LogHome,
         place: Destination,
     ) -> Result<Tail<'h>, RecoveryError> {
         let checkpoint = manifest.checkpoint.as_ref();
         let base = checkpoint.map_or(Csn(1), |checkpoint| checkpoint.csn);
         let of_epoch = |id: &u64| id >> 32 == u64::from(place.epoch.get());
         // Of an attempt before this one, which nobody needs.
-        let sides = to.sides(place.lane)?;
+        let sides = to.sides.list_sides(place.lane)?;
         let side_last = sides.into_iter().filter(of_epoch).max();
-        let room = usize::try_from(to.facts().room_size_bytes_max);
+        let room = usize::try_from(to.capabilities().room_size_bytes_max);
         let quarter = room.unwrap_or(usize::MAX) / 4;
         let mut tail = Tail {
             to,
@@ -188,7 +188,7 @@ impl<'h> Tail<'h> {
             }],
         });
         if let Some(open) = &self.lane {
-            self.to.seal(lane, open.end)?;
+            self.to.segments.seal(lane, open.end)?;
         }
         Ok(CopiedTail {
             mark,
@@ -272,27 +272,27 @@ impl<'h> Tail<'h> {
 
     fn open(&self) -> Result<Lane, RecoveryError> {
         let Destination { epoch, lane, .. } = self.place;
-        let listed = self.to.segments(lane)?;
+        let listed = self.to.segments.list_segments(lane)?;
         let listed = listed
             .last()
             .map_or(0, |info| info.segment.saturating_add(1));
-        let fresh = if self.to.facts().leased {
+        let fresh = if self.to.capabilities().leased {
             first_number(epoch)
         } else {
             0
         };
         let first_segment = listed.max(fresh);
-        if first_segment >= segment_end(epoch, self.to.facts().leased) {
+        if first_segment >= segment_end(epoch, self.to.capabilities().leased) {
             return Err(UsedUp::Segments.into());
         }
-        let opened = self.to.open_lane(lane, first_segment);
+        let opened = self.to.appends.open_lane(lane, first_segment);
         opened.map_err(|error| from_room(error, self.to))?;
         let (tell, room) = mpsc::channel();
         let listener = move || {
             // The copy may be complete.
             let _waiting = tell.send(());
         };
-        self.to.set_room_listener(lane, Box::new(listener));
+        self.to.appends.set_room_listener(lane, Box::new(listener));
         Ok(Lane {
             first_segment,
             end: Position::start_of(first_segment),
@@ -325,7 +325,7 @@ impl<'h> Tail<'h> {
             horizon: Csn::ZERO,
         }
         .encode();
-        let alignment = self.to.facts().block_alignment;
+        let alignment = self.to.capabilities().block_alignment;
         let len = (HEADER_LEN + block.payload.len()).next_multiple_of(alignment);
         let mut bytes = Buffer::zeroed(len);
         let into = bytes.as_mut_slice();
@@ -333,19 +333,19 @@ impl<'h> Tail<'h> {
         into[HEADER_LEN..HEADER_LEN + block.payload.len()].copy_from_slice(&block.payload);
         let mut asked = RoomRequest::default();
         loop {
-            match self.to.ensure_room(lane, len as u64, &mut asked) {
+            match self.to.appends.ensure_room(lane, len as u64, &mut asked) {
                 Ok(()) => break,
                 Err(NoRoom::Busy) => open.room.recv().map_err(|_| no_answer(self.to))?,
                 Err(error) => return Err(from_room(error, self.to)),
             }
         }
-        let at = self.to.place(lane, len as u64)?;
+        let at = self.to.appends.place(lane, len as u64)?;
         let (done, told) = mpsc::channel();
         let done = Box::new(move |_, stored| {
             // Whoever asked waits below.
             let _asked = done.send(stored);
         });
-        self.to.append(lane, at, bytes, len, done);
+        self.to.appends.append(lane, at, bytes, len, done);
         told.recv().map_err(|_| no_answer(self.to))??;
         open.end = Position {
             offset: at.offset + len as u64,
@@ -385,7 +385,7 @@ impl Survivors for Tail<'_> {
             if self.side_next >= first_number(self.place.epoch) + SIDES_END {
                 return Err(UsedUp::Sides.into());
             }
-            current.side = Some((self.side_next, to.begin_side(lane, self.side_next)));
+            current.side = Some((self.side_next, to.sides.begin_side(lane, self.side_next)));
             self.side_next += 1;
         }
         if let Some((_, writer)) = &mut current.side {
@@ -415,27 +415,27 @@ pub struct Orphans {
 
 impl Orphans {
     /// Removes what was listed.
-    pub fn remove(&self, home: &dyn LogHome) -> Result<(), HomeError> {
+    pub fn remove(&self, home: &LogHome) -> Result<(), HomeError> {
         for (lane, segment) in &self.segments {
-            home.trim(*lane, *segment)?;
+            home.segments.trim(*lane, *segment)?;
         }
         for (lane, side) in &self.sides {
-            home.remove_side(*lane, *side)?;
+            home.sides.remove_side(*lane, *side)?;
         }
         Ok(())
     }
 }
 
 /// Lists what does not belong to the copy whose tail this is.
-pub fn orphans(home: &dyn LogHome, tail: &CopiedTail) -> Result<Orphans, HomeError> {
+pub fn orphans(home: &LogHome, tail: &CopiedTail) -> Result<Orphans, HomeError> {
     let mut orphans = Orphans {
         segments: Vec::new(),
         sides: Vec::new(),
     };
     let spans = tail.mark.iter().flat_map(|mark| &mark.spans);
     let spans: Vec<&Span> = spans.collect();
-    for lane in home.lanes()? {
-        for info in home.segments(lane)? {
+    for lane in home.segments.list_lanes()? {
+        for info in home.segments.list_segments(lane)? {
             let is_its = |span: &&&Span| {
                 span.lane == lane && (span.first_segment..=span.end.segment).contains(&info.segment)
             };
@@ -443,7 +443,7 @@ pub fn orphans(home: &dyn LogHome, tail: &CopiedTail) -> Result<Orphans, HomeErr
                 orphans.segments.push((lane, info.segment));
             }
         }
-        for side in home.sides(lane)? {
+        for side in home.sides.list_sides(lane)? {
             let is_its = spans.iter().any(|span| span.lane == lane) && tail.sides.contains(&side);
             if !is_its {
                 orphans.sides.push((lane, side));

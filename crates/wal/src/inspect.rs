@@ -79,7 +79,7 @@ impl Survivors for Count {
 }
 
 /// The root of the log in a home, also in one copy of several.
-pub fn manifest_of(home: &dyn LogHome) -> Result<Manifest, RecoveryError> {
+pub fn manifest_of(home: &LogHome) -> Result<Manifest, RecoveryError> {
     Ok(read_manifest(home)?.0)
 }
 
@@ -129,7 +129,7 @@ impl OfLog for InspectError {
 /// what is gone since the moment was taken: of a list of homes a member may be out of reach by now, and the others give
 /// another moment.
 fn beside<T, E: OfLog>(
-    home: &dyn LogHome,
+    home: &LogHome,
     ahead: bool,
     mut begin: impl FnMut(&Manifest) -> Result<(), E>,
     mut look: impl FnMut(&Moment, Look) -> Result<T, E>,
@@ -140,7 +140,7 @@ fn beside<T, E: OfLog>(
         let held = manifest.holder.as_ref();
         moments += 1;
         let how = Look {
-            in_use: home.facts().leased && held.is_some_and(|holder| !holder.is_released()),
+            in_use: home.capabilities().leased && held.is_some_and(|holder| !holder.is_released()),
             is_copy,
             is_last: moments == MOMENTS,
         };
@@ -188,19 +188,15 @@ fn beside<T, E: OfLog>(
 /// Reads the whole log that `url` names as a recovery would, and decodes every record.
 pub fn verify(url: &str, env: &Env) -> Result<Verified, RecoveryError> {
     let home = open_read_only(url, env)?;
-    verify_with(home.as_ref(), env.clock.as_ref(), true)
+    verify_with(&home, env.clock.as_ref(), true)
 }
 
 /// The same for any home.
-pub fn verify_home(home: &dyn LogHome) -> Result<Verified, RecoveryError> {
+pub fn verify_home(home: &LogHome) -> Result<Verified, RecoveryError> {
     verify_with(home, &RealClock::new(), false)
 }
 
-fn verify_with(
-    home: &dyn LogHome,
-    clock: &dyn Clock,
-    ahead: bool,
-) -> Result<Verified, RecoveryError> {
+fn verify_with(home: &LogHome, clock: &dyn Clock, ahead: bool) -> Result<Verified, RecoveryError> {
     let look = |moment: &Moment, how: Look| {
         let Look {
             in_use, is_copy, ..
@@ -226,11 +222,11 @@ fn verify_with(
 }
 
 /// The manifest, also of one copy of several (then true), where it is kept in the copy's record.
-fn read_manifest(home: &dyn LogHome) -> Result<(Manifest, bool), RecoveryError> {
+fn read_manifest(home: &LogHome) -> Result<(Manifest, bool), RecoveryError> {
     let no_log = || RecoveryError::NoLog(home.describe());
     let mut looks = 0;
     loop {
-        let (bytes, _) = home.get(manifest::NAME)?.ok_or_else(no_log)?;
+        let (bytes, _) = home.names.get(manifest::NAME)?.ok_or_else(no_log)?;
         let (bytes, is_copy) = match named_in_record(&bytes, manifest::NAME) {
             Some(named) => (named.ok_or_else(no_log)?, true),
             None => (bytes, false),
@@ -260,11 +256,11 @@ fn read_manifest(home: &dyn LogHome) -> Result<(Manifest, bool), RecoveryError> 
 
 /// Writes everything in the log that `url` names as text, lane by lane; also what a recovery would drop.
 pub fn dump(url: &str, env: &Env, out: &mut impl Write) -> Result<(), InspectError> {
-    dump_home(open_read_only(url, env)?.as_ref(), out)
+    dump_home(&open_read_only(url, env)?, out)
 }
 
 /// The same for any home.
-pub fn dump_home(home: &dyn LogHome, out: &mut impl Write) -> Result<(), InspectError> {
+pub fn dump_home(home: &LogHome, out: &mut impl Write) -> Result<(), InspectError> {
     let clock = RealClock::new();
     let out = RefCell::new(out);
     let mut begun = false;

@@ -68,7 +68,7 @@ impl Own {
 /// Removes what a checkpoint of the running epoch makes superfluous. `manifest` is one that was surely stored, `lanes`
 /// are its epoch's.
 pub(crate) fn run(
-    home: &dyn LogHome,
+    home: &LogHome,
     manifest: &Manifest,
     lanes: &[Lane],
     own: &mut Own,
@@ -86,7 +86,7 @@ pub(crate) fn run(
     }
     for lane in lanes {
         for side in lane.sides_below(checkpoint.csn) {
-            home.remove_side(side.lane, side.id)?;
+            home.sides.remove_side(side.lane, side.id)?;
             truncated.sides += 1;
         }
         lane.forget_sides_below(checkpoint.csn);
@@ -99,7 +99,7 @@ pub(crate) fn run(
         // writer there.
         let end = start.at.segment;
         while *first < end {
-            home.trim(*id, *first)?;
+            home.segments.trim(*id, *first)?;
             truncated.segments += 1;
             *first += 1;
         }
@@ -110,7 +110,7 @@ pub(crate) fn run(
 /// Removes segments and side segments of earlier epochs that no epoch needs, and gives back the unused ends of segments
 /// of those that are settled. `live`: side segments, lane and number, that survivors need.
 pub(crate) fn remove_earlier(
-    home: &dyn LogHome,
+    home: &LogHome,
     manifest: &Manifest,
     live: &HashSet<(LaneId, u64)>,
     truncated: &mut Truncated,
@@ -119,22 +119,25 @@ pub(crate) fn remove_earlier(
     for span in manifest.marks.iter().flat_map(|mark| &mark.spans) {
         ends.push((span.lane, span.first_segment, span.end));
     }
-    let later = home.facts().leased.then(|| first_number(manifest.epoch));
+    let later = home
+        .capabilities()
+        .leased
+        .then(|| first_number(manifest.epoch));
     // A lane without segments may have side segments.
-    let mut lanes: BTreeSet<LaneId> = home.lanes()?.into_iter().collect();
+    let mut lanes: BTreeSet<LaneId> = home.segments.list_lanes()?.into_iter().collect();
     lanes.extend(manifest.lanes.iter().map(|origin| origin.lane));
     for lane in lanes {
         // Before its segments: a lane is found by them.
-        for id in home.sides(lane)? {
+        for id in home.sides.list_sides(lane)? {
             let epoch = Epoch(u32::try_from(id >> 32).unwrap_or(u32::MAX));
             let orphan = epoch < manifest.epoch && !live.contains(&(lane, id));
             if orphan && !manifest.is_evidence(epoch) {
-                home.remove_side(lane, id)?;
+                home.sides.remove_side(lane, id)?;
                 truncated.sides += 1;
             }
         }
         let origin = manifest.lanes.iter().find(|origin| origin.lane == lane);
-        for info in home.segments(lane)? {
+        for info in home.segments.list_segments(lane)? {
             let segment = info.segment;
             if manifest.is_discarded(lane, segment)
                 || origin.is_some_and(|origin| segment >= origin.first_segment)
@@ -147,11 +150,11 @@ pub(crate) fn remove_earlier(
             };
             match ends.iter().find(within) {
                 Some(&(_, _, end)) if end.segment == segment && info.size_bytes > end.offset => {
-                    home.seal(lane, end)?
+                    home.segments.seal(lane, end)?
                 }
                 Some(_) => {}
                 None => {
-                    home.trim(lane, segment)?;
+                    home.segments.trim(lane, segment)?;
                     truncated.segments += 1;
                 }
             }

@@ -2,7 +2,7 @@
 #![allow(unsafe_code, reason = "a counting allocator")]
 
 use logstead_env::SimClock;
-use logstead_home::{LogHome, MemoryHome};
+use logstead_home::{LaneAppends, LogHome, MemoryHome};
 use logstead_types::{Csn, DatabaseId, Epoch, LaneId};
 use logstead_wal::{Allowance, Deps, FlushMode, FlushOutcome, Lane, LaneConfig, LaneStart};
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -50,7 +50,7 @@ fn lanes() -> [Lane; 2] {
             allowance: Some(Arc::clone(&allowance)),
         };
         let clock = Arc::new(SimClock::new());
-        Lane::new(Arc::new(home.clone()), clock, start, config)
+        Lane::new(LogHome::from(home.clone()), clock, start, config)
     })
 }
 

@@ -3,7 +3,7 @@
 mod rig;
 
 use logstead_env::RealClock;
-use logstead_home::{LogHome, MemoryHome};
+use logstead_home::{LogHome, MemoryHome, NamedValues};
 use logstead_types::{Csn, DatabaseId, Epoch, LaneId};
 use logstead_wal::copy::{CopiedTail, Destination, Tail, orphans};
 use logstead_wal::inspect::manifest_of;
@@ -11,7 +11,6 @@ use logstead_wal::manifest::{self, Checkpoint, Manifest, Unfinished};
 use logstead_wal::recovery::RecoveryError;
 use logstead_wal::{Deps, recovery};
 use rig::{Machine, Server, Taken, options};
-use std::sync::Arc;
 
 const PLACE: Destination = Destination {
     database: DatabaseId(77),
@@ -19,11 +18,7 @@ const PLACE: Destination = Destination {
     lane: LaneId(3),
 };
 
-fn copy(
-    from: &dyn LogHome,
-    to: &dyn LogHome,
-    place: Destination,
-) -> (CopiedTail, Option<Checkpoint>) {
+fn copy(from: &LogHome, to: &LogHome, place: Destination) -> (CopiedTail, Option<Checkpoint>) {
     let manifest = manifest_of(from).unwrap();
     let tail = Tail::read(from, &manifest, &RealClock::new(), to, place).unwrap();
     (tail.finish().unwrap(), manifest.checkpoint)
@@ -72,13 +67,14 @@ fn what_survives_comes_over_beside_the_server() {
     let (_, server) = source();
     let target = Machine::new(2);
     let to = target.home().unwrap();
-    let (tail, checkpoint) = copy(server.home.as_ref(), to.as_ref(), PLACE);
+    let (tail, checkpoint) = copy(&server.home, &to, PLACE);
     assert_eq!(tail.entries, 6);
     assert_eq!(checkpoint.as_ref().map(|at| at.csn), Some(Csn(7)));
     let mark = tail.mark.as_ref().unwrap();
     assert_eq!((mark.base, mark.first_unaccounted), (Csn(7), Csn(12)));
     assert!(mark.next > Csn(14), "no CSN is drawn twice");
-    to.put_if_absent(manifest::NAME, &manifest_with(&tail, checkpoint).encode())
+    to.names
+        .put_if_absent(manifest::NAME, &manifest_with(&tail, checkpoint).encode())
         .unwrap();
     drop(to);
     for _ in 0..2 {
@@ -99,13 +95,13 @@ fn places_in_another_kind_of_home_are_its_own() {
     let server = machine.start(1).unwrap();
     (1..=400).for_each(|csn| assert!(server.commit(0, csn)));
     let to = MemoryHome::new(64 << 10);
-    let (tail, checkpoint) = copy(server.home.as_ref(), &to, PLACE);
+    let (tail, checkpoint) = copy(&server.home, &LogHome::from(to.clone()), PLACE);
     assert_eq!((tail.entries, checkpoint), (400, None));
     let span = tail.mark.as_ref().unwrap().spans[0];
     assert!(span.end.segment > 0 && span.blocks > 1, "{span:?}");
     to.put_if_absent(manifest::NAME, &manifest_with(&tail, None).encode())
         .unwrap();
-    let to: Arc<dyn LogHome> = Arc::new(to);
+    let to = LogHome::from(to);
     let mut taken = Taken::default();
     recovery::open_with(&to, &machine.env, &options(), false, &mut taken).unwrap();
     assert_eq!(taken.survivors, (1..=400).collect::<Vec<_>>());
@@ -117,8 +113,9 @@ fn the_tail_before_stays_until_the_next_one_counts() {
     let (_, server) = source();
     let target = Machine::new(2);
     let to = target.home().unwrap();
-    let (first, checkpoint) = copy(server.home.as_ref(), to.as_ref(), PLACE);
+    let (first, checkpoint) = copy(&server.home, &to, PLACE);
     let tag = to
+        .names
         .put_if_absent(manifest::NAME, &manifest_with(&first, checkpoint).encode())
         .unwrap();
     let place = |lane: u16| Destination {
@@ -127,22 +124,23 @@ fn the_tail_before_stays_until_the_next_one_counts() {
         ..PLACE
     };
     // Stored, and never named.
-    drop(copy(server.home.as_ref(), to.as_ref(), place(0)));
-    let found = manifest_of(to.as_ref()).unwrap();
+    drop(copy(&server.home, &to, place(0)));
+    let found = manifest_of(&to).unwrap();
     assert_eq!(found.marks.as_slice(), first.mark.as_slice());
-    let (second, checkpoint) = copy(server.home.as_ref(), to.as_ref(), place(1));
+    let (second, checkpoint) = copy(&server.home, &to, place(1));
     let next = Manifest {
         epoch: Epoch(8),
         ..manifest_with(&second, checkpoint)
     };
-    let orphans = orphans(to.as_ref(), &second).unwrap();
-    to.compare_and_swap(manifest::NAME, tag, &next.encode())
+    let orphans = orphans(&to, &second).unwrap();
+    to.names
+        .compare_and_swap(manifest::NAME, tag, &next.encode())
         .unwrap();
     // From now on a server may be at work there: what it writes is not the copy's to remove.
-    to.open_lane(LaneId(2), 1).unwrap();
-    orphans.remove(to.as_ref()).unwrap();
+    to.appends.open_lane(LaneId(2), 1).unwrap();
+    orphans.remove(&to).unwrap();
     for (lane, there) in [(0, false), (1, true), (2, true), (3, false)] {
-        let segments = to.segments(LaneId(lane)).unwrap();
+        let segments = to.segments.list_segments(LaneId(lane)).unwrap();
         assert_eq!(!segments.is_empty(), there, "lane {lane}");
     }
     drop(to);
@@ -155,9 +153,10 @@ fn a_copy_that_lost_its_end_is_damaged_not_shorter() {
     let (_, server) = source();
     let target = Machine::new(2);
     let to = target.home().unwrap();
-    let (tail, checkpoint) = copy(server.home.as_ref(), to.as_ref(), PLACE);
+    let (tail, checkpoint) = copy(&server.home, &to, PLACE);
     let span = tail.mark.as_ref().unwrap().spans[0];
-    to.put_if_absent(manifest::NAME, &manifest_with(&tail, checkpoint).encode())
+    to.names
+        .put_if_absent(manifest::NAME, &manifest_with(&tail, checkpoint).encode())
         .unwrap();
     drop(to);
     let segment = Machine::segment(span.lane.get(), span.end.segment);
@@ -185,8 +184,8 @@ fn what_is_not_completed_is_never_opened() {
         bad[at] ^= 1;
         assert_eq!(Unfinished::decode(&bad), None);
     }
-    to.put_if_absent(manifest::NAME, &bytes).unwrap();
-    let found = manifest_of(to.as_ref()).unwrap_err();
+    to.names.put_if_absent(manifest::NAME, &bytes).unwrap();
+    let found = manifest_of(&to).unwrap_err();
     assert!(found.to_string().contains("repeat the command"), "{found}");
     drop(to);
     let found = survivors(&target);

@@ -255,8 +255,12 @@ fn a_manifest_of_a_newer_format_is_refused_by_its_number() {
     assert_eq!(Manifest::decode(&bad), Err(ManifestError::Newer(3)));
     let machine = rig::Machine::new(1);
     let server = machine.start(1).unwrap();
-    let (_, tag) = server.home.get("manifest").unwrap().unwrap();
-    server.home.compare_and_swap("manifest", tag, &bad).unwrap();
+    let (_, tag) = server.home.names.get("manifest").unwrap().unwrap();
+    server
+        .home
+        .names
+        .compare_and_swap("manifest", tag, &bad)
+        .unwrap();
     drop(server);
     let Err(error @ RecoveryError::NewerFormat { .. }) = machine.start(1).map(drop) else {
         panic!("it starts")

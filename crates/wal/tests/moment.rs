@@ -4,7 +4,7 @@
 mod rig;
 
 use logstead_env::{Env, RealClock};
-use logstead_home::{LocalHome, LogHome, MemoryHome, Position};
+use logstead_home::{LocalHome, LogHome, MemoryHome, NamedValues, Position};
 use logstead_types::{DatabaseId, Epoch, LaneId};
 use logstead_wal::copy::{Destination, Tail};
 use logstead_wal::inspect::{self, manifest_of};
@@ -23,10 +23,11 @@ const PLACE: Destination = Destination {
 };
 
 /// What is in a copy of the tail: a server is started on it.
-fn copy(from: &dyn LogHome) -> Vec<u64> {
+fn copy(from: &LogHome) -> Vec<u64> {
     let manifest = manifest_of(from).unwrap();
     let to = MemoryHome::new(256 << 10);
-    let tail = Tail::read(from, &manifest, &RealClock::new(), &to, PLACE).unwrap();
+    let target = LogHome::from(to.clone());
+    let tail = Tail::read(from, &manifest, &RealClock::new(), &target, PLACE).unwrap();
     let tail = tail.finish().unwrap();
     let manifest = Manifest {
         epoch: Epoch(PLACE.epoch.get() + 1),
@@ -35,7 +36,7 @@ fn copy(from: &dyn LogHome) -> Vec<u64> {
     };
     to.put_if_absent(manifest::NAME, &manifest.encode())
         .unwrap();
-    let to: Arc<dyn LogHome> = Arc::new(to);
+    let to = LogHome::from(to);
     let (env, _) = Env::simulated(1);
     let mut taken = Taken::default();
     recovery::open_with(&to, &env, &options(), false, &mut taken).unwrap();
@@ -47,7 +48,7 @@ fn server(lanes: u16) -> (MemoryHome, Work) {
     let home = MemoryHome::new(32 << 10);
     let (env, _) = Env::simulated(1);
     let options = Options { lanes, ..options() };
-    let server = Server::open(Arc::new(home.clone()), &env, &options, false).unwrap();
+    let server = Server::open(LogHome::from(home.clone()), &env, &options, false).unwrap();
     (home, Work::new(server))
 }
 
@@ -62,11 +63,12 @@ fn an_entry_never_comes_without_its_predecessor_in_another_lane() {
             for then in at.. {
                 let (_, mut work) = server(3);
                 (0..3).for_each(|lane| work.commit(lane, &[lane]));
-                let home = Arc::clone(&work.server.home);
+                let home = work.server.home.clone();
                 let before = work.committed.clone();
-                let work = Mutex::new(work);
-                let from = Beside::new(&home, |request| {
-                    let mut work = work.lock();
+                let work = Arc::new(Mutex::new(work));
+                let beside = Arc::clone(&work);
+                let from = Beside::new(&home, move |request| {
+                    let mut work = beside.lock();
                     if request == at {
                         work.commit(first, &[5]);
                     }
@@ -74,9 +76,10 @@ fn an_entry_never_comes_without_its_predecessor_in_another_lane() {
                         work.commit(second, &[5]);
                     }
                 });
-                let found = copy(&from);
+                let found = copy(&from.home());
                 asked = from.requests();
                 drop(from);
+                let work = Arc::into_inner(work).expect("the reader is gone");
                 let judged = work.into_inner().judge(&found, &before);
                 assert_eq!(judged, Ok(()), "{first} at {at}, {second} at {then}");
                 runs += 1;
@@ -155,19 +158,21 @@ fn a_copy_of_a_busy_server_is_one_moment_of_it() {
         for _ in 0..dice.below(60) {
             step(&memory, &mut work, &mut dice);
         }
-        let home = Arc::clone(&work.server.home);
+        let home = work.server.home.clone();
         let before = work.committed.clone();
         let most = 1 + dice.below(120);
         // A busy server, but not for ever.
-        let state = Mutex::new((work, dice, STEPS));
-        let from = Beside::new(&home, |_| {
-            let (work, dice, left) = &mut *state.lock();
+        let state = Arc::new(Mutex::new((work, dice, STEPS)));
+        let (beside, memory_beside) = (Arc::clone(&state), memory.clone());
+        let from = Beside::new(&home, move |_| {
+            let (work, dice, left) = &mut *beside.lock();
             let steps = dice.below(most).min(*left);
             *left -= steps;
-            (0..steps).for_each(|_| step(&memory, work, dice));
+            (0..steps).for_each(|_| step(&memory_beside, work, dice));
         });
-        let found = copy(&from);
+        let found = copy(&from.home());
         drop(from);
+        let state = Arc::into_inner(state).expect("the reader is gone");
         let (work, ..) = state.into_inner();
         later += usize::from(found.iter().any(|csn| !before.contains(csn)));
         if let Err(why) = work.judge(&found, &before) {
@@ -191,9 +196,9 @@ fn verify_counts_one_moment() {
     for at in 0.. {
         let (_, mut work) = server(3);
         (0..6).for_each(|csn| work.commit(csn % 3, &[csn]));
-        let home = Arc::clone(&work.server.home);
+        let home = work.server.home.clone();
         let work = Mutex::new(work);
-        let from = Beside::new(&home, |request| {
+        let from = Beside::new(&home, move |request| {
             if request >= at && request < at + 40 {
                 let mut work = work.lock();
                 let lanes = [request % 3, (request + 1 + request / 3 % 2) % 3];
@@ -201,7 +206,7 @@ fn verify_counts_one_moment() {
                 lanes.iter().for_each(|&lane| work.send(lane));
             }
         });
-        let found = inspect::verify_home(&from).unwrap();
+        let found = inspect::verify_home(&from.home()).unwrap();
         let asked = from.requests();
         let report = &found.report;
         assert_eq!(report.entries_dropped, 0, "at {at}");
@@ -232,11 +237,11 @@ fn a_gap_that_stays_is_not_waited_for() {
     work.send(1);
     assert!(memory.complete_at(1));
     work.settle();
-    let home = Arc::clone(&work.server.home);
+    let home = work.server.home.clone();
     let from = Beside::new(&home, |_| {});
-    assert_eq!(copy(&from), [1, 2, 3, 4, 7]);
+    assert_eq!(copy(&from.home()), [1, 2, 3, 4, 7]);
     let first = from.requests();
-    let found = inspect::verify_home(&from).unwrap();
+    let found = inspect::verify_home(&from.home()).unwrap();
     assert_eq!((found.report.entries, found.report.entries_dropped), (5, 1));
     assert_eq!((found.moment.get(), found.next_csn.get()), (7, 8));
     // Two passes, and the moment: of each lane a listing and a read each time.
@@ -258,9 +263,9 @@ fn a_horizon_beyond_the_moment_is_no_loss() {
         assert!(work.write(1, &[6], false));
         work.send(1);
         assert!(memory.complete_at(1));
-        let home = Arc::clone(&work.server.home);
+        let home = work.server.home.clone();
         let work = Mutex::new(work);
-        let from = Beside::new(&home, |request| {
+        let from = Beside::new(&home, move |request| {
             if request == at {
                 memory.complete();
                 memory.set_paused(false);
@@ -269,7 +274,7 @@ fn a_horizon_beyond_the_moment_is_no_loss() {
                 work.commit(1, &[4]);
             }
         });
-        let found = copy(&from);
+        let found = copy(&from.home());
         assert!(
             found == [1, 2, 4] || found == [1, 2, 3, 4] || found == [1, 2, 3, 4, 5],
             "at {at}: {found:?}"
@@ -290,15 +295,15 @@ fn a_dump_marks_what_came_after_its_moment() {
     for at in 0.. {
         let (_, mut work) = server(2);
         (0..4).for_each(|csn| work.commit(csn % 2, &[csn]));
-        let home = Arc::clone(&work.server.home);
+        let home = work.server.home.clone();
         let work = Mutex::new(work);
-        let from = Beside::new(&home, |request| {
+        let from = Beside::new(&home, move |request| {
             if request >= at && request < at + 9 {
                 (0..2).for_each(|lane| work.lock().commit(lane, &[6]));
             }
         });
         let mut out = Vec::new();
-        inspect::dump_home(&from, &mut out).unwrap();
+        inspect::dump_home(&from.home(), &mut out).unwrap();
         let text = String::from_utf8(out).unwrap();
         let (mut counted, mut marked) = (BTreeSet::new(), BTreeSet::new());
         for line in text.lines() {
@@ -331,21 +336,21 @@ fn what_is_removed_meanwhile_is_no_earlier_end() {
     for reader in ["verify", "dump", "tail"] {
         for at in 0.. {
             let machine = Machine::new(1);
-            let server = machine.start(2).unwrap();
+            let server = Arc::new(machine.start(2).unwrap());
             (1..=40).for_each(|csn| assert!(server.commit((csn % 2) as u16, csn)));
-            let from: Arc<dyn LogHome> =
-                Arc::new(LocalHome::open_beside("/db", &machine.env).unwrap());
-            let from = Beside::new(&from, |request| {
+            let from = LogHome::from(LocalHome::open_beside("/db", &machine.env).unwrap());
+            let beside = Arc::clone(&server);
+            let from = Beside::new(&from, move |request| {
                 if request == at {
-                    server.checkpoint(41).unwrap();
+                    beside.checkpoint(41).unwrap();
                     // Segments are made of those that were removed.
-                    (41..=80).for_each(|csn| assert!(server.commit((csn % 2) as u16, csn)));
+                    (41..=80).for_each(|csn| assert!(beside.commit((csn % 2) as u16, csn)));
                 }
             });
             if reader == "dump" {
                 // Also where nothing says that a server is there.
                 let mut out = Vec::new();
-                inspect::dump_home(&from, &mut out).unwrap();
+                inspect::dump_home(&from.home(), &mut out).unwrap();
                 let text = String::from_utf8(out).unwrap();
                 assert!(!text.contains("CORRUPT"), "at {at}: {text}");
                 let last = text.lines().last().unwrap();
@@ -353,9 +358,9 @@ fn what_is_removed_meanwhile_is_no_earlier_end() {
                 assert!(whole.contains(&true), "at {at}: {last}");
                 anew += usize::from(text.contains("once more"));
             } else if reader == "tail" {
-                let manifest = manifest_of(&from).unwrap();
-                let to = MemoryHome::new(256 << 10);
-                match Tail::read(&from, &manifest, &RealClock::new(), &to, PLACE) {
+                let manifest = manifest_of(&from.home()).unwrap();
+                let to = LogHome::from(MemoryHome::new(256 << 10));
+                match Tail::read(&from.home(), &manifest, &RealClock::new(), &to, PLACE) {
                     Ok(read) => {
                         let entries = read.finish().unwrap().entries;
                         assert!([40, 80].contains(&entries), "at {at}: {entries}");
@@ -364,7 +369,7 @@ fn what_is_removed_meanwhile_is_no_earlier_end() {
                     Err(error) => panic!("at {at}: {error}"),
                 }
             } else {
-                let found = inspect::verify_home(&from).unwrap();
+                let found = inspect::verify_home(&from.home()).unwrap();
                 let (base, report) = (found.report.checkpoint.get().max(1), &found.report);
                 assert_eq!(report.entries, found.next_csn.get() - base, "at {at}");
                 assert_eq!(report.entries_dropped, 0, "at {at}");
@@ -391,17 +396,17 @@ fn who_is_too_slow_is_told_so() {
         let machine = Machine::new(1);
         let server = machine.start(2).unwrap();
         (1..=4).for_each(|csn| assert!(server.commit((csn % 2) as u16, csn)));
-        let from: Arc<dyn LogHome> = Arc::new(LocalHome::open_beside("/db", &machine.env).unwrap());
+        let from = LogHome::from(LocalHome::open_beside("/db", &machine.env).unwrap());
         let next = Mutex::new(5);
-        let from = Beside::new(&from, |_| {
+        let from = Beside::new(&from, move |_| {
             let mut next = next.lock();
             assert!(server.commit((*next % 2) as u16, *next));
             *next += 1;
             server.checkpoint(*next).unwrap();
         });
         let failed = match dumps {
-            false => inspect::verify_home(&from).map(drop).unwrap_err(),
-            true => match inspect::dump_home(&from, &mut Vec::new()).unwrap_err() {
+            false => inspect::verify_home(&from.home()).map(drop).unwrap_err(),
+            true => match inspect::dump_home(&from.home(), &mut Vec::new()).unwrap_err() {
                 inspect::InspectError::Log(error) => error,
                 error => panic!("{error}"),
             },
@@ -417,19 +422,18 @@ fn a_block_that_has_come_to_another_copy_is_not_lost() {
     for at in 0.. {
         let (_, mut work) = server(1);
         (0..2).for_each(|csn| work.commit(0, &[csn]));
-        let home = Arc::clone(&work.server.home);
+        let home = work.server.home.clone();
         let third = Position {
-            segment: home.segments(LaneId(0)).unwrap()[0].segment,
+            segment: home.segments.list_segments(LaneId(0)).unwrap()[0].segment,
             offset: 2 * 4096,
         };
         let work = Mutex::new(work);
-        let from = Beside::new(&home, |request| {
+        let from = Beside::lacking(&home, Some((LaneId(0), third)), move |request| {
             if request == at {
                 (2..5).for_each(|csn| work.lock().commit(0, &[csn]));
             }
-        })
-        .lacking(LaneId(0), third);
-        let found = inspect::verify_home(&from).unwrap();
+        });
+        let found = inspect::verify_home(&from.home()).unwrap();
         assert!([2, 5].contains(&found.report.entries), "at {at}");
         if at >= from.requests() {
             break;
@@ -446,9 +450,9 @@ fn long_lanes_are_read_side_by_side() {
         lanes: 5,
         ..options()
     };
-    let server = Server::open(Arc::new(home), &env, &options, false).unwrap();
+    let server = Server::open(LogHome::from(home), &env, &options, false).unwrap();
     let mut work = Work::new(server);
     (0..50).for_each(|csn| work.commit(csn % 5, &[csn % 7]));
-    let home = Arc::clone(&work.server.home);
-    assert_eq!(copy(home.as_ref()), (1..=50).collect::<Vec<_>>());
+    let home = work.server.home.clone();
+    assert_eq!(copy(&home), (1..=50).collect::<Vec<_>>());
 }

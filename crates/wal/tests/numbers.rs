@@ -4,7 +4,9 @@
 mod rig;
 
 use logstead_env::{Clock, RealClock, SimClock};
-use logstead_home::{Buffer, LogHome, MemoryHome, Position};
+use logstead_home::{
+    Buffer, LaneAppends, LaneSegments, LogHome, MemoryHome, Position, SideSegments,
+};
 use logstead_types::{Csn, DatabaseId, Epoch, LaneId};
 use logstead_wal::copy::{Destination, Tail};
 use logstead_wal::inspect::manifest_of;
@@ -20,7 +22,7 @@ use std::sync::Arc;
 fn a_lane_near_the_end_of_its_segment_numbers_refuses_and_keeps_what_it_promised() {
     let home = MemoryHome::new(32 * 1024);
     let (lane, epoch) = (LaneId(0), Epoch(7));
-    let end = segment_end(epoch, home.facts().leased);
+    let end = segment_end(epoch, home.capabilities().leased);
     home.open_lane(lane, end - 2).unwrap();
     let start = LaneStart {
         database: DatabaseId(1),
@@ -33,7 +35,7 @@ fn a_lane_near_the_end_of_its_segment_numbers_refuses_and_keeps_what_it_promised
         ..LaneConfig::default()
     };
     let clock: Arc<dyn Clock> = Arc::new(SimClock::new());
-    let written = Lane::new(Arc::new(home.clone()), clock, start, config);
+    let written = Lane::new(LogHome::from(home.clone()), clock, start, config);
     // Taken before the end is in sight, and used behind it.
     let promised = written.room(100).unwrap();
     let mut csn = 1;
@@ -60,7 +62,7 @@ fn a_lane_near_the_end_of_its_segment_numbers_refuses_and_keeps_what_it_promised
     written.push(promised, Csn(csn), 0, &Deps::default(), &[7; 100]);
     assert_eq!(written.flush(FlushMode::Inline), FlushOutcome::Durable);
     assert_eq!(written.first_not_durable(), Csn(u64::MAX));
-    let segments = home.segments(lane).unwrap();
+    let segments = home.list_segments(lane).unwrap();
     assert_eq!(segments.first().unwrap().segment, end - 2);
     assert!(segments.last().unwrap().segment < end + 10);
     let mut block = Buffer::zeroed(4096);
@@ -81,12 +83,13 @@ fn segment_numbers_end_before_the_next_epochs_begin() {
 }
 
 fn change_manifest(server: Server, change: impl FnOnce(&mut Manifest)) {
-    let (bytes, tag) = server.home.get("manifest").unwrap().unwrap();
+    let (bytes, tag) = server.home.names.get("manifest").unwrap().unwrap();
     let mut manifest = Manifest::decode(&bytes).unwrap();
     change(&mut manifest);
     let bytes = manifest.encode();
     server
         .home
+        .names
         .compare_and_swap("manifest", tag, &bytes)
         .unwrap();
 }
@@ -157,14 +160,9 @@ fn a_copy_without_a_side_segment_number_left_is_refused() {
         writer.append(vec![1]);
         writer.finish(Box::new(move |result| told.send(result.is_ok()).unwrap()));
         assert!(stored.recv().unwrap());
-        let manifest = manifest_of(server.home.as_ref()).unwrap();
-        let read = Tail::read(
-            server.home.as_ref(),
-            &manifest,
-            &RealClock::new(),
-            &to,
-            place,
-        );
+        let manifest = manifest_of(&server.home).unwrap();
+        let target = LogHome::from(to.clone());
+        let read = Tail::read(&server.home, &manifest, &RealClock::new(), &target, place);
         match read.and_then(Tail::finish) {
             Err(RecoveryError::UsedUp(UsedUp::Sides)) => assert!(refused),
             Ok(copied) => assert!(!refused && copied.sides == [(5 << 32) + SIDES_END - 1]),

@@ -3,14 +3,13 @@
 mod rig;
 
 use logstead_env::{Buffer, Fault, Loss};
-use logstead_home::Position;
+use logstead_home::{LogHome, Position};
 use logstead_types::{BlockNo, Csn, LaneId, Rid, TableId};
 use logstead_wal::block::{HEADER_LEN, Header};
 use logstead_wal::recovery::{self, Options, RecoveryError};
 use logstead_wal::{Deps, Record, Records, inspect};
 use rig::forge::{Arrives, Forge, Tx};
 use rig::{Machine, Server, lane, options};
-use std::sync::Arc;
 
 fn upto(last: u64) -> Vec<u64> {
     (1..=last).collect()
@@ -50,9 +49,16 @@ fn restarts_without_writes_leave_no_marks_and_no_segments_behind() {
     }
     let server = machine.start(2).unwrap();
     assert_eq!(server.survivors, [1]);
-    assert_eq!(server.home.segments(lane(0)).unwrap().len(), 2);
-    assert_eq!(server.home.segments(lane(1)).unwrap().len(), 1);
-    let manifest = String::from_utf8(server.home.get("manifest").unwrap().unwrap().0).unwrap();
+    assert_eq!(
+        server.home.segments.list_segments(lane(0)).unwrap().len(),
+        2
+    );
+    assert_eq!(
+        server.home.segments.list_segments(lane(1)).unwrap().len(),
+        1
+    );
+    let manifest =
+        String::from_utf8(server.home.names.get("manifest").unwrap().unwrap().0).unwrap();
     assert_eq!(manifest.matches("mark ").count(), 1, "{manifest}");
 }
 
@@ -215,7 +221,8 @@ fn accepted_data_loss_drops_everything_from_the_hole_on_for_good() {
         assert!(
             server
                 .home
-                .segments(lane(0))
+                .segments
+                .list_segments(lane(0))
                 .unwrap()
                 .iter()
                 .any(|info| info.segment == 0),
@@ -255,7 +262,7 @@ fn a_hole_is_corruption_if_any_later_block_covers_it() {
     for covered_by in [None, Some(4), Some(5), Some(40)] {
         let machine = Machine::new(1);
         let server = machine.start(1).unwrap();
-        let mut forge = Forge::new(Arc::clone(&server.home), &server.log);
+        let mut forge = Forge::new(LogHome::from(server.home.clone()), &server.log);
         for block in 0..=40u64 {
             let durable_through = match covered_by {
                 _ if block <= 3 => block,
@@ -275,7 +282,7 @@ fn a_hole_is_corruption_if_any_later_block_covers_it() {
             forge.block(0, durable_through, &[tx], arrives);
         }
         assert!(
-            server.home.segments(lane(0)).unwrap().len() > 2,
+            server.home.segments.list_segments(lane(0)).unwrap().len() > 2,
             "over several segments"
         );
         drop((forge, server));
@@ -437,12 +444,12 @@ fn side_segments_come_back_and_orphans_go() {
     let mut orphan = server.lane(0).begin_side().unwrap();
     orphan.append(vec![1; 100]);
     orphan.finish(Box::new(|result| assert!(result.is_ok())));
-    assert_eq!(server.home.sides(lane(0)).unwrap().len(), 2);
+    assert_eq!(server.home.sides.list_sides(lane(0)).unwrap().len(), 2);
     drop(server);
     machine.files.reboot();
     let server = machine.start(1).unwrap();
     assert_eq!(server.survivors, upto(3));
-    assert_eq!(server.home.sides(lane(0)).unwrap(), [1 << 32]);
+    assert_eq!(server.home.sides.list_sides(lane(0)).unwrap(), [1 << 32]);
     drop(server);
     let path = std::path::Path::new("/db/log/lane-0000/side-0000000100000000.rec");
     machine.files.tamper(path, |bytes| bytes[50] ^= 1).unwrap();
@@ -497,7 +504,13 @@ fn accepted_data_loss_drops_later_entries_whatever_their_lists_say() {
             "the lost one and its followers stay away"
         );
     }
-    let (manifest, _) = machine.home().unwrap().get("manifest").unwrap().unwrap();
+    let (manifest, _) = machine
+        .home()
+        .unwrap()
+        .names
+        .get("manifest")
+        .unwrap()
+        .unwrap();
     let manifest = String::from_utf8(manifest).unwrap();
     assert!(manifest.contains("\nannulled from 2\n"), "{manifest}");
 }
@@ -521,7 +534,7 @@ fn a_lost_side_segment_above_the_gap_is_corruption_and_takes_what_came_later_wit
     machine.files.reboot();
     let whole = machine.fork(1);
     assert_eq!(whole.start(2).unwrap().survivors, [1, 3, 4, 6]);
-    let sides = whole.home().unwrap().sides(lane(0)).unwrap();
+    let sides = whole.home().unwrap().sides.list_sides(lane(0)).unwrap();
     assert_eq!(sides, [1 << 32], "of the dropped one nothing is left");
     let path = "/db/log/lane-0000/side-0000000100000000.rec".as_ref();
     machine.env.files.remove(path).unwrap();
@@ -547,7 +560,7 @@ fn a_lost_side_segment_above_the_gap_is_corruption_and_takes_what_came_later_wit
     for _ in 0..2 {
         let server = machine.start(2).unwrap();
         assert_eq!(server.survivors, [1, 3]);
-        let sides = server.home.sides(lane(0)).unwrap();
+        let sides = server.home.sides.list_sides(lane(0)).unwrap();
         assert_eq!(sides, [(1 << 32) + 1], "evidence is kept");
     }
 }
@@ -653,6 +666,7 @@ fn foreign_blocks_are_never_replayed() {
         machine
             .home()
             .unwrap()
+            .segments
             .read(lane(0), Position::start_of(9), &mut block)
             .unwrap(),
         0

@@ -39,7 +39,11 @@ fn recycle(machine: &Machine, from: u64, to: u64, blocks: usize) {
 
 /// The lane's segments by number.
 fn segments(server: &Server) -> Vec<u64> {
-    let infos = server.home.segments(rig::lane(0)).expect("lists");
+    let infos = server
+        .home
+        .segments
+        .list_segments(rig::lane(0))
+        .expect("lists");
     infos.iter().map(|info| info.segment).collect()
 }
 

@@ -4,8 +4,8 @@ mod rig;
 
 use logstead_env::{Buffer, Clock, Env, SimClock, SimRandom};
 use logstead_home::{
-    Ack, LogHome, MemoryHome, Position, Presence, Purpose, ReplicatedHome, ReplicatedOptions,
-    Source,
+    Ack, LaneSegments, LogHome, MemoryHome, Position, Presence, Purpose, ReplicatedHome,
+    ReplicatedOptions, SideSegments, Source,
 };
 use logstead_types::{Csn, LaneId};
 use logstead_wal::lease::LeaseOptions;
@@ -45,7 +45,7 @@ impl Cluster {
     }
 
     fn start_lanes(&self, list: &[usize], ack: Ack, lanes: u16) -> Result<Server, RecoveryError> {
-        let source = |&child: &usize| Source::of(Arc::new(self.children[child].clone()));
+        let source = |&child: &usize| Source::of(LogHome::from(self.children[child].clone()));
         let replicated = ReplicatedOptions {
             ack,
             threads: false,
@@ -53,7 +53,7 @@ impl Cluster {
         };
         let sources = list.iter().map(source).collect();
         let home = ReplicatedHome::open(sources, &self.env, replicated)?;
-        let home: Arc<dyn LogHome> = Arc::new(home);
+        let home = LogHome::from(home);
         let clock = Arc::clone(&self.clock);
         let options = Options {
             lanes,
@@ -128,13 +128,14 @@ fn a_reader_judges_by_the_rule_of_the_server_whose_manifest_it_has_read() {
     let server = cluster.start(&[0, 1, 2], Ack::All).unwrap();
     assert!(write(&server, 1) && is_durable(&server, 1));
     let sources = cluster.children.iter();
-    let sources = sources.map(|child| Source::of(Arc::new(child.clone())));
+    let sources = sources.map(|child| Source::of(LogHome::from(child.clone())));
     let reading = ReplicatedOptions {
         purpose: Purpose::Reading,
         threads: false,
         ..ReplicatedOptions::default()
     };
     let reader = ReplicatedHome::open(sources.collect(), &cluster.env, reading).unwrap();
+    let reader = LogHome::from(reader);
     inspect::manifest_of(&reader).unwrap();
     cluster.crash(server);
     let server = cluster.start(&[0, 1, 2], Ack::Majority).unwrap();
@@ -145,7 +146,7 @@ fn a_reader_judges_by_the_rule_of_the_server_whose_manifest_it_has_read() {
     for child in 0..2 {
         cluster.children[child].set_presence(Presence::Refusing);
     }
-    let listed = reader.segments(LaneId(0)).map(drop);
+    let listed = reader.segments.list_segments(LaneId(0)).map(drop);
     assert!(listed.is_err(), "one member of three is not enough");
 }
 
@@ -158,7 +159,7 @@ fn damage_of_one_copy_is_read_around() {
         assert!(write(&server, csn) && is_durable(&server, csn));
     }
     let lane = LaneId(0);
-    let segment = cluster.children[0].segments(lane).unwrap()[0].segment;
+    let segment = cluster.children[0].list_segments(lane).unwrap()[0].segment;
     cluster.crash(server);
     for (child, offset) in [(0, 4096 * 3), (1, 4096 * 7), (0, 4096 * 19)] {
         let at = Position { segment, offset };
@@ -180,7 +181,7 @@ fn a_damaged_copy_of_a_side_segment_is_replaced() {
         let server = cluster.start(&[0, 1, 2], Ack::All).unwrap();
         assert!(write(&server, 1) && server.push_side(0, 2, &Deps::floor(Csn(1))));
         assert!(write(&server, 3) && is_durable(&server, 3));
-        let id = cluster.children[0].sides(lane).unwrap()[0];
+        let id = cluster.children[0].list_sides(lane).unwrap()[0];
         cluster.crash(server);
         let bytes = |child: usize| {
             let mut into = vec![0; 1000];
@@ -246,7 +247,7 @@ fn members_that_are_new_or_were_away_are_completed() {
     let server = cluster.start(&[3, 1, 2], Ack::Majority).unwrap();
     assert_eq!(server.survivors, upto(60), "from 2 and 3");
     let lane = LaneId(0);
-    for info in cluster.children[2].segments(lane).unwrap() {
+    for info in cluster.children[2].list_segments(lane).unwrap() {
         let mut bytes = [2, 3].map(|child: usize| {
             let mut into = Buffer::zeroed(64 << 10);
             let at = Position::start_of(info.segment);
@@ -274,10 +275,10 @@ fn a_copy_is_verified_by_itself() {
         assert!(write(&server, csn) && is_durable(&server, csn));
     }
     let lane = LaneId(0);
-    let segment = cluster.children[0].segments(lane).unwrap()[0].segment;
+    let segment = cluster.children[0].list_segments(lane).unwrap()[0].segment;
     cluster.crash(server);
     for child in &cluster.children {
-        let verified = inspect::verify_home(child).unwrap();
+        let verified = inspect::verify_home(&LogHome::from(child.clone())).unwrap();
         assert!(verified.is_copy);
         assert_eq!(verified.report.entries, 5);
     }
@@ -285,9 +286,9 @@ fn a_copy_is_verified_by_itself() {
     cluster.children[1]
         .rewrite(lane, at, &Buffer::zeroed(4096), 4096)
         .unwrap();
-    let bad = inspect::verify_home(&cluster.children[1]).map(drop);
+    let bad = inspect::verify_home(&LogHome::from(cluster.children[1].clone())).map(drop);
     assert!(bad.unwrap_err().to_string().contains("durable"));
-    assert!(inspect::verify_home(&cluster.children[2]).is_ok());
+    assert!(inspect::verify_home(&LogHome::from(cluster.children[2].clone())).is_ok());
 }
 
 /// A member that was away for a life, and knows of no later one, is read alone: what it lacks is no damage of the log.
@@ -299,7 +300,7 @@ fn what_a_member_lacks_that_was_left_out_is_told_as_that() {
         assert!(write(&server, csn) && is_durable(&server, csn));
     }
     let lane = LaneId(0);
-    let segment = cluster.children[0].segments(lane).unwrap()[0].segment;
+    let segment = cluster.children[0].list_segments(lane).unwrap()[0].segment;
     cluster.crash(server);
     let offset = 4096 * 4;
     let zeros = Buffer::zeroed(4096);
@@ -307,13 +308,13 @@ fn what_a_member_lacks_that_was_left_out_is_told_as_that() {
     child
         .rewrite(lane, Position { segment, offset }, &zeros, 4096)
         .unwrap();
-    let found = inspect::verify_home(child).map(drop);
+    let found = inspect::verify_home(&LogHome::from(child.clone())).map(drop);
     assert!(
         matches!(found, Err(RecoveryError::Incomplete(_))),
         "{found:?}"
     );
     let mut out = Vec::new();
-    inspect::dump_home(child, &mut out).unwrap();
+    inspect::dump_home(&LogHome::from(child.clone()), &mut out).unwrap();
     let text = String::from_utf8(out).unwrap();
     assert!(
         text.contains("NOT IN THIS COPY") && !text.contains("CORRUPT"),
@@ -334,20 +335,21 @@ fn a_member_that_goes_away_while_a_moment_is_read_is_no_damage() {
         assert!(write(&server, 2));
         assert!(cluster.children[2].complete());
         let sources = cluster.children.iter();
-        let sources = sources.map(|child| Source::of(Arc::new(child.clone())));
+        let sources = sources.map(|child| Source::of(LogHome::from(child.clone())));
         let reading = ReplicatedOptions {
             purpose: Purpose::Reading,
             threads: false,
             ..ReplicatedOptions::default()
         };
         let reader = ReplicatedHome::open(sources.collect(), &cluster.env, reading).unwrap();
-        let reader: Arc<dyn LogHome> = Arc::new(reader);
-        let from = Beside::new(&reader, |request| {
+        let reader = LogHome::from(reader);
+        let child = cluster.children[2].clone();
+        let from = Beside::new(&reader, move |request| {
             if request == at {
-                cluster.children[2].set_presence(Presence::Refusing);
+                child.set_presence(Presence::Refusing);
             }
         });
-        let found = inspect::verify_home(&from);
+        let found = inspect::verify_home(&from.home());
         match found {
             Ok(found) => {
                 assert!([1, 2].contains(&found.report.entries), "at {at}");
@@ -375,7 +377,7 @@ fn without_the_second_lane(copies: impl Iterator<Item = usize>) -> Cluster {
     }
     cluster.crash(server);
     let lane = LaneId(1);
-    let segment = cluster.children[0].segments(lane).unwrap()[0].segment;
+    let segment = cluster.children[0].list_segments(lane).unwrap()[0].segment;
     for copy in copies {
         let at = Position { segment, offset: 0 };
         let zeros = Buffer::zeroed(4096);
@@ -392,7 +394,7 @@ fn what_one_copy_lacks_of_a_lanes_end_is_no_loss() {
     for holder in 0..3 {
         let cluster = without_the_second_lane((0..3).filter(|copy| *copy != holder));
         for (copy, child) in cluster.children.iter().enumerate() {
-            let verified = inspect::verify_home(child).unwrap();
+            let verified = inspect::verify_home(&LogHome::from(child.clone())).unwrap();
             assert!(verified.is_copy);
             // 3 names nothing.
             let entries = if copy == holder { 3 } else { 2 };
@@ -483,7 +485,7 @@ fn a_copy_whose_completion_was_interrupted_is_not_taken_for_complete() {
         let server = cluster.start(&[0, 1, 2], Ack::Majority).unwrap();
         assert_eq!(server.survivors, upto(1 + BLOCKS), "after {written}");
         let lane = LaneId(0);
-        for info in cluster.children[1].segments(lane).unwrap() {
+        for info in cluster.children[1].list_segments(lane).unwrap() {
             let copies = [1, 2].map(|child: usize| {
                 let mut into = Buffer::zeroed(64 << 10);
                 let at = Position::start_of(info.segment);
@@ -529,7 +531,7 @@ fn members_are_completed_from_the_starts_of_a_checkpoint_on() {
     cluster.crash(cluster.start(&[0, 1, 2], Ack::Majority).unwrap());
     let lane = LaneId(0);
     let first = |child: usize| {
-        let segments = cluster.children[child].segments(lane).unwrap();
+        let segments = cluster.children[child].list_segments(lane).unwrap();
         segments.first().map(|info| info.segment)
     };
     assert_eq!(first(2), Some(start.at.segment), "what came before is gone");

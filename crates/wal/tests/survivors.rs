@@ -14,7 +14,6 @@ use logstead_wal::{Deps, inspect};
 use rig::forge::{Arrives, Forge, Tx};
 use rig::{Machine, options, row_of};
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 /// Blocks of a lane in flight together, at most.
 const IN_FLIGHT_MAX: usize = 4;
@@ -308,7 +307,7 @@ impl Survivors for Collected {
 }
 
 fn open(
-    home: &Arc<dyn LogHome>,
+    home: &LogHome,
     env: &Env,
     lanes: u16,
     ahead: bool,
@@ -321,7 +320,7 @@ fn open(
 
 /// A life on `home`, up to its crash. Gives the survivors that must come of it, those of earlier lives included.
 fn live(
-    home: &Arc<dyn LogHome>,
+    home: &LogHome,
     env: &Env,
     log: &recovery::Recovered,
     settled: &[u64],
@@ -339,7 +338,7 @@ fn live(
         lanes: log.lanes.iter().map(|_| Lane::default()).collect(),
     };
     life.run(steps);
-    let found = life.write(&mut Forge::new(Arc::clone(home), log));
+    let found = life.write(&mut Forge::new(LogHome::from(home.clone()), log));
     let mut survivors = settled.to_vec();
     survivors.extend(life.survivors(&found));
     // The rule itself is right, whatever recovery makes of it.
@@ -362,7 +361,7 @@ fn acknowledged_survives_survivors_are_closed_and_annulled_stays_annulled() {
         for mode in MODES {
             let (env, _) = Env::simulated(seed * 4 + mode as u64);
             let memory = MemoryHome::new(SEGMENT_BYTES);
-            let home: Arc<dyn LogHome> = Arc::new(memory.clone());
+            let home = LogHome::from(memory.clone());
             let mut expected = Vec::new();
             for life in 0..4 {
                 let what = format!("seed {seed}, {mode:?}, life {life}");

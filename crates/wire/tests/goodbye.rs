@@ -2,7 +2,7 @@
 
 use logstead_engine::{Engine, EngineOptions, FlushMode};
 use logstead_env::Env;
-use logstead_home::MemoryHome;
+use logstead_home::{LogHome, MemoryHome};
 use logstead_sql::catalog::CatalogStore;
 use logstead_sql::session::{Instance, WorkerSessions};
 use logstead_types::WorkerId;
@@ -16,7 +16,8 @@ use tokio::net::{TcpListener, TcpStream};
 fn worker() -> Rc<WorkerSessions> {
     let (env, _files) = Env::simulated(7);
     let home = Arc::new(MemoryHome::new(1 << 20));
-    let (engine, _) = Engine::open(EngineOptions::default(), home, env.clone()).unwrap();
+    let (engine, _) =
+        Engine::open(EngineOptions::default(), LogHome::from(home), env.clone()).unwrap();
     let store = CatalogStore::open(&engine).unwrap();
     let worker = engine.worker(WorkerId(0));
     let instance = Instance::new(engine, store, env, BTreeMap::new(), 10);

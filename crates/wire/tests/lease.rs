@@ -18,9 +18,9 @@ const LEASE: Duration = Duration::from_secs(10);
 const QUERY: &[u8] = b"Q\0\0\0\x0dSELECT 1\0";
 const READY: &[u8] = b"Z\0\0\0\x05I";
 
-fn home(bucket: MemoryBucket) -> Arc<dyn LogHome> {
+fn home(bucket: MemoryBucket) -> LogHome {
     let options = ObjectOptions::default();
-    Arc::new(ObjectHome::open(Arc::new(bucket), &Env::real(), options).unwrap())
+    LogHome::from(ObjectHome::open(Arc::new(bucket), &Env::real(), options).unwrap())
 }
 
 /// A process of that number, whose lease is renewed when the test says so.

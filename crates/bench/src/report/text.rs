@@ -39,7 +39,7 @@ pub(super) fn table(rows: &[Vec<String>]) -> String {
 }
 
 /// What is the same in all of the lists, and for each list what is not.
-fn common_facts(
+fn common_capabilities(
     lists: &[Vec<(&'static str, String)>],
 ) -> (Vec<(&'static str, String)>, Vec<String>) {
     let Some((first, others)) = lists.split_first() else {
@@ -76,7 +76,7 @@ pub(crate) fn render(results: &Results) -> String {
         _ => results.outcomes.iter().map(|o| &o.cell).collect(),
     };
     let lists: Vec<_> = cells.into_iter().map(facts).collect();
-    let (alike, own) = common_facts(&lists);
+    let (alike, own) = common_capabilities(&lists);
     for (name, value) in alike {
         let _infallible = writeln!(text, "  {name}: {value}");
     }

@@ -339,7 +339,9 @@ mod tests {
 
     use std::sync::Arc;
 
-    use logstead_engine::{Engine, EngineOptions, Isolation, MemoryHome, RowBuilder, WorkerId};
+    use logstead_engine::{
+        Engine, EngineOptions, Isolation, LogHome, MemoryHome, RowBuilder, WorkerId,
+    };
     use logstead_env::Env;
 
     use super::super::columns::stock;
@@ -474,7 +476,8 @@ mod tests {
     #[test]
     fn a_picture_of_nothing_is_not_consistent() {
         let home = Arc::new(MemoryHome::new(4 << 20));
-        let (engine, _) = Engine::open(EngineOptions::default(), home, Env::real()).expect("opens");
+        let (engine, _) = Engine::open(EngineOptions::default(), LogHome::from(home), Env::real())
+            .expect("opens");
         let tpcc = Tpcc::new(&engine, SCALE, 1);
         let worker = engine.worker(WorkerId(0));
         let mut txn = worker.begin(Isolation::RepeatableRead);

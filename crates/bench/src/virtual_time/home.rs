@@ -9,14 +9,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use logstead_env::SimRandom;
 use logstead_home::simulated::Model;
 use logstead_home::{
-    Buffer, Completion, Facts, HomeError, LogHome, NoRoom, ObjectId, ObjectInfo, Position,
-    RoomListener, RoomRequest, SegmentInfo, SideWriter, Tag,
+    Buffer, Completion, HomeCapabilities, HomeError, HomeStatus, HomeUsage, InlineAppends,
+    LaneAppends, LogHome, NoRoom, Position, RoomListener, RoomRequest,
 };
 use logstead_types::LaneId;
 use parking_lot::Mutex;
 
 use super::scheduler::Scheduler;
-use crate::discard::DiscardHome;
+use crate::discard::discard_home;
 
 /// An append that was handed over.
 struct Handed {
@@ -36,7 +36,7 @@ struct Device {
 
 /// See the module's documentation.
 pub(super) struct VirtualHome {
-    discard: DiscardHome,
+    discard: LogHome,
     model: Model,
     random: SimRandom,
     scheduler: Arc<Scheduler>,
@@ -55,13 +55,24 @@ impl VirtualHome {
         thread: usize,
     ) -> VirtualHome {
         VirtualHome {
-            discard: DiscardHome::default(),
+            discard: discard_home(),
             model,
             random,
             scheduler: Arc::clone(scheduler),
             thread,
             timed: AtomicBool::new(false),
             device: Mutex::default(),
+        }
+    }
+
+    /// All of it: what is not an append is a discarding home's.
+    pub(super) fn whole(self: &Arc<Self>) -> LogHome {
+        let inline = Arc::clone(self) as Arc<dyn InlineAppends>;
+        LogHome {
+            status: Arc::clone(self) as _,
+            appends: Arc::clone(self) as _,
+            inline_appends: self.model.writes_are_short.then_some(inline),
+            ..self.discard.clone()
         }
     }
 
@@ -107,19 +118,57 @@ impl VirtualHome {
     }
 }
 
-impl LogHome for VirtualHome {
-    fn facts(&self) -> Facts {
-        Facts {
+impl HomeStatus for VirtualHome {
+    fn describe(&self) -> String {
+        format!("the model {} in virtual time", self.model.name)
+    }
+
+    fn report(&self) -> Vec<(String, String)> {
+        Vec::new()
+    }
+
+    fn usage(&self) -> Vec<HomeUsage> {
+        Vec::new()
+    }
+}
+
+impl LaneAppends for VirtualHome {
+    fn capabilities(&self) -> HomeCapabilities {
+        HomeCapabilities {
             block_alignment: self.model.block_alignment,
             block_size_preferred: self.model.block_size_preferred,
-            writes_are_short: self.model.writes_are_short,
             appends_in_flight_max: self.model.appends_in_flight_max,
-            ..self.discard.facts()
+            ..self.discard.capabilities()
         }
     }
 
-    fn describe(&self) -> String {
-        format!("the model {} in virtual time", self.model.name)
+    fn open_lane(&self, lane: LaneId, first_segment: u64) -> Result<(), NoRoom> {
+        self.discard.appends.open_lane(lane, first_segment)
+    }
+
+    fn set_room_listener(&self, lane: LaneId, listener: RoomListener) {
+        self.discard.appends.set_room_listener(lane, listener);
+    }
+
+    fn ensure_room(
+        &self,
+        lane: LaneId,
+        bytes: u64,
+        request: &mut RoomRequest,
+    ) -> Result<(), NoRoom> {
+        self.discard.appends.ensure_room(lane, bytes, request)
+    }
+
+    fn is_short_of_space(&self) -> bool {
+        self.discard.appends.is_short_of_space()
+    }
+
+    fn free_bytes(&self) -> Option<u64> {
+        self.discard.appends.free_bytes()
+    }
+
+    fn place(&self, lane: LaneId, len: u64) -> Result<Position, HomeError> {
+        self.discard.appends.place(lane, len)
     }
 
     fn append(&self, _: LaneId, _: Position, block: Buffer, len: usize, done: Completion) {
@@ -137,7 +186,9 @@ impl LogHome for VirtualHome {
         }
         self.scheduler.wake(self.thread, at);
     }
+}
 
+impl InlineAppends for VirtualHome {
     fn append_inline(
         &self,
         _: LaneId,
@@ -151,89 +202,5 @@ impl LogHome for VirtualHome {
             self.scheduler.sleep(thread, self.latency_ns(len));
         }
         Ok(())
-    }
-
-    fn open_lane(&self, lane: LaneId, first_segment: u64) -> Result<(), NoRoom> {
-        self.discard.open_lane(lane, first_segment)
-    }
-
-    fn set_room_listener(&self, lane: LaneId, listener: RoomListener) {
-        self.discard.set_room_listener(lane, listener);
-    }
-
-    fn ensure_room(&self, lane: LaneId, bytes: u64, asked: &mut RoomRequest) -> Result<(), NoRoom> {
-        self.discard.ensure_room(lane, bytes, asked)
-    }
-
-    fn place(&self, lane: LaneId, len: u64) -> Result<Position, HomeError> {
-        self.discard.place(lane, len)
-    }
-
-    fn rewrite(&self, l: LaneId, at: Position, b: &Buffer, n: usize) -> Result<(), HomeError> {
-        self.discard.rewrite(l, at, b, n)
-    }
-
-    fn lanes(&self) -> Result<Vec<LaneId>, HomeError> {
-        self.discard.lanes()
-    }
-
-    fn segments(&self, lane: LaneId) -> Result<Vec<SegmentInfo>, HomeError> {
-        self.discard.segments(lane)
-    }
-
-    fn read(&self, lane: LaneId, at: Position, into: &mut Buffer) -> Result<usize, HomeError> {
-        self.discard.read(lane, at, into)
-    }
-
-    fn seal(&self, lane: LaneId, at: Position) -> Result<(), HomeError> {
-        self.discard.seal(lane, at)
-    }
-
-    fn trim(&self, lane: LaneId, before: u64) -> Result<(), HomeError> {
-        self.discard.trim(lane, before)
-    }
-
-    fn get(&self, name: &str) -> Result<Option<(Vec<u8>, Tag)>, HomeError> {
-        self.discard.get(name)
-    }
-
-    fn put_if_absent(&self, name: &str, bytes: &[u8]) -> Result<Tag, HomeError> {
-        self.discard.put_if_absent(name, bytes)
-    }
-
-    fn compare_and_swap(&self, name: &str, tag: Tag, bytes: &[u8]) -> Result<Tag, HomeError> {
-        self.discard.compare_and_swap(name, tag, bytes)
-    }
-
-    fn begin_side(&self, lane: LaneId, id: u64) -> Box<dyn SideWriter> {
-        self.discard.begin_side(lane, id)
-    }
-
-    fn get_side(&self, l: LaneId, id: u64, at: u64, b: &mut [u8]) -> Result<usize, HomeError> {
-        self.discard.get_side(l, id, at, b)
-    }
-
-    fn sides(&self, lane: LaneId) -> Result<Vec<u64>, HomeError> {
-        self.discard.sides(lane)
-    }
-
-    fn remove_side(&self, lane: LaneId, id: u64) -> Result<(), HomeError> {
-        self.discard.remove_side(lane, id)
-    }
-
-    fn put_object(&self, id: ObjectId, bytes: &[u8]) -> Result<(), HomeError> {
-        self.discard.put_object(id, bytes)
-    }
-
-    fn read_object(&self, id: ObjectId, at: u64, into: &mut [u8]) -> Result<usize, HomeError> {
-        self.discard.read_object(id, at, into)
-    }
-
-    fn objects(&self) -> Result<Vec<ObjectInfo>, HomeError> {
-        self.discard.objects()
-    }
-
-    fn remove_object(&self, id: ObjectId) -> Result<(), HomeError> {
-        self.discard.remove_object(id)
     }
 }

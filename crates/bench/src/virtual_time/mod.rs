@@ -141,7 +141,7 @@ pub fn run(options: &VirtualOptions) -> Result<VirtualFigures, BenchError> {
             fault_threads: 0,
             ..EngineOptions::default()
         },
-        Arc::clone(&home) as Arc<dyn logstead_engine::LogHome>,
+        home.whole(),
         env,
     )
     .map_err(|error| BenchError::Open(error.to_string()))?;

@@ -7,7 +7,7 @@
 
 use super::Reads;
 use crate::place::PageRef;
-use logstead_home::{HomeError, LogHome, ObjectId};
+use logstead_home::{HomeError, ObjectId, ObjectReader};
 
 /// The most that is read in one go.
 pub(super) const WINDOW_BYTES_MAX: usize = 4 << 20;
@@ -68,7 +68,11 @@ impl Windows {
     }
 
     /// Brings the window with a frame to the front; true if it had to be read.
-    pub(crate) fn load(&mut self, home: &dyn LogHome, at: &PageRef) -> Result<bool, HomeError> {
+    pub(crate) fn load(
+        &mut self,
+        objects: &dyn ObjectReader,
+        at: &PageRef,
+    ) -> Result<bool, HomeError> {
         if self.ahead.iter().any(|window| window.holds(at)) {
             return Ok(false);
         }
@@ -113,7 +117,7 @@ impl Windows {
         let mut bytes = std::mem::take(&mut window.bytes);
         // What is in it is overwritten: only what it grows by is cleared.
         bytes.resize(asked, 0);
-        let got = home.read_object(at.object, offset, &mut bytes)?;
+        let got = objects.read_object(at.object, offset, &mut bytes)?;
         bytes.truncate(got);
         *window = Window {
             object: at.object,
@@ -136,7 +140,7 @@ impl Windows {
     /// needs it.
     pub(super) fn read_ahead(
         &mut self,
-        home: &dyn LogHome,
+        objects: &dyn ObjectReader,
         mut pages: Vec<PageRef>,
         bytes_max: usize,
         reads: &mut Reads,
@@ -166,7 +170,7 @@ impl Windows {
             left -= length;
             let mut bytes = vec![0; length];
             reads.requests += 1;
-            let Ok(got) = home.read_object(first.object, start, &mut bytes) else {
+            let Ok(got) = objects.read_object(first.object, start, &mut bytes) else {
                 continue;
             };
             bytes.truncate(got);

@@ -60,7 +60,7 @@ fn many_checkpoints_take_space_for_few() {
     let report = {
         world.checkpoint(&mut server, false).ok();
         server.publisher.collect().unwrap();
-        let found = head(&*world.home).unwrap().unwrap().0;
+        let found = head(&world.home).unwrap().unwrap().0;
         fsck(&world.home, DATABASE, Some(&found)).unwrap()
     };
     assert!(report.is_clean(), "{:#?}", report.damage);
@@ -81,14 +81,19 @@ fn t8_orphans_are_of_earlier_epochs_only() {
     let ids = [(2, 7), (3, 0), (4, 900), (5, 0)];
     let ids = ids.map(|(epoch, counter)| ObjectId::new(Epoch(epoch), counter));
     for id in ids {
-        world.home.put_object(id, b"left by somebody").unwrap();
+        world
+            .home
+            .objects
+            .put_object(id, b"left by somebody")
+            .unwrap();
     }
     // It has epoch 4.
     let mut server = world.open().unwrap();
     server.publisher.collect().unwrap();
     let left: Vec<_> = world
         .home
-        .objects()
+        .objects
+        .list_objects()
         .unwrap()
         .into_iter()
         .map(|info| info.id)
@@ -104,12 +109,12 @@ fn t8_a_branch_is_made_while_its_parent_goes_on() {
     for seed in 0..40 {
         for moment in 0..5 {
             let world = std::cell::RefCell::new(World::new(seed));
-            let home = Arc::clone(&world.borrow().home);
+            let home = world.borrow().home.clone();
             let server = std::cell::RefCell::new(world.borrow_mut().open().unwrap());
             let go_on = || {
                 let (mut world, mut server) = (world.borrow_mut(), server.borrow_mut());
                 while world.checkpoint(&mut server, false).is_err() {
-                    let tag = head(&*home).unwrap().map(|(_, tag)| tag);
+                    let tag = head(&home).unwrap().map(|(_, tag)| tag);
                     let Server { publisher, .. } = &mut *server;
                     *publisher.head().tag.lock() = tag;
                 }
@@ -123,7 +128,7 @@ fn t8_a_branch_is_made_while_its_parent_goes_on() {
                 if moment == number * 2 {
                     (0..3).for_each(|_| go_on());
                 }
-                let found = manifest(&*home);
+                let found = manifest(&home);
                 if moment == number * 2 + 1 {
                     (0..3).for_each(|_| go_on());
                 }
@@ -136,11 +141,12 @@ fn t8_a_branch_is_made_while_its_parent_goes_on() {
                     (0..3).for_each(|_| go_on());
                 }
             };
-            let made = make_branch(&*home, "b", &Which::Newest, read, chosen).unwrap();
+            let made = make_branch(&home, "b", &Which::Newest, read, chosen).unwrap();
             let made = made.expect("there is a checkpoint");
             let whole = || {
-                let record = Record::read(&*home, DATABASE, made.object, made.crc).unwrap();
-                let directory = Directory::open(Arc::clone(&home), record.root);
+                let record =
+                    Record::read(home.objects.as_ref(), DATABASE, made.object, made.crc).unwrap();
+                let directory = Directory::open(home.objects.clone(), record.root);
                 read_all(&home, &directory).unwrap() == world.borrow().history[&made.csn]
             };
             for _ in 0..6 {
@@ -152,9 +158,9 @@ fn t8_a_branch_is_made_while_its_parent_goes_on() {
             *server.borrow_mut() = later;
             go_on();
             assert!(whole());
-            unpin_all(&*home);
+            unpin_all(&home);
             go_on();
-            let gone = Record::read(&*home, DATABASE, made.object, made.crc);
+            let gone = Record::read(home.objects.as_ref(), DATABASE, made.object, made.crc);
             let kept = world.borrow().check(&server.borrow()).unwrap();
             assert!(gone.is_err() || kept.contains(&made.object), "it leaks");
         }
@@ -168,7 +174,7 @@ fn t8_nothing_is_removed_while_it_is_not_known_what_stays() {
     let mut server = world.open().unwrap();
     for _ in 0..4 {
         let _perhaps_in_doubt = world.checkpoint(&mut server, false);
-        let tag = head(&*world.home).unwrap().map(|(_, tag)| tag);
+        let tag = head(&world.home).unwrap().map(|(_, tag)| tag);
         server.publisher = world.settled(server.publisher, tag);
     }
     server.publisher.collect().unwrap();
@@ -177,7 +183,7 @@ fn t8_nothing_is_removed_while_it_is_not_known_what_stays() {
         object: ObjectId(newest.object.0 + 1_000),
         ..newest
     };
-    let before = |world: &World| world.home.objects().unwrap().len();
+    let before = |world: &World| world.home.objects.list_objects().unwrap().len();
     for pins in [
         {
             let mut pins = Pins::default();
@@ -187,16 +193,22 @@ fn t8_nothing_is_removed_while_it_is_not_known_what_stays() {
         b"logstead pins 2\n".to_vec(),
         b"logstead pins 1\ncrc 00000000\n".to_vec(),
     ] {
-        match world.home.get(logstead_checkpoint::PINS).unwrap() {
-            Some((_, tag)) => world
+        match world.home.names.get(logstead_checkpoint::PINS).unwrap() {
+            Some((_, tag)) => {
+                world
+                    .home
+                    .names
+                    .compare_and_swap(logstead_checkpoint::PINS, tag, &pins)
+            }
+            None => world
                 .home
-                .compare_and_swap(logstead_checkpoint::PINS, tag, &pins),
-            None => world.home.put_if_absent(logstead_checkpoint::PINS, &pins),
+                .names
+                .put_if_absent(logstead_checkpoint::PINS, &pins),
         }
         .unwrap();
         for _ in 0..6 {
             let _perhaps_in_doubt = world.checkpoint(&mut server, false);
-            let tag = head(&*world.home).unwrap().map(|(_, tag)| tag);
+            let tag = head(&world.home).unwrap().map(|(_, tag)| tag);
             server.publisher = world.settled(server.publisher, tag);
             let there = before(&world);
             let nothing_to_do = server.publisher.garbage() == 0;
@@ -205,10 +217,16 @@ fn t8_nothing_is_removed_while_it_is_not_known_what_stays() {
         }
     }
     assert!(server.publisher.garbage() > 0);
-    let (_, tag) = world.home.get(logstead_checkpoint::PINS).unwrap().unwrap();
+    let (_, tag) = world
+        .home
+        .names
+        .get(logstead_checkpoint::PINS)
+        .unwrap()
+        .unwrap();
     let none = Pins::default().encode();
     world
         .home
+        .names
         .compare_and_swap(logstead_checkpoint::PINS, tag, &none)
         .unwrap();
     assert!(server.publisher.collect().unwrap().removed > 0);
@@ -221,19 +239,20 @@ fn t8_an_overtaken_server_removes_nothing() {
     let mut old = world.open().unwrap();
     while world.published < Csn(1_000_010) {
         if world.checkpoint(&mut old, false).is_err() {
-            let tag = head(&*world.home).unwrap().map(|(_, tag)| tag);
+            let tag = head(&world.home).unwrap().map(|(_, tag)| tag);
             old.publisher = world.settled(old.publisher, tag);
         }
     }
     assert!(old.publisher.garbage() > 0);
     // Another server publishes, with the same tag to go by.
-    let (checkpoint, tag) = head(&*world.home).unwrap().unwrap();
+    let (checkpoint, tag) = head(&world.home).unwrap().unwrap();
     let text = format!(
         "{} {} {} 9",
         checkpoint.object.0, checkpoint.crc, checkpoint.csn
     );
     world
         .home
+        .names
         .compare_and_swap(HEAD, tag, text.as_bytes())
         .unwrap();
     let error = loop {
@@ -244,26 +263,26 @@ fn t8_an_overtaken_server_removes_nothing() {
         }
     };
     assert!(matches!(error, CheckpointError::Overtaken), "{error}");
-    let before = world.home.objects().unwrap();
+    let before = world.home.objects.list_objects().unwrap();
     assert!(matches!(
         old.publisher.collect(),
         Err(CheckpointError::Overtaken)
     ));
-    assert_eq!(world.home.objects().unwrap(), before);
+    assert_eq!(world.home.objects.list_objects().unwrap(), before);
 }
 
 /// A disk that is too full for a checkpoint is not left fuller by it; and what is given up for other reasons goes soon.
 #[test]
 fn what_is_given_up_takes_no_room() {
     let memory = MemoryHome::new(1 << 20);
-    let home: Arc<dyn LogHome> = Arc::new(memory.clone());
+    let home = LogHome::from(memory.clone());
     let ledger = Arc::new(Ledger::new(Epoch(1)));
     let head = TestHead {
-        home: Arc::clone(&home),
+        home: LogHome::from(home.clone()),
         tag: Mutex::new(None),
         random: Arc::new(SimRandom::new(1)),
     };
-    let ids = || home.objects().unwrap().len();
+    let ids = || home.objects.list_objects().unwrap().len();
     let mut chunks = ChunkWriter::new();
     let mut fill = |writer: &mut ObjectWriter<'_>, count: u64| {
         for chunk in 0..count {
@@ -273,8 +292,9 @@ fn what_is_given_up_takes_no_room() {
         }
         Ok::<(), CheckpointError>(())
     };
-    let writer =
-        || ObjectWriter::new(Arc::clone(&home), Arc::clone(&ledger), None).with_object_bytes(200);
+    let writer = || {
+        ObjectWriter::new(home.objects.clone(), Arc::clone(&ledger), None).with_object_bytes(200)
+    };
     let mut full = writer();
     fill(&mut full, 9).unwrap();
     assert!(ids() > 3);
@@ -296,7 +316,8 @@ fn what_is_given_up_takes_no_room() {
     let stored = next.finish().unwrap();
     assert_eq!(ids(), stored.written().objects.len());
     // Stored and never tried: gone with the next collection, without a publication.
-    let mut publisher = Publisher::open(Arc::clone(&home), head, DATABASE, ledger, None).unwrap();
+    let mut publisher =
+        Publisher::open(LogHome::from(home.clone()), head, DATABASE, ledger, None).unwrap();
     publisher.collect().unwrap();
     assert!(ids() > 0);
     drop(stored);

@@ -42,13 +42,13 @@ fn entries_of(rows: &Rows) -> Entries {
 
 /// Names the newest checkpoint in a small thing, as the manifest does.
 pub(super) struct TestHead {
-    pub(super) home: Arc<dyn LogHome>,
+    pub(super) home: LogHome,
     pub(super) tag: Mutex<Option<Tag>>,
     pub(super) random: Arc<SimRandom>,
 }
 
-pub(super) fn head(home: &dyn LogHome) -> Result<Option<(Checkpoint, Tag)>, HomeError> {
-    let Some((bytes, tag)) = home.get(HEAD)? else {
+pub(super) fn head(home: &LogHome) -> Result<Option<(Checkpoint, Tag)>, HomeError> {
+    let Some((bytes, tag)) = home.names.get(HEAD)? else {
         return Ok(None);
     };
     let text = String::from_utf8(bytes).unwrap();
@@ -67,8 +67,8 @@ impl TestHead {
     fn store(&self, text: &str) -> Result<(), HomeError> {
         let mut tag = self.tag.lock();
         let stored = match *tag {
-            None => self.home.put_if_absent(HEAD, text.as_bytes()),
-            Some(tag) => self.home.compare_and_swap(HEAD, tag, text.as_bytes()),
+            None => self.home.names.put_if_absent(HEAD, text.as_bytes()),
+            Some(tag) => self.home.names.compare_and_swap(HEAD, tag, text.as_bytes()),
         };
         match stored {
             Ok(stored) => {
@@ -102,7 +102,7 @@ impl Head for TestHead {
 }
 
 /// The manifest that says the same.
-pub(super) fn manifest(home: &dyn LogHome) -> Result<Manifest, CheckpointError> {
+pub(super) fn manifest(home: &LogHome) -> Result<Manifest, CheckpointError> {
     let checkpoint = head(home)?.map(|(checkpoint, _)| checkpoint);
     Ok(Manifest {
         epoch: Epoch(u32::MAX),
@@ -123,7 +123,7 @@ pub(super) fn branch(name: &str, state: BranchState, record: KeptRecord) -> Pin 
 
 /// Makes a branch as who makes one does. `manifest` reads the manifest.
 pub(super) fn make_branch(
-    home: &dyn LogHome,
+    home: &LogHome,
     name: &str,
     which: &Which,
     manifest: impl Fn() -> Result<Manifest, CheckpointError>,
@@ -136,7 +136,7 @@ pub(super) fn make_branch(
     let Some(pin) = pin_point(home, which, making, manifest)? else {
         return Ok(None);
     };
-    Pins::change(home, |pins| {
+    Pins::change(home.names.as_ref(), |pins| {
         pins.put(branch(name, BranchState::Made, pin.record));
         Ok::<_, PinsError>(())
     })?;
@@ -146,7 +146,7 @@ pub(super) fn make_branch(
 /// What the outside knows over all lives.
 pub(super) struct World {
     pub(super) sim: SimulatedHome,
-    pub(super) home: Arc<dyn LogHome>,
+    pub(super) home: LogHome,
     pub(super) random: Arc<SimRandom>,
     pub(super) epoch: u32,
     /// By CSN: every state of which a checkpoint was tried.
@@ -172,7 +172,7 @@ impl World {
         let options = SimulatedOptions::new(model.unwrap().clone(), seed);
         let sim = SimulatedHome::in_virtual_time(&options, &env, clock).unwrap();
         World {
-            home: Arc::new(sim.clone()),
+            home: LogHome::from(sim.clone()),
             sim,
             random: Arc::new(SimRandom::new(seed)),
             epoch: 0,
@@ -185,7 +185,7 @@ impl World {
     /// A start: finds the newest checkpoint, which must be the last that was published or one that was tried since, and reads it.
     pub(super) fn open(&mut self) -> Result<Server, CheckpointError> {
         self.epoch += 1;
-        let found = head(&*self.home)?;
+        let found = head(&self.home)?;
         let csn = found
             .as_ref()
             .map_or(Csn::ZERO, |(checkpoint, _)| checkpoint.csn);
@@ -198,9 +198,9 @@ impl World {
         self.published = csn;
         self.tried.clear();
         let publisher = Publisher::open(
-            Arc::clone(&self.home),
+            LogHome::from(self.home.clone()),
             TestHead {
-                home: Arc::clone(&self.home),
+                home: LogHome::from(self.home.clone()),
                 tag: Mutex::new(found.as_ref().map(|(_, tag)| *tag)),
                 random: Arc::clone(&self.random),
             },
@@ -209,7 +209,7 @@ impl World {
             found.as_ref().map(|(checkpoint, _)| checkpoint),
         )?;
         let root = publisher.newest().and_then(|newest| newest.record.root);
-        let directory = Directory::open(Arc::clone(&self.home), root);
+        let directory = Directory::open(self.home.objects.clone(), root);
         let rows = read_all(&self.home, &directory)?;
         assert_eq!(rows, self.history[&csn], "what is read at {csn}");
         let entries = read_index(&self.home, &directory, (1, 2))?;
@@ -225,11 +225,11 @@ impl World {
 
     /// Everything that the newest record and what it keeps name is there and whole; nothing is missing, nothing is wrong.
     pub(super) fn check(&self, server: &Server) -> Result<BTreeSet<ObjectId>, CheckpointError> {
-        let found = head(&*self.home)?;
+        let found = head(&self.home)?;
         let report = fsck(&self.home, DATABASE, found.as_ref().map(|(head, _)| head))?;
         assert!(report.is_clean(), "{report}: {:#?}", report.damage);
         let mut named = BTreeSet::new();
-        for pin in Pins::read(&*self.home)?.0.iter() {
+        for pin in Pins::read(self.home.names.as_ref())?.0.iter() {
             let KeptRecord {
                 object, crc, csn, ..
             } = pin.record;
@@ -240,9 +240,9 @@ impl World {
                     ..
                 }
             );
-            match Record::read(&*self.home, DATABASE, object, crc) {
+            match Record::read(self.home.objects.as_ref(), DATABASE, object, crc) {
                 Ok(record) => {
-                    let directory = Directory::open(Arc::clone(&self.home), record.root);
+                    let directory = Directory::open(self.home.objects.clone(), record.root);
                     match read_all(&self.home, &directory) {
                         Ok(rows) => {
                             assert_eq!(rows, self.history[&csn]);
@@ -265,8 +265,8 @@ impl World {
         named.insert(newest.object);
         named.extend(newest.record.objects.iter().map(|used| used.object));
         for kept in &newest.record.kept {
-            let record = Record::read(&*self.home, DATABASE, kept.object, kept.crc)?;
-            let directory = Directory::open(Arc::clone(&self.home), record.root);
+            let record = Record::read(self.home.objects.as_ref(), DATABASE, kept.object, kept.crc)?;
+            let directory = Directory::open(self.home.objects.clone(), record.root);
             let rows = read_all(&self.home, &directory)?;
             assert_eq!(rows, self.history[&kept.csn]);
             let entries = read_index(&self.home, &directory, (1, 2))?;
@@ -336,7 +336,7 @@ impl World {
         let ledger = Arc::clone(publisher.ledger());
         let rewrites = publisher.to_rewrite(directory, limits)?;
         let mut writer =
-            ObjectWriter::new(Arc::clone(&self.home), ledger, None).with_object_bytes(1_500);
+            ObjectWriter::new(self.home.objects.clone(), ledger, None).with_object_bytes(1_500);
         let mut changes: BTreeMap<_, Option<Chain>> = BTreeMap::new();
         let whole = (0..CHUNKS).filter(|chunk| rewrites.keys.contains(&key(1, *chunk)));
         for chunk in touched.iter().copied().chain(whole) {
@@ -411,7 +411,7 @@ impl World {
                     0 => Which::Newest,
                     _ => Which::At(self.random.below(2_000_000) as i64),
                 };
-                make_branch(&*self.home, &name, &which, || manifest(&*self.home), || {})?;
+                make_branch(&self.home, &name, &which, || manifest(&self.home), || {})?;
             }
             1 => {
                 let point = |_: &Pins, record| {
@@ -421,10 +421,10 @@ impl World {
                         record,
                     })
                 };
-                pin_point(&*self.home, &Which::Newest, point, || manifest(&*self.home))?;
+                pin_point(&self.home, &Which::Newest, point, || manifest(&self.home))?;
             }
             2 => {
-                Pins::change(&*self.home, |pins| {
+                Pins::change(self.home.names.as_ref(), |pins| {
                     pins.remove_branch(&name);
                     pins.remove_point(&name);
                     Ok::<_, PinsError>(())
@@ -450,7 +450,7 @@ impl World {
                 Err(error) if self.sim.is_down() => return Err(error),
                 // A publication in doubt: the server goes on.
                 Err(_) => {
-                    let (found, tag) = match head(&*self.home)? {
+                    let (found, tag) = match head(&self.home)? {
                         Some((found, tag)) => (Some(found), Some(tag)),
                         None => (None, None),
                     };
@@ -494,7 +494,7 @@ impl World {
             match self.checkpoint(&mut server, false) {
                 Ok(()) => break true,
                 Err(CheckpointError::Home(HomeError::Io { .. })) => {
-                    let tag = head(&*self.home).unwrap().map(|(_, tag)| tag);
+                    let tag = head(&self.home).unwrap().map(|(_, tag)| tag);
                     server.publisher = self.settled(server.publisher, tag);
                 }
                 Err(error) => panic!("{error}"),
@@ -504,14 +504,14 @@ impl World {
         let collected = server.publisher.collect().unwrap();
         assert_eq!(collected.left, 0);
         let named = self.check(&server).unwrap();
-        let there = self.home.objects().unwrap();
+        let there = self.home.objects.list_objects().unwrap();
         let there: BTreeSet<_> = there.into_iter().map(|info| info.id).collect();
         assert_eq!(there, named, "needed and there");
         // Nothing leaks for ever: without its branches and restore points, what only they needed goes.
-        unpin_all(&*self.home);
+        unpin_all(&self.home);
         server.publisher.collect().unwrap();
         let named = self.check(&server).unwrap();
-        let there = self.home.objects().unwrap();
+        let there = self.home.objects.list_objects().unwrap();
         let there: BTreeSet<_> = there.into_iter().map(|info| info.id).collect();
         assert_eq!(there, named, "needed and there without pins");
     }
@@ -573,8 +573,8 @@ fn retile(
 }
 
 /// Drops every pin.
-pub(super) fn unpin_all(home: &dyn LogHome) {
-    Pins::change(home, |pins| {
+pub(super) fn unpin_all(home: &LogHome) {
+    Pins::change(home.names.as_ref(), |pins| {
         *pins = Pins::default();
         Ok::<_, PinsError>(())
     })

@@ -10,7 +10,6 @@ use logstead_checkpoint::{
 use logstead_home::{LogHome, MemoryHome};
 use logstead_types::{Csn, IndexId, TableId};
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 /// Rows by table, chunk and slot.
 pub(crate) type Rows = BTreeMap<(u32, u64, u16), (Csn, Vec<u8>)>;
@@ -18,8 +17,8 @@ pub(crate) type Rows = BTreeMap<(u32, u64, u16), (Csn, Vec<u8>)>;
 /// Entries of an index.
 pub(crate) type Entries = BTreeSet<Vec<u8>>;
 
-pub(crate) fn home() -> Arc<dyn LogHome> {
-    Arc::new(MemoryHome::new(1 << 20))
+pub(crate) fn home() -> LogHome {
+    LogHome::from(MemoryHome::new(1 << 20))
 }
 
 pub(crate) fn key(table: u32, chunk: u64) -> PageKey {
@@ -54,11 +53,11 @@ pub(crate) fn write_tile(
 
 /// All entries of an index, of which the tiles must cover everything, each place once.
 pub(crate) fn read_index(
-    home: &Arc<dyn LogHome>,
+    home: &LogHome,
     directory: &Directory,
     (table, index): (u32, u32),
 ) -> Result<Entries, CheckpointError> {
-    let mut reader = PageReader::new(Arc::clone(home));
+    let mut reader = PageReader::new(home.objects.clone());
     let mut leaf = Leaf::default();
     let mut entries = Entries::new();
     let mut next = Some(Vec::new());
@@ -97,11 +96,8 @@ pub(crate) fn write_whole(
 }
 
 /// Everything that a directory leads to.
-pub(crate) fn read_all(
-    home: &Arc<dyn LogHome>,
-    directory: &Directory,
-) -> Result<Rows, CheckpointError> {
-    let mut reader = PageReader::new(Arc::clone(home));
+pub(crate) fn read_all(home: &LogHome, directory: &Directory) -> Result<Rows, CheckpointError> {
+    let mut reader = PageReader::new(home.objects.clone());
     let mut rows = Rows::new();
     for entry in directory.scan(None) {
         let (page, chain) = entry?;
@@ -119,20 +115,15 @@ pub(crate) fn read_all(
 }
 
 /// The same home with one bit changed.
-pub(crate) fn flipped(
-    home: &Arc<dyn LogHome>,
-    object: usize,
-    at: usize,
-    bit: u8,
-) -> Arc<dyn LogHome> {
+pub(crate) fn flipped(home: &LogHome, object: usize, at: usize, bit: u8) -> LogHome {
     let copy = self::home();
-    for (index, info) in home.objects().unwrap().iter().enumerate() {
+    for (index, info) in home.objects.list_objects().unwrap().iter().enumerate() {
         let mut bytes = vec![0; info.size_bytes as usize];
-        home.read_object(info.id, 0, &mut bytes).unwrap();
+        home.objects.read_object(info.id, 0, &mut bytes).unwrap();
         if index == object {
             bytes[at] ^= 1 << bit;
         }
-        copy.put_object(info.id, &bytes).unwrap();
+        copy.objects.put_object(info.id, &bytes).unwrap();
     }
     copy
 }

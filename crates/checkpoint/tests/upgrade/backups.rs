@@ -15,10 +15,10 @@ use std::sync::Arc;
 /// A database that has been backed up to `target` and upgraded since, in the epoch that the copy has; a server that
 /// was started on the copy has ended before
 /// anything but its objects was stored, which have the numbers of the database's own.
-fn left_on_a_backup(target: &Arc<dyn LogHome>) -> World {
+fn left_on_a_backup(target: &LogHome) -> World {
     let world = World::new(7);
     let (env, _) = Env::simulated(1);
-    let (at, ..) = head(&*world.home).unwrap();
+    let (at, ..) = head(&world.home).unwrap();
     let manifest = |checkpoint| Manifest {
         epoch: Epoch(3),
         checkpoint: Some(checkpoint),
@@ -26,9 +26,10 @@ fn left_on_a_backup(target: &Arc<dyn LogHome>) -> World {
     };
     let tag = world
         .home
+        .names
         .put_if_absent("manifest", &manifest(at.clone()).encode());
-    backup(&world.home, &**target, &env).unwrap();
-    let copy = manifest_of(&**target).unwrap();
+    backup(&world.home, target, &env).unwrap();
+    let copy = manifest_of(target).unwrap();
     // The source's epoch comes to be the copy's.
     let source = upgrade(&world.home, &at, copy.epoch, |_| ()).unwrap();
     let of_copy = copy.checkpoint.unwrap();
@@ -44,39 +45,40 @@ fn left_on_a_backup(target: &Arc<dyn LogHome>) -> World {
         ..manifest(source.checkpoint)
     };
     let home = &world.home;
-    home.compare_and_swap("manifest", tag.unwrap(), &next.encode())
+    home.names
+        .compare_and_swap("manifest", tag.unwrap(), &next.encode())
         .unwrap();
     world
 }
 
 /// What such a server has left is gone, or, as `change` says, other bytes than it was.
-fn change_left(target: &dyn LogHome, change: Option<fn(&mut u8)>) {
-    for info in target.objects().unwrap() {
+fn change_left(target: &LogHome, change: Option<fn(&mut u8)>) {
+    for info in target.objects.list_objects().unwrap() {
         if info.id.counter() >= 1 << 31 {
             let mut bytes = vec![0; info.size_bytes as usize];
-            target.read_object(info.id, 0, &mut bytes).unwrap();
-            target.remove_object(info.id).unwrap();
+            target.objects.read_object(info.id, 0, &mut bytes).unwrap();
+            target.objects.remove_object(info.id).unwrap();
             if let Some(change) = change {
                 bytes.iter_mut().for_each(change);
-                target.put_object(info.id, &bytes).unwrap();
+                target.objects.put_object(info.id, &bytes).unwrap();
             }
         }
     }
 }
 
 /// The backup is whole, and of this database.
-fn assert_whole(target: &Arc<dyn LogHome>, world: &World, when: &str) {
-    let copy = manifest_of(&**target).unwrap();
+fn assert_whole(target: &LogHome, world: &World, when: &str) {
+    let copy = manifest_of(target).unwrap();
     let report = fsck(target, copy.database, copy.checkpoint.as_ref()).unwrap();
     assert!(report.is_clean(), "{when}: {report}: {:#?}", report.damage);
     assert_eq!(report.rows, world.rows.len() as u64, "{when}");
 }
 
-fn bucket() -> Arc<dyn LogHome> {
+fn bucket() -> LogHome {
     let bucket = MemoryBucket::new(MemoryOptions::plain());
     let options = ObjectOptions::default();
     let home = ObjectHome::open(Arc::new(bucket), &Env::simulated(2).0, options);
-    Arc::new(home.expect("opens"))
+    LogHome::from(home.expect("opens"))
 }
 
 /// A server was started on a backup, and ended before anything but objects was stored: they are not taken for those
@@ -86,8 +88,8 @@ fn a_backup_does_not_take_what_an_upgrade_has_left_for_its_own() {
     let target = rig::home();
     let world = left_on_a_backup(&target);
     // It had as many bytes, and not the same ones.
-    change_left(&*target, Some(|byte| *byte ^= 1));
-    let again = backup(&world.home, &*target, &Env::simulated(1).0).unwrap();
+    change_left(&target, Some(|byte| *byte ^= 1));
+    let again = backup(&world.home, &target, &Env::simulated(1).0).unwrap();
     assert!(again.incremental);
     assert_whole(&target, &world, "again");
 }
@@ -100,15 +102,15 @@ fn a_backup_in_a_bucket_does_not_remove_what_another_one_has_copied() {
     for at in 0.. {
         let target = bucket();
         let world = left_on_a_backup(&target);
-        change_left(&*target, None);
+        change_left(&target, None);
         let meanwhile = {
-            let (source, target) = (Arc::clone(&world.home), Arc::clone(&target));
+            let (source, target) = (world.home.clone(), target.clone());
             move || {
-                backup(&source, &*target, &Env::simulated(2).0).unwrap();
+                backup(&source, &target, &Env::simulated(2).0).unwrap();
             }
         };
         let paused = Paused::at(&target, at, Box::new(meanwhile));
-        let outcome = backup(&world.home, &*paused, &Env::simulated(1).0);
+        let outcome = backup(&world.home, &paused.home(), &Env::simulated(1).0);
         lost += u64::from(outcome.is_err());
         assert_whole(&target, &world, &format!("at {at}: {outcome:?}"));
         if at >= paused.requests() {
@@ -123,17 +125,17 @@ fn a_backup_in_a_bucket_does_not_remove_what_another_one_has_copied() {
 fn a_backup_in_a_bucket_is_refused_where_others_objects_are_in_the_way() {
     let target = bucket();
     let world = left_on_a_backup(&target);
-    let before = manifest_of(&*target).unwrap();
-    change_left(&*target, Some(|byte| *byte ^= 1));
-    let refused = backup(&world.home, &*target, &Env::simulated(1).0).unwrap_err();
+    let before = manifest_of(&target).unwrap();
+    change_left(&target, Some(|byte| *byte ^= 1));
+    let refused = backup(&world.home, &target, &Env::simulated(1).0).unwrap_err();
     assert!(
         refused.to_string().contains("has left objects"),
         "{refused}"
     );
-    assert_eq!(manifest_of(&*target).unwrap().checkpoint, before.checkpoint);
+    assert_eq!(manifest_of(&target).unwrap().checkpoint, before.checkpoint);
     assert_whole(&target, &world, "the one before");
     // Of the same bytes nobody minds whose they are.
-    change_left(&*target, Some(|byte| *byte ^= 1));
-    backup(&world.home, &*target, &Env::simulated(1).0).unwrap();
+    change_left(&target, Some(|byte| *byte ^= 1));
+    backup(&world.home, &target, &Env::simulated(1).0).unwrap();
     assert_whole(&target, &world, "again");
 }

@@ -28,7 +28,7 @@ use world::{DATABASE, NEW, TestHead, World, head, page, page_key, start, upgrade
 fn an_old_checkpoint_has_the_same_rows_in_small_chunks() {
     for seed in 0..8 {
         let mut world = World::new(seed);
-        let (at, ..) = head(&*world.home).unwrap();
+        let (at, ..) = head(&world.home).unwrap();
         let report = fsck(&world.home, DATABASE, Some(&at)).unwrap();
         assert!(report.is_clean(), "{report}: {:#?}", report.damage);
         assert!(world.read_old(&world.old[1].1) == world.rows);
@@ -85,7 +85,7 @@ fn overlap(seed: u64, others: fn(&mut World, u64) -> (Publisher<TestHead>, Direc
     let requests = {
         let world = World::new(seed);
         let paused = Paused::at(&world.home, u64::MAX, Box::new(|| ()));
-        let home: Arc<dyn LogHome> = Arc::clone(&paused) as _;
+        let home: LogHome = paused.home();
         // Named or not: all of its requests are counted.
         let _started = start(&home, &world.random).map(|(mut publisher, _)| publisher.collect());
         paused.requests()
@@ -94,7 +94,7 @@ fn overlap(seed: u64, others: fn(&mut World, u64) -> (Publisher<TestHead>, Direc
     for stop_at in 0..requests {
         let run = || {
             let world = World::new(seed);
-            let (raw, random) = (Arc::clone(&world.home), Arc::clone(&world.random));
+            let (raw, random) = (world.home.clone(), Arc::clone(&world.random));
             let shared: Overtaken = Arc::new(Mutex::new(Some((world, None))));
             let within = Arc::clone(&shared);
             let meanwhile = move || {
@@ -103,7 +103,7 @@ fn overlap(seed: u64, others: fn(&mut World, u64) -> (Publisher<TestHead>, Direc
                 *within.lock() = Some((world, Some(served)));
             };
             let paused = Paused::at(&raw, stop_at, Box::new(meanwhile));
-            let home: Arc<dyn LogHome> = paused;
+            let home: LogHome = paused.home();
             let late = start(&home, &random);
             let taken_over = late.is_ok();
             if let Ok((mut publisher, _)) = late {
@@ -147,7 +147,7 @@ fn of_three_starts_the_last_one_has_everything() {
     for seed in 0..4 {
         overlap(seed, |world, requests| {
             let cut_off = world.roll(requests);
-            let second: Arc<dyn LogHome> = Paused::dead_after(&world.home, cut_off);
+            let second: LogHome = Paused::dead_after(&world.home, cut_off).home();
             let _cut_off = start(&second, &world.random).map(drop);
             let (mut publisher, mut directory) = world.started();
             world.go_on(&mut publisher, &mut directory);
@@ -161,11 +161,16 @@ fn of_three_starts_the_last_one_has_everything() {
 fn an_attempt_removes_what_the_one_before_has_left() {
     for seed in 0..4 {
         let world = World::new(seed);
-        let own = |home: &Arc<dyn LogHome>| -> Vec<ObjectId> {
-            let there = home.objects().unwrap().into_iter().map(|info| info.id);
+        let own = |home: &LogHome| -> Vec<ObjectId> {
+            let there = home
+                .objects
+                .list_objects()
+                .unwrap()
+                .into_iter()
+                .map(|info| info.id);
             there.filter(|id| id.counter() >= 1 << 31).collect()
         };
-        let (at, epoch, _) = head(&*world.home).unwrap();
+        let (at, epoch, _) = head(&world.home).unwrap();
         let upgrade = Upgrade::of(&world.home, DATABASE, &at).unwrap().unwrap();
         let first = upgrade.store(epoch, &mut || Ok(()), |_| ()).unwrap();
         let left = own(&world.home);
@@ -192,10 +197,12 @@ fn what_another_one_has_stored_stays_when_a_put_says_so() {
     let epoch = Epoch(3);
     let others: Vec<_> = (0..2).map(|n| ObjectId::new(epoch, n)).collect();
     for other in &others {
-        home.put_object(*other, b"another server's").unwrap();
+        home.objects
+            .put_object(*other, b"another server's")
+            .unwrap();
     }
     let ledger = Arc::new(Ledger::new(epoch));
-    let mut writer = ObjectWriter::new(Arc::clone(&home), Arc::clone(&ledger), None);
+    let mut writer = ObjectWriter::new(home.objects.clone(), Arc::clone(&ledger), None);
     let mut encoder = Encoder::new();
     let frame = encoder.encode(FrameKind::RowsBase, Csn(5), &page_key((1, 1)), b"rows");
     writer.put(frame.unwrap()).unwrap();
@@ -208,15 +215,15 @@ fn what_another_one_has_stored_stays_when_a_put_says_so() {
     let random = Arc::new(SimRandom::new(1));
     let naming = TestHead::new(&home, &random, None, epoch);
     let mut publisher = Publisher::open(
-        Arc::clone(&home),
+        LogHome::from(home.clone()),
         naming,
         DATABASE,
         Arc::clone(&ledger),
         None,
     )
     .unwrap();
-    let mut writer = ObjectWriter::new(Arc::clone(&home), ledger, None);
-    let directory = Directory::open(Arc::clone(&home), None);
+    let mut writer = ObjectWriter::new(home.objects.clone(), ledger, None);
+    let directory = Directory::open(home.objects.clone(), None);
     let applied = directory.apply(&[], &BTreeSet::new(), Csn(9), &mut writer);
     let applied = applied.unwrap();
     let new = NewCheckpoint {
@@ -233,7 +240,7 @@ fn what_another_one_has_stored_stays_when_a_put_says_so() {
         "{refused}"
     );
     publisher.collect().unwrap();
-    let there = home.objects().unwrap();
+    let there = home.objects.list_objects().unwrap();
     assert_eq!(there.iter().map(|info| info.id).collect::<Vec<_>>(), others);
 }
 
@@ -241,15 +248,21 @@ fn what_another_one_has_stored_stays_when_a_put_says_so() {
 #[test]
 fn a_checkpoint_on_top_of_old_chunks_is_refused() {
     let world = World::new(3);
-    let (at, epoch, tag) = head(&*world.home).unwrap();
+    let (at, epoch, tag) = head(&world.home).unwrap();
     let ledger = Arc::new(Ledger::new(Epoch(epoch.get() + 1)));
     let naming = world.head(Some(tag), ledger.epoch());
-    let home = Arc::clone(&world.home);
-    let mut publisher =
-        Publisher::open(home, naming, DATABASE, Arc::clone(&ledger), Some(&at)).unwrap();
+    let home = world.home.clone();
+    let mut publisher = Publisher::open(
+        LogHome::from(home),
+        naming,
+        DATABASE,
+        Arc::clone(&ledger),
+        Some(&at),
+    )
+    .unwrap();
     let root = publisher.newest().unwrap().record.root;
-    let directory = Directory::open(Arc::clone(&world.home), root);
-    let mut writer = ObjectWriter::new(Arc::clone(&world.home), ledger, None);
+    let directory = Directory::open(world.home.objects.clone(), root);
+    let mut writer = ObjectWriter::new(world.home.objects.clone(), ledger, None);
     let applied = directory.apply(&[], &BTreeSet::new(), Csn(3_000), &mut writer);
     let new = NewCheckpoint {
         csn: Csn(3_000),
@@ -262,7 +275,7 @@ fn a_checkpoint_on_top_of_old_chunks_is_refused() {
     let published = publisher.publish(new, &applied.unwrap(), stored, |_| true);
     let error = published.map(drop).unwrap_err();
     assert!(matches!(error, CheckpointError::Misuse(_)), "{error}");
-    assert_eq!(head(&*world.home).unwrap().0, at);
+    assert_eq!(head(&world.home).unwrap().0, at);
 }
 
 /// What an attempt has left that was cut short is gone before the next one stores anything, and whatever comes up
@@ -271,22 +284,32 @@ fn a_checkpoint_on_top_of_old_chunks_is_refused() {
 fn what_an_attempt_has_left_is_removed_and_its_numbers_are_not_used_again() {
     let mut world = World::new(4);
     let left = [0, 1, 7].map(|number| ObjectId::new(Epoch(1), (1 << 31) + number));
-    let (at, epoch, _) = head(&*world.home).unwrap();
+    let (at, epoch, _) = head(&world.home).unwrap();
     let cut_short = Upgrade::of(&world.home, DATABASE, &at).unwrap().unwrap();
     let stops = || HomeError::io("look", std::io::Error::other("no answer"));
     let stopped = cut_short.store(epoch, &mut || Err(stops()), |_| ());
     assert!(stopped.is_err());
     for id in left {
-        world.home.put_object(id, b"something else").unwrap();
+        world
+            .home
+            .objects
+            .put_object(id, b"something else")
+            .unwrap();
     }
     let mut there = Vec::new();
     let upgraded = upgrade(&world.home, &at, epoch, |_| {
-        there = world.home.objects().unwrap();
+        there = world.home.objects.list_objects().unwrap();
     });
     assert!(there.iter().all(|info| !left.contains(&info.id)));
     let upgraded = upgraded.unwrap();
     let record = &upgraded.checkpoint;
-    let record = Record::read(&*world.home, DATABASE, record.object, record.crc).unwrap();
+    let record = Record::read(
+        world.home.objects.as_ref(),
+        DATABASE,
+        record.object,
+        record.crc,
+    )
+    .unwrap();
     let new: Vec<ObjectId> = record.objects.iter().map(|used| used.object).collect();
     assert!(new.iter().any(|id| id.counter() > 1 << 31));
     assert!(new.iter().all(|id| !left.contains(id)));
@@ -304,12 +327,12 @@ fn a_chunk_that_is_larger_than_what_is_kept_at_once() {
         .map(|n| (n * 40, Csn(100), vec![n as u8; 900_000]))
         .collect();
     let ledger = Arc::new(Ledger::new(Epoch(2)));
-    let mut writer = ObjectWriter::new(Arc::clone(&world.home), ledger, None);
+    let mut writer = ObjectWriter::new(world.home.objects.clone(), ledger, None);
     let mut encoder = Encoder::new();
     let page = page(&mut encoder, FrameKind::RowsBase, csn, (1, 3), &rows, &[]);
     let chain = Chain::whole(&[writer.put(&page).unwrap()]);
     let none = BTreeSet::new();
-    let directory = Directory::open(Arc::clone(&world.home), None);
+    let directory = Directory::open(world.home.objects.clone(), None);
     let made = directory.apply(&[(key(1, 3), chain)], &none, csn, &mut writer);
     let (made, written) = (made.unwrap(), writer.finish().unwrap());
     let objects = &written.written().objects;
@@ -328,7 +351,7 @@ fn a_chunk_that_is_larger_than_what_is_kept_at_once() {
     };
     let object = ObjectId::new(Epoch(1), 5_000);
     let bytes = record.encode(object).unwrap();
-    world.home.put_object(object, &bytes).unwrap();
+    world.home.objects.put_object(object, &bytes).unwrap();
     let at = Checkpoint {
         object,
         crc: crc32c::crc32c(&bytes),
@@ -338,8 +361,14 @@ fn a_chunk_that_is_larger_than_what_is_kept_at_once() {
     };
     let upgraded = upgrade(&world.home, &at, Epoch(2), |_| ()).unwrap();
     let upgraded = upgraded.checkpoint;
-    let new = Record::read(&*world.home, DATABASE, upgraded.object, upgraded.crc).unwrap();
-    let directory = Directory::open(Arc::clone(&world.home), new.root);
+    let new = Record::read(
+        world.home.objects.as_ref(),
+        DATABASE,
+        upgraded.object,
+        upgraded.crc,
+    )
+    .unwrap();
+    let directory = Directory::open(world.home.objects.clone(), new.root);
     let found: Vec<_> = read_all(&world.home, &directory)
         .unwrap()
         .into_iter()
@@ -362,7 +391,7 @@ fn rows_that_are_newer_than_their_checkpoint_are_told() {
     };
     let object = ObjectId::new(Epoch(1), 5_000);
     let bytes = record.encode(object).unwrap();
-    world.home.put_object(object, &bytes).unwrap();
+    world.home.objects.put_object(object, &bytes).unwrap();
     let at = Checkpoint {
         object,
         crc: crc32c::crc32c(&bytes),
@@ -379,23 +408,27 @@ fn rows_that_are_newer_than_their_checkpoint_are_told() {
 #[test]
 fn damage_is_told_and_nothing_changes() {
     let world = World::new(5);
-    let (at, epoch, _) = head(&*world.home).unwrap();
+    let (at, epoch, _) = head(&world.home).unwrap();
     let base = {
-        let directory = Directory::open(Arc::clone(&world.home), world.old[1].1.root);
+        let directory = Directory::open(world.home.objects.clone(), world.old[1].1.root);
         let chain = directory.get(&key(7, 2)).unwrap();
         chain.expect("it has rows").base()
     };
     let mut bytes = vec![0; 1 << 20];
-    let got = world.home.read_object(base.object, 0, &mut bytes).unwrap();
+    let got = world
+        .home
+        .objects
+        .read_object(base.object, 0, &mut bytes)
+        .unwrap();
     bytes.truncate(got);
     bytes[base.offset as usize + base.len as usize - 1] ^= 1;
-    world.home.remove_object(base.object).unwrap();
-    world.home.put_object(base.object, &bytes).unwrap();
+    world.home.objects.remove_object(base.object).unwrap();
+    world.home.objects.put_object(base.object, &bytes).unwrap();
     let error = upgrade(&world.home, &at, epoch, |_| ()).unwrap_err();
     let CheckpointError::Damaged(damage) = &error else {
         panic!("{error}");
     };
     assert_eq!((damage.object, damage.offset), (base.object, base.offset));
     assert!(damage.what.contains("table 7 chunk 2"), "{damage}");
-    assert_eq!(head(&*world.home).unwrap().0, at);
+    assert_eq!(head(&world.home).unwrap().0, at);
 }

@@ -100,14 +100,14 @@ fn pieces(
 
 /// Names the newest checkpoint, now and then without an answer.
 pub(super) struct TestHead {
-    home: Arc<dyn LogHome>,
+    home: LogHome,
     tag: Mutex<Option<Tag>>,
     epoch: Epoch,
     random: Arc<SimRandom>,
 }
 
-pub(super) fn head(home: &dyn LogHome) -> Result<(Checkpoint, Epoch, Tag), HomeError> {
-    let (bytes, tag) = home.get(HEAD)?.expect("it was stored");
+pub(super) fn head(home: &LogHome) -> Result<(Checkpoint, Epoch, Tag), HomeError> {
+    let (bytes, tag) = home.names.get(HEAD)?.expect("it was stored");
     let text = String::from_utf8(bytes).unwrap();
     let numbers: Vec<u64> = text.split(' ').map(|word| word.parse().unwrap()).collect();
     let checkpoint = Checkpoint {
@@ -122,13 +122,13 @@ pub(super) fn head(home: &dyn LogHome) -> Result<(Checkpoint, Epoch, Tag), HomeE
 
 impl TestHead {
     pub(super) fn new(
-        home: &Arc<dyn LogHome>,
+        home: &LogHome,
         random: &Arc<SimRandom>,
         tag: Option<Tag>,
         epoch: Epoch,
     ) -> TestHead {
         TestHead {
-            home: Arc::clone(home),
+            home: LogHome::from(home.clone()),
             tag: Mutex::new(tag),
             epoch,
             random: Arc::clone(random),
@@ -147,8 +147,11 @@ impl TestHead {
         let text = format!("{} {crc} {csn} {epoch} {} {state}", object.0, self.epoch);
         let mut tag = self.tag.lock();
         *tag = Some(match *tag {
-            None => self.home.put_if_absent(HEAD, text.as_bytes())?,
-            Some(tag) => self.home.compare_and_swap(HEAD, tag, text.as_bytes())?,
+            None => self.home.names.put_if_absent(HEAD, text.as_bytes())?,
+            Some(tag) => self
+                .home
+                .names
+                .compare_and_swap(HEAD, tag, text.as_bytes())?,
         });
         Ok(())
     }
@@ -168,8 +171,8 @@ impl Head for TestHead {
 type Started = Result<(Publisher<TestHead>, Directory), CheckpointError>;
 
 /// A start: claims the home, makes the newest checkpoint anew, names it, and marks the new epoch.
-pub(super) fn start(home: &Arc<dyn LogHome>, random: &Arc<SimRandom>) -> Started {
-    let (mut at, epoch, tag) = head(&**home)?;
+pub(super) fn start(home: &LogHome, random: &Arc<SimRandom>) -> Started {
+    let (mut at, epoch, tag) = head(home)?;
     let naming = TestHead::new(home, random, Some(tag), epoch);
     naming.store(&at)?;
     let mut told = 0;
@@ -185,14 +188,20 @@ pub(super) fn start(home: &Arc<dyn LogHome>, random: &Arc<SimRandom>) -> Started
     let marking = TestHead::new(home, random, tag, next);
     marking.store(&at)?;
     let ledger = Arc::new(Ledger::new(next));
-    let publisher = Publisher::open(Arc::clone(home), marking, DATABASE, ledger, Some(&at))?;
+    let publisher = Publisher::open(
+        LogHome::from(home.clone()),
+        marking,
+        DATABASE,
+        ledger,
+        Some(&at),
+    )?;
     let root = publisher.newest().unwrap().record.root;
-    Ok((publisher, Directory::open(Arc::clone(home), root)))
+    Ok((publisher, Directory::open(home.objects.clone(), root)))
 }
 
 /// Makes a checkpoint anew that is an old one, where nobody else is.
 pub(super) fn upgrade(
-    home: &Arc<dyn LogHome>,
+    home: &LogHome,
     at: &Checkpoint,
     epoch: Epoch,
     progress: impl FnMut(&Upgrading),
@@ -203,7 +212,7 @@ pub(super) fn upgrade(
 
 pub(super) struct World {
     pub(super) sim: SimulatedHome,
-    pub(super) home: Arc<dyn LogHome>,
+    pub(super) home: LogHome,
     pub(super) random: Arc<SimRandom>,
     pub(super) rows: Rows,
     /// What the record that is kept has.
@@ -229,7 +238,7 @@ impl World {
         let options = SimulatedOptions::new(model.unwrap().clone(), seed);
         let sim = SimulatedHome::in_virtual_time(&options, &env, clock).unwrap();
         let mut world = World {
-            home: Arc::new(sim.clone()),
+            home: LogHome::from(sim.clone()),
             sim,
             random: Arc::new(SimRandom::new(seed)),
             rows: Rows::new(),
@@ -250,9 +259,9 @@ impl World {
         let ledger = Arc::new(Ledger::new(Epoch(1)));
         let mut encoder = Encoder::new();
         let mut uses = BTreeMap::new();
-        let mut directory = Directory::open(Arc::clone(&self.home), None);
+        let mut directory = Directory::open(self.home.objects.clone(), None);
         for (round, csn) in [Csn(1_000), Csn(2_000)].into_iter().enumerate() {
-            let writer = ObjectWriter::new(Arc::clone(&self.home), Arc::clone(&ledger), None)
+            let writer = ObjectWriter::new(self.home.objects.clone(), Arc::clone(&ledger), None)
                 .with_object_bytes(3_000);
             let mut old = Old {
                 writer,
@@ -274,7 +283,13 @@ impl World {
                 old.writer.finish().unwrap()
             };
             let objects = old.uses.iter().filter(|(_, live)| **live > 0);
-            let sizes: BTreeMap<_, _> = self.home.objects().unwrap().into_iter().collect_sizes();
+            let sizes: BTreeMap<_, _> = self
+                .home
+                .objects
+                .list_objects()
+                .unwrap()
+                .into_iter()
+                .collect_sizes();
             let record = Record {
                 database: DATABASE,
                 chunk_size: ChunkSize::Of1024,
@@ -306,7 +321,7 @@ impl World {
             };
             let object = ObjectId::new(Epoch(1), 1_000 + round as u32);
             let bytes = record.encode(object).unwrap();
-            self.home.put_object(object, &bytes).unwrap();
+            self.home.objects.put_object(object, &bytes).unwrap();
             rig::keep(stored);
             self.old.push((object, record));
             if round == 0 {
@@ -457,7 +472,7 @@ impl World {
     /// Everything is there: what the directory leads to, what is kept, and nothing else.
     pub(super) fn verify(&self, publisher: &Publisher<TestHead>, directory: &Directory) {
         let named = self.verify_named(publisher, directory);
-        let there = self.home.objects().unwrap();
+        let there = self.home.objects.list_objects().unwrap();
         let there: BTreeSet<_> = there.into_iter().map(|info| info.id).collect();
         assert_eq!(there, named, "needed and there");
     }
@@ -486,7 +501,8 @@ impl World {
         };
         let (object, earlier) = &self.old[0];
         assert_eq!(kept.object, *object);
-        let read = Record::read(&*self.home, DATABASE, kept.object, kept.crc).unwrap();
+        let read =
+            Record::read(self.home.objects.as_ref(), DATABASE, kept.object, kept.crc).unwrap();
         assert_eq!(read, *earlier);
         assert!(self.read_old(&read) == self.earlier, "what is kept");
         named.insert(kept.object);
@@ -495,8 +511,8 @@ impl World {
     }
 
     pub(super) fn read_old(&self, record: &Record) -> Rows {
-        let directory = Directory::open(Arc::clone(&self.home), record.root);
-        let mut reader = PageReader::new(Arc::clone(&self.home));
+        let directory = Directory::open(self.home.objects.clone(), record.root);
+        let mut reader = PageReader::new(self.home.objects.clone());
         let mut rows = Rows::new();
         for found in directory.scan(None) {
             let (key, chain) = found.unwrap();
@@ -517,7 +533,7 @@ impl World {
     pub(super) fn go_on(&mut self, publisher: &mut Publisher<TestHead>, directory: &mut Directory) {
         let csn = Csn(3_000);
         let ledger = Arc::clone(publisher.ledger());
-        let mut writer = ObjectWriter::new(Arc::clone(&self.home), ledger, None);
+        let mut writer = ObjectWriter::new(self.home.objects.clone(), ledger, None);
         let mut chunks = ChunkWriter::new();
         let page = (7, 3);
         chunks.begin(key(page.0, page.1), Extent::Delta, csn);
@@ -542,17 +558,18 @@ impl World {
         if publisher.publish(new, &applied, stored, keep).is_ok() {
             *directory = applied.directory;
         } else {
-            let (at, epoch, tag) = head(&*self.home).unwrap();
+            let (at, epoch, tag) = head(&self.home).unwrap();
             if at.csn != csn {
                 self.rows = before;
             }
             let ledger = Arc::new(Ledger::new(Epoch(epoch.get() + 1)));
             let again = self.head(Some(tag), ledger.epoch());
             again.store(&at).unwrap();
-            let home = Arc::clone(&self.home);
-            *publisher = Publisher::open(home, again, DATABASE, ledger, Some(&at)).unwrap();
+            let home = self.home.clone();
+            *publisher =
+                Publisher::open(LogHome::from(home), again, DATABASE, ledger, Some(&at)).unwrap();
             let root = publisher.newest().unwrap().record.root;
-            *directory = Directory::open(Arc::clone(&self.home), root);
+            *directory = Directory::open(self.home.objects.clone(), root);
         }
         publisher.collect().unwrap();
     }
@@ -580,7 +597,7 @@ impl World {
     }
 
     pub(super) fn check(&self) {
-        let (at, ..) = head(&*self.home).unwrap();
+        let (at, ..) = head(&self.home).unwrap();
         let report = fsck(&self.home, DATABASE, Some(&at)).unwrap();
         assert!(report.is_clean(), "{report}: {:#?}", report.damage);
         assert_eq!((report.records, report.rows), (2, self.rows.len() as u64));

@@ -3,11 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
 
 use logstead_env::{Buffer, Env};
 use logstead_home::{
-    Completion, Facts, HomeError, LogHome, NoRoom, ObjectId, ObjectInfo, Position, RoomListener,
-    RoomRequest, SegmentInfo, SideWriter, Tag,
+    Completion, Copies, HomeBackend, HomeCapabilities, HomeError, HomeStatus, HomeUsage,
+    ImmutableObjects, InlineAppends, LaneAppends, LaneSegments, LogHome, NamedValues, NoRoom,
+    ObjectCopies, ObjectId, ObjectInfo, ObjectReader, Position, RoomListener, RoomRequest,
+    SegmentInfo, SegmentRollover, SideSegments, SideWriter, Tag,
 };
 use logstead_types::LaneId;
 use logstead_wal::recovery::{self, Options, Recovered};
@@ -179,7 +182,7 @@ impl ModelHome {
 
     /// Opens the log in it: who survived.
     pub(crate) fn open(&self, options: &Options) -> (Recovered, BTreeSet<u32>) {
-        let home: Arc<dyn LogHome> = Arc::new(self.clone());
+        let home = LogHome::from(self.clone());
         let (env, _) = Env::simulated(1);
         let mut survivors = BTreeSet::new();
         let recovered = recovery::open(&home, &env, options, &mut |_, records| {
@@ -204,22 +207,44 @@ impl ModelHome {
     }
 }
 
-impl LogHome for ModelHome {
-    fn facts(&self) -> Facts {
-        Facts {
+impl HomeBackend for ModelHome {
+    fn inline_appends(home: &Arc<Self>) -> Option<Arc<dyn InlineAppends>> {
+        home.inline.then(|| Arc::clone(home) as _)
+    }
+
+    fn rollover(_home: &Arc<Self>) -> Option<Arc<dyn SegmentRollover>> {
+        None
+    }
+
+    fn copies(_home: &Arc<Self>) -> Option<Arc<dyn Copies>> {
+        None
+    }
+}
+
+impl HomeStatus for ModelHome {
+    fn describe(&self) -> String {
+        "the model's home".to_owned()
+    }
+
+    fn report(&self) -> Vec<(String, String)> {
+        Vec::new()
+    }
+
+    fn usage(&self) -> Vec<HomeUsage> {
+        Vec::new()
+    }
+}
+
+impl LaneAppends for ModelHome {
+    fn capabilities(&self) -> HomeCapabilities {
+        HomeCapabilities {
             block_alignment: ALIGNMENT,
             block_size_preferred: 16 * 1024,
-            writes_are_short: self.inline,
             room_size_bytes_max: SEGMENT_BYTES,
             appends_in_flight_max: 8,
             append_latency_expected_us: 1,
             leased: false,
-            rollover: None,
         }
-    }
-
-    fn describe(&self) -> String {
-        "the model's home".to_owned()
     }
 
     fn open_lane(&self, lane: LaneId, first_segment: u64) -> Result<(), NoRoom> {
@@ -250,6 +275,14 @@ impl LogHome for ModelHome {
         Ok(())
     }
 
+    fn is_short_of_space(&self) -> bool {
+        false
+    }
+
+    fn free_bytes(&self) -> Option<u64> {
+        None
+    }
+
     fn place(&self, lane: LaneId, len: u64) -> Result<Position, HomeError> {
         let mut state = self.state();
         let (_, next, last) = state.disk.lanes.get_mut(&lane).expect("an open lane");
@@ -274,7 +307,9 @@ impl LogHome for ModelHome {
             .insert((lane, at), Block::new(&bytes));
         done(block, Ok(()));
     }
+}
 
+impl InlineAppends for ModelHome {
     fn append_inline(
         &self,
         lane: LaneId,
@@ -292,16 +327,19 @@ impl LogHome for ModelHome {
         state.version += 1;
         Ok(())
     }
+}
 
-    fn rewrite(&self, _: LaneId, _: Position, _: &Buffer, _: usize) -> Result<(), HomeError> {
+impl LaneSegments for ModelHome {
+    // Nobody else is there.
+    fn fence(&self, _lane: LaneId, _first_segment: u64, _by: &str) -> Result<(), HomeError> {
         Ok(())
     }
 
-    fn lanes(&self) -> Result<Vec<LaneId>, HomeError> {
+    fn list_lanes(&self) -> Result<Vec<LaneId>, HomeError> {
         Ok(self.state().disk.lanes.keys().copied().collect())
     }
 
-    fn segments(&self, lane: LaneId) -> Result<Vec<SegmentInfo>, HomeError> {
+    fn list_segments(&self, lane: LaneId) -> Result<Vec<SegmentInfo>, HomeError> {
         let state = self.state();
         let Some(&(first, _, last)) = state.disk.lanes.get(&lane) else {
             return Ok(Vec::new());
@@ -331,6 +369,10 @@ impl LogHome for ModelHome {
         Ok(count)
     }
 
+    fn rewrite(&self, _: LaneId, _: Position, _: &Buffer, _: usize) -> Result<(), HomeError> {
+        Ok(())
+    }
+
     fn seal(&self, _: LaneId, _: Position) -> Result<(), HomeError> {
         Ok(())
     }
@@ -338,7 +380,9 @@ impl LogHome for ModelHome {
     fn trim(&self, _: LaneId, _: u64) -> Result<(), HomeError> {
         Ok(())
     }
+}
 
+impl NamedValues for ModelHome {
     fn get(&self, name: &str) -> Result<Option<(Vec<u8>, Tag)>, HomeError> {
         let state = self.state();
         let found = state.disk.names.get(name);
@@ -362,6 +406,11 @@ impl LogHome for ModelHome {
         Ok(Tag(tag))
     }
 
+    // Requests are answered at once.
+    fn limit_name_requests(&self, _first: Duration) {}
+}
+
+impl SideSegments for ModelHome {
     fn begin_side(&self, _: LaneId, _: u64) -> Box<dyn SideWriter> {
         unreachable!("no transaction of the model is large")
     }
@@ -370,7 +419,7 @@ impl LogHome for ModelHome {
         Err(HomeError::Missing(format!("side segment {id}")))
     }
 
-    fn sides(&self, _: LaneId) -> Result<Vec<u64>, HomeError> {
+    fn list_sides(&self, _: LaneId) -> Result<Vec<u64>, HomeError> {
         Ok(Vec::new())
     }
 
@@ -378,15 +427,27 @@ impl LogHome for ModelHome {
         Ok(())
     }
 
-    fn put_object(&self, _: ObjectId, _: &[u8]) -> Result<(), HomeError> {
-        Err(HomeError::Unsupported("objects"))
+    fn give_up_side(&self, lane: LaneId, id: u64) {
+        let _next_recovery_removes_it = self.remove_side(lane, id);
     }
+}
 
+impl ObjectReader for ModelHome {
     fn read_object(&self, id: ObjectId, _: u64, _: &mut [u8]) -> Result<usize, HomeError> {
         Err(HomeError::Missing(format!("object {id}")))
     }
 
-    fn objects(&self) -> Result<Vec<ObjectInfo>, HomeError> {
+    fn object_copies(&self) -> Option<&dyn ObjectCopies> {
+        None
+    }
+}
+
+impl ImmutableObjects for ModelHome {
+    fn put_object(&self, _: ObjectId, _: &[u8]) -> Result<(), HomeError> {
+        Err(HomeError::Unsupported("objects"))
+    }
+
+    fn list_objects(&self) -> Result<Vec<ObjectInfo>, HomeError> {
         Ok(Vec::new())
     }
 

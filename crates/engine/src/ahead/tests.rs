@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 
 use logstead_env::Env;
-use logstead_home::MemoryHome;
+use logstead_home::{LogHome, MemoryHome};
 use logstead_types::{IndexId, TableId, WorkerId};
 
 use super::*;
@@ -68,7 +68,7 @@ fn place(chunks: u64, row_bytes: usize, memory_bytes: u64) -> Place {
         ..EngineOptions::default()
     };
     let env = Env::simulated(1).0;
-    let opened = Engine::open(options, Arc::new(home.clone()), env);
+    let opened = Engine::open(options, LogHome::from(home.clone()), env);
     let (engine, _) = opened.expect("opens");
     let table = engine.create_table(TableId(20_000));
     engine.create_index(&table, SCATTERED, true, Arc::new(Scattered));
@@ -288,15 +288,17 @@ fn a_walk_over_an_index_reads_its_rows_ahead() {
 #[test]
 fn who_reads_ahead_is_not_told_of_failures() {
     let place = place(6, 1000, u64::MAX);
-    let home: &dyn logstead_home::LogHome = &place.home;
-    for info in home.objects().expect("listed") {
+    let home: &logstead_home::LogHome = &LogHome::from(place.home.clone());
+    for info in home.objects.list_objects().expect("listed") {
         let mut bytes = vec![0; info.size_bytes as usize];
-        home.read_object(info.id, 0, &mut bytes).expect("read");
+        home.objects
+            .read_object(info.id, 0, &mut bytes)
+            .expect("read");
         // Behind the first chunk's page, and before the directory.
         let at = bytes.len() / 2;
         bytes[at] ^= 0x10;
-        home.remove_object(info.id).expect("removed");
-        home.put_object(info.id, &bytes).expect("stored");
+        home.objects.remove_object(info.id).expect("removed");
+        home.objects.put_object(info.id, &bytes).expect("stored");
     }
     let mut txn = place.begin();
     let mut cursor = ScanCursor::new(&place.table);

@@ -24,7 +24,7 @@ use crate::rows::Rows;
 
 /// See the module's documentation.
 pub(crate) struct Base {
-    home: Arc<dyn LogHome>,
+    home: LogHome,
     database: DatabaseId,
     keeper: Arc<ManifestKeeper>,
     publisher: Publisher<Arc<ManifestKeeper>>,
@@ -177,7 +177,7 @@ impl Moves {
 impl Base {
     /// After recovery: of this server's epoch, with the directory that was loaded, if one was.
     pub(crate) fn open(
-        home: Arc<dyn LogHome>,
+        home: LogHome,
         database: DatabaseId,
         epoch: Epoch,
         keeper: ManifestKeeper,
@@ -187,7 +187,7 @@ impl Base {
         let newest = keeper.manifest().checkpoint;
         let ledger = Arc::new(Ledger::new(epoch));
         let mut publisher = Publisher::open(
-            Arc::clone(&home),
+            home.clone(),
             Arc::clone(&keeper),
             database,
             ledger,
@@ -202,7 +202,7 @@ impl Base {
                 "restore points and branches cannot be looked up, nothing that a checkpoint leaves behind is removed until they can: {error}"
             ),
         }
-        let directory = directory.unwrap_or_else(|| Directory::open(Arc::clone(&home), None));
+        let directory = directory.unwrap_or_else(|| Directory::open(home.objects.clone(), None));
         let csn = publisher
             .newest()
             .map_or(Csn::ZERO, |newest| newest.record.csn);
@@ -229,8 +229,8 @@ impl Base {
         Arc::clone(&self.newest)
     }
 
-    pub(super) fn home(&self) -> Arc<dyn LogHome> {
-        Arc::clone(&self.home)
+    pub(super) fn home(&self) -> LogHome {
+        self.home.clone()
     }
 
     pub(super) fn ledger(&self) -> Arc<Ledger> {
@@ -459,11 +459,11 @@ mod tests {
 
     #[test]
     fn publications_of_one_csn_are_told_apart() {
-        let home: Arc<dyn LogHome> = Arc::new(logstead_home::MemoryHome::new(1 << 20));
+        let home = LogHome::from(logstead_home::MemoryHome::new(1 << 20));
         let mut stored = Stored {
             publication: 0,
             csn: Csn(7),
-            directory: Directory::open(home, None),
+            directory: Directory::open(home.objects, None),
         };
         let newest = Newest::new(stored.clone());
         assert!(!newest.is_newer(&stored));

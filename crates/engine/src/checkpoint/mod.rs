@@ -187,7 +187,7 @@ impl Engine {
         mut rest: impl FnMut(Duration),
     ) -> Result<CheckpointReport, CheckpointError> {
         let pause = &self.inner().checkpoints.compaction_pause;
-        let free_bytes = self.home().free_bytes();
+        let free_bytes = self.home().appends.free_bytes();
         let compaction = pause.lock().next(free_bytes);
         let mut taken = self.attempt_checkpoint(&mut rest, compaction);
         if let Err((CheckpointError::DiskFull(_), Compacted::Yes)) = &taken {
@@ -302,7 +302,7 @@ fn wait_for_horizon(engine: &Engine, csn: Csn) -> Result<(), CheckpointError> {
 #[cfg(test)]
 mod tests {
     use logstead_env::Env;
-    use logstead_home::MemoryHome;
+    use logstead_home::{LogHome, MemoryHome};
     use logstead_types::{TableId, WorkerId};
 
     use super::*;
@@ -313,7 +313,8 @@ mod tests {
     fn engine(chunks: usize) -> Engine {
         let home = Arc::new(MemoryHome::new(4 << 20));
         let env = Env::simulated(1).0;
-        let (engine, _) = Engine::open(EngineOptions::default(), home, env).expect("opens");
+        let (engine, _) =
+            Engine::open(EngineOptions::default(), LogHome::from(home), env).expect("opens");
         let table = engine.create_table(TableId(20_000));
         let mut row = RowBuilder::new();
         row.start(1, 1);

@@ -18,18 +18,18 @@ use crate::tree::{LoadError, StoredLeaf};
 
 /// The pages of the newest checkpoint.
 pub(crate) struct Pages {
-    home: Arc<dyn LogHome>,
+    home: LogHome,
     newest: Arc<Newest>,
 }
 
 impl Pages {
-    pub(crate) fn new(home: Arc<dyn LogHome>, newest: Arc<Newest>) -> Pages {
+    pub(crate) fn new(home: LogHome, newest: Arc<Newest>) -> Pages {
         Pages { home, newest }
     }
 
     /// A reader of pages: one for each thread.
     pub(crate) fn reader(&self) -> PageReader {
-        PageReader::new(Arc::clone(&self.home))
+        PageReader::new(self.home.objects.clone())
     }
 
     /// Brings the leaf of an index that begins at `low` into memory, if it is absent; or finds out where leaves begin, if it stands for several.

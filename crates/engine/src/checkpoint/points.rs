@@ -64,7 +64,7 @@ impl Engine {
     fn manifest(&self) -> Result<logstead_wal::manifest::Manifest, RestorePointError> {
         let pages =
             |error| RestorePointError::from(logstead_checkpoint::CheckpointError::Home(error));
-        manifest_of(self.home().as_ref()).map_err(|error| match error {
+        manifest_of(self.home()).map_err(|error| match error {
             RecoveryError::Home(error) => pages(error),
             error => pages(logstead_home::HomeError::io(
                 "reading the manifest",
@@ -80,8 +80,8 @@ impl Engine {
         }
         let checkpoints = &self.inner().checkpoints;
         let _turn = checkpoints.turn();
-        let home = self.home().as_ref();
-        let (pins, _) = Pins::read(home)?;
+        let home = self.home();
+        let (pins, _) = Pins::read(home.names.as_ref())?;
         if pins.point(name).is_some() {
             return Err(RestorePointError::Exists(name.to_owned()));
         }
@@ -112,9 +112,11 @@ impl Engine {
     pub fn drop_restore_point(&self, name: &str) -> Result<(), RestorePointError> {
         let checkpoints = &self.inner().checkpoints;
         let _turn = checkpoints.turn();
-        Pins::change(self.home().as_ref(), |pins| match pins.remove_point(name) {
-            true => Ok(()),
-            false => Err(RestorePointError::Missing(name.to_owned())),
+        Pins::change(self.home().names.as_ref(), |pins| {
+            match pins.remove_point(name) {
+                true => Ok(()),
+                false => Err(RestorePointError::Missing(name.to_owned())),
+            }
         })?;
         // A checkpoint that is taken step by step collects when it is through.
         if let Some(base) = &mut *checkpoints.base.lock() {

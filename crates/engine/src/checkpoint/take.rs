@@ -168,8 +168,9 @@ impl Engine {
             changes,
             named,
         } = std::mem::take(&mut base.buffers);
-        let writer = ObjectWriter::new(base.home(), base.ledger(), pace).with_buffer(object);
-        let reader = PageReader::new(base.home())
+        let writer =
+            ObjectWriter::new(base.home().objects, base.ledger(), pace).with_buffer(object);
+        let reader = PageReader::new(base.home().objects)
             .of_single_pages()
             .merging(delta::put_over);
         Ok(Checkpoint {

@@ -9,7 +9,7 @@ use std::sync::{Arc, Barrier};
 use std::time::Duration;
 
 use logstead_env::Env;
-use logstead_home::MemoryHome;
+use logstead_home::{LogHome, MemoryHome};
 use logstead_types::{Csn, Rid, TableId, WorkerId};
 use logstead_wal::RoomRequest;
 use shuttle::scheduler::RandomScheduler;
@@ -48,7 +48,8 @@ impl Pair {
             ..EngineOptions::default()
         };
         let home = Arc::new(MemoryHome::new(1 << 20));
-        let (engine, _) = Engine::open(options, home, Env::simulated(1).0).expect("opens");
+        let (engine, _) =
+            Engine::open(options, LogHome::from(home), Env::simulated(1).0).expect("opens");
         let table = engine.create_table(TableId(20_000));
         let worker = engine.worker(WorkerId(0));
         let mut txn = worker.begin(Isolation::ReadCommitted);

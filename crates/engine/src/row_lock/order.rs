@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use logstead_commit::IsCommitted;
 use logstead_env::Env;
-use logstead_home::MemoryHome;
+use logstead_home::{LogHome, MemoryHome};
 use logstead_types::{Csn, Rid, TableId, WorkerId};
 
 use super::RowLock;
@@ -72,7 +72,7 @@ impl Scene {
             workers: 2,
             ..EngineOptions::default()
         };
-        let (engine, _) = Engine::open(options, home, env).expect("opens");
+        let (engine, _) = Engine::open(options, LogHome::from(home), env).expect("opens");
         let table = engine.create_table(TableId(20_000));
         let worker = engine.worker(WorkerId(0));
         let mut txn = worker.begin(Isolation::ReadCommitted);

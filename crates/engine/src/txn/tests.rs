@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::task::{Context, Waker};
 
 use logstead_env::Env;
-use logstead_home::MemoryHome;
+use logstead_home::{LogHome, MemoryHome};
 use logstead_types::{IndexId, TableId, WorkerId};
 
 use super::*;
@@ -32,7 +32,8 @@ impl Twice {
     fn new(between: impl FnOnce(&Table, Rid)) -> Twice {
         let home = Arc::new(MemoryHome::new(4 << 20));
         let env = Env::simulated(1).0;
-        let (engine, _) = Engine::open(EngineOptions::default(), home, env).expect("opens");
+        let (engine, _) =
+            Engine::open(EngineOptions::default(), LogHome::from(home), env).expect("opens");
         let table = engine.create_table(TableId(20_000));
         let worker = engine.worker(WorkerId(0));
         let mut txn = worker.begin(Isolation::ReadCommitted);
@@ -132,7 +133,8 @@ impl KeyExtractor for ByValue {
 fn table_of(rows: u8) -> (crate::Worker, Arc<Table>, Vec<Rid>) {
     let home = Arc::new(MemoryHome::new(4 << 20));
     let env = Env::simulated(1).0;
-    let (engine, _) = Engine::open(EngineOptions::default(), home, env).expect("opens");
+    let (engine, _) =
+        Engine::open(EngineOptions::default(), LogHome::from(home), env).expect("opens");
     let table = engine.create_table(TableId(20_000));
     engine.create_index(&table, IndexId(20_001), true, Arc::new(ByValue));
     let worker = engine.worker(WorkerId(0));
@@ -239,7 +241,8 @@ fn blocker(done: Result<(), WriteError>) -> Blocker {
 fn a_transaction_near_the_end_of_its_commands_writes_no_more() {
     let home = Arc::new(MemoryHome::new(4 << 20));
     let env = Env::simulated(1).0;
-    let (engine, _) = Engine::open(EngineOptions::default(), home, env).expect("opens");
+    let (engine, _) =
+        Engine::open(EngineOptions::default(), LogHome::from(home), env).expect("opens");
     let table = engine.create_table(TableId(20_000));
     let worker = engine.worker(WorkerId(0));
     let mut txn = worker.begin(Isolation::ReadCommitted);

@@ -136,11 +136,11 @@ pub struct StoredRows<'c> {
 
 impl<'c> StoredRows<'c> {
     /// Those of this record.
-    pub fn new(home: &Arc<dyn LogHome>, record: &'c Record) -> StoredRows<'c> {
+    pub fn new(home: &LogHome, record: &'c Record) -> StoredRows<'c> {
         StoredRows {
             record,
-            directory: Directory::open(Arc::clone(home), record.root),
-            reader: PageReader::new(Arc::clone(home)).merging(crate::delta::put_over),
+            directory: Directory::open(home.objects.clone(), record.root),
+            reader: PageReader::new(home.objects.clone()).merging(crate::delta::put_over),
         }
     }
 

@@ -97,10 +97,10 @@ impl Stored {
     }
 
     /// Everything as pages.
-    fn written(&self) -> (Arc<dyn LogHome>, Record) {
-        let home: Arc<dyn LogHome> = Arc::new(MemoryHome::new(1 << 20));
+    fn written(&self) -> (LogHome, Record) {
+        let home = LogHome::from(MemoryHome::new(1 << 20));
         let ledger = Arc::new(Ledger::new(Epoch(1)));
-        let mut writer = ObjectWriter::new(Arc::clone(&home), ledger, None);
+        let mut writer = ObjectWriter::new(home.objects.clone(), ledger, None);
         let mut changes = Vec::new();
         let slots = u64::from(CHUNK_SLOTS);
         let mut chunks = ChunkWriter::new();
@@ -135,7 +135,7 @@ impl Stored {
                 changes.push((key, Some(leaves.finish(high, &mut writer).unwrap())));
             }
         }
-        let applied = Directory::open(Arc::clone(&home), None)
+        let applied = Directory::open(home.objects.clone(), None)
             .apply(&changes, &BTreeSet::new(), Csn(9), &mut writer)
             .unwrap();
         // Its objects stay although no record names them.
@@ -173,7 +173,7 @@ impl Stored {
     }
 }
 
-fn compared(home: &Arc<dyn LogHome>, record: &Record, records_max: usize) -> IndexReport {
+fn compared(home: &LogHome, record: &Record, records_max: usize) -> IndexReport {
     let (env, _files) = Env::simulated(1);
     let dir = PathBuf::from("/scratch");
     env.files.create_dir(&dir).unwrap();
@@ -339,18 +339,18 @@ fn damaged_pages_are_no_missing_entries() {
     let stored = Stored::sound(60);
     let (home, record) = stored.written();
     let sound = compared(&home, &record, RECORDS_MAX);
-    let objects = home.objects().unwrap();
+    let objects = home.objects.list_objects().unwrap();
     let mut found = 0;
     for info in &objects {
         for at in (0..info.size_bytes as usize).step_by(101) {
-            let copy: Arc<dyn LogHome> = Arc::new(MemoryHome::new(1 << 20));
+            let copy = LogHome::from(MemoryHome::new(1 << 20));
             for other in &objects {
                 let mut bytes = vec![0; other.size_bytes as usize];
-                home.read_object(other.id, 0, &mut bytes).unwrap();
+                home.objects.read_object(other.id, 0, &mut bytes).unwrap();
                 if other.id == info.id {
                     bytes[at] ^= 4;
                 }
-                copy.put_object(other.id, &bytes).unwrap();
+                copy.objects.put_object(other.id, &bytes).unwrap();
             }
             let report = compared(&copy, &record, 20);
             assert!(report.entries <= sound.entries);
@@ -375,11 +375,11 @@ fn an_index_with_a_gap_is_not_compared() {
     ] {
         let stored = Stored::sound(60);
         let (home, mut record) = stored.written();
-        let directory = Directory::open(Arc::clone(&home), record.root);
+        let directory = Directory::open(home.objects.clone(), record.root);
         let tile = directory.tiles(TABLES[0], UNIQUE, Vec::new()).nth(gone);
         let (table, index, low) = (TABLES[0], UNIQUE, tile.unwrap().unwrap().0);
         let mut writer =
-            ObjectWriter::new(Arc::clone(&home), Arc::new(Ledger::new(Epoch(2))), None);
+            ObjectWriter::new(home.objects.clone(), Arc::new(Ledger::new(Epoch(2))), None);
         let changes = [(PageKey::Leaf { table, index, low }, None)];
         let applied = directory
             .apply(&changes, &BTreeSet::new(), Csn(9), &mut writer)

@@ -34,9 +34,9 @@ fn options(workers: usize) -> EngineOptions {
     }
 }
 
-fn open(home: &Arc<dyn LogHome>) -> (Engine, logstead_engine::RecoveryReport) {
+fn open(home: &LogHome) -> (Engine, logstead_engine::RecoveryReport) {
     let (env, _) = Env::simulated(1);
-    let (engine, report) = Engine::open(options(1), Arc::clone(home), env).expect("opens");
+    let (engine, report) = Engine::open(options(1), home.clone(), env).expect("opens");
     engine.bring_all(|| true).expect("everything can be read");
     (engine, report)
 }
@@ -44,7 +44,7 @@ fn open(home: &Arc<dyn LogHome>) -> (Engine, logstead_engine::RecoveryReport) {
 /// One engine with one worker, over a home that can be opened again.
 pub(crate) struct Place {
     pub(crate) memory: MemoryHome,
-    pub(crate) home: Arc<dyn LogHome>,
+    pub(crate) home: LogHome,
     pub(crate) engine: Engine,
     pub(crate) worker: Worker,
 }
@@ -52,11 +52,11 @@ pub(crate) struct Place {
 impl Place {
     pub(crate) fn new() -> Place {
         let memory = MemoryHome::new(1 << 20);
-        let home: Arc<dyn LogHome> = Arc::new(memory.clone());
+        let home = LogHome::from(memory.clone());
         Place::over(memory, home)
     }
 
-    pub(crate) fn over(memory: MemoryHome, home: Arc<dyn LogHome>) -> Place {
+    pub(crate) fn over(memory: MemoryHome, home: LogHome) -> Place {
         let (engine, _) = open(&home);
         for id in TABLES {
             engine.create_table(id);
@@ -144,7 +144,7 @@ impl Place {
     }
 
     pub(crate) fn objects(&self) -> Vec<u64> {
-        let objects = self.home.objects().expect("listed");
+        let objects = self.home.objects.list_objects().expect("listed");
         objects.into_iter().map(|info| info.id.0).collect()
     }
 }
@@ -636,7 +636,7 @@ fn a_database_larger_than_memory_starts_and_serves() {
             },
             ..options(1)
         };
-        let (engine, report) = Engine::open(little, Arc::clone(&home), env).expect("opens");
+        let (engine, report) = Engine::open(little, home.clone(), env).expect("opens");
         assert_eq!(report.checkpoint_pages, 0, "nothing is read");
         assert_eq!(report.tails_kept, 3, "chunks with rows in the log");
         let counts = engine.chunk_counts();
@@ -681,7 +681,7 @@ fn a_damaged_page_is_told_to_who_needs_it() {
     let place = Place::new();
     place.fill(TABLES[0], 180);
     place.checkpoint();
-    let objects = place.home.objects().expect("listed");
+    let objects = place.home.objects.list_objects().expect("listed");
     let largest = objects
         .iter()
         .max_by_key(|info| info.size_bytes)
@@ -689,6 +689,7 @@ fn a_damaged_page_is_told_to_who_needs_it() {
     let mut bytes = vec![0; largest.size_bytes as usize];
     place
         .home
+        .objects
         .read_object(largest.id, 0, &mut bytes)
         .expect("read");
     let id = largest.id;
@@ -705,10 +706,10 @@ fn a_damaged_page_is_told_to_who_needs_it() {
     memory.crash();
     for there in [&damaged, &bytes] {
         memory.crash();
-        home.remove_object(id).expect("removed");
-        home.put_object(id, there).expect("stored");
+        home.objects.remove_object(id).expect("removed");
+        home.objects.put_object(id, there).expect("stored");
         let (env, _) = Env::simulated(1);
-        let (engine, _) = Engine::open(options(1), Arc::clone(&home), env).expect("opens");
+        let (engine, _) = Engine::open(options(1), home.clone(), env).expect("opens");
         let table = engine.table(TABLES[0]).expect("there");
         let worker = engine.worker(WorkerId(0));
         let mut txn = worker.begin(Isolation::ReadCommitted);

@@ -1,7 +1,6 @@
 //! What cannot be read for a while: inserts go elsewhere, checkpoints go on, and what can be read again is whole.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use logstead_engine::{
     Engine, EngineOptions, FaultError, FlushMode, Guard, LogHome, MemoryHome, Rid, ScanCursor, Txn,
@@ -19,13 +18,13 @@ const CHUNK: u64 = 64;
 
 struct World {
     memory: MemoryHome,
-    home: Arc<dyn LogHome>,
+    home: LogHome,
 }
 
 impl World {
     fn new() -> World {
         let memory = MemoryHome::new(64 << 20);
-        let home: Arc<dyn LogHome> = Arc::new(memory.clone());
+        let home = LogHome::from(memory.clone());
         World { memory, home }
     }
 
@@ -42,22 +41,25 @@ impl World {
 
     /// The object with most of the pages.
     fn largest(&self) -> ObjectId {
-        let objects = self.home.objects().expect("listed");
+        let objects = self.home.objects.list_objects().expect("listed");
         let largest = objects.iter().max_by_key(|info| info.size_bytes);
         largest.expect("some").id
     }
 
     fn bytes(&self, id: ObjectId) -> Vec<u8> {
-        let objects = self.home.objects().expect("listed");
+        let objects = self.home.objects.list_objects().expect("listed");
         let info = objects.iter().find(|info| info.id == id).expect("there");
         let mut bytes = vec![0; info.size_bytes as usize];
-        self.home.read_object(id, 0, &mut bytes).expect("read");
+        self.home
+            .objects
+            .read_object(id, 0, &mut bytes)
+            .expect("read");
         bytes
     }
 
     fn replace(&self, id: ObjectId, bytes: &[u8]) {
-        self.home.remove_object(id).expect("removed");
-        self.home.put_object(id, bytes).expect("stored");
+        self.home.objects.remove_object(id).expect("removed");
+        self.home.objects.put_object(id, bytes).expect("stored");
     }
 
     /// Makes what lies in its first chunk unreadable, in one way or the other, and gives what makes it whole again.
@@ -540,7 +542,7 @@ fn the_pages_of_a_dropped_table_go_when_they_can_be_found() {
         workers: 2,
         ..EngineOptions::default()
     };
-    let (engine, _) = Engine::open(options, Arc::clone(&world.home), env).expect("opens");
+    let (engine, _) = Engine::open(options, world.home.clone(), env).expect("opens");
     assert_eq!(engine.checkpoint().expect("taken").bytes_live, 0);
     assert_eq!(engine.checkpoint_stats().last_damage, None);
 }

@@ -1,5 +1,6 @@
 //! The executor and commits that are awaited.
 
+use logstead_home::LogHome;
 use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -185,8 +186,8 @@ fn a_local_log_is_opened_again_after_a_drop() {
             ..LocalOptions::default()
         };
         let home = LocalHome::open("/bank", &env, options).expect("not in use");
-        let (engine, _) =
-            Engine::open(EngineOptions::default(), Arc::new(home), env.clone()).expect("opens");
+        let (engine, _) = Engine::open(EngineOptions::default(), LogHome::from(home), env.clone())
+            .expect("opens");
         let table = engine.create_table(TABLE);
         let index = engine.create_index(&table, BY_KEY, true, Arc::new(Column(0)));
         (engine, table, index)

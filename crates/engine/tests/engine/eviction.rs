@@ -38,14 +38,14 @@ pub(crate) struct Place {
     pub(crate) table: Arc<Table>,
 }
 
-pub(crate) fn open(home: &Arc<dyn LogHome>, memory_bytes: u64) -> Place {
+pub(crate) fn open(home: &LogHome, memory_bytes: u64) -> Place {
     let (env, _) = Env::simulated(1);
     let options = EngineOptions {
         workers: 2,
         memory_bytes,
         ..EngineOptions::default()
     };
-    let (engine, _) = Engine::open(options, Arc::clone(home), env).expect("opens");
+    let (engine, _) = Engine::open(options, home.clone(), env).expect("opens");
     let table = engine.create_table(TABLE);
     let worker = engine.worker(WorkerId(0));
     Place {
@@ -73,11 +73,11 @@ pub(crate) fn look(place: &Place, rid: u64) -> Result<Option<i64>, FaultError> {
 impl Place {
     /// With rows 0 to `count`, whose rids are their keys, in a checkpoint.
     pub(crate) fn saved(count: i64) -> Place {
-        let home: Arc<dyn LogHome> = Arc::new(MemoryHome::new(8 << 20));
+        let home = LogHome::from(MemoryHome::new(8 << 20));
         Place::saved_in(&home, count)
     }
 
-    pub(crate) fn saved_in(home: &Arc<dyn LogHome>, count: i64) -> Place {
+    pub(crate) fn saved_in(home: &LogHome, count: i64) -> Place {
         let place = open(home, u64::MAX);
         let mut txn = place.begin();
         for key in 0..count {
@@ -440,7 +440,7 @@ fn a_history_with_evictions_is_what_it_is_without() {
 
 fn history(seed: u64) {
     let memory = MemoryHome::new(8 << 20);
-    let home: Arc<dyn LogHome> = Arc::new(memory.clone());
+    let home = LogHome::from(memory.clone());
     let mut place = open(&home, u64::MAX);
     let mut dice = Dice(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
     let mut model: BTreeMap<i64, (Rid, i64)> = BTreeMap::new();
@@ -543,7 +543,7 @@ pub(crate) fn of_bytes(key: i64, balance: i64, bytes: usize, filling: u8) -> Vec
 #[test]
 fn a_table_larger_than_memory_is_written_and_read() {
     const BUDGET: u64 = 12 << 20;
-    let home: Arc<dyn LogHome> = Arc::new(MemoryHome::new(64 << 20));
+    let home = LogHome::from(MemoryHome::new(64 << 20));
     let place = open(&home, BUDGET);
     let evictor = Evictor::start(&place.engine, false).expect("starts");
     let memory = place.engine.memory();
@@ -601,7 +601,7 @@ fn a_table_larger_than_memory_is_written_and_read() {
 #[test]
 fn a_chunk_larger_than_memory_is_read() {
     const BUDGET: u64 = 16 << 20;
-    let home: Arc<dyn LogHome> = Arc::new(MemoryHome::new(64 << 20));
+    let home = LogHome::from(MemoryHome::new(64 << 20));
     let place = open(&home, BUDGET);
     let evictor = Evictor::start(&place.engine, false).expect("starts");
     for key in 0..CHUNK {
@@ -629,7 +629,7 @@ fn a_chunk_larger_than_memory_is_read() {
 #[test]
 fn a_transaction_larger_than_memory_is_refused() {
     const BUDGET: u64 = 16 << 20;
-    let home: Arc<dyn LogHome> = Arc::new(MemoryHome::new(64 << 20));
+    let home = LogHome::from(MemoryHome::new(64 << 20));
     let place = open(&home, BUDGET);
     let _evictor = Evictor::start(&place.engine, false).expect("starts");
     let mut txn = place.begin();

@@ -3,7 +3,7 @@
 use logstead_engine::{
     ALLOWANCE_BYTES_MAX, FlushMode, Isolation, OpenError, Txn, Worker, WriteError,
 };
-use logstead_home::MemoryHome;
+use logstead_home::{ImmutableObjects, MemoryHome, NamedValues};
 use logstead_types::TableId;
 
 use crate::world::*;
@@ -230,7 +230,7 @@ fn what_a_checkpoint_is_to_change_counts_until_it_is_over() {
 #[test]
 fn an_upgrade_that_would_not_fit_changes_nothing() {
     use logstead_checkpoint::{ChunkSize, Record};
-    use logstead_home::LogHome as _;
+
     use logstead_wal::manifest::{Checkpoint, Manifest};
     let home = MemoryHome::new(64 << 20);
     let world = World::open_within(home.clone(), 1, BUDGET).expect("opens");
@@ -258,7 +258,7 @@ fn an_upgrade_that_would_not_fit_changes_nothing() {
         ..newest
     });
     let tag = home.compare_and_swap("manifest", tag, &manifest.encode());
-    let (tag, objects) = (tag.expect("stored"), home.objects().expect("listed"));
+    let (tag, objects) = (tag.expect("stored"), home.list_objects().expect("listed"));
     let refused = match World::open_within(home.clone(), 1, BUDGET).map(|_| ()) {
         Err(error) => error.to_string(),
         Ok(()) => panic!("it opens"),
@@ -266,5 +266,5 @@ fn an_upgrade_that_would_not_fit_changes_nothing() {
     assert!(refused.contains("memory budget of at least"), "{refused}");
     let (_, now) = home.get("manifest").expect("read").expect("there");
     assert_eq!(now, tag);
-    assert_eq!(home.objects().expect("listed"), objects);
+    assert_eq!(home.list_objects().expect("listed"), objects);
 }

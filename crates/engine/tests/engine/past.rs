@@ -37,7 +37,7 @@ fn open(memory: &MemoryHome, clock: &Arc<SimClock>, memory_bytes: u64) -> Engine
         memory_bytes,
         ..EngineOptions::default()
     };
-    let home: Arc<dyn LogHome> = Arc::new(memory.clone());
+    let home = LogHome::from(memory.clone());
     Engine::open(options, home, env).expect("opens").0
 }
 
@@ -168,7 +168,7 @@ impl Place {
     }
 
     fn objects(&self) -> BTreeSet<ObjectId> {
-        let listed = self.engine.home().objects().expect("listed");
+        let listed = self.engine.home().objects.list_objects().expect("listed");
         listed.into_iter().map(|info| info.id).collect()
     }
 
@@ -505,7 +505,7 @@ fn retention_does_not_take_away_what_is_read() {
         },
         ..EngineOptions::default()
     };
-    let home: Arc<dyn LogHome> = Arc::new(memory.clone());
+    let home = LogHome::from(memory.clone());
     let (engine, _) = Engine::open(options, home, env).expect("opens");
     let table = engine.create_table(TABLE);
     let worker = engine.worker(WorkerId(0));

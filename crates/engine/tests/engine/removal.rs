@@ -48,6 +48,7 @@ fn orphans_are_removed_before_the_first_checkpoint_needs_room() {
     let orphan = ObjectId(1 << 32 | 0xffff);
     place
         .home
+        .objects
         .put_object(orphan, b"half a checkpoint")
         .expect("put");
     let (place, _) = place.restarted();
@@ -132,8 +133,23 @@ fn the_log_before_a_checkpoint_goes() {
         }
     }
     let lane = logstead_types::LaneId(0);
-    assert!(place.home.sides(lane).expect("listed").is_empty());
-    assert!(place.home.segments(lane).expect("listed").len() <= 2);
+    assert!(
+        place
+            .home
+            .sides
+            .list_sides(lane)
+            .expect("listed")
+            .is_empty()
+    );
+    assert!(
+        place
+            .home
+            .segments
+            .list_segments(lane)
+            .expect("listed")
+            .len()
+            <= 2
+    );
     let before = place.rows();
     let (place, report) = place.restarted();
     assert_eq!(report.entries, 0);
@@ -163,19 +179,39 @@ fn large_transactions_take_no_more_room_than_twice_the_distance_between_checkpoi
     place.flush();
     place.checkpoint();
     let lane = logstead_types::LaneId(0);
-    let segments = place.home.segments(lane).expect("listed").len();
+    let segments = place
+        .home
+        .segments
+        .list_segments(lane)
+        .expect("listed")
+        .len();
     for n in 1..=60 {
         place.change(TABLES[0], rid, Some(&large(n)));
         place.flush();
-        let sides = place.home.sides(lane).expect("listed").len();
+        let sides = place.home.sides.list_sides(lane).expect("listed").len();
         assert!(sides <= DISTANCE, "{sides} side segments after {n}");
         if n % DISTANCE as u64 == 0 {
             place.checkpoint();
-            assert!(place.home.sides(lane).expect("listed").is_empty());
-            let objects = place.home.objects().expect("listed");
+            assert!(
+                place
+                    .home
+                    .sides
+                    .list_sides(lane)
+                    .expect("listed")
+                    .is_empty()
+            );
+            let objects = place.home.objects.list_objects().expect("listed");
             let bytes: u64 = objects.iter().map(|object| object.size_bytes).sum();
             assert!(bytes <= 3 * LARGE as u64, "{bytes} bytes of objects");
         }
     }
-    assert!(place.home.segments(lane).expect("listed").len() <= segments + 1);
+    assert!(
+        place
+            .home
+            .segments
+            .list_segments(lane)
+            .expect("listed")
+            .len()
+            <= segments + 1
+    );
 }

@@ -1,7 +1,7 @@
 //! Replay by several threads: the same tables as by one, the same failure, and what it costs.
 
+use logstead_home::{InlineAppends, LaneAppends, NamedValues};
 use std::collections::HashSet;
-use std::sync::Arc;
 
 use logstead_engine::{
     CommitOptions, Csn, Engine, EngineOptions, Guard, Isolation, LogHome, MemoryHome, OpenError,
@@ -44,7 +44,7 @@ impl Forge {
             accept_data_loss: false,
             lease: logstead_wal::lease::LeaseOptions::default(),
         };
-        let dynamic: Arc<dyn LogHome> = Arc::new(home.clone());
+        let dynamic = LogHome::from(home.clone());
         let log = recovery::open(&dynamic, &env, &options, &mut |_, _| Ok(())).expect("a new log");
         Forge {
             home,
@@ -96,7 +96,8 @@ impl Forge {
         };
         let (bytes, crc) = header.encode();
         let (of, home) = (LaneId(index as u16), &self.home);
-        let len = (HEADER_LEN + lane.payload.len()).next_multiple_of(home.facts().block_alignment);
+        let len =
+            (HEADER_LEN + lane.payload.len()).next_multiple_of(home.capabilities().block_alignment);
         let mut block = Buffer::zeroed(len);
         block.as_mut_slice()[..HEADER_LEN].copy_from_slice(&bytes);
         block.as_mut_slice()[HEADER_LEN..HEADER_LEN + lane.payload.len()]
@@ -150,7 +151,7 @@ fn open(home: &MemoryHome, threads: usize, memory_bytes: u64) -> Result<Engine, 
         ..EngineOptions::default()
     };
     home.crash();
-    let (engine, _) = Engine::open(options, Arc::new(home.clone()), env)?;
+    let (engine, _) = Engine::open(options, LogHome::from(home.clone()), env)?;
     engine.bring_all(|| true).expect("everything can be read");
     Ok(engine)
 }
@@ -395,7 +396,7 @@ fn measure_replay() {
                 home.crash();
                 let (begun, cpu_begun) = (env.clock.monotonic(), cpu_seconds());
                 let (_engine, report) =
-                    Engine::open(options, Arc::new(home.clone()), env.clone()).expect("opens");
+                    Engine::open(options, LogHome::from(home.clone()), env.clone()).expect("opens");
                 let took = env.clock.monotonic().since(begun).as_secs_f64();
                 println!(
                     "{what}, {lanes} lanes, {threads} threads: {:.2} s ({:.2} s of CPU), {:.2} M entries/s, {:.0} MB/s of records; {:?}",

@@ -17,7 +17,7 @@ const TABLE: TableId = TableId(20_000);
 
 struct Place {
     memory: MemoryHome,
-    home: Arc<dyn LogHome>,
+    home: LogHome,
     clock: Arc<SimClock>,
     retention: Retention,
 }
@@ -26,7 +26,7 @@ impl Place {
     fn new(retention: Retention) -> Place {
         let memory = MemoryHome::new(1 << 20);
         Place {
-            home: Arc::new(memory.clone()),
+            home: LogHome::from(memory.clone()),
             memory,
             clock: Arc::new(SimClock::new()),
             retention,
@@ -42,7 +42,7 @@ impl Place {
             retention: self.retention,
             ..EngineOptions::default()
         };
-        let (engine, _) = Engine::open(options, Arc::clone(&self.home), env).expect("opens");
+        let (engine, _) = Engine::open(options, self.home.clone(), env).expect("opens");
         engine.create_table(TABLE);
         engine.bring_all(|| true).expect("everything can be read");
         engine
@@ -50,20 +50,21 @@ impl Place {
 
     /// Rows that the point holds, by what its record leads to.
     fn rows_at(&self, point: &RestorePoint) -> u64 {
-        let manifest = manifest_of(self.home.as_ref()).expect("there");
+        let manifest = manifest_of(&self.home).expect("there");
         let newest = manifest.checkpoint.expect("a checkpoint");
         let read = |object, crc| {
-            Record::read(self.home.as_ref(), manifest.database, object, crc).expect("a record")
+            Record::read(self.home.objects.as_ref(), manifest.database, object, crc)
+                .expect("a record")
         };
         let record = read(newest.object, newest.crc);
-        let (pins, _) = Pins::read(self.home.as_ref()).expect("read");
+        let (pins, _) = Pins::read(self.home.names.as_ref()).expect("read");
         let pinned = pins.iter().map(|pin| pin.record);
         let kept = pinned.chain(record.kept.iter().copied());
         let kept = kept.into_iter().find(|kept| kept.csn == point.csn);
         let record = kept.map_or(record, |kept| read(kept.object, kept.crc));
         assert_eq!(record.csn, point.csn);
-        let directory = Directory::open(Arc::clone(&self.home), record.root);
-        let mut reader = PageReader::new(Arc::clone(&self.home));
+        let directory = Directory::open(self.home.objects.clone(), record.root);
+        let mut reader = PageReader::new(self.home.objects.clone());
         let mut rows = 0;
         for entry in directory.scan(None) {
             let (key, chain) = entry.expect("whole");
@@ -78,7 +79,7 @@ impl Place {
     }
 
     fn objects(&self) -> usize {
-        self.home.objects().expect("listed").len()
+        self.home.objects.list_objects().expect("listed").len()
     }
 }
 
@@ -197,23 +198,25 @@ fn pins_of_a_newer_server_stop_a_start() {
     let engine = place.open();
     engine.create_restore_point("kept").expect("made");
     drop(engine);
-    let (bytes, tag) = place.home.get(PINS).expect("read").expect("there");
+    let (bytes, tag) = place.home.names.get(PINS).expect("read").expect("there");
     let text = String::from_utf8(bytes.clone()).expect("text");
     let body = text.replace("logstead pins 1", "logstead pins 2");
     let (body, _) = body.split_once("crc ").expect("a checksum");
     let newer = format!("{body}crc {:08x}\n", crc32c::crc32c(body.as_bytes()));
     place
         .home
+        .names
         .compare_and_swap(PINS, tag, newer.as_bytes())
         .expect("stored");
     place.memory.crash();
     let options = EngineOptions::default();
-    let refused = Engine::open(options, Arc::clone(&place.home), Env::simulated(1).0);
+    let refused = Engine::open(options, place.home.clone(), Env::simulated(1).0);
     let told = refused.err().expect("refused").to_string();
     assert!(told.contains("format version 2"), "{told}");
-    let (_, tag) = place.home.get(PINS).expect("read").expect("there");
+    let (_, tag) = place.home.names.get(PINS).expect("read").expect("there");
     place
         .home
+        .names
         .compare_and_swap(PINS, tag, &bytes)
         .expect("stored");
     assert_eq!(place.open().restore_points().len(), 1);

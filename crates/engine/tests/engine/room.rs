@@ -15,9 +15,9 @@ use logstead_engine::{
 use crate::eviction::{Place, open, wide};
 use crate::world::{block_on, commit, number};
 
-fn home() -> (Arc<MemoryHome>, Arc<dyn LogHome>) {
+fn home() -> (Arc<MemoryHome>, LogHome) {
     let memory = Arc::new(MemoryHome::new(64 << 20));
-    let home: Arc<dyn LogHome> = Arc::clone(&memory) as _;
+    let home = LogHome::from(Arc::clone(&memory));
     (memory, home)
 }
 

@@ -1,8 +1,6 @@
 //! Rows that leave memory and come back one by one: what a miss brings, what a row in use keeps, and that checkpoints have rows that are
 //! absent while they are taken.
 
-use std::sync::Arc;
-
 use logstead_engine::{
     Absent, FaultError, FlushMode, Guard, LogHome, MemoryHome, Rid, Row, RowLock, Txn,
 };
@@ -31,14 +29,14 @@ fn balance(place: &Place, txn: &mut Txn, rid: u64) -> Option<i64> {
     place.read(txn, rid).map(|(_, balance)| balance)
 }
 
-fn home() -> (MemoryHome, Arc<dyn LogHome>) {
+fn home() -> (MemoryHome, LogHome) {
     let memory = MemoryHome::new(64 << 20);
-    let home: Arc<dyn LogHome> = Arc::new(memory.clone());
+    let home = LogHome::from(memory.clone());
     (memory, home)
 }
 
 /// A place with these rows, in a checkpoint.
-fn saved(home: &Arc<dyn LogHome>, rows: impl IntoIterator<Item = Vec<u8>>) -> Place {
+fn saved(home: &LogHome, rows: impl IntoIterator<Item = Vec<u8>>) -> Place {
     let place = open(home, u64::MAX);
     let mut txn = place.begin();
     for row in rows {
@@ -275,11 +273,13 @@ fn contents(place: &Place, count: u64) -> Vec<Vec<u8>> {
 fn damaged_rows_that_are_absent_do_not_stop_checkpoints() {
     let (memory, home) = home();
     let place = saved(&home, (0..CHUNK as i64).map(|key| noise(key, 1000)));
-    let objects = home.objects().expect("listed");
+    let objects = home.objects.list_objects().expect("listed");
     let largest = objects.iter().max_by_key(|info| info.size_bytes);
     let largest = largest.expect("some");
     let mut bytes = vec![0; largest.size_bytes as usize];
-    home.read_object(largest.id, 0, &mut bytes).expect("read");
+    home.objects
+        .read_object(largest.id, 0, &mut bytes)
+        .expect("read");
     let mut txn = place.begin();
     // It comes before the damage does.
     place.engine.evict_all();
@@ -289,8 +289,8 @@ fn damaged_rows_that_are_absent_do_not_stop_checkpoints() {
         txn = place.begin();
     }
     bytes[largest.size_bytes as usize / 2] ^= 0x10;
-    home.remove_object(largest.id).expect("removed");
-    home.put_object(largest.id, &bytes).expect("stored");
+    home.objects.remove_object(largest.id).expect("removed");
+    home.objects.put_object(largest.id, &bytes).expect("stored");
     for round in 0..3 {
         for rid in 0..30 {
             let (version, _) = place.read(&mut txn, rid).expect("a row");

@@ -90,7 +90,7 @@ struct Place {
 }
 
 fn over(memory: &MemoryHome, indexes: &[(IndexId, Pair)], fault_threads: usize) -> Place {
-    let home: Arc<dyn LogHome> = Arc::new(memory.clone());
+    let home = LogHome::from(memory.clone());
     let options = EngineOptions {
         fault_threads,
         ..EngineOptions::default()

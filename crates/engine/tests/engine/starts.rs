@@ -3,7 +3,6 @@
 
 use std::collections::BTreeSet;
 use std::ops::Bound;
-use std::sync::Arc;
 
 use logstead_engine::{Guard, IndexCursor, Rid, RowRef, WriteError};
 
@@ -348,7 +347,7 @@ fn a_damaged_tile_under_the_tail_costs_no_checkpoint() {
             model.extend(fill(&place, first, first + 19));
         }
         place.engine.checkpoint().expect("taken");
-        let objects = place.home.objects().expect("listed");
+        let objects = place.home.objects.list_objects().expect("listed");
         let largest = objects.iter().max_by_key(|info| info.size_bytes);
         let largest = *largest.expect("some");
         for key in (19..ROWS).step_by(20) {
@@ -357,16 +356,18 @@ fn a_damaged_tile_under_the_tail_costs_no_checkpoint() {
         place.flush();
         let (memory, home) = place.stop();
         let mut bytes = vec![0; largest.size_bytes as usize];
-        home.read_object(largest.id, 0, &mut bytes).expect("read");
+        home.objects
+            .read_object(largest.id, 0, &mut bytes)
+            .expect("read");
         let whole = bytes.clone();
         let at = bytes.len() / 8 * eighth;
         bytes[at] ^= 0x20;
         let put = |bytes: &[u8]| {
-            home.remove_object(largest.id).expect("removed");
-            home.put_object(largest.id, bytes).expect("stored");
+            home.objects.remove_object(largest.id).expect("removed");
+            home.objects.put_object(largest.id, bytes).expect("stored");
         };
         put(&bytes);
-        let mut place = Place::over(memory, Arc::clone(&home), &KINDS[..1]);
+        let mut place = Place::over(memory, home.clone(), &KINDS[..1]);
         assert_eq!(place.restored, 1);
         let index = place.index(KINDS[0].0);
         assert!(index.late_entry_count() > 0);

@@ -111,7 +111,7 @@ pub(crate) const KINDS: [(IndexId, bool, Padded); 4] = {
 
 pub(crate) struct Place {
     pub(crate) memory: MemoryHome,
-    pub(crate) home: Arc<dyn LogHome>,
+    pub(crate) home: LogHome,
     pub(crate) engine: Engine,
     pub(crate) worker: Worker,
     pub(crate) table: Arc<Table>,
@@ -120,14 +120,14 @@ pub(crate) struct Place {
     pub(crate) report: RecoveryReport,
 }
 
-fn open(home: &Arc<dyn LogHome>) -> (Engine, RecoveryReport) {
+fn open(home: &LogHome) -> (Engine, RecoveryReport) {
     let (env, _) = Env::simulated(1);
     let options = EngineOptions {
         workers: 1,
         fault_threads: 0,
         ..EngineOptions::default()
     };
-    Engine::open(options, Arc::clone(home), env).expect("opens")
+    Engine::open(options, home.clone(), env).expect("opens")
 }
 
 impl Place {
@@ -137,13 +137,13 @@ impl Place {
 
     pub(crate) fn with(kinds: &[(IndexId, bool, Padded)]) -> Place {
         let memory = MemoryHome::new(1 << 20);
-        let home: Arc<dyn LogHome> = Arc::new(memory.clone());
+        let home = LogHome::from(memory.clone());
         Place::over(memory, home, kinds)
     }
 
     pub(crate) fn over(
         memory: MemoryHome,
-        home: Arc<dyn LogHome>,
+        home: LogHome,
         kinds: &[(IndexId, bool, Padded)],
     ) -> Place {
         let (engine, report) = open(&home);
@@ -182,7 +182,7 @@ impl Place {
         false
     }
 
-    pub(crate) fn stop(self) -> (MemoryHome, Arc<dyn LogHome>) {
+    pub(crate) fn stop(self) -> (MemoryHome, LogHome) {
         let Place {
             memory,
             home,
@@ -611,15 +611,15 @@ fn a_damaged_leaf_is_told_and_never_served() {
     assert!(objects.iter().any(|id| !before.contains(id)));
     let (mut told, mut rebuilt, mut fine) = (0, 0, 0);
     for id in objects {
-        let size = home.objects().expect("listed");
+        let size = home.objects.list_objects().expect("listed");
         let size = size.iter().find(|info| info.id == id).expect("there");
         let mut bytes = vec![0; size.size_bytes as usize];
-        home.read_object(id, 0, &mut bytes).expect("read");
+        home.objects.read_object(id, 0, &mut bytes).expect("read");
         for at in (0..bytes.len()).step_by(bytes.len() / 37 + 1) {
             let mut bad = bytes.clone();
             bad[at] ^= 4;
-            home.remove_object(id).expect("removed");
-            home.put_object(id, &bad).expect("stored");
+            home.objects.remove_object(id).expect("removed");
+            home.objects.put_object(id, &bad).expect("stored");
             let (env, _) = Env::simulated(1);
             let options = EngineOptions {
                 fault_threads: 0,
@@ -628,7 +628,7 @@ fn a_damaged_leaf_is_told_and_never_served() {
             memory.crash();
             let damaged = id;
             // A damaged record stops the start.
-            if let Ok((engine, _)) = Engine::open(options, Arc::clone(&home), env) {
+            if let Ok((engine, _)) = Engine::open(options, home.clone(), env) {
                 let table = engine.create_table(TABLE);
                 let (id, unique, padded) = KINDS[0];
                 let restored = engine.restore_index(&table, id, unique, Arc::new(padded));
@@ -649,8 +649,8 @@ fn a_damaged_leaf_is_told_and_never_served() {
                     RestoredIndex::NotStored => panic!("it is stored"),
                 }
             }
-            home.remove_object(id).expect("removed");
-            home.put_object(id, &bytes).expect("stored");
+            home.objects.remove_object(id).expect("removed");
+            home.objects.put_object(id, &bytes).expect("stored");
         }
     }
     assert!(
@@ -659,8 +659,8 @@ fn a_damaged_leaf_is_told_and_never_served() {
     );
 }
 
-fn ids(home: &Arc<dyn LogHome>) -> BTreeSet<logstead_home::ObjectId> {
-    let objects = home.objects().expect("listed");
+fn ids(home: &LogHome) -> BTreeSet<logstead_home::ObjectId> {
+    let objects = home.objects.list_objects().expect("listed");
     objects.into_iter().map(|info| info.id).collect()
 }
 

@@ -2,7 +2,6 @@
 //! first checkpoints that need no room for what the log has changed ([pending]).
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::time::Duration;
 
 use logstead_engine::{FaultError, FlushMode, Guard, LogHome, MemoryHome, Rid, Txn, WriteError};
@@ -16,9 +15,9 @@ const ROWS: u64 = 40_000;
 /// Rows of a chunk.
 const CHUNK: u64 = 64;
 
-fn home() -> (MemoryHome, Arc<dyn LogHome>) {
+fn home() -> (MemoryHome, LogHome) {
     let memory = MemoryHome::new(64 << 20);
-    let home: Arc<dyn LogHome> = Arc::new(memory.clone());
+    let home = LogHome::from(memory.clone());
     (memory, home)
 }
 
@@ -28,7 +27,7 @@ fn filled(rid: u64, balance: i64, filling: u8) -> Vec<u8> {
 }
 
 /// 2.5 times the budget, in a checkpoint.
-fn larger_than_memory(home: &Arc<dyn LogHome>) -> Place {
+fn larger_than_memory(home: &LogHome) -> Place {
     let place = open(home, BUDGET);
     for first in (0..ROWS).step_by(1000) {
         let mut txn = place.begin();
@@ -177,17 +176,19 @@ fn a_damaged_page_under_a_tail_costs_its_own_rows() {
         commit(txn);
         place.collect();
         place.checkpoint();
-        let objects = home.objects().expect("listed");
+        let objects = home.objects.list_objects().expect("listed");
         let largest = objects.iter().max_by_key(|info| info.size_bytes);
         let largest = largest.expect("some");
         let mut whole = vec![0; largest.size_bytes as usize];
-        home.read_object(largest.id, 0, &mut whole).expect("read");
+        home.objects
+            .read_object(largest.id, 0, &mut whole)
+            .expect("read");
         let mut damaged = whole.clone();
         damaged[whole.len() / 8] ^= 0x10;
         let crash_with = |place: Place, bytes: &[u8]| {
             crash(place, &memory);
-            home.remove_object(largest.id).expect("removed");
-            home.put_object(largest.id, bytes).expect("stored");
+            home.objects.remove_object(largest.id).expect("removed");
+            home.objects.put_object(largest.id, bytes).expect("stored");
             open(&home, u64::MAX)
         };
         // The log: changed, deleted, deleted and used again, new.

@@ -12,7 +12,7 @@ use logstead_engine::{
     ScanCursor, Table, Txn, Worker, WriteError,
 };
 use logstead_env::Env;
-use logstead_home::MemoryHome;
+use logstead_home::{LogHome, MemoryHome};
 use logstead_types::{IndexId, Rid, TableId, WorkerId};
 
 pub(crate) const TABLE: TableId = TableId(20_000);
@@ -109,7 +109,7 @@ impl World {
 
     pub(crate) fn open_as(home: MemoryHome, options: EngineOptions) -> Result<World, OpenError> {
         let (env, _) = Env::simulated(1);
-        let (engine, _) = Engine::open(options, Arc::new(home.clone()), env)?;
+        let (engine, _) = Engine::open(options, LogHome::from(home.clone()), env)?;
         engine.bring_all(|| true).expect("everything can be read");
         let table = engine.create_table(TABLE);
         let by_key = engine.create_index(&table, BY_KEY, true, Arc::new(Column(0)));

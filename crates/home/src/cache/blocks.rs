@@ -19,7 +19,7 @@
 //! - At most `slots_max` slots exist; the victim is found by second chance.
 //! - An error of writing ends filling for good, and is told; what is there is still read.
 //!
-//! Does not: know the home; [`CachedHome`](super::CachedHome) does.
+//! Does not: know the home; [`ObjectCache`](super::ObjectCache) does.
 
 use crate::{HomeError, ObjectId};
 use logstead_env::{Access, Contents, Env, File, FileLock, OpenMode, Readers};

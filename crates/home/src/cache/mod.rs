@@ -1,18 +1,18 @@
-//! A home with a cache of immutable objects' blocks on this machine's disk: for homes whose reads are requests.
+//! A cache of immutable objects' blocks on this machine's disk: for homes whose reads are requests.
 //!
 //! Objects never change, so a block that was read or stored once is as good as the store's. What the cache gives back is checked against its own
 //! checksum; what it cannot know (an object of the same number in a store that was emptied and filled again) is found by the reader's checks, who then
-//! asks again with [`LogHome::read_object_copy`], which goes past the cache and drops what was in it.
+//! asks again with [`ObjectCopies::read_object_copy`], which goes past the cache and drops what was in it.
 //!
 //! Invariants:
 //! - Whatever happens to the cache (damage, a full disk, an I/O error, another process that uses it) costs time only: it is never the reason for an error.
 //! - However many ask for a block at once, the store is asked once.
 //! - Blocks that follow one another and are missing are asked for in one request.
-//! - The lanes, side segments and named things of the home are not cached: a server reads them once, at its start.
+//! - The lanes, side segments and named values of the home are not cached: a server reads them once, at its start.
 
 mod blocks;
 
-use crate::{HomeError, LogHome, ObjectId};
+use crate::{HomeError, ImmutableObjects, ObjectCopies, ObjectId, ObjectInfo, ObjectReader};
 use blocks::{Blocks, Key};
 use logstead_env::Env;
 use parking_lot::{Condvar, Mutex};
@@ -104,7 +104,7 @@ impl Flight {
 
 /// Flights that this thread has begun: they land, whatever becomes of it.
 struct Begun<'h> {
-    home: &'h CachedHome,
+    home: &'h ObjectCache,
     flights: Vec<(Key, Arc<Flight>)>,
 }
 
@@ -127,32 +127,51 @@ enum Source<'h> {
     Nowhere(Begun<'h>),
 }
 
-/// A home whose immutable objects are also kept on this machine's disk.
-pub struct CachedHome {
-    inner: Arc<dyn LogHome>,
+/// The immutable objects of a home, also kept on this machine's disk.
+pub struct ObjectCache {
+    inner: Arc<dyn ImmutableObjects>,
     directory: PathBuf,
     block_bytes: usize,
     blocks: Blocks,
     reading: Mutex<BTreeMap<Key, Arc<Flight>>>,
 }
 
-impl CachedHome {
-    /// Puts a cache around a home. What is in it from an earlier life counts.
+impl ObjectCache {
+    /// Puts a cache around the objects of the home of this name. What is in it from an earlier life counts.
     pub fn open(
-        inner: Arc<dyn LogHome>,
+        inner: Arc<dyn ImmutableObjects>,
+        name: &str,
         env: &Env,
         options: &CacheOptions,
-    ) -> Result<CachedHome, HomeError> {
+    ) -> Result<ObjectCache, HomeError> {
         let directory: &Path = &options.directory;
-        let name = inner.describe();
         let (size, block) = (options.size_bytes, options.block_bytes.max(1));
-        Ok(CachedHome {
-            blocks: Blocks::open(directory, env, &name, size, block)?,
+        Ok(ObjectCache {
+            blocks: Blocks::open(directory, env, name, size, block)?,
             inner,
             directory: directory.to_owned(),
             block_bytes: block,
             reading: Mutex::default(),
         })
+    }
+
+    /// What it holds and has done.
+    pub fn stats(&self) -> CacheStats {
+        let counters = &self.blocks.counters;
+        let (blocks, used_bytes, size_bytes, off) = self.blocks.extent();
+        CacheStats {
+            directory: self.directory.clone(),
+            blocks,
+            used_bytes,
+            size_bytes,
+            hits: counters.hits.load(Relaxed),
+            misses: counters.misses.load(Relaxed),
+            joined: counters.joined.load(Relaxed),
+            damaged: counters.damaged.load(Relaxed),
+            evicted: counters.evicted.load(Relaxed),
+            written_bytes: counters.written_bytes.load(Relaxed),
+            off,
+        }
     }
 
     /// The blocks of an object in which `len` bytes from `offset` on lie.
@@ -228,51 +247,7 @@ fn copy(block: &[u8], at: usize, into: &mut [u8]) -> usize {
     count
 }
 
-impl LogHome for CachedHome {
-    crate::lanes_through!(inner);
-    crate::appends_through!(inner);
-    crate::names_through!(inner);
-    crate::handed_through! { inner
-        fn objects(&self) -> Result<Vec<crate::ObjectInfo>, HomeError>;
-    }
-
-    fn inherits(&self, id: ObjectId) -> bool {
-        self.inner.inherits(id)
-    }
-
-    fn rereads_objects(&self) -> bool {
-        true
-    }
-
-    fn cache(&self) -> Option<CacheStats> {
-        let counters = &self.blocks.counters;
-        let (blocks, used_bytes, size_bytes, off) = self.blocks.extent();
-        Some(CacheStats {
-            directory: self.directory.clone(),
-            blocks,
-            used_bytes,
-            size_bytes,
-            hits: counters.hits.load(Relaxed),
-            misses: counters.misses.load(Relaxed),
-            joined: counters.joined.load(Relaxed),
-            damaged: counters.damaged.load(Relaxed),
-            evicted: counters.evicted.load(Relaxed),
-            written_bytes: counters.written_bytes.load(Relaxed),
-            off,
-        })
-    }
-
-    fn put_object(&self, id: ObjectId, bytes: &[u8]) -> Result<(), HomeError> {
-        self.inner.put_object(id, bytes)?;
-        for (block, piece) in (0..).zip(bytes.chunks(self.block_bytes)) {
-            let key = Key { object: id, block };
-            // Another history's object of this number, perhaps.
-            self.blocks.forget(key);
-            self.blocks.put(key, piece);
-        }
-        Ok(())
-    }
-
+impl ObjectReader for ObjectCache {
     fn read_object(&self, id: ObjectId, offset: u64, into: &mut [u8]) -> Result<usize, HomeError> {
         let Some(range) = self.blocks_of(offset, into.len()) else {
             return self.inner.read_object(id, offset, into);
@@ -307,6 +282,40 @@ impl LogHome for CachedHome {
         Ok(done)
     }
 
+    fn object_copies(&self) -> Option<&dyn ObjectCopies> {
+        Some(self)
+    }
+}
+
+impl ImmutableObjects for ObjectCache {
+    fn put_object(&self, id: ObjectId, bytes: &[u8]) -> Result<(), HomeError> {
+        self.inner.put_object(id, bytes)?;
+        for (block, piece) in (0..).zip(bytes.chunks(self.block_bytes)) {
+            let key = Key { object: id, block };
+            // Another history's object of this number, perhaps.
+            self.blocks.forget(key);
+            self.blocks.put(key, piece);
+        }
+        Ok(())
+    }
+
+    fn list_objects(&self) -> Result<Vec<ObjectInfo>, HomeError> {
+        self.inner.list_objects()
+    }
+
+    fn remove_object(&self, id: ObjectId) -> Result<(), HomeError> {
+        self.blocks.forget_object(id);
+        self.inner.remove_object(id)
+    }
+}
+
+/// The copies in the store behind the cache; one, if the store says of none.
+impl ObjectCopies for ObjectCache {
+    fn object_copy_count(&self) -> usize {
+        let copies = self.inner.object_copies();
+        copies.map_or(1, |copies| copies.object_copy_count())
+    }
+
     fn read_object_copy(
         &self,
         copy: usize,
@@ -318,11 +327,9 @@ impl LogHome for CachedHome {
         for block in self.blocks_of(offset, into.len()).into_iter().flatten() {
             self.blocks.forget(Key { object: id, block });
         }
-        self.inner.read_object_copy(copy, id, offset, into)
-    }
-
-    fn remove_object(&self, id: ObjectId) -> Result<(), HomeError> {
-        self.blocks.forget_object(id);
-        self.inner.remove_object(id)
+        match self.inner.object_copies() {
+            Some(copies) => copies.read_object_copy(copy, id, offset, into),
+            None => self.inner.read_object(id, offset, into),
+        }
     }
 }

@@ -4,7 +4,7 @@
 //! Objects never change and names are replaced by renames, so what is read is whole. Not on a device, whose names cannot be read while they change.
 
 use super::paths::Paths;
-use crate::{HomeError, ObjectId, ObjectSource, immutable};
+use crate::{HomeError, ObjectCopies, ObjectId, ObjectReader, immutable};
 use logstead_env::{Access, Env, File, FileKind, OpenMode};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
@@ -62,7 +62,7 @@ impl LocalObjects {
     }
 }
 
-impl ObjectSource for LocalObjects {
+impl ObjectReader for LocalObjects {
     fn read_object(&self, id: ObjectId, offset: u64, into: &mut [u8]) -> Result<usize, HomeError> {
         if offset > crate::OBJECT_BYTES_MAX as u64 {
             return Ok(0);
@@ -71,17 +71,7 @@ impl ObjectSource for LocalObjects {
         read.map_err(|error| HomeError::io(format!("read object {id}"), error))
     }
 
-    fn read_object_copy(
-        &self,
-        _only_one: usize,
-        id: ObjectId,
-        offset: u64,
-        into: &mut [u8],
-    ) -> Result<usize, HomeError> {
-        self.read_object(id, offset, into)
-    }
-
-    fn copies(&self) -> usize {
-        1
+    fn object_copies(&self) -> Option<&dyn ObjectCopies> {
+        None
     }
 }

@@ -132,10 +132,10 @@ impl LaneFiles {
         let _ignored = self.listener.set(listener);
     }
 
-    pub(super) fn room(&self, bytes: u64, asked: &mut RoomRequest, attempts: &Attempts) -> Room {
+    pub(super) fn room(&self, bytes: u64, request: &mut RoomRequest, attempts: &Attempts) -> Room {
         let state = self.state.lock();
         // Before anything is looked at: an attempt that begins from here on counts.
-        let before = asked.attempts_before(attempts.begun());
+        let before = request.attempts_before(attempts.begun());
         if bytes <= state.current_size_bytes - state.offset {
             return Room {
                 result: Ok(()),

@@ -9,7 +9,7 @@
 //!   used it is durable, and then the old one is gone for good.
 //! - Spares are few, and give way when the disk fills up.
 //!
-//! Why stale bytes do no harm: see *Recycled segments* at [`LogHome`](crate::LogHome).
+//! Why stale bytes do no harm: see *Recycled segments* at [`LaneSegments`](crate::LaneSegments).
 
 use super::lane::Segment;
 use super::paths::Paths;

@@ -4,14 +4,15 @@
 //! segments made ahead (`lane`), fences (`fence`), reading back (`read`), side segments (`sides`), immutable objects
 //! (`immutable`), the thread that does all requests (`io`), how long they wait (`timer`).
 //!
-//! Life of an append: [`LogHome::place`] claims the place; [`LogHome::append`] hands the block to the thread `home-io`; its bytes go
-//! out without being copied; the answer is settled if it is doubtful; the completion gets the block back.
+//! Life of an append: [`LaneAppends::place`] claims the place; [`LaneAppends::append`] hands the block to the thread
+//! `home-io`; its bytes go out without being copied; the answer is settled if it is doubtful; the completion gets the
+//! block back.
 //!
 //! Invariants:
 //! - `Ok` is told only of bytes that the provider has said to hold, or that were read back.
 //! - Whatever has a name is made by *create* or *put if absent*, and no name is used twice: segment numbers begin anew, higher,
 //!   with each epoch.
-//! - After [`LogHome::fence`], no other writer's append to that lane is told to have succeeded, ever.
+//! - After [`LaneSegments::fence`], no other writer's append to that lane is told to have succeeded, ever.
 //!
 //! Does not: know blocks, or decide who may write (the lease in the manifest does).
 
@@ -31,8 +32,10 @@ pub use timer::{Hand, Timer};
 
 use crate::bucket::Bucket;
 use crate::{
-    Buffer, Completion, Facts, HomeError, HomeUsage, LogHome, NoRoom, ObjectId, ObjectInfo,
-    Position, Rollover, RoomListener, RoomRequest, SegmentInfo, SideWriter, Tag,
+    Buffer, Completion, Copies, HomeBackend, HomeCapabilities, HomeError, HomeStatus, HomeUsage,
+    ImmutableObjects, InlineAppends, LaneAppends, LaneSegments, NamedValues, NoRoom, ObjectCopies,
+    ObjectId, ObjectInfo, ObjectReader, Position, Rollover, RoomListener, RoomRequest, SegmentInfo,
+    SegmentRollover, SideSegments, SideWriter, Tag,
 };
 use append::Pending;
 use bytes::Bytes;
@@ -218,28 +221,21 @@ fn latency_us(bucket: &dyn Bucket) -> u32 {
     }
 }
 
-impl LogHome for ObjectHome {
-    fn facts(&self) -> Facts {
-        let core = &self.core;
-        let measured = core.options.append_latency_us;
-        let in_flight = if self.limits().appendable {
-            1
-        } else {
-            fence::IN_FLIGHT_MAX
-        };
-        Facts {
-            block_alignment: 1,
-            block_size_preferred: APPEND_BYTES_PREFERRED,
-            writes_are_short: false,
-            room_size_bytes_max: self.limits().room,
-            appends_in_flight_max: in_flight,
-            append_latency_expected_us: measured
-                .unwrap_or_else(|| latency_us(core.bucket.as_ref())),
-            leased: true,
-            rollover: Some(self.limits().rollover()),
-        }
+impl HomeBackend for ObjectHome {
+    fn inline_appends(_home: &Arc<Self>) -> Option<Arc<dyn InlineAppends>> {
+        None
     }
 
+    fn rollover(home: &Arc<Self>) -> Option<Arc<dyn SegmentRollover>> {
+        Some(Arc::clone(home) as _)
+    }
+
+    fn copies(_home: &Arc<Self>) -> Option<Arc<dyn Copies>> {
+        None
+    }
+}
+
+impl HomeStatus for ObjectHome {
     fn describe(&self) -> String {
         self.core.place.clone()
     }
@@ -271,26 +267,26 @@ impl LogHome for ObjectHome {
             usage,
         }]
     }
+}
 
-    fn fence(&self, lane: LaneId, first_segment: u64, by: &str) -> Result<(), HomeError> {
-        let core = Arc::clone(&self.core);
-        let by = by.to_owned();
-        let fenced = self
-            .io
-            .wait(async move { fence::run(&core, lane, first_segment, &by).await });
-        self.listings.lock().remove(&lane);
-        fenced
-    }
-
-    fn limit_segments(&self, rollover: Rollover) -> Result<(), HomeError> {
-        let mut limits = self.limits.write();
-        if limits.rollover().min(rollover) != rollover {
-            return Err(HomeError::Unsupported("larger segments than it has"));
+impl LaneAppends for ObjectHome {
+    fn capabilities(&self) -> HomeCapabilities {
+        let core = &self.core;
+        let measured = core.options.append_latency_us;
+        let in_flight = if self.limits().appendable {
+            1
+        } else {
+            fence::IN_FLIGHT_MAX
+        };
+        HomeCapabilities {
+            block_alignment: 1,
+            block_size_preferred: APPEND_BYTES_PREFERRED,
+            room_size_bytes_max: self.limits().room,
+            appends_in_flight_max: in_flight,
+            append_latency_expected_us: measured
+                .unwrap_or_else(|| latency_us(core.bucket.as_ref())),
+            leased: true,
         }
-        limits.appends = rollover.appends_max;
-        limits.bytes = rollover.size_bytes;
-        limits.room = limits.room.min(limits.bytes);
-        Ok(())
     }
 
     fn open_lane(&self, lane: LaneId, first_segment: u64) -> Result<(), NoRoom> {
@@ -333,7 +329,7 @@ impl LogHome for ObjectHome {
         &self,
         lane: LaneId,
         bytes: u64,
-        _asked: &mut RoomRequest,
+        _request: &mut RoomRequest,
     ) -> Result<(), NoRoom> {
         let lane = self.lane(lane)?;
         let (answer, make) = lane.ensure_room(&self.core, bytes);
@@ -343,6 +339,10 @@ impl LogHome for ObjectHome {
 
     fn is_short_of_space(&self) -> bool {
         self.core.space.is_short()
+    }
+
+    fn free_bytes(&self) -> Option<u64> {
+        None
     }
 
     fn place(&self, lane: LaneId, len: u64) -> Result<Position, HomeError> {
@@ -367,15 +367,60 @@ impl LogHome for ObjectHome {
             Err(error) => pending.finish(Err(error)),
         }
     }
+}
 
-    fn append_inline(
-        &self,
-        _lane: LaneId,
-        _at: Position,
-        _block: &Buffer,
-        _len: usize,
-    ) -> Result<(), HomeError> {
-        Err(HomeError::Unsupported("appends in the caller's thread"))
+impl SegmentRollover for ObjectHome {
+    fn rollover(&self) -> Rollover {
+        self.limits().rollover()
+    }
+
+    fn limit_segments(&self, rollover: Rollover) -> Result<(), HomeError> {
+        let mut limits = self.limits.write();
+        if limits.rollover().min(rollover) != rollover {
+            return Err(HomeError::Unsupported("larger segments than it has"));
+        }
+        limits.appends = rollover.appends_max;
+        limits.bytes = rollover.size_bytes;
+        limits.room = limits.room.min(limits.bytes);
+        Ok(())
+    }
+}
+
+impl LaneSegments for ObjectHome {
+    fn fence(&self, lane: LaneId, first_segment: u64, by: &str) -> Result<(), HomeError> {
+        let core = Arc::clone(&self.core);
+        let by = by.to_owned();
+        let fenced = self
+            .io
+            .wait(async move { fence::run(&core, lane, first_segment, &by).await });
+        self.listings.lock().remove(&lane);
+        fenced
+    }
+
+    fn list_lanes(&self) -> Result<Vec<LaneId>, HomeError> {
+        let core = Arc::clone(&self.core);
+        self.io.wait(async move { read::lanes(&core).await })
+    }
+
+    fn list_segments(&self, lane: LaneId) -> Result<Vec<SegmentInfo>, HomeError> {
+        Ok(self.list(lane)?.infos())
+    }
+
+    fn read(&self, lane: LaneId, at: Position, into: &mut Buffer) -> Result<usize, HomeError> {
+        let len = into.capacity() as u64;
+        let known = self.listings.lock().get(&lane).map(Arc::clone);
+        let listed_now = known.is_none();
+        let listing = match known {
+            Some(listing) => listing,
+            None => self.list(lane)?,
+        };
+        let (mut pieces, short) = self.read_listed(listing, lane, at, len)?;
+        if short && !listed_now {
+            // There may be more by now.
+            let listing = self.list(lane)?;
+            pieces = self.read_listed(listing, lane, at, len)?.0;
+        }
+        Ok(pieces.copy(into.as_mut_slice()))
     }
 
     fn rewrite(
@@ -406,32 +451,6 @@ impl LogHome for ObjectHome {
         patched
     }
 
-    fn lanes(&self) -> Result<Vec<LaneId>, HomeError> {
-        let core = Arc::clone(&self.core);
-        self.io.wait(async move { read::lanes(&core).await })
-    }
-
-    fn segments(&self, lane: LaneId) -> Result<Vec<SegmentInfo>, HomeError> {
-        Ok(self.list(lane)?.infos())
-    }
-
-    fn read(&self, lane: LaneId, at: Position, into: &mut Buffer) -> Result<usize, HomeError> {
-        let len = into.capacity() as u64;
-        let known = self.listings.lock().get(&lane).map(Arc::clone);
-        let listed_now = known.is_none();
-        let listing = match known {
-            Some(listing) => listing,
-            None => self.list(lane)?,
-        };
-        let (mut pieces, short) = self.read_listed(listing, lane, at, len)?;
-        if short && !listed_now {
-            // There may be more by now.
-            let listing = self.list(lane)?;
-            pieces = self.read_listed(listing, lane, at, len)?.0;
-        }
-        Ok(pieces.copy(into.as_mut_slice()))
-    }
-
     // Objects are as long as what was written to them: there is nothing to give back.
     fn seal(&self, _lane: LaneId, _at: Position) -> Result<(), HomeError> {
         Ok(())
@@ -445,7 +464,9 @@ impl LogHome for ObjectHome {
         self.listings.lock().remove(&lane);
         trimmed
     }
+}
 
+impl NamedValues for ObjectHome {
     fn get(&self, name: &str) -> Result<Option<(Vec<u8>, Tag)>, HomeError> {
         let (core, tags) = (Arc::clone(&self.core), Arc::clone(&self.tags));
         let name = name.to_owned();
@@ -470,7 +491,9 @@ impl LogHome for ObjectHome {
     fn limit_name_requests(&self, first: Duration) {
         self.core.limit_name_requests(first);
     }
+}
 
+impl SideSegments for ObjectHome {
     fn begin_side(&self, lane: LaneId, id: u64) -> Box<dyn SideWriter> {
         self.known_side.forget();
         Box::new(sides::ObjectSide::new(
@@ -503,16 +526,11 @@ impl LogHome for ObjectHome {
         Ok(filled)
     }
 
-    fn sides(&self, lane: LaneId) -> Result<Vec<u64>, HomeError> {
+    fn list_sides(&self, lane: LaneId) -> Result<Vec<u64>, HomeError> {
         let core = Arc::clone(&self.core);
         let unfinished = Arc::clone(&self.unfinished);
         self.io
             .wait(async move { sides::list(&core, &unfinished, lane).await })
-    }
-
-    fn give_up_side(&self, lane: LaneId, id: u64) {
-        self.known_side.forget();
-        sides::give_up(&self.core, self.io.handle(), &self.unfinished, lane, id);
     }
 
     fn remove_side(&self, lane: LaneId, id: u64) -> Result<(), HomeError> {
@@ -522,13 +540,13 @@ impl LogHome for ObjectHome {
             .wait(async move { sides::remove(&core, lane, id).await })
     }
 
-    fn put_object(&self, id: ObjectId, bytes: &[u8]) -> Result<(), HomeError> {
-        crate::immutable::check_size(bytes)?;
-        let (core, bytes) = (Arc::clone(&self.core), Bytes::copy_from_slice(bytes));
-        self.io
-            .wait(async move { immutable::put(&core, id, bytes).await })
+    fn give_up_side(&self, lane: LaneId, id: u64) {
+        self.known_side.forget();
+        sides::give_up(&self.core, self.io.handle(), &self.unfinished, lane, id);
     }
+}
 
+impl ObjectReader for ObjectHome {
     fn read_object(&self, id: ObjectId, offset: u64, into: &mut [u8]) -> Result<usize, HomeError> {
         let core = Arc::clone(&self.core);
         let len = into.len() as u64;
@@ -539,7 +557,20 @@ impl LogHome for ObjectHome {
         Ok(bytes.len())
     }
 
-    fn objects(&self) -> Result<Vec<ObjectInfo>, HomeError> {
+    fn object_copies(&self) -> Option<&dyn ObjectCopies> {
+        None
+    }
+}
+
+impl ImmutableObjects for ObjectHome {
+    fn put_object(&self, id: ObjectId, bytes: &[u8]) -> Result<(), HomeError> {
+        crate::immutable::check_size(bytes)?;
+        let (core, bytes) = (Arc::clone(&self.core), Bytes::copy_from_slice(bytes));
+        self.io
+            .wait(async move { immutable::put(&core, id, bytes).await })
+    }
+
+    fn list_objects(&self) -> Result<Vec<ObjectInfo>, HomeError> {
         let core = Arc::clone(&self.core);
         self.io.wait(async move { immutable::list(&core).await })
     }

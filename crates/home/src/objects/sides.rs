@@ -24,7 +24,7 @@ use std::sync::Arc;
 use tokio::runtime::Handle;
 
 /// What is appended while a part is on its way becomes one part of up to this size.
-const PART_BYTES_MAX: usize = crate::SIDE_PART_BYTES;
+const PART_BYTES_MAX: usize = crate::side_segments::SIDE_PART_BYTES;
 /// Parts of one side segment on their way.
 const PARTS_IN_FLIGHT_MAX: usize = 4;
 /// Empty buffers kept for the writer.

@@ -54,10 +54,10 @@ struct Wait {
 
 /// Lets the time of a [`Timer`] pass.
 #[derive(Clone, Default)]
-pub struct Hand(Arc<Mutex<Vec<RoomRequest>>>);
+pub struct Hand(Arc<Mutex<Vec<TimerRequest>>>);
 
 /// How long somebody wants to wait, and what he shares with the hand.
-type RoomRequest = (Duration, Arc<Mutex<Wait>>);
+type TimerRequest = (Duration, Arc<Mutex<Wait>>);
 
 impl fmt::Debug for Hand {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

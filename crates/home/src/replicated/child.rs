@@ -32,7 +32,7 @@ pub(super) enum Line {
 }
 
 /// How a child is opened.
-pub type Opener = Box<dyn FnOnce() -> Result<Arc<dyn LogHome>, HomeError> + Send>;
+pub type Opener = Box<dyn FnOnce() -> Result<LogHome, HomeError> + Send>;
 
 type Job = Box<dyn FnOnce() + Send>;
 
@@ -81,7 +81,7 @@ impl Queues {
 pub(super) struct Child {
     /// As it was given, for people.
     pub(super) url: String,
-    home: OnceLock<Arc<dyn LogHome>>,
+    home: OnceLock<LogHome>,
     /// Without threads whoever asks waits, as tests in virtual time want it.
     queues: Option<Queues>,
     up: AtomicBool,
@@ -132,11 +132,11 @@ impl Child {
     }
 
     /// The home, once it is open.
-    pub(super) fn home(&self) -> Option<&Arc<dyn LogHome>> {
+    pub(super) fn home(&self) -> Option<&LogHome> {
         self.home.get()
     }
 
-    pub(super) fn opened(&self, home: Arc<dyn LogHome>) {
+    pub(super) fn opened(&self, home: LogHome) {
         // It is opened once.
         let _first = self.home.set(home);
     }

@@ -4,8 +4,10 @@ use super::child::ask_each;
 use super::lane::ReplicatedLane;
 use super::{Ack, OpenLane, ReplicatedHome, side};
 use crate::{
-    Buffer, Completion, Facts, HomeError, HomeUsage, LogHome, NoRoom, ObjectId, ObjectInfo,
-    Position, RoomListener, RoomRequest, SegmentInfo, SideWriter, Tag,
+    Buffer, Completion, Copies, HomeBackend, HomeCapabilities, HomeError, HomeStatus, HomeUsage,
+    ImmutableObjects, InlineAppends, LaneAppends, LaneSegments, NamedValues, NoRoom, ObjectCopies,
+    ObjectId, ObjectInfo, ObjectReader, Position, Rollover, RoomListener, RoomRequest, SegmentInfo,
+    SegmentRollover, SideSegments, SideWriter, Tag,
 };
 use logstead_types::{Epoch, LaneId};
 use parking_lot::Mutex;
@@ -14,11 +16,21 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-impl LogHome for ReplicatedHome {
-    fn facts(&self) -> Facts {
-        self.inner.facts
+impl HomeBackend for ReplicatedHome {
+    fn inline_appends(_home: &Arc<Self>) -> Option<Arc<dyn InlineAppends>> {
+        None
     }
 
+    fn rollover(home: &Arc<Self>) -> Option<Arc<dyn SegmentRollover>> {
+        Some(Arc::clone(home) as _)
+    }
+
+    fn copies(home: &Arc<Self>) -> Option<Arc<dyn Copies>> {
+        Some(Arc::clone(home) as _)
+    }
+}
+
+impl HomeStatus for ReplicatedHome {
     fn describe(&self) -> String {
         let urls: Vec<_> = self.inner.children.iter().map(|c| c.url.as_str()).collect();
         urls.join(",")
@@ -47,7 +59,7 @@ impl LogHome for ReplicatedHome {
                 .map(|lane| lane.state.lock().queued_bytes(index));
             report.push((name("bytes behind"), behind.sum::<u64>().to_string()));
             if let Some(home) = child.home() {
-                let own = home.report().into_iter();
+                let own = home.status.report().into_iter();
                 report.extend(own.map(|(what, value)| (name(&what), value)));
             }
         }
@@ -56,75 +68,13 @@ impl LogHome for ReplicatedHome {
 
     fn usage(&self) -> Vec<HomeUsage> {
         let homes = self.inner.children.iter().filter_map(|child| child.home());
-        homes.flat_map(|home| home.usage()).collect()
+        homes.flat_map(|home| home.status.usage()).collect()
     }
+}
 
-    fn fence(&self, lane: LaneId, first_segment: u64, by: &str) -> Result<(), HomeError> {
-        self.inner.check_members()?;
-        let wanted = self.inner.membership.lock().readers();
-        self.inner.must("fencing a lane", wanted, &|_| {
-            let by = by.to_owned();
-            Box::new(move |home| home.fence(lane, first_segment, &by))
-        })?;
-        Ok(())
-    }
-
-    fn copies(&self) -> usize {
-        self.inner.children.len()
-    }
-
-    fn read_copy(
-        &self,
-        copy: usize,
-        lane: LaneId,
-        at: Position,
-        into: &mut Buffer,
-    ) -> Result<usize, HomeError> {
-        self.inner.read_child(copy, lane, at, into)
-    }
-
-    fn has_copy(&self, copy: usize) -> bool {
-        self.inner.up(copy).is_some()
-    }
-
-    fn copies_behind(&self) -> Vec<usize> {
-        self.inner.behind()
-    }
-
-    fn rewrite_copy(
-        &self,
-        copy: usize,
-        lane: LaneId,
-        at: Position,
-        block: &Buffer,
-        len: usize,
-    ) -> Result<(), HomeError> {
-        let inner = &self.inner;
-        let bytes = copied(block, len);
-        let answers = ask_each(
-            &inner.children,
-            &inner.env,
-            inner.waits(),
-            &|_| false,
-            &|child| {
-                let home = Arc::clone(inner.up(child).filter(|_| child == copy)?);
-                let bytes = Arc::clone(&bytes);
-                Some(Box::new(move || home.rewrite(lane, at, &bytes, len)))
-            },
-        );
-        let asked = inner.up(copy).is_some();
-        match answers.into_iter().nth(copy).flatten() {
-            Some(Ok(())) => return Ok(()),
-            None if !asked => return Ok(()),
-            Some(Err(error @ HomeError::Fenced(_))) => return Err(error),
-            Some(Err(error)) => inner.leave_out(copy, format!("completing it: {error}")),
-            None => inner.leave_out(copy, "completing it: no answer in time".to_owned()),
-        }
-        inner.enough_to_judge()
-    }
-
-    fn copies_completed(&self, epoch: Epoch) -> Result<(), HomeError> {
-        self.inner.settle_members(epoch)
+impl LaneAppends for ReplicatedHome {
+    fn capabilities(&self) -> HomeCapabilities {
+        self.inner.capabilities
     }
 
     fn open_lane(&self, lane: LaneId, first_segment: u64) -> Result<(), NoRoom> {
@@ -141,7 +91,9 @@ impl LogHome for ReplicatedHome {
             .must("opening a lane", needed, &|child| {
                 let listening = listening.clone();
                 Box::new(move |home| {
-                    home.open_lane(lane, first_segment).map_err(from_room)?;
+                    home.appends
+                        .open_lane(lane, first_segment)
+                        .map_err(from_room)?;
                     let again = move || {
                         let Some(inner) = listening.upgrade() else {
                             return;
@@ -150,18 +102,14 @@ impl LogHome for ReplicatedHome {
                             inner.pump(&lane, child);
                         }
                     };
-                    home.set_room_listener(lane, Box::new(again));
+                    home.appends.set_room_listener(lane, Box::new(again));
                     Ok(())
                 })
             })
             .map_err(NoRoom::from_home)?;
-        let rollover = inner
-            .facts
-            .rollover
-            .ok_or(HomeError::Unsupported("appends"))?;
         let mut state = ReplicatedLane::new(
             first_segment,
-            rollover,
+            inner.rollover,
             needed,
             inner.votes(),
             inner.in_flight_max.clone(),
@@ -189,13 +137,13 @@ impl LogHome for ReplicatedHome {
         &self,
         lane: LaneId,
         bytes: u64,
-        _asked: &mut RoomRequest,
+        _request: &mut RoomRequest,
     ) -> Result<(), NoRoom> {
         let misuse = |what| Err(NoRoom::Failed(HomeError::Misuse { lane, what }));
         let Some(open) = self.inner.lane(lane) else {
             return misuse("the lane is not open");
         };
-        if bytes > self.inner.facts.room_size_bytes_max {
+        if bytes > self.inner.capabilities.room_size_bytes_max {
             return misuse("more room asked for than an append may have");
         }
         match open.state.lock().failed() {
@@ -209,7 +157,7 @@ impl LogHome for ReplicatedHome {
         let inner = &self.inner;
         let has_room = |child: &usize| {
             let home = inner.up(*child);
-            home.is_some_and(|home| !home.is_short_of_space())
+            home.is_some_and(|home| !home.appends.is_short_of_space())
         };
         let count = inner.children.len();
         if (0..count).all(|child| has_room(&child)) {
@@ -218,12 +166,18 @@ impl LogHome for ReplicatedHome {
         (0..count).filter(has_room).count() < inner.membership.lock().needed()
     }
 
+    fn free_bytes(&self) -> Option<u64> {
+        None
+    }
+
     fn place(&self, lane: LaneId, len: u64) -> Result<Position, HomeError> {
         let misuse = |what| HomeError::Misuse { lane, what };
         let open = self.inner.lane(lane);
         let open = open.ok_or_else(|| misuse("the lane is not open"))?;
-        let facts = &self.inner.facts;
-        if !len.is_multiple_of(facts.block_alignment as u64) || len > facts.room_size_bytes_max {
+        let capabilities = &self.inner.capabilities;
+        if !len.is_multiple_of(capabilities.block_alignment as u64)
+            || len > capabilities.room_size_bytes_max
+        {
             return Err(misuse(
                 "length is not aligned or larger than an append may be",
             ));
@@ -252,46 +206,45 @@ impl LogHome for ReplicatedHome {
             }
         }
     }
+}
 
-    fn append_inline(
-        &self,
-        _lane: LaneId,
-        _at: Position,
-        _block: &Buffer,
-        _len: usize,
-    ) -> Result<(), HomeError> {
-        Err(HomeError::Unsupported("writing in the caller's thread"))
+/// The smallest rule of its children's, which they all have.
+impl SegmentRollover for ReplicatedHome {
+    fn rollover(&self) -> Rollover {
+        self.inner.rollover
     }
 
-    fn rewrite(
-        &self,
-        lane: LaneId,
-        at: Position,
-        block: &Buffer,
-        len: usize,
-    ) -> Result<(), HomeError> {
-        let bytes = copied(block, len);
-        // Who cannot is left out. Whether those that are left are enough for the members to come, `copies_completed`
-        // judges.
-        let enough = self.inner.membership.lock().readers();
-        self.inner
-            .must("writing a lane's end again", enough, &|_| {
-                let bytes = Arc::clone(&bytes);
-                Box::new(move |home| home.rewrite(lane, at, &bytes, len))
-            })?;
+    fn limit_segments(&self, rollover: Rollover) -> Result<(), HomeError> {
+        if rollover == self.inner.rollover {
+            return Ok(());
+        }
+        Err(HomeError::Unsupported("segments of a given size"))
+    }
+}
+
+impl LaneSegments for ReplicatedHome {
+    fn fence(&self, lane: LaneId, first_segment: u64, by: &str) -> Result<(), HomeError> {
+        self.inner.check_members()?;
+        let wanted = self.inner.membership.lock().readers();
+        self.inner.must("fencing a lane", wanted, &|_| {
+            let by = by.to_owned();
+            Box::new(move |home| home.segments.fence(lane, first_segment, &by))
+        })?;
         Ok(())
     }
 
-    fn lanes(&self) -> Result<Vec<LaneId>, HomeError> {
-        let listed = self.inner.list("listing lanes", |home| home.lanes())?;
+    fn list_lanes(&self) -> Result<Vec<LaneId>, HomeError> {
+        let listed = self
+            .inner
+            .list("listing lanes", |home| home.segments.list_lanes())?;
         let lanes: BTreeSet<_> = listed.into_iter().flat_map(|(_, lanes)| lanes).collect();
         Ok(lanes.into_iter().collect())
     }
 
-    fn segments(&self, lane: LaneId) -> Result<Vec<SegmentInfo>, HomeError> {
-        let listed = self
-            .inner
-            .list("listing segments", move |home| home.segments(lane))?;
+    fn list_segments(&self, lane: LaneId) -> Result<Vec<SegmentInfo>, HomeError> {
+        let listed = self.inner.list("listing segments", move |home| {
+            home.segments.list_segments(lane)
+        })?;
         let mut longest: BTreeMap<u64, u64> = BTreeMap::new();
         for info in listed.into_iter().flat_map(|(_, segments)| segments) {
             let size = longest.entry(info.segment).or_default();
@@ -331,9 +284,28 @@ impl LogHome for ReplicatedHome {
         Ok(best)
     }
 
+    fn rewrite(
+        &self,
+        lane: LaneId,
+        at: Position,
+        block: &Buffer,
+        len: usize,
+    ) -> Result<(), HomeError> {
+        let bytes = copied(block, len);
+        // Who cannot is left out. Whether those that are left are enough for the members to come, `copies_completed`
+        // judges.
+        let enough = self.inner.membership.lock().readers();
+        self.inner
+            .must("writing a lane's end again", enough, &|_| {
+                let bytes = Arc::clone(&bytes);
+                Box::new(move |home| home.segments.rewrite(lane, at, &bytes, len))
+            })?;
+        Ok(())
+    }
+
     fn seal(&self, lane: LaneId, at: Position) -> Result<(), HomeError> {
         self.inner.remove("sealing a segment", &|_| {
-            Box::new(move |home| home.seal(lane, at))
+            Box::new(move |home| home.segments.seal(lane, at))
         })
     }
 
@@ -344,14 +316,16 @@ impl LogHome for ReplicatedHome {
             let now = !postponed[child];
             Box::new(move |home| {
                 if now {
-                    home.trim(lane, segment)
+                    home.segments.trim(lane, segment)
                 } else {
                     Ok(())
                 }
             })
         })
     }
+}
 
+impl NamedValues for ReplicatedHome {
     fn get(&self, name: &str) -> Result<Option<(Vec<u8>, Tag)>, HomeError> {
         let state = self.inner.register.lock().get()?;
         if let Some(state) = &state {
@@ -372,10 +346,12 @@ impl LogHome for ReplicatedHome {
     fn limit_name_requests(&self, first: Duration) {
         // The records of the register are named things of the children.
         for home in self.inner.children.iter().filter_map(|child| child.home()) {
-            home.limit_name_requests(first);
+            home.names.limit_name_requests(first);
         }
     }
+}
 
+impl SideSegments for ReplicatedHome {
     fn begin_side(&self, lane: LaneId, id: u64) -> Box<dyn SideWriter> {
         side::begin(&self.inner, lane, id)
     }
@@ -388,6 +364,132 @@ impl LogHome for ReplicatedHome {
         into: &mut [u8],
     ) -> Result<usize, HomeError> {
         self.inner.get_side(lane, id, offset, into)
+    }
+
+    fn list_sides(&self, lane: LaneId) -> Result<Vec<u64>, HomeError> {
+        let listed = self.inner.list("listing side segments", move |home| {
+            home.sides.list_sides(lane)
+        })?;
+        let ids: BTreeSet<_> = listed.into_iter().flat_map(|(_, ids)| ids).collect();
+        Ok(ids.into_iter().collect())
+    }
+
+    fn remove_side(&self, lane: LaneId, id: u64) -> Result<(), HomeError> {
+        self.inner.remove("removing a side segment", &|_| {
+            Box::new(move |home| home.sides.remove_side(lane, id))
+        })
+    }
+
+    fn give_up_side(&self, lane: LaneId, id: u64) {
+        for child in 0..self.inner.children.len() {
+            if let Some(home) = self.inner.up(child) {
+                home.sides.give_up_side(lane, id);
+            }
+        }
+    }
+}
+
+impl ObjectReader for ReplicatedHome {
+    fn read_object(&self, id: ObjectId, offset: u64, into: &mut [u8]) -> Result<usize, HomeError> {
+        self.inner.read_object(id, offset, into)
+    }
+
+    fn object_copies(&self) -> Option<&dyn ObjectCopies> {
+        Some(self)
+    }
+}
+
+impl ImmutableObjects for ReplicatedHome {
+    fn put_object(&self, id: ObjectId, bytes: &[u8]) -> Result<(), HomeError> {
+        self.inner.put_object(id, bytes)
+    }
+
+    fn list_objects(&self) -> Result<Vec<ObjectInfo>, HomeError> {
+        self.inner.list_objects()
+    }
+
+    fn remove_object(&self, id: ObjectId) -> Result<(), HomeError> {
+        self.inner.remove("removing an object", &|_| {
+            Box::new(move |home| home.objects.remove_object(id))
+        })
+    }
+}
+
+impl ObjectCopies for ReplicatedHome {
+    fn object_copy_count(&self) -> usize {
+        self.inner.children.len()
+    }
+
+    fn read_object_copy(
+        &self,
+        copy: usize,
+        id: ObjectId,
+        offset: u64,
+        into: &mut [u8],
+    ) -> Result<usize, HomeError> {
+        self.inner.read_object_of(copy, id, offset, into)
+    }
+}
+
+impl Copies for ReplicatedHome {
+    fn count(&self) -> usize {
+        self.inner.children.len()
+    }
+
+    fn has_copy(&self, copy: usize) -> bool {
+        self.inner.up(copy).is_some()
+    }
+
+    fn read_copy(
+        &self,
+        copy: usize,
+        lane: LaneId,
+        at: Position,
+        into: &mut Buffer,
+    ) -> Result<usize, HomeError> {
+        self.inner.read_child(copy, lane, at, into)
+    }
+
+    fn copies_behind(&self) -> Vec<usize> {
+        self.inner.behind()
+    }
+
+    fn rewrite_copy(
+        &self,
+        copy: usize,
+        lane: LaneId,
+        at: Position,
+        block: &Buffer,
+        len: usize,
+    ) -> Result<(), HomeError> {
+        let inner = &self.inner;
+        let bytes = copied(block, len);
+        let answers = ask_each(
+            &inner.children,
+            &inner.env,
+            inner.waits(),
+            &|_| false,
+            &|child| {
+                let home = inner.up(child).filter(|_| child == copy)?.clone();
+                let bytes = Arc::clone(&bytes);
+                Some(Box::new(move || {
+                    home.segments.rewrite(lane, at, &bytes, len)
+                }))
+            },
+        );
+        let asked = inner.up(copy).is_some();
+        match answers.into_iter().nth(copy).flatten() {
+            Some(Ok(())) => return Ok(()),
+            None if !asked => return Ok(()),
+            Some(Err(error @ HomeError::Fenced(_))) => return Err(error),
+            Some(Err(error)) => inner.leave_out(copy, format!("completing it: {error}")),
+            None => inner.leave_out(copy, "completing it: no answer in time".to_owned()),
+        }
+        inner.enough_to_judge()
+    }
+
+    fn copies_completed(&self, epoch: Epoch) -> Result<(), HomeError> {
+        self.inner.settle_members(epoch)
     }
 
     fn get_side_copy(
@@ -409,56 +511,6 @@ impl LogHome for ReplicatedHome {
         id: u64,
     ) -> Result<(), HomeError> {
         self.inner.replace_side(damaged, good, lane, id)
-    }
-
-    fn sides(&self, lane: LaneId) -> Result<Vec<u64>, HomeError> {
-        let listed = self
-            .inner
-            .list("listing side segments", move |home| home.sides(lane))?;
-        let ids: BTreeSet<_> = listed.into_iter().flat_map(|(_, ids)| ids).collect();
-        Ok(ids.into_iter().collect())
-    }
-
-    fn give_up_side(&self, lane: LaneId, id: u64) {
-        for child in 0..self.inner.children.len() {
-            if let Some(home) = self.inner.up(child) {
-                home.give_up_side(lane, id);
-            }
-        }
-    }
-
-    fn remove_side(&self, lane: LaneId, id: u64) -> Result<(), HomeError> {
-        self.inner.remove("removing a side segment", &|_| {
-            Box::new(move |home| home.remove_side(lane, id))
-        })
-    }
-
-    fn put_object(&self, id: ObjectId, bytes: &[u8]) -> Result<(), HomeError> {
-        self.inner.put_object(id, bytes)
-    }
-
-    fn read_object(&self, id: ObjectId, offset: u64, into: &mut [u8]) -> Result<usize, HomeError> {
-        self.inner.read_object(id, offset, into)
-    }
-
-    fn read_object_copy(
-        &self,
-        copy: usize,
-        id: ObjectId,
-        offset: u64,
-        into: &mut [u8],
-    ) -> Result<usize, HomeError> {
-        self.inner.read_object_of(copy, id, offset, into)
-    }
-
-    fn objects(&self) -> Result<Vec<ObjectInfo>, HomeError> {
-        self.inner.list_objects()
-    }
-
-    fn remove_object(&self, id: ObjectId) -> Result<(), HomeError> {
-        self.inner.remove("removing an object", &|_| {
-            Box::new(move |home| home.remove_object(id))
-        })
     }
 }
 

@@ -65,7 +65,9 @@ pub use child::Opener;
 pub use open::Source;
 pub use state::{Ack, named_in_record};
 
-use crate::{Buffer, Facts, HomeError, LogHome, NoRoom, Position, RoomRequest};
+use crate::{
+    Buffer, HomeCapabilities, HomeError, LogHome, NoRoom, Position, Rollover, RoomRequest,
+};
 use child::{Answers, Child, Line, Waits, ask_each, ask_each_in, no_answer};
 use lane::ReplicatedLane;
 use logstead_env::Env;
@@ -138,7 +140,9 @@ struct Inner {
     env: Env,
     options: ReplicatedOptions,
     children: Vec<Arc<Child>>,
-    facts: Facts,
+    capabilities: HomeCapabilities,
+    /// Every child's.
+    rollover: Rollover,
     /// Children that were opened, what each may have in flight.
     in_flight_max: Vec<usize>,
     membership: Mutex<Membership>,
@@ -152,10 +156,10 @@ struct Inner {
 }
 
 /// A request to one child.
-type Ask<T> = Box<dyn FnOnce(&dyn LogHome) -> Result<T, HomeError> + Send>;
+type Ask<T> = Box<dyn FnOnce(&LogHome) -> Result<T, HomeError> + Send>;
 
 impl Inner {
-    fn up(&self, child: usize) -> Option<&Arc<dyn LogHome>> {
+    fn up(&self, child: usize) -> Option<&LogHome> {
         let child = &self.children[child];
         child.home().filter(|_| child.is_up())
     }
@@ -204,9 +208,9 @@ impl Inner {
             waits,
             &satisfied,
             &|child| {
-                let home = Arc::clone(self.up(child)?);
+                let home = self.up(child)?.clone();
                 let ask = ask(child);
-                Some(Box::new(move || ask(home.as_ref())))
+                Some(Box::new(move || ask(&home)))
             },
         )
     }
@@ -368,13 +372,16 @@ impl Inner {
                 return Ok(());
             };
             // Asked anew each time: no child's room hangs on attempts that a full disk could end (`file:` is none).
-            match home.ensure_room(lane.id, issue.claimed, &mut RoomRequest::default()) {
+            match home
+                .appends
+                .ensure_room(lane.id, issue.claimed, &mut RoomRequest::default())
+            {
                 Ok(()) => {}
                 // Its listener comes back here.
                 Err(NoRoom::Busy | NoRoom::DiskFull) => return Ok(()),
                 Err(NoRoom::Failed(error)) => return Err(error),
             }
-            let at = home.place(lane.id, issue.claimed)?;
+            let at = home.appends.place(lane.id, issue.claimed)?;
             if at != issue.at {
                 let what = format!(
                     "{} puts at {at} what the others put at {}",
@@ -401,7 +408,7 @@ impl Inner {
                 };
                 inner.appended(&lane, child, number, len, block, result);
             };
-            home.append(lane.id, at, block, len, Box::new(done));
+            home.appends.append(lane.id, at, block, len, Box::new(done));
         }
     }
 
@@ -415,7 +422,7 @@ impl Inner {
         result: Result<(), HomeError>,
     ) {
         let mut spares = lane.spares.lock();
-        if spares.len() < self.children.len() * self.facts.appends_in_flight_max {
+        if spares.len() < self.children.len() * self.capabilities.appends_in_flight_max {
             spares.push(block);
         }
         drop(spares);
@@ -462,10 +469,10 @@ impl Inner {
             return;
         };
         for segment in passed {
-            let (home, id) = (Arc::clone(&home), lane.id);
+            let (home, id) = (home.clone(), lane.id);
             let url = self.children[child].url.clone();
             self.children[child].run_in(Line::Removal, move || {
-                if let Err(error) = home.trim(id, segment) {
+                if let Err(error) = home.segments.trim(id, segment) {
                     // It is listed, and removed with the next ones.
                     tracing::warn!(
                         "log: removing segment {segment} of lane {id} in {url}: {error}"
@@ -493,10 +500,10 @@ impl Inner {
                     self.waits(),
                     &|_| false,
                     &|_| {
-                        let home = Arc::clone(home);
+                        let home = home.clone();
                         let mut buffer = given.lock().take()?;
                         Some(Box::new(move || {
-                            let count = home.read(lane, at, &mut buffer)?;
+                            let count = home.segments.read(lane, at, &mut buffer)?;
                             Ok((buffer, count))
                         }))
                     },
@@ -513,7 +520,7 @@ impl Inner {
                     }
                 }
             } else {
-                home.read(lane, at, into)
+                home.segments.read(lane, at, into)
             };
             match result {
                 Ok(count) => return Ok(count),
@@ -539,7 +546,7 @@ impl Inner {
     fn list<T: Send + 'static>(
         &self,
         what: &str,
-        list: impl Fn(&dyn LogHome) -> Result<T, HomeError> + Clone + Send + 'static,
+        list: impl Fn(&LogHome) -> Result<T, HomeError> + Clone + Send + 'static,
     ) -> Result<Vec<(usize, T)>, HomeError> {
         let wanted = self.membership.lock().readers();
         let listed = self.must(what, wanted, &|_| Box::new(list.clone()))?;

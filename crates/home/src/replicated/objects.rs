@@ -10,7 +10,8 @@
 //! - A read that fails is no reason to leave a child out: another one is asked, and from then on before it.
 //! - Objects go through threads of their own: a large one never keeps the lease's requests waiting.
 //!
-//! Does not: compare the bytes of copies. Whoever finds one damaged asks for another ([`LogHome::read_object_copy`](crate::LogHome::read_object_copy)).
+//! Does not: compare the bytes of copies. Whoever finds one damaged asks for another
+//! ([`ObjectCopies::read_object_copy`](crate::ObjectCopies::read_object_copy)).
 
 use super::child::{Line, Waits, no_answer};
 use super::{Ask, Inner};
@@ -58,7 +59,7 @@ impl Inner {
         let bytes: Arc<[u8]> = Arc::from(bytes);
         let put = |_| -> Ask<()> {
             let bytes = Arc::clone(&bytes);
-            Box::new(move |home| home.put_object(id, &bytes))
+            Box::new(move |home| home.objects.put_object(id, &bytes))
         };
         self.must_within("storing an object", needed, Line::Bulk, waits, &put)?;
         Ok(())
@@ -105,7 +106,7 @@ impl Inner {
         let len = into.len().min(OBJECT_BYTES_MAX);
         let bytes = self.ask_bulk(child, len, move |home| {
             let mut bytes = vec![0; len];
-            let count = home.read_object(id, offset, &mut bytes)?;
+            let count = home.objects.read_object(id, offset, &mut bytes)?;
             bytes.truncate(count);
             Ok(bytes)
         })?;
@@ -118,13 +119,13 @@ impl Inner {
         &self,
         child: usize,
         len: usize,
-        ask: impl FnOnce(&dyn crate::LogHome) -> Result<T, HomeError> + Send + 'static,
+        ask: impl FnOnce(&crate::LogHome) -> Result<T, HomeError> + Send + 'static,
     ) -> Result<T, HomeError> {
         let (tell, told) = mpsc::channel();
         let Some(home) = self.up(child).cloned() else {
             return Err(no_answer("asking a home that is left out"));
         };
-        let job = move || drop(tell.send(ask(home.as_ref())));
+        let job = move || drop(tell.send(ask(&home)));
         self.children[child].run_in(Line::Bulk, job);
         let answer = told.try_recv().ok();
         let patience = self.waits_for(len).patience;
@@ -134,7 +135,7 @@ impl Inner {
 
     /// The objects of all children.
     pub(super) fn list_objects(&self) -> Result<Vec<ObjectInfo>, HomeError> {
-        let listed = self.list("listing objects", |home| home.objects())?;
+        let listed = self.list("listing objects", |home| home.objects.list_objects())?;
         let mut sizes = BTreeMap::new();
         for info in listed.into_iter().flat_map(|(_, infos)| infos) {
             sizes.insert(info.id, info.size_bytes);
@@ -145,7 +146,7 @@ impl Inner {
 
     /// Copies the objects of members that have all to the children that lack some.
     pub(super) fn complete_objects(&self) -> Result<(), HomeError> {
-        let listed = self.list("listing objects", |home| home.objects())?;
+        let listed = self.list("listing objects", |home| home.objects.list_objects())?;
         let complete = self.membership.lock().complete(self.children.len());
         let ids = |infos: &[ObjectInfo]| infos.iter().map(|info| info.id).collect();
         let held: BTreeMap<usize, BTreeSet<ObjectId>> = listed
@@ -196,7 +197,7 @@ impl Inner {
             let mut bytes = vec![0; len];
             match self.read_object_of(holder, id, 0, &mut bytes) {
                 Ok(count) if count == len => {
-                    let put = move |home: &dyn crate::LogHome| home.put_object(id, &bytes);
+                    let put = move |home: &crate::LogHome| home.objects.put_object(id, &bytes);
                     if let Err(error) = self.ask_bulk(to, len, put) {
                         self.leave_out(to, format!("completing it: {error}"));
                     }

@@ -15,7 +15,7 @@ use super::quorum::{Record, is_quorum};
 use super::register::{RECORD, Register, sets_of, voters_of};
 use super::state::{Ack, Kept, Member, State};
 use super::{Inner, Purpose, ReplicatedHome, ReplicatedOptions};
-use crate::{Facts, HomeError, LogHome, Tag};
+use crate::{HomeCapabilities, HomeError, LogHome, Rollover, Tag};
 use logstead_env::Env;
 use logstead_types::{Epoch, LaneId};
 use parking_lot::{Mutex, RwLock};
@@ -38,7 +38,7 @@ pub struct Source {
 
 impl Source {
     /// A home that is open.
-    pub fn of(home: Arc<dyn LogHome>) -> Source {
+    pub fn of(home: LogHome) -> Source {
         Source {
             url: home.describe(),
             open: Box::new(move || Ok(home)),
@@ -129,12 +129,7 @@ fn is_final(error: &HomeError) -> bool {
 /// A child that holds a log of its own was named by mistake, and nothing begins. A damaged record says nothing of that
 /// kind: such a child is out of reach like one that does not answer, and a majority does without. Whoever only reads
 /// does without one that has no record, too.
-fn record_of(
-    home: &dyn LogHome,
-    url: &str,
-    member: u64,
-    purpose: Purpose,
-) -> Result<Kept, HomeError> {
+fn record_of(home: &LogHome, url: &str, member: u64, purpose: Purpose) -> Result<Kept, HomeError> {
     let damaged = |why: &str| {
         let what = format!("read the record of {url} as one of several homes");
         let why = format!(
@@ -148,7 +143,7 @@ fn record_of(
     let read = || {
         let mut looks = 0;
         loop {
-            let Some((bytes, _)) = home.get(RECORD)? else {
+            let Some((bytes, _)) = home.names.get(RECORD)? else {
                 return Ok(None);
             };
             match Kept::decode(&bytes) {
@@ -169,14 +164,14 @@ fn record_of(
     if purpose == Purpose::Reading {
         return Err(no_log_in(url));
     }
-    if !home.lanes()?.is_empty() {
+    if !home.segments.list_lanes()?.is_empty() {
         return Err(damaged("it is gone, and the lanes of a log are there"));
     }
     let kept = Kept {
         member,
         record: Record::default(),
     };
-    match home.put_if_absent(RECORD, &kept.encode()) {
+    match home.names.put_if_absent(RECORD, &kept.encode()) {
         Ok(_) => Ok(kept),
         // Somebody else's was quicker, or it is ours and the answer was lost.
         Err(HomeError::Conflict(_)) => {
@@ -186,42 +181,42 @@ fn record_of(
     }
 }
 
-fn common_facts(homes: &[Option<Facts>], urls: &[String], ack: Ack) -> Result<Facts, HomeError> {
-    let mut common: Option<Facts> = None;
-    for (facts, url) in homes.iter().zip(urls) {
-        let Some(facts) = facts else { continue };
-        let Some(rollover) = facts.rollover else {
-            let what = "it cannot be one of several homes: its segments have no fixed size";
-            return Err(wrong(url, what));
-        };
-        let mut both = common.unwrap_or(*facts);
-        both.rollover = both.rollover.map(|other| other.min(rollover));
-        both.block_alignment = both.block_alignment.max(facts.block_alignment);
-        both.block_size_preferred = both.block_size_preferred.max(facts.block_size_preferred);
+/// What all of them can, and the rollover rule that suits all.
+fn common_capabilities(
+    homes: &[Option<(HomeCapabilities, Rollover)>],
+    urls: &[String],
+    ack: Ack,
+) -> Result<(HomeCapabilities, Rollover), HomeError> {
+    let mut common: Option<(HomeCapabilities, Rollover)> = None;
+    for (capabilities, rollover) in homes.iter().flatten() {
+        let (mut both, smallest) = common.unwrap_or((*capabilities, *rollover));
+        both.block_alignment = both.block_alignment.max(capabilities.block_alignment);
+        both.block_size_preferred = both
+            .block_size_preferred
+            .max(capabilities.block_size_preferred);
         both.room_size_bytes_max = both
             .room_size_bytes_max
-            .min(facts.room_size_bytes_max)
+            .min(capabilities.room_size_bytes_max)
             .min(rollover.size_bytes);
-        common = Some(both);
+        common = Some((both, smallest.min(*rollover)));
     }
-    let mut common = common.ok_or_else(|| no_answer("opening the log's homes"))?;
-    for (facts, url) in homes.iter().zip(urls) {
-        let alignment = facts.map_or(1, |facts| facts.block_alignment);
+    let (mut common, rollover) = common.ok_or_else(|| no_answer("opening the log's homes"))?;
+    for (capabilities, url) in homes.iter().zip(urls) {
+        let alignment = capabilities.map_or(1, |(capabilities, _)| capabilities.block_alignment);
         if !common.block_alignment.is_multiple_of(alignment) {
             return Err(wrong(url, "its alignment does not go with the others'"));
         }
     }
     // As good as `needed` of them are.
-    let mut known: Vec<Facts> = homes.iter().flatten().copied().collect();
+    let mut known: Vec<HomeCapabilities> = homes.iter().flatten().map(|home| home.0).collect();
     let needed = ack.needed(homes.len()).clamp(1, known.len());
-    known.sort_by_key(|facts| std::cmp::Reverse(facts.appends_in_flight_max));
+    known.sort_by_key(|capabilities| std::cmp::Reverse(capabilities.appends_in_flight_max));
     common.appends_in_flight_max = known[needed - 1].appends_in_flight_max;
-    known.sort_by_key(|facts| facts.append_latency_expected_us);
+    known.sort_by_key(|capabilities| capabilities.append_latency_expected_us);
     common.append_latency_expected_us = known[needed - 1].append_latency_expected_us;
-    common.writes_are_short = false;
     // No kernel's lock holds all of them, and numbers of segments must not come twice after a child was away.
     common.leased = true;
-    Ok(common)
+    Ok((common, rollover))
 }
 
 impl ReplicatedHome {
@@ -244,7 +239,7 @@ impl ReplicatedHome {
             .map(|source| Mutex::new(Some(source.open)))
             .collect();
         // On its own thread each: opened, limited, its record read or made.
-        let opened: Arc<Mutex<BTreeMap<usize, Arc<dyn LogHome>>>> = Arc::default();
+        let opened: Arc<Mutex<BTreeMap<usize, LogHome>>> = Arc::default();
         let purpose = options.purpose;
         // Also the slow ones: who is left out now stays so.
         let waits = Waits {
@@ -257,11 +252,11 @@ impl ReplicatedHome {
             let member = env.random.u64().max(1);
             Some(Box::new(move || {
                 let home = open()?;
-                if home.facts().rollover.is_none() {
+                if home.rollover.is_none() {
                     let what = "it cannot be one of several homes: its segments have no fixed size";
                     return Err(wrong(&url, what));
                 }
-                let kept = record_of(home.as_ref(), &url, member, purpose)?;
+                let kept = record_of(&home, &url, member, purpose)?;
                 opened.lock().insert(index, home);
                 Ok(kept)
             }))
@@ -273,7 +268,7 @@ impl ReplicatedHome {
             match answer {
                 Ok(record) => {
                     if let Some(home) = opened.lock().get(&index) {
-                        children[index].opened(Arc::clone(home));
+                        children[index].opened(home.clone());
                     }
                     kept.push(Some(record));
                 }
@@ -295,14 +290,15 @@ impl ReplicatedHome {
         if purpose == Purpose::Reading && 2 * empty > kept.len() {
             return Err(no_log_in(&list));
         }
-        let facts: Vec<Option<Facts>> = children
-            .iter()
-            .map(|child| child.home().map(|home| home.facts()))
-            .collect();
-        let common = common_facts(&facts, &urls, options.ack)?;
+        let of_child = |child: &Arc<Child>| {
+            let home = child.home()?;
+            Some((home.capabilities(), home.rollover.as_ref()?.rollover()))
+        };
+        let capabilities: Vec<_> = children.iter().map(of_child).collect();
+        let (common, rollover) = common_capabilities(&capabilities, &urls, options.ack)?;
         for child in &children {
-            if let (Some(home), Some(rollover)) = (child.home(), common.rollover) {
-                home.limit_segments(rollover)?;
+            if let Some(own) = child.home().and_then(|home| home.rollover.as_ref()) {
+                own.limit_segments(rollover)?;
             }
         }
         let ids: Vec<u64> = kept
@@ -326,19 +322,22 @@ impl ReplicatedHome {
             members: state.members,
             ack_wanted: options.ack,
         };
-        let latency = |facts: &Option<Facts>| match facts {
-            Some(facts) => facts.append_latency_expected_us,
+        let latency = |home: &Option<(HomeCapabilities, Rollover)>| match home {
+            Some((capabilities, _)) => capabilities.append_latency_expected_us,
             None => u32::MAX,
         };
-        let latencies: Vec<u32> = facts.iter().map(latency).collect();
-        let in_flight_max = facts
+        let latencies: Vec<u32> = capabilities.iter().map(latency).collect();
+        let in_flight_max = capabilities
             .iter()
-            .map(|facts| facts.map_or(1, |facts| facts.appends_in_flight_max))
+            .map(|capabilities| {
+                capabilities.map_or(1, |(capabilities, _)| capabilities.appends_in_flight_max)
+            })
             .collect();
         let inner = Inner {
             env: env.clone(),
             children,
-            facts: common,
+            capabilities: common,
+            rollover,
             in_flight_max,
             membership: Mutex::new(membership),
             register: Mutex::new(register),
@@ -618,10 +617,12 @@ impl Inner {
     /// writes them has taken over from this start, and is perhaps just sending the parts that are missing, with borders
     /// of its own.
     fn complete_sides(&self, epoch: Epoch) -> Result<(), HomeError> {
-        let lanes = self.list("listing lanes", |home| home.lanes())?;
+        let lanes = self.list("listing lanes", |home| home.segments.list_lanes())?;
         let lanes: BTreeSet<LaneId> = lanes.into_iter().flat_map(|(_, lanes)| lanes).collect();
         for lane in lanes {
-            let listed = self.list("listing side segments", move |home| home.sides(lane))?;
+            let listed = self.list("listing side segments", move |home| {
+                home.sides.list_sides(lane)
+            })?;
             let all = listed.iter().flat_map(|(_, ids)| ids).copied();
             let all: BTreeSet<u64> = all
                 .filter(|id| id >> 32 <= u64::from(epoch.get()))

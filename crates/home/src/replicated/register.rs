@@ -118,12 +118,12 @@ impl Register {
         let tell = self.tell.clone();
         child.run(move || {
             let answer = match action {
-                Action::Read(_) => Answer::Read(home.get(RECORD)),
+                Action::Read(_) => Answer::Read(home.names.get(RECORD)),
                 Action::Write(_, record) => {
                     let bytes = Kept { member, record }.encode();
                     Answer::Written(match tag {
-                        Some(tag) => home.compare_and_swap(RECORD, tag, &bytes),
-                        None => home.put_if_absent(RECORD, &bytes),
+                        Some(tag) => home.names.compare_and_swap(RECORD, tag, &bytes),
+                        None => home.names.put_if_absent(RECORD, &bytes),
                     })
                 }
             };
@@ -232,9 +232,9 @@ impl Register {
             },
             &|answers| agreed(answers, &ids).is_some(),
             &|index| {
-                let home = Arc::clone(self.children[index].home()?);
+                let home = self.children[index].home()?.clone();
                 let member = ids[index];
-                let read = move || match home.get(RECORD)? {
+                let read = move || match home.names.get(RECORD)? {
                     Some((bytes, _)) => match Kept::decode(&bytes) {
                         Ok(kept) if kept.member == member => Ok(kept),
                         _ => Err(HomeError::Missing("the record of a member".to_owned())),

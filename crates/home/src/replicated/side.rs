@@ -4,7 +4,7 @@
 
 use super::Inner;
 use super::child::no_answer;
-use crate::{HomeError, LogHome, NoRoom, SIDE_PART_BYTES, SideCompletion, SideWriter};
+use crate::{HomeError, LogHome, NoRoom, SideCompletion, SideWriter};
 use logstead_types::LaneId;
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use std::sync::mpsc;
 
 /// Bytes of a side segment that are copied at once. No home puts two pieces of this size together, so copies of one side segment have the same
 /// parts, whoever makes them and however fast.
-const PIECE_BYTES: usize = SIDE_PART_BYTES;
+const PIECE_BYTES: usize = crate::side_segments::SIDE_PART_BYTES;
 /// Bytes that a copy in progress may have under way.
 const BACKLOG_BYTES_MAX: usize = 16 << 20;
 
@@ -37,7 +37,7 @@ struct Answers {
 
 pub(super) fn begin(inner: &Arc<Inner>, lane: LaneId, id: u64) -> Box<dyn SideWriter> {
     let needed = inner.membership.lock().needed();
-    let writer = |child: usize| Some((child, inner.up(child)?.begin_side(lane, id)));
+    let writer = |child: usize| Some((child, inner.up(child)?.sides.begin_side(lane, id)));
     Box::new(ReplicatedSide {
         writers: (0..inner.children.len()).filter_map(writer).collect(),
         needed,
@@ -173,7 +173,7 @@ impl Inner {
         let len = into.len();
         let bytes = self.ask_one(child, move |home| {
             let mut bytes = vec![0; len];
-            let count = home.get_side(lane, id, offset, &mut bytes)?;
+            let count = home.sides.get_side(lane, id, offset, &mut bytes)?;
             bytes.truncate(count);
             Ok(bytes)
         })?;
@@ -211,7 +211,7 @@ impl Inner {
         if self.up(damaged).is_none() || self.up(good).is_none() {
             return Ok(());
         }
-        match self.ask_one(damaged, move |home| home.remove_side(lane, id)) {
+        match self.ask_one(damaged, move |home| home.sides.remove_side(lane, id)) {
             Ok(()) => self.copy_side(&[good], damaged, lane, id),
             Err(error @ HomeError::Fenced(_)) => Err(error),
             Err(error) => {
@@ -227,13 +227,13 @@ impl Inner {
     pub(super) fn ask_one<T: Send + 'static>(
         &self,
         child: usize,
-        ask: impl FnOnce(&dyn LogHome) -> Result<T, HomeError> + Send + 'static,
+        ask: impl FnOnce(&LogHome) -> Result<T, HomeError> + Send + 'static,
     ) -> Result<T, HomeError> {
         let (tell, told) = mpsc::channel();
         let Some(home) = self.up(child).cloned() else {
             return Err(no_answer("asking a home that is left out"));
         };
-        self.children[child].run(move || drop(tell.send(ask(home.as_ref()))));
+        self.children[child].run(move || drop(tell.send(ask(&home))));
         let answer = told.try_recv().ok();
         let answer = answer.or_else(|| told.recv_timeout(self.options.patience).ok());
         answer.unwrap_or_else(|| Err(no_answer("asking one of the log's homes")))
@@ -243,7 +243,7 @@ impl Inner {
     /// it is read.
     pub(super) fn has_side(&self, lane: LaneId, id: u64) -> Result<Vec<(usize, bool)>, HomeError> {
         self.list("looking for a side segment", move |home| {
-            match home.get_side(lane, id, 0, &mut []) {
+            match home.sides.get_side(lane, id, 0, &mut []) {
                 Ok(_) => Ok(true),
                 Err(HomeError::Missing(_)) => Ok(false),
                 Err(error) if is_damage(&error) => Ok(false),
@@ -263,7 +263,7 @@ impl Inner {
         let Some(target) = self.up(to) else {
             return Ok(());
         };
-        let mut writer = target.begin_side(lane, id);
+        let mut writer = target.sides.begin_side(lane, id);
         let mut holders = holders.iter().filter(|from| self.up(**from).is_some());
         let mut from = holders.next();
         let mut offset = 0;
@@ -277,7 +277,10 @@ impl Inner {
                 let mut len = 0;
                 // Whole pieces, whatever borders the holder's copy has.
                 while len < bytes.len() {
-                    match home.get_side(lane, id, offset + len as u64, &mut bytes[len..])? {
+                    match home
+                        .sides
+                        .get_side(lane, id, offset + len as u64, &mut bytes[len..])?
+                    {
                         0 => break,
                         count => len += count,
                     }
@@ -342,7 +345,9 @@ impl Inner {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Ack, MemoryHome, Presence, ReplicatedHome, ReplicatedOptions, Source};
+    use crate::{
+        Ack, MemoryHome, Presence, ReplicatedHome, ReplicatedOptions, SideSegments, Source,
+    };
     use logstead_env::Env;
     use std::time::Duration;
 
@@ -350,7 +355,9 @@ mod tests {
 
     fn three(threads: bool) -> (Vec<MemoryHome>, ReplicatedHome) {
         let children: Vec<_> = (0..3).map(|_| MemoryHome::new(64 << 10)).collect();
-        let sources = children.iter().map(|c| Source::of(Arc::new(c.clone())));
+        let sources = children
+            .iter()
+            .map(|c| Source::of(LogHome::from(c.clone())));
         let options = ReplicatedOptions {
             ack: Ack::Majority,
             threads,
@@ -371,7 +378,7 @@ mod tests {
         }
         children[0].set_presence(Presence::Refusing);
         home.inner.copy_side(&[0, 1], 2, LANE, 7).expect("copies");
-        assert_eq!(children[2].sides(LANE).expect("lists"), [7]);
+        assert_eq!(children[2].list_sides(LANE).expect("lists"), [7]);
         assert!(home.inner.up(0).is_none() && home.inner.up(2).is_some());
     }
 
@@ -383,9 +390,9 @@ mod tests {
         side.append(b"a large transaction".to_vec());
         side.finish(Box::new(|stored| stored.expect("stores")));
         home.inner.copy_side(&[0], 2, LANE, 7).expect("goes on");
-        assert!(children[2].sides(LANE).expect("lists").is_empty());
+        assert!(children[2].list_sides(LANE).expect("lists").is_empty());
         home.inner.copy_side(&[0, 1], 2, LANE, 7).expect("copies");
-        assert_eq!(children[2].sides(LANE).expect("lists"), [7]);
+        assert_eq!(children[2].list_sides(LANE).expect("lists"), [7]);
         assert!((0..3).all(|child| home.inner.up(child).is_some()));
     }
 

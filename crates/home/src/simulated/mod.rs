@@ -31,9 +31,10 @@ pub use reader::ReaderBeside;
 pub use store::Keep;
 
 use crate::{
-    Buffer, Completion, Facts, HomeError, HomeUsage, LogHome, NoRoom, ObjectId, ObjectInfo,
-    Position, PriceList, Rollover, RoomListener, RoomRequest, SegmentInfo, SideCompletion,
-    SideWriter, Tag, Usage, immutable,
+    Buffer, Completion, Copies, HomeBackend, HomeCapabilities, HomeError, HomeStatus, HomeUsage,
+    ImmutableObjects, InlineAppends, LaneAppends, LaneSegments, NamedValues, NoRoom, ObjectCopies,
+    ObjectId, ObjectInfo, ObjectReader, Position, PriceList, Rollover, RoomListener, RoomRequest,
+    SegmentInfo, SegmentRollover, SideCompletion, SideSegments, SideWriter, Tag, Usage, immutable,
 };
 use core::{Core, Request, stopped};
 use event::{Append, Time};
@@ -303,24 +304,21 @@ impl SimulatedHome {
     }
 }
 
-impl LogHome for SimulatedHome {
-    fn facts(&self) -> Facts {
-        let model = &self.core.model;
-        let preferred = model.block_size_preferred as u64;
-        let rollover = self.core.state.lock().rollover;
-        Facts {
-            block_alignment: model.block_alignment,
-            block_size_preferred: model.block_size_preferred,
-            writes_are_short: self.inline,
-            room_size_bytes_max: rollover.size_bytes.min(ROOM_BYTES_MAX),
-            appends_in_flight_max: model.appends_in_flight_max,
-            append_latency_expected_us: (model::at(model.append, preferred) * self.core.scale)
-                as u32,
-            leased: false,
-            rollover: Some(rollover),
-        }
+impl HomeBackend for SimulatedHome {
+    fn inline_appends(home: &Arc<Self>) -> Option<Arc<dyn InlineAppends>> {
+        home.inline.then(|| Arc::clone(home) as _)
     }
 
+    fn rollover(home: &Arc<Self>) -> Option<Arc<dyn SegmentRollover>> {
+        Some(Arc::clone(home) as _)
+    }
+
+    fn copies(_home: &Arc<Self>) -> Option<Arc<dyn Copies>> {
+        None
+    }
+}
+
+impl HomeStatus for SimulatedHome {
     fn describe(&self) -> String {
         self.core.name.clone()
     }
@@ -352,14 +350,22 @@ impl LogHome for SimulatedHome {
             usage: SimulatedHome::usage(self),
         }]
     }
+}
 
-    fn limit_segments(&self, rollover: Rollover) -> Result<(), HomeError> {
-        let own = &mut self.core.state.lock().rollover;
-        if own.min(rollover) != rollover {
-            return Err(HomeError::Unsupported("larger segments than it has"));
+impl LaneAppends for SimulatedHome {
+    fn capabilities(&self) -> HomeCapabilities {
+        let model = &self.core.model;
+        let preferred = model.block_size_preferred as u64;
+        let rollover = self.core.state.lock().rollover;
+        HomeCapabilities {
+            block_alignment: model.block_alignment,
+            block_size_preferred: model.block_size_preferred,
+            room_size_bytes_max: rollover.size_bytes.min(ROOM_BYTES_MAX),
+            appends_in_flight_max: model.appends_in_flight_max,
+            append_latency_expected_us: (model::at(model.append, preferred) * self.core.scale)
+                as u32,
+            leased: false,
         }
-        *own = rollover;
-        Ok(())
     }
 
     fn open_lane(&self, lane: LaneId, first_segment: u64) -> Result<(), NoRoom> {
@@ -390,9 +396,9 @@ impl LogHome for SimulatedHome {
         &self,
         lane: LaneId,
         bytes: u64,
-        _asked: &mut RoomRequest,
+        _request: &mut RoomRequest,
     ) -> Result<(), NoRoom> {
-        let room_size_bytes_max = self.facts().room_size_bytes_max;
+        let room_size_bytes_max = self.capabilities().room_size_bytes_max;
         let state = self.core.state.lock();
         if state.down {
             return Err(NoRoom::Failed(stopped()));
@@ -405,6 +411,14 @@ impl LogHome for SimulatedHome {
             return Ok(());
         };
         Err(NoRoom::Failed(HomeError::Misuse { lane, what }))
+    }
+
+    fn is_short_of_space(&self) -> bool {
+        false
+    }
+
+    fn free_bytes(&self) -> Option<u64> {
+        None
     }
 
     fn place(&self, lane: LaneId, len: u64) -> Result<Position, HomeError> {
@@ -448,7 +462,9 @@ impl LogHome for SimulatedHome {
             told.tell();
         }
     }
+}
 
+impl InlineAppends for SimulatedHome {
     fn append_inline(
         &self,
         lane: LaneId,
@@ -456,10 +472,45 @@ impl LogHome for SimulatedHome {
         block: &Buffer,
         len: usize,
     ) -> Result<(), HomeError> {
-        if !self.inline {
-            return Err(HomeError::Unsupported("writing in the caller's thread"));
-        }
         self.core.append_inline(lane, at, &block.as_slice()[..len])
+    }
+}
+
+impl SegmentRollover for SimulatedHome {
+    fn rollover(&self) -> Rollover {
+        self.core.state.lock().rollover
+    }
+
+    fn limit_segments(&self, rollover: Rollover) -> Result<(), HomeError> {
+        let own = &mut self.core.state.lock().rollover;
+        if own.min(rollover) != rollover {
+            return Err(HomeError::Unsupported("larger segments than it has"));
+        }
+        *own = rollover;
+        Ok(())
+    }
+}
+
+impl LaneSegments for SimulatedHome {
+    // Nobody else is there.
+    fn fence(&self, _lane: LaneId, _first_segment: u64, _by: &str) -> Result<(), HomeError> {
+        Ok(())
+    }
+
+    fn list_lanes(&self) -> Result<Vec<LaneId>, HomeError> {
+        self.core.call(Request::List, 0, |store| Ok(store.lanes()))
+    }
+
+    fn list_segments(&self, lane: LaneId) -> Result<Vec<SegmentInfo>, HomeError> {
+        self.core
+            .call(Request::List, 0, |store| store.segments(lane))
+    }
+
+    fn read(&self, lane: LaneId, at: Position, into: &mut Buffer) -> Result<usize, HomeError> {
+        let len = into.capacity();
+        self.core.call(Request::Read, len, |store| {
+            store.read(lane, at, into.as_mut_slice())
+        })
     }
 
     fn rewrite(
@@ -483,22 +534,6 @@ impl LogHome for SimulatedHome {
         })
     }
 
-    fn lanes(&self) -> Result<Vec<LaneId>, HomeError> {
-        self.core.call(Request::List, 0, |store| Ok(store.lanes()))
-    }
-
-    fn segments(&self, lane: LaneId) -> Result<Vec<SegmentInfo>, HomeError> {
-        self.core
-            .call(Request::List, 0, |store| store.segments(lane))
-    }
-
-    fn read(&self, lane: LaneId, at: Position, into: &mut Buffer) -> Result<usize, HomeError> {
-        let len = into.capacity();
-        self.core.call(Request::Read, len, |store| {
-            store.read(lane, at, into.as_mut_slice())
-        })
-    }
-
     fn seal(&self, lane: LaneId, at: Position) -> Result<(), HomeError> {
         self.core
             .call(Request::Delete, 0, |store| store.seal(lane, at))
@@ -508,7 +543,9 @@ impl LogHome for SimulatedHome {
         self.core
             .call(Request::Delete, 0, |store| store.trim(lane, segment))
     }
+}
 
+impl NamedValues for SimulatedHome {
     fn get(&self, name: &str) -> Result<Option<(Vec<u8>, Tag)>, HomeError> {
         self.core.call(Request::Read, 0, |store| {
             Ok(store.name(name).map(|(bytes, tag)| (bytes, Tag(tag))))
@@ -533,6 +570,11 @@ impl LogHome for SimulatedHome {
         })
     }
 
+    // Requests are answered at once.
+    fn limit_name_requests(&self, _first: Duration) {}
+}
+
+impl SideSegments for SimulatedHome {
     fn begin_side(&self, lane: LaneId, id: u64) -> Box<dyn SideWriter> {
         let key = SideKey { lane, id };
         let mut state = self.core.state.lock();
@@ -558,7 +600,7 @@ impl LogHome for SimulatedHome {
         self.core.call(Request::Read, len, read)
     }
 
-    fn sides(&self, lane: LaneId) -> Result<Vec<u64>, HomeError> {
+    fn list_sides(&self, lane: LaneId) -> Result<Vec<u64>, HomeError> {
         self.core
             .call(Request::List, 0, |store| Ok(store.sides(lane)))
     }
@@ -568,6 +610,24 @@ impl LogHome for SimulatedHome {
             .call(Request::Delete, 0, |store| store.remove_side(lane, id))
     }
 
+    fn give_up_side(&self, lane: LaneId, id: u64) {
+        let _next_recovery_removes_it = self.remove_side(lane, id);
+    }
+}
+
+impl ObjectReader for SimulatedHome {
+    fn read_object(&self, id: ObjectId, offset: u64, into: &mut [u8]) -> Result<usize, HomeError> {
+        self.core.call(Request::Read, into.len(), |store| {
+            Ok(immutable::copy_from(store.object(id)?, offset, into))
+        })
+    }
+
+    fn object_copies(&self) -> Option<&dyn ObjectCopies> {
+        None
+    }
+}
+
+impl ImmutableObjects for SimulatedHome {
     fn put_object(&self, id: ObjectId, bytes: &[u8]) -> Result<(), HomeError> {
         immutable::check_size(bytes)?;
         let len = bytes.len();
@@ -575,13 +635,7 @@ impl LogHome for SimulatedHome {
         self.core.call(Request::Write, len, put)
     }
 
-    fn read_object(&self, id: ObjectId, offset: u64, into: &mut [u8]) -> Result<usize, HomeError> {
-        self.core.call(Request::Read, into.len(), |store| {
-            Ok(immutable::copy_from(store.object(id)?, offset, into))
-        })
-    }
-
-    fn objects(&self) -> Result<Vec<ObjectInfo>, HomeError> {
+    fn list_objects(&self) -> Result<Vec<ObjectInfo>, HomeError> {
         self.core
             .call(Request::List, 0, |store| Ok(store.objects()))
     }

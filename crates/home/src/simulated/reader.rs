@@ -11,11 +11,15 @@
 use super::SimulatedHome;
 use super::store::Store;
 use crate::{
-    Buffer, Completion, Facts, HomeError, LogHome, NoRoom, ObjectId, ObjectInfo, Position,
-    RoomListener, RoomRequest, SegmentInfo, SideWriter, Tag, immutable,
+    Buffer, Completion, Copies, HomeBackend, HomeCapabilities, HomeError, HomeStatus, HomeUsage,
+    ImmutableObjects, InlineAppends, LaneAppends, LaneSegments, NamedValues, NoRoom, ObjectCopies,
+    ObjectId, ObjectInfo, ObjectReader, Position, RoomListener, RoomRequest, SegmentInfo,
+    SegmentRollover, SideSegments, SideWriter, Tag, immutable,
 };
 use logstead_env::SimRandom;
 use logstead_types::LaneId;
+use std::sync::Arc;
+use std::time::Duration;
 
 const READS_ONLY: &str = "writing beside the simulated machine";
 
@@ -29,7 +33,8 @@ pub struct ReaderBeside {
 
 impl SimulatedHome {
     /// The same service for another machine. `before` is called ahead of each request; `seed` decides what of appends under way is there already; without one, nothing is. `leased`: the
-    /// home says that it has no kernel's lock ([`Facts::leased`]), so that readers expect a server beside them.
+    /// home says that it has no kernel's lock ([`HomeCapabilities::leased`]), so that readers expect a server beside
+    /// them.
     pub fn reader_beside(
         &self,
         seed: Option<u64>,
@@ -60,17 +65,40 @@ impl ReaderBeside {
     }
 }
 
-impl LogHome for ReaderBeside {
-    fn facts(&self) -> Facts {
-        Facts {
-            leased: self.leased,
-            writes_are_short: false,
-            ..self.home.facts()
-        }
+impl HomeBackend for ReaderBeside {
+    fn inline_appends(_home: &Arc<Self>) -> Option<Arc<dyn InlineAppends>> {
+        None
     }
 
+    fn rollover(_home: &Arc<Self>) -> Option<Arc<dyn SegmentRollover>> {
+        None
+    }
+
+    fn copies(_home: &Arc<Self>) -> Option<Arc<dyn Copies>> {
+        None
+    }
+}
+
+impl HomeStatus for ReaderBeside {
     fn describe(&self) -> String {
         self.home.describe()
+    }
+
+    fn report(&self) -> Vec<(String, String)> {
+        Vec::new()
+    }
+
+    fn usage(&self) -> Vec<HomeUsage> {
+        Vec::new()
+    }
+}
+
+impl LaneAppends for ReaderBeside {
+    fn capabilities(&self) -> HomeCapabilities {
+        HomeCapabilities {
+            leased: self.leased,
+            ..self.home.capabilities()
+        }
     }
 
     fn open_lane(&self, _lane: LaneId, _first_segment: u64) -> Result<(), NoRoom> {
@@ -83,9 +111,17 @@ impl LogHome for ReaderBeside {
         &self,
         _lane: LaneId,
         _bytes: u64,
-        _asked: &mut RoomRequest,
+        _request: &mut RoomRequest,
     ) -> Result<(), NoRoom> {
         Err(NoRoom::Failed(HomeError::Unsupported(READS_ONLY)))
+    }
+
+    fn is_short_of_space(&self) -> bool {
+        false
+    }
+
+    fn free_bytes(&self) -> Option<u64> {
+        None
     }
 
     fn place(&self, _lane: LaneId, _len: u64) -> Result<Position, HomeError> {
@@ -95,15 +131,24 @@ impl LogHome for ReaderBeside {
     fn append(&self, _lane: LaneId, _at: Position, block: Buffer, _len: usize, done: Completion) {
         done(block, Err(HomeError::Unsupported(READS_ONLY)));
     }
+}
 
-    fn append_inline(
-        &self,
-        _lane: LaneId,
-        _at: Position,
-        _block: &Buffer,
-        _len: usize,
-    ) -> Result<(), HomeError> {
-        Err(HomeError::Unsupported(READS_ONLY))
+impl LaneSegments for ReaderBeside {
+    // Nobody else is there.
+    fn fence(&self, _lane: LaneId, _first_segment: u64, _by: &str) -> Result<(), HomeError> {
+        Ok(())
+    }
+
+    fn list_lanes(&self) -> Result<Vec<LaneId>, HomeError> {
+        self.call(|store| Ok(store.lanes()))
+    }
+
+    fn list_segments(&self, lane: LaneId) -> Result<Vec<SegmentInfo>, HomeError> {
+        self.call(|store| store.segments(lane))
+    }
+
+    fn read(&self, lane: LaneId, at: Position, into: &mut Buffer) -> Result<usize, HomeError> {
+        self.call(|store| store.read(lane, at, into.as_mut_slice()))
     }
 
     fn rewrite(
@@ -116,18 +161,6 @@ impl LogHome for ReaderBeside {
         Err(HomeError::Unsupported(READS_ONLY))
     }
 
-    fn lanes(&self) -> Result<Vec<LaneId>, HomeError> {
-        self.call(|store| Ok(store.lanes()))
-    }
-
-    fn segments(&self, lane: LaneId) -> Result<Vec<SegmentInfo>, HomeError> {
-        self.call(|store| store.segments(lane))
-    }
-
-    fn read(&self, lane: LaneId, at: Position, into: &mut Buffer) -> Result<usize, HomeError> {
-        self.call(|store| store.read(lane, at, into.as_mut_slice()))
-    }
-
     fn seal(&self, _lane: LaneId, _at: Position) -> Result<(), HomeError> {
         Err(HomeError::Unsupported(READS_ONLY))
     }
@@ -135,7 +168,9 @@ impl LogHome for ReaderBeside {
     fn trim(&self, _lane: LaneId, _segment: u64) -> Result<(), HomeError> {
         Err(HomeError::Unsupported(READS_ONLY))
     }
+}
 
+impl NamedValues for ReaderBeside {
     fn get(&self, name: &str) -> Result<Option<(Vec<u8>, Tag)>, HomeError> {
         self.call(|store| Ok(store.name(name).map(|(bytes, tag)| (bytes, Tag(tag)))))
     }
@@ -158,6 +193,11 @@ impl LogHome for ReaderBeside {
         })
     }
 
+    // Requests are answered at once.
+    fn limit_name_requests(&self, _first: Duration) {}
+}
+
+impl SideSegments for ReaderBeside {
     fn begin_side(&self, _lane: LaneId, _id: u64) -> Box<dyn SideWriter> {
         unreachable!("{READS_ONLY}")
     }
@@ -172,7 +212,7 @@ impl LogHome for ReaderBeside {
         self.call(|store| store.read_side(lane, id, offset, into))
     }
 
-    fn sides(&self, lane: LaneId) -> Result<Vec<u64>, HomeError> {
+    fn list_sides(&self, lane: LaneId) -> Result<Vec<u64>, HomeError> {
         self.call(|store| Ok(store.sides(lane)))
     }
 
@@ -180,15 +220,27 @@ impl LogHome for ReaderBeside {
         Err(HomeError::Unsupported(READS_ONLY))
     }
 
-    fn put_object(&self, _id: ObjectId, _bytes: &[u8]) -> Result<(), HomeError> {
-        Err(HomeError::Unsupported(READS_ONLY))
+    fn give_up_side(&self, lane: LaneId, id: u64) {
+        let _next_recovery_removes_it = self.remove_side(lane, id);
     }
+}
 
+impl ObjectReader for ReaderBeside {
     fn read_object(&self, id: ObjectId, offset: u64, into: &mut [u8]) -> Result<usize, HomeError> {
         self.call(|store| Ok(immutable::copy_from(store.object(id)?, offset, into)))
     }
 
-    fn objects(&self) -> Result<Vec<ObjectInfo>, HomeError> {
+    fn object_copies(&self) -> Option<&dyn ObjectCopies> {
+        None
+    }
+}
+
+impl ImmutableObjects for ReaderBeside {
+    fn put_object(&self, _id: ObjectId, _bytes: &[u8]) -> Result<(), HomeError> {
+        Err(HomeError::Unsupported(READS_ONLY))
+    }
+
+    fn list_objects(&self) -> Result<Vec<ObjectInfo>, HomeError> {
         self.call(|store| Ok(store.objects()))
     }
 

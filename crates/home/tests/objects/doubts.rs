@@ -2,11 +2,11 @@
 
 use super::rig::{self, LANE, Writer};
 use logstead_home::bucket::memory::{Fault, MemoryBucket, RequestKind};
-use logstead_home::{HomeError, LogHome, RoomRequest};
+use logstead_home::{HomeError, HomeStatus, LaneAppends, RoomRequest};
 
 /// The kind of request that appends a block in this bucket.
 fn append_of(home: &logstead_home::ObjectHome) -> RequestKind {
-    match home.facts().appends_in_flight_max {
+    match home.capabilities().appends_in_flight_max {
         1 => RequestKind::Append,
         _ => RequestKind::PutIfAbsent,
     }

@@ -2,7 +2,7 @@
 
 use super::rig::{self, BLOCKS, LANE, Writer, is_fenced};
 use logstead_home::bucket::memory::{Fault, MemoryBucket, RequestKind};
-use logstead_home::{HomeError, LogHome, NoRoom, ObjectHome};
+use logstead_home::{HomeError, LaneAppends, LaneSegments, NoRoom, ObjectHome};
 use std::sync::mpsc;
 
 const FIRST: u64 = 1 << 32;
@@ -142,14 +142,14 @@ fn t8_fences_outlive_the_segments_they_shut() {
         old.write_all(BLOCKS);
         let create = rig::held(bucket, RequestKind::Create, "0000000100000001");
         theirs.fence(LANE, FIRST, "server b").expect("fences");
-        for info in theirs.segments(LANE).expect("lists") {
+        for info in theirs.list_segments(LANE).expect("lists") {
             theirs.trim(LANE, info.segment).expect("trims");
         }
         for segment in FIRST..FIRST + 3 {
             theirs.trim(LANE, segment).expect("trims");
         }
-        assert!(theirs.segments(LANE).expect("lists").is_empty());
-        assert!(theirs.lanes().expect("lists").is_empty());
+        assert!(theirs.list_segments(LANE).expect("lists").is_empty());
+        assert!(theirs.list_lanes().expect("lists").is_empty());
         assert!(bucket.land(create));
         let result = old.write(100);
         assert!(is_fenced(&result), "{result:?}");
@@ -163,7 +163,7 @@ fn t8_fences_outlive_the_segments_they_shut() {
             for segment in FIRST..FIRST + 4 {
                 theirs.trim(LANE, segment).expect("trims");
             }
-            assert!(theirs.segments(LANE).expect("lists").is_empty());
+            assert!(theirs.list_segments(LANE).expect("lists").is_empty());
             let result = old.write(100);
             assert!(is_fenced(&result), "{count}: {result:?}");
         }
@@ -197,7 +197,7 @@ fn t8_a_segment_that_was_made_and_never_written_leaves_its_fence() {
         for segment in FIRST..FIRST + 4 {
             theirs.trim(LANE, segment).expect("trims");
         }
-        assert!(theirs.segments(LANE).expect("lists").is_empty());
+        assert!(theirs.list_segments(LANE).expect("lists").is_empty());
         assert!(bucket.land(creates[1]));
         let result = old.write(100);
         assert!(is_fenced(&result), "{result:?}");
@@ -248,10 +248,10 @@ fn t3_fences_are_repeated_by_others_and_tombstones_stand_at_the_end() {
             let mut old = Writer::open(&ours, 1, FIRST);
             old.write_all(count);
             theirs.fence(LANE, FIRST, "server b").expect("fences");
-            let segments = theirs.segments(LANE).expect("lists").len();
+            let segments = theirs.list_segments(LANE).expect("lists").len();
             third.fence(LANE, FIRST, "server c").expect("fences");
             theirs.fence(LANE, FIRST, "server b").expect("fences");
-            let after = third.segments(LANE).expect("lists");
+            let after = third.list_segments(LANE).expect("lists");
             assert_eq!(after.len(), segments, "no further segment comes up");
             is_shut(old, &third, count);
         }
@@ -509,9 +509,9 @@ fn fences_that_pile_up_cost_little() {
     }
     let home = rig::open(&bucket);
     let before = bucket.requests_of(RequestKind::GetRange);
-    assert_eq!(home.lanes().expect("lists"), [LANE]);
+    assert_eq!(home.list_lanes().expect("lists"), [LANE]);
     assert_eq!(bucket.requests_of(RequestKind::GetRange), before);
-    let segments = home.segments(LANE).expect("lists");
+    let segments = home.list_segments(LANE).expect("lists");
     assert_eq!(segments.len() as u64, STARTS, "fences are no segments");
     let asked = bucket.requests_of(RequestKind::GetRange) - before;
     let fences = bucket
@@ -523,5 +523,5 @@ fn fences_that_pile_up_cost_little() {
     // A lane of nothing but fences is none.
     home.fence(logstead_types::LaneId(5), 1 << 32, "somebody")
         .expect("fences");
-    assert_eq!(home.lanes().expect("lists"), [LANE]);
+    assert_eq!(home.list_lanes().expect("lists"), [LANE]);
 }

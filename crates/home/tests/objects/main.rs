@@ -12,11 +12,10 @@ mod things;
 
 use logstead_home::bucket::memory::{MemoryBucket, MemoryOptions};
 use logstead_home::{LogHome, conformance};
-use std::sync::Arc;
 
 fn conforms(options: MemoryOptions) {
     let bucket = MemoryBucket::new(options);
-    let home: Arc<dyn LogHome> = Arc::new(rig::open(&bucket));
+    let home = LogHome::from(rig::open(&bucket));
     conformance::check(&home);
 }
 

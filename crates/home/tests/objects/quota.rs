@@ -4,7 +4,10 @@
 use crate::rig::{LANE, appendable, block, plain, reported};
 use logstead_env::Env;
 use logstead_home::bucket::memory::MemoryBucket;
-use logstead_home::{HomeError, LogHome, NoRoom, ObjectHome, ObjectId, ObjectOptions, Timer};
+use logstead_home::{
+    HomeError, ImmutableObjects, LaneAppends, NoRoom, ObjectHome, ObjectId, ObjectOptions,
+    SideSegments, Timer,
+};
 use std::sync::Arc;
 use std::sync::mpsc;
 use std::time::Duration;

@@ -3,7 +3,7 @@
 use super::fences::successor_is_there;
 use super::rig::{self, BLOCKS, LANE, Writer};
 use logstead_home::bucket::memory::{Fault, RequestKind};
-use logstead_home::{Buffer, LogHome, Position};
+use logstead_home::{Buffer, LaneAppends, LaneSegments, NamedValues, Position, SideSegments};
 
 const FIRST: u64 = 1 << 32;
 
@@ -55,7 +55,7 @@ fn t7_an_answer_that_denies_a_listed_object_is_no_end() {
         let home = rig::open(&bucket);
         let mut writer = Writer::open(&home, 1, FIRST);
         writer.write_all(3);
-        assert_eq!(home.segments(LANE).expect("lists").len(), 1);
+        assert_eq!(home.list_segments(LANE).expect("lists").len(), 1);
         bucket.plan(RequestKind::GetRange, "lane-0000", Fault::Absent);
         let mut into = Buffer::zeroed(100);
         home.read(LANE, Position::start_of(FIRST), &mut into)
@@ -162,7 +162,7 @@ fn t8_trimming_removes_a_segment_and_nothing_else() {
         }));
         told.recv().expect("told").expect("stores");
         // The successor is made in the background.
-        if home.facts().appends_in_flight_max == 1 {
+        if home.capabilities().appends_in_flight_max == 1 {
             successor_is_there(&bucket, FIRST + 2);
         }
         let mut expected = bucket.objects();
@@ -171,7 +171,7 @@ fn t8_trimming_removes_a_segment_and_nothing_else() {
         assert_eq!(bucket.objects(), expected);
         home.trim(LANE, FIRST + 1).expect("a missing one is fine");
         assert_eq!(bucket.objects(), expected);
-        let segments = home.segments(LANE).expect("lists");
+        let segments = home.list_segments(LANE).expect("lists");
         assert!(segments.iter().all(|info| info.segment != FIRST + 1));
     }
 }

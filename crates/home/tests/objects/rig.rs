@@ -3,7 +3,8 @@
 use logstead_env::Env;
 use logstead_home::bucket::memory::{MemoryBucket, MemoryOptions, RequestKind};
 use logstead_home::{
-    Buffer, HomeError, LogHome, NoRoom, ObjectHome, ObjectOptions, Position, RoomRequest, Timer,
+    Buffer, HomeError, HomeStatus, LaneAppends, LaneSegments, NoRoom, ObjectHome, ObjectOptions,
+    Position, RoomRequest, Timer,
 };
 use logstead_types::LaneId;
 use std::sync::mpsc::{self, Receiver};
@@ -196,7 +197,7 @@ pub(crate) struct Chain {
 /// there twice.
 pub(crate) fn chain(home: &ObjectHome, writer: u32, first_segment: u64) -> Chain {
     let segments: Vec<(u64, Vec<u8>)> = home
-        .segments(LANE)
+        .list_segments(LANE)
         .expect("lists")
         .iter()
         .filter(|info| info.segment >= first_segment)

@@ -2,7 +2,7 @@
 
 use super::rig::{self, BLOCKS, LANE, Writer};
 use logstead_home::bucket::memory::{Fault, MemoryBucket, MemoryOptions, RequestKind};
-use logstead_home::{LogHome, NoRoom, RoomRequest};
+use logstead_home::{LaneAppends, NamedValues, NoRoom, RoomRequest};
 use std::sync::mpsc;
 
 /// Where in the log of requests a line stands first.
@@ -138,7 +138,7 @@ fn segments_are_left_for_their_bytes_too() {
         let env = logstead_env::Env::real();
         let home = logstead_home::ObjectHome::open(std::sync::Arc::new(bucket), &env, options);
         let home = home.expect("opens");
-        assert_eq!(home.facts().room_size_bytes_max, 10_000);
+        assert_eq!(home.capabilities().room_size_bytes_max, 10_000);
         let mut writer = Writer::open(&home, 1, 1 << 32);
         for _ in 0..6 {
             writer.write(4_000).expect("appends");
@@ -161,7 +161,7 @@ fn closing_answers_what_is_under_way() {
     for bucket in rig::every_kind() {
         let home = rig::open(&bucket);
         let mut writer = Writer::open(&home, 1, 1 << 32);
-        let kind = match home.facts().appends_in_flight_max {
+        let kind = match home.capabilities().appends_in_flight_max {
             1 => RequestKind::Append,
             _ => RequestKind::PutIfAbsent,
         };

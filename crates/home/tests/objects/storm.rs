@@ -7,7 +7,7 @@
 use super::rig::{self, LANE, Writer};
 use logstead_env::{Random, SimRandom};
 use logstead_home::bucket::memory::{MemoryBucket, MemoryOptions, Rates};
-use logstead_home::{HomeError, LogHome};
+use logstead_home::{HomeError, LaneAppends, LaneSegments, NamedValues};
 use std::collections::VecDeque;
 
 const LIVES: u64 = 6;
@@ -26,7 +26,7 @@ fn bucket(kind: u64, seed: u64) -> MemoryBucket {
 
 /// Writes until it is told to stop or cannot go on; gives how many appends were told to have succeeded.
 fn write(writer: &mut Writer<'_>, random: &SimRandom, most: u64) -> u64 {
-    let depth = writer.home.facts().appends_in_flight_max;
+    let depth = writer.home.capabilities().appends_in_flight_max;
     let mut under_way = VecDeque::new();
     let mut told = 0;
     // No further one can be begun; those under way may have succeeded.
@@ -116,7 +116,7 @@ fn storm(kind: u64, seed: u64) -> u64 {
             "kind {kind} seed {seed} life {life}"
         );
         // The next server removes what lies behind the end, as recovery does, and perhaps a whole old life.
-        for info in new_home.segments(LANE).expect("lists") {
+        for info in new_home.list_segments(LANE).expect("lists") {
             if info.segment > chain.end.segment {
                 new_home.trim(LANE, info.segment).expect("trims");
             }
@@ -124,7 +124,7 @@ fn storm(kind: u64, seed: u64) -> u64 {
         lives.push((life, first, chain));
         if random.below(4) == 0 {
             let gone = lives.remove(random.below(lives.len() as u64) as usize);
-            for info in new_home.segments(LANE).expect("lists") {
+            for info in new_home.list_segments(LANE).expect("lists") {
                 if info.segment >> 32 == gone.0 {
                     new_home.trim(LANE, info.segment).expect("trims");
                 }

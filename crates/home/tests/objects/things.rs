@@ -4,7 +4,8 @@ use super::rig::{self, LANE};
 use logstead_env::Env;
 use logstead_home::bucket::memory::{Fault, RequestKind};
 use logstead_home::{
-    Ack, HomeError, LogHome, NoRoom, ObjectHome, ReplicatedHome, ReplicatedOptions, Source, Timer,
+    Ack, HomeError, LogHome, NamedValues, NoRoom, ObjectHome, ReplicatedHome, ReplicatedOptions,
+    SideSegments, Source, Timer,
 };
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
@@ -128,7 +129,7 @@ fn a_change_without_an_answer_is_settled_when_its_time_is_over() {
 fn a_replicated_home_limits_the_requests_of_its_children() {
     let buckets = [rig::plain(), rig::plain(), rig::plain()];
     let (timer, hand) = Timer::by_hand();
-    let child = |bucket| Source::of(Arc::new(rig::open_with(bucket, timer.clone())));
+    let child = |bucket| Source::of(LogHome::from(rig::open_with(bucket, timer.clone())));
     let options = ReplicatedOptions {
         ack: Ack::Majority,
         patience: Duration::from_secs(3600),
@@ -226,7 +227,7 @@ fn side_segments_survive_what_goes_wrong() {
     }
     store(&home, 9, &[]).expect("an empty one");
     assert_eq!(read(&home, 9).expect("reads"), b"");
-    assert_eq!(home.sides(LANE).expect("lists"), [0, 1, 2, 3, 9]);
+    assert_eq!(home.list_sides(LANE).expect("lists"), [0, 1, 2, 3, 9]);
 }
 
 #[test]
@@ -258,7 +259,7 @@ fn a_side_segment_that_fails_leaves_nothing() {
     for name in ["side", "complete"] {
         bucket.plan(RequestKind::Put, name, Fault::Refused);
         assert!(matches!(store(&home, 1, &[b"abc"]), Err(NoRoom::Failed(_))));
-        assert!(home.sides(LANE).expect("lists").is_empty());
+        assert!(home.list_sides(LANE).expect("lists").is_empty());
         assert!(bucket.objects().is_empty());
     }
 }
@@ -276,13 +277,13 @@ fn t8_orphans_of_the_dead_are_listed_and_removed_and_those_under_way_are_not() {
     writer.finish(Box::new(move |result| drop(tell.send(result))));
     let last = rig::held(&bucket, RequestKind::Put, "complete");
     assert!(
-        dead.sides(LANE).expect("lists").is_empty(),
+        dead.list_sides(LANE).expect("lists").is_empty(),
         "its own, under way"
     );
     drop(dead);
     told.recv().expect("told").expect_err("closed");
     let next = rig::open(&bucket.handle(1));
-    assert_eq!(next.sides(LANE).expect("lists"), [5]);
+    assert_eq!(next.list_sides(LANE).expect("lists"), [5]);
     assert!(
         matches!(read(&next, 5), Err(HomeError::Missing(_))),
         "not whole"
@@ -292,9 +293,9 @@ fn t8_orphans_of_the_dead_are_listed_and_removed_and_those_under_way_are_not() {
     // The dead one's last object is late: nothing stands behind it, and the recovery after that one removes it.
     assert!(bucket.land(last));
     assert!(matches!(read(&next, 5), Err(HomeError::Missing(_))));
-    assert_eq!(next.sides(LANE).expect("lists"), [5]);
+    assert_eq!(next.list_sides(LANE).expect("lists"), [5]);
     next.remove_side(LANE, 5).expect("removes");
-    assert!(next.sides(LANE).expect("lists").is_empty());
+    assert!(next.list_sides(LANE).expect("lists").is_empty());
 }
 
 /// Who waits for a side segment is told once, whatever its writer was waiting for when the home was closed; also after it was.
@@ -347,7 +348,7 @@ fn a_whole_side_segment_is_given_up_without_waiting() {
     told.recv().expect("told");
     let list = rig::held(&bucket, RequestKind::List, "side");
     assert_eq!(bucket.objects().len(), 2);
-    assert!(home.sides(LANE).expect("lists").is_empty());
+    assert!(home.list_sides(LANE).expect("lists").is_empty());
     assert!(bucket.land(list));
     while !bucket.objects().is_empty() {
         std::thread::yield_now();
@@ -366,7 +367,7 @@ fn a_side_segment_given_up_is_removed() {
     assert!(bucket.land(held));
     // Removed in the background, and not listed meanwhile.
     while !bucket.objects().is_empty() || bucket.requests_of(RequestKind::Delete) == 0 {
-        assert!(home.sides(LANE).expect("lists").is_empty());
+        assert!(home.list_sides(LANE).expect("lists").is_empty());
         std::thread::yield_now();
     }
 }

@@ -15,7 +15,7 @@ use logstead_engine::{
 };
 use logstead_env::{Clock, SimClock};
 use logstead_home::simulated::Model;
-use logstead_home::{SimulatedHome, SimulatedOptions};
+use logstead_home::{LogHome, SimulatedHome, SimulatedOptions};
 use logstead_types::{TableId, WorkerId};
 
 use crate::machine::Machine;
@@ -91,7 +91,7 @@ fn play(tracking: Tracking) -> ([bool; 2], Vec<Vec<u8>>) {
         ..EngineOptions::default()
     };
     let open = || {
-        let opened = Engine::open(options.clone(), Arc::new(home.clone()), env.clone());
+        let opened = Engine::open(options.clone(), LogHome::from(home.clone()), env.clone());
         opened.expect("opens").0
     };
     let engine = open();
@@ -175,7 +175,7 @@ fn an_engine_refuses_a_way_of_tracking_that_loses() {
         ..EngineOptions::default()
     };
     let home = Arc::new(logstead_home::MemoryHome::new(4 << 20));
-    let refused = Engine::open(options, home, env)
+    let refused = Engine::open(options, LogHome::from(home), env)
         .map(|_| ())
         .expect_err("unsafe");
     assert!(matches!(refused, OpenError::Options(_)));

@@ -22,7 +22,9 @@ use logstead_engine::{
 };
 use logstead_env::{Clock, Instant, SimClock};
 use logstead_home::simulated::{Fault, Model, ServiceKind};
-use logstead_home::{HomeError, LogHome, SimulatedHome, SimulatedOptions};
+use logstead_home::{
+    HomeError, LaneSegments, LogHome, SideSegments, SimulatedHome, SimulatedOptions,
+};
 use logstead_sim::crash::Aftermath;
 use logstead_types::{Csn, LaneId, WorkerId};
 
@@ -350,7 +352,11 @@ impl Machine {
                 }
                 _ => {}
             }
-            let opened = Engine::open(self.options(), self.home.clone(), self.env.clone());
+            let opened = Engine::open(
+                self.options(),
+                LogHome::from(self.home.clone()),
+                self.env.clone(),
+            );
             // The indexes are a part of the start, and as likely to be cut off.
             let opened = opened.and_then(|(engine, _)| match opened::tables(engine) {
                 Ok((tables, restored)) => {
@@ -635,8 +641,8 @@ impl Machine {
         let home = &self.home.home;
         let count = || {
             let mut sides = 0;
-            for lane in home.lanes()? {
-                sides += home.sides(lane)?.len();
+            for lane in home.list_lanes()? {
+                sides += home.list_sides(lane)?.len();
             }
             Ok::<_, HomeError>(sides)
         };
@@ -668,9 +674,9 @@ impl Machine {
         let home = &self.home.home;
         let first_segments = || {
             let mut bytes = 0;
-            for lane in home.lanes()? {
+            for lane in home.list_lanes()? {
                 bytes += home
-                    .segments(lane)?
+                    .list_segments(lane)?
                     .first()
                     .map_or(0, |first| first.size_bytes);
             }

@@ -19,7 +19,7 @@ use logstead_checkpoint::{
     restore_point,
 };
 use logstead_engine::{Engine, EngineOptions, Env};
-use logstead_home::{BranchHome, LogHome, MemoryHome};
+use logstead_home::{LogHome, MemoryHome, branch_home};
 use logstead_sim::crash::Writer;
 use logstead_types::Csn;
 use logstead_wal::inspect::{Verified, dump_home, manifest_of, verify_home};
@@ -90,13 +90,13 @@ impl ReaderCounts {
 /// What comes of a reader.
 enum Found {
     Copy {
-        home: Arc<dyn LogHome>,
+        home: LogHome,
         target: Arc<MemoryHome>,
         incremental: bool,
         rounds: u32,
     },
     Branch(Pin, Arc<MemoryHome>),
-    Restored(Arc<dyn LogHome>),
+    Restored(LogHome),
     Dropped,
     Point,
     Verified(Box<Verified>),
@@ -242,7 +242,7 @@ impl Readers {
             .home
             .home
             .reader_beside(Some(seed), self.leased, move || pause.pause());
-        let source: Arc<dyn LogHome> = Arc::new(reader_beside);
+        let source = LogHome::from(reader_beside);
         let env = self.env.clone();
         let mut told = log.oracle.told();
         let (mut point, mut may_miss) = (None, false);
@@ -271,7 +271,7 @@ impl Readers {
                 let what = format!("dropping {}", pin.name);
                 let read = move || {
                     let dropped = drop_branch(&source, &pin.name, &env, |_| {
-                        Ok(Arc::clone(&own) as Arc<dyn LogHome>)
+                        Ok(LogHome::from(Arc::clone(&own)))
                     });
                     dropped.map_err(|error| error.to_string())?;
                     Ok(Found::Dropped)
@@ -313,7 +313,7 @@ impl Readers {
             }
             10..14 => {
                 let read = move || {
-                    let verified = verify_home(source.as_ref()).map_err(|e| e.to_string())?;
+                    let verified = verify_home(&source).map_err(|e| e.to_string())?;
                     Ok(Found::Verified(Box::new(verified)))
                 };
                 (
@@ -425,16 +425,14 @@ impl Readers {
         }
     }
 
-    fn branch_home(&self, pin: &Pin, own: &Arc<MemoryHome>) -> Arc<dyn LogHome> {
-        let parent: Arc<dyn LogHome> =
-            Arc::new(self.home.home.reader_beside(None, self.leased, || {}));
+    fn branch_home(&self, pin: &Pin, own: &Arc<MemoryHome>) -> LogHome {
+        let parent = self.home.home.reader_beside(None, self.leased, || {});
         own.crash();
-        let own = Arc::clone(own) as Arc<dyn LogHome>;
-        Arc::new(BranchHome::new(
-            own,
+        branch_home(
+            LogHome::from(Arc::clone(own)),
             Arc::new(parent),
             pin.record.object.epoch(),
-        ))
+        )
     }
 
     /// Opens a copy as a server does.
@@ -442,11 +440,11 @@ impl Readers {
         &mut self,
         log: &Shared,
         told: &Told,
-        home: &Arc<dyn LogHome>,
+        home: &LogHome,
         what: &str,
     ) -> Result<(), String> {
         let wrong = |error: String| format!("{what}, opened: {error}");
-        let opened = Engine::open(self.options.clone(), Arc::clone(home), self.env.clone());
+        let opened = Engine::open(self.options.clone(), home.clone(), self.env.clone());
         let (engine, _) = opened.map_err(|error| wrong(error.to_string()))?;
         let (tables, _) = opened::tables(engine).map_err(wrong)?;
         let brought = tables.engine.bring_all(|| true);
@@ -503,28 +501,26 @@ impl Readers {
     }
 }
 
-fn back_up(
-    source: &Arc<dyn LogHome>,
-    target: &Arc<MemoryHome>,
-    env: &Env,
-) -> Result<Found, String> {
-    let done = backup(source, target.as_ref(), env).map_err(|error| error.to_string())?;
+fn back_up(source: &LogHome, target: &Arc<MemoryHome>, env: &Env) -> Result<Found, String> {
+    let done =
+        backup(source, &LogHome::from(target.clone()), env).map_err(|error| error.to_string())?;
     // A copy of the copy is opened: the copy stays what the next one goes on from.
     let again = MemoryHome::new(SEGMENT_BYTES);
-    let of_target = Arc::clone(target) as Arc<dyn LogHome>;
-    backup(&of_target, &again, env).map_err(|error| format!("copied again: {error}"))?;
+    let of_target = LogHome::from(Arc::clone(target));
+    backup(&of_target, &LogHome::from(again.clone()), env)
+        .map_err(|error| format!("copied again: {error}"))?;
     // As processes that end: what they had open is open no more.
     target.crash();
     again.crash();
     Ok(Found::Copy {
-        home: Arc::new(again),
+        home: LogHome::from(again),
         target: Arc::clone(target),
         incremental: done.incremental,
         rounds: done.rounds,
     })
 }
 
-fn make_point(source: &Arc<dyn LogHome>, name: &str) -> Result<Found, String> {
+fn make_point(source: &LogHome, name: &str) -> Result<Found, String> {
     let pin = |_: &_, record| {
         Ok::<_, BranchError>(Pin {
             kind: PinKind::Point,
@@ -532,8 +528,8 @@ fn make_point(source: &Arc<dyn LogHome>, name: &str) -> Result<Found, String> {
             record,
         })
     };
-    let manifest = || Ok(manifest_of(source.as_ref())?);
-    match pin_point(source.as_ref(), &Which::Newest, pin, manifest) {
+    let manifest = || Ok(manifest_of(source)?);
+    match pin_point(source, &Which::Newest, pin, manifest) {
         Ok(Some(_)) => Ok(Found::Point),
         Ok(None) => Ok(Found::Nothing("there is no checkpoint".to_owned())),
         Err(error) => Err(error.to_string()),
@@ -541,13 +537,13 @@ fn make_point(source: &Arc<dyn LogHome>, name: &str) -> Result<Found, String> {
 }
 
 fn make_branch(
-    source: &Arc<dyn LogHome>,
+    source: &LogHome,
     name: &str,
     which: &Which,
     own: Arc<MemoryHome>,
     env: &Env,
 ) -> Result<Found, String> {
-    let open = |_: &Pin| Ok(Arc::clone(&own) as Arc<dyn LogHome>);
+    let open = |_: &Pin| Ok(LogHome::from(Arc::clone(&own)));
     match create_branch(source, name, which, env, open) {
         Ok(pin) => Ok(Found::Branch(pin, own)),
         Err(error @ BranchError::NoPoint(_)) => Ok(Found::Nothing(error.to_string())),
@@ -556,13 +552,13 @@ fn make_branch(
 }
 
 fn go_back(
-    source: &Arc<dyn LogHome>,
+    source: &LogHome,
     which: &Which,
     to: Arc<MemoryHome>,
     env: &Env,
 ) -> Result<Found, String> {
-    match restore_point(source, which, to.as_ref(), env) {
-        Ok(_) => Ok(Found::Restored(to)),
+    match restore_point(source, which, &LogHome::from(to.clone()), env) {
+        Ok(_) => Ok(Found::Restored(LogHome::from(to))),
         Err(error @ (BranchError::NoPoint(_) | BranchError::Checkpoint(_))) => {
             Ok(Found::Nothing(error.to_string()))
         }
@@ -570,9 +566,9 @@ fn go_back(
     }
 }
 
-fn dump(source: &Arc<dyn LogHome>) -> Result<Found, String> {
+fn dump(source: &LogHome) -> Result<Found, String> {
     let mut out = Vec::new();
-    dump_home(source.as_ref(), &mut out).map_err(|error| error.to_string())?;
+    dump_home(source, &mut out).map_err(|error| error.to_string())?;
     let text = String::from_utf8_lossy(&out);
     let bad = text
         .lines()
@@ -584,16 +580,16 @@ fn dump(source: &Arc<dyn LogHome>) -> Result<Found, String> {
 }
 
 /// As the command does.
-fn check(source: &Arc<dyn LogHome>) -> Result<Found, String> {
+fn check(source: &LogHome) -> Result<Found, String> {
     let wrong = |error: logstead_wal::recovery::RecoveryError| error.to_string();
     for _ in 0..FSCK_TRIES {
-        let manifest = manifest_of(source.as_ref()).map_err(wrong)?;
+        let manifest = manifest_of(source).map_err(wrong)?;
         let newest = manifest.checkpoint.as_ref();
         let report = fsck(source, manifest.database, newest).map_err(|e| e.to_string())?;
         if report.is_clean() {
             return Ok(Found::Checked);
         }
-        if manifest_of(source.as_ref()).map_err(wrong)?.checkpoint == manifest.checkpoint {
+        if manifest_of(source).map_err(wrong)?.checkpoint == manifest.checkpoint {
             return Err(format!("{:?}", report.damage));
         }
     }

@@ -13,11 +13,13 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::ThreadId;
+use std::time::Duration;
 
-use logstead_engine::LogHome;
 use logstead_home::{
-    Buffer, Completion, Facts, HomeError, NoRoom, ObjectId, ObjectInfo, Position, RoomListener,
-    RoomRequest, SegmentInfo, SideCompletion, SideWriter, SimulatedHome, Tag,
+    Buffer, Completion, Copies, HomeBackend, HomeCapabilities, HomeError, HomeStatus, HomeUsage,
+    ImmutableObjects, InlineAppends, LaneAppends, LaneSegments, NamedValues, NoRoom, ObjectCopies,
+    ObjectId, ObjectInfo, ObjectReader, Position, RoomListener, RoomRequest, SegmentInfo,
+    SegmentRollover, SideCompletion, SideSegments, SideWriter, SimulatedHome, Tag,
 };
 use logstead_types::{Csn, LaneId};
 use logstead_wal::block::Header;
@@ -162,28 +164,66 @@ impl Watched {
     }
 }
 
-impl LogHome for Watched {
-    fn facts(&self) -> Facts {
-        Facts {
-            leased: self.leased,
-            ..self.home.facts()
-        }
+impl HomeBackend for Watched {
+    fn inline_appends(home: &Arc<Self>) -> Option<Arc<dyn InlineAppends>> {
+        Some(Arc::clone(home) as _)
     }
+
+    fn rollover(_home: &Arc<Self>) -> Option<Arc<dyn SegmentRollover>> {
+        None
+    }
+
+    fn copies(_home: &Arc<Self>) -> Option<Arc<dyn Copies>> {
+        None
+    }
+}
+
+impl HomeStatus for Watched {
     fn describe(&self) -> String {
         self.home.describe()
     }
+
+    fn report(&self) -> Vec<(String, String)> {
+        Vec::new()
+    }
+
+    fn usage(&self) -> Vec<HomeUsage> {
+        Vec::new()
+    }
+}
+
+impl LaneAppends for Watched {
+    fn capabilities(&self) -> HomeCapabilities {
+        HomeCapabilities {
+            leased: self.leased,
+            ..self.home.capabilities()
+        }
+    }
+
     fn open_lane(&self, lane: LaneId, first_segment: u64) -> Result<(), NoRoom> {
         self.meanwhile().open_lane(lane, first_segment)
     }
+
     fn set_room_listener(&self, lane: LaneId, listener: RoomListener) {
         self.home.set_room_listener(lane, listener);
     }
+
     fn ensure_room(&self, lane: LaneId, bytes: u64, asked: &mut RoomRequest) -> Result<(), NoRoom> {
         self.home.ensure_room(lane, bytes, asked)
     }
+
+    fn is_short_of_space(&self) -> bool {
+        false
+    }
+
+    fn free_bytes(&self) -> Option<u64> {
+        None
+    }
+
     fn place(&self, lane: LaneId, len: u64) -> Result<Position, HomeError> {
         self.home.place(lane, len)
     }
+
     fn append(&self, lane: LaneId, at: Position, block: Buffer, len: usize, done: Completion) {
         let number = self.note(lane, &block, len);
         let seen = Arc::clone(&self.seen);
@@ -195,6 +235,9 @@ impl LogHome for Watched {
         });
         self.home.append(lane, at, block, len, told);
     }
+}
+
+impl InlineAppends for Watched {
     fn append_inline(
         &self,
         lane: LaneId,
@@ -207,6 +250,26 @@ impl LogHome for Watched {
         self.seen.lock().completed(lane, number);
         Ok(())
     }
+}
+
+impl LaneSegments for Watched {
+    // Nobody else is there.
+    fn fence(&self, _lane: LaneId, _first_segment: u64, _by: &str) -> Result<(), HomeError> {
+        Ok(())
+    }
+
+    fn list_lanes(&self) -> Result<Vec<LaneId>, HomeError> {
+        self.meanwhile().list_lanes()
+    }
+
+    fn list_segments(&self, lane: LaneId) -> Result<Vec<SegmentInfo>, HomeError> {
+        self.meanwhile().list_segments(lane)
+    }
+
+    fn read(&self, lane: LaneId, at: Position, into: &mut Buffer) -> Result<usize, HomeError> {
+        self.meanwhile().read(lane, at, into)
+    }
+
     fn rewrite(
         &self,
         lane: LaneId,
@@ -216,36 +279,41 @@ impl LogHome for Watched {
     ) -> Result<(), HomeError> {
         self.meanwhile().rewrite(lane, at, block, len)
     }
-    fn lanes(&self) -> Result<Vec<LaneId>, HomeError> {
-        self.meanwhile().lanes()
-    }
-    fn segments(&self, lane: LaneId) -> Result<Vec<SegmentInfo>, HomeError> {
-        self.meanwhile().segments(lane)
-    }
-    fn read(&self, lane: LaneId, at: Position, into: &mut Buffer) -> Result<usize, HomeError> {
-        self.meanwhile().read(lane, at, into)
-    }
+
     fn seal(&self, lane: LaneId, at: Position) -> Result<(), HomeError> {
         self.meanwhile().seal(lane, at)
     }
+
     fn trim(&self, lane: LaneId, segment: u64) -> Result<(), HomeError> {
         self.meanwhile().trim(lane, segment)
     }
+}
+
+impl NamedValues for Watched {
     fn get(&self, name: &str) -> Result<Option<(Vec<u8>, Tag)>, HomeError> {
         self.meanwhile().get(name)
     }
+
     fn put_if_absent(&self, name: &str, bytes: &[u8]) -> Result<Tag, HomeError> {
         self.meanwhile().put_if_absent(name, bytes)
     }
+
     fn compare_and_swap(&self, name: &str, expected: Tag, bytes: &[u8]) -> Result<Tag, HomeError> {
         self.meanwhile().compare_and_swap(name, expected, bytes)
     }
+
+    // Requests are answered at once.
+    fn limit_name_requests(&self, _first: Duration) {}
+}
+
+impl SideSegments for Watched {
     fn begin_side(&self, lane: LaneId, id: u64) -> Box<dyn SideWriter> {
         Box::new(WatchedSide {
             side: self.home.begin_side(lane, id),
             log_bytes: Arc::clone(&self.log_bytes),
         })
     }
+
     fn get_side(
         &self,
         lane: LaneId,
@@ -255,21 +323,39 @@ impl LogHome for Watched {
     ) -> Result<usize, HomeError> {
         self.meanwhile().get_side(lane, id, offset, into)
     }
-    fn sides(&self, lane: LaneId) -> Result<Vec<u64>, HomeError> {
-        self.meanwhile().sides(lane)
+
+    fn list_sides(&self, lane: LaneId) -> Result<Vec<u64>, HomeError> {
+        self.meanwhile().list_sides(lane)
     }
+
     fn remove_side(&self, lane: LaneId, id: u64) -> Result<(), HomeError> {
         self.meanwhile().remove_side(lane, id)
     }
-    fn put_object(&self, id: ObjectId, bytes: &[u8]) -> Result<(), HomeError> {
-        self.meanwhile().put_object(id, bytes)
+
+    fn give_up_side(&self, lane: LaneId, id: u64) {
+        let _next_recovery_removes_it = self.remove_side(lane, id);
     }
+}
+
+impl ObjectReader for Watched {
     fn read_object(&self, id: ObjectId, offset: u64, into: &mut [u8]) -> Result<usize, HomeError> {
         self.meanwhile().read_object(id, offset, into)
     }
-    fn objects(&self) -> Result<Vec<ObjectInfo>, HomeError> {
-        self.meanwhile().objects()
+
+    fn object_copies(&self) -> Option<&dyn ObjectCopies> {
+        None
     }
+}
+
+impl ImmutableObjects for Watched {
+    fn put_object(&self, id: ObjectId, bytes: &[u8]) -> Result<(), HomeError> {
+        self.meanwhile().put_object(id, bytes)
+    }
+
+    fn list_objects(&self) -> Result<Vec<ObjectInfo>, HomeError> {
+        self.meanwhile().list_objects()
+    }
+
     fn remove_object(&self, id: ObjectId) -> Result<(), HomeError> {
         self.meanwhile().remove_object(id)
     }

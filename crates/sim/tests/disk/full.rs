@@ -3,6 +3,7 @@
 //! What was acknowledged is there, what was refused is not, and nothing is wrong but for want of room; who removes something finds room, as far as others leave the reserve;
 //! and when others have gone the server goes on. Behind each checkpoint no more is on the disk than is live and twice what was written between two of them.
 
+use logstead_home::LogHome;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -29,7 +30,7 @@ fn open(env: &Env) -> Result<Life, String> {
         ..LocalOptions::default()
     };
     let home = LocalHome::open("/data", env, local).map_err(|error| error.to_string())?;
-    Life::open(Arc::new(home), env, LeaseOptions::default())
+    Life::open(LogHome::from(home), env, LeaseOptions::default())
 }
 
 #[derive(Debug, Default)]

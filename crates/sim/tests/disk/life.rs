@@ -50,11 +50,7 @@ pub(crate) struct Life {
 
 impl Life {
     /// An error says why there is none.
-    pub(crate) fn open(
-        home: Arc<dyn LogHome>,
-        env: &Env,
-        lease: LeaseOptions,
-    ) -> Result<Life, String> {
+    pub(crate) fn open(home: LogHome, env: &Env, lease: LeaseOptions) -> Result<Life, String> {
         let options = EngineOptions {
             workers: 1,
             commit: CommitOptions {

@@ -57,7 +57,7 @@ impl Place {
         }
     }
 
-    fn home(&self, env: &Env) -> Arc<dyn LogHome> {
+    fn home(&self, env: &Env) -> LogHome {
         match self {
             Place::Files(own, _) => {
                 let local = LocalOptions {
@@ -67,7 +67,7 @@ impl Place {
                     threads: false,
                     ..LocalOptions::default()
                 };
-                Arc::new(LocalHome::open("/data", own, local).expect("opens"))
+                LogHome::from(LocalHome::open("/data", own, local).expect("opens"))
             }
             Place::Bucket(bucket) => {
                 let objects = ObjectOptions {
@@ -77,7 +77,9 @@ impl Place {
                     pause_max: Duration::ZERO,
                     ..ObjectOptions::default()
                 };
-                Arc::new(ObjectHome::open(Arc::new(bucket.clone()), env, objects).expect("opens"))
+                LogHome::from(
+                    ObjectHome::open(Arc::new(bucket.clone()), env, objects).expect("opens"),
+                )
             }
         }
     }
@@ -120,7 +122,7 @@ impl World {
                     ..ReplicatedOptions::default()
                 };
                 let sources = homes.into_iter().map(Source::of).collect();
-                Arc::new(ReplicatedHome::open(sources, &env, options).expect("opens"))
+                LogHome::from(ReplicatedHome::open(sources, &env, options).expect("opens"))
             }
         };
         let lease = LeaseOptions {

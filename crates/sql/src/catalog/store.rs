@@ -673,11 +673,13 @@ impl Live for LiveStore {
     }
 
     fn home_usage(&self) -> Option<Vec<HomeUsage>> {
-        Some(self.0.upgrade()?.engine.home().usage())
+        Some(self.0.upgrade()?.engine.home().status.usage())
     }
 
     fn cache(&self) -> Option<CacheStats> {
-        self.0.upgrade()?.engine.home().cache()
+        let store = self.0.upgrade()?;
+        let cache = store.engine.home().cache.as_ref()?;
+        Some(cache.stats())
     }
 
     fn tariff(&self) -> Option<Arc<Tariff>> {

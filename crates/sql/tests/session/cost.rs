@@ -4,8 +4,7 @@ use super::{Script, ask, converse_with, run, session, worker_on};
 use logstead_engine::{PriceList, RequestKind};
 use logstead_env::Env;
 use logstead_home::simulated::{Model, SimulatedOptions};
-use logstead_home::{LogHome, SimulatedHome, Usage};
-use std::sync::Arc;
+use logstead_home::{HomeStatus, LogHome, SimulatedHome, Usage};
 
 /// A home that answers at once.
 fn home(model: &str, name: &'static str) -> SimulatedHome {
@@ -17,14 +16,14 @@ fn home(model: &str, name: &'static str) -> SimulatedHome {
 }
 
 fn usage(home: &SimulatedHome) -> Usage {
-    LogHome::usage(home)[0].usage
+    HomeStatus::usage(home)[0].usage
 }
 
 #[test]
 fn requests_and_money_are_those_of_the_home() {
     let home = home("s3express", "s3express");
     let watched = home.clone();
-    let worker = || worker_on(Arc::new(home), Env::real());
+    let worker = || worker_on(LogHome::from(home), Env::real());
     converse_with(true, worker, async |worker| {
         let (mut s, mut c) = (session(&worker), Script::default());
         ask(&mut s, &mut c, "CREATE TABLE t (a int)").await;
@@ -72,7 +71,7 @@ fn requests_and_money_are_those_of_the_home() {
 #[test]
 fn who_is_not_listed_has_no_price() {
     let home = home("s3express", "somebody's");
-    let worker = || worker_on(Arc::new(home), Env::real());
+    let worker = || worker_on(LogHome::from(home), Env::real());
     converse_with(true, worker, async |worker| {
         let (mut s, mut c) = (session(&worker), Script::default());
         for text in [

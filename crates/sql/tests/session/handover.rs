@@ -3,6 +3,7 @@
 
 use super::{Env, MemoryHome, Script, ask, converse_with, session, waits, worker_on};
 use logstead_engine::{Engine, EngineOptions, FlushMode};
+use logstead_home::LogHome;
 use logstead_sql::catalog::CatalogStore;
 use logstead_sql::session::{Instance, Session, WorkerSessions};
 use logstead_types::WorkerId;
@@ -32,7 +33,7 @@ impl Scene {
         drop(worker);
         home.crash();
         let (env, _files) = Env::simulated(8);
-        let worker = worker_on(Arc::new(home), env);
+        let worker = worker_on(LogHome::from(home), env);
         let (mut s, mut c) = (session(&worker), Script::default());
         let mut said = ask(&mut s, &mut c, "SELECT who FROM u ORDER BY who").await;
         said.pop();
@@ -45,7 +46,7 @@ fn on_the_scene(play: impl AsyncFnOnce(Scene)) {
     let opened = home.clone();
     let worker = move || {
         let (env, _files) = Env::simulated(7);
-        worker_on(Arc::new(opened), env)
+        worker_on(LogHome::from(opened), env)
     };
     converse_with(false, worker, async |worker| {
         let (mut s, mut c) = (session(&worker), Script::default());
@@ -256,7 +257,7 @@ fn nor_does_the_second_survive_in_another_lane() {
         };
         let first = move || {
             let (env, _files) = Env::simulated(7);
-            let (engine, _) = Engine::open(options, Arc::new(opened), env.clone()).unwrap();
+            let (engine, _) = Engine::open(options, LogHome::from(opened), env.clone()).unwrap();
             let store = CatalogStore::open(&engine).unwrap();
             let settings = BTreeMap::new();
             let instance = Instance::new(engine.clone(), store, env, settings, 3);

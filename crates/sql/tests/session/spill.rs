@@ -2,7 +2,7 @@
 
 use super::{Script, ask, bind, converse_with, session, worker_on};
 use logstead_env::{Env, File, FileKind, FileLock, Files, OpenMode, RealFiles};
-use logstead_home::MemoryHome;
+use logstead_home::{LogHome, MemoryHome};
 use logstead_sql::session::{Session, WorkerSessions};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 fn everywhere(conversation: impl AsyncFn(Rc<WorkerSessions>)) {
     for env in [Env::simulated(5).0, Env::real()] {
         let home = Arc::new(MemoryHome::new(1 << 20));
-        converse_with(true, || worker_on(home, env), &conversation);
+        converse_with(true, || worker_on(LogHome::from(home), env), &conversation);
     }
 }
 
@@ -632,7 +632,7 @@ fn on_a_slow_disk(query: &str) {
     let home = Arc::new(MemoryHome::new(1 << 20));
     converse_with(
         true,
-        || worker_on(home, env),
+        || worker_on(LogHome::from(home), env),
         async |worker: Rc<WorkerSessions>| {
             let (mut s, mut c) = (session(&worker), Script::default());
             ask(&mut s, &mut c, "SET work_mem = '64kB'").await;

@@ -2,6 +2,7 @@
 
 use super::{Env, MemoryHome, Script, ask, converse_with, session, worker_on};
 use logstead_env::{Clock, Instant};
+use logstead_home::LogHome;
 use logstead_sql::session::WorkerSessions;
 use std::cell::Cell;
 use std::rc::Rc;
@@ -27,7 +28,7 @@ pub(super) fn run(conversation: impl AsyncFnOnce(Rc<WorkerSessions>)) {
     let clock = Arc::new(Ticking::default());
     let env = Env { clock, ..env };
     let home = Arc::new(MemoryHome::new(1 << 20));
-    converse_with(true, || worker_on(home, env), conversation);
+    converse_with(true, || worker_on(LogHome::from(home), env), conversation);
 }
 
 /// Counts rounds as long as it is there.

@@ -2,8 +2,8 @@
 
 use super::{Env, MemoryHome, Script, ask, converse_with, run, session, worker_with};
 use logstead_engine::EngineOptions;
+use logstead_home::LogHome;
 use logstead_sql::session::Session;
-use std::sync::Arc;
 use std::time::Duration;
 
 /// What `watcher` hears when it asks `text` while `waiting` waits in `statement`.
@@ -101,7 +101,7 @@ fn who_has_a_deferred_key_first_waits_for_nobody() {
                 ..EngineOptions::default()
             };
             let (env, _files) = Env::simulated(7);
-            worker_with(options, Arc::new(MemoryHome::new(1 << 20)), env)
+            worker_with(options, LogHome::from(MemoryHome::new(1 << 20)), env)
         };
         converse_with(true, worker, async |worker| {
             let (mut a, mut b) = (session(&worker), session(&worker));

@@ -12,7 +12,7 @@ use super::times::append_class;
 use super::{Cursor, FlushOutcome, FlushTimes, LaneError, LaneEvent, Shared, State};
 use crate::block::{FORMAT_VERSION, Header};
 use logstead_env::{Instant, abort_on_panic};
-use logstead_home::{Buffer, HomeError, Position};
+use logstead_home::{Buffer, HomeError, InlineAppends, Position};
 use logstead_types::{BlockNo, Csn};
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -114,7 +114,7 @@ impl Shared {
         // Claimed under the lock: whoever asks for room next must not count on the place of these bytes.
         let len = self.padded(building.payload_len());
         let own = state.claim_own();
-        let at = self.home.place(self.start.lane, len);
+        let at = self.appends.place(self.start.lane, len);
         if let Ok(at) = &at {
             // Elsewhere the lane has failed, and with it all that comes.
             let highest = building.csn_highest;
@@ -151,14 +151,17 @@ impl Shared {
         len
     }
 
-    pub(super) fn write_inline(self: &Arc<Self>, mut sealed: Sealed) -> FlushOutcome {
+    pub(super) fn write_inline(
+        self: &Arc<Self>,
+        inline: &dyn InlineAppends,
+        mut sealed: Sealed,
+    ) -> FlushOutcome {
         // The block would stay in flight for ever, and everybody who waits for it with it.
         let _watch = abort_on_panic("writing the log");
         let len = self.finish(&mut sealed);
-        let written = sealed.at.and_then(|at| {
-            self.home
-                .append_inline(self.start.lane, at, &sealed.buffer, len)
-        });
+        let written = sealed
+            .at
+            .and_then(|at| inline.append_inline(self.start.lane, at, &sealed.buffer, len));
         if !self.complete(sealed.block, sealed.buffer, true, written) {
             return FlushOutcome::Failed;
         }
@@ -179,7 +182,7 @@ impl Shared {
                 let completion = move |buffer, result| {
                     shared.complete(block, buffer, false, result);
                 };
-                self.home.append(
+                self.appends.append(
                     self.start.lane,
                     at,
                     sealed.buffer,

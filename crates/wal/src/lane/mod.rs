@@ -64,7 +64,9 @@ use claims::Claims;
 use flush::InFlight;
 use interleave::point;
 use logstead_env::{Clock, Instant};
-use logstead_home::{Buffer, Facts, LogHome, RoomRequest};
+use logstead_home::{
+    Buffer, HomeCapabilities, InlineAppends, LaneAppends, LogHome, RoomRequest, SideSegments,
+};
 use logstead_types::{Csn, DatabaseId, Epoch, LaneId};
 use parking_lot::Mutex;
 pub use side::{Side, SideDone};
@@ -91,25 +93,25 @@ pub struct LaneConfig {
 }
 
 impl LaneConfig {
-    fn blocks_in_flight_max(&self, facts: &Facts) -> usize {
+    fn blocks_in_flight_max(&self, capabilities: &HomeCapabilities) -> usize {
         let wanted = self.blocks_in_flight_max.unwrap_or(usize::MAX);
-        wanted.min(facts.appends_in_flight_max).max(1)
+        wanted.min(capabilities.appends_in_flight_max).max(1)
     }
 
     /// The size of a buffer at a home like that.
-    fn buffer_size(&self, facts: &Facts) -> usize {
+    fn buffer_size(&self, capabilities: &HomeCapabilities) -> usize {
         let size = self
             .buffer_size_bytes
             .max(HEADER_LEN * 2)
-            .next_multiple_of(facts.block_alignment);
+            .next_multiple_of(capabilities.block_alignment);
         // The home must be able to promise room for a whole buffer.
-        size.min(usize::try_from(facts.room_size_bytes_max).unwrap_or(usize::MAX))
+        size.min(usize::try_from(capabilities.room_size_bytes_max).unwrap_or(usize::MAX))
     }
 
     /// Most bytes that the buffers of one lane take at a home like that.
-    pub fn buffer_bytes_max(&self, facts: &Facts) -> usize {
-        let buffers = self.blocks_in_flight_max(facts).saturating_add(1);
-        self.buffer_size(facts).saturating_mul(buffers)
+    pub fn buffer_bytes_max(&self, capabilities: &HomeCapabilities) -> usize {
+        let buffers = self.blocks_in_flight_max(capabilities).saturating_add(1);
+        self.buffer_size(capabilities).saturating_mul(buffers)
     }
 }
 
@@ -250,7 +252,10 @@ pub struct Lane {
 }
 
 struct Shared {
-    home: Arc<dyn LogHome>,
+    appends: Arc<dyn LaneAppends>,
+    /// Appends in the caller's thread, where the home offers them.
+    inline_appends: Option<Arc<dyn InlineAppends>>,
+    sides: Arc<dyn SideSegments>,
     clock: Arc<dyn Clock>,
     start: LaneStart,
     allowance: Option<Arc<Allowance>>,
@@ -264,7 +269,6 @@ struct Shared {
     /// No room is given once a block lies in this segment.
     segment_end: u64,
     blocks_in_flight_max: usize,
-    inline_offered: bool,
     /// Written under the lock, read without it.
     pushed: AtomicU64,
     hardened: AtomicU64,
@@ -404,25 +408,19 @@ impl Shared {
 
 impl Lane {
     /// A lane that starts with block 0 at the place where `home` has opened it.
-    pub fn new(
-        home: Arc<dyn LogHome>,
-        clock: Arc<dyn Clock>,
-        start: LaneStart,
-        config: LaneConfig,
-    ) -> Lane {
-        let facts = home.facts();
-        let size = config.buffer_size(&facts);
+    pub fn new(home: LogHome, clock: Arc<dyn Clock>, start: LaneStart, config: LaneConfig) -> Lane {
+        let capabilities = home.capabilities();
+        let size = config.buffer_size(&capabilities);
         let shared = Arc::new(Shared {
             clock,
             start,
-            alignment: facts.block_alignment as u64,
+            alignment: capabilities.block_alignment as u64,
             buffer_size: size,
             payload_size_max: size - HEADER_LEN,
             payload_limit: AtomicUsize::new(size - HEADER_LEN),
-            room_size_max: facts.room_size_bytes_max,
-            segment_end: segment_end(start.epoch, facts.leased),
-            blocks_in_flight_max: config.blocks_in_flight_max(&facts),
-            inline_offered: facts.writes_are_short,
+            room_size_max: capabilities.room_size_bytes_max,
+            segment_end: segment_end(start.epoch, capabilities.leased),
+            blocks_in_flight_max: config.blocks_in_flight_max(&capabilities),
             allowance: config.allowance,
             pushed: AtomicU64::new(0),
             hardened: AtomicU64::new(0),
@@ -433,7 +431,9 @@ impl Lane {
             listener: OnceLock::new(),
             horizon_source: OnceLock::new(),
             state: Mutex::new(State::new(Buffer::zeroed(size), start.first_segment)),
-            home,
+            appends: home.appends,
+            inline_appends: home.inline_appends,
+            sides: home.sides,
         });
         // Weak: the home must not keep the lane, and through it itself, alive.
         let weak = Arc::downgrade(&shared);
@@ -443,7 +443,7 @@ impl Lane {
                 shared.wake(waiters);
             }
         };
-        shared.home.set_room_listener(start.lane, Box::new(told));
+        shared.appends.set_room_listener(start.lane, Box::new(told));
         Lane { shared }
     }
 
@@ -530,7 +530,7 @@ impl Lane {
         point();
         // Outside the lock: a home may call back. What others reserve meanwhile, they ask for together with ours.
         let ensured = shared
-            .home
+            .appends
             .ensure_room(shared.start.lane, wanted_at_home, asked);
         let Err(refused) = ensured else {
             return Ok(room);
@@ -744,8 +744,10 @@ impl Lane {
         let Some(sealed) = sealed else {
             return FlushOutcome::Queued;
         };
-        if mode == FlushMode::Inline && shared.inline_offered {
-            return shared.write_inline(sealed);
+        if mode == FlushMode::Inline
+            && let Some(inline) = &shared.inline_appends
+        {
+            return shared.write_inline(inline.as_ref(), sealed);
         }
         shared.write_handed_off(sealed);
         FlushOutcome::Started

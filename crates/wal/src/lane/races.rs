@@ -53,7 +53,7 @@ fn options() -> Options {
 fn open(home: &MemoryHome) -> (Vec<Lane>, Vec<Csn>) {
     let (env, _) = Env::simulated(1);
     let mut found = Vec::new();
-    let home: Arc<dyn LogHome> = Arc::new(home.clone());
+    let home = LogHome::from(home.clone());
     let log = recovery::open(&home, &env, &options(), &mut |csn, _| {
         found.push(csn);
         Ok(())

@@ -143,7 +143,7 @@ impl Lane {
                 bytes: 0,
             },
             shared: Arc::clone(shared),
-            writer: shared.home.begin_side(start.lane, id),
+            writer: shared.sides.begin_side(start.lane, id),
             at: SideRef {
                 lane: start.lane,
                 id,
@@ -161,7 +161,7 @@ impl Lane {
     pub fn give_up_side(&self, side: &SideRef) {
         let epoch = u64::from(self.shared.start.epoch.get());
         assert!(side.id >> 32 == epoch, "a side segment of another epoch");
-        self.shared.home.give_up_side(side.lane, side.id);
+        self.shared.sides.give_up_side(side.lane, side.id);
     }
 }
 
@@ -170,7 +170,7 @@ mod tests {
     use super::*;
     use crate::lane::{LaneConfig, LaneStart};
     use logstead_env::SimClock;
-    use logstead_home::{LogHome, MemoryHome};
+    use logstead_home::{LaneAppends, LogHome, MemoryHome};
     use logstead_types::{DatabaseId, Epoch, LaneId};
 
     /// Numbers of side segments end before those of the next epoch begin, and none is taken twice.
@@ -185,7 +185,7 @@ mod tests {
             first_segment: 0,
         };
         let clock = Arc::new(SimClock::new());
-        let lane = Lane::new(Arc::new(home), clock, start, LaneConfig::default());
+        let lane = Lane::new(LogHome::from(home), clock, start, LaneConfig::default());
         lane.shared.side_ids.store(SIDES_END - 2, Ordering::Relaxed);
         let ids: Vec<u64> = (0..2)
             .map(|_| lane.begin_side().map(|side| side.at.id).unwrap_or_default())

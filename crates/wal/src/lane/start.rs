@@ -66,10 +66,11 @@ impl SealedSoFar {
 }
 
 impl Lane {
-    /// Is the room that the home has kept for what frees room? See [`LogHome::is_short_of_space`](logstead_home::LogHome::is_short_of_space).
+    /// Is the room that the home has kept for what frees room? See
+    /// [`LaneAppends::is_short_of_space`](logstead_home::LaneAppends::is_short_of_space).
     #[inline]
     pub fn is_short_of_space(&self) -> bool {
-        self.shared.home.is_short_of_space()
+        self.shared.appends.is_short_of_space()
     }
 
     /// The place of the next block to be sealed: every entry that is pushed from now on lies there or behind, in this lane or in

@@ -81,7 +81,7 @@ impl super::Shared {
         // Whose disk is full leaves it where it is: no attempt for this, once per commit.
         let mut asked = RoomRequest::long_ago();
         let ensured = self
-            .home
+            .appends
             .ensure_room(self.start.lane, wanted_at_home, &mut asked);
         // A home that has failed tells so to whoever writes.
         ensured.is_ok().then_some(room)

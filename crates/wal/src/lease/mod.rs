@@ -161,7 +161,7 @@ struct Watched {
 
 /// A lease that is held, or was; see the module's documentation.
 pub struct Lease {
-    home: Arc<dyn LogHome>,
+    home: LogHome,
     clock: Arc<dyn Clock>,
     random: Arc<dyn Random>,
     options: LeaseOptions,
@@ -194,7 +194,7 @@ impl Lease {
     /// Takes the lease of `home`, or says who has it. On success the manifest is ours: nobody else can change it
     /// without taking the lease. No lane has been fenced yet.
     pub fn claim(
-        home: &Arc<dyn LogHome>,
+        home: &LogHome,
         env: &Env,
         options: &LeaseOptions,
     ) -> Result<Arc<Lease>, RecoveryError> {
@@ -209,9 +209,9 @@ impl Lease {
             machine_is_never_copied: options.machine_is_never_copied,
             database: DatabaseId(env.random.u64()),
         };
-        let (held, asked) = take(home.as_ref(), env.clock.as_ref(), options, claimant)?;
+        let (held, asked) = take(home, env.clock.as_ref(), options, claimant)?;
         let lease = Arc::new(Lease {
-            home: Arc::clone(home),
+            home: home.clone(),
             clock: Arc::clone(&env.clock),
             random: Arc::clone(&env.random),
             options: options.clone(),
@@ -505,6 +505,7 @@ impl Lease {
         let bytes = next.encode();
         let error = match self
             .home
+            .names
             .compare_and_swap(manifest::NAME, state.tag, &bytes)
         {
             Ok(tag) => {
@@ -516,7 +517,7 @@ impl Lease {
         // What came of it, or of an attempt before, is told by what is there.
         let mut looks = 0;
         let (found, tag) = loop {
-            let Some((there, tag)) = self.home.get(manifest::NAME)? else {
+            let Some((there, tag)) = self.home.names.get(manifest::NAME)? else {
                 return Err(self.lose("the manifest is gone"));
             };
             if there == bytes {
@@ -645,12 +646,13 @@ fn repeat(
 
 /// Goes through a claim; gives what was taken and when that was sent.
 fn take(
-    home: &dyn LogHome,
+    home: &LogHome,
     clock: &dyn Clock,
     options: &LeaseOptions,
     claimant: Claimant,
 ) -> Result<(HeldLease, Instant), RecoveryError> {
-    home.limit_name_requests(options.duration / ANSWER_PART);
+    home.names
+        .limit_name_requests(options.duration / ANSWER_PART);
     let is_gone = |process: &_| options.processes.is_gone(process);
     let mut claim = Claim::new(claimant);
     let mut asked = clock.boot_time();
@@ -685,15 +687,18 @@ fn take(
             }
             Step::Make(manifest) => {
                 // Whoever made lanes meanwhile made a manifest before.
-                if !home.lanes()?.is_empty() && home.get(manifest::NAME)?.is_none() {
+                if !home.segments.list_lanes()?.is_empty()
+                    && home.names.get(manifest::NAME)?.is_none()
+                {
                     return Err(RecoveryError::NoManifest(home.describe()));
                 }
                 asked = clock.boot_time();
-                home.put_if_absent(manifest::NAME, &manifest.encode())
+                home.names.put_if_absent(manifest::NAME, &manifest.encode())
             }
             Step::Swap(tag, manifest) => {
                 asked = clock.boot_time();
-                home.compare_and_swap(manifest::NAME, tag, &manifest.encode())
+                home.names
+                    .compare_and_swap(manifest::NAME, tag, &manifest.encode())
             }
         };
         event = match stored {

@@ -27,7 +27,7 @@ pub use crate::truncate::Truncated;
 
 /// Changes the manifest of a running server; see the module's documentation.
 pub struct ManifestKeeper {
-    home: Arc<dyn LogHome>,
+    home: LogHome,
     lanes: Vec<Lane>,
     held: Held,
     /// Held while the log is truncated: one at a time.
@@ -57,7 +57,7 @@ impl fmt::Debug for ManifestKeeper {
 impl ManifestKeeper {
     /// The manifest is `manifest` and has this tag; `lanes` are those of its epoch.
     pub(crate) fn new(
-        home: Arc<dyn LogHome>,
+        home: LogHome,
         lanes: Vec<Lane>,
         manifest: Manifest,
         tag: Tag,
@@ -77,11 +77,7 @@ impl ManifestKeeper {
     }
 
     /// The manifest is the lease's.
-    pub(crate) fn leased(
-        home: Arc<dyn LogHome>,
-        lanes: Vec<Lane>,
-        lease: Arc<Lease>,
-    ) -> ManifestKeeper {
+    pub(crate) fn leased(home: LogHome, lanes: Vec<Lane>, lease: Arc<Lease>) -> ManifestKeeper {
         ManifestKeeper {
             home,
             lanes,
@@ -159,7 +155,11 @@ impl ManifestKeeper {
     }
 
     fn store(&self, state: &mut State, next: Manifest) -> Result<(), HomeError> {
-        let error = match self.home.compare_and_swap(NAME, state.tag, &next.encode()) {
+        let error = match self
+            .home
+            .names
+            .compare_and_swap(NAME, state.tag, &next.encode())
+        {
             Ok(tag) => {
                 (state.manifest, state.tag) = (next, tag);
                 return Ok(());
@@ -179,7 +179,7 @@ impl ManifestKeeper {
         let Some(doubtful) = &state.doubtful else {
             return Ok(());
         };
-        let found = self.home.get(NAME)?;
+        let found = self.home.names.get(NAME)?;
         let (there, tag) = found.ok_or_else(|| HomeError::Missing(NAME.to_owned()))?;
         if there == state.manifest.encode() {
             // Nobody else writes here, and nothing of ours is under way any more.
@@ -189,7 +189,7 @@ impl ManifestKeeper {
         if there != doubtful.encode() {
             return Err(HomeError::Conflict(NAME.to_owned()));
         }
-        let tag = self.home.compare_and_swap(NAME, tag, &there)?;
+        let tag = self.home.names.compare_and_swap(NAME, tag, &there)?;
         state.tag = tag;
         if let Some(stored) = state.doubtful.take() {
             state.manifest = stored;
@@ -202,6 +202,6 @@ impl ManifestKeeper {
     /// earlier epochs have left. May be repeated, also after an error; what a crash leaves, the next start removes.
     pub fn truncate(&self) -> Result<Truncated, HomeError> {
         let own = &mut *self.own.lock();
-        truncate::run(self.home.as_ref(), &self.manifest(), &self.lanes, own)
+        truncate::run(&self.home, &self.manifest(), &self.lanes, own)
     }
 }

@@ -19,7 +19,7 @@ use super::read::LaneEnd;
 use super::replay::Replayed;
 use super::scan::{Found, LaneScan, Target};
 use crate::manifest::Manifest;
-use logstead_home::{Buffer, HomeError, LogHome, Position};
+use logstead_home::{Buffer, Copies, HomeError, LogHome, Position};
 use logstead_types::LaneId;
 
 /// More appends of one lane than any home has in flight together.
@@ -30,14 +30,21 @@ const PIECE_BYTES: usize = 4 << 20;
 /// Completes every copy, and tells the home so.
 pub(super) fn complete(
     owner: &Owner,
-    home: &dyn LogHome,
+    home: &LogHome,
     manifest: &Manifest,
     replayed: &Replayed,
 ) -> Result<(), RecoveryError> {
-    let compare = |copy, target| compare(home, copy, LaneScan::new(home, target, owner.bound())?);
-    let behind = home.copies_behind();
-    for copy in 0..home.copies() {
-        if home.copies() == 1 || !home.has_copy(copy) {
+    let Some(copies) = &home.copies else {
+        return Ok(());
+    };
+    let several = Several {
+        home,
+        copies: copies.as_ref(),
+    };
+    let compare = |copy, target| several.compare(copy, LaneScan::new(home, target, owner.bound())?);
+    let behind = copies.copies_behind();
+    for copy in 0..copies.count() {
+        if !copies.has_copy(copy) {
             continue;
         }
         if behind.contains(&copy) {
@@ -48,7 +55,7 @@ pub(super) fn complete(
             }
         }
         for end in &replayed.last_ends {
-            if behind.contains(&copy) || !complete_end(home, copy, end)? {
+            if behind.contains(&copy) || !several.complete_end(copy, end)? {
                 let of_lane = |origin: &&crate::manifest::Origin| origin.lane == end.lane;
                 if let Some(origin) = manifest.lanes.iter().find(of_lane) {
                     compare(copy, Target::of_origin(manifest, origin))?;
@@ -57,53 +64,13 @@ pub(super) fn complete(
         }
     }
     for of in &replayed.damaged_sides {
-        home.replace_side_copy(of.damaged, of.good, of.side.lane, of.side.id)
+        copies
+            .replace_side_copy(of.damaged, of.good, of.side.lane, of.side.id)
             .map_err(|error| from_home(home, error))?;
     }
-    home.copies_completed(manifest.epoch)
+    copies
+        .copies_completed(manifest.epoch)
         .map_err(|error| from_home(home, error))
-}
-
-fn has(
-    home: &dyn LogHome,
-    copy: usize,
-    lane: LaneId,
-    found: &Found,
-    block: &Buffer,
-) -> Result<bool, HomeError> {
-    if found.copy == copy {
-        return Ok(true);
-    }
-    let mut there = Buffer::zeroed(block.capacity());
-    let count = home.read_copy(copy, lane, found.at, &mut there)?;
-    Ok(count == block.capacity() && there.as_slice() == block.as_slice())
-}
-
-/// Writes what is missing at the lane's end. False if more than the end may be; then nothing was written.
-fn complete_end(home: &dyn LogHome, copy: usize, end: &LaneEnd) -> Result<bool, RecoveryError> {
-    let mut in_a_row = 0;
-    let mut missing = Vec::new();
-    for found in end.recent.iter().rev() {
-        let block = found.bytes(home, end.lane)?;
-        if has(home, copy, end.lane, found, &block)? {
-            in_a_row += 1;
-            if in_a_row == IN_FLIGHT_MAX {
-                break;
-            }
-        } else {
-            in_a_row = 0;
-            missing.push(found);
-        }
-    }
-    if in_a_row < IN_FLIGHT_MAX && end.recent.len() as u64 != end.blocks_read() {
-        return Ok(false);
-    }
-    for found in missing.into_iter().rev() {
-        let block = found.bytes(home, end.lane)?;
-        home.rewrite_copy(copy, end.lane, found.at, &block, block.capacity())
-            .map_err(|error| from_home(home, error))?;
-    }
-    Ok(true)
 }
 
 /// Blocks that follow one another and are missing.
@@ -112,41 +79,93 @@ struct Missing {
     bytes: Vec<u8>,
 }
 
-/// Compares a lane block by block, and writes what is missing.
-fn compare(home: &dyn LogHome, copy: usize, mut scan: LaneScan<'_>) -> Result<(), RecoveryError> {
-    let lane = scan.target().lane;
-    let mut missing: Option<Missing> = None;
-    let write = |missing: Option<Missing>| -> Result<(), RecoveryError> {
-        let Some(Missing { at, bytes }) = missing else {
-            return Ok(());
-        };
-        let mut block = Buffer::zeroed(bytes.len());
-        block.as_mut_slice().copy_from_slice(&bytes);
-        home.rewrite_copy(copy, lane, at, &block, bytes.len())
-            .map_err(|error| from_home(home, error))
-    };
-    while scan.next()?.is_some() {
-        let Some(found) = scan.last() else { break };
-        let block = found.bytes(home, lane)?;
-        if has(home, copy, lane, &found, &block)? {
-            write(missing.take())?;
-            continue;
+/// A home that consists of several.
+struct Several<'h> {
+    home: &'h LogHome,
+    copies: &'h dyn Copies,
+}
+
+impl Several<'_> {
+    fn has(
+        &self,
+        copy: usize,
+        lane: LaneId,
+        found: &Found,
+        block: &Buffer,
+    ) -> Result<bool, HomeError> {
+        if found.copy == copy {
+            return Ok(true);
         }
-        let follows = |missing: &Missing| {
-            missing.at.segment == found.at.segment
-                && missing.at.offset + missing.bytes.len() as u64 == found.at.offset
-                && missing.bytes.len() < PIECE_BYTES
-        };
-        match missing.as_mut().filter(|missing| follows(missing)) {
-            Some(missing) => missing.bytes.extend_from_slice(block.as_slice()),
-            None => {
-                let next = Missing {
-                    at: found.at,
-                    bytes: block.as_slice().to_vec(),
-                };
-                write(missing.replace(next))?;
+        let mut there = Buffer::zeroed(block.capacity());
+        let count = self.copies.read_copy(copy, lane, found.at, &mut there)?;
+        Ok(count == block.capacity() && there.as_slice() == block.as_slice())
+    }
+
+    /// Writes what is missing at the lane's end. False if more than the end may be; then nothing was written.
+    fn complete_end(&self, copy: usize, end: &LaneEnd) -> Result<bool, RecoveryError> {
+        let mut in_a_row = 0;
+        let mut missing = Vec::new();
+        for found in end.recent.iter().rev() {
+            let block = found.bytes(self.home, end.lane)?;
+            if self.has(copy, end.lane, found, &block)? {
+                in_a_row += 1;
+                if in_a_row == IN_FLIGHT_MAX {
+                    break;
+                }
+            } else {
+                in_a_row = 0;
+                missing.push(found);
             }
         }
+        if in_a_row < IN_FLIGHT_MAX && end.recent.len() as u64 != end.blocks_read() {
+            return Ok(false);
+        }
+        for found in missing.into_iter().rev() {
+            let block = found.bytes(self.home, end.lane)?;
+            self.copies
+                .rewrite_copy(copy, end.lane, found.at, &block, block.capacity())
+                .map_err(|error| from_home(self.home, error))?;
+        }
+        Ok(true)
     }
-    write(missing)
+
+    /// Compares a lane block by block, and writes what is missing.
+    fn compare(&self, copy: usize, mut scan: LaneScan<'_>) -> Result<(), RecoveryError> {
+        let lane = scan.target().lane;
+        let mut missing: Option<Missing> = None;
+        let write = |missing: Option<Missing>| -> Result<(), RecoveryError> {
+            let Some(Missing { at, bytes }) = missing else {
+                return Ok(());
+            };
+            let mut block = Buffer::zeroed(bytes.len());
+            block.as_mut_slice().copy_from_slice(&bytes);
+            self.copies
+                .rewrite_copy(copy, lane, at, &block, bytes.len())
+                .map_err(|error| from_home(self.home, error))
+        };
+        while scan.next()?.is_some() {
+            let Some(found) = scan.last() else { break };
+            let block = found.bytes(self.home, lane)?;
+            if self.has(copy, lane, &found, &block)? {
+                write(missing.take())?;
+                continue;
+            }
+            let follows = |missing: &Missing| {
+                missing.at.segment == found.at.segment
+                    && missing.at.offset + missing.bytes.len() as u64 == found.at.offset
+                    && missing.bytes.len() < PIECE_BYTES
+            };
+            match missing.as_mut().filter(|missing| follows(missing)) {
+                Some(missing) => missing.bytes.extend_from_slice(block.as_slice()),
+                None => {
+                    let next = Missing {
+                        at: found.at,
+                        bytes: block.as_slice().to_vec(),
+                    };
+                    write(missing.replace(next))?;
+                }
+            }
+        }
+        write(missing)
+    }
 }

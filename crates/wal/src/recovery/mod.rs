@@ -230,7 +230,7 @@ pub struct Recovered {
 /// Opens the log in `home`: hands the survivors to `apply` in CSN order (the records of an entry, see
 /// [`Records`](crate::Records); void entries are left out), and returns the lanes of the new epoch. All in this thread.
 pub fn open(
-    home: &Arc<dyn LogHome>,
+    home: &LogHome,
     env: &Env,
     options: &Options,
     apply: &mut Apply<'_>,
@@ -240,7 +240,7 @@ pub fn open(
 
 /// The same for survivors of any kind. `ahead`: threads read long lanes ahead; what comes out is the same.
 pub fn open_with(
-    home: &Arc<dyn LogHome>,
+    home: &LogHome,
     env: &Env,
     options: &Options,
     ahead: bool,
@@ -251,7 +251,7 @@ pub fn open_with(
             "a log needs at least one lane".to_owned(),
         ));
     }
-    if !home.facts().leased {
+    if !home.capabilities().leased {
         return open_held(home, env, options, ahead, survivors, None);
     }
     let lease = Lease::claim(home, env, &options.lease)?;
@@ -265,7 +265,7 @@ pub fn open_with(
 
 /// The same with the right to write.
 fn open_held(
-    home: &Arc<dyn LogHome>,
+    home: &LogHome,
     env: &Env,
     options: &Options,
     ahead: bool,
@@ -277,11 +277,11 @@ fn open_held(
     let mut watch = Stopwatch { clock, since };
     let mut found = match lease {
         Some(lease) => Some((lease.manifest(), None)),
-        None => read_manifest(home.as_ref())?.map(|(manifest, tag)| (manifest, Some(tag))),
+        None => read_manifest(home)?.map(|(manifest, tag)| (manifest, Some(tag))),
     };
     let owner = match lease {
-        Some(lease) => Owner::fenced(home.as_ref(), lease)?,
-        None => Owner::locked(home.as_ref()),
+        Some(lease) => Owner::fenced(home, lease)?,
+        None => Owner::locked(home),
     };
     let mut upgrading = Duration::ZERO;
     // With a kernel's lock it is nobody else's.
@@ -296,21 +296,17 @@ fn open_held(
             Some(lease) => {
                 lease.update(|manifest| manifest.checkpoint = Some(checkpoint.clone()))?;
             }
-            None => *tag = Some(write_manifest(home.as_ref(), *tag, manifest)?),
+            None => *tag = Some(write_manifest(home, *tag, manifest)?),
         }
         upgrading = watch.lap();
     }
     let (manifest, tag, mut replayed) = match found {
         Some((manifest, tag)) => {
-            let reading = Reading::of_owner(&owner, home.as_ref(), &manifest, clock, ahead);
+            let reading = Reading::of_owner(&owner, home, &manifest, clock, ahead);
             let replayed = replay(&reading, options.accept_data_loss, survivors)?;
             (manifest, tag, replayed)
         }
-        None => (
-            first_manifest(home.as_ref(), env)?,
-            None,
-            Replayed::nothing(),
-        ),
+        None => (first_manifest(home, env)?, None, Replayed::nothing()),
     };
     // Epochs are counted from 1: nothing was ever opened.
     let created = manifest.epoch == Epoch(0);
@@ -318,16 +314,16 @@ fn open_held(
     replayed.report.took.reading = watch.lap();
     survivors.finish()?;
     replayed.report.took.finishing = watch.lap();
-    rewrite_tails(home.as_ref(), &replayed)?;
-    copies::complete(&owner, home.as_ref(), &manifest, &replayed)?;
+    rewrite_tails(home, &replayed)?;
+    copies::complete(&owner, home, &manifest, &replayed)?;
     replayed.report.took.tails = watch.lap();
-    let next = next_manifest(home.as_ref(), &manifest, &replayed, options.lanes, created)?;
+    let next = next_manifest(home, &manifest, &replayed, options.lanes, created)?;
     let stored = match lease {
         Some(lease) => {
             lease.update(|manifest| *manifest = next.clone())?;
             Stored::Leased(lease)
         }
-        None => Stored::Here(write_manifest(home.as_ref(), tag, &next)?),
+        None => Stored::Here(write_manifest(home, tag, &next)?),
     };
     replayed.report.took.mark = watch.lap();
     if next.epoch.get() > EPOCH_END.get() / 2 {
@@ -339,7 +335,7 @@ fn open_held(
     if replayed.report.loss.is_none() {
         let live = replayed.sides.iter().map(|side| (side.lane, side.id));
         let mut removed = Truncated::default();
-        let outcome = truncate::remove_earlier(home.as_ref(), &next, &live.collect(), &mut removed);
+        let outcome = truncate::remove_earlier(home, &next, &live.collect(), &mut removed);
         match outcome {
             Ok(()) => {}
             // Another server has taken over.
@@ -350,8 +346,9 @@ fn open_held(
     }
     let mut lanes = Vec::new();
     for origin in &next.lanes {
-        home.open_lane(origin.lane, origin.first_segment)
-            .map_err(|error| no_room(home.as_ref(), error))?;
+        home.appends
+            .open_lane(origin.lane, origin.first_segment)
+            .map_err(|error| no_room(home, error))?;
         let start = LaneStart {
             database: next.database,
             epoch: next.epoch,
@@ -359,12 +356,7 @@ fn open_held(
             first_segment: origin.first_segment,
         };
         let clock = Arc::clone(&env.clock);
-        lanes.push(Lane::new(
-            Arc::clone(home),
-            clock,
-            start,
-            options.lane.clone(),
-        ));
+        lanes.push(Lane::new(home.clone(), clock, start, options.lane.clone()));
     }
     replayed.report.took.opening = watch.lap();
     if let Some(lease) = lease {
@@ -377,10 +369,8 @@ fn open_held(
     let (database, epoch, next_csn) = (next.database, next.epoch, next.base());
     let handles = lanes.clone();
     let keeper = match stored {
-        Stored::Leased(lease) => {
-            ManifestKeeper::leased(Arc::clone(home), handles, Arc::clone(lease))
-        }
-        Stored::Here(tag) => ManifestKeeper::new(Arc::clone(home), handles, next, tag),
+        Stored::Leased(lease) => ManifestKeeper::leased(home.clone(), handles, Arc::clone(lease)),
+        Stored::Here(tag) => ManifestKeeper::new(home.clone(), handles, next, tag),
     };
     Ok(Recovered {
         database,
@@ -400,14 +390,14 @@ enum Stored<'l> {
     Here(Tag),
 }
 
-fn no_room(home: &dyn LogHome, error: NoRoom) -> RecoveryError {
+fn no_room(home: &LogHome, error: NoRoom) -> RecoveryError {
     match error {
         NoRoom::DiskFull | NoRoom::Busy => RecoveryError::DiskFull(home.describe()),
         NoRoom::Failed(error) => from_home(home, error),
     }
 }
 
-fn from_home(home: &dyn LogHome, error: HomeError) -> RecoveryError {
+fn from_home(home: &LogHome, error: HomeError) -> RecoveryError {
     if error.is_disk_full() {
         RecoveryError::DiskFull(home.describe())
     } else {
@@ -415,8 +405,8 @@ fn from_home(home: &dyn LogHome, error: HomeError) -> RecoveryError {
     }
 }
 
-fn first_manifest(home: &dyn LogHome, env: &Env) -> Result<Manifest, RecoveryError> {
-    if !home.lanes()?.is_empty() {
+fn first_manifest(home: &LogHome, env: &Env) -> Result<Manifest, RecoveryError> {
+    if !home.segments.list_lanes()?.is_empty() {
         return Err(RecoveryError::NoManifest(home.describe()));
     }
     let database = DatabaseId(env.random.u64());
@@ -424,12 +414,13 @@ fn first_manifest(home: &dyn LogHome, env: &Env) -> Result<Manifest, RecoveryErr
 }
 
 /// T7: what recovery builds on must be on the disk, not only in the cache it was read from.
-fn rewrite_tails(home: &dyn LogHome, replayed: &Replayed) -> Result<(), RecoveryError> {
+fn rewrite_tails(home: &LogHome, replayed: &Replayed) -> Result<(), RecoveryError> {
     for end in &replayed.last_ends {
         for unsure in &end.unsure {
             let len = usize::try_from(unsure.len).unwrap_or(usize::MAX);
             let block = unsure.bytes(home, end.lane)?;
-            home.rewrite(end.lane, unsure.at, &block, len)
+            home.segments
+                .rewrite(end.lane, unsure.at, &block, len)
                 .map_err(|error| from_home(home, error))?;
         }
     }
@@ -437,14 +428,14 @@ fn rewrite_tails(home: &dyn LogHome, replayed: &Replayed) -> Result<(), Recovery
 }
 
 fn next_manifest(
-    home: &dyn LogHome,
+    home: &LogHome,
     manifest: &Manifest,
     replayed: &Replayed,
     lanes: u16,
     created: bool,
 ) -> Result<Manifest, RecoveryError> {
     let epoch = next_epoch(manifest.epoch)?;
-    let leased = home.facts().leased;
+    let leased = home.capabilities().leased;
     let mut discarded = manifest.discarded.clone();
     discarded.extend_from_slice(&replayed.discarded);
     let mut next = Manifest {
@@ -464,7 +455,8 @@ fn next_manifest(
     for lane in (0..lanes).map(LaneId) {
         // A number is never used twice, also if its segment is gone.
         let listed = home
-            .segments(lane)?
+            .segments
+            .list_segments(lane)?
             .last()
             .map_or(0, |info| after(info.segment));
         let marked = next
@@ -500,14 +492,14 @@ fn next_manifest(
 }
 
 fn write_manifest(
-    home: &dyn LogHome,
+    home: &LogHome,
     tag: Option<Tag>,
     manifest: &Manifest,
 ) -> Result<Tag, RecoveryError> {
     let bytes = manifest.encode();
     let written = match tag {
-        Some(tag) => home.compare_and_swap(manifest::NAME, tag, &bytes),
-        None => home.put_if_absent(manifest::NAME, &bytes),
+        Some(tag) => home.names.compare_and_swap(manifest::NAME, tag, &bytes),
+        None => home.names.put_if_absent(manifest::NAME, &bytes),
     };
     written.map_err(|error| from_home(home, error))
 }

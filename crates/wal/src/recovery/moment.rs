@@ -85,16 +85,17 @@ impl Owner {
     ///
     /// # Panics
     /// If it is a home that no kernel's lock keeps: a bug that would read a log which another server still writes (T3).
-    pub(super) fn locked(home: &dyn LogHome) -> Owner {
-        assert!(!home.facts().leased, "a lease is taken first");
+    pub(super) fn locked(home: &LogHome) -> Owner {
+        assert!(!home.capabilities().leased, "a lease is taken first");
         Owner(())
     }
 
     /// Of the lease that was taken: fences the lanes that its manifest names. Nothing is read before (T3).
-    pub(super) fn fenced(home: &dyn LogHome, lease: &Lease) -> Result<Owner, HomeError> {
+    pub(super) fn fenced(home: &LogHome, lease: &Lease) -> Result<Owner, HomeError> {
         let name = lease.name();
         for origin in &lease.manifest().lanes {
-            home.fence(origin.lane, origin.first_segment, &name)?;
+            home.segments
+                .fence(origin.lane, origin.first_segment, &name)?;
         }
         Ok(Owner(()))
     }
@@ -157,7 +158,7 @@ pub(crate) struct Moment {
 impl Moment {
     /// Takes a moment of the log that `manifest` names, not earlier than now. `ahead`: threads read long lanes.
     pub(crate) fn take(
-        home: &dyn LogHome,
+        home: &LogHome,
         manifest: &Manifest,
         ahead: bool,
     ) -> Result<Moment, RecoveryError> {
@@ -188,7 +189,7 @@ pub(crate) struct Listed<'h> {
 impl<'h> Listed<'h> {
     /// Lists the segments of all lanes of the manifest.
     pub(crate) fn new(
-        home: &'h dyn LogHome,
+        home: &'h LogHome,
         manifest: &'h Manifest,
     ) -> Result<Listed<'h>, RecoveryError> {
         let origins = manifest.lanes.iter();
@@ -267,7 +268,7 @@ impl Found {
 }
 
 impl<'h> Taken<'h> {
-    fn new(home: &'h dyn LogHome, target: Target) -> Result<Taken<'h>, HomeError> {
+    fn new(home: &'h LogHome, target: Target) -> Result<Taken<'h>, HomeError> {
         Ok(Taken {
             scan: LaneScan::new(home, target, Bound(Kind::Taking))?,
             again: false,
@@ -336,7 +337,7 @@ fn pass(lanes: &mut [Taken<'_>], ahead: bool) -> Result<Found, RecoveryError> {
 
 /// How a log is read: by its owner, or a moment of it.
 pub(crate) struct Reading<'h> {
-    home: &'h dyn LogHome,
+    home: &'h LogHome,
     manifest: &'h Manifest,
     clock: &'h dyn Clock,
     /// Threads read the lanes ahead of what is handed over.
@@ -351,7 +352,7 @@ impl<'h> Reading<'h> {
     /// The owner reads the whole log.
     pub(super) fn of_owner(
         _proof: &Owner,
-        home: &'h dyn LogHome,
+        home: &'h LogHome,
         manifest: &'h Manifest,
         clock: &'h dyn Clock,
         ahead: bool,
@@ -369,7 +370,7 @@ impl<'h> Reading<'h> {
     /// Somebody else reads a moment that was taken in this home.
     pub(crate) fn of_moment(
         moment: &'h Moment,
-        home: &'h dyn LogHome,
+        home: &'h LogHome,
         clock: &'h dyn Clock,
         ahead: bool,
     ) -> Reading<'h> {
@@ -394,7 +395,7 @@ impl<'h> Reading<'h> {
         !self.is_copy
     }
 
-    pub(crate) fn home(&self) -> &'h dyn LogHome {
+    pub(crate) fn home(&self) -> &'h LogHome {
         self.home
     }
 

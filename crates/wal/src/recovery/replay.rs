@@ -74,7 +74,7 @@ impl Replayed {
     /// up.
     fn give_up_after(
         &mut self,
-        home: &dyn LogHome,
+        home: &LogHome,
         manifest: &Manifest,
         merged: &Merged,
     ) -> Result<(), RecoveryError> {
@@ -106,7 +106,8 @@ impl Replayed {
         if epoch != Some(manifest.epoch) {
             for origin in &manifest.lanes {
                 let last = home
-                    .segments(origin.lane)?
+                    .segments
+                    .list_segments(origin.lane)?
                     .last()
                     .map_or(0, |info| info.segment);
                 self.discard(origin.lane, origin.first_segment, last);
@@ -117,10 +118,10 @@ impl Replayed {
 }
 
 /// The manifest and its tag, if there is one.
-pub(crate) fn read_manifest(home: &dyn LogHome) -> Result<Option<(Manifest, Tag)>, RecoveryError> {
+pub(crate) fn read_manifest(home: &LogHome) -> Result<Option<(Manifest, Tag)>, RecoveryError> {
     let mut looks = 0;
     loop {
-        let Some((bytes, tag)) = home.get(manifest::NAME)? else {
+        let Some((bytes, tag)) = home.names.get(manifest::NAME)? else {
             return Ok(None);
         };
         match Manifest::decode(&bytes) {

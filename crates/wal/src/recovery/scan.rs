@@ -113,10 +113,10 @@ impl Found {
     /// The block's bytes: from the copy where it was found, or, if that cannot be read any more, from another one that
     /// has it.
     /// A crash may have left the block whole and its padding not: what is missing of that is zero.
-    pub(crate) fn bytes(&self, home: &dyn LogHome, lane: LaneId) -> Result<Buffer, HomeError> {
+    pub(crate) fn bytes(&self, home: &LogHome, lane: LaneId) -> Result<Buffer, HomeError> {
         let len = usize::try_from(self.len).unwrap_or(usize::MAX);
         let mut block = Buffer::zeroed(len);
-        let copies = home.copies();
+        let copies = home.copy_count();
         for step in 0..copies {
             let copy = (self.copy + step) % copies;
             let count = home.read_copy(copy, lane, self.at, &mut block)?;
@@ -145,10 +145,10 @@ impl Found {
 }
 
 /// Number and size of each segment that a target may be in.
-fn segments_of(home: &dyn LogHome, target: &Target) -> Result<Vec<(u64, u64)>, HomeError> {
+fn segments_of(home: &LogHome, target: &Target) -> Result<Vec<(u64, u64)>, HomeError> {
     let settled = target.settled;
     let last = settled.map_or(u64::MAX, |settled| settled.last_segment);
-    let mut segments = home.segments(target.lane)?;
+    let mut segments = home.segments.list_segments(target.lane)?;
     segments.retain(|info| (target.from.at.segment..=last).contains(&info.segment));
     let segments = segments.iter();
     Ok(segments
@@ -158,7 +158,7 @@ fn segments_of(home: &dyn LogHome, target: &Target) -> Result<Vec<(u64, u64)>, H
 
 /// A scan in progress.
 pub(crate) struct LaneScan<'h> {
-    home: &'h dyn LogHome,
+    home: &'h LogHome,
     target: Target,
     /// Number and size of each segment from the first one on.
     segments: Vec<(u64, u64)>,
@@ -184,7 +184,7 @@ pub(crate) struct LaneScan<'h> {
 
 impl<'h> LaneScan<'h> {
     pub(super) fn new(
-        home: &'h dyn LogHome,
+        home: &'h LogHome,
         target: Target,
         bound: Bound,
     ) -> Result<LaneScan<'h>, HomeError> {
@@ -193,7 +193,7 @@ impl<'h> LaneScan<'h> {
     }
 
     fn of(
-        home: &'h dyn LogHome,
+        home: &'h LogHome,
         target: Target,
         bound: Bound,
         segments: Vec<(u64, u64)>,
@@ -296,7 +296,7 @@ impl<'h> LaneScan<'h> {
             return Ok(None);
         }
         let mut found = self.look()?;
-        let (first, copies) = (self.copy, self.home.copies());
+        let (first, copies) = (self.copy, self.home.copy_count());
         for step in 1..copies {
             if found.is_ok() {
                 break;
@@ -315,7 +315,7 @@ impl<'h> LaneScan<'h> {
                 let at = self.at;
                 let len = header
                     .block_len()
-                    .next_multiple_of(self.home.facts().block_alignment as u64);
+                    .next_multiple_of(self.home.capabilities().block_alignment as u64);
                 self.at.offset += len;
                 self.next_block += 1;
                 self.previous_header_crc = header_crc;
@@ -342,7 +342,7 @@ impl<'h> LaneScan<'h> {
     }
 
     fn note_recent(&mut self, found: Found) {
-        if self.home.copies() == 1 {
+        if self.home.copy_count() == 1 {
             return;
         }
         self.recent.push_back(found);
@@ -397,7 +397,7 @@ impl<'h> LaneScan<'h> {
         if (self.window_bytes(at, len).len() as u64) < len {
             let wanted = usize::try_from(len.max(there.min(WINDOW_LEN))).unwrap_or(usize::MAX);
             if self.window.capacity() < wanted {
-                let alignment = self.home.facts().block_alignment;
+                let alignment = self.home.capabilities().block_alignment;
                 self.window = Buffer::zeroed(wanted.next_multiple_of(alignment));
             }
             self.window_at = None;
@@ -514,7 +514,7 @@ impl<'h> LaneScan<'h> {
             let loss = corruption(&self.target, from.block, from.at, proof);
             return Ok(Some(if self.bound.grows() { gone(loss) } else { loss }));
         }
-        for copy in 0..self.home.copies() {
+        for copy in 0..self.home.copy_count() {
             self.turn_to(copy);
             if let Some(proof) = self.proof_of_loss()? {
                 if self.bound.grows() && self.has_come()? {
@@ -534,7 +534,7 @@ impl<'h> LaneScan<'h> {
         let end = self.at;
         self.segments = segments_of(self.home, &self.target)?;
         let mut found = false;
-        for copy in 0..self.home.copies() {
+        for copy in 0..self.home.copy_count() {
             self.turn_to(copy);
             found = found || self.look()?.is_ok();
         }
@@ -544,7 +544,7 @@ impl<'h> LaneScan<'h> {
 
     /// A later block in this copy that says that the missing one was durable.
     fn proof_of_loss(&mut self) -> Result<Option<String>, RecoveryError> {
-        let alignment = self.home.facts().block_alignment as u64;
+        let alignment = self.home.capabilities().block_alignment as u64;
         for (segment, _) in self.segments.clone() {
             let mut from = Position::start_of(segment).max(self.at);
             while from.segment == segment
@@ -575,7 +575,7 @@ impl<'h> LaneScan<'h> {
 
     /// The next place in the segment where a block may begin.
     fn next_magic(&mut self, mut at: Position) -> Result<Option<Position>, HomeError> {
-        let alignment = self.home.facts().block_alignment;
+        let alignment = self.home.capabilities().block_alignment;
         loop {
             // Whatever the window still holds is looked at before it moves on: segments that were used before are full
             // of magics.
@@ -604,7 +604,7 @@ impl<'h> LaneScan<'h> {
 mod tests {
     use super::super::moment::Owner;
     use super::*;
-    use logstead_home::{MemoryHome, RoomRequest};
+    use logstead_home::{LaneAppends, MemoryHome, RoomRequest};
     use logstead_types::Csn;
 
     /// A segment full of an earlier life's blocks is read once, however many they are.
@@ -656,6 +656,7 @@ mod tests {
             },
             settled: None,
         };
+        let home = LogHome::from(home);
         let bound = Owner::locked(&home).bound();
         let mut scan = LaneScan::new(&home, target, bound).expect("lists");
         assert!(scan.next().expect("reads").is_none());

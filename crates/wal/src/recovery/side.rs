@@ -38,7 +38,7 @@ enum Wrong {
 
 /// Checks length and checksum, copy after copy until one is good; notes those that are damaged. `Ok(Err)`: the side segment is lost.
 pub(crate) fn check(
-    home: &dyn LogHome,
+    home: &LogHome,
     epoch: Epoch,
     csn: Csn,
     side: &SideRef,
@@ -46,7 +46,7 @@ pub(crate) fn check(
 ) -> Result<Result<Checked, Corruption>, RecoveryError> {
     let mut bad = Vec::new();
     let mut what = None;
-    for copy in (0..home.copies()).filter(|&copy| home.has_copy(copy)) {
+    for copy in (0..home.copy_count()).filter(|&copy| home.has_copy(copy)) {
         match check_copy(home, copy, side) {
             Ok(Ok(checked)) => {
                 damaged.extend(bad.into_iter().map(|damaged| DamagedCopy {
@@ -61,12 +61,12 @@ pub(crate) fn check(
                 what.get_or_insert(why);
             }
             Ok(Err(Wrong::Missing)) => {}
-            Err(error) if home.copies() == 1 => return Err(error.into()),
+            Err(error) if home.copy_count() == 1 => return Err(error.into()),
             // It is out of reach now. Whether the others are enough to judge, the home says below.
             Err(_) => {}
         }
     }
-    match home.get_side(side.lane, side.id, 0, &mut []) {
+    match home.sides.get_side(side.lane, side.id, 0, &mut []) {
         Ok(_) | Err(HomeError::Missing(_)) => {}
         Err(error) if is_damage(&error) => {}
         Err(error) => return Err(error.into()),
@@ -92,7 +92,7 @@ fn is_damage(error: &HomeError) -> bool {
 }
 
 fn check_copy(
-    home: &dyn LogHome,
+    home: &LogHome,
     copy: usize,
     side: &SideRef,
 ) -> Result<Result<Checked, Wrong>, HomeError> {
@@ -129,7 +129,7 @@ fn check_copy(
 
 /// Hands a long side segment to `take` in pieces of whole records.
 pub(crate) fn pieces(
-    home: &dyn LogHome,
+    home: &LogHome,
     copy: usize,
     csn: Csn,
     side: &SideRef,

@@ -27,14 +27,14 @@ fn kinds() -> [MemoryBucket; 3] {
     kinds.map(MemoryBucket::new)
 }
 
-fn home(bucket: &MemoryBucket, env: &Env) -> Arc<dyn LogHome> {
+fn home(bucket: &MemoryBucket, env: &Env) -> LogHome {
     let small = ObjectOptions {
         appends_per_segment_max: BLOCKS,
         pause_min: Duration::ZERO,
         pause_max: Duration::ZERO,
         ..ObjectOptions::default()
     };
-    Arc::new(ObjectHome::open(Arc::new(bucket.clone()), env, small).expect("opens"))
+    LogHome::from(ObjectHome::open(Arc::new(bucket.clone()), env, small).expect("opens"))
 }
 
 /// A server that takes the bucket over from whoever has it.
@@ -44,19 +44,19 @@ fn start(bucket: &MemoryBucket, lanes: u16) -> Server {
 
 /// The same in several buckets, where two of three are enough.
 fn start_in(buckets: &[&MemoryBucket]) -> Server {
-    let open = |env: &Env| -> Arc<dyn LogHome> {
+    let open = |env: &Env| -> LogHome {
         let sources = buckets.iter().map(|bucket| Source::of(home(bucket, env)));
         let majority = ReplicatedOptions {
             ack: Ack::Majority,
             threads: false,
             ..ReplicatedOptions::default()
         };
-        Arc::new(ReplicatedHome::open(sources.collect(), env, majority).expect("opens"))
+        LogHome::from(ReplicatedHome::open(sources.collect(), env, majority).expect("opens"))
     };
     start_at(&open, 1)
 }
 
-fn start_at(open: &dyn Fn(&Env) -> Arc<dyn LogHome>, lanes: u16) -> Server {
+fn start_at(open: &dyn Fn(&Env) -> LogHome, lanes: u16) -> Server {
     let clock = Arc::new(SimClock::new());
     let env = Env {
         clock: Arc::clone(&clock) as Arc<dyn Clock>,
@@ -178,7 +178,7 @@ fn t3_who_was_overtaken_cannot_write_when_its_log_is_gone() {
 fn t8_side_segments_in_a_bucket_go_with_the_checkpoint_that_holds_their_entries() {
     for bucket in kinds() {
         let server = start(&bucket, 1);
-        let sides = |server: &Server| server.home.sides(LaneId(0)).unwrap().len();
+        let sides = |server: &Server| server.home.sides.list_sides(LaneId(0)).unwrap().len();
         for csn in 1..=20 {
             let (done, stored) = std::sync::mpsc::channel();
             let mut side = server.lane(0).begin_side().unwrap();

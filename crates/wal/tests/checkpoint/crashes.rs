@@ -74,7 +74,7 @@ impl Service {
 
 impl World for Service {
     fn start(&self, lanes: u16) -> Result<Server, RecoveryError> {
-        let home: Arc<dyn LogHome> = Arc::new(self.home.clone());
+        let home = LogHome::from(self.home.clone());
         let options = Options { lanes, ..options() };
         Server::open(home, &self.env, &options, false)
     }
@@ -221,7 +221,7 @@ fn nothing_is_left(server: &Server, what: &str) {
             .iter()
             .map(|mark| u64::from(mark.epoch.0))
             .collect();
-        for id in server.home.sides(lane).expect("lists") {
+        for id in server.home.sides.list_sides(lane).expect("lists") {
             assert!(
                 epochs.contains(&(id >> 32)),
                 "{what}: lane {lane} side {id:x}"

@@ -84,10 +84,11 @@ fn damage_behind_a_start_is_corruption_and_a_torn_tail_is_the_end() {
 fn a_start_that_does_not_fit_its_block_finds_nothing() {
     let (machine, _) = eight_blocks();
     let home = machine.home().unwrap();
-    let (bytes, tag) = home.get("manifest").unwrap().unwrap();
+    let (bytes, tag) = home.names.get("manifest").unwrap().unwrap();
     let mut manifest = logstead_wal::manifest::Manifest::decode(&bytes).unwrap();
     manifest.checkpoint.as_mut().unwrap().starts[0].previous_header_crc ^= 1;
-    home.compare_and_swap("manifest", tag, &manifest.encode())
+    home.names
+        .compare_and_swap("manifest", tag, &manifest.encode())
         .unwrap();
     drop(home);
     assert!(corruption(&machine).contains("does not continue the chain"));
@@ -148,7 +149,11 @@ fn what_was_given_up_is_kept_when_a_checkpoint_makes_its_mark_superfluous() {
     // Before and after the checkpoint that needs the mark no more, and over restarts.
     let evidence = |server: &Server, what: &str| {
         assert!(server.segments(0).contains(&start.segment), "{what}");
-        assert_eq!(server.home.sides(lane(0)).unwrap().len(), 4, "{what}");
+        assert_eq!(
+            server.home.sides.list_sides(lane(0)).unwrap().len(),
+            4,
+            "{what}"
+        );
     };
     let server = machine.start(1).unwrap();
     let expected: Vec<u64> = [6].into_iter().chain(next..=next + 3).collect();
@@ -198,7 +203,7 @@ fn a_loss_directly_behind_the_starts_is_marked() {
         assert_eq!((mark.epoch, mark.annulled_from), (Epoch(1), Some(Csn(6))));
         assert!(mark.spans.is_empty());
         assert!(server.segments(0).contains(&start.segment), "life {life}");
-        let sides = server.home.sides(lane(0)).unwrap();
+        let sides = server.home.sides.list_sides(lane(0)).unwrap();
         assert_eq!(sides.len(), 4, "life {life}");
         let csn = server.log.next_csn.0;
         commit(&server, csn..=csn);
@@ -279,11 +284,12 @@ fn a_manifest_that_somebody_has_replaced_is_left_alone() {
     let machine = Machine::new(1);
     let server = machine.start(1).unwrap();
     commit(&server, 1..=3);
-    let (bytes, tag) = server.home.get("manifest").unwrap().unwrap();
+    let (bytes, tag) = server.home.names.get("manifest").unwrap().unwrap();
     let text = String::from_utf8(bytes).unwrap();
     let other = text.replace("database ", "database f");
     server
         .home
+        .names
         .compare_and_swap("manifest", tag, other.as_bytes())
         .unwrap();
     for _ in 0..2 {
@@ -293,6 +299,6 @@ fn a_manifest_that_somebody_has_replaced_is_left_alone() {
             "{published:?}"
         );
     }
-    let (there, _) = server.home.get("manifest").unwrap().unwrap();
+    let (there, _) = server.home.names.get("manifest").unwrap().unwrap();
     assert_eq!(there, other.as_bytes());
 }

@@ -82,7 +82,7 @@ fn a_checkpoint_that_is_stored_anew_is_named_before_anything_else() {
         opened.map(|log| (log, renews.taken))
     };
     assert!(matches!(open(true), Err(RecoveryError::Refused(_))));
-    let now = inspect::manifest_of(machine.home().unwrap().as_ref()).unwrap();
+    let now = inspect::manifest_of(&machine.home().unwrap()).unwrap();
     let named = renewed(before.checkpoint.as_ref().unwrap());
     let expected = Manifest {
         checkpoint: Some(named.clone()),

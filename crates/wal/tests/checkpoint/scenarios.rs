@@ -191,7 +191,7 @@ fn what_hangs_on_what_the_checkpoint_holds_survives_above_a_gap() {
 }
 
 fn side_ids(server: &Server, number: u16) -> Vec<u64> {
-    let ids = server.home.sides(lane(number)).unwrap();
+    let ids = server.home.sides.list_sides(lane(number)).unwrap();
     ids.iter().map(|id| id & 0xffff_ffff).collect()
 }
 
@@ -312,7 +312,7 @@ fn lanes_that_no_longer_exist_are_removed_whole() {
     commit(&server, 41..=42);
     let truncated = server.checkpoint(43).unwrap();
     assert_eq!(truncated.sides, 40);
-    assert_eq!(server.home.lanes().unwrap(), [lane(0)]);
+    assert_eq!(server.home.segments.list_lanes().unwrap(), [lane(0)]);
     for number in 0..4 {
         assert!(side_ids(&server, number).is_empty());
     }

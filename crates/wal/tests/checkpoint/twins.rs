@@ -7,13 +7,12 @@
 
 use super::rig::{Server, options, row_of};
 use logstead_env::{Env, SimRandom};
-use logstead_home::{LogHome, MemoryHome};
+use logstead_home::{LaneSegments, LogHome, MemoryHome, SideSegments};
 use logstead_types::{Csn, LaneId};
 use logstead_wal::manifest::{Checkpoint, Start};
 use logstead_wal::recovery::Options;
 use logstead_wal::{Deps, FlushMode, SideRef};
 use std::collections::BTreeSet;
-use std::sync::Arc;
 use std::sync::mpsc::channel;
 
 const SEGMENT_BYTES: u64 = 32 << 10;
@@ -37,7 +36,7 @@ impl Twin {
     }
 
     fn start(&mut self, lanes: u16, ahead: bool) {
-        let home: Arc<dyn LogHome> = Arc::new(self.memory.clone());
+        let home = LogHome::from(self.memory.clone());
         let options = Options { lanes, ..options() };
         let server = Server::open(home, &self.env, &options, ahead).expect("starts");
         self.server = Some(server);
@@ -77,7 +76,7 @@ impl Twin {
 
     fn sides(&self) -> Vec<(u16, u64)> {
         let lanes = (0..8).map(LaneId);
-        let of_lane = |lane| (self.memory.sides(lane).expect("lists"), lane);
+        let of_lane = |lane| (self.memory.list_sides(lane).expect("lists"), lane);
         let sides = lanes.map(of_lane);
         sides
             .flat_map(|(ids, lane)| ids.into_iter().map(move |id| (lane.0, id)))
@@ -251,7 +250,7 @@ impl History {
         let manifest = server.log.keeper.manifest();
         assert!(manifest.marks.is_empty(), "{}", self.what);
         assert_eq!(self.short.sides(), [], "{}", self.what);
-        for lane in self.short.memory.lanes().expect("lists") {
+        for lane in self.short.memory.list_lanes().expect("lists") {
             let origin = manifest.lanes.iter().find(|origin| origin.lane == lane);
             let first = origin.unwrap_or_else(|| panic!("{}: lane {lane} is left", self.what));
             let segments = server.segments(lane.0);

@@ -247,7 +247,7 @@ fn threads_share_a_lane() {
                 }
                 other => Some(other.unwrap()),
             });
-        let home: Arc<dyn LogHome> = Arc::new(opened.expect("the old one is let go of"));
+        let home = LogHome::from(opened.expect("the old one is let go of"));
         recovery::open(&home, &env, &options, &mut |csn, _| {
             found.push(csn.get());
             Ok(())

@@ -1,7 +1,7 @@
 //! Lanes over one memory home, with what their listeners have heard.
 
 use logstead_env::{Instant, SimClock};
-use logstead_home::{LogHome, MemoryHome, Position};
+use logstead_home::{LaneAppends, LaneSegments, LogHome, MemoryHome, Position};
 use logstead_types::{Csn, DatabaseId, Epoch, LaneId};
 use logstead_wal::block::Header;
 use logstead_wal::entry::Entries;
@@ -52,7 +52,7 @@ pub(crate) fn bench_with(
             blocks_in_flight_max: Some(blocks_in_flight_max),
             allowance: allowance.cloned(),
         };
-        let lane = Lane::new(Arc::new(home.clone()), clock.clone(), start, config);
+        let lane = Lane::new(LogHome::from(home.clone()), clock.clone(), start, config);
         let heard = Arc::clone(&events);
         let back = lane.clone();
         lane.set_listener(Box::new(move |event| {

@@ -2,11 +2,10 @@
 
 use crate::bench::{BUFFER, ENTRY_LEN, NOTHING, bench, bench_with};
 use logstead_env::{Env, Instant};
-use logstead_home::LogHome;
+use logstead_home::{LaneAppends, LogHome};
 use logstead_types::Csn;
 use logstead_wal::recovery::{self, Options};
 use logstead_wal::{Cursor, Deps, FlushMode, FlushOutcome, FlushTimes, LaneConfig};
-use std::sync::Arc;
 
 #[test]
 fn t2_blocks_that_complete_out_of_order_harden_in_order() {
@@ -69,7 +68,7 @@ fn t2_headers_say_how_many_blocks_had_hardened_and_form_a_chain() {
 #[test]
 fn t2_what_hardened_survives_a_crash_with_later_blocks_written() {
     let bench = bench_with(1, 8, None);
-    let home: Arc<dyn LogHome> = Arc::new(bench.home.clone());
+    let home = LogHome::from(bench.home.clone());
     let (env, _) = Env::simulated(7);
     let options = Options {
         lanes: 2,
@@ -82,8 +81,8 @@ fn t2_what_hardened_survives_a_crash_with_later_blocks_written() {
     };
     // The bench's own lanes are no log; this one begins afresh.
     bench.home.crash();
-    for lane in home.lanes().unwrap() {
-        home.trim(lane, 0).unwrap();
+    for lane in home.segments.list_lanes().unwrap() {
+        home.segments.trim(lane, 0).unwrap();
     }
     let log = recovery::open(&home, &env, &options, &mut |_, _| Ok(())).unwrap();
     let lane = &log.lanes[1];
@@ -268,23 +267,23 @@ fn times_of_flushes_and_of_the_oldest_entry_that_waits() {
 
 #[test]
 fn buffers_are_made_when_needed_and_counted() {
-    let facts = bench().home.facts();
+    let capabilities = bench().home.capabilities();
     let config = LaneConfig {
         buffer_size_bytes: BUFFER,
         ..LaneConfig::default()
     };
-    assert_eq!(config.buffer_bytes_max(&facts), 9 * BUFFER);
+    assert_eq!(config.buffer_bytes_max(&capabilities), 9 * BUFFER);
     let config = LaneConfig {
         blocks_in_flight_max: Some(1),
         ..config
     };
-    assert_eq!(config.buffer_bytes_max(&facts), 2 * BUFFER);
+    assert_eq!(config.buffer_bytes_max(&capabilities), 2 * BUFFER);
     let config = LaneConfig {
         blocks_in_flight_max: Some(100),
         ..config
     };
     assert_eq!(
-        config.buffer_bytes_max(&facts),
+        config.buffer_bytes_max(&capabilities),
         9 * BUFFER,
         "no more than the home is worth"
     );

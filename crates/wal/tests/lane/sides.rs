@@ -1,7 +1,7 @@
 //! Side segments that nobody needs any more (T8).
 
 use crate::bench::{Bench, bench};
-use logstead_home::LogHome;
+use logstead_home::SideSegments;
 use logstead_types::{Csn, LaneId};
 use logstead_wal::{Deps, SideRef};
 
@@ -21,9 +21,12 @@ fn t8_a_side_segment_that_is_given_up_is_gone() {
     bench
         .lane
         .push_side(room, Csn(1), 0, &Deps::default(), &second);
-    assert_eq!(bench.home.sides(LaneId(0)).unwrap(), [first.id, second.id]);
+    assert_eq!(
+        bench.home.list_sides(LaneId(0)).unwrap(),
+        [first.id, second.id]
+    );
     bench.lane.give_up_side(&first);
-    assert_eq!(bench.home.sides(LaneId(0)).unwrap(), [second.id]);
+    assert_eq!(bench.home.list_sides(LaneId(0)).unwrap(), [second.id]);
     bench.lane.give_up_side(&first);
 }
 

@@ -62,7 +62,7 @@ impl World {
             accept_data_loss: false,
             lease: logstead_wal::lease::LeaseOptions::default(),
         };
-        let home: Arc<dyn LogHome> = Arc::new(self.home.clone());
+        let home = LogHome::from(self.home.clone());
         let mut found = Vec::new();
         let log = recovery::open(&home, &self.env, &options, &mut |csn, records| {
             assert!(records.iter().all(|byte| *byte == csn.get() as u8));

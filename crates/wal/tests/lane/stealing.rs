@@ -2,7 +2,7 @@
 
 use crate::bench::{Bench, Count, ENTRY_LEN, NOTHING, bench_with};
 use logstead_env::{Env, Instant};
-use logstead_home::{HomeError, LocalHome, LocalOptions, LogHome, MemoryHome};
+use logstead_home::{HomeError, LaneAppends, LocalHome, LocalOptions, LogHome, MemoryHome};
 use logstead_types::Csn;
 use logstead_wal::recovery::{self, Options};
 use logstead_wal::{Cursor, Deps, FlushMode, FlushOutcome, Lane, LaneConfig, LaneEvent, NoRoom};
@@ -337,7 +337,12 @@ fn lane_of(home: &MemoryHome, number: u16) -> Lane {
         first_segment: 0,
     };
     let clock = Arc::new(logstead_env::SimClock::new());
-    Lane::new(Arc::new(home.clone()), clock, start, LaneConfig::default())
+    Lane::new(
+        LogHome::from(home.clone()),
+        clock,
+        start,
+        LaneConfig::default(),
+    )
 }
 
 /// Threads that push, flush and rob one another over a real disk: the published CSN never passes what is not hardened,
@@ -374,7 +379,7 @@ fn threads_rob_one_another() {
                 }
                 other => Some(other.unwrap()),
             });
-        let home: Arc<dyn LogHome> = Arc::new(opened.expect("the old one is let go of"));
+        let home = LogHome::from(opened.expect("the old one is let go of"));
         recovery::open(&home, &env, &options, &mut |csn, _| {
             found.push(csn.get());
             Ok(())

@@ -40,7 +40,7 @@ fn a_checkpoint_that_is_stored_anew_is_named_under_the_lease() {
     world.ends(1);
     let open = |number, refuses| {
         let process = world.process(number).lanes(1);
-        let home: Arc<dyn LogHome> = Arc::new(process.home.clone());
+        let home = LogHome::from(process.home.clone());
         let mut renews = Renews {
             refuses,
             ..Renews::default()
@@ -76,7 +76,7 @@ fn who_was_overtaken_while_a_checkpoint_is_stored_anew_is_told() {
         ..Renews::default()
     };
     let process = world.process(2).lanes(1);
-    let home: Arc<dyn LogHome> = Arc::new(process.home.clone());
+    let home = LogHome::from(process.home.clone());
     let late = recovery::open_with(&home, &process.env(), &process.options, false, &mut renews);
     let late = late.map(drop).unwrap_err();
     assert!(

@@ -8,7 +8,9 @@ mod shelf;
 
 use logstead_env::{Clock, Env, Instant, Processes, SimClock, SimProcesses, SimRandom};
 use logstead_home::bucket::memory::{Fault, MemoryBucket, MemoryOptions, RequestKind};
-use logstead_home::{HomeError, LogHome, ObjectHome, ObjectOptions, Timer};
+use logstead_home::{
+    HomeError, LaneAppends, LogHome, NamedValues, ObjectHome, ObjectOptions, Timer,
+};
 use logstead_wal::lease::{Lease, LeaseEvent, LeaseOptions};
 use logstead_wal::manifest::{self, Manifest};
 use logstead_wal::recovery::{self, Options, RecoveryError};
@@ -127,7 +129,7 @@ impl Starter {
     }
 
     fn start(&self) -> Result<Server, RecoveryError> {
-        let home: Arc<dyn LogHome> = Arc::new(self.home.clone());
+        let home = LogHome::from(self.home.clone());
         Server::open(home, &self.env(), &self.options, false)
     }
 
@@ -487,7 +489,7 @@ fn t15_a_machine_that_was_suspended_answers_nobody_with_the_lease_of_before() {
         clock: Arc::clone(&clock) as Arc<dyn Clock>,
         ..process.env()
     };
-    let home: Arc<dyn LogHome> = Arc::new(process.home.clone());
+    let home = LogHome::from(process.home.clone());
     let lease = Lease::claim(&home, &env, &process.options.lease).unwrap();
     assert!(lease.is_valid());
     clock.asleep.advance(LEASE);
@@ -527,7 +529,7 @@ fn t15_what_is_owed_to_a_living_server_outlives_the_one_that_took_over() {
     let old = world.process(1).start().unwrap();
     // The second takes over and fails to start: what it finds is refused.
     let second = world.process(2).taking_over();
-    let home: Arc<dyn LogHome> = Arc::new(second.home.clone());
+    let home = LogHome::from(second.home.clone());
     assert!(old.commit(0, 1));
     let refused = recovery::open(&home, &second.env(), &second.options, &mut |_, _| {
         Err("not today".into())
@@ -629,7 +631,7 @@ fn a_renewal_that_is_lost_lets_nobody_take_over() {
     let bucket = MemoryBucket::new(MemoryOptions::plain());
     let world = World::new();
     let (timer, hand) = Timer::by_hand();
-    let open = |process: u32, timer: Timer| -> Arc<dyn LogHome> {
+    let open = |process: u32, timer: Timer| -> LogHome {
         let options = ObjectOptions {
             pause_min: Duration::ZERO,
             pause_max: Duration::ZERO,
@@ -637,7 +639,7 @@ fn a_renewal_that_is_lost_lets_nobody_take_over() {
             ..ObjectOptions::default()
         };
         let bucket = Arc::new(bucket.handle(process));
-        Arc::new(ObjectHome::open(bucket, &Env::real(), options).unwrap())
+        LogHome::from(ObjectHome::open(bucket, &Env::real(), options).unwrap())
     };
     let (first, second) = (world.process(1), world.process(2));
     let home = open(1, timer);
@@ -763,7 +765,7 @@ fn a_home_that_is_not_empty_and_has_no_manifest_is_refused() {
 #[test]
 fn the_thread_renews_and_ends_with_the_lease() {
     let shelf = Shelf::new();
-    let home: Arc<dyn LogHome> = Arc::new(shelf.clone());
+    let home = LogHome::from(shelf.clone());
     let options = LeaseOptions {
         duration: Duration::from_millis(30),
         processes: Arc::new(SimProcesses::new(1)),

@@ -5,8 +5,10 @@
 //! opened any more.
 
 use logstead_home::{
-    Buffer, Completion, Facts, HomeError, LogHome, NoRoom, ObjectId, ObjectInfo, Position,
-    RoomListener, RoomRequest, SegmentInfo, SideCompletion, SideWriter, Tag,
+    Buffer, Completion, Copies, HomeBackend, HomeCapabilities, HomeError, HomeStatus, HomeUsage,
+    ImmutableObjects, InlineAppends, LaneAppends, LaneSegments, NamedValues, NoRoom, ObjectCopies,
+    ObjectId, ObjectInfo, ObjectReader, Position, RoomListener, RoomRequest, SegmentInfo,
+    SegmentRollover, SideCompletion, SideSegments, SideWriter, Tag,
 };
 use logstead_types::LaneId;
 use parking_lot::Mutex;
@@ -195,29 +197,44 @@ impl Shelf {
     }
 }
 
-impl LogHome for Shelf {
-    fn facts(&self) -> Facts {
-        Facts {
-            block_alignment: ALIGNMENT as usize,
-            block_size_preferred: ALIGNMENT as usize,
-            writes_are_short: true,
-            room_size_bytes_max: SEGMENT_BYTES,
-            appends_in_flight_max: 1,
-            append_latency_expected_us: 1,
-            leased: !self.locked,
-            rollover: None,
-        }
+impl HomeBackend for Shelf {
+    fn inline_appends(home: &Arc<Self>) -> Option<Arc<dyn InlineAppends>> {
+        Some(Arc::clone(home) as _)
     }
 
+    fn rollover(_home: &Arc<Self>) -> Option<Arc<dyn SegmentRollover>> {
+        None
+    }
+
+    fn copies(_home: &Arc<Self>) -> Option<Arc<dyn Copies>> {
+        None
+    }
+}
+
+impl HomeStatus for Shelf {
     fn describe(&self) -> String {
         "the shelf".to_owned()
     }
 
-    fn fence(&self, lane: LaneId, first_segment: u64, by: &str) -> Result<(), HomeError> {
-        assert!(!by.is_empty());
-        self.request(format!("fence {lane} {first_segment}"))?;
-        self.shared.lock().fenced.push((lane, first_segment >> 32));
-        Ok(())
+    fn report(&self) -> Vec<(String, String)> {
+        Vec::new()
+    }
+
+    fn usage(&self) -> Vec<HomeUsage> {
+        Vec::new()
+    }
+}
+
+impl LaneAppends for Shelf {
+    fn capabilities(&self) -> HomeCapabilities {
+        HomeCapabilities {
+            block_alignment: ALIGNMENT as usize,
+            block_size_preferred: ALIGNMENT as usize,
+            room_size_bytes_max: SEGMENT_BYTES,
+            appends_in_flight_max: 1,
+            append_latency_expected_us: 1,
+            leased: !self.locked,
+        }
     }
 
     fn open_lane(&self, lane: LaneId, first_segment: u64) -> Result<(), NoRoom> {
@@ -245,6 +262,14 @@ impl LogHome for Shelf {
         Ok(())
     }
 
+    fn is_short_of_space(&self) -> bool {
+        false
+    }
+
+    fn free_bytes(&self) -> Option<u64> {
+        None
+    }
+
     fn place(&self, lane: LaneId, len: u64) -> Result<Position, HomeError> {
         let mut own = self.own.lock();
         let next = own.next.get_mut(&lane).expect("an open lane");
@@ -265,7 +290,9 @@ impl LogHome for Shelf {
         let result = self.store(lane, at, &block.as_slice()[..len]);
         done(block, result);
     }
+}
 
+impl InlineAppends for Shelf {
     fn append_inline(
         &self,
         lane: LaneId,
@@ -275,23 +302,17 @@ impl LogHome for Shelf {
     ) -> Result<(), HomeError> {
         self.store(lane, at, &block.as_slice()[..len])
     }
+}
 
-    fn rewrite(
-        &self,
-        lane: LaneId,
-        at: Position,
-        block: &Buffer,
-        len: usize,
-    ) -> Result<(), HomeError> {
-        self.request(format!("rewrite {lane} {at}"))?;
-        let shared = self.shared.lock();
-        let start = at.offset as usize;
-        let there = &shared.segments[&(lane, at.segment)][start..start + len];
-        assert_eq!(there, &block.as_slice()[..len], "the same bytes");
+impl LaneSegments for Shelf {
+    fn fence(&self, lane: LaneId, first_segment: u64, by: &str) -> Result<(), HomeError> {
+        assert!(!by.is_empty());
+        self.request(format!("fence {lane} {first_segment}"))?;
+        self.shared.lock().fenced.push((lane, first_segment >> 32));
         Ok(())
     }
 
-    fn lanes(&self) -> Result<Vec<LaneId>, HomeError> {
+    fn list_lanes(&self) -> Result<Vec<LaneId>, HomeError> {
         self.request("lanes".to_owned())?;
         let shared = self.shared.lock();
         let mut lanes: Vec<LaneId> = shared.segments.keys().map(|&(lane, _)| lane).collect();
@@ -299,7 +320,7 @@ impl LogHome for Shelf {
         Ok(lanes)
     }
 
-    fn segments(&self, lane: LaneId) -> Result<Vec<SegmentInfo>, HomeError> {
+    fn list_segments(&self, lane: LaneId) -> Result<Vec<SegmentInfo>, HomeError> {
         self.request(format!("segments {lane}"))?;
         let shared = self.shared.lock();
         let of_lane = shared.segments.iter().filter(|((of, _), _)| *of == lane);
@@ -322,6 +343,21 @@ impl LogHome for Shelf {
         Ok(count)
     }
 
+    fn rewrite(
+        &self,
+        lane: LaneId,
+        at: Position,
+        block: &Buffer,
+        len: usize,
+    ) -> Result<(), HomeError> {
+        self.request(format!("rewrite {lane} {at}"))?;
+        let shared = self.shared.lock();
+        let start = at.offset as usize;
+        let there = &shared.segments[&(lane, at.segment)][start..start + len];
+        assert_eq!(there, &block.as_slice()[..len], "the same bytes");
+        Ok(())
+    }
+
     fn seal(&self, lane: LaneId, at: Position) -> Result<(), HomeError> {
         self.request(format!("seal {lane} {at}"))?;
         if let Some(bytes) = self.shared.lock().segments.get_mut(&(lane, at.segment)) {
@@ -335,7 +371,9 @@ impl LogHome for Shelf {
         self.shared.lock().segments.remove(&(lane, segment));
         Ok(())
     }
+}
 
+impl NamedValues for Shelf {
     fn get(&self, name: &str) -> Result<Option<(Vec<u8>, Tag)>, HomeError> {
         self.request(format!("get {name}"))?;
         let shared = self.named();
@@ -382,7 +420,9 @@ impl LogHome for Shelf {
         assert!(own.requests.is_empty(), "before the first request");
         own.limit = Some(first);
     }
+}
 
+impl SideSegments for Shelf {
     fn begin_side(&self, lane: LaneId, id: u64) -> Box<dyn SideWriter> {
         Box::new(Side {
             shelf: self.clone(),
@@ -408,7 +448,7 @@ impl LogHome for Shelf {
         Ok(count)
     }
 
-    fn sides(&self, lane: LaneId) -> Result<Vec<u64>, HomeError> {
+    fn list_sides(&self, lane: LaneId) -> Result<Vec<u64>, HomeError> {
         self.request(format!("sides {lane}"))?;
         let shared = self.shared.lock();
         let of_lane = shared.sides.keys().filter(|(of, _)| *of == lane);
@@ -421,15 +461,27 @@ impl LogHome for Shelf {
         Ok(())
     }
 
-    fn put_object(&self, _: ObjectId, _: &[u8]) -> Result<(), HomeError> {
-        Err(HomeError::Unsupported("objects"))
+    fn give_up_side(&self, lane: LaneId, id: u64) {
+        let _next_recovery_removes_it = self.remove_side(lane, id);
     }
+}
 
+impl ObjectReader for Shelf {
     fn read_object(&self, id: ObjectId, _: u64, _: &mut [u8]) -> Result<usize, HomeError> {
         Err(HomeError::Missing(format!("object {id}")))
     }
 
-    fn objects(&self) -> Result<Vec<ObjectInfo>, HomeError> {
+    fn object_copies(&self) -> Option<&dyn ObjectCopies> {
+        None
+    }
+}
+
+impl ImmutableObjects for Shelf {
+    fn put_object(&self, _: ObjectId, _: &[u8]) -> Result<(), HomeError> {
+        Err(HomeError::Unsupported("objects"))
+    }
+
+    fn list_objects(&self) -> Result<Vec<ObjectInfo>, HomeError> {
         Ok(Vec::new())
     }
 

@@ -2,8 +2,8 @@
 
 use super::{Server, row_of};
 use logstead_home::{
-    Buffer, Completion, Facts, HomeError, LogHome, NoRoom, ObjectId, ObjectInfo, Position,
-    RoomListener, RoomRequest, SegmentInfo, SideWriter, Tag, handed_through,
+    Buffer, Copies, Epoch, HomeError, LaneSegments, LogHome, Position, SegmentInfo, SideSegments,
+    SideWriter,
 };
 use logstead_types::{Csn, LaneId};
 use logstead_wal::{Cursor, Deps, FlushMode};
@@ -12,29 +12,45 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// The home as the reader sees it. What is told of each request, counted from 0, happens before it.
-pub(crate) struct Beside<'f> {
-    inner: Arc<dyn LogHome>,
-    before: Box<dyn Fn(usize) + Send + Sync + 'f>,
+pub(crate) struct Beside {
+    inner: LogHome,
+    before: Box<dyn Fn(usize) + Send + Sync>,
     requests: AtomicUsize,
     /// There are two copies, and the second one never gets the block at this place.
     lacks: Option<(LaneId, Position)>,
 }
 
-impl<'f> Beside<'f> {
-    pub(crate) fn new(inner: &Arc<dyn LogHome>, before: impl Fn(usize) + Send + Sync + 'f) -> Self {
-        Beside {
-            inner: Arc::clone(inner),
-            before: Box::new(before),
-            requests: AtomicUsize::new(0),
-            lacks: None,
-        }
+impl Beside {
+    pub(crate) fn new(
+        inner: &LogHome,
+        before: impl Fn(usize) + Send + Sync + 'static,
+    ) -> Arc<Beside> {
+        Beside::lacking(inner, None, before)
     }
 
     /// There are two copies of everything, but for one block of 4 KiB.
-    pub(crate) fn lacking(self, lane: LaneId, at: Position) -> Self {
-        Beside {
-            lacks: Some((lane, at)),
-            ..self
+    pub(crate) fn lacking(
+        inner: &LogHome,
+        lacks: Option<(LaneId, Position)>,
+        before: impl Fn(usize) + Send + Sync + 'static,
+    ) -> Arc<Beside> {
+        Arc::new(Beside {
+            inner: inner.clone(),
+            before: Box::new(before),
+            requests: AtomicUsize::new(0),
+            lacks,
+        })
+    }
+
+    /// The whole home.
+    pub(crate) fn home(self: &Arc<Self>) -> LogHome {
+        let has_copies = self.lacks.is_some() || self.inner.copies.is_some();
+        let copies = Arc::clone(self) as Arc<dyn Copies>;
+        LogHome {
+            segments: Arc::clone(self) as _,
+            sides: Arc::clone(self) as _,
+            copies: has_copies.then_some(copies),
+            ..self.inner.clone()
         }
     }
 
@@ -48,13 +64,13 @@ impl<'f> Beside<'f> {
     }
 }
 
-impl LogHome for Beside<'_> {
-    fn copies(&self) -> usize {
-        self.inner.copies() + usize::from(self.lacks.is_some())
+impl Copies for Beside {
+    fn count(&self) -> usize {
+        self.inner.copy_count() + usize::from(self.lacks.is_some())
     }
 
     fn has_copy(&self, copy: usize) -> bool {
-        copy < self.copies()
+        copy < self.count()
     }
 
     fn read_copy(
@@ -69,7 +85,7 @@ impl LogHome for Beside<'_> {
             None => return self.inner.read_copy(copy, lane, at, into),
             Some(lacks) => lacks,
         };
-        let count = self.inner.read(lane, at, into)?;
+        let count = self.inner.segments.read(lane, at, into)?;
         if copy > 0 && (lane, at.segment) == (of, hole.segment) {
             let start = hole.offset.saturating_sub(at.offset).min(count as u64) as usize;
             let end = (hole.offset + 4096)
@@ -80,14 +96,23 @@ impl LogHome for Beside<'_> {
         Ok(count)
     }
 
-    fn segments(&self, lane: LaneId) -> Result<Vec<SegmentInfo>, HomeError> {
-        self.asked();
-        self.inner.segments(lane)
+    fn copies_behind(&self) -> Vec<usize> {
+        Vec::new()
     }
 
-    fn read(&self, lane: LaneId, at: Position, into: &mut Buffer) -> Result<usize, HomeError> {
-        self.asked();
-        self.inner.read(lane, at, into)
+    fn rewrite_copy(
+        &self,
+        _copy: usize,
+        lane: LaneId,
+        at: Position,
+        block: &Buffer,
+        len: usize,
+    ) -> Result<(), HomeError> {
+        self.inner.segments.rewrite(lane, at, block, len)
+    }
+
+    fn copies_completed(&self, _epoch: Epoch) -> Result<(), HomeError> {
+        Ok(())
     }
 
     fn get_side_copy(
@@ -99,33 +124,82 @@ impl LogHome for Beside<'_> {
         into: &mut [u8],
     ) -> Result<usize, HomeError> {
         self.asked();
-        self.inner.get_side_copy(copy, lane, id, offset, into)
+        match self.lacks {
+            // Both have the same.
+            Some(_) => self.inner.sides.get_side(lane, id, offset, into),
+            None => self.inner.get_side_copy(copy, lane, id, offset, into),
+        }
     }
 
-    handed_through! { inner
-        fn facts(&self) -> Facts;
-        fn describe(&self) -> String;
-        fn open_lane(&self, lane: LaneId, first_segment: u64) -> Result<(), NoRoom>;
-        fn set_room_listener(&self, lane: LaneId, listener: RoomListener);
-        fn ensure_room(&self, lane: LaneId, bytes: u64, asked: &mut RoomRequest) -> Result<(), NoRoom>;
-        fn place(&self, lane: LaneId, len: u64) -> Result<Position, HomeError>;
-        fn append(&self, lane: LaneId, at: Position, block: Buffer, len: usize, done: Completion);
-        fn append_inline(&self, lane: LaneId, at: Position, block: &Buffer, len: usize) -> Result<(), HomeError>;
-        fn rewrite(&self, lane: LaneId, at: Position, block: &Buffer, len: usize) -> Result<(), HomeError>;
-        fn lanes(&self) -> Result<Vec<LaneId>, HomeError>;
-        fn seal(&self, lane: LaneId, at: Position) -> Result<(), HomeError>;
-        fn trim(&self, lane: LaneId, segment: u64) -> Result<(), HomeError>;
-        fn get(&self, name: &str) -> Result<Option<(Vec<u8>, Tag)>, HomeError>;
-        fn put_if_absent(&self, name: &str, bytes: &[u8]) -> Result<Tag, HomeError>;
-        fn compare_and_swap(&self, name: &str, expected: Tag, bytes: &[u8]) -> Result<Tag, HomeError>;
-        fn begin_side(&self, lane: LaneId, id: u64) -> Box<dyn SideWriter>;
-        fn get_side(&self, lane: LaneId, id: u64, offset: u64, into: &mut [u8]) -> Result<usize, HomeError>;
-        fn sides(&self, lane: LaneId) -> Result<Vec<u64>, HomeError>;
-        fn remove_side(&self, lane: LaneId, id: u64) -> Result<(), HomeError>;
-        fn put_object(&self, id: ObjectId, bytes: &[u8]) -> Result<(), HomeError>;
-        fn read_object(&self, id: ObjectId, offset: u64, into: &mut [u8]) -> Result<usize, HomeError>;
-        fn objects(&self) -> Result<Vec<ObjectInfo>, HomeError>;
-        fn remove_object(&self, id: ObjectId) -> Result<(), HomeError>;
+    fn replace_side_copy(&self, _: usize, _: usize, _: LaneId, _: u64) -> Result<(), HomeError> {
+        Err(HomeError::Unsupported("copies of side segments"))
+    }
+}
+
+impl LaneSegments for Beside {
+    fn fence(&self, lane: LaneId, first_segment: u64, by: &str) -> Result<(), HomeError> {
+        self.inner.segments.fence(lane, first_segment, by)
+    }
+
+    fn list_lanes(&self) -> Result<Vec<LaneId>, HomeError> {
+        self.inner.segments.list_lanes()
+    }
+
+    fn list_segments(&self, lane: LaneId) -> Result<Vec<SegmentInfo>, HomeError> {
+        self.asked();
+        self.inner.segments.list_segments(lane)
+    }
+
+    fn read(&self, lane: LaneId, at: Position, into: &mut Buffer) -> Result<usize, HomeError> {
+        self.asked();
+        self.inner.segments.read(lane, at, into)
+    }
+
+    fn rewrite(
+        &self,
+        lane: LaneId,
+        at: Position,
+        block: &Buffer,
+        len: usize,
+    ) -> Result<(), HomeError> {
+        self.inner.segments.rewrite(lane, at, block, len)
+    }
+
+    fn seal(&self, lane: LaneId, at: Position) -> Result<(), HomeError> {
+        self.inner.segments.seal(lane, at)
+    }
+
+    fn trim(&self, lane: LaneId, segment: u64) -> Result<(), HomeError> {
+        self.inner.segments.trim(lane, segment)
+    }
+}
+
+impl SideSegments for Beside {
+    fn begin_side(&self, lane: LaneId, id: u64) -> Box<dyn SideWriter> {
+        self.inner.sides.begin_side(lane, id)
+    }
+
+    fn get_side(
+        &self,
+        lane: LaneId,
+        id: u64,
+        offset: u64,
+        into: &mut [u8],
+    ) -> Result<usize, HomeError> {
+        self.asked();
+        self.inner.sides.get_side(lane, id, offset, into)
+    }
+
+    fn list_sides(&self, lane: LaneId) -> Result<Vec<u64>, HomeError> {
+        self.inner.sides.list_sides(lane)
+    }
+
+    fn remove_side(&self, lane: LaneId, id: u64) -> Result<(), HomeError> {
+        self.inner.sides.remove_side(lane, id)
+    }
+
+    fn give_up_side(&self, lane: LaneId, id: u64) {
+        self.inner.sides.give_up_side(lane, id);
     }
 }
 

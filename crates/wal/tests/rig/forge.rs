@@ -8,7 +8,6 @@ use logstead_types::{BlockNo, Csn, DatabaseId, Epoch, LaneId};
 use logstead_wal::block::{FORMAT_VERSION, Header};
 use logstead_wal::recovery::Recovered;
 use logstead_wal::{Body, Deps, Entry, SideRef};
-use std::sync::Arc;
 
 /// What reaches the disk of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,7 +30,7 @@ pub(crate) struct Tx {
 
 /// The lanes of one epoch.
 pub(crate) struct Forge {
-    home: Arc<dyn LogHome>,
+    home: LogHome,
     database: DatabaseId,
     epoch: Epoch,
     lanes: Vec<Lane>,
@@ -50,7 +49,7 @@ struct Lane {
 
 impl Forge {
     /// Instead of the lanes of `log`, which are given up.
-    pub(crate) fn new(home: Arc<dyn LogHome>, log: &Recovered) -> Forge {
+    pub(crate) fn new(home: LogHome, log: &Recovered) -> Forge {
         Forge {
             home,
             database: log.database,
@@ -67,7 +66,7 @@ impl Forge {
         let id = u64::from(self.epoch.get()) << 32 | self.sides;
         self.sides += 1;
         let (done, finished) = std::sync::mpsc::channel();
-        let mut writer = self.home.begin_side(lane, id);
+        let mut writer = self.home.sides.begin_side(lane, id);
         writer.append(records.to_vec());
         writer.finish(Box::new(move |result| done.send(result.is_ok()).unwrap()));
         assert!(finished.recv().unwrap());
@@ -114,7 +113,7 @@ impl Forge {
             blocks: state.blocks + 1,
             previous_header_crc: crc,
         };
-        let alignment = self.home.facts().block_alignment;
+        let alignment = self.home.capabilities().block_alignment;
         let bytes = &bytes[..header.header_len()];
         let len = (bytes.len() + payload.len()).next_multiple_of(alignment);
         let mut block = Buffer::zeroed(len);
@@ -126,13 +125,13 @@ impl Forge {
         };
         block.as_mut_slice()[..there].copy_from_slice(&whole[..there]);
         self.home
+            .appends
             .ensure_room(LaneId(lane), len as u64, &mut RoomRequest::default())
             .unwrap();
-        let at = self.home.place(LaneId(lane), len as u64).unwrap();
+        let at = self.home.appends.place(LaneId(lane), len as u64).unwrap();
         if there > 0 {
-            self.home
-                .append_inline(LaneId(lane), at, &block, len)
-                .unwrap();
+            let inline = self.home.inline_appends.as_ref().unwrap();
+            inline.append_inline(LaneId(lane), at, &block, len).unwrap();
         }
     }
 }

@@ -46,7 +46,7 @@ impl Machine {
         Machine::of(self.files.fork(seed), seed)
     }
 
-    pub(crate) fn home(&self) -> Result<Arc<dyn LogHome>, RecoveryError> {
+    pub(crate) fn home(&self) -> Result<LogHome, RecoveryError> {
         let options = LocalOptions {
             segment_size_bytes: 48 * 1024,
             first_segment_size_bytes: 32 * 1024,
@@ -54,7 +54,7 @@ impl Machine {
             threads: false,
             ..LocalOptions::default()
         };
-        Ok(Arc::new(LocalHome::open("/db", &self.env, options)?))
+        Ok(LogHome::from(LocalHome::open("/db", &self.env, options)?))
     }
 
     /// Starts a server: its log, and the survivors.
@@ -188,12 +188,12 @@ pub(crate) struct Server {
     pub(crate) log: Recovered,
     /// What was handed over.
     pub(crate) survivors: Vec<u64>,
-    pub(crate) home: Arc<dyn LogHome>,
+    pub(crate) home: LogHome,
 }
 
 impl Server {
     pub(crate) fn open(
-        home: Arc<dyn LogHome>,
+        home: LogHome,
         env: &Env,
         options: &Options,
         ahead: bool,
@@ -247,7 +247,11 @@ impl Server {
 
     /// Numbers of a lane's segments.
     pub(crate) fn segments(&self, lane: u16) -> Vec<u64> {
-        let infos = self.home.segments(LaneId(lane)).expect("lists");
+        let infos = self
+            .home
+            .segments
+            .list_segments(LaneId(lane))
+            .expect("lists");
         infos.iter().map(|info| info.segment).collect()
     }
 

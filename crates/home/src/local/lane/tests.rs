@@ -54,9 +54,9 @@ impl Bench {
     }
 
     /// Asks a lane as the home does.
-    fn ask(&self, lane: usize, asked: &mut RoomRequest) -> Answer {
+    fn ask(&self, lane: usize, request: &mut RoomRequest) -> Answer {
         let lane = &self.lanes[lane];
-        let room = lane.room(WANTED_BYTES, asked, &self.attempts);
+        let room = lane.room(WANTED_BYTES, request, &self.attempts);
         match room.result {
             Ok(()) => Answer::Room,
             Err(NoRoom::DiskFull) => Answer::Full,

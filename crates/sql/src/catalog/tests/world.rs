@@ -8,7 +8,7 @@ use crate::exec::Cancel;
 use crate::parse;
 use logstead_engine::{Engine, EngineOptions, FlushMode, Isolation, Txn, Worker};
 use logstead_env::Env;
-use logstead_home::MemoryHome;
+use logstead_home::{LogHome, MemoryHome};
 use logstead_types::WorkerId;
 use std::pin::pin;
 use std::sync::Arc;
@@ -47,7 +47,7 @@ impl World {
     pub(super) fn open(home: MemoryHome) -> World {
         let (env, _) = Env::simulated(1);
         let (engine, _) =
-            Engine::open(EngineOptions::default(), Arc::new(home.clone()), env).unwrap();
+            Engine::open(EngineOptions::default(), LogHome::from(home.clone()), env).unwrap();
         let store = CatalogStore::open(&engine).unwrap();
         let worker = engine.worker(WorkerId(0));
         let path = vec!["public".to_owned()];

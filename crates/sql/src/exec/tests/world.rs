@@ -13,7 +13,7 @@ use crate::value::IoContext;
 use crate::value::{Datum, Oid, SqlType, oid};
 use logstead_engine::{Engine, EngineOptions, Isolation, Txn, Worker};
 use logstead_env::Env;
-use logstead_home::MemoryHome;
+use logstead_home::{LogHome, MemoryHome};
 use logstead_types::{IndexId, TableId, WorkerId};
 use std::future::Future;
 use std::sync::Arc;
@@ -120,7 +120,7 @@ impl World {
     pub(super) fn new() -> World {
         let home = Arc::new(MemoryHome::new(1 << 20));
         let (env, _) = Env::simulated(1);
-        let (engine, _) = Engine::open(EngineOptions::default(), home, env).unwrap();
+        let (engine, _) = Engine::open(EngineOptions::default(), LogHome::from(home), env).unwrap();
         let worker = engine.worker(WorkerId(0));
         World {
             engine,

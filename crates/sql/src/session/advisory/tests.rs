@@ -3,11 +3,12 @@
 use super::*;
 use futures_poll::polled;
 use logstead_engine::{EngineOptions, Env, MemoryHome};
+use logstead_home::LogHome;
 
 fn advisory_locks() -> AdvisoryLocks {
     let home = Arc::new(MemoryHome::new(1 << 20));
     let (env, _files) = Env::simulated(7);
-    let (engine, _) = Engine::open(EngineOptions::default(), home, env).unwrap();
+    let (engine, _) = Engine::open(EngineOptions::default(), LogHome::from(home), env).unwrap();
     AdvisoryLocks::new(engine)
 }
 

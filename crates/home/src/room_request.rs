@@ -1,8 +1,8 @@
 //! Since when somebody asks for room.
 
-/// Since when somebody asks for room: made when somebody begins to want some, and handed in again each time they ask for the
-/// same, of whatever lane. By it a home tells an attempt to make room that began after the wish, whose outcome is an answer to it,
-/// from one that began before and may have missed room that came up meanwhile.
+/// Since when somebody asks for room: made when somebody begins to want some, and handed in again each time they ask
+/// for the same, of whatever lane. By it a home tells an attempt to make room that began after the wish, whose outcome
+/// is an answer to it, from one that began before and may have missed room that came up meanwhile.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RoomRequest {
     /// How many attempts had begun at the home when it was asked first.
@@ -17,8 +17,8 @@ impl RoomRequest {
         }
     }
 
-    /// For homes: attempts with higher numbers than this one (they count from 1, in the order in which they begin) count for who
-    /// asks. `begun` is the newest that has begun.
+    /// For homes: attempts with higher numbers than this one (they count from 1, in the order in which they begin)
+    /// count for who asks. `begun` is the newest that has begun.
     pub(crate) fn attempts_before(&mut self, begun: u64) -> u64 {
         *self.attempts_before.get_or_insert(begun)
     }
