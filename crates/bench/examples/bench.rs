@@ -8,7 +8,7 @@ use std::sync::Arc;
 use logstead_bench::stealing::{StealFigures, StealHome, StealOptions, Way, run as steal};
 use logstead_bench::virtual_time::{Prices, VirtualFigures, VirtualOptions, run as run_virtual};
 use logstead_bench::{Bar, Request, command};
-use logstead_engine::{Acknowledging, CommitOptions, Env, ForceCommit, ProtocolKind, Tracking};
+use logstead_engine::{AckTiming, CommitOptions, Env, ForceCommit, ProtocolKind, Tracking};
 
 fn main() -> ExitCode {
     let said = match std::env::args().nth(1).as_deref() {
@@ -181,7 +181,7 @@ fn papers() -> Result<String, String> {
     };
     let mut text = format!("{workers} workers in virtual time, {:?}\n", base.prices);
     let mut rows = Vec::new();
-    for acknowledging in [Acknowledging::WhenHardened, Acknowledging::ByDice] {
+    for acknowledging in [AckTiming::WhenHardened, AckTiming::ByDice] {
         for ack_group in [2, 8] {
             let commit = CommitOptions {
                 acknowledging,

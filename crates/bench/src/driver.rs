@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use logstead_engine::{
-    Awaits, Csn, Engine, EngineOptions, Env, Executor, FlushMode, Isolation, LogHome,
+    CommitWait, Csn, Engine, EngineOptions, Env, Executor, FlushMode, Isolation, LogHome,
     RecoveryReport, Stats, Table, Txn, Worker, WorkerId, yield_now,
 };
 use logstead_env::JoinHandle;
@@ -128,7 +128,7 @@ pub(crate) struct Loader {
     worker: Worker,
     txn: Option<Txn>,
     rows: usize,
-    newest: Awaits,
+    newest: CommitWait,
     stop: Arc<AtomicBool>,
     done: Arc<AtomicU64>,
 }
@@ -140,7 +140,7 @@ impl Loader {
             worker,
             txn: None,
             rows: 0,
-            newest: Awaits::none(),
+            newest: CommitWait::none(),
             stop: Arc::default(),
             done: Arc::default(),
         }
@@ -365,7 +365,7 @@ impl Stage {
                 worker: executor.worker().clone(),
                 txn: None,
                 rows: 0,
-                newest: Awaits::none(),
+                newest: CommitWait::none(),
                 stop: stop.clone(),
                 done: done[worker].clone(),
             };

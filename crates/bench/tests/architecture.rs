@@ -4,10 +4,13 @@
 //!   counts as well.
 //! - No source file is longer than [`LINES_MAX`] lines, tests included: one that grows past it wants to be two.
 //! - No public type has one of [`MEANINGLESS`] for its whole name.
+//! - The top-level modules of a crate do not depend on one another in a circle. Crates in which some still do are
+//!   listed with the sizes of their circles ([`CYCLES`]), which may only become smaller: who breaks one takes it off
+//! the list.
 
 #![allow(clippy::disallowed_methods, reason = "the test looks at real files")]
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -223,4 +226,372 @@ fn public_types_have_names_that_say_something() {
         "types whose names say nothing:\n{}",
         told.join("\n")
     );
+}
+
+/// Crates whose top-level modules are not free of circles yet: how many modules each circle has, the largest first.
+const CYCLES: [(&str, &[usize]); 8] = [
+    ("devbucket", &[2]),
+    ("engine", &[24]),
+    ("sql-types", &[6]),
+    ("sql-parse", &[51]),
+    ("sql-func", &[19, 3]),
+    ("sql", &[9]),
+    ("bench", &[6, 2]),
+    ("logstead", &[9]),
+];
+
+/// A crate's source, for questions about its top-level modules.
+struct CrateModules {
+    /// By top-level module: the paths, from the crate's root on, that its code names.
+    paths: BTreeMap<String, BTreeSet<String>>,
+    /// What the crate's root calls by a name of its own, and the module it comes from.
+    exports: BTreeMap<String, String>,
+}
+
+/// Code without comments and modules of tests.
+fn code_of(text: &str) -> String {
+    let mut code = String::new();
+    let mut tests_end: Option<String> = None;
+    let mut is_test_next = false;
+    for line in text.lines() {
+        if let Some(end) = &tests_end {
+            if line == end {
+                tests_end = None;
+            }
+            continue;
+        }
+        let trimmed = line.trim_start();
+        if trimmed.starts_with("#[cfg(") && trimmed.contains("test") {
+            is_test_next = true;
+            continue;
+        }
+        if is_test_next && trimmed.starts_with("#[") {
+            continue;
+        }
+        let opens_module = trimmed
+            .trim_start_matches("pub(crate) ")
+            .starts_with("mod ");
+        if is_test_next && opens_module {
+            if trimmed.ends_with('{') {
+                let indent = &line[..line.len() - trimmed.len()];
+                tests_end = Some(format!("{indent}}}"));
+            }
+            is_test_next = false;
+            continue;
+        }
+        is_test_next = false;
+        code.push_str(line.split("//").next().unwrap_or(""));
+        code.push('\n');
+    }
+    code
+}
+
+/// Is it the first line of a `use`? Then what follows that word.
+fn use_tree(line: &str) -> Option<&str> {
+    let line = line.trim_start();
+    let line = match line.strip_prefix("pub") {
+        Some(rest) if rest.starts_with('(') => rest.split_once(") ").map_or(rest, |parts| parts.1),
+        Some(rest) => rest.trim_start(),
+        None => line,
+    };
+    line.strip_prefix("use ")
+}
+
+/// The trees of all `use` in code, and the lines that are none.
+fn uses_and_rest(code: &str) -> (Vec<String>, String) {
+    let (mut uses, mut rest) = (Vec::new(), String::new());
+    let mut lines = code.lines();
+    while let Some(line) = lines.next() {
+        let Some(tree) = use_tree(line) else {
+            rest.push_str(line);
+            rest.push('\n');
+            continue;
+        };
+        let mut tree = tree.to_owned();
+        while !tree.contains(';')
+            && let Some(more) = lines.next()
+        {
+            tree.push_str(more);
+        }
+        uses.push(tree.split(';').next().unwrap_or("").to_owned());
+    }
+    (uses, rest)
+}
+
+/// Modules that a file declares for tests only.
+fn test_modules(text: &str) -> BTreeSet<String> {
+    let lines: Vec<&str> = text.lines().map(str::trim).collect();
+    let declared = lines.windows(2).filter_map(|pair| {
+        let is_test = pair[0].starts_with("#[cfg(") && pair[0].contains("test");
+        let name = pair[1]
+            .trim_start_matches("pub(crate) ")
+            .strip_prefix("mod ")?;
+        is_test.then(|| name.trim_end_matches([';', '{', ' ']).to_owned())
+    });
+    declared.collect()
+}
+
+/// The paths that the tree of a `use` stands for.
+fn leaves(prefix: &str, tree: &str, out: &mut Vec<String>) {
+    let tree = tree.trim();
+    let Some((head, inner)) = tree.split_once('{') else {
+        if !tree.is_empty() {
+            out.push(format!("{prefix}{tree}"));
+        }
+        return;
+    };
+    let prefix = format!("{prefix}{}", head.trim());
+    let inner = inner.strip_suffix('}').unwrap_or(inner);
+    let (mut depth, mut start) = (0, 0);
+    for (at, letter) in inner.char_indices() {
+        match letter {
+            '{' => depth += 1,
+            '}' => depth -= 1,
+            ',' if depth == 0 => {
+                leaves(&prefix, &inner[start..at], out);
+                start = at + 1;
+            }
+            _ => {}
+        }
+    }
+    leaves(&prefix, &inner[start..], out);
+}
+
+/// The paths that code names from the crate's root on; the file lies `depth` modules below it.
+fn paths_from_root(code: &str, depth: usize) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    let to_root = "super::".repeat(depth);
+    let mut note = |path: &str| {
+        let path = path.split(" as ").next().unwrap_or(path).trim();
+        let below = match path.strip_prefix("crate::") {
+            Some(below) => Some(below),
+            None if depth > 0 => path
+                .strip_prefix(&to_root)
+                .filter(|rest| !rest.starts_with("super")),
+            None => None,
+        };
+        found.extend(below.map(str::to_owned));
+    };
+    let (uses, rest) = uses_and_rest(code);
+    for tree in uses {
+        let mut paths = Vec::new();
+        leaves("", &tree, &mut paths);
+        paths.iter().for_each(|path| note(path));
+    }
+    let is_of_path = |letter: char| letter.is_alphanumeric() || letter == '_' || letter == ':';
+    for word in rest.split(|letter: char| !is_of_path(letter)) {
+        note(word);
+    }
+    found
+}
+
+impl CrateModules {
+    fn read(crate_name: &str) -> CrateModules {
+        let root = repository()
+            .join("crates")
+            .join(crate_name.replace('-', "/"));
+        let root = root.join("src");
+        let mut sources = Vec::new();
+        collect_sources(&root, "", &mut sources);
+        let texts: BTreeMap<String, String> = sources
+            .into_iter()
+            .map(|(path, _)| (path.clone(), read(&root.join(path))))
+            .collect();
+        let skipped: BTreeSet<(String, String)> = texts
+            .iter()
+            .flat_map(|(path, text)| {
+                let below = path.trim_end_matches(".rs").trim_end_matches("mod");
+                let below = below.trim_end_matches('/').to_owned();
+                test_modules(text)
+                    .into_iter()
+                    .map(move |name| (below.clone(), name))
+            })
+            .collect();
+        let is_test = |path: &str| {
+            let path = path.trim_end_matches(".rs").trim_end_matches("/mod");
+            let parts: Vec<&str> = path.split('/').collect();
+            (0..parts.len()).any(|at| {
+                let parent = parts[..at].join("/");
+                let of_root = at == 0 && skipped.contains(&("lib".to_owned(), parts[0].to_owned()));
+                of_root || skipped.contains(&(parent, parts[at].to_owned()))
+            })
+        };
+        let mut paths: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+        let mut exports = BTreeMap::new();
+        for (path, text) in &texts {
+            let module = path.split('/').next().unwrap_or(path);
+            let module = module.trim_end_matches(".rs");
+            if ["lib", "main"].contains(&module) || is_test(path) {
+                continue;
+            }
+            let inside = path.trim_end_matches(".rs").trim_end_matches("/mod");
+            let depth = inside.split('/').count();
+            let of_file = paths_from_root(&code_of(text), depth);
+            paths.entry(module.to_owned()).or_default().extend(of_file);
+        }
+        for root in ["lib.rs", "main.rs"] {
+            let code = texts.get(root).map_or(String::new(), |text| code_of(text));
+            for tree in uses_and_rest(&code).0 {
+                let mut found = Vec::new();
+                leaves("", &tree, &mut found);
+                for path in found {
+                    let path = path
+                        .trim_start_matches("crate::")
+                        .trim_start_matches("self::");
+                    let module = path.split("::").next().unwrap_or(path);
+                    let last = path.rsplit("::").next().unwrap_or(path);
+                    let name = last.rsplit(" as ").next().unwrap_or(last).trim();
+                    if paths.contains_key(module) {
+                        exports.insert(name.to_owned(), module.to_owned());
+                    }
+                }
+            }
+        }
+        CrateModules { paths, exports }
+    }
+
+    /// By module: those that it depends on, and by what.
+    fn dependencies(&self) -> BTreeMap<&str, BTreeMap<&str, &str>> {
+        let of_module = |(module, paths): (&String, &BTreeSet<String>)| {
+            let mut used = BTreeMap::new();
+            for path in paths {
+                let first = path.split("::").next().unwrap_or(path);
+                let known = self.paths.get_key_value(first).map(|(known, _)| known);
+                if let Some(other) = known.or_else(|| self.exports.get(first))
+                    && other != module
+                {
+                    used.insert(other.clone(), path.clone());
+                }
+            }
+            (module.clone(), used)
+        };
+        // Borrowed from the crate, not from the loop.
+        let owned: BTreeMap<String, BTreeMap<String, String>> =
+            self.paths.iter().map(of_module).collect();
+        let find = |name: &str| {
+            let known = self.paths.get_key_value(name);
+            known.map(|(known, _)| known.as_str()).unwrap_or_default()
+        };
+        let mut all = BTreeMap::new();
+        for (module, used) in owned {
+            let used = used.iter().map(|(other, path)| {
+                let paths = &self.paths[&module];
+                let path = paths.get(path).map(String::as_str).unwrap_or_default();
+                (find(other), path)
+            });
+            all.insert(find(&module), used.collect());
+        }
+        all
+    }
+}
+
+/// What a module reaches.
+fn reached<'m>(
+    from: &'m str,
+    dependencies: &BTreeMap<&'m str, BTreeMap<&'m str, &'m str>>,
+) -> BTreeSet<&'m str> {
+    let mut reached = BTreeSet::new();
+    let mut open = vec![from];
+    while let Some(module) = open.pop() {
+        for other in dependencies
+            .get(module)
+            .into_iter()
+            .flat_map(BTreeMap::keys)
+        {
+            if reached.insert(*other) {
+                open.push(other);
+            }
+        }
+    }
+    reached
+}
+
+/// The circles among modules, the largest first.
+fn circles<'m>(
+    dependencies: &BTreeMap<&'m str, BTreeMap<&'m str, &'m str>>,
+) -> Vec<BTreeSet<&'m str>> {
+    let all: BTreeMap<&str, BTreeSet<&str>> = dependencies
+        .keys()
+        .map(|module| (*module, reached(module, dependencies)))
+        .collect();
+    let circle_of = |module: &'m str| -> BTreeSet<&'m str> {
+        let others = all[module].iter().copied();
+        others.filter(|other| all[other].contains(module)).collect()
+    };
+    let found: BTreeSet<BTreeSet<&str>> = all.keys().map(|module| circle_of(module)).collect();
+    let mut found: Vec<_> = found
+        .into_iter()
+        .filter(|circle| circle.len() > 1)
+        .collect();
+    found.sort_by_key(|circle| std::cmp::Reverse(circle.len()));
+    found
+}
+
+#[test]
+fn top_level_modules_have_no_circles() {
+    let listed: BTreeMap<&str, &[usize]> = CYCLES.into_iter().collect();
+    let mut known = 0;
+    let mut told = Vec::new();
+    for name in CRATES {
+        let modules = CrateModules::read(name);
+        let dependencies = modules.dependencies();
+        known += dependencies.values().map(BTreeMap::len).sum::<usize>();
+        let circles = circles(&dependencies);
+        let sizes: Vec<usize> = circles.iter().map(BTreeSet::len).collect();
+        if sizes == listed.get(name).copied().unwrap_or_default() {
+            continue;
+        }
+        told.push(format!("crates/{name} has circles of {sizes:?} modules:"));
+        for circle in circles {
+            for module in &circle {
+                let within = dependencies[module]
+                    .iter()
+                    .filter(|(other, _)| circle.contains(*other));
+                told.extend(within.map(|(other, path)| format!("  {module} -> {other}: {path}")));
+            }
+        }
+    }
+    // What is not read is not checked.
+    assert!(
+        known > 500,
+        "only {known} dependencies between modules were found"
+    );
+    assert!(
+        told.is_empty(),
+        "not what CYCLES says; move what two modules need from one another to where it belongs, and correct the \
+         list when a circle has become smaller:\n{}",
+        told.join("\n")
+    );
+}
+
+#[test]
+fn the_paths_of_code_are_read() {
+    let text = "use crate::{a::{B, c::D},\n    e::F as G};\npub(crate) use super::h::I; // crate::comment::J\n\
+                let x = crate::k::l(1);\n#[cfg(test)]\nmod tests {\n    use crate::n::O;\n}\n";
+    let paths: Vec<String> = paths_from_root(&code_of(text), 1).into_iter().collect();
+    assert_eq!(paths, ["a::B", "a::c::D", "e::F", "h::I", "k::l"]);
+    let two_below = paths_from_root("use super::super::a::B;\nuse super::c::D;\n", 2);
+    assert_eq!(two_below.into_iter().collect::<Vec<_>>(), ["a::B"]);
+}
+
+#[test]
+fn circles_are_found() {
+    let edges = [
+        ("a", "b"),
+        ("b", "c"),
+        ("c", "a"),
+        ("c", "d"),
+        ("d", "e"),
+        ("e", "d"),
+        ("f", "a"),
+    ];
+    let mut dependencies: BTreeMap<&str, BTreeMap<&str, &str>> = BTreeMap::new();
+    for (from, to) in edges {
+        dependencies.entry(from).or_default().insert(to, "");
+    }
+    let found: Vec<Vec<&str>> = circles(&dependencies)
+        .iter()
+        .map(|circle| circle.iter().copied().collect())
+        .collect();
+    assert_eq!(found, [vec!["a", "b", "c"], vec!["d", "e"]]);
 }

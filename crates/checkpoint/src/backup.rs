@@ -37,7 +37,7 @@
 //! Does not: copy restore points, branches, or what `--accept-data-loss` has set aside; open homes.
 
 use crate::attempt::{self, COUNTER_MIN};
-use crate::copy::{Copied, copy_objects, is_copied};
+use crate::copy::{CopyStats, copy_objects, is_copied};
 use crate::error::CheckpointError;
 use crate::record::Record;
 use logstead_env::Env;
@@ -109,7 +109,7 @@ pub struct Backup {
     /// There was an older one.
     pub incremental: bool,
     /// Objects, in all rounds.
-    pub copied: Copied,
+    pub copied: CopyStats,
     /// Entries of the log behind the checkpoint.
     pub entries: u64,
     /// Bytes of their records.
@@ -374,7 +374,7 @@ struct Round<'h> {
     tail: Tail<'h>,
 }
 
-fn add(sum: &mut Copied, more: Copied) {
+fn add(sum: &mut CopyStats, more: CopyStats) {
     sum.objects += more.objects;
     sum.bytes += more.bytes;
     sum.found += more.found;
@@ -386,7 +386,7 @@ fn checkpoint(
     source: &Manifest,
     database: DatabaseId,
     (to, doubtful): (&LogHome, &BTreeSet<ObjectId>),
-    copied: &mut Copied,
+    copied: &mut CopyStats,
 ) -> Result<(Option<Checkpoint>, BTreeSet<ObjectId>), BackupError> {
     let Some(newest) = &source.checkpoint else {
         return Ok((None, BTreeSet::new()));

@@ -22,13 +22,14 @@
 //!
 //! Does not: open homes, or know URLs.
 
-use crate::copy::{Copied, copy_objects};
+use crate::copy::{CopyStats, copy_objects};
 use crate::error::CheckpointError;
+use crate::error::PinsError;
 use crate::pins::{
-    BranchState, PIN_NAME_BYTES_MAX, Pin, PinKind, Pins, PinsError, Point, Which, as_of_now,
-    choose, pin_point, points,
+    BranchState, PIN_NAME_BYTES_MAX, Pin, PinKind, Pins, Point, RecoveryTarget, as_of_now, choose,
+    pin_point, points,
 };
-use crate::record::{KeptRecord, Record};
+use crate::record::{Record, RetainedRecord};
 use logstead_env::Env;
 use logstead_home::{HomeError, LogHome, ObjectId};
 use logstead_types::{DatabaseId, Epoch};
@@ -149,16 +150,18 @@ impl Point {
 }
 
 /// Says what there is instead of what was asked for.
-fn no_point(points: &[Point], which: &Which) -> BranchError {
+fn no_point(points: &[Point], which: &RecoveryTarget) -> BranchError {
     let (Some(first), Some(last)) = (points.first(), points.last()) else {
         return BranchError::NoPoint(
             "there is no checkpoint yet: a server takes one by itself, or when somebody says CHECKPOINT".to_owned(),
         );
     };
     let asked = match which {
-        Which::Newest => "there is no newest checkpoint".to_owned(),
-        Which::At(time) => format!("there is no restore point at or before {}", utc(*time)),
-        Which::Named(name) => format!("there is no restore point \"{name}\""),
+        RecoveryTarget::Newest => "there is no newest checkpoint".to_owned(),
+        RecoveryTarget::At(time) => {
+            format!("there is no restore point at or before {}", utc(*time))
+        }
+        RecoveryTarget::Named(name) => format!("there is no restore point \"{name}\""),
     };
     BranchError::NoPoint(format!(
         "{asked}: the oldest was taken at {}, the newest at {}",
@@ -204,7 +207,7 @@ fn beginning(
 pub fn create_branch(
     parent: &LogHome,
     name: &str,
-    which: &Which,
+    which: &RecoveryTarget,
     env: &Env,
     open: impl Fn(&Pin) -> Result<LogHome, HomeError>,
 ) -> Result<Pin, BranchError> {
@@ -217,7 +220,7 @@ pub fn create_branch(
         Err(_) => drop_branch(parent, name, env, &open)?,
     }
     let database = DatabaseId(env.random.u64());
-    let pin = |state, record: KeptRecord| Pin {
+    let pin = |state, record: RetainedRecord| Pin {
         kind: PinKind::Branch { state, database },
         name: name.to_owned(),
         record,
@@ -332,7 +335,7 @@ pub struct Restored {
     /// The number of the new database.
     pub database: DatabaseId,
     /// What was copied.
-    pub copied: Copied,
+    pub copied: CopyStats,
 }
 
 /// Makes `to`, which is empty, a database that begins with the state of a restore point of `from`. One that was cut
@@ -340,7 +343,7 @@ pub struct Restored {
 /// that is an error then.
 pub fn restore_point(
     from: &LogHome,
-    which: &Which,
+    which: &RecoveryTarget,
     to: &LogHome,
     env: &Env,
 ) -> Result<Restored, BranchError> {

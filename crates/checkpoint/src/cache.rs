@@ -8,11 +8,12 @@
 //! same request.
 
 use crate::error::CheckpointError;
+use crate::error::damaged;
 use crate::fork::Fork;
 use crate::frame;
 use crate::node::{self, Entries, Node};
 use crate::place::{Chain, KeyBytes, PageRef};
-use crate::read::{Windows, damaged, read_frame};
+use crate::read::{Windows, read_frame};
 use foldhash::HashMap;
 use logstead_home::ObjectReader;
 use parking_lot::Mutex;

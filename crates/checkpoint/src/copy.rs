@@ -12,9 +12,10 @@
 
 use crate::directory::Directory;
 use crate::error::CheckpointError;
+use crate::error::{damaged, unread};
 use crate::frame::{self, Header};
 use crate::place::PageRef;
-use crate::read::{damaged, read_frame, unread};
+use crate::read::read_frame;
 use crate::record::{ObjectUse, Record};
 use logstead_home::{ImmutableObjects, ObjectId};
 use logstead_wal::FormatError;
@@ -23,7 +24,7 @@ use std::sync::Arc;
 
 /// What was copied.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Copied {
+pub struct CopyStats {
     /// Objects copied, the record's among them.
     pub objects: u64,
     /// Their bytes.
@@ -39,7 +40,7 @@ pub fn copy_checkpoint(
     (object, crc): (ObjectId, u32),
     record: &Record,
     to: &dyn ImmutableObjects,
-) -> Result<Copied, CheckpointError> {
+) -> Result<CopyStats, CheckpointError> {
     let mut copied = copy_objects(from, record, to)?;
     let (_, bytes) = Record::read_with_bytes(from.as_ref(), record.database, object, crc)?;
     to.put_object(object, &bytes)?;
@@ -53,13 +54,13 @@ pub fn copy_objects(
     from: &Arc<dyn ImmutableObjects>,
     record: &Record,
     to: &dyn ImmutableObjects,
-) -> Result<Copied, CheckpointError> {
+) -> Result<CopyStats, CheckpointError> {
     let there: BTreeMap<ObjectId, u64> = to
         .list_objects()?
         .iter()
         .map(|info| (info.id, info.size_bytes))
         .collect();
-    let mut copied = Copied::default();
+    let mut copied = CopyStats::default();
     for used in &record.objects {
         if there.get(&used.object) == Some(&used.size_bytes) {
             copied.found += 1;

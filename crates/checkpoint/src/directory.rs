@@ -6,8 +6,8 @@
 //! Invariants:
 //! - A directory never changes: [`Directory::apply`] writes the nodes that differ, from the leaves up, and gives another directory with another
 //!   root. The old one stays valid as long as its objects are there, so a checkpoint that fails leaves it as it was.
-//! - `apply` tells how many bytes of every object it has begun or ceased to use ([`Applied::live`]). Their sum over all checkpoints is what an
-//!   object's live bytes are, which is what collection goes by.
+//! - `apply` tells how many bytes of every object it has begun or ceased to use ([`DirectoryUpdate::live`]). Their sum
+//!   over all checkpoints is what an object's live bytes are, which is what collection goes by.
 //! - A node that weighs less than a quarter of what it may joins a neighbour under the same parent, so a directory from which most was removed is small again.
 //! - A node that cannot be read stays where it is; what is to be changed under it lies over the tree, until it can ([`crate::fork`]).
 //! - What lies at its root, a node or a fork, is told alike as long as a directory is there. Before that is known nothing can be changed.
@@ -17,16 +17,16 @@
 mod apply;
 mod scan;
 
-pub use apply::Applied;
+pub use apply::DirectoryUpdate;
 pub use scan::Scan;
 
 use crate::cache::{CACHE_BYTES, Nodes, Root};
 use crate::contents::page_keys;
 use crate::error::CheckpointError;
+use crate::error::damaged;
 use crate::fork::{self, Fork};
 use crate::node::Entries;
 use crate::place::{Chain, KeyBytes, PageKey, PageRef};
-use crate::read::damaged;
 use logstead_home::{ObjectId, ObjectReader};
 use logstead_types::{IndexId, TableId};
 use logstead_wal::FormatError;

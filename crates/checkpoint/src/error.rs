@@ -1,9 +1,10 @@
 //! What can go wrong with what a checkpoint has stored.
 
 use crate::frame::FrameError;
-use crate::pins::PinsError;
+use crate::place::PageRef;
 use logstead_home::HomeError;
 use logstead_home::ObjectId;
+use logstead_wal::FormatError;
 use thiserror::Error;
 
 /// A page, node or record cannot be read, or none can be written.
@@ -69,5 +70,56 @@ impl From<FrameError> for CheckpointError {
             FrameError::TooLarge => "a frame would be too large",
             FrameError::Format(_) | FrameError::Newer { .. } => "a frame that cannot be read",
         })
+    }
+}
+
+/// The format that this code writes, and the newest it reads.
+pub(crate) const PINS_FORMAT: u64 = 1;
+
+/// Pins cannot be read or changed.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum PinsError {
+    /// They are not what the format says.
+    #[error("the pins of restore points and branches are damaged: {0}")]
+    Damaged(&'static str),
+    /// A newer server wrote them.
+    #[error(
+        "the pins of restore points and branches are in format version {0}, and this server knows versions up to {PINS_FORMAT}: use a newer one"
+    )]
+    Newer(u64),
+    /// There were some, and nothing is there.
+    #[error(
+        "the pins of restore points and branches are missing: the newest checkpoint says that there were some"
+    )]
+    Lost,
+    /// The home failed.
+    #[error(transparent)]
+    Home(#[from] HomeError),
+}
+
+/// Something is damaged, and where.
+pub(crate) fn damaged(
+    what: impl Into<String>,
+    at: &PageRef,
+    why: impl Into<FrameError>,
+) -> CheckpointError {
+    CheckpointError::Damaged(Box::new(Damage {
+        what: what.into(),
+        object: at.object,
+        offset: at.offset,
+        len: at.len,
+        why: why.into(),
+    }))
+}
+
+/// What a home says of an object that should be there.
+pub(crate) fn unread(
+    what: impl FnOnce() -> String,
+    at: &PageRef,
+    error: HomeError,
+) -> CheckpointError {
+    match error {
+        HomeError::Missing(_) => damaged(what(), at, FormatError::new("the object is missing", 0)),
+        error => CheckpointError::Home(error),
     }
 }

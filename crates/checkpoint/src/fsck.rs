@@ -7,11 +7,12 @@
 use crate::cache::{Nodes, Root};
 use crate::directory::{Directory, LiveChanges};
 use crate::error::CheckpointError;
+use crate::error::PinsError;
 use crate::fork::Fork;
 use crate::frame::KEY_BYTES_MAX;
 use crate::leaf::Leaf;
 use crate::node::Entries;
-use crate::pins::{BranchState, PinKind, Pins, PinsError};
+use crate::pins::{BranchState, PinKind, Pins};
 use crate::place::{Chain, KeyBytes, PageKey, PageRef};
 use crate::read::PageReader;
 use crate::record::{ObjectUse, Record};

@@ -10,7 +10,7 @@
 //!
 //! Does not: outlive the process, or know what a record holds.
 
-use crate::record::KeptRecord;
+use crate::record::RetainedRecord;
 use logstead_home::ObjectId;
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
@@ -34,7 +34,7 @@ impl Holds {
     /// Holds the last of these records that is still whole; the others are not looked at.
     pub fn hold<'r>(
         self: &Arc<Self>,
-        records: impl DoubleEndedIterator<Item = &'r KeptRecord>,
+        records: impl DoubleEndedIterator<Item = &'r RetainedRecord>,
     ) -> Option<Hold> {
         let mut state = self.0.lock();
         let record = *records
@@ -72,12 +72,12 @@ impl Holds {
 /// A record that stays as long as this does.
 pub struct Hold {
     holds: Arc<Holds>,
-    record: KeptRecord,
+    record: RetainedRecord,
 }
 
 impl Hold {
     /// Which one.
-    pub fn record(&self) -> &KeptRecord {
+    pub fn record(&self) -> &RetainedRecord {
         &self.record
     }
 }
@@ -101,8 +101,8 @@ mod tests {
     use super::*;
     use logstead_types::{Csn, Epoch};
 
-    fn record(number: u32) -> KeptRecord {
-        KeptRecord {
+    fn record(number: u32) -> RetainedRecord {
+        RetainedRecord {
             object: ObjectId::new(Epoch(1), number),
             crc: number,
             csn: Csn(u64::from(number)),

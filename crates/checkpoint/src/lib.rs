@@ -51,24 +51,24 @@ pub use branch::{
 };
 pub use chunk::{ChunkWriter, Extent, PAGE_BYTES};
 pub use compact::Limits;
-pub use copy::{Copied, copy_checkpoint, copy_objects};
-pub use directory::{Applied, Directory, Division, LiveChanges, Scan};
-pub use error::{CheckpointError, Damage};
+pub use copy::{CopyStats, copy_checkpoint, copy_objects};
+pub use directory::{Directory, DirectoryUpdate, Division, LiveChanges, Scan};
+pub use error::{CheckpointError, Damage, PinsError};
 pub use fsck::{Report, fsck};
 pub use holds::{Hold, Holds};
 pub use leaf::{Leaf, LeafWriter};
 pub use logstead_home::{OBJECT_BYTES_MAX, ObjectId};
 pub use pins::{
-    BranchState, PIN_NAME_BYTES_MAX, PINS, Pin, PinKind, Pins, PinsError, Point, Which, choose,
+    BranchState, PIN_NAME_BYTES_MAX, PINS, Pin, PinKind, Pins, Point, RecoveryTarget, choose,
     pin_point, points, points_of_now,
 };
 pub use place::{Chain, FENCE_BYTES_MAX, Owner, PageKey, PageRef};
-pub use publish::{Collected, Head, NewCheckpoint, Published, Publisher, Rewrites};
+pub use publish::{CollectionStats, Head, NewCheckpoint, Published, Publisher, Rewrites};
 pub use read::{Merge, NewerPages, PageReader, Reads, Spans, move_pages};
-pub use record::{IndexInfo, KeptRecord, ObjectUse, Record, TableInfo};
+pub use record::{IndexInfo, ObjectUse, Record, RetainedRecord, TableInfo};
 pub use retention::Retention;
 pub use rows::{
     CHUNK_SLOTS, ChunkSize, Page, Piece, ROW_BYTES_MAX, Rows, RowsPage, SlotState, read_rows,
 };
-pub use upgrade::{Upgrade, Upgraded, Upgrading};
-pub use writer::{Finished, Ledger, ObjectWriter, Pace, Written};
+pub use upgrade::{Upgrade, UpgradeProgress, UpgradedCheckpoint};
+pub use writer::{Ledger, ObjectWriter, Pace, StoredObjects, Written};

@@ -25,8 +25,8 @@
 //!
 //! Does not: know what a branch is made of, or remove anything.
 
-use crate::error::CheckpointError;
-use crate::record::{KeptRecord, Record};
+use crate::error::{CheckpointError, PINS_FORMAT, PinsError};
+use crate::record::{Record, RetainedRecord};
 use logstead_home::{HomeError, LogHome, NamedValues, ObjectId, Tag};
 use logstead_types::{Csn, DatabaseId};
 use logstead_wal::manifest::Manifest;
@@ -34,8 +34,6 @@ use std::fmt::Write as _;
 
 /// The name of the thing that holds them.
 pub const PINS: &str = "pins";
-/// The format that this code writes, and the newest it reads.
-const FORMAT: u64 = 1;
 /// How often a change that others were faster with is tried again.
 const TRIES: u32 = 20;
 /// How often pins that do not decode are read again: an answer that something in between cut short looks the same.
@@ -97,7 +95,7 @@ pub struct Pin {
     /// Its name: points and branches have names of their own.
     pub name: String,
     /// The pinned record.
-    pub record: KeptRecord,
+    pub record: RetainedRecord,
 }
 
 impl Pin {
@@ -205,7 +203,7 @@ impl Pins {
 
     /// The pins' text.
     pub fn encode(&self) -> Vec<u8> {
-        let mut out = format!("logstead pins {FORMAT}\n");
+        let mut out = format!("logstead pins {PINS_FORMAT}\n");
         for Pin { kind, name, record } in &self.0 {
             let name = escaped(name);
             // Writing to a String does not fail.
@@ -238,8 +236,8 @@ impl Pins {
         let version = first.strip_prefix("logstead pins ");
         let version = version.and_then(|version| version.parse::<u64>().ok());
         match version.ok_or(PinsError::Damaged("they do not begin as pins do"))? {
-            FORMAT => {}
-            newer if newer > FORMAT => return Err(PinsError::Newer(newer)),
+            PINS_FORMAT => {}
+            newer if newer > PINS_FORMAT => return Err(PinsError::Newer(newer)),
             _ => return Err(PinsError::Damaged("unknown format version")),
         }
         let end = text.rfind("crc ").unwrap_or(0);
@@ -341,7 +339,7 @@ fn parse(line: &str) -> Option<Pin> {
     let mut words = record.split(' ');
     let object = ObjectId::parse(words.next()?)?;
     let mut next = |expected: &str| (words.next()? == expected).then(|| words.next())?;
-    let record = KeptRecord {
+    let record = RetainedRecord {
         object,
         crc: u32::from_str_radix(next("crc")?, 16).ok()?,
         csn: Csn(next("csn")?.parse().ok()?),
@@ -354,41 +352,20 @@ fn parse(line: &str) -> Option<Pin> {
     })
 }
 
-/// Pins cannot be read or changed.
-#[derive(Clone, Debug, thiserror::Error)]
-pub enum PinsError {
-    /// They are not what the format says.
-    #[error("the pins of restore points and branches are damaged: {0}")]
-    Damaged(&'static str),
-    /// A newer server wrote them.
-    #[error(
-        "the pins of restore points and branches are in format version {0}, and this server knows versions up to {FORMAT}: use a newer one"
-    )]
-    Newer(u64),
-    /// There were some, and nothing is there.
-    #[error(
-        "the pins of restore points and branches are missing: the newest checkpoint says that there were some"
-    )]
-    Lost,
-    /// The home failed.
-    #[error(transparent)]
-    Home(#[from] HomeError),
-}
-
 /// A checkpoint that can be gone back to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Point {
     /// Its names: of restore points made by hand.
     pub names: Vec<String>,
     /// Where its record is, and what is told of it.
-    pub record: KeptRecord,
+    pub record: RetainedRecord,
     /// It is the newest checkpoint.
     pub is_newest: bool,
 }
 
 impl Point {
     /// One that has no name.
-    pub fn unnamed(record: KeptRecord) -> Point {
+    pub fn unnamed(record: RetainedRecord) -> Point {
         Point {
             names: Vec::new(),
             record,
@@ -425,13 +402,13 @@ fn led_to(home: &LogHome, manifest: &Manifest) -> Result<(Vec<Point>, bool), Che
         checkpoint.object,
         checkpoint.crc,
     )?;
-    let newest = KeptRecord {
+    let newest = RetainedRecord {
         object: checkpoint.object,
         crc: checkpoint.crc,
         csn: record.csn,
         taken_at_micros: record.taken_at_micros,
     };
-    let point = |record: KeptRecord| Point {
+    let point = |record: RetainedRecord| Point {
         is_newest: record == newest,
         ..Point::unnamed(record)
     };
@@ -441,7 +418,7 @@ fn led_to(home: &LogHome, manifest: &Manifest) -> Result<(Vec<Point>, bool), Che
 
 /// Which point somebody means.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Which {
+pub enum RecoveryTarget {
     /// The newest.
     Newest,
     /// The newest that was taken at this time or before, in microseconds since 2000-01-01 00:00 UTC.
@@ -452,12 +429,14 @@ pub enum Which {
 
 /// Chooses among points that are sorted by CSN. Where clocks went back, a later CSN counts for more than a later time: it is the state that the database had last
 /// while the clock showed no more than the time that was asked for.
-pub fn choose<'p>(points: &'p [Point], which: &Which) -> Option<&'p Point> {
+pub fn choose<'p>(points: &'p [Point], which: &RecoveryTarget) -> Option<&'p Point> {
     let newest_first = || points.iter().rev();
     match which {
-        Which::Newest => newest_first().find(|point| point.is_newest),
-        Which::At(time) => newest_first().find(|point| point.record.taken_at_micros <= *time),
-        Which::Named(name) => newest_first().find(|point| point.names.contains(name)),
+        RecoveryTarget::Newest => newest_first().find(|point| point.is_newest),
+        RecoveryTarget::At(time) => {
+            newest_first().find(|point| point.record.taken_at_micros <= *time)
+        }
+        RecoveryTarget::Named(name) => newest_first().find(|point| point.names.contains(name)),
     }
 }
 
@@ -465,8 +444,8 @@ pub fn choose<'p>(points: &'p [Point], which: &Which) -> Option<&'p Point> {
 /// for what is pinned already. `None`: there is no such point, and nothing was changed.
 pub fn pin_point<E>(
     home: &LogHome,
-    which: &Which,
-    pin: impl Fn(&Pins, KeptRecord) -> Result<Pin, E>,
+    which: &RecoveryTarget,
+    pin: impl Fn(&Pins, RetainedRecord) -> Result<Pin, E>,
     manifest: impl Fn() -> Result<Manifest, E>,
 ) -> Result<Option<Pin>, E>
 where
@@ -531,8 +510,8 @@ mod tests {
     use logstead_types::Epoch;
     use proptest::prelude::*;
 
-    fn record(number: u32, taken_at_micros: i64) -> KeptRecord {
-        KeptRecord {
+    fn record(number: u32, taken_at_micros: i64) -> RetainedRecord {
+        RetainedRecord {
             object: ObjectId::new(Epoch(3), number),
             crc: number * 7,
             csn: Csn(u64::from(number)),
@@ -685,14 +664,14 @@ mod tests {
         };
         let points = [at(1, 100), at(2, 200), at(3, 150), at(4, 300)];
         let csn = |which| choose(&points, &which).map(|point| point.record.csn.0);
-        assert_eq!(csn(Which::At(99)), None);
-        assert_eq!(csn(Which::At(100)), Some(1));
-        assert_eq!(csn(Which::At(149)), Some(1));
+        assert_eq!(csn(RecoveryTarget::At(99)), None);
+        assert_eq!(csn(RecoveryTarget::At(100)), Some(1));
+        assert_eq!(csn(RecoveryTarget::At(149)), Some(1));
         // Two was taken when the clock was ahead, and three came after it.
-        assert_eq!(csn(Which::At(150)), Some(3));
-        assert_eq!(csn(Which::At(299)), Some(3));
-        assert_eq!(csn(Which::At(i64::MAX)), Some(4));
-        assert_eq!(csn(Which::Newest), Some(4));
-        assert_eq!(csn(Which::Named("x".into())), None);
+        assert_eq!(csn(RecoveryTarget::At(150)), Some(3));
+        assert_eq!(csn(RecoveryTarget::At(299)), Some(3));
+        assert_eq!(csn(RecoveryTarget::At(i64::MAX)), Some(4));
+        assert_eq!(csn(RecoveryTarget::Newest), Some(4));
+        assert_eq!(csn(RecoveryTarget::Named("x".into())), None);
     }
 }

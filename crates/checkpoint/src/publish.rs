@@ -22,17 +22,18 @@
 //! Does not: write pages, know when a checkpoint is due, truncate the log, or pin anything.
 
 use crate::compact::{self, Limits};
-use crate::directory::{Applied, Directory};
+use crate::directory::{Directory, DirectoryUpdate};
 use crate::error::CheckpointError;
 use crate::holds::Holds;
 use crate::pins::{BranchState, Pin, PinKind, Pins, Point};
 use crate::place::PageKey;
-use crate::record::{IndexInfo, KeptRecord, ObjectUse, Record, TableInfo};
+use crate::record::{IndexInfo, ObjectUse, Record, RetainedRecord, TableInfo};
 use crate::rows::ChunkSize;
-use crate::writer::{Finished, Ledger};
+use crate::writer::{Ledger, StoredObjects};
 use logstead_home::{HomeError, LogHome, ObjectId};
 use logstead_types::{Csn, DatabaseId};
-use logstead_wal::manifest::{Checkpoint, ManifestKeeper, Start};
+use logstead_wal::ManifestKeeper;
+use logstead_wal::manifest::{Checkpoint, Start};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -80,7 +81,7 @@ pub struct Published {
 
 /// What a collection has done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Collected {
+pub struct CollectionStats {
     /// Objects removed.
     pub removed: u64,
     /// Objects that could not be removed now; the next collection tries again.
@@ -190,7 +191,7 @@ impl<H: Head> Publisher<H> {
     }
 
     /// The records that the next one may keep, by CSN: those that the newest keeps, and the newest.
-    pub fn to_keep(&self) -> Vec<KeptRecord> {
+    pub fn to_keep(&self) -> Vec<RetainedRecord> {
         let Some(newest) = &self.newest else {
             return Vec::new();
         };
@@ -216,9 +217,9 @@ impl<H: Head> Publisher<H> {
     pub fn publish(
         &mut self,
         new: NewCheckpoint,
-        applied: &Applied,
-        mut stored: Finished,
-        keep: impl Fn(&KeptRecord) -> bool,
+        applied: &DirectoryUpdate,
+        mut stored: StoredObjects,
+        keep: impl Fn(&RetainedRecord) -> bool,
     ) -> Result<&Published, CheckpointError> {
         if self.overtaken {
             return Err(CheckpointError::Overtaken);
@@ -299,8 +300,8 @@ impl<H: Head> Publisher<H> {
     /// What the next record needs of each object: what was needed before, and what came and went.
     fn objects_after(
         &self,
-        applied: &Applied,
-        stored: &Finished,
+        applied: &DirectoryUpdate,
+        stored: &StoredObjects,
     ) -> Result<Vec<ObjectUse>, CheckpointError> {
         let before = self.newest.iter().flat_map(|newest| &newest.record.objects);
         let mut uses: BTreeMap<ObjectId, (u64, i64)> = before
@@ -362,7 +363,7 @@ impl<H: Head> Publisher<H> {
     }
 
     /// Removes what no checkpoint needs any more. What cannot be removed now is left for the next time.
-    pub fn collect(&mut self) -> Result<Collected, CheckpointError> {
+    pub fn collect(&mut self) -> Result<CollectionStats, CheckpointError> {
         if self.overtaken {
             return Err(CheckpointError::Overtaken);
         }
@@ -381,10 +382,10 @@ impl<H: Head> Publisher<H> {
         let has_pins = self.pins.iter().next().is_some();
         let has_holds = !self.holds.is_empty();
         if self.garbage.is_empty() && self.dropped.is_empty() && !has_pins && !has_holds {
-            return Ok(Collected::default());
+            return Ok(CollectionStats::default());
         }
         self.judge()?;
-        let mut collected = Collected::default();
+        let mut collected = CollectionStats::default();
         let mut last_error = None;
         for object in std::mem::take(&mut self.garbage) {
             match self.home.objects.remove_object(object) {
@@ -552,8 +553,8 @@ impl<H: Head> Publisher<H> {
 
 impl Published {
     /// As a later record keeps it.
-    pub fn as_kept(&self) -> KeptRecord {
-        KeptRecord {
+    pub fn as_kept(&self) -> RetainedRecord {
+        RetainedRecord {
             object: self.object,
             crc: self.crc,
             csn: self.record.csn,

@@ -7,13 +7,13 @@
 
 mod windows;
 
-use crate::error::{CheckpointError, Damage};
-use crate::frame::{self, FrameError};
+use crate::error::{CheckpointError, damaged, unread};
+use crate::frame;
 use crate::leaf::{Assembly, Leaf};
 use crate::place::{Chain, PageKey, PageRef};
 use crate::rows::{CHUNK_SLOTS, ChunkSize, Page, SlotState, Slots, read_rows_of};
 use crate::writer::ObjectWriter;
-use logstead_home::{HomeError, ObjectId, ObjectReader};
+use logstead_home::{ObjectId, ObjectReader};
 use logstead_types::Csn;
 use logstead_wal::FormatError;
 use std::collections::BTreeSet;
@@ -23,32 +23,6 @@ pub(crate) use windows::Windows;
 
 /// A reader of single pages keeps buffers of so much between two chunks.
 const BUFFER_BYTES_MAX: usize = 512 << 10;
-
-pub(crate) fn damaged(
-    what: impl Into<String>,
-    at: &PageRef,
-    why: impl Into<FrameError>,
-) -> CheckpointError {
-    CheckpointError::Damaged(Box::new(Damage {
-        what: what.into(),
-        object: at.object,
-        offset: at.offset,
-        len: at.len,
-        why: why.into(),
-    }))
-}
-
-/// What a home says of an object that should be there.
-pub(crate) fn unread(
-    what: impl FnOnce() -> String,
-    at: &PageRef,
-    error: HomeError,
-) -> CheckpointError {
-    match error {
-        HomeError::Missing(_) => damaged(what(), at, FormatError::new("the object is missing", 0)),
-        error => CheckpointError::Home(error),
-    }
-}
 
 fn other_checksum() -> FormatError {
     FormatError::new("a frame with another checksum than the reference to it", 36)

@@ -12,9 +12,9 @@
 //! size; every page and node that the root leads to lies in one of the objects; the record's own object is in no list of its own.
 
 use crate::error::CheckpointError;
+use crate::error::{damaged, unread};
 use crate::frame::{self, Encoder, FrameError, FrameKind, Header};
 use crate::place::PageRef;
-use crate::read::{damaged, unread};
 use crate::rows::ChunkSize;
 use logstead_home::{HomeError, OBJECT_BYTES_MAX, ObjectId, ObjectReader, Position};
 use logstead_types::{Csn, DatabaseId, Epoch, IndexId, LaneId, TableId};
@@ -62,7 +62,7 @@ pub struct ObjectUse {
 
 /// An older record that is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct KeptRecord {
+pub struct RetainedRecord {
     /// The object that is the record.
     pub object: ObjectId,
     /// CRC-32C of that object.
@@ -97,7 +97,7 @@ pub struct Record {
     /// Where each lane of its epoch is needed from, by lane.
     pub starts: Vec<Start>,
     /// Older records that are kept, oldest first.
-    pub kept: Vec<KeptRecord>,
+    pub kept: Vec<RetainedRecord>,
     /// Its home had a list of pins: if that is missing, it is lost.
     pub has_pins: bool,
 }
@@ -411,7 +411,7 @@ fn parse(database: DatabaseId, csn: Csn, payload: &[u8]) -> Result<Record, Frame
         });
     }
     for _ in 0..count(from, len, 14)? {
-        record.kept.push(KeptRecord {
+        record.kept.push(RetainedRecord {
             object: ObjectId(from.number()?),
             crc: from.u32_le()?,
             csn: Csn(from.number()?),

@@ -10,7 +10,7 @@
 //!
 //! Pure: times and points in, points out.
 
-use crate::record::KeptRecord;
+use crate::record::RetainedRecord;
 use logstead_home::ObjectId;
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -44,7 +44,7 @@ fn micros(time: Duration) -> i64 {
 
 impl Retention {
     /// Of these, by CSN, the last of which has been the newest until now: those that stay. `now` in microseconds since 2000-01-01 00:00 UTC.
-    pub fn choose(&self, points: &[KeptRecord], now: i64) -> BTreeSet<ObjectId> {
+    pub fn choose(&self, points: &[RetainedRecord], now: i64) -> BTreeSet<ObjectId> {
         let mut stay = BTreeSet::new();
         let Some((newest, kept)) = points.split_last() else {
             return stay;
@@ -55,7 +55,7 @@ impl Retention {
         let interval = micros(self.interval);
         // From the newest back: when each was taken, in order.
         let mut latest = now.min(newest.taken_at_micros);
-        let is_due = |last: &KeptRecord| {
+        let is_due = |last: &RetainedRecord| {
             let passed = now.saturating_sub(last.taken_at_micros);
             // The clock went back: nobody knows how much has passed.
             passed >= interval || passed < 0
@@ -96,8 +96,8 @@ mod tests {
 
     const SECOND: i64 = 1_000_000;
 
-    fn point(number: u32, seconds: i64) -> KeptRecord {
-        KeptRecord {
+    fn point(number: u32, seconds: i64) -> RetainedRecord {
+        RetainedRecord {
             object: ObjectId::new(Epoch(1), number),
             crc: 0,
             csn: Csn(u64::from(number)),
@@ -107,7 +107,7 @@ mod tests {
 
     /// Publishes one checkpoint after the other at these times; what is kept then, by time taken.
     fn run(retention: Retention, times: impl IntoIterator<Item = i64>) -> Vec<i64> {
-        let mut points: Vec<KeptRecord> = Vec::new();
+        let mut points: Vec<RetainedRecord> = Vec::new();
         for (number, time) in times.into_iter().enumerate() {
             let stay = retention.choose(&points, time * SECOND);
             points.retain(|point| stay.contains(&point.object));

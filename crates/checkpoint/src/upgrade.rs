@@ -27,9 +27,10 @@ use crate::attempt::{self, COUNTER_MIN};
 use crate::chunk::{ChunkWriter, Extent};
 use crate::directory::{Directory, LiveChanges};
 use crate::error::CheckpointError;
+use crate::error::damaged;
 use crate::pins::Pins;
 use crate::place::{Chain, PageKey, PageRef};
-use crate::read::{PageReader, damaged};
+use crate::read::PageReader;
 use crate::record::{ObjectUse, Record};
 use crate::rows::{CHUNK_SLOTS, ChunkSize};
 use crate::writer::{Ledger, ObjectWriter};
@@ -55,7 +56,7 @@ const CACHE_BYTES: usize = 16 << 20;
 
 /// How far it is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Upgrading {
+pub struct UpgradeProgress {
     /// Chunks read, in their old size.
     pub chunks: u64,
     /// Rows in them.
@@ -68,11 +69,11 @@ pub struct Upgrading {
 
 /// A checkpoint that was made anew.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Upgraded {
+pub struct UpgradedCheckpoint {
     /// What the manifest is to name instead of the old one.
     pub checkpoint: Checkpoint,
     /// What was read.
-    pub read: Upgrading,
+    pub read: UpgradeProgress,
     /// Bytes written.
     pub written: u64,
 }
@@ -110,8 +111,8 @@ impl Upgrade {
         &self,
         epoch: Epoch,
         is_ours: &mut dyn FnMut() -> Result<(), HomeError>,
-        progress: impl FnMut(&Upgrading),
-    ) -> Result<Upgraded, CheckpointError> {
+        progress: impl FnMut(&UpgradeProgress),
+    ) -> Result<UpgradedCheckpoint, CheckpointError> {
         let full = self.record.bytes().0.div_ceil(OBJECT_BYTES_MAX as u64);
         let count = NUMBERS_MIN + full.saturating_mul(NUMBERS_PER_OBJECT);
         let count = u32::try_from(count).unwrap_or(u32::MAX);
@@ -154,8 +155,8 @@ pub(crate) fn upgrade_with(
     newest: &Checkpoint,
     record: &Record,
     writer: ObjectWriter<'_>,
-    mut progress: impl FnMut(&Upgrading),
-) -> Result<Upgraded, CheckpointError> {
+    mut progress: impl FnMut(&UpgradeProgress),
+) -> Result<UpgradedCheckpoint, CheckpointError> {
     let mut work = Work {
         csn: record.csn,
         reader: PageReader::new(Arc::clone(objects) as _),
@@ -165,9 +166,9 @@ pub(crate) fn upgrade_with(
         directory: Directory::with_cache(Arc::clone(objects) as _, None, CACHE_BYTES),
         changes: Vec::new(),
         live: LiveChanges::new(),
-        read: Upgrading {
+        read: UpgradeProgress {
             bytes_of: record.bytes().0,
-            ..Upgrading::default()
+            ..UpgradeProgress::default()
         },
     };
     let old = Directory::with_cache(Arc::clone(objects) as _, record.root, CACHE_BYTES);
@@ -204,7 +205,7 @@ pub(crate) fn upgrade_with(
     // What it names is the caller's from here on: he knows whether it was published.
     let written = stored.written().bytes + bytes.len() as u64;
     stored.into_numbers();
-    Ok(Upgraded {
+    Ok(UpgradedCheckpoint {
         checkpoint: Checkpoint {
             object,
             crc: crc32c::crc32c(&bytes),
@@ -262,7 +263,7 @@ struct Work<'w> {
     directory: Directory,
     changes: Vec<(PageKey, Option<Chain>)>,
     live: LiveChanges,
-    read: Upgrading,
+    read: UpgradeProgress,
 }
 
 impl Work<'_> {

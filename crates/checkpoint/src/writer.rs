@@ -2,8 +2,8 @@
 //!
 //! Invariants:
 //! - An object's number is used once, whatever became of the object: numbers come from the [`Ledger`]. Each is held by
-//!   a writer, or by what it has stored ([`Finished`]), or is named by a published record, or the ledger has it: as
-//!   given up, or as doubtful.
+//!   a writer, or by what it has stored ([`StoredObjects`]), or is named by a published record, or the ledger has it:
+//! as given up, or as doubtful.
 //! - What was given up is named by no record that was ever tried to be published, so it may be removed at once. So it
 //!   is when an object cannot be stored, and before the next one is: a disk that was too full for a checkpoint is not
 //!   left fuller by it.
@@ -209,8 +209,8 @@ impl<'a> ObjectWriter<'a> {
         }
     }
 
-    /// Fills this buffer, which another writer has given ([`Finished::take_buffer`]): what is fresh has to be cleared
-    /// first, by whoever gives memory, and that takes longer than filling it.
+    /// Fills this buffer, which another writer has given ([`StoredObjects::take_buffer`]): what is fresh has to be
+    /// cleared first, by whoever gives memory, and that takes longer than filling it.
     pub fn with_buffer(mut self, buffer: Vec<u8>) -> ObjectWriter<'a> {
         self.buffer = buffer;
         self.buffer.clear();
@@ -298,9 +298,9 @@ impl<'a> ObjectWriter<'a> {
 
     /// Stores what is left: everything that was put is durable when this succeeds. Dropping the writer instead, or what
     /// this gives, gives all of it up.
-    pub fn finish(mut self) -> Result<Finished, CheckpointError> {
+    pub fn finish(mut self) -> Result<StoredObjects, CheckpointError> {
         self.store()?;
-        Ok(Finished {
+        Ok(StoredObjects {
             written: std::mem::take(&mut self.written),
             ledger: Arc::clone(&self.ledger),
             own: std::mem::take(&mut self.own),
@@ -317,7 +317,7 @@ impl Drop for ObjectWriter<'_> {
 }
 
 /// What a writer has stored, to be named by a record.
-pub struct Finished {
+pub struct StoredObjects {
     written: Written,
     ledger: Arc<Ledger>,
     own: Vec<ObjectId>,
@@ -326,7 +326,7 @@ pub struct Finished {
     buffer: Vec<u8>,
 }
 
-impl Finished {
+impl StoredObjects {
     /// A buffer for another writer.
     pub fn take_buffer(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.buffer)
@@ -360,7 +360,7 @@ impl Finished {
     }
 }
 
-impl Drop for Finished {
+impl Drop for StoredObjects {
     fn drop(&mut self) {
         match self.is_tried {
             true => self.ledger.doubt(&mut self.own),

@@ -4,8 +4,9 @@
 mod rig;
 
 use logstead_checkpoint::{
-    BackupError, CheckpointError, ChunkWriter, Directory, Head, KeptRecord, Ledger, NewCheckpoint,
-    ObjectWriter, Publisher, Record, TableInfo, backup, fsck, points, points_of_now,
+    BackupError, CheckpointError, ChunkWriter, Directory, Head, Ledger, NewCheckpoint,
+    ObjectWriter, Publisher, Record, RetainedRecord, TableInfo, backup, fsck, points,
+    points_of_now,
 };
 use logstead_env::Env;
 use logstead_home::{HomeError, LogHome, ObjectId};
@@ -110,7 +111,7 @@ impl Source {
         let stored = writer.finish().unwrap();
         publisher
             .unwrap()
-            .publish(new, &applied, stored, |_: &KeptRecord| false)
+            .publish(new, &applied, stored, |_: &RetainedRecord| false)
             .unwrap();
     }
 

@@ -3,8 +3,8 @@
 mod rig;
 
 use logstead_checkpoint::{
-    BranchError, ChunkWriter, Directory, Head, KeptRecord, Ledger, NewCheckpoint, ObjectWriter,
-    Pin, Pins, Publisher, Record, TableInfo, Which, create_branch, drop_branch, fsck,
+    BranchError, ChunkWriter, Directory, Head, Ledger, NewCheckpoint, ObjectWriter, Pin, Pins,
+    Publisher, Record, RecoveryTarget, RetainedRecord, TableInfo, create_branch, drop_branch, fsck,
     restore_point, served,
 };
 use logstead_env::{Env, SimClock};
@@ -128,7 +128,7 @@ impl Server {
             starts: Vec::new(),
         };
         let stored = writer.finish().unwrap();
-        let keep = |_: &KeptRecord| false;
+        let keep = |_: &RetainedRecord| false;
         self.publisher.publish(new, &applied, stored, keep).unwrap();
         self.directory = applied.directory;
         self.csn = csn;
@@ -272,7 +272,13 @@ fn t8_a_branch_that_is_cut_short_anywhere_is_made_again_and_whole() {
             }
             Ok(home)
         };
-        let made = create_branch(&world.parent, "b", &Which::Newest, &world.env, open);
+        let made = create_branch(
+            &world.parent,
+            "b",
+            &RecoveryTarget::Newest,
+            &world.env,
+            open,
+        );
         let stopped = made.is_err();
         if stopped {
             assert!(world.sim.is_down() == of_parent);
@@ -292,7 +298,13 @@ fn t8_a_branch_that_is_cut_short_anywhere_is_made_again_and_whole() {
         let mut server = Server::open(&world.parent);
         (0..3).for_each(|_| world.go_on(&mut server));
         let open = |pin: &Pin| Ok(world.own(pin).1);
-        match create_branch(&world.parent, "b", &Which::Newest, &world.env, open) {
+        match create_branch(
+            &world.parent,
+            "b",
+            &RecoveryTarget::Newest,
+            &world.env,
+            open,
+        ) {
             Ok(_) => {}
             Err(BranchError::Exists(_)) => {}
             Err(error) => panic!("{error}"),
@@ -318,7 +330,15 @@ fn t8_a_drop_that_is_cut_short_anywhere_is_done_again_and_leaves_nothing() {
     crashes(|of_parent, at| {
         let world = World::new(at);
         let open = |pin: &Pin| Ok(world.own(pin).1);
-        let create = || create_branch(&world.parent, "b", &Which::Newest, &world.env, open);
+        let create = || {
+            create_branch(
+                &world.parent,
+                "b",
+                &RecoveryTarget::Newest,
+                &world.env,
+                open,
+            )
+        };
         let pin = create().unwrap();
         // Both go their ways.
         let mut server = Server::open(&world.parent);
@@ -360,7 +380,14 @@ fn a_restore_that_is_cut_short_anywhere_goes_on() {
         let world = World::new(3);
         let (sim, to) = simulated(at);
         sim.crash_at(sim.requests() + at);
-        let restore = || restore_point(&world.parent, &Which::At(i64::MAX), &to, &world.env);
+        let restore = || {
+            restore_point(
+                &world.parent,
+                &RecoveryTarget::At(i64::MAX),
+                &to,
+                &world.env,
+            )
+        };
         let first = restore();
         sim.crash_at(u64::MAX);
         let is_stopped = first.is_err();
@@ -392,7 +419,7 @@ fn a_branch_goes_its_own_way_and_has_branches_of_its_own() {
     let world = World::new(1);
     let open = |pin: &Pin| Ok(world.own(pin).1);
     let of = |parent: &LogHome, name: &str| {
-        create_branch(parent, name, &Which::Newest, &world.env, open)
+        create_branch(parent, name, &RecoveryTarget::Newest, &world.env, open)
     };
     of(&world.parent, "a").unwrap();
     assert!(matches!(
@@ -440,15 +467,15 @@ fn what_is_not_there_is_said_with_what_is() {
     let world = World::new(1);
     let open = |pin: &Pin| Ok(world.own(pin).1);
     let create = |name: &str, which| create_branch(&world.parent, name, &which, &world.env, open);
-    let error = create("b", Which::At(0)).unwrap_err().to_string();
+    let error = create("b", RecoveryTarget::At(0)).unwrap_err().to_string();
     assert!(
         error.contains("at or before 2000-01-01 00:00:00.000000 UTC: the oldest was taken at 2000-01-01 00:00:00.0"),
         "{error}"
     );
-    let error = create("b", Which::Named("x".into())).unwrap_err();
+    let error = create("b", RecoveryTarget::Named("x".into())).unwrap_err();
     assert!(error.to_string().contains("no restore point \"x\""));
     assert!(matches!(
-        create("No good", Which::Newest),
+        create("No good", RecoveryTarget::Newest),
         Err(BranchError::Name(_))
     ));
     assert!(matches!(

@@ -3,13 +3,13 @@
 mod rig;
 
 use logstead_checkpoint::{
-    CheckpointError, ChunkWriter, Directory, Head, KeptRecord, Ledger, NewCheckpoint, ObjectWriter,
-    Publisher, Record, TableInfo, fsck,
+    CheckpointError, ChunkWriter, Directory, Head, Ledger, NewCheckpoint, ObjectWriter, Publisher,
+    Record, RetainedRecord, TableInfo, fsck,
 };
 use logstead_env::Env;
 use logstead_home::{
-    Ack, HomeError, ImmutableObjects, LogHome, MemoryHome, ReplicatedHome, ReplicatedOptions,
-    Source,
+    HomeError, ImmutableObjects, LogHome, MemoryHome, ReplicatedHome, ReplicatedOptions, Source,
+    WriteConcern,
 };
 use logstead_types::{Csn, DatabaseId, Epoch, TableId};
 use logstead_wal::manifest::Checkpoint;
@@ -70,7 +70,7 @@ fn checkpoint() -> (LogHome, Checkpoint, Rows) {
     };
     let stored = writer.finish().unwrap();
     publisher
-        .publish(new, &applied, stored, |_: &KeptRecord| true)
+        .publish(new, &applied, stored, |_: &RetainedRecord| true)
         .unwrap();
     let named = named.lock().clone();
     (home, named.unwrap(), rows)
@@ -91,7 +91,7 @@ fn copies(home: &LogHome, damage: impl Fn(usize, &mut Vec<u8>)) -> LogHome {
         .into_iter()
         .map(|home| Source::of(LogHome::from(home)));
     let options = ReplicatedOptions {
-        ack: Ack::Majority,
+        ack: WriteConcern::Majority,
         threads: false,
         ..ReplicatedOptions::default()
     };

@@ -3,14 +3,14 @@
 mod rig;
 
 use logstead_checkpoint::{
-    CheckpointError, ChunkWriter, Copied, Directory, Head, KeptRecord, Ledger, NewCheckpoint,
-    ObjectWriter, Publisher, Record, TableInfo, copy_checkpoint, fsck,
+    CheckpointError, ChunkWriter, CopyStats, Directory, Head, Ledger, NewCheckpoint, ObjectWriter,
+    Publisher, Record, RetainedRecord, TableInfo, copy_checkpoint, fsck,
 };
 use logstead_env::{Env, SimClock};
 use logstead_home::simulated::MODELS;
 use logstead_home::{
-    Ack, HomeError, ImmutableObjects, LogHome, MemoryHome, ReplicatedHome, ReplicatedOptions,
-    SimulatedHome, SimulatedOptions, Source,
+    HomeError, ImmutableObjects, LogHome, MemoryHome, ReplicatedHome, ReplicatedOptions,
+    SimulatedHome, SimulatedOptions, Source, WriteConcern,
 };
 use logstead_types::{Csn, DatabaseId, Epoch, TableId};
 use logstead_wal::manifest::Checkpoint;
@@ -72,13 +72,13 @@ fn checkpoint() -> (LogHome, Checkpoint, Rows) {
     };
     let stored = writer.finish().unwrap();
     publisher
-        .publish(new, &applied, stored, |_: &KeptRecord| true)
+        .publish(new, &applied, stored, |_: &RetainedRecord| true)
         .unwrap();
     let named = named.lock().clone();
     (home, named.unwrap(), rows)
 }
 
-fn copy(from: &LogHome, named: &Checkpoint, to: &LogHome) -> Result<Copied, CheckpointError> {
+fn copy(from: &LogHome, named: &Checkpoint, to: &LogHome) -> Result<CopyStats, CheckpointError> {
     let record = Record::read(from.objects.as_ref(), DATABASE, named.object, named.crc)?;
     copy_checkpoint(
         &from.objects,
@@ -196,7 +196,7 @@ fn replicated(homes: &[LogHome]) -> LogHome {
         Source::of(LogHome::from(child))
     });
     let options = ReplicatedOptions {
-        ack: Ack::All,
+        ack: WriteConcern::All,
         threads: false,
         ..ReplicatedOptions::default()
     };

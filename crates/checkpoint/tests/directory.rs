@@ -3,7 +3,8 @@
 mod rig;
 
 use logstead_checkpoint::{
-    Applied, Chain, Directory, Ledger, LiveChanges, ObjectId, ObjectWriter, PageKey, PageRef,
+    Chain, Directory, DirectoryUpdate, Ledger, LiveChanges, ObjectId, ObjectWriter, PageKey,
+    PageRef,
 };
 use logstead_home::LogHome;
 use logstead_types::{Csn, Epoch, IndexId, TableId};
@@ -57,7 +58,7 @@ impl Tree {
         &mut self,
         changes: BTreeMap<PageKey, Option<Chain>>,
         leave: &BTreeSet<ObjectId>,
-    ) -> Applied {
+    ) -> DirectoryUpdate {
         self.csn += 1;
         let mut writer =
             ObjectWriter::new(self.home.objects.clone(), Arc::clone(&self.ledger), None);

@@ -5,9 +5,9 @@
 mod rig;
 
 use logstead_checkpoint::{
-    Chain, CheckpointError, ChunkSize, ChunkWriter, Directory, Extent, IndexInfo, KeptRecord,
-    LeafWriter, Ledger, ObjectId, ObjectUse, ObjectWriter, PageReader, PageRef, Record, TableInfo,
-    frame,
+    Chain, CheckpointError, ChunkSize, ChunkWriter, Directory, Extent, IndexInfo, LeafWriter,
+    Ledger, ObjectId, ObjectUse, ObjectWriter, PageReader, PageRef, Record, RetainedRecord,
+    TableInfo, frame,
 };
 use logstead_home::{LogHome, Position};
 use logstead_types::{Csn, DatabaseId, Epoch, IndexId, LaneId, TableId};
@@ -237,7 +237,7 @@ fn record() -> Record {
             block: 4,
             previous_header_crc: 0xbad_cafe,
         }],
-        kept: vec![KeptRecord {
+        kept: vec![RetainedRecord {
             object: ObjectId((2 << 32) + 1),
             crc: 0xfeed_f00d,
             csn: Csn(900),

@@ -3,8 +3,9 @@
 mod rig;
 
 use logstead_checkpoint::{
-    Applied, Chain, ChunkWriter, Directory, Extent, Head, IndexInfo, KeptRecord, LeafWriter,
-    Ledger, NewCheckpoint, ObjectWriter, PageKey, Publisher, Record, Report, TableInfo, fsck,
+    Chain, ChunkWriter, Directory, DirectoryUpdate, Extent, Head, IndexInfo, LeafWriter, Ledger,
+    NewCheckpoint, ObjectWriter, PageKey, Publisher, Record, Report, RetainedRecord, TableInfo,
+    fsck,
 };
 use logstead_home::{HomeError, LogHome, MemoryHome, ObjectId};
 use logstead_types::{Csn, DatabaseId, Epoch, IndexId, TableId};
@@ -103,7 +104,7 @@ fn two_checkpoints(rid_end: u64) -> (LogHome, Checkpoint) {
         };
         let stored = writer.finish().unwrap();
         publisher
-            .publish(new, &applied, stored, |_: &KeptRecord| true)
+            .publish(new, &applied, stored, |_: &RetainedRecord| true)
             .unwrap();
         directory = applied.directory;
     }
@@ -297,7 +298,7 @@ fn tiles_that_do_not_fit_together_are_found() {
             .map(|(low, high)| put_tile(low, *high, Csn(3), &mut writer))
             .collect();
         let empty = Directory::open(home.objects.clone(), None);
-        let applied: Applied = empty
+        let applied: DirectoryUpdate = empty
             .apply(&changes, &BTreeSet::new(), Csn(3), &mut writer)
             .unwrap();
         let new = NewCheckpoint {
@@ -368,7 +369,7 @@ fn what_lies_over_the_tree_is_as_whole_as_the_tree() {
         };
         let stored = writer.finish().unwrap();
         publisher
-            .publish(new, &applied, stored, |_: &KeptRecord| false)
+            .publish(new, &applied, stored, |_: &RetainedRecord| false)
             .unwrap();
         (applied.directory, applied.unreadable.is_some())
     };

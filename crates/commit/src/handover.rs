@@ -15,7 +15,7 @@ use std::sync::atomic::AtomicU64;
 
 use logstead_types::Csn;
 
-use crate::collected::IsCommitted;
+use crate::dependency_set::IsCommitted;
 use crate::word::AtomicWord;
 
 /// Modes that a lock may have: strengths of a row's.
@@ -27,38 +27,38 @@ const SEVERAL: u64 = 1;
 
 /// Who had a lock before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum HandedOver {
+pub enum PriorLockHolder {
     /// This transaction.
     By(Csn),
     /// Transactions up to this one.
     UpTo(Csn),
 }
 
-impl HandedOver {
-    fn of(word: u64) -> HandedOver {
+impl PriorLockHolder {
+    fn of(word: u64) -> PriorLockHolder {
         let csn = Csn(word >> 1);
         match word & SEVERAL {
-            0 => HandedOver::By(csn),
-            _ => HandedOver::UpTo(csn),
+            0 => PriorLockHolder::By(csn),
+            _ => PriorLockHolder::UpTo(csn),
         }
     }
 
     fn word(self) -> u64 {
         match self {
-            HandedOver::By(csn) => csn.0 << 1,
-            HandedOver::UpTo(csn) => csn.0 << 1 | SEVERAL,
+            PriorLockHolder::By(csn) => csn.0 << 1,
+            PriorLockHolder::UpTo(csn) => csn.0 << 1 | SEVERAL,
         }
     }
 
     fn csn(self) -> Csn {
-        let (HandedOver::By(csn) | HandedOver::UpTo(csn)) = self;
+        let (PriorLockHolder::By(csn) | PriorLockHolder::UpTo(csn)) = self;
         csn
     }
 
     fn is_committed(self, done: &impl IsCommitted) -> bool {
         match self {
-            HandedOver::By(csn) => done.is_committed(csn),
-            HandedOver::UpTo(csn) => csn < done.horizon(),
+            PriorLockHolder::By(csn) => done.is_committed(csn),
+            PriorLockHolder::UpTo(csn) => csn < done.horizon(),
         }
     }
 }
@@ -90,17 +90,17 @@ impl<W: AtomicWord> Handovers<W> {
     }
 
     /// The lock with this hash is about to be given back, which was held in `mode`. Called before anybody can take it.
-    pub fn note(&self, hash: u64, mode: usize, by: HandedOver, done: &impl IsCommitted) {
+    pub fn note(&self, hash: u64, mode: usize, by: PriorLockHolder, done: &impl IsCommitted) {
         let word = &self.words(hash)[mode];
         loop {
             let before = word.load();
-            let noted = HandedOver::of(before);
+            let noted = PriorLockHolder::of(before);
             let after = if noted == by || by.is_committed(done) {
                 return;
             } else if noted.is_committed(done) {
                 by
             } else {
-                HandedOver::UpTo(noted.csn().max(by.csn()))
+                PriorLockHolder::UpTo(noted.csn().max(by.csn()))
             };
             if after == noted || word.swap_if(before, after.word()) {
                 return;
@@ -109,8 +109,8 @@ impl<W: AtomicWord> Handovers<W> {
     }
 
     /// Who gave the lock back that held it in `mode`, unless that is Committed. Called by who has the lock.
-    pub fn from(&self, hash: u64, mode: usize, done: &impl IsCommitted) -> Option<HandedOver> {
-        let noted = HandedOver::of(self.words(hash)[mode].load());
+    pub fn from(&self, hash: u64, mode: usize, done: &impl IsCommitted) -> Option<PriorLockHolder> {
+        let noted = PriorLockHolder::of(self.words(hash)[mode].load());
         (!noted.is_committed(done)).then_some(noted)
     }
 }
@@ -143,15 +143,15 @@ mod tests {
     fn one_is_named_and_several_are_everything_up_to_the_newest() {
         let locks: Handovers = Handovers::new(8);
         assert_eq!(locks.from(3, 0, &NOTHING), None);
-        locks.note(3, 0, HandedOver::By(Csn(7)), &NOTHING);
-        locks.note(3, 0, HandedOver::By(Csn(7)), &NOTHING);
-        let by_7 = Some(HandedOver::By(Csn(7)));
+        locks.note(3, 0, PriorLockHolder::By(Csn(7)), &NOTHING);
+        locks.note(3, 0, PriorLockHolder::By(Csn(7)), &NOTHING);
+        let by_7 = Some(PriorLockHolder::By(Csn(7)));
         assert_eq!(locks.from(3, 0, &NOTHING), by_7);
         assert_eq!(locks.from(3, 1, &NOTHING), None, "another mode");
         assert_eq!(locks.from(4, 0, &NOTHING), None, "another lock");
         // Late: a newer one had the lock after it.
-        locks.note(3, 0, HandedOver::By(Csn(5)), &NOTHING);
-        let up_to_7 = Some(HandedOver::UpTo(Csn(7)));
+        locks.note(3, 0, PriorLockHolder::By(Csn(5)), &NOTHING);
+        let up_to_7 = Some(PriorLockHolder::UpTo(Csn(7)));
         assert_eq!(locks.from(3, 0, &NOTHING), up_to_7);
         let seven = Done {
             horizon: 5,
@@ -163,10 +163,10 @@ mod tests {
             also: &[],
         };
         assert_eq!(locks.from(3, 0, &all), None);
-        locks.note(3, 0, HandedOver::By(Csn(9)), &all);
-        let by_9 = Some(HandedOver::By(Csn(9)));
+        locks.note(3, 0, PriorLockHolder::By(Csn(9)), &all);
+        let by_9 = Some(PriorLockHolder::By(Csn(9)));
         assert_eq!(locks.from(3, 0, &all), by_9, "what was before is Committed");
-        locks.note(3, 0, HandedOver::By(Csn(6)), &all);
+        locks.note(3, 0, PriorLockHolder::By(Csn(6)), &all);
         assert_eq!(locks.from(3, 0, &all), by_9, "and so is what comes late");
     }
 
@@ -181,7 +181,7 @@ mod tests {
             let gives_back = |at: usize, csn: u64| {
                 let (locks, held) = (locks.clone(), held.clone());
                 loom::thread::spawn(move || {
-                    locks.note(at as u64, 0, HandedOver::By(Csn(csn)), &NOTHING);
+                    locks.note(at as u64, 0, PriorLockHolder::By(Csn(csn)), &NOTHING);
                     held[at].store(0, Ordering::SeqCst);
                 })
             };
@@ -192,7 +192,7 @@ mod tests {
                 assert!(
                     matches!(
                         told,
-                        Some(HandedOver::By(Csn(5)) | HandedOver::UpTo(Csn(6)))
+                        Some(PriorLockHolder::By(Csn(5)) | PriorLockHolder::UpTo(Csn(6)))
                     ),
                     "{told:?}"
                 );
@@ -200,7 +200,7 @@ mod tests {
             one.join().expect("gives back");
             other.join().expect("gives back");
             let told = locks.from(1, 0, &NOTHING);
-            assert_eq!(told, Some(HandedOver::UpTo(Csn(6))));
+            assert_eq!(told, Some(PriorLockHolder::UpTo(Csn(6))));
         });
     }
 }

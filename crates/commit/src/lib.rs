@@ -5,7 +5,7 @@
 //! | [`CommitPath`] | the way from pre-commit to acknowledgment, numbered: begin here |
 //! | [`Horizon`] | the CSN counter and the CSN below which everything is durable |
 //! | [`CommitRing`] | which CSNs above the horizon are Committed |
-//! | [`Collected`], [`Awaits`] | what a transaction depends on; what a client waits for |
+//! | [`DependencySet`], [`CommitWait`] | what a transaction depends on; what a client waits for |
 //! | [`Handovers`] | whom the next holder of a lock depends on, if nothing was written under it |
 //! | [`Tracking`] | the four rules by which a hardened transaction is Committed; pure |
 //! | [`adapt`] | lanes in use, flush unit, timeout and gather delay, as latency and load want them; pure |
@@ -20,12 +20,11 @@
 //! - A waiter registers, then checks again; whoever moves the value wakes. So no wake-up is lost (T13).
 #![forbid(unsafe_code)]
 
+mod ack_queue;
 pub mod adapt;
-mod awaits;
-mod collected;
+mod commit_wait;
 mod cursors;
-mod desk;
-mod force;
+mod dependency_set;
 mod handover;
 mod horizon;
 mod mapping;
@@ -37,25 +36,26 @@ pub mod queue;
 mod ring;
 mod stats;
 mod tracking;
+mod tuning;
 mod waits;
 mod watermark;
 mod word;
 
-pub use awaits::Awaits;
-pub use collected::{Collected, IsCommitted, LIST_MAX};
+pub use commit_wait::CommitWait;
 pub use cursors::{CursorBuffer, CursorClaim};
-pub use handover::{HandedOver, Handovers};
+pub use dependency_set::{DependencySet, IsCommitted, LIST_MAX};
+pub use handover::{Handovers, PriorLockHolder};
 pub use horizon::{Horizon, Reservation};
 pub use options::{Adapt, CommitOptions};
 pub use path::{
-    Acknowledged, Adaptive, Admission, CommitPath, DecisionRecord, Entrance, Kick, LaneStats,
-    Moment, Observer, PushBody, PushedTxn,
+    Acknowledged, Adaptive, Admission, CommitPath, DecisionRecord, Entrance, LaneStats, Moment,
+    Observer, PushBody, PushedTxn, WakeFn,
 };
 pub use pending::Pending;
-pub use protocol::{Acknowledging, ForceCommit, ProtocolKind};
+pub use protocol::{AckTiming, ForceCommit, ProtocolKind};
 pub use queue::QueueKind;
 pub use ring::CommitRing;
 pub use stats::{Latencies, Phase, WaitCounts};
 pub use tracking::{Progress, Tracking, Verdict};
-pub use watermark::{LogFailed, Reached, Watermark};
+pub use watermark::{LogFailed, Watermark, WatermarkWait};
 pub use word::AtomicWord;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use logstead_home::HomeCapabilities;
 
-use crate::protocol::{Acknowledging, ForceCommit, ProtocolKind, Shape};
+use crate::protocol::{AckTiming, ForceCommit, ProtocolConfig, ProtocolKind};
 use crate::queue::QueueKind;
 use crate::tracking::Tracking;
 
@@ -34,7 +34,7 @@ pub struct CommitOptions {
     /// Workers that steal log from each other (`autonomous`); 0 and 1 are none.
     pub steal_group: usize,
     /// When workers acknowledge (`autonomous`).
-    pub acknowledging: Acknowledging,
+    pub acknowledging: AckTiming,
     /// When an idle worker flushes (`autonomous`).
     pub force_commit: ForceCommit,
     /// Bytes of log that may be ahead of durability, over all lanes.
@@ -103,7 +103,7 @@ impl Default for CommitOptions {
             gather: Duration::ZERO,
             ack_group: 2,
             steal_group: 8,
-            acknowledging: Acknowledging::default(),
+            acknowledging: AckTiming::default(),
             force_commit: ForceCommit::default(),
             log_allocation_limit_bytes: 256 << 20,
             log_allocation_limit_csns: 1 << 17,
@@ -173,9 +173,9 @@ impl CommitOptions {
         self.shape(workers).lanes()
     }
 
-    pub(crate) fn shape(&self, workers: usize) -> Shape {
+    pub(crate) fn shape(&self, workers: usize) -> ProtocolConfig {
         let ns = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
-        Shape {
+        ProtocolConfig {
             workers,
             workers_per_lane: self.workers_per_lane.clamp(1, workers.max(1)),
             flush_unit_bytes: self.flush_unit_bytes.max(1),

@@ -6,7 +6,7 @@ use smallvec::SmallVec;
 /// Words of a serialized transaction object without its predecessors: one cache line with the first of them.
 const FIXED_WORDS: usize = 7;
 /// Most words of an object: seven, and 32 predecessors.
-pub(crate) const WORDS_MAX: usize = FIXED_WORDS + crate::collected::LIST_MAX;
+pub(crate) const WORDS_MAX: usize = FIXED_WORDS + crate::dependency_set::LIST_MAX;
 /// In the first word: the number of predecessors, a flag, the lane, and from here on the time of execution.
 const COUNT_MASK: u64 = 0x7f;
 const LOCAL: u64 = 1 << 7;

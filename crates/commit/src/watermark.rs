@@ -118,8 +118,8 @@ impl Watermark {
     }
 
     /// Ready once the value is at least `target`. `M` is whatever handle keeps the watermark alive.
-    pub fn wait<M: AsRef<Watermark> + Unpin>(mark: M, target: u64) -> Reached<M> {
-        Reached {
+    pub fn wait<M: AsRef<Watermark> + Unpin>(mark: M, target: u64) -> WatermarkWait<M> {
+        WatermarkWait {
             mark,
             target,
             key: None,
@@ -150,13 +150,13 @@ impl AsRef<Watermark> for Watermark {
 
 /// Future of [`Watermark::wait`].
 #[must_use = "a wait does nothing unless polled"]
-pub struct Reached<M: AsRef<Watermark>> {
+pub struct WatermarkWait<M: AsRef<Watermark>> {
     mark: M,
     target: u64,
     key: Option<(u64, u64)>,
 }
 
-impl<M: AsRef<Watermark> + Unpin> Future for Reached<M> {
+impl<M: AsRef<Watermark> + Unpin> Future for WatermarkWait<M> {
     type Output = Result<(), LogFailed>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
@@ -190,7 +190,7 @@ impl<M: AsRef<Watermark> + Unpin> Future for Reached<M> {
     }
 }
 
-impl<M: AsRef<Watermark>> Drop for Reached<M> {
+impl<M: AsRef<Watermark>> Drop for WatermarkWait<M> {
     fn drop(&mut self) {
         if let Some(key) = self.key {
             let mark = self.mark.as_ref();

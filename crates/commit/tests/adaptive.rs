@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
-use logstead_commit::adapt::What;
-use logstead_commit::{Acknowledged, Adapt, Awaits, CommitOptions, CommitPath, PushBody};
+use logstead_commit::adapt::TunedSetting;
+use logstead_commit::{Acknowledged, Adapt, CommitOptions, CommitPath, CommitWait, PushBody};
 use logstead_env::{Clock, Env, SimClock};
 use logstead_home::simulated::Model;
 use logstead_home::{LaneAppends, LogHome, SimulatedHome, SimulatedOptions};
@@ -254,7 +254,7 @@ impl World {
         path.precommitted(id, &pushed);
         path.between(id);
         let client = &mut self.clients[client];
-        client.waits = Some(Box::pin(path.acknowledged(Awaits::of(csn))));
+        client.waits = Some(Box::pin(path.acknowledged(CommitWait::of(csn))));
         client.bell.clone().wake();
     }
 }
@@ -373,7 +373,7 @@ fn latency_and_load_change_and_nobody_is_forgotten() {
             .filter(|kept| kept.decision.what == what)
             .count()
     };
-    assert!(of(What::FlushTimeout) >= 2 && of(What::Lanes) >= 1);
+    assert!(of(TunedSetting::FlushTimeout) >= 2 && of(TunedSetting::Lanes) >= 1);
     // Every client goes on to the end.
     for client in &mut world.clients {
         client.began_at = 0;

@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use logstead_commit::{Adapt, Awaits, CommitOptions, CommitPath, ProtocolKind, PushBody, Tracking};
+use logstead_commit::{
+    Adapt, CommitOptions, CommitPath, CommitWait, ProtocolKind, PushBody, Tracking,
+};
 use logstead_env::{Env, Loss, SimFiles};
 use logstead_home::{LocalHome, LocalOptions, LogHome};
 use logstead_types::{BlockNo, Csn, LaneId, WorkerId};
@@ -133,7 +135,10 @@ impl Server {
         for worker in 0..WORKERS {
             self.path.idle(WorkerId(worker), true, None);
         }
-        assert!(self.path.is_reached(&Awaits::of(csn)), "{csn} is Committed");
+        assert!(
+            self.path.is_reached(&CommitWait::of(csn)),
+            "{csn} is Committed"
+        );
         csn
     }
 

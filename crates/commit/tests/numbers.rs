@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use logstead_commit::{Awaits, CommitOptions, CommitPath, ProtocolKind, PushBody};
+use logstead_commit::{CommitOptions, CommitPath, CommitWait, ProtocolKind, PushBody};
 use logstead_env::{Clock, Env, SimClock};
 use logstead_home::{LogHome, MemoryHome};
 use logstead_types::{Csn, DatabaseId, Epoch, LaneId, WorkerId};
@@ -59,7 +59,10 @@ fn commits_end_with_the_csns_and_reading_goes_on() {
     assert!(matches!(refused, NoRoom::UsedUp(UsedUp::Csns)), "{refused}");
     assert_eq!(drawn, [3, 2, 1].map(|before| Csn(CSN_END.0 - before)));
     for csn in &drawn {
-        assert!(path.is_reached(&Awaits::of(*csn)), "{csn} is acknowledged");
+        assert!(
+            path.is_reached(&CommitWait::of(*csn)),
+            "{csn} is acknowledged"
+        );
     }
     assert_eq!(path.csns().get(), CSN_END);
     assert!(path.failure().is_none(), "the log goes on");

@@ -5,8 +5,8 @@ use std::sync::{Arc, OnceLock, Weak};
 use std::task::{Context, Poll, Wake, Waker};
 
 use logstead_commit::{
-    Awaits, Collected, CommitOptions, CommitPath, CommitRing, Entrance, ProtocolKind, PushBody,
-    PushedTxn, Tracking,
+    CommitOptions, CommitPath, CommitRing, CommitWait, DependencySet, Entrance, ProtocolKind,
+    PushBody, PushedTxn, Tracking,
 };
 use logstead_env::{Clock, Env, Instant};
 use logstead_home::{LogHome, MemoryHome};
@@ -78,13 +78,13 @@ impl World {
         }
     }
 
-    fn enter(&self, worker: u16, collected: &mut Collected) -> Entrance<'_> {
+    fn enter(&self, worker: u16, collected: &mut DependencySet) -> Entrance<'_> {
         let (worker, asked) = (WorkerId(worker), &mut RoomRequest::default());
         let place = self.path.room(worker, RECORD.len(), asked).expect("room");
         self.path.enter(place, collected)
     }
 
-    fn commit(&self, worker: u16, mut collected: Collected) -> (Csn, PushedTxn) {
+    fn commit(&self, worker: u16, mut collected: DependencySet) -> (Csn, PushedTxn) {
         let entrance = self.enter(worker, &mut collected);
         let worker = WorkerId(worker);
         let drawn = self.path.draw(worker);
@@ -227,7 +227,7 @@ fn who_stands_between_draw_and_push_holds_up_no_acknowledgment_by_name() {
             lane.flush(FlushMode::Inline);
         }
         let is_told = |csn| {
-            let mut told = std::pin::pin!(world.path.acknowledged(Awaits::of(csn)));
+            let mut told = std::pin::pin!(world.path.acknowledged(CommitWait::of(csn)));
             let told = Future::poll(told.as_mut(), &mut Context::from_waker(Waker::noop()));
             told.is_ready()
         };

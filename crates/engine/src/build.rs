@@ -41,10 +41,10 @@ use crate::index::{Index, KeyKind};
 use crate::state::TxnState;
 use crate::table::Table;
 use crate::txn::Txn;
+use crate::txn::write::{ExaminedVersions, Judge, Work, chain_has_key};
 use crate::version::{CHUNK_SLOTS, Guard, Kind, NoSlots, Stamp, VersionRef};
 use crate::wait::Blocker;
 use crate::worker::Scratch;
-use crate::write::{Examined, Judge, Work, chain_has_key};
 
 /// A row's versions, as the scan found them.
 struct Found<'g> {
@@ -187,7 +187,7 @@ impl Txn {
             return Ok(Step::Done);
         };
         // The transaction depends on everything anyway; an error tells of what was examined.
-        let mut examined = Examined::new(&self.worker);
+        let mut examined = ExaminedVersions::new(&self.worker);
         let mut outcome = Ok(Step::Done);
         let mut scratch = self.worker.scratch.borrow_mut();
         let Scratch {

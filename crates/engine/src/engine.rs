@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crossbeam_utils::CachePadded;
 use foldhash::fast::FixedState;
 use logstead_commit::{
-    Acknowledged, Awaits, CommitOptions, CommitPath, HandedOver, Handovers, Horizon, LaneStats,
-    Latencies, LogFailed,
+    Acknowledged, CommitOptions, CommitPath, CommitWait, Handovers, Horizon, LaneStats, Latencies,
+    LogFailed, PriorLockHolder,
 };
 use logstead_env::Env;
 use logstead_home::LogHome;
@@ -20,7 +20,6 @@ use parking_lot::{Mutex, RwLock};
 use crate::checkpoint::{Base, Checkpoints, Newest, Pages};
 use crate::error::OpenError;
 use crate::evict::Room;
-use crate::exported::Exported;
 use crate::fault::Faults;
 use crate::garbage::Garbage;
 use crate::index::{Index, KeyExtractor};
@@ -28,6 +27,7 @@ use crate::load::{ChunkLoader, Loads};
 use crate::memory::{Account, Charge, Memory};
 use crate::past::Pasts;
 use crate::serializable::Certifier;
+use crate::snapshot_pins::SnapshotPins;
 use crate::snapshots::{Bounds, Published};
 use crate::stats::{Counters, Stats};
 use crate::table::Table;
@@ -113,7 +113,7 @@ pub(crate) struct EngineInner {
     /// Ids of transactions.
     pub(crate) xids: Xids,
     /// Snapshots that transactions hand to others.
-    pub(crate) exported: Exported,
+    pub(crate) exported: SnapshotPins,
     /// Garbage of workers whose handles are gone.
     pub(crate) orphans: Mutex<Vec<Garbage>>,
     lease: Option<Arc<Lease>>,
@@ -248,7 +248,7 @@ impl Engine {
             rows_handed_over: Handovers::default(),
             callers_handed_over: Handovers::default(),
             xids: Xids::new(next),
-            exported: Exported::default(),
+            exported: SnapshotPins::default(),
             orphans: Mutex::default(),
             lease,
             env: env.clone(),
@@ -390,13 +390,13 @@ impl Engine {
 
     /// May whoever waits for this be answered?
     #[inline]
-    pub fn is_committed(&self, awaits: &Awaits) -> bool {
+    pub fn is_committed(&self, awaits: &CommitWait) -> bool {
         self.0.path.is_reached(awaits)
     }
 
     /// Ready when all of it is Committed: at once, without allocating, if it is.
     #[inline]
-    pub fn acknowledged(&self, awaits: Awaits) -> Acknowledged {
+    pub fn acknowledged(&self, awaits: CommitWait) -> Acknowledged {
         self.0.path.acknowledged(awaits)
     }
 
@@ -404,18 +404,18 @@ impl Engine {
     /// depends on; it was held in `mode`, one of four. The engine's own locks need no such call.
     pub fn hand_over(&self, hash: u64, mode: usize, csn: Csn) {
         let path = &self.0.path;
-        let by = HandedOver::By(csn);
+        let by = PriorLockHolder::By(csn);
         self.0.callers_handed_over.note(hash, mode, by, &**path);
     }
 
     /// What was done by those who gave the lock back, held in `mode`, as far as it is not Committed: asked once the lock is had. Whoever has it
     /// now depends on that, and is not told before that it has it.
-    pub fn handed_over(&self, hash: u64, mode: usize) -> Awaits {
+    pub fn handed_over(&self, hash: u64, mode: usize) -> CommitWait {
         let path = &self.0.path;
         match self.0.callers_handed_over.from(hash, mode, &**path) {
-            None => Awaits::none(),
-            Some(HandedOver::By(csn)) => Awaits::of(csn),
-            Some(HandedOver::UpTo(csn)) => Awaits::floor(csn),
+            None => CommitWait::none(),
+            Some(PriorLockHolder::By(csn)) => CommitWait::of(csn),
+            Some(PriorLockHolder::UpTo(csn)) => CommitWait::floor(csn),
         }
     }
 
@@ -428,7 +428,7 @@ impl Engine {
     pub async fn flush_all_and_wait(&self) -> Result<(), LogFailed> {
         let last = self.0.horizon().counter();
         self.0.path.flush_all();
-        self.acknowledged(Awaits::floor(Csn(last.0 - 1))).await
+        self.acknowledged(CommitWait::floor(Csn(last.0 - 1))).await
     }
 
     /// What each lane has done, and what its transactions waited for.

@@ -60,7 +60,7 @@ use crate::table::Table;
 use crate::version::{Guard, Kept, SlotSet};
 
 pub(crate) use room::{AheadShare, GRANTS_MAX, InLoad, Room, Want};
-use room::{Hopes, Whose};
+use room::{ReclaimProgress, TableKey};
 
 /// The thread begins above this part of the budget without its reserve.
 const HIGH_PERCENT: u64 = 85;
@@ -116,7 +116,7 @@ struct Round {
 
 /// A table that may be evicted from.
 struct Swept {
-    which: Whose,
+    which: TableKey,
     table: Arc<Table>,
     /// A checkpoint has what was committed below this.
     saved_below: Csn,
@@ -213,7 +213,7 @@ fn sweep(inner: &EngineInner, wanted: u64, rounds: u32, second_chance: bool) -> 
 }
 
 /// The same for leaves of indexes: those that nobody has used since their tree's hand was there last.
-fn sweep_leaves(inner: &EngineInner, indexes: &[(Whose, Arc<Index>)], wanted: u64) -> Round {
+fn sweep_leaves(inner: &EngineInner, indexes: &[(TableKey, Arc<Index>)], wanted: u64) -> Round {
     let room = &inner.room;
     let mut found = Round::default();
     let hand = &mut room.hands.lock().leaf;
@@ -365,7 +365,7 @@ impl Drop for Evictor {
 #[derive(Debug, Default)]
 struct Sweeps {
     /// What there was when the last one found nothing.
-    vain: Option<(Hopes, Round)>,
+    vain: Option<(ReclaimProgress, Round)>,
     /// How many were left out since.
     left_out: u32,
 }
@@ -375,7 +375,7 @@ const LEFT_OUT_MAX: u32 = 3;
 
 impl Sweeps {
     /// What one found, which is to be told of this one too, if that is not worth while.
-    fn instead(&mut self, waited: bool, hopes: Hopes) -> Option<Round> {
+    fn instead(&mut self, waited: bool, hopes: ReclaimProgress) -> Option<Round> {
         let (before, found) = self.vain?;
         if !waited || before != hopes || self.left_out == LEFT_OUT_MAX {
             self.vain = None;
@@ -386,7 +386,7 @@ impl Sweeps {
     }
 
     /// What one has found, with what there was before.
-    fn note(&mut self, hopes: Hopes, found: Round) {
+    fn note(&mut self, hopes: ReclaimProgress, found: Round) {
         self.left_out = 0;
         self.vain = (found.bytes == 0).then_some((hopes, found));
     }

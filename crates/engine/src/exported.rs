@@ -1,7 +1,7 @@
 //! Snapshots that a transaction hands to others, of other workers too: `pg_export_snapshot` and `SET TRANSACTION
 //! SNAPSHOT`.
 //!
-//! Owns: the pins that keep what such a snapshot sees.
+//! The engine's [`SnapshotPins`](crate::snapshot_pins::SnapshotPins) keep what such a snapshot sees.
 //!
 //! Invariant: a snapshot is pinned from before its exporter gives it up until everybody has who uses it. Whoever
 //! computes what may be collected
@@ -10,51 +10,12 @@
 //! up by then, the pin was there before, and is found. So an importer's worker may publish the snapshot at any time
 //! later than the pin.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use logstead_types::Csn;
-use parking_lot::Mutex;
 
 use crate::engine::Engine;
 use crate::txn::{Isolation, Txn};
-
-/// The pins of an engine.
-#[derive(Default)]
-pub(crate) struct Exported {
-    /// How often each snapshot is pinned.
-    pins: Mutex<BTreeMap<u64, usize>>,
-    /// How many there are: who computes bounds takes no lock when there are none.
-    count: AtomicUsize,
-}
-
-impl Exported {
-    pub(crate) fn pin(&self, snapshot: Csn) {
-        let mut pins = self.pins.lock();
-        *pins.entry(snapshot.0).or_default() += 1;
-        self.count.store(pins.len(), Ordering::SeqCst);
-    }
-
-    pub(crate) fn unpin(&self, snapshot: Csn) {
-        let mut pins = self.pins.lock();
-        if let Some(uses) = pins.get_mut(&snapshot.0) {
-            *uses -= 1;
-            if *uses == 0 {
-                pins.remove(&snapshot.0);
-            }
-        }
-        self.count.store(pins.len(), Ordering::SeqCst);
-    }
-
-    /// Adds the pinned snapshots to a list.
-    #[inline]
-    pub(crate) fn add_to(&self, snapshots: &mut impl Extend<u64>) {
-        if self.count.load(Ordering::SeqCst) != 0 {
-            snapshots.extend(self.pins.lock().keys().copied());
-        }
-    }
-}
 
 /// A snapshot that others may use, and what it sees, while it is not dropped.
 pub struct ExportedSnapshot {

@@ -16,13 +16,13 @@ use std::sync::atomic::Ordering;
 use logstead_types::{Csn, Rid, TableId};
 use smallvec::{SmallVec, smallvec};
 
-use crate::precommit::Buffers;
 use crate::snapshots::Bounds;
 use crate::stats::add;
 use crate::table::Table;
+use crate::txn::precommit::Buffers;
+use crate::txn::write::{RowChange, drop_entries};
 use crate::version::{Guard, Kind, Prune, Stamp, VersionRef};
 use crate::worker::WorkerInner;
-use crate::write::{What, drop_entries};
 
 /// A transaction's writes, to be cleaned up after.
 struct Batch {
@@ -101,7 +101,7 @@ impl Garbage {
         buffers.log.clear();
         buffers
             .writes
-            .retain(|w| matches!(w.what, What::Update | What::Delete));
+            .retain(|w| matches!(w.what, RowChange::Update | RowChange::Delete));
         buffers.let_go_of_excess();
         if buffers.writes.is_empty() {
             worker.give_buffers(buffers);

@@ -139,13 +139,12 @@ mod load;
 mod memory;
 mod past;
 mod pending;
-mod precommit;
 mod replay;
 pub mod row;
 mod row_lock;
 mod rows;
-mod savepoint;
 mod serializable;
+mod snapshot_pins;
 mod snapshots;
 mod state;
 mod stats;
@@ -153,6 +152,7 @@ mod table;
 mod table_lock;
 mod tree;
 mod txn;
+mod txn_id;
 mod verify;
 #[allow(
     unsafe_code,
@@ -161,7 +161,6 @@ mod verify;
 mod version;
 mod wait;
 mod worker;
-mod write;
 mod xid;
 
 pub use absent::{Absent, FaultError, Present};
@@ -178,11 +177,11 @@ pub use fault::FaultWait;
 pub use index::{Index, IndexCursor, KeyExtractor, KeyKind};
 pub use load::{ChunkCounts, Warmup};
 pub use logstead_checkpoint::CheckpointError as PagesError;
+pub use logstead_checkpoint::RecoveryTarget;
 pub use logstead_checkpoint::Retention;
-pub use logstead_checkpoint::Which;
-pub use logstead_commit::adapt::What;
+pub use logstead_commit::adapt::TunedSetting;
 pub use logstead_commit::{
-    Acknowledged, Acknowledging, Adapt, Adaptive, Awaits, CommitOptions, CommitPath, ForceCommit,
+    AckTiming, Acknowledged, Adapt, Adaptive, CommitOptions, CommitPath, CommitWait, ForceCommit,
     LaneStats, Latencies, LogFailed, Moment, Phase, ProtocolKind, QueueKind, Tracking, WaitCounts,
 };
 pub use logstead_env::Env;
@@ -196,18 +195,18 @@ pub use logstead_wal::manifest::Holder as LeaseHolder;
 pub use logstead_wal::{FlushMode, FlushOutcome};
 pub use memory::{ALLOWANCE_BYTES_MAX, Charge, Memory, OutOfMemory, footprint};
 pub use past::Past;
-pub use precommit::{Receipt, TryCommitError};
 pub use replay::RecoveryReport;
 pub use row::{RowBuilder, RowError, RowRef};
 pub use row_lock::RowLock;
-pub use savepoint::SavepointId;
 pub use serializable::SafeSnapshot;
-pub use state::TxnId;
 pub use stats::Stats;
 pub use table::{RowLockCounts, Table};
 pub use table_lock::{HeldLocks, TableLock};
 pub use tree::TreeReport;
+pub use txn::precommit::{Receipt, TryCommitError};
+pub use txn::savepoint::SavepointId;
 pub use txn::{Isolation, Outcome, Row, ScanCursor, Txn, VersionId, View};
+pub use txn_id::TxnId;
 pub use verify::{IndexReport, Scratch, StoredIndex, StoredRows, VerifyError};
 pub use version::Guard;
 pub use wait::{Blocker, LockWait, WaitError, Waiting};

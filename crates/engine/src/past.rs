@@ -25,7 +25,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use foldhash::fast::FixedState;
-use logstead_checkpoint::{ChunkSize, Hold, Holds, Point, Record, Which};
+use logstead_checkpoint::{ChunkSize, Hold, Holds, Point, Record, RecoveryTarget};
 use logstead_env::{Clock, Instant};
 use logstead_home::LogHome;
 use logstead_types::{Csn, DatabaseId, IndexId, TableId};
@@ -290,7 +290,7 @@ impl Pasts {
 impl Engine {
     /// The database as of a restore point, or of the newest checkpoint, to be read beside the present: the newest that fits. None: there is no such point any more. Asks nobody and reads
     /// nothing; see [`Past::opened`].
-    pub fn past(&self, which: &Which) -> Option<Arc<Past>> {
+    pub fn past(&self, which: &RecoveryTarget) -> Option<Arc<Past>> {
         let inner = self.inner();
         let pasts = &inner.pasts;
         let mut points: Vec<Point> = inner.checkpoints.fitting(which);

@@ -20,7 +20,7 @@ use std::thread::{Scope, ScopedJoinHandle};
 use std::time::Duration;
 
 use logstead_checkpoint::{
-    CheckpointError, ChunkSize, Directory, Record as CheckpointRecord, Upgrade, Upgrading,
+    CheckpointError, ChunkSize, Directory, Record as CheckpointRecord, Upgrade, UpgradeProgress,
 };
 use logstead_env::{Clock, Env, core_count, spawn_scoped};
 use logstead_home::{HomeError, LogHome};
@@ -292,7 +292,7 @@ impl<'scope, 's: 'scope> Survivors for Replay<'scope, '_, 's> {
         self.has_room_for(&upgrade)?;
         let clock = self.clock;
         let mut told = clock.monotonic();
-        let progress = |so_far: &Upgrading| {
+        let progress = |so_far: &UpgradeProgress| {
             let now = clock.monotonic();
             if now.since(told) >= UPGRADE_TOLD {
                 told = now;

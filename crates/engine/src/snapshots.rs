@@ -16,7 +16,7 @@
 //!   all workers.
 //!
 //! A snapshot that a transaction of one worker hands to transactions of others is pinned besides
-//! ([`Exported`](crate::exported::Exported)).
+//! ([`SnapshotPins`](crate::snapshot_pins::SnapshotPins)).
 //!
 //! Most snapshots end soon: they cost a store when taken and one when released. Now and then ([`Snapshots::publish`]) the
 //! worker puts those that are still there in slots and raises the bound.
@@ -28,7 +28,7 @@ use logstead_commit::Horizon;
 use logstead_types::Csn;
 use smallvec::SmallVec;
 
-use crate::exported::Exported;
+use crate::snapshot_pins::SnapshotPins;
 use crate::tree::interleave::point;
 
 const NONE: u64 = u64::MAX;
@@ -206,7 +206,7 @@ impl Bounds {
     pub(crate) fn read(
         horizon: &Horizon,
         published: &[CachePadded<Published>],
-        exported: &Exported,
+        exported: &SnapshotPins,
     ) -> Bounds {
         let durable = horizon.get().0;
         let mut bounds = Bounds {
@@ -299,7 +299,7 @@ mod tests {
         let young = snapshots.acquire(&horizon, &published[0]);
         assert_eq!(young, Csn(30));
         tick(&horizon);
-        let bounds = Bounds::read(&horizon, &published, &Exported::default());
+        let bounds = Bounds::read(&horizon, &published, &SnapshotPins::default());
         assert_eq!(bounds.oldest(), Csn(10));
         assert_eq!(
             bounds.droppable(Csn(5), Csn(12)),
@@ -315,12 +315,12 @@ mod tests {
         assert_eq!(bounds.gone(Csn(12)), Err(Some(10)));
         assert_eq!(bounds.gone(Csn(9)), Ok(()));
         snapshots.release(old, &published[0]);
-        let bounds = Bounds::read(&horizon, &published, &Exported::default());
+        let bounds = Bounds::read(&horizon, &published, &SnapshotPins::default());
         assert!(!bounds.holds(10));
         assert_eq!(bounds.droppable(Csn(5), Csn(12)), Ok(()));
         snapshots.release(young, &published[0]);
         assert_eq!(
-            Bounds::read(&horizon, &published, &Exported::default()).oldest(),
+            Bounds::read(&horizon, &published, &SnapshotPins::default()).oldest(),
             Csn(31)
         );
     }
@@ -342,14 +342,14 @@ mod tests {
         for _ in 0..10 {
             tick(&horizon);
         }
-        let bounds = Bounds::read(&horizon, &published, &Exported::default());
+        let bounds = Bounds::read(&horizon, &published, &SnapshotPins::default());
         assert_eq!(
             bounds.droppable(Csn(9), Csn(11)),
             Err(None),
             "until it has a slot, everything from before it was taken on stays"
         );
         snapshots.publish(&published[0]);
-        let bounds = Bounds::read(&horizon, &published, &Exported::default());
+        let bounds = Bounds::read(&horizon, &published, &SnapshotPins::default());
         assert_eq!(bounds.droppable(Csn(11), Csn(15)), Err(Some(12)));
         assert_eq!(bounds.droppable(Csn(12), Csn(15)), Ok(()));
     }
@@ -399,7 +399,7 @@ mod tests {
                 })
                 .collect();
             for _ in 0..3 {
-                let bounds = Bounds::read(&horizon, &*published, &Exported::default());
+                let bounds = Bounds::read(&horizon, &*published, &SnapshotPins::default());
                 computed.lock().expect("nobody panics").push(bounds);
             }
             workers.into_iter().for_each(|w| w.join().expect("ends"));
@@ -423,7 +423,7 @@ mod tests {
             set_hook(Some(thread::yield_now));
             let horizon = Arc::new(Horizon::new(1, Csn(10)));
             let published = Arc::new([Published::new(), Published::new()]);
-            let exported = Arc::new(Exported::default());
+            let exported = Arc::new(SnapshotPins::default());
             let handed = Arc::new(Mutex::new(None));
             let computed = Arc::new(Mutex::new(Vec::<Bounds>::new()));
             let exporter = {
@@ -503,7 +503,7 @@ mod tests {
         let newest = horizon.counter();
         let kept = |snapshots: &mut Snapshots| -> usize {
             snapshots.publish(&published[0]);
-            let bounds = Bounds::read(&horizon, &published, &Exported::default());
+            let bounds = Bounds::read(&horizon, &published, &SnapshotPins::default());
             (9..newest.0 - 1)
                 .filter(|csn| bounds.droppable(Csn(*csn), Csn(csn + 1)).is_err())
                 .count()
@@ -526,7 +526,7 @@ mod tests {
     fn what_is_not_durable_stays() {
         let horizon = Horizon::new(1, Csn(10));
         drop(horizon.draw(WorkerId(0)));
-        let bounds = Bounds::read(&horizon, &[Published::new()], &Exported::default());
+        let bounds = Bounds::read(&horizon, &[Published::new()], &SnapshotPins::default());
         assert_eq!(
             bounds.droppable(Csn(5), Csn(10)),
             Err(None),

@@ -15,16 +15,13 @@ use parking_lot::Mutex;
 
 use crate::table::Table;
 use crate::tree::interleave::point;
+use crate::txn_id::TxnId;
 
 const RUNNING: u64 = 0;
 const COMMITTING: u64 = 1;
 const ABORTED: u64 = 2;
 /// The low bits of a Precommitted state; the CSN is above them.
 const PRECOMMITTED: u64 = 3;
-
-/// Identifies a transaction among those that run: worker and a number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct TxnId(pub u64);
 
 /// What has become of a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

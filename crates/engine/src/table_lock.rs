@@ -18,8 +18,8 @@ use crossbeam_utils::CachePadded;
 use logstead_types::{Csn, WorkerId};
 use parking_lot::Mutex;
 
-use crate::state::TxnId;
 use crate::tree::interleave::point;
+use crate::txn_id::TxnId;
 
 /// How a table is locked: PostgreSQL's eight modes, weakest first. The first three are weak: statements take them, and they
 /// never conflict among each other.

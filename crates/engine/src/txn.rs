@@ -7,8 +7,11 @@
 //! Every version examined counts as read: the transaction depends on it, rejected rows and tombstones included (T1).
 
 mod depends;
+pub(crate) mod precommit;
 mod read;
+pub(crate) mod savepoint;
 mod scan;
+pub(crate) mod write;
 
 pub(crate) use depends::cover_chunk;
 pub use scan::ScanCursor;
@@ -17,7 +20,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use logstead_commit::{Awaits, Collected, HandedOver};
+use logstead_commit::{CommitWait, DependencySet, PriorLockHolder};
 use logstead_types::{Csn, Rid};
 use smallvec::SmallVec;
 
@@ -31,16 +34,16 @@ use crate::index::{Index, IndexCursor};
 use crate::memory::Charge;
 use crate::row::RowRef;
 use crate::row_lock::RowLock;
-use crate::savepoint::Savepoint;
 use crate::serializable::{Ordinal, Tracked};
-use crate::state::TxnId;
 use crate::table::Table;
 use crate::table_lock::{HeldLocks, TableLock};
 use crate::tree::interleave::point;
+use crate::txn::savepoint::Savepoint;
+use crate::txn::write::{ChangedKeys, Work, chain_has_key};
+use crate::txn_id::TxnId;
 use crate::version::{Guard, Kind, Stamp, VersionRef};
 use crate::wait::{Blocker, Turn, WantedRow};
 use crate::worker::{Scratch, WorkerInner};
-use crate::write::{ChangedKeys, Work, chain_has_key};
 use crate::xid::Xid;
 
 /// When a transaction takes its snapshot.
@@ -170,9 +173,9 @@ pub struct Txn {
     /// Statements begun: those that were begun inside of others count, too.
     commands: u32,
     /// What it depends on.
-    pub(crate) deps: Collected,
+    pub(crate) deps: DependencySet,
     /// What those did who had its locks before, and wrote nothing that it would meet under them.
-    pub(crate) handed_over: Awaits,
+    pub(crate) handed_over: CommitWait,
     /// What it is called by those who have asked.
     pub(crate) xid: Option<Xid>,
     /// Whose snapshot it uses; given up after its own use of it.
@@ -249,7 +252,7 @@ impl Txn {
             command: 1,
             commands: 1,
             deps: worker.inner().path.collected(),
-            handed_over: Awaits::none(),
+            handed_over: CommitWait::none(),
             xid: None,
             imported: None,
             began_at: worker.inner().path.now(),
@@ -715,7 +718,7 @@ impl Txn {
                         .locks
                         .handed_over(lock, || self.engine().path.csns().get())
                     {
-                        self.take_over(HandedOver::UpTo(csn));
+                        self.take_over(PriorLockHolder::UpTo(csn));
                     }
                 }
                 self.give_up_intent();

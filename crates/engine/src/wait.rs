@@ -30,10 +30,11 @@ use smallvec::SmallVec;
 use crate::engine::EngineInner;
 use crate::error::WriteError;
 use crate::row_lock::{Next, RowLock};
-use crate::state::{TxnId, TxnState};
+use crate::state::TxnState;
 use crate::table::Table;
 use crate::table_lock::{HeldLocks, TableLock};
 use crate::txn::Txn;
+use crate::txn_id::TxnId;
 use crate::version::{Guard, Stamp};
 
 /// What a transaction waits for, as of when it was blocked.

@@ -5,19 +5,19 @@ use std::rc::Rc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use logstead_commit::Kick;
+use logstead_commit::WakeFn;
 use logstead_types::{Csn, WorkerId};
 use logstead_wal::{FlushMode, FlushOutcome, Lane};
 
 use crate::engine::{Engine, EngineInner};
 use crate::garbage::{self, Garbage};
 use crate::memory::{ALLOWANCE_BYTES_MAX, OutOfMemory};
-use crate::precommit::Buffers;
 use crate::rows::Rows;
 use crate::snapshots::{Bounds, Snapshots};
-use crate::state::TxnId;
 use crate::stats::{Counters, Stats, add};
+use crate::txn::precommit::Buffers;
 use crate::txn::{Isolation, Txn};
+use crate::txn_id::TxnId;
 
 /// Commits between two looks at what may be collected in line.
 const COMMITS_PER_BOUNDS: u32 = 16;
@@ -306,7 +306,7 @@ impl Worker {
     }
 
     /// Has `kick` called, from any thread, when the worker should look whether it is idle.
-    pub fn set_kick(&self, kick: Kick) {
+    pub fn set_kick(&self, kick: WakeFn) {
         self.0.inner().path.set_kick(self.0.id, kick);
     }
 

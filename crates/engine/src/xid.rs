@@ -33,7 +33,7 @@ use parking_lot::Mutex;
 
 use crate::engine::Engine;
 use crate::error::CommitError;
-use crate::precommit::{commit_error, take_room};
+use crate::txn::precommit::{commit_error, take_room};
 use crate::worker::Worker;
 
 /// Pairs of CSN and id that are remembered, 16 bytes each.

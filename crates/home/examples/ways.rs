@@ -4,7 +4,7 @@
 //! table. Ways are tried in turn, several rounds of each, because a device changes its pace within seconds.
 
 use logstead_env::{Buffer, Env, Instant, core_count};
-use logstead_home::{InlineAppends, LaneAppends, LocalHome, LocalOptions, Position, Way};
+use logstead_home::{InlineAppends, IoMethod, LaneAppends, LocalHome, LocalOptions, Position};
 use logstead_types::LaneId;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -12,7 +12,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
-const WAYS: [Way; 4] = [Way::Pwrite, Way::Threads, Way::Uring, Way::Portable];
+const WAYS: [IoMethod; 4] = [
+    IoMethod::Pwrite,
+    IoMethod::Threads,
+    IoMethod::Uring,
+    IoMethod::Portable,
+];
 const SIZES: [usize; 3] = [4 << 10, 16 << 10, 64 << 10];
 const IN_FLIGHT: [usize; 3] = [1, 4, 16];
 const ROUNDS: usize = 3;

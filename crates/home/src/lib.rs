@@ -58,18 +58,17 @@ pub use lane::{
     Completion, HomeCapabilities, InlineAppends, LaneAppends, LaneSegments, Position, Rollover,
     RoomListener, SegmentInfo, SegmentRollover,
 };
-pub use local::{LocalHome, LocalObjects, LocalOptions, Way};
+pub use local::{IoMethod, LocalHome, LocalObjects, LocalOptions};
 pub use log_home::{HomeBackend, HomeStatus, LogHome};
-pub use memory::{HeldObjects, MemoryHome, Presence};
+pub use memory::{Availability, MemoryHome, ObjectPutPause};
 pub use named_values::{NamedValues, Tag};
-pub use objects::{Hand, ObjectHome, ObjectOptions, Timer};
+pub use objects::{ObjectHome, ObjectOptions, Timer, TimerControl};
 pub use open::{
-    Beside, HomeOptions, check_copy, open, open_beside, open_objects, open_read_only, readers_of,
-    url_below,
+    HomeOptions, check_copy, open, open_beside, open_objects, open_read_only, readers_of, url_below,
 };
-pub use prices::{Listed, Price, PriceList};
+pub use prices::{Price, PriceList, ProviderPrice};
 pub use replicated::{
-    Ack, Opener, Purpose, ReplicatedHome, ReplicatedOptions, Source, named_in_record,
+    OpenPurpose, Opener, ReplicatedHome, ReplicatedOptions, Source, WriteConcern, named_in_record,
 };
 pub use room_request::RoomRequest;
 pub use side_segments::{SideCompletion, SideSegments, SideWriter};

@@ -19,8 +19,9 @@
 
 use crate::bucket::{self, Bucket, BucketError, Outcome, ReadOnly, probe};
 use crate::{
-    Ack, HomeError, LocalHome, LocalObjects, LocalOptions, LogHome, MemoryHome, ObjectHome,
-    ObjectOptions, ObjectReader, Purpose, ReplicatedHome, ReplicatedOptions, SimulatedHome, Source,
+    HomeError, LocalHome, LocalObjects, LocalOptions, LogHome, MemoryHome, ObjectHome,
+    ObjectOptions, ObjectReader, OpenPurpose, ReplicatedHome, ReplicatedOptions, SimulatedHome,
+    Source, WriteConcern,
 };
 use logstead_env::{Env, FileKind, Readers};
 use std::ffi::OsString;
@@ -68,8 +69,8 @@ pub struct HomeOptions {
     /// Of homes in buckets.
     pub objects: ObjectOptions,
     /// Of a list of homes: when an append is durable.
-    pub ack: Ack,
-    /// The place was named for this log, by a number that was drawn: see [`Purpose::NewPlace`].
+    pub ack: WriteConcern,
+    /// The place was named for this log, by a number that was drawn: see [`OpenPurpose::NewPlace`].
     pub new_place: bool,
 }
 
@@ -217,7 +218,7 @@ fn list_of(urls: &str) -> Option<Vec<&str>> {
 fn open_list(
     urls: &[&str],
     env: &Env,
-    (ack, purpose): (Ack, Purpose),
+    (ack, purpose): (WriteConcern, OpenPurpose),
     open: impl Fn(&str, &Env) -> Result<LogHome, HomeError> + Clone + Send + 'static,
 ) -> Result<LogHome, HomeError> {
     let source = |url: &&str| {
@@ -233,8 +234,8 @@ fn open_list(
         purpose,
         patience: match (ack, purpose) {
             // Nothing is won by giving one up that is slow: without it there is no log.
-            (Ack::All, Purpose::Log | Purpose::NewPlace) => ALL_PATIENCE,
-            (Ack::Majority, _) | (_, Purpose::Reading) => default.patience,
+            (WriteConcern::All, OpenPurpose::Log | OpenPurpose::NewPlace) => ALL_PATIENCE,
+            (WriteConcern::Majority, _) | (_, OpenPurpose::Reading) => default.patience,
         },
         ..default
     };
@@ -246,8 +247,8 @@ fn open_list(
 pub fn open(url: &str, env: &Env, options: &HomeOptions) -> Result<LogHome, HomeError> {
     if let Some(urls) = list_of(url) {
         let purpose = match options.new_place {
-            true => Purpose::NewPlace,
-            false => Purpose::Log,
+            true => OpenPurpose::NewPlace,
+            false => OpenPurpose::Log,
         };
         let each = options.clone();
         let open = move |url: &str, env: &Env| open(url, env, &each);
@@ -305,7 +306,7 @@ fn open_to_read(
 ) -> Result<LogHome, HomeError> {
     if let Some(urls) = list_of(url) {
         let open = move |url: &str, env: &Env| open_to_read(url, env, local);
-        return open_list(&urls, env, (Ack::All, Purpose::Reading), open);
+        return open_list(&urls, env, (WriteConcern::All, OpenPurpose::Reading), open);
     }
     let parts = Url::parse(url);
     match parts.scheme.as_deref() {
@@ -429,12 +430,13 @@ pub fn url_below(url: &str, below: &str) -> Result<String, HomeError> {
     })
 }
 
-/// Objects to be read, and a named thing as it was when they were opened.
-pub type Beside = (Arc<dyn ObjectReader>, Option<Vec<u8>>);
-
 /// Objects of the home that `url` names, to be read beside a server that may be at work there, and the named thing
 /// `name` as it is now. Changes nothing, and takes no lock.
-pub fn open_objects(url: &str, env: &Env, name: &str) -> Result<Beside, HomeError> {
+pub fn open_objects(
+    url: &str,
+    env: &Env,
+    name: &str,
+) -> Result<(Arc<dyn ObjectReader>, Option<Vec<u8>>), HomeError> {
     let parts = Url::parse(url);
     let dir = match parts.scheme.as_deref() {
         None => PathBuf::from(url),

@@ -5,7 +5,7 @@
 //! Invariants: a list that was read is complete and every price in it is a number that is not negative; a provider that is not listed has no
 //! price, which is not the same as costing nothing.
 
-use crate::usage::RequestKind;
+use crate::usage::{RequestKind, Usage};
 use std::sync::Arc;
 
 /// The built-in list.
@@ -37,9 +37,35 @@ impl Price {
     }
 }
 
+impl Usage {
+    /// What the requests of a kind cost, and the bytes that they moved.
+    pub fn dollars_of(&self, kind: RequestKind, price: &Price) -> f64 {
+        let asked = self.requests(kind) as f64 / 1e6 * price.million(kind);
+        let gigabytes = self.bytes(kind).unwrap_or(0) as f64 / 1e9;
+        asked
+            + gigabytes
+                * match kind {
+                    RequestKind::Append | RequestKind::Put => price.gb_uploaded,
+                    RequestKind::Get => price.gb_read,
+                    RequestKind::Head
+                    | RequestKind::List
+                    | RequestKind::Delete
+                    | RequestKind::Session => 0.0,
+                }
+    }
+
+    /// What all of it costs; storage is charged by time, and is not in it.
+    pub fn dollars(&self, price: &Price) -> f64 {
+        RequestKind::ALL
+            .map(|kind| self.dollars_of(kind, price))
+            .iter()
+            .sum()
+    }
+}
+
 /// A provider in a list.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Listed {
+pub struct ProviderPrice {
     /// Its name.
     pub provider: String,
     /// What it charges.
@@ -51,7 +77,7 @@ pub struct Listed {
 /// What providers charge.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PriceList {
-    lines: Vec<Listed>,
+    lines: Vec<ProviderPrice>,
 }
 
 fn columns() -> impl Iterator<Item = &'static str> {
@@ -72,7 +98,7 @@ fn is_date(text: &str) -> bool {
     parts.len() == 3 && number(0, 4, 1..=9999) && number(1, 2, 1..=12) && number(2, 2, 1..=31)
 }
 
-fn line(words: &[&str], source: &Arc<str>) -> Result<Listed, String> {
+fn line(words: &[&str], source: &Arc<str>) -> Result<ProviderPrice, String> {
     let [provider, prices @ ..] = words else {
         return Err("it is empty".into());
     };
@@ -91,7 +117,7 @@ fn line(words: &[&str], source: &Arc<str>) -> Result<Listed, String> {
             .ok_or_else(|| format!("\"{text}\" is no price of {column}: dollars are expected"))?;
     }
     let [millions @ .., gb_uploaded, gb_read, gb_month] = numbers;
-    Ok(Listed {
+    Ok(ProviderPrice {
         provider: (*provider).to_owned(),
         price: Price {
             millions,
@@ -103,9 +129,9 @@ fn line(words: &[&str], source: &Arc<str>) -> Result<Listed, String> {
     })
 }
 
-fn parse(list: &str, name: &str) -> Result<Vec<Listed>, String> {
+fn parse(list: &str, name: &str) -> Result<Vec<ProviderPrice>, String> {
     let (mut source, mut has_columns) = (None, false);
-    let mut lines: Vec<Listed> = Vec::new();
+    let mut lines: Vec<ProviderPrice> = Vec::new();
     for (at, text) in (1..).zip(list.lines()) {
         let wrong = |what: &str| format!("{name}, line {at}: {what}");
         let text = text.split_once('#').map_or(text, |(before, _)| before);
@@ -160,7 +186,7 @@ impl PriceList {
     }
 
     /// What this provider charges, if it is listed.
-    pub fn of(&self, provider: &str) -> Option<&Listed> {
+    pub fn of(&self, provider: &str) -> Option<&ProviderPrice> {
         self.lines.iter().find(|line| line.provider == provider)
     }
 }

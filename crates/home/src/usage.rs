@@ -4,8 +4,6 @@
 //!
 //! Does not: know prices; those are in [`prices`](crate::prices).
 
-use crate::prices::Price;
-
 /// Requests and bytes since the home was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
@@ -130,30 +128,6 @@ impl Usage {
     /// Bytes sent to the provider.
     pub fn uploaded_bytes(&self) -> u64 {
         self.append_bytes + self.write_bytes
-    }
-
-    /// What the requests of a kind cost, and the bytes that they moved.
-    pub fn dollars_of(&self, kind: RequestKind, price: &Price) -> f64 {
-        let asked = self.requests(kind) as f64 / 1e6 * price.million(kind);
-        let gigabytes = self.bytes(kind).unwrap_or(0) as f64 / 1e9;
-        asked
-            + gigabytes
-                * match kind {
-                    RequestKind::Append | RequestKind::Put => price.gb_uploaded,
-                    RequestKind::Get => price.gb_read,
-                    RequestKind::Head
-                    | RequestKind::List
-                    | RequestKind::Delete
-                    | RequestKind::Session => 0.0,
-                }
-    }
-
-    /// What all of it costs; storage is charged by time, and is not in it.
-    pub fn dollars(&self, price: &Price) -> f64 {
-        RequestKind::ALL
-            .map(|kind| self.dollars_of(kind, price))
-            .iter()
-            .sum()
     }
 
     /// What came since `before`, an earlier look at the same home. It holds what it holds now.

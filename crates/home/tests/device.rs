@@ -2,8 +2,8 @@
 
 use logstead_env::{Access, Buffer, Env, Fault, Files, Loss, OpenMode, RealFiles, SimFiles};
 use logstead_home::{
-    HomeError, InlineAppends, LaneAppends, LaneSegments, LocalHome, LocalOptions, LogHome,
-    NamedValues, NoRoom, Position, RoomRequest, SideSegments, Way, conformance,
+    HomeError, InlineAppends, IoMethod, LaneAppends, LaneSegments, LocalHome, LocalOptions,
+    LogHome, NamedValues, NoRoom, Position, RoomRequest, SideSegments, conformance,
 };
 use logstead_types::LaneId;
 use std::os::unix::process::ExitStatusExt;
@@ -13,7 +13,7 @@ use std::sync::{Arc, mpsc};
 const LANE: LaneId = LaneId(0);
 const DEVICE: &str = "/device";
 
-fn small(threads: bool, way: Way) -> LocalOptions {
+fn small(threads: bool, way: IoMethod) -> LocalOptions {
     LocalOptions {
         segment_size_bytes: 64 * 1024,
         first_segment_size_bytes: 32 * 1024,
@@ -42,7 +42,7 @@ fn simulated(seed: u64, size: u64) -> (Env, Arc<SimFiles>) {
 #[test]
 fn a_device_conforms_on_simulated_files() {
     for threads in [false, true] {
-        for way in [Way::Auto, Way::Threads, Way::Portable] {
+        for way in [IoMethod::Auto, IoMethod::Threads, IoMethod::Portable] {
             let (env, _) = simulated(1, 16 << 20);
             let home = LocalHome::open(DEVICE, &env, small(threads, way)).unwrap();
             let home = LogHome::from(home);
@@ -53,7 +53,7 @@ fn a_device_conforms_on_simulated_files() {
 
 #[test]
 fn a_preallocated_file_conforms_in_every_way() {
-    for way in Way::ALL {
+    for way in IoMethod::ALL {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("device");
         preallocate(&RealFiles::default(), &path, 16 << 20);
@@ -64,7 +64,7 @@ fn a_preallocated_file_conforms_in_every_way() {
 }
 
 /// Runs the suite on a real device. False: it cannot be done here.
-fn on_device(path: &Path, way: Way) -> bool {
+fn on_device(path: &Path, way: IoMethod) -> bool {
     match LocalHome::open(path, &Env::real(), small(true, way)) {
         Ok(home) => {
             assert!(matches!(
@@ -79,7 +79,7 @@ fn on_device(path: &Path, way: Way) -> bool {
             eprintln!("skipped: {error}");
             false
         }
-        Err(_) if way == Way::Uring && logstead_env::Ring::<()>::new(1, None).is_err() => true,
+        Err(_) if way == IoMethod::Uring && logstead_env::Ring::<()>::new(1, None).is_err() => true,
         Err(error) => panic!("{error}"),
     }
 }
@@ -115,7 +115,7 @@ fn a_block_device_conforms() {
             return;
         }
     };
-    if on_device(&device.0, Way::Auto) {
+    if on_device(&device.0, IoMethod::Auto) {
         // What was written is there, and is not formatted again.
         let home = LocalHome::open_read_only(&device.0, &Env::real()).unwrap();
         assert_eq!(home.list_lanes().unwrap(), [LANE]);
@@ -131,14 +131,14 @@ fn what_holds_something_else_is_refused_and_left_alone() {
         preallocate(files.as_ref(), &path, 4 << 20);
         files.tamper(&path, |bytes| bytes[at] = 1).unwrap();
         let before = files.operations();
-        let error = LocalHome::open(&path, &env, small(false, Way::Pwrite)).err();
+        let error = LocalHome::open(&path, &env, small(false, IoMethod::Pwrite)).err();
         let error = error.expect("refused").to_string();
         assert!(error.contains("holds something else"), "{error}");
         assert_eq!(files.operations(), before, "not touched");
     }
     let tiny = Path::new("/tiny");
     preallocate(files.as_ref(), tiny, 1000);
-    let error = LocalHome::open(tiny, &env, small(false, Way::Pwrite)).err();
+    let error = LocalHome::open(tiny, &env, small(false, IoMethod::Pwrite)).err();
     assert!(error.unwrap().to_string().contains("1 MiB"));
     let empty = LocalHome::open_read_only(DEVICE, &env).err();
     assert!(empty.unwrap().to_string().contains("holds no Logstead log"));
@@ -149,7 +149,7 @@ fn what_holds_something_else_is_refused_and_left_alone() {
 fn one_damaged_copy_is_enough_to_live_with() {
     let (env, files) = simulated(1, 4 << 20);
     let path = Path::new(DEVICE);
-    let options = || small(false, Way::Pwrite);
+    let options = || small(false, IoMethod::Pwrite);
     let home = LocalHome::open(path, &env, options()).unwrap();
     home.put_if_absent("first", b"1").unwrap();
     home.put_if_absent("second", b"2").unwrap();
@@ -184,7 +184,7 @@ fn one_damaged_copy_is_enough_to_live_with() {
 #[test]
 fn a_full_device_refuses_room_and_uses_what_is_freed() {
     let (env, _) = simulated(1, 1 << 20);
-    let home = LocalHome::open(DEVICE, &env, small(false, Way::Pwrite)).unwrap();
+    let home = LocalHome::open(DEVICE, &env, small(false, IoMethod::Pwrite)).unwrap();
     home.open_lane(LANE, 0).unwrap();
     let mut segments = 0;
     let mut fill = || {
@@ -326,7 +326,7 @@ fn check(home: &LocalHome, told: &Told, what: &str) {
 /// it likes. What was told to be durable is there.
 #[test]
 fn a_crash_at_any_io_loses_nothing_that_was_told() {
-    let options = || small(false, Way::Pwrite);
+    let options = || small(false, IoMethod::Pwrite);
     let (env, files) = simulated(1, 2 << 20);
     let before = files.operations();
     let mut told = Told::default();
@@ -374,7 +374,7 @@ fn a_crash_at_any_io_loses_nothing_that_was_told() {
 fn a_killed_process_leaves_what_it_was_told() {
     const CHILD: &str = "LOGSTEAD_TEST_DEVICE";
     if let Some(path) = std::env::var_os(CHILD) {
-        let home = LocalHome::open(path, &Env::real(), small(true, Way::Auto)).unwrap();
+        let home = LocalHome::open(path, &Env::real(), small(true, IoMethod::Auto)).unwrap();
         script(&home, &mut Told::default()).unwrap();
         // Without a goodbye: threads run, handles are open, the lock is held.
         std::process::abort();
@@ -404,9 +404,9 @@ fn a_killed_process_leaves_what_it_was_told() {
     );
     let mut told = Told::default();
     let (env, _) = simulated(1, 8 << 20);
-    let twin = LocalHome::open(DEVICE, &env, small(false, Way::Pwrite)).unwrap();
+    let twin = LocalHome::open(DEVICE, &env, small(false, IoMethod::Pwrite)).unwrap();
     script(&twin, &mut told).unwrap();
-    let home = LocalHome::open(&path, &Env::real(), small(false, Way::Pwrite)).unwrap();
+    let home = LocalHome::open(&path, &Env::real(), small(false, IoMethod::Pwrite)).unwrap();
     check(&home, &told, "after abort");
     assert_eq!(
         home.list_segments(LANE).unwrap().first().unwrap().segment,

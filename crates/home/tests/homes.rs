@@ -2,9 +2,9 @@
 
 use logstead_env::{Buffer, Env, Fault, Files, Loss};
 use logstead_home::{
-    HomeError, HomeStatus, ImmutableObjects, InlineAppends, LaneAppends, LaneSegments, LocalHome,
-    LocalOptions, LogHome, MemoryHome, NoRoom, ObjectId, Position, RoomRequest, SideSegments, Way,
-    check_copy, conformance,
+    HomeError, HomeStatus, ImmutableObjects, InlineAppends, IoMethod, LaneAppends, LaneSegments,
+    LocalHome, LocalOptions, LogHome, MemoryHome, NoRoom, ObjectId, Position, RoomRequest,
+    SideSegments, check_copy, conformance,
 };
 use logstead_types::{Epoch, LaneId};
 use std::path::Path;
@@ -29,10 +29,10 @@ fn memory_home_conforms() {
 }
 
 /// A home on the real disk that writes in `way`, unless this machine cannot.
-fn real(dir: &Path, way: Way) -> Option<LocalHome> {
+fn real(dir: &Path, way: IoMethod) -> Option<LocalHome> {
     let options = LocalOptions { way, ..small(true) };
     match LocalHome::open(dir, &Env::real(), options) {
-        Err(error) if way == Way::Uring && logstead_env::Ring::<()>::new(1, None).is_err() => {
+        Err(error) if way == IoMethod::Uring && logstead_env::Ring::<()>::new(1, None).is_err() => {
             eprintln!("skipped: {error}");
             None
         }
@@ -42,13 +42,16 @@ fn real(dir: &Path, way: Way) -> Option<LocalHome> {
 
 #[test]
 fn local_home_conforms_on_a_real_disk_in_every_way() {
-    for way in Way::ALL {
+    for way in IoMethod::ALL {
         let dir = tempfile::tempdir().unwrap();
         let Some(home) = real(&dir.path().join("data"), way) else {
             continue;
         };
         let report = home.report();
-        assert!(way == Way::Auto || report[0].1 == way.name(), "{report:?}");
+        assert!(
+            way == IoMethod::Auto || report[0].1 == way.name(),
+            "{report:?}"
+        );
         let home = LogHome::from(home);
         conformance::check(&home);
     }
@@ -56,7 +59,7 @@ fn local_home_conforms_on_a_real_disk_in_every_way() {
 
 #[test]
 fn appends_in_flight_together_all_arrive_in_every_way() {
-    for way in Way::ALL {
+    for way in IoMethod::ALL {
         let dir = tempfile::tempdir().unwrap();
         let Some(home) = real(&dir.path().join("data"), way) else {
             continue;
@@ -107,7 +110,7 @@ fn appends_in_flight_together_all_arrive_in_every_way() {
 
 #[test]
 fn a_home_that_is_dropped_has_finished_its_writes() {
-    for way in Way::ALL {
+    for way in IoMethod::ALL {
         let dir = tempfile::tempdir().unwrap();
         let Some(home) = real(&dir.path().join("data"), way) else {
             continue;
@@ -129,7 +132,7 @@ fn a_home_that_is_dropped_has_finished_its_writes() {
 /// The kernel tells of a failed write-back once per open file. Whoever syncs next must not take that for success.
 #[test]
 fn after_a_failed_sync_nothing_is_said_to_be_durable() {
-    for way in [Way::Pwrite, Way::Portable] {
+    for way in [IoMethod::Pwrite, IoMethod::Portable] {
         for threads in [false, true] {
             let (env, files) = Env::simulated(1);
             let options = LocalOptions {
@@ -161,7 +164,7 @@ fn after_a_failed_sync_nothing_is_said_to_be_durable() {
 /// What a way calls durable survives a power cut that loses everything else.
 #[test]
 fn every_simulated_way_is_durable_when_it_says_so() {
-    for way in [Way::Pwrite, Way::Threads, Way::Portable] {
+    for way in [IoMethod::Pwrite, IoMethod::Threads, IoMethod::Portable] {
         for threads in [false, true] {
             let (env, files) = Env::simulated(1);
             files.set_loss(Loss::All);
@@ -545,7 +548,7 @@ fn spares_are_few_and_give_way_on_a_full_disk() {
 /// written.
 #[test]
 fn rewriting_makes_durable_what_only_a_cache_held() {
-    for way in [Way::Pwrite, Way::Portable] {
+    for way in [IoMethod::Pwrite, IoMethod::Portable] {
         for rewrite in [false, true] {
             let (env, files) = Env::simulated(1);
             let options = || LocalOptions {

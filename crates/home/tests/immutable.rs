@@ -4,8 +4,8 @@
 use logstead_env::{Access, Env, Fault, Files, Loss, OpenMode, RealFiles, SimClock, SimFiles};
 use logstead_home::simulated::{MODELS, SimulatedOptions};
 use logstead_home::{
-    HomeError, ImmutableObjects, LocalHome, LocalOptions, LogHome, MemoryHome, OBJECT_BYTES_MAX,
-    ObjectId, ObjectInfo, ObjectReader, Presence, SimulatedHome, Way, conformance,
+    Availability, HomeError, ImmutableObjects, IoMethod, LocalHome, LocalOptions, LogHome,
+    MemoryHome, OBJECT_BYTES_MAX, ObjectId, ObjectInfo, ObjectReader, SimulatedHome, conformance,
 };
 use logstead_types::Epoch;
 use std::path::Path;
@@ -17,7 +17,7 @@ const DIRECTORY: &str = "/data";
 fn options() -> LocalOptions {
     LocalOptions {
         threads: false,
-        way: Way::Pwrite,
+        way: IoMethod::Pwrite,
         ..LocalOptions::default()
     }
 }
@@ -86,12 +86,12 @@ fn a_memory_home_that_fails_or_is_full_says_so() {
     home.put_object(id(1), b"one").unwrap();
     home.crash();
     assert_eq!(whole(&home, id(1)).unwrap(), b"one");
-    home.set_presence(Presence::Refusing);
+    home.set_presence(Availability::Refusing);
     assert!(home.put_object(id(2), b"two").is_err());
     assert!(home.read_object(id(1), 0, &mut [0]).is_err());
     assert!(home.list_objects().is_err());
     assert!(home.remove_object(id(1)).is_err());
-    home.set_presence(Presence::Here);
+    home.set_presence(Availability::Up);
     assert_eq!(whole(&home, id(1)).unwrap(), b"one");
 }
 

@@ -3,10 +3,10 @@
 use logstead_env::{Buffer, Clock, Env, SimClock};
 use logstead_home::simulated::{Fault, FaultRates, Model, SimulatedOptions};
 use logstead_home::{
-    Ack, Copies, HomeError, HomeStatus, ImmutableObjects, LaneAppends, LaneSegments, LogHome,
-    MemoryHome, NamedValues, ObjectCopies, ObjectId, ObjectReader, Position, Presence, Purpose,
+    Availability, Copies, HomeError, HomeStatus, ImmutableObjects, LaneAppends, LaneSegments,
+    LogHome, MemoryHome, NamedValues, ObjectCopies, ObjectId, ObjectReader, OpenPurpose, Position,
     ReplicatedHome, ReplicatedOptions, RoomRequest, SideSegments, SimulatedHome, Source,
-    conformance,
+    WriteConcern, conformance,
 };
 use logstead_types::{Epoch, LaneId};
 use std::sync::{Arc, mpsc};
@@ -18,7 +18,7 @@ fn memories(count: usize) -> Vec<MemoryHome> {
     (0..count).map(|_| MemoryHome::new(64 << 10)).collect()
 }
 
-fn options(ack: Ack) -> ReplicatedOptions {
+fn options(ack: WriteConcern) -> ReplicatedOptions {
     ReplicatedOptions {
         ack,
         threads: false,
@@ -38,11 +38,11 @@ fn open_with(
     ReplicatedHome::open(sources(homes), &Env::real(), options)
 }
 
-fn open(homes: &[MemoryHome], ack: Ack) -> Result<ReplicatedHome, HomeError> {
+fn open(homes: &[MemoryHome], ack: WriteConcern) -> Result<ReplicatedHome, HomeError> {
     open_with(homes, options(ack))
 }
 
-fn refused(homes: &[MemoryHome], ack: Ack) -> String {
+fn refused(homes: &[MemoryHome], ack: WriteConcern) -> String {
     match open(homes, ack) {
         Ok(_) => panic!("opened"),
         Err(error) => error.to_string(),
@@ -87,7 +87,7 @@ fn state_of(home: &ReplicatedHome, child: usize) -> String {
 
 #[test]
 fn conforms_over_memory() {
-    for ack in [Ack::All, Ack::Majority] {
+    for ack in [WriteConcern::All, WriteConcern::Majority] {
         for threads in [false, true] {
             let options = ReplicatedOptions {
                 threads,
@@ -103,7 +103,7 @@ fn conforms_over_memory() {
 #[test]
 fn conforms_over_different_services_with_faults() {
     for seed in 0..10 {
-        for ack in [Ack::All, Ack::Majority] {
+        for ack in [WriteConcern::All, WriteConcern::Majority] {
             let clock = Arc::new(SimClock::new());
             let (env, _) = Env::simulated(seed);
             let env = Env {
@@ -145,7 +145,7 @@ fn conforms_over_different_services_with_faults() {
 
 #[test]
 fn all_waits_for_every_child_and_majority_for_enough() {
-    for (ack, enough) in [(Ack::All, 3), (Ack::Majority, 2)] {
+    for (ack, enough) in [(WriteConcern::All, 3), (WriteConcern::Majority, 2)] {
         let children = memories(3);
         let home = open(&children, ack).expect("opens");
         home.open_lane(LANE, 0).expect("opens");
@@ -168,7 +168,7 @@ fn all_waits_for_every_child_and_majority_for_enough() {
 #[test]
 fn a_child_counts_only_for_what_it_has_from_the_beginning() {
     let children = memories(3);
-    let home = open(&children, Ack::Majority).expect("opens");
+    let home = open(&children, WriteConcern::Majority).expect("opens");
     home.open_lane(LANE, 0).expect("opens");
     for child in &children {
         child.set_paused(true);
@@ -193,12 +193,12 @@ fn a_child_that_never_answers_does_not_stop_a_majority() {
         threads: true,
         lag_bytes_max: 40 << 10,
         patience: Duration::from_millis(200),
-        ..options(Ack::Majority)
+        ..options(WriteConcern::Majority)
     };
     let home = open_with(&children, options.clone()).expect("opens");
     home.open_lane(LANE, 0).expect("opens");
     let mut tag = home.put_if_absent("thing", b"0").expect("puts");
-    children[2].set_presence(Presence::Silent);
+    children[2].set_presence(Availability::Silent);
     for number in 1..100u8 {
         let (_, told) = append(&home, number);
         told.recv().expect("told").expect("durable");
@@ -223,7 +223,7 @@ fn a_child_that_never_answers_does_not_stop_a_majority() {
     assert_eq!(into.as_slice()[0], 1);
     assert_eq!(home.get("thing").expect("reads").expect("is there").0, [90]);
     assert!(state_of(&home, 2).starts_with("left out"));
-    children[2].set_presence(Presence::Here);
+    children[2].set_presence(Availability::Up);
 }
 
 /// Removing is never what a member is left out for, nor what stops anything.
@@ -233,7 +233,7 @@ fn who_is_slow_to_remove_or_cannot_stays_a_member() {
     let options = ReplicatedOptions {
         threads: true,
         patience: Duration::from_millis(200),
-        ..options(Ack::Majority)
+        ..options(WriteConcern::Majority)
     };
     let home = open_with(&children, options).expect("opens");
     for child in &children {
@@ -248,17 +248,17 @@ fn who_is_slow_to_remove_or_cannot_stays_a_member() {
         home.trim(LANE, 0).expect("is asked for");
     };
     for (slow, presence) in [
-        (1, Presence::Silent),
-        (1, Presence::Refusing),
-        (3, Presence::Silent),
-        (3, Presence::Refusing),
+        (1, Availability::Silent),
+        (1, Availability::Refusing),
+        (3, Availability::Silent),
+        (3, Availability::Refusing),
     ] {
         for child in &children[..slow] {
             child.set_presence(presence);
         }
         remove();
         for (index, child) in children.iter().enumerate() {
-            child.set_presence(Presence::Here);
+            child.set_presence(Availability::Up);
             assert_eq!(state_of(&home, index), "member", "{slow} {presence:?}");
         }
     }
@@ -274,22 +274,22 @@ fn who_is_slow_to_remove_or_cannot_stays_a_member() {
 #[test]
 fn errors_leave_one_child_out_and_stop_the_lane_when_too_many() {
     let children = memories(3);
-    let home = open(&children, Ack::Majority).expect("opens");
+    let home = open(&children, WriteConcern::Majority).expect("opens");
     home.open_lane(LANE, 0).expect("opens");
-    children[0].set_presence(Presence::Refusing);
+    children[0].set_presence(Availability::Refusing);
     let (at, told) = append(&home, 1);
     assert!(is_durable(&told));
     assert!(holds(&children[1], at, 1) && holds(&children[2], at, 1));
     assert!(state_of(&home, 0).starts_with("left out"));
-    children[1].set_presence(Presence::Refusing);
+    children[1].set_presence(Availability::Refusing);
     let (_, told) = append(&home, 2);
     assert!(matches!(told.try_recv(), Ok(Err(HomeError::Io { .. }))));
     assert!(home.place(LANE, 4096).is_err(), "the lane has failed");
 
     let children = memories(3);
-    let home = open(&children, Ack::All).expect("opens");
+    let home = open(&children, WriteConcern::All).expect("opens");
     home.open_lane(LANE, 0).expect("opens");
-    children[2].set_presence(Presence::Refusing);
+    children[2].set_presence(Availability::Refusing);
     let (_, told) = append(&home, 1);
     assert!(matches!(told.try_recv(), Ok(Err(HomeError::Io { .. }))));
 }
@@ -298,7 +298,7 @@ fn errors_leave_one_child_out_and_stop_the_lane_when_too_many() {
 #[test]
 fn a_lane_fails_when_reading_has_left_too_many_out() {
     let children = memories(3);
-    let home = open(&children, Ack::Majority).expect("opens");
+    let home = open(&children, WriteConcern::Majority).expect("opens");
     home.open_lane(LANE, 0).expect("opens");
     let (at, told) = append(&home, 1);
     assert!(is_durable(&told));
@@ -308,7 +308,7 @@ fn a_lane_fails_when_reading_has_left_too_many_out() {
     let (_, told) = append(&home, 2);
     let mut into = Buffer::zeroed(4096);
     for child in [0, 1] {
-        children[child].set_presence(Presence::Refusing);
+        children[child].set_presence(Availability::Refusing);
         assert_eq!(told.try_recv().err(), Some(mpsc::TryRecvError::Empty));
         let _left_out = home.read_copy(child, LANE, at, &mut into);
     }
@@ -320,14 +320,14 @@ fn a_lane_fails_when_reading_has_left_too_many_out() {
 #[test]
 fn reading_fails_rather_than_judge_by_too_few() {
     let children = memories(3);
-    let home = open(&children, Ack::Majority).expect("opens");
+    let home = open(&children, WriteConcern::Majority).expect("opens");
     home.open_lane(LANE, 0).expect("opens");
     let (at, told) = append(&home, 1);
     assert!(is_durable(&told));
     let mut into = Buffer::zeroed(4096);
-    children[0].set_presence(Presence::Refusing);
+    children[0].set_presence(Availability::Refusing);
     assert_eq!(home.read_copy(0, LANE, at, &mut into).expect("enough"), 0);
-    children[1].set_presence(Presence::Refusing);
+    children[1].set_presence(Availability::Refusing);
     assert!(home.read_copy(1, LANE, at, &mut into).is_err());
     assert!(home.read(LANE, at, &mut into).is_err());
 }
@@ -335,8 +335,8 @@ fn reading_fails_rather_than_judge_by_too_few() {
 #[test]
 fn two_servers_race_for_a_named_thing_and_one_wins() {
     let children = memories(3);
-    let first = open(&children, Ack::Majority).expect("opens");
-    let second = open(&children, Ack::Majority).expect("opens");
+    let first = open(&children, WriteConcern::Majority).expect("opens");
+    let second = open(&children, WriteConcern::Majority).expect("opens");
     let old = first.put_if_absent("thing", b"one").expect("puts");
     assert_eq!(
         second.get("thing").expect("reads"),
@@ -355,15 +355,15 @@ fn two_servers_race_for_a_named_thing_and_one_wins() {
     ));
     // Any majority has it.
     for away in &children {
-        away.set_presence(Presence::Refusing);
+        away.set_presence(Availability::Refusing);
         assert_eq!(
             first.get("thing").expect("reads"),
             Some((b"two".to_vec(), new))
         );
-        away.set_presence(Presence::Here);
+        away.set_presence(Availability::Up);
     }
-    children[0].set_presence(Presence::Refusing);
-    children[1].set_presence(Presence::Refusing);
+    children[0].set_presence(Availability::Refusing);
+    children[1].set_presence(Availability::Refusing);
     assert!(first.get("thing").is_err(), "a minority says nothing");
     assert!(first.compare_and_swap("thing", new, b"x").is_err());
 }
@@ -371,29 +371,29 @@ fn two_servers_race_for_a_named_thing_and_one_wins() {
 #[test]
 fn lists_that_do_not_fit_are_refused_with_the_reason() {
     let children = memories(5);
-    drop(open(&children[..3], Ack::Majority).expect("opens"));
+    drop(open(&children[..3], WriteConcern::Majority).expect("opens"));
     let list = |of: &[usize]| of.iter().map(|&i| children[i].clone()).collect::<Vec<_>>();
-    assert!(refused(&list(&[0]), Ack::All).contains("two or more"));
-    assert!(refused(&list(&[0, 1, 1]), Ack::All).contains("the same place"));
-    assert!(refused(&list(&[0, 3, 4]), Ack::Majority).contains("a majority"));
+    assert!(refused(&list(&[0]), WriteConcern::All).contains("two or more"));
+    assert!(refused(&list(&[0, 1, 1]), WriteConcern::All).contains("the same place"));
+    assert!(refused(&list(&[0, 3, 4]), WriteConcern::Majority).contains("a majority"));
     let others = memories(3);
-    drop(open(&others, Ack::All).expect("opens"));
+    drop(open(&others, WriteConcern::All).expect("opens"));
     let mut mixed = list(&[0, 1]);
     mixed.push(others[2].clone());
-    assert!(refused(&mixed, Ack::Majority).contains("another log"));
+    assert!(refused(&mixed, WriteConcern::Majority).contains("another log"));
     let alone = MemoryHome::new(64 << 10);
     alone
         .put_if_absent("manifest", b"logstead manifest 1\n")
         .expect("puts");
     mixed[2] = alone;
-    assert!(refused(&mixed, Ack::Majority).contains("a log of its own"));
+    assert!(refused(&mixed, WriteConcern::Majority).contains("a log of its own"));
     // With `all` each must answer; a new log needs all.
-    children[2].set_presence(Presence::Refusing);
-    assert!(refused(&list(&[0, 1, 2]), Ack::All).contains("must answer"));
-    open(&list(&[0, 1, 2]), Ack::Majority).expect("two of three");
+    children[2].set_presence(Availability::Refusing);
+    assert!(refused(&list(&[0, 1, 2]), WriteConcern::All).contains("must answer"));
+    open(&list(&[0, 1, 2]), WriteConcern::Majority).expect("two of three");
     let fresh = memories(3);
-    fresh[1].set_presence(Presence::Refusing);
-    assert!(refused(&fresh, Ack::Majority).contains("a new log needs all"));
+    fresh[1].set_presence(Availability::Refusing);
+    assert!(refused(&fresh, WriteConcern::Majority).contains("a new log needs all"));
 }
 
 /// One member's record is damaged, in whatever way: a majority goes on, nothing is written there, and once it is emptied it is filled again.
@@ -411,7 +411,7 @@ fn a_damaged_record_of_one_member_refuses_no_start() {
     let damages: [Damage; 4] = [cut, flipped, empty, zeros];
     for damage in damages {
         let mut children = memories(3);
-        let home = open(&children, Ack::Majority).expect("opens");
+        let home = open(&children, WriteConcern::Majority).expect("opens");
         home.put_if_absent("thing", b"precious").expect("puts");
         drop(home);
         let (good, tag) = children[1].get("manifest").expect("reads").expect("there");
@@ -419,9 +419,9 @@ fn a_damaged_record_of_one_member_refuses_no_start() {
         children[1]
             .compare_and_swap("manifest", tag, &bad)
             .expect("damages it");
-        let said = refused(&children, Ack::All);
+        let said = refused(&children, WriteConcern::All);
         assert!(said.contains("one of several homes"), "{said}");
-        let home = open(&children, Ack::Majority).expect("two of three");
+        let home = open(&children, WriteConcern::Majority).expect("two of three");
         let state = state_of(&home, 1);
         assert!(state.contains("empty that place"), "{state}");
         let thing = home.get("thing").expect("reads").expect("there");
@@ -433,7 +433,7 @@ fn a_damaged_record_of_one_member_refuses_no_start() {
         let untouched = children[1].get("manifest").expect("reads").expect("there");
         assert_eq!(untouched.0, bad);
         children[1] = MemoryHome::new(64 << 10);
-        let home = open(&children, Ack::Majority).expect("opens");
+        let home = open(&children, WriteConcern::Majority).expect("opens");
         assert_eq!(state_of(&home, 1), "not counted yet");
         home.copies_completed(Epoch(9)).expect("settles");
         assert_eq!(state_of(&home, 1), "member");
@@ -443,11 +443,11 @@ fn a_damaged_record_of_one_member_refuses_no_start() {
 #[test]
 fn lanes_without_their_record_are_a_damaged_member() {
     let mut children = memories(3);
-    drop(open(&children, Ack::Majority).expect("opens"));
+    drop(open(&children, WriteConcern::Majority).expect("opens"));
     let lost = MemoryHome::new(64 << 10);
     lost.open_lane(LANE, 0).expect("opens");
     children[2] = lost.clone();
-    let home = open(&children, Ack::Majority).expect("two of three");
+    let home = open(&children, WriteConcern::Majority).expect("two of three");
     assert!(state_of(&home, 2).contains("lanes of a log"));
     assert!(lost.get("manifest").expect("reads").is_none());
 }
@@ -456,7 +456,7 @@ fn lanes_without_their_record_are_a_damaged_member() {
 fn a_member_is_replaced_and_the_old_list_is_refused() {
     let children = memories(4);
     let list = |of: [usize; 3]| of.map(|i| children[i].clone());
-    let home = open(&list([0, 1, 2]), Ack::Majority).expect("opens");
+    let home = open(&list([0, 1, 2]), WriteConcern::Majority).expect("opens");
     assert!(home.copies_behind().is_empty());
     home.put_if_absent("thing", b"one").expect("puts");
     home.open_lane(LANE, 0).expect("opens");
@@ -464,7 +464,7 @@ fn a_member_is_replaced_and_the_old_list_is_refused() {
     side.append(b"a large transaction".to_vec());
     side.finish(Box::new(|stored| stored.expect("stores")));
     drop(home);
-    let home = open(&list([0, 1, 3]), Ack::Majority).expect("opens");
+    let home = open(&list([0, 1, 3]), WriteConcern::Majority).expect("opens");
     assert_eq!(
         home.copies_behind(),
         [0, 1, 2],
@@ -475,11 +475,11 @@ fn a_member_is_replaced_and_the_old_list_is_refused() {
     assert_eq!(state_of(&home, 2), "member");
     assert_eq!(children[3].list_sides(LANE).expect("lists"), [7]);
     drop(home);
-    assert!(refused(&list([2, 0, 2]), Ack::Majority).contains("the same place"));
-    children[0].set_presence(Presence::Refusing);
+    assert!(refused(&list([2, 0, 2]), WriteConcern::Majority).contains("the same place"));
+    children[0].set_presence(Availability::Refusing);
     // The one that went is no member, however new its record is.
-    assert!(refused(&list([0, 2, 3]), Ack::Majority).contains("a majority"));
-    let home = open(&list([0, 1, 3]), Ack::Majority).expect("opens");
+    assert!(refused(&list([0, 2, 3]), WriteConcern::Majority).contains("a majority"));
+    let home = open(&list([0, 1, 3]), WriteConcern::Majority).expect("opens");
     assert_eq!(
         home.get("thing").expect("reads").expect("is there").0,
         b"one"
@@ -487,12 +487,12 @@ fn a_member_is_replaced_and_the_old_list_is_refused() {
     home.copies_completed(Epoch(9)).expect("settles");
     drop(home);
     // What was away is marked, and completed when it is back.
-    children[0].set_presence(Presence::Here);
-    let home = open(&list([0, 1, 3]), Ack::Majority).expect("opens");
+    children[0].set_presence(Availability::Up);
+    let home = open(&list([0, 1, 3]), WriteConcern::Majority).expect("opens");
     assert_eq!(home.copies_behind(), [0]);
     home.copies_completed(Epoch(9)).expect("settles");
     drop(home);
-    let home = open(&list([0, 1, 3]), Ack::All).expect("opens");
+    let home = open(&list([0, 1, 3]), WriteConcern::All).expect("opens");
     assert_eq!(
         home.copies_behind(),
         [0, 1, 2],
@@ -504,9 +504,9 @@ fn a_member_is_replaced_and_the_old_list_is_refused() {
 fn who_has_lost_the_lease_does_not_change_the_members() {
     let children = memories(4);
     let list = |of: [usize; 3]| of.map(|i| children[i].clone());
-    let first = open(&list([0, 1, 2]), Ack::Majority).expect("opens");
+    let first = open(&list([0, 1, 2]), WriteConcern::Majority).expect("opens");
     let tag = first.put_if_absent("manifest", b"first").expect("puts");
-    let second = open(&list([0, 1, 3]), Ack::Majority).expect("opens");
+    let second = open(&list([0, 1, 3]), WriteConcern::Majority).expect("opens");
     let tag = second
         .compare_and_swap("manifest", tag, b"second")
         .expect("claims");
@@ -524,10 +524,10 @@ fn who_has_lost_the_lease_does_not_change_the_members() {
     ));
     first.copies_completed(Epoch(9)).expect("settles");
     drop((first, second));
-    open(&list([1, 2, 3]), Ack::Majority).expect("0, 1 and 2 are still the members");
-    assert!(refused(&list([0, 3, 3]), Ack::Majority).contains("the same place"));
-    children[1].set_presence(Presence::Refusing);
-    assert!(refused(&list([0, 1, 3]), Ack::Majority).contains("a majority"));
+    open(&list([1, 2, 3]), WriteConcern::Majority).expect("0, 1 and 2 are still the members");
+    assert!(refused(&list([0, 3, 3]), WriteConcern::Majority).contains("the same place"));
+    children[1].set_presence(Availability::Refusing);
+    assert!(refused(&list([0, 1, 3]), WriteConcern::Majority).contains("a majority"));
 }
 
 #[test]
@@ -539,8 +539,8 @@ fn members_that_changed_before_the_lease_was_claimed_are_noticed() {
             true => ([0, 1, 2], [0, 1, 3]),
             false => ([0, 1, 3], [0, 1, 2]),
         };
-        let waiting = open(&list(old), Ack::Majority).expect("opens");
-        let quick = open(&list(new), Ack::Majority).expect("opens");
+        let waiting = open(&list(old), WriteConcern::Majority).expect("opens");
+        let quick = open(&list(new), WriteConcern::Majority).expect("opens");
         let tag = quick.get("manifest").expect("reads").map(|(_, tag)| tag);
         let tag = match tag {
             Some(tag) => quick.compare_and_swap("manifest", tag, b"quick"),
@@ -562,9 +562,9 @@ fn members_that_changed_before_the_lease_was_claimed_are_noticed() {
 #[test]
 fn a_mark_made_with_the_lease_is_no_other_list() {
     let children = memories(3);
-    let home = open(&children, Ack::Majority).expect("opens");
+    let home = open(&children, WriteConcern::Majority).expect("opens");
     home.open_lane(LANE, 0).expect("opens");
-    children[2].set_presence(Presence::Refusing);
+    children[2].set_presence(Availability::Refusing);
     let (_, told) = append(&home, 1);
     assert!(is_durable(&told));
     home.put_if_absent("manifest", b"claimed").expect("puts");
@@ -589,7 +589,8 @@ fn a_steady_state_costs_one_write_per_child() {
     let sources = children
         .iter()
         .map(|home| Source::of(LogHome::from(home.clone())));
-    let home = ReplicatedHome::open(sources.collect(), &env, options(Ack::All)).expect("opens");
+    let home =
+        ReplicatedHome::open(sources.collect(), &env, options(WriteConcern::All)).expect("opens");
     let mut tag = home.put_if_absent("manifest", b"0").expect("puts");
     for number in 0..10 {
         tag = home
@@ -609,8 +610,8 @@ fn a_steady_state_costs_one_write_per_child() {
 
 fn opened_for(
     homes: &[MemoryHome],
-    ack: Ack,
-    purpose: Purpose,
+    ack: WriteConcern,
+    purpose: OpenPurpose,
 ) -> Result<ReplicatedHome, HomeError> {
     let options = ReplicatedOptions {
         purpose,
@@ -632,16 +633,16 @@ fn reading_takes_a_majority_and_changes_nothing() {
     let away = |child: Option<usize>| {
         for (index, memory) in children.iter().enumerate() {
             memory.set_presence(match child == Some(index) {
-                true => Presence::Refusing,
-                false => Presence::Here,
+                true => Availability::Refusing,
+                false => Availability::Up,
             });
         }
     };
-    let reader = || opened_for(&children, Ack::All, Purpose::Reading);
+    let reader = || opened_for(&children, WriteConcern::All, OpenPurpose::Reading);
     assert!(matches!(reader(), Err(HomeError::Missing(_))), "no log yet");
     assert!(records(&children).iter().all(Option::is_none));
 
-    let home = open(&children, Ack::Majority).expect("opens");
+    let home = open(&children, WriteConcern::Majority).expect("opens");
     home.open_lane(LANE, 0).expect("opens");
     let tag = home.put_if_absent("thing", b"old").expect("puts");
     let first = append(&home, 1);
@@ -673,8 +674,8 @@ fn reading_takes_a_majority_and_changes_nothing() {
         away(None);
         assert_eq!(records(&children), before, "without {gone:?}");
     }
-    children[0].set_presence(Presence::Refusing);
-    children[1].set_presence(Presence::Refusing);
+    children[0].set_presence(Availability::Refusing);
+    children[1].set_presence(Availability::Refusing);
     assert!(reader().is_err(), "the third alone does not say");
 }
 
@@ -682,22 +683,22 @@ fn reading_takes_a_majority_and_changes_nothing() {
 #[test]
 fn reading_does_not_complete_what_is_under_way() {
     let children = memories(3);
-    let home = open(&children, Ack::Majority).expect("opens");
+    let home = open(&children, WriteConcern::Majority).expect("opens");
     let tag = home.put_if_absent("thing", b"old").expect("puts");
     for child in &children[1..] {
-        child.set_presence(Presence::Refusing);
+        child.set_presence(Availability::Refusing);
     }
     assert!(home.compare_and_swap("thing", tag, b"new").is_err());
     for child in &children[1..] {
-        child.set_presence(Presence::Here);
+        child.set_presence(Availability::Up);
     }
     let before = records(&children);
     for (gone, value) in [(0, "old"), (1, "new"), (2, "new")] {
-        children[gone].set_presence(Presence::Refusing);
-        let read = opened_for(&children, Ack::All, Purpose::Reading).expect("opens");
+        children[gone].set_presence(Availability::Refusing);
+        let read = opened_for(&children, WriteConcern::All, OpenPurpose::Reading).expect("opens");
         let (thing, _) = read.get("thing").expect("reads").expect("is there");
         assert_eq!(thing, value.as_bytes(), "without {gone}");
-        children[gone].set_presence(Presence::Here);
+        children[gone].set_presence(Availability::Up);
         assert_eq!(records(&children), before);
     }
 }
@@ -705,32 +706,32 @@ fn reading_does_not_complete_what_is_under_way() {
 #[test]
 fn a_place_of_its_own_begins_with_most_of_its_homes() {
     let children = memories(3);
-    children[0].set_presence(Presence::Refusing);
-    assert!(refused(&children, Ack::Majority).contains("needs all of its homes"));
-    assert!(opened_for(&children, Ack::All, Purpose::NewPlace).is_err());
+    children[0].set_presence(Availability::Refusing);
+    assert!(refused(&children, WriteConcern::Majority).contains("needs all of its homes"));
+    assert!(opened_for(&children, WriteConcern::All, OpenPurpose::NewPlace).is_err());
     let two_away = memories(3);
     for child in &two_away[..2] {
-        child.set_presence(Presence::Refusing);
+        child.set_presence(Availability::Refusing);
     }
-    assert!(opened_for(&two_away, Ack::Majority, Purpose::NewPlace).is_err());
+    assert!(opened_for(&two_away, WriteConcern::Majority, OpenPurpose::NewPlace).is_err());
 
-    let home = opened_for(&children, Ack::Majority, Purpose::NewPlace).expect("opens");
+    let home = opened_for(&children, WriteConcern::Majority, OpenPurpose::NewPlace).expect("opens");
     home.put_if_absent("thing", b"x").expect("puts");
     home.put_object(ObjectId(9), b"object").expect("puts");
     drop(home);
-    children[0].set_presence(Presence::Here);
+    children[0].set_presence(Availability::Up);
     // Until a start has completed the first, both others are needed.
-    children[1].set_presence(Presence::Refusing);
-    assert!(refused(&children, Ack::Majority).contains("a majority of the log's homes"));
-    children[1].set_presence(Presence::Here);
-    let home = open(&children, Ack::Majority).expect("opens");
+    children[1].set_presence(Availability::Refusing);
+    assert!(refused(&children, WriteConcern::Majority).contains("a majority of the log's homes"));
+    children[1].set_presence(Availability::Up);
+    let home = open(&children, WriteConcern::Majority).expect("opens");
     assert_eq!(home.get("thing").expect("reads").expect("is there").0, b"x");
     assert_eq!(state_of(&home, 0), "not counted yet");
     home.copies_completed(Epoch(9)).expect("completes");
     assert_eq!(state_of(&home, 0), "member");
     drop(home);
-    children[1].set_presence(Presence::Refusing);
-    let home = open(&children, Ack::Majority).expect("opens");
+    children[1].set_presence(Availability::Refusing);
+    let home = open(&children, WriteConcern::Majority).expect("opens");
     let mut object = [0; 6];
     home.read_object_copy(0, ObjectId(9), 0, &mut object)
         .expect("was copied");

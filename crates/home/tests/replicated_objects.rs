@@ -3,9 +3,9 @@
 use logstead_env::{Env, SimClock};
 use logstead_home::simulated::{Model, SimulatedOptions};
 use logstead_home::{
-    Ack, Copies, HomeError, HomeStatus, ImmutableObjects, LogHome, MemoryHome, NamedValues,
-    ObjectCopies, ObjectId, ObjectReader, Presence, ReplicatedHome, ReplicatedOptions,
-    SimulatedHome, Source,
+    Availability, Copies, HomeError, HomeStatus, ImmutableObjects, LogHome, MemoryHome,
+    NamedValues, ObjectCopies, ObjectId, ObjectReader, ReplicatedHome, ReplicatedOptions,
+    SimulatedHome, Source, WriteConcern,
 };
 use logstead_types::Epoch;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ fn memories(count: usize) -> Vec<MemoryHome> {
     (0..count).map(|_| MemoryHome::new(64 << 10)).collect()
 }
 
-fn options(ack: Ack) -> ReplicatedOptions {
+fn options(ack: WriteConcern) -> ReplicatedOptions {
     ReplicatedOptions {
         ack,
         threads: false,
@@ -29,7 +29,7 @@ fn open_with(homes: &[MemoryHome], options: ReplicatedOptions) -> ReplicatedHome
     ReplicatedHome::open(sources, &Env::real(), options).expect("opens")
 }
 
-fn open(homes: &[MemoryHome], ack: Ack) -> ReplicatedHome {
+fn open(homes: &[MemoryHome], ack: WriteConcern) -> ReplicatedHome {
     open_with(homes, options(ack))
 }
 
@@ -72,7 +72,7 @@ fn state_of(home: &ReplicatedHome, child: usize) -> String {
 #[test]
 fn all_wants_every_child_and_majority_enough() {
     let children = memories(3);
-    let home = open(&children, Ack::All);
+    let home = open(&children, WriteConcern::All);
     home.put_object(id(1), b"one").expect("puts");
     for child in &children {
         assert_eq!(whole(child, id(1)).expect("everywhere"), b"one");
@@ -84,7 +84,7 @@ fn all_wants_every_child_and_majority_enough() {
     home.put_object(id(2), b"two").expect("tried again");
 
     let children = memories(3);
-    let home = open(&children, Ack::Majority);
+    let home = open(&children, WriteConcern::Majority);
     children[2].set_disk_full(true);
     home.put_object(id(1), b"one").expect("two of three");
     assert!(state_of(&home, 2).starts_with("left out: storing an object"));
@@ -99,7 +99,7 @@ fn all_wants_every_child_and_majority_enough() {
 #[test]
 fn a_conflict_is_the_caller_s_and_nobody_is_left_out() {
     let children = memories(3);
-    let home = open(&children, Ack::Majority);
+    let home = open(&children, WriteConcern::Majority);
     children[1].put_object(id(1), b"other").expect("puts");
     let conflict = home.put_object(id(1), b"one");
     assert!(matches!(conflict, Err(HomeError::Conflict(_))));
@@ -109,22 +109,22 @@ fn a_conflict_is_the_caller_s_and_nobody_is_left_out() {
 #[test]
 fn an_object_is_read_wherever_its_bytes_come_from() {
     let children = memories(3);
-    let home = open(&children, Ack::Majority);
+    let home = open(&children, WriteConcern::Majority);
     home.put_object(id(1), b"one").expect("puts");
     home.put_object(id(2), b"two").expect("puts");
     // One has lost it, one does not answer: neither is left out for that.
     children[0].remove_object(id(1)).expect("removes");
-    children[1].set_presence(Presence::Refusing);
+    children[1].set_presence(Availability::Refusing);
     for _ in 0..3 {
         assert_eq!(whole(&home, id(1)).expect("reads"), b"one");
     }
     assert_eq!(state_of(&home, 1), "member");
-    children[2].set_presence(Presence::Refusing);
+    children[2].set_presence(Availability::Refusing);
     let failed = whole(&home, id(1)).expect_err("who would know does not answer");
     assert!(!matches!(failed, HomeError::Missing(_)), "{failed}");
-    children[1].set_presence(Presence::Here);
+    children[1].set_presence(Availability::Up);
     assert_eq!(whole(&home, id(1)).expect("reads"), b"one");
-    children[2].set_presence(Presence::Here);
+    children[2].set_presence(Availability::Up);
     assert!(is_missing(&home, id(3)), "all say so");
     let mut copy = [0; 3];
     assert!(home.read_object_copy(0, id(1), 0, &mut copy).is_err());
@@ -138,11 +138,11 @@ fn a_child_that_is_silent_is_left_out_by_a_put_and_not_by_a_read() {
     let options = ReplicatedOptions {
         threads: true,
         patience: Duration::from_millis(100),
-        ..options(Ack::Majority)
+        ..options(WriteConcern::Majority)
     };
     let home = open_with(&children, options);
     home.put_object(id(1), b"one").expect("puts");
-    children[0].set_presence(Presence::Silent);
+    children[0].set_presence(Availability::Silent);
     for _ in 0..10 {
         assert_eq!(whole(&home, id(1)).expect("of another"), b"one");
     }
@@ -151,24 +151,24 @@ fn a_child_that_is_silent_is_left_out_by_a_put_and_not_by_a_read() {
     assert!(state_of(&home, 0).starts_with("left out"));
     // The lease's requests do not wait behind objects that get nowhere.
     home.put_if_absent("thing", b"1").expect("puts");
-    children[0].set_presence(Presence::Here);
+    children[0].set_presence(Availability::Up);
 }
 
 #[test]
 fn who_was_away_is_completed_before_it_counts_and_brings_nothing_back() {
     let children = memories(3);
-    let home = open(&children, Ack::Majority);
+    let home = open(&children, WriteConcern::Majority);
     for counter in 1..=3 {
         home.put_object(id(counter), b"before").expect("puts");
     }
-    children[2].set_presence(Presence::Refusing);
+    children[2].set_presence(Availability::Refusing);
     home.put_object(id(4), b"while it was away").expect("puts");
     home.remove_object(id(1)).expect("removes");
     // Whatever names the new object is a change of the register, which marks who has been left out.
     claim(&home);
     drop(home);
-    children[2].set_presence(Presence::Here);
-    let home = open(&children, Ack::Majority);
+    children[2].set_presence(Availability::Up);
+    let home = open(&children, WriteConcern::Majority);
     assert_eq!(home.copies_behind(), [2]);
     claim(&home);
     assert_eq!(
@@ -189,16 +189,16 @@ fn who_was_away_is_completed_before_it_counts_and_brings_nothing_back() {
     assert_eq!(ids(&home), [id(2), id(3), id(4)]);
     drop(home);
     // From now on it counts: the other two may go.
-    children[0].set_presence(Presence::Refusing);
-    let home = open(&children, Ack::Majority);
-    children[1].set_presence(Presence::Refusing);
+    children[0].set_presence(Availability::Refusing);
+    let home = open(&children, WriteConcern::Majority);
+    children[1].set_presence(Availability::Refusing);
     assert_eq!(whole(&home, id(4)).expect("reads"), b"while it was away");
 }
 
 #[test]
 fn a_new_child_gets_all_objects_and_one_that_cannot_take_them_does_not_count() {
     let children = memories(4);
-    let home = open(&children[..3], Ack::Majority);
+    let home = open(&children[..3], WriteConcern::Majority);
     for counter in 1..=5 {
         let bytes = vec![counter as u8; 900];
         home.put_object(id(counter), &bytes).expect("puts");
@@ -208,12 +208,12 @@ fn a_new_child_gets_all_objects_and_one_that_cannot_take_them_does_not_count() {
     children[0].remove_object(id(3)).expect("removes");
     let list = [0, 1, 3].map(|child| children[child].clone());
     children[3].set_disk_full(true);
-    let home = open(&list, Ack::Majority);
+    let home = open(&list, WriteConcern::Majority);
     home.copies_completed(Epoch(9)).expect("settles without it");
     assert!(state_of(&home, 2).starts_with("left out: completing it"));
     drop(home);
     children[3].set_disk_full(false);
-    let home = open(&list, Ack::Majority);
+    let home = open(&list, WriteConcern::Majority);
     home.copies_completed(Epoch(9)).expect("settles");
     assert_eq!(state_of(&home, 2), "member");
     for counter in 1..=5 {
@@ -237,7 +237,7 @@ fn where_nothing_is_missing_completing_costs_a_listing() {
         let sources = children
             .iter()
             .map(|home| Source::of(LogHome::from(home.clone())));
-        ReplicatedHome::open(sources.collect(), &env, options(Ack::All)).expect("opens")
+        ReplicatedHome::open(sources.collect(), &env, options(WriteConcern::All)).expect("opens")
     };
     let home = open();
     for counter in 0..20 {

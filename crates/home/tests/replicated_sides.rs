@@ -3,8 +3,8 @@
 use logstead_env::{Buffer, Env};
 use logstead_home::bucket::memory::{MemoryBucket, MemoryOptions};
 use logstead_home::{
-    Ack, Copies, HomeStatus, LaneAppends, LaneSegments, LogHome, ObjectHome, ObjectOptions,
-    ReplicatedHome, ReplicatedOptions, RoomRequest, SideSegments, Source,
+    Copies, HomeStatus, LaneAppends, LaneSegments, LogHome, ObjectHome, ObjectOptions,
+    ReplicatedHome, ReplicatedOptions, RoomRequest, SideSegments, Source, WriteConcern,
 };
 use logstead_types::{Epoch, LaneId};
 use std::sync::{Arc, mpsc};
@@ -34,7 +34,7 @@ fn open(buckets: &[MemoryBucket]) -> ReplicatedHome {
         .iter()
         .map(|bucket| Source::of(LogHome::from(child(bucket))));
     let options = ReplicatedOptions {
-        ack: Ack::Majority,
+        ack: WriteConcern::Majority,
         threads: false,
         ..ReplicatedOptions::default()
     };

@@ -10,7 +10,7 @@
 )]
 
 use logstead_env::{Buffer, Env, Ring};
-use logstead_home::{InlineAppends, LaneAppends, LocalHome, LocalOptions, Way};
+use logstead_home::{InlineAppends, IoMethod, LaneAppends, LocalHome, LocalOptions};
 use logstead_types::LaneId;
 use std::path::Path;
 use std::sync::mpsc;
@@ -47,7 +47,7 @@ fn check(at: &Path, name: &str) {
         segment_size_bytes: 1 << 20,
         first_segment_size_bytes: 1 << 20,
         segment_size_bytes_min: 64 << 10,
-        way: Way::Uring,
+        way: IoMethod::Uring,
         ..LocalOptions::default()
     };
     let home = LocalHome::open(at, &Env::real(), options).unwrap();

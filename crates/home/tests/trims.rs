@@ -5,9 +5,9 @@ use logstead_home::bucket::memory::{MemoryBucket, MemoryOptions};
 use logstead_home::conformance::{AppendedBlock, check_trimmed_life};
 use logstead_home::simulated::{MODELS, Model, ServiceKind, SimulatedOptions};
 use logstead_home::{
-    Ack, HomeBackend, HomeStatus, LaneAppends, LaneSegments, LocalHome, LocalOptions, LogHome,
+    HomeBackend, HomeStatus, IoMethod, LaneAppends, LaneSegments, LocalHome, LocalOptions, LogHome,
     MemoryHome, ObjectHome, ObjectOptions, Position, ReplicatedHome, ReplicatedOptions,
-    RoomRequest, SimulatedHome, Source, Way,
+    RoomRequest, SimulatedHome, Source, WriteConcern,
 };
 use logstead_types::LaneId;
 use std::path::Path;
@@ -56,7 +56,7 @@ fn directories_and_devices() {
                 first_segment_size_bytes: 32 << 10,
                 segment_size_bytes_min: 32 << 10,
                 threads,
-                way: Way::Auto,
+                way: IoMethod::Auto,
                 ..LocalOptions::default()
             };
             lives(|_| {
@@ -69,7 +69,7 @@ fn directories_and_devices() {
 
 #[test]
 fn a_real_disk_in_every_way() {
-    for way in Way::ALL {
+    for way in IoMethod::ALL {
         let dir = tempfile::tempdir().unwrap();
         let options = LocalOptions {
             segment_size_bytes: 64 << 10,
@@ -79,7 +79,7 @@ fn a_real_disk_in_every_way() {
             way,
             ..LocalOptions::default()
         };
-        if way == Way::Uring && logstead_env::Ring::<()>::new(1, None).is_err() {
+        if way == IoMethod::Uring && logstead_env::Ring::<()>::new(1, None).is_err() {
             eprintln!("skipped: no io_uring here");
             continue;
         }
@@ -147,7 +147,7 @@ fn memories() -> Vec<MemoryHome> {
     (0..3).map(|_| MemoryHome::new(64 << 10)).collect()
 }
 
-fn replicated(children: &[MemoryHome], ack: Ack, threads: bool) -> ReplicatedHome {
+fn replicated(children: &[MemoryHome], ack: WriteConcern, threads: bool) -> ReplicatedHome {
     let sources = children
         .iter()
         .map(|home| Source::of(LogHome::from(home.clone())));
@@ -161,7 +161,7 @@ fn replicated(children: &[MemoryHome], ack: Ack, threads: bool) -> ReplicatedHom
 
 #[test]
 fn homes_of_several_homes() {
-    for ack in [Ack::All, Ack::Majority] {
+    for ack in [WriteConcern::All, WriteConcern::Majority] {
         for threads in [false, true] {
             let children = memories();
             lives(|_| {
@@ -188,7 +188,7 @@ fn different_services_as_one_home() {
                 .iter()
                 .map(|home| Source::of(LogHome::from(home.clone())));
             let options = ReplicatedOptions {
-                ack: Ack::Majority,
+                ack: WriteConcern::Majority,
                 threads: false,
                 ..ReplicatedOptions::default()
             };
@@ -218,7 +218,7 @@ fn a_slow_copy_keeps_a_segment_until_its_last_append_is_done() {
     const LANE: LaneId = LaneId(0);
     for threads in [false, true] {
         let children = memories();
-        let home = replicated(&children, Ack::Majority, threads);
+        let home = replicated(&children, WriteConcern::Majority, threads);
         home.open_lane(LANE, 0).unwrap();
         children[2].set_paused(true);
         let mut places = Vec::new();

@@ -7,13 +7,13 @@
 use crate::{EXIT_FAILURE, EXIT_USAGE, fail, serve};
 use clap::{Arg, ArgMatches, Command};
 use logstead_checkpoint::{
-    BranchError, PINS, Pin, PinKind, Pins, Point, Which, create_branch, directory_of, drop_branch,
-    points_of_now, restore_point, served,
+    BranchError, PINS, Pin, PinKind, Pins, Point, RecoveryTarget, create_branch, directory_of,
+    drop_branch, points_of_now, restore_point, served,
 };
 use logstead_env::Env;
 use logstead_home::{
-    Ack, BranchObjects, HomeError, HomeOptions, LocalOptions, LogHome, ObjectReader, branch_home,
-    open_objects, readers_of, url_below,
+    BranchObjects, HomeError, HomeOptions, LocalOptions, LogHome, ObjectReader, WriteConcern,
+    branch_home, open_objects, readers_of, url_below,
 };
 use logstead_sql::value::datetime::parse_timestamptz;
 use logstead_types::Epoch;
@@ -93,7 +93,7 @@ pub(crate) fn ack() -> Arg {
         .long("ack")
         .value_name("VALUE")
         .default_value("all")
-        .value_parser(|text: &str| text.parse::<Ack>())
+        .value_parser(|text: &str| text.parse::<WriteConcern>())
         .help("Where homes are lists that are written to: which of them must answer, all or a majority. What is not reached now is completed by the next start of a server there that reaches it")
 }
 
@@ -111,14 +111,14 @@ pub(crate) fn home_options(arguments: &ArgMatches, from: &str, env: &Env) -> Hom
 }
 
 /// Which point is meant; the newest checkpoint, if none is.
-fn which(arguments: &ArgMatches) -> Result<Which, String> {
+fn which(arguments: &ArgMatches) -> Result<RecoveryTarget, String> {
     let given = |name| arguments.get_one::<String>(name);
     match (given("at"), given("point")) {
         (Some(time), _) => parse_timestamptz(time, None)
-            .map(Which::At)
+            .map(RecoveryTarget::At)
             .map_err(|error| format!("--at: {}", error.fields().message)),
-        (None, Some(name)) => Ok(Which::Named(name.clone())),
-        (None, None) => Ok(Which::Newest),
+        (None, Some(name)) => Ok(RecoveryTarget::Named(name.clone())),
+        (None, None) => Ok(RecoveryTarget::Newest),
     }
 }
 
@@ -236,7 +236,7 @@ fn open_own(
 fn create(
     url: &str,
     path: &str,
-    which: &Which,
+    which: &RecoveryTarget,
     options: &HomeOptions,
     env: &Env,
 ) -> Result<String, BranchError> {
@@ -333,7 +333,7 @@ pub(crate) fn is_of_point(arguments: &ArgMatches) -> bool {
 fn restore(
     url: &str,
     new: &str,
-    which: &Which,
+    which: &RecoveryTarget,
     arguments: &ArgMatches,
 ) -> Result<String, BranchError> {
     let env = &Env::real();

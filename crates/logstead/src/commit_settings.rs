@@ -5,7 +5,7 @@
 //! `adaptive` is on. The values are canonical and in range; what remains to be checked is how they fit together.
 
 use logstead_engine::{
-    Acknowledging, Adapt, CommitOptions, ForceCommit, ProtocolKind, QueueKind, Tracking,
+    AckTiming, Adapt, CommitOptions, ForceCommit, ProtocolKind, QueueKind, Tracking,
 };
 use logstead_home::HomeCapabilities;
 use std::collections::BTreeMap;
@@ -84,7 +84,7 @@ pub(crate) fn options(
             values,
             "acknowledge",
             home.acknowledging,
-            Acknowledging::from_name,
+            AckTiming::from_name,
         )?,
         force_commit: or(
             values,
@@ -196,7 +196,7 @@ mod tests {
                 assert_eq!((read.ack_group, read.steal_group), (4, 0));
                 assert_eq!(
                     (read.acknowledging, read.force_commit),
-                    (Acknowledging::ByDice, ForceCommit::IfIdleLong)
+                    (AckTiming::ByDice, ForceCommit::IfIdleLong)
                 );
                 assert_eq!(read.log_allocation_limit_bytes, 1 << 30);
                 show(&mut values, &read);

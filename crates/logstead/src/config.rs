@@ -8,7 +8,7 @@ use crate::system_file;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use logstead_engine::Retention;
 use logstead_env::{Access, Env, OpenMode, Readers};
-use logstead_home::{Ack, Way};
+use logstead_home::{IoMethod, WriteConcern};
 use logstead_sql::settings::{self, Scope, Setting};
 use logstead_wire::access::{Identity, Rule, trusts_others};
 use std::collections::BTreeMap;
@@ -40,9 +40,9 @@ pub(crate) struct Config {
     pub(crate) readers: Readers,
     /// Where the log lives, if not in the data directory.
     pub(crate) home: Option<String>,
-    pub(crate) write_way: Way,
+    pub(crate) write_way: IoMethod,
     /// Where the log lives in several homes: when a commit is durable.
-    pub(crate) ack: Ack,
+    pub(crate) ack: WriteConcern,
     pub(crate) workers: usize,
     pub(crate) connections_max: usize,
     pub(crate) segment_size_bytes: u64,
@@ -607,10 +607,10 @@ mod tests {
             8 << 30
         );
         let default = merge(&[], &[], "").unwrap();
-        assert_eq!((default.home, default.write_way), (None, Way::Auto));
+        assert_eq!((default.home, default.write_way), (None, IoMethod::Auto));
         let default = merge(&[], &[], "home = 'memory:'\nwrite_way = 'URING'").unwrap();
         assert_eq!(default.home.as_deref(), Some("memory:"));
-        assert_eq!(default.write_way, Way::Uring);
+        assert_eq!(default.write_way, IoMethod::Uring);
         let default = merge(&[], &[], "").unwrap();
         assert!(default.memory_bytes >= MEMORY_BYTES_MIN);
         assert_eq!(default.values["memory"], default.memory_bytes.to_string());

@@ -324,7 +324,7 @@ pub(crate) fn run(arguments: &ArgMatches) -> ExitCode {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use logstead_checkpoint::{KeptRecord, Pin, PinKind, Pins};
+    use logstead_checkpoint::{Pin, PinKind, Pins, RetainedRecord};
     use logstead_home::{
         HomeError, ImmutableObjects, MemoryHome, NamedValues, ObjectCopies, ObjectInfo,
         ObjectReader, Tag,
@@ -380,7 +380,7 @@ mod tests {
         let inner = MemoryHome::new(1 << 16);
         let first = Manifest::first(DatabaseId(7));
         inner.put_if_absent("manifest", &first.encode()).unwrap();
-        let record = KeptRecord {
+        let record = RetainedRecord {
             object: PINNED,
             crc: 1,
             csn: Csn(9),

@@ -4,8 +4,8 @@
 mod script;
 
 use logstead_checkpoint::{
-    CHUNK_SLOTS, Chain, ChunkWriter, Directory, Extent, Head, KeptRecord, Leaf, LeafWriter, Ledger,
-    NewCheckpoint, ObjectWriter, PageKey, PageReader, Publisher, Record,
+    CHUNK_SLOTS, Chain, ChunkWriter, Directory, Extent, Head, Leaf, LeafWriter, Ledger,
+    NewCheckpoint, ObjectWriter, PageKey, PageReader, Publisher, Record, RetainedRecord,
 };
 use logstead_engine::{Engine, EngineOptions, FlushMode, StoredIndex, StoredRows};
 use logstead_env::Env;
@@ -167,7 +167,7 @@ impl Pages {
         };
         let stored = writer.finish().unwrap();
         publisher
-            .publish(new, &applied, stored, |_: &KeptRecord| keep)
+            .publish(new, &applied, stored, |_: &RetainedRecord| keep)
             .unwrap();
     }
 }

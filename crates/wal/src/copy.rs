@@ -22,9 +22,9 @@
 use crate::block::{FORMAT_VERSION, HEADER_LEN, Header};
 use crate::entry::{Body, Deps, Entry, SideRef};
 use crate::manifest::{Checkpoint, Manifest, Mark, Span};
+use crate::numbers::first_number;
 use crate::numbers::{SIDES_END, UsedUp, segment_end};
 use crate::recovery::{self, Moment, Reading, RecoveryError, Survivors};
-use crate::truncate::first_number;
 use logstead_env::{Buffer, Clock};
 use logstead_home::{HomeError, LogHome, NoRoom, Position, RoomRequest, SideWriter};
 use logstead_types::{BlockNo, Csn, DatabaseId, Epoch, LaneId};

@@ -22,17 +22,21 @@
 pub mod block;
 pub mod copy;
 pub mod entry;
+mod error;
 pub mod inspect;
+mod keeper;
 mod lane;
 pub mod lease;
 pub mod manifest;
 pub mod numbers;
 pub mod record;
 pub mod recovery;
+mod stored_manifest;
 mod truncate;
 pub mod varint;
 
 pub use entry::{Body, Deps, Entry, SideRef};
+pub use keeper::ManifestKeeper;
 pub use lane::{
     APPEND_CLASSES, Allowance, Appends, AppendsBySize, Cursor, Entrance, FlushMode, FlushOutcome,
     FlushTimes, HorizonSource, Lane, LaneConfig, LaneCounters, LaneError, LaneEvent, LaneListener,
@@ -41,6 +45,7 @@ pub use lane::{
 /// Who takes room in a lane says since when.
 pub use logstead_home::RoomRequest;
 pub use record::{Record, Records};
+pub use truncate::Truncated;
 
 use thiserror::Error;
 

@@ -1,8 +1,8 @@
 //! The manifest: which database this is, which epoch writes where, the newest checkpoint, and the recovery marks of the
 //! epochs since.
 //!
-//! A text of lines (`text`), so that a person can read it; the last line is the CRC-32C of everything before it. [`ManifestKeeper`]
-//! changes it while a server runs.
+//! A text of lines (`text`), so that a person can read it; the last line is the CRC-32C of everything before it.
+//! [`ManifestKeeper`](crate::ManifestKeeper) changes it while a server runs.
 //!
 //! ```text
 //! logstead manifest 2
@@ -34,10 +34,8 @@
 //! - The line `lease` says who may write, at homes that no kernel's lock keeps (see [`lease`](crate::lease)); others have none. No two
 //!   states of a manifest with such a line are equal: its owner never writes a number of `renewals` twice.
 
-mod keeper;
 mod text;
 
-pub use keeper::{ManifestKeeper, Truncated};
 pub use text::{ManifestError, Unfinished};
 
 use logstead_env::ProcessIdentity;
@@ -132,7 +130,7 @@ pub struct Start {
 /// Epochs of which a part was given up when a loss was accepted, and whose marks a checkpoint has made superfluous: their side
 /// segments are not removed, so that an expert may look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct GivenUp {
+pub struct AbandonedEpochs {
     /// First of them.
     pub first_epoch: Epoch,
     /// Last of them.
@@ -217,7 +215,7 @@ pub struct Manifest {
     /// Segments given up.
     pub discarded: Vec<Discarded>,
     /// Earlier epochs given up in part.
-    pub given_up: Vec<GivenUp>,
+    pub given_up: Vec<AbandonedEpochs>,
 }
 
 impl Manifest {
@@ -277,7 +275,7 @@ impl Manifest {
             let next = self.marks.get(index + 1).map(|mark| mark.epoch);
             let next = next.unwrap_or(checkpoint.epoch).min(checkpoint.epoch);
             if mark.annulled_from.is_some() {
-                self.given_up.push(GivenUp {
+                self.given_up.push(AbandonedEpochs {
                     first_epoch: mark.epoch,
                     last_epoch: Epoch(next.get() - 1),
                 });
@@ -297,7 +295,7 @@ impl Manifest {
 
     /// True if the epoch was given up, in part or as a whole, when a loss was accepted: its side segments are kept like its segments.
     pub fn is_evidence(&self, epoch: Epoch) -> bool {
-        let covers = |gone: &GivenUp| (gone.first_epoch..=gone.last_epoch).contains(&epoch);
+        let covers = |gone: &AbandonedEpochs| (gone.first_epoch..=gone.last_epoch).contains(&epoch);
         let marks = self.marks.iter();
         let last = marks.take_while(|mark| mark.epoch <= epoch).last();
         // Epochs behind such a mark that have none of their own went with it.
@@ -349,7 +347,7 @@ impl Manifest {
             }
             (next, base) = (Epoch(mark.epoch.get().saturating_add(1)), mark.next);
         }
-        let backwards = |gone: &GivenUp| gone.last_epoch < gone.first_epoch;
+        let backwards = |gone: &AbandonedEpochs| gone.last_epoch < gone.first_epoch;
         if self
             .given_up
             .iter()
@@ -393,7 +391,7 @@ impl Manifest {
     }
 
     /// May a running server go from this state of its manifest to `next`? The lease is not its business.
-    fn check_step(&self, next: &Manifest) -> Result<(), &'static str> {
+    pub(crate) fn check_step(&self, next: &Manifest) -> Result<(), &'static str> {
         next.check()?;
         let same =
             (self.database, self.epoch, &self.lanes) == (next.database, next.epoch, &next.lanes);

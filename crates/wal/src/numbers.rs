@@ -12,7 +12,6 @@
 //! what was promised before the first refusal, by every worker at once, and what homes have prepared ahead, never comes
 //! to the end.
 
-use crate::truncate::first_number;
 use logstead_types::{Csn, Epoch};
 
 /// So many numbers are kept back.
@@ -50,6 +49,11 @@ pub enum UsedUp {
         "the log has used up its epochs, one for each start; restore a dump of the database into a new one"
     )]
     Epochs,
+}
+
+/// The first of the segment numbers that are the epoch's own, at homes with a lease; of its side segments everywhere.
+pub(crate) fn first_number(epoch: Epoch) -> u64 {
+    u64::from(epoch.get()) << 32
 }
 
 /// Where the segment numbers of an epoch end, at a home with a lease or without.

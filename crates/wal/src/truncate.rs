@@ -27,6 +27,7 @@
 
 use crate::lane::Lane;
 use crate::manifest::Manifest;
+use crate::numbers::first_number;
 use logstead_home::{HomeError, LogHome, Position};
 use logstead_types::{Epoch, LaneId};
 use std::collections::{BTreeSet, HashSet};
@@ -38,11 +39,6 @@ pub struct Truncated {
     pub segments: u64,
     /// Side segments.
     pub sides: u64,
-}
-
-/// The first of the segment numbers that are the epoch's own, at homes with a lease.
-pub(crate) fn first_number(epoch: Epoch) -> u64 {
-    u64::from(epoch.get()) << 32
 }
 
 /// What a running server has removed of the log so far.

@@ -4,8 +4,8 @@ mod rig;
 
 use logstead_env::{Buffer, Clock, Env, SimClock, SimRandom};
 use logstead_home::{
-    Ack, LaneSegments, LogHome, MemoryHome, Position, Presence, Purpose, ReplicatedHome,
-    ReplicatedOptions, SideSegments, Source,
+    Availability, LaneSegments, LogHome, MemoryHome, OpenPurpose, Position, ReplicatedHome,
+    ReplicatedOptions, SideSegments, Source, WriteConcern,
 };
 use logstead_types::{Csn, LaneId};
 use logstead_wal::lease::LeaseOptions;
@@ -40,11 +40,16 @@ impl Cluster {
         }
     }
 
-    fn start(&self, list: &[usize], ack: Ack) -> Result<Server, RecoveryError> {
+    fn start(&self, list: &[usize], ack: WriteConcern) -> Result<Server, RecoveryError> {
         self.start_lanes(list, ack, 1)
     }
 
-    fn start_lanes(&self, list: &[usize], ack: Ack, lanes: u16) -> Result<Server, RecoveryError> {
+    fn start_lanes(
+        &self,
+        list: &[usize],
+        ack: WriteConcern,
+        lanes: u16,
+    ) -> Result<Server, RecoveryError> {
         let source = |&child: &usize| Source::of(LogHome::from(self.children[child].clone()));
         let replicated = ReplicatedOptions {
             ack,
@@ -102,19 +107,19 @@ fn upto(last: u64) -> Vec<u64> {
 fn a_block_on_one_replica_is_adopted_and_outlives_that_replica() {
     for holder in 0..3 {
         let cluster = Cluster::new(3, 1);
-        let server = cluster.start(&[0, 1, 2], Ack::Majority).unwrap();
+        let server = cluster.start(&[0, 1, 2], WriteConcern::Majority).unwrap();
         assert!(write(&server, 1) && is_durable(&server, 1));
         cluster.pause(true);
         assert!(write(&server, 2));
         assert!(cluster.children[holder].complete());
         assert!(!is_durable(&server, 2));
         cluster.crash(server);
-        let server = cluster.start(&[0, 1, 2], Ack::Majority).unwrap();
+        let server = cluster.start(&[0, 1, 2], WriteConcern::Majority).unwrap();
         assert_eq!(server.survivors, upto(2));
         assert!(write(&server, 3) && is_durable(&server, 3));
         cluster.crash(server);
-        cluster.children[holder].set_presence(Presence::Refusing);
-        let server = cluster.start(&[0, 1, 2], Ack::Majority).unwrap();
+        cluster.children[holder].set_presence(Availability::Refusing);
+        let server = cluster.start(&[0, 1, 2], WriteConcern::Majority).unwrap();
         assert_eq!(server.survivors, upto(3), "held by {holder}");
     }
 }
@@ -125,12 +130,12 @@ fn a_block_on_one_replica_is_adopted_and_outlives_that_replica() {
 #[test]
 fn a_reader_judges_by_the_rule_of_the_server_whose_manifest_it_has_read() {
     let cluster = Cluster::new(3, 8);
-    let server = cluster.start(&[0, 1, 2], Ack::All).unwrap();
+    let server = cluster.start(&[0, 1, 2], WriteConcern::All).unwrap();
     assert!(write(&server, 1) && is_durable(&server, 1));
     let sources = cluster.children.iter();
     let sources = sources.map(|child| Source::of(LogHome::from(child.clone())));
     let reading = ReplicatedOptions {
-        purpose: Purpose::Reading,
+        purpose: OpenPurpose::Reading,
         threads: false,
         ..ReplicatedOptions::default()
     };
@@ -138,13 +143,13 @@ fn a_reader_judges_by_the_rule_of_the_server_whose_manifest_it_has_read() {
     let reader = LogHome::from(reader);
     inspect::manifest_of(&reader).unwrap();
     cluster.crash(server);
-    let server = cluster.start(&[0, 1, 2], Ack::Majority).unwrap();
+    let server = cluster.start(&[0, 1, 2], WriteConcern::Majority).unwrap();
     cluster.children[2].set_paused(true);
     assert!(write(&server, 2) && is_durable(&server, 2));
     let manifest = inspect::manifest_of(&reader).unwrap();
     assert_eq!(manifest.epoch, server.log.epoch);
     for child in 0..2 {
-        cluster.children[child].set_presence(Presence::Refusing);
+        cluster.children[child].set_presence(Availability::Refusing);
     }
     let listed = reader.segments.list_segments(LaneId(0)).map(drop);
     assert!(listed.is_err(), "one member of three is not enough");
@@ -154,7 +159,7 @@ fn a_reader_judges_by_the_rule_of_the_server_whose_manifest_it_has_read() {
 #[test]
 fn damage_of_one_copy_is_read_around() {
     let cluster = Cluster::new(3, 2);
-    let server = cluster.start(&[0, 1, 2], Ack::All).unwrap();
+    let server = cluster.start(&[0, 1, 2], WriteConcern::All).unwrap();
     for csn in 1..=20 {
         assert!(write(&server, csn) && is_durable(&server, csn));
     }
@@ -168,7 +173,7 @@ fn damage_of_one_copy_is_read_around() {
             .rewrite(lane, at, &zeros, 4096)
             .unwrap();
     }
-    let server = cluster.start(&[0, 1, 2], Ack::All).unwrap();
+    let server = cluster.start(&[0, 1, 2], WriteConcern::All).unwrap();
     assert_eq!(server.survivors, upto(20));
 }
 
@@ -178,7 +183,7 @@ fn a_damaged_copy_of_a_side_segment_is_replaced() {
     let lane = LaneId(0);
     for damaged in [vec![0], vec![1], vec![0, 1], vec![1, 2], vec![0, 1, 2]] {
         let cluster = Cluster::new(3, 2);
-        let server = cluster.start(&[0, 1, 2], Ack::All).unwrap();
+        let server = cluster.start(&[0, 1, 2], WriteConcern::All).unwrap();
         assert!(write(&server, 1) && server.push_side(0, 2, &Deps::floor(Csn(1))));
         assert!(write(&server, 3) && is_durable(&server, 3));
         let id = cluster.children[0].list_sides(lane).unwrap()[0];
@@ -199,7 +204,7 @@ fn a_damaged_copy_of_a_side_segment_is_replaced() {
             side.append(bad);
             side.finish(Box::new(|stored| stored.unwrap()));
         }
-        let started = cluster.start(&[0, 1, 2], Ack::All);
+        let started = cluster.start(&[0, 1, 2], WriteConcern::All);
         if damaged.len() == 3 {
             let error = started.map(drop).expect_err("it is lost").to_string();
             assert!(error.contains("wrong checksum"), "{error}");
@@ -219,32 +224,32 @@ fn a_damaged_copy_of_a_side_segment_is_replaced() {
 #[test]
 fn members_that_are_new_or_were_away_are_completed() {
     let cluster = Cluster::new(4, 3);
-    let server = cluster.start(&[0, 1, 2], Ack::Majority).unwrap();
+    let server = cluster.start(&[0, 1, 2], WriteConcern::Majority).unwrap();
     for csn in 1..=40 {
         assert!(write(&server, csn) && is_durable(&server, csn));
     }
     cluster.crash(server);
     // 2 misses a life.
-    cluster.children[2].set_presence(Presence::Refusing);
-    let server = cluster.start(&[0, 1, 2], Ack::Majority).unwrap();
+    cluster.children[2].set_presence(Availability::Refusing);
+    let server = cluster.start(&[0, 1, 2], WriteConcern::Majority).unwrap();
     for csn in 41..=60 {
         assert!(write(&server, csn) && is_durable(&server, csn));
     }
     cluster.crash(server);
     // And another one, that writes nothing.
-    cluster.crash(cluster.start(&[0, 1, 2], Ack::Majority).unwrap());
-    cluster.children[2].set_presence(Presence::Here);
-    cluster.crash(cluster.start(&[0, 1, 2], Ack::Majority).unwrap());
-    cluster.children[0].set_presence(Presence::Refusing);
-    let server = cluster.start(&[0, 1, 2], Ack::Majority).unwrap();
+    cluster.crash(cluster.start(&[0, 1, 2], WriteConcern::Majority).unwrap());
+    cluster.children[2].set_presence(Availability::Up);
+    cluster.crash(cluster.start(&[0, 1, 2], WriteConcern::Majority).unwrap());
+    cluster.children[0].set_presence(Availability::Refusing);
+    let server = cluster.start(&[0, 1, 2], WriteConcern::Majority).unwrap();
     assert_eq!(server.survivors, upto(60), "from 1 and 2");
     cluster.crash(server);
     // 0 is lost for good; 3 takes its place.
-    let server = cluster.start(&[3, 1, 2], Ack::Majority).unwrap();
+    let server = cluster.start(&[3, 1, 2], WriteConcern::Majority).unwrap();
     assert_eq!(server.survivors, upto(60));
     cluster.crash(server);
-    cluster.children[1].set_presence(Presence::Refusing);
-    let server = cluster.start(&[3, 1, 2], Ack::Majority).unwrap();
+    cluster.children[1].set_presence(Availability::Refusing);
+    let server = cluster.start(&[3, 1, 2], WriteConcern::Majority).unwrap();
     assert_eq!(server.survivors, upto(60), "from 2 and 3");
     let lane = LaneId(0);
     for info in cluster.children[2].list_segments(lane).unwrap() {
@@ -270,7 +275,7 @@ fn members_that_are_new_or_were_away_are_completed() {
 #[test]
 fn a_copy_is_verified_by_itself() {
     let cluster = Cluster::new(3, 5);
-    let server = cluster.start(&[0, 1, 2], Ack::All).unwrap();
+    let server = cluster.start(&[0, 1, 2], WriteConcern::All).unwrap();
     for csn in 1..=5 {
         assert!(write(&server, csn) && is_durable(&server, csn));
     }
@@ -295,7 +300,7 @@ fn a_copy_is_verified_by_itself() {
 #[test]
 fn what_a_member_lacks_that_was_left_out_is_told_as_that() {
     let cluster = Cluster::new(3, 5);
-    let server = cluster.start(&[0, 1, 2], Ack::Majority).unwrap();
+    let server = cluster.start(&[0, 1, 2], WriteConcern::Majority).unwrap();
     for csn in 1..=9 {
         assert!(write(&server, csn) && is_durable(&server, csn));
     }
@@ -329,7 +334,7 @@ fn a_member_that_goes_away_while_a_moment_is_read_is_no_damage() {
     let (mut with, mut without) = (0, 0);
     for at in 0.. {
         let cluster = Cluster::new(3, 4);
-        let server = cluster.start(&[0, 1, 2], Ack::Majority).unwrap();
+        let server = cluster.start(&[0, 1, 2], WriteConcern::Majority).unwrap();
         assert!(write(&server, 1) && is_durable(&server, 1));
         cluster.pause(true);
         assert!(write(&server, 2));
@@ -337,7 +342,7 @@ fn a_member_that_goes_away_while_a_moment_is_read_is_no_damage() {
         let sources = cluster.children.iter();
         let sources = sources.map(|child| Source::of(LogHome::from(child.clone())));
         let reading = ReplicatedOptions {
-            purpose: Purpose::Reading,
+            purpose: OpenPurpose::Reading,
             threads: false,
             ..ReplicatedOptions::default()
         };
@@ -346,7 +351,7 @@ fn a_member_that_goes_away_while_a_moment_is_read_is_no_damage() {
         let child = cluster.children[2].clone();
         let from = Beside::new(&reader, move |request| {
             if request == at {
-                child.set_presence(Presence::Refusing);
+                child.set_presence(Availability::Refusing);
             }
         });
         let found = inspect::verify_home(&from.home());
@@ -368,7 +373,9 @@ fn a_member_that_goes_away_while_a_moment_is_read_is_no_damage() {
 /// Three copies of two lanes: 1 and 3 in the first one, 2 in the second one, which these of the copies have lost.
 fn without_the_second_lane(copies: impl Iterator<Item = usize>) -> Cluster {
     let cluster = Cluster::new(3, 5);
-    let server = cluster.start_lanes(&[0, 1, 2], Ack::Majority, 2).unwrap();
+    let server = cluster
+        .start_lanes(&[0, 1, 2], WriteConcern::Majority, 2)
+        .unwrap();
     for (lane, csn) in [(0, 1), (1, 2), (0, 3)] {
         assert!(server.push_with(lane, csn, &Deps::default()));
         server.lane(lane).flush(FlushMode::Handoff);
@@ -400,11 +407,13 @@ fn what_one_copy_lacks_of_a_lanes_end_is_no_loss() {
             let entries = if copy == holder { 3 } else { 2 };
             assert_eq!(verified.report.entries, entries);
         }
-        let server = cluster.start_lanes(&[0, 1, 2], Ack::Majority, 2).unwrap();
+        let server = cluster
+            .start_lanes(&[0, 1, 2], WriteConcern::Majority, 2)
+            .unwrap();
         assert_eq!(server.survivors, upto(3), "held by {holder}");
     }
     let cluster = without_the_second_lane(0..3);
-    let started = cluster.start_lanes(&[0, 1, 2], Ack::Majority, 2);
+    let started = cluster.start_lanes(&[0, 1, 2], WriteConcern::Majority, 2);
     let Err(RecoveryError::Corrupt(found)) = started.map(drop) else {
         panic!("it starts")
     };
@@ -418,7 +427,7 @@ fn what_one_copy_lacks_of_a_lanes_end_is_no_loss() {
 fn a_copy_that_goes_away_during_a_start_stops_no_majority() {
     for gone in 0..2 {
         let cluster = Cluster::new(3, 6);
-        let server = cluster.start(&[0, 1, 2], Ack::Majority).unwrap();
+        let server = cluster.start(&[0, 1, 2], WriteConcern::Majority).unwrap();
         cluster.children[2].set_paused(true);
         for csn in 1..=9 {
             assert!(write(&server, csn) && is_durable(&server, csn));
@@ -426,8 +435,8 @@ fn a_copy_that_goes_away_during_a_start_stops_no_majority() {
         cluster.crash(server);
         let child = cluster.children[gone].clone();
         // Each child's turn at the first rewrite: before it, and after it.
-        cluster.children[1].before_rewrite(move || child.set_presence(Presence::Refusing));
-        let server = cluster.start(&[0, 1, 2], Ack::Majority).unwrap();
+        cluster.children[1].before_rewrite(move || child.set_presence(Availability::Refusing));
+        let server = cluster.start(&[0, 1, 2], WriteConcern::Majority).unwrap();
         assert_eq!(server.survivors, upto(9), "without {gone}");
         assert!(write(&server, 10) && is_durable(&server, 10));
     }
@@ -440,7 +449,7 @@ fn a_copy_whose_completion_was_interrupted_is_not_taken_for_complete() {
     const BLOCKS: u64 = 150;
     for written in [0, 1, 63, 64, 65, 100, 140] {
         let cluster = Cluster::new(3, 4);
-        let server = cluster.start(&[0, 1, 2], Ack::Majority).unwrap();
+        let server = cluster.start(&[0, 1, 2], WriteConcern::Majority).unwrap();
         assert!(write(&server, 1) && is_durable(&server, 1));
         cluster.children[2].set_paused(true);
         for csn in 2..=1 + BLOCKS {
@@ -466,23 +475,23 @@ fn a_copy_whose_completion_was_interrupted_is_not_taken_for_complete() {
             if before == to_all + written {
                 // Nobody answers any more: as good as dead.
                 for child in &all {
-                    child.set_presence(Presence::Refusing);
+                    child.set_presence(Availability::Refusing);
                 }
             }
         });
-        assert!(cluster.start(&[0, 1, 2], Ack::Majority).is_err());
+        assert!(cluster.start(&[0, 1, 2], WriteConcern::Majority).is_err());
         assert!(count.load(Ordering::SeqCst) > written);
         for child in &cluster.children {
             child.before_rewrite(|| {});
             child.crash();
-            child.set_presence(Presence::Here);
+            child.set_presence(Availability::Up);
         }
-        let server = cluster.start(&[0, 1, 2], Ack::Majority).unwrap();
+        let server = cluster.start(&[0, 1, 2], WriteConcern::Majority).unwrap();
         assert_eq!(server.survivors, upto(1 + BLOCKS));
         cluster.crash(server);
         // It counts now: with it and another one everything is there, block by block.
-        cluster.children[0].set_presence(Presence::Refusing);
-        let server = cluster.start(&[0, 1, 2], Ack::Majority).unwrap();
+        cluster.children[0].set_presence(Availability::Refusing);
+        let server = cluster.start(&[0, 1, 2], WriteConcern::Majority).unwrap();
         assert_eq!(server.survivors, upto(1 + BLOCKS), "after {written}");
         let lane = LaneId(0);
         for info in cluster.children[1].list_segments(lane).unwrap() {
@@ -508,14 +517,14 @@ fn a_copy_whose_completion_was_interrupted_is_not_taken_for_complete() {
 #[test]
 fn members_are_completed_from_the_starts_of_a_checkpoint_on() {
     let cluster = Cluster::new(4, 5);
-    let server = cluster.start(&[0, 1, 2], Ack::Majority).unwrap();
+    let server = cluster.start(&[0, 1, 2], WriteConcern::Majority).unwrap();
     for csn in 1..=20 {
         assert!(write(&server, csn) && is_durable(&server, csn));
     }
     cluster.crash(server);
     // 2 misses a life with a checkpoint in the middle of a segment, and has all of the log before.
-    cluster.children[2].set_presence(Presence::Refusing);
-    let server = cluster.start(&[0, 1, 2], Ack::Majority).unwrap();
+    cluster.children[2].set_presence(Availability::Refusing);
+    let server = cluster.start(&[0, 1, 2], WriteConcern::Majority).unwrap();
     for csn in 21..=60 {
         assert!(write(&server, csn) && is_durable(&server, csn));
     }
@@ -527,16 +536,16 @@ fn members_are_completed_from_the_starts_of_a_checkpoint_on() {
         assert!(write(&server, csn) && is_durable(&server, csn));
     }
     cluster.crash(server);
-    cluster.children[2].set_presence(Presence::Here);
-    cluster.crash(cluster.start(&[0, 1, 2], Ack::Majority).unwrap());
+    cluster.children[2].set_presence(Availability::Up);
+    cluster.crash(cluster.start(&[0, 1, 2], WriteConcern::Majority).unwrap());
     let lane = LaneId(0);
     let first = |child: usize| {
         let segments = cluster.children[child].list_segments(lane).unwrap();
         segments.first().map(|info| info.segment)
     };
     assert_eq!(first(2), Some(start.at.segment), "what came before is gone");
-    cluster.children[0].set_presence(Presence::Refusing);
-    let server = cluster.start(&[0, 1, 2], Ack::Majority).unwrap();
+    cluster.children[0].set_presence(Availability::Refusing);
+    let server = cluster.start(&[0, 1, 2], WriteConcern::Majority).unwrap();
     assert_eq!(
         server.survivors,
         (61..=70).collect::<Vec<_>>(),
@@ -544,10 +553,10 @@ fn members_are_completed_from_the_starts_of_a_checkpoint_on() {
     );
     cluster.crash(server);
     // 0 is lost for good; 3 takes its place, and then 1 is lost: all there is lies behind a hole.
-    let server = cluster.start(&[3, 1, 2], Ack::Majority).unwrap();
+    let server = cluster.start(&[3, 1, 2], WriteConcern::Majority).unwrap();
     cluster.crash(server);
-    cluster.children[1].set_presence(Presence::Refusing);
-    let server = cluster.start(&[3, 1, 2], Ack::Majority).unwrap();
+    cluster.children[1].set_presence(Availability::Refusing);
+    let server = cluster.start(&[3, 1, 2], WriteConcern::Majority).unwrap();
     assert_eq!(
         server.survivors,
         (61..=70).collect::<Vec<_>>(),
@@ -565,7 +574,7 @@ fn members_are_completed_from_the_starts_of_a_checkpoint_on() {
 fn damage_at_a_start_is_read_around() {
     for damaged in 0..3 {
         let cluster = Cluster::new(3, 6);
-        let server = cluster.start(&[0, 1, 2], Ack::All).unwrap();
+        let server = cluster.start(&[0, 1, 2], WriteConcern::All).unwrap();
         for csn in 1..=5 {
             assert!(write(&server, csn) && is_durable(&server, csn));
         }
@@ -578,7 +587,7 @@ fn damage_at_a_start_is_read_around() {
         let zeros = Buffer::zeroed(4096);
         let child = &cluster.children[damaged];
         child.rewrite(LaneId(0), at, &zeros, 4096).unwrap();
-        let server = cluster.start(&[0, 1, 2], Ack::All).unwrap();
+        let server = cluster.start(&[0, 1, 2], WriteConcern::All).unwrap();
         assert_eq!(server.survivors, [6, 7, 8, 9], "damaged: {damaged}");
     }
 }
@@ -600,7 +609,11 @@ fn whatever_was_acknowledged_survives_whoever_is_left() {
 fn run(seed: u64) -> u64 {
     let random = SimRandom::new(seed);
     let mut cluster = Cluster::new(3, seed);
-    let ack = [Ack::Majority, Ack::Majority, Ack::All][random.below(3) as usize];
+    let ack = [
+        WriteConcern::Majority,
+        WriteConcern::Majority,
+        WriteConcern::All,
+    ][random.below(3) as usize];
     // What was handed over once, and what was acknowledged since.
     let mut expected: Vec<u64> = Vec::new();
     let mut adopted = 0;
@@ -610,15 +623,15 @@ fn run(seed: u64) -> u64 {
     for life in 0..8 {
         let all: Vec<usize> = list.clone();
         for &child in &all {
-            cluster.children[child].set_presence(Presence::Here);
+            cluster.children[child].set_presence(Availability::Up);
         }
         if life == 4 {
             // One is lost for good, and replaced.
             list[random.below(3) as usize] = cluster.children.len();
             cluster.children.push(memory());
-        } else if life > 0 && ack == Ack::Majority && random.below(2) == 0 {
+        } else if life > 0 && ack == WriteConcern::Majority && random.below(2) == 0 {
             let away = list[random.below(3) as usize];
-            cluster.children[away].set_presence(Presence::Refusing);
+            cluster.children[away].set_presence(Availability::Refusing);
         }
         let server = cluster
             .start(&list, ack)
@@ -656,7 +669,7 @@ fn run(seed: u64) -> u64 {
                 }
                 _ if random.below(6) == 0 => {
                     let child = &cluster.children[list[random.below(3) as usize]];
-                    child.set_presence(Presence::Refusing);
+                    child.set_presence(Availability::Refusing);
                 }
                 _ => {}
             }

@@ -1,6 +1,6 @@
 //! The experiments.
 
-use logstead_engine::{Acknowledging, ForceCommit, ProtocolKind, QueueKind, Tracking};
+use logstead_engine::{AckTiming, ForceCommit, ProtocolKind, QueueKind, Tracking};
 
 use super::{
     Builder, Experiment, SIMULATED_IN_FLIGHT, SIMULATED_IN_FLIGHT_TPCC, SIMULATED_WORKERS,
@@ -292,11 +292,11 @@ fn acknowledge(b: &mut Builder) {
     ];
     for (place, home) in homes {
         for workers in [1, 4].map(|each| each * logstead_env::core_count()) {
-            for when in Acknowledging::ALL {
+            for when in AckTiming::ALL {
                 let own = [
                     home.clone(),
                     Setting::Workers(workers),
-                    Setting::Acknowledging(when),
+                    Setting::AckTiming(when),
                 ];
                 let section = format!("YCSB-A, {place}, {workers} workers");
                 let settings: [&[Setting]; 2] = [&own, &autonomous(4 * KIB)];

@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use logstead_engine::{
-    Acknowledging, Adapt, ForceCommit, Isolation, ProtocolKind, QueueKind, Tracking,
+    AckTiming, Adapt, ForceCommit, Isolation, ProtocolKind, QueueKind, Tracking,
 };
 
 use super::{Common, Home};
@@ -43,7 +43,7 @@ pub enum Setting {
     /// Workers that steal log from each other.
     StealGroup(usize),
     /// When workers acknowledge.
-    Acknowledging(Acknowledging),
+    AckTiming(AckTiming),
     /// When idle workers flush.
     ForceCommit(ForceCommit),
     /// Who flushes and who acknowledges.
@@ -184,8 +184,8 @@ impl Setting {
             "blocks-in-flight" => Setting::BlocksInFlight(number(name, text, 1, 1024)?),
             "ack-group" => Setting::AckGroup(number(name, text, 1, WORKERS_MAX)?),
             "steal-group" => Setting::StealGroup(number(name, text, 0, WORKERS_MAX)?),
-            "acknowledge" => Setting::Acknowledging(
-                Acknowledging::from_name(text)
+            "acknowledge" => Setting::AckTiming(
+                AckTiming::from_name(text)
                     .ok_or_else(|| unknown(name, text, "when-hardened or by-dice"))?,
             ),
             "force-commit" => Setting::ForceCommit(
@@ -225,7 +225,7 @@ impl Setting {
             Setting::BlocksInFlight(_) => "blocks-in-flight",
             Setting::AckGroup(_) => "ack-group",
             Setting::StealGroup(_) => "steal-group",
-            Setting::Acknowledging(_) => "acknowledge",
+            Setting::AckTiming(_) => "acknowledge",
             Setting::ForceCommit(_) => "force-commit",
             Setting::Protocol(_) => "protocol",
             Setting::Tracking(_) => "tracking",
@@ -250,7 +250,7 @@ impl Setting {
             Setting::OpenLoop(rate) => format!("{rate} per second"),
             Setting::FlushUnit(bytes) | Setting::LaneBuffer(bytes) => size_text(*bytes),
             Setting::FlushTimeout(us) | Setting::Gather(us) => format!("{us} us"),
-            Setting::Acknowledging(when) => when.name().into(),
+            Setting::AckTiming(when) => when.name().into(),
             Setting::ForceCommit(when) => when.name().into(),
             Setting::Protocol(kind) => kind.name().into(),
             Setting::Tracking(kind) => kind.name().into(),
@@ -274,7 +274,7 @@ impl Setting {
             Setting::WorkersPerLane(_)
             | Setting::Home(_)
             | Setting::Isolation(_)
-            | Setting::Acknowledging(_)
+            | Setting::AckTiming(_)
             | Setting::ForceCommit(_)
             | Setting::Protocol(_)
             | Setting::Tracking(_)
@@ -300,7 +300,7 @@ impl Setting {
             Setting::BlocksInFlight(n) => common.commit.blocks_in_flight_max = *n,
             Setting::AckGroup(n) => common.commit.ack_group = *n,
             Setting::StealGroup(n) => common.commit.steal_group = *n,
-            Setting::Acknowledging(when) => common.commit.acknowledging = *when,
+            Setting::AckTiming(when) => common.commit.acknowledging = *when,
             Setting::ForceCommit(when) => common.commit.force_commit = *when,
             Setting::Protocol(kind) => common.commit.protocol = *kind,
             Setting::Tracking(kind) => {

@@ -182,7 +182,7 @@ pub fn run(options: &VirtualOptions) -> Result<VirtualFigures, BenchError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use logstead_engine::{Acknowledging, ForceCommit, ProtocolKind, Tracking};
+    use logstead_engine::{AckTiming, ForceCommit, ProtocolKind, Tracking};
 
     fn small(commit: CommitOptions, sessions: usize, think_ns: u64) -> VirtualFigures {
         let options = VirtualOptions {
@@ -200,7 +200,7 @@ mod tests {
     /// Whatever the ways of acknowledging and forcing: everybody comes to an end, and twice alike.
     #[test]
     fn every_way_of_committing_ends_and_is_repeatable() {
-        for acknowledging in [Acknowledging::WhenHardened, Acknowledging::ByDice] {
+        for acknowledging in [AckTiming::WhenHardened, AckTiming::ByDice] {
             for force_commit in [ForceCommit::AtOnce, ForceCommit::IfIdleLong] {
                 for (sessions, think_ns) in [(1, 0), (16, 0), (2, 200_000)] {
                     let commit = CommitOptions {

@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
 
 /// What [`Directory::apply`] has made.
-pub struct Applied {
+pub struct DirectoryUpdate {
     /// The directory with the changes. To be used once the writer's objects are stored.
     pub directory: Directory,
     /// What came into use and what went out of it, pages and nodes.
@@ -38,7 +38,7 @@ impl Directory {
         leave: &BTreeSet<ObjectId>,
         csn: Csn,
         writer: &mut ObjectWriter<'_>,
-    ) -> Result<Applied, CheckpointError> {
+    ) -> Result<DirectoryUpdate, CheckpointError> {
         let changes: Vec<Change<'_>> = changes
             .iter()
             .map(|(key, chain)| (key.encode(), chain.as_ref()))
@@ -98,7 +98,7 @@ impl Directory {
             written_bytes,
             ..
         } = work;
-        Ok(Applied {
+        Ok(DirectoryUpdate {
             directory: Directory {
                 nodes: Arc::clone(&self.nodes),
                 root,

@@ -3,10 +3,10 @@
 use super::Directory;
 use crate::cache::Nodes;
 use crate::error::CheckpointError;
+use crate::error::damaged;
 use crate::fork;
 use crate::node::{Entries, Node};
 use crate::place::{Chain, KeyBytes, Owner, PageKey, PageRef, next_owner};
-use crate::read::damaged;
 use logstead_types::TableId;
 use std::collections::VecDeque;
 use std::sync::Arc;

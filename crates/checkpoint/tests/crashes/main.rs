@@ -9,8 +9,8 @@ mod rig;
 mod world;
 
 use logstead_checkpoint::{
-    BranchState, CheckpointError, ChunkWriter, Directory, Extent, KeptRecord, Ledger, ObjectWriter,
-    Pins, Publisher, Record, Which, fsck,
+    BranchState, CheckpointError, ChunkWriter, Directory, Extent, Ledger, ObjectWriter, Pins,
+    Publisher, Record, RecoveryTarget, RetainedRecord, fsck,
 };
 use logstead_env::SimRandom;
 use logstead_home::{HomeError, LogHome, MemoryHome, ObjectId};
@@ -141,7 +141,7 @@ fn t8_a_branch_is_made_while_its_parent_goes_on() {
                     (0..3).for_each(|_| go_on());
                 }
             };
-            let made = make_branch(&home, "b", &Which::Newest, read, chosen).unwrap();
+            let made = make_branch(&home, "b", &RecoveryTarget::Newest, read, chosen).unwrap();
             let made = made.expect("there is a checkpoint");
             let whole = || {
                 let record =
@@ -179,7 +179,7 @@ fn t8_nothing_is_removed_while_it_is_not_known_what_stays() {
     }
     server.publisher.collect().unwrap();
     let newest = server.publisher.newest().unwrap().as_kept();
-    let missing = KeptRecord {
+    let missing = RetainedRecord {
         object: ObjectId(newest.object.0 + 1_000),
         ..newest
     };

@@ -6,8 +6,9 @@
 use super::rig::{Entries, Rows, key, read_all, read_index, tile, write_tile, write_whole};
 use logstead_checkpoint::{
     BranchState, Chain, CheckpointError, ChunkWriter, Directory, Extent, Head, IndexInfo,
-    KeptRecord, LeafWriter, Ledger, Limits, NewCheckpoint, ObjectWriter, PageKey, Pin, PinKind,
-    Pins, PinsError, Publisher, Record, TableInfo, Which, fsck, move_pages, pin_point,
+    LeafWriter, Ledger, Limits, NewCheckpoint, ObjectWriter, PageKey, Pin, PinKind, Pins,
+    PinsError, Publisher, Record, RecoveryTarget, RetainedRecord, TableInfo, fsck, move_pages,
+    pin_point,
 };
 use logstead_env::{Env, SimClock, SimRandom};
 use logstead_home::simulated::MODELS;
@@ -112,7 +113,7 @@ pub(super) fn manifest(home: &LogHome) -> Result<Manifest, CheckpointError> {
 }
 
 /// A branch of that name, as far as `state`.
-pub(super) fn branch(name: &str, state: BranchState, record: KeptRecord) -> Pin {
+pub(super) fn branch(name: &str, state: BranchState, record: RetainedRecord) -> Pin {
     let database = DatabaseId(1);
     Pin {
         kind: PinKind::Branch { state, database },
@@ -125,10 +126,10 @@ pub(super) fn branch(name: &str, state: BranchState, record: KeptRecord) -> Pin 
 pub(super) fn make_branch(
     home: &LogHome,
     name: &str,
-    which: &Which,
+    which: &RecoveryTarget,
     manifest: impl Fn() -> Result<Manifest, CheckpointError>,
     chosen: impl Fn(),
-) -> Result<Option<KeptRecord>, CheckpointError> {
+) -> Result<Option<RetainedRecord>, CheckpointError> {
     let making = |_: &Pins, record| {
         chosen();
         Ok(branch(name, BranchState::Making, record))
@@ -230,7 +231,7 @@ impl World {
         assert!(report.is_clean(), "{report}: {:#?}", report.damage);
         let mut named = BTreeSet::new();
         for pin in Pins::read(self.home.names.as_ref())?.0.iter() {
-            let KeptRecord {
+            let RetainedRecord {
                 object, crc, csn, ..
             } = pin.record;
             let in_making = matches!(
@@ -394,7 +395,7 @@ impl World {
             starts: Vec::new(),
         };
         let keep_every = 1 + self.random.below(3);
-        let keep = |kept: &KeptRecord| kept.csn.0 % keep_every == 1 && csn.0 - kept.csn.0 < 20;
+        let keep = |kept: &RetainedRecord| kept.csn.0 % keep_every == 1 && csn.0 - kept.csn.0 < 20;
         publisher.publish(new, &applied, stored, keep)?;
         *directory = applied.directory;
         self.published = csn;
@@ -408,8 +409,8 @@ impl World {
         match self.random.below(5) {
             0 => {
                 let which = match self.random.below(2) {
-                    0 => Which::Newest,
-                    _ => Which::At(self.random.below(2_000_000) as i64),
+                    0 => RecoveryTarget::Newest,
+                    _ => RecoveryTarget::At(self.random.below(2_000_000) as i64),
                 };
                 make_branch(&self.home, &name, &which, || manifest(&self.home), || {})?;
             }
@@ -421,7 +422,9 @@ impl World {
                         record,
                     })
                 };
-                pin_point(&self.home, &Which::Newest, point, || manifest(&self.home))?;
+                pin_point(&self.home, &RecoveryTarget::Newest, point, || {
+                    manifest(&self.home)
+                })?;
             }
             2 => {
                 Pins::change(self.home.names.as_ref(), |pins| {

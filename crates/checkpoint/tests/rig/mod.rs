@@ -4,8 +4,8 @@
 pub(crate) mod paused;
 
 use logstead_checkpoint::{
-    Chain, CheckpointError, ChunkWriter, Directory, Extent, Finished, Leaf, LeafWriter,
-    ObjectWriter, PageKey, PageReader,
+    Chain, CheckpointError, ChunkWriter, Directory, Extent, Leaf, LeafWriter, ObjectWriter,
+    PageKey, PageReader, StoredObjects,
 };
 use logstead_home::{LogHome, MemoryHome};
 use logstead_types::{Csn, IndexId, TableId};
@@ -129,6 +129,6 @@ pub(crate) fn flipped(home: &LogHome, object: usize, at: usize, bit: u8) -> LogH
 }
 
 /// Objects stay although no record names them.
-pub(crate) fn keep(stored: Finished) {
+pub(crate) fn keep(stored: StoredObjects) {
     std::mem::forget(stored);
 }

@@ -6,9 +6,9 @@
 use super::rig::{self, Entries, key, read_all, read_index, tile, write_tile};
 use logstead_checkpoint::frame::{Encoder, FrameKind};
 use logstead_checkpoint::{
-    Chain, CheckpointError, ChunkSize, ChunkWriter, Directory, Extent, Head, IndexInfo, KeptRecord,
-    LeafWriter, Ledger, NewCheckpoint, ObjectUse, ObjectWriter, PageKey, PageReader, Publisher,
-    Record, TableInfo, Upgrade, Upgraded, Upgrading, fsck,
+    Chain, CheckpointError, ChunkSize, ChunkWriter, Directory, Extent, Head, IndexInfo, LeafWriter,
+    Ledger, NewCheckpoint, ObjectUse, ObjectWriter, PageKey, PageReader, Publisher, Record,
+    RetainedRecord, TableInfo, Upgrade, UpgradeProgress, UpgradedCheckpoint, fsck,
 };
 use logstead_env::{Env, SimClock, SimRandom};
 use logstead_home::simulated::MODELS;
@@ -204,8 +204,8 @@ pub(super) fn upgrade(
     home: &LogHome,
     at: &Checkpoint,
     epoch: Epoch,
-    progress: impl FnMut(&Upgrading),
-) -> Result<Upgraded, CheckpointError> {
+    progress: impl FnMut(&UpgradeProgress),
+) -> Result<UpgradedCheckpoint, CheckpointError> {
     let upgrade = Upgrade::of(home, DATABASE, at)?.expect("it is an old one");
     upgrade.store(epoch, &mut || Ok(()), progress)
 }
@@ -310,7 +310,7 @@ impl World {
                 kept: self
                     .old
                     .iter()
-                    .map(|(object, record)| KeptRecord {
+                    .map(|(object, record)| RetainedRecord {
                         object: *object,
                         crc: crc32c::crc32c(&record.encode(*object).unwrap()),
                         csn: record.csn,
@@ -553,7 +553,7 @@ impl World {
             indexes: vec![INDEX],
             starts: Vec::new(),
         };
-        let keep = |kept: &KeptRecord| kept.csn == Csn(1_000);
+        let keep = |kept: &RetainedRecord| kept.csn == Csn(1_000);
         // Whether it is named or not, what is there is whole.
         if publisher.publish(new, &applied, stored, keep).is_ok() {
             *directory = applied.directory;

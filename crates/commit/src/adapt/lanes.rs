@@ -4,7 +4,7 @@
 //! only falls, and every trial that is taken back moves one of them. A number of lanes that was left for more, because
 //! commits waited too long, lies below `floor` from then on. So trials end.
 
-use super::{AGAIN, Measured, Millis};
+use super::{AGAIN, Measurements, Millis};
 
 /// A commit may wait for its block for so many percent of an append.
 const WAIT_PERCENT_MAX: u64 = 50;
@@ -59,7 +59,7 @@ impl LaneRule {
     }
 
     /// Forgets what was found if the load is another.
-    fn look_at_load(&mut self, measured: &Measured) {
+    fn look_at_load(&mut self, measured: &Measurements) {
         let under_way =
             measured.commits_per_second * (measured.append_ns + measured.wait_ns) / 10_000_000;
         let now = (under_way.max(1), measured.append_ns.max(1));
@@ -81,7 +81,7 @@ impl LaneRule {
     }
 
     /// Lanes from now on, and why, if they change.
-    pub(super) fn on(&mut self, lanes: usize, measured: &Measured) -> Option<(usize, String)> {
+    pub(super) fn on(&mut self, lanes: usize, measured: &Measurements) -> Option<(usize, String)> {
         self.look_at_load(measured);
         let append_ns = measured.append_ns.max(1);
         let wait_percent = measured.wait_ns.saturating_mul(100) / append_ns;

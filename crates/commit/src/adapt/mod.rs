@@ -102,7 +102,7 @@ pub struct Bounds {
 
 /// The numbers in force.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct InForce {
+pub struct Tuning {
     /// Lanes in use.
     pub lanes: usize,
     /// See [`CommitOptions::flush_unit_bytes`](crate::CommitOptions::flush_unit_bytes).
@@ -117,7 +117,7 @@ pub struct InForce {
 
 /// What a decision is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum What {
+pub enum TunedSetting {
     /// Lanes in use.
     Lanes,
     /// The flush unit, in bytes.
@@ -130,24 +130,24 @@ pub enum What {
     Gather,
 }
 
-impl What {
+impl TunedSetting {
     /// All of them.
-    pub const ALL: [What; 5] = [
-        What::Lanes,
-        What::FlushUnit,
-        What::Buffer,
-        What::FlushTimeout,
-        What::Gather,
+    pub const ALL: [TunedSetting; 5] = [
+        TunedSetting::Lanes,
+        TunedSetting::FlushUnit,
+        TunedSetting::Buffer,
+        TunedSetting::FlushTimeout,
+        TunedSetting::Gather,
     ];
 
     /// Its name, as in `logstead_adaptive`.
     pub fn name(self) -> &'static str {
         match self {
-            What::Lanes => "lanes",
-            What::FlushUnit => "flush_unit",
-            What::Buffer => "lane_buffer",
-            What::FlushTimeout => "flush_timeout",
-            What::Gather => "flush_gather_delay",
+            TunedSetting::Lanes => "lanes",
+            TunedSetting::FlushUnit => "flush_unit",
+            TunedSetting::Buffer => "lane_buffer",
+            TunedSetting::FlushTimeout => "flush_timeout",
+            TunedSetting::Gather => "flush_gather_delay",
         }
     }
 }
@@ -156,7 +156,7 @@ impl What {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Decision {
     /// What changes.
-    pub what: What,
+    pub what: TunedSetting,
     /// From this.
     pub from: u64,
     /// To this.
@@ -164,12 +164,12 @@ pub struct Decision {
     /// Why.
     pub reason: String,
     /// What was measured in the period before it.
-    pub measured: Measured,
+    pub measured: Measurements,
 }
 
 /// What the decisions go by.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Measured {
+pub struct Measurements {
     /// Mean time of an append.
     pub append_ns: u64,
     /// Mean time for which a commit waited for its block to be sealed.
@@ -188,11 +188,11 @@ pub struct Measured {
 #[derive(Debug)]
 pub struct Controller {
     bounds: Bounds,
-    force: InForce,
+    force: Tuning,
     /// What an append of each class takes, smoothed; 0: never seen.
     append_ns: [u64; APPEND_CLASSES],
     lanes: LaneRule,
-    measured: Measured,
+    measured: Measurements,
     /// For how many periods in a row each of these was wanted.
     unit_up: u32,
     unit_down: u32,
@@ -204,13 +204,13 @@ const AGAIN: u32 = 2;
 
 impl Controller {
     /// Begins with the numbers in force.
-    pub fn new(bounds: Bounds, force: InForce) -> Controller {
+    pub fn new(bounds: Bounds, force: Tuning) -> Controller {
         Controller {
             bounds,
             force,
             append_ns: [0; APPEND_CLASSES],
             lanes: LaneRule::new(bounds.lanes_max),
-            measured: Measured::default(),
+            measured: Measurements::default(),
             unit_up: 0,
             unit_down: 0,
             pace: 0,
@@ -218,12 +218,12 @@ impl Controller {
     }
 
     /// The numbers in force.
-    pub fn in_force(&self) -> InForce {
+    pub fn in_force(&self) -> Tuning {
         self.force
     }
 
     /// What was measured in the last period.
-    pub fn measured(&self) -> Measured {
+    pub fn measured(&self) -> Measurements {
         self.measured
     }
 
@@ -242,7 +242,7 @@ impl Controller {
             }
         }
         let lanes = self.force.lanes as u64;
-        let measured = Measured {
+        let measured = Measurements {
             append_ns,
             wait_ns: period.wait_ns / period.commits.max(1),
             commits_per_second: period.per_second(period.commits),
@@ -267,12 +267,12 @@ impl Controller {
         decisions
     }
 
-    fn lanes_of(&mut self, measured: &Measured, out: &mut Vec<Decision>) {
+    fn lanes_of(&mut self, measured: &Measurements, out: &mut Vec<Decision>) {
         let from = self.force.lanes;
         if let Some((to, reason)) = self.lanes.on(from, measured) {
             self.force.lanes = to.clamp(1, self.bounds.lanes_max);
             out.push(Decision {
-                what: What::Lanes,
+                what: TunedSetting::Lanes,
                 from: from as u64,
                 to: self.force.lanes as u64,
                 reason,
@@ -281,7 +281,7 @@ impl Controller {
         }
     }
 
-    fn unit_of(&mut self, measured: &Measured, out: &mut Vec<Decision>) {
+    fn unit_of(&mut self, measured: &Measurements, out: &mut Vec<Decision>) {
         let unit = self.force.flush_unit_bytes;
         let full = measured.bytes_per_append >= unit as u64 / 4 * 3;
         let class = append_class(measured.bytes_per_append);
@@ -323,7 +323,7 @@ impl Controller {
         (self.unit_up, self.unit_down) = (0, 0);
         self.force.flush_unit_bytes = to;
         out.push(Decision {
-            what: What::FlushUnit,
+            what: TunedSetting::FlushUnit,
             from: unit as u64,
             to: to as u64,
             reason,
@@ -331,13 +331,13 @@ impl Controller {
         });
     }
 
-    fn buffer_of(&mut self, measured: &Measured, out: &mut Vec<Decision>) {
+    fn buffer_of(&mut self, measured: &Measurements, out: &mut Vec<Decision>) {
         let most = self.bounds.buffer_bytes_max;
         let wanted = (self.force.flush_unit_bytes * 2).clamp(most / 2, most);
         let from = std::mem::replace(&mut self.force.buffer_bytes, wanted);
         if from != wanted {
             out.push(Decision {
-                what: What::Buffer,
+                what: TunedSetting::Buffer,
                 from: from as u64,
                 to: wanted as u64,
                 reason: "a flush unit, and what comes while that is given to the home".to_owned(),
@@ -352,7 +352,7 @@ impl Controller {
         seen.next().copied().unwrap_or(0)
     }
 
-    fn pace_of(&mut self, measured: &Measured, out: &mut Vec<Decision>) {
+    fn pace_of(&mut self, measured: &Measurements, out: &mut Vec<Decision>) {
         let append_ns = self.small_append_ns();
         let (timeout_ns, gather_ns) = if append_ns >= SLOW_NS {
             ((append_ns / 2).min(TIMEOUT_NS_MAX), append_ns / 8)
@@ -372,12 +372,17 @@ impl Controller {
         let reason = format!("small appends take {}", Millis(append_ns));
         for (what, may, now, wanted) in [
             (
-                What::FlushTimeout,
+                TunedSetting::FlushTimeout,
                 adapt.flush_timeout,
                 &mut force.flush_timeout_ns,
                 timeout_ns,
             ),
-            (What::Gather, adapt.gather, &mut force.gather_ns, gather_ns),
+            (
+                TunedSetting::Gather,
+                adapt.gather,
+                &mut force.gather_ns,
+                gather_ns,
+            ),
         ] {
             if may && *now != wanted {
                 out.push(Decision {

@@ -12,7 +12,7 @@ const BOUNDS: Bounds = Bounds {
     buffer_bytes_max: 2 << 20,
 };
 
-const FORCE: InForce = InForce {
+const FORCE: Tuning = Tuning {
     lanes: 4,
     flush_unit_bytes: 512 << 10,
     buffer_bytes: 1 << 20,

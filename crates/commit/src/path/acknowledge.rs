@@ -11,8 +11,8 @@ use smallvec::SmallVec;
 
 use super::CommitPath;
 use super::observe::Moment;
-use crate::collected::IsCommitted;
-use crate::desk::{Heap, Held, NOTHING, Papers};
+use crate::ack_queue::{Heap, Held, NOTHING, PendingAcks};
+use crate::dependency_set::IsCommitted;
 use crate::pending::Pending;
 use crate::stats::Phase;
 use crate::tracking::{Progress, Verdict};
@@ -76,7 +76,7 @@ impl CommitPath {
         });
     }
 
-    fn look_at_hardened(&self, worker: usize, papers: &mut Papers, woken: &mut Woken) {
+    fn look_at_hardened(&self, worker: usize, papers: &mut PendingAcks, woken: &mut Woken) {
         for lane in papers.lanes() {
             let (commits, wait_ns) = self.look_at_hardened_of(lane, papers, woken);
             if commits > 0 && self.adapting.is_some() {
@@ -92,7 +92,7 @@ impl CommitPath {
     fn look_at_hardened_of(
         &self,
         number: u16,
-        papers: &mut Papers,
+        papers: &mut PendingAcks,
         woken: &mut Woken,
     ) -> (u64, u64) {
         let (mut commits, mut wait_ns) = (0, 0_u64);
@@ -131,7 +131,7 @@ impl CommitPath {
         (commits, wait_ns)
     }
 
-    fn look_at_heaps(&self, papers: &mut Papers, woken: &mut Woken) {
+    fn look_at_heaps(&self, papers: &mut PendingAcks, woken: &mut Woken) {
         while let Some(pending) = pop_below(&mut papers.floors, self.horizon.get().0) {
             let verdict = self.tracking.judge(&pending, self);
             self.settle(papers, *pending, verdict, woken);
@@ -147,7 +147,13 @@ impl CommitPath {
     }
 
     /// Puts a hardened transaction where its verdict says; what waited for one that is Committed follows at once.
-    fn settle(&self, papers: &mut Papers, pending: Pending, verdict: Verdict, woken: &mut Woken) {
+    fn settle(
+        &self,
+        papers: &mut PendingAcks,
+        pending: Pending,
+        verdict: Verdict,
+        woken: &mut Woken,
+    ) {
         let mut freed: SmallVec<[Waiting; 4]> = SmallVec::new();
         let mut next = Some((pending, verdict));
         while let Some((pending, verdict)) = next.take() {
@@ -186,7 +192,12 @@ impl CommitPath {
     }
 
     /// The transaction is Committed: from here on it survives whatever comes.
-    fn commit(&self, papers: &mut Papers, pending: &Pending, freed: &mut SmallVec<[Waiting; 4]>) {
+    fn commit(
+        &self,
+        papers: &mut PendingAcks,
+        pending: &Pending,
+        freed: &mut SmallVec<[Waiting; 4]>,
+    ) {
         if self.options.timing {
             let now = self.clock();
             let latencies = &mut papers.latencies;

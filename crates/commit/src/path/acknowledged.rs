@@ -8,27 +8,27 @@ use std::task::{Context, Poll};
 use logstead_types::Csn;
 
 use super::CommitPath;
-use crate::awaits::Awaits;
-use crate::collected::IsCommitted;
-use crate::watermark::{LogFailed, Reached, Watermark};
+use crate::commit_wait::CommitWait;
+use crate::dependency_set::IsCommitted;
+use crate::watermark::{LogFailed, Watermark, WatermarkWait};
 
 /// Future of [`CommitPath::acknowledged`].
 #[must_use = "a wait does nothing unless polled"]
 pub struct Acknowledged {
     path: Arc<CommitPath>,
-    awaits: Awaits,
+    awaits: CommitWait,
     /// Which of the list is waited for.
     at: usize,
     number: Option<u64>,
     registered: Option<Csn>,
-    floor: Option<Reached<Arc<Watermark>>>,
-    gsn: Option<Reached<Arc<Watermark>>>,
+    floor: Option<WatermarkWait<Arc<Watermark>>>,
+    gsn: Option<WatermarkWait<Arc<Watermark>>>,
 }
 
 impl CommitPath {
     /// Ready when all of it is Committed: at once, without allocating, if it is.
     #[inline]
-    pub fn acknowledged(self: &Arc<Self>, awaits: Awaits) -> Acknowledged {
+    pub fn acknowledged(self: &Arc<Self>, awaits: CommitWait) -> Acknowledged {
         Acknowledged {
             path: self.clone(),
             awaits,

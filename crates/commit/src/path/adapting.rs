@@ -11,9 +11,9 @@ use logstead_wal::Appends;
 use parking_lot::Mutex;
 
 use super::CommitPath;
-use crate::adapt::{Bounds, Controller, Decision, InForce, Measured, Period, What};
+use crate::adapt::{Bounds, Controller, Decision, Measurements, Period, TunedSetting, Tuning};
 use crate::options::{Adapt, CommitOptions};
-use crate::protocol::Shape;
+use crate::protocol::ProtocolConfig;
 
 /// Appends of a period, at least.
 const APPENDS_MIN: u64 = 20;
@@ -39,9 +39,9 @@ pub struct Adaptive {
     /// What may change.
     pub adapt: Adapt,
     /// What is in force.
-    pub in_force: InForce,
+    pub in_force: Tuning,
     /// What was measured in the last period.
-    pub measured: Measured,
+    pub measured: Measurements,
     /// The last decisions, oldest first.
     pub decisions: Vec<DecisionRecord>,
 }
@@ -69,7 +69,7 @@ impl Adapting {
     /// `None` if nothing is to adapt.
     pub(super) fn new(
         options: &CommitOptions,
-        shape: &Shape,
+        shape: &ProtocolConfig,
         lanes: usize,
         env: &Env,
     ) -> Option<Adapting> {
@@ -89,7 +89,7 @@ impl Adapting {
             flush_unit_bytes_max: (options.lane_buffer_bytes / 2).max(unit),
             buffer_bytes_max: options.lane_buffer_bytes,
         };
-        let force = InForce {
+        let force = Tuning {
             lanes: shape.lanes().min(lanes),
             flush_unit_bytes: unit,
             buffer_bytes: options.lane_buffer_bytes,
@@ -141,18 +141,18 @@ impl CommitPath {
         for decision in decisions {
             let to = decision.to;
             match decision.what {
-                What::Lanes => {
+                TunedSetting::Lanes => {
                     self.use_lanes(usize::try_from(to).unwrap_or(usize::MAX));
                 }
-                What::FlushUnit => self
+                TunedSetting::FlushUnit => self
                     .force
                     .set_flush_unit_bytes(usize::try_from(to).unwrap_or(usize::MAX)),
-                What::Buffer => {
+                TunedSetting::Buffer => {
                     let bytes = usize::try_from(to).unwrap_or(usize::MAX);
                     self.lanes.iter().for_each(|lane| lane.limit_buffer(bytes));
                 }
-                What::FlushTimeout => self.force.set_flush_timeout_ns(to),
-                What::Gather => self.force.set_gather_ns(to),
+                TunedSetting::FlushTimeout => self.force.set_flush_timeout_ns(to),
+                TunedSetting::Gather => self.force.set_gather_ns(to),
             }
             if state.kept.len() == KEPT {
                 state.kept.pop_front();
@@ -193,7 +193,7 @@ impl CommitPath {
     /// What adapts, what is in force, and the last decisions.
     pub fn adaptive(&self) -> Adaptive {
         let shape = self.shape();
-        let in_force = InForce {
+        let in_force = Tuning {
             lanes: self.lanes_in_use(),
             flush_unit_bytes: shape.flush_unit_bytes,
             buffer_bytes: self.options.lane_buffer_bytes,
@@ -203,7 +203,7 @@ impl CommitPath {
         let mut adaptive = Adaptive {
             adapt: Adapt::NOTHING,
             in_force,
-            measured: Measured::default(),
+            measured: Measurements::default(),
             decisions: Vec::new(),
         };
         if let Some(adapting) = &self.adapting {

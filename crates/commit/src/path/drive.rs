@@ -6,12 +6,12 @@ use std::time::Duration;
 use logstead_types::WorkerId;
 use logstead_wal::{FlushMode, FlushOutcome};
 
-use super::{CommitPath, Kick, PushedTxn};
-use crate::protocol::{Acknowledging, Action, Actions, Event, LaneView};
+use super::{CommitPath, PushedTxn, WakeFn};
+use crate::protocol::{AckTiming, Action, Actions, Event, LaneView};
 
 impl CommitPath {
     /// Has `kick` called when the worker should look whether it is idle ([`CommitPath::idle`]).
-    pub fn set_kick(&self, worker: WorkerId, kick: Kick) {
+    pub fn set_kick(&self, worker: WorkerId, kick: WakeFn) {
         *self.seats[usize::from(worker.0)].kick.write() = Some(kick);
     }
 
@@ -118,7 +118,7 @@ impl CommitPath {
     pub fn between(&self, worker: WorkerId) {
         let number = usize::from(worker.0);
         // Those who only read would never come to the end of a transaction that is told of.
-        let rolls = self.options.acknowledging == Acknowledging::ByDice;
+        let rolls = self.options.acknowledging == AckTiming::ByDice;
         for lane in self.mapping.lanes_of(number) {
             let lane = self.view(lane);
             if lane.unflushed_bytes > 0 || rolls {
@@ -198,7 +198,7 @@ impl CommitPath {
             lane,
             hardened: self.lanes[lane].hardened().0,
             // After the cursor has moved: who becomes idle says so before it looks at the cursor.
-            idle_worker: self.options.acknowledging == Acknowledging::ByDice
+            idle_worker: self.options.acknowledging == AckTiming::ByDice
                 && self
                     .mapping
                     .residents(lane)

@@ -73,18 +73,18 @@ pub use acknowledged::Acknowledged;
 pub use adapting::{Adaptive, DecisionRecord};
 pub use observe::{Moment, Observer};
 
-use crate::awaits::Awaits;
-use crate::collected::{Collected, IsCommitted};
-use crate::desk::Desk;
-use crate::force::Force;
+use crate::ack_queue::AckQueue;
+use crate::commit_wait::CommitWait;
+use crate::dependency_set::{DependencySet, IsCommitted};
 use crate::horizon::{Horizon, Reservation};
 use crate::mapping::Mapping;
 use crate::options::CommitOptions;
 use crate::pending::Pending;
-use crate::protocol::{Protocol, Shape};
+use crate::protocol::{Protocol, ProtocolConfig};
 use crate::ring::CommitRing;
 use crate::stats::{Latencies, Phase, WaitCounts};
 use crate::tracking::{Progress, Tracking};
+use crate::tuning::LiveTuning;
 use crate::waits::Waits;
 use crate::watermark::{LogFailed, Watermark};
 use acknowledge::PublishedHorizon;
@@ -92,7 +92,7 @@ use adapting::Adapting;
 use rounds::Committer;
 
 /// Wakes a worker's thread.
-pub type Kick = Arc<dyn Fn() + Send + Sync>;
+pub type WakeFn = Arc<dyn Fn() + Send + Sync>;
 
 type FailureHook = Arc<dyn Fn(&LogFailed) + Send + Sync>;
 
@@ -103,10 +103,10 @@ const ACKNOWLEDGMENT_SHARDS: usize = 16;
 struct Seat {
     /// It has no session ready to run.
     idle: AtomicBool,
-    /// It has said so itself, and nothing since: who hardens something of it acknowledges (`Acknowledging::ByDice`). Unlike
+    /// It has said so itself, and nothing since: who hardens something of it acknowledges (`AckTiming::ByDice`). Unlike
     /// `idle`, this stays when somebody wakes one of its sessions: it may never say again that it is idle.
     rests: AtomicBool,
-    kick: RwLock<Option<Kick>>,
+    kick: RwLock<Option<WakeFn>>,
     /// State of its random numbers.
     dice: AtomicU64,
     /// Commits since somebody looked that have hardened, and for how long they had waited for their blocks to be sealed.
@@ -119,9 +119,9 @@ pub struct CommitPath {
     env: Env,
     options: CommitOptions,
     /// What of it is fixed; see [`CommitPath::shape`].
-    shape: Shape,
+    shape: ProtocolConfig,
     /// What of it may change.
-    force: Force,
+    force: LiveTuning,
     mapping: Mapping,
     adapting: Option<Adapting>,
     tracking: Tracking,
@@ -133,7 +133,7 @@ pub struct CommitPath {
     decided_at: Box<[AtomicU64]>,
     waits: Waits,
     lanes: Vec<Lane>,
-    desks: Box<[CachePadded<Desk>]>,
+    desks: Box<[CachePadded<AckQueue>]>,
     seats: Box<[CachePadded<Seat>]>,
     protocol: Protocol,
     /// When a block of the lane completed last.
@@ -269,7 +269,7 @@ impl CommitPath {
             ring,
             waits: Waits::new(),
             desks: (0..workers)
-                .map(|_| CachePadded::new(Desk::new(options.queue)))
+                .map(|_| CachePadded::new(AckQueue::new(options.queue)))
                 .collect(),
             seats: (0..workers).map(|w| CachePadded::new(seat(w))).collect(),
             protocol: Protocol::new(options.protocol, &shape),
@@ -284,7 +284,7 @@ impl CommitPath {
             failure_hook: Mutex::default(),
             observer: OnceLock::new(),
             mapping: Mapping::new(workers, shape.workers_per_lane, lanes.len(), moves),
-            force: Force::new(&shape),
+            force: LiveTuning::new(&shape),
             adapting: Adapting::new(options, &shape, lanes.len(), env),
             lanes,
             shape,
@@ -376,7 +376,7 @@ impl CommitPath {
 
     /// The numbers in force.
     #[inline]
-    pub(crate) fn shape(&self) -> Shape {
+    pub(crate) fn shape(&self) -> ProtocolConfig {
         self.force.shape(&self.shape)
     }
 
@@ -394,12 +394,12 @@ impl CommitPath {
 
     /// A transaction's empty collection of dependencies.
     #[inline]
-    pub fn collected(&self) -> Collected {
+    pub fn collected(&self) -> DependencySet {
         self.tracking.collected()
     }
 
     /// What a client waits for that is told of what was collected.
-    pub fn awaits(&self, collected: &Collected) -> Awaits {
+    pub fn awaits(&self, collected: &DependencySet) -> CommitWait {
         self.tracking.awaits(collected)
     }
 
@@ -500,7 +500,7 @@ impl CommitPath {
     /// takes long: the lane stands still meanwhile. May wait for the lock, so it comes before the state is Committing, which
     /// others wait for, too.
     #[inline]
-    pub fn enter(&self, place: Admission, collected: &mut Collected) -> Entrance<'_> {
+    pub fn enter(&self, place: Admission, collected: &mut DependencySet) -> Entrance<'_> {
         collected.prune(self);
         self.entered(place.lane, self.lanes[place.lane].enter(place.room))
     }
@@ -509,7 +509,7 @@ impl CommitPath {
     pub fn try_enter(
         &self,
         place: Admission,
-        collected: &mut Collected,
+        collected: &mut DependencySet,
     ) -> Result<Entrance<'_>, Admission> {
         collected.prune(self);
         let Admission { lane, room } = place;
@@ -537,7 +537,7 @@ impl CommitPath {
         worker: WorkerId,
         entrance: Entrance<'_>,
         (csn, reservation): (Csn, Reservation<'_>),
-        collected: &mut Collected,
+        collected: &mut DependencySet,
         body: PushBody<'_>,
         began_at: u64,
     ) -> PushedTxn {
@@ -593,7 +593,7 @@ impl CommitPath {
 
     /// Is all of it Committed?
     #[inline]
-    pub fn is_reached(&self, awaits: &Awaits) -> bool {
+    pub fn is_reached(&self, awaits: &CommitWait) -> bool {
         awaits.floor < self.horizon.get()
             && awaits.list.iter().all(|csn| self.is_committed(*csn))
             && awaits.gsn <= self.gsn_mark.get()

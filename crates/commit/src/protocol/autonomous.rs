@@ -6,7 +6,7 @@
 //!
 //! | | ours | the paper's |
 //! |---|---|---|
-//! | [`Acknowledging`] | the group concerned, whenever a block has hardened | at the end of one transaction in log2(workers), by chance; and whoever is idle |
+//! | [`AckTiming`] | the group concerned, whenever a block has hardened | at the end of one transaction in log2(workers), by chance; and whoever is idle |
 //! | [`ForceCommit`] | an idle worker flushes and acknowledges at once | with the probability average idle time / 50 us; refused, it asks again |
 //!
 //! Why it is right: stolen bytes stay unhardened for their owner until the thief's write and all earlier claims are durable
@@ -15,7 +15,7 @@
 //! worker that is refused to commit by force is not asleep: it asks again after the longest idle time that is a matter of chance, and
 //! what has passed by then counts.
 
-use super::{Acknowledging, Action, Actions, Event, ForceCommit, Shape};
+use super::{AckTiming, Action, Actions, Event, ForceCommit, ProtocolConfig};
 
 /// An idle time that always forces a commit.
 const IDLE_NS_MAX: u32 = 50_000;
@@ -26,13 +26,13 @@ pub(crate) struct Autonomous {
 }
 
 impl Autonomous {
-    pub(crate) fn new(shape: &Shape) -> Autonomous {
+    pub(crate) fn new(shape: &ProtocolConfig) -> Autonomous {
         Autonomous {
             ack_every: shape.workers.max(2).ilog2(),
         }
     }
 
-    pub(crate) fn on(&self, event: Event<'_>, shape: &Shape, out: &mut Actions) {
+    pub(crate) fn on(&self, event: Event<'_>, shape: &ProtocolConfig, out: &mut Actions) {
         let acknowledge = |worker| Action::Acknowledge {
             workers: shape.ack_group_of(worker),
         };
@@ -57,9 +57,7 @@ impl Autonomous {
                         inline: true,
                     });
                 }
-                if shape.acknowledging == Acknowledging::ByDice
-                    && dice.is_multiple_of(self.ack_every)
-                {
+                if shape.acknowledging == AckTiming::ByDice && dice.is_multiple_of(self.ack_every) {
                     out.push(acknowledge(worker));
                 }
             }
@@ -91,7 +89,7 @@ impl Autonomous {
             Event::Hardened {
                 lane, idle_worker, ..
             } => {
-                if shape.acknowledging == Acknowledging::WhenHardened || idle_worker {
+                if shape.acknowledging == AckTiming::WhenHardened || idle_worker {
                     let workers = shape.workers_of(lane);
                     out.push(Action::Acknowledge {
                         workers: shape.ack_group_of(workers.start).start

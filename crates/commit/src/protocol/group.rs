@@ -5,7 +5,7 @@
 //! pass; whoever wanted a round while one ran gets the next one.
 
 use super::rounds::Rounds;
-use super::{Actions, Event, Shape};
+use super::{Actions, Event, ProtocolConfig};
 
 pub(crate) struct Group(Rounds);
 
@@ -14,7 +14,7 @@ impl Group {
         Group(Rounds::new(false))
     }
 
-    pub(crate) fn on(&mut self, event: Event<'_>, shape: &Shape, out: &mut Actions) {
+    pub(crate) fn on(&mut self, event: Event<'_>, shape: &ProtocolConfig, out: &mut Actions) {
         self.0.on(event, shape, out);
     }
 }

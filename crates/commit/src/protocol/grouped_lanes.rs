@@ -8,13 +8,13 @@
 //! other's append and its own. Why it is right: whoever is told to ask again does, and a completed flush rouses the
 //! lane when bytes are left; so bytes never lie in a lane whose workers all sleep.
 
-use super::{Action, Actions, Event, LaneView, Shape};
+use super::{Action, Actions, Event, LaneView, ProtocolConfig};
 
 pub(crate) struct GroupedLanes;
 
 impl GroupedLanes {
     /// For how long the lane still waits for its other workers.
-    fn gathers_ns(lane: &LaneView, shape: &Shape) -> u64 {
+    fn gathers_ns(lane: &LaneView, shape: &ProtocolConfig) -> u64 {
         if lane.all_idle {
             0
         } else {
@@ -23,7 +23,7 @@ impl GroupedLanes {
         }
     }
 
-    pub(crate) fn on(event: Event<'_>, shape: &Shape, out: &mut Actions) {
+    pub(crate) fn on(event: Event<'_>, shape: &ProtocolConfig, out: &mut Actions) {
         match event {
             Event::Precommitted { lane, .. } => {
                 if shape.is_due(&lane) && lane.can_flush {

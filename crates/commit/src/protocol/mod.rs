@@ -72,7 +72,7 @@ impl ProtocolKind {
 
 /// When workers acknowledge, in `autonomous`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Acknowledging {
+pub enum AckTiming {
     /// Those concerned are acknowledged whenever a block has hardened.
     #[default]
     WhenHardened,
@@ -80,23 +80,21 @@ pub enum Acknowledging {
     ByDice,
 }
 
-impl Acknowledging {
+impl AckTiming {
     /// Both.
-    pub const ALL: [Acknowledging; 2] = [Acknowledging::WhenHardened, Acknowledging::ByDice];
+    pub const ALL: [AckTiming; 2] = [AckTiming::WhenHardened, AckTiming::ByDice];
 
     /// Its name, as in the settings.
     pub fn name(self) -> &'static str {
         match self {
-            Acknowledging::WhenHardened => "when-hardened",
-            Acknowledging::ByDice => "by-dice",
+            AckTiming::WhenHardened => "when-hardened",
+            AckTiming::ByDice => "by-dice",
         }
     }
 
     /// The one with this name.
-    pub fn from_name(name: &str) -> Option<Acknowledging> {
-        Acknowledging::ALL
-            .into_iter()
-            .find(|when| when.name() == name)
+    pub fn from_name(name: &str) -> Option<AckTiming> {
+        AckTiming::ALL.into_iter().find(|when| when.name() == name)
     }
 }
 
@@ -240,7 +238,7 @@ pub type Actions = SmallVec<[Action; 4]>;
 /// Numbers that the protocols go by, in force when something happens. Those of workers and groups are fixed. Where lanes
 /// are in use as the load wants it, lanes by worker mean nothing here; only `grouped-lanes` runs there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Shape {
+pub struct ProtocolConfig {
     /// Workers.
     pub workers: usize,
     /// Workers that share a lane.
@@ -256,12 +254,12 @@ pub struct Shape {
     /// Workers that steal from each other; 0 or 1 is none.
     pub steal_group: usize,
     /// When workers acknowledge (`autonomous`).
-    pub acknowledging: Acknowledging,
+    pub acknowledging: AckTiming,
     /// When idle workers flush (`autonomous`).
     pub force_commit: ForceCommit,
 }
 
-impl Shape {
+impl ProtocolConfig {
     /// How many lanes there are.
     pub fn lanes(&self) -> usize {
         self.workers.div_ceil(self.workers_per_lane)
@@ -318,7 +316,7 @@ pub(crate) enum Protocol {
 }
 
 impl Protocol {
-    pub(crate) fn new(kind: ProtocolKind, shape: &Shape) -> Protocol {
+    pub(crate) fn new(kind: ProtocolKind, shape: &ProtocolConfig) -> Protocol {
         match kind {
             ProtocolKind::Group => Protocol::Group(Mutex::new(Group::new())),
             ProtocolKind::Pipelined => Protocol::Pipelined(Mutex::new(Pipelined::new())),
@@ -328,7 +326,7 @@ impl Protocol {
     }
 
     #[inline]
-    pub(crate) fn on(&self, event: Event<'_>, shape: &Shape, out: &mut Actions) {
+    pub(crate) fn on(&self, event: Event<'_>, shape: &ProtocolConfig, out: &mut Actions) {
         match self {
             Protocol::Group(protocol) => protocol.lock().on(event, shape, out),
             Protocol::Pipelined(protocol) => protocol.lock().on(event, shape, out),

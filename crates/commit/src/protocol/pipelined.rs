@@ -4,7 +4,7 @@
 //! right: as for `group`; an ask is never lost, because one made while a round runs begins the next.
 
 use super::rounds::Rounds;
-use super::{Actions, Event, Shape};
+use super::{Actions, Event, ProtocolConfig};
 
 pub(crate) struct Pipelined(Rounds);
 
@@ -13,7 +13,7 @@ impl Pipelined {
         Pipelined(Rounds::new(true))
     }
 
-    pub(crate) fn on(&mut self, event: Event<'_>, shape: &Shape, out: &mut Actions) {
+    pub(crate) fn on(&mut self, event: Event<'_>, shape: &ProtocolConfig, out: &mut Actions) {
         self.0.on(event, shape, out);
     }
 }

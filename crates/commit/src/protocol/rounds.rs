@@ -4,7 +4,7 @@
 //! one while one runs gets the next. Invariants: whenever bytes are wanted durable and no round runs, one is asked for; what
 //! hardens without a round (a full buffer is flushed by who finds it full) is acknowledged then.
 
-use super::{Action, Actions, Event, Shape};
+use super::{Action, Actions, Event, ProtocolConfig};
 
 pub(super) struct Rounds {
     background: bool,
@@ -34,7 +34,7 @@ impl Rounds {
         }
     }
 
-    fn end_if_reached(&mut self, shape: &Shape, out: &mut Actions) {
+    fn end_if_reached(&mut self, shape: &ProtocolConfig, out: &mut Actions) {
         if !self.targets.as_ref().is_some_and(Vec::is_empty) {
             return;
         }
@@ -55,7 +55,7 @@ impl Rounds {
         }
     }
 
-    pub(super) fn on(&mut self, event: Event<'_>, shape: &Shape, out: &mut Actions) {
+    pub(super) fn on(&mut self, event: Event<'_>, shape: &ProtocolConfig, out: &mut Actions) {
         match event {
             Event::Precommitted { lane, .. } => {
                 if shape.is_due(&lane) {

@@ -2,8 +2,8 @@
 
 use super::*;
 
-fn shape(workers: usize, workers_per_lane: usize) -> Shape {
-    Shape {
+fn shape(workers: usize, workers_per_lane: usize) -> ProtocolConfig {
+    ProtocolConfig {
         workers,
         workers_per_lane,
         flush_unit_bytes: 4096,
@@ -11,7 +11,7 @@ fn shape(workers: usize, workers_per_lane: usize) -> Shape {
         gather_ns: 0,
         ack_group: 2,
         steal_group: 4,
-        acknowledging: Acknowledging::WhenHardened,
+        acknowledging: AckTiming::WhenHardened,
         force_commit: ForceCommit::AtOnce,
     }
 }
@@ -55,7 +55,7 @@ fn hardened(of: usize, hardened: u64, unflushed_bytes: usize) -> Event<'static> 
 }
 
 /// What a protocol does, event by event.
-fn told(kind: ProtocolKind, shape: Shape, events: &[Event<'_>]) -> String {
+fn told(kind: ProtocolKind, shape: ProtocolConfig, events: &[Event<'_>]) -> String {
     let protocol = Protocol::new(kind, &shape);
     let mut lines = Vec::new();
     for event in events {
@@ -192,8 +192,8 @@ fn autonomous_workers_flush_rob_and_acknowledge_for_themselves() {
         acknowledge 2..4\n\
         acknowledge 2..4";
     assert_eq!(told(ProtocolKind::Autonomous, shape(8, 1), &events), ours);
-    let papers = Shape {
-        acknowledging: Acknowledging::ByDice,
+    let papers = ProtocolConfig {
+        acknowledging: AckTiming::ByDice,
         force_commit: ForceCommit::IfIdleLong,
         ..shape(8, 1)
     };
@@ -272,7 +272,7 @@ fn grouped_lanes_flush_each_for_itself() {
 
 #[test]
 fn grouped_lanes_wait_a_moment_for_those_just_set_free() {
-    let shape = Shape {
+    let shape = ProtocolConfig {
         gather_ns: 400,
         ..shape(4, 2)
     };

@@ -11,10 +11,10 @@ use logstead_types::Csn;
 use logstead_wal::Deps;
 
 use super::{Progress, Verdict};
-use crate::collected::Collected;
+use crate::dependency_set::DependencySet;
 use crate::pending::Pending;
 
-pub(super) fn deps(csn: Csn, collected: &mut Collected) -> Deps {
+pub(super) fn deps(csn: Csn, collected: &mut DependencySet) -> Deps {
     let named = collected.take_deps(csn);
     // The floor is there already if it depends on everything.
     Deps::floor(named.floor.max(Csn(collected.dsn().0)))

@@ -18,8 +18,8 @@
 use logstead_types::Csn;
 
 use super::{Progress, Verdict};
-use crate::awaits::Awaits;
-use crate::collected::Collected;
+use crate::commit_wait::CommitWait;
+use crate::dependency_set::DependencySet;
 use crate::pending::Pending;
 
 #[inline]
@@ -34,8 +34,8 @@ pub(super) fn judge(pending: &Pending, progress: &impl Progress) -> Verdict {
     }
 }
 
-pub(super) fn awaits(collected: &Collected) -> Awaits {
-    let mut awaits = Awaits::floor(collected.floor());
+pub(super) fn awaits(collected: &DependencySet) -> CommitWait {
+    let mut awaits = CommitWait::floor(collected.floor());
     if collected.is_remote() {
         awaits.gsn = collected.gsn();
     } else {

@@ -16,8 +16,8 @@ mod leanstore;
 use logstead_types::Csn;
 use logstead_wal::Deps;
 
-use crate::awaits::Awaits;
-use crate::collected::{Collected, IsCommitted};
+use crate::commit_wait::CommitWait;
+use crate::dependency_set::{DependencySet, IsCommitted};
 use crate::pending::Pending;
 
 /// How dependencies are tracked.
@@ -99,12 +99,12 @@ impl Tracking {
     }
 
     /// An empty collection of dependencies, as detailed as this mode needs it.
-    pub fn collected(self) -> Collected {
-        Collected::new(matches!(self, Tracking::Gsn | Tracking::Exact))
+    pub fn collected(self) -> DependencySet {
+        DependencySet::new(matches!(self, Tracking::Gsn | Tracking::Exact))
     }
 
     /// What the entry of the transaction that drew `csn` says on storage; the list is handed over. Allocates nothing.
-    pub fn take_deps(self, csn: Csn, collected: &mut Collected) -> Deps {
+    pub fn take_deps(self, csn: Csn, collected: &mut DependencySet) -> Deps {
         match self {
             Tracking::Horizon => horizon::deps(csn),
             Tracking::Dsn => dsn::deps(csn, collected),
@@ -124,7 +124,7 @@ impl Tracking {
     }
 
     /// What the client of a transaction that changed nothing waits for, or who hears of rows in an error.
-    pub fn awaits(self, collected: &Collected) -> Awaits {
+    pub fn awaits(self, collected: &DependencySet) -> CommitWait {
         if self == Tracking::LeanStore {
             return leanstore::awaits(collected);
         }

@@ -149,7 +149,7 @@ fn leanstore_goes_by_gsns_alone() {
     assert_eq!(deps, Deps::floor(Csn::ZERO));
     // Who only reads waits by the same rule: for its own lane, or for all.
     let awaits = Tracking::LeanStore.awaits(&collected);
-    assert_eq!(awaits, Awaits::of(Csn(12)));
+    assert_eq!(awaits, CommitWait::of(Csn(12)));
     collected.cover_chunk(7, false, 0);
     let awaits = Tracking::LeanStore.awaits(&collected);
     assert_eq!((awaits.up_to_gsn(), awaits.by_name()), (7, &[][..]));

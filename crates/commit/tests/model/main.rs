@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use explorer::{Explorer, Search};
-use logstead_commit::{Acknowledging, CommitOptions, ProtocolKind, QueueKind, Tracking};
+use logstead_commit::{AckTiming, CommitOptions, ProtocolKind, QueueKind, Tracking};
 use shuttle::{Config, MaxSteps, Runner};
 use world::{Script, Setup};
 
@@ -237,7 +237,7 @@ fn by_dice() {
     for scripts in [PAIR, CHAIN] {
         for inline in [false, true] {
             let mut setup = setup(scripts, ProtocolKind::Autonomous);
-            setup.options.acknowledging = Acknowledging::ByDice;
+            setup.options.acknowledging = AckTiming::ByDice;
             setup.options.flush_unit_bytes = 24;
             setup.inline = inline;
             explore(setup, &[QueueKind::LockFree], &[1]);

@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
 use std::task::{Context, Poll, Wake, Waker};
 
 use logstead_commit::{
-    Acknowledged, Acknowledging, Awaits, Collected, CommitOptions, CommitPath, Progress,
+    AckTiming, Acknowledged, CommitOptions, CommitPath, CommitWait, DependencySet, Progress,
     ProtocolKind, PushBody, Tracking,
 };
 use logstead_env::{Clock, Env, Instant};
@@ -68,7 +68,7 @@ impl Setup {
     fn acknowledges_at_once(&self) -> bool {
         use ProtocolKind::{Autonomous, GroupedLanes};
         matches!(self.options.protocol, Autonomous | GroupedLanes)
-            && self.options.acknowledging == Acknowledging::WhenHardened
+            && self.options.acknowledging == AckTiming::WhenHardened
     }
 }
 
@@ -460,11 +460,16 @@ impl World {
         self.state().txns[number as usize].told = true;
         self.tell(format_args!("worker {worker}: {number} is precommitted"));
         self.point();
-        self.ask(worker, Awaits::of(csn), [number].into());
+        self.ask(worker, CommitWait::of(csn), [number].into());
     }
 
     /// Looks at what it reads and what it will overwrite, and locks that.
-    fn cover(&self, worker: usize, script: &Script, collected: &mut Collected) -> BTreeSet<u32> {
+    fn cover(
+        &self,
+        worker: usize,
+        script: &Script,
+        collected: &mut DependencySet,
+    ) -> BTreeSet<u32> {
         let path = &self.path;
         let mut state = self.state();
         let mut depends_on = BTreeSet::new();
@@ -502,7 +507,7 @@ impl World {
         }
     }
 
-    fn ask(&self, worker: usize, awaits: Awaits, about: BTreeSet<u32>) {
+    fn ask(&self, worker: usize, awaits: CommitWait, about: BTreeSet<u32>) {
         let client = Client {
             future: Box::pin(self.path.acknowledged(awaits)),
             woken: Arc::new(Woken(AtomicBool::new(true))),
@@ -549,7 +554,7 @@ impl World {
         }
         let mut safe = state.told.clone();
         for (number, txn) in state.txns.iter().enumerate() {
-            if self.path.is_reached(&Awaits::of(txn.csn)) {
+            if self.path.is_reached(&CommitWait::of(txn.csn)) {
                 safe.insert(number as u32);
             }
         }

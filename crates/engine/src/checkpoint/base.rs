@@ -8,13 +8,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use logstead_checkpoint::{
-    Applied, Chain, CheckpointError as PagesError, Directory, Finished, KeptRecord, Ledger, Limits,
+    Chain, CheckpointError as PagesError, Directory, DirectoryUpdate, Ledger, Limits,
     NewCheckpoint, ObjectId, ObjectWriter, Owner, PageKey, PinsError, Point, Publisher, Record,
-    Retention,
+    RetainedRecord, Retention, StoredObjects,
 };
 use logstead_home::LogHome;
 use logstead_types::{Csn, DatabaseId, Epoch, IndexId, TableId};
-use logstead_wal::manifest::ManifestKeeper;
+use logstead_wal::ManifestKeeper;
 use parking_lot::Mutex;
 
 use super::take::Buffers;
@@ -376,7 +376,7 @@ impl Base {
         moves: &Moves,
         csn: Csn,
         writer: &mut ObjectWriter<'_>,
-    ) -> Result<Applied, CheckpointError> {
+    ) -> Result<DirectoryUpdate, CheckpointError> {
         let made = self.directory.apply(changes, &moves.objects, csn, writer)?;
         Ok(made)
     }
@@ -385,14 +385,14 @@ impl Base {
     pub(super) fn publish(
         &mut self,
         new: NewCheckpoint,
-        made: Applied,
-        stored: Finished,
+        made: DirectoryUpdate,
+        stored: StoredObjects,
         retention: &Retention,
         report: &mut CheckpointReport,
     ) -> Result<(), CheckpointError> {
         let written = stored.written().clone();
         let stay = retention.choose(&self.publisher.to_keep(), new.taken_at_micros);
-        let keep = |record: &KeptRecord| stay.contains(&record.object);
+        let keep = |record: &RetainedRecord| stay.contains(&record.object);
         let published = self.publisher.publish(new, &made, stored, keep)?;
         let (live, in_use) = published.record.bytes();
         report.objects = written.objects.len() as u64;

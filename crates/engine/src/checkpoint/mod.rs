@@ -56,7 +56,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
 use logstead_checkpoint::{Pace, PageReader, Point, Reads, Retention};
-use logstead_commit::{Awaits, LogFailed};
+use logstead_commit::{CommitWait, LogFailed};
 use logstead_types::Csn;
 use parking_lot::{Mutex, MutexGuard};
 
@@ -286,7 +286,7 @@ fn wait_for_horizon(engine: &Engine, csn: Csn) -> Result<(), CheckpointError> {
     };
     let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
     let mut context = Context::from_waker(&waker);
-    let mut durable = pin!(engine.acknowledged(Awaits::floor(Csn(last))));
+    let mut durable = pin!(engine.acknowledged(CommitWait::floor(Csn(last))));
     loop {
         match durable.as_mut().poll(&mut context) {
             Poll::Ready(result) => return result.map_err(LogFailed::into),

@@ -14,12 +14,13 @@ use shuttle::scheduler::RandomScheduler;
 use shuttle::{Config, Runner, thread};
 
 use super::walk::{Seen, row_at};
-use crate::exported::Exported;
 use crate::memory::{Account, Memory};
 use crate::row_lock::RowLock;
+use crate::snapshot_pins::SnapshotPins;
 use crate::snapshots::{Bounds, Published, Snapshots};
-use crate::state::{TxnId, TxnState};
+use crate::state::TxnState;
 use crate::tree::interleave::{point, set_hook};
+use crate::txn_id::TxnId;
 use crate::version::{
     CHUNK_SLOTS, Chunk, Guard, Kind, NoSlots, SlotSet, Stamp, UnsharedSlots, Writer,
 };
@@ -153,7 +154,7 @@ impl World {
 
     fn bounds(&self) -> Bounds {
         self.horizon.advance(|| Csn(u64::MAX));
-        Bounds::read(&self.horizon, &self.published, &Exported::default())
+        Bounds::read(&self.horizon, &self.published, &SnapshotPins::default())
     }
 
     /// What the garbage collector does.

@@ -9,7 +9,7 @@
 //! What its caller knows is there: every transaction that was acknowledged before the call.
 
 use logstead_checkpoint::{
-    PIN_NAME_BYTES_MAX, Pin, PinKind, Pins, PinsError, Point, Which, pin_point,
+    PIN_NAME_BYTES_MAX, Pin, PinKind, Pins, PinsError, Point, RecoveryTarget, pin_point,
 };
 use logstead_types::Csn;
 use logstead_wal::inspect::manifest_of;
@@ -100,7 +100,7 @@ impl Engine {
                 record,
             }),
         };
-        pin_point(home, &Which::Newest, pin, || self.manifest())?;
+        pin_point(home, &RecoveryTarget::Newest, pin, || self.manifest())?;
         if let Some(base) = &mut *checkpoints.base.lock() {
             base.look_at_pins()?;
             checkpoints.note_points(base);
@@ -143,12 +143,12 @@ impl Checkpoints {
 
 impl Checkpoints {
     /// The points that somebody may mean, by CSN: of those taken by a certain time the last one.
-    pub(crate) fn fitting(&self, which: &Which) -> Vec<Point> {
+    pub(crate) fn fitting(&self, which: &RecoveryTarget) -> Vec<Point> {
         let mut points = self.points.lock().1.clone();
         points.retain(|point| match which {
-            Which::Newest => point.is_newest,
-            Which::At(time) => point.record.taken_at_micros <= *time,
-            Which::Named(name) => point.names.contains(name),
+            RecoveryTarget::Newest => point.is_newest,
+            RecoveryTarget::At(time) => point.record.taken_at_micros <= *time,
+            RecoveryTarget::Named(name) => point.names.contains(name),
         });
         points
     }

@@ -167,8 +167,9 @@ mod tests {
     use super::*;
     use crate::memory::UNLIMITED;
     use crate::row_lock::RowLock;
-    use crate::state::{TxnId, TxnState};
+    use crate::state::TxnState;
     use crate::tree::interleave::{point, set_hook};
+    use crate::txn_id::TxnId;
     use crate::version::Writer;
 
     type Page = BTreeMap<u16, (Csn, Vec<u8>)>;

@@ -105,16 +105,16 @@ impl State {
 }
 
 /// What makes it likely that something can go that could not before: checkpoints that have ended, loads that have brought something.
-pub(super) type Hopes = (u64, u64);
+pub(super) type ReclaimProgress = (u64, u64);
 
 /// A table among those of the present, whose number is 0, and of pasts.
-pub(super) type Whose = (u64, TableId);
+pub(super) type TableKey = (u64, TableId);
 
 /// Where the clock's hands are.
 #[derive(Default)]
-pub(super) struct Hands {
-    pub(super) chunk: (Whose, u64),
-    pub(super) leaf: (Whose, IndexId),
+pub(super) struct ClockHands {
+    pub(super) chunk: (TableKey, u64),
+    pub(super) leaf: (TableKey, IndexId),
 }
 
 /// What the load of one chunk that nobody waits for may bring: counted as read ahead from the moment in which it is granted, or many loads at once would each find that there is little.
@@ -203,7 +203,7 @@ pub(crate) struct Room {
     pub(super) rows_evicted: AtomicU64,
     pub(super) loaded: AtomicU64,
     pub(super) rows_loaded: AtomicU64,
-    pub(super) hands: Mutex<Hands>,
+    pub(super) hands: Mutex<ClockHands>,
 }
 
 impl Room {
@@ -467,7 +467,7 @@ impl Room {
     }
 
     /// What has happened so far that lets something go.
-    pub(super) fn hopes(&self) -> Hopes {
+    pub(super) fn hopes(&self) -> ReclaimProgress {
         let ended = self.state.lock().ended;
         (ended, self.loaded.load(Ordering::Relaxed))
     }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use foldhash::fast::FixedState;
-use logstead_commit::{HandedOver, IsCommitted};
+use logstead_commit::{IsCommitted, PriorLockHolder};
 use logstead_types::{Csn, Rid};
 
 use super::{RowLock, RowLocks};
@@ -55,7 +55,7 @@ impl Txn {
             return;
         };
         let engine = self.engine();
-        let by = HandedOver::By(csn);
+        let by = PriorLockHolder::By(csn);
         let locks = &engine.rows_handed_over;
         locks.note(hash(table, rid), lock as usize, by, &*engine.path);
         table.row_locks.handed(csn);

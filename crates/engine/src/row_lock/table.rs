@@ -31,7 +31,8 @@ use logstead_types::Rid;
 use parking_lot::{Mutex, MutexGuard};
 
 use super::RowLock;
-use crate::state::{TxnId, TxnState};
+use crate::state::TxnState;
+use crate::txn_id::TxnId;
 
 const SHARDS: usize = 16;
 /// A map that once was larger and is nearly empty gives its memory back; one below this is not worth the work.

@@ -9,14 +9,14 @@ use super::meeting::{self, Place};
 use super::{RowLock, Shard};
 use crate::absent::AbsentRow;
 use crate::error::WriteError;
-use crate::state::TxnId;
 use crate::stats::add;
 use crate::table::Table;
 use crate::tree::interleave::point;
+use crate::txn::write::RowChange;
 use crate::txn::{Target, Txn, VersionId};
+use crate::txn_id::TxnId;
 use crate::version::{Chunk, Guard, Kind, NoSlots};
 use crate::wait::{Blocker, WantedRow};
-use crate::write::What;
 
 /// Gives a shared lock back, or what was added to it.
 pub(crate) fn unshare(table: &Table, rid: Rid, txn: TxnId, before: Option<RowLock>) {
@@ -111,7 +111,8 @@ impl<'a> Place for Locking<'a, '_> {
 
     fn uninstall(&mut self) {
         // A version without index entries, whatever it is.
-        self.txn.undo(self.table, self.rid, What::Lock, self.guard);
+        self.txn
+            .undo(self.table, self.rid, RowChange::Lock, self.guard);
         self.table.row_locks.wake_first(self.rid);
     }
 
@@ -202,7 +203,7 @@ impl Txn {
                 Ok(Some(Some(before))) if before >= lock => return Ok(()),
                 Ok(None) => return Ok(()),
                 Ok(Some(before)) => {
-                    self.note(table, rid, What::Share { before, lock }, None);
+                    self.note(table, rid, RowChange::Share { before, lock }, None);
                     self.take_over_row(table, rid, lock);
                     return Ok(());
                 }
@@ -224,7 +225,7 @@ impl Txn {
                 return Ok(());
             }
             if self.install_above(table, rid, &target, Kind::LockOnly, lock, &[], guard)? {
-                self.note(table, rid, What::Lock, None);
+                self.note(table, rid, RowChange::Lock, None);
                 return Ok(());
             }
         }

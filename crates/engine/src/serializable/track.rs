@@ -17,9 +17,9 @@ use crate::index::{Index, IndexCursor};
 use crate::stats::add;
 use crate::table::Table;
 use crate::tree::interleave::point;
+use crate::txn::write::Work;
 use crate::txn::{Isolation, Txn};
 use crate::version::{Guard, Kind};
-use crate::write::Work;
 
 /// Tables below this are the system catalog: not tracked, as in PostgreSQL.
 const USER_TABLES: TableId = TableId(16_384);

@@ -1,7 +1,9 @@
 //! What a transaction depends on: every version it examined (T1), schemas and plans it used (T10), and, if it changes
 //! the schema, everything.
 
-use logstead_commit::{Awaits, Collected, CommitPath, HandedOver, IsCommitted, Progress};
+use logstead_commit::{
+    CommitPath, CommitWait, DependencySet, IsCommitted, PriorLockHolder, Progress,
+};
 use logstead_types::{Csn, Rid};
 
 use super::Txn;
@@ -11,7 +13,7 @@ use crate::worker::WorkerInner;
 /// Where tracking goes by pages: what was examined lies in a chunk, and the chunk counts.
 #[cold]
 pub(crate) fn cover_chunk(
-    deps: &mut Collected,
+    deps: &mut DependencySet,
     path: &CommitPath,
     worker: &WorkerInner,
     rows: &Rows,
@@ -28,12 +30,12 @@ pub(crate) fn cover_chunk(
 impl Txn {
     /// What the transaction has read or overwritten that is not Committed yet. An answer, or an error that tells of rows
     /// (T15), waits for it.
-    pub fn awaits(&self) -> Awaits {
+    pub fn awaits(&self) -> CommitWait {
         self.engine().path.awaits(&self.deps)
     }
 
     /// What it depends on so far.
-    pub fn collected(&self) -> &Collected {
+    pub fn collected(&self) -> &DependencySet {
         &self.deps
     }
 
@@ -50,7 +52,7 @@ impl Txn {
     }
 
     /// Makes the transaction depend on all of it.
-    pub fn depends_on_all(&mut self, awaits: &Awaits) {
+    pub fn depends_on_all(&mut self, awaits: &CommitWait) {
         if awaits.is_none() {
             return;
         }
@@ -68,24 +70,24 @@ impl Txn {
     /// What those did who had its locks before, as far as it meets nothing else of theirs, since this was asked last. An answer waits for it, in the
     /// middle of a transaction, too: that a lock is had is acted upon elsewhere.
     #[inline]
-    pub fn take_handed_over(&mut self) -> Awaits {
+    pub fn take_handed_over(&mut self) -> CommitWait {
         std::mem::take(&mut self.handed_over)
     }
 
     /// It has a lock that others had before.
     #[cold]
-    pub(crate) fn take_over(&mut self, from: HandedOver) {
+    pub(crate) fn take_over(&mut self, from: PriorLockHolder) {
         let path = self.worker.inner().path.clone();
         match from {
-            HandedOver::By(csn) if path.is_committed(csn) => {}
-            HandedOver::By(csn) => {
+            PriorLockHolder::By(csn) if path.is_committed(csn) => {}
+            PriorLockHolder::By(csn) => {
                 self.depends_on(csn);
                 self.handed_over.add(csn);
             }
-            HandedOver::UpTo(csn) if csn < path.horizon() => {}
-            HandedOver::UpTo(csn) => {
+            PriorLockHolder::UpTo(csn) if csn < path.horizon() => {}
+            PriorLockHolder::UpTo(csn) => {
                 self.deps.cover_up_to(csn, &*path);
-                self.handed_over.merge(&Awaits::floor(csn));
+                self.handed_over.merge(&CommitWait::floor(csn));
             }
         }
     }

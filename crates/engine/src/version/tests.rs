@@ -12,8 +12,8 @@ use shuttle::{Config, Runner};
 use super::page_mark::{NO_LANE, PageMark};
 use super::*;
 use crate::memory::Account;
-use crate::state::TxnId;
 use crate::tree::interleave::set_hook;
+use crate::txn_id::TxnId;
 
 const ROW: Kind = Kind::Row {
     keys_changed: false,

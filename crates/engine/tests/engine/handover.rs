@@ -3,10 +3,10 @@
 
 use std::sync::Arc;
 
-use logstead_engine::{
-    Awaits, Csn, FlushMode, Isolation, RowLock, TableLock, Tracking, Txn, Worker, WriteError,
-};
 use logstead_engine::{CommitOptions, EngineOptions, MemoryHome};
+use logstead_engine::{
+    CommitWait, Csn, FlushMode, Isolation, RowLock, TableLock, Tracking, Txn, Worker, WriteError,
+};
 use logstead_types::{TableId, WorkerId};
 
 use crate::world::*;
@@ -50,8 +50,8 @@ fn is_told_of(txn: &mut Txn, csn: Csn) {
 
 #[track_caller]
 fn is_told_of_nobody(txn: &mut Txn) {
-    assert_eq!(txn.take_handed_over(), Awaits::none());
-    assert_eq!(txn.awaits(), Awaits::none());
+    assert_eq!(txn.take_handed_over(), CommitWait::none());
+    assert_eq!(txn.awaits(), CommitWait::none());
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
 
-use logstead_engine::Awaits;
+use logstead_engine::CommitWait;
 use logstead_engine::{Blocker, FlushMode, Isolation, TableLock, WaitError, WriteError};
 use logstead_types::WorkerId;
 
@@ -215,7 +215,7 @@ fn t13_acknowledgment_comes_when_the_horizon_passes() {
     assert_eq!(bell.rings(), 1);
     assert_eq!(poll(wait.as_mut(), &bell), Poll::Ready(Ok(())));
     assert!(world.engine.is_committed(&a.waits_for) && world.engine.is_committed(&b.waits_for));
-    assert!(world.engine.is_committed(&Awaits::none()));
+    assert!(world.engine.is_committed(&CommitWait::none()));
 }
 
 #[test]

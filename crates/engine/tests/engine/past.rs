@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use logstead_engine::{
     Absent, Engine, EngineOptions, Evictor, Guard, Index, IndexCursor, Isolation, KeyExtractor,
-    KeyKind, LogHome, MemoryHome, Past, Retention, Rid, RowBuilder, RowLock, RowRef, ScanCursor,
-    Table, Txn, Which, Worker, WriteError,
+    KeyKind, LogHome, MemoryHome, Past, RecoveryTarget, Retention, Rid, RowBuilder, RowLock,
+    RowRef, ScanCursor, Table, Txn, Worker, WriteError,
 };
 use logstead_env::{Clock, Env, SimClock};
 use logstead_home::ObjectId;
@@ -113,7 +113,7 @@ impl Place {
         self.engine.checkpoint().expect("a checkpoint");
     }
 
-    fn past(&self, which: &Which) -> Option<Arc<Past>> {
+    fn past(&self, which: &RecoveryTarget) -> Option<Arc<Past>> {
         let past = self.engine.past(which)?;
         let mut txn = self.begin();
         patient(&mut txn, |_| past.opened());
@@ -121,7 +121,7 @@ impl Place {
     }
 
     fn named(&self, name: &str) -> Option<Arc<Past>> {
-        self.past(&Which::Named(name.to_owned()))
+        self.past(&RecoveryTarget::Named(name.to_owned()))
     }
 
     /// Every row of a table, key and balance.
@@ -276,7 +276,7 @@ fn nobody_changes_the_past() {
     let place = Place::new();
     place.insert(&place.table, 0..100, 100);
     place.checkpoint();
-    let past = place.past(&Which::Newest).expect("there");
+    let past = place.past(&RecoveryTarget::Newest).expect("there");
     let then = past.table(TABLE).expect("there");
     let mut txn = place.begin();
     let version = patient(&mut txn, |txn| {
@@ -296,7 +296,7 @@ fn nobody_changes_the_past() {
     // Nor does a checkpoint know it: the next one has the present alone.
     place.change(5, Some(7));
     place.checkpoint();
-    let newest = place.past(&Which::Newest).expect("there");
+    let newest = place.past(&RecoveryTarget::Newest).expect("there");
     assert!(!Arc::ptr_eq(&past, &newest));
     assert_eq!(place.rows(&newest.table(TABLE).expect("there"))[&5], 7);
 }
@@ -319,7 +319,7 @@ fn an_index_that_was_not_there_is_not_there() {
     let place = Place::new();
     place.insert(&place.table, 0..100, 100);
     place.checkpoint();
-    let past = place.past(&Which::Newest).expect("there");
+    let past = place.past(&RecoveryTarget::Newest).expect("there");
     let keys = || Arc::new(Column(0));
     assert!(!past.define_index(TABLE, IndexId(20_003), true, keys()));
     assert!(!past.define_index(OTHER, BY_KEY, true, keys()));
@@ -339,8 +339,8 @@ fn what_is_read_stays_and_then_goes() {
     let place = Place::new();
     place.insert(&place.table, 0..2000, 100);
     place.checkpoint();
-    let past = place.past(&Which::Newest).expect("there");
-    let time = Which::At(past.taken_at_micros());
+    let past = place.past(&RecoveryTarget::Newest).expect("there");
+    let time = RecoveryTarget::At(past.taken_at_micros());
     let then = past.table(TABLE).expect("there");
     assert_eq!(place.rows(&then), all(0..2000, 100));
     let needed = place.objects();
@@ -424,7 +424,7 @@ fn a_crash_leaves_nothing_of_a_past() {
         place.engine.create_restore_point("kept").expect("made");
         place.insert(&place.table, 2000..3000, 100);
         place.checkpoint();
-        let past = reads.then(|| place.past(&Which::Newest).expect("there"));
+        let past = reads.then(|| place.past(&RecoveryTarget::Newest).expect("there"));
         for rid in 0..3000 {
             place.change(rid, Some(200));
         }
@@ -460,7 +460,7 @@ fn a_crash_leaves_nothing_of_a_past() {
 fn by_time_the_last_one_taken_by_then() {
     let place = Place::new();
     assert!(
-        place.engine.past(&Which::Newest).is_none(),
+        place.engine.past(&RecoveryTarget::Newest).is_none(),
         "no checkpoint yet"
     );
     let mut times = Vec::new();
@@ -479,7 +479,7 @@ fn by_time_the_last_one_taken_by_then() {
         );
     }
     let count = |time| {
-        let past = place.past(&Which::At(time))?;
+        let past = place.past(&RecoveryTarget::At(time))?;
         Some(place.rows(&past.table(TABLE).expect("there")).len())
     };
     assert_eq!(count(times[0] - 1), None);
@@ -522,7 +522,7 @@ fn retention_does_not_take_away_what_is_read() {
         place.insert(&place.table, round * 100..round * 100 + 100, round);
         place.checkpoint();
         if round == 3 {
-            first = place.past(&Which::At(i64::MAX));
+            first = place.past(&RecoveryTarget::At(i64::MAX));
         }
     }
     let oldest = place.engine.restore_points()[0].taken_at_micros;
@@ -534,7 +534,7 @@ fn retention_does_not_take_away_what_is_read() {
     assert!(
         place
             .engine
-            .past(&Which::At(past.taken_at_micros()))
+            .past(&RecoveryTarget::At(past.taken_at_micros()))
             .is_none()
     );
     place.evict();

@@ -10,8 +10,8 @@
 //! - The listener is called without the lock.
 
 use super::ALIGNMENT;
+use super::io_method::{Order, Piece, Ways, Write};
 use super::queue::Queue;
-use super::ways::{Order, Piece, Ways, Write};
 use crate::{Buffer, Completion, HomeError, NoRoom, Position, RoomListener, RoomRequest};
 use logstead_env::{Env, File};
 use logstead_types::LaneId;
@@ -83,7 +83,7 @@ impl Attempts {
 const PREPARE_AFTER_PART: u64 = 4;
 
 /// Segments kept open: the next one, the present one, and one for each of up to 8 appends that have been placed and not
-/// yet given ([`Way::appends_in_flight_max`](super::ways::Way::appends_in_flight_max)).
+/// yet given ([`IoMethod::appends_in_flight_max`](super::io_method::Way::appends_in_flight_max)).
 const OPEN_MAX: usize = 10;
 
 /// An append as the home is given it.

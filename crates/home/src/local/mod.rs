@@ -21,24 +21,25 @@
 //!
 //! Does not: know what the bytes mean, or decide which segments are still needed.
 
-mod beside;
 mod device;
 mod home;
+mod io_method;
 mod lane;
 mod lock;
+mod object_reader;
 mod objects;
 mod paths;
 mod queue;
 mod reserve;
 mod segments;
 mod side;
-mod ways;
 
-pub use beside::LocalObjects;
-pub use ways::Way;
+pub use io_method::IoMethod;
+pub use object_reader::LocalObjects;
 
 use crate::{HomeError, Tag};
 use device::DeviceFiles;
+use io_method::Ways;
 use lane::LaneFiles;
 use logstead_env::{Access, Contents, Env, File, FileKind, FileLock, OpenMode, Readers};
 use logstead_types::LaneId;
@@ -50,7 +51,6 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tracing::warn;
-use ways::Ways;
 
 /// Alignment of O_DIRECT.
 const ALIGNMENT: usize = logstead_env::DIRECT_ALIGNMENT;
@@ -74,7 +74,7 @@ pub struct LocalOptions {
     /// Background threads write and prepare. Without them (tests that count every I/O) everything happens in the caller.
     pub threads: bool,
     /// How to write.
-    pub way: Way,
+    pub way: IoMethod,
     /// Who may read a directory that is made now; of one that is there, its mode says it.
     pub readers: Readers,
 }
@@ -87,7 +87,7 @@ impl Default for LocalOptions {
             segment_size_bytes_min: 4 << 20,
             reserve_bytes_max: 48 << 20,
             threads: true,
-            way: Way::Auto,
+            way: IoMethod::Auto,
             readers: Readers::Owner,
         }
     }
@@ -101,7 +101,7 @@ pub struct LocalHome {
     sides: Option<Arc<Queue<side::Job>>>,
     lanes: RwLock<BTreeMap<LaneId, Arc<LaneFiles>>>,
     ways: Ways,
-    choice: ways::Choice,
+    choice: io_method::Choice,
     shared: Arc<Shared>,
 }
 
@@ -194,7 +194,7 @@ impl LocalHome {
             env,
             LocalOptions {
                 threads: false,
-                way: Way::Pwrite,
+                way: IoMethod::Pwrite,
                 ..LocalOptions::default()
             },
             true,
@@ -250,12 +250,12 @@ impl LocalHome {
         }
         let options = &shared.options;
         let lock = shared.lock.as_ref();
-        let mut choice = ways::choose(env, options.way, &shared.paths.scratch(), lock);
+        let mut choice = io_method::choose(env, options.way, &shared.paths.scratch(), lock);
         let ways = match Ways::new(choice.way, env, options.threads, lock.cloned()) {
             // The machine has changed its mind since it was measured.
-            Err(error) if options.way == Way::Auto => {
+            Err(error) if options.way == IoMethod::Auto => {
                 choice.why = format!("{} could not be had: {error}", choice.way);
-                choice.way = Way::Pwrite;
+                choice.way = IoMethod::Pwrite;
                 Ways::new(choice.way, env, options.threads, lock.cloned())
             }
             other => other,

@@ -1,6 +1,6 @@
 //! What the memory home offers: each interface, on its maps.
 
-use super::{ALIGNMENT, MemoryHome, MemorySide, Presence, Waiting};
+use super::{ALIGNMENT, Availability, MemoryHome, MemorySide, Waiting};
 use crate::{
     Buffer, Completion, Copies, HomeBackend, HomeCapabilities, HomeError, HomeStatus, HomeUsage,
     ImmutableObjects, InlineAppends, LaneAppends, LaneSegments, NamedValues, NoRoom, ObjectCopies,
@@ -162,7 +162,7 @@ impl LaneAppends for MemoryHome {
         {
             let mut state = self.state.lock();
             state.appends += 1;
-            if state.paused || *self.presence.0.lock() == Presence::Silent {
+            if state.paused || *self.presence.0.lock() == Availability::Silent {
                 state.waiting.push_back(Waiting {
                     lane,
                     at,

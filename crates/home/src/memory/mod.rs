@@ -23,10 +23,10 @@ const ALIGNMENT: usize = 4096;
 
 /// Whether a home answers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Presence {
+pub enum Availability {
     /// It does.
     #[default]
-    Here,
+    Up,
     /// Every call fails at once.
     Refusing,
     /// Calls that may take time wait, and appends do not complete, until it is here again.
@@ -38,7 +38,7 @@ pub enum Presence {
 pub struct MemoryHome {
     state: Arc<Mutex<State>>,
     rollover: Arc<Mutex<Rollover>>,
-    presence: Arc<(Mutex<Presence>, Condvar)>,
+    presence: Arc<(Mutex<Availability>, Condvar)>,
     held: Arc<(Mutex<Held>, Condvar)>,
 }
 
@@ -154,7 +154,7 @@ impl MemoryHome {
     }
 
     /// Goes away, or comes back. Appends given to a silent home count as waiting ([`MemoryHome::complete`]).
-    pub fn set_presence(&self, presence: Presence) {
+    pub fn set_presence(&self, presence: Availability) {
         *self.presence.0.lock() = presence;
         self.presence.1.notify_all();
     }
@@ -162,11 +162,11 @@ impl MemoryHome {
     /// Before anything that would be a request.
     fn here(&self) -> Result<(), HomeError> {
         let mut presence = self.presence.0.lock();
-        while *presence == Presence::Silent {
+        while *presence == Availability::Silent {
             self.presence.1.wait(&mut presence);
         }
         match *presence {
-            Presence::Refusing => {
+            Availability::Refusing => {
                 let error = io::Error::other("asked to be away");
                 Err(HomeError::io("a request to the memory home", error))
             }
@@ -197,9 +197,9 @@ impl MemoryHome {
 
     /// Who stores an object waits until what is given is dropped. Nothing else does.
     #[must_use = "nothing is held once it is dropped"]
-    pub fn hold_objects(&self) -> HeldObjects {
+    pub fn hold_objects(&self) -> ObjectPutPause {
         self.held.0.lock().holding = true;
-        HeldObjects(self.clone())
+        ObjectPutPause(self.clone())
     }
 
     /// How many objects are on their way.
@@ -297,9 +297,9 @@ impl MemoryHome {
 
 /// Holds objects back; see [`MemoryHome::hold_objects`]. A test that fails lets go of them, so that whoever stores one
 /// can be waited for.
-pub struct HeldObjects(MemoryHome);
+pub struct ObjectPutPause(MemoryHome);
 
-impl Drop for HeldObjects {
+impl Drop for ObjectPutPause {
     fn drop(&mut self) {
         self.0.held.0.lock().holding = false;
         self.0.held.1.notify_all();

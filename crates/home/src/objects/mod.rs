@@ -1,8 +1,8 @@
 //! A home in a bucket: appendable objects, or one object per append.
 //!
-//! Owns: where everything lies in the bucket (`names`), what is done about every answer of the provider (`append`, `things`),
-//! segments made ahead (`lane`), fences (`fence`), reading back (`read`), side segments (`sides`), immutable objects
-//! (`immutable`), the thread that does all requests (`io`), how long they wait (`timer`).
+//! Owns: where everything lies in the bucket (`names`), what is done about every answer of the provider (`append`,
+//! `named_values`), segments made ahead (`lane`), fences (`fence`), reading back (`read`), side segments (`sides`),
+//! immutable objects (`immutable`), the thread that does all requests (`io`), how long they wait (`timer`).
 //!
 //! Life of an append: [`LaneAppends::place`] claims the place; [`LaneAppends::append`] hands the block to the thread
 //! `home-io`; its bytes go out without being copied; the answer is settled if it is doubtful; the completion gets the
@@ -21,14 +21,14 @@ mod fence;
 mod immutable;
 mod io;
 mod lane;
+mod named_values;
 mod names;
 mod read;
 mod sides;
 mod space;
-mod things;
 mod timer;
 
-pub use timer::{Hand, Timer};
+pub use timer::{Timer, TimerControl};
 
 use crate::bucket::Bucket;
 use crate::{
@@ -96,7 +96,7 @@ pub struct ObjectHome {
     limits: RwLock<Limits>,
     lanes: RwLock<Lanes>,
     listings: Mutex<HashMap<LaneId, Arc<Listing>>>,
-    tags: Arc<things::Tags>,
+    tags: Arc<named_values::Tags>,
     unfinished: Arc<sides::Unfinished>,
     known_side: Arc<sides::Known>,
     // Last: ends the thread.
@@ -471,21 +471,22 @@ impl NamedValues for ObjectHome {
         let (core, tags) = (Arc::clone(&self.core), Arc::clone(&self.tags));
         let name = name.to_owned();
         self.io
-            .wait(async move { things::get(&core, &tags, &name).await })
+            .wait(async move { named_values::get(&core, &tags, &name).await })
     }
 
     fn put_if_absent(&self, name: &str, bytes: &[u8]) -> Result<Tag, HomeError> {
         let (core, tags) = (Arc::clone(&self.core), Arc::clone(&self.tags));
         let (name, bytes) = (name.to_owned(), Bytes::copy_from_slice(bytes));
         self.io
-            .wait(async move { things::write(&core, &tags, &name, None, bytes).await })
+            .wait(async move { named_values::write(&core, &tags, &name, None, bytes).await })
     }
 
     fn compare_and_swap(&self, name: &str, expected: Tag, bytes: &[u8]) -> Result<Tag, HomeError> {
         let (core, tags) = (Arc::clone(&self.core), Arc::clone(&self.tags));
         let (name, bytes) = (name.to_owned(), Bytes::copy_from_slice(bytes));
-        self.io
-            .wait(async move { things::write(&core, &tags, &name, Some(expected), bytes).await })
+        self.io.wait(async move {
+            named_values::write(&core, &tags, &name, Some(expected), bytes).await
+        })
     }
 
     fn limit_name_requests(&self, first: Duration) {

@@ -16,9 +16,9 @@ type Sleep = Pin<Box<dyn Future<Output = ()> + Send>>;
 pub struct Timer(Arc<dyn Fn(Duration) -> Sleep + Send + Sync>);
 
 impl Timer {
-    /// Time that passes when [`Hand::pass`] is called.
-    pub fn by_hand() -> (Timer, Hand) {
-        let hand = Hand::default();
+    /// Time that passes when [`TimerControl::pass`] is called.
+    pub fn by_hand() -> (Timer, TimerControl) {
+        let hand = TimerControl::default();
         let waits = Arc::clone(&hand.0);
         let sleep = move |time| {
             let wait = Arc::new(Mutex::new(Wait::default()));
@@ -54,18 +54,18 @@ struct Wait {
 
 /// Lets the time of a [`Timer`] pass.
 #[derive(Clone, Default)]
-pub struct Hand(Arc<Mutex<Vec<TimerRequest>>>);
+pub struct TimerControl(Arc<Mutex<Vec<TimerRequest>>>);
 
 /// How long somebody wants to wait, and what he shares with the hand.
 type TimerRequest = (Duration, Arc<Mutex<Wait>>);
 
-impl fmt::Debug for Hand {
+impl fmt::Debug for TimerControl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_list().entries(self.times()).finish()
     }
 }
 
-impl Hand {
+impl TimerControl {
     /// How long whoever still waits wants to wait, in the order in which they began.
     pub fn times(&self) -> Vec<Duration> {
         let mut waits = self.0.lock();

@@ -2,7 +2,7 @@
 
 use super::child::ask_each;
 use super::lane::ReplicatedLane;
-use super::{Ack, OpenLane, ReplicatedHome, side};
+use super::{OpenLane, ReplicatedHome, WriteConcern, side};
 use crate::{
     Buffer, Completion, Copies, HomeBackend, HomeCapabilities, HomeError, HomeStatus, HomeUsage,
     ImmutableObjects, InlineAppends, LaneAppends, LaneSegments, NamedValues, NoRoom, ObjectCopies,
@@ -39,8 +39,8 @@ impl HomeStatus for ReplicatedHome {
     fn report(&self) -> Vec<(String, String)> {
         let inner = &self.inner;
         let ack = match inner.options.ack {
-            Ack::All => "all",
-            Ack::Majority => "majority",
+            WriteConcern::All => "all",
+            WriteConcern::Majority => "majority",
         };
         let mut report = vec![("ack".to_owned(), ack.to_owned())];
         let votes = inner.votes();

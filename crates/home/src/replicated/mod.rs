@@ -37,12 +37,12 @@
 //! members in reach cannot both decide. So a start with `all` after the loss of a child needs a majority of the
 //! members, and not only R = 1.
 //!
-//! **Reading beside a server** ([`Purpose::Reading`]) fences nobody, so it finds what was acknowledged before it began
-//! to read, and perhaps more: R members, each as far as it goes, as above. Named things are the newest that a majority
-//! of the members has accepted. That follows from everything that was chosen before, and what it names was stored
-//! before it was proposed; it may be a change that is being made, or that nobody completes any more. How many members
-//! must be read (R) is what the newest state says that was read with a named thing: a server that has started since may
-//! acknowledge by another rule.
+//! **Reading beside a server** ([`OpenPurpose::Reading`]) fences nobody, so it finds what was acknowledged before it
+//! began to read, and perhaps more: R members, each as far as it goes, as above. Named things are the newest that a
+//! majority of the members has accepted. That follows from everything that was chosen before, and what it names was
+//! stored before it was proposed; it may be a change that is being made, or that nobody completes any more. How many
+//! members must be read (R) is what the newest state says that was read with a named thing: a server that has started
+//! since may acknowledge by another rule.
 //!
 //! **Named things** are in the register, all of them in one: the manifest with its lease, and the list of members
 //! itself.
@@ -63,7 +63,7 @@ mod state;
 
 pub use child::Opener;
 pub use open::Source;
-pub use state::{Ack, named_in_record};
+pub use state::{WriteConcern, named_in_record};
 
 use crate::{
     Buffer, HomeCapabilities, HomeError, LogHome, NoRoom, Position, Rollover, RoomRequest,
@@ -82,7 +82,7 @@ use std::time::Duration;
 
 /// What a replicated home is opened for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Purpose {
+pub enum OpenPurpose {
     /// Everything. A new log begins with every home of the list.
     #[default]
     Log,
@@ -98,9 +98,9 @@ pub enum Purpose {
 #[derive(Clone, Debug)]
 pub struct ReplicatedOptions {
     /// When an append is durable.
-    pub ack: Ack,
+    pub ack: WriteConcern,
     /// What may be done with it.
-    pub purpose: Purpose,
+    pub purpose: OpenPurpose,
     /// Threads wait for the children. Without them (tests in virtual time) the caller does.
     pub threads: bool,
     /// A child that has been given more than this in one lane and has not stored it is left out, where a majority does
@@ -113,8 +113,8 @@ pub struct ReplicatedOptions {
 impl Default for ReplicatedOptions {
     fn default() -> ReplicatedOptions {
         ReplicatedOptions {
-            ack: Ack::All,
-            purpose: Purpose::Log,
+            ack: WriteConcern::All,
+            purpose: OpenPurpose::Log,
             threads: true,
             lag_bytes_max: 16 << 20,
             patience: Duration::from_secs(10),

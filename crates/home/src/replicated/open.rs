@@ -13,8 +13,8 @@ use super::child::{Child, Opener, Waits, ask_each, no_answer};
 use super::objects::ReadOrder;
 use super::quorum::{Record, is_quorum};
 use super::register::{RECORD, Register, sets_of, voters_of};
-use super::state::{Ack, Kept, Member, State};
-use super::{Inner, Purpose, ReplicatedHome, ReplicatedOptions};
+use super::state::{Kept, Member, State, WriteConcern};
+use super::{Inner, OpenPurpose, ReplicatedHome, ReplicatedOptions};
 use crate::{HomeCapabilities, HomeError, LogHome, Rollover, Tag};
 use logstead_env::Env;
 use logstead_types::{Epoch, LaneId};
@@ -50,10 +50,10 @@ impl Source {
 pub(super) struct Membership {
     /// The member that each child is; 0: it could not be asked.
     ids: Vec<u64>,
-    ack: Ack,
+    ack: WriteConcern,
     members: Vec<Member>,
     /// Named by the settings; recorded once all copies are complete.
-    ack_wanted: Ack,
+    ack_wanted: WriteConcern,
 }
 
 impl Membership {
@@ -129,7 +129,12 @@ fn is_final(error: &HomeError) -> bool {
 /// A child that holds a log of its own was named by mistake, and nothing begins. A damaged record says nothing of that
 /// kind: such a child is out of reach like one that does not answer, and a majority does without. Whoever only reads
 /// does without one that has no record, too.
-fn record_of(home: &LogHome, url: &str, member: u64, purpose: Purpose) -> Result<Kept, HomeError> {
+fn record_of(
+    home: &LogHome,
+    url: &str,
+    member: u64,
+    purpose: OpenPurpose,
+) -> Result<Kept, HomeError> {
     let damaged = |why: &str| {
         let what = format!("read the record of {url} as one of several homes");
         let why = format!(
@@ -161,7 +166,7 @@ fn record_of(home: &LogHome, url: &str, member: u64, purpose: Purpose) -> Result
     if let Some(kept) = read()? {
         return Ok(kept);
     }
-    if purpose == Purpose::Reading {
+    if purpose == OpenPurpose::Reading {
         return Err(no_log_in(url));
     }
     if !home.segments.list_lanes()?.is_empty() {
@@ -185,7 +190,7 @@ fn record_of(home: &LogHome, url: &str, member: u64, purpose: Purpose) -> Result
 fn common_capabilities(
     homes: &[Option<(HomeCapabilities, Rollover)>],
     urls: &[String],
-    ack: Ack,
+    ack: WriteConcern,
 ) -> Result<(HomeCapabilities, Rollover), HomeError> {
     let mut common: Option<(HomeCapabilities, Rollover)> = None;
     for (capabilities, rollover) in homes.iter().flatten() {
@@ -273,7 +278,9 @@ impl ReplicatedHome {
                     kept.push(Some(record));
                 }
                 Err(error) if is_final(&error) => return Err(error),
-                Err(error) if options.ack == Ack::All && purpose != Purpose::Reading => {
+                Err(error)
+                    if options.ack == WriteConcern::All && purpose != OpenPurpose::Reading =>
+                {
                     let what = format!(
                         "with ack = all every one of its homes must answer, and {} does not: {error}",
                         urls[index]
@@ -287,7 +294,7 @@ impl ReplicatedHome {
                 }
             }
         }
-        if purpose == Purpose::Reading && 2 * empty > kept.len() {
+        if purpose == OpenPurpose::Reading && 2 * empty > kept.len() {
             return Err(no_log_in(&list));
         }
         let of_child = |child: &Arc<Child>| {
@@ -313,7 +320,7 @@ impl ReplicatedHome {
         enough_members(&records, &ids, &urls, purpose)?;
         let mut register = Register::new(children.clone(), &ids, env.clone(), &options);
         let state = match purpose {
-            Purpose::Reading => register.get()?.ok_or_else(|| no_log_in(&list))?,
+            OpenPurpose::Reading => register.get()?.ok_or_else(|| no_log_in(&list))?,
             _ => first_state(&mut register, &ids, &urls, env, options.ack)?,
         };
         let membership = Membership {
@@ -369,7 +376,7 @@ fn enough_members(
     records: &[Option<Record<State>>],
     ids: &[u64],
     urls: &[String],
-    purpose: Purpose,
+    purpose: OpenPurpose,
 ) -> Result<(), HomeError> {
     let list = urls.join(",");
     let accepted = |index: usize| records[index].as_ref()?.accepted.as_ref();
@@ -379,11 +386,13 @@ fn enough_members(
     let Some((_, newest)) = newest else {
         let there = ids.iter().filter(|id| **id != 0).count();
         let what = match purpose {
-            Purpose::Reading => return Err(no_log_in(&list)),
-            Purpose::NewPlace if 2 * there > ids.len() => return Ok(()),
-            Purpose::NewPlace => "a new log needs most of its homes, and too few of them answer",
-            Purpose::Log if there == ids.len() => return Ok(()),
-            Purpose::Log => "a new log needs all of its homes, and not all of them answer",
+            OpenPurpose::Reading => return Err(no_log_in(&list)),
+            OpenPurpose::NewPlace if 2 * there > ids.len() => return Ok(()),
+            OpenPurpose::NewPlace => {
+                "a new log needs most of its homes, and too few of them answer"
+            }
+            OpenPurpose::Log if there == ids.len() => return Ok(()),
+            OpenPurpose::Log => "a new log needs all of its homes, and not all of them answer",
         };
         return Err(wrong(&list, what));
     };
@@ -411,7 +420,7 @@ fn first_state(
     ids: &[u64],
     urls: &[String],
     env: &Env,
-    ack: Ack,
+    ack: WriteConcern,
 ) -> Result<State, HomeError> {
     let there = ids.iter().zip(urls).filter(|(id, _)| **id != 0);
     let members = there.map(|(&id, url)| Member {
@@ -491,7 +500,7 @@ impl Inner {
     /// and then more members must be read. What is read after a named thing is judged by the rule that held when that
     /// was read.
     pub(super) fn read_as(&self, state: &State) -> Result<(), HomeError> {
-        if self.options.purpose != Purpose::Reading {
+        if self.options.purpose != OpenPurpose::Reading {
             return Ok(());
         }
         let mut membership = self.membership.lock();
@@ -508,7 +517,8 @@ impl Inner {
     /// Children that recovery must compare block by block.
     pub(super) fn behind(&self) -> Vec<usize> {
         let membership = self.membership.lock();
-        let more_wanted = membership.ack_wanted == Ack::All && membership.ack == Ack::Majority;
+        let more_wanted =
+            membership.ack_wanted == WriteConcern::All && membership.ack == WriteConcern::Majority;
         let all = more_wanted || !membership.is_listed() && !membership.ids.contains(&0);
         let behind = |&child: &usize| {
             let id = membership.ids[child];
@@ -527,7 +537,7 @@ impl Inner {
             .collect();
         let mut membership = self.membership.lock();
         let all_up = up.iter().all(|up| *up);
-        if membership.ack_wanted == Ack::All && !all_up {
+        if membership.ack_wanted == WriteConcern::All && !all_up {
             let what = "with ack = all every one of the log's homes must answer";
             return Err(no_answer(what));
         }
@@ -663,11 +673,11 @@ mod tests {
             ack_wanted: ack,
         };
         for (ack, count, readers, waited_for) in [
-            (Ack::All, 2, 1, 2),
-            (Ack::All, 3, 1, 3),
-            (Ack::Majority, 3, 2, 2),
-            (Ack::Majority, 4, 2, 3),
-            (Ack::Majority, 5, 3, 3),
+            (WriteConcern::All, 2, 1, 2),
+            (WriteConcern::All, 3, 1, 3),
+            (WriteConcern::Majority, 3, 2, 2),
+            (WriteConcern::Majority, 4, 2, 3),
+            (WriteConcern::Majority, 5, 3, 3),
         ] {
             let membership = membership(ack, count);
             assert_eq!(membership.readers(), readers);

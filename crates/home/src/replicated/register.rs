@@ -6,7 +6,7 @@
 use super::child::{Answers, Child, no_answer};
 use super::quorum::{Action, Ballot, Event, Outcome, Proposer, Record, Rules, Voters, is_quorum};
 use super::state::{Kept, Member, Named, State};
-use super::{Purpose, ReplicatedOptions};
+use super::{OpenPurpose, ReplicatedOptions};
 use crate::{HomeError, Tag};
 use logstead_env::Env;
 use std::cell::Cell;
@@ -31,7 +31,7 @@ pub(super) struct Register {
     env: Env,
     patience: Duration,
     threads: bool,
-    purpose: Purpose,
+    purpose: OpenPurpose,
     /// The member that each child is, and the tag of its record as last read or written.
     seen: Vec<(u64, Option<Tag>)>,
     proposer: Proposer<State>,
@@ -59,7 +59,7 @@ pub(super) fn sets_of(state: &State, ids: &[u64]) -> Vec<Voters> {
 
 struct Change<'c> {
     ids: Vec<u64>,
-    purpose: Purpose,
+    purpose: OpenPurpose,
     change: &'c dyn Fn(Option<&State>) -> Option<State>,
 }
 
@@ -69,7 +69,7 @@ impl Rules<State> for Change<'_> {
             Some(state) => sets_of(state, &self.ids),
             // The first value takes them all: so no child comes into two homes. In a place of its own there is no other home to come into.
             None => (0..self.ids.len())
-                .filter(|&child| self.purpose != Purpose::NewPlace || self.ids[child] != 0)
+                .filter(|&child| self.purpose != OpenPurpose::NewPlace || self.ids[child] != 0)
                 .map(|child| vec![Some(child)])
                 .collect(),
         }
@@ -192,7 +192,7 @@ impl Register {
         &mut self,
         change: &dyn Fn(Option<&State>) -> Option<State>,
     ) -> Result<Option<State>, HomeError> {
-        if self.purpose == Purpose::Reading {
+        if self.purpose == OpenPurpose::Reading {
             return Err(HomeError::Unsupported(
                 "changes: it was opened for reading only",
             ));
@@ -247,7 +247,7 @@ impl Register {
         if let Some(state) = agreed(&answers, &ids) {
             return Ok(Some(state));
         }
-        if self.purpose == Purpose::Reading {
+        if self.purpose == OpenPurpose::Reading {
             return match newest(&answers, &ids) {
                 Some(state) => Ok(Some(state)),
                 None => Err(no_answer("asking a majority of the log's homes")),

@@ -346,7 +346,8 @@ impl Inner {
 mod tests {
     use super::*;
     use crate::{
-        Ack, MemoryHome, Presence, ReplicatedHome, ReplicatedOptions, SideSegments, Source,
+        Availability, MemoryHome, ReplicatedHome, ReplicatedOptions, SideSegments, Source,
+        WriteConcern,
     };
     use logstead_env::Env;
     use std::time::Duration;
@@ -359,7 +360,7 @@ mod tests {
             .iter()
             .map(|c| Source::of(LogHome::from(c.clone())));
         let options = ReplicatedOptions {
-            ack: Ack::Majority,
+            ack: WriteConcern::Majority,
             threads,
             patience: Duration::from_millis(50),
             ..ReplicatedOptions::default()
@@ -376,7 +377,7 @@ mod tests {
             side.append(b"a large transaction".to_vec());
             side.finish(Box::new(|stored| stored.expect("stores")));
         }
-        children[0].set_presence(Presence::Refusing);
+        children[0].set_presence(Availability::Refusing);
         home.inner.copy_side(&[0, 1], 2, LANE, 7).expect("copies");
         assert_eq!(children[2].list_sides(LANE).expect("lists"), [7]);
         assert!(home.inner.up(0).is_none() && home.inner.up(2).is_some());

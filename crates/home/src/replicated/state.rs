@@ -23,7 +23,7 @@ const MAGIC: &[u8] = b"logstead replica 1\n";
 
 /// When an append is durable.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Ack {
+pub enum WriteConcern {
     /// When every member has it.
     #[default]
     All,
@@ -31,24 +31,24 @@ pub enum Ack {
     Majority,
 }
 
-impl std::str::FromStr for Ack {
+impl std::str::FromStr for WriteConcern {
     type Err = String;
 
-    fn from_str(text: &str) -> Result<Ack, String> {
+    fn from_str(text: &str) -> Result<WriteConcern, String> {
         match text.to_ascii_lowercase().as_str() {
-            "all" => Ok(Ack::All),
-            "majority" => Ok(Ack::Majority),
+            "all" => Ok(WriteConcern::All),
+            "majority" => Ok(WriteConcern::Majority),
             _ => Err(format!("\"{text}\" is neither all nor majority")),
         }
     }
 }
 
-impl Ack {
+impl WriteConcern {
     /// How many of so many members must have an append.
     pub(super) fn needed(self, members: usize) -> usize {
         match self {
-            Ack::All => members,
-            Ack::Majority => members / 2 + 1,
+            WriteConcern::All => members,
+            WriteConcern::Majority => members / 2 + 1,
         }
     }
 }
@@ -75,7 +75,7 @@ pub(super) struct Named {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct State {
     pub(super) home: u64,
-    pub(super) ack: Ack,
+    pub(super) ack: WriteConcern,
     pub(super) members: Vec<Member>,
     /// The members before, while the list changes; else empty.
     pub(super) leaving: Vec<Member>,
@@ -138,7 +138,7 @@ impl State {
             out.extend_from_slice(bytes);
         };
         out.extend_from_slice(&self.home.to_le_bytes());
-        out.push(u8::from(self.ack == Ack::Majority));
+        out.push(u8::from(self.ack == WriteConcern::Majority));
         for members in [&self.members, &self.leaving] {
             out.extend_from_slice(&(members.len() as u32).to_le_bytes());
             for member in members {
@@ -214,8 +214,8 @@ impl<'b> Reader<'b> {
         let mut state = State {
             home: self.u64()?,
             ack: match self.flag()? {
-                true => Ack::Majority,
-                false => Ack::All,
+                true => WriteConcern::Majority,
+                false => WriteConcern::All,
             },
             members: self.members()?,
             leaving: self.members()?,
@@ -259,7 +259,7 @@ mod tests {
         };
         let state = State {
             home: 5,
-            ack: Ack::Majority,
+            ack: WriteConcern::Majority,
             members: vec![member(1, true), member(2, false)],
             leaving: vec![member(3, true)],
             names: BTreeMap::from([("manifest".to_owned(), named)]),

@@ -4,8 +4,8 @@ use super::rig::{self, LANE};
 use logstead_env::Env;
 use logstead_home::bucket::memory::{Fault, RequestKind};
 use logstead_home::{
-    Ack, HomeError, LogHome, NamedValues, NoRoom, ObjectHome, ReplicatedHome, ReplicatedOptions,
-    SideSegments, Source, Timer,
+    HomeError, LogHome, NamedValues, NoRoom, ObjectHome, ReplicatedHome, ReplicatedOptions,
+    SideSegments, Source, Timer, WriteConcern,
 };
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
@@ -131,7 +131,7 @@ fn a_replicated_home_limits_the_requests_of_its_children() {
     let (timer, hand) = Timer::by_hand();
     let child = |bucket| Source::of(LogHome::from(rig::open_with(bucket, timer.clone())));
     let options = ReplicatedOptions {
-        ack: Ack::Majority,
+        ack: WriteConcern::Majority,
         patience: Duration::from_secs(3600),
         ..ReplicatedOptions::default()
     };

@@ -16,7 +16,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
 use logstead_engine::{
-    Acknowledging, Adapt, Awaits, Checkpoint, CheckpointError, CheckpointReport, CommitOptions,
+    AckTiming, Adapt, Checkpoint, CheckpointError, CheckpointReport, CommitOptions, CommitWait,
     Engine, EngineOptions, Env, ForceCommit, LeaseOptions, OpenError, PagesError, ProtocolKind,
     QueueKind, Retention, Tracking, Worker,
 };
@@ -83,7 +83,7 @@ pub(crate) struct Setup {
     /// No kernel's lock keeps others out: the machine takes a lease.
     pub(crate) leased: bool,
     /// With `autonomous`.
-    pub(crate) acknowledging: Acknowledging,
+    pub(crate) acknowledging: AckTiming,
     pub(crate) force_commit: ForceCommit,
     /// Instead of wherever the dice say.
     pub(crate) crash: Option<CrashAt>,
@@ -509,7 +509,7 @@ impl Machine {
     fn look_at_waits(&mut self, engine: &Engine) {
         let log = self.log.borrow();
         for (&writer, &csn) in &log.unacknowledged {
-            let waits = !engine.is_committed(&Awaits::of(csn));
+            let waits = !engine.is_committed(&CommitWait::of(csn));
             if waits && log.oracle.committable(writer) {
                 self.outcomes.false_waits += 1;
             } else if waits {

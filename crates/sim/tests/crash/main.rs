@@ -12,7 +12,7 @@ mod readers;
 mod script;
 mod watched;
 
-use logstead_engine::{Acknowledging, ForceCommit, ProtocolKind, QueueKind, Tracking};
+use logstead_engine::{AckTiming, ForceCommit, ProtocolKind, QueueKind, Tracking};
 use machine::{CrashAt, Machine, Outcomes, Setup};
 use script::Dice;
 
@@ -67,9 +67,9 @@ fn setup(seed: u64) -> Setup {
         leased: false,
         // Drawn last: the other draws of a seed stay what they were.
         acknowledging: if dice.one_in(2) {
-            Acknowledging::ByDice
+            AckTiming::ByDice
         } else {
-            Acknowledging::WhenHardened
+            AckTiming::WhenHardened
         },
         force_commit: if dice.one_in(2) {
             ForceCommit::IfIdleLong
@@ -189,7 +189,7 @@ fn exact_has_no_false_waits() {
             setup.protocol =
                 [ProtocolKind::GroupedLanes, ProtocolKind::Autonomous][seed as usize % 2];
             // Who waits for the dice waits for nothing.
-            setup.acknowledging = Acknowledging::WhenHardened;
+            setup.acknowledging = AckTiming::WhenHardened;
             setup.tracking = tracking;
             setup.faults = false;
             setup.checkpoints = false;
@@ -217,7 +217,7 @@ fn a_dead_lane_delays_nobody_who_does_not_depend_on_it() {
     for seed in 0..from_environment("LOGSTEAD_SEEDS", 96) / 4 {
         let mut setup = setup(seed);
         setup.protocol = [ProtocolKind::GroupedLanes, ProtocolKind::Autonomous][seed as usize % 2];
-        setup.acknowledging = Acknowledging::WhenHardened;
+        setup.acknowledging = AckTiming::WhenHardened;
         setup.tracking = Tracking::Exact;
         setup.workers = 4;
         setup.workers_per_lane = 1;

@@ -15,7 +15,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use logstead_checkpoint::{
-    BranchError, Pin, PinKind, Which, backup, create_branch, drop_branch, fsck, pin_point,
+    BranchError, Pin, PinKind, RecoveryTarget, backup, create_branch, drop_branch, fsck, pin_point,
     restore_point,
 };
 use logstead_engine::{Engine, EngineOptions, Env};
@@ -283,24 +283,24 @@ impl Readers {
                     (0, false) => {
                         let at = self.dice.roll(self.points.len() as u64) as usize;
                         told = self.points[at].1.clone();
-                        Which::Named(self.points[at].0.clone())
+                        RecoveryTarget::Named(self.points[at].0.clone())
                     }
                     (1, _) => {
                         // Which one it is, nobody knows.
                         (told, may_miss) = (Told::new(), true);
                         let now = self.env.clock.now_micros_since_2000();
-                        Which::At(now - self.dice.roll(20_000) as i64)
+                        RecoveryTarget::At(now - self.dice.roll(20_000) as i64)
                     }
                     _ => {
                         told = self.newest.clone().unwrap_or_default();
                         may_miss = self.newest.is_none();
-                        Which::Newest
+                        RecoveryTarget::Newest
                     }
                 };
                 let own = Arc::new(MemoryHome::new(SEGMENT_BYTES));
                 if self.dice.one_in(3) {
                     // What nobody pins may go while it is copied.
-                    may_miss |= !matches!(which, Which::Named(_));
+                    may_miss |= !matches!(which, RecoveryTarget::Named(_));
                     let what = format!("going back to {which:?}");
                     let read = move || go_back(&source, &which, own, &env);
                     (what, Beside::begin(&self.env, baton, read))
@@ -529,7 +529,7 @@ fn make_point(source: &LogHome, name: &str) -> Result<Found, String> {
         })
     };
     let manifest = || Ok(manifest_of(source)?);
-    match pin_point(source, &Which::Newest, pin, manifest) {
+    match pin_point(source, &RecoveryTarget::Newest, pin, manifest) {
         Ok(Some(_)) => Ok(Found::Point),
         Ok(None) => Ok(Found::Nothing("there is no checkpoint".to_owned())),
         Err(error) => Err(error.to_string()),
@@ -539,7 +539,7 @@ fn make_point(source: &LogHome, name: &str) -> Result<Found, String> {
 fn make_branch(
     source: &LogHome,
     name: &str,
-    which: &Which,
+    which: &RecoveryTarget,
     own: Arc<MemoryHome>,
     env: &Env,
 ) -> Result<Found, String> {
@@ -553,7 +553,7 @@ fn make_branch(
 
 fn go_back(
     source: &LogHome,
-    which: &Which,
+    which: &RecoveryTarget,
     to: Arc<MemoryHome>,
     env: &Env,
 ) -> Result<Found, String> {

@@ -13,7 +13,9 @@ use std::time::Duration;
 use logstead_engine::{Env, LeaseOptions, LocalHome, LocalOptions, LogHome};
 use logstead_env::{Clock, SimClock, SimFiles};
 use logstead_home::bucket::memory::{MemoryBucket, MemoryOptions};
-use logstead_home::{Ack, ObjectHome, ObjectOptions, ReplicatedHome, ReplicatedOptions, Source};
+use logstead_home::{
+    ObjectHome, ObjectOptions, ReplicatedHome, ReplicatedOptions, Source, WriteConcern,
+};
 
 use crate::from_environment;
 use crate::life::{Dice, Life, Rows, SEGMENT_BYTES_MAX};
@@ -94,7 +96,7 @@ impl Place {
 
 struct World {
     places: Vec<Place>,
-    ack: Ack,
+    ack: WriteConcern,
     dice: Dice,
     rows: Rows,
     /// Since the checkpoint before the last one, and since the last one.
@@ -207,35 +209,35 @@ impl World {
 }
 
 /// A kind of home: how its places are made, and when an append is durable in a list.
-type Kind = (&'static str, fn(u64) -> Vec<Place>, Ack);
+type Kind = (&'static str, fn(u64) -> Vec<Place>, WriteConcern);
 
 const KINDS: [Kind; 7] = [
-    ("files", |seed| vec![Place::files(seed)], Ack::All),
+    ("files", |seed| vec![Place::files(seed)], WriteConcern::All),
     (
         "appendable bucket",
         |_| vec![Place::appendable(false)],
-        Ack::All,
+        WriteConcern::All,
     ),
     (
         "appendable bucket, two steps",
         |_| vec![Place::appendable(true)],
-        Ack::All,
+        WriteConcern::All,
     ),
-    ("plain bucket", |_| vec![Place::plain()], Ack::All),
+    ("plain bucket", |_| vec![Place::plain()], WriteConcern::All),
     (
         "list of buckets, all",
         |_| vec![Place::appendable(false), Place::appendable(true)],
-        Ack::All,
+        WriteConcern::All,
     ),
     (
         "list of buckets, majority",
         |_| (0..3).map(|_| Place::appendable(false)).collect(),
-        Ack::Majority,
+        WriteConcern::Majority,
     ),
     (
         "list of plain buckets, majority",
         |_| (0..3).map(|_| Place::plain()).collect(),
-        Ack::Majority,
+        WriteConcern::Majority,
     ),
 ];
 

@@ -25,7 +25,7 @@ use crate::context::{AdvisoryLockRow, AdvisoryWanted};
 use crate::error::{Result, SqlError};
 use crate::value::{Datum, Oid};
 use foldhash::fast::FixedState;
-use logstead_engine::{Awaits, Csn, Engine};
+use logstead_engine::{CommitWait, Csn, Engine};
 use logstead_types::SqlState;
 use parking_lot::Mutex;
 use std::cell::RefCell;
@@ -229,8 +229,8 @@ impl AdvisoryLocks {
     }
 
     /// What those did who had a lock before that is had now, as far as it is not durable.
-    pub(super) fn left(&self, key: Key, mode: Mode) -> Awaits {
-        let mut left = Awaits::none();
+    pub(super) fn left(&self, key: Key, mode: Mode) -> CommitWait {
+        let mut left = CommitWait::none();
         for before in [Mode::Shared, Mode::Exclusive] {
             if conflict(before, mode) {
                 left.merge(&self.engine.handed_over(key.hash(), before as usize));
@@ -424,7 +424,7 @@ pub(super) struct Holdings {
     /// What to warn of when the statement has run.
     warnings: Vec<String>,
     /// What the former holders of locks did that unsent answers tell of.
-    taken_over: Awaits,
+    taken_over: CommitWait,
     /// The newest that the session has committed.
     committed: Csn,
 }
@@ -458,7 +458,7 @@ pub(super) struct Advisor<'s> {
     pub(super) pid: i32,
     pub(super) level: usize,
     /// What the transaction depends on.
-    pub(super) depends_on: &'s RefCell<Awaits>,
+    pub(super) depends_on: &'s RefCell<CommitWait>,
 }
 
 impl Advisor<'_> {
@@ -614,7 +614,7 @@ impl Holdings {
     }
 
     /// It has a lock that others left something with.
-    pub(super) fn takes_over(&mut self, left: &Awaits, depends_on: &RefCell<Awaits>) {
+    pub(super) fn takes_over(&mut self, left: &CommitWait, depends_on: &RefCell<CommitWait>) {
         if !left.is_none() {
             depends_on.borrow_mut().merge(left);
             self.taken_over.merge(left);
@@ -622,7 +622,7 @@ impl Holdings {
     }
 
     /// What answers wait for that tell of locks taken since this was asked last.
-    pub(super) fn take_taken_over(&mut self) -> Awaits {
+    pub(super) fn take_taken_over(&mut self) -> CommitWait {
         std::mem::take(&mut self.taken_over)
     }
 

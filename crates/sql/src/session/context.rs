@@ -27,7 +27,7 @@ use crate::value::IoContext;
 use crate::value::datetime::{DateForm, DateOrder, DateStyle, IntervalStyle};
 use crate::value::{Datum, Oid, OutputStyle, user};
 use jiff::tz::TimeZone;
-use logstead_engine::{Awaits, Txn, Worker, Xid};
+use logstead_engine::{CommitWait, Txn, Worker, Xid};
 use logstead_types::{Csn, SqlState};
 use std::cell::{Cell, RefCell};
 use std::future::Future;
@@ -52,7 +52,7 @@ pub struct SessionContext {
     /// What nextval and setval gave to this session.
     pub(super) sequences: RefCell<SequenceSession>,
     /// What sequence calls and advisory locks of this transaction depend on (T10); taken over by the transaction.
-    pub(super) depends_on: RefCell<Awaits>,
+    pub(super) depends_on: RefCell<CommitWait>,
     /// Restore points that the running statement asks for.
     pub(super) restore_points: RefCell<Vec<RestorePointRequest>>,
     /// Prepared statements.
@@ -729,7 +729,7 @@ impl Context for SessionContext {
 
     fn reads_sequences(&self) {
         // Read after the states: whatever they told was logged by then.
-        let newest = Awaits::floor(self.instance.store.sequences().newest());
+        let newest = CommitWait::floor(self.instance.store.sequences().newest());
         self.depends_on.borrow_mut().merge(&newest);
     }
 

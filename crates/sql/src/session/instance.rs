@@ -19,7 +19,7 @@ use crate::exec::SpillSpace;
 use crate::role::{Role, Roles};
 use crate::settings::{Configuration, ServerSettings};
 use crate::value::Oid;
-use logstead_engine::{Awaits, Engine, Worker};
+use logstead_engine::{CommitWait, Engine, Worker};
 use logstead_env::Env;
 use logstead_types::SqlState;
 use parking_lot::Mutex;
@@ -297,7 +297,7 @@ impl WorkerSessions {
     /// The roles as they are now, none of which a crash can take back.
     pub async fn roles(&self) -> Result<Arc<Roles>> {
         let store = &self.instance.store;
-        let (roles, newest) = (store.roles(), Awaits::floor(store.newest_change()));
+        let (roles, newest) = (store.roles(), CommitWait::floor(store.newest_change()));
         let engine = &self.instance.engine;
         if !engine.is_committed(&newest) {
             let known = engine.acknowledged(newest).await;

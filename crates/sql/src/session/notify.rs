@@ -17,7 +17,7 @@ use super::transaction::fold;
 use super::{Reply, Session};
 use crate::error::{Result, SqlError};
 use crate::value::Oid;
-use logstead_engine::{Awaits, Engine};
+use logstead_engine::{CommitWait, Engine};
 use logstead_types::SqlState;
 use parking_lot::Mutex;
 use sqlparser::ast;
@@ -409,7 +409,7 @@ impl Announcement {
 }
 
 /// Delivers when everything that the commit rests on is durable.
-pub(super) async fn deliver(place: Place<'_>, engine: &Engine, waits_for: Awaits) {
+pub(super) async fn deliver(place: Place<'_>, engine: &Engine, waits_for: CommitWait) {
     if engine.is_committed(&waits_for) || engine.acknowledged(waits_for).await.is_ok() {
         place.made_durable();
     }

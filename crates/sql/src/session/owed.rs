@@ -9,20 +9,20 @@
 //! writer's own session waited for.
 
 use super::Session;
-use logstead_engine::{Awaits, Receipt};
+use logstead_engine::{CommitWait, Receipt};
 
 /// See the module's documentation.
 #[derive(Default)]
 pub(super) struct Owed {
     /// Unsent answers wait for it.
-    waits_for: Awaits,
+    waits_for: CommitWait,
     /// Told without waiting.
-    unconfirmed: Awaits,
+    unconfirmed: CommitWait,
 }
 
 impl Owed {
     /// Answers tell of this. `synchronous`: they wait until it is durable.
-    pub(super) fn merge(&mut self, told: &Awaits, synchronous: bool) {
+    pub(super) fn merge(&mut self, told: &CommitWait, synchronous: bool) {
         if !synchronous {
             self.unconfirmed.merge(told);
             return;
@@ -44,18 +44,18 @@ impl Owed {
     }
 
     /// What was told without waiting for it.
-    pub(super) fn unconfirmed(&self) -> &Awaits {
+    pub(super) fn unconfirmed(&self) -> &CommitWait {
         &self.unconfirmed
     }
 
     /// What unsent answers wait for.
-    pub(super) fn waits_for(&self) -> &Awaits {
+    pub(super) fn waits_for(&self) -> &CommitWait {
         &self.waits_for
     }
 
     /// It is durable.
     pub(super) fn settled(&mut self) {
-        self.waits_for = Awaits::none();
+        self.waits_for = CommitWait::none();
     }
 }
 
@@ -84,13 +84,13 @@ mod tests {
     #[test]
     fn the_first_synchronous_answer_waits_for_all_before_it() {
         let mut owed = Owed::default();
-        owed.merge(&Awaits::of(Csn(3)), false);
+        owed.merge(&CommitWait::of(Csn(3)), false);
         assert!(owed.waits_for().is_none(), "nobody waits for it yet");
-        owed.merge(&Awaits::of(Csn(5)), true);
+        owed.merge(&CommitWait::of(Csn(5)), true);
         assert_eq!(owed.waits_for().by_name(), [Csn(3), Csn(5)]);
         owed.settled();
         assert!(owed.waits_for().is_none());
-        owed.merge(&Awaits::none(), true);
+        owed.merge(&CommitWait::none(), true);
         assert!(owed.waits_for().is_none(), "it is waited for once");
     }
 
@@ -99,15 +99,15 @@ mod tests {
         let mut owed = Owed::default();
         let receipt = |csn: u64| Receipt {
             csn: Some(Csn(csn)),
-            waits_for: Awaits::of(Csn(csn)),
+            waits_for: CommitWait::of(Csn(csn)),
         };
         for csn in 1..=100 {
             owed.committed(&receipt(csn), false);
         }
-        assert_eq!(*owed.unconfirmed(), Awaits::of(Csn(100)));
+        assert_eq!(*owed.unconfirmed(), CommitWait::of(Csn(100)));
         let reader = Receipt {
             csn: None,
-            waits_for: Awaits::of(Csn(7)),
+            waits_for: CommitWait::of(Csn(7)),
         };
         owed.committed(&reader, false);
         assert_eq!(owed.unconfirmed().by_name(), [Csn(100), Csn(7)]);
@@ -119,8 +119,8 @@ mod tests {
     #[test]
     fn what_an_earlier_answer_waits_for_is_not_forgotten() {
         let mut owed = Owed::default();
-        owed.merge(&Awaits::of(Csn(3)), true);
-        owed.merge(&Awaits::of(Csn(4)), false);
+        owed.merge(&CommitWait::of(Csn(3)), true);
+        owed.merge(&CommitWait::of(Csn(4)), false);
         assert_eq!(owed.waits_for().by_name(), [Csn(3)]);
     }
 }

@@ -25,7 +25,7 @@ use crate::func;
 use crate::parse::{AsOf, AsOfPoint, StatementKind};
 use crate::value::IoContext;
 use crate::value::{self, Datum, SqlType, datetime, oid};
-use logstead_engine::{Isolation, Past, Which};
+use logstead_engine::{Isolation, Past, RecoveryTarget};
 use logstead_types::SqlState;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -148,7 +148,7 @@ impl Session {
 
     async fn open_point(
         &mut self,
-        which: &Which,
+        which: &RecoveryTarget,
         value: &str,
         asker: Asker,
     ) -> Result<Rc<Reading>> {
@@ -207,7 +207,9 @@ impl Session {
                 }
                 Some(Datum::TimestampTz(micros)) => {
                     text = self.time(*micros);
-                    return self.open_point(&Which::At(*micros), &text, asker).await;
+                    return self
+                        .open_point(&RecoveryTarget::At(*micros), &text, asker)
+                        .await;
                 }
                 Some(datum @ (Datum::Timestamp(_) | Datum::Date(_))) => {
                     let mut out = Vec::new();
@@ -314,7 +316,7 @@ impl Session {
     }
 
     /// What a value names: a restore point, if there is one of that name, else a point in time.
-    fn point(&self, value: &str, asker: Asker) -> Result<Which> {
+    fn point(&self, value: &str, asker: Asker) -> Result<RecoveryTarget> {
         let names = match asker {
             Asker::Setting => true,
             Asker::Clause { is_time } => !is_time,
@@ -322,7 +324,7 @@ impl Session {
         let points = self.worker.instance.engine.restore_points();
         let is_name = |name: &Option<String>| name.as_deref() == Some(value);
         if names && points.iter().any(|point| is_name(&point.name)) {
-            return Ok(Which::Named(value.to_owned()));
+            return Ok(RecoveryTarget::Named(value.to_owned()));
         }
         if self.block == Block::None {
             // 'now' and its kin ask for it, and a transaction has not begun.
@@ -336,14 +338,16 @@ impl Session {
         {
             let now = self.context.statement_time.get();
             let zone = self.context.time_zone();
-            return Ok(Which::At(func::add_to_timestamptz(now, &ago, zone)?));
+            return Ok(RecoveryTarget::At(func::add_to_timestamptz(
+                now, &ago, zone,
+            )?));
         }
         let time = datetime::parse_timestamptz(value, Some(&*self.context));
         let time = time.map_err(|_| {
             let why = "There is no restore point of that name, and it is no point in time.";
             self.no_point(value, asker, why)
         })?;
-        Ok(Which::At(time))
+        Ok(RecoveryTarget::At(time))
     }
 
     fn no_point(&self, value: &str, asker: Asker, why: &str) -> SqlError {

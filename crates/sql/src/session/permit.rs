@@ -32,7 +32,7 @@ use crate::role::{
 };
 use crate::value::user::lookup::{Asks, TypeCatalog};
 use crate::value::{Oid, user};
-use logstead_engine::Awaits;
+use logstead_engine::CommitWait;
 use logstead_types::SqlState;
 use sqlparser::ast;
 use std::any::Any;
@@ -355,7 +355,7 @@ impl Session {
         };
         let synchronous = self.context.synchronous.get();
         self.owed
-            .merge(&Awaits::floor(store.newest_change()), synchronous);
+            .merge(&CommitWait::floor(store.newest_change()), synchronous);
         self.context.set_identity(setting, name, local, &roles)
     }
 

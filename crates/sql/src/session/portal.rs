@@ -78,7 +78,7 @@ impl PortalState {
 }
 
 /// Collects rows in memory, as many as the server's memory budget has room for.
-pub(super) struct Collected {
+pub(super) struct DependencySet {
     rows: VecDeque<Vec<Datum>>,
     bytes: usize,
     /// The account that they are charged to.
@@ -86,10 +86,10 @@ pub(super) struct Collected {
     held: Held,
 }
 
-impl Collected {
+impl DependencySet {
     /// Empty, charged to this account.
-    pub(super) fn within(memory: &'static Memory) -> Collected {
-        Collected {
+    pub(super) fn within(memory: &'static Memory) -> DependencySet {
+        DependencySet {
             rows: VecDeque::new(),
             bytes: 0,
             memory,
@@ -121,7 +121,7 @@ fn datum_bytes(datum: &Datum) -> usize {
         }
 }
 
-impl RowSink for Collected {
+impl RowSink for DependencySet {
     fn row(&mut self, row: &[Datum]) -> Result<()> {
         self.push(row.to_vec())
     }

@@ -14,7 +14,7 @@ use crate::catalog::TempObjects;
 use crate::error::{Result, SqlError};
 use crate::settings::{self, SessionSettings};
 use crate::value::Oid;
-use logstead_engine::Awaits;
+use logstead_engine::CommitWait;
 use logstead_types::SqlState;
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -101,7 +101,7 @@ impl Session {
         }
         // What the roles tell rests on it.
         let mut owed = Owed::default();
-        owed.merge(&Awaits::floor(instance.store.newest_change()), true);
+        owed.merge(&CommitWait::floor(instance.store.newest_change()), true);
         let temporary = Rc::new(TempObjects::new(&instance.store, pid));
         let context = SessionContext::new(
             instance,

@@ -16,7 +16,7 @@ use crate::catalog::{Catalog, dependency_failure};
 use crate::error::{Result, SqlError};
 use crate::ri::{Events, Mark};
 use crate::value::user;
-use logstead_engine::{Awaits, CommitError, Isolation, SavepointId, Txn};
+use logstead_engine::{CommitError, CommitWait, Isolation, SavepointId, Txn};
 use logstead_types::SqlState;
 use sqlparser::ast;
 use std::rc::Rc;
@@ -157,7 +157,7 @@ impl Session {
         };
         // Descriptions and errors ("does not exist") tell of it as results do (T10, T15).
         let synchronous = self.context.synchronous.get();
-        self.owed.merge(&Awaits::of(catalog.csn), synchronous);
+        self.owed.merge(&CommitWait::of(catalog.csn), synchronous);
         user::search(&self.context.path_in(&catalog));
         user::enter(&catalog);
         Ok(catalog)

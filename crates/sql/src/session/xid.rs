@@ -6,7 +6,7 @@ use crate::catalog::commit_error;
 use crate::error::{Result, SqlError};
 use crate::value::Datum;
 use crate::value::snapshot::snapshot;
-use logstead_engine::{Awaits, Txn, VersionId, XidStatus};
+use logstead_engine::{CommitWait, Txn, VersionId, XidStatus};
 use logstead_types::{Csn, SqlState};
 use std::pin::pin;
 
@@ -36,7 +36,7 @@ impl SessionContext {
     /// What is told rests on everything with a CSN below: it is told when that is durable (T1).
     fn depend_on_all_before(&self, end: u64) {
         if let Some(last) = end.checked_sub(1) {
-            let all = Awaits::floor(Csn(last));
+            let all = CommitWait::floor(Csn(last));
             self.depends_on.borrow_mut().merge(&all);
         }
     }

@@ -10,8 +10,8 @@
 
 use super::{Lane, NoRoom, Shared};
 use crate::entry::SideRef;
+use crate::numbers::first_number;
 use crate::numbers::{SIDES_END, UsedUp};
-use crate::truncate::first_number;
 use logstead_home::SideWriter;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

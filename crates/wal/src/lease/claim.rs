@@ -11,7 +11,7 @@
 //! **Why nobody reads what is out of date (T15).** Let `c` be the state that was replaced, first seen at `s`. Its owner
 //! counts its lease from before it *sent* `c`, so from before `s`, and since nothing replaced `c` but we, `c` is the
 //! last state it wrote. So it answers nobody after `s` + duration - margin by its clock, and nobody does at
-//! [`HeldLease::run_out`] = `s` + duration + margin by ours. That holds for a lease taken from a living owner in the
+//! [`LeaseGrant::run_out`] = `s` + duration + margin by ours. That holds for a lease taken from a living owner in the
 //! same
 //! way: who takes it accepts connections no earlier.
 //!
@@ -91,14 +91,14 @@ pub enum Step {
     /// This one's lease may run out: look again after this time.
     Pause(Duration, Box<Holder>),
     /// The lease is ours.
-    HeldLease(Box<HeldLease>),
+    LeaseGrant(Box<LeaseGrant>),
     /// Somebody else's server is alive.
     Refused(Holder),
 }
 
 /// The lease as it was taken.
 #[derive(Clone, Debug)]
-pub struct HeldLease {
+pub struct LeaseGrant {
     /// The manifest with it.
     pub manifest: Manifest,
     /// That state's tag.
@@ -123,7 +123,7 @@ pub struct Claim {
     claimant: Claimant,
     watched: Option<Watched>,
     /// What is being stored, or was meant to be.
-    storing: Option<HeldLease>,
+    storing: Option<LeaseGrant>,
     /// The numbers of what was stored, or was meant to be.
     attempts: Vec<u64>,
 }
@@ -156,7 +156,7 @@ impl Claim {
             }
             Event::Found(manifest, tag) => self.found(*manifest, tag, now, is_gone),
             Event::Stored(tag) => match self.storing.take() {
-                Some(held) => Step::HeldLease(Box::new(HeldLease { tag, ..held })),
+                Some(held) => Step::LeaseGrant(Box::new(LeaseGrant { tag, ..held })),
                 // Not asked for.
                 None => Step::Read,
             },
@@ -171,9 +171,9 @@ impl Claim {
         is_gone: &dyn Fn(&ProcessIdentity) -> bool,
     ) -> Step {
         let never_copied = self.claimant.machine_is_never_copied;
-        let is_ours = |held: &mut HeldLease| never_copied && held.manifest == manifest;
+        let is_ours = |held: &mut LeaseGrant| never_copied && held.manifest == manifest;
         if let Some(held) = self.storing.take_if(is_ours) {
-            return Step::HeldLease(Box::new(HeldLease { tag, ..held }));
+            return Step::LeaseGrant(Box::new(LeaseGrant { tag, ..held }));
         }
         let Some(holder) = manifest.holder.clone() else {
             return Step::Swap(tag, self.store(manifest, tag, Duration::ZERO, now));
@@ -252,7 +252,7 @@ impl Claim {
             since: *since,
             process: process.clone(),
         });
-        self.storing = Some(HeldLease {
+        self.storing = Some(LeaseGrant {
             manifest: manifest.clone(),
             tag,
             before,

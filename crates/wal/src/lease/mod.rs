@@ -32,9 +32,9 @@
 
 pub mod claim;
 
+use crate::error::RecoveryError;
 use crate::manifest::{self, Holder, Manifest};
-use crate::recovery::RecoveryError;
-use claim::{Claim, Claimant, Event, HeldLease, Step, margin, millis};
+use claim::{Claim, Claimant, Event, LeaseGrant, Step, margin, millis};
 use logstead_env::{Clock, Env, Instant, Processes, Random, RealProcesses};
 use logstead_home::{HomeError, LogHome, Tag};
 use logstead_types::DatabaseId;
@@ -650,7 +650,7 @@ fn take(
     clock: &dyn Clock,
     options: &LeaseOptions,
     claimant: Claimant,
-) -> Result<(HeldLease, Instant), RecoveryError> {
+) -> Result<(LeaseGrant, Instant), RecoveryError> {
     home.names
         .limit_name_requests(options.duration / ANSWER_PART);
     let is_gone = |process: &_| options.processes.is_gone(process);
@@ -662,7 +662,7 @@ fn take(
         let step = claim.next(event, clock.boot_time(), &is_gone);
         let stored = match step {
             Step::Read => {
-                event = match crate::recovery::read_manifest(home)? {
+                event = match crate::stored_manifest::read_manifest(home)? {
                     Some((manifest, tag)) => Event::Found(Box::new(manifest), tag),
                     None => Event::Nothing,
                 };
@@ -678,7 +678,7 @@ fn take(
                 event = Event::Look;
                 continue;
             }
-            Step::HeldLease(held) => return Ok((*held, asked)),
+            Step::LeaseGrant(held) => return Ok((*held, asked)),
             Step::Refused(holder) => {
                 return Err(RecoveryError::InUse {
                     home: home.describe(),

@@ -3,8 +3,8 @@
 //! The version follows from what is in it: one without a checkpoint is written as it was before there were checkpoints.
 
 use super::{
-    Checkpoint, Discarded, FORMAT_VERSION, FORMAT_VERSION_WITHOUT_CHECKPOINT, GivenUp, Holder,
-    Manifest, Mark, Origin, Span, Start,
+    AbandonedEpochs, Checkpoint, Discarded, FORMAT_VERSION, FORMAT_VERSION_WITHOUT_CHECKPOINT,
+    Holder, Manifest, Mark, Origin, Span, Start,
 };
 use crate::FormatError;
 use logstead_env::ProcessIdentity;
@@ -155,7 +155,7 @@ impl Manifest {
                 "discarded lane {lane} first-segment {first_segment} last-segment {last_segment}"
             );
         }
-        for GivenUp {
+        for AbandonedEpochs {
             first_epoch,
             last_epoch,
         } in &self.given_up
@@ -406,7 +406,7 @@ impl<'a> Parser<'a> {
         while self.next_is("given-up") {
             let n = self.line("given-up first-epoch # last-epoch #")?;
             let (first_epoch, last_epoch) = (self.epoch(n[0])?, self.epoch(n[1])?);
-            manifest.given_up.push(GivenUp {
+            manifest.given_up.push(AbandonedEpochs {
                 first_epoch,
                 last_epoch,
             });

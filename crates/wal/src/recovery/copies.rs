@@ -12,12 +12,12 @@
 //!
 //! Does not: copy side segments to where they are not: the home does. A damaged one is replaced.
 
-use super::errors::RecoveryError;
 use super::from_home;
 use super::moment::Owner;
 use super::read::LaneEnd;
 use super::replay::Replayed;
 use super::scan::{Found, LaneScan, Target};
+use crate::error::RecoveryError;
 use crate::manifest::Manifest;
 use logstead_home::{Buffer, Copies, HomeError, LogHome, Position};
 use logstead_types::LaneId;

@@ -19,8 +19,8 @@
 //! a lane does not hold it that has ended, or has been read up to such a block. When that is so of all lanes, nobody
 //! waits for the end of the others: what would be kept for the gap has no bound.
 
-use super::errors::Corruption;
 use super::read::LaneEnd;
+use crate::error::Corruption;
 use logstead_home::Position;
 use logstead_types::{BlockNo, Csn, Epoch, LaneId};
 

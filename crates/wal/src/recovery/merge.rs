@@ -17,7 +17,6 @@
 //! (`annulled_from`).
 
 use super::Survivors;
-use super::errors::{Corruption, RecoveryError};
 use super::horizon::{self, Recorded};
 use super::moment::Reading;
 use super::read::{Batch, Feed, Found, LaneEnd, Place, Read};
@@ -25,6 +24,7 @@ use super::scan::LaneScan;
 use super::side::{self, Checked, DamagedCopy};
 use super::window::Window;
 use crate::entry::{Deps, SideRef};
+use crate::error::{Corruption, RecoveryError};
 use logstead_types::{Csn, Epoch, LaneId};
 use std::ops::Range;
 use std::sync::Arc;
@@ -57,7 +57,7 @@ pub(crate) struct Merged {
 }
 
 /// What is known of the epoch before it is read.
-pub(crate) struct Known {
+pub(crate) struct EpochContext {
     pub(crate) epoch: Epoch,
     pub(crate) base: Csn,
     /// Entries below this CSN are in a checkpoint; then it is the base.
@@ -100,7 +100,7 @@ struct Waiting {
 
 struct Merge<'r, 'h> {
     reading: &'r Reading<'h>,
-    known: Known,
+    known: EpochContext,
     lanes: Vec<Lane<'h>>,
     /// What was read and not handed over; its due CSN is the next one expected.
     waiting: Window<Waiting>,
@@ -114,7 +114,7 @@ struct Merge<'r, 'h> {
 pub(crate) fn merge<'h>(
     reading: &Reading<'h>,
     scans: Vec<LaneScan<'h>>,
-    known: Known,
+    known: EpochContext,
     survivors: &mut dyn Survivors,
 ) -> Result<Merged, RecoveryError> {
     std::thread::scope(|scope| {

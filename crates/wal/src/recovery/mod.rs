@@ -29,7 +29,6 @@
 //! Does not: know what records mean.
 
 mod copies;
-mod errors;
 mod horizon;
 mod merge;
 mod moment;
@@ -39,16 +38,19 @@ mod scan;
 mod side;
 mod window;
 
-pub use errors::{ApplyError, Corruption, RecoveryError};
+pub use crate::error::{ApplyError, Corruption, RecoveryError};
 pub(crate) use moment::{Listed, Moment, Reading};
-pub(crate) use replay::{Replayed, read_manifest, replay};
+pub(crate) use replay::{Replayed, replay};
 pub(crate) use scan::LaneScan;
 
+use crate::keeper::ManifestKeeper;
 use crate::lane::{Lane, LaneConfig, LaneStart};
 use crate::lease::{Lease, LeaseOptions};
-use crate::manifest::{self, Checkpoint, Manifest, ManifestKeeper, Origin};
+use crate::manifest::{self, Checkpoint, Manifest, Origin};
+use crate::numbers::first_number;
 use crate::numbers::{EPOCH_END, UsedUp, next_epoch, segment_end};
-use crate::truncate::{self, Truncated, first_number};
+use crate::stored_manifest::read_manifest;
+use crate::truncate::{self, Truncated};
 use logstead_env::{Clock, Env, Instant};
 use logstead_home::{HomeError, LogHome, NoRoom, Position, Tag};
 use logstead_types::{Csn, DatabaseId, Epoch, LaneId};
@@ -124,9 +126,9 @@ pub trait Survivors {
 pub type Apply<'a> = dyn FnMut(Csn, &[u8]) -> Result<(), ApplyError> + 'a;
 
 /// Survivors given to a function.
-pub(crate) struct OneByOne<'r, 'a>(pub(crate) &'r mut Apply<'a>);
+pub(crate) struct ApplyEach<'r, 'a>(pub(crate) &'r mut Apply<'a>);
 
-impl Survivors for OneByOne<'_, '_> {
+impl Survivors for ApplyEach<'_, '_> {
     fn take(&mut self, csn: Csn, records: &[u8]) -> Result<(), RecoveryError> {
         (self.0)(csn, records).map_err(|source| RecoveryError::Apply { csn, source })
     }
@@ -138,7 +140,7 @@ impl Survivors for OneByOne<'_, '_> {
 
 /// How long recovery took, part by part.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Took {
+pub struct RecoveryTimings {
     /// Making a checkpoint of an older format anew, before anything else.
     pub upgrading: Duration,
     /// Reading the lanes, judging, and handing over survivors, which go on together.
@@ -205,7 +207,7 @@ pub struct Report {
     /// The loss that was accepted, if one was.
     pub loss: Option<Corruption>,
     /// How long it took.
-    pub took: Took,
+    pub took: RecoveryTimings,
 }
 
 /// A log that is open for writing.
@@ -235,7 +237,7 @@ pub fn open(
     options: &Options,
     apply: &mut Apply<'_>,
 ) -> Result<Recovered, RecoveryError> {
-    open_with(home, env, options, false, &mut OneByOne(apply))
+    open_with(home, env, options, false, &mut ApplyEach(apply))
 }
 
 /// The same for survivors of any kind. `ahead`: threads read long lanes ahead; what comes out is the same.

@@ -62,10 +62,10 @@
 //!
 //! Does not: judge entries (`merge`), or know whether a server is at work.
 
-use super::errors::{Corruption, RecoveryError};
 use super::read::SHORT_BYTES;
 use super::scan::{LaneScan, Target};
 use crate::FormatError;
+use crate::error::{Corruption, RecoveryError};
 use crate::lease::Lease;
 use crate::manifest::{Manifest, Mark, Origin};
 use logstead_env::{Clock, spawn_scoped};

@@ -6,10 +6,10 @@
 //!
 //! Invariant: after a lane's end there is nothing more of it, and the end comes exactly once.
 
-use super::errors::{Corruption, RecoveryError};
 use super::horizon::Recorded;
 use super::scan::{self, LaneScan};
 use crate::entry::{Body, Deps, Entries, SideRef};
+use crate::error::{Corruption, RecoveryError};
 use crate::manifest::Start;
 use logstead_env::{Clock, spawn_scoped};
 use logstead_home::Position;

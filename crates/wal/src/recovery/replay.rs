@@ -1,14 +1,14 @@
 //! Reads a whole log, epoch after epoch, changing nothing: the common part of recovery and of `log verify`.
 
-use super::errors::RecoveryError;
-use super::merge::{self, Known, Merged};
+use super::merge::{self, EpochContext, Merged};
 use super::moment::Reading;
 use super::read::LaneEnd;
 use super::side::DamagedCopy;
 use super::{LaneReport, Report, Survivors};
 use crate::entry::SideRef;
-use crate::manifest::{self, Discarded, Manifest, ManifestError, Mark, Span};
-use logstead_home::{LogHome, Tag};
+use crate::error::RecoveryError;
+use crate::manifest::{Discarded, Manifest, Mark, Span};
+use logstead_home::LogHome;
 use logstead_types::{Csn, Epoch, LaneId};
 
 /// What reading the log has told.
@@ -117,36 +117,6 @@ impl Replayed {
     }
 }
 
-/// The manifest and its tag, if there is one.
-pub(crate) fn read_manifest(home: &LogHome) -> Result<Option<(Manifest, Tag)>, RecoveryError> {
-    let mut looks = 0;
-    loop {
-        let Some((bytes, tag)) = home.names.get(manifest::NAME)? else {
-            return Ok(None);
-        };
-        match Manifest::decode(&bytes) {
-            Ok(manifest) => return Ok(Some((manifest, tag))),
-            // It may have been cut short on its way.
-            Err(_) if looks < manifest::LOOKS => looks += 1,
-            Err(ManifestError::Unfinished) => {
-                return Err(RecoveryError::UnfinishedCopy(home.describe()));
-            }
-            Err(error @ ManifestError::Newer(_)) => {
-                return Err(RecoveryError::NewerFormat {
-                    home: home.describe(),
-                    what: error.to_string(),
-                });
-            }
-            Err(error) => {
-                return Err(RecoveryError::BadManifest {
-                    home: home.describe(),
-                    what: error.to_string(),
-                });
-            }
-        }
-    }
-}
-
 /// Reads every epoch in order, from the checkpoint on, and hands the survivors over.
 pub(crate) fn replay(
     reading: &Reading<'_>,
@@ -161,7 +131,7 @@ pub(crate) fn replay(
     }
     for mark in &manifest.marks {
         let scans = reading.settled(mark)?;
-        let known = Known {
+        let known = EpochContext {
             epoch: mark.epoch,
             base: mark.base,
             held_below: manifest.held_below(mark.epoch),
@@ -184,7 +154,7 @@ pub(crate) fn replay(
     }
     let scans = reading.unsettled()?;
     let base = manifest.base();
-    let known = Known {
+    let known = EpochContext {
         epoch: manifest.epoch,
         base,
         held_below: manifest.held_below(manifest.epoch),

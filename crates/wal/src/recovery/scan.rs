@@ -14,10 +14,10 @@
 //!
 //! Bytes that are read may be anything; every length is checked against the segment before memory is taken for it.
 
-use super::errors::{Corruption, RecoveryError};
 use super::moment::{Bound, StopPoint};
 use crate::FormatError;
 use crate::block::{self, HEADER_LEN, Header, MAGIC};
+use crate::error::{Corruption, RecoveryError};
 use crate::manifest::{Manifest, Origin, Span, Start};
 use logstead_home::{Buffer, HomeError, LogHome, Position};
 use logstead_types::{BlockNo, DatabaseId, Epoch, LaneId};

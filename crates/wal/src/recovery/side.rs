@@ -4,8 +4,8 @@
 //! damaged is corruption, whatever else the log looks like. Nothing of it is handed on before all of it was checked; one
 //! that is longer than [`WHOLE_BYTES`] is therefore read twice, instead of being held.
 
-use super::errors::{Corruption, RecoveryError};
 use crate::entry::SideRef;
+use crate::error::{Corruption, RecoveryError};
 use crate::record::Records;
 use logstead_home::{HomeError, LogHome, Position};
 use logstead_types::{BlockNo, Csn, Epoch};

@@ -5,7 +5,8 @@ use super::rig::{Server, options};
 use logstead_env::{Clock, Env, SimClock, sleep};
 use logstead_home::bucket::memory::{MemoryBucket, MemoryOptions};
 use logstead_home::{
-    Ack, HomeError, LogHome, ObjectHome, ObjectOptions, ReplicatedHome, ReplicatedOptions, Source,
+    HomeError, LogHome, ObjectHome, ObjectOptions, ReplicatedHome, ReplicatedOptions, Source,
+    WriteConcern,
 };
 use logstead_types::{Csn, LaneId};
 use logstead_wal::lease::LeaseOptions;
@@ -47,7 +48,7 @@ fn start_in(buckets: &[&MemoryBucket]) -> Server {
     let open = |env: &Env| -> LogHome {
         let sources = buckets.iter().map(|bucket| Source::of(home(bucket, env)));
         let majority = ReplicatedOptions {
-            ack: Ack::Majority,
+            ack: WriteConcern::Majority,
             threads: false,
             ..ReplicatedOptions::default()
         };

@@ -6,7 +6,7 @@ use super::{commit, from_to};
 use logstead_env::{Fault, Loss};
 use logstead_home::{HomeError, Position};
 use logstead_types::{Csn, Epoch};
-use logstead_wal::manifest::GivenUp;
+use logstead_wal::manifest::AbandonedEpochs;
 use logstead_wal::recovery::{Options, RecoveryError};
 use logstead_wal::{Deps, inspect};
 
@@ -162,7 +162,7 @@ fn what_was_given_up_is_kept_when_a_checkpoint_makes_its_mark_superfluous() {
     server.checkpoint(next + 4).unwrap();
     let manifest = server.log.keeper.manifest();
     assert!(manifest.marks.is_empty());
-    let given_up = GivenUp {
+    let given_up = AbandonedEpochs {
         first_epoch: Epoch(1),
         last_epoch: Epoch(1),
     };

@@ -11,7 +11,7 @@
 use logstead_env::{Instant, ProcessIdentity};
 use logstead_home::Tag;
 use logstead_types::{DatabaseId, Epoch};
-use logstead_wal::lease::claim::{Claim, Claimant, Event, HeldLease, Step, margin, millis};
+use logstead_wal::lease::claim::{Claim, Claimant, Event, LeaseGrant, Step, margin, millis};
 use logstead_wal::manifest::Manifest;
 use std::collections::HashSet;
 use std::time::Duration;
@@ -58,7 +58,7 @@ struct Server {
     process: ProcessIdentity,
     claim: Claim,
     phase: Phase,
-    held: Option<HeldLease>,
+    held: Option<LeaseGrant>,
     epoch: u32,
     renewed: Instant,
     valid_until: Instant,
@@ -236,7 +236,7 @@ impl World {
     }
 
     /// The manifest as a holder writes it.
-    fn write(&self, next: &mut Manifest, held: &HeldLease, asked: Instant) {
+    fn write(&self, next: &mut Manifest, held: &LeaseGrant, asked: Instant) {
         if let Some(holder) = next.holder.as_mut() {
             holder.renewals += 1;
             if held.run_out.is_none_or(|run_out| run_out <= asked) {
@@ -260,7 +260,7 @@ impl World {
         server.phase = match server.claim.next(event, now, &killed) {
             Step::Pause(time, _) => Phase::Watching(now + time),
             Step::Refused(_) => Phase::Stopped,
-            Step::HeldLease(held) => {
+            Step::LeaseGrant(held) => {
                 server.held = Some(*held);
                 server.renewed = now;
                 Phase::Marking
@@ -333,7 +333,7 @@ impl World {
                 (Phase::Stopped | Phase::Killed, _) => text += &format!("{phase:?}"),
                 (_, None) => text += &format!("{phase:?} {claim:?}"),
                 (_, Some(held)) => {
-                    let HeldLease { tag, run_out, .. } = held;
+                    let LeaseGrant { tag, run_out, .. } = held;
                     text += &format!("{phase:?} {tag:?} {run_out:?} {renewed:?} {valid_until:?}");
                 }
             }
@@ -532,7 +532,7 @@ fn a_copy_of_a_claim_on_its_way_waits_for_the_original() {
         };
         let mut between = original.clone();
         let held = original.next(Event::Stored(Tag(1)), now, &|_| false);
-        assert!(matches!(held, Step::HeldLease(_)), "{held:?}");
+        assert!(matches!(held, Step::LeaseGrant(_)), "{held:?}");
         // A copy looks at its clock a little later.
         let later = Instant::from_nanos(5_001);
         let Step::Make(another) = before.next(Event::Nothing, later, &|_| false) else {
@@ -569,7 +569,7 @@ fn a_copy_of_a_claim_on_its_way_waits_for_the_original() {
             let mut lost = Server::on_machine(0, false, 1000, true).claim;
             lost.next(Event::Nothing, now, &|_| false);
             let step = lost.next(Event::Found(made, Tag(1)), later, &|_| false);
-            assert!(matches!(step, Step::HeldLease(_)), "{step:?}");
+            assert!(matches!(step, Step::LeaseGrant(_)), "{step:?}");
         }
     }
 }
@@ -604,7 +604,7 @@ fn states_of_a_manifest_never_come_back() {
     let manifest = held.unwrap();
     let step = claim.next(Event::Found(manifest.clone(), Tag(9)), now, &|_| false);
     match step {
-        Step::HeldLease(held) => {
+        Step::LeaseGrant(held) => {
             assert_eq!((held.tag, held.manifest), (Tag(9), *manifest));
             assert!(held.run_out.is_some());
         }

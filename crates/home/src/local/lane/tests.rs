@@ -1,7 +1,7 @@
 //! Who hears of a full disk, in every order of asking, attempts and their ends.
 
 use super::*;
-use crate::Way;
+use crate::IoMethod;
 use logstead_env::{Access, OpenMode};
 use std::path::Path;
 
@@ -28,7 +28,7 @@ enum Answer {
 impl Bench {
     fn new() -> Bench {
         let (env, _) = Env::simulated(1);
-        let ways = Ways::new(Way::Pwrite, &env, false, None).expect("needs nothing");
+        let ways = Ways::new(IoMethod::Pwrite, &env, false, None).expect("needs nothing");
         let mut bench = Bench {
             env,
             attempts: Attempts::default(),

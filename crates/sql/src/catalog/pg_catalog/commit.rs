@@ -8,7 +8,7 @@ use super::cells::row;
 use crate::catalog::{VirtualContext, VirtualTable};
 use crate::error::Result;
 use crate::value::Datum;
-use logstead_engine::{Adaptive, CommitPath, Phase, What, WorkerId};
+use logstead_engine::{Adaptive, CommitPath, Phase, TunedSetting, WorkerId};
 use std::sync::Arc;
 
 type Rows = Result<Vec<Vec<Datum>>>;
@@ -96,17 +96,17 @@ fn adaptive(cx: &VirtualContext<'_>) -> Rows {
     } = path.adaptive();
     let ns = |ns: u64| ns as f64 / 1e3;
     // In the units of the settings.
-    let unit = |what: What, value: u64| match what {
-        What::Lanes | What::FlushUnit | What::Buffer => count(value),
-        What::FlushTimeout | What::Gather => count(value / 1000),
+    let unit = |what: TunedSetting, value: u64| match what {
+        TunedSetting::Lanes | TunedSetting::FlushUnit | TunedSetting::Buffer => count(value),
+        TunedSetting::FlushTimeout | TunedSetting::Gather => count(value / 1000),
     };
-    let now = What::ALL.map(|what| {
+    let now = TunedSetting::ALL.map(|what| {
         let (value, follows) = match what {
-            What::Lanes => (in_force.lanes as u64, adapt.lanes),
-            What::FlushUnit => (in_force.flush_unit_bytes as u64, adapt.flush_unit),
-            What::Buffer => (in_force.buffer_bytes as u64, adapt.buffer),
-            What::FlushTimeout => (in_force.flush_timeout_ns, adapt.flush_timeout),
-            What::Gather => (in_force.gather_ns, adapt.gather),
+            TunedSetting::Lanes => (in_force.lanes as u64, adapt.lanes),
+            TunedSetting::FlushUnit => (in_force.flush_unit_bytes as u64, adapt.flush_unit),
+            TunedSetting::Buffer => (in_force.buffer_bytes as u64, adapt.buffer),
+            TunedSetting::FlushTimeout => (in_force.flush_timeout_ns, adapt.flush_timeout),
+            TunedSetting::Gather => (in_force.gather_ns, adapt.gather),
         };
         let reason = if follows {
             "in force; adapts"

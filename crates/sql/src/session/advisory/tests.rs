@@ -130,7 +130,7 @@ fn two_in_front_of_others_who_wait_for_each_other_are_a_circle() {
 #[test]
 fn as_many_locks_as_a_session_may_have_are_had_as_often_as_asked_for() {
     let locks = advisory_locks();
-    let depends_on = RefCell::new(Awaits::none());
+    let depends_on = RefCell::new(CommitWait::none());
     let mut holdings = Holdings::default();
     let mut ask = |name: &str, key: usize, level: usize| {
         let advisor = Advisor {

@@ -7,7 +7,7 @@ use crate::exec::{ExecContext, Progress};
 use crate::session::Session;
 use crate::session::client::{Client, Nobody};
 use crate::session::cursor_rows::Kept;
-use crate::session::portal::Collected;
+use crate::session::portal::DependencySet;
 use crate::session::run::guarded;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -56,7 +56,7 @@ impl Session {
         self.set_deadline(limits);
         // A statement that failed may have left some.
         context.sleep_us.set(0);
-        let mut collected = Collected::within(engine.memory());
+        let mut collected = DependencySet::within(engine.memory());
         let progress = loop {
             let open = self.transaction()?;
             let mut cx = ExecContext {

@@ -16,7 +16,7 @@ use crate::exec::{Call, Caller, Execution, RowSink};
 use crate::func::FunctionContext;
 use crate::session::client::{Client, LocalFuture};
 use crate::session::large_objects::is_one as is_large_object_function;
-use crate::session::portal::Collected;
+use crate::session::portal::DependencySet;
 use crate::session::statement::CachedPlan;
 use crate::value::IoContext;
 use crate::value::{Datum, Oid, SqlType, oid, record, user};
@@ -30,7 +30,7 @@ pub(super) struct Giving {
     /// The columns of a row of a set.
     pub(super) columns: Vec<SqlType>,
     /// A set's rows so far.
-    pub(super) rows: Collected,
+    pub(super) rows: DependencySet,
     /// Variables of OUT parameters.
     pub(super) outputs: Vec<usize>,
 }
@@ -247,7 +247,7 @@ impl Session {
             .map(|(number, _)| number);
         act.giving = Some(Giving {
             columns: declared_columns(definition, &callee.columns),
-            rows: Collected::within(self.worker.instance.engine.memory()),
+            rows: DependencySet::within(self.worker.instance.engine.memory()),
             outputs: outputs.collect(),
         });
         self.activate(&mut act, client).await?;

@@ -8,7 +8,7 @@ use crate::exec::{EvalContext, ExecContext, Execution, Progress, eval};
 use crate::plan::OutputColumn;
 use crate::plpgsql::tree::{Expr, Scope, VarNo};
 use crate::session::client::{Client, LocalFuture};
-use crate::session::portal::Collected;
+use crate::session::portal::DependencySet;
 use crate::session::run::guarded;
 use crate::session::statement::{CachedPlan, Statement};
 use crate::value::{Datum, SqlType, oid, record};
@@ -480,7 +480,7 @@ impl Session {
             let signals = Arc::clone(&self.signals);
             let context = Rc::clone(&self.context);
             let engine = self.worker.instance.engine.clone();
-            let mut collected = Collected::within(engine.memory());
+            let mut collected = DependencySet::within(engine.memory());
             let open = self.transaction()?;
             let mut cx = ExecContext {
                 txn: &mut open.txn,

@@ -13,7 +13,7 @@ use crate::plan::OutputColumn;
 use crate::plpgsql::tree::{Expr, Target};
 use crate::session::Reply;
 use crate::session::client::{Client, LocalFuture};
-use crate::session::portal::Collected;
+use crate::session::portal::DependencySet;
 use crate::session::statement::Statement;
 use crate::value::{Datum, SqlType, user};
 use logstead_types::SqlState;
@@ -174,7 +174,7 @@ impl Session {
         }
         act.giving = Some(Giving {
             columns: Vec::new(),
-            rows: Collected::within(self.worker.instance.engine.memory()),
+            rows: DependencySet::within(self.worker.instance.engine.memory()),
             outputs: outputs.clone(),
         });
         self.activate(&mut act, client).await?;

@@ -9,7 +9,7 @@ use crate::plpgsql::tree::{Expr, Into};
 use crate::session::Reply;
 use crate::session::client::{Client, ConnectionLost, CopyInput, LocalFuture};
 use crate::session::context::SessionContext;
-use crate::session::portal::Collected;
+use crate::session::portal::DependencySet;
 use crate::session::statement::Statement;
 use crate::value::{Datum, Oid, oid};
 use logstead_engine::{Memory, RowRef};
@@ -25,7 +25,7 @@ use super::extra_checks::Level;
 /// The client of a statement inside a body: its rows are kept, what it has to say besides is passed on.
 pub(in crate::session) struct Quiet<'c> {
     client: &'c mut dyn Client,
-    rows: Collected,
+    rows: DependencySet,
 }
 
 impl<'c> Quiet<'c> {
@@ -35,7 +35,7 @@ impl<'c> Quiet<'c> {
     ) -> Quiet<'c> {
         Quiet {
             client,
-            rows: Collected::within(memory),
+            rows: DependencySet::within(memory),
         }
     }
 

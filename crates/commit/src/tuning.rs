@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use crossbeam_utils::CachePadded;
 
-use crate::protocol::Shape;
+use crate::protocol::ProtocolConfig;
 
 /// See the module's documentation.
-pub(crate) struct Force(CachePadded<Numbers>);
+pub(crate) struct LiveTuning(CachePadded<Numbers>);
 
 struct Numbers {
     flush_unit_bytes: AtomicUsize,
@@ -18,9 +18,9 @@ struct Numbers {
     gather_ns: AtomicU64,
 }
 
-impl Force {
-    pub(crate) fn new(shape: &Shape) -> Force {
-        Force(CachePadded::new(Numbers {
+impl LiveTuning {
+    pub(crate) fn new(shape: &ProtocolConfig) -> LiveTuning {
+        LiveTuning(CachePadded::new(Numbers {
             flush_unit_bytes: AtomicUsize::new(shape.flush_unit_bytes),
             flush_timeout_ns: AtomicU64::new(shape.flush_timeout_ns),
             gather_ns: AtomicU64::new(shape.gather_ns),
@@ -29,8 +29,8 @@ impl Force {
 
     /// `shape` with these numbers.
     #[inline]
-    pub(crate) fn shape(&self, shape: &Shape) -> Shape {
-        Shape {
+    pub(crate) fn shape(&self, shape: &ProtocolConfig) -> ProtocolConfig {
+        ProtocolConfig {
             flush_unit_bytes: self.0.flush_unit_bytes.load(Ordering::Relaxed),
             flush_timeout_ns: self.0.flush_timeout_ns.load(Ordering::Relaxed),
             gather_ns: self.0.gather_ns.load(Ordering::Relaxed),

@@ -38,7 +38,7 @@ use std::sync::{Arc, OnceLock};
 
 /// How a local home writes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Way {
+pub enum IoMethod {
     /// Whichever measures best when the home is opened.
     #[default]
     Auto,
@@ -52,30 +52,30 @@ pub enum Way {
     Portable,
 }
 
-impl Way {
+impl IoMethod {
     /// Every way there is to choose from.
-    pub const ALL: [Way; 5] = [
-        Way::Auto,
-        Way::Pwrite,
-        Way::Threads,
-        Way::Uring,
-        Way::Portable,
+    pub const ALL: [IoMethod; 5] = [
+        IoMethod::Auto,
+        IoMethod::Pwrite,
+        IoMethod::Threads,
+        IoMethod::Uring,
+        IoMethod::Portable,
     ];
 
     /// Its name in settings and reports.
     pub const fn name(self) -> &'static str {
         match self {
-            Way::Auto => "auto",
-            Way::Pwrite => "pwrite",
-            Way::Threads => "threads",
-            Way::Uring => "uring",
-            Way::Portable => "portable",
+            IoMethod::Auto => "auto",
+            IoMethod::Pwrite => "pwrite",
+            IoMethod::Threads => "threads",
+            IoMethod::Uring => "uring",
+            IoMethod::Portable => "portable",
         }
     }
 
     /// How the files that it writes are opened.
     pub(super) fn open_mode(self, access: logstead_env::Access) -> OpenMode {
-        let past_the_cache = self != Way::Portable;
+        let past_the_cache = self != IoMethod::Portable;
         OpenMode {
             access,
             direct: past_the_cache,
@@ -87,23 +87,23 @@ impl Way {
     pub(super) fn appends_in_flight_max(self) -> usize {
         match self {
             // One by the caller or the lane's thread, one waiting behind it.
-            Way::Pwrite | Way::Portable | Way::Auto => 2,
-            Way::Threads | Way::Uring => 8,
+            IoMethod::Pwrite | IoMethod::Portable | IoMethod::Auto => 2,
+            IoMethod::Threads | IoMethod::Uring => 8,
         }
     }
 }
 
-impl fmt::Display for Way {
+impl fmt::Display for IoMethod {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
 }
 
-impl FromStr for Way {
+impl FromStr for IoMethod {
     type Err = String;
 
-    fn from_str(name: &str) -> Result<Way, String> {
-        let found = Way::ALL.into_iter().find(|way| way.name() == name);
+    fn from_str(name: &str) -> Result<IoMethod, String> {
+        let found = IoMethod::ALL.into_iter().find(|way| way.name() == name);
         found.ok_or_else(|| {
             format!(
                 "\"{name}\" is no way of writing: auto, pwrite, threads, uring and portable are"
@@ -232,7 +232,7 @@ enum HandOff {
 
 /// A way in use.
 pub(super) struct Ways {
-    way: Way,
+    way: IoMethod,
     hand_off: HandOff,
     /// Rings for writes in the caller's thread, while nobody uses them.
     inline_rings: Option<Mutex<Vec<Ring<()>>>>,
@@ -244,21 +244,21 @@ impl Ways {
     /// Makes ready what `way` needs, in a home with this lock. Without threads everything is done in the caller, by
     /// plain writes.
     pub(super) fn new(
-        way: Way,
+        way: IoMethod,
         env: &Env,
         threads: bool,
         lock: Option<Arc<dyn FileLock>>,
     ) -> io::Result<Ways> {
         let hand_off = match way {
             _ if !threads => HandOff::Caller,
-            Way::Auto | Way::Pwrite | Way::Portable => HandOff::OfLane,
-            Way::Threads => HandOff::Pool(Queue::start_pool(
+            IoMethod::Auto | IoMethod::Pwrite | IoMethod::Portable => HandOff::OfLane,
+            IoMethod::Threads => HandOff::Pool(Queue::start_pool(
                 env,
                 "log-write",
                 POOL_THREADS,
                 Write::run,
             )?),
-            Way::Uring => HandOff::Ring(RingWriter::start(env, RING_WRITES, lock.as_ref())?),
+            IoMethod::Uring => HandOff::Ring(RingWriter::start(env, RING_WRITES, lock.as_ref())?),
         };
         let inline_rings = matches!(hand_off, HandOff::Ring(_)).then(Mutex::default);
         Ok(Ways {
@@ -270,7 +270,7 @@ impl Ways {
     }
 
     /// The way.
-    pub(super) fn way(&self) -> Way {
+    pub(super) fn way(&self) -> IoMethod {
         self.way
     }
 

@@ -1,9 +1,10 @@
 //! Small named things: made if absent, replaced if unchanged.
 //!
 //! Invariants:
-//! - A tag stands for one ETag of one name as long as that may still be the thing's state; a forgotten one is a conflict.
-//! - An answer that never came is settled by reading back: what is written names its writer, so equal bytes are ours. One that has not
-//!   come within the limit counts as one that never will.
+//! - A tag stands for one ETag of one name as long as that may still be the thing's state; a forgotten one is a
+//!   conflict.
+//! - An answer that never came is settled by reading back: what is written names its writer, so equal bytes are ours.
+//!   One that has not come within the limit counts as one that never will.
 
 use super::io::{Core, Counts, failed};
 use crate::bucket::{Answer, BucketError, ETag, Outcome};

@@ -1,29 +1,27 @@
 //! The manifest while a server runs: the one way to change it, and what may be removed because of it.
 //!
-//! Owns: at homes with a kernel's lock, the manifest's state and tag; at others these are the lease's ([`Lease`]). And what of the log
-//! has been removed already.
+//! Owns: at homes with a kernel's lock, the manifest's state and tag; at others these are the lease's ([`Lease`]). And
+//! what of the log has been removed already.
 //!
 //! Invariants:
-//! - [`ManifestKeeper::manifest`] is a state that the home has surely stored. What is computed from it may be removed: a newer state that
-//!   may be there as well needs less of the log, never more, because checkpoints do not go back.
-//! - A change whose outcome is not known is settled by reading before anything else is done: a state that can be read and
-//!   that an error was told of is written again, because a rename that can be seen may still be lost.
-//! - A checkpoint is named only if it is one: each of its starts was given by its lane, what that lane sealed before lies below the
-//!   checkpoint's CSN, and all of it is durable.
+//! - [`ManifestKeeper::manifest`] is a state that the home has surely stored. What is computed from it may be removed:
+//!   a newer state that may be there as well needs less of the log, never more, because checkpoints do not go back.
+//! - A change whose outcome is not known is settled by reading before anything else is done: a state that can be read
+//!   and that an error was told of is written again, because a rename that can be seen may still be lost.
+//! - A checkpoint is named only if it is one: each of its starts was given by its lane, what that lane sealed before
+//!   lies below the checkpoint's CSN, and all of it is durable.
 //!
 //! Does not: keep the lease, or know what is in checkpoints.
 
-use super::{Checkpoint, Manifest, NAME};
 use crate::lane::Lane;
 use crate::lease::Lease;
-use crate::truncate::{self, Own};
+use crate::manifest::{Checkpoint, Manifest, NAME};
+use crate::truncate::{self, Own, Truncated};
 use logstead_home::{HomeError, LogHome, Tag};
 use logstead_types::LaneId;
 use parking_lot::Mutex;
 use std::fmt;
 use std::sync::Arc;
-
-pub use crate::truncate::Truncated;
 
 /// Changes the manifest of a running server; see the module's documentation.
 pub struct ManifestKeeper {
@@ -96,10 +94,11 @@ impl ManifestKeeper {
 
     /// Changes the manifest, durably. `Ok`: the change is stored.
     ///
-    /// [`HomeError::Misuse`]: it breaks the manifest's rules, and nothing was changed. [`HomeError::Fenced`]: another server has taken over;
-    /// it may have found the change there. After another error the change is stored, or not, or may be yet: what either state needs must
-    /// be kept. The next call that succeeds settles it: [`ManifestKeeper::manifest`] tells what it was built on. One that changes
-    /// nothing will do. `change` is applied again where an earlier attempt turns out to have arrived late.
+    /// [`HomeError::Misuse`]: it breaks the manifest's rules, and nothing was changed. [`HomeError::Fenced`]: another
+    /// server has taken over; it may have found the change there. After another error the change is stored, or not, or
+    /// may be yet: what either state needs must be kept. The next call that succeeds settles it:
+    /// [`ManifestKeeper::manifest`] tells what it was built on. One that changes nothing will do. `change` is applied
+    /// again where an earlier attempt turns out to have arrived late.
     pub fn update(&self, change: impl Fn(&mut Manifest)) -> Result<(), HomeError> {
         match &self.held {
             Held::Lease(lease) => {
@@ -197,9 +196,10 @@ impl ManifestKeeper {
         Ok(())
     }
 
-    /// Removes what the manifest's checkpoint makes superfluous: segments before its starts, the side segments of entries in them, and all
-    /// of earlier epochs but what was given up with a loss. Costs requests only for what is removed, and one look at what
-    /// earlier epochs have left. May be repeated, also after an error; what a crash leaves, the next start removes.
+    /// Removes what the manifest's checkpoint makes superfluous: segments before its starts, the side segments of
+    /// entries in them, and all of earlier epochs but what was given up with a loss. Costs requests only for what is
+    /// removed, and one look at what earlier epochs have left. May be repeated, also after an error; what a crash
+    /// leaves, the next start removes.
     pub fn truncate(&self) -> Result<Truncated, HomeError> {
         let own = &mut *self.own.lock();
         truncate::run(&self.home, &self.manifest(), &self.lanes, own)

@@ -1,7 +1,8 @@
-//! Reading a local home's objects and names without its lock, beside a server that may be at work there: for branches, which live longer than any look, and must keep nobody from
-//! starting a server on their parent.
+//! Reading a local home's objects and names without its lock, beside a server that may be at work there: for branches,
+//! which live longer than any look, and must keep nobody from starting a server on their parent.
 //!
-//! Objects never change and names are replaced by renames, so what is read is whole. Not on a device, whose names cannot be read while they change.
+//! Objects never change and names are replaced by renames, so what is read is whole. Not on a device, whose names
+//! cannot be read while they change.
 
 use super::paths::Paths;
 use crate::{HomeError, ObjectCopies, ObjectId, ObjectReader, immutable};

@@ -1,9 +1,9 @@
 //! A worker's desk: its queue, and what was taken out of it and is not yet Committed.
 //!
-//! Invariants: one thread at a time works at a desk ([`Desk::work`]); who finds somebody there leaves a note, and that one
-//! looks again before it leaves. `lowest_floor` and `lowest_gsn` are at most what the desk's heaps wait for, and published
-//! before the worker at the desk looks at horizon and GSNs for the last time: so whoever moves those either sees that
-//! the desk waits for it, or is seen by it.
+//! Invariants: one thread at a time works at a desk ([`AckQueue::work`]); who finds somebody there leaves a note, and
+//! that one looks again before it leaves. `lowest_floor` and `lowest_gsn` are at most what the desk's heaps wait for,
+//! and published before the worker at the desk looks at horizon and GSNs for the last time: so whoever moves those
+//! either sees that the desk waits for it, or is seen by it.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -53,7 +53,7 @@ pub(crate) type Heap = BinaryHeap<Reverse<Held>>;
 
 /// What lies on a desk.
 #[derive(Default)]
-pub(crate) struct Papers {
+pub(crate) struct PendingAcks {
     /// Not hardened yet: by lane, in the order of it. More than one only where the worker has changed lanes.
     unhardened: SmallVec<[(u16, VecDeque<Pending>); 1]>,
     /// Hardened, waiting for the horizon.
@@ -64,7 +64,7 @@ pub(crate) struct Papers {
     pub(crate) latencies: Latencies,
 }
 
-impl Papers {
+impl PendingAcks {
     /// Takes in one whose lane has perhaps not hardened it.
     #[inline]
     pub(crate) fn take_in(&mut self, pending: Pending) {
@@ -127,7 +127,8 @@ impl<T, W: AtomicWord, L: Lock<T>> Turn<T, W, L> {
         }
     }
 
-    /// Looks at it, waiting for whoever is there. The caller works at it afterwards: who came meanwhile has left a note.
+    /// Looks at it, waiting for whoever is there. The caller works at it afterwards: who came meanwhile has left a
+    /// note.
     pub(crate) fn look<R>(&self, look: impl FnOnce(&T) -> R) -> R {
         self.what.with(|what| look(what))
     }
@@ -156,9 +157,9 @@ impl<W: AtomicWord> Lowest<W> {
 }
 
 /// See the module's documentation.
-pub(crate) struct Desk {
+pub(crate) struct AckQueue {
     pub(crate) queue: Queue,
-    papers: Turn<Papers>,
+    papers: Turn<PendingAcks>,
     /// The lowest CSN that the horizon must pass for somebody here.
     pub(crate) lowest_floor: Lowest,
     /// The lowest GSN waited for here.
@@ -167,11 +168,11 @@ pub(crate) struct Desk {
     looks: AtomicU64,
 }
 
-impl Desk {
-    pub(crate) fn new(kind: QueueKind) -> Desk {
-        Desk {
+impl AckQueue {
+    pub(crate) fn new(kind: QueueKind) -> AckQueue {
+        AckQueue {
             queue: Queue::new(kind),
-            papers: Turn::new(Papers::default()),
+            papers: Turn::new(PendingAcks::default()),
             lowest_floor: Lowest::new(),
             lowest_gsn: Lowest::new(),
             looks: AtomicU64::new(0),
@@ -180,7 +181,7 @@ impl Desk {
 
     /// See [`Turn::work`].
     #[inline]
-    pub(crate) fn work(&self, work: impl FnMut(&mut Papers)) {
+    pub(crate) fn work(&self, work: impl FnMut(&mut PendingAcks)) {
         self.papers.work(work);
     }
 
@@ -196,7 +197,7 @@ impl Desk {
     }
 
     /// See [`Turn::look`].
-    pub(crate) fn look<R>(&self, look: impl FnOnce(&Papers) -> R) -> R {
+    pub(crate) fn look<R>(&self, look: impl FnOnce(&PendingAcks) -> R) -> R {
         self.papers.look(look)
     }
 

@@ -1,5 +1,5 @@
-//! Savepoints: what was written after one is undone in reverse order, row and table locks included, and waiters are woken.
-//! The DSN does not go back: what rolled-back work examined still counts as read (T1).
+//! Savepoints: what was written after one is undone in reverse order, row and table locks included, and waiters are
+//! woken. The DSN does not go back: what rolled-back work examined still counts as read (T1).
 
 use crate::table_lock::HeldLocks;
 use crate::txn::{HeldTable, Outcome, Txn};
@@ -68,8 +68,9 @@ impl Txn {
         true
     }
 
-    /// Begins to roll back, to a savepoint or altogether: undoes up to `budget` writes, newest first. True if there are more. Who has undone some can do nothing with the transaction but roll back so far, which
-    /// undoes the rest: many writes need not be undone in one go.
+    /// Begins to roll back, to a savepoint or altogether: undoes up to `budget` writes, newest first. True if there
+    /// are more. Who has undone some can do nothing with the transaction but roll back so far, which undoes the rest:
+    /// many writes need not be undone in one go.
     pub fn unwind(&mut self, to: Option<SavepointId>, budget: usize) -> bool {
         let writes = match to {
             None => 0,

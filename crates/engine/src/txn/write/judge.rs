@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use logstead_commit::Collected;
+use logstead_commit::DependencySet;
 use logstead_types::{Csn, Dsn, Rid};
 
 use crate::error::WriteError;
@@ -25,15 +25,15 @@ pub(crate) struct Judge<'a, 'g> {
 }
 
 /// What a judge has examined: it counts as read (T1).
-pub(crate) struct Examined {
+pub(crate) struct ExaminedVersions {
     /// The newest version met.
     pub(crate) newest: Dsn,
-    pub(crate) deps: Collected,
+    pub(crate) deps: DependencySet,
 }
 
-impl Examined {
-    pub(crate) fn new(worker: &WorkerInner) -> Examined {
-        Examined {
+impl ExaminedVersions {
+    pub(crate) fn new(worker: &WorkerInner) -> ExaminedVersions {
+        ExaminedVersions {
             newest: Dsn(0),
             deps: worker.inner().path.collected(),
         }
@@ -73,7 +73,7 @@ impl<'g> Judge<'_, 'g> {
         &self,
         rid: Rid,
         key: &[u8],
-        examined: &mut Examined,
+        examined: &mut ExaminedVersions,
         buffer: &mut Vec<u8>,
     ) -> Result<(), WriteError> {
         'again: loop {

@@ -9,7 +9,7 @@ use logstead_types::{Csn, Dsn};
 use logstead_wal::Deps;
 use smallvec::SmallVec;
 
-use crate::awaits::Awaits;
+use crate::commit_wait::CommitWait;
 
 /// Most predecessors by name; an entry can list no more.
 pub const LIST_MAX: usize = 32;
@@ -24,7 +24,7 @@ pub trait IsCommitted {
 
 /// What a transaction depends on; see the module's documentation.
 #[derive(Clone, Debug, Default)]
-pub struct Collected {
+pub struct DependencySet {
     newest: Csn,
     floor: Csn,
     list: SmallVec<[Csn; 4]>,
@@ -38,12 +38,12 @@ pub struct Collected {
     local_to: Option<usize>,
 }
 
-impl Collected {
+impl DependencySet {
     /// Nothing yet. `keeps_list`: by name, as far as that goes; else only the newest is known.
-    pub fn new(keeps_list: bool) -> Collected {
-        Collected {
+    pub fn new(keeps_list: bool) -> DependencySet {
+        DependencySet {
             keeps_list,
-            ..Collected::default()
+            ..DependencySet::default()
         }
     }
 
@@ -76,7 +76,7 @@ impl Collected {
     }
 
     /// Covers what another one has covered.
-    pub fn cover_collected(&mut self, other: &Collected, done: &impl IsCommitted) {
+    pub fn cover_collected(&mut self, other: &DependencySet, done: &impl IsCommitted) {
         self.everything |= other.everything;
         self.newest = self.newest.max(other.newest);
         self.gsn = self.gsn.max(other.gsn);
@@ -164,8 +164,8 @@ impl Collected {
         }
     }
 
-    /// What the entry of the transaction that drew `csn` says, by name. The list is handed over and not copied: a copy of a
-    /// long one would be allocated while `reserved` is published (T12).
+    /// What the entry of the transaction that drew `csn` says, by name. The list is handed over and not copied: a copy
+    /// of a long one would be allocated while `reserved` is published (T12).
     pub fn take_deps(&mut self, csn: Csn) -> Deps {
         let before = Csn(csn.0 - 1);
         // What depends on everything need not name anything.
@@ -179,14 +179,14 @@ impl Collected {
     }
 
     /// What a client that is told of it waits for, by name.
-    pub fn awaits(&self) -> Awaits {
+    pub fn awaits(&self) -> CommitWait {
         if !self.keeps_list {
-            return Awaits::floor(self.newest);
+            return CommitWait::floor(self.newest);
         }
-        Awaits {
+        CommitWait {
             floor: self.floor,
             list: self.list.clone(),
-            ..Awaits::default()
+            ..CommitWait::default()
         }
     }
 }
@@ -217,7 +217,7 @@ mod tests {
             horizon: 10,
             bits: [12].into(),
         };
-        let mut collected = Collected::new(true);
+        let mut collected = DependencySet::new(true);
         for csn in [3, 12, 11, 15, 11] {
             collected.cover(Csn(csn), &done);
         }
@@ -230,7 +230,7 @@ mod tests {
     #[test]
     fn more_than_an_entry_can_list_become_a_floor_once_the_committed_ones_are_out() {
         let mut done = Done::default();
-        let mut collected = Collected::new(true);
+        let mut collected = DependencySet::new(true);
         for csn in 1..=LIST_MAX as u64 {
             collected.cover(Csn(csn), &done);
         }
@@ -250,7 +250,7 @@ mod tests {
 
     #[test]
     fn everything_is_everything_before_the_transaction() {
-        let mut collected = Collected::new(true);
+        let mut collected = DependencySet::new(true);
         collected.cover_everything();
         assert!(!collected.is_empty());
         assert_eq!(collected.take_deps(Csn(8)), Deps::floor(Csn(7)));
@@ -258,11 +258,11 @@ mod tests {
 
     #[test]
     fn who_has_changed_lanes_finds_nothing_local() {
-        let mut collected = Collected::new(true);
+        let mut collected = DependencySet::new(true);
         assert!(collected.is_local_to(3));
         collected.cover_chunk(5, true, 0);
         assert!(collected.is_local_to(0) && !collected.is_local_to(1));
-        let mut other = Collected::new(true);
+        let mut other = DependencySet::new(true);
         other.cover_chunk(6, true, 1);
         collected.cover_collected(&other, &Done::default());
         assert!(!collected.is_local_to(0) && !collected.is_local_to(1));
@@ -271,9 +271,9 @@ mod tests {
 
     #[test]
     fn without_a_list_the_newest_stands_for_all() {
-        let mut collected = Collected::new(false);
+        let mut collected = DependencySet::new(false);
         collected.cover(Csn(4), &Done::default());
         collected.cover(Csn(2), &Done::default());
-        assert_eq!(collected.awaits(), Awaits::floor(Csn(4)));
+        assert_eq!(collected.awaits(), CommitWait::floor(Csn(4)));
     }
 }

@@ -10,7 +10,7 @@
 //! an error: a way that fails is no candidate, and the report says why.
 
 use super::super::queue::Queue;
-use super::{Order, Piece, Way, Ways, Write};
+use super::{IoMethod, Order, Piece, Ways, Write};
 use crate::{Buffer, Position};
 use logstead_env::{Access, Env, File, FileLock, Instant};
 use logstead_types::LaneId;
@@ -41,7 +41,7 @@ const SPINNERS_MAX: usize = 16;
 /// What a way took.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) struct Figure {
-    pub(in super::super) way: Way,
+    pub(in super::super) way: IoMethod,
     pub(in super::super) busy: bool,
     pub(in super::super) handed_off: bool,
     pub(in super::super) size_bytes: usize,
@@ -53,7 +53,7 @@ pub(in super::super) struct Figure {
 /// What was found.
 #[derive(Debug)]
 pub(in super::super) struct Choice {
-    pub(in super::super) way: Way,
+    pub(in super::super) way: IoMethod,
     /// Why this one.
     pub(in super::super) why: String,
     pub(in super::super) figures: Vec<Figure>,
@@ -106,7 +106,7 @@ impl Choice {
 
 /// A way being tried.
 struct Candidate {
-    way: Way,
+    way: IoMethod,
     ways: Ways,
     of_lane: Option<Queue<Write>>,
     file: Arc<dyn File>,
@@ -125,7 +125,7 @@ struct Cell {
 /// Chooses the way for the home in `dir`.
 pub(in super::super) fn choose(
     env: &Env,
-    wanted: Way,
+    wanted: IoMethod,
     scratch: &Path,
     lock: Option<&Arc<dyn FileLock>>,
 ) -> Choice {
@@ -135,30 +135,33 @@ pub(in super::super) fn choose(
         figures: Vec::new(),
     };
     match wanted {
-        Way::Auto if env.files.is_simulated() => chosen(Way::Pwrite, "nothing to measure"),
-        Way::Auto => {
+        IoMethod::Auto if env.files.is_simulated() => {
+            chosen(IoMethod::Pwrite, "nothing to measure")
+        }
+        IoMethod::Auto => {
             let choice = measure(env, scratch, lock);
             // If it stays, it goes when the home is opened next.
             let _unfinished_files_are_removed = env.files.remove(scratch);
-            choice
-                .unwrap_or_else(|error| chosen(Way::Pwrite, &format!("measuring failed: {error}")))
+            choice.unwrap_or_else(|error| {
+                chosen(IoMethod::Pwrite, &format!("measuring failed: {error}"))
+            })
         }
         way => chosen(way, "as the settings say"),
     }
 }
 
 fn measure(env: &Env, scratch: &Path, lock: Option<&Arc<dyn FileLock>>) -> io::Result<Choice> {
-    let mode = Way::Pwrite.open_mode(Access::Replace);
+    let mode = IoMethod::Pwrite.open_mode(Access::Replace);
     let file = env.files.open(scratch, mode)?;
     file.fill_with_zeros(0, SCRATCH_BYTES as u64, SCRATCH_BYTES, &mut || {})?;
     file.sync()?;
     let direct = file.is_direct();
     drop(file);
-    let ways: &[Way] = if direct {
-        &[Way::Pwrite, Way::Threads, Way::Uring]
+    let ways: &[IoMethod] = if direct {
+        &[IoMethod::Pwrite, IoMethod::Threads, IoMethod::Uring]
     } else {
         // Past the page cache there is nothing to be gained here.
-        &[Way::Pwrite, Way::Portable]
+        &[IoMethod::Pwrite, IoMethod::Portable]
     };
     let (mut candidates, mut refused) = (Vec::new(), Vec::new());
     for &way in ways {
@@ -178,7 +181,7 @@ fn measure(env: &Env, scratch: &Path, lock: Option<&Arc<dyn FileLock>>) -> io::R
 impl Candidate {
     fn new(
         env: &Env,
-        way: Way,
+        way: IoMethod,
         scratch: &Path,
         lock: Option<&Arc<dyn FileLock>>,
     ) -> io::Result<Candidate> {
@@ -308,7 +311,7 @@ fn judge(candidates: &mut Vec<Candidate>, mut notes: Vec<String>) -> Choice {
     if compared == 0 {
         notes.insert(0, "nothing could be measured".to_owned());
         return Choice {
-            way: Way::Pwrite,
+            way: IoMethod::Pwrite,
             why: notes.join(", "),
             figures: Vec::new(),
         };
@@ -316,7 +319,7 @@ fn judge(candidates: &mut Vec<Candidate>, mut notes: Vec<String>) -> Choice {
     let score = |candidate: &Candidate| (candidate.log_mean(&counted) / compared as f64).exp();
     let plain = candidates
         .iter()
-        .find(|one| one.way == Way::Pwrite)
+        .find(|one| one.way == IoMethod::Pwrite)
         .map(score);
     let best = candidates
         .iter()
@@ -324,7 +327,7 @@ fn judge(candidates: &mut Vec<Candidate>, mut notes: Vec<String>) -> Choice {
     let way = match (best, plain) {
         (Some(best), Some(plain)) if score(best) < plain * CLEARLY => best.way,
         (Some(best), None) => best.way,
-        _ => Way::Pwrite,
+        _ => IoMethod::Pwrite,
     };
     let mut why: Vec<String> = candidates
         .iter()
@@ -385,56 +388,56 @@ impl Drop for Spinners {
 mod tests {
     use super::*;
 
-    fn candidate(way: Way, micros: [u64; 3]) -> Candidate {
+    fn candidate(way: IoMethod, micros: [u64; 3]) -> Candidate {
         let (env, _) = Env::simulated(1);
-        let mode = Way::Pwrite.open_mode(Access::Replace);
+        let mode = IoMethod::Pwrite.open_mode(Access::Replace);
         env.files.open(Path::new("/scratch"), mode).expect("opens");
         let mut candidate =
-            Candidate::new(&env, Way::Pwrite, Path::new("/scratch"), None).expect("opens");
+            Candidate::new(&env, IoMethod::Pwrite, Path::new("/scratch"), None).expect("opens");
         candidate.way = way;
         candidate.cells[0].took = micros.map(Duration::from_micros).to_vec();
         candidate
     }
 
-    fn chosen(candidates: Vec<Candidate>) -> Way {
+    fn chosen(candidates: Vec<Candidate>) -> IoMethod {
         judge(&mut { candidates }, Vec::new()).way
     }
 
     #[test]
     fn the_best_is_chosen_and_pwrite_unless_another_is_clearly_better() {
-        let pwrite = || candidate(Way::Pwrite, [40, 40, 50]);
-        let little_better = candidate(Way::Uring, [40, 40, 45]);
-        assert_eq!(chosen(vec![pwrite(), little_better]), Way::Pwrite);
-        let better = candidate(Way::Uring, [20, 30, 25]);
-        assert_eq!(chosen(vec![pwrite(), better]), Way::Uring);
+        let pwrite = || candidate(IoMethod::Pwrite, [40, 40, 50]);
+        let little_better = candidate(IoMethod::Uring, [40, 40, 45]);
+        assert_eq!(chosen(vec![pwrite(), little_better]), IoMethod::Pwrite);
+        let better = candidate(IoMethod::Uring, [20, 30, 25]);
+        assert_eq!(chosen(vec![pwrite(), better]), IoMethod::Uring);
         // One slow write in three weighs more than two quick ones.
-        let uneven = candidate(Way::Uring, [30, 30, 4000]);
-        assert_eq!(chosen(vec![pwrite(), uneven]), Way::Pwrite);
+        let uneven = candidate(IoMethod::Uring, [30, 30, 4000]);
+        assert_eq!(chosen(vec![pwrite(), uneven]), IoMethod::Pwrite);
     }
 
     #[test]
     fn what_fails_is_not_chosen_and_what_nobody_else_did_is_not_compared() {
-        let mut failing = candidate(Way::Uring, [1, 1, 1]);
+        let mut failing = candidate(IoMethod::Uring, [1, 1, 1]);
         failing.failed = Some("the device is gone".to_owned());
         let choice = judge(
-            &mut vec![candidate(Way::Pwrite, [40, 40, 40]), failing],
+            &mut vec![candidate(IoMethod::Pwrite, [40, 40, 40]), failing],
             Vec::new(),
         );
-        assert_eq!(choice.way, Way::Pwrite);
+        assert_eq!(choice.way, IoMethod::Pwrite);
         assert!(choice.why.contains("the device is gone"), "{}", choice.why);
-        let mut more = candidate(Way::Threads, [20, 20, 20]);
+        let mut more = candidate(IoMethod::Threads, [20, 20, 20]);
         more.cells[3].took = vec![Duration::from_secs(1)];
-        let pwrite = candidate(Way::Pwrite, [40, 40, 40]);
-        assert_eq!(chosen(vec![pwrite, more]), Way::Threads);
-        assert_eq!(chosen(Vec::new()), Way::Pwrite);
+        let pwrite = candidate(IoMethod::Pwrite, [40, 40, 40]);
+        assert_eq!(chosen(vec![pwrite, more]), IoMethod::Threads);
+        assert_eq!(chosen(Vec::new()), IoMethod::Pwrite);
     }
 
     #[test]
     fn a_directory_that_takes_no_scratch_file_is_written_to_plainly() {
         let dir = tempfile::tempdir().expect("a directory");
         let scratch = dir.path().join("absent").join("scratch");
-        let choice = choose(&Env::real(), Way::Auto, &scratch, None);
-        assert_eq!(choice.way, Way::Pwrite);
+        let choice = choose(&Env::real(), IoMethod::Auto, &scratch, None);
+        assert_eq!(choice.way, IoMethod::Pwrite);
         assert!(choice.why.starts_with("measuring failed"), "{}", choice.why);
     }
 
@@ -442,9 +445,9 @@ mod tests {
     fn the_machine_is_measured() {
         let dir = tempfile::tempdir().expect("a directory");
         let scratch = dir.path().join("scratch");
-        let choice = choose(&Env::real(), Way::Auto, &scratch, None);
+        let choice = choose(&Env::real(), IoMethod::Auto, &scratch, None);
         assert!(choice.why.starts_with("measured"), "{}", choice.why);
-        let pwrite = |figure: &&Figure| figure.way == Way::Pwrite && !figure.busy;
+        let pwrite = |figure: &&Figure| figure.way == IoMethod::Pwrite && !figure.busy;
         assert!(choice.figures.iter().find(pwrite).is_some());
         assert!(!scratch.exists(), "nothing stays");
     }

@@ -1,21 +1,23 @@
 //! How a transaction ends.
 //!
 //! Pre-commit, in this order: room in the lane (T12; a large transaction's records go to a side segment first);
-//! certification, if it is SERIALIZABLE; the lane's lock; Committing; `reserved` and the draw; the entry into the lane; `reserved`
-//! cleared, the lane's lock given back; row locks without versions taken away; Precommitted: the versions are visible and the row
-//! locks free. Then versions are stamped, hooks run, waiters are woken, table locks are given back.
+//! certification, if it is SERIALIZABLE; the lane's lock; Committing; `reserved` and the draw; the entry into the
+//! lane; `reserved` cleared, the lane's lock given back; row locks without versions taken away; Precommitted: the
+//! versions are visible and the row locks free. Then versions are stamped, hooks run, waiters are woken, table locks
+//! are given back.
 //!
-//! While `reserved` is published nothing fails, waits or allocates: [`logstead_commit`]'s path says what that is worth, and what
-//! happens to a worker that loses the processor there. From Committing to Precommitted nothing fails, does I/O or parks. Those who meet
-//! the transaction's rows wait for it, spinning, and nobody else does. In between, only row locks without versions need a lock: the
-//! right to unlink in their chunk, which its holders keep for one row's chain.
+//! While `reserved` is published nothing fails, waits or allocates: [`logstead_commit`]'s path says what that is
+//! worth, and what happens to a worker that loses the processor there. From Committing to Precommitted nothing fails,
+//! does I/O or parks. Those who meet the transaction's rows wait for it, spinning, and nobody else does. In between,
+//! only row locks without versions need a lock: the right to unlink in their chunk, which its holders keep for one
+//! row's chain.
 
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use logstead_commit::{Awaits, LogFailed, Progress, PushBody};
+use logstead_commit::{CommitWait, LogFailed, Progress, PushBody};
 use logstead_env::abort_on_panic;
 use logstead_types::Csn;
 use logstead_wal::{Lane, NoRoom, RoomRequest, Side, SideRef};
@@ -28,17 +30,18 @@ use crate::row_lock::unshare;
 use crate::stats::add;
 use crate::table::Table;
 use crate::tree::interleave::point;
+use crate::txn::write::{RowChange, Work, Write};
 use crate::txn::{Outcome, Txn};
 use crate::version::Guard;
 use crate::worker::WorkerInner;
-use crate::write::{What, Work, Write};
 
 /// Records beyond this go to a side segment while the transaction runs.
 const SPILL_BYTES: usize = 1 << 20;
 /// How often who only removes asks for room on a full disk, after a checkpoint each: others may have taken what it gave
 /// back.
 const REMOVAL_ATTEMPTS_MAX: u32 = 4;
-/// The disk is behind by this much (or the log may not run further ahead of it): records stay in memory, where they are counted, until it has caught up.
+/// The disk is behind by this much (or the log may not run further ahead of it): records stay in memory, where they
+/// are counted, until it has caught up.
 const BACKLOG_BYTES_MAX: usize = 8 << 20;
 /// Larger buffers are given back when they are not needed.
 const KEPT_BYTES_MAX: usize = 1 << 16;
@@ -168,13 +171,14 @@ pub struct Receipt {
     /// Its CSN, if it changed anything.
     pub csn: Option<Csn>,
     /// Answer the client when [`Engine::acknowledged`](crate::Engine::acknowledged) of this is ready.
-    pub waits_for: Awaits,
+    pub waits_for: CommitWait,
 }
 
 /// Why [`Txn::try_precommit`] did not commit.
 pub enum TryCommitError {
-    /// There is no room now, or too much was written: use [`Txn::precommit`]. Who cannot wait tries again with the same transaction:
-    /// one that begins anew does not hear that the disk is full, for what was found before it began is no answer to it.
+    /// There is no room now, or too much was written: use [`Txn::precommit`]. Who cannot wait tries again with the
+    /// same transaction: one that begins anew does not hear that the disk is full, for what was found before it began
+    /// is no answer to it.
     Busy(Box<Txn>),
     /// It failed and is rolled back.
     Failed(CommitError),
@@ -380,7 +384,8 @@ impl Txn {
         &self.worker.inner().checkpoints.under_way
     }
 
-    /// Refuses who writes more while the home keeps the room that is left for who removes, and for the checkpoint that frees what was removed.
+    /// Refuses who writes more while the home keeps the room that is left for who removes, and for the checkpoint that
+    /// frees what was removed.
     fn refuse_without_space(&self) -> Result<(), CommitError> {
         if !self.grows.get() || !self.worker.is_short_of_space() {
             return Ok(());
@@ -464,10 +469,10 @@ impl Txn {
 
     /// Ends a transaction that has nothing to log: it has changed nothing, or temporary tables only.
     ///
-    /// Those draw no CSN, for a CSN without an entry would be a gap in the log. Their versions get the newest one that was drawn, whosever it is.
-    /// That keeps the order of a row's versions, since what this session wrote before has that one or a lower one, and every
-    /// snapshot that it takes from now on is above it. Nobody else looks, and who reads such a version does not depend
-    /// on it. If the transaction was asked
+    /// Those draw no CSN, for a CSN without an entry would be a gap in the log. Their versions get the newest one that
+    /// was drawn, whosever it is. That keeps the order of a row's versions, since what this session wrote before has
+    /// that one or a lower one, and every snapshot that it takes from now on is above it. Nobody else looks, and who
+    /// reads such a version does not depend on it. If the transaction was asked
     /// for its id, they get that, which is a CSN of its own that was drawn since it began: so they are known by what
     /// was told.
     fn commit_without_log(&mut self) -> Result<Receipt, CommitError> {
@@ -607,17 +612,19 @@ impl Txn {
         path.precommitted(worker.id, &pushed);
         Ok(Receipt {
             csn: Some(csn),
-            waits_for: Awaits::of(csn),
+            waits_for: CommitWait::of(csn),
         })
     }
 
-    /// Takes away row locks that have no version: while the transaction has not flipped nobody can be above them. Whoever takes one of
-    /// its locks of rows that it did not change is told of `csn` (R4), so that is noted first; shared ones are free with the flip.
+    /// Takes away row locks that have no version: while the transaction has not flipped nobody can be above them.
+    /// Whoever takes one of its locks of rows that it did not change is told of `csn` (R4), so that is noted first;
+    /// shared ones are free with the flip.
     fn unlock_rows(&self, work: &Work, csn: Option<Csn>, guard: &Guard) {
-        let locks = |write: &&Write| matches!(write.what, What::Lock | What::Share { .. });
+        let locks =
+            |write: &&Write| matches!(write.what, RowChange::Lock | RowChange::Share { .. });
         for write in work.buffers.writes.iter().filter(locks) {
             let table = &work.buffers.tables[write.table as usize];
-            if let What::Share { lock, .. } = write.what {
+            if let RowChange::Share { lock, .. } = write.what {
                 self.hand_over_row(table, write.rid, lock, csn);
                 continue;
             }
@@ -638,7 +645,7 @@ impl Txn {
     /// Gives shared row locks back. The transaction has an outcome, so nobody minds those that are still there.
     fn unshare_rows(&self, work: &Work) {
         for write in &work.buffers.writes {
-            if let What::Share { before: None, .. } = write.what {
+            if let RowChange::Share { before: None, .. } = write.what {
                 unshare(
                     &work.buffers.tables[write.table as usize],
                     write.rid,

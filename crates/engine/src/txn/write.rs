@@ -1,8 +1,9 @@
 //! What transactions write: versions, index entries and records, and how a write is undone.
 //!
-//! Order of a write: memory for it (nothing is allocated beyond the budget); check the row's newest version; install the new version above it (the row lock); insert the index
-//! entries, judging uniqueness under each index's lock (T11); append the record. Whatever fails after the installation
-//! pops the version again and takes out the entries it brought, so a failed write leaves nothing behind.
+//! Order of a write: memory for it (nothing is allocated beyond the budget); check the row's newest version; install
+//! the new version above it (the row lock); insert the index entries, judging uniqueness under each index's lock
+//! (T11); append the record. Whatever fails after the installation pops the version again and takes out the entries it
+//! brought, so a failed write leaves nothing behind.
 
 mod judge;
 
@@ -17,7 +18,6 @@ use crate::delta;
 use crate::error::WriteError;
 use crate::garbage;
 use crate::index::{Index, KeyKind};
-use crate::precommit::Buffers;
 use crate::row::{ROW_BYTES_MAX, RowRef};
 use crate::row_lock::{RowLock, unshare};
 use crate::rows::{RID_MAX, Rows};
@@ -25,14 +25,15 @@ use crate::serializable::Ordinal;
 use crate::state::TxnState;
 use crate::stats::add;
 use crate::table::Table;
+use crate::txn::precommit::Buffers;
 use crate::txn::{COMMANDS_END, Isolation, Txn, VersionId};
 use crate::version::{Guard, Kind, NoSlots, VersionRef, Writer, version_bytes};
 use crate::worker::Scratch;
-pub(crate) use judge::{Examined, Judge};
+pub(crate) use judge::{ExaminedVersions, Judge};
 
 /// What was done to a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum What {
+pub(crate) enum RowChange {
     Insert,
     Update,
     Delete,
@@ -45,10 +46,13 @@ pub(crate) enum What {
     },
 }
 
-impl What {
+impl RowChange {
     /// Did it make a new state of the row?
     pub(crate) fn is_change(self) -> bool {
-        matches!(self, What::Insert | What::Update | What::Delete)
+        matches!(
+            self,
+            RowChange::Insert | RowChange::Update | RowChange::Delete
+        )
     }
 }
 
@@ -78,10 +82,11 @@ const RECORD_BYTES: usize = 64;
 /// An entry's rid, and its share of a page.
 const ENTRY_BYTES: usize = 24;
 
-/// The columns that keys of these indexes are made of, of each index of which one is in the record: a start makes the new key of what the record says of them
-/// ([`crate::checkpoint`]). A column is in the record if it has changed, or is named for another index: one that has some of an index's columns and not the others says
-/// nothing of its keys. An index of one column needs nothing: if it has changed it is in the record. One of which the columns are not known gets nothing: its
-/// rows are looked at. Nor is anything lost if an index is attached later.
+/// The columns that keys of these indexes are made of, of each index of which one is in the record: a start makes the
+/// new key of what the record says of them ([`crate::checkpoint`]). A column is in the record if it has changed, or is
+/// named for another index: one that has some of an index's columns and not the others says nothing of its keys. An
+/// index of one column needs nothing: if it has changed it is in the record. One of which the columns are not known
+/// gets nothing: its rows are looked at. Nor is anything lost if an index is attached later.
 fn columns_of_keys(
     indexes: &[Arc<Index>],
     old: RowRef<'_>,
@@ -117,7 +122,7 @@ fn columns_of_keys(
 pub(crate) struct Write {
     /// Which of the transaction's written tables.
     pub(crate) table: u32,
-    pub(crate) what: What,
+    pub(crate) what: RowChange,
     pub(crate) rid: Rid,
 }
 
@@ -129,7 +134,7 @@ pub(crate) struct Work {
 
 /// What checks of uniqueness examined: it counts as read, whatever they found.
 struct Judged {
-    seen: Examined,
+    seen: ExaminedVersions,
     /// The place of the next certified writer before they began.
     from: Ordinal,
     /// The keys checked, for SERIALIZABLE.
@@ -140,7 +145,7 @@ impl Judged {
     fn begin(txn: &mut Txn) -> Judged {
         let from = txn.newest_from();
         Judged {
-            seen: Examined::new(&txn.worker),
+            seen: ExaminedVersions::new(&txn.worker),
             from,
             keys: txn.tracked.is_some().then(Vec::new),
         }
@@ -274,7 +279,8 @@ impl Txn {
         Ok(())
     }
 
-    /// Makes a write, of a command that has a number of its own. One that comes to nothing, because it failed or found nothing to do, holds nothing: tries are not counted, nor rows that are not inserted after all.
+    /// Makes a write, of a command that has a number of its own. One that comes to nothing, because it failed or found
+    /// nothing to do, holds nothing: tries are not counted, nor rows that are not inserted after all.
     #[inline]
     pub(crate) fn holding<T>(
         &mut self,
@@ -401,13 +407,13 @@ impl Txn {
     }
 
     /// Judges later what an index that does not judge at the write (a deferrable unique constraint) holds of this
-    /// transaction's newest version of a row: no other row may have its key. Called when the constraint is due, and again
-    /// after every [`WriteError::Blocked`].
+    /// transaction's newest version of a row: no other row may have its key. Called when the constraint is due, and
+    /// again after every [`WriteError::Blocked`].
     ///
     /// The rule is T11's: an entry goes in before its row is checked, and a check waits for rows in flight. Of two
     /// inserters the one whose entry came second meets the other's, whenever each of them checks; so it does not matter
-    /// that the check and the commit are two steps. If both check while both are in flight, each waits for the other and
-    /// one of them is the victim of the deadlock.
+    /// that the check and the commit are two steps. If both check while both are in flight, each waits for the other
+    /// and one of them is the victim of the deadlock.
     pub fn check_unique(
         &mut self,
         table: &Table,
@@ -484,7 +490,7 @@ impl Txn {
         &mut self,
         table: &Arc<Table>,
         rid: Rid,
-        what: What,
+        what: RowChange,
         record: Option<Record<'_>>,
     ) {
         let Some(work) = &mut self.work else { return };
@@ -512,9 +518,9 @@ impl Txn {
     }
 
     /// Pops the transaction's newest version of a row, its index entries with it.
-    pub(crate) fn undo(&mut self, table: &Table, rid: Rid, what: What, guard: &Guard) {
+    pub(crate) fn undo(&mut self, table: &Table, rid: Rid, what: RowChange, guard: &Guard) {
         let Some(work) = &self.work else { return };
-        if let What::Share { before, .. } = what {
+        if let RowChange::Share { before, .. } = what {
             return unshare(table, rid, self.id(), before);
         }
         let Some((chunk, slot)) = table.rows.slot(rid) else {
@@ -524,8 +530,8 @@ impl Txn {
         let Some(gone) = popped else { return };
         add(&self.worker.counters().versions_collected, 1);
         match what {
-            What::Lock | What::Delete | What::Share { .. } => {}
-            What::Update | What::Insert => {
+            RowChange::Lock | RowChange::Delete | RowChange::Share { .. } => {}
+            RowChange::Update | RowChange::Insert => {
                 drop_entries(
                     table,
                     rid,
@@ -535,20 +541,20 @@ impl Txn {
                 );
             }
         }
-        if what == What::Insert {
+        if what == RowChange::Insert {
             table.rows.free_rid(rid);
         }
     }
 
     /// Undoes a write that found its key taken. The transaction may go on (ON CONFLICT): whoever met the version in the
     /// meantime must not wait for its end. If another transaction is in the way it will not go on but wait and write
-    /// again, so nobody who waits for its outcome is woken: two transactions that want each other's keys would wake each
-    /// other for ever, and never both be found waiting. Who wants the row may have it in the meantime.
+    /// again, so nobody who waits for its outcome is woken: two transactions that want each other's keys would wake
+    /// each other for ever, and never both be found waiting. Who wants the row may have it in the meantime.
     fn undo_failed(
         &mut self,
         table: &Table,
         rid: Rid,
-        what: What,
+        what: RowChange,
         guard: &Guard,
         error: &WriteError,
     ) {
@@ -610,13 +616,13 @@ impl Txn {
         let inserted = table
             .with_indexes(|indexes| self.insert_entries(table, indexes, rid, None, row, &guard));
         if let Err(error) = inserted {
-            self.undo_failed(table, rid, What::Insert, &guard, &error);
+            self.undo_failed(table, rid, RowChange::Insert, &guard, &error);
             return Err(error);
         }
         self.note(
             table,
             rid,
-            What::Insert,
+            RowChange::Insert,
             Some(Record::Insert {
                 table: table.id(),
                 rid,
@@ -677,7 +683,7 @@ impl Txn {
                 None => {}
                 Some(Ok(())) => break target,
                 Some(Err(error)) => {
-                    self.undo_failed(table, rid, What::Update, &guard, &error);
+                    self.undo_failed(table, rid, RowChange::Update, &guard, &error);
                     return Err(error);
                 }
             }
@@ -701,7 +707,7 @@ impl Txn {
                 row: new_row,
             }
         };
-        self.note(table, rid, What::Update, Some(record));
+        self.note(table, rid, RowChange::Update, Some(record));
         self.worker.scratch.borrow_mut().delta = delta;
         if target.row.next(&guard).is_some() {
             // A row that is updated often does not wait for the collector.
@@ -741,7 +747,7 @@ impl Txn {
         self.note(
             table,
             rid,
-            What::Delete,
+            RowChange::Delete,
             Some(Record::Delete {
                 table: table.id(),
                 rid,

@@ -1,5 +1,5 @@
-//! What others see of a transaction that commits, at every point of the way: a scheduler takes the turn wherever threads can
-//! meet (see `interleave`), over the code that ships.
+//! What others see of a transaction that commits, at every point of the way: a scheduler takes the turn wherever
+//! threads can meet (see `interleave`), over the code that ships.
 #![expect(
     clippy::disallowed_methods,
     reason = "a lock that is waited for needs real threads, and that nothing happens meanwhile takes time"
@@ -89,8 +89,8 @@ impl Pair {
     }
 }
 
-/// A writer commits while somebody takes snapshots and reads: both rows are old or both are new, under every snapshot, and
-/// what was new once is not old again.
+/// A writer commits while somebody takes snapshots and reads: both rows are old or both are new, under every snapshot,
+/// and what was new once is not old again.
 fn read_beside_a_commit(isolation: Isolation) {
     let mut config = Config::default();
     config.stack_size = 1 << 20;
@@ -129,7 +129,8 @@ fn read_beside_a_commit(isolation: Isolation) {
     });
 }
 
-/// T4: Committing comes before the draw, or who has a snapshot above the CSN takes one row for running and the other for committed.
+/// T4: Committing comes before the draw, or who has a snapshot above the CSN takes one row for running and the other
+/// for committed.
 #[test]
 fn t4_no_snapshot_sees_half_of_a_transaction() {
     read_beside_a_commit(Isolation::ReadCommitted);
@@ -152,8 +153,8 @@ fn meet() {
     LANE_IS_TAKEN.wait();
 }
 
-/// T12: who waits for its lane's lock has not drawn, is not Committing, and holds nobody's horizon. Somebody has that lock here, as
-/// a thread that has lost the processor would.
+/// T12: who waits for its lane's lock has not drawn, is not Committing, and holds nobody's horizon. Somebody has that
+/// lock here, as a thread that has lost the processor would.
 #[test]
 fn t12_who_waits_for_its_lane_holds_nobody_s_horizon() {
     for isolation in [Isolation::ReadCommitted, Isolation::Serializable] {

@@ -8,7 +8,7 @@ const LIST_MAX: usize = 64;
 
 /// What must be Committed before a client may hear something: everything up to a floor, and some CSNs by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Awaits {
+pub struct CommitWait {
     /// Everything up to it; 0 is nothing.
     pub(crate) floor: Csn,
     /// These, without repetition.
@@ -17,15 +17,15 @@ pub struct Awaits {
     pub(crate) gsn: u64,
 }
 
-impl Awaits {
+impl CommitWait {
     /// Nothing.
-    pub fn none() -> Awaits {
-        Awaits::default()
+    pub fn none() -> CommitWait {
+        CommitWait::default()
     }
 
     /// The transaction `csn`.
-    pub fn of(csn: Csn) -> Awaits {
-        let mut awaits = Awaits::default();
+    pub fn of(csn: Csn) -> CommitWait {
+        let mut awaits = CommitWait::default();
         if csn > Csn::ZERO {
             awaits.list.push(csn);
         }
@@ -33,10 +33,10 @@ impl Awaits {
     }
 
     /// Everything up to `csn`.
-    pub fn floor(csn: Csn) -> Awaits {
-        Awaits {
+    pub fn floor(csn: Csn) -> CommitWait {
+        CommitWait {
             floor: csn,
-            ..Awaits::default()
+            ..CommitWait::default()
         }
     }
 
@@ -61,7 +61,7 @@ impl Awaits {
     }
 
     /// Waits for what `other` waits for, too.
-    pub fn merge(&mut self, other: &Awaits) {
+    pub fn merge(&mut self, other: &CommitWait) {
         self.floor = self.floor.max(other.floor);
         self.gsn = self.gsn.max(other.gsn);
         for &csn in &other.list {
@@ -94,18 +94,18 @@ mod tests {
 
     #[test]
     fn what_is_merged_is_waited_for_once() {
-        let mut awaits = Awaits::of(Csn(7));
-        awaits.merge(&Awaits::of(Csn(7)));
-        awaits.merge(&Awaits::floor(Csn(5)));
+        let mut awaits = CommitWait::of(Csn(7));
+        awaits.merge(&CommitWait::of(Csn(7)));
+        awaits.merge(&CommitWait::floor(Csn(5)));
         awaits.add(Csn(4));
         assert_eq!(awaits.list.as_slice(), [Csn(7)], "4 is below the floor");
         assert_eq!(awaits.floor, Csn(5));
-        assert!(Awaits::of(Csn::ZERO).is_none());
+        assert!(CommitWait::of(Csn::ZERO).is_none());
     }
 
     #[test]
     fn many_become_a_floor_above_all_of_them() {
-        let mut awaits = Awaits::none();
+        let mut awaits = CommitWait::none();
         for csn in (1..=LIST_MAX as u64 + 1).rev() {
             awaits.add(Csn(csn * 2));
         }
