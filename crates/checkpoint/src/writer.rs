@@ -3,7 +3,7 @@
 //! Invariants:
 //! - An object's number is used once, whatever became of the object: numbers come from the [`Ledger`]. Each is held by
 //!   a writer, or by what it has stored ([`StoredObjects`]), or is named by a published record, or the ledger has it:
-//! as given up, or as doubtful.
+//!   as given up, or as doubtful.
 //! - What was given up is named by no record that was ever tried to be published, so it may be removed at once. So it
 //!   is when an object cannot be stored, and before the next one is: a disk that was too full for a checkpoint is not
 //!   left fuller by it.

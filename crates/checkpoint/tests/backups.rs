@@ -76,9 +76,9 @@ impl Source {
             record.unwrap().root
         });
         let ledger = Arc::new(Ledger::new(epoch));
-        let head = InManifest(LogHome::from(home.clone()));
+        let head = InManifest(home.clone());
         let publisher = Publisher::open(
-            LogHome::from(home.clone()),
+            home.clone(),
             head,
             DATABASE,
             Arc::clone(&ledger),

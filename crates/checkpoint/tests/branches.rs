@@ -68,26 +68,20 @@ struct Server {
 impl Server {
     /// The next life. What it finds is the newest checkpoint.
     fn open(home: &LogHome) -> Server {
-        let head = InManifest(LogHome::from(home.clone()));
+        let head = InManifest(home.clone());
         head.change(|manifest| manifest.epoch = Epoch(manifest.epoch.get() + 1))
             .unwrap();
         let manifest = manifest_of(home).unwrap();
         let newest = manifest.checkpoint.as_ref();
         let ledger = Arc::new(Ledger::new(manifest.epoch));
-        let publisher = Publisher::open(
-            LogHome::from(home.clone()),
-            head,
-            manifest.database,
-            ledger,
-            newest,
-        )
-        .unwrap();
+        let publisher =
+            Publisher::open(home.clone(), head, manifest.database, ledger, newest).unwrap();
         let root = publisher.newest().and_then(|newest| newest.record.root);
         let directory = Directory::open(home.objects.clone(), root);
         Server {
             rows: read_all(home, &directory).unwrap(),
             csn: newest.map_or(Csn(1), |newest| newest.csn),
-            home: LogHome::from(home.clone()),
+            home: home.clone(),
             publisher,
             directory,
         }

@@ -36,13 +36,7 @@ fn checkpoint() -> (LogHome, Checkpoint, Rows) {
     let named = Arc::new(Mutex::new(None));
     let ledger = Arc::new(Ledger::new(Epoch(1)));
     let head = Named(Arc::clone(&named));
-    let publisher = Publisher::open(
-        LogHome::from(home.clone()),
-        head,
-        DATABASE,
-        Arc::clone(&ledger),
-        None,
-    );
+    let publisher = Publisher::open(home.clone(), head, DATABASE, Arc::clone(&ledger), None);
     let mut publisher = publisher.unwrap();
     let row = |chunk, slot: u16| ((1, chunk, slot), (Csn(5), vec![slot as u8; 50]));
     let rows: Rows = (0..3)

@@ -37,13 +37,7 @@ fn checkpoint() -> (LogHome, Checkpoint, Rows) {
     let named = Arc::new(Mutex::new(None));
     let ledger = Arc::new(Ledger::new(Epoch(1)));
     let head = Named(Arc::clone(&named));
-    let publisher = Publisher::open(
-        LogHome::from(home.clone()),
-        head,
-        DATABASE,
-        Arc::clone(&ledger),
-        None,
-    );
+    let publisher = Publisher::open(home.clone(), head, DATABASE, Arc::clone(&ledger), None);
     let mut publisher = publisher.unwrap();
     let row = |chunk, slot: u16| ((1, chunk, slot), (Csn(5), vec![slot as u8; 50]));
     let rows: Rows = (0..CHUNKS)
@@ -162,7 +156,7 @@ fn damage_in_the_source_is_told_and_one_good_copy_is_enough() {
                 Err(CheckpointError::Damaged(damage)) => assert_eq!(damage.object, info.id),
                 other => panic!("object {} byte {at}: {other:?}", info.id),
             }
-            let several = replicated(&[LogHome::from(bad.clone()), from.clone()]);
+            let several = replicated(&[bad.clone(), from.clone()]);
             let to = home();
             copy(&several, &named, &to).unwrap();
             assert_whole(&to, &named, &rows);

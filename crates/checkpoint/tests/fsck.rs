@@ -52,14 +52,8 @@ fn two_checkpoints(rid_end: u64) -> (LogHome, Checkpoint) {
     let named = Arc::new(Mutex::new(None));
     let head = Named(Arc::clone(&named));
     let ledger = Arc::new(Ledger::new(Epoch(1)));
-    let mut publisher = Publisher::open(
-        LogHome::from(home.clone()),
-        head,
-        DATABASE,
-        Arc::clone(&ledger),
-        None,
-    )
-    .unwrap();
+    let mut publisher =
+        Publisher::open(home.clone(), head, DATABASE, Arc::clone(&ledger), None).unwrap();
     let mut directory = Directory::open(home.objects.clone(), None);
     let mut chunks = ChunkWriter::new();
     let rows: Rows = (0..3)
@@ -284,14 +278,8 @@ fn tiles_that_do_not_fit_together_are_found() {
         let named = Arc::new(Mutex::new(None));
         let head = Named(Arc::clone(&named));
         let ledger = Arc::new(Ledger::new(Epoch(1)));
-        let mut publisher = Publisher::open(
-            LogHome::from(home.clone()),
-            head,
-            DATABASE,
-            Arc::clone(&ledger),
-            None,
-        )
-        .unwrap();
+        let mut publisher =
+            Publisher::open(home.clone(), head, DATABASE, Arc::clone(&ledger), None).unwrap();
         let mut writer = ObjectWriter::new(home.objects.clone(), ledger, None);
         let changes: Vec<_> = tiles
             .iter()
@@ -332,14 +320,8 @@ fn what_lies_over_the_tree_is_as_whole_as_the_tree() {
     let named = Arc::new(Mutex::new(None));
     let head = Named(Arc::clone(&named));
     let ledger = Arc::new(Ledger::new(Epoch(1)));
-    let mut publisher = Publisher::open(
-        LogHome::from(home.clone()),
-        head,
-        DATABASE,
-        Arc::clone(&ledger),
-        None,
-    )
-    .unwrap();
+    let mut publisher =
+        Publisher::open(home.clone(), head, DATABASE, Arc::clone(&ledger), None).unwrap();
     let low = |number: u32| match number {
         0 => Vec::new(),
         // Behind the entries of the first tile.

@@ -97,7 +97,7 @@ struct Task {
 /// # use logstead_engine::{Engine, EngineOptions, Env, Executor, MemoryHome};
 /// # use std::{cell::Cell, rc::Rc, sync::Arc};
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let (engine, _) = Engine::open(EngineOptions::default(), Arc::new(MemoryHome::new(4 << 20)), Env::real())?;
+/// # let (engine, _) = Engine::open(EngineOptions::default(), MemoryHome::new(4 << 20).into(), Env::real())?;
 /// let executor = Executor::new(&engine, logstead_engine::WorkerId(0));
 /// let done = Rc::new(Cell::new(0));
 /// for _ in 0..3 {

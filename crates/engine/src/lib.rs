@@ -70,7 +70,7 @@
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! // `LocalHome::open(directory, &env, LocalOptions::default())` keeps the log on a disk.
 //! let home = MemoryHome::new(4 << 20);
-//! let (engine, _report) = Engine::open(EngineOptions::default(), Arc::new(home), Env::real())?;
+//! let (engine, _report) = Engine::open(EngineOptions::default(), home.into(), Env::real())?;
 //! let accounts = engine.create_table(TableId(20_000));
 //! let by_id = engine.create_index(&accounts, IndexId(20_001), true, Arc::new(ById));
 //!

@@ -64,7 +64,8 @@ pub use memory::{Availability, MemoryHome, ObjectPutPause};
 pub use named_values::{NamedValues, Tag};
 pub use objects::{ObjectHome, ObjectOptions, Timer, TimerControl};
 pub use open::{
-    HomeOptions, check_copy, open, open_beside, open_objects, open_read_only, readers_of, url_below,
+    HomeOptions, ObjectsAndValue, check_copy, open, open_beside, open_objects, open_read_only,
+    readers_of, url_below,
 };
 pub use prices::{Price, PriceList, ProviderPrice};
 pub use replicated::{

@@ -430,13 +430,12 @@ pub fn url_below(url: &str, below: &str) -> Result<String, HomeError> {
     })
 }
 
+/// The objects of a home, and one of its named values.
+pub type ObjectsAndValue = (Arc<dyn ObjectReader>, Option<Vec<u8>>);
+
 /// Objects of the home that `url` names, to be read beside a server that may be at work there, and the named thing
 /// `name` as it is now. Changes nothing, and takes no lock.
-pub fn open_objects(
-    url: &str,
-    env: &Env,
-    name: &str,
-) -> Result<(Arc<dyn ObjectReader>, Option<Vec<u8>>), HomeError> {
+pub fn open_objects(url: &str, env: &Env, name: &str) -> Result<ObjectsAndValue, HomeError> {
     let parts = Url::parse(url);
     let dir = match parts.scheme.as_deref() {
         None => PathBuf::from(url),

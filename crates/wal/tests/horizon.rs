@@ -248,7 +248,7 @@ fn blocks_of_version_1_tell_nothing() {
     ] {
         let machine = Machine::new(1);
         let server = machine.start(2).unwrap();
-        let mut forge = Forge::new(LogHome::from(server.home.clone()), &server.log);
+        let mut forge = Forge::new(server.home.clone(), &server.log);
         forge.version = FORMAT_VERSION_WITHOUT_HORIZON;
         forge.block(0, 0, &[tx(1)], Arrives::Whole);
         forge.block(1, 0, &[tx(2)], lost);
@@ -285,7 +285,7 @@ fn blocks_of_version_1_tell_nothing() {
 fn a_gap_waits_for_lanes_that_may_hold_it() {
     let machine = Machine::new(1);
     let server = machine.start(3).unwrap();
-    let mut forge = Forge::new(LogHome::from(server.home.clone()), &server.log);
+    let mut forge = Forge::new(server.home.clone(), &server.log);
     forge.block(0, 0, &[tx(1)], Arrives::Whole);
     forge.block(1, 0, &[tx(2)], Arrives::Whole);
     // Several batches of blocks, and then what everybody else has long been told of.
@@ -308,7 +308,7 @@ fn a_gap_waits_for_lanes_that_may_hold_it() {
 fn a_loss_is_certain_before_the_other_lanes_end() {
     let machine = Machine::new(1);
     let server = machine.start(2).unwrap();
-    let mut forge = Forge::new(LogHome::from(server.home.clone()), &server.log);
+    let mut forge = Forge::new(server.home.clone(), &server.log);
     forge.block(0, 0, &[tx(1)], Arrives::Whole);
     forge.block(1, 0, &[tx(2)], Arrives::Absent);
     forge.horizon = Csn(3);
@@ -339,7 +339,7 @@ fn a_loss_is_certain_before_the_other_lanes_end() {
 fn a_horizon_that_nothing_bears_out_is_corruption_of_its_block() {
     let machine = Machine::new(1);
     let server = machine.start(1).unwrap();
-    let mut forge = Forge::new(LogHome::from(server.home.clone()), &server.log);
+    let mut forge = Forge::new(server.home.clone(), &server.log);
     forge.block(0, 0, &[tx(1)], Arrives::Whole);
     forge.horizon = Csn(3);
     forge.block(0, 1, &[tx(2)], Arrives::Whole);
@@ -348,7 +348,7 @@ fn a_horizon_that_nothing_bears_out_is_corruption_of_its_block() {
     assert_eq!(machine.start(1).unwrap().survivors, [1, 2]);
     let machine = Machine::new(1);
     let server = machine.start(1).unwrap();
-    let mut forge = Forge::new(LogHome::from(server.home.clone()), &server.log);
+    let mut forge = Forge::new(server.home.clone(), &server.log);
     forge.horizon = Csn(5);
     forge.block(0, 0, &[tx(1)], Arrives::Whole);
     forge.block(0, 1, &[tx(3)], Arrives::Whole);

@@ -262,7 +262,7 @@ fn a_hole_is_corruption_if_any_later_block_covers_it() {
     for covered_by in [None, Some(4), Some(5), Some(40)] {
         let machine = Machine::new(1);
         let server = machine.start(1).unwrap();
-        let mut forge = Forge::new(LogHome::from(server.home.clone()), &server.log);
+        let mut forge = Forge::new(server.home.clone(), &server.log);
         for block in 0..=40u64 {
             let durable_through = match covered_by {
                 _ if block <= 3 => block,

@@ -338,7 +338,7 @@ fn live(
         lanes: log.lanes.iter().map(|_| Lane::default()).collect(),
     };
     life.run(steps);
-    let found = life.write(&mut Forge::new(LogHome::from(home.clone()), log));
+    let found = life.write(&mut Forge::new(home.clone(), log));
     let mut survivors = settled.to_vec();
     survivors.extend(life.survivors(&found));
     // The rule itself is right, whatever recovery makes of it.

@@ -278,7 +278,7 @@ fn what_is_given_up_takes_no_room() {
     let home = LogHome::from(memory.clone());
     let ledger = Arc::new(Ledger::new(Epoch(1)));
     let head = TestHead {
-        home: LogHome::from(home.clone()),
+        home: home.clone(),
         tag: Mutex::new(None),
         random: Arc::new(SimRandom::new(1)),
     };
@@ -316,8 +316,7 @@ fn what_is_given_up_takes_no_room() {
     let stored = next.finish().unwrap();
     assert_eq!(ids(), stored.written().objects.len());
     // Stored and never tried: gone with the next collection, without a publication.
-    let mut publisher =
-        Publisher::open(LogHome::from(home.clone()), head, DATABASE, ledger, None).unwrap();
+    let mut publisher = Publisher::open(home.clone(), head, DATABASE, ledger, None).unwrap();
     publisher.collect().unwrap();
     assert!(ids() > 0);
     drop(stored);

@@ -199,9 +199,9 @@ impl World {
         self.published = csn;
         self.tried.clear();
         let publisher = Publisher::open(
-            LogHome::from(self.home.clone()),
+            self.home.clone(),
             TestHead {
-                home: LogHome::from(self.home.clone()),
+                home: self.home.clone(),
                 tag: Mutex::new(found.as_ref().map(|(_, tag)| *tag)),
                 random: Arc::clone(&self.random),
             },

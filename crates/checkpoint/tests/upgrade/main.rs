@@ -214,14 +214,8 @@ fn what_another_one_has_stored_stays_when_a_put_says_so() {
     // The same with a record.
     let random = Arc::new(SimRandom::new(1));
     let naming = TestHead::new(&home, &random, None, epoch);
-    let mut publisher = Publisher::open(
-        LogHome::from(home.clone()),
-        naming,
-        DATABASE,
-        Arc::clone(&ledger),
-        None,
-    )
-    .unwrap();
+    let mut publisher =
+        Publisher::open(home.clone(), naming, DATABASE, Arc::clone(&ledger), None).unwrap();
     let mut writer = ObjectWriter::new(home.objects.clone(), ledger, None);
     let directory = Directory::open(home.objects.clone(), None);
     let applied = directory.apply(&[], &BTreeSet::new(), Csn(9), &mut writer);
@@ -252,14 +246,8 @@ fn a_checkpoint_on_top_of_old_chunks_is_refused() {
     let ledger = Arc::new(Ledger::new(Epoch(epoch.get() + 1)));
     let naming = world.head(Some(tag), ledger.epoch());
     let home = world.home.clone();
-    let mut publisher = Publisher::open(
-        LogHome::from(home),
-        naming,
-        DATABASE,
-        Arc::clone(&ledger),
-        Some(&at),
-    )
-    .unwrap();
+    let mut publisher =
+        Publisher::open(home, naming, DATABASE, Arc::clone(&ledger), Some(&at)).unwrap();
     let root = publisher.newest().unwrap().record.root;
     let directory = Directory::open(world.home.objects.clone(), root);
     let mut writer = ObjectWriter::new(world.home.objects.clone(), ledger, None);

@@ -128,7 +128,7 @@ impl TestHead {
         epoch: Epoch,
     ) -> TestHead {
         TestHead {
-            home: LogHome::from(home.clone()),
+            home: home.clone(),
             tag: Mutex::new(tag),
             epoch,
             random: Arc::clone(random),
@@ -188,13 +188,7 @@ pub(super) fn start(home: &LogHome, random: &Arc<SimRandom>) -> Started {
     let marking = TestHead::new(home, random, tag, next);
     marking.store(&at)?;
     let ledger = Arc::new(Ledger::new(next));
-    let publisher = Publisher::open(
-        LogHome::from(home.clone()),
-        marking,
-        DATABASE,
-        ledger,
-        Some(&at),
-    )?;
+    let publisher = Publisher::open(home.clone(), marking, DATABASE, ledger, Some(&at))?;
     let root = publisher.newest().unwrap().record.root;
     Ok((publisher, Directory::open(home.objects.clone(), root)))
 }
@@ -566,8 +560,7 @@ impl World {
             let again = self.head(Some(tag), ledger.epoch());
             again.store(&at).unwrap();
             let home = self.home.clone();
-            *publisher =
-                Publisher::open(LogHome::from(home), again, DATABASE, ledger, Some(&at)).unwrap();
+            *publisher = Publisher::open(home, again, DATABASE, ledger, Some(&at)).unwrap();
             let root = publisher.newest().unwrap().record.root;
             *directory = Directory::open(self.home.objects.clone(), root);
         }

@@ -4,8 +4,8 @@
 //! anything is removed, at most about what the log holds that no checkpoint covers. So three limits are kept:
 //!
 //! 1. Who writes more ([`LaneAppends::is_short_of_space`](crate::LaneAppends::is_short_of_space)) is refused while
-//!   less is free than the *reserve* and what lies in side segments together: as much as those hold the next
-//! checkpoint may have to write.
+//!    less is free than the *reserve* and what lies in side segments together: as much as those hold the next
+//!    checkpoint may have to write.
 //! 2. Segments, and side segments of transactions that began before, end at half of the reserve (side segments again with what they hold): deletes and
 //!    dropped tables go into those.
 //! 3. Objects of checkpoints, and the manifest, may use all of it. Spare segments give way to them.
