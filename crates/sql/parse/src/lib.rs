@@ -13,6 +13,7 @@ mod aliases;
 mod alter_options;
 mod alter_sequence;
 mod as_of;
+pub mod ast;
 mod clauses;
 mod column_clauses;
 mod comment;
@@ -32,6 +33,7 @@ mod domains;
 mod escapes;
 mod extensions;
 mod generated;
+pub mod grammar;
 mod grants;
 mod grouping;
 mod identity;
@@ -39,6 +41,7 @@ mod index_commands;
 mod insert_source;
 mod kind;
 mod large_objects;
+pub mod lexer;
 mod lexing;
 mod like;
 mod locking;
@@ -131,7 +134,7 @@ pub use definition::{ArgMode, Timing, TriggerEvent, TriggerTime, Volatility};
 use depth::Depth;
 use logstead_sql_types::error::{Result, SqlError, too_deep};
 use logstead_types::SqlState;
-use sqlparser::ast;
+use sqlparser::ast as library;
 use sqlparser::dialect::PostgreSqlDialect;
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::{Span, Token, TokenWithSpan, Tokenizer};
@@ -191,12 +194,12 @@ fn parse_all(text: &str, statements: Vec<Vec<TokenWithSpan>>, deep: Deep) -> Res
 }
 
 /// Who handles a statement that stands inside another one (PREPARE, EXPLAIN).
-pub fn kind_of(statement: &ast::Statement) -> StatementKind {
+pub fn kind_of(statement: &library::Statement) -> StatementKind {
     kind::classify(statement)
 }
 
 /// Parses an expression that stands alone: a stored DEFAULT or CHECK.
-pub fn parse_expr(text: &str) -> Result<ast::Expr> {
+pub fn parse_expr(text: &str) -> Result<library::Expr> {
     let dialect = PostgreSqlDialect {};
     let mut tokens = Tokenizer::new(&dialect, text)
         .tokenize_with_location()
@@ -342,7 +345,7 @@ fn parse_within(text: &str, mut tokens: Vec<TokenWithSpan>, depth: Depth) -> Res
         let made = parse_within(text, tokens.split_off(at), depth)?;
         let outer = tokens.drain(..).chain(query_tokens()).collect();
         let mut outer = Tree::into_statement(parse_within(text, outer, depth)?.statement);
-        if let ast::Statement::Explain { statement, .. } = &mut outer {
+        if let library::Statement::Explain { statement, .. } = &mut outer {
             **statement = Tree::into_statement(made.statement);
         }
         return Ok(Parsed {
@@ -362,12 +365,12 @@ fn parse_within(text: &str, mut tokens: Vec<TokenWithSpan>, depth: Depth) -> Res
             ));
         }
         return match (&**parsed.statement, query.first()) {
-            (ast::Statement::Query(_), _) => Ok(Parsed {
+            (library::Statement::Query(_), _) => Ok(Parsed {
                 start,
                 kind: StatementKind::Declare(Box::new(declare)),
                 ..parsed
             }),
-            (ast::Statement::CreateTable(_), _)
+            (library::Statement::CreateTable(_), _)
                 if matches!(parsed.kind, StatementKind::Ddl("SELECT INTO")) =>
             {
                 let into = query.iter().find(|t| rewrite::is_word(Some(t), "into"));
@@ -418,7 +421,7 @@ fn parse_within(text: &str, mut tokens: Vec<TokenWithSpan>, depth: Depth) -> Res
     if has_query_operands {
         query_operands::plain(&mut statement);
     }
-    if let ast::Statement::Explain { statement, .. } = &mut statement {
+    if let library::Statement::Explain { statement, .. } = &mut statement {
         create_as::of_select_into(statement);
     }
     let is_into = create_as::of_select_into(&mut statement);
@@ -477,7 +480,7 @@ pub fn before(text: &str, span: Span, what: &str) -> Option<usize> {
 }
 
 /// An identifier's value: folded to lower case unless quoted.
-pub fn fold(ident: &sqlparser::ast::Ident) -> String {
+pub fn fold(ident: &library::Ident) -> String {
     if ident.quote_style.is_some() {
         ident.value.clone()
     } else {

@@ -1,0 +1,210 @@
+//! The tree of a statement: PostgreSQL 15's raw parse tree (`parsenodes.h`), typed.
+//!
+//! Owns: what a statement says, word by word, and where it says it. Knows no catalog: names are as they were written, folded; nothing is looked up.
+//!
+//! # Shape
+//!
+//! A node has PostgreSQL's name and fields. Where PostgreSQL has a `Node *` of several kinds there is an enum: [`Stmt`], [`Expr`], [`TableRef`]. Where its
+//! fields mean different things by another field there are different nodes: LIKE, IN and BETWEEN are nodes of their own beside [`AExpr`]. What PostgreSQL's
+//! grammar turns into something else (a recursive view into WITH RECURSIVE, `SET TIME ZONE` into a setting) is turned here in the same way, unless the words
+//! are needed to print it.
+//!
+//! # Boxes, not an arena
+//!
+//! Nodes own their children. An index arena would drop, copy and compare without recursion whatever its depth, but everyone who reads a node would need the
+//! arena at hand, and binding reads trees of several texts at once (the statement, views, defaults, bodies of functions) and makes nodes of its own. So the
+//! children are boxes, [`Deep`], which see to the stack themselves: dropping, copying, comparing and printing count how deep they are and go on in a new
+//! segment of stack every so many levels ([`logstead_fiber::with_stack`]). A chain of a hundred thousand `+` is made in a loop and dropped in bounded
+//! stack. AND and OR are lists, as in PostgreSQL. Who walks a tree otherwise asks [`RawStmt::levels`] how deep it is.
+//!
+//! # References by number, and what the catalog keeps
+//!
+//! A stored text must mean the same object whatever is renamed, so it names objects by number. Such references are variants of the enums that name things:
+//! [`FuncName::Stored`], [`TypeRef::Stored`], [`RelationName::Source`]. In texts they are names in quotes that begin with a control character (a mark), which
+//! only the lexer's entry for stored texts lets through ([`Lexer::stored`](crate::lexer::Lexer::stored)); a client's text that has one is refused, so the
+//! variants can come only from the catalog. Stored texts stay texts, in the form that they have today: databases of older servers open as they are, a dump
+//! of the catalog can be read by a person, and the format does not depend on how a tree is laid out in memory. A printer writes the variants back as marks
+//! for the catalog, and as current names for people; nobody searches texts for marks any more.
+//!
+//! - `"\u{1}N"`: the Nth source of a view ([`RelationName::Source`])
+//! - `"\u{2}N"`: the type with OID N ([`TypeRef::Stored`])
+//! - `"\u{3}N:name"`: the function with OID N, called by this name ([`FuncName::Stored`])
+
+mod access;
+mod define;
+mod expr;
+mod names;
+mod object;
+mod query;
+mod routine;
+mod table;
+mod utility;
+
+pub use access::*;
+pub use define::*;
+pub use expr::*;
+pub use names::*;
+pub use object::*;
+pub use query::*;
+pub use routine::*;
+pub use table::*;
+pub use utility::*;
+
+use logstead_fiber::with_stack;
+use std::cell::Cell;
+use std::fmt;
+use std::ops::{Deref, DerefMut};
+
+/// Levels that go on one segment of stack.
+const SEGMENT_LEVELS: u32 = 64;
+/// Stack for so many levels of dropping, copying, comparing or printing, where nothing is optimized.
+const SEGMENT_BYTES: usize = 1 << 20;
+
+thread_local! {
+    /// Levels of [`Deep`] that are being dropped, copied, compared or printed.
+    static LEVEL: Cell<u32> = const { Cell::new(0) };
+}
+
+/// Runs what goes a level down a tree, on a new segment of stack every [`SEGMENT_LEVELS`] levels.
+fn a_level_down<T>(run: impl FnOnce() -> T) -> T {
+    let level = LEVEL.get();
+    LEVEL.set(level + 1);
+    let mut run = Some(run);
+    let mut go = || run.take().map(|run| run());
+    let done = match level % SEGMENT_LEVELS == SEGMENT_LEVELS - 1 {
+        // Without memory for a segment it goes on where it is: so does everything else that allocates, as long as that lasts.
+        true => with_stack(SEGMENT_BYTES, &mut go).unwrap_or_else(|_| go()),
+        false => go(),
+    };
+    LEVEL.set(level);
+    match done {
+        Some(done) => done,
+        None => unreachable!("it runs once"),
+    }
+}
+
+/// A node that another one owns, in a tree of any depth.
+pub struct Deep<T>(Option<Box<T>>);
+
+impl<T> Deep<T> {
+    /// Owns a node.
+    #[inline]
+    pub fn new(node: T) -> Deep<T> {
+        Deep(Some(Box::new(node)))
+    }
+
+    /// The node.
+    pub fn into_inner(mut self) -> T {
+        match self.0.take() {
+            Some(node) => *node,
+            None => unreachable!("empty only while it is dropped"),
+        }
+    }
+}
+
+impl<T> From<T> for Deep<T> {
+    fn from(node: T) -> Deep<T> {
+        Deep::new(node)
+    }
+}
+
+impl<T> Deref for Deep<T> {
+    type Target = T;
+
+    #[inline]
+    fn deref(&self) -> &T {
+        match &self.0 {
+            Some(node) => node,
+            None => unreachable!("empty only while it is dropped"),
+        }
+    }
+}
+
+impl<T> DerefMut for Deep<T> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut T {
+        match &mut self.0 {
+            Some(node) => node,
+            None => unreachable!("empty only while it is dropped"),
+        }
+    }
+}
+
+impl<T> Drop for Deep<T> {
+    fn drop(&mut self) {
+        if let Some(node) = self.0.take() {
+            a_level_down(|| drop(node));
+        }
+    }
+}
+
+impl<T: Clone> Clone for Deep<T> {
+    fn clone(&self) -> Deep<T> {
+        a_level_down(|| Deep::new(T::clone(self)))
+    }
+}
+
+impl<T: PartialEq> PartialEq for Deep<T> {
+    fn eq(&self, other: &Deep<T>) -> bool {
+        a_level_down(|| T::eq(self, other))
+    }
+}
+
+impl<T: fmt::Debug> fmt::Debug for Deep<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        a_level_down(|| T::fmt(self, f))
+    }
+}
+
+/// Where a node begins: a byte of the text.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Location(u32);
+
+impl Location {
+    /// For nodes that the text does not have.
+    pub const UNKNOWN: Location = Location(u32::MAX);
+
+    /// The byte at `start`.
+    #[inline]
+    pub const fn at(start: u32) -> Location {
+        Location(start)
+    }
+
+    /// Which byte, if it is known.
+    pub fn byte(self) -> Option<usize> {
+        (self != Location::UNKNOWN).then_some(self.0 as usize)
+    }
+
+    /// Which character of `text`, from 1: how errors tell positions.
+    pub fn character(self, text: &str) -> Option<usize> {
+        Some(crate::lexer::character(text, self.byte()?))
+    }
+}
+
+impl Default for Location {
+    fn default() -> Location {
+        Location::UNKNOWN
+    }
+}
+
+impl fmt::Debug for Location {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.byte() {
+            Some(byte) => write!(f, "@{byte}"),
+            None => f.write_str("@?"),
+        }
+    }
+}
+
+/// One statement of a text (`RawStmt`).
+#[derive(Clone, Debug, PartialEq)]
+pub struct RawStmt {
+    /// What it says.
+    pub stmt: Stmt,
+    /// Its first byte: behind white space and comments.
+    pub start: usize,
+    /// Behind its last token; no semicolon.
+    pub end: usize,
+    /// Levels of its tree, or more: who walks it needs stack for so many.
+    pub levels: usize,
+}
