@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Compares our grammar with PostgreSQL 15's: accepted or refused, where, and with which message.
 
-    compare.py SOCKET SCRIPTS... [--judge PROGRAM] [--mutants N] [--seed S] [--show N]
+    compare.py SOCKET SCRIPTS... --judge PROGRAM [--mutants N] [--seed S] [--show N] [--golden FILE]
 
 SOCKET is that of a running PostgreSQL 15 (/path/.s.PGSQL.5432) that trusts its clients. SCRIPTS are files: psql's scripts (.sql), or JSON lists of
 objects with `sql`. PROGRAM is `cargo build --release -p logstead-sql-parse --example judge`. With --mutants each statement is also tried with a token taken
@@ -25,6 +25,8 @@ sys.path[:0] = [str(HERE), str(HERE.parent / "suites" / "regress")]
 from postgres import SENTINEL, Answer, Connection  # noqa: E402
 from script import Reader, Statement  # noqa: E402
 
+# The golden file is no larger.
+GOLDEN_BYTES_MAX = 120_000
 TOKEN = re.compile(
     r"\s+|--[^\n]*|[A-Za-z_][A-Za-z_0-9$]*|\d+(?:\.\d+)?|'(?:[^']|'')*'|\"[^\"]*\"|\$\w*\$|::|[-+*/<>=~!@#%^&|`?]+|.", re.S
 )
@@ -86,7 +88,31 @@ def mutant(sql: str, pool: list[str], dice: random.Random) -> str:
 
 def accepted(sql: str, answer: Answer | None) -> bool:
     """Is it the sentinel that is complained of?"""
-    return answer is not None and answer.message == 'syntax error at or near ")"' and answer.position == len(sql) + len(SENTINEL)
+    return answer is not None and answer.message == 'syntax error at or near "]"' and answer.position == len(sql) + len(SENTINEL)
+
+
+def escaped(text: str) -> str:
+    """The text in one line, without tabs."""
+    return text.replace("\\", "\\\\").replace("\n", "\\n").replace("\t", "\\t").replace("\r", "\\r")
+
+
+def write_golden(path: Path, found: list[tuple[str, str]], theirs: list[Answer], dice: random.Random) -> None:
+    """Statements with PostgreSQL's answers, a line each: SQLSTATE, position, message, statement; or `ok` and the statement."""
+    lines = set()
+    for (_, sql), their in zip(found, theirs):
+        if len(sql) <= 150 and their.code != "08P01":
+            told = "ok" if accepted(sql, their) else f"{their.code}\t{their.position or '-'}\t{escaped(their.message)}"
+            if told == "ok" or not their.message.endswith('at or near "]"') and SENTINEL not in their.message:
+                lines.add(f"{told}\t{escaped(sql)}\n")
+    lines = sorted(lines)
+    dice.shuffle(lines)
+    size, kept = 0, []
+    for line in lines:
+        size += len(line.encode())
+        if size > GOLDEN_BYTES_MAX:
+            break
+        kept.append(line)
+    path.write_text("".join(sorted(kept)))
 
 
 def main() -> None:
@@ -97,6 +123,7 @@ def main() -> None:
     parser.add_argument("--mutants", type=int, default=0)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--show", type=int, default=40)
+    parser.add_argument("--golden", type=Path, help="write statements of at most 150 characters with PostgreSQL's answers there, as many as fit")
     options = parser.parse_args()
     found = [one for path in options.scripts for one in statements(path)]
     found = [(place, sql.replace("\0", "")) for place, sql in found]
@@ -106,6 +133,8 @@ def main() -> None:
         found = [(place, mutant(sql, pool, dice)) for place, sql in found for _ in range(options.mutants)]
     postgres = Connection(options.socket)
     theirs = [postgres.judge(sql) for _, sql in found]
+    if options.golden:
+        write_golden(options.golden, found, theirs, random.Random(options.seed))
     answers = ours(options.judge, [sql for _, sql in found])
     counts, shown = collections.Counter(), 0
     for (place, sql), their, our in zip(found, theirs, answers):

@@ -11,7 +11,7 @@ import struct
 from dataclasses import dataclass
 
 # Behind a statement: no statement begins so.
-SENTINEL = "\n;)"
+SENTINEL = "\n;]"
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,5 @@
-//! Reads texts from standard input, each ended by a zero byte, and tells for each what the grammar answers, in a line: `ok`, or SQLSTATE, position and
-//! message. `tests/grammar` compares that with PostgreSQL's answers.
+//! Reads texts from standard input, each ended by a zero byte, and tells for each what the grammar answers, in a
+//! line: `ok`, or SQLSTATE, position and message. `tests/grammar` compares that with PostgreSQL's answers.
 
 use logstead_sql_parse::grammar;
 use std::io::{Read, Write};

@@ -81,8 +81,16 @@ pub struct AlterCollationStmt {
 /// An item of an operator class (`CreateOpClassItem`).
 #[derive(Clone, Debug, PartialEq)]
 pub enum OpClassItem {
-    Operator { number: i32, name: ObjectWithArgs, order_family: Option<AnyName> },
-    Function { number: i32, class_args: Vec<TypeName>, name: ObjectWithArgs },
+    Operator {
+        number: i32,
+        name: ObjectWithArgs,
+        order_family: Option<AnyName>,
+    },
+    Function {
+        number: i32,
+        class_args: Vec<TypeName>,
+        name: ObjectWithArgs,
+    },
     Storage(TypeName),
 }
 
@@ -270,7 +278,11 @@ pub struct UserMappingStmt {
 /// What a publication is of (`PublicationObjSpec`).
 #[derive(Clone, Debug, PartialEq)]
 pub enum PublicationObject {
-    Table { relation: RangeVar, columns: Vec<Name>, where_clause: Option<Expr> },
+    Table {
+        relation: RangeVar,
+        columns: Vec<Name>,
+        where_clause: Option<Expr>,
+    },
     TablesInSchema(Name),
     TablesInCurrentSchema,
 }
@@ -340,11 +352,24 @@ pub struct AlterTsDictionaryStmt {
 /// What ALTER TEXT SEARCH CONFIGURATION does (`AlterTSConfigType`).
 #[derive(Clone, Debug, PartialEq)]
 pub enum TsConfigChange {
-    AddMapping { tokentype: Vec<Name>, dicts: Vec<AnyName> },
-    AlterMapping { tokentype: Vec<Name>, dicts: Vec<AnyName> },
+    AddMapping {
+        tokentype: Vec<Name>,
+        dicts: Vec<AnyName>,
+    },
+    AlterMapping {
+        tokentype: Vec<Name>,
+        dicts: Vec<AnyName>,
+    },
     /// Of all tokens, if none is named.
-    ReplaceDict { tokentype: Vec<Name>, old: AnyName, new: AnyName },
-    DropMapping { tokentype: Vec<Name>, missing_ok: bool },
+    ReplaceDict {
+        tokentype: Vec<Name>,
+        old: AnyName,
+        new: AnyName,
+    },
+    DropMapping {
+        tokentype: Vec<Name>,
+        missing_ok: bool,
+    },
 }
 
 /// ALTER TEXT SEARCH CONFIGURATION (`AlterTSConfigurationStmt`).
@@ -386,4 +411,3 @@ pub struct AlterPolicyStmt {
     pub qual: Option<Expr>,
     pub with_check: Option<Expr>,
 }
-

@@ -1,6 +1,8 @@
 //! Expressions (`a_expr`, `b_expr`, `c_expr`).
 
-use super::{Deep, FuncName, Location, Name, Names, OperatorName, SelectStmt, SortBy, TypeName, WindowDef};
+use super::{
+    Deep, FuncName, Location, Name, Names, OperatorName, SelectStmt, SortBy, TypeName, WindowDef,
+};
 
 /// An expression.
 #[derive(Clone, Debug, PartialEq)]
@@ -563,7 +565,8 @@ pub struct CurrentOfExpr {
 }
 
 impl Expr {
-    /// Where it is told to be, as PostgreSQL's `exprLocation`: the leftmost of what it consists of, for operators that of their first operand.
+    /// Where it is told to be, as PostgreSQL's `exprLocation`: the leftmost of what it consists of, for operators
+    /// that of their first operand.
     pub fn location(&self) -> Location {
         let mut expr = self;
         let mut found = Location::UNKNOWN;
@@ -615,4 +618,3 @@ impl Expr {
         }
     }
 }
-

@@ -1,30 +1,36 @@
 //! The tree of a statement: PostgreSQL 15's raw parse tree (`parsenodes.h`), typed.
 //!
-//! Owns: what a statement says, word by word, and where it says it. Knows no catalog: names are as they were written, folded; nothing is looked up.
+//! Owns: what a statement says, word by word, and where it says it. Knows no catalog: names are as they were written,
+//! folded; nothing is looked up.
 //!
 //! # Shape
 //!
-//! A node has PostgreSQL's name and fields. Where PostgreSQL has a `Node *` of several kinds there is an enum: [`Stmt`], [`Expr`], [`TableRef`]. Where its
-//! fields mean different things by another field there are different nodes: LIKE, IN and BETWEEN are nodes of their own beside [`AExpr`]. What PostgreSQL's
-//! grammar turns into something else (a recursive view into WITH RECURSIVE, `SET TIME ZONE` into a setting) is turned here in the same way, unless the words
-//! are needed to print it.
+//! A node has PostgreSQL's name and fields. Where PostgreSQL has a `Node *` of several kinds there is an enum:
+//! [`Stmt`], [`Expr`], [`TableRef`]. Where its fields mean different things by another field there are different
+//! nodes: LIKE, IN and BETWEEN are nodes of their own beside [`AExpr`]. What PostgreSQL's grammar turns into
+//! something else (a recursive view into WITH RECURSIVE, `SET TIME ZONE` into a setting) is turned here in the same
+//! way, unless the words are needed to print it.
 //!
 //! # Boxes, not an arena
 //!
-//! Nodes own their children. An index arena would drop, copy and compare without recursion whatever its depth, but everyone who reads a node would need the
-//! arena at hand, and binding reads trees of several texts at once (the statement, views, defaults, bodies of functions) and makes nodes of its own. So the
-//! children are boxes, [`Deep`], which see to the stack themselves: dropping, copying, comparing and printing count how deep they are and go on in a new
-//! segment of stack every so many levels ([`logstead_fiber::with_stack`]). A chain of a hundred thousand `+` is made in a loop and dropped in bounded
-//! stack. AND and OR are lists, as in PostgreSQL. Who walks a tree otherwise asks [`RawStmt::levels`] how deep it is.
+//! Nodes own their children. An index arena would drop, copy and compare without recursion whatever its depth, but
+//! everyone who reads a node would need the arena at hand, and binding reads trees of several texts at once (the
+//! statement, views, defaults, bodies of functions) and makes nodes of its own. So the children are boxes, [`Deep`],
+//! which see to the stack themselves: dropping, copying, comparing and printing count how deep they are and go on in
+//! a new segment of stack every so many levels ([`logstead_fiber::with_stack`]). A chain of a hundred thousand `+` is
+//! made in a loop and dropped in bounded stack. AND and OR are lists, as in PostgreSQL. Who walks a tree otherwise
+//! asks [`RawStmt::levels`] how deep it is.
 //!
 //! # References by number, and what the catalog keeps
 //!
-//! A stored text must mean the same object whatever is renamed, so it names objects by number. Such references are variants of the enums that name things:
-//! [`FuncName::Stored`], [`TypeRef::Stored`], [`RelationName::Source`]. In texts they are names in quotes that begin with a control character (a mark), which
-//! only the lexer's entry for stored texts lets through ([`Lexer::stored`](crate::lexer::Lexer::stored)); a client's text that has one is refused, so the
-//! variants can come only from the catalog. Stored texts stay texts, in the form that they have today: databases of older servers open as they are, a dump
-//! of the catalog can be read by a person, and the format does not depend on how a tree is laid out in memory. A printer writes the variants back as marks
-//! for the catalog, and as current names for people; nobody searches texts for marks any more.
+//! A stored text must mean the same object whatever is renamed, so it names objects by number. Such references are
+//! variants of the enums that name things: [`FuncName::Stored`], [`TypeRef::Stored`], [`RelationName::Source`]. In
+//! texts they are names in quotes that begin with a control character (a mark), which only the lexer's entry for
+//! stored texts lets through ([`Lexer::stored`](crate::lexer::Lexer::stored)); a client's text that has one is
+//! refused, so the variants can come only from the catalog. Stored texts stay texts, in the form that they have
+//! today: databases of older servers open as they are, a dump of the catalog can be read by a person, and the format
+//! does not depend on how a tree is laid out in memory. A printer writes the variants back as marks for the catalog,
+//! and as current names for people; nobody searches texts for marks any more.
 //!
 //! - `"\u{1}N"`: the Nth source of a view ([`RelationName::Source`])
 //! - `"\u{2}N"`: the type with OID N ([`TypeRef::Stored`])
@@ -72,7 +78,8 @@ fn a_level_down<T>(run: impl FnOnce() -> T) -> T {
     let mut run = Some(run);
     let mut go = || run.take().map(|run| run());
     let done = match level % SEGMENT_LEVELS == SEGMENT_LEVELS - 1 {
-        // Without memory for a segment it goes on where it is: so does everything else that allocates, as long as that lasts.
+        // Without memory for a segment it goes on where it is: so does everything else that allocates, as long as
+        // that lasts.
         true => with_stack(SEGMENT_BYTES, &mut go).unwrap_or_else(|_| go()),
         false => go(),
     };

@@ -3,8 +3,8 @@
 #![allow(missing_docs, reason = "the fields of `parsenodes.h`")]
 
 use super::{
-    AnyName, DefElem, DropBehavior, FunctionParameter, Location, Name, OperatorName, RangeVar, RoleSpec,
-    TypeName, Value,
+    AnyName, DefElem, DropBehavior, FunctionParameter, Location, Name, OperatorName, RangeVar,
+    RoleSpec, TypeName, Value,
 };
 
 /// Kinds of objects (`ObjectType`).
@@ -83,11 +83,23 @@ pub enum ObjectRef {
     /// A type.
     Type(Box<TypeName>),
     /// A trigger, a policy, a rule, a constraint of a relation or a domain.
-    OnRelation { name: Name, relation: AnyName },
-    Cast { source: Box<TypeName>, target: Box<TypeName> },
-    Transform { type_name: Box<TypeName>, lang: Name },
+    OnRelation {
+        name: Name,
+        relation: AnyName,
+    },
+    Cast {
+        source: Box<TypeName>,
+        target: Box<TypeName>,
+    },
+    Transform {
+        type_name: Box<TypeName>,
+        lang: Name,
+    },
     /// An operator class or family of an access method.
-    OfMethod { name: AnyName, method: Name },
+    OfMethod {
+        name: AnyName,
+        method: Name,
+    },
     LargeObject(Value),
     Role(RoleSpec),
 }

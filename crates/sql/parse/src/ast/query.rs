@@ -1,6 +1,9 @@
 //! Queries and statements that change rows.
 
-use super::{Alias, AnyName, Deep, Expr, FuncName, Indirection, Location, Name, Names, OperatorName, RangeVar, TypeName};
+use super::{
+    Alias, AnyName, Deep, Expr, FuncName, Indirection, Location, Name, Names, OperatorName,
+    RangeVar, TypeName,
+};
 
 /// `a UNION b` and its like, or none of them (`SetOperation`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

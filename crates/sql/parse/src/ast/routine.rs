@@ -2,7 +2,10 @@
 
 #![allow(missing_docs, reason = "the fields of `parsenodes.h`")]
 
-use super::{AnyName, Constraint, DefElem, Expr, Location, Name, ObjectType, ObjectWithArgs, RangeVar, Stmt, TypeName};
+use super::{
+    AnyName, Constraint, DefElem, Expr, Location, Name, ObjectType, ObjectWithArgs, RangeVar, Stmt,
+    TypeName,
+};
 
 /// How a parameter is used (`FunctionParameterMode`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -188,7 +191,11 @@ pub enum AlterDomainAction {
     DropNotNull,
     SetNotNull,
     AddConstraint(Box<Constraint>),
-    DropConstraint { name: Name, missing_ok: bool, behavior: super::DropBehavior },
+    DropConstraint {
+        name: Name,
+        missing_ok: bool,
+        behavior: super::DropBehavior,
+    },
     ValidateConstraint(Name),
 }
 

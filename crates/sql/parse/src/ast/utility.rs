@@ -191,7 +191,10 @@ pub enum VariableSetKind {
     /// FROM CURRENT
     Current,
     /// SET TRANSACTION (`TRANSACTION`), SET SESSION CHARACTERISTICS (`SESSION CHARACTERISTICS`).
-    Transaction { session: bool, modes: Vec<TransactionMode> },
+    Transaction {
+        session: bool,
+        modes: Vec<TransactionMode>,
+    },
     /// SET TRANSACTION SNAPSHOT
     Snapshot(Name),
     /// RESET
@@ -297,7 +300,10 @@ pub struct ExplainStmt {
 /// What COPY copies.
 #[derive(Clone, Debug, PartialEq)]
 pub enum CopySource {
-    Relation { relation: RangeVar, attlist: Vec<Name> },
+    Relation {
+        relation: RangeVar,
+        attlist: Vec<Name>,
+    },
     Query(Box<Stmt>),
 }
 

@@ -4,9 +4,9 @@ use super::Parser;
 use super::create_table::{number, option};
 use super::names::is_non_reserved_word;
 use crate::ast::{
-    AlterDatabaseRefreshCollStmt, AlterDatabaseSetStmt, AlterDatabaseStmt, AlterRoleSetStmt, AlterRoleStmt, CreateRoleStmt,
-    CreatedbStmt, DefArg, DefElem, DropRoleStmt, DropdbStmt, Name, ReassignOwnedStmt, RoleSpec, RoleSpecKind, RoleStmtType,
-    Stmt,
+    AlterDatabaseRefreshCollStmt, AlterDatabaseSetStmt, AlterDatabaseStmt, AlterRoleSetStmt,
+    AlterRoleStmt, CreateRoleStmt, CreatedbStmt, DefArg, DefElem, DropRoleStmt, DropdbStmt, Name,
+    ReassignOwnedStmt, RoleSpec, RoleSpecKind, RoleStmtType, Stmt,
 };
 use crate::lexer::{Keyword as K, TokenKind as T};
 use logstead_sql_types::error::Result;
@@ -61,7 +61,11 @@ impl Parser<'_> {
         let role = self.role_id()?;
         self.opt_with();
         let options = self.opt_role_list(true)?;
-        Ok(Stmt::CreateRole(Box::new(CreateRoleStmt { stmt_type, role, options })))
+        Ok(Stmt::CreateRole(Box::new(CreateRoleStmt {
+            stmt_type,
+            role,
+            options,
+        })))
     }
 
     /// `OptRoleList`, `AlterOptRoleList`
@@ -99,8 +103,11 @@ impl Parser<'_> {
                     self.pass();
                     self.expect(K::Password)?;
                     self.sconst()?;
-                    let error = self.unsupported("UNENCRYPTED PASSWORD is no longer supported", location);
-                    return Err(error.hint("Remove UNENCRYPTED to store the password in encrypted form instead."));
+                    let error =
+                        self.unsupported("UNENCRYPTED PASSWORD is no longer supported", location);
+                    return Err(error.hint(
+                        "Remove UNENCRYPTED to store the password in encrypted form instead.",
+                    ));
                 }
                 K::Inherit => {
                     self.pass();
@@ -109,7 +116,10 @@ impl Parser<'_> {
                 K::Connection => {
                     self.pass();
                     self.expect(K::Limit)?;
-                    ("connectionlimit", Some(DefArg::Integer(self.signed_iconst()?)))
+                    (
+                        "connectionlimit",
+                        Some(DefArg::Integer(self.signed_iconst()?)),
+                    )
                 }
                 K::Valid => {
                     self.pass();
@@ -160,7 +170,11 @@ impl Parser<'_> {
         }
         self.opt_with();
         let options = self.opt_role_list(false)?;
-        Ok(Stmt::AlterRole(Box::new(AlterRoleStmt { role, options, group_change: None })))
+        Ok(Stmt::AlterRole(Box::new(AlterRoleStmt {
+            role,
+            options,
+            group_change: None,
+        })))
     }
 
     fn alter_role_set(&mut self, role: Option<RoleSpec>) -> Result<Stmt> {
@@ -175,7 +189,11 @@ impl Parser<'_> {
             return self.unexpected();
         }
         let setstmt = Box::new(self.set_reset_clause()?);
-        Ok(Stmt::AlterRoleSet(Box::new(AlterRoleSetStmt { role, database, setstmt })))
+        Ok(Stmt::AlterRoleSet(Box::new(AlterRoleSetStmt {
+            role,
+            database,
+            setstmt,
+        })))
     }
 
     /// A role is named anew: the name must be one.
@@ -205,7 +223,11 @@ impl Parser<'_> {
         self.expect(K::User)?;
         let members = DefArg::Roles(self.role_list()?);
         let options = vec![option("rolemembers", Some(members), location)];
-        Ok(Stmt::AlterRole(Box::new(AlterRoleStmt { role, options, group_change: Some(adds) })))
+        Ok(Stmt::AlterRole(Box::new(AlterRoleStmt {
+            role,
+            options,
+            group_change: Some(adds),
+        })))
     }
 
     /// `DropRoleStmt`, behind the word.
@@ -221,7 +243,10 @@ impl Parser<'_> {
         let roles = self.role_list()?;
         self.expect(K::To)?;
         let newrole = self.role_spec()?;
-        Ok(Stmt::ReassignOwned(Box::new(ReassignOwnedStmt { roles, newrole })))
+        Ok(Stmt::ReassignOwned(Box::new(ReassignOwnedStmt {
+            roles,
+            newrole,
+        })))
     }
 
     /// `CreatedbStmt`, behind DATABASE.
@@ -239,7 +264,9 @@ impl Parser<'_> {
             let location = self.here();
             let name: Name = match self.kind() {
                 T::Ident | T::QuotedIdent => self.col_id()?,
-                T::Keyword(word @ (K::Encoding | K::Location | K::Owner | K::Tablespace | K::Template)) => {
+                T::Keyword(
+                    word @ (K::Encoding | K::Location | K::Owner | K::Tablespace | K::Template),
+                ) => {
                     self.pass();
                     word.word().into()
                 }
@@ -265,30 +292,48 @@ impl Parser<'_> {
     /// ALTER DATABASE, behind the word.
     pub(super) fn alter_database(&mut self) -> Result<Stmt> {
         let dbname = self.col_id()?;
-        if let Some(stmt) = self.alter_named(crate::ast::ObjectType::Database, &dbname)? {
+        // OWNER without TO is an option.
+        let is_option = self.is(K::Owner) && !self.is_at(1, K::To);
+        if !is_option
+            && let Some(stmt) = self.alter_named(crate::ast::ObjectType::Database, &dbname)?
+        {
             return Ok(stmt);
         }
         if self.is(K::Set) && self.is_at(1, K::Tablespace) {
             let location = self.here();
             // A setting may have that name.
-            if !matches!(self.kind_at(2), T::Equals | T::Dot | T::Keyword(K::To | K::From)) {
+            if !matches!(
+                self.kind_at(2),
+                T::Equals | T::Dot | T::Keyword(K::To | K::From)
+            ) {
                 self.pass_all(2);
                 let tablespace = DefArg::String(self.col_id()?);
                 let options = vec![option("tablespace", Some(tablespace), location)];
-                return Ok(Stmt::AlterDatabase(Box::new(AlterDatabaseStmt { dbname, options })));
+                return Ok(Stmt::AlterDatabase(Box::new(AlterDatabaseStmt {
+                    dbname,
+                    options,
+                })));
             }
         }
         if self.at_set_reset() {
             let setstmt = Box::new(self.set_reset_clause()?);
-            return Ok(Stmt::AlterDatabaseSet(Box::new(AlterDatabaseSetStmt { dbname, setstmt })));
+            return Ok(Stmt::AlterDatabaseSet(Box::new(AlterDatabaseSetStmt {
+                dbname,
+                setstmt,
+            })));
         }
         if self.take(K::Refresh) {
             self.expect_all(&[K::Collation, K::Version])?;
-            return Ok(Stmt::AlterDatabaseRefreshColl(Box::new(AlterDatabaseRefreshCollStmt { dbname })));
+            return Ok(Stmt::AlterDatabaseRefreshColl(Box::new(
+                AlterDatabaseRefreshCollStmt { dbname },
+            )));
         }
         self.take(K::With);
         let options = self.createdb_opt_list()?;
-        Ok(Stmt::AlterDatabase(Box::new(AlterDatabaseStmt { dbname, options })))
+        Ok(Stmt::AlterDatabase(Box::new(AlterDatabaseStmt {
+            dbname,
+            options,
+        })))
     }
 
     /// `DropdbStmt`, behind DATABASE.
@@ -305,7 +350,11 @@ impl Parser<'_> {
                 })
             })?;
         }
-        Ok(Stmt::Dropdb(Box::new(DropdbStmt { dbname, missing_ok, options })))
+        Ok(Stmt::Dropdb(Box::new(DropdbStmt {
+            dbname,
+            missing_ok,
+            options,
+        })))
     }
 }
 

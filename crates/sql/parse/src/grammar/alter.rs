@@ -4,9 +4,10 @@ use super::Parser;
 use super::create_table::option;
 use super::object::{by_args, by_name};
 use crate::ast::{
-    AlterCollationStmt, AlterDomainAction, AlterDomainStmt, AlterEnumStmt, AlterEventTrigStmt, AlterExtensionContentsStmt,
-    AlterExtensionStmt, AlterObjectDependsStmt, AlterObjectSchemaStmt, AlterOperatorStmt, AlterOwnerStmt, AlterPolicyStmt,
-    AlterStatsStmt, AlterSystemStmt, AlterTableSpaceOptionsStmt, AlterTsDictionaryStmt, AlterTypeStmt, AnyName, DefArg,
+    AlterCollationStmt, AlterDomainAction, AlterDomainStmt, AlterEnumStmt, AlterEventTrigStmt,
+    AlterExtensionContentsStmt, AlterExtensionStmt, AlterObjectDependsStmt, AlterObjectSchemaStmt,
+    AlterOperatorStmt, AlterOwnerStmt, AlterPolicyStmt, AlterStatsStmt, AlterSystemStmt,
+    AlterTableSpaceOptionsStmt, AlterTsDictionaryStmt, AlterTypeStmt, AnyName, DefArg,
     DropBehavior, Location, Name, ObjectRef, ObjectType, RenameStmt, Stmt,
 };
 use crate::lexer::{Keyword as K, TokenKind as T};
@@ -21,13 +22,37 @@ pub(super) struct CommonChanges {
     depends: bool,
 }
 
-const RENAME_OWNER: CommonChanges = CommonChanges { rename: true, owner: true, schema: false, depends: false };
-const RENAME_OWNER_SCHEMA: CommonChanges = CommonChanges { schema: true, ..RENAME_OWNER };
-const RENAME_SCHEMA: CommonChanges = CommonChanges { owner: false, ..RENAME_OWNER_SCHEMA };
-const OWNER_SCHEMA: CommonChanges = CommonChanges { rename: false, ..RENAME_OWNER_SCHEMA };
-const OF_ROUTINES: CommonChanges = CommonChanges { depends: true, ..RENAME_OWNER_SCHEMA };
-const RENAME_DEPENDS: CommonChanges = CommonChanges { owner: false, schema: false, ..OF_ROUTINES };
-const RENAME: CommonChanges = CommonChanges { owner: false, ..RENAME_OWNER };
+const RENAME_OWNER: CommonChanges = CommonChanges {
+    rename: true,
+    owner: true,
+    schema: false,
+    depends: false,
+};
+const RENAME_OWNER_SCHEMA: CommonChanges = CommonChanges {
+    schema: true,
+    ..RENAME_OWNER
+};
+const RENAME_SCHEMA: CommonChanges = CommonChanges {
+    owner: false,
+    ..RENAME_OWNER_SCHEMA
+};
+const OWNER_SCHEMA: CommonChanges = CommonChanges {
+    rename: false,
+    ..RENAME_OWNER_SCHEMA
+};
+const OF_ROUTINES: CommonChanges = CommonChanges {
+    depends: true,
+    ..RENAME_OWNER_SCHEMA
+};
+const RENAME_DEPENDS: CommonChanges = CommonChanges {
+    owner: false,
+    schema: false,
+    ..OF_ROUTINES
+};
+const RENAME: CommonChanges = CommonChanges {
+    owner: false,
+    ..RENAME_OWNER
+};
 
 impl Parser<'_> {
     /// ALTER
@@ -67,9 +92,15 @@ impl Parser<'_> {
                 let collname = self.any_name()?;
                 if self.take(K::Refresh) {
                     self.expect(K::Version)?;
-                    return Ok(Stmt::AlterCollation(Box::new(AlterCollationStmt { collname })));
+                    return Ok(Stmt::AlterCollation(Box::new(AlterCollationStmt {
+                        collname,
+                    })));
                 }
-                self.only_common_change(ObjectType::Collation, ObjectRef::Name(collname), RENAME_OWNER_SCHEMA)
+                self.only_common_change(
+                    ObjectType::Collation,
+                    ObjectRef::Name(collname),
+                    RENAME_OWNER_SCHEMA,
+                )
             }
             K::Conversion => {
                 let object = ObjectRef::Name(self.any_name()?);
@@ -99,7 +130,10 @@ impl Parser<'_> {
             K::Large => {
                 self.expect(K::Object)?;
                 let object = ObjectRef::LargeObject(self.numeric_only()?);
-                let owner = CommonChanges { rename: false, ..RENAME_OWNER };
+                let owner = CommonChanges {
+                    rename: false,
+                    ..RENAME_OWNER
+                };
                 self.only_common_change(ObjectType::LargeObject, object, owner)
             }
             K::Operator => self.alter_operator(),
@@ -134,7 +168,16 @@ impl Parser<'_> {
             K::Statistics => self.alter_statistics(),
             K::Subscription => {
                 let (name, object) = self.named()?;
-                let own = [K::Set, K::Add, K::Drop, K::Connection, K::Refresh, K::Enable, K::Disable, K::Skip];
+                let own = [
+                    K::Set,
+                    K::Add,
+                    K::Drop,
+                    K::Connection,
+                    K::Refresh,
+                    K::Enable,
+                    K::Disable,
+                    K::Skip,
+                ];
                 match self.common_change(ObjectType::Subscription, &object, RENAME_OWNER)? {
                     Some(stmt) => Ok(stmt),
                     None if self.is_any(&own) => self.alter_subscription(name),
@@ -164,7 +207,10 @@ impl Parser<'_> {
         let name = self.col_id()?;
         self.expect(K::On)?;
         let relation = self.qualified_name()?;
-        Ok(ObjectRef::OnRelation { name, relation: names_of(relation) })
+        Ok(ObjectRef::OnRelation {
+            name,
+            relation: names_of(relation),
+        })
     }
 
     /// RENAME TO and OWNER TO of a database.
@@ -180,15 +226,30 @@ impl Parser<'_> {
         Ok(rename(ObjectType::Role, by_name(name, location), newname))
     }
 
-    fn only_common_change(&mut self, kind: ObjectType, object: ObjectRef, may: CommonChanges) -> Result<Stmt> {
+    fn only_common_change(
+        &mut self,
+        kind: ObjectType,
+        object: ObjectRef,
+        may: CommonChanges,
+    ) -> Result<Stmt> {
         match self.common_change(kind, &object, may)? {
             Some(stmt) => Ok(stmt),
-            None => self.unexpected(),
+            None => {
+                if may.schema && self.is(K::Set) || may.depends && self.is(K::No) {
+                    self.pass();
+                }
+                self.unexpected()
+            }
         }
     }
 
     /// RENAME TO, OWNER TO, SET SCHEMA, DEPENDS ON EXTENSION, if one of these comes next and the kind has it.
-    fn common_change(&mut self, object_type: ObjectType, object: &ObjectRef, may: CommonChanges) -> Result<Option<Stmt>> {
+    fn common_change(
+        &mut self,
+        object_type: ObjectType,
+        object: &ObjectRef,
+        may: CommonChanges,
+    ) -> Result<Option<Stmt>> {
         if may.rename && self.take(K::Rename) {
             self.expect(K::To)?;
             let newname = self.col_id()?;
@@ -198,19 +259,30 @@ impl Parser<'_> {
             self.expect(K::To)?;
             let newowner = self.role_spec()?;
             let object = object.clone();
-            return Ok(Some(Stmt::AlterOwner(Box::new(AlterOwnerStmt { object_type, object, newowner }))));
+            return Ok(Some(Stmt::AlterOwner(Box::new(AlterOwnerStmt {
+                object_type,
+                object,
+                newowner,
+            }))));
         }
         if may.schema && self.take_all(&[K::Set, K::Schema]) {
             return Ok(Some(self.set_schema(object_type, object.clone(), false)?));
         }
         if may.depends && (self.is(K::Depends) || self.are(&[K::No, K::Depends])) {
-            return Ok(Some(self.depends_on_extension(object_type, object.clone())?));
+            return Ok(Some(
+                self.depends_on_extension(object_type, object.clone())?,
+            ));
         }
         Ok(None)
     }
 
     /// The schema behind SET SCHEMA.
-    pub(super) fn set_schema(&mut self, object_type: ObjectType, object: ObjectRef, missing_ok: bool) -> Result<Stmt> {
+    pub(super) fn set_schema(
+        &mut self,
+        object_type: ObjectType,
+        object: ObjectRef,
+        missing_ok: bool,
+    ) -> Result<Stmt> {
         let newschema = self.col_id()?;
         Ok(Stmt::AlterObjectSchema(Box::new(AlterObjectSchemaStmt {
             object_type,
@@ -221,16 +293,28 @@ impl Parser<'_> {
     }
 
     /// `opt_no DEPENDS ON EXTENSION name`
-    pub(super) fn depends_on_extension(&mut self, object_type: ObjectType, object: ObjectRef) -> Result<Stmt> {
+    pub(super) fn depends_on_extension(
+        &mut self,
+        object_type: ObjectType,
+        object: ObjectRef,
+    ) -> Result<Stmt> {
         let remove = self.take(K::No);
         self.expect_all(&[K::Depends, K::On, K::Extension])?;
         let extname = self.col_id()?;
-        Ok(Stmt::AlterObjectDepends(Box::new(AlterObjectDependsStmt { object_type, object, extname, remove })))
+        Ok(Stmt::AlterObjectDepends(Box::new(AlterObjectDependsStmt {
+            object_type,
+            object,
+            extname,
+            remove,
+        })))
     }
 
     fn alter_routine(&mut self, kind: ObjectType) -> Result<Stmt> {
         let function = self.function_with_argtypes()?;
-        // SET SCHEMA is no setting here.
+        // SET SCHEMA is a setting as well, with a literal.
+        if self.are(&[K::Set, K::Schema]) && self.kind_at(2) == T::SConst {
+            return self.alter_function(kind, function);
+        }
         match self.common_change(kind, &by_args(function.clone()), OF_ROUTINES)? {
             Some(stmt) => Ok(stmt),
             None => self.alter_function(kind, function),
@@ -252,7 +336,9 @@ impl Parser<'_> {
                 Ok(Stmt::Rename(Box::new(RenameStmt {
                     rename_type: ObjectType::Attribute,
                     relation_type: Some(ObjectType::Type),
-                    object: ObjectRef::Relation(self.range_var(type_name.names, type_name.location)?),
+                    object: ObjectRef::Relation(
+                        self.range_var(type_name.names, type_name.location)?,
+                    ),
                     subname,
                     newname,
                     behavior,
@@ -264,7 +350,10 @@ impl Parser<'_> {
                 let old_val = Some(self.sconst()?);
                 self.expect(K::To)?;
                 let new_val = self.sconst()?;
-                Ok(alter_enum(AlterEnumStmt { old_val, ..new_enum_value(type_name, new_val) }))
+                Ok(alter_enum(AlterEnumStmt {
+                    old_val,
+                    ..new_enum_value(type_name, new_val)
+                }))
             }
             T::Keyword(K::Add) if next == T::Keyword(K::Value) => {
                 self.pass_all(2);
@@ -288,7 +377,10 @@ impl Parser<'_> {
             T::Keyword(K::Set) if next == T::LParen => {
                 self.pass();
                 let options = self.operator_def_list()?;
-                Ok(Stmt::AlterType(Box::new(AlterTypeStmt { type_name, options })))
+                Ok(Stmt::AlterType(Box::new(AlterTypeStmt {
+                    type_name,
+                    options,
+                })))
             }
             T::Keyword(K::Add | K::Drop | K::Alter) => self.alter_composite_type(type_name),
             _ => self.only_common_change(ObjectType::Type, object, RENAME_OWNER_SCHEMA),
@@ -340,7 +432,11 @@ impl Parser<'_> {
                 let missing_ok = self.opt_if_exists_before_name();
                 let name = self.col_id()?;
                 let behavior = self.opt_drop_behavior();
-                AlterDomainAction::DropConstraint { name, missing_ok, behavior }
+                AlterDomainAction::DropConstraint {
+                    name,
+                    missing_ok,
+                    behavior,
+                }
             }
             (T::Keyword(K::Add), _) => {
                 self.pass();
@@ -351,13 +447,12 @@ impl Parser<'_> {
                 self.expect(K::Constraint)?;
                 AlterDomainAction::ValidateConstraint(self.col_id()?)
             }
-            (T::Keyword(K::Set), next) if next != T::Keyword(K::Schema) => {
-                self.pass();
-                return self.unexpected();
-            }
             _ => return self.only_common_change(ObjectType::Domain, object, RENAME_OWNER_SCHEMA),
         };
-        Ok(Stmt::AlterDomain(Box::new(AlterDomainStmt { type_name, action })))
+        Ok(Stmt::AlterDomain(Box::new(AlterDomainStmt {
+            type_name,
+            action,
+        })))
     }
 
     /// ALTER EXTENSION, behind the word.
@@ -373,24 +468,28 @@ impl Parser<'_> {
                 let version = DefArg::String(self.non_reserved_word_or_sconst()?);
                 options.push(option("new_version", Some(version), location));
             }
-            return Ok(Stmt::AlterExtension(Box::new(AlterExtensionStmt { extname, options })));
+            return Ok(Stmt::AlterExtension(Box::new(AlterExtensionStmt {
+                extname,
+                options,
+            })));
         }
         let is_add = self.is(K::Add);
         if is_add || self.is(K::Drop) {
             self.pass();
             let (objtype, object) = self.extension_member()?;
-            return Ok(Stmt::AlterExtensionContents(Box::new(AlterExtensionContentsStmt {
-                extname,
-                is_add,
-                objtype,
-                object,
-            })));
+            return Ok(Stmt::AlterExtensionContents(Box::new(
+                AlterExtensionContentsStmt {
+                    extname,
+                    is_add,
+                    objtype,
+                    object,
+                },
+            )));
         }
-        let schema = CommonChanges { rename: false, ..RENAME_SCHEMA };
-        if self.is(K::Set) && !self.is_at(1, K::Schema) {
-            self.pass();
-            return self.unexpected();
-        }
+        let schema = CommonChanges {
+            rename: false,
+            ..RENAME_SCHEMA
+        };
         self.only_common_change(ObjectType::Extension, object, schema)
     }
 
@@ -400,7 +499,10 @@ impl Parser<'_> {
         let (trigname, object) = self.named()?;
         if self.is_any(&[K::Enable, K::Disable]) {
             let mode = self.enable_trigger()?;
-            return Ok(Stmt::AlterEventTrig(Box::new(AlterEventTrigStmt { trigname, mode })));
+            return Ok(Stmt::AlterEventTrig(Box::new(AlterEventTrigStmt {
+                trigname,
+                mode,
+            })));
         }
         self.only_common_change(ObjectType::EventTrigger, object, RENAME_OWNER)
     }
@@ -421,11 +523,10 @@ impl Parser<'_> {
         if self.is(K::Set) && self.kind_at(1) == T::LParen {
             self.pass();
             let options = self.operator_def_list()?;
-            return Ok(Stmt::AlterOperator(Box::new(AlterOperatorStmt { opername, options })));
-        }
-        if self.is(K::Set) && !self.is_at(1, K::Schema) {
-            self.pass();
-            return self.unexpected();
+            return Ok(Stmt::AlterOperator(Box::new(AlterOperatorStmt {
+                opername,
+                options,
+            })));
         }
         self.only_common_change(ObjectType::Operator, by_args(opername), OWNER_SCHEMA)
     }
@@ -439,7 +540,10 @@ impl Parser<'_> {
         if missing_ok || self.is(K::Rename) {
             self.expect_all(&[K::Rename, K::To])?;
             let newname = self.col_id()?;
-            let object = ObjectRef::OnRelation { name: policy_name, relation: names_of(table) };
+            let object = ObjectRef::OnRelation {
+                name: policy_name,
+                relation: names_of(table),
+            };
             let Stmt::Rename(mut stmt) = rename(ObjectType::Policy, object, newname) else {
                 return self.unexpected();
             };
@@ -451,7 +555,13 @@ impl Parser<'_> {
             false => Vec::new(),
         };
         let (qual, with_check) = self.row_security_exprs()?;
-        Ok(Stmt::AlterPolicy(Box::new(AlterPolicyStmt { policy_name, table, roles, qual, with_check })))
+        Ok(Stmt::AlterPolicy(Box::new(AlterPolicyStmt {
+            policy_name,
+            table,
+            roles,
+            qual,
+            with_check,
+        })))
     }
 
     /// ALTER STATISTICS, behind the word.
@@ -461,13 +571,17 @@ impl Parser<'_> {
         if missing_ok || self.are(&[K::Set, K::Statistics]) {
             self.expect_all(&[K::Set, K::Statistics])?;
             let stxstattarget = self.signed_iconst()?;
-            return Ok(Stmt::AlterStats(Box::new(AlterStatsStmt { defnames, stxstattarget, missing_ok })));
+            return Ok(Stmt::AlterStats(Box::new(AlterStatsStmt {
+                defnames,
+                stxstattarget,
+                missing_ok,
+            })));
         }
-        if self.is(K::Set) && !self.is_at(1, K::Schema) {
-            self.pass();
-            return self.unexpected();
-        }
-        self.only_common_change(ObjectType::StatisticExt, ObjectRef::Name(defnames), RENAME_OWNER_SCHEMA)
+        self.only_common_change(
+            ObjectType::StatisticExt,
+            ObjectRef::Name(defnames),
+            RENAME_OWNER_SCHEMA,
+        )
     }
 
     /// `AlterSystemStmt`, behind SYSTEM.
@@ -488,11 +602,13 @@ impl Parser<'_> {
         if is_reset || self.is(K::Set) {
             self.pass();
             let options = self.reloptions()?;
-            return Ok(Stmt::AlterTableSpaceOptions(Box::new(AlterTableSpaceOptionsStmt {
-                tablespacename,
-                options,
-                is_reset,
-            })));
+            return Ok(Stmt::AlterTableSpaceOptions(Box::new(
+                AlterTableSpaceOptionsStmt {
+                    tablespacename,
+                    options,
+                    is_reset,
+                },
+            )));
         }
         self.only_common_change(ObjectType::Tablespace, object, RENAME_OWNER)
     }
@@ -509,14 +625,13 @@ impl Parser<'_> {
         match kind {
             ObjectType::TsDictionary if self.at(T::LParen) => {
                 let options = self.definition()?;
-                Ok(Stmt::AlterTsDictionary(Box::new(AlterTsDictionaryStmt { dictname: name, options })))
+                Ok(Stmt::AlterTsDictionary(Box::new(AlterTsDictionaryStmt {
+                    dictname: name,
+                    options,
+                })))
             }
             ObjectType::TsConfiguration if self.is_any(&[K::Add, K::Alter, K::Drop]) => {
                 self.alter_ts_configuration(name)
-            }
-            _ if self.is(K::Set) && !self.is_at(1, K::Schema) => {
-                self.pass();
-                self.unexpected()
             }
             _ => self.only_common_change(kind, object, may),
         }
@@ -554,10 +669,18 @@ fn new_enum_value(type_name: AnyName, new_val: Name) -> AlterEnumStmt {
 /// A relation's name as a list of names.
 fn names_of(relation: crate::ast::RangeVar) -> AnyName {
     let mut names = crate::ast::Names::new();
-    if let crate::ast::RelationName::Named { catalog, schema, name } = relation.name {
+    if let crate::ast::RelationName::Named {
+        catalog,
+        schema,
+        name,
+    } = relation.name
+    {
         names.extend(catalog);
         names.extend(schema);
         names.push(name);
     }
-    AnyName { names, location: relation.location }
+    AnyName {
+        names,
+        location: relation.location,
+    }
 }

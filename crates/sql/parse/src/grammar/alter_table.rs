@@ -3,8 +3,9 @@
 use super::Parser;
 use super::create_table::option;
 use crate::ast::{
-    AlterColumnType, AlterTableCmd as Cmd, AlterTableMoveAllStmt, AlterTableStmt, AnyName, ColumnTarget, DropBehavior, FiringMode,
-    IdentityOption, Name, ObjectRef, ObjectType, RangeVar, RelationKind as Kind, RenameStmt, ReplicaIdentity, Stmt, TriggerTarget,
+    AlterColumnType, AlterTableCmd as Cmd, AlterTableMoveAllStmt, AlterTableStmt, AnyName,
+    ColumnTarget, DropBehavior, FiringMode, IdentityOption, Name, ObjectRef, ObjectType, RangeVar,
+    RelationKind as Kind, RenameStmt, ReplicaIdentity, Stmt, TriggerTarget,
 };
 use crate::lexer::{Keyword as K, TokenKind as T};
 use logstead_sql_types::error::Result;
@@ -58,13 +59,20 @@ impl Parser<'_> {
             return self.alter_seq(relation, missing_ok);
         }
         let cmds = match self.kind() {
-            T::Keyword(K::Attach) if kind == Kind::Table || (kind == Kind::Index && !missing_ok) => {
+            T::Keyword(K::Attach)
+                if kind == Kind::Table || (kind == Kind::Index && !missing_ok) =>
+            {
                 vec![self.attach_partition(kind)?]
             }
             T::Keyword(K::Detach) if kind == Kind::Table => vec![self.detach_partition()?],
             _ => self.list(Self::alter_table_cmd)?,
         };
-        Ok(Stmt::AlterTable(Box::new(AlterTableStmt { objtype: kind, relation, missing_ok, cmds })))
+        Ok(Stmt::AlterTable(Box::new(AlterTableStmt {
+            objtype: kind,
+            relation,
+            missing_ok,
+            cmds,
+        })))
     }
 
     /// `ALL IN_P TABLESPACE ...`, behind ALL.
@@ -91,7 +99,12 @@ impl Parser<'_> {
     }
 
     /// RENAME of a relation, a column or a constraint.
-    fn rename_in_relation(&mut self, kind: Kind, relation: RangeVar, missing_ok: bool) -> Result<Stmt> {
+    fn rename_in_relation(
+        &mut self,
+        kind: Kind,
+        relation: RangeVar,
+        missing_ok: bool,
+    ) -> Result<Stmt> {
         self.pass();
         let mut rename_type = object_type(kind);
         let (mut relation_type, mut subname) = (None, None);
@@ -237,8 +250,16 @@ impl Parser<'_> {
         let name = self.col_id()?;
         let behavior = self.opt_drop_behavior();
         Ok(match is_constraint {
-            true => Cmd::DropConstraint { name, missing_ok, behavior },
-            false => Cmd::DropColumn { name, missing_ok, behavior },
+            true => Cmd::DropConstraint {
+                name,
+                missing_ok,
+                behavior,
+            },
+            false => Cmd::DropColumn {
+                name,
+                missing_ok,
+                behavior,
+            },
         })
     }
 
@@ -287,7 +308,10 @@ impl Parser<'_> {
             mode = FiringMode::Replica;
         }
         if self.take(K::Rule) {
-            return Ok(Cmd::Rule { name: self.col_id()?, mode });
+            return Ok(Cmd::Rule {
+                name: self.col_id()?,
+                mode,
+            });
         }
         self.expect(K::Trigger)?;
         let may_be_all = matches!(mode, FiringMode::Origin | FiringMode::Disabled);
@@ -311,7 +335,11 @@ impl Parser<'_> {
             let location = self.here();
             let name = self.col_id()?;
             let attributes = self.constraint_attributes()?;
-            self.check_attributes(attributes, "FOREIGN KEY", super::constraint::ONLY_DEFERRABLE)?;
+            self.check_attributes(
+                attributes,
+                "FOREIGN KEY",
+                super::constraint::ONLY_DEFERRABLE,
+            )?;
             return Ok(Cmd::AlterConstraint {
                 name,
                 deferrable: attributes.deferrable || attributes.initially_deferred,
@@ -329,7 +357,10 @@ impl Parser<'_> {
                 let message = "column number must be in range from 1 to 32767";
                 return Err(self.error(SqlState::INVALID_PARAMETER_VALUE, message, location));
             }
-            return Ok(Cmd::SetStatistics { column: ColumnTarget::Number(number), target });
+            return Ok(Cmd::SetStatistics {
+                column: ColumnTarget::Number(number),
+                target,
+            });
         }
         let name = self.col_id()?;
         self.alter_column(name, location)
@@ -362,7 +393,12 @@ impl Parser<'_> {
                 let by_default = self.generated_when()?;
                 self.expect_all(&[K::As, K::Identity])?;
                 let options = self.opt_parenthesized_seq_opt_list()?;
-                Ok(Cmd::AddIdentity { name, by_default, options, location: at })
+                Ok(Cmd::AddIdentity {
+                    name,
+                    by_default,
+                    options,
+                    location: at,
+                })
             }
             (K::Type, _) | (K::Set, T::Keyword(K::Data)) => {
                 if self.take(K::Set) {
@@ -387,7 +423,10 @@ impl Parser<'_> {
             }
             (K::Set, T::Keyword(K::Default)) => {
                 self.pass_all(2);
-                Ok(Cmd::ColumnDefault { name, default: Some(self.a_expr()?) })
+                Ok(Cmd::ColumnDefault {
+                    name,
+                    default: Some(self.a_expr()?),
+                })
             }
             (K::Set, T::Keyword(K::Not)) => {
                 self.pass_all(2);
@@ -397,15 +436,24 @@ impl Parser<'_> {
             (K::Set, T::Keyword(K::Statistics)) => {
                 self.pass_all(2);
                 let target = self.signed_iconst()?;
-                Ok(Cmd::SetStatistics { column: ColumnTarget::Name(name), target })
+                Ok(Cmd::SetStatistics {
+                    column: ColumnTarget::Name(name),
+                    target,
+                })
             }
             (K::Set, T::Keyword(K::Storage)) => {
                 self.pass_all(2);
-                Ok(Cmd::SetStorage { name, storage: self.col_id()? })
+                Ok(Cmd::SetStorage {
+                    name,
+                    storage: self.col_id()?,
+                })
             }
             (K::Set, T::Keyword(K::Compression)) => {
                 self.pass();
-                Ok(Cmd::SetCompression { name, method: self.column_compression()? })
+                Ok(Cmd::SetCompression {
+                    name,
+                    method: self.column_compression()?,
+                })
             }
             (K::Set, T::LParen) => {
                 self.pass();
@@ -430,13 +478,22 @@ impl Parser<'_> {
         };
         self.pass();
         match word {
-            K::Default => Ok(Cmd::ColumnDefault { name, default: None }),
+            K::Default => Ok(Cmd::ColumnDefault {
+                name,
+                default: None,
+            }),
             K::Not => {
                 self.expect(K::Null)?;
                 Ok(Cmd::DropNotNull(name))
             }
-            K::Expression => Ok(Cmd::DropExpression { name, missing_ok: self.opt_if_exists()? }),
-            K::Identity => Ok(Cmd::DropIdentity { name, missing_ok: self.opt_if_exists()? }),
+            K::Expression => Ok(Cmd::DropExpression {
+                name,
+                missing_ok: self.opt_if_exists()?,
+            }),
+            K::Identity => Ok(Cmd::DropIdentity {
+                name,
+                missing_ok: self.opt_if_exists()?,
+            }),
             _ => {
                 self.at -= 1;
                 self.unexpected()
@@ -454,7 +511,10 @@ impl Parser<'_> {
         self.expect(K::Set)?;
         if self.take(K::Generated) {
             let by_default = self.generated_when()?;
-            return Ok(IdentityOption::Generated { by_default, location });
+            return Ok(IdentityOption::Generated {
+                by_default,
+                location,
+            });
         }
         if !self.at_seq_opt_elem() {
             return self.unexpected();
@@ -474,7 +534,12 @@ impl Parser<'_> {
             true => return self.unexpected(),
             false => self.range_var(name.names, name.location)?,
         };
-        Ok(Stmt::AlterTable(Box::new(AlterTableStmt { objtype: Kind::Type, relation, missing_ok: false, cmds })))
+        Ok(Stmt::AlterTable(Box::new(AlterTableStmt {
+            objtype: Kind::Type,
+            relation,
+            missing_ok: false,
+            cmds,
+        })))
     }
 
     /// `alter_type_cmd`
@@ -493,7 +558,11 @@ impl Parser<'_> {
             let missing_ok = self.opt_if_exists_before_name();
             let name = self.col_id()?;
             let behavior = self.opt_drop_behavior();
-            return Ok(Cmd::DropColumn { name, missing_ok, behavior });
+            return Ok(Cmd::DropColumn {
+                name,
+                missing_ok,
+                behavior,
+            });
         }
         let location = self.here();
         let name = self.col_id()?;

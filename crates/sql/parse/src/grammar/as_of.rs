@@ -1,12 +1,15 @@
 //! AS OF: the past that a statement reads. Our extension.
 //!
-//! `AS OF 'time or restore point'`, `AS OF TIMESTAMP '...'`, `AS OF SYSTEM TIME '...'`, or a parameter in the place of the text. It stands at the end of a query that is the
-//! statement, or EXPLAIN's, PREPARE's or COPY's; or, as other products have it, behind FROM and in front of WHERE and what follows that. Wherever it stands it
-//! speaks for the whole statement, so it is refused where it looks as if it spoke for a part: behind one of several tables, in one query of a UNION, in a
-//! subquery. A text never means something else because of it: nothing that PostgreSQL accepts has AS OF in front of a literal or a parameter.
+//! `AS OF 'time or restore point'`, `AS OF TIMESTAMP '...'`, `AS OF SYSTEM TIME '...'`, or a parameter in the place
+//! of the text. It stands at the end of a query that is the statement, or EXPLAIN's, PREPARE's or COPY's; or, as
+//! other products have it, behind FROM and in front of WHERE and what follows that. Wherever it stands it speaks for
+//! the whole statement, so it is refused where it looks as if it spoke for a part: behind one of several tables, in
+//! one query of a UNION, in a subquery. A text never means something else because of it: nothing that PostgreSQL
+//! accepts has AS OF in front of a literal or a parameter.
 
 use super::Parser;
 use super::expr::Rule;
+use super::names::is_non_reserved_word;
 use crate::ast::{AsOfClause, CopySource, Expr, SelectStmt, Stmt};
 use crate::lexer::{Keyword as K, TokenKind as T};
 use logstead_sql_types::error::{Result, SqlError};
@@ -110,8 +113,20 @@ impl Parser<'_> {
         }
         self.as_of.is_said = true;
         self.as_of.is_behind_from = is_behind_from;
-        self.as_of.clause = Some(Box::new(AsOfClause { point, is_time, location }));
+        self.as_of.clause = Some(Box::new(AsOfClause {
+            point,
+            is_time,
+            location,
+        }));
         Ok(())
+    }
+
+    /// Behind a statement the clause is out of place.
+    pub(super) fn refuse_as_of(&self) -> Result<()> {
+        match self.at_as_of() {
+            true => Err(not_there()),
+            false => Ok(()),
+        }
     }
 
     /// UNION or its like comes next.
@@ -163,26 +178,39 @@ impl Parser<'_> {
             _ => None,
         };
         match query {
-            Some(query) if query.as_of.is_some() && !into_in(query) => match query.locking_clause.is_empty() {
-                true => Ok(()),
-                false => Err(SqlError::unsupported("a locking clause with AS OF")
-                    .hint("Rows of the past cannot be locked.")),
-            },
+            Some(query) if query.as_of.is_some() && !into_in(query) => {
+                match query.locking_clause.is_empty() {
+                    true => Ok(()),
+                    false => Err(SqlError::unsupported("a locking clause with AS OF")
+                        .hint("Rows of the past cannot be locked.")),
+                }
+            }
             _ => Err(not_there()),
         }
     }
 
-    /// A syntax error of a statement that says at what time it reads, as others' grammars have it, tells how that is said here.
+    /// A syntax error of a statement that says at what time it reads, as others' grammars have it, tells how that is
+    /// said here.
     pub(super) fn unless_time(&self, error: SqlError, first: usize) -> SqlError {
         if error.code() != SqlState::SYNTAX_ERROR || self.as_of.is_said || self.at_as_of() {
             return error;
         }
         let tokens = self.tokens.tokens.get(first..).unwrap_or_default();
-        let written = |at: usize| tokens.get(at).map_or("", |token| self.tokens.written(*token));
-        let mut words = (0..tokens.len()).take_while(|at| tokens.get(*at).is_some_and(|t| t.kind != T::Semicolon));
+        let written = |at: usize| {
+            tokens
+                .get(at)
+                .map_or("", |token| self.tokens.written(*token))
+        };
+        let mut words = (0..tokens.len())
+            .take_while(|at| tokens.get(*at).is_some_and(|t| t.kind != T::Semicolon));
         let is = |at: usize, word: &str| written(at).eq_ignore_ascii_case(word);
         let names_time = words.any(|at| {
-            is(at, "as") && is(at + 1, "of")
+            // A name may follow that is no keyword of a clause, a literal, a parameter, a call.
+            let goes_on = tokens.get(at + 2).is_some_and(|token| {
+                is_non_reserved_word(token.kind)
+                    || matches!(token.kind, T::SConst | T::Param | T::LParen | T::Minus)
+            });
+            is(at, "as") && is(at + 1, "of") && goes_on
                 || is(at, "for") && (is(at + 1, "system_time") || is(at + 1, "system"))
         });
         match names_time {
@@ -200,12 +228,14 @@ fn into_in(query: &SelectStmt) -> bool {
     }
 }
 
-
 impl AsOfClause {
     /// The literal, if it is one.
     pub fn text(&self) -> Option<&str> {
         match &self.point {
-            Expr::Const(crate::ast::Const { value: crate::ast::Value::String(text), .. }) => Some(text),
+            Expr::Const(crate::ast::Const {
+                value: crate::ast::Value::String(text),
+                ..
+            }) => Some(text),
             _ => None,
         }
     }

@@ -2,8 +2,8 @@
 
 use super::Parser;
 use crate::ast::{
-    Constraint, ConstraintKind, ExcludeConstraint, FkAction, FkMatch, IndexElem, IndexKey, KeyColumns, KeyConstraint, Location,
-    Name, OperatorName, References,
+    Constraint, ConstraintKind, ExcludeConstraint, FkAction, FkMatch, IndexElem, IndexKey,
+    KeyColumns, KeyConstraint, Location, Name, OperatorName, References,
 };
 use crate::lexer::{Keyword as K, TokenKind as T};
 use logstead_sql_types::error::Result;
@@ -64,7 +64,11 @@ impl Parser<'_> {
         }
         let name = self.col_id()?;
         let constraint = self.constraint_elem()?;
-        Ok(Constraint { conname: Some(name), location, ..constraint })
+        Ok(Constraint {
+            conname: Some(name),
+            location,
+            ..constraint
+        })
     }
 
     /// `ConstraintElem`
@@ -78,10 +82,20 @@ impl Parser<'_> {
                 self.pass();
                 let expr = self.parens(Self::a_expr)?;
                 let attributes = self.constraint_attributes()?;
-                let allowed = AllowedAttributes { deferrable: false, not_valid: true, no_inherit: true };
+                let allowed = AllowedAttributes {
+                    deferrable: false,
+                    not_valid: true,
+                    no_inherit: true,
+                };
                 self.check_attributes(attributes, "CHECK", allowed)?;
-                let kind = ConstraintKind::Check { expr, is_no_inherit: attributes.no_inherit };
-                Ok(Constraint { skip_validation: attributes.not_valid, ..constraint(kind, location) })
+                let kind = ConstraintKind::Check {
+                    expr,
+                    is_no_inherit: attributes.no_inherit,
+                };
+                Ok(Constraint {
+                    skip_validation: attributes.not_valid,
+                    ..constraint(kind, location)
+                })
             }
             K::Unique | K::Primary => self.key_constraint(word, location),
             K::Exclude => self.exclude_constraint(location),
@@ -92,11 +106,21 @@ impl Parser<'_> {
                 self.expect(K::References)?;
                 let references = Box::new(self.references()?);
                 let attributes = self.constraint_attributes()?;
-                let allowed = AllowedAttributes { deferrable: true, not_valid: true, no_inherit: false };
+                let allowed = AllowedAttributes {
+                    deferrable: true,
+                    not_valid: true,
+                    no_inherit: false,
+                };
                 self.check_attributes(attributes, "FOREIGN KEY", allowed)?;
-                let kind = ConstraintKind::Foreign { fk_attrs, references };
+                let kind = ConstraintKind::Foreign {
+                    fk_attrs,
+                    references,
+                };
                 let constraint = constraint(kind, location);
-                Ok(Constraint { skip_validation: attributes.not_valid, ..with(constraint, attributes) })
+                Ok(Constraint {
+                    skip_validation: attributes.not_valid,
+                    ..with(constraint, attributes)
+                })
             }
             _ => self.unexpected(),
         }
@@ -228,8 +252,14 @@ impl Parser<'_> {
                 has_update = true;
                 let (action, columns) = self.key_action()?;
                 if !columns.is_empty() {
-                    let shown = if action == FkAction::SetNull { "SET NULL" } else { "SET DEFAULT" };
-                    let message = format!("a column list with {shown} is only supported for ON DELETE actions");
+                    let shown = if action == FkAction::SetNull {
+                        "SET NULL"
+                    } else {
+                        "SET DEFAULT"
+                    };
+                    let message = format!(
+                        "a column list with {shown} is only supported for ON DELETE actions"
+                    );
                     return Err(self.unsupported(message, location));
                 }
                 references.upd_action = action;
@@ -300,8 +330,12 @@ impl Parser<'_> {
                 (T::Keyword(K::Not), T::Keyword(K::Deferrable)) => all.not_deferrable = true,
                 (T::Keyword(K::Not), T::Keyword(K::Valid)) => all.not_valid = true,
                 (T::Keyword(K::No), T::Keyword(K::Inherit)) => all.no_inherit = true,
-                (T::Keyword(K::Initially), T::Keyword(K::Immediate)) => all.initially_immediate = true,
-                (T::Keyword(K::Initially), T::Keyword(K::Deferred)) => all.initially_deferred = true,
+                (T::Keyword(K::Initially), T::Keyword(K::Immediate)) => {
+                    all.initially_immediate = true
+                }
+                (T::Keyword(K::Initially), T::Keyword(K::Deferred)) => {
+                    all.initially_deferred = true
+                }
                 (T::Keyword(K::Deferrable), _) => all.deferrable = true,
                 (T::Keyword(K::Not | K::No | K::Initially), _) => {
                     self.pass();
@@ -309,12 +343,18 @@ impl Parser<'_> {
                 }
                 _ => return Ok(all),
             }
-            self.pass_all(if word == T::Keyword(K::Deferrable) { 1 } else { 2 });
+            self.pass_all(if word == T::Keyword(K::Deferrable) {
+                1
+            } else {
+                2
+            });
             if all.not_deferrable && all.initially_deferred {
                 let message = "constraint declared INITIALLY DEFERRED must be DEFERRABLE";
                 return Err(self.syntax_error(message, location));
             }
-            if all.not_deferrable && all.deferrable || all.initially_immediate && all.initially_deferred {
+            if all.not_deferrable && all.deferrable
+                || all.initially_immediate && all.initially_deferred
+            {
                 return Err(self.syntax_error("conflicting constraint properties", location));
             }
         }
@@ -327,15 +367,16 @@ impl Parser<'_> {
         what: &str,
         allowed: AllowedAttributes,
     ) -> Result<()> {
-        let refused = if (attributes.deferrable || attributes.initially_deferred) && !allowed.deferrable {
-            "DEFERRABLE"
-        } else if attributes.not_valid && !allowed.not_valid {
-            "NOT VALID"
-        } else if attributes.no_inherit && !allowed.no_inherit {
-            "NO INHERIT"
-        } else {
-            return Ok(());
-        };
+        let refused =
+            if (attributes.deferrable || attributes.initially_deferred) && !allowed.deferrable {
+                "DEFERRABLE"
+            } else if attributes.not_valid && !allowed.not_valid {
+                "NOT VALID"
+            } else if attributes.no_inherit && !allowed.no_inherit {
+                "NO INHERIT"
+            } else {
+                return Ok(());
+            };
         let message = format!("{what} constraints cannot be marked {refused}");
         Err(self.unsupported(message, Location::UNKNOWN))
     }
@@ -364,7 +405,11 @@ impl Parser<'_> {
         if self.take(K::Constraint) {
             let name = self.col_id()?;
             let constraint = self.col_constraint_elem()?;
-            return Ok(Constraint { conname: Some(name), location, ..constraint });
+            return Ok(Constraint {
+                conname: Some(name),
+                location,
+                ..constraint
+            });
         }
         // `ConstraintAttr`
         let kind = match (self.kind(), self.kind_at(1)) {
@@ -378,7 +423,11 @@ impl Parser<'_> {
             }
             _ => return self.col_constraint_elem(),
         };
-        self.pass_all(if kind == ConstraintKind::AttrDeferrable { 1 } else { 2 });
+        self.pass_all(if kind == ConstraintKind::AttrDeferrable {
+            1
+        } else {
+            2
+        });
         Ok(constraint(kind, location))
     }
 
@@ -423,7 +472,10 @@ impl Parser<'_> {
                 if is_no_inherit {
                     self.expect(K::Inherit)?;
                 }
-                ConstraintKind::Check { expr, is_no_inherit }
+                ConstraintKind::Check {
+                    expr,
+                    is_no_inherit,
+                }
             }
             K::Default => {
                 self.pass();
@@ -436,7 +488,10 @@ impl Parser<'_> {
             K::References => {
                 self.pass();
                 let references = Box::new(self.references()?);
-                ConstraintKind::Foreign { fk_attrs: Vec::new(), references }
+                ConstraintKind::Foreign {
+                    fk_attrs: Vec::new(),
+                    references,
+                }
             }
             _ => return self.unexpected(),
         };
@@ -450,7 +505,10 @@ impl Parser<'_> {
         self.expect(K::As)?;
         if self.take(K::Identity) {
             let options = self.opt_parenthesized_seq_opt_list()?;
-            return Ok(ConstraintKind::Identity { by_default, options });
+            return Ok(ConstraintKind::Identity {
+                by_default,
+                options,
+            });
         }
         let expr = self.parens(Self::a_expr)?;
         self.expect(K::Stored)?;
@@ -475,7 +533,8 @@ impl Parser<'_> {
         if self.at(T::LParen) {
             return Ok(IndexKey::Expr(self.parens(Self::a_expr)?, true));
         }
-        match self.at_func_expr_windowless() {
+        let is_qualified = matches!(self.kind_at(1), T::Dot | T::LBracket);
+        match self.at_func_expr_windowless() || is_qualified {
             true => Ok(IndexKey::Expr(self.func_expr_windowless()?, false)),
             false => Ok(IndexKey::Column(self.col_id()?)),
         }

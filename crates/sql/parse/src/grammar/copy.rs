@@ -22,7 +22,11 @@ impl Parser<'_> {
         let mut options = Vec::new();
         // `opt_binary`
         if self.take(K::Binary) {
-            options.push(option("format", Some(DefArg::String("binary".into())), location));
+            options.push(option(
+                "format",
+                Some(DefArg::String("binary".into())),
+                location,
+            ));
         }
         let relation = self.qualified_name()?;
         let attlist = self.opt_column_list()?;
@@ -55,7 +59,13 @@ impl Parser<'_> {
             return Err(self.syntax_error("WHERE clause not allowed with COPY TO", where_at));
         }
         let source = CopySource::Relation { relation, attlist };
-        Ok(Stmt::Copy(Box::new(CopyStmt { source, is_from, target, options, where_clause })))
+        Ok(Stmt::Copy(Box::new(CopyStmt {
+            source,
+            is_from,
+            target,
+            options,
+            where_clause,
+        })))
     }
 
     /// `COPY '(' PreparableStmt ')' TO ...`, behind COPY.
@@ -75,7 +85,13 @@ impl Parser<'_> {
             return Err(self.syntax_error("STDIN/STDOUT not allowed with PROGRAM", to_at));
         }
         let source = CopySource::Query(Box::new(query));
-        Ok(Stmt::Copy(Box::new(CopyStmt { source, is_from: false, target, options, where_clause: None })))
+        Ok(Stmt::Copy(Box::new(CopyStmt {
+            source,
+            is_from: false,
+            target,
+            options,
+            where_clause: None,
+        })))
     }
 
     /// `copy_file_name`
@@ -110,7 +126,9 @@ impl Parser<'_> {
         let arg = if self.take_token(T::Star) {
             Some(DefArg::Star)
         } else if self.at(T::LParen) {
-            let items = |parser: &mut Self| parser.list(|parser| Ok(DefArg::String(parser.opt_boolean_or_string()?)));
+            let items = |parser: &mut Self| {
+                parser.list(|parser| Ok(DefArg::String(parser.opt_boolean_or_string()?)))
+            };
             Some(DefArg::List(self.parens(items)?))
         } else {
             self.utility_option_arg()?

@@ -2,9 +2,10 @@
 
 use super::Parser;
 use crate::ast::{
-    CastContext, CastMethod, CreateAmStmt, CreateCastStmt, CreateConversionStmt, CreateDomainStmt, CreateExtensionStmt,
-    CreatePLangStmt, CreatePolicyStmt, CreateSchemaStmt, CreateTableSpaceStmt, CreateTransformStmt, DefArg, Expr, Persistence,
-    PolicyCommand, RoleSpec, RoleSpecKind, RoleStmtType, Stmt,
+    CastContext, CastMethod, CreateAmStmt, CreateCastStmt, CreateConversionStmt, CreateDomainStmt,
+    CreateExtensionStmt, CreatePLangStmt, CreatePolicyStmt, CreateSchemaStmt, CreateTableSpaceStmt,
+    CreateTransformStmt, DefArg, Expr, Persistence, PolicyCommand, RoleSpec, RoleSpecKind,
+    RoleStmtType, Stmt,
 };
 use crate::lexer::{Keyword as K, TokenKind as T};
 use logstead_sql_types::error::Result;
@@ -163,7 +164,12 @@ impl Parser<'_> {
     }
 
     /// What `OptTemp` or nothing stands in front of.
-    fn create_persistent(&mut self, first: K, persistence: Persistence, replace: bool) -> Result<Stmt> {
+    fn create_persistent(
+        &mut self,
+        first: K,
+        persistence: Persistence,
+        replace: bool,
+    ) -> Result<Stmt> {
         let T::Keyword(word) = self.kind() else {
             return self.unexpected();
         };
@@ -218,7 +224,12 @@ impl Parser<'_> {
             let message = "CREATE SCHEMA IF NOT EXISTS cannot include schema elements";
             return Err(self.unsupported(message, elements_at));
         }
-        Ok(Stmt::CreateSchema(Box::new(CreateSchemaStmt { schemaname, authrole, schema_elts, if_not_exists })))
+        Ok(Stmt::CreateSchema(Box::new(CreateSchemaStmt {
+            schemaname,
+            authrole,
+            schema_elts,
+            if_not_exists,
+        })))
     }
 
     /// `schema_stmt`
@@ -283,7 +294,12 @@ impl Parser<'_> {
         self.take(K::As);
         let type_name = self.type_name()?;
         let (constraints, coll_clause) = self.col_qual_list()?;
-        Ok(Stmt::CreateDomain(Box::new(CreateDomainStmt { domainname, type_name, coll_clause, constraints })))
+        Ok(Stmt::CreateDomain(Box::new(CreateDomainStmt {
+            domainname,
+            type_name,
+            coll_clause,
+            constraints,
+        })))
     }
 
     /// `CreateExtensionStmt`, behind EXTENSION.
@@ -301,7 +317,10 @@ impl Parser<'_> {
                 }
                 T::Keyword(K::Version) => {
                     self.pass();
-                    ("new_version", DefArg::String(self.non_reserved_word_or_sconst()?))
+                    (
+                        "new_version",
+                        DefArg::String(self.non_reserved_word_or_sconst()?),
+                    )
                 }
                 T::Keyword(K::From) => {
                     self.pass();
@@ -317,7 +336,11 @@ impl Parser<'_> {
             };
             options.push(super::create_table::option(name, Some(arg), location));
         }
-        Ok(Stmt::CreateExtension(Box::new(CreateExtensionStmt { extname, if_not_exists, options })))
+        Ok(Stmt::CreateExtension(Box::new(CreateExtensionStmt {
+            extname,
+            if_not_exists,
+            options,
+        })))
     }
 
     /// `CreateCastStmt`, behind CAST.
@@ -345,7 +368,12 @@ impl Parser<'_> {
             }
             false => CastContext::Explicit,
         };
-        Ok(Stmt::CreateCast(Box::new(CreateCastStmt { sourcetype, targettype, method, context })))
+        Ok(Stmt::CreateCast(Box::new(CreateCastStmt {
+            sourcetype,
+            targettype,
+            method,
+            context,
+        })))
     }
 
     /// `'(' Typename AS Typename ')'`
@@ -384,7 +412,13 @@ impl Parser<'_> {
                 }
             }
         })?;
-        Ok(Stmt::CreateTransform(Box::new(CreateTransformStmt { replace, type_name, lang, fromsql, tosql })))
+        Ok(Stmt::CreateTransform(Box::new(CreateTransformStmt {
+            replace,
+            type_name,
+            lang,
+            fromsql,
+            tosql,
+        })))
     }
 
     /// `CreateConversionStmt`, behind CONVERSION.
@@ -411,7 +445,14 @@ impl Parser<'_> {
         self.take(K::Procedural);
         self.expect(K::Language)?;
         let plname = self.col_id()?;
-        let mut stmt = CreatePLangStmt { replace, plname, handler: None, inline: None, validator: None, trusted };
+        let mut stmt = CreatePLangStmt {
+            replace,
+            plname,
+            handler: None,
+            inline: None,
+            validator: None,
+            trusted,
+        };
         if self.take(K::Handler) {
             stmt.handler = Some(self.handler_name()?);
             if self.take(K::Inline) {
@@ -437,7 +478,11 @@ impl Parser<'_> {
         }
         self.expect(K::Handler)?;
         let handler_name = self.handler_name()?;
-        Ok(Stmt::CreateAm(Box::new(CreateAmStmt { amname, handler_name, is_index })))
+        Ok(Stmt::CreateAm(Box::new(CreateAmStmt {
+            amname,
+            handler_name,
+            is_index,
+        })))
     }
 
     /// `CreateTableSpaceStmt`, behind TABLESPACE.
@@ -450,7 +495,12 @@ impl Parser<'_> {
         self.expect(K::Location)?;
         let location = self.sconst()?;
         let options = self.opt_reloptions()?;
-        Ok(Stmt::CreateTableSpace(Box::new(CreateTableSpaceStmt { tablespacename, owner, location, options })))
+        Ok(Stmt::CreateTableSpace(Box::new(CreateTableSpaceStmt {
+            tablespacename,
+            owner,
+            location,
+            options,
+        })))
     }
 
     /// `CreatePolicyStmt`, behind POLICY.
@@ -466,7 +516,10 @@ impl Parser<'_> {
         let roles_at = self.here();
         let roles = match self.take(K::To) {
             true => self.role_list()?,
-            false => vec![RoleSpec { kind: RoleSpecKind::Public, location: roles_at }],
+            false => vec![RoleSpec {
+                kind: RoleSpecKind::Public,
+                location: roles_at,
+            }],
         };
         let (qual, with_check) = self.row_security_exprs()?;
         Ok(Stmt::CreatePolicy(Box::new(CreatePolicyStmt {
@@ -540,6 +593,9 @@ impl Parser<'_> {
         if self.at(T::Error) {
             return self.unexpected();
         }
-        Err(self.unsupported("CREATE ASSERTION is not yet implemented", crate::ast::Location::UNKNOWN))
+        Err(self.unsupported(
+            "CREATE ASSERTION is not yet implemented",
+            crate::ast::Location::UNKNOWN,
+        ))
     }
 }

@@ -3,10 +3,11 @@
 use super::Parser;
 use super::names::is_col_id;
 use crate::ast::{
-    AlterSeqStmt, ColumnDef, CreateAsQuery, CreateSeqStmt, CreateStatsStmt, CreateStmt, CreateTableAsStmt, DefArg, DefElem,
-    DefElemAction, IndexElem, IndexStmt, IntoClause, Location, Name, OnCommitAction, PartitionBoundSpec, PartitionElem,
-    PartitionSpec, Persistence, RangeVar, RefreshMatViewStmt, Stmt, TableElement, TableLikeClause, Value, ViewCheckOption,
-    ViewStmt, table_like,
+    AlterSeqStmt, ColumnDef, CreateAsQuery, CreateSeqStmt, CreateStatsStmt, CreateStmt,
+    CreateTableAsStmt, DefArg, DefElem, DefElemAction, IndexElem, IndexStmt, IntoClause, Location,
+    Name, OnCommitAction, PartitionBoundSpec, PartitionElem, PartitionSpec, Persistence, RangeVar,
+    RefreshMatViewStmt, Stmt, TableElement, TableLikeClause, Value, ViewCheckOption, ViewStmt,
+    table_like,
 };
 use crate::lexer::{Keyword as K, TokenKind as T};
 use logstead_sql_types::error::Result;
@@ -33,12 +34,18 @@ pub(super) fn number(value: Value) -> DefArg {
 }
 
 impl Parser<'_> {
-    /// `CreateStmt`, `CreateAsStmt`, CREATE TABLE AS EXECUTE, behind TABLE. `may_be_query`: not among the elements of CREATE SCHEMA.
-    pub(super) fn create_table(&mut self, persistence: Persistence, may_be_query: bool) -> Result<Stmt> {
+    /// `CreateStmt`, `CreateAsStmt`, CREATE TABLE AS EXECUTE, behind TABLE. `may_be_query`: not among the elements of
+    /// CREATE SCHEMA.
+    pub(super) fn create_table(
+        &mut self,
+        persistence: Persistence,
+        may_be_query: bool,
+    ) -> Result<Stmt> {
         let if_not_exists = self.opt_if_not_exists_before_name()?;
         let mut relation = self.qualified_name()?;
         relation.persistence = persistence;
-        let lists_columns = is_col_id(self.kind_at(1)) && matches!(self.kind_at(2), T::Comma | T::RParen);
+        let lists_columns =
+            is_col_id(self.kind_at(1)) && matches!(self.kind_at(2), T::Comma | T::RParen);
         let is_definition = match self.kind() {
             T::LParen => !lists_columns,
             T::Keyword(K::Of | K::Partition) => true,
@@ -145,7 +152,11 @@ impl Parser<'_> {
         let concurrent = self.take(K::Concurrently);
         let relation = self.qualified_name()?;
         let skip_data = !self.opt_with_data()?;
-        Ok(Stmt::RefreshMatView(Box::new(RefreshMatViewStmt { concurrent, skip_data, relation })))
+        Ok(Stmt::RefreshMatView(Box::new(RefreshMatViewStmt {
+            concurrent,
+            skip_data,
+            relation,
+        })))
     }
 
     /// `'(' OptTableElementList ')'`
@@ -174,7 +185,9 @@ impl Parser<'_> {
         }
         self.parens(|parser| {
             parser.list(|parser| match parser.at_table_constraint() {
-                true => Ok(TableElement::Constraint(Box::new(parser.table_constraint()?))),
+                true => Ok(TableElement::Constraint(Box::new(
+                    parser.table_constraint()?,
+                ))),
                 false => Ok(TableElement::Column(Box::new(parser.column_options()?))),
             })
         })
@@ -235,7 +248,10 @@ impl Parser<'_> {
     /// `ColQualList` (`SplitColQualList`)
     pub(super) fn col_qual_list(
         &mut self,
-    ) -> Result<(Vec<crate::ast::Constraint>, Option<crate::ast::CollationName>)> {
+    ) -> Result<(
+        Vec<crate::ast::Constraint>,
+        Option<crate::ast::CollationName>,
+    )> {
         let mut constraints = Vec::new();
         let mut collation = None;
         let mut second = None;
@@ -306,7 +322,11 @@ impl Parser<'_> {
         self.expect(K::By)?;
         let strategy = self.col_id()?;
         let part_params = self.parens(|parser| parser.list(Self::part_elem))?;
-        Ok(Some(Box::new(PartitionSpec { strategy, part_params, location })))
+        Ok(Some(Box::new(PartitionSpec {
+            strategy,
+            part_params,
+            location,
+        })))
     }
 
     /// `part_elem`
@@ -318,7 +338,12 @@ impl Parser<'_> {
             true => Some(self.any_name()?),
             false => None,
         };
-        Ok(PartitionElem { key, collation, opclass, location })
+        Ok(PartitionElem {
+            key,
+            collation,
+            opclass,
+            location,
+        })
     }
 
     /// `PartitionBoundSpec`
@@ -343,7 +368,11 @@ impl Parser<'_> {
                 let lower = self.parens(Self::expr_list)?;
                 self.expect(K::To)?;
                 let upper = self.parens(Self::expr_list)?;
-                Ok(PartitionBoundSpec::Range { lower, upper, location: at })
+                Ok(PartitionBoundSpec::Range {
+                    lower,
+                    upper,
+                    location: at,
+                })
             }
             _ => self.unexpected(),
         }
@@ -364,7 +393,8 @@ impl Parser<'_> {
                 "modulus" => &mut modulus,
                 "remainder" => &mut remainder,
                 _ => {
-                    let message = format!("unrecognized hash partition bound specification \"{name}\"");
+                    let message =
+                        format!("unrecognized hash partition bound specification \"{name}\"");
                     return Err(self.syntax_error(message, at));
                 }
             };
@@ -379,7 +409,11 @@ impl Parser<'_> {
         };
         let modulus = needed(modulus, "modulus")?;
         let remainder = needed(remainder, "remainder")?;
-        Ok(PartitionBoundSpec::Hash { modulus, remainder, location })
+        Ok(PartitionBoundSpec::Hash {
+            modulus,
+            remainder,
+            location,
+        })
     }
 
     /// `table_access_method_clause`, `access_method_clause`
@@ -490,7 +524,15 @@ impl Parser<'_> {
         }
         let ordering = self.opt_asc_desc();
         let nulls_ordering = self.opt_nulls_order()?;
-        Ok(IndexElem { key, collation, opclass, opclassopts, ordering, nulls_ordering, location })
+        Ok(IndexElem {
+            key,
+            collation,
+            opclass,
+            opclassopts,
+            ordering,
+            nulls_ordering,
+            location,
+        })
     }
 
     /// `opt_collate`
@@ -502,7 +544,12 @@ impl Parser<'_> {
     }
 
     /// `ViewStmt`, behind VIEW.
-    pub(super) fn view_stmt(&mut self, persistence: Persistence, replace: bool, recursive: bool) -> Result<Stmt> {
+    pub(super) fn view_stmt(
+        &mut self,
+        persistence: Persistence,
+        replace: bool,
+        recursive: bool,
+    ) -> Result<Stmt> {
         let mut view = self.qualified_name()?;
         view.persistence = persistence;
         let aliases = match recursive {
@@ -550,7 +597,11 @@ impl Parser<'_> {
         let mut sequence = self.qualified_name()?;
         sequence.persistence = persistence;
         let options = self.opt_seq_opt_list()?;
-        Ok(Stmt::CreateSeq(Box::new(CreateSeqStmt { sequence, options, if_not_exists })))
+        Ok(Stmt::CreateSeq(Box::new(CreateSeqStmt {
+            sequence,
+            options,
+            if_not_exists,
+        })))
     }
 
     /// `AlterSeqStmt`, behind the sequence's name.
@@ -558,7 +609,11 @@ impl Parser<'_> {
         let options = self.opt_seq_opt_list()?;
         match options.is_empty() {
             true => self.unexpected(),
-            false => Ok(Stmt::AlterSeq(Box::new(AlterSeqStmt { sequence, options, missing_ok }))),
+            false => Ok(Stmt::AlterSeq(Box::new(AlterSeqStmt {
+                sequence,
+                options,
+                missing_ok,
+            }))),
         }
     }
 

@@ -2,14 +2,18 @@
 
 use super::Parser;
 use crate::ast::{
-    DeclareCursorStmt, ExecuteStmt, FETCH_ALL, FetchDirection, FetchStmt, Name, PrepareStmt, Stmt, TypeName,
+    DeclareCursorStmt, ExecuteStmt, FETCH_ALL, FetchDirection, FetchStmt, Name, PrepareStmt, Stmt,
+    TypeName,
 };
 use crate::lexer::{Keyword as K, TokenKind as T};
 use logstead_sql_types::error::Result;
 
 impl Parser<'_> {
     /// A rule, and where what it reads begins and ends.
-    pub(super) fn with_range<R>(&mut self, rule: impl FnOnce(&mut Self) -> Result<R>) -> Result<(R, (usize, usize))> {
+    pub(super) fn with_range<R>(
+        &mut self,
+        rule: impl FnOnce(&mut Self) -> Result<R>,
+    ) -> Result<(R, (usize, usize))> {
         let start = self.token().start as usize;
         let read = rule(self)?;
         Ok((read, (start, self.last_end())))
@@ -66,7 +70,11 @@ impl Parser<'_> {
             self.pass();
         }
         let portalname = self.col_id()?;
-        Ok(Stmt::Fetch(Box::new(FetchStmt { direction, portalname, ismove })))
+        Ok(Stmt::Fetch(Box::new(FetchStmt {
+            direction,
+            portalname,
+            ismove,
+        })))
     }
 
     /// `fetch_args` up to the cursor's name.
@@ -79,7 +87,8 @@ impl Parser<'_> {
         };
         // These words are names of cursors as well, if nothing follows them.
         let next = self.kind_at(1);
-        let is_direction = matches!(next, T::Keyword(K::From | K::In)) || super::names::is_col_id(next);
+        let is_direction =
+            matches!(next, T::Keyword(K::From | K::In)) || super::names::is_col_id(next);
         let is_counted = matches!(next, T::IConst | T::Plus | T::Minus);
         let direction = match word {
             K::Next if is_direction => FetchDirection::Forward(1),
@@ -95,7 +104,9 @@ impl Parser<'_> {
                 self.pass();
                 return Ok(FetchDirection::Relative(i64::from(self.signed_iconst()?)));
             }
-            K::Forward | K::Backward if is_direction || is_counted || next == T::Keyword(K::All) => {
+            K::Forward | K::Backward
+                if is_direction || is_counted || next == T::Keyword(K::All) =>
+            {
                 self.pass();
                 let count = if self.take(K::All) {
                     FETCH_ALL
@@ -138,7 +149,12 @@ impl Parser<'_> {
         };
         self.expect(K::As)?;
         let (query, query_range) = self.with_range(Self::preparable_stmt)?;
-        Ok(Stmt::Prepare(Box::new(PrepareStmt { name, argtypes, query, query_range })))
+        Ok(Stmt::Prepare(Box::new(PrepareStmt {
+            name,
+            argtypes,
+            query,
+            query_range,
+        })))
     }
 
     /// `type_list`

@@ -2,10 +2,9 @@
 
 use super::Parser;
 use super::create_table::{number, option};
-use super::names::is_col_id;
 use crate::ast::{
-    AnyName, ColumnDefinition, CompositeTypeStmt, CreateEnumStmt, CreateRangeStmt, DefArg, DefElem, DefineStmt, Names,
-    ObjectType, Stmt,
+    AnyName, ColumnDefinition, CompositeTypeStmt, CreateEnumStmt, CreateRangeStmt, DefArg, DefElem,
+    DefineStmt, Names, ObjectType, Stmt,
 };
 use crate::lexer::{Category, Keyword as K, TokenKind as T};
 use logstead_sql_types::error::Result;
@@ -52,13 +51,16 @@ impl Parser<'_> {
 
     /// `def_arg`
     pub(super) fn def_arg(&mut self) -> Result<DefArg> {
-        let is_signed = matches!(self.kind(), T::Plus | T::Minus) && matches!(self.kind_at(1), T::IConst | T::FConst);
+        let is_signed = matches!(self.kind(), T::Plus | T::Minus)
+            && matches!(self.kind_at(1), T::IConst | T::FConst);
         match self.kind() {
             T::SConst => Ok(DefArg::String(self.sconst()?)),
             T::IConst | T::FConst => Ok(number(self.numeric_only()?)),
             _ if is_signed => Ok(number(self.numeric_only()?)),
             _ if self.at_all_op() => Ok(DefArg::Operator(self.plain_operator()?)),
-            T::Keyword(K::Operator) if self.kind_at(1) == T::LParen => Ok(DefArg::Operator(self.qual_all_op()?)),
+            T::Keyword(K::Operator) if self.kind_at(1) == T::LParen => {
+                Ok(DefArg::Operator(self.qual_all_op()?))
+            }
             T::Keyword(K::None) => {
                 self.pass();
                 Ok(DefArg::None)
@@ -101,7 +103,10 @@ impl Parser<'_> {
                     true => Some(parser.def_arg()?),
                     false => None,
                 };
-                Ok(DefElem { namespace, ..option(&name, arg, location) })
+                Ok(DefElem {
+                    namespace,
+                    ..option(&name, arg, location)
+                })
             })
         })
     }
@@ -110,8 +115,12 @@ impl Parser<'_> {
     pub(super) fn create_aggregate(&mut self, replace: bool) -> Result<Stmt> {
         self.pass();
         let name = self.func_name()?;
-        let mut stmt = DefineStmt { replace, ..define(ObjectType::Aggregate, name.clone()) };
-        let is_old = matches!(self.kind_at(1), T::Ident | T::QuotedIdent) && self.kind_at(2) == T::Equals;
+        let mut stmt = DefineStmt {
+            replace,
+            ..define(ObjectType::Aggregate, name.clone())
+        };
+        let is_old =
+            matches!(self.kind_at(1), T::Ident | T::QuotedIdent) && self.kind_at(2) == T::Equals;
         if self.at(T::LParen) && is_old {
             stmt.definition = self.parens(|parser| parser.list(Self::old_aggr_elem))?;
         } else {
@@ -145,7 +154,13 @@ impl Parser<'_> {
         }
         let location = self.here();
         let operator = self.any_operator()?;
-        let mut stmt = define(ObjectType::Operator, AnyName { names: Names::new(), location });
+        let mut stmt = define(
+            ObjectType::Operator,
+            AnyName {
+                names: Names::new(),
+                location,
+            },
+        );
         stmt.operator = Some(operator);
         stmt.definition = self.definition()?;
         Ok(Stmt::Define(Box::new(stmt)))
@@ -155,7 +170,10 @@ impl Parser<'_> {
     pub(super) fn create_collation(&mut self) -> Result<Stmt> {
         let if_not_exists = self.opt_if_not_exists_before_name()?;
         let name = self.any_name()?;
-        let mut stmt = DefineStmt { if_not_exists, ..define(ObjectType::Collation, name) };
+        let mut stmt = DefineStmt {
+            if_not_exists,
+            ..define(ObjectType::Collation, name)
+        };
         match self.take(K::From) {
             true => stmt.from = Some(self.any_name()?),
             false => stmt.definition = self.definition()?,
@@ -168,21 +186,33 @@ impl Parser<'_> {
         let type_name = self.any_name()?;
         if self.at(T::LParen) {
             let definition = self.definition()?;
-            return Ok(Stmt::Define(Box::new(DefineStmt { definition, ..define(ObjectType::Type, type_name) })));
+            return Ok(Stmt::Define(Box::new(DefineStmt {
+                definition,
+                ..define(ObjectType::Type, type_name)
+            })));
         }
         if !self.take(K::As) {
-            return Ok(Stmt::Define(Box::new(DefineStmt { is_shell: true, ..define(ObjectType::Type, type_name) })));
+            return Ok(Stmt::Define(Box::new(DefineStmt {
+                is_shell: true,
+                ..define(ObjectType::Type, type_name)
+            })));
         }
         if self.take(K::Enum) {
             let vals = self.parens(|parser| match parser.at(T::RParen) {
                 true => Ok(Vec::new()),
                 false => parser.list(Self::sconst),
             })?;
-            return Ok(Stmt::CreateEnum(Box::new(CreateEnumStmt { type_name, vals })));
+            return Ok(Stmt::CreateEnum(Box::new(CreateEnumStmt {
+                type_name,
+                vals,
+            })));
         }
         if self.take(K::Range) {
             let params = self.definition()?;
-            return Ok(Stmt::CreateRange(Box::new(CreateRangeStmt { type_name, params })));
+            return Ok(Stmt::CreateRange(Box::new(CreateRangeStmt {
+                type_name,
+                params,
+            })));
         }
         let coldeflist = self.parens(|parser| match parser.at(T::RParen) {
             true => Ok(Vec::<ColumnDefinition>::new()),
@@ -193,11 +223,9 @@ impl Parser<'_> {
             true => return self.unexpected(),
             false => self.range_var(type_name.names, type_name.location)?,
         };
-        Ok(Stmt::CompositeType(Box::new(CompositeTypeStmt { typevar, coldeflist })))
-    }
-
-    /// Does a name begin here?
-    pub(super) fn at_name(&self) -> bool {
-        is_col_id(self.kind())
+        Ok(Stmt::CompositeType(Box::new(CompositeTypeStmt {
+            typevar,
+            coldeflist,
+        })))
     }
 }

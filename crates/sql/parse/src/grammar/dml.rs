@@ -3,8 +3,9 @@
 use super::Parser;
 use super::names::is_col_id;
 use crate::ast::{
-    Alias, CurrentOfExpr, DeleteStmt, Expr, InferClause, InsertSource, InsertStmt, MergeAction, MergeStmt, MergeWhenClause,
-    OnConflictClause, Overriding, ResTarget, SetClause, Stmt, UpdateStmt, WithClause,
+    Alias, CurrentOfExpr, DeleteStmt, Expr, InferClause, InsertSource, InsertStmt, MergeAction,
+    MergeStmt, MergeWhenClause, OnConflictClause, Overriding, ResTarget, SetClause, Stmt,
+    UpdateStmt, WithClause,
 };
 use crate::lexer::{Keyword as K, TokenKind as T};
 use logstead_sql_types::error::Result;
@@ -43,7 +44,11 @@ impl Parser<'_> {
         let location = self.here();
         if self.take(K::As) {
             let name = self.col_id()?;
-            relation.alias = Some(Box::new(Alias { name, colnames: Vec::new(), location }));
+            relation.alias = Some(Box::new(Alias {
+                name,
+                colnames: Vec::new(),
+                location,
+            }));
         }
         let mut cols = Vec::new();
         // A query may stand in parentheses as well.
@@ -103,7 +108,12 @@ impl Parser<'_> {
         let name = Some(self.col_id()?);
         let indirection = self.indirection()?;
         self.check_indirection(&indirection)?;
-        Ok(ResTarget { name, indirection, val: None, location })
+        Ok(ResTarget {
+            name,
+            indirection,
+            val: None,
+            location,
+        })
     }
 
     /// `opt_on_conflict`
@@ -133,7 +143,11 @@ impl Parser<'_> {
                 Some((targets, self.where_clause()?))
             }
         };
-        Ok(Some(Box::new(OnConflictClause { infer, update, location })))
+        Ok(Some(Box::new(OnConflictClause {
+            infer,
+            update,
+            location,
+        })))
     }
 
     /// `returning_clause`
@@ -164,7 +178,9 @@ impl Parser<'_> {
         if self.are(&[K::Where, K::Current, K::Of]) {
             self.pass_all(3);
             let cursor_name = self.col_id()?;
-            return Ok(Some(Expr::CurrentOf(Box::new(CurrentOfExpr { cursor_name }))));
+            return Ok(Some(Expr::CurrentOf(Box::new(CurrentOfExpr {
+                cursor_name,
+            }))));
         }
         self.where_clause()
     }
@@ -259,7 +275,11 @@ impl Parser<'_> {
             }
             _ => return self.unexpected(),
         };
-        Ok(MergeWhenClause { matched, condition, action })
+        Ok(MergeWhenClause {
+            matched,
+            condition,
+            action,
+        })
     }
 
     /// `merge_insert`, behind INSERT.
@@ -267,7 +287,11 @@ impl Parser<'_> {
         let mut cols = Vec::new();
         if self.take(K::Default) {
             self.expect(K::Values)?;
-            return Ok(MergeAction::Insert { cols, overriding: None, values: None });
+            return Ok(MergeAction::Insert {
+                cols,
+                overriding: None,
+                values: None,
+            });
         }
         if self.at(T::LParen) {
             cols = self.parens(Self::insert_column_list)?;
@@ -275,6 +299,10 @@ impl Parser<'_> {
         let overriding = self.opt_overriding()?;
         self.expect(K::Values)?;
         let values = Some(self.parens(Self::expr_list)?);
-        Ok(MergeAction::Insert { cols, overriding, values })
+        Ok(MergeAction::Insert {
+            cols,
+            overriding,
+            values,
+        })
     }
 }

@@ -3,7 +3,8 @@
 use super::Parser;
 use super::names::{is_all_op, is_col_id, is_type_function_name};
 use crate::ast::{
-    AExpr, AExprKind, BoolExpr, BoolOp, CollateClause, Const, Deep, Expr, Location, OperatorName, TypeCast, Value,
+    AExpr, AExprKind, BoolExpr, BoolOp, CollateClause, Const, Deep, Expr, Location, OperatorName,
+    TypeCast, Value,
 };
 use crate::lexer::{Keyword as K, TokenKind as T};
 use logstead_sql_types::error::Result;
@@ -34,7 +35,10 @@ pub(super) enum Precedence {
 impl Precedence {
     /// Is `a op b op c` refused?
     fn is_nonassoc(self) -> bool {
-        matches!(self, Precedence::Is | Precedence::Comparison | Precedence::Like)
+        matches!(
+            self,
+            Precedence::Is | Precedence::Comparison | Precedence::Like
+        )
     }
 }
 
@@ -173,7 +177,13 @@ impl Parser<'_> {
             T::Plus => {
                 self.pass();
                 let operand = self.expr(rule, Precedence::Sign)?;
-                Ok(binary(AExprKind::Op, operator("+"), None, operand, location))
+                Ok(binary(
+                    AExprKind::Op,
+                    operator("+"),
+                    None,
+                    operand,
+                    location,
+                ))
             }
             T::Minus => {
                 self.pass();
@@ -215,7 +225,13 @@ impl Parser<'_> {
     }
 
     /// Operators behind the first operand, and what belongs to them.
-    fn infix(&mut self, rule: Rule, left_of_it: Precedence, behind: Behind, first: Expr) -> Result<Expr> {
+    fn infix(
+        &mut self,
+        rule: Rule,
+        left_of_it: Precedence,
+        behind: Behind,
+        first: Expr,
+    ) -> Result<Expr> {
         let mut left = first;
         loop {
             let Some(precedence) = self.precedence(rule) else {
@@ -232,8 +248,15 @@ impl Parser<'_> {
                 Behind::Similar if self.is(K::Similar) && !self.is_at(1, K::To) => return Ok(left),
                 _ => {}
             }
+            let merges = match (&left, self.kind()) {
+                (Expr::BoolExpr(node), T::Keyword(K::And)) => node.op == BoolOp::And,
+                (Expr::BoolExpr(node), T::Keyword(K::Or)) => node.op == BoolOp::Or,
+                _ => false,
+            };
             left = self.operation(rule, precedence, left)?;
-            self.one_level_more();
+            if !merges {
+                self.one_level_more();
+            }
         }
     }
 
@@ -261,7 +284,9 @@ impl Parser<'_> {
             T::Keyword(K::Or) => Precedence::Or,
             T::Keyword(K::And) => Precedence::And,
             T::Keyword(K::Isnull | K::Notnull) => Precedence::Is,
-            T::Keyword(K::Between | K::In | K::Like | K::Ilike | K::Similar) | T::NotLa => Precedence::Like,
+            T::Keyword(K::Between | K::In | K::Like | K::Ilike | K::Similar) | T::NotLa => {
+                Precedence::Like
+            }
             T::Keyword(K::At) => Precedence::At,
             T::Keyword(K::Collate) => Precedence::Collate,
             _ => return None,
@@ -275,7 +300,11 @@ impl Parser<'_> {
             T::TypeCast => {
                 self.pass();
                 let type_name = self.type_name()?;
-                Ok(Expr::TypeCast(Deep::new(TypeCast { arg: left, type_name, location })))
+                Ok(Expr::TypeCast(Deep::new(TypeCast {
+                    arg: left,
+                    type_name,
+                    location,
+                })))
             }
             T::Keyword(K::And) => {
                 self.pass();
@@ -295,10 +324,16 @@ impl Parser<'_> {
             T::Keyword(K::Collate) => {
                 self.pass();
                 let collname = self.any_name()?.names;
-                Ok(Expr::CollateClause(Deep::new(CollateClause { arg: left, collname, location })))
+                Ok(Expr::CollateClause(Deep::new(CollateClause {
+                    arg: left,
+                    collname,
+                    location,
+                })))
             }
             T::Keyword(K::At) => self.at_time_zone(left),
-            T::NotLa | T::Keyword(K::Between | K::In | K::Like | K::Ilike | K::Similar) => self.like_level(left),
+            T::NotLa | T::Keyword(K::Between | K::In | K::Like | K::Ilike | K::Similar) => {
+                self.like_level(left)
+            }
             kind => {
                 debug_assert!(is_all_op(kind) || kind == T::Keyword(K::Operator));
                 let op = self.qual_all_op()?;
@@ -320,7 +355,13 @@ pub(super) fn binary(
     rexpr: Expr,
     location: Location,
 ) -> Expr {
-    Expr::AExpr(Deep::new(AExpr { kind, op, lexpr, rexpr, location }))
+    Expr::AExpr(Deep::new(AExpr {
+        kind,
+        op,
+        lexpr,
+        rexpr,
+        location,
+    }))
 }
 
 /// `makeAndExpr`, `makeOrExpr`: one list of all that are beside each other.
@@ -341,17 +382,26 @@ fn conjunction(op: BoolOp, left: Expr, right: Expr, location: Location) -> Expr 
 /// `doNegate`: a number takes its sign.
 fn negated(operand: Expr, location: Location) -> Expr {
     match operand {
-        Expr::Const(Const { value: Value::Integer(number), .. }) => Expr::Const(Const {
+        Expr::Const(Const {
+            value: Value::Integer(number),
+            ..
+        }) => Expr::Const(Const {
             // The smallest is no integer yet: it is written with more digits than fit.
             value: Value::Integer(number.wrapping_neg()),
             location,
         }),
-        Expr::Const(Const { value: Value::Float(number), .. }) => {
+        Expr::Const(Const {
+            value: Value::Float(number),
+            ..
+        }) => {
             let value = match number.strip_prefix('-') {
                 Some(positive) => positive.into(),
                 None => format!("-{number}").into(),
             };
-            Expr::Const(Const { value: Value::Float(value), location })
+            Expr::Const(Const {
+                value: Value::Float(value),
+                location,
+            })
         }
         operand => binary(AExprKind::Op, operator("-"), None, operand, location),
     }

@@ -4,9 +4,10 @@ use super::Parser;
 use super::create_table::{empty_table, option};
 use super::names::is_col_id;
 use crate::ast::{
-    AlterForeignServerStmt, AlterPublicationStmt, AlterSubscriptionStmt, CreateForeignServerStmt, CreatePublicationStmt,
-    CreateSubscriptionStmt, DefArg, DefElem, DefElemAction, Expr, FdwStmt, ImportForeignSchemaStmt, ImportForeignSchemaType,
-    Location, Name, Persistence, PublicationChange, PublicationObject, RangeVar, RelationName, RoleSpec, RoleSpecKind, Stmt,
+    AlterForeignServerStmt, AlterPublicationStmt, AlterSubscriptionStmt, CreateForeignServerStmt,
+    CreatePublicationStmt, CreateSubscriptionStmt, DefArg, DefElem, DefElemAction, Expr, FdwStmt,
+    ImportForeignSchemaStmt, ImportForeignSchemaType, Location, Name, Persistence,
+    PublicationChange, PublicationObject, RangeVar, RelationName, RoleSpec, RoleSpecKind, Stmt,
     SubscriptionChange, UserMappingAction, UserMappingStmt,
 };
 use crate::lexer::{Keyword as K, TokenKind as T};
@@ -83,11 +84,19 @@ impl Parser<'_> {
             let fdwname = self.col_id()?;
             let func_options = self.fdw_options()?;
             let options = self.create_generic_options()?;
-            return Ok(Stmt::Fdw(Box::new(FdwStmt { is_alter: false, fdwname, func_options, options })));
+            return Ok(Stmt::Fdw(Box::new(FdwStmt {
+                is_alter: false,
+                fdwname,
+                func_options,
+                options,
+            })));
         }
         self.expect(K::Table)?;
         let if_not_exists = self.opt_if_not_exists_before_name()?;
-        let relation = RangeVar { persistence: Persistence::Permanent, ..self.qualified_name()? };
+        let relation = RangeVar {
+            persistence: Persistence::Permanent,
+            ..self.qualified_name()?
+        };
         let mut stmt = empty_table(relation, if_not_exists);
         if self.take(K::Partition) {
             self.partition_of(&mut stmt)?;
@@ -129,7 +138,12 @@ impl Parser<'_> {
             true => self.alter_generic_options()?,
             false => Vec::new(),
         };
-        Ok(Stmt::Fdw(Box::new(FdwStmt { is_alter: true, fdwname, func_options, options })))
+        Ok(Stmt::Fdw(Box::new(FdwStmt {
+            is_alter: true,
+            fdwname,
+            func_options,
+            options,
+        })))
     }
 
     /// `foreign_server_version`
@@ -155,14 +169,16 @@ impl Parser<'_> {
         self.expect_all(&[K::Foreign, K::Data, K::Wrapper])?;
         let fdwname = self.col_id()?;
         let options = self.create_generic_options()?;
-        Ok(Stmt::CreateForeignServer(Box::new(CreateForeignServerStmt {
-            servername,
-            servertype,
-            version,
-            fdwname,
-            if_not_exists,
-            options,
-        })))
+        Ok(Stmt::CreateForeignServer(Box::new(
+            CreateForeignServerStmt {
+                servername,
+                servertype,
+                version,
+                fdwname,
+                if_not_exists,
+                options,
+            },
+        )))
     }
 
     /// `AlterForeignServerStmt`, behind the server's name.
@@ -172,14 +188,21 @@ impl Parser<'_> {
             true => self.alter_generic_options()?,
             false => Vec::new(),
         };
-        Ok(Stmt::AlterForeignServer(Box::new(AlterForeignServerStmt { servername, version, options })))
+        Ok(Stmt::AlterForeignServer(Box::new(AlterForeignServerStmt {
+            servername,
+            version,
+            options,
+        })))
     }
 
     /// `auth_ident`
     fn auth_ident(&mut self) -> Result<RoleSpec> {
         let location = self.here();
         match self.take(K::User) {
-            true => Ok(RoleSpec { kind: RoleSpecKind::CurrentUser, location }),
+            true => Ok(RoleSpec {
+                kind: RoleSpecKind::CurrentUser,
+                location,
+            }),
             false => self.role_spec(),
         }
     }
@@ -194,7 +217,12 @@ impl Parser<'_> {
             UserMappingAction::Alter => self.alter_generic_options()?,
             UserMappingAction::Drop { .. } => Vec::new(),
         };
-        Ok(Stmt::UserMapping(Box::new(UserMappingStmt { action, user, servername, options })))
+        Ok(Stmt::UserMapping(Box::new(UserMappingStmt {
+            action,
+            user,
+            servername,
+            options,
+        })))
     }
 
     /// `CreateUserMappingStmt`, behind USER MAPPING.
@@ -235,14 +263,16 @@ impl Parser<'_> {
         self.expect(K::Into)?;
         let local_schema = self.col_id()?;
         let options = self.create_generic_options()?;
-        Ok(Stmt::ImportForeignSchema(Box::new(ImportForeignSchemaStmt {
-            server_name,
-            remote_schema,
-            local_schema,
-            list_type,
-            table_list,
-            options,
-        })))
+        Ok(Stmt::ImportForeignSchema(Box::new(
+            ImportForeignSchemaStmt {
+                server_name,
+                remote_schema,
+                local_schema,
+                list_type,
+                table_list,
+                options,
+            },
+        )))
     }
 
     /// `CreatePublicationStmt`, behind PUBLICATION.
@@ -282,7 +312,10 @@ impl Parser<'_> {
                 _ => PublicationChange::Drop(objects),
             }
         };
-        Ok(Stmt::AlterPublication(Box::new(AlterPublicationStmt { pubname, change })))
+        Ok(Stmt::AlterPublication(Box::new(AlterPublicationStmt {
+            pubname,
+            change,
+        })))
     }
 
     /// `pub_obj_list`
@@ -293,7 +326,12 @@ impl Parser<'_> {
     /// `PublicationObjSpec`
     fn publication_obj_spec(&mut self) -> Result<ObjSpec> {
         let location = self.here();
-        let spec = |kind, name, table| ObjSpec { kind, name, table, location };
+        let spec = |kind, name, table| ObjSpec {
+            kind,
+            name,
+            table,
+            location,
+        };
         if self.take(K::Table) {
             let relation = self.relation_expr()?;
             let table = self.pub_table(relation)?;
@@ -304,10 +342,16 @@ impl Parser<'_> {
             self.expect(K::Schema)?;
             let location = self.here();
             return match self.take(K::CurrentSchema) {
-                true => Ok(ObjSpec { location, ..spec(ObjKind::CurrentSchema, None, None) }),
+                true => Ok(ObjSpec {
+                    location,
+                    ..spec(ObjKind::CurrentSchema, None, None)
+                }),
                 false => {
                     let name = Some(self.col_id()?);
-                    Ok(ObjSpec { location, ..spec(ObjKind::Schema, name, None) })
+                    Ok(ObjSpec {
+                        location,
+                        ..spec(ObjKind::Schema, name, None)
+                    })
                 }
             };
         }
@@ -318,17 +362,28 @@ impl Parser<'_> {
         let relation = self.qualified_or_only()?;
         // Of these PostgreSQL keeps no place.
         let is_extended = self.take_token(T::Star) || is_extended;
-        let location = if is_extended { Location::at(0) } else { location };
+        let location = if is_extended {
+            Location::at(0)
+        } else {
+            location
+        };
         let (relation, columns, where_clause) = self.pub_table(relation)?;
         let is_plain = !is_extended && columns.is_empty() && where_clause.is_none();
         let table = match &relation.name {
-            RelationName::Named { catalog: None, schema: None, name } if is_plain => {
+            RelationName::Named {
+                catalog: None,
+                schema: None,
+                name,
+            } if is_plain => {
                 let name = Some(name.clone());
                 return Ok(spec(ObjKind::Continuation, name, None));
             }
             _ => Some((relation, columns, where_clause)),
         };
-        Ok(ObjSpec { location, ..spec(ObjKind::Continuation, None, table) })
+        Ok(ObjSpec {
+            location,
+            ..spec(ObjKind::Continuation, None, table)
+        })
     }
 
     fn qualified_or_only(&mut self) -> Result<RangeVar> {
@@ -353,7 +408,9 @@ impl Parser<'_> {
         if self.at(T::Error) {
             return self.unexpected();
         }
-        let wrong = |message: &str, spec: &ObjSpec| -> SqlError { self.syntax_error(message, spec.location) };
+        let wrong = |message: &str, spec: &ObjSpec| -> SqlError {
+            self.syntax_error(message, spec.location)
+        };
         if let Some(first) = specs.first()
             && first.kind == ObjKind::Continuation
         {
@@ -370,7 +427,11 @@ impl Parser<'_> {
             if kind == ObjKind::Table {
                 let location = spec.location;
                 let plain = |name| RangeVar {
-                    name: RelationName::Named { catalog: None, schema: None, name },
+                    name: RelationName::Named {
+                        catalog: None,
+                        schema: None,
+                        name,
+                    },
                     inh: true,
                     persistence: Persistence::Permanent,
                     alias: None,
@@ -381,11 +442,17 @@ impl Parser<'_> {
                     (None, Some(name)) => (plain(name), Vec::new(), None),
                     (None, None) => return Err(self.syntax_error("invalid table name", location)),
                 };
-                objects.push(PublicationObject::Table { relation, columns, where_clause });
+                objects.push(PublicationObject::Table {
+                    relation,
+                    columns,
+                    where_clause,
+                });
                 continue;
             }
             match &spec.table {
-                Some((_, _, Some(_))) => return Err(wrong("WHERE clause not allowed for schema", &spec)),
+                Some((_, _, Some(_))) => {
+                    return Err(wrong("WHERE clause not allowed for schema", &spec));
+                }
                 Some((_, columns, _)) if !columns.is_empty() => {
                     return Err(wrong("column specification not allowed for schema", &spec));
                 }
@@ -414,7 +481,12 @@ impl Parser<'_> {
         self.expect(K::Publication)?;
         let publication = self.name_list()?;
         let options = self.opt_definition()?;
-        Ok(Stmt::CreateSubscription(Box::new(CreateSubscriptionStmt { subname, conninfo, publication, options })))
+        Ok(Stmt::CreateSubscription(Box::new(CreateSubscriptionStmt {
+            subname,
+            conninfo,
+            publication,
+            options,
+        })))
     }
 
     /// `AlterSubscriptionStmt`, behind the subscription's name.
@@ -451,6 +523,10 @@ impl Parser<'_> {
                 }
             }
         };
-        Ok(Stmt::AlterSubscription(Box::new(AlterSubscriptionStmt { subname, change, options })))
+        Ok(Stmt::AlterSubscription(Box::new(AlterSubscriptionStmt {
+            subname,
+            change,
+            options,
+        })))
     }
 }

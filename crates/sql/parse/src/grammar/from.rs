@@ -3,8 +3,9 @@
 use super::Parser;
 use super::names::is_col_id;
 use crate::ast::{
-    Alias, CollationName, ColumnDefinition, Deep, Expr, JoinExpr, JoinQual, JoinType, Location, Name, RangeFunction,
-    RangeSubselect, RangeTableSample, RangeVar, SelectBody, SelectStmt, TableRef,
+    Alias, CollationName, ColumnDefinition, Deep, Expr, JoinExpr, JoinQual, JoinType, Location,
+    Name, RangeFunction, RangeSubselect, RangeTableSample, RangeVar, SelectBody, SelectStmt,
+    TableRef,
 };
 use crate::lexer::{Keyword as K, TokenKind as T};
 use logstead_sql_types::error::Result;
@@ -58,13 +59,17 @@ impl Parser<'_> {
                         let select = self.select_with_parens()?;
                         self.range_subselect(true, select, at)
                     }
-                    T::Keyword(K::Xmltable) if self.kind_at(1) == T::LParen => self.range_table_func(true),
+                    T::Keyword(K::Xmltable) if self.kind_at(1) == T::LParen => {
+                        self.range_table_func(true)
+                    }
                     _ => self.range_function(true),
                 }
             }
             T::Keyword(K::Xmltable) if self.kind_at(1) == T::LParen => self.range_table_func(false),
             T::Keyword(K::Only) => self.range_var_with_alias(),
-            _ if self.at_rows_from() || self.at_func_expr_windowless() => self.range_function(false),
+            _ if self.at_rows_from() || self.at_func_expr_windowless() => {
+                self.range_function(false)
+            }
             _ => self.range_var_with_alias(),
         }
     }
@@ -96,20 +101,36 @@ impl Parser<'_> {
     }
 
     /// `select_with_parens opt_alias_clause`, behind the query.
-    fn range_subselect(&mut self, lateral: bool, subquery: SelectStmt, location: Location) -> Result<TableRef> {
+    fn range_subselect(
+        &mut self,
+        lateral: bool,
+        subquery: SelectStmt,
+        location: Location,
+    ) -> Result<TableRef> {
         let alias = self.opt_alias_clause()?;
         if alias.is_none() {
             let is_values = matches!(subquery.body, SelectBody::Values(_));
             let (message, hint) = match is_values {
-                true => ("VALUES in FROM must have an alias", "For example, FROM (VALUES ...) [AS] foo."),
-                false => ("subquery in FROM must have an alias", "For example, FROM (SELECT ...) [AS] foo."),
+                true => (
+                    "VALUES in FROM must have an alias",
+                    "For example, FROM (VALUES ...) [AS] foo.",
+                ),
+                false => (
+                    "subquery in FROM must have an alias",
+                    "For example, FROM (SELECT ...) [AS] foo.",
+                ),
             };
             return match self.at(T::Error) {
                 true => self.unexpected(),
                 false => Err(self.syntax_error(message, location).hint(hint)),
             };
         }
-        Ok(TableRef::Subselect(Deep::new(RangeSubselect { lateral, subquery, alias, location })))
+        Ok(TableRef::Subselect(Deep::new(RangeSubselect {
+            lateral,
+            subquery,
+            alias,
+            location,
+        })))
     }
 
     /// `'(' joined_table ')'` with the alias that makes it a `table_ref` of its own.
@@ -130,7 +151,7 @@ impl Parser<'_> {
 
     fn in_parentheses_of_from_nested(&mut self) -> Result<Inside> {
         self.expect_token(T::LParen)?;
-        if self.at_select() {
+        if self.at_select_or_name() {
             let select = self.subselect(Self::select_no_parens)?;
             self.expect_token(T::RParen)?;
             return Ok(Inside::Select(Box::new(select)));
@@ -144,9 +165,16 @@ impl Parser<'_> {
                     return Ok(Inside::Select(select));
                 }
                 Inside::Select(select) if self.at_select_continuation() => {
-                    let select = self.subselect(|parser| parser.select_no_parens_from(*select, location))?;
+                    let select =
+                        self.subselect(|parser| parser.select_no_parens_from(*select, location))?;
                     self.expect_token(T::RParen)?;
                     return Ok(Inside::Select(Box::new(select)));
+                }
+                // Without a name it may still be a query's part: only what joins it tells that the name is missing.
+                Inside::Select(_)
+                    if !is_col_id(self.kind()) && !self.is(K::As) && !self.at_join() =>
+                {
+                    return self.unexpected();
                 }
                 Inside::Select(select) => {
                     let operand = self.range_subselect(false, *select, location)?;
@@ -176,7 +204,15 @@ impl Parser<'_> {
     }
 
     fn at_join(&self) -> bool {
-        self.is_any(&[K::Cross, K::Natural, K::Join, K::Inner, K::Left, K::Right, K::Full])
+        self.is_any(&[
+            K::Cross,
+            K::Natural,
+            K::Join,
+            K::Inner,
+            K::Left,
+            K::Right,
+            K::Full,
+        ])
     }
 
     /// Joins, of which the left side has been read. A chain is read in a loop.
@@ -195,7 +231,14 @@ impl Parser<'_> {
         if self.take(K::Cross) {
             self.expect(K::Join)?;
             let rarg = self.nested(Self::table_ref_operand)?;
-            return Ok(joined(JoinType::Cross, false, larg, rarg, JoinQual::None, location));
+            return Ok(joined(
+                JoinType::Cross,
+                false,
+                larg,
+                rarg,
+                JoinQual::None,
+                location,
+            ));
         }
         let is_natural = self.take(K::Natural);
         let jointype = self.join_type();
@@ -248,7 +291,11 @@ impl Parser<'_> {
             true => {
                 self.pass();
                 let name = self.col_id()?;
-                Some(Box::new(Alias { name, colnames: Vec::new(), location }))
+                Some(Box::new(Alias {
+                    name,
+                    colnames: Vec::new(),
+                    location,
+                }))
             }
             false => None,
         };
@@ -262,7 +309,10 @@ impl Parser<'_> {
                 true => self.parens(Self::qualified_name)?,
                 false => self.qualified_name()?,
             };
-            return Ok(RangeVar { inh: false, ..relation });
+            return Ok(RangeVar {
+                inh: false,
+                ..relation
+            });
         }
         let relation = self.qualified_name()?;
         self.take_token(T::Star);
@@ -279,7 +329,11 @@ impl Parser<'_> {
         self.take(K::As);
         let name = self.col_id()?;
         let colnames = self.opt_column_list()?;
-        Ok(Some(Box::new(Alias { name, colnames, location })))
+        Ok(Some(Box::new(Alias {
+            name,
+            colnames,
+            location,
+        })))
     }
 
     /// `func_alias_clause`
@@ -294,14 +348,23 @@ impl Parser<'_> {
             return Ok((None, self.parens(Self::table_func_element_list)?));
         }
         let name = self.col_id()?;
-        let alias = |colnames| Some(Box::new(Alias { name, colnames, location }));
+        let alias = |colnames| {
+            Some(Box::new(Alias {
+                name,
+                colnames,
+                location,
+            }))
+        };
         if !self.at(T::LParen) {
             return Ok((alias(Vec::new()), Vec::new()));
         }
         let are_names = matches!(self.kind_at(2), T::Comma | T::RParen);
         match are_names {
             true => Ok((alias(self.parens(Self::name_list)?), Vec::new())),
-            false => Ok((alias(Vec::new()), self.parens(Self::table_func_element_list)?)),
+            false => Ok((
+                alias(Vec::new()),
+                self.parens(Self::table_func_element_list)?,
+            )),
         }
     }
 
@@ -316,14 +379,22 @@ impl Parser<'_> {
         let colname = self.col_id()?;
         let type_name = self.type_name()?;
         let coll_clause = self.opt_collate_clause()?;
-        Ok(ColumnDefinition { colname, type_name, coll_clause, location })
+        Ok(ColumnDefinition {
+            colname,
+            type_name,
+            coll_clause,
+            location,
+        })
     }
 
     /// `opt_collate_clause`
     pub(super) fn opt_collate_clause(&mut self) -> Result<Option<CollationName>> {
         let location = self.here();
         match self.take(K::Collate) {
-            true => Ok(Some(CollationName { name: self.any_name()?.names, location })),
+            true => Ok(Some(CollationName {
+                name: self.any_name()?.names,
+                location,
+            })),
             false => Ok(None),
         }
     }
@@ -381,7 +452,11 @@ impl Parser<'_> {
         // Without AS this is the word of UPDATE.
         if is_said || (is_col_id(self.kind()) && !self.is(K::Set)) {
             let name: Name = self.col_id()?;
-            relation.alias = Some(Box::new(Alias { name, colnames: Vec::new(), location }));
+            relation.alias = Some(Box::new(Alias {
+                name,
+                colnames: Vec::new(),
+                location,
+            }));
         }
         Ok(relation)
     }
@@ -395,5 +470,13 @@ fn joined(
     quals: JoinQual,
     location: Location,
 ) -> TableRef {
-    TableRef::Join(Deep::new(JoinExpr { jointype, is_natural, larg, rarg, quals, alias: None, location }))
+    TableRef::Join(Deep::new(JoinExpr {
+        jointype,
+        is_natural,
+        larg,
+        rarg,
+        quals,
+        alias: None,
+        location,
+    }))
 }

@@ -18,7 +18,11 @@ struct Application {
 
 impl Parser<'_> {
     /// `func_expr`, or `func_name '(' func_arg_list opt_sort_clause ')' Sconst`, behind the name.
-    pub(super) fn function_or_typed_literal(&mut self, names: Names, location: Location) -> Result<Expr> {
+    pub(super) fn function_or_typed_literal(
+        &mut self,
+        names: Names,
+        location: Location,
+    ) -> Result<Expr> {
         let application = self.func_application_of(names, location)?;
         if application.may_be_type && self.at(T::SConst) {
             return self.literal_of_type_with_modifiers(application);
@@ -79,12 +83,20 @@ impl Parser<'_> {
         };
         self.expect_token(T::LParen)?;
         if self.take_token(T::RParen) {
-            return Ok(Application { call, may_be_type: false, order_at: None });
+            return Ok(Application {
+                call,
+                may_be_type: false,
+                order_at: None,
+            });
         }
         if self.take_token(T::Star) {
             self.expect_token(T::RParen)?;
             call.agg_star = true;
-            return Ok(Application { call, may_be_type: false, order_at: None });
+            return Ok(Application {
+                call,
+                may_be_type: false,
+                order_at: None,
+            });
         }
         call.agg_distinct = self.take(K::Distinct);
         let is_all = !call.agg_distinct && self.take(K::All);
@@ -104,12 +116,17 @@ impl Parser<'_> {
         call.agg_order = self.opt_sort_clause()?;
         self.expect_token(T::RParen)?;
         let may_be_type = is_plain && !call.func_variadic;
-        Ok(Application { call, may_be_type, order_at })
+        Ok(Application {
+            call,
+            may_be_type,
+            order_at,
+        })
     }
 
     /// `func_arg_expr`
     pub(super) fn func_arg_expr(&mut self) -> Result<FuncArg> {
-        let is_named = is_type_function_name(self.kind()) && matches!(self.kind_at(1), T::ColonEquals | T::EqualsGreater);
+        let is_named = is_type_function_name(self.kind())
+            && matches!(self.kind_at(1), T::ColonEquals | T::EqualsGreater);
         let name = match is_named {
             true => {
                 let location = self.here();

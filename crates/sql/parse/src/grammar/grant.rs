@@ -4,8 +4,8 @@ use super::Parser;
 use super::create_table::option;
 use super::object::{by_args, by_name};
 use crate::ast::{
-    AccessPriv, AlterDefaultPrivilegesStmt, AnyName, DefArg, DropBehavior, GrantRoleStmt, GrantStmt, GrantTarget, ObjectRef,
-    ObjectType, RoleSpec, Stmt,
+    AccessPriv, AlterDefaultPrivilegesStmt, AnyName, DefArg, DropBehavior, GrantRoleStmt,
+    GrantStmt, GrantTarget, ObjectRef, ObjectType, RoleSpec, Stmt,
 };
 use crate::lexer::{Keyword as K, TokenKind as T};
 use logstead_sql_types::error::Result;
@@ -136,7 +136,11 @@ impl Parser<'_> {
         }
         self.take(K::Privileges);
         Ok(match self.at(T::LParen) {
-            true => vec![AccessPriv { priv_name: None, cols: self.opt_column_list()?, location }],
+            true => vec![AccessPriv {
+                priv_name: None,
+                cols: self.opt_column_list()?,
+                location,
+            }],
             false => Vec::new(),
         })
     }
@@ -146,7 +150,11 @@ impl Parser<'_> {
         let location = self.here();
         if self.is(K::Alter) && self.is_at(1, K::System) {
             self.pass_all(2);
-            return Ok(AccessPriv { priv_name: Some("alter system".into()), cols: Vec::new(), location });
+            return Ok(AccessPriv {
+                priv_name: Some("alter system".into()),
+                cols: Vec::new(),
+                location,
+            });
         }
         let name = match self.kind() {
             T::Keyword(word @ (K::Select | K::References | K::Create)) => {
@@ -155,7 +163,11 @@ impl Parser<'_> {
             }
             _ => self.col_id()?,
         };
-        Ok(AccessPriv { priv_name: Some(name), cols: self.opt_column_list()?, location })
+        Ok(AccessPriv {
+            priv_name: Some(name),
+            cols: self.opt_column_list()?,
+            location,
+        })
     }
 
     /// `grantee_list`
@@ -236,7 +248,8 @@ impl Parser<'_> {
             K::Type => self.any_name_objects(ObjectType::Type),
             K::Large => {
                 self.expect(K::Object)?;
-                let objects = self.list(|parser| Ok(ObjectRef::LargeObject(parser.numeric_only()?)))?;
+                let objects =
+                    self.list(|parser| Ok(ObjectRef::LargeObject(parser.numeric_only()?)))?;
                 Ok(GrantTarget::Objects(ObjectType::LargeObject, objects))
             }
             K::Parameter => self.parameter_objects(),
@@ -297,7 +310,9 @@ impl Parser<'_> {
             }
         }
         let action = Box::new(self.def_acl_action()?);
-        Ok(Stmt::AlterDefaultPrivileges(Box::new(AlterDefaultPrivilegesStmt { options, action })))
+        Ok(Stmt::AlterDefaultPrivileges(Box::new(
+            AlterDefaultPrivilegesStmt { options, action },
+        )))
     }
 
     /// `DefACLAction`

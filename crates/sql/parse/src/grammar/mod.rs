@@ -2,29 +2,34 @@
 //!
 //! # How a statement is read
 //!
-//! By recursive descent over tokens that are all there ([`lexer`](crate::lexer)). A function reads a rule of `gram.y` and has its name, or the name is beside
-//! it. The first words of a statement decide which function reads it ([`statement`]). Where PostgreSQL's generated parser keeps several rules open until a
-//! later token decides, a function looks ahead, or reads what the rules have in common and decides then. Nothing is read twice: what stands in parentheses
-//! is a query, an expression or a row by what follows it ([`Parser::in_parentheses`]), and what is in parentheses in FROM likewise.
+//! By recursive descent over tokens that are all there ([`lexer`](crate::lexer)). A function reads a rule of `gram.y`
+//! and has its name, or the name is beside it. The first words of a statement decide which function reads it
+//! ([`statement`]). Where PostgreSQL's generated parser keeps several rules open until a later token decides, a
+//! function looks ahead, or reads what the rules have in common and decides then. Nothing is read twice: what stands
+//! in parentheses is a query, an expression or a row by what follows it ([`Parser::in_parentheses`]), and what is in
+//! parentheses in FROM likewise.
 //!
 //! # Precedence
 //!
-//! [`expr`] climbs by PostgreSQL's table of precedence. An operand is read for the operator on its left: an operator that binds tighter belongs to the operand,
-//! one that binds less ends it, and one of the same level ends it, or is an error if that level has no associativity (`a = b = c`). `b_expr` is the same
-//! without the operators that may stand behind one.
+//! [`expr`] climbs by PostgreSQL's table of precedence. An operand is read for the operator on its left: an operator
+//! that binds tighter belongs to the operand, one that binds less ends it, and one of the same level ends it, or is
+//! an error if that level has no associativity (`a = b = c`). `b_expr` is the same without the operators that may
+//! stand behind one.
 //!
 //! # Depth
 //!
-//! Chains (`a + b + c`, UNION, JOIN, AND) are read in loops, so they may be of any length. What nests is read by functions that call themselves. Each such step
-//! ([`Parser::nested`]) counts; every few steps go on in a new segment of stack, and more than [`DEPTH_MAX`] of them are refused with 54001. PostgreSQL's
-//! parser has about as many (its `YYMAXDEPTH`), and its other limits come earlier. The same steps measure the tree's height ([`RawStmt::levels`]), with
-//! which whoever walks the tree asks for stack.
+//! Chains (`a + b + c`, UNION, JOIN, AND) are read in loops, so they may be of any length. What nests is read by
+//! functions that call themselves. Each such step ([`Parser::nested`]) counts; every few steps go on in a new segment
+//! of stack, and more than [`DEPTH_MAX`] of them are refused with 54001. PostgreSQL's parser has about as many (its
+//! `YYMAXDEPTH`), and its other limits come earlier. The same steps measure the tree's height ([`RawStmt::levels`]),
+//! with which whoever walks the tree asks for stack.
 //!
 //! # Errors and positions
 //!
-//! A syntax error is told at the first token that no statement could go on with, as PostgreSQL tells it: nothing is decided by a token that has not been looked
-//! at. What `gram.y` refuses in its actions is refused here in the function of the rule, with its message, its code and its position. An error of the lexer is
-//! told when the grammar comes to where it is. Positions are bytes in the tree and characters in errors.
+//! A syntax error is told at the first token that no statement could go on with, as PostgreSQL tells it: nothing is
+//! decided by a token that has not been looked at. What `gram.y` refuses in its actions is refused here in the
+//! function of the rule, with its message, its code and its position. An error of the lexer is told when the grammar
+//! comes to where it is. Positions are bytes in the tree and characters in errors.
 
 mod access;
 mod alter;
@@ -67,7 +72,7 @@ use logstead_sql_types::error::{Result, SqlError, too_deep};
 use logstead_types::SqlState;
 
 /// Steps of nesting that a statement may have.
-pub const DEPTH_MAX: u32 = 10_000;
+pub const DEPTH_MAX: u32 = 12_000;
 /// Steps that go on one segment of stack.
 const SEGMENT_STEPS: u32 = 32;
 /// Stack for so many steps, where nothing is optimized.
@@ -156,6 +161,7 @@ impl<'a> Parser<'a> {
             self.as_of = as_of::AsOfState::default();
             let stmt = self.toplevel_stmt().and_then(|stmt| {
                 if !self.at(TokenKind::Semicolon) && !self.at(TokenKind::End) {
+                    self.refuse_as_of()?;
                     return self.unexpected();
                 }
                 Ok(stmt)
@@ -316,7 +322,9 @@ impl<'a> Parser<'a> {
     }
 
     fn expect_all(&mut self, keywords: &[Keyword]) -> Result<()> {
-        keywords.iter().try_for_each(|keyword| self.expect(*keyword))
+        keywords
+            .iter()
+            .try_for_each(|keyword| self.expect(*keyword))
     }
 
     /// Where the next token is.
@@ -327,7 +335,10 @@ impl<'a> Parser<'a> {
 
     /// Where the last token ends that was passed.
     fn last_end(&self) -> usize {
-        let last = self.at.checked_sub(1).and_then(|at| self.tokens.tokens.get(at));
+        let last = self
+            .at
+            .checked_sub(1)
+            .and_then(|at| self.tokens.tokens.get(at));
         last.map_or(0, |token| token.end as usize)
     }
 

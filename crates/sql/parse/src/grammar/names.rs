@@ -1,7 +1,10 @@
 //! Names, and the small rules that all others are made of.
 
 use super::Parser;
-use crate::ast::{AnyName, DropBehavior, FuncName, Indirection, Location, Name, Names, OperatorName, RangeVar, RelationName, TypeRef, Value};
+use crate::ast::{
+    AnyName, DropBehavior, FuncName, Indirection, Location, Name, Names, OperatorName, RangeVar,
+    RelationName, TypeRef, Value,
+};
 use crate::lexer::{Category, Keyword as K, TokenKind as T};
 use logstead_sql_types::error::Result;
 use smallvec::smallvec;
@@ -26,7 +29,10 @@ pub(super) fn is_col_id(kind: T) -> bool {
 pub(super) fn is_type_function_name(kind: T) -> bool {
     match kind {
         T::Ident | T::QuotedIdent => true,
-        T::Keyword(word) => matches!(word.category(), Category::Unreserved | Category::TypeFuncName),
+        T::Keyword(word) => matches!(
+            word.category(),
+            Category::Unreserved | Category::TypeFuncName
+        ),
         _ => false,
     }
 }
@@ -138,7 +144,11 @@ impl Parser<'_> {
         let value = match token.kind {
             T::IConst => {
                 let number = self.integer_of(token);
-                Value::Integer(if sign == Some(T::Minus) { -number } else { number })
+                Value::Integer(if sign == Some(T::Minus) {
+                    -number
+                } else {
+                    number
+                })
             }
             T::FConst => {
                 let written = self.tokens.written(token);
@@ -196,7 +206,11 @@ impl Parser<'_> {
     }
 
     /// The rest of a `qualified_name`.
-    pub(super) fn qualified_name_from(&mut self, first: Name, location: Location) -> Result<RangeVar> {
+    pub(super) fn qualified_name_from(
+        &mut self,
+        first: Name,
+        location: Location,
+    ) -> Result<RangeVar> {
         let mut names: Names = smallvec![first];
         if matches!(self.kind(), T::Dot | T::LBracket) {
             for part in self.indirection()? {
@@ -218,7 +232,11 @@ impl Parser<'_> {
             return Err(self.syntax_error(message, location));
         }
         let mut parts = names.into_iter().rev();
-        let named = |name, schema, catalog| RelationName::Named { catalog, schema, name };
+        let named = |name, schema, catalog| RelationName::Named {
+            catalog,
+            schema,
+            name,
+        };
         let name = match (parts.next(), parts.next(), parts.next()) {
             (Some(name), None, _) => match self.reference(&name, SOURCE_MARK) {
                 Some(number) => RelationName::Source(number),
@@ -284,7 +302,10 @@ impl Parser<'_> {
                 }
                 _ => self.type_function_name()?,
             };
-            return Ok(AnyName { names: smallvec![name], location });
+            return Ok(AnyName {
+                names: smallvec![name],
+                location,
+            });
         }
         let mut names: Names = smallvec![self.col_id()?];
         for part in self.indirection()? {
@@ -371,7 +392,10 @@ impl Parser<'_> {
     /// An operator without a schema.
     pub(super) fn plain_operator(&mut self) -> Result<OperatorName> {
         let name = self.all_op()?;
-        Ok(OperatorName { schema: Names::new(), name })
+        Ok(OperatorName {
+            schema: Names::new(),
+            name,
+        })
     }
 
     /// `any_operator`

@@ -2,14 +2,18 @@
 
 use super::Parser;
 use crate::ast::{
-    AnyName, CommentStmt, DropBehavior, DropOwnedStmt, DropStmt, Name, ObjectRef, ObjectType, ObjectWithArgs, SecLabelStmt, Stmt,
+    AnyName, CommentStmt, DropBehavior, DropOwnedStmt, DropStmt, Name, ObjectRef, ObjectType,
+    ObjectWithArgs, SecLabelStmt, Stmt,
 };
 use crate::lexer::{Keyword as K, TokenKind as T};
 use logstead_sql_types::error::Result;
 
 /// An object that a name alone names.
 pub(super) fn by_name(name: Name, location: crate::ast::Location) -> ObjectRef {
-    ObjectRef::Name(AnyName { names: super::primary::name_only(name), location })
+    ObjectRef::Name(AnyName {
+        names: super::primary::name_only(name),
+        location,
+    })
 }
 
 /// An object that its arguments name.
@@ -146,7 +150,9 @@ impl Parser<'_> {
                 self.pass();
                 return self.dropdb_stmt();
             }
-            K::User if self.is_at(1, K::Mapping) && (self.is_at(2, K::For) || self.is_at(2, K::If)) => {
+            K::User
+                if self.is_at(1, K::Mapping) && (self.is_at(2, K::For) || self.is_at(2, K::If)) =>
+            {
                 self.pass_all(2);
                 return self.drop_user_mapping();
             }
@@ -181,7 +187,13 @@ impl Parser<'_> {
             true => DropBehavior::Restrict,
             false => self.opt_drop_behavior(),
         };
-        Ok(Stmt::Drop(Box::new(DropStmt { remove_type, objects, missing_ok, behavior, concurrent })))
+        Ok(Stmt::Drop(Box::new(DropStmt {
+            remove_type,
+            objects,
+            missing_ok,
+            behavior,
+            concurrent,
+        })))
     }
 
     /// A list of objects of a kind, with IF EXISTS.
@@ -219,7 +231,10 @@ impl Parser<'_> {
             K::Cast => {
                 let missing_ok = self.opt_if_exists()?;
                 let (source, target) = self.cast_types()?;
-                let cast = ObjectRef::Cast { source: Box::new(source), target: Box::new(target) };
+                let cast = ObjectRef::Cast {
+                    source: Box::new(source),
+                    target: Box::new(target),
+                };
                 Ok((ObjectType::Cast, missing_ok, vec![cast]))
             }
             K::Transform => {
@@ -228,11 +243,19 @@ impl Parser<'_> {
             }
             K::Tablespace => {
                 let missing_ok = self.opt_if_exists_before_name();
-                Ok((ObjectType::Tablespace, missing_ok, vec![self.object_name()?]))
+                Ok((
+                    ObjectType::Tablespace,
+                    missing_ok,
+                    vec![self.object_name()?],
+                ))
             }
             K::Subscription => {
                 let missing_ok = self.opt_if_exists_before_name();
-                Ok((ObjectType::Subscription, missing_ok, vec![self.object_name()?]))
+                Ok((
+                    ObjectType::Subscription,
+                    missing_ok,
+                    vec![self.object_name()?],
+                ))
             }
             _ => {
                 self.at -= 1;
@@ -246,7 +269,10 @@ impl Parser<'_> {
         self.expect(K::For)?;
         let type_name = Box::new(self.type_name()?);
         self.expect(K::Language)?;
-        Ok(ObjectRef::Transform { type_name, lang: self.col_id()? })
+        Ok(ObjectRef::Transform {
+            type_name,
+            lang: self.col_id()?,
+        })
     }
 
     /// An object with the word of its kind in front, as COMMENT, SECURITY LABEL and ALTER EXTENSION have it.
@@ -260,8 +286,10 @@ impl Parser<'_> {
         let T::Keyword(word) = self.kind() else {
             return self.unexpected();
         };
-        let types = |parser: &mut Self, kind| Ok((kind, ObjectRef::Type(Box::new(parser.type_name()?))));
-        let functions = |parser: &mut Self, kind| Ok((kind, by_args(parser.function_with_argtypes()?)));
+        let types =
+            |parser: &mut Self, kind| Ok((kind, ObjectRef::Type(Box::new(parser.type_name()?))));
+        let functions =
+            |parser: &mut Self, kind| Ok((kind, by_args(parser.function_with_argtypes()?)));
         let is_comment = statement == Naming::Comment;
         let is_label = statement == Naming::Label;
         let at = self.at;
@@ -272,27 +300,45 @@ impl Parser<'_> {
             K::Function => functions(self, ObjectType::Function),
             K::Procedure => functions(self, ObjectType::Procedure),
             K::Routine => functions(self, ObjectType::Routine),
-            K::Aggregate => Ok((ObjectType::Aggregate, by_args(self.aggregate_with_argtypes()?))),
+            K::Aggregate => Ok((
+                ObjectType::Aggregate,
+                by_args(self.aggregate_with_argtypes()?),
+            )),
             K::Column if statement != Naming::Extension => {
                 Ok((ObjectType::Column, ObjectRef::Name(self.any_name()?)))
             }
             K::Large if statement != Naming::Extension => {
                 self.expect(K::Object)?;
-                Ok((ObjectType::LargeObject, ObjectRef::LargeObject(self.numeric_only()?)))
+                Ok((
+                    ObjectType::LargeObject,
+                    ObjectRef::LargeObject(self.numeric_only()?),
+                ))
             }
             K::Operator if !is_label => match self.operator_group() {
                 Some(kind) => Ok((kind, self.object_of_method()?)),
-                None => Ok((ObjectType::Operator, by_args(self.operator_with_argtypes()?))),
+                None => Ok((
+                    ObjectType::Operator,
+                    by_args(self.operator_with_argtypes()?),
+                )),
             },
             K::Cast if !is_label => {
                 let (source, target) = self.cast_types()?;
-                Ok((ObjectType::Cast, ObjectRef::Cast { source: Box::new(source), target: Box::new(target) }))
+                Ok((
+                    ObjectType::Cast,
+                    ObjectRef::Cast {
+                        source: Box::new(source),
+                        target: Box::new(target),
+                    },
+                ))
             }
             K::Transform if !is_label => Ok((ObjectType::Transform, self.transform()?)),
             K::Constraint if is_comment => self.comment_on_constraint(),
             _ => {
                 self.at = at;
-                match is_comment.then(|| self.object_type_name_on_any_name()).flatten() {
+                match is_comment
+                    .then(|| self.object_type_name_on_any_name())
+                    .flatten()
+                {
                     Some(kind) => Ok((kind, self.name_on_any_name()?)),
                     None => self.unexpected(),
                 }
@@ -331,7 +377,11 @@ impl Parser<'_> {
         self.expect_all(&[K::Comment, K::On])?;
         let (objtype, object) = self.object_with_type(Naming::Comment)?;
         let comment = self.is_text()?;
-        Ok(Stmt::Comment(Box::new(CommentStmt { objtype, object, comment })))
+        Ok(Stmt::Comment(Box::new(CommentStmt {
+            objtype,
+            object,
+            comment,
+        })))
     }
 
     /// `SecLabelStmt`
@@ -344,7 +394,12 @@ impl Parser<'_> {
         self.expect(K::On)?;
         let (objtype, object) = self.object_with_type(Naming::Label)?;
         let label = self.is_text()?;
-        Ok(Stmt::SecLabel(Box::new(SecLabelStmt { objtype, object, provider, label })))
+        Ok(Stmt::SecLabel(Box::new(SecLabelStmt {
+            objtype,
+            object,
+            provider,
+            label,
+        })))
     }
 
     /// What ALTER EXTENSION adds and drops.

@@ -3,7 +3,8 @@
 use super::Parser;
 use super::names::is_all_op;
 use crate::ast::{
-    AlterOpFamilyStmt, AnyName, CreateOpClassStmt, CreateOpFamilyStmt, Name, ObjectWithArgs, OpClassItem, OpFamilyChange, Stmt,
+    AlterOpFamilyStmt, AnyName, CreateOpClassStmt, CreateOpFamilyStmt, Name, ObjectWithArgs,
+    OpClassItem, OpFamilyChange, Stmt,
 };
 use crate::lexer::{Keyword as K, TokenKind as T};
 use logstead_sql_types::error::Result;
@@ -55,7 +56,11 @@ impl Parser<'_> {
                     order_family = Some(self.any_name()?);
                 }
                 self.take(K::Recheck);
-                Ok(OpClassItem::Operator { number, name, order_family })
+                Ok(OpClassItem::Operator {
+                    number,
+                    name,
+                    order_family,
+                })
             }
             T::Keyword(K::Function) => {
                 self.pass();
@@ -65,7 +70,11 @@ impl Parser<'_> {
                     false => Vec::new(),
                 };
                 let name = self.function_with_argtypes()?;
-                Ok(OpClassItem::Function { number, class_args, name })
+                Ok(OpClassItem::Function {
+                    number,
+                    class_args,
+                    name,
+                })
             }
             T::Keyword(K::Storage) => {
                 self.pass();
@@ -87,7 +96,10 @@ impl Parser<'_> {
         }
         let operator = Some(self.any_operator()?);
         Ok(ObjectWithArgs {
-            objname: AnyName { names: Default::default(), location },
+            objname: AnyName {
+                names: Default::default(),
+                location,
+            },
             objargs: None,
             objfuncargs: Vec::new(),
             direct_args: None,
@@ -99,7 +111,10 @@ impl Parser<'_> {
     pub(super) fn create_op_family_stmt(&mut self) -> Result<Stmt> {
         self.pass();
         let (opfamilyname, amname) = self.name_of_method()?;
-        Ok(Stmt::CreateOpFamily(Box::new(CreateOpFamilyStmt { opfamilyname, amname })))
+        Ok(Stmt::CreateOpFamily(Box::new(CreateOpFamilyStmt {
+            opfamilyname,
+            amname,
+        })))
     }
 
     /// `AlterOpFamilyStmt`, behind the family.
@@ -118,6 +133,10 @@ impl Parser<'_> {
                 })?)
             }
         };
-        Ok(Stmt::AlterOpFamily(Box::new(AlterOpFamilyStmt { opfamilyname, amname, change })))
+        Ok(Stmt::AlterOpFamily(Box::new(AlterOpFamilyStmt {
+            opfamilyname,
+            amname,
+            change,
+        })))
     }
 }

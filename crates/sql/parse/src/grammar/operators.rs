@@ -4,8 +4,9 @@ use super::Parser;
 use super::expr::{Precedence, Rule, binary, operator};
 use super::parentheses::Inside;
 use crate::ast::{
-    AExprKind, BetweenExpr, BoolTestKind, BooleanTest, Const, Deep, Expr, FuncArg, FuncCall, FuncFormat, FuncName, InExpr,
-    LikeExpr, LikeKind, Location, NullTest, OperatorName, SubLink, SubLinkKind, Value, XmlExpr, XmlExprOp,
+    AExprKind, BetweenExpr, BoolTestKind, BooleanTest, Const, Deep, Expr, FuncArg, FuncCall,
+    FuncFormat, FuncName, InExpr, LikeExpr, LikeKind, Location, NullTest, OperatorName, SubLink,
+    SubLinkKind, Value, XmlExpr, XmlExprOp,
 };
 use crate::lexer::{Keyword as K, TokenKind as T};
 use logstead_sql_types::error::Result;
@@ -13,7 +14,11 @@ use smallvec::smallvec;
 
 /// IS NULL, ISNULL and their negations.
 pub(super) fn null_test(arg: Expr, negated: bool, location: Location) -> Expr {
-    Expr::NullTest(Deep::new(NullTest { arg, negated, location }))
+    Expr::NullTest(Deep::new(NullTest {
+        arg,
+        negated,
+        location,
+    }))
 }
 
 /// A call of a function in `pg_catalog` that words of SQL stand for.
@@ -93,7 +98,12 @@ impl Parser<'_> {
             }
         };
         self.pass();
-        Ok(Expr::BooleanTest(Deep::new(BooleanTest { arg: left, kind: boolean, negated, location })))
+        Ok(Expr::BooleanTest(Deep::new(BooleanTest {
+            arg: left,
+            kind: boolean,
+            negated,
+            location,
+        })))
     }
 
     /// NOT around a test whose own words say so.
@@ -116,7 +126,10 @@ impl Parser<'_> {
             T::Keyword(form @ (K::Nfc | K::Nfd | K::Nfkc | K::Nfkd)) => {
                 self.pass();
                 let form = form.word().to_ascii_uppercase();
-                Some(Expr::Const(Const { value: Value::String(form.into()), location }))
+                Some(Expr::Const(Const {
+                    value: Value::String(form.into()),
+                    location,
+                }))
             }
             _ => None,
         }
@@ -153,7 +166,14 @@ impl Parser<'_> {
             true => Some(self.expr(Rule::A, Precedence::Like)?),
             false => None,
         };
-        Ok(Expr::Like(Deep::new(LikeExpr { kind, negated, expr: left, pattern, escape, location })))
+        Ok(Expr::Like(Deep::new(LikeExpr {
+            kind,
+            negated,
+            expr: left,
+            pattern,
+            escape,
+            location,
+        })))
     }
 
     fn between(&mut self, left: Expr, negated: bool, location: Location) -> Result<Expr> {
@@ -164,7 +184,14 @@ impl Parser<'_> {
         let low = self.b_expr()?;
         self.expect(K::And)?;
         let high = self.expr(Rule::A, Precedence::Like)?;
-        Ok(Expr::Between(Deep::new(BetweenExpr { negated, symmetric, expr: left, low, high, location })))
+        Ok(Expr::Between(Deep::new(BetweenExpr {
+            negated,
+            symmetric,
+            expr: left,
+            low,
+            high,
+            location,
+        })))
     }
 
     /// `in_expr`
@@ -173,11 +200,23 @@ impl Parser<'_> {
             Inside::Select(subselect) => {
                 let kind = match negated {
                     true => SubLinkKind::NotIn { test: left },
-                    false => SubLinkKind::Any { test: left, op: None },
+                    false => SubLinkKind::Any {
+                        test: left,
+                        op: None,
+                    },
                 };
-                Expr::SubLink(Deep::new(SubLink { kind, subselect: *subselect, location }))
+                Expr::SubLink(Deep::new(SubLink {
+                    kind,
+                    subselect: *subselect,
+                    location,
+                }))
             }
-            Inside::Exprs(list) => Expr::In(Deep::new(InExpr { negated, expr: left, list, location })),
+            Inside::Exprs(list) => Expr::In(Deep::new(InExpr {
+                negated,
+                expr: left,
+                list,
+                location,
+            })),
         })
     }
 
@@ -187,7 +226,12 @@ impl Parser<'_> {
     }
 
     /// `a_expr subquery_Op sub_type (...)`, behind the operator.
-    pub(super) fn with_sub_type(&mut self, test: Expr, op: OperatorName, location: Location) -> Result<Expr> {
+    pub(super) fn with_sub_type(
+        &mut self,
+        test: Expr,
+        op: OperatorName,
+        location: Location,
+    ) -> Result<Expr> {
         let is_all = self.pass().kind == T::Keyword(K::All);
         match self.in_parentheses(false)? {
             Inside::Select(subselect) => {
@@ -195,7 +239,11 @@ impl Parser<'_> {
                     true => SubLinkKind::All { test, op },
                     false => SubLinkKind::Any { test, op: Some(op) },
                 };
-                Ok(Expr::SubLink(Deep::new(SubLink { kind, subselect: *subselect, location })))
+                Ok(Expr::SubLink(Deep::new(SubLink {
+                    kind,
+                    subselect: *subselect,
+                    location,
+                })))
             }
             Inside::Exprs(array) => {
                 let kind = match is_all {
@@ -231,7 +279,8 @@ impl Parser<'_> {
         })?;
         for (side, fields, at) in [("left", &left, left_at), ("right", &right, right_at)] {
             if fields.len() != 2 {
-                let message = format!("wrong number of parameters on {side} side of OVERLAPS expression");
+                let message =
+                    format!("wrong number of parameters on {side} side of OVERLAPS expression");
                 return Err(self.syntax_error(message, at));
             }
         }

@@ -19,15 +19,20 @@ impl Parser<'_> {
         self.is_any(&[K::Select, K::Values, K::With, K::Table]) || self.at(T::WithLa)
     }
 
-    /// `select_with_parens`, `'(' a_expr ')'` or, if it may be, `'(' expr_list ')'`: which of them is decided by what follows each part of it, so nothing
-    /// is read twice however many parentheses there are.
+    /// The same where VALUES may be a name.
+    pub(super) fn at_select_or_name(&self) -> bool {
+        self.at_select() && (!self.is(K::Values) || self.kind_at(1) == T::LParen)
+    }
+
+    /// `select_with_parens`, `'(' a_expr ')'` or, if it may be, `'(' expr_list ')'`: which of them is decided by what
+    /// follows each part of it, so nothing is read twice however many parentheses there are.
     pub(super) fn in_parentheses(&mut self, may_be_list: bool) -> Result<Inside> {
         self.nested(|parser| parser.in_parentheses_nested(may_be_list))
     }
 
     fn in_parentheses_nested(&mut self, may_be_list: bool) -> Result<Inside> {
         self.expect_token(T::LParen)?;
-        if self.at_select() {
+        if self.at_select_or_name() {
             let select = self.subselect(|parser| parser.select_no_parens())?;
             self.expect_token(T::RParen)?;
             return Ok(Inside::Select(Box::new(select)));
@@ -42,7 +47,8 @@ impl Parser<'_> {
                         return Ok(Inside::Select(select));
                     }
                     Inside::Select(select) if self.at_select_continuation() => {
-                        let select = self.subselect(|parser| parser.select_no_parens_from(*select, location))?;
+                        let select = self
+                            .subselect(|parser| parser.select_no_parens_from(*select, location))?;
                         self.expect_token(T::RParen)?;
                         return Ok(Inside::Select(Box::new(select)));
                     }
@@ -80,7 +86,11 @@ impl Parser<'_> {
     }
 
     /// `select_with_parens` as an operand, with what may follow it.
-    pub(super) fn select_operand(&mut self, subselect: SelectStmt, location: crate::ast::Location) -> Result<Expr> {
+    pub(super) fn select_operand(
+        &mut self,
+        subselect: SelectStmt,
+        location: crate::ast::Location,
+    ) -> Result<Expr> {
         let operand = Expr::SubLink(Deep::new(SubLink {
             kind: SubLinkKind::Expr,
             subselect,

@@ -5,8 +5,9 @@ use super::expr::Rule;
 use super::names::is_type_function_name;
 use super::parentheses::Inside;
 use crate::ast::{
-    AArrayExpr, AIndirection, CaseExpr, CaseWhen, ColumnRef, Const, Deep, Expr, GroupingFunc, Indirection, Location, Name,
-    Names, ParamRef, RowExpr, SubLink, SubLinkKind, TypeCast, TypeName, Value,
+    AArrayExpr, AIndirection, CaseExpr, CaseWhen, ColumnRef, Const, Deep, Expr, GroupingFunc,
+    Indirection, Location, Name, Names, ParamRef, RowExpr, SubLink, SubLinkKind, TypeCast,
+    TypeName, Value,
 };
 use crate::lexer::{Category, Keyword as K, TokenKind as T};
 use logstead_sql_types::error::Result;
@@ -36,7 +37,10 @@ impl Parser<'_> {
             T::Param => {
                 let token = self.pass();
                 let written = self.tokens.written(token).get(1..).unwrap_or_default();
-                let param = ParamRef { number: written.parse().unwrap_or(u32::MAX), location };
+                let param = ParamRef {
+                    number: written.parse().unwrap_or(u32::MAX),
+                    location,
+                };
                 self.opt_indirection(Expr::ParamRef(param))
             }
             T::LParen => match self.in_parentheses(true)? {
@@ -50,12 +54,21 @@ impl Parser<'_> {
     }
 
     /// `'(' a_expr ')' opt_indirection`, `implicit_row`, and `row OVERLAPS row` where it may be.
-    pub(super) fn parenthesized(&mut self, mut exprs: Vec<Expr>, location: Location, may_overlap: bool) -> Result<Expr> {
+    pub(super) fn parenthesized(
+        &mut self,
+        mut exprs: Vec<Expr>,
+        location: Location,
+        may_overlap: bool,
+    ) -> Result<Expr> {
         if exprs.len() > 1 {
             if may_overlap && self.is(K::Overlaps) {
                 return self.overlaps(exprs, location);
             }
-            return Ok(Expr::RowExpr(Deep::new(RowExpr { args: exprs, is_explicit: false, location })));
+            return Ok(Expr::RowExpr(Deep::new(RowExpr {
+                args: exprs,
+                is_explicit: false,
+                location,
+            })));
         }
         match exprs.pop() {
             Some(expr) => self.opt_indirection(expr),
@@ -81,13 +94,20 @@ impl Parser<'_> {
             K::Exists if next == T::LParen => {
                 self.pass();
                 let subselect = self.select_with_parens()?;
-                return Ok(Expr::SubLink(Deep::new(SubLink { kind: SubLinkKind::Exists, subselect, location })));
+                return Ok(Expr::SubLink(Deep::new(SubLink {
+                    kind: SubLinkKind::Exists,
+                    subselect,
+                    location,
+                })));
             }
             K::Row if next == T::LParen => return self.explicit_row(rule),
             K::Grouping if next == T::LParen => {
                 self.pass();
                 let args = self.parens(Self::expr_list)?;
-                return Ok(Expr::GroupingFunc(Deep::new(GroupingFunc { args, location })));
+                return Ok(Expr::GroupingFunc(Deep::new(GroupingFunc {
+                    args,
+                    location,
+                })));
             }
             K::Interval if matches!(next, T::SConst | T::LParen) => return self.interval_const(),
             _ => {}
@@ -150,7 +170,12 @@ impl Parser<'_> {
     }
 
     /// `makeColumnRef`
-    fn column_ref(&mut self, name: Name, indirection: Vec<Indirection>, location: Location) -> Result<Expr> {
+    fn column_ref(
+        &mut self,
+        name: Name,
+        indirection: Vec<Indirection>,
+        location: Location,
+    ) -> Result<Expr> {
         self.check_indirection(&indirection)?;
         let mut column = ColumnRef {
             fields: name_only(name),
@@ -158,7 +183,8 @@ impl Parser<'_> {
             location,
         };
         let mut rest = indirection.into_iter().peekable();
-        let is_name = |part: &Indirection| matches!(part, Indirection::Field(_) | Indirection::Star);
+        let is_name =
+            |part: &Indirection| matches!(part, Indirection::Field(_) | Indirection::Star);
         while let Some(part) = rest.next_if(is_name) {
             match part {
                 Indirection::Field(field) => column.fields.push(field),
@@ -171,7 +197,10 @@ impl Parser<'_> {
             return Ok(column);
         }
         self.one_level_more();
-        Ok(Expr::Indirection(Deep::new(AIndirection { arg: column, indirection })))
+        Ok(Expr::Indirection(Deep::new(AIndirection {
+            arg: column,
+            indirection,
+        })))
     }
 
     /// `indirection`, or nothing.
@@ -214,7 +243,10 @@ impl Parser<'_> {
     /// `check_indirection`: `*` stands at the end only.
     pub(super) fn check_indirection(&self, indirection: &[Indirection]) -> Result<()> {
         let before_last = indirection.iter().rev().skip(1);
-        match before_last.into_iter().any(|part| *part == Indirection::Star) {
+        match before_last
+            .into_iter()
+            .any(|part| *part == Indirection::Star)
+        {
             true => self.wrong_here("improper use of \"*\""),
             false => Ok(()),
         }
@@ -228,7 +260,10 @@ impl Parser<'_> {
         let indirection = self.indirection()?;
         self.check_indirection(&indirection)?;
         self.one_level_more();
-        Ok(Expr::Indirection(Deep::new(AIndirection { arg, indirection })))
+        Ok(Expr::Indirection(Deep::new(AIndirection {
+            arg,
+            indirection,
+        })))
     }
 
     /// `case_expr`
@@ -246,14 +281,23 @@ impl Parser<'_> {
             let expr = self.a_expr()?;
             self.expect(K::Then)?;
             let result = self.a_expr()?;
-            args.push(CaseWhen { expr, result, location });
+            args.push(CaseWhen {
+                expr,
+                result,
+                location,
+            });
         }
         let defresult = match self.take(K::Else) {
             true => Some(self.a_expr()?),
             false => None,
         };
         self.expect(K::End)?;
-        Ok(Expr::CaseExpr(Deep::new(CaseExpr { arg, args, defresult, location })))
+        Ok(Expr::CaseExpr(Deep::new(CaseExpr {
+            arg,
+            args,
+            defresult,
+            location,
+        })))
     }
 
     /// `ARRAY select_with_parens`, `ARRAY array_expr`
@@ -262,7 +306,11 @@ impl Parser<'_> {
         self.pass();
         if self.at(T::LParen) {
             let subselect = self.select_with_parens()?;
-            return Ok(Expr::SubLink(Deep::new(SubLink { kind: SubLinkKind::Array, subselect, location })));
+            return Ok(Expr::SubLink(Deep::new(SubLink {
+                kind: SubLinkKind::Array,
+                subselect,
+                location,
+            })));
         }
         let mut array = self.array_expr()?;
         if let Expr::ArrayExpr(node) = &mut array {
@@ -282,7 +330,10 @@ impl Parser<'_> {
                 _ => parser.expr_list()?,
             };
             parser.expect_token(T::RBracket)?;
-            Ok(Expr::ArrayExpr(Deep::new(AArrayExpr { elements, location })))
+            Ok(Expr::ArrayExpr(Deep::new(AArrayExpr {
+                elements,
+                location,
+            })))
         })
     }
 
@@ -297,12 +348,17 @@ impl Parser<'_> {
         if rule == Rule::A && self.is(K::Overlaps) {
             return self.overlaps(args, location);
         }
-        Ok(Expr::RowExpr(Deep::new(RowExpr { args, is_explicit: true, location })))
+        Ok(Expr::RowExpr(Deep::new(RowExpr {
+            args,
+            is_explicit: true,
+            location,
+        })))
     }
 
     /// `AexprConst`: what may stand in the place of a constant alone.
     pub(super) fn a_expr_const(&mut self) -> Result<Expr> {
-        let is_name = matches!(self.kind(), T::Ident | T::QuotedIdent) || matches!(self.kind(), T::Keyword(_));
+        let is_name = matches!(self.kind(), T::Ident | T::QuotedIdent)
+            || matches!(self.kind(), T::Keyword(_));
         let is_constant = match self.kind() {
             T::IConst | T::FConst | T::SConst | T::BConst | T::XConst => true,
             T::Keyword(K::True | K::False | K::Null) => true,
@@ -377,4 +433,3 @@ pub(super) fn constant(value: Value, location: Location) -> Expr {
 pub(super) fn name_only(name: Name) -> Names {
     smallvec::smallvec![name]
 }
-

@@ -4,8 +4,9 @@ use super::Parser;
 use super::create_table::{number, option};
 use super::names::{is_col_id, is_type_function_name};
 use crate::ast::{
-    AlterFunctionStmt, AnyName, AtomicStmt, CallStmt, CreateFunctionStmt, DefArg, DefElem, DoStmt, FunctionParameter,
-    FunctionParameterMode as Mode, Indirection, Location, ObjectType, ObjectWithArgs, ReturnStmt, RoutineBody, Stmt, TypeName,
+    AlterFunctionStmt, AnyName, AtomicStmt, CallStmt, CreateFunctionStmt, DefArg, DefElem, DoStmt,
+    FunctionParameter, FunctionParameterMode as Mode, Indirection, Location, ObjectType,
+    ObjectWithArgs, ReturnStmt, RoutineBody, Stmt, TypeName,
 };
 use crate::lexer::{Category, Keyword as K, TokenKind as T};
 use logstead_sql_types::error::Result;
@@ -53,7 +54,13 @@ impl Parser<'_> {
             mode = self.arg_class();
         }
         let arg_type = self.func_type()?;
-        Ok(FunctionParameter { name, arg_type, mode: mode.unwrap_or(Mode::Default), defexpr: None, location })
+        Ok(FunctionParameter {
+            name,
+            arg_type,
+            mode: mode.unwrap_or(Mode::Default),
+            defexpr: None,
+            location,
+        })
     }
 
     /// `func_arg_with_default`
@@ -139,7 +146,11 @@ impl Parser<'_> {
     }
 
     /// `makeOrderedSetArgs`
-    fn ordered_set_args(&self, direct: &mut Vec<FunctionParameter>, ordered: Vec<FunctionParameter>) -> Result<()> {
+    fn ordered_set_args(
+        &self,
+        direct: &mut Vec<FunctionParameter>,
+        ordered: Vec<FunctionParameter>,
+    ) -> Result<()> {
         let same = |a: &TypeName, b: &TypeName| {
             a.name == b.name
                 && a.setof == b.setof
@@ -154,9 +165,12 @@ impl Parser<'_> {
                 return Ok(());
             }
         };
-        if ordered.len() != 1 || first.mode != Mode::Variadic || !same(&last.arg_type, &first.arg_type) {
+        if ordered.len() != 1
+            || first.mode != Mode::Variadic
+            || !same(&last.arg_type, &first.arg_type)
+        {
             let message = "an ordered-set aggregate with a VARIADIC direct argument must have one VARIADIC aggregated argument of the same data type";
-            return Err(self.unsupported(message, Location::UNKNOWN));
+            return Err(self.unsupported(message, first.arg_type.location));
         }
         Ok(())
     }
@@ -178,8 +192,15 @@ impl Parser<'_> {
         let location = self.here();
         let operator = self.any_operator()?;
         let objargs = Some(self.oper_argtypes()?);
-        let objname = AnyName { names: Default::default(), location };
-        Ok(ObjectWithArgs { objargs, operator: Some(operator), ..with_args(objname) })
+        let objname = AnyName {
+            names: Default::default(),
+            location,
+        };
+        Ok(ObjectWithArgs {
+            objargs,
+            operator: Some(operator),
+            ..with_args(objname)
+        })
     }
 
     /// `oper_argtypes`
@@ -192,7 +213,9 @@ impl Parser<'_> {
             let left = parser.type_name()?;
             if parser.at(T::RParen) {
                 let error = parser.syntax_error("missing argument", parser.here());
-                return Err(error.hint("Use NONE to denote the missing argument of a unary operator."));
+                return Err(
+                    error.hint("Use NONE to denote the missing argument of a unary operator.")
+                );
             }
             parser.expect_token(T::Comma)?;
             let right = match parser.take(K::None) {
@@ -229,7 +252,8 @@ impl Parser<'_> {
             options.push(item);
         }
         let sql_body = self.opt_routine_body()?;
-        let is_out = |parameter: &FunctionParameter| matches!(parameter.mode, Mode::Out | Mode::InOut);
+        let is_out =
+            |parameter: &FunctionParameter| matches!(parameter.mode, Mode::Out | Mode::InOut);
         if returns_table && parameters.iter().any(is_out) {
             if self.at(T::Error) {
                 return self.unexpected();
@@ -254,7 +278,13 @@ impl Parser<'_> {
         let location = self.here();
         let name = Some(self.type_function_name()?);
         let arg_type = self.func_type()?;
-        Ok(FunctionParameter { name, arg_type, mode: Mode::Table, defexpr: None, location })
+        Ok(FunctionParameter {
+            name,
+            arg_type,
+            mode: Mode::Table,
+            defexpr: None,
+            location,
+        })
     }
 
     /// `TableFuncTypeName`
@@ -263,7 +293,10 @@ impl Parser<'_> {
             [column] => column.arg_type.clone(),
             _ => self.system_type("record", Location::UNKNOWN),
         };
-        TypeName { setof: true, ..type_name }
+        TypeName {
+            setof: true,
+            ..type_name
+        }
     }
 
     /// `createfunc_opt_item`
@@ -281,7 +314,10 @@ impl Parser<'_> {
             }
             T::Keyword(K::Language) => {
                 self.pass();
-                ("language", DefArg::String(self.non_reserved_word_or_sconst()?))
+                (
+                    "language",
+                    DefArg::String(self.non_reserved_word_or_sconst()?),
+                )
             }
             T::Keyword(K::Transform) => {
                 self.pass();
@@ -308,7 +344,11 @@ impl Parser<'_> {
         };
         if self.at_set_reset() {
             let set = self.function_set_reset_clause()?;
-            return Ok(Some(option("set", Some(DefArg::Set(Box::new(set))), location)));
+            return Ok(Some(option(
+                "set",
+                Some(DefArg::Set(Box::new(set))),
+                location,
+            )));
         }
         let volatility = |word: &str| ("volatility", DefArg::String(word.into()));
         let (name, arg) = match word {
@@ -390,7 +430,8 @@ impl Parser<'_> {
             if self.take(K::End) {
                 return Ok(Some(RoutineBody::Atomic(statements)));
             }
-            let (stmt, (start, end)) = self.with_range(|parser| parser.nested(Self::routine_body_stmt))?;
+            let (stmt, (start, end)) =
+                self.with_range(|parser| parser.nested(Self::routine_body_stmt))?;
             self.expect_token(T::Semicolon)?;
             statements.push(AtomicStmt { stmt, start, end });
         }
@@ -407,11 +448,17 @@ impl Parser<'_> {
     /// `ReturnStmt`
     fn return_stmt(&mut self) -> Result<ReturnStmt> {
         self.expect(K::Return)?;
-        Ok(ReturnStmt { returnval: self.a_expr()? })
+        Ok(ReturnStmt {
+            returnval: self.a_expr()?,
+        })
     }
 
     /// `AlterFunctionStmt`, behind the function.
-    pub(super) fn alter_function(&mut self, objtype: ObjectType, func: ObjectWithArgs) -> Result<Stmt> {
+    pub(super) fn alter_function(
+        &mut self,
+        objtype: ObjectType,
+        func: ObjectWithArgs,
+    ) -> Result<Stmt> {
         let mut actions = Vec::new();
         while let Some(action) = self.common_func_opt_item()? {
             actions.push(action);
@@ -420,7 +467,11 @@ impl Parser<'_> {
             return self.unexpected();
         }
         self.take(K::Restrict);
-        Ok(Stmt::AlterFunction(Box::new(AlterFunctionStmt { objtype, func, actions })))
+        Ok(Stmt::AlterFunction(Box::new(AlterFunctionStmt {
+            objtype,
+            func,
+            actions,
+        })))
     }
 
     /// `DoStmt`
@@ -463,8 +514,13 @@ fn with_args(objname: AnyName) -> ObjectWithArgs {
 
 /// `extractArgTypes`: what goes in.
 fn arg_types(parameters: &[FunctionParameter]) -> Vec<Option<TypeName>> {
-    let goes_in = |parameter: &&FunctionParameter| !matches!(parameter.mode, Mode::Out | Mode::Table);
-    parameters.iter().filter(goes_in).map(|parameter| Some(parameter.arg_type.clone())).collect()
+    let goes_in =
+        |parameter: &&FunctionParameter| !matches!(parameter.mode, Mode::Out | Mode::Table);
+    parameters
+        .iter()
+        .filter(goes_in)
+        .map(|parameter| Some(parameter.arg_type.clone()))
+        .collect()
 }
 
 /// Can a type begin with a keyword that may be the name of a column?

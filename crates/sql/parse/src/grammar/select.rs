@@ -3,9 +3,10 @@
 use super::Parser;
 use super::expr::{Behind, Rule, begins_expr};
 use crate::ast::{
-    ColumnRef, CommonTableExpr, CteCycleClause, CteSearchClause, Deep, Distinct, Expr, GroupingItem, IntoClause, LimitCount,
-    LockStrength, LockWaitPolicy, LockingClause, Location, Names, OnCommitAction, Persistence, RangeVar, ResTarget,
-    SelectBody, SelectCore, SelectLimit, SelectStmt, SetOp, SetOperation, SortBy, SortByDir, SortByNulls, WithClause,
+    ColumnRef, CommonTableExpr, CteCycleClause, CteSearchClause, Deep, Distinct, Expr,
+    GroupingItem, IntoClause, LimitCount, Location, LockStrength, LockWaitPolicy, LockingClause,
+    Names, OnCommitAction, Persistence, RangeVar, ResTarget, SelectBody, SelectCore, SelectLimit,
+    SelectStmt, SetOp, SetOperation, SortBy, SortByDir, SortByNulls, WithClause,
 };
 use crate::lexer::{Keyword as K, TokenKind as T};
 use logstead_sql_types::error::Result;
@@ -70,7 +71,10 @@ impl Parser<'_> {
     }
 
     /// The same behind WITH.
-    pub(super) fn select_after_with(&mut self, with_clause: Option<Box<WithClause>>) -> Result<SelectStmt> {
+    pub(super) fn select_after_with(
+        &mut self,
+        with_clause: Option<Box<WithClause>>,
+    ) -> Result<SelectStmt> {
         self.nested(|parser| {
             let start = parser.here();
             let first = parser.select_clause_operand()?;
@@ -79,7 +83,11 @@ impl Parser<'_> {
     }
 
     /// The rest of a `select_no_parens` whose first part, in parentheses, has been read.
-    pub(super) fn select_no_parens_from(&mut self, first: SelectStmt, start: Location) -> Result<SelectStmt> {
+    pub(super) fn select_no_parens_from(
+        &mut self,
+        first: SelectStmt,
+        start: Location,
+    ) -> Result<SelectStmt> {
         self.select_rest(first, None, start)
     }
 
@@ -131,7 +139,9 @@ impl Parser<'_> {
         if let Some((limit, _)) = limit {
             let had = select.limit.take().map(|limit| *limit).unwrap_or_default();
             if let (Some(offset), Some(_)) = (&limit.offset, &had.offset) {
-                return Err(self.syntax_error("multiple OFFSET clauses not allowed", offset.location()));
+                return Err(
+                    self.syntax_error("multiple OFFSET clauses not allowed", offset.location())
+                );
             }
             if let (Some(count), Some(_)) = (&limit.count, &had.count) {
                 let at = match count {
@@ -142,7 +152,9 @@ impl Parser<'_> {
             }
             if limit.count.is_some() {
                 if had.count.is_some() {
-                    return Err(self.syntax_error("multiple limit options not allowed", Location::UNKNOWN));
+                    return Err(
+                        self.syntax_error("multiple limit options not allowed", Location::UNKNOWN)
+                    );
                 }
                 self.check_with_ties(select, &limit)?;
             }
@@ -180,7 +192,12 @@ impl Parser<'_> {
     }
 
     /// Queries with UNION and its like between them, of which the first has been read. A chain is read in a loop.
-    fn set_operations(&mut self, first: SelectStmt, stronger_than: u8, start: Location) -> Result<SelectStmt> {
+    fn set_operations(
+        &mut self,
+        first: SelectStmt,
+        stronger_than: u8,
+        start: Location,
+    ) -> Result<SelectStmt> {
         let mut left = first;
         loop {
             let op = match self.kind() {
@@ -206,7 +223,13 @@ impl Parser<'_> {
             let right = self.set_operations(right, strength, right_start)?;
             self.one_level_more();
             left = query(
-                SelectBody::SetOp(Deep::new(SetOp { op, all, larg: left, rarg: right, location })),
+                SelectBody::SetOp(Deep::new(SetOp {
+                    op,
+                    all,
+                    larg: left,
+                    rarg: right,
+                    location,
+                })),
                 start,
             );
         }
@@ -248,7 +271,11 @@ impl Parser<'_> {
                 Distinct::No
             }
         };
-        let mut core = SelectCore { distinct, location, ..SelectCore::default() };
+        let mut core = SelectCore {
+            distinct,
+            location,
+            ..SelectCore::default()
+        };
         if core.distinct != Distinct::No || self.at_target() {
             core.target_list = self.target_list()?;
         }
@@ -293,9 +320,18 @@ impl Parser<'_> {
     fn target_el(&mut self) -> Result<ResTarget> {
         let location = self.here();
         if self.take_token(T::Star) {
-            let column = ColumnRef { fields: Names::new(), star: true, location };
+            let column = ColumnRef {
+                fields: Names::new(),
+                star: true,
+                location,
+            };
             let val = Some(Expr::ColumnRef(Box::new(column)));
-            return Ok(ResTarget { name: None, indirection: Vec::new(), val, location });
+            return Ok(ResTarget {
+                name: None,
+                indirection: Vec::new(),
+                val,
+                location,
+            });
         }
         let val = Some(self.a_expr_before(Behind::Label)?);
         let name = match self.kind() {
@@ -307,7 +343,12 @@ impl Parser<'_> {
             T::Ident | T::QuotedIdent => Some(self.col_label()?),
             _ => None,
         };
-        Ok(ResTarget { name, indirection: Vec::new(), val, location })
+        Ok(ResTarget {
+            name,
+            indirection: Vec::new(),
+            val,
+            location,
+        })
     }
 
     /// `into_clause`
@@ -327,7 +368,9 @@ impl Parser<'_> {
                 self.pass();
                 Some(Persistence::Temporary)
             }
-            T::Keyword(K::Local | K::Global) if self.is_at(1, K::Temporary) || self.is_at(1, K::Temp) => {
+            T::Keyword(K::Local | K::Global)
+                if self.is_at(1, K::Temporary) || self.is_at(1, K::Temp) =>
+            {
                 self.pass_all(2);
                 Some(Persistence::Temporary)
             }
@@ -339,7 +382,10 @@ impl Parser<'_> {
         };
         self.take(K::Table);
         let rel = self.qualified_name()?;
-        Ok(RangeVar { persistence: persistence.unwrap_or_default(), ..rel })
+        Ok(RangeVar {
+            persistence: persistence.unwrap_or_default(),
+            ..rel
+        })
     }
 
     /// `group_by_item`
@@ -357,7 +403,10 @@ impl Parser<'_> {
             }
             T::Keyword(K::Rollup) if opens => {
                 self.pass();
-                Ok(GroupingItem::Rollup(self.parens(Self::expr_list)?, location))
+                Ok(GroupingItem::Rollup(
+                    self.parens(Self::expr_list)?,
+                    location,
+                ))
             }
             T::Keyword(K::Cube) if opens => {
                 self.pass();
@@ -402,7 +451,12 @@ impl Parser<'_> {
                 false => parser.opt_asc_desc(),
             };
             let nulls = parser.opt_nulls_order()?;
-            Ok(SortBy { node, dir, nulls, location })
+            Ok(SortBy {
+                node,
+                dir,
+                nulls,
+                location,
+            })
         })
     }
 
@@ -582,7 +636,12 @@ impl Parser<'_> {
         } else {
             LockWaitPolicy::Block
         };
-        Ok(LockingClause { locked_rels, strength, wait_policy, location })
+        Ok(LockingClause {
+            locked_rels,
+            strength,
+            wait_policy,
+            location,
+        })
     }
 
     /// `opt_with_clause`
@@ -597,7 +656,11 @@ impl Parser<'_> {
             self.pass();
         }
         let ctes = self.list(Self::common_table_expr)?;
-        Ok(Some(Box::new(WithClause { recursive, ctes, location })))
+        Ok(Some(Box::new(WithClause {
+            recursive,
+            ctes,
+            location,
+        })))
     }
 
     /// Is RECURSIVE the name of a query of WITH?
@@ -619,7 +682,8 @@ impl Parser<'_> {
         } else {
             None
         };
-        let ctequery = self.nested(|parser| parser.subselect(|parser| parser.parens(Self::preparable_stmt)))?;
+        let ctequery =
+            self.nested(|parser| parser.subselect(|parser| parser.parens(Self::preparable_stmt)))?;
         let search_clause = self.opt_search_clause()?;
         let cycle_clause = self.opt_cycle_clause()?;
         Ok(CommonTableExpr {
@@ -647,7 +711,12 @@ impl Parser<'_> {
         let col_list = self.name_list()?;
         self.expect(K::Set)?;
         let seq_column = self.col_id()?;
-        Ok(Some(Box::new(CteSearchClause { col_list, breadth_first, seq_column, location })))
+        Ok(Some(Box::new(CteSearchClause {
+            col_list,
+            breadth_first,
+            seq_column,
+            location,
+        })))
     }
 
     /// `opt_cycle_clause`
@@ -669,7 +738,13 @@ impl Parser<'_> {
         };
         self.expect(K::Using)?;
         let path_column = self.col_id()?;
-        Ok(Some(Box::new(CteCycleClause { col_list, mark_column, marks, path_column, location })))
+        Ok(Some(Box::new(CteCycleClause {
+            col_list,
+            mark_column,
+            marks,
+            path_column,
+            location,
+        })))
     }
 }
 

@@ -3,19 +3,27 @@
 use super::Parser;
 use super::primary::constant;
 use crate::ast::{
-    Const, ConstraintsSetStmt, Expr, IsolationLevel, Location, Name, SetValue, Stmt, TransactionMode, TransactionStmt,
-    TransactionStmtKind as Kind, TypeCast, Value, VariableSetKind, VariableSetStmt, VariableShowStmt, XmlOption,
-    interval_fields as fields,
+    Const, ConstraintsSetStmt, Expr, IsolationLevel, Location, Name, SetValue, Stmt,
+    TransactionMode, TransactionStmt, TransactionStmtKind as Kind, TypeCast, Value,
+    VariableSetKind, VariableSetStmt, VariableShowStmt, XmlOption, interval_fields as fields,
 };
 use crate::lexer::{Keyword as K, TokenKind as T};
 use logstead_sql_types::error::Result;
 
 fn setting(kind: VariableSetKind, name: &str, location: Location) -> VariableSetStmt {
-    VariableSetStmt { kind, name: Some(name.into()), is_local: false, location }
+    VariableSetStmt {
+        kind,
+        name: Some(name.into()),
+        is_local: false,
+        location,
+    }
 }
 
 fn text(value: impl Into<Name>, location: Location) -> SetValue {
-    SetValue::Const(Const { value: Value::String(value.into()), location })
+    SetValue::Const(Const {
+        value: Value::String(value.into()),
+        location,
+    })
 }
 
 impl Parser<'_> {
@@ -23,18 +31,25 @@ impl Parser<'_> {
     pub(super) fn set_stmt(&mut self) -> Result<Stmt> {
         self.expect(K::Set)?;
         // All of these words are names of settings as well.
-        let names_setting = matches!(self.kind_at(1), T::Equals | T::Dot | T::Keyword(K::To) | T::Keyword(K::From));
+        let names_setting = matches!(
+            self.kind_at(1),
+            T::Equals | T::Dot | T::Keyword(K::To) | T::Keyword(K::From)
+        );
         if self.is(K::Constraints) && !names_setting {
             self.pass();
             return self.constraints_set();
         }
         let is_local = self.is(K::Local) && !names_setting;
         let is_session = self.is(K::Session) && !names_setting;
-        let session_word = is_session && (self.is_at(1, K::Characteristics) || self.is_at(1, K::Authorization));
+        let session_word =
+            is_session && (self.is_at(1, K::Characteristics) || self.is_at(1, K::Authorization));
         // `SET SESSION characteristics = 1`
         let after = self.kind_at(2);
         let session_word = session_word
-            && !matches!(after, T::Equals | T::Dot | T::Keyword(K::To) | T::Keyword(K::From))
+            && !matches!(
+                after,
+                T::Equals | T::Dot | T::Keyword(K::To) | T::Keyword(K::From)
+            )
             || is_session && self.is_at(1, K::Authorization);
         if is_local || (is_session && !session_word) {
             self.pass();
@@ -53,12 +68,18 @@ impl Parser<'_> {
         if !deferred {
             self.expect(K::Immediate)?;
         }
-        Ok(Stmt::ConstraintsSet(Box::new(ConstraintsSetStmt { constraints, deferred })))
+        Ok(Stmt::ConstraintsSet(Box::new(ConstraintsSetStmt {
+            constraints,
+            deferred,
+        })))
     }
 
     /// Does the next word name a setting (`var_name`), whatever else it is?
     fn at_var_name(&self) -> bool {
-        matches!(self.kind_at(1), T::Equals | T::Dot | T::Keyword(K::To) | T::Keyword(K::From))
+        matches!(
+            self.kind_at(1),
+            T::Equals | T::Dot | T::Keyword(K::To) | T::Keyword(K::From)
+        )
     }
 
     /// `set_rest`
@@ -68,15 +89,31 @@ impl Parser<'_> {
             if self.is(K::Transaction) && !self.is_at(1, K::Snapshot) {
                 self.pass();
                 let modes = self.transaction_mode_list()?;
-                let kind = VariableSetKind::Transaction { session: false, modes };
-                return Ok(VariableSetStmt { kind, name: None, is_local: false, location });
+                let kind = VariableSetKind::Transaction {
+                    session: false,
+                    modes,
+                };
+                return Ok(VariableSetStmt {
+                    kind,
+                    name: None,
+                    is_local: false,
+                    location,
+                });
             }
             if self.is(K::Session) && self.is_at(1, K::Characteristics) {
                 self.pass_all(2);
                 self.expect_all(&[K::As, K::Transaction])?;
                 let modes = self.transaction_mode_list()?;
-                let kind = VariableSetKind::Transaction { session: true, modes };
-                return Ok(VariableSetStmt { kind, name: None, is_local: false, location });
+                let kind = VariableSetKind::Transaction {
+                    session: true,
+                    modes,
+                };
+                return Ok(VariableSetStmt {
+                    kind,
+                    name: None,
+                    is_local: false,
+                    location,
+                });
             }
         }
         self.set_rest_more()
@@ -154,7 +191,12 @@ impl Parser<'_> {
                 self.expect(K::Snapshot)?;
                 let snapshot = self.sconst()?;
                 let kind = VariableSetKind::Snapshot(snapshot);
-                Ok(VariableSetStmt { kind, name: None, is_local: false, location })
+                Ok(VariableSetStmt {
+                    kind,
+                    name: None,
+                    is_local: false,
+                    location,
+                })
             }
             _ => self.generic_set(true),
         }
@@ -215,7 +257,9 @@ impl Parser<'_> {
 
     /// Does an `opt_boolean_or_string` begin here?
     pub(super) fn at_boolean_or_string(&self) -> bool {
-        self.at(T::SConst) || self.is_any(&[K::True, K::False, K::On]) || super::names::is_non_reserved_word(self.kind())
+        self.at(T::SConst)
+            || self.is_any(&[K::True, K::False, K::On])
+            || super::names::is_non_reserved_word(self.kind())
     }
 
     /// `zone_value`; none for DEFAULT and LOCAL.
@@ -229,7 +273,10 @@ impl Parser<'_> {
                 Ok(None)
             }
             T::Keyword(K::Interval) => self.zone_interval(location).map(Some),
-            _ => Ok(Some(SetValue::Const(Const { value: self.numeric_only()?, location }))),
+            _ => Ok(Some(SetValue::Const(Const {
+                value: self.numeric_only()?,
+                location,
+            }))),
         }
     }
 
@@ -245,7 +292,10 @@ impl Parser<'_> {
         if !has_precision {
             let at = self.here();
             type_name.typmods = self.opt_interval()?;
-            if let Some(Expr::Const(Const { value: Value::Integer(mask), .. })) = type_name.typmods.first()
+            if let Some(Expr::Const(Const {
+                value: Value::Integer(mask),
+                ..
+            })) = type_name.typmods.first()
                 && mask & !(fields::HOUR | fields::MINUTE) != 0
             {
                 let message = "time zone interval must be HOUR or HOUR TO MINUTE";
@@ -253,7 +303,11 @@ impl Parser<'_> {
             }
         }
         let location = Location::UNKNOWN;
-        Ok(SetValue::Interval(Box::new(TypeCast { arg: literal, type_name, location })))
+        Ok(SetValue::Interval(Box::new(TypeCast {
+            arg: literal,
+            type_name,
+            location,
+        })))
     }
 
     /// `VariableResetStmt`
@@ -282,7 +336,12 @@ impl Parser<'_> {
         let location = self.here();
         if self.take(K::All) {
             let kind = VariableSetKind::ResetAll;
-            return Ok(VariableSetStmt { kind, name: None, is_local: false, location });
+            return Ok(VariableSetStmt {
+                kind,
+                name: None,
+                is_local: false,
+                location,
+            });
         }
         let name = self.var_name()?;
         Ok(setting(VariableSetKind::Reset, &name, location))
@@ -326,7 +385,10 @@ impl Parser<'_> {
         } else {
             self.var_name()?
         };
-        Ok(Stmt::VariableShow(Box::new(VariableShowStmt { name, location })))
+        Ok(Stmt::VariableShow(Box::new(VariableShowStmt {
+            name,
+            location,
+        })))
     }
 
     /// `transaction_mode_list`
@@ -390,7 +452,10 @@ impl Parser<'_> {
     }
 
     fn transaction(&self, kind: Kind, options: Vec<TransactionMode>) -> Result<Stmt> {
-        Ok(Stmt::Transaction(Box::new(TransactionStmt { kind, options })))
+        Ok(Stmt::Transaction(Box::new(TransactionStmt {
+            kind,
+            options,
+        })))
     }
 
     /// `opt_transaction`

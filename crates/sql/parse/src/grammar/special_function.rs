@@ -5,8 +5,8 @@ use super::expr::{Behind, operator};
 use super::operators::{system_call, system_expr};
 use super::primary::constant;
 use crate::ast::{
-    AExprKind, CoalesceExpr, Deep, Expr, FuncArg, FuncFormat, MinMaxExpr, SqlValueFunction, SqlValueFunctionOp as Op,
-    TypeCast, TypeName, TypeRef, Value,
+    AExprKind, CoalesceExpr, Deep, Expr, FuncArg, FuncFormat, MinMaxExpr, SqlValueFunction,
+    SqlValueFunctionOp as Op, TypeCast, TypeName, TypeRef, Value,
 };
 use crate::lexer::{Keyword as K, TokenKind as T};
 use logstead_sql_types::error::Result;
@@ -65,7 +65,13 @@ impl Parser<'_> {
         let T::Keyword(word) = self.pass().kind else {
             return self.unexpected();
         };
-        let plain = |op| Ok(Expr::SqlValueFunction(SqlValueFunction { op, typmod: None, location }));
+        let plain = |op| {
+            Ok(Expr::SqlValueFunction(SqlValueFunction {
+                op,
+                typmod: None,
+                location,
+            }))
+        };
         match word {
             K::CurrentDate => plain(Op::CurrentDate),
             K::CurrentRole => plain(Op::CurrentRole),
@@ -85,7 +91,11 @@ impl Parser<'_> {
                     K::Localtime => Op::LocalTime,
                     _ => Op::LocalTimestamp,
                 };
-                Ok(Expr::SqlValueFunction(SqlValueFunction { op, typmod, location }))
+                Ok(Expr::SqlValueFunction(SqlValueFunction {
+                    op,
+                    typmod,
+                    location,
+                }))
             }
             K::Collation => {
                 self.expect(K::For)?;
@@ -94,7 +104,11 @@ impl Parser<'_> {
             }
             K::Cast => {
                 let (arg, type_name) = self.parens(Self::cast_of)?;
-                Ok(Expr::TypeCast(Deep::new(TypeCast { arg, type_name, location })))
+                Ok(Expr::TypeCast(Deep::new(TypeCast {
+                    arg,
+                    type_name,
+                    location,
+                })))
             }
             K::Treat => {
                 let (arg, type_name) = self.parens(Self::cast_of)?;
@@ -108,16 +122,29 @@ impl Parser<'_> {
                     parser.expect_token(T::Comma)?;
                     Ok((left, parser.a_expr()?))
                 })?;
-                Ok(super::expr::binary(AExprKind::NullIf, operator("="), Some(left), right, location))
+                Ok(super::expr::binary(
+                    AExprKind::NullIf,
+                    operator("="),
+                    Some(left),
+                    right,
+                    location,
+                ))
             }
             K::Coalesce => {
                 let args = self.parens(Self::expr_list)?;
-                Ok(Expr::CoalesceExpr(Deep::new(CoalesceExpr { args, location })))
+                Ok(Expr::CoalesceExpr(Deep::new(CoalesceExpr {
+                    args,
+                    location,
+                })))
             }
             K::Greatest | K::Least => {
                 let args = self.parens(Self::expr_list)?;
                 let is_least = word == K::Least;
-                Ok(Expr::MinMaxExpr(Deep::new(MinMaxExpr { is_least, args, location })))
+                Ok(Expr::MinMaxExpr(Deep::new(MinMaxExpr {
+                    is_least,
+                    args,
+                    location,
+                })))
             }
             K::Extract => {
                 let args = self.parens(Self::extract_list)?;
@@ -220,7 +247,12 @@ impl Parser<'_> {
     }
 
     /// A call of these functions that looks like any other.
-    fn plain_call(&mut self, name: &str, args: Vec<FuncArg>, location: crate::ast::Location) -> Expr {
+    fn plain_call(
+        &mut self,
+        name: &str,
+        args: Vec<FuncArg>,
+        location: crate::ast::Location,
+    ) -> Expr {
         let mut call = system_call(name, Vec::new(), location);
         // By its own name, so that users' functions of that name are found.
         call.funcname = crate::ast::FuncName::Named(super::primary::name_only(name.into()));
@@ -305,7 +337,10 @@ impl Parser<'_> {
 /// The function that TREAT calls has the name of the type.
 fn last_name(type_name: &TypeName) -> String {
     match &type_name.name {
-        TypeRef::Named(names) => names.last().map(|name| name.to_string()).unwrap_or_default(),
+        TypeRef::Named(names) => names
+            .last()
+            .map(|name| name.to_string())
+            .unwrap_or_default(),
         TypeRef::Stored(oid) => oid.to_string(),
     }
 }

@@ -37,7 +37,9 @@ impl Parser<'_> {
             K::Refresh => self.refresh_mat_view_stmt(),
             K::Import => self.import_foreign_schema_stmt(),
             K::Reassign => self.reassign_owned_stmt(),
-            K::Abort | K::Start | K::Commit | K::Rollback | K::Savepoint | K::Release => self.transaction_stmt(),
+            K::Abort | K::Start | K::Commit | K::Rollback | K::Savepoint | K::Release => {
+                self.transaction_stmt()
+            }
             K::Prepare => {
                 self.pass();
                 match self.is(K::Transaction) && self.kind_at(1) == T::SConst {
@@ -46,7 +48,9 @@ impl Parser<'_> {
                 }
             }
             K::Set => self.set_stmt(),
-            K::Reset => self.variable_reset().map(|stmt| Stmt::VariableSet(Box::new(stmt))),
+            K::Reset => self
+                .variable_reset()
+                .map(|stmt| Stmt::VariableSet(Box::new(stmt))),
             K::Show => self.variable_show_stmt(),
             K::Discard => self.discard_stmt(),
             K::Execute => Ok(Stmt::Execute(Box::new(self.execute_stmt()?))),

@@ -2,7 +2,9 @@
 
 use super::Parser;
 use super::define::define;
-use crate::ast::{AlterTsConfigurationStmt, AnyName, DefineStmt, Name, ObjectType, Stmt, TsConfigChange};
+use crate::ast::{
+    AlterTsConfigurationStmt, AnyName, DefineStmt, Name, ObjectType, Stmt, TsConfigChange,
+};
 use crate::lexer::{Keyword as K, TokenKind as T};
 use logstead_sql_types::error::Result;
 
@@ -26,7 +28,10 @@ impl Parser<'_> {
         let kind = self.text_search_kind()?;
         let name = self.any_name()?;
         let definition = self.definition()?;
-        Ok(Stmt::Define(Box::new(DefineStmt { definition, ..define(kind, name) })))
+        Ok(Stmt::Define(Box::new(DefineStmt {
+            definition,
+            ..define(kind, name)
+        })))
     }
 
     /// ADD, ALTER and DROP MAPPING of a configuration, from that word on.
@@ -39,7 +44,10 @@ impl Parser<'_> {
             K::Drop => {
                 let missing_ok = self.opt_if_exists()?;
                 self.expect(K::For)?;
-                TsConfigChange::DropMapping { tokentype: self.name_list()?, missing_ok }
+                TsConfigChange::DropMapping {
+                    tokentype: self.name_list()?,
+                    missing_ok,
+                }
             }
             K::Alter if self.is(K::Replace) => self.replace_dict(Vec::new())?,
             _ => {
@@ -57,7 +65,9 @@ impl Parser<'_> {
                 }
             }
         };
-        Ok(Stmt::AlterTsConfiguration(Box::new(AlterTsConfigurationStmt { cfgname, change })))
+        Ok(Stmt::AlterTsConfiguration(Box::new(
+            AlterTsConfigurationStmt { cfgname, change },
+        )))
     }
 
     fn replace_dict(&mut self, tokentype: Vec<Name>) -> Result<TsConfigChange> {
@@ -65,6 +75,10 @@ impl Parser<'_> {
         let old = self.any_name()?;
         self.any_with()?;
         let new = self.any_name()?;
-        Ok(TsConfigChange::ReplaceDict { tokentype, old, new })
+        Ok(TsConfigChange::ReplaceDict {
+            tokentype,
+            old,
+            new,
+        })
     }
 }

@@ -3,8 +3,8 @@
 use super::Parser;
 use super::create_table::option;
 use crate::ast::{
-    CreateEventTrigStmt, CreateTrigStmt, DefArg, DefElem, Expr, FiringMode, Location, Name, RangeVar, RuleEvent, RuleStmt, Stmt,
-    TriggerEvent, TriggerTiming, TriggerTransition,
+    CreateEventTrigStmt, CreateTrigStmt, DefArg, DefElem, Expr, FiringMode, Location, Name,
+    RangeVar, RuleEvent, RuleStmt, Stmt, TriggerEvent, TriggerTiming, TriggerTransition,
 };
 use crate::lexer::{Keyword as K, TokenKind as T};
 use logstead_sql_types::error::Result;
@@ -110,8 +110,14 @@ impl Parser<'_> {
         let mut events = vec![self.trigger_one_event()?];
         while self.take(K::Or) {
             let event = self.trigger_one_event()?;
-            let same = |other: &TriggerEvent| std::mem::discriminant(other) == std::mem::discriminant(&event);
+            let same = |other: &TriggerEvent| {
+                std::mem::discriminant(other) == std::mem::discriminant(&event)
+            };
             if events.iter().any(same) {
+                // Told where PostgreSQL's parser is: it has looked behind UPDATE only.
+                if !matches!(event, TriggerEvent::Update(_)) {
+                    self.at -= 1;
+                }
                 return self.wrong_here("duplicate trigger events specified");
             }
             events.push(event);
@@ -151,7 +157,11 @@ impl Parser<'_> {
         }
         self.take(K::As);
         let name = self.col_id()?;
-        Ok(TriggerTransition { name, is_new, is_table })
+        Ok(TriggerTransition {
+            name,
+            is_new,
+            is_table,
+        })
     }
 
     /// `TriggerWhen`
@@ -171,8 +181,9 @@ impl Parser<'_> {
         let function = self.func_name()?;
         self.expect_token(T::LParen)?;
         let mut args = Vec::new();
-        // What follows a comma may be missing: then that is the list's end.
-        if !self.at(T::RParen) {
+        // The first may be missing in front of a comma.
+        let is_first_missing = self.take_token(T::Comma);
+        if is_first_missing || !self.at(T::RParen) {
             args = self.list(Self::trigger_func_arg)?;
         }
         self.expect_token(T::RParen)?;
@@ -211,7 +222,12 @@ impl Parser<'_> {
         let funcname = self.func_name()?;
         self.expect_token(T::LParen)?;
         self.expect_token(T::RParen)?;
-        Ok(Stmt::CreateEventTrig(Box::new(CreateEventTrigStmt { trigname, eventname, whenclause, funcname })))
+        Ok(Stmt::CreateEventTrig(Box::new(CreateEventTrigStmt {
+            trigname,
+            eventname,
+            whenclause,
+            funcname,
+        })))
     }
 
     /// `event_trigger_when_item`
@@ -219,7 +235,8 @@ impl Parser<'_> {
         let location = self.here();
         let name = self.col_id()?;
         self.expect(K::In)?;
-        let values = self.parens(|parser| parser.list(|parser| Ok(DefArg::String(parser.sconst()?))))?;
+        let values =
+            self.parens(|parser| parser.list(|parser| Ok(DefArg::String(parser.sconst()?))))?;
         Ok(option(&name, Some(DefArg::List(values)), location))
     }
 
@@ -260,7 +277,15 @@ impl Parser<'_> {
             self.take(K::Also);
         }
         let actions = self.subselect(Self::rule_action_list)?;
-        Ok(Stmt::Rule(Box::new(RuleStmt { relation, rulename, where_clause, event, instead, actions, replace })))
+        Ok(Stmt::Rule(Box::new(RuleStmt {
+            relation,
+            rulename,
+            where_clause,
+            event,
+            instead,
+            actions,
+            replace,
+        })))
     }
 
     /// `RuleActionList`

@@ -1,6 +1,7 @@
 //! `Typename` and what it consists of.
 
 use super::Parser;
+use super::names::is_type_function_name;
 use super::primary::constant;
 use crate::ast::{Expr, Location, Names, TypeName, TypeRef, Value, interval_fields as fields};
 use crate::lexer::{Keyword as K, TokenKind as T};
@@ -81,7 +82,7 @@ impl Parser<'_> {
 
     /// `SimpleTypename`, or `type_function_name attrs '%' TYPE_P`.
     fn simple_type_or_column(&mut self) -> Result<TypeName> {
-        if self.kind_at(1) != T::Dot {
+        if self.kind_at(1) != T::Dot || !is_type_function_name(self.kind()) {
             return self.simple_type_name();
         }
         let location = self.here();
@@ -89,7 +90,10 @@ impl Parser<'_> {
         let names = self.attrs(first)?;
         if self.take_token(T::Percent) {
             self.expect(K::Type)?;
-            return Ok(TypeName { pct_type: true, ..self.type_named(names, location) });
+            return Ok(TypeName {
+                pct_type: true,
+                ..self.type_named(names, location)
+            });
         }
         let mut type_name = self.type_named(names, location);
         type_name.typmods = self.opt_type_modifiers()?;
@@ -110,9 +114,7 @@ impl Parser<'_> {
         if self.at_const_type_word() {
             let mut type_name = self.const_type_name()?;
             // Where it is no literal's, a length that is not said is 1.
-            let is_short = |name: &TypeRef| {
-                matches!(name, TypeRef::Named(names) if matches!(names.last().map(|n| &**n), Some("bpchar" | "bit")))
-            };
+            let is_short = |name: &TypeRef| matches!(name, TypeRef::Named(names) if matches!(names.last().map(|n| &**n), Some("bpchar" | "bit")));
             if type_name.typmods.is_empty() && is_short(&type_name.name) {
                 type_name.typmods.push(number(1));
             }
@@ -143,12 +145,17 @@ impl Parser<'_> {
                 matches!(next, T::SConst | T::LParen | T::Keyword(K::Varying))
             }
             T::Keyword(K::Time | K::Timestamp) => {
-                matches!(next, T::SConst | T::LParen | T::WithLa | T::Keyword(K::Without))
+                matches!(
+                    next,
+                    T::SConst | T::LParen | T::WithLa | T::Keyword(K::Without)
+                )
             }
             T::Keyword(K::Varchar | K::Decimal | K::Dec | K::Numeric | K::Float) => {
                 matches!(next, T::SConst | T::LParen)
             }
-            T::Keyword(K::Int | K::Integer | K::Smallint | K::Bigint | K::Real | K::Boolean) => next == T::SConst,
+            T::Keyword(K::Int | K::Integer | K::Smallint | K::Bigint | K::Real | K::Boolean) => {
+                next == T::SConst
+            }
             _ => false,
         }
     }
@@ -202,12 +209,22 @@ impl Parser<'_> {
             K::Float => self.float(location)?,
             K::Decimal | K::Dec | K::Numeric => {
                 let typmods = self.opt_type_modifiers()?;
-                TypeName { typmods, ..named(self, "numeric") }
+                TypeName {
+                    typmods,
+                    ..named(self, "numeric")
+                }
             }
             K::Bit => {
-                let name = if self.take(K::Varying) { "varbit" } else { "bit" };
+                let name = if self.take(K::Varying) {
+                    "varbit"
+                } else {
+                    "bit"
+                };
                 let typmods = self.opt_type_modifiers()?;
-                TypeName { typmods, ..named(self, name) }
+                TypeName {
+                    typmods,
+                    ..named(self, name)
+                }
             }
             K::Time | K::Timestamp => self.date_time(word, location)?,
             _ => self.character(word, location)?,
@@ -249,7 +266,10 @@ impl Parser<'_> {
             (_, false) => "timestamp",
             (_, true) => "timestamptz",
         };
-        Ok(TypeName { typmods: precision.into_iter().collect(), ..self.system_type(name, location) })
+        Ok(TypeName {
+            typmods: precision.into_iter().collect(),
+            ..self.system_type(name, location)
+        })
     }
 
     /// `opt_timezone`
@@ -267,7 +287,8 @@ impl Parser<'_> {
             self.expect(K::Char)?;
         }
         let is_varying = word == K::Varchar || self.take(K::Varying);
-        let mut type_name = self.system_type(if is_varying { "varchar" } else { "bpchar" }, location);
+        let mut type_name =
+            self.system_type(if is_varying { "varchar" } else { "bpchar" }, location);
         if self.take_token(T::LParen) {
             let at = self.here();
             let length = self.iconst()?;
@@ -282,7 +303,10 @@ impl Parser<'_> {
         self.parens(|parser| {
             let at = parser.here();
             let precision = parser.iconst()?;
-            Ok(vec![number(fields::FULL_RANGE), constant(Value::Integer(precision), at)])
+            Ok(vec![
+                number(fields::FULL_RANGE),
+                constant(Value::Integer(precision), at),
+            ])
         })
     }
 
@@ -327,10 +351,15 @@ impl Parser<'_> {
             if first == K::Year {
                 mask |= fields::MONTH;
             }
-            let from = order.iter().position(|word| *word == first).unwrap_or(order.len());
+            let from = order
+                .iter()
+                .position(|word| *word == first)
+                .unwrap_or(order.len());
             let through = order.iter().position(|word| *word == end).unwrap_or(0);
             let between = order.iter().take(through + 1).skip(from);
-            mask |= between.filter_map(|word| of(*word)).fold(0, |all, field| all | field);
+            mask |= between
+                .filter_map(|word| of(*word))
+                .fold(0, |all, field| all | field);
         }
         let mut typmods = vec![constant(Value::Integer(mask), location)];
         if last == K::Second && self.take_token(T::LParen) {

@@ -4,8 +4,8 @@ use super::Parser;
 use super::create_table::option;
 use super::names::{is_col_id, is_non_reserved_word};
 use crate::ast::{
-    ClusterStmt, DefElem, ExplainStmt, LockMode, LockStmt, NotifyStmt, Persistence, ReindexStmt, ReindexTarget, Stmt,
-    TruncateStmt, VacuumRelation, VacuumStmt,
+    ClusterStmt, DefElem, ExplainStmt, LockMode, LockStmt, NotifyStmt, Persistence, ReindexStmt,
+    ReindexTarget, Stmt, TruncateStmt, VacuumRelation, VacuumStmt,
 };
 use crate::lexer::{Keyword as K, TokenKind as T};
 use logstead_sql_types::error::Result;
@@ -57,7 +57,11 @@ impl Parser<'_> {
             self.word_option(K::Verbose, &mut options);
         }
         let (query, query_range) = self.with_range(Self::explainable_stmt)?;
-        Ok(Stmt::Explain(Box::new(ExplainStmt { query, options, query_range })))
+        Ok(Stmt::Explain(Box::new(ExplainStmt {
+            query,
+            options,
+            query_range,
+        })))
     }
 
     /// Are there options in the parentheses, not a query?
@@ -68,7 +72,9 @@ impl Parser<'_> {
             || matches!(inside, T::Keyword(K::Select | K::With | K::Table))
             // VALUES is a word that may be an option.
             || inside == T::Keyword(K::Values) && self.kind_at(2) == T::LParen;
-        !is_query && (is_non_reserved_word(inside) || matches!(inside, T::Keyword(K::Analyze | K::Analyse)))
+        !is_query
+            && (is_non_reserved_word(inside)
+                || matches!(inside, T::Keyword(K::Analyze | K::Analyse)))
     }
 
     /// `ExplainableStmt`
@@ -134,7 +140,11 @@ impl Parser<'_> {
             }
         }
         let rels = self.opt_vacuum_relation_list()?;
-        Ok(Stmt::Vacuum(Box::new(VacuumStmt { options, rels, is_vacuumcmd: true })))
+        Ok(Stmt::Vacuum(Box::new(VacuumStmt {
+            options,
+            rels,
+            is_vacuumcmd: true,
+        })))
     }
 
     /// `AnalyzeStmt`
@@ -146,7 +156,11 @@ impl Parser<'_> {
             false => self.word_option(K::Verbose, &mut options),
         }
         let rels = self.opt_vacuum_relation_list()?;
-        Ok(Stmt::Vacuum(Box::new(VacuumStmt { options, rels, is_vacuumcmd: false })))
+        Ok(Stmt::Vacuum(Box::new(VacuumStmt {
+            options,
+            rels,
+            is_vacuumcmd: false,
+        })))
     }
 
     /// `opt_vacuum_relation_list`
@@ -154,7 +168,10 @@ impl Parser<'_> {
         match is_col_id(self.kind()) {
             true => self.list(|parser| {
                 let relation = parser.qualified_name()?;
-                Ok(VacuumRelation { relation, va_cols: parser.opt_column_list()? })
+                Ok(VacuumRelation {
+                    relation,
+                    va_cols: parser.opt_column_list()?,
+                })
             }),
             false => Ok(Vec::new()),
         }
@@ -163,7 +180,11 @@ impl Parser<'_> {
     /// `ClusterStmt`
     pub(super) fn cluster_stmt(&mut self) -> Result<Stmt> {
         self.expect(K::Cluster)?;
-        let mut stmt = ClusterStmt { relation: None, indexname: None, params: Vec::new() };
+        let mut stmt = ClusterStmt {
+            relation: None,
+            indexname: None,
+            params: Vec::new(),
+        };
         let has_options = self.at(T::LParen);
         match has_options {
             true => stmt.params = self.utility_options()?,
@@ -193,7 +214,10 @@ impl Parser<'_> {
         let T::Keyword(word) = self.kind() else {
             return self.unexpected();
         };
-        if !matches!(word, K::Index | K::Table | K::Schema | K::System | K::Database) {
+        if !matches!(
+            word,
+            K::Index | K::Table | K::Schema | K::System | K::Database
+        ) {
             return self.unexpected();
         }
         self.pass();
@@ -219,7 +243,11 @@ impl Parser<'_> {
             self.expect(K::Identity)?;
         }
         let behavior = self.opt_drop_behavior();
-        Ok(Stmt::Truncate(Box::new(TruncateStmt { relations, restart_seqs, behavior })))
+        Ok(Stmt::Truncate(Box::new(TruncateStmt {
+            relations,
+            restart_seqs,
+            behavior,
+        })))
     }
 
     /// `LockStmt`
@@ -236,7 +264,11 @@ impl Parser<'_> {
             false => LockMode::AccessExclusive,
         };
         let nowait = self.take(K::Nowait);
-        Ok(Stmt::Lock(Box::new(LockStmt { relations, mode, nowait })))
+        Ok(Stmt::Lock(Box::new(LockStmt {
+            relations,
+            mode,
+            nowait,
+        })))
     }
 
     /// `lock_type`
@@ -278,6 +310,9 @@ impl Parser<'_> {
             true => Some(self.sconst()?),
             false => None,
         };
-        Ok(Stmt::Notify(Box::new(NotifyStmt { conditionname, payload })))
+        Ok(Stmt::Notify(Box::new(NotifyStmt {
+            conditionname,
+            payload,
+        })))
     }
 }

@@ -1,7 +1,7 @@
 //! Windows: WINDOW and OVER.
 
 use super::Parser;
-use super::expr::Behind;
+use super::expr::{Behind, begins_expr};
 use super::names::is_col_id;
 use crate::ast::{FrameBound, FrameExclusion, FrameMode, Location, WindowDef, WindowFrame};
 use crate::lexer::{Keyword as K, TokenKind as T};
@@ -16,7 +16,10 @@ impl Parser<'_> {
                 let name = parser.col_id()?;
                 parser.expect(K::As)?;
                 let window = parser.window_specification()?;
-                Ok(WindowDef { name: Some(name), ..window })
+                Ok(WindowDef {
+                    name: Some(name),
+                    ..window
+                })
             }),
             false => Ok(Vec::new()),
         }
@@ -28,14 +31,21 @@ impl Parser<'_> {
             return self.window_specification();
         }
         let location = self.here();
-        Ok(WindowDef { name: Some(self.col_id()?), location, ..WindowDef::default() })
+        Ok(WindowDef {
+            name: Some(self.col_id()?),
+            location,
+            ..WindowDef::default()
+        })
     }
 
     /// `window_specification`
     fn window_specification(&mut self) -> Result<WindowDef> {
         let location = self.here();
         self.parens(|parser| {
-            let mut window = WindowDef { location, ..WindowDef::default() };
+            let mut window = WindowDef {
+                location,
+                ..WindowDef::default()
+            };
             // These words are no names of windows here.
             let is_clause = parser.is_any(&[K::Partition, K::Range, K::Rows, K::Groups]);
             if is_col_id(parser.kind()) && !is_clause {
@@ -62,22 +72,31 @@ impl Parser<'_> {
         self.pass();
         let (start, end) = self.frame_extent()?;
         let exclusion = self.opt_window_exclusion_clause()?;
-        Ok(Some(WindowFrame { mode, start, end, exclusion }))
+        Ok(Some(WindowFrame {
+            mode,
+            start,
+            end,
+            exclusion,
+        }))
     }
 
     /// `frame_extent`
     fn frame_extent(&mut self) -> Result<(FrameBound, Option<FrameBound>)> {
-        let wrong = |parser: &Self, message, at: Location| Err(parser.error(SqlState::WINDOWING_ERROR, message, at));
-        if !self.take(K::Between) {
+        let wrong = |parser: &Self, message, at: Location| {
+            Err(parser.error(SqlState::WINDOWING_ERROR, message, at))
+        };
+        if !self.is_between()? {
             let at = self.here();
             let start = self.frame_bound()?;
             return match start {
                 FrameBound::UnboundedFollowing => {
                     wrong(self, "frame start cannot be UNBOUNDED FOLLOWING", at)
                 }
-                FrameBound::Following(_) => {
-                    wrong(self, "frame starting from following row cannot end with current row", at)
-                }
+                FrameBound::Following(_) => wrong(
+                    self,
+                    "frame starting from following row cannot end with current row",
+                    at,
+                ),
                 start => Ok((start, None)),
             };
         }
@@ -93,14 +112,33 @@ impl Parser<'_> {
             (_, FrameBound::UnboundedPreceding) => {
                 wrong(self, "frame end cannot be UNBOUNDED PRECEDING", end_at)
             }
-            (FrameBound::CurrentRow, FrameBound::Preceding(_)) => {
-                wrong(self, "frame starting from current row cannot have preceding rows", end_at)
-            }
-            (FrameBound::Following(_), FrameBound::Preceding(_) | FrameBound::CurrentRow) => {
-                wrong(self, "frame starting from following row cannot have preceding rows", end_at)
-            }
+            (FrameBound::CurrentRow, FrameBound::Preceding(_)) => wrong(
+                self,
+                "frame starting from current row cannot have preceding rows",
+                end_at,
+            ),
+            (FrameBound::Following(_), FrameBound::Preceding(_) | FrameBound::CurrentRow) => wrong(
+                self,
+                "frame starting from following row cannot have preceding rows",
+                end_at,
+            ),
             _ => Ok((start, Some(end))),
         }
+    }
+
+    /// BETWEEN, which is passed; or a column of that name, by PostgreSQL's precedence of what follows.
+    fn is_between(&mut self) -> Result<bool> {
+        let next = self.kind_at(1);
+        let is_between = self.is(K::Between)
+            && begins_expr(next)
+            && !matches!(next, T::Keyword(K::Is | K::Isnull | K::Notnull));
+        if is_between {
+            self.pass();
+            if self.is_any(&[K::Between, K::Like, K::Ilike, K::Similar]) || self.at(T::NotLa) {
+                return self.unexpected();
+            }
+        }
+        Ok(is_between)
     }
 
     /// `frame_bound`

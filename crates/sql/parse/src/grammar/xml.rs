@@ -5,8 +5,8 @@ use super::expr::Rule;
 use super::operators::system_expr;
 use super::primary::constant;
 use crate::ast::{
-    Deep, Expr, Location, Name, RangeTableFunc, RangeTableFuncCol, Value, XmlExpr, XmlExprOp, XmlNamedArg, XmlOption,
-    XmlSerialize, XmlStandalone,
+    Deep, Expr, Location, Name, RangeTableFunc, RangeTableFuncCol, Value, XmlExpr, XmlExprOp,
+    XmlNamedArg, XmlOption, XmlSerialize, XmlStandalone,
 };
 use crate::lexer::{Keyword as K, TokenKind as T};
 use logstead_sql_types::error::Result;
@@ -32,12 +32,18 @@ impl Parser<'_> {
         match word {
             K::Xmlconcat => {
                 let args = self.parens(Self::expr_list)?;
-                made(XmlExpr { args, ..xml_expr(XmlExprOp::XmlConcat, location) })
+                made(XmlExpr {
+                    args,
+                    ..xml_expr(XmlExprOp::XmlConcat, location)
+                })
             }
             K::Xmlelement => made(self.parens(|parser| parser.xml_element(location))?),
             K::Xmlforest => {
                 let named_args = self.parens(Self::xml_attribute_list)?;
-                made(XmlExpr { named_args, ..xml_expr(XmlExprOp::XmlForest, location) })
+                made(XmlExpr {
+                    named_args,
+                    ..xml_expr(XmlExprOp::XmlForest, location)
+                })
             }
             K::Xmlexists => {
                 let args = self.parens(|parser| {
@@ -50,7 +56,12 @@ impl Parser<'_> {
                 let xmloption = Some(parser.document_or_content()?);
                 let args = vec![parser.a_expr()?];
                 let preserve_whitespace = parser.xml_whitespace_option()?;
-                Ok(XmlExpr { args, xmloption, preserve_whitespace, ..xml_expr(XmlExprOp::XmlParse, location) })
+                Ok(XmlExpr {
+                    args,
+                    xmloption,
+                    preserve_whitespace,
+                    ..xml_expr(XmlExprOp::XmlParse, location)
+                })
             })?),
             K::Xmlpi => made(self.parens(|parser| {
                 parser.expect(K::Name)?;
@@ -59,7 +70,11 @@ impl Parser<'_> {
                     true => vec![parser.a_expr()?],
                     false => Vec::new(),
                 };
-                Ok(XmlExpr { name, args, ..xml_expr(XmlExprOp::XmlPi, location) })
+                Ok(XmlExpr {
+                    name,
+                    args,
+                    ..xml_expr(XmlExprOp::XmlPi, location)
+                })
             })?),
             K::Xmlroot => made(self.parens(|parser| parser.xml_root(location))?),
             K::Xmlserialize => {
@@ -68,7 +83,12 @@ impl Parser<'_> {
                     let expr = parser.a_expr()?;
                     parser.expect(K::As)?;
                     let type_name = parser.simple_type_name()?;
-                    Ok(XmlSerialize { xmloption, expr, type_name, location })
+                    Ok(XmlSerialize {
+                        xmloption,
+                        expr,
+                        type_name,
+                        location,
+                    })
                 })?;
                 Ok(Expr::XmlSerialize(Deep::new(node)))
             }
@@ -106,7 +126,11 @@ impl Parser<'_> {
                 true => Some(parser.col_label()?),
                 false => None,
             };
-            Ok(XmlNamedArg { name, value, location })
+            Ok(XmlNamedArg {
+                name,
+                value,
+                location,
+            })
         })
     }
 
@@ -166,7 +190,9 @@ impl Parser<'_> {
         self.expect(K::Passing)?;
         self.xml_passing_mech()?;
         let document = self.c_expr(Rule::B)?;
-        self.xml_passing_mech()?;
+        if self.take(K::By) && !self.take(K::Ref) {
+            self.expect(K::Value)?;
+        }
         Ok(document)
     }
 
@@ -195,7 +221,15 @@ impl Parser<'_> {
         self.expect(K::Columns)?;
         let columns = self.list(Self::xmltable_column_el)?;
         self.expect_token(T::RParen)?;
-        Ok(RangeTableFunc { lateral, docexpr, rowexpr, namespaces, columns, alias: None, location })
+        Ok(RangeTableFunc {
+            lateral,
+            docexpr,
+            rowexpr,
+            namespaces,
+            columns,
+            alias: None,
+            location,
+        })
     }
 
     /// `xml_namespace_el`
@@ -258,22 +292,30 @@ impl Parser<'_> {
         let mut nullability_is_said = false;
         for (option, at) in options {
             match option {
-                ColumnOption::Default(value) if column.coldefexpr.is_none() => column.coldefexpr = Some(value),
+                ColumnOption::Default(value) if column.coldefexpr.is_none() => {
+                    column.coldefexpr = Some(value)
+                }
                 ColumnOption::Default(_) => {
                     return Err(self.syntax_error("only one DEFAULT value is allowed", at));
                 }
                 ColumnOption::Named(name, value) if &*name == "path" => {
                     if column.colexpr.is_some() {
-                        return Err(self.syntax_error("only one PATH value per column is allowed", at));
+                        return Err(
+                            self.syntax_error("only one PATH value per column is allowed", at)
+                        );
                     }
                     column.colexpr = Some(value);
                 }
                 ColumnOption::Named(name, _) => {
-                    return Err(self.syntax_error(format!("unrecognized column option \"{name}\""), at));
+                    return Err(
+                        self.syntax_error(format!("unrecognized column option \"{name}\""), at)
+                    );
                 }
                 ColumnOption::Null(_) if nullability_is_said => {
                     let name = &column.colname;
-                    let message = format!("conflicting or redundant NULL / NOT NULL declarations for column \"{name}\"");
+                    let message = format!(
+                        "conflicting or redundant NULL / NOT NULL declarations for column \"{name}\""
+                    );
                     return Err(self.syntax_error(message, at));
                 }
                 ColumnOption::Null(may_be_null) => {

@@ -21,7 +21,10 @@ pub(super) fn of_pair(first: u32, second: u32) -> u32 {
 /// May UESCAPE name this character?
 pub(super) fn may_escape(byte: u8) -> bool {
     !byte.is_ascii_hexdigit()
-        && !matches!(byte, b'+' | b'\'' | b'"' | b' ' | b'\t' | b'\n' | b'\r' | 0x0c)
+        && !matches!(
+            byte,
+            b'+' | b'\'' | b'"' | b' ' | b'\t' | b'\n' | b'\r' | 0x0c
+        )
 }
 
 /// What is wrong with an escape, and at which byte of the value.
@@ -124,9 +127,16 @@ pub(super) fn invalid_bytes(bytes: &[u8]) -> SqlError {
         Some(0xf0..=0xf7) => 4,
         _ => 1,
     };
-    let shown: Vec<String> = bytes.iter().take(length).map(|b| format!("0x{b:02x}")).collect();
+    let shown: Vec<String> = bytes
+        .iter()
+        .take(length)
+        .map(|b| format!("0x{b:02x}"))
+        .collect();
     SqlError::new(
         SqlState::CHARACTER_NOT_IN_REPERTOIRE,
-        format!("invalid byte sequence for encoding \"UTF8\": {}", shown.join(" ")),
+        format!(
+            "invalid byte sequence for encoding \"UTF8\": {}",
+            shown.join(" ")
+        ),
     )
 }

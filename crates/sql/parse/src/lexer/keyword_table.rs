@@ -1,9 +1,12 @@
 //! The table of keywords.
 
-use super::keywords::Category::{self, ColName as C, Reserved as R, TypeFuncName as T, Unreserved as U};
+use super::keywords::Category::{
+    self, ColName as C, Reserved as R, TypeFuncName as T, Unreserved as U,
+};
 use super::keywords::Keyword;
 
-/// What there is to know about each keyword, in the order of [`Keyword`]: its word, its category, whether it is a label without AS.
+/// What there is to know about each keyword, in the order of [`Keyword`]: its word, its category, whether it is a
+/// label without AS.
 pub(super) const KEYWORDS: [(&str, Keyword, Category, bool); 460] = [
     ("abort", Keyword::Abort, U, true),
     ("absolute", Keyword::Absolute, U, true),

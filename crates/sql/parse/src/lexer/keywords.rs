@@ -1,4 +1,5 @@
-//! The keywords of PostgreSQL 15, each with its category and whether it is a label without AS (`src/include/parser/kwlist.h`).
+//! The keywords of PostgreSQL 15, each with its category and whether it is a label without AS
+//! (`src/include/parser/kwlist.h`).
 
 /// Where a keyword may stand as a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -569,7 +570,15 @@ mod tests {
             assert_eq!(keyword.word(), *word);
             assert!(word.len() <= LENGTH_MAX);
         }
-        for word in ["", "x", "selec", "selects", "current_timestamps", "tables_", "\u{212a}ey"] {
+        for word in [
+            "",
+            "x",
+            "selec",
+            "selects",
+            "current_timestamps",
+            "tables_",
+            "\u{212a}ey",
+        ] {
             assert_eq!(Keyword::of(word), None, "{word}");
         }
     }

@@ -14,8 +14,8 @@ struct Quoted<'a> {
 }
 
 impl<'a> Lexer<'a> {
-    /// Where a literal goes on that has ended in front of `from`: behind the quote that begins its next part, which stands in a line of its own
-    /// (`quotecontinue`).
+    /// Where a literal goes on that has ended in front of `from`: behind the quote that begins its next part, which
+    /// stands in a line of its own (`quotecontinue`).
     fn continued(&self, from: usize) -> Option<usize> {
         let mut at = from;
         let mut is_new_line = false;
@@ -161,12 +161,7 @@ impl<'a> Lexer<'a> {
     }
 
     /// The escape at `at`; gives what stands behind it.
-    fn escape(
-        &self,
-        at: usize,
-        value: &mut Vec<u8>,
-        is_in_doubt: &mut bool,
-    ) -> LexResult<usize> {
+    fn escape(&self, at: usize, value: &mut Vec<u8>, is_in_doubt: &mut bool) -> LexResult<usize> {
         let digits = |from: usize, most: usize, is: fn(&u8) -> bool| {
             let rest = self.bytes.get(from..).unwrap_or_default();
             rest.iter().take(most).take_while(|b| is(b)).count()
@@ -207,7 +202,11 @@ impl<'a> Lexer<'a> {
     fn code(&self, at: usize) -> LexResult<(u32, usize)> {
         let length = if self.byte(at + 1) == b'u' { 4 } else { 8 };
         let rest = self.bytes.get(at + 2..).unwrap_or_default();
-        let is_hex = rest.iter().take(length).take_while(|b| b.is_ascii_hexdigit()).count();
+        let is_hex = rest
+            .iter()
+            .take(length)
+            .take_while(|b| b.is_ascii_hexdigit())
+            .count();
         if is_hex < length {
             let error = SqlError::new(SqlState::INVALID_ESCAPE_SEQUENCE, "invalid Unicode escape")
                 .hint("Unicode escapes must be \\uXXXX or \\UXXXXXXXX.")
@@ -215,7 +214,10 @@ impl<'a> Lexer<'a> {
             return Err(Box::new(error));
         }
         let digits = self.text.get(at + 2..at + 2 + length).unwrap_or_default();
-        Ok((u32::from_str_radix(digits, 16).unwrap_or(u32::MAX), 2 + length))
+        Ok((
+            u32::from_str_radix(digits, 16).unwrap_or(u32::MAX),
+            2 + length,
+        ))
     }
 
     /// `\uXXXX` or `\UXXXXXXXX` at `at`, or two of them that are one character.
@@ -224,7 +226,8 @@ impl<'a> Lexer<'a> {
         let (mut code, mut length) = self.code(at)?;
         if escapes::is_first_of_pair(code) {
             let second = at + length;
-            let is_escape = self.byte(second) == b'\\' && matches!(self.byte(second + 1), b'u' | b'U');
+            let is_escape =
+                self.byte(second) == b'\\' && matches!(self.byte(second + 1), b'u' | b'U');
             if !is_escape {
                 // What is there instead is shown: one character, or the end.
                 let rest = self.text.get(second..).unwrap_or_default();
@@ -266,7 +269,9 @@ impl<'a> Lexer<'a> {
         }
         if !self.is_stored && name.starts_with(|c: char| c < MARKS_END) {
             let error = SqlError::unsupported("an identifier that begins with a control character");
-            return Err(Box::new(error.at(Some(super::character(self.text, self.at)))));
+            return Err(Box::new(
+                error.at(Some(super::character(self.text, self.at))),
+            ));
         }
         Ok(())
     }

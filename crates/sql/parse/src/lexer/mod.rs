@@ -2,15 +2,19 @@
 //!
 //! Owns: tokens and where they stand, what a literal or a name comes to, the errors of both. Knows no grammar.
 //!
-//! A text is divided into tokens as a whole before it is read, so the grammar may look ahead as far as it needs. A token is sixteen bytes: its kind and where
-//! it begins and ends. Its value is a slice of the text wherever the text holds it as it is; what an escape, a doubled quote or a continued line changes
-//! stands beside the tokens. The first error ends the tokens: it is told when the grammar comes to it, so that a syntax error in front of it is told instead.
+//! A text is divided into tokens as a whole before it is read, so the grammar may look ahead as far as it needs. A
+//! token is sixteen bytes: its kind and where it begins and ends. Its value is a slice of the text wherever the text
+//! holds it as it is; what an escape, a doubled quote or a continued line changes stands beside the tokens. The first
+//! error ends the tokens: it is told when the grammar comes to it, so that a syntax error in front of it is told
+//! instead.
 //!
-//! Three words are other tokens by what follows them, as PostgreSQL has it so that one token ahead is enough for its grammar: NOT in front of BETWEEN, IN,
-//! LIKE, ILIKE and SIMILAR, NULLS in front of FIRST and LAST, WITH in front of TIME and ORDINALITY.
+//! Three words are other tokens by what follows them, as PostgreSQL has it so that one token ahead is enough for its
+//! grammar: NOT in front of BETWEEN, IN, LIKE, ILIKE and SIMILAR, NULLS in front of FIRST and LAST, WITH in front of
+//! TIME and ORDINALITY.
 //!
-//! Two entries: [`Lexer::client`] for what a client sends, [`Lexer::stored`] for what the catalog keeps. Names that begin with a control character are
-//! references by number in stored texts (see [`ast`](crate::ast)); a client's text that has one is refused, so no client can write such a reference.
+//! Two entries: [`Lexer::client`] for what a client sends, [`Lexer::stored`] for what the catalog keeps. Names that
+//! begin with a control character are references by number in stored texts (see [`ast`](crate::ast)); a client's text
+//! that has one is refused, so no client can write such a reference.
 //!
 //! Names are not cut to 63 bytes here: who stores a name does that.
 
@@ -504,9 +508,8 @@ impl<'a> Lexer<'a> {
             end += 1;
         }
         let bytes = self.bytes.get(self.at..end).unwrap_or_default();
-        let signed = |length: usize| {
-            length > 1 && matches!(bytes.get(length - 1), Some(b'+' | b'-'))
-        };
+        let signed =
+            |length: usize| length > 1 && matches!(bytes.get(length - 1), Some(b'+' | b'-'));
         let mut length = bytes.len();
         // With one of these an operator may end with a sign.
         let unusual = |b: &u8| b"~!@#^&|`?%".contains(b);
@@ -568,6 +571,21 @@ fn continues_name(byte: u8) -> bool {
 fn is_of_operator(byte: u8) -> bool {
     matches!(
         byte,
-        b'~' | b'!' | b'@' | b'#' | b'^' | b'&' | b'|' | b'`' | b'?' | b'+' | b'-' | b'*' | b'/' | b'%' | b'<' | b'>' | b'='
+        b'~' | b'!'
+            | b'@'
+            | b'#'
+            | b'^'
+            | b'&'
+            | b'|'
+            | b'`'
+            | b'?'
+            | b'+'
+            | b'-'
+            | b'*'
+            | b'/'
+            | b'%'
+            | b'<'
+            | b'>'
+            | b'='
     )
 }
