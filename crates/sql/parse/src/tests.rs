@@ -1,4 +1,5 @@
 use super::*;
+use sqlparser::ast;
 
 fn error(text: &str) -> (String, Option<usize>) {
     let error = parse(text).unwrap_err();

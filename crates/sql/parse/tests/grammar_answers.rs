@@ -1,6 +1,6 @@
-//! What PostgreSQL 15 answers to statements of our golden scripts and of clients (`answers/statements.tsv`), and to the same
-//! with a token changed (`answers/mutants.tsv`): accepted, or refused where and with which message. `tests/grammar/compare.py`
-//! has asked it. And what the present parser accepts, the grammar accepts.
+//! What PostgreSQL 15 answers to statements of our golden scripts and of clients (`answers/statements.tsv`), and to
+//! the same with a token changed (`answers/mutants.tsv`): accepted, or refused where and with which message.
+//! `tests/grammar/compare.py` has asked it. And what the present parser accepts, the grammar accepts.
 
 use logstead_sql_parse::{grammar, parse};
 use std::collections::BTreeMap;
@@ -106,7 +106,8 @@ fn what_the_present_parser_accepts_is_accepted() {
     assert!(refused.is_empty(), "{refused:#?}");
 }
 
-/// Times of both parsers. Run it alone, optimized: `cargo test --release -p logstead-sql-parse --test grammar_answers -- --ignored --nocapture`.
+/// Times of both parsers. Run it alone, optimized: `cargo test --release -p logstead-sql-parse --test grammar_answers
+/// -- --ignored --nocapture`.
 #[test]
 #[ignore = "measures"]
 #[allow(clippy::disallowed_methods, reason = "it measures real time")]
@@ -118,7 +119,7 @@ fn times_of_both_parsers() {
         AND NOT EXISTS (SELECT 1 FROM refunds r WHERE r.order_id = o.id AND r.amount > 0)\n\
         GROUP BY o.id, c.name, o.paid, o.due\nHAVING sum(l.price * l.quantity) > 100\n\
         ORDER BY total DESC NULLS LAST, o.id\nLIMIT 20 OFFSET 40";
-    let forty = vec![long; 4].join("\nUNION ALL\n").replace(
+    let forty = [long; 4].join("\nUNION ALL\n").replace(
         "ORDER BY total DESC NULLS LAST, o.id\nLIMIT 20 OFFSET 40",
         "",
     );

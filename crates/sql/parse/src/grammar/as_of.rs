@@ -108,7 +108,8 @@ impl Parser<'_> {
             T::RParen => self.as_of.is_copy,
             _ => self.is_any(&[K::Order, K::Limit, K::Offset, K::Fetch, K::For]),
         };
-        if !is_end && !(is_behind_from && !self.as_of.has_parts) {
+        let speaks_for_all = is_end || is_behind_from && !self.as_of.has_parts;
+        if !speaks_for_all {
             return Err(not_there());
         }
         self.as_of.is_said = true;

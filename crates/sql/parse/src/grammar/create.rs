@@ -1,6 +1,7 @@
 //! CREATE: which rule reads it; schemas, languages, casts, policies and what else is small.
 
 use super::Parser;
+use super::create_table::TableRules;
 use crate::ast::{
     CastContext, CastMethod, CreateAmStmt, CreateCastStmt, CreateConversionStmt, CreateDomainStmt,
     CreateExtensionStmt, CreatePLangStmt, CreatePolicyStmt, CreateSchemaStmt, CreateTableSpaceStmt,
@@ -43,7 +44,7 @@ impl Parser<'_> {
                 let persistence = self.rest_of_opt_temp(word)?;
                 self.create_persistent(word, persistence, false)
             }
-            K::Table => self.create_table(Persistence::Permanent, true),
+            K::Table => self.create_table(Persistence::Permanent, TableRules::All),
             K::Sequence => self.create_seq_stmt(Persistence::Permanent),
             K::View => self.view_stmt(Persistence::Permanent, false, false),
             K::Recursive => {
@@ -176,7 +177,7 @@ impl Parser<'_> {
         match word {
             K::Table if !replace => {
                 self.pass();
-                self.create_table(persistence, true)
+                self.create_table(persistence, TableRules::All)
             }
             K::Sequence if !replace => {
                 self.pass();
@@ -278,7 +279,7 @@ impl Parser<'_> {
         match self.kind() {
             T::Keyword(K::Table) if !replace => {
                 self.pass();
-                self.create_table(persistence, false)
+                self.create_table(persistence, TableRules::Definition)
             }
             T::Keyword(K::Sequence | K::View | K::Recursive) => {
                 // As elsewhere, without what CREATE TABLE may be besides.

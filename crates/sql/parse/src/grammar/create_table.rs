@@ -33,13 +33,23 @@ pub(super) fn number(value: Value) -> DefArg {
     }
 }
 
+/// By which rules CREATE TABLE may be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum TableRules {
+    /// All of them.
+    All,
+    /// `CreateStmt`: among the elements of CREATE SCHEMA.
+    Definition,
+    /// `CreateAsStmt` and its like: behind EXPLAIN.
+    OfQuery,
+}
+
 impl Parser<'_> {
-    /// `CreateStmt`, `CreateAsStmt`, CREATE TABLE AS EXECUTE, behind TABLE. `may_be_query`: not among the elements of
-    /// CREATE SCHEMA.
+    /// `CreateStmt`, `CreateAsStmt`, CREATE TABLE AS EXECUTE, behind TABLE.
     pub(super) fn create_table(
         &mut self,
         persistence: Persistence,
-        may_be_query: bool,
+        allowed: TableRules,
     ) -> Result<Stmt> {
         let if_not_exists = self.opt_if_not_exists_before_name()?;
         let mut relation = self.qualified_name()?;
@@ -47,12 +57,13 @@ impl Parser<'_> {
         let lists_columns =
             is_col_id(self.kind_at(1)) && matches!(self.kind_at(2), T::Comma | T::RParen);
         let is_definition = match self.kind() {
+            _ if allowed == TableRules::OfQuery => false,
             T::LParen => !lists_columns,
             T::Keyword(K::Of | K::Partition) => true,
             _ => false,
         };
         if !is_definition {
-            if !may_be_query {
+            if allowed == TableRules::Definition {
                 if self.at(T::LParen) {
                     self.pass_all(2);
                 }

@@ -145,7 +145,7 @@ impl Parser<'_> {
     /// CREATE OPERATOR, behind the word; also of classes and families.
     pub(super) fn create_operator(&mut self) -> Result<Stmt> {
         // CLASS and FAMILY may be schemas of operators.
-        let is_schema = self.kind_at(1) == T::Dot && super::names::is_all_op(self.kind_at(2));
+        let is_schema = self.kind_at(1) == T::Dot;
         if self.is(K::Class) && !is_schema {
             return self.create_op_class_stmt();
         }

@@ -31,6 +31,11 @@
 //! function of the rule, with its message, its code and its position. An error of the lexer is told when the grammar
 //! comes to where it is. Positions are bytes in the tree and characters in errors.
 
+#![allow(
+    clippy::wrong_self_convention,
+    reason = "the rules of gram.y give the functions their names"
+)]
+
 mod access;
 mod alter;
 mod alter_table;

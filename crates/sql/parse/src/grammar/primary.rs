@@ -359,11 +359,15 @@ impl Parser<'_> {
     pub(super) fn a_expr_const(&mut self) -> Result<Expr> {
         let is_name = matches!(self.kind(), T::Ident | T::QuotedIdent)
             || matches!(self.kind(), T::Keyword(_));
-        let is_constant = match self.kind() {
-            T::IConst | T::FConst | T::SConst | T::BConst | T::XConst => true,
-            T::Keyword(K::True | K::False | K::Null) => true,
-            _ => false,
-        };
+        let is_constant = matches!(
+            self.kind(),
+            T::IConst
+                | T::FConst
+                | T::SConst
+                | T::BConst
+                | T::XConst
+                | T::Keyword(K::True | K::False | K::Null)
+        );
         if is_constant {
             return self.c_expr(Rule::B);
         }

@@ -2,6 +2,7 @@
 
 use super::Parser;
 use super::expr::{Behind, Rule, begins_expr};
+use super::names::is_col_id;
 use crate::ast::{
     ColumnRef, CommonTableExpr, CteCycleClause, CteSearchClause, Deep, Distinct, Expr,
     GroupingItem, IntoClause, LimitCount, Location, LockStrength, LockWaitPolicy, LockingClause,
@@ -363,7 +364,10 @@ impl Parser<'_> {
 
     /// `OptTempTableName`
     fn opt_temp_table_name(&mut self) -> Result<RangeVar> {
+        // A table may have one of these names.
+        let is_word = self.is_at(1, K::Table) || is_col_id(self.kind_at(1));
         let persistence = match self.kind() {
+            _ if !is_word => None,
             T::Keyword(K::Temporary | K::Temp) => {
                 self.pass();
                 Some(Persistence::Temporary)

@@ -1,7 +1,7 @@
 //! EXPLAIN, VACUUM, ANALYZE, CLUSTER, REINDEX, TRUNCATE, LOCK, NOTIFY.
 
 use super::Parser;
-use super::create_table::option;
+use super::create_table::{TableRules, option};
 use super::names::{is_col_id, is_non_reserved_word};
 use crate::ast::{
     ClusterStmt, DefElem, ExplainStmt, LockMode, LockStmt, NotifyStmt, Persistence, ReindexStmt,
@@ -117,10 +117,7 @@ impl Parser<'_> {
             return self.create_mat_view(persistence);
         }
         self.expect(K::Table)?;
-        match self.create_table(persistence, true)? {
-            stmt @ Stmt::CreateTableAs(_) => Ok(stmt),
-            _ => self.unexpected(),
-        }
+        self.create_table(persistence, TableRules::OfQuery)
     }
 
     /// `VacuumStmt`

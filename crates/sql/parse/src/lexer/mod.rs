@@ -416,8 +416,14 @@ impl<'a> Lexer<'a> {
             let signed = usize::from(matches!(self.byte(end + 1), b'+' | b'-'));
             let digits = end + 1 + signed;
             if self.byte(digits).is_ascii_digit() {
+                // As letters behind a number the exponent may be longer: `1e5$`.
+                let junk_end = self.name_end(end);
                 end = self.digits_end(digits);
                 kind = TokenKind::FConst;
+                if junk_end > end {
+                    let message = "trailing junk after numeric literal";
+                    return Err(self.error(message, self.at, junk_end));
+                }
             } else if signed == 1 {
                 return Err(self.error("trailing junk after numeric literal", self.at, digits));
             }

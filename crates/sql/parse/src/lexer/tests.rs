@@ -180,6 +180,7 @@ fn numbers_and_what_is_none() {
         ("1.5e", "1.5e"),
         ("1e+x", "1e+"),
         ("1_0", "1_0"),
+        ("1e5$a$", "1e5$a$"),
     ] {
         assert_eq!(error(text), junk(near), "{text}");
     }
