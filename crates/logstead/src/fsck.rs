@@ -238,7 +238,7 @@ fn indexes_of(
     };
     let mut rows = StoredRows::new(home, &record);
     let mut unread = None;
-    let catalog = stored_indexes(|table, each| {
+    let catalog = stored_indexes(logstead_sql::pg_catalog::system_catalog(), |table, each| {
         let mut wrong = None;
         let read = rows.each(table, |rid, row| {
             if wrong.is_none() {

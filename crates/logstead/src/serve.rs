@@ -6,13 +6,11 @@
 use crate::arrivals::Arrivals;
 use crate::branch::open_branch;
 use crate::checkpoints::Checkpoints;
-use crate::commit_settings;
 use crate::config::{self, Config};
-use crate::descriptors;
 use crate::sockets::{self, Sockets};
 use crate::system_file::SystemFile;
 use crate::worker::{self, Inbox};
-use crate::{EXIT_FAILURE, EXIT_USAGE, fail};
+use crate::{EXIT_FAILURE, EXIT_USAGE, commit_settings, descriptors, fail};
 use logstead_checkpoint::BranchError;
 use logstead_engine::{
     Engine, EngineOptions, Evictor, FaultError, LeaseEvent, LeaseOptions, OpenError,
@@ -457,10 +455,12 @@ fn open(config: &Config, env: &Env) -> Result<(Instance, ManuallyDrop<Evictor>),
             format!("cannot start the thread that keeps memory within its budget: {error}"),
         )
     })?;
-    let store = CatalogStore::open(&engine).map_err(|error| {
-        release(&engine, env, config.lease_duration);
-        (EXIT_FAILURE, format!("the catalog: {error}"))
-    })?;
+    let store = CatalogStore::open(&engine, logstead_sql::pg_catalog::system_catalog()).map_err(
+        |error| {
+            release(&engine, env, config.lease_duration);
+            (EXIT_FAILURE, format!("the catalog: {error}"))
+        },
+    )?;
     passwords(config, &store).map_err(|message| {
         release(&engine, env, config.lease_duration);
         (EXIT_USAGE, message)

@@ -41,7 +41,7 @@ fn make(dir: &Path, statements: &[&str]) {
         ..EngineOptions::default()
     };
     let (engine, _) = Engine::open(options, local(dir), env.clone()).unwrap();
-    let store = CatalogStore::open(&engine).unwrap();
+    let store = CatalogStore::open(&engine, logstead_sql::pg_catalog::system_catalog()).unwrap();
     let instance = Instance::new(engine.clone(), store, env, BTreeMap::new(), 3);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
@@ -126,7 +126,7 @@ impl Pages {
 
     fn index(&self, name: &str) -> StoredIndex {
         let mut rows = StoredRows::new(&self.home, &self.record);
-        let all = stored_indexes(|table, each| {
+        let all = stored_indexes(logstead_sql::pg_catalog::system_catalog(), |table, each| {
             let each = |rid, row: logstead_engine::RowRef<'_>| each(rid, row).unwrap();
             rows.each(table, each).unwrap();
             Ok(())

@@ -12,7 +12,7 @@ use std::pin::Pin;
 /// What statements need of the session. Implemented by the session, and by a fixed one in tests.
 pub trait Context: FunctionContext {
     /// When a table was analyzed by itself.
-    fn autoanalyzed(&self, _table: Oid) -> Option<crate::session::Autoanalyzed> {
+    fn autoanalyzed(&self, _table: Oid) -> Option<crate::catalog::Autoanalyzed> {
         None
     }
     /// OID of session_user.
@@ -59,10 +59,6 @@ pub trait Context: FunctionContext {
     fn routines_shown(&self, text: String) -> String {
         text
     }
-    /// Where statements put what is more than `work_mem`; `None`: nowhere.
-    fn spill(&self) -> Option<crate::exec::Spill> {
-        None
-    }
     /// Which ways of reading and joining the session wants, for the planner.
     fn scans(&self) -> crate::settings::Scans {
         let on = |name: &str| self.setting(name).as_deref() != Some("off");
@@ -96,7 +92,7 @@ pub trait Context: FunctionContext {
         Ok(Vec::new())
     }
     /// All settings: pg_settings.
-    fn settings(&self) -> Vec<Setting> {
+    fn settings(&self) -> Vec<crate::settings::SettingRow> {
         Vec::new()
     }
     /// Is a cursor's query being planned? Its volatile functions are run when their rows are fetched, with what there
@@ -211,32 +207,6 @@ pub struct CurrentRow {
     pub locks: bool,
     /// The tables whose rows it tells, with the number of the current row; none where an outer join has none.
     pub rows: Vec<(Oid, Option<i64>)>,
-}
-
-/// A row of `pg_settings`.
-#[derive(Clone, Debug, Default)]
-#[allow(missing_docs, reason = "the columns of pg_settings")]
-pub struct Setting {
-    pub name: String,
-    pub value: String,
-    pub unit: Option<String>,
-    pub category: String,
-    pub description: String,
-    /// postmaster, sighup, superuser, user ...
-    pub context: String,
-    /// bool, integer, real, string, enum
-    pub kind: String,
-    pub min: Option<String>,
-    pub max: Option<String>,
-    /// Allowed values of an enum.
-    pub values: Vec<String>,
-    pub default: String,
-    pub reset: String,
-    /// default, configuration file, client, session ...
-    pub source: String,
-    /// The file and the line in it.
-    pub place: Option<(String, i32)>,
-    pub pending_restart: bool,
 }
 
 /// A row of `logstead_workers`.

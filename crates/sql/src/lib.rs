@@ -14,8 +14,11 @@
 pub mod bind;
 pub mod catalog;
 pub mod context;
+pub mod ddl;
 pub mod exec;
 pub mod expr;
+mod information_schema;
+pub mod pg_catalog;
 pub mod plan;
 pub mod ri;
 pub mod role;

@@ -120,7 +120,8 @@ impl World {
         };
         let home = Arc::new(MemoryHome::new(1 << 20));
         let (engine, _) = Engine::open(options, LogHome::from(home), env.clone()).expect("opens");
-        let store = CatalogStore::open(&engine).expect("opens");
+        let store =
+            CatalogStore::open(&engine, logstead_sql::pg_catalog::system_catalog()).expect("opens");
         let instance = Instance::new(engine.clone(), store, env, BTreeMap::new(), 3);
         let worker = WorkerSessions::new(Arc::new(instance), engine.worker(WorkerId(0)));
         let request = StartupRequest {

@@ -4,12 +4,13 @@
 use logstead_engine::{Checkpointer, Engine, EngineOptions, Evictor, Isolation, Worker};
 use logstead_env::Env;
 use logstead_home::{LogHome, MemoryHome};
-use logstead_sql::catalog::ddl::{self, DdlContext, DdlState};
-use logstead_sql::catalog::{CatalogStore, SequenceSession, VirtualContext, calls};
+use logstead_sql::catalog::{CatalogStore, SequenceSession, VirtualContext};
 use logstead_sql::context::Context;
+use logstead_sql::ddl::{self, DdlContext, DdlState};
 use logstead_sql::exec::{Cancel, ExecContext, Execution, Progress, RowSink, prepare};
 use logstead_sql::func::FunctionContext;
 use logstead_sql::parse::{StatementKind, parse};
+use logstead_sql::pg_catalog::calls;
 use logstead_sql::plan::{OutputColumn, PlanContext, plan_statement};
 use logstead_sql::value::{Datum, IoContext, Oid, OutputStyle, text_io};
 use logstead_sql::{Result, SqlError};
@@ -35,7 +36,8 @@ impl Session {
         let (env, _) = Env::simulated(1);
         let home = Arc::new(MemoryHome::new(1 << 22));
         let (engine, _) = Engine::open(options, LogHome::from(home), env).unwrap();
-        let store = CatalogStore::open(&engine).unwrap();
+        let store =
+            CatalogStore::open(&engine, logstead_sql::pg_catalog::system_catalog()).unwrap();
         let worker = engine.worker(WorkerId(0));
         Session {
             store,
@@ -85,6 +87,7 @@ impl Session {
                     cancel: &self.cancel,
                     events: &mut logstead_sql::ri::Events::default(),
                     work_mem_bytes: 4 << 20,
+                    spill: None,
                 };
                 let mut execution = Execution::new(Arc::new(prepare(planned.plan)));
                 match execution.run(&mut cx, 0, &mut sink).await? {
@@ -104,6 +107,7 @@ impl Session {
                     cancel: &self.cancel,
                     events: &mut logstead_sql::ri::Events::default(),
                     work_mem_bytes: 4 << 20,
+                    spill: None,
                     text,
                     in_use: &[],
                     given: ddl::Given::default(),

@@ -39,7 +39,8 @@ impl Machine {
 
     fn start(home: MemoryHome) -> Machine {
         let (engine, env) = Machine::engine(&home);
-        let store = CatalogStore::open(&engine).unwrap();
+        let store =
+            CatalogStore::open(&engine, logstead_sql::pg_catalog::system_catalog()).unwrap();
         let instance = Instance::new(engine.clone(), store, env, BTreeMap::new(), 9);
         let instance = Arc::new(instance);
         let worker = |id| WorkerSessions::new(Arc::clone(&instance), engine.worker(WorkerId(id)));

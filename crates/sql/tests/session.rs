@@ -53,7 +53,7 @@ fn worker_with(options: EngineOptions, home: LogHome, env: Env) -> Rc<WorkerSess
         ..options
     };
     let (engine, _) = Engine::open(options, home, env.clone()).unwrap();
-    let store = CatalogStore::open(&engine).unwrap();
+    let store = CatalogStore::open(&engine, logstead_sql::pg_catalog::system_catalog()).unwrap();
     store.set_tariff(Tariff {
         lease_renewed_every: Some(Duration::from_secs(5)),
         ..Tariff::default()

@@ -66,7 +66,8 @@ fn t15_answers_leave_while_the_lease_is_valid() {
             ..EngineOptions::default()
         };
         let (engine, _) = Engine::open(options, home(bucket.clone()), env.clone()).unwrap();
-        let store = CatalogStore::open(&engine).unwrap();
+        let store =
+            CatalogStore::open(&engine, logstead_sql::pg_catalog::system_catalog()).unwrap();
         let worker = engine.worker(WorkerId(0));
         worker.flush(FlushMode::Handoff);
         let instance = Instance::new(engine.clone(), store, env, BTreeMap::new(), 10);

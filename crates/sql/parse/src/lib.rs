@@ -31,6 +31,7 @@ mod depth;
 mod do_block;
 mod domains;
 mod escapes;
+mod expressions;
 mod extensions;
 mod generated;
 pub mod grammar;
@@ -47,6 +48,7 @@ mod like;
 mod locking;
 mod maintenance;
 pub mod merge;
+mod names;
 mod not_exists;
 mod nothing;
 mod null_tests;
@@ -86,15 +88,17 @@ pub use column_clauses::compression;
 pub use conflict_target::EXPRESSION_MARK;
 pub use conforming::{LiteralRules, conforming};
 pub use constraints::{AlterConstraint, SetConstraints};
-pub use copy_options::redundant_option;
-pub use copy_options::{CopyClauses, CopyOption, CopyValue};
+pub use copy_options::{CopyClauses, CopyOption, CopyValue, redundant_option};
 pub use create_as::NAMED_QUERY;
 pub use current_of::current_of;
 pub use databases::{DatabaseCommand, DatabaseOption, OptionValue};
-pub use depth::Tree;
-pub use depth::{drop_deep, on_enough_stack, planned_on_enough_stack};
+pub use depth::{Tree, drop_deep, on_enough_stack, planned_on_enough_stack};
 pub use do_block::DoBlock;
 pub use domains::{AlterDomain, CreateDomain, DomainCheckClause};
+pub use expressions::{
+    is_document_mark, row_of, sort_direction, sort_operator, sorts_down, string_literal, strip,
+    xml_call,
+};
 pub use extensions::ExtensionCommand;
 pub use generated::{GeneratedChange, generated_change};
 pub use grants::{Grant, GrantOn, OwnedKind, Privilege, RightsCommand};
@@ -108,17 +112,15 @@ pub use large_objects::LargeObjectCommand;
 pub use like::LIKE_MARK;
 pub use locking::{LockingClause, locking_clause};
 pub use maintenance::Maintain;
+pub use names::{fold_ident, folded, name_parts, name_span, schema_and_name};
 pub use nulls_distinct::unique_name;
-pub use policies::policy_expr;
-pub use policies::{PolicyAction, PolicyClause, PolicyCommand, PolicyStatement};
-pub use position::Lines;
-pub use position::{byte_of, position_of};
+pub use policies::{PolicyAction, PolicyClause, PolicyCommand, PolicyStatement, policy_expr};
+pub use position::{Lines, byte_of, position_of};
 pub use rewrite::{all_fields, variadic};
 pub use roles::{RoleCommand, RoleName, RoleOptions, SettingChange};
-pub use routines::redundant;
 pub use routines::{
     AlterRoutine, ArgClause, ConfigClause, CreateRoutine, RoutineCommand, RoutineOption,
-    RoutineRef, RoutineWord, TypeClause,
+    RoutineRef, RoutineWord, TypeClause, redundant,
 };
 pub use rows_from::{RowsFunction, rows_from};
 pub use sequence_options::sequence_name;

@@ -11,7 +11,7 @@
 
 use super::scope::NsWhat;
 use super::{Binder, COLUMN_BASE, ColId};
-use crate::catalog::pg_catalog::PG_CLASS;
+use crate::catalog::classes::PG_CLASS;
 use crate::catalog::rights::{Access, is_closed};
 use crate::catalog::{Catalog, Relation, RelationKind, large_objects};
 use crate::error::Result;

@@ -277,7 +277,7 @@ impl Binder<'_> {
         let mut ty = ty;
         if ty.oid == oid::RECORD {
             let types: Vec<SqlType> = args.iter().map(Expr::ty).collect();
-            let columns = crate::catalog::describe::record_columns(function, &types);
+            let columns = self.cx.catalog.record_columns(function, &types);
             let populates = ["json_populate_recordset", "jsonb_populate_recordset"];
             if columns.is_empty() && populates.contains(&function.name) {
                 let message = format!(

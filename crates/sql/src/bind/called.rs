@@ -1,7 +1,6 @@
 //! Calls of functions that the session runs: scans of their rows, in FROM or as a subquery where a value is wanted.
 
 use super::inlined::Shape;
-use super::names::{name_span, schema_and_name};
 use super::query::{From, FromList};
 use super::routine::{Called, RoutineCall};
 use super::routine_check::compiling;
@@ -11,6 +10,7 @@ use crate::error::{Result, SqlError};
 use crate::expr::{Expr, SubqueryKind};
 use crate::func::{CastContext, Function, Volatility};
 use crate::parse;
+use crate::parse::{name_span, schema_and_name};
 use crate::plan::{Callee, Node, OutputColumn, Plan, PlanContext, build, walk};
 use crate::value::{Datum, Oid, SqlType, info, oid, user};
 use logstead_types::SqlState;
@@ -331,7 +331,7 @@ fn name_of(arg: &ast::FunctionArg) -> Option<String> {
         | ast::FunctionArg::ExprNamed {
             name: ast::Expr::Identifier(name),
             ..
-        } => Some(super::fold_ident(name)),
+        } => Some(crate::parse::fold_ident(name)),
         _ => None,
     }
 }

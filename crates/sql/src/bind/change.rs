@@ -2,7 +2,6 @@
 
 use super::dml::{GENERATED_ALWAYS, live, null_of, place_returning};
 use super::judged::Change;
-use super::names::fold_ident;
 use super::part::Target;
 use super::query::{From, FromList};
 use super::scope::Barred;
@@ -13,7 +12,7 @@ use super::{Binder, Clause, ColId, Frame};
 use crate::catalog::{Column, Relation};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
-use crate::parse::{PolicyCommand, current_of};
+use crate::parse::{PolicyCommand, current_of, fold_ident};
 use crate::plan::{
     CursorName, Delete, Guarded, Layout, Node, OutputColumn, Plan, Update, Wish, build,
 };
@@ -66,7 +65,7 @@ impl Binder<'_> {
                         .at(at)
                     };
                     if let Some(items) =
-                        super::operator::row_of(super::operator::strip(&assignment.value))
+                        crate::parse::row_of(crate::parse::strip(&assignment.value))
                     {
                         if items.len() != targets.len() {
                             return Err(mismatch());
@@ -77,7 +76,7 @@ impl Binder<'_> {
                         }
                         continue;
                     }
-                    let Ast::Subquery(query) = super::operator::strip(&assignment.value) else {
+                    let Ast::Subquery(query) = crate::parse::strip(&assignment.value) else {
                         if let [target] = targets.as_slice() {
                             let value =
                                 self.assignment_value(&assignment.value, relation, target)?;

@@ -63,7 +63,7 @@ pub(super) fn named(expr: &Expr) -> Result<Named> {
         Expr::Collate { expr, collation } => {
             named(expr)?;
             let last = collation.0.last().and_then(|part| part.as_ident());
-            Ok(last.map(super::fold_ident))
+            Ok(last.map(crate::parse::fold_ident))
         }
         Expr::Nested(inner) => named(inner),
         Expr::BinaryOp { .. } => {
@@ -146,7 +146,7 @@ fn of_function(function: &ast::Function) -> Result<Named> {
         _ => None,
     });
     let last = function.name.0.last().and_then(|part| part.as_ident());
-    let name = last.map(super::fold_ident).unwrap_or_default();
+    let name = last.map(crate::parse::fold_ident).unwrap_or_default();
     // A row's fields have nothing to do with each other.
     if name == "row" {
         for arg in args {

@@ -3,12 +3,11 @@
 //! Through a view that can be updated its names are the view's, those of `excluded` too; the indexes, and the row in
 //! the way, are the table's, whether the view shows that row or not.
 
-use super::names::{fold_ident, schema_and_name};
-use super::{Binder, Clause, ColId, Source};
-use crate::catalog::{IndexDef, Relation, RelationKind, index_keys};
+use super::{Binder, Clause, ColId, Source, index_expression};
+use crate::catalog::{IndexDef, Relation, RelationKind};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
-use crate::parse::EXPRESSION_MARK;
+use crate::parse::{EXPRESSION_MARK, fold_ident, schema_and_name};
 use crate::plan::{ConflictUpdate, Guarded, Layout, OnConflict, implies, walk};
 use crate::role::acl::privilege;
 use logstead_types::SqlState;
@@ -172,7 +171,7 @@ impl Binder<'_> {
                 }
                 continue;
             }
-            let bound = index_keys::bind(relation, index, self.cx)?;
+            let bound = index_expression::bind(relation, index, self.cx)?;
             let keys: Vec<&Expr> = bound
                 .keys
                 .iter()

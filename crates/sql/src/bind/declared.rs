@@ -1,6 +1,7 @@
 //! Types that a procedure's declarations name, and how a value of one type becomes one of another.
 
-use super::{Binder, sql_type};
+use super::Binder;
+use crate::catalog::type_name::sql_type;
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::func::CastContext;

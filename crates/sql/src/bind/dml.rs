@@ -1,7 +1,6 @@
 //! INSERT, and what all data-modifying statements share.
 
 use super::judged::Change;
-use super::names::{fold_ident, name_span};
 use super::part::Target;
 use super::query::Output;
 use super::scope::NsItem;
@@ -12,6 +11,7 @@ use crate::catalog::{Column, Relation, RelationKind, large_objects};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::func::CastContext;
+use crate::parse::{fold_ident, name_span};
 use crate::plan::{Check, Insert, Layout, Node, OutputColumn, Plan, build};
 use crate::role::acl::privilege;
 use crate::value::{Datum, SqlType, info, oid};

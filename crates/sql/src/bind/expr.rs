@@ -1,12 +1,12 @@
 //! Expressions: one arm per kind of syntax.
 
-use super::operator::{row_of, strip};
+use super::Binder;
 use super::subscript::is_array;
-use super::xml::is_document_mark;
-use super::{Binder, types};
+use crate::catalog::type_name;
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::func::CastContext;
+use crate::parse::{is_document_mark, row_of, strip};
 use crate::value::array::stacked;
 use crate::value::{Datum, SqlType, info, oid, record, user};
 use logstead_types::SqlState;
@@ -53,7 +53,7 @@ impl Binder<'_> {
                 self.cast(operand, data_type)
             }
             Ast::TypedString(typed) => {
-                let ty = types::sql_type(&typed.data_type)?;
+                let ty = type_name::sql_type(&typed.data_type)?;
                 let at = self.at(typed.value.span);
                 let literal = self.literal(&typed.value)?;
                 self.coerce(literal, ty, CastContext::Explicit, at)
@@ -311,7 +311,7 @@ impl Binder<'_> {
     fn cast(&mut self, operand: &Ast, data_type: &ast::DataType) -> Result<Expr> {
         let type_at = self.type_at(operand);
         let at = type_at.map(|at| at - 2).or_else(|| self.at(operand.span()));
-        let ty = match (types::sql_type(data_type), data_type) {
+        let ty = match (type_name::sql_type(data_type), data_type) {
             (Ok(ty), _) => ty,
             (Err(error), ast::DataType::Custom(name, modifiers)) if modifiers.is_empty() => {
                 // A temporary table's.

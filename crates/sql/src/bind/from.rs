@@ -1,6 +1,5 @@
 //! FROM: tables, subqueries, functions, joins.
 
-use super::names::{fold_ident, name_span, schema_and_name};
 use super::query::{From, FromList};
 use super::scope::{Barred, NsColumn, NsItem, NsWhat};
 use super::setop::Body;
@@ -9,6 +8,7 @@ use super::{Binder, Clause, Rel, Source};
 use crate::catalog::{Relation, RelationKind, ViewSource, large_objects};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
+use crate::parse::{fold_ident, name_span, schema_and_name};
 use crate::plan::JoinKind;
 use crate::value::user::lookup;
 use crate::value::{Datum, SqlType, oid};

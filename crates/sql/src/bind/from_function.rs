@@ -1,12 +1,12 @@
 //! Functions in FROM: their columns, WITH ORDINALITY, column definition lists, and UNNEST of several arrays.
 
-use super::names::{fold_ident, name_span, schema_and_name};
 use super::query::{From, FromList};
 use super::routine::Called;
 use super::{Binder, Clause, Source};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::func::{self, CastContext};
+use crate::parse::{fold_ident, name_span, schema_and_name};
 use crate::plan::{Node, OutputColumn, Plan, build};
 use crate::value::{Datum, Oid, SqlType, info, oid, record, user};
 use logstead_types::SqlState;
@@ -171,7 +171,11 @@ impl Binder<'_> {
         let mut keeps_names = false;
         if let Some(alias) = defined {
             if resolved.result.oid != oid::RECORD
-                || !crate::catalog::describe::record_columns(resolved.function, &[]).is_empty()
+                || !self
+                    .cx
+                    .catalog
+                    .record_columns(resolved.function, &[])
+                    .is_empty()
             {
                 let message = match resolved.result.oid == oid::RECORD {
                     true => {
@@ -186,7 +190,7 @@ impl Binder<'_> {
             let mut fields: Vec<(Arc<str>, SqlType)> = Vec::with_capacity(alias.columns.len());
             for (place, column) in alias.columns.iter().enumerate() {
                 let ty = match &column.data_type {
-                    Some(data_type) => match super::types::sql_type(data_type)? {
+                    Some(data_type) => match crate::catalog::type_name::sql_type(data_type)? {
                         ty if user::domain_in(ty.oid).is_some() => {
                             declared.push((place, ty));
                             user::base_type(ty)
@@ -228,7 +232,7 @@ impl Binder<'_> {
         let several = match of_records && defined.is_none() {
             // What their fields are called nobody has said.
             true => Vec::new(),
-            false => crate::catalog::describe::record_columns(resolved.function, &types),
+            false => self.cx.catalog.record_columns(resolved.function, &types),
         };
         if !several.is_empty() {
             columns.extend(several.into_iter().map(|(name, ty)| (name, ty, (0, 0))));

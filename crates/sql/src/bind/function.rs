@@ -1,12 +1,12 @@
 //! Function call syntax: aggregates, constructs that look like functions, and real functions.
 
-use super::names::{name_span, schema_and_name};
 use super::user_aggregate::Named;
 use super::{Binder, Clause};
 use crate::catalog::routine::of_kept_name;
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::func::{self, CastContext};
+use crate::parse::{name_span, schema_and_name};
 use crate::plan::{AggregateCall, SortKey};
 use crate::value::{Datum, SqlType, info, oid};
 use logstead_types::SqlState;
@@ -36,7 +36,7 @@ fn not_its_form() -> SqlError {
 
 impl Binder<'_> {
     pub(crate) fn function(&mut self, function: &Function) -> Result<Expr> {
-        if let Some(construct) = super::xml::called(function) {
+        if let Some(construct) = crate::parse::xml_call(function) {
             return self.xml_call(construct, function);
         }
         let at = self.at(name_span(&function.name));
@@ -224,7 +224,7 @@ impl Binder<'_> {
                     name: ast::Expr::Identifier(name),
                     arg,
                     ..
-                } => (Some(super::fold_ident(name)), arg),
+                } => (Some(crate::parse::fold_ident(name)), arg),
                 FunctionArg::ExprNamed { .. } => {
                     return Ok(SqlError::unsupported("a named argument"));
                 }
@@ -563,7 +563,7 @@ impl Binder<'_> {
                         let expr = self.expr(&item.expr)?;
                         let expr = self.settle(expr)?;
                         super::order_by::sortable(expr.ty(), self.at(item.expr.span()))?;
-                        let (desc, nulls_first) = super::order_by::sort_direction(&item.options)?;
+                        let (desc, nulls_first) = crate::parse::sort_direction(&item.options)?;
                         // What an argument is cast to by itself is not seen.
                         let argument = written.iter().zip(&coerced).find(|(written, coerced)| {
                             super::aggregate::same(written, &expr)

@@ -11,7 +11,6 @@
 //! - Nothing is volatile, and what is computed of rows and groups that nobody asks about cannot fail: aggregates of columns, of types whose sums do not
 //!   overflow, and of all conditions and of what is made of the aggregates only what [`cannot_fail`].
 
-use super::operator::strip;
 use super::query::{Distinct, From, Grouping, Output, Select};
 use super::select::{Tail, collect_rels};
 use super::semijoin::within;
@@ -21,6 +20,7 @@ use super::{Binder, ColId, Rel, Source};
 use crate::error::Result;
 use crate::expr::{Expr, Subquery, SubqueryKind};
 use crate::func::{self, Comparison};
+use crate::parse::strip;
 use crate::plan::{refuses_null, walk};
 use crate::value::{Oid, oid};
 use sqlparser::ast::{self, BinaryOperator, Expr as Ast, SetExpr};

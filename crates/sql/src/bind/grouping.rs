@@ -1,13 +1,12 @@
 //! GROUP BY: keys, grouping sets, GROUPING.
 
 use super::aggregate::alike;
-use super::names::fold_ident;
 use super::order_by::groupable;
 use super::query::Output;
 use super::{Binder, Clause, ColId, Frame};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
-use crate::parse::GroupingWord;
+use crate::parse::{GroupingWord, fold_ident};
 use crate::plan::walk;
 use crate::value::{SqlType, oid};
 use logstead_types::SqlState;
@@ -376,7 +375,7 @@ pub(super) fn is_constant(expr: &Expr) -> bool {
             Expr::Column(..) | Expr::Outer { .. } | Expr::Param(..) | Expr::Subquery(_)
         )
     };
-    !walk::any(expr, &varies) && crate::catalog::index_keys::is_immutable(expr)
+    !walk::any(expr, &varies) && crate::bind::index_expression::is_immutable(expr)
 }
 
 /// What the parser has put in place of grouping sets.

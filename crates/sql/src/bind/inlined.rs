@@ -14,7 +14,7 @@ use super::query::{Distinct, From, Output, Select};
 use super::routine::RoutineCall;
 use super::setop::Body;
 use super::{Binder, ColId, Frame, Source};
-use crate::catalog::pg_catalog::PG_PROC;
+use crate::catalog::classes::PG_PROC;
 use crate::catalog::rights::denied;
 use crate::catalog::routine::{Language, Routine, RoutineBody};
 use crate::error::{Result, SqlError};

@@ -32,14 +32,14 @@ impl Binder<'_> {
                 let mut fields: Vec<(Arc<str>, SqlType)> = Vec::new();
                 for column in &alias.columns {
                     let ty = match &column.data_type {
-                        Some(data_type) => super::types::sql_type(data_type)?,
+                        Some(data_type) => crate::catalog::type_name::sql_type(data_type)?,
                         None => {
                             return Err(
                                 SqlError::new(SqlState::SYNTAX_ERROR, "syntax error").at(at)
                             );
                         }
                     };
-                    fields.push((super::fold_ident(&column.name).into(), ty));
+                    fields.push((crate::parse::fold_ident(&column.name).into(), ty));
                 }
                 let ty = record::record_type(&fields)?;
                 shape = Shape::Row(fields, ty);
@@ -84,7 +84,7 @@ impl Binder<'_> {
         let own_name = { call.routine.outputs() }.find(|arg| !arg.name.is_empty());
         let single: Arc<str> = match (own_name, alias) {
             (Some(arg), _) => arg.name.as_str().into(),
-            (None, Some(alias)) => super::fold_ident(&alias.name).into(),
+            (None, Some(alias)) => crate::parse::fold_ident(&alias.name).into(),
             (None, None) => call.called.as_str().into(),
         };
         let name = call.called.clone();

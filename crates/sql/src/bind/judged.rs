@@ -5,7 +5,7 @@
 
 use super::Binder;
 use super::trigger::fired;
-use crate::catalog::pg_catalog::PG_CLASS;
+use crate::catalog::classes::PG_CLASS;
 use crate::catalog::{Action, Catalog, ConstraintKind, ForeignKey, Relation};
 use crate::error::Result;
 use crate::expr::Expr;

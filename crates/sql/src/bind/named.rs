@@ -171,7 +171,7 @@ pub(super) fn in_order(name: &str, args: &[FunctionArg]) -> Result<Option<Vec<Fu
                 arg,
                 ..
             } => {
-                let said = super::fold_ident(said);
+                let said = crate::parse::fold_ident(said);
                 let place = parameters.iter().position(|(known, _)| *known == said);
                 (place.ok_or_else(no_function)?, arg)
             }

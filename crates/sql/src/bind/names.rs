@@ -1,87 +1,8 @@
 //! Identifiers, and the names of result columns.
 
 use crate::catalog::routine::of_kept_name;
-use crate::error::{Result, SqlError};
-use logstead_types::SqlState;
+use crate::parse::fold_ident;
 use sqlparser::ast::{self, Expr as Ast};
-use std::borrow::Cow;
-
-/// Longest identifier in bytes; longer ones are cut.
-const NAME_MAX: usize = 63;
-
-/// An identifier as PostgreSQL folds it: lower case unless quoted, cut to 63 bytes.
-pub fn fold_ident(ident: &ast::Ident) -> String {
-    let mut name = if ident.quote_style.is_some() {
-        ident.value.clone()
-    } else if ident.value.is_ascii() {
-        ident.value.to_ascii_lowercase()
-    } else {
-        ident.value.to_lowercase()
-    };
-    if name.len() > NAME_MAX {
-        let mut end = NAME_MAX;
-        while !name.is_char_boundary(end) {
-            end -= 1;
-        }
-        name.truncate(end);
-    }
-    name
-}
-
-/// The same without a copy, where it is written as it is folded.
-pub(crate) fn folded(ident: &ast::Ident) -> Cow<'_, str> {
-    let value = ident.value.as_str();
-    let plain = |b: u8| b.is_ascii() && !b.is_ascii_uppercase();
-    match value.len() <= NAME_MAX && (ident.quote_style.is_some() || value.bytes().all(plain)) {
-        true => Cow::Borrowed(value),
-        false => Cow::Owned(fold_ident(ident)),
-    }
-}
-
-/// The parts of a qualified name.
-pub(crate) fn name_parts(name: &ast::ObjectName) -> Result<Vec<String>> {
-    name.0
-        .iter()
-        .map(|part| match part {
-            ast::ObjectNamePart::Identifier(ident) => Ok(fold_ident(ident)),
-            ast::ObjectNamePart::Function(_) => Err(SqlError::new(
-                SqlState::SYNTAX_ERROR,
-                format!("syntax error at or near \"{name}\""),
-            )),
-        })
-        .collect()
-}
-
-/// Splits a qualified name into schema and name; a third part in front must be this database.
-pub(crate) fn schema_and_name(
-    name: &ast::ObjectName,
-    database: &str,
-) -> Result<(Option<String>, String)> {
-    // Mostly there is one part.
-    if let [ast::ObjectNamePart::Identifier(ident)] = name.0.as_slice() {
-        return Ok((None, fold_ident(ident)));
-    }
-    let mut parts = name_parts(name)?;
-    let last = parts.pop().unwrap_or_default();
-    let schema = parts.pop();
-    if let Some(catalog) = parts.pop()
-        && (catalog != database || !parts.is_empty())
-    {
-        return Err(SqlError::new(
-            SqlState::FEATURE_NOT_SUPPORTED,
-            format!("cross-database references are not implemented: \"{name}\""),
-        ));
-    }
-    Ok((schema, last))
-}
-
-/// Where a name begins.
-pub(crate) fn name_span(name: &ast::ObjectName) -> sqlparser::tokenizer::Span {
-    match name.0.first() {
-        Some(ast::ObjectNamePart::Identifier(ident)) => ident.span,
-        _ => sqlparser::tokenizer::Span::empty(),
-    }
-}
 
 /// The name PostgreSQL gives to a result column without an alias.
 pub(crate) fn output_name(expr: &Ast) -> String {
@@ -194,7 +115,7 @@ fn type_word(data_type: &ast::DataType) -> String {
     {
         return fold_ident(ident);
     }
-    match super::types::base_type(ty) {
+    match crate::catalog::type_name::base_type(ty) {
         Ok(oid) => crate::value::info::type_name(oid).into_owned(),
         Err(_) => "?column?".to_owned(),
     }

@@ -4,6 +4,7 @@ use super::Binder;
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::func::{self, CastContext, Function, Resolved};
+use crate::parse::{row_of, strip};
 use crate::value::geometry::is_geometry;
 use crate::value::{Datum, Oid, SqlType, info, oid, record};
 use logstead_types::SqlState;
@@ -622,37 +623,4 @@ fn no_comparison(op: &str, ty: SqlType) -> SqlError {
             info::format_type(ty)
         ),
     )
-}
-
-/// An expression without its parentheses.
-pub(crate) fn strip(expr: &Ast) -> &Ast {
-    let mut expr = expr;
-    while let Ast::Nested(inner) = expr {
-        expr = inner;
-    }
-    expr
-}
-
-/// The items of a row constructor.
-pub(crate) fn row_of(expr: &Ast) -> Option<Vec<&Ast>> {
-    match expr {
-        Ast::Tuple(items) => Some(items.iter().collect()),
-        Ast::Function(function)
-            if function.name.0.len() == 1
-                && matches!(&function.name.0[0], ast::ObjectNamePart::Identifier(i)
-                    if i.quote_style.is_none() && i.value.eq_ignore_ascii_case("row")) =>
-        {
-            let ast::FunctionArguments::List(list) = &function.args else {
-                return None;
-            };
-            list.args
-                .iter()
-                .map(|a| match a {
-                    ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(e)) => Some(e),
-                    _ => None,
-                })
-                .collect()
-        }
-        _ => None,
-    }
 }

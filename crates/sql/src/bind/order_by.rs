@@ -4,75 +4,16 @@
 //! and which types can be ordered or grouped at all. Does not: decide how rows are sorted; the planner does.
 
 use super::aggregate::alike;
-use super::names::fold_ident;
 use super::query::{Distinct, Output};
 use super::{Binder, Clause};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
+use crate::parse::{fold_ident, sort_direction};
 use crate::plan::SortKey;
 use crate::value::geometry::is_geometry;
 use crate::value::{SqlType, info, oid, record};
 use logstead_types::SqlState;
 use sqlparser::ast::{self, Expr as Ast, Spanned};
-
-/// ASC / DESC and NULLS FIRST / LAST.
-pub(crate) fn sort_direction(options: &ast::OrderByOptions) -> Result<(bool, bool)> {
-    let desc = match &options.sort {
-        None | Some(ast::OrderBySort::Asc) => false,
-        Some(ast::OrderBySort::Desc) => true,
-        Some(ast::OrderBySort::Using(operator)) => {
-            match sort_operator(operator) {
-                // All text is in the order of its bytes, which is that of patterns too.
-                Some("<" | "~<~") => false,
-                Some(">" | "~>~") => true,
-                _ => {
-                    return Err(SqlError::new(
-                    SqlState::WRONG_OBJECT_TYPE,
-                    format!("operator {operator} is not a valid ordering operator"),
-                )
-                .hint("Ordering operators must be \"<\" or \">\" members of btree operator families."));
-                }
-            }
-        }
-    };
-    Ok((desc, options.nulls_first.unwrap_or(desc)))
-}
-
-/// The operator of ORDER BY ... USING, without the schema of PostgreSQL's own.
-fn sort_operator(name: &ast::ObjectName) -> Option<&str> {
-    let parts: Option<Vec<&str>> = name
-        .0
-        .iter()
-        .map(|part| part.as_ident().map(|ident| ident.value.as_str()))
-        .collect();
-    match parts?.as_slice() {
-        [operator] | ["pg_catalog", operator] => Some(operator),
-        _ => None,
-    }
-}
-
-/// Whether a key of ORDER BY, which was bound before, is in descending order.
-fn sorts_down(options: &ast::OrderByOptions) -> bool {
-    sort_direction(options).is_ok_and(|(desc, _)| desc)
-}
-
-/// How a key of ORDER BY, which was bound before, is sorted, as it is shown behind it.
-pub(crate) fn sort_shown(options: &ast::OrderByOptions) -> String {
-    let nulls = |first| if first { " NULLS FIRST" } else { " NULLS LAST" };
-    if let Some(ast::OrderBySort::Using(operator)) = &options.sort
-        && let Some(operator) = sort_operator(operator)
-        && !matches!(operator, "<" | ">")
-    {
-        let first = options.nulls_first.unwrap_or(operator.contains('>'));
-        return format!(" USING {operator}{}", nulls(first));
-    }
-    let desc = sorts_down(options);
-    let direction = if desc { " DESC" } else { "" };
-    match options.nulls_first {
-        Some(first) if first != desc => format!("{direction}{}", nulls(first)),
-        _ => direction.to_owned(),
-    }
-}
 
 impl Binder<'_> {
     pub(super) fn order_by(

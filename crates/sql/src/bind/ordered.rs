@@ -56,7 +56,7 @@ impl Binder<'_> {
             let mut order = Vec::new();
             for item in &function.within_group {
                 let expr = b.expr(&item.expr)?;
-                let (desc, nulls_first) = super::order_by::sort_direction(&item.options)?;
+                let (desc, nulls_first) = crate::parse::sort_direction(&item.options)?;
                 order.push(SortKey {
                     expr,
                     desc,

@@ -3,13 +3,12 @@
 //! The new value of the column is the old one with the part replaced; where there was none, the other parts are NULL. Several assignments to parts of one
 //! column are made one after the other.
 
-use super::names::fold_ident;
 use super::{Binder, ColId};
 use crate::catalog::{Column, Relation};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::func::CastContext;
-use crate::parse::subscripts;
+use crate::parse::{fold_ident, subscripts};
 use crate::value::{Datum, SqlType, geometry, info, oid, record, user};
 use logstead_types::SqlState;
 use sqlparser::ast;

@@ -2,8 +2,8 @@
 //!
 //! Looks at the tree only. Names that a WITH within defines again are not the query's own.
 
-use super::names::fold_ident;
 use crate::error::{Result, SqlError};
+use crate::parse::fold_ident;
 use logstead_types::SqlState;
 use sqlparser::ast::{self, SetExpr};
 use std::ops::ControlFlow;

@@ -89,7 +89,7 @@ fn written(args: &[FunctionArg]) -> Result<Written<'_>> {
                 name: ast::Expr::Identifier(name),
                 arg,
                 ..
-            } => (Some(super::fold_ident(name)), arg),
+            } => (Some(crate::parse::fold_ident(name)), arg),
             FunctionArg::ExprNamed { .. } => {
                 return Err(SqlError::unsupported("this name of an argument"));
             }

@@ -1,11 +1,11 @@
 //! Rows as values: `ROW(a, b)`, and the name of a FROM item that stands for its row.
 
-use super::names::schema_and_name;
 use super::scope::{NsColumn, NsWhat};
 use super::{Binder, Source};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::func::CastContext;
+use crate::parse::schema_and_name;
 use crate::value::{Datum, SqlType, info, oid, record, user};
 use logstead_types::SqlState;
 use sqlparser::ast::{self, Expr as Ast};
@@ -109,7 +109,7 @@ impl Binder<'_> {
 
     /// `item.*` among the fields of a row: its columns, one by one.
     pub(crate) fn columns_of(&mut self, name: &ast::ObjectName) -> Result<Vec<Expr>> {
-        let at = self.at(super::names::name_span(name));
+        let at = self.at(crate::parse::name_span(name));
         let (schema, rel) = schema_and_name(name, &self.cx.catalog.database_name)?;
         let found = self
             .find_item(schema.as_deref(), &rel)
@@ -140,7 +140,7 @@ impl Binder<'_> {
                 items.push(item.clone());
                 continue;
             };
-            let span = super::names::name_span(name);
+            let span = crate::parse::name_span(name);
             let at = self.at(span);
             let (schema, rel) = schema_and_name(name, &self.cx.catalog.database_name)?;
             let found = self
@@ -167,7 +167,7 @@ impl Binder<'_> {
 
     /// `item.*` as one value.
     pub(crate) fn whole_row_of(&mut self, name: &ast::ObjectName) -> Result<Expr> {
-        let at = self.at(super::names::name_span(name));
+        let at = self.at(crate::parse::name_span(name));
         let (schema, rel) = schema_and_name(name, &self.cx.catalog.database_name)?;
         match self
             .find_item(schema.as_deref(), &rel)

@@ -3,11 +3,10 @@
 //! It is bound as the subquery that gives the same: each function WITH ORDINALITY, joined FULL by that number, in its order.
 
 use super::Binder;
-use super::names::fold_ident;
 use super::query::FromList;
 use crate::catalog::text::quote_ident;
 use crate::error::{Result, SqlError};
-use crate::parse::RowsFunction;
+use crate::parse::{RowsFunction, fold_ident};
 use logstead_types::SqlState;
 use sqlparser::ast::{self, FunctionArg, SetExpr, TableAliasColumnDef as Column, TableFactor};
 use std::fmt::Write as _;

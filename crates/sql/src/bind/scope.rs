@@ -1,9 +1,10 @@
 //! Name resolution: columns and FROM items, and what to say when a name means nothing.
 
-use super::names::{distance, fold_ident, folded};
+use super::names::distance;
 use super::{Binder, ColId};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
+use crate::parse::{fold_ident, folded};
 use logstead_types::SqlState;
 use sqlparser::ast;
 use std::sync::Arc;

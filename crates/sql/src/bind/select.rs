@@ -2,8 +2,7 @@
 
 use super::grouped_subquery::groups_by_subquery;
 use super::grouping::GroupBy;
-use super::names::{fold_ident, output_name, schema_and_name};
-use super::operator::strip;
+use super::names::output_name;
 use super::query::{Distinct, From, FromList, Grouping, Output, RowMark, Select};
 use super::scope::NsWhat;
 use super::window::window_names;
@@ -12,8 +11,7 @@ use crate::catalog::RelationKind;
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::func::CastContext;
-use crate::parse::all_fields;
-use crate::parse::{LockingClause, locking_clause};
+use crate::parse::{LockingClause, all_fields, fold_ident, locking_clause, schema_and_name, strip};
 use crate::plan::{LockWait, OutputColumn, walk};
 use crate::value::{Datum, SqlType, info, oid, record};
 use logstead_types::SqlState;
@@ -254,7 +252,7 @@ impl Binder<'_> {
                             }
                         },
                     };
-                    let at = self.at(super::names::name_span(&name));
+                    let at = self.at(crate::parse::name_span(&name));
                     let (schema, rel) = schema_and_name(&name, &self.cx.catalog.database_name)?;
                     let Some((level, index)) = self
                         .find_item(schema.as_deref(), &rel)

@@ -5,13 +5,13 @@
 //! answered by hash or by index. `NOT IN` stays a subquery: a NULL among its rows decides it.
 
 use super::grouped::may_be_grouped;
-use super::operator::{row_of, strip};
 use super::query::{Distinct, From, FromList, Select};
 use super::select::{Tail, collect_rels, push_conjuncts};
 use super::setop::Body;
 use super::{Binder, COLUMN_BASE, ColId, Source};
 use crate::error::{Result, SqlError};
 use crate::expr::{Expr, Subquery, SubqueryKind};
+use crate::parse::{row_of, strip};
 use crate::plan::{JoinKind, walk};
 use crate::value::{SqlType, oid};
 use logstead_types::SqlState;

@@ -1,8 +1,5 @@
 //! Whole queries: UNION and its kin, VALUES, and subqueries in expressions.
 
-use super::names::fold_ident;
-use super::operator::strip;
-use super::order_by::sort_direction;
 use super::query::Select;
 use super::select::Tail;
 use super::unplanned::Branch;
@@ -10,6 +7,7 @@ use super::{Binder, Clause, Frame};
 use crate::error::{Result, SqlError};
 use crate::expr::{Expr, Subquery, SubqueryKind};
 use crate::func::CastContext;
+use crate::parse::{fold_ident, sort_direction, strip};
 use crate::plan::{self, Node, OutputColumn, Plan, SetOpKind, SortKey, build, walk};
 use crate::value::{Datum, SqlType, info, oid, record};
 use logstead_types::SqlState;

@@ -16,7 +16,7 @@ impl Binder<'_> {
                 ..
             } => {
                 let field = match field {
-                    ast::DateTimeField::Custom(ident) => super::fold_ident(ident),
+                    ast::DateTimeField::Custom(ident) => crate::parse::fold_ident(ident),
                     other => other.to_string().trim_matches('\'').to_lowercase(),
                 };
                 let field = Expr::Const(Datum::text(field), SqlType::of(oid::TEXT));

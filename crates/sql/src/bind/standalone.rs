@@ -46,7 +46,7 @@ pub(crate) fn kept_scalar(
     Ok((bound, binder.routines_kept))
 }
 
-/// A key or a condition that ON CONFLICT names, as [`index_keys::bind`](crate::catalog::index_keys::bind) binds those of indexes.
+/// A key or a condition that ON CONFLICT names, as [`index_expression::bind`](crate::bind::index_expression::bind) binds those of indexes.
 pub(super) fn conflict_scalar(
     text: &str,
     relation: &Relation,

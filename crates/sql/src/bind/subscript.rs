@@ -5,10 +5,10 @@
 
 use super::Binder;
 use super::expr::field_of;
-use super::operator::strip;
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::func::CastContext;
+use crate::parse::strip;
 use crate::value::array::{DIMENSIONS_MAX, too_many_dimensions};
 use crate::value::{Datum, SqlType, geometry, info, oid};
 use logstead_types::SqlState;
@@ -73,7 +73,8 @@ impl Binder<'_> {
             match access {
                 AccessExpr::Dot(Ast::Identifier(field)) => {
                     let at = self.at(root.span());
-                    value = field_of(value, &super::fold_ident(field)).map_err(|e| e.at(at))?;
+                    value =
+                        field_of(value, &crate::parse::fold_ident(field)).map_err(|e| e.at(at))?;
                 }
                 AccessExpr::Dot(field) => {
                     return Err(SqlError::unsupported(format!("field access .{field}")));

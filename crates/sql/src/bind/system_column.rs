@@ -10,7 +10,6 @@
 //! has written over, which
 //! RETURNING shows.
 
-use super::names::fold_ident;
 use super::part::Target;
 use super::scope::{NsWhat, ambiguous};
 use super::{Binder, COLUMN_BASE, Clause, Source};
@@ -18,6 +17,7 @@ use crate::catalog::Relation;
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::func::{Body, Function, Volatility, function};
+use crate::parse::fold_ident;
 use crate::value::{Datum, SqlType, oid, tid};
 use logstead_types::SqlState;
 use sqlparser::ast;

@@ -7,7 +7,6 @@ mod call;
 mod special;
 mod xml;
 
-use crate::bind;
 use crate::catalog::text::fold;
 use crate::catalog::without_session::WithoutSession;
 use crate::catalog::{Catalog, Relation, routine};
@@ -151,7 +150,7 @@ fn string(expr: &Expr) -> Option<&str> {
 }
 
 fn type_of_number(expr: &Expr) -> Option<SqlType> {
-    match super::operator::strip(expr) {
+    match crate::parse::strip(expr) {
         Expr::Value(v) => match &v.value {
             Value::Number(digits, _) => Some(number_type(&digits.to_string())),
             _ => None,
@@ -161,7 +160,7 @@ fn type_of_number(expr: &Expr) -> Option<SqlType> {
 }
 
 fn is_null(expr: &Expr) -> bool {
-    matches!(super::operator::strip(expr), Expr::Value(v) if v.value == Value::Null)
+    matches!(crate::parse::strip(expr), Expr::Value(v) if v.value == Value::Null)
 }
 
 /// Conditions that one expression stands for. They stay together among those around it, as PostgreSQL keeps them: twice in parentheses is what
@@ -278,7 +277,7 @@ impl Typer<'_> {
                 data_type,
                 format,
             } => {
-                let ty = bind::sql_type(data_type).ok();
+                let ty = crate::catalog::type_name::sql_type(data_type).ok();
                 if let Some(ty) = ty
                     && let Some(array) = self.cast_array(e, ty)
                 {
@@ -320,7 +319,8 @@ impl Typer<'_> {
                 let unknown = Some(SqlType::of(oid::UNKNOWN));
                 (self.to(((*interval.value).clone(), unknown), ty), Some(ty))
             }
-            Expr::TypedString(typed) => match bind::sql_type(&typed.data_type) {
+            Expr::TypedString(typed) => match crate::catalog::type_name::sql_type(&typed.data_type)
+            {
                 Ok(ty) if ty.typmod < 0 => {
                     let unknown = Some(SqlType::of(oid::UNKNOWN));
                     let literal = Expr::Value(typed.value.clone());
@@ -347,11 +347,11 @@ impl Typer<'_> {
                 Some(compared) => (compared, boolean),
                 None => self.binary(self.expr(left), op, self.expr(right)),
             },
-            Expr::IsDistinctFrom(left, right) if bind::is_document_mark(right) => (
+            Expr::IsDistinctFrom(left, right) if crate::parse::is_document_mark(right) => (
                 Expr::IsDistinctFrom(self.document(left), right.clone()),
                 boolean,
             ),
-            Expr::IsNotDistinctFrom(left, right) if bind::is_document_mark(right) => (
+            Expr::IsNotDistinctFrom(left, right) if crate::parse::is_document_mark(right) => (
                 Expr::IsNotDistinctFrom(self.document(left), right.clone()),
                 boolean,
             ),
@@ -687,7 +687,7 @@ impl Typer<'_> {
 
     /// A comparison of two rows; `None` if they are none.
     fn rows(&self, left: &Expr, op: &B, right: &Expr) -> Option<Expr> {
-        let row = |e| super::operator::row_of(super::operator::strip(e));
+        let row = |e| crate::parse::row_of(crate::parse::strip(e));
         let (left, right) = (row(left)?, row(right)?);
         if left.len() != right.len() || left.len() < 2 {
             return None;
@@ -719,7 +719,7 @@ impl Typer<'_> {
 
     /// IS DISTINCT FROM, of rows field by field.
     fn distinct(&self, left: &Expr, right: &Expr) -> Expr {
-        let row = |e| super::operator::row_of(super::operator::strip(e));
+        let row = |e| crate::parse::row_of(crate::parse::strip(e));
         let one = |l: &Expr, r: &Expr| match self.binary(self.expr(l), &B::Eq, self.expr(r)).0 {
             Expr::BinaryOp { left, right, .. } => Expr::IsDistinctFrom(left, right),
             _ => Expr::IsDistinctFrom(Box::new(l.clone()), Box::new(r.clone())),

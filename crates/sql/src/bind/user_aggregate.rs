@@ -6,7 +6,7 @@
 use super::routine::{RoutineCall, fit};
 use super::{Binder, ColId, Frame};
 use crate::catalog::aggregate::{AggregateKind, Computation, FinalModify};
-use crate::catalog::pg_catalog::PG_PROC;
+use crate::catalog::classes::PG_PROC;
 use crate::catalog::routine::{Routine, of_kept_name};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;

@@ -2,12 +2,12 @@
 //!
 //! Invariant: what is stored (views, policies, checks, defaults) is bound without the frames around it, and never sees a variable.
 
-use super::names::fold_ident;
 use super::query::FromList;
 use super::scope::{NsColumn, NsItem, NsWhat};
 use super::{Binder, Frame};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
+use crate::parse::fold_ident;
 use crate::plpgsql::tree::Conflict;
 use crate::value::{SqlType, oid};
 use logstead_types::SqlState;

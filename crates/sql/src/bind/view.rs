@@ -6,7 +6,6 @@
 //! Invariants: a view's query is bound outside of every scope of the statement, so that nothing there can change what it means;
 //! places in its text are never told to the client.
 
-use super::names::fold_ident;
 use super::query::{Distinct, From, FromList, Output, Select};
 use super::scope::{NsColumn, NsItem, NsWhat};
 use super::select::collect_rels;
@@ -17,6 +16,7 @@ use crate::catalog::rights::Access;
 use crate::catalog::{Catalog, Relation, RelationKind, View, ViewSource};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
+use crate::parse::fold_ident;
 use crate::plan::{OutputColumn, Plan, PlanContext, walk};
 use crate::role::acl::privilege;
 use crate::value::{Datum, Oid, SqlType, oid};

@@ -7,8 +7,7 @@
 mod columns;
 mod from;
 
-use super::names::{fold_ident, output_name};
-use super::operator::strip;
+use super::names::output_name;
 use super::scope::NsWhat;
 use super::system_column::SYSTEM_COLUMNS;
 use super::typed::{Names, explicit_in, explicit_window};
@@ -16,6 +15,7 @@ use super::{Binder, Clause, Frame};
 use crate::catalog::{Catalog, Relation, View};
 use crate::context::Context;
 use crate::error::{Result, SqlError};
+use crate::parse::{fold_ident, strip};
 use crate::plan::PlanContext;
 use crate::value::SqlType;
 use sqlparser::ast::{self, Expr as Ast, SelectItem, SetExpr, VisitMut, VisitorMut};

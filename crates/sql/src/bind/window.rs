@@ -4,8 +4,7 @@
 //! are then known, and equal ones become one.
 
 use super::aggregate::same;
-use super::names::fold_ident;
-use super::order_by::{groupable, sort_direction, sortable};
+use super::order_by::{groupable, sortable};
 use super::query::{BoundWindow, Grouping};
 use super::scope::NsWhat;
 use super::user_aggregate::Named;
@@ -13,7 +12,7 @@ use super::{Binder, Clause, ColId};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::func::{self, CastContext};
-use crate::parse::carried;
+use crate::parse::{carried, fold_ident, sort_direction};
 use crate::plan::{
     FrameBound, FrameExclusion, FrameUnits, SortKey, WindowCall, WindowFrame, WindowFunction, walk,
 };

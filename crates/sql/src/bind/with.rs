@@ -3,14 +3,13 @@
 //! INSERT, UPDATE and DELETE stand in the WITH of a whole statement only. Such a query is kept whether it is read or not, and whoever runs the plan runs
 //! it to its end once ([`Reading`]). Its target, and the view between, are its own: the binder's are put aside meanwhile.
 
-use super::names::fold_ident;
-use super::recursion;
 use super::select::Tail;
 use super::setop::{Body, columns_differ};
 use super::unplanned::Unplanned;
-use super::{Binder, Cte, Frame, Source};
+use super::{Binder, Cte, Frame, Source, recursion};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
+use crate::parse::fold_ident;
 use crate::plan::{Node, OutputColumn, Plan, Reading, walk};
 use crate::value::{SqlType, info};
 use logstead_types::SqlState;

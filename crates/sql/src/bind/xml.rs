@@ -4,6 +4,7 @@ use super::Binder;
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::func::{self, CastContext, xml_name};
+use crate::parse::{string_literal, xml_call};
 use crate::value::{Datum, SqlType, info, oid};
 use logstead_types::SqlState;
 use sqlparser::ast::{self, Expr as Ast, FunctionArg, FunctionArgExpr, FunctionArguments, Spanned};
@@ -39,18 +40,6 @@ fn is_plain(function: &ast::Function) -> bool {
         && function.within_group.is_empty()
 }
 
-/// The text of a literal.
-pub(super) fn literal(word: &Ast) -> Option<&str> {
-    match word {
-        Ast::Value(value) => match &value.value {
-            ast::Value::SingleQuotedString(text) => Some(text),
-            _ => None,
-        },
-        Ast::Cast { expr, .. } => literal(expr),
-        _ => None,
-    }
-}
-
 fn constant(text: impl Into<String>) -> Expr {
     Expr::Const(Datum::text(text.into()), WORD)
 }
@@ -62,7 +51,7 @@ fn not_understood() -> SqlError {
 impl Binder<'_> {
     /// A construct that looks like a call.
     pub(super) fn xml_call(&mut self, construct: &str, function: &ast::Function) -> Result<Expr> {
-        let at = self.at(super::names::name_span(&function.name));
+        let at = self.at(crate::parse::name_span(&function.name));
         if !is_plain(function) {
             return Err(SqlError::new(
                 SqlState::SYNTAX_ERROR,
@@ -77,12 +66,12 @@ impl Binder<'_> {
                 self.call(&func::XML_CONCAT, values, XML)
             }
             ("xmlelement", [name, rest @ ..]) => {
-                let name = literal(name).ok_or_else(not_understood)?;
+                let name = string_literal(name).ok_or_else(not_understood)?;
                 let mut args = vec![constant(xml_name(name, false, false))];
                 let mut content = rest;
                 let mut attributes = Vec::new();
                 if let [Ast::Function(first), behind @ ..] = rest
-                    && called(first) == Some("xmlattributes")
+                    && xml_call(first) == Some("xmlattributes")
                 {
                     attributes = self.named_values(&written(first))?;
                     content = behind;
@@ -102,13 +91,13 @@ impl Binder<'_> {
                 self.call(&func::XML_FOREST, args, XML)
             }
             ("xmlparse", [kind, text, ..]) => {
-                let kind = literal(kind).ok_or_else(not_understood)?;
+                let kind = string_literal(kind).ok_or_else(not_understood)?;
                 let text = self.xml_values(&[text], WORD, "XMLPARSE")?;
                 let args = [vec![constant(kind)], text].concat();
                 self.call(&func::XML_PARSE, args, XML)
             }
             ("xmlpi", [target, content @ ..]) => {
-                let target = literal(target).ok_or_else(not_understood)?;
+                let target = string_literal(target).ok_or_else(not_understood)?;
                 let target = constant(xml_name(target, false, false));
                 let content = self.xml_values(content, WORD, "XMLPI")?;
                 self.call(&func::XML_PI, [vec![target], content].concat(), XML)
@@ -116,14 +105,14 @@ impl Binder<'_> {
             ("xmlroot", [value, version, rest @ ..]) => {
                 let mut args = self.xml_values(&[value], XML, "XMLROOT")?;
                 args.extend(self.xml_values(&[version], WORD, "XMLROOT")?);
-                args.push(match rest.first().and_then(|word| literal(word)) {
+                args.push(match rest.first().and_then(|word| string_literal(word)) {
                     Some(said) => constant(said),
                     None => Expr::Const(Datum::Null, WORD),
                 });
                 self.call(&func::XML_ROOT, args, XML)
             }
             ("xmlserialize", [kind, value, target]) => {
-                let kind = literal(kind).ok_or_else(not_understood)?;
+                let kind = string_literal(kind).ok_or_else(not_understood)?;
                 let target = self.expr(target)?.ty();
                 let value = self.xml_values(&[value], XML, "XMLSERIALIZE")?;
                 let args = [vec![constant(kind)], value].concat();
@@ -201,7 +190,7 @@ impl Binder<'_> {
             let [name, value] = pair else {
                 return Err(not_understood());
             };
-            let name = literal(name).ok_or_else(not_understood)?;
+            let name = string_literal(name).ok_or_else(not_understood)?;
             let value = self.expr(value)?;
             out.push(constant(xml_name(name, false, false)));
             out.push(self.settle(value)?);
@@ -227,15 +216,4 @@ impl Binder<'_> {
         }
         Ok(())
     }
-}
-
-/// The construct that a call is.
-pub(crate) fn called(function: &ast::Function) -> Option<&str> {
-    let name = function.name.0.last()?.as_ident()?;
-    crate::parse::xml_construct(&name.value)
-}
-
-/// Whether this stands for the test that IS DISTINCT FROM is of it.
-pub(crate) fn is_document_mark(expr: &Ast) -> bool {
-    literal(expr).and_then(crate::parse::xml_construct) == Some("xmldocument")
 }

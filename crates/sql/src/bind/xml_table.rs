@@ -1,12 +1,12 @@
 //! XMLTABLE in FROM: `parse::xml` makes a call of it.
 
-use super::query::From;
-use super::query::FromList;
-use super::xml::{called, literal, written};
+use super::query::{From, FromList};
+use super::xml::written;
 use super::{Binder, Clause, Source};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::func::{self, CastContext};
+use crate::parse::{string_literal, xml_call};
 use crate::plan::walk;
 use crate::value::{Datum, Oid, SqlType, oid, user};
 use logstead_types::SqlState;
@@ -56,11 +56,11 @@ impl Binder<'_> {
         for part in rest {
             let Ast::Function(part) = part else { continue };
             let items = written(part);
-            match called(part) {
+            match xml_call(part) {
                 Some("xmlnamespaces") => {
                     for pair in items.chunks(2) {
                         let [name, uri] = pair else { continue };
-                        pairs.push(constant(literal(name).unwrap_or_default()));
+                        pairs.push(constant(string_literal(name).unwrap_or_default()));
                         pairs.push(self.xml_table_text(uri, TEXT)?);
                     }
                 }
@@ -133,9 +133,9 @@ impl Binder<'_> {
             return Err(SqlError::internal("a column of XMLTABLE without its parts"));
         };
         let at = self.at(name.span());
-        let name: Arc<str> = literal(name).unwrap_or_default().into();
+        let name: Arc<str> = string_literal(name).unwrap_or_default().into();
         let ty = match ty {
-            Ast::Cast { data_type, .. } => super::types::sql_type(data_type)?,
+            Ast::Cast { data_type, .. } => crate::catalog::type_name::sql_type(data_type)?,
             _ => SqlType::of(oid::INT4),
         };
         if columns.of_rows.iter().any(|(known, ..)| *known == name) {
@@ -162,7 +162,7 @@ impl Binder<'_> {
         let default_at = self.at(default.span());
         let default = self.in_clause(Clause::From, |b| b.expr(default))?;
         let mut default = self.coerce(default, ty, CastContext::Assignment, default_at)?;
-        if literal(said).unwrap_or_default().is_empty() && is_computed_later(&default) {
+        if string_literal(said).unwrap_or_default().is_empty() && is_computed_later(&default) {
             let none = Expr::Const(Datum::Null, ty);
             let later = std::mem::replace(&mut default, none);
             columns.defaults.push((columns.of_rows.len(), later));
@@ -171,7 +171,7 @@ impl Binder<'_> {
         args.push(constant(Arc::clone(&name)));
         args.push(path);
         args.push(default);
-        args.push(constant(literal(said).unwrap_or_default()));
+        args.push(constant(string_literal(said).unwrap_or_default()));
         columns.of_rows.push((name, ty, (0, 0)));
         Ok(())
     }

@@ -4,17 +4,17 @@
 //! applied in either order (the same object cannot be in both: its table lock or its catalog row was held to the end).
 
 use super::database::Database;
-use super::ddl::EXTENSION_ROW;
 use super::depend::{self, Dependent};
 use super::large_objects::{self, PG_LARGEOBJECT};
-use super::pg_catalog::{
-    PG_AUTHID, PG_CLASS, PG_DATABASE, PG_EXTENSION, PG_NAMESPACE, PG_PROC, PG_TYPE, extension_of,
-};
 use super::rights::{DefaultKey, Rights};
 use super::routine::Routine;
 use super::temporary::{self, OnCommit};
 use super::trigger::Trigger;
 use super::{Catalog, IndexDef, Relation, RelationKind, Schema, TableStatistics};
+use crate::catalog::classes::{
+    PG_AUTHID, PG_CLASS, PG_DATABASE, PG_EXTENSION, PG_NAMESPACE, PG_PROC, PG_TYPE,
+};
+use crate::catalog::extensions::{EXTENSION_ROW, extension_of};
 use crate::role::Role;
 use crate::role::acl::Acl;
 use crate::value::Oid;

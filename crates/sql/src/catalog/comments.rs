@@ -29,7 +29,7 @@ impl Comments {
     }
 
     /// A class in which the object has one as a whole.
-    pub(super) fn class_of(&self, object: Oid) -> Option<Oid> {
+    pub(crate) fn class_of(&self, object: Oid) -> Option<Oid> {
         let mut whole = self.parts.get(&object)?.iter().filter(|(_, sub)| *sub == 0);
         whole.next().map(|(class, _)| *class)
     }
@@ -84,7 +84,7 @@ impl Comments {
 #[cfg(test)]
 impl Comments {
     /// The objects that have some.
-    pub(super) fn objects(&self) -> std::collections::BTreeSet<Oid> {
+    pub(crate) fn objects(&self) -> std::collections::BTreeSet<Oid> {
         self.parts.keys().copied().collect()
     }
 }

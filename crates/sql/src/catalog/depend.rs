@@ -11,12 +11,11 @@
 //!
 //! Does not: hold foreign keys, which plans ask for as well ([`Catalog::referencing`]), or roles, which are told of with the rights.
 
-use super::ddl::of_users;
 use super::routine::{Routine, named_in};
 use super::trigger::Trigger;
-use super::{Catalog, Relation, RelationKind, calls};
+use super::{Catalog, Relation, RelationKind};
 use crate::persistent::PersistentMap;
-use crate::value::user::{UserType, row_type_of, types_named};
+use crate::value::user::{UserType, of_users, row_type_of, types_named};
 use crate::value::{Oid, SqlType};
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
@@ -74,18 +73,36 @@ impl Dependents {
 #[cfg(test)]
 impl Dependents {
     /// All pairs of an object and what refers to it.
-    pub(super) fn all(&self) -> BTreeSet<(Oid, Dependent)> {
+    pub(crate) fn all(&self) -> BTreeSet<(Oid, Dependent)> {
         let all = self.0.iter();
         all.flat_map(|(object, all)| all.keys().map(|dependent| (*object, *dependent)))
             .collect()
     }
 }
 
+/// How a constant that names a relation ends in a text that is kept; its number stands before, in quotes.
+pub(crate) const REGCLASS_END: &str = "'::regclass";
+
+/// The relations that constants of a stored expression name.
+pub(crate) fn relations_named(stored: &str) -> impl Iterator<Item = Oid> {
+    regclass_constants(stored).filter_map(move |place| stored[place].parse().ok())
+}
+
+/// Where the numbers of relations stand in a stored expression.
+pub(crate) fn regclass_constants(stored: &str) -> impl Iterator<Item = std::ops::Range<usize>> {
+    stored
+        .match_indices(REGCLASS_END)
+        .filter_map(move |(end, _)| {
+            let before = stored[..end].trim_end_matches(|c: char| c.is_ascii_digit());
+            (before.ends_with('\'') && before.len() < end).then_some(before.len()..end)
+        })
+}
+
 /// What a stored text refers to.
 fn of_text(text: &str, found: &mut BTreeSet<Oid>) {
     found.extend(types_named(text));
     found.extend(named_in(text));
-    found.extend(calls::relations_named(text));
+    found.extend(relations_named(text));
 }
 
 fn of_type(ty: SqlType, found: &mut BTreeSet<Oid>) {
@@ -98,7 +115,7 @@ fn of_view(view: &super::View, found: &mut BTreeSet<Oid>) {
 }
 
 /// What a relation, with its columns, constraints, indexes and policies, refers to.
-pub(super) fn of_relation(relation: &Relation) -> BTreeSet<Oid> {
+pub(crate) fn of_relation(relation: &Relation) -> BTreeSet<Oid> {
     let mut found = BTreeSet::new();
     if matches!(relation.kind, RelationKind::Virtual(_)) {
         return found;
@@ -129,7 +146,7 @@ pub(super) fn of_relation(relation: &Relation) -> BTreeSet<Oid> {
 }
 
 /// What a type refers to.
-pub(super) fn of_user_type(ty: &UserType) -> BTreeSet<Oid> {
+pub(crate) fn of_user_type(ty: &UserType) -> BTreeSet<Oid> {
     let mut found = BTreeSet::from([ty.schema]);
     for attribute in ty.composite().iter().flat_map(|c| &c.attributes) {
         of_type(attribute.ty, &mut found);
@@ -148,7 +165,7 @@ pub(super) fn of_user_type(ty: &UserType) -> BTreeSet<Oid> {
 }
 
 /// What a routine refers to. Its body is looked at when it is run.
-pub(super) fn of_routine(routine: &Routine) -> BTreeSet<Oid> {
+pub(crate) fn of_routine(routine: &Routine) -> BTreeSet<Oid> {
     let mut found = BTreeSet::from([routine.schema]);
     found.extend(routine.types().filter_map(of_users));
     if let Some(aggregate) = &routine.aggregate {
@@ -161,7 +178,7 @@ pub(super) fn of_routine(routine: &Routine) -> BTreeSet<Oid> {
 }
 
 /// What a trigger refers to.
-pub(super) fn of_trigger(trigger: &Trigger) -> BTreeSet<Oid> {
+pub(crate) fn of_trigger(trigger: &Trigger) -> BTreeSet<Oid> {
     let mut found = BTreeSet::from([trigger.table, trigger.function]);
     if let Some(when) = &trigger.when {
         of_view(when, &mut found);

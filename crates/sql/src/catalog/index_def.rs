@@ -3,9 +3,10 @@
 //! Expressions are kept as text, as CHECK conditions are: normal form, types explicit, so that they mean the same whenever
 //! they are read. `index_keys` binds them.
 
+use super::Relation;
 use super::attributes::{self, Attribute};
 use super::text::{columns_in, quote_ident, quote_literal};
-use super::{Relation, print};
+use crate::catalog::deparse;
 use crate::error::SqlError;
 use crate::func::extensions::stored_text_shown;
 use crate::value::{Oid, SqlType, oid};
@@ -121,7 +122,7 @@ impl IndexColumn {
             IndexKey::Column(_) => quote_ident(self.name(table)),
             IndexKey::Expression { text, .. } => {
                 let shown = if pretty {
-                    print::pretty(text)
+                    deparse::pretty(text)
                 } else {
                     stored_text_shown(text)
                 };
@@ -262,7 +263,7 @@ impl IndexDef {
         }
         if let Some(predicate) = &self.predicate {
             let shown = if pretty {
-                print::pretty(predicate)
+                deparse::pretty(predicate)
             } else {
                 stored_text_shown(predicate)
             };

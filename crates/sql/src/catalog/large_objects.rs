@@ -9,10 +9,9 @@
 //! - Every database has both relations from the beginning, and their storages have numbers that follow from the database's: nothing is stored about them.
 //! - They begin and end with the database.
 
-use super::pg_catalog;
 use super::start::{attach_index, build_index};
 use super::view::{View, ViewSource};
-use super::{Catalog, IndexColumn, IndexDef, Relation, RelationKind};
+use super::{Catalog, IndexColumn, IndexDef, Relation, RelationKind, SystemCatalog};
 use crate::error::Result;
 use crate::value::Oid;
 use logstead_engine::{Engine, Worker};
@@ -77,7 +76,7 @@ pub(crate) fn view_of(relation: &Relation) -> Option<&'static Arc<View>> {
 }
 
 /// Gives a new catalog the relations of its database.
-pub(super) fn put(catalog: &mut Catalog) {
+pub(crate) fn put(catalog: &mut Catalog) {
     let database = catalog.database;
     let all = [
         (
@@ -96,7 +95,8 @@ pub(super) fn put(catalog: &mut Catalog) {
         ),
     ];
     for (oid, storage, (index, name), keys, width) in all {
-        let Some(table) = pg_catalog::tables().find(|table| table.oid == oid) else {
+        let Some(RelationKind::Virtual(table)) = catalog.relations.get(&oid).map(|r| &r.kind)
+        else {
             continue;
         };
         let mut relation = Relation::of_virtual(table);
@@ -124,18 +124,20 @@ pub(super) fn put(catalog: &mut Catalog) {
 }
 
 /// Makes the storages of a database that begins now, and gives their numbers. Those of databases that are stored are made at the start, with all others.
-pub(super) fn make_storages(
+pub(crate) fn make_storages(
+    system: &SystemCatalog,
     engine: &Engine,
     worker: &Worker,
     database: Oid,
 ) -> Result<Vec<TableId>> {
-    let begins = Arc::new(Catalog::empty(database, ""));
+    let begins = Arc::new(system.database(database, ""));
     let mut made = Vec::new();
     for relation in begins.relations.values().filter(|r| is_kept(r)) {
         let table = engine.create_table(relation.storage);
         made.push(relation.storage);
         for index in &relation.indexes {
-            attach_index(engine, &table, relation, index, &begins)?;
+            let keys = system.index_keys(relation, index, &begins)?;
+            attach_index(engine, &table, index, keys);
             // There is nothing to be put in: it is whole from now on, for checkpoints too.
             build_index(worker, &table, index.storage)?;
         }

@@ -11,56 +11,50 @@
 //!   since its maps are persistent, and what refers to an object is found by its number ([`Dependents`]), not by looking
 //!   at all. docs/internals/sql.md lists what looks at all relations.
 
-mod address;
 pub mod aggregate;
 pub(crate) mod attributes;
 pub(crate) mod body_context;
-pub mod calls;
-mod change;
+pub(crate) mod change;
+pub(crate) mod classes;
 mod comments;
 pub(crate) mod computed;
 mod constraint;
-mod database;
-pub mod ddl;
-mod definitions;
-mod depend;
-pub(crate) mod describe;
-mod in_use;
+pub(crate) mod database;
+pub(crate) mod deparse;
+pub(crate) mod depend;
+pub(crate) mod extensions;
+pub(crate) mod in_use;
 mod index_def;
-pub(crate) mod index_keys;
-mod information_schema;
+pub(crate) mod io_functions;
 pub(crate) mod large_objects;
-mod past;
-pub mod pg_catalog;
-mod print;
-mod print_query;
-mod print_special;
-mod print_xml;
-mod privileges;
-mod publish;
-mod read;
+pub(crate) mod options;
+pub(crate) mod publish;
+pub(crate) mod read;
+mod record_columns;
 pub(crate) mod rights;
 pub mod routine;
 mod security;
-mod sequence;
-mod start;
+pub(crate) mod sequence;
+pub(crate) mod start;
 pub(crate) mod statistics;
-mod store;
-mod stored;
-mod stored_databases;
+pub(crate) mod store;
+pub(crate) mod stored;
+pub(crate) mod stored_databases;
 mod stored_indexes;
-mod stored_rights;
-mod stored_roles;
-mod stored_routines;
+pub(crate) mod stored_rights;
+pub(crate) mod stored_roles;
+pub(crate) mod stored_routines;
 mod stored_security;
-mod stored_statistics;
-mod stored_triggers;
-mod stored_types;
-mod temporary;
+pub(crate) mod stored_statistics;
+pub(crate) mod stored_triggers;
+pub(crate) mod stored_types;
+mod system;
+mod tariff;
+pub(crate) mod temporary;
 pub mod text;
 pub mod trigger;
+pub(crate) mod type_name;
 mod view;
-mod viewdef;
 
 pub use comments::Comments;
 pub use constraint::{Action, Constraint, ConstraintKind, ForeignKey, Timing};
@@ -68,16 +62,15 @@ pub use database::{Database, Databases};
 pub use depend::Dependents;
 pub(crate) use in_use::Entered;
 pub use index_def::{IndexColumn, IndexDef, IndexKey};
-pub(crate) use past::PastCatalogs;
-pub use pg_catalog::Tariff;
 pub use security::{Policy, RowSecurity};
 pub use sequence::{OWN_NUMBER, SEQUENCE_ROW, SequenceSession};
 pub use start::StartedIndexes;
-pub use statistics::{ColumnStatistics, TableStatistics};
+pub use statistics::{Autoanalyzed, ColumnStatistics, TableStatistics};
 pub use store::CatalogStore;
-pub(crate) use store::too_many_commands;
-pub(crate) use store::{commit_error, dependency_failure};
+pub(crate) use store::{commit_error, dependency_failure, too_many_commands};
 pub use stored_indexes::stored_indexes;
+pub use system::{IndexKeys, SystemCatalog};
+pub use tariff::Tariff;
 pub(crate) use temporary::ALIAS as TEMPORARY_ALIAS;
 pub use temporary::{OnCommit, TempObjects};
 pub(crate) use view::source_name;
@@ -337,6 +330,9 @@ pub struct SequenceDef {
     pub cycle: bool,
 }
 
+/// OIDs of system relations from here on are views in PostgreSQL's own catalog.
+const FIRST_VIEW: Oid = 10_000;
+
 /// A system relation whose rows follow from a catalog snapshot and the session.
 pub struct VirtualTable {
     /// OID, PostgreSQL's where it has one.
@@ -404,36 +400,6 @@ impl Catalog {
             .into_iter()
             .chain(path.iter().map(String::as_str))
             .find_map(|schema| find(self.schema(schema)?))
-    }
-
-    /// The catalog of an empty database: the schemas pg_catalog, pg_toast, public and information_schema, and the system relations.
-    pub fn empty(database: Oid, database_name: impl Into<String>) -> Catalog {
-        // All of them share what they begin with.
-        static EMPTY: OnceLock<Catalog> = OnceLock::new();
-        let empty = EMPTY.get_or_init(|| {
-            let mut catalog = Catalog::bare(0, "");
-            for (oid, name) in [
-                (PG_CATALOG, "pg_catalog"),
-                // Nothing is ever in it; clients leave it out by its name.
-                (99, "pg_toast"),
-                (2200, "public"),
-                (13_000, "information_schema"),
-            ] {
-                let name = name.to_owned();
-                catalog.put_schema(Arc::new(Schema { oid, name }));
-            }
-            for table in pg_catalog::tables() {
-                catalog.put_relation(Arc::new(Relation::of_virtual(table)));
-            }
-            catalog
-        });
-        let mut catalog = Catalog {
-            database,
-            database_name: database_name.into(),
-            ..empty.clone()
-        };
-        large_objects::put(&mut catalog);
-        catalog
     }
 
     /// Has anything been made in it, or said of what every database begins with?
@@ -719,7 +685,7 @@ impl Column {
 impl VirtualTable {
     /// Is it a view in PostgreSQL?
     pub(crate) fn is_view(&self) -> bool {
-        pg_catalog::is_view(self)
+        self.oid >= FIRST_VIEW
     }
 }
 
@@ -795,6 +761,4 @@ impl Relation {
     }
 }
 
-#[cfg(test)]
-mod tests;
 pub(crate) mod without_session;

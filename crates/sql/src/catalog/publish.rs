@@ -6,8 +6,7 @@ use super::change::{Change, is_shared_class};
 use super::database::{Database, Databases};
 use super::store::{CatalogStore, PUBLIC, autonomous, locked};
 use super::stored::{DATABASES, ObjectKey, ObjectRow, SCHEMAS};
-use super::stored_databases;
-use super::{Catalog, large_objects};
+use super::{Catalog, SystemCatalog, large_objects, stored_databases};
 use crate::error::Result;
 use crate::value::Oid;
 use logstead_engine::{RowBuilder, Worker};
@@ -29,8 +28,8 @@ pub(crate) fn public_row(database: Oid) -> ObjectRow {
 }
 
 /// The catalog of a new database, with what it shares with the others.
-fn beside(other: Option<&Catalog>, database: &Database) -> Catalog {
-    let mut catalog = Catalog::empty(database.oid, database.name.as_str());
+fn beside(system: &SystemCatalog, other: Option<&Catalog>, database: &Database) -> Catalog {
+    let mut catalog = system.database(database.oid, database.name.as_str());
     let Some(other) = other else {
         return catalog;
     };
@@ -97,7 +96,7 @@ impl CatalogStore {
             match change {
                 Change::PutDatabase(made) => {
                     if let Err(at) = all.binary_search_by_key(&made.oid, |c| c.database) {
-                        let mut catalog = beside(all.first().map(|c| &**c), made);
+                        let mut catalog = beside(self.system, all.first().map(|c| &**c), made);
                         catalog.csn = catalog.csn.max(csn);
                         catalog.version = self.versions.fetch_add(1, Ordering::Relaxed);
                         all.insert(at, Arc::new(catalog));
@@ -152,7 +151,7 @@ impl CatalogStore {
         for (template, (rid, public)) in missing.into_iter().zip(rids) {
             self.remember(DATABASES, 0, template.oid, rid);
             self.remember(SCHEMAS, template.oid, PUBLIC, public);
-            large_objects::make_storages(self.engine(), worker, template.oid)?;
+            large_objects::make_storages(self.system, self.engine(), worker, template.oid)?;
             changes.push(Change::PutDatabase(Arc::new(template)));
         }
         self.publish(0, &changes, csn);

@@ -8,10 +8,6 @@
 
 use super::change::{Change, is_shared_class};
 use super::database::Databases;
-use super::pg_catalog::{
-    PG_CLASS, PG_CONSTRAINT, PG_DATABASE, PG_EXTENSION, PG_NAMESPACE, PG_POLICY, PG_PROC,
-    PG_TRIGGER, PG_TYPE, extension_name,
-};
 use super::store::PUBLIC;
 use super::stored::{
     self, COUNTER, DATABASES, OBJECT_TABLES, ObjectRow, RELATIONS, RIGHTS, ROLES, SCHEMAS,
@@ -19,8 +15,15 @@ use super::stored::{
 };
 use super::stored_rights::{self, StoredRights};
 use super::stored_roles::{self, SECRET_BYTES, StoredRole};
-use super::{Catalog, Schema};
-use super::{stored_databases, stored_routines, stored_statistics, stored_triggers, stored_types};
+use super::{
+    Catalog, Schema, SystemCatalog, stored_databases, stored_routines, stored_statistics,
+    stored_triggers, stored_types,
+};
+use crate::catalog::classes::{
+    PG_CLASS, PG_CONSTRAINT, PG_DATABASE, PG_EXTENSION, PG_NAMESPACE, PG_POLICY, PG_PROC,
+    PG_TRIGGER, PG_TYPE,
+};
+use crate::catalog::extensions::extension_name;
 use crate::error::Result;
 use crate::role::Roles;
 use crate::value::{FIRST_USER_OID, Oid, user};
@@ -95,14 +98,14 @@ impl Rows {
     }
 
     /// What the rows of objects say. They are taken.
-    pub(crate) fn catalogs(&mut self) -> Result<Catalogs> {
+    pub(crate) fn catalogs(&mut self, system: &SystemCatalog) -> Result<Catalogs> {
         let mut orphans = Vec::new();
         let mut rids = HashMap::new();
         let mut catalogs: HashMap<Oid, Catalog> = HashMap::new();
         let mut databases = Vec::new();
         for (rid, row) in self.take(DATABASES) {
             rids.insert((DATABASES, 0, row.oid), rid);
-            let mut catalog = Catalog::empty(row.oid, row.key.name.clone());
+            let mut catalog = system.database(row.oid, row.key.name.clone());
             catalog.remove_schema(PUBLIC);
             databases.push(stored_databases::decode(&row)?);
             catalogs.insert(row.oid, catalog);

@@ -11,10 +11,10 @@
 //! Does not: change anything (`ddl::grant` and `ddl::owners` do), or say what a statement needs (`bind::access`, `ddl::permit`).
 
 use super::database::{TEMPLATE0, TEMPLATE1};
-use super::pg_catalog::{PG_CLASS, PG_DATABASE, PG_NAMESPACE, PG_PROC};
 use super::store::PUBLIC as PUBLIC_SCHEMA;
 use super::temporary::is_temporary_schema;
 use super::{Catalog, Relation, RelationKind};
+use crate::catalog::classes::{PG_CLASS, PG_DATABASE, PG_NAMESPACE, PG_PROC};
 use crate::error::{Result, SqlError};
 use crate::persistent::PersistentMap;
 use crate::role::acl::{Acl, AclItem, AclKind, Mask, Members, PUBLIC, privilege as p};
@@ -139,7 +139,7 @@ impl Catalog {
         let invoker = options.is_some_and(|all| {
             all.iter().any(|option| {
                 let (name, value) = option.split_once('=').unwrap_or((option, "true"));
-                name == "security_invoker" && super::ddl::boolean(value) == Some(true)
+                name == "security_invoker" && crate::catalog::options::boolean(value) == Some(true)
             })
         });
         // A temporary one is the session's, whoever that acts as.

@@ -5,12 +5,10 @@
 //! until it is made anew.
 
 use super::change::{Change, is_stored};
-use super::index_keys::RowKeys;
 use super::store::{CatalogStore, write_error};
 use super::stored::{COUNTER, OBJECT_TABLES, SEQUENCES};
-use super::{Catalog, IndexDef, Relation, large_objects};
-use crate::error::{Result, SqlError};
-use crate::exec::wait::fault;
+use super::{Catalog, IndexDef, large_objects};
+use crate::error::{Result, SqlError, fault};
 use logstead_engine::{Engine, Isolation, KeyExtractor, RestoredIndex, Table, Worker, WriteError};
 use logstead_types::{IndexId, SqlState, TableId};
 use std::collections::HashSet;
@@ -50,7 +48,7 @@ impl CatalogStore {
                     let mut uncounted = StartedIndexes::default();
                     let empty = large_objects::is_kept(relation) && table.row_count_estimate() == 0;
                     let counted = if empty { &mut uncounted } else { &mut *indexes };
-                    let brought = match RowKeys::new(relation, index, &catalog) {
+                    let brought = match self.system.index_keys(relation, index, &catalog) {
                         Ok(keys) => {
                             bring_index(self.engine(), worker, &table, index, keys, counted)?
                         }
@@ -61,7 +59,8 @@ impl CatalogStore {
                         continue;
                     };
                     let index = index.as_invalid(&why);
-                    attach_index(self.engine(), &table, relation, &index, &catalog)?;
+                    let keys = self.system.index_keys(relation, &index, &catalog)?;
+                    attach_index(self.engine(), &table, &index, keys);
                     indexes.invalid.push(format!(
                         "index \"{}\" of table \"{}.{}\" in database \"{}\": {}",
                         index.name,
@@ -99,15 +98,12 @@ impl CatalogStore {
 pub(crate) fn attach_index(
     engine: &Engine,
     table: &Arc<Table>,
-    relation: &Relation,
-    index: &Arc<IndexDef>,
-    catalog: &Arc<Catalog>,
-) -> Result<()> {
-    let keys = RowKeys::new(relation, index, catalog)?;
+    index: &IndexDef,
+    keys: Arc<dyn KeyExtractor>,
+) {
     // A deferrable constraint judges when it is due: see `crate::ri`.
     let unique = index.holds_keys_once();
-    engine.create_index(table, index.storage, unique, Arc::new(keys));
-    Ok(())
+    engine.create_index(table, index.storage, unique, keys);
 }
 
 /// Makes an index at start: as the checkpoint has it, with the log behind it, or from rows. The inner error is why it
@@ -117,11 +113,10 @@ fn bring_index(
     worker: &Worker,
     table: &Arc<Table>,
     index: &IndexDef,
-    keys: RowKeys,
+    keys: Arc<dyn KeyExtractor>,
     indexes: &mut StartedIndexes,
 ) -> Result<Result<()>> {
     let (id, unique) = (index.storage, index.holds_keys_once());
-    let keys: Arc<dyn KeyExtractor> = Arc::new(keys);
     let restored = engine.restore_index(table, id, unique, keys.clone());
     match restored.map_err(|error| fault(&error))? {
         RestoredIndex::Restored(_) => {

@@ -28,6 +28,19 @@ pub struct TableStatistics {
     pub columns: Vec<ColumnStatistics>,
 }
 
+/// When a table was analyzed by itself.
+#[derive(Clone, Copy, Debug)]
+pub struct Autoanalyzed {
+    /// The last time, in microseconds since 2000.
+    pub at: i64,
+    /// How often.
+    pub count: i64,
+    /// The table's storage, and rows in it, before the last time.
+    pub storage: TableId,
+    /// See there.
+    pub rows: u64,
+}
+
 /// What is known of a column.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ColumnStatistics {

@@ -21,10 +21,8 @@ use super::stored::{
 };
 use super::stored_roles::{self, SECRET_BYTES};
 use super::temporary::TypesInUse;
-use super::{Catalog, Live, RelationKind, Tariff};
-use crate::error::out_of_memory;
-use crate::error::{Result, SqlError};
-use crate::exec::wait::fault;
+use super::{Catalog, Live, RelationKind, SystemCatalog, Tariff};
+use crate::error::{Result, SqlError, fault, out_of_memory};
 use crate::role::scram::{SALT_BYTES, Verifier};
 use crate::role::{BOOTSTRAP, Role, Roles};
 use crate::value::user::{MULTIRANGE_STEP, RANGE_BITS};
@@ -66,6 +64,8 @@ struct Oids {
 /// The stored catalog of all databases.
 pub struct CatalogStore {
     engine: Engine,
+    /// What databases begin with, and how keys of indexes are made.
+    pub(super) system: &'static SystemCatalog,
     /// By the database's OID.
     pub(super) current: RwLock<Vec<Arc<Catalog>>>,
     pub(super) versions: AtomicU64,
@@ -193,7 +193,7 @@ pub(crate) fn autonomous(
 
 impl CatalogStore {
     /// Opens the catalog of `engine`, making that of an empty log first. To be called once, before the workers start.
-    pub fn open(engine: &Engine) -> Result<Arc<CatalogStore>> {
+    pub fn open(engine: &Engine, system: &'static SystemCatalog) -> Result<Arc<CatalogStore>> {
         let worker = engine.worker(WorkerId(0));
         let mut indexes = StartedIndexes::default();
         for id in OBJECT_TABLES {
@@ -217,7 +217,7 @@ impl CatalogStore {
         } else {
             rows
         };
-        let (store, orphans) = into_store(rows, engine)?;
+        let (store, orphans) = into_store(rows, engine, system)?;
         store.pass_over_storages();
         store.make_storages(&worker, &mut indexes)?;
         // Whatever the log has told of indexes is used.
@@ -247,6 +247,11 @@ impl CatalogStore {
     /// Where its indexes have come from.
     pub fn started_indexes(&self) -> StartedIndexes {
         self.started_indexes.get().cloned().unwrap_or_default()
+    }
+
+    /// What databases begin with, and how keys of indexes are made.
+    pub fn system(&self) -> &'static SystemCatalog {
+        self.system
     }
 
     /// The engine.
@@ -553,7 +558,11 @@ fn bootstrap(engine: &Engine, worker: &Worker) -> Result<()> {
 }
 
 /// The store, and the rows that nothing refers to any more.
-fn into_store(mut rows: Rows, engine: &Engine) -> Result<(Arc<CatalogStore>, Orphans)> {
+fn into_store(
+    mut rows: Rows,
+    engine: &Engine,
+    system: &'static SystemCatalog,
+) -> Result<(Arc<CatalogStore>, Orphans)> {
     let Catalogs {
         catalogs,
         databases,
@@ -561,7 +570,7 @@ fn into_store(mut rows: Rows, engine: &Engine) -> Result<(Arc<CatalogStore>, Orp
         mut orphans,
         mock_secret,
         has_rights,
-    } = rows.catalogs()?;
+    } = rows.catalogs(system)?;
     let used: HashSet<TableId> = catalogs
         .values()
         .flat_map(|c| c.relations.values())
@@ -593,6 +602,7 @@ fn into_store(mut rows: Rows, engine: &Engine) -> Result<(Arc<CatalogStore>, Orp
         }
         CatalogStore {
             engine: engine.clone(),
+            system,
             current: RwLock::new(current),
             versions: AtomicU64::new(2),
             rids: Mutex::new(rids),

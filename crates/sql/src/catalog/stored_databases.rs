@@ -15,7 +15,7 @@ const PLAIN: u8 = 1;
 const FORMAT: u8 = 2;
 
 /// The row of a database.
-pub(super) fn encode(database: &Database) -> ObjectRow {
+pub(crate) fn encode(database: &Database) -> ObjectRow {
     let key = ObjectKey {
         database: 0,
         namespace: 0,

@@ -1,10 +1,9 @@
 //! The indexes that a stored catalog names, without an engine: for who compares stored indexes with stored rows.
 
-use super::Catalog;
 use super::change::is_stored;
-use super::index_keys::RowKeys;
 use super::read::{EachRow, Rows};
 use super::stored::{NameKey, OBJECT_TABLES, name_index};
+use super::{Catalog, SystemCatalog};
 use crate::error::Result;
 use logstead_engine::StoredIndex;
 use logstead_types::TableId;
@@ -13,9 +12,10 @@ use std::sync::Arc;
 /// Every index of every database, and those of the catalog's own tables: how their keys are made, and what they are called. `read` calls
 /// what it is given with each row of the table that it names, as of one moment.
 pub fn stored_indexes(
+    system: &SystemCatalog,
     read: impl FnMut(TableId, &mut EachRow<'_>) -> Result<()>,
 ) -> Result<Vec<StoredIndex>> {
-    let catalogs = Rows::read(read)?.catalogs()?.catalogs;
+    let catalogs = Rows::read(read)?.catalogs(system)?.catalogs;
     let mut indexes: Vec<_> = OBJECT_TABLES
         .into_iter()
         .map(|table| StoredIndex {
@@ -27,18 +27,23 @@ pub fn stored_indexes(
         })
         .collect();
     for catalog in catalogs.into_values().map(Arc::new) {
-        of_database(&catalog, &mut indexes)?;
+        of_database(system, &catalog, &mut indexes)?;
     }
     indexes.sort_by_key(|index| (index.table, index.index));
     Ok(indexes)
 }
 
-fn of_database(catalog: &Arc<Catalog>, indexes: &mut Vec<StoredIndex>) -> Result<()> {
+fn of_database(
+    system: &SystemCatalog,
+    catalog: &Arc<Catalog>,
+    indexes: &mut Vec<StoredIndex>,
+) -> Result<()> {
     for relation in catalog.relations.values().filter(|r| is_stored(r)) {
         for index in &relation.indexes {
             // One whose text cannot be read has no keys: it is not kept, and no checkpoint has it.
-            let keys = RowKeys::new(relation, index, catalog)
-                .or_else(|why| RowKeys::new(relation, &index.as_invalid(&why), catalog))?;
+            let keys = system
+                .index_keys(relation, index, catalog)
+                .or_else(|why| system.index_keys(relation, &index.as_invalid(&why), catalog))?;
             indexes.push(StoredIndex {
                 table: relation.storage,
                 index: index.storage,
@@ -48,7 +53,7 @@ fn of_database(catalog: &Arc<Catalog>, indexes: &mut Vec<StoredIndex>) -> Result
                     "database \"{}\" table {}.{} index {}",
                     catalog.database_name, relation.schema_name, relation.name, index.name
                 ),
-                keys: Arc::new(keys),
+                keys,
             });
         }
     }

@@ -25,7 +25,7 @@ pub(super) enum StoredRole {
 }
 
 /// The row of a role.
-pub(super) fn encode(role: &Role) -> ObjectRow {
+pub(crate) fn encode(role: &Role) -> ObjectRow {
     let mut w = Writer::default();
     w.u8(FORMAT);
     let flags = [
@@ -80,7 +80,7 @@ pub(super) fn encode_secret(secret: [u8; SECRET_BYTES]) -> ObjectRow {
 }
 
 /// The row that says that there are owners and privileges. A build without them takes it for a role of a format that it does not know.
-pub(super) fn encode_has_rights() -> ObjectRow {
+pub(crate) fn encode_has_rights() -> ObjectRow {
     ObjectRow {
         key: ObjectKey {
             database: 0,

@@ -2,7 +2,7 @@
 //!
 //! They live in a schema of the session, `pg_temp_N`, which is in no stored catalog: nothing of them is logged, and nothing is there
 //! after the session. What the session sees is the current catalog with them laid over it ([`TempObjects::over`]); others see the catalog
-//! without. DDL works on them as on any object, in the transaction's own list of changes ([`ddl`](super::ddl)), but writes no rows of the
+//! without. DDL works on them as on any object, in the transaction's own list of changes ([`ddl`](crate::ddl)), but writes no rows of the
 //! catalog; when the transaction becomes visible the list is divided: what is of temporary objects goes here, the rest is published.
 //!
 //! Invariants:
@@ -13,7 +13,6 @@
 //! Not done here: objects of other sessions are not to be seen in `pg_class`, as they are in PostgreSQL.
 
 use super::change::{Change, is_stored};
-use super::ddl;
 use super::routine::Routine;
 use super::store::CatalogStore;
 use super::{Catalog, Relation, RelationKind};
@@ -135,7 +134,7 @@ fn types_used(relation: &Relation) -> Vec<TypeUse> {
 fn types_of_routine(routine: &Routine) -> Vec<TypeUse> {
     let name = format!("{}.{}", routine.schema_name, routine.name);
     let label = format!("function {}", routine.signature(&name));
-    let mut used: Vec<Oid> = routine.types().filter_map(ddl::of_users).collect();
+    let mut used: Vec<Oid> = routine.types().filter_map(user::of_users).collect();
     let defaults = routine.args.iter().filter_map(|arg| arg.default.as_deref());
     used.extend(defaults.flat_map(user::types_named));
     let of = |ty| TypeUse {

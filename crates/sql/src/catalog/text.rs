@@ -59,7 +59,7 @@ pub(crate) fn name_and_types(text: &str, allows_none: bool) -> Result<(&str, Vec
         let named = named.trim_end();
         types.push(match allows_none && named.eq_ignore_ascii_case("none") {
             true => 0,
-            false => crate::bind::type_by_text(named)?,
+            false => crate::catalog::type_name::type_by_text(named)?,
         });
         rest = comma.map(|comma| part.get(comma + 1..).unwrap_or_default().trim_start());
     }

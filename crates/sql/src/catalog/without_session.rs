@@ -1,6 +1,5 @@
 //! Values as text where there is no session: in what the catalog keeps, and in the texts of plans.
 
-use super::pg_catalog;
 use crate::error::{Result, SqlError};
 use crate::func;
 use crate::value::{Datum, FIRST_USER_OID, IoContext, Oid, OutputStyle};
@@ -44,7 +43,7 @@ impl IoContext for WithoutSession {
     fn catalog_call(&self, name: &str, args: &[Datum]) -> Result<Datum> {
         let found = match (name, args) {
             ("regprocout", [Datum::Oid(oid)]) if *oid < FIRST_USER_OID => {
-                func::name_of(*oid).or_else(|| pg_catalog::io_function_name(*oid))
+                func::name_of(*oid).or_else(|| super::io_functions::io_function_name(*oid))
             }
             _ => None,
         };
@@ -52,6 +51,6 @@ impl IoContext for WithoutSession {
     }
 
     fn type_by_text(&self, text: &str) -> Result<Oid> {
-        crate::bind::type_by_text(text)
+        crate::catalog::type_name::type_by_text(text)
     }
 }

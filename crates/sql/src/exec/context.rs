@@ -7,7 +7,7 @@ use super::batch::check_memory;
 use super::cte::CteState;
 use super::operator::Step;
 use super::routine::Call;
-use super::spill::Spill;
+use super::spill::{Spill, SpillAllowance};
 use super::subquery::SubqueryState;
 use super::wait::Obstacle;
 use super::write::Outcome;
@@ -47,6 +47,8 @@ pub struct ExecContext<'a> {
     /// `work_mem`: what an operator may hold before it writes to temporary files, or, where it cannot, a part of what it may
     /// hold at all ([`MEMORY_FACTOR`]).
     pub work_mem_bytes: usize,
+    /// Where operators put what is more than `work_mem`; `None`: nowhere.
+    pub spill: Option<SpillAllowance<'a>>,
 }
 
 /// How many times `work_mem` an operator may hold that cannot write it to temporary files, before the statement fails with
@@ -392,6 +394,7 @@ pub(crate) struct Cx<'a> {
     pub(crate) params: &'a [Datum],
     pub(crate) session: &'a dyn Context,
     pub(crate) work_mem_bytes: usize,
+    pub(crate) spill: Option<SpillAllowance<'a>>,
     /// What an operator may hold that cannot write it to temporary files.
     pub(crate) memory_bytes_max: usize,
     pub(crate) shared: &'a mut Shared,
@@ -440,6 +443,7 @@ impl<'a> Cx<'a> {
             params: cx.params,
             session: cx.session,
             work_mem_bytes: cx.work_mem_bytes,
+            spill: cx.spill,
             memory_bytes_max: cx.work_mem_bytes.saturating_mul(MEMORY_FACTOR),
             shared,
             outer: Vec::new(),
@@ -462,7 +466,7 @@ impl<'a> Cx<'a> {
 
     /// Where operators put what is more than `work_mem`; `None`: nowhere.
     pub(crate) fn spill(&self) -> Option<Spill> {
-        self.storage.as_ref().and_then(|_| self.session.spill())
+        self.spill.map(|allowance| allowance.spill())
     }
 
     /// What a hash table may hold.
@@ -482,7 +486,7 @@ impl<'a> Cx<'a> {
 
     /// What an operator may hold that cannot write it to temporary files.
     pub(crate) fn memory_bytes_most(&self) -> usize {
-        match self.session.spill() {
+        match self.spill {
             Some(_) => self.memory_bytes_max.max(MEMORY_BYTES_LEAST),
             None => self.memory_bytes_max,
         }
@@ -495,6 +499,7 @@ impl<'a> Cx<'a> {
             params: cx.params,
             session: cx.session,
             work_mem_bytes: usize::MAX,
+            spill: None,
             memory_bytes_max: usize::MAX,
             shared,
             outer: Vec::new(),
@@ -524,7 +529,7 @@ impl<'a> Cx<'a> {
     /// The same for a write.
     #[inline]
     pub(crate) fn writing_txn(&mut self) -> Result<&mut Txn> {
-        crate::catalog::index_keys::check_after_computing()?;
+        crate::exec::index_keys::check_after_computing()?;
         self.txn()
     }
 

@@ -250,7 +250,7 @@ fn produce(slot: usize, keep: bool, cx: &mut Cx<'_>) -> Result<Step> {
     cx.outer.extend(enclosing);
     cx.affected = affected;
     let memory = cx.memory();
-    let session = cx.session;
+    let allowance = cx.spill;
     let Some(cte) = &mut cx.shared.ctes[slot] else {
         return Err(SqlError::internal("a WITH query vanished while it ran"));
     };
@@ -274,7 +274,9 @@ fn produce(slot: usize, keep: bool, cx: &mut Cx<'_>) -> Result<Step> {
                 })?;
             }
             cte.rows
-                .append(&mut producer.batch, cx.work_mem_bytes, || session.spill())?;
+                .append(&mut producer.batch, cx.work_mem_bytes, || {
+                    allowance.map(|allowance| allowance.spill())
+                })?;
             let held_bytes = cte.rows.size_bytes() + producer.seen.size_bytes();
             cte.held.set(held_bytes, memory)?;
             cx.check_memory("A WITH query", held_bytes)?;

@@ -5,9 +5,9 @@
 
 use super::context::{Cx, ExecContext, Shared};
 use super::scan::{EXAMINED_MAX, Emitter, IndexState, SeqState};
-use super::stored::StoredColumn;
 use super::{Progress, RowSink, wait};
 use crate::error::{Result, SqlError};
+use crate::exec::StoredColumn;
 use crate::expr::Expr;
 use crate::plan::{Node, Plan, Scan, walk};
 use crate::value::Datum;

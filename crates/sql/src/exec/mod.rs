@@ -22,6 +22,7 @@ mod fixed;
 mod guarded;
 mod hash_join;
 mod held;
+pub(crate) mod index_keys;
 mod index_scan;
 mod join;
 mod join_table;
@@ -61,7 +62,7 @@ pub use eval::eval;
 pub(crate) use held::Held;
 pub use referential::judge_deferred;
 pub use routine::{Call, Caller, no_calls};
-pub use spill::{Spill, SpillCounts, SpillSpace};
+pub use spill::{Spill, SpillAllowance, SpillCounts, SpillSpace};
 pub(crate) use stats::width;
 pub use stats::{NodeDetail, NodeStats, children};
 pub use stored::StoredColumn;
@@ -440,7 +441,7 @@ impl Execution {
             let mut ahead = Ahead {
                 rows: Spool::default(),
                 memory_bytes: cx.work_mem_bytes,
-                spill: cx.session.spill(),
+                spill: cx.spill.map(|allowance| allowance.spill()),
             };
             let mut rest = General::new(&prepared);
             loop {
@@ -663,10 +664,10 @@ impl General {
         if !std::mem::replace(&mut self.primed, true) {
             subquery::run_ahead(&prepared.ahead, &mut cx).await?;
         }
-        let (session, work_mem_bytes) = (cx.session, cx.work_mem_bytes);
+        let (allowance, work_mem_bytes) = (cx.spill, cx.work_mem_bytes);
+        let spill = || allowance.map(|allowance| allowance.spill());
         for i in self.at..self.batch.len() {
-            self.ahead
-                .push(self.batch.row(i), work_mem_bytes, || session.spill())?;
+            self.ahead.push(self.batch.row(i), work_mem_bytes, spill)?;
         }
         self.at = 0;
         self.batch.start(0);
@@ -682,7 +683,6 @@ impl General {
                 }
                 Err(error) => return Err(error),
             }
-            let spill = || session.spill();
             self.ahead.append(&mut self.batch, work_mem_bytes, spill)?;
             let held_bytes = self.ahead.size_bytes();
             self.held.set(held_bytes, cx.memory())?;

@@ -10,12 +10,11 @@
 use super::context::{Cx, ExecContext, Shared};
 use super::eval::{columns_read, eval_in};
 use super::index_scan::push_key;
-use super::stored::{self, StoredColumn};
 use super::write::{DeleteWriter, InsertWriter, Outcome, UpdateWriter};
-use super::{RowSink, wait};
-use crate::catalog::Catalog;
-use crate::catalog::{IndexDef, Relation};
+use super::{RowSink, stored, wait};
+use crate::catalog::{Catalog, IndexDef, Relation};
 use crate::error::{Result, SqlError};
+use crate::exec::StoredColumn;
 use crate::expr::Expr;
 use crate::plan::{Insert, KeyRange, Node, Plan, Scan};
 use crate::value::Datum;

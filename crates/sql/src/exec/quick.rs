@@ -3,7 +3,7 @@
 //! Invariant: what is decided is what evaluating the condition would come to. Where the bytes are not what they should be, or the row lacks the column,
 //! nothing is decided and the condition is evaluated.
 
-use super::stored::StoredColumn;
+use crate::exec::StoredColumn;
 use crate::expr::Expr;
 use crate::func::{self, Comparison, date_moment, timestamp_moment};
 use crate::value::{Datum, Numeric, Oid, oid, stored, trim_blanks};

@@ -10,7 +10,7 @@ use super::routine::Call;
 use super::trigger;
 use super::wait::{Obstacle, wait_for};
 use super::write::{unique_violation, write_failed};
-use crate::catalog::pg_catalog::PG_CLASS;
+use crate::catalog::classes::PG_CLASS;
 use crate::catalog::rights::{denied, denied_relation};
 use crate::catalog::{Action, Relation};
 use crate::error::{Result, SqlError};
@@ -156,7 +156,7 @@ impl<'c, 'a> Judge<'c, 'a> {
         let decoded = |bytes: &Option<Box<[u8]>>| {
             let Some(bytes) = bytes else { return Ok(None) };
             let mut row = Vec::new();
-            super::stored::decode_all(&triggers.table, RowRef::new(bytes), &mut row)?;
+            crate::exec::stored::decode_all(&triggers.table, RowRef::new(bytes), &mut row)?;
             Ok::<_, SqlError>(Some(row))
         };
         let (old, new) = (decoded(&written.old)?, decoded(&written.new)?);

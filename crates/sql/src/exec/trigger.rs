@@ -44,7 +44,7 @@ pub(crate) fn stored_rows(table: &Relation, rows: &[Box<[u8]>]) -> Result<Vec<Ve
     let mut decoded = Vec::with_capacity(rows.len());
     for stored in rows {
         let mut row = Vec::new();
-        super::stored::decode_all(table, RowRef::new(stored), &mut row)?;
+        crate::exec::stored::decode_all(table, RowRef::new(stored), &mut row)?;
         decoded.push(row);
     }
     Ok(decoded)
@@ -121,7 +121,7 @@ pub(crate) fn wanted_stored(
         None => Ok(None),
         Some(stored) => {
             let mut row = Vec::new();
-            super::stored::decode_all(table, stored, &mut row)?;
+            crate::exec::stored::decode_all(table, stored, &mut row)?;
             Ok::<_, SqlError>(Some(row))
         }
     };

@@ -8,10 +8,8 @@ use super::routine::Call;
 use super::spill::Ticket;
 use super::write::deadlock;
 use crate::context::AdvisoryWanted;
-use crate::error::out_of_memory;
-use crate::error::{Result, SqlError};
-use logstead_engine::{Absent, Blocker, FaultError, Txn, WriteError};
-use logstead_types::SqlState;
+use crate::error::{Result, SqlError, fault};
+use logstead_engine::{Absent, Blocker, Txn, WriteError};
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::task::Poll;
@@ -134,15 +132,4 @@ async fn unless_cancelled<T>(work: impl Future<Output = T>, cancel: &Cancel) -> 
         work.as_mut().poll(task).map(Ok)
     })
     .await
-}
-
-/// The client's error for what cannot be brought into memory.
-pub(crate) fn fault(error: &FaultError) -> SqlError {
-    match error {
-        FaultError::Damaged(what) => SqlError::new(SqlState::DATA_CORRUPTED, what.clone()),
-        FaultError::Unreachable(what) => SqlError::new(SqlState::IO_ERROR, what.clone()),
-        FaultError::Older => SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, error.to_string()),
-        FaultError::OutOfMemory(error) => out_of_memory(error),
-        FaultError::Closing => SqlError::new(SqlState::ADMIN_SHUTDOWN, error.to_string()).fatal(),
-    }
 }

@@ -10,11 +10,10 @@
 mod indexable;
 
 use self::indexable::{Indexable, Item};
-use super::estimate;
 use super::scan::{Wish, same_bytes};
-use super::{Edge, KeyRange, Probe, implies, walk};
-use crate::bind::{Binder, ColId, Source};
-use crate::catalog::{IndexDef, IndexKey, Relation, index_keys};
+use super::{Edge, KeyRange, Probe, estimate, implies, walk};
+use crate::bind::{Binder, ColId, Source, index_expression};
+use crate::catalog::{IndexDef, IndexKey, Relation};
 use crate::error::Result;
 use crate::expr::Expr;
 use crate::func::Comparison;
@@ -143,7 +142,7 @@ impl Binder<'_> {
                 continue;
             }
             // Rows are found without it as well.
-            let Ok(bound) = index_keys::bind(table, index, self.cx) else {
+            let Ok(bound) = index_expression::bind(table, index, self.cx) else {
                 continue;
             };
             let mut predicate = Vec::new();

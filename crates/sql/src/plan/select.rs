@@ -490,7 +490,7 @@ fn extreme_wish(
     // Only an index on an expression makes it worth asking for its order.
     let may_be_key = plain_column(arg).is_some()
         || (table.indexes.iter().any(|i| i.positions().is_none())
-            && crate::catalog::index_keys::is_immutable(arg));
+            && crate::bind::index_expression::is_immutable(arg));
     if call.filter.is_some() || !may_be_key {
         return None;
     }

@@ -12,7 +12,7 @@ use super::client::{Client, ConnectionLost, CopyInput, LocalFuture};
 use super::context::SessionContext;
 use super::instance::{Instance, WorkerSessions};
 use super::{Session, StartupRequest};
-use crate::catalog::{Catalog, Relation};
+use crate::catalog::{Autoanalyzed, Catalog, Relation};
 use crate::error::{Fields, Result, SqlError};
 use crate::exec::{RowSink, StoredColumn};
 use crate::plan::OutputColumn;
@@ -27,18 +27,6 @@ use std::sync::Arc;
 
 /// How long a table's lock is waited for.
 const LOCK_MS: u32 = 100;
-
-/// When a table was analyzed by itself.
-#[derive(Clone, Copy, Debug)]
-pub struct Autoanalyzed {
-    /// The last time, in microseconds since 2000.
-    pub at: i64,
-    /// How often.
-    pub count: i64,
-    /// The table's storage, and rows in it, before the last time.
-    storage: TableId,
-    rows: u64,
-}
 
 /// When tables were analyzed by themselves, by database and table, since the server started.
 #[derive(Default)]

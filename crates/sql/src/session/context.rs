@@ -2,7 +2,6 @@
 
 use super::activity::Live;
 use super::advisory::{Advisor, Holdings};
-use super::autoanalyze::Autoanalyzed;
 use super::instance::Instance;
 use super::notify::Asked;
 use super::past::{AS_OF_POINT, is_as_of, too_late};
@@ -11,21 +10,20 @@ use super::signals::Signals;
 use super::statement::Statements;
 use super::transaction_modes::Modes;
 use crate::catalog::rights::Told;
-use crate::catalog::{Catalog, Relation, SequenceSession, VirtualContext, calls};
+use crate::catalog::{Autoanalyzed, Catalog, Relation, SequenceSession, VirtualContext};
 use crate::context::{
     Activity, AdvisoryLockRow, AdvisoryWanted, Context, CursorRow, HeldRow, PreparedRow,
     StatementRow,
 };
 use crate::encoding::Encoding;
 use crate::error::{Result, SqlError};
-use crate::exec::Spill;
-use crate::func::FunctionContext;
-use crate::func::RestorePointRequest;
+use crate::exec::{Spill, SpillAllowance};
+use crate::func::{FunctionContext, RestorePointRequest};
+use crate::pg_catalog::calls;
 use crate::role::acl::privilege as p;
 use crate::settings::{self, Scans, SessionSettings};
-use crate::value::IoContext;
 use crate::value::datetime::{DateForm, DateOrder, DateStyle, IntervalStyle};
-use crate::value::{Datum, Oid, OutputStyle, user};
+use crate::value::{Datum, IoContext, Oid, OutputStyle, user};
 use jiff::tz::TimeZone;
 use logstead_engine::{CommitWait, Txn, Worker, Xid};
 use logstead_types::{Csn, SqlState};
@@ -449,7 +447,7 @@ impl IoContext for SessionContext {
     }
 
     fn type_by_text(&self, text: &str) -> Result<Oid> {
-        crate::bind::type_by_text(text)
+        crate::catalog::type_name::type_by_text(text)
     }
 }
 
@@ -615,12 +613,17 @@ impl FunctionContext for SessionContext {
     }
 }
 
-impl Context for SessionContext {
-    fn spill(&self) -> Option<Spill> {
-        let limit = self.settings.borrow().typed().temp_file_limit_bytes;
-        Some(self.spill.limited(limit))
+impl SessionContext {
+    /// Where its statements put what is more than `work_mem`.
+    pub(super) fn spill(&self) -> SpillAllowance<'_> {
+        SpillAllowance {
+            session: &self.spill,
+            limit_bytes: self.settings.borrow().typed().temp_file_limit_bytes,
+        }
     }
+}
 
+impl Context for SessionContext {
     fn work_mem_bytes(&self) -> usize {
         self.settings.borrow().typed().work_mem_bytes
     }
@@ -754,7 +757,7 @@ impl Context for SessionContext {
         read.map_err(|why| SqlError::new(SqlState::IO_ERROR, why))
     }
 
-    fn settings(&self) -> Vec<crate::context::Setting> {
+    fn settings(&self) -> Vec<crate::settings::SettingRow> {
         let mut rows = self.settings.borrow().rows();
         rows.retain(|row| !self.is_hidden(&row.name));
         for row in &mut rows {

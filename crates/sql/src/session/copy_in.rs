@@ -1,6 +1,7 @@
 //! COPY table FROM STDIN.
 
 use super::client::{Client, CopyInput};
+use super::context::SessionContext;
 use super::copy_format::CopyFormat;
 use super::copy_reader::reader;
 use super::run::{Limits, guarded, lock, watched};
@@ -8,10 +9,10 @@ use super::statement::Statement;
 use super::transaction::{Open, fold};
 use super::{Reply, Session};
 use crate::bind;
-use crate::catalog::ddl::permit::refuse_routines;
 use crate::catalog::trigger::{TriggerEvent, TriggerTime};
 use crate::catalog::{Catalog, Relation, RelationKind};
 use crate::context::Context;
+use crate::ddl::permit::refuse_routines;
 use crate::error::{Result, SqlError};
 use crate::exec::{self, Cancel, ExecContext, Inserter, Progress};
 use crate::expr::Expr;
@@ -549,7 +550,7 @@ impl Session {
 fn copying<'a>(
     open: &'a mut Open,
     catalog: &'a Arc<Catalog>,
-    session: &'a dyn Context,
+    session: &'a SessionContext,
     engine: &'a Engine,
     cancel: &'a Cancel,
 ) -> ExecContext<'a> {
@@ -562,6 +563,7 @@ fn copying<'a>(
         cancel,
         events: &mut open.events,
         work_mem_bytes: usize::MAX >> 8,
+        spill: Some(session.spill()),
     }
 }
 

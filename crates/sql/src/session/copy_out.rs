@@ -1,12 +1,11 @@
 //! COPY table or query TO STDOUT.
 
 use super::client::Client;
-use super::copy_binary;
 use super::copy_format::{CopyFormat, Forced, write_field};
 use super::copy_in::copied_columns;
 use super::run::guarded;
 use super::statement::Statement;
-use super::{Reply, Session, SessionContext};
+use super::{Reply, Session, SessionContext, copy_binary};
 use crate::catalog::{RelationKind, text::quote_ident};
 use crate::encoding::Way;
 use crate::error::{Result, SqlError};
@@ -210,6 +209,7 @@ impl Session {
                 cancel: signals.statement(),
                 events: &mut open.events,
                 work_mem_bytes,
+                spill: Some(context.spill()),
             };
             let mut sink = Lines {
                 client: &mut *client,

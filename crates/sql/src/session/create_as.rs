@@ -6,8 +6,8 @@ use super::client::{Client, LocalFuture};
 use super::run::Ran;
 use super::statement::{Parameters, Statement, given_to};
 use super::{Reply, Session};
-use crate::catalog::ddl::Given;
 use crate::catalog::text::quote_ident;
+use crate::ddl::Given;
 use crate::error::{Result, SqlError};
 use crate::exec::Execution;
 use crate::parse::{self, Parsed};
@@ -121,7 +121,7 @@ impl Session {
     pub(super) fn named(&mut self, name: &ast::ObjectName) -> Result<Option<(Oid, String)>> {
         let catalog = self.catalog()?;
         let path = self.context.path_in(&catalog);
-        let (schema, name) = crate::bind::schema_and_name(name, &catalog.database_name)?;
+        let (schema, name) = crate::parse::schema_and_name(name, &catalog.database_name)?;
         let found = catalog.relation(schema.as_deref(), &name, &path);
         Ok(found.map(|relation| {
             let name = format!(

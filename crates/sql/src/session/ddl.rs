@@ -7,8 +7,9 @@ use super::signals::Signals;
 use super::transaction::Open;
 use super::{Reply, Session};
 use crate::catalog::CatalogStore;
-use crate::catalog::ddl::{self, DdlContext, Given, Notice};
 use crate::catalog::trigger::{TriggerEvent, TriggerTime};
+use crate::ddl;
+use crate::ddl::{DdlContext, Given, Notice};
 use crate::error::{Fields, Result, SqlError};
 use crate::parse::{Parsed, StatementKind};
 use logstead_engine::{Isolation, Worker};
@@ -64,6 +65,7 @@ impl Surroundings {
             search_path: &self.search_path,
             cancel: self.signals.statement(),
             work_mem_bytes: self.work_mem_bytes,
+            spill: Some(self.context.spill()),
             in_use: &self.in_use,
             notices: &mut self.notices,
             text,

@@ -4,10 +4,11 @@ use super::client::Client;
 use super::statement::{Parameters, Statement, given_to};
 use super::utility::text_column;
 use super::{Reply, Session};
-use crate::catalog::ddl::Given;
 use crate::context::Context;
+use crate::ddl::Given;
 use crate::error::{Result, SqlError};
-use crate::exec::{self, Execution, Progress, RowSink, StoredColumn};
+use crate::exec;
+use crate::exec::{Execution, Progress, RowSink, StoredColumn};
 use crate::parse::{Parsed, StatementKind};
 use crate::plan::{ExplainOptions, ExplainTimes, OutputColumn, Plan, explain, explain_json};
 use crate::value::{Datum, SqlType, oid};
@@ -96,9 +97,9 @@ impl Session {
         if let Some(created) = created_by(&whole) {
             if self.named(created.name)?.is_some() {
                 let database = self.catalog()?.database_name.clone();
-                let (_, name) = crate::bind::schema_and_name(created.name, &database)?;
+                let (_, name) = crate::parse::schema_and_name(created.name, &database)?;
                 if !created.if_not_exists {
-                    return Err(crate::catalog::ddl::name_taken(&name));
+                    return Err(crate::ddl::name_taken(&name));
                 }
                 let message = format!("relation \"{name}\" already exists, skipping");
                 let notice = SqlError::new(SqlState::DUPLICATE_TABLE, message);
@@ -202,6 +203,7 @@ impl Session {
                 cancel: signals.statement(),
                 events: &mut open.events,
                 work_mem_bytes,
+                spill: Some(context.spill()),
             };
             let progress =
                 super::run::guarded(&signals, limits, execution.run(&mut cx, 0, &mut Discarded))

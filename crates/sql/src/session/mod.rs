@@ -41,6 +41,7 @@ mod lifted;
 mod notify;
 mod owed;
 mod past;
+mod past_catalogs;
 mod permit;
 mod portal;
 mod prepared;
@@ -68,8 +69,8 @@ mod watch;
 mod xid;
 
 pub use crate::error::shutting_down;
+pub use autoanalyze::analyze_changed;
 pub(crate) use autoanalyze::changed as rows_changed;
-pub use autoanalyze::{Autoanalyzed, analyze_changed};
 pub use client::{Client, ConnectionLost, CopyInput, LocalFuture};
 pub use context::SessionContext;
 pub use function_call::FunctionCallRequest;

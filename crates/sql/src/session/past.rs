@@ -15,16 +15,16 @@
 //! The engine's transaction is READ COMMITTED whatever level SQL shows: what it reads never changes, so each level is the strictest, and nothing of the present is kept for it.
 
 use super::client::Client;
+use super::past_catalogs::PastCatalogs;
 use super::run::{Limits, guarded};
 use super::statement::{Promise, Statement};
 use super::{Block, Session};
-use crate::catalog::{Catalog, PastCatalogs};
+use crate::catalog::Catalog;
 use crate::error::{Result, SqlError};
 use crate::exec::wait::{Obstacle, wait_for};
 use crate::func;
 use crate::parse::{AsOf, AsOfPoint, StatementKind};
-use crate::value::IoContext;
-use crate::value::{self, Datum, SqlType, datetime, oid};
+use crate::value::{self, Datum, IoContext, SqlType, datetime, oid};
 use logstead_engine::{Isolation, Past, RecoveryTarget};
 use logstead_types::SqlState;
 use std::rc::Rc;

@@ -520,6 +520,7 @@ impl Session {
                         cancel: signals.statement(),
                         events: &mut open.events,
                         work_mem_bytes,
+                        spill: Some(context.spill()),
                     };
                     let ahead = execution.run_ahead(&mut cx);
                     let progress = super::run::guarded(&signals, limits, ahead).await;

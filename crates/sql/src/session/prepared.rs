@@ -87,7 +87,7 @@ impl Session {
         }
         let declared = types
             .iter()
-            .map(|ty| crate::bind::sql_type(ty).map(|ty| Some(ty.oid)))
+            .map(|ty| crate::catalog::type_name::sql_type(ty).map(|ty| Some(ty.oid)))
             .collect::<Result<_>>()?;
         let kind = crate::parse::kind_of(inner);
         if !matches!(kind, StatementKind::Query) {

@@ -374,6 +374,7 @@ impl Session {
                 cancel: signals.statement(),
                 events: &mut open.events,
                 work_mem_bytes,
+                spill: Some(context.spill()),
             };
             let sink: &mut dyn crate::exec::RowSink = &mut *client;
             let progress =
@@ -472,6 +473,7 @@ impl Session {
                 cancel: signals.statement(),
                 events: &mut open.events,
                 work_mem_bytes: usize::MAX >> 8,
+                spill: Some(context.spill()),
             };
             match guarded(&signals, limits, judge_deferred(&mut cx, all, altered)).await? {
                 None => return Ok(()),

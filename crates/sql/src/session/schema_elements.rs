@@ -3,9 +3,9 @@
 use super::client::Client;
 use super::prepared::statement_name;
 use super::{Reply, Session};
-use crate::catalog::ddl::Given;
 use crate::catalog::text::{fold, quote_ident};
 use crate::context::Context;
+use crate::ddl::Given;
 use crate::error::{Result, SqlError};
 use crate::parse::{Parsed, StatementKind, Tree, schema_elements};
 use crate::value::{Datum, SqlType, format_type, text_io};

@@ -3,9 +3,10 @@
 use super::client::Client;
 use super::transaction::Block;
 use super::{Reply, Session};
-use crate::catalog::{Catalog, Relation, calls};
+use crate::catalog::{Catalog, Relation};
 use crate::error::{Result, SqlError};
 use crate::parse::SetConstraints;
+use crate::pg_catalog::calls;
 use crate::value::Oid;
 use logstead_types::SqlState;
 use sqlparser::ast;

@@ -4,7 +4,7 @@ use super::Session;
 use super::ddl::Surroundings;
 use super::run::guarded;
 use super::transaction::Open;
-use crate::catalog::ddl;
+use crate::ddl;
 use crate::error::Result;
 use std::sync::Arc;
 

@@ -5,7 +5,7 @@ use super::run::{guarded, lock};
 use super::statement::Statement;
 use super::transaction::{Block, only_in_block};
 use super::{Reply, Session};
-use crate::catalog::ddl::Given;
+use crate::ddl::Given;
 use crate::error::{Result, SqlError};
 use crate::parse::StatementKind;
 use crate::plan::OutputColumn;

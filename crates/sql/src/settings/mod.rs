@@ -25,8 +25,7 @@ pub use server::{
     Configuration, FileLine, FileSetting, Notes as SettingNotes, ServerSettings, SystemChange,
 };
 pub use session::SessionSettings;
-pub(crate) use session::UTC;
-pub(crate) use session::split_identifiers;
+pub(crate) use session::{UTC, split_identifiers};
 pub use table::TABLE;
 pub use typed::{Scans, Typed};
 
@@ -208,6 +207,32 @@ pub struct Setting {
     pub reported: bool,
     /// What it is for, one sentence.
     pub doc: &'static str,
+}
+
+/// A row of `pg_settings`.
+#[derive(Clone, Debug, Default)]
+#[allow(missing_docs, reason = "the columns of pg_settings")]
+pub struct SettingRow {
+    pub name: String,
+    pub value: String,
+    pub unit: Option<String>,
+    pub category: String,
+    pub description: String,
+    /// postmaster, sighup, superuser, user ...
+    pub context: String,
+    /// bool, integer, real, string, enum
+    pub kind: String,
+    pub min: Option<String>,
+    pub max: Option<String>,
+    /// Allowed values of an enum.
+    pub values: Vec<String>,
+    pub default: String,
+    pub reset: String,
+    /// default, configuration file, client, session ...
+    pub source: String,
+    /// The file and the line in it.
+    pub place: Option<(String, i32)>,
+    pub pending_restart: bool,
 }
 
 /// The settings that do something here, but those of the planner.

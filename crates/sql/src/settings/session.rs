@@ -320,7 +320,7 @@ impl SessionSettings {
     }
 
     /// All settings as `pg_settings` shows them, by name.
-    pub fn rows(&self) -> Vec<crate::context::Setting> {
+    pub fn rows(&self) -> Vec<crate::settings::SettingRow> {
         let notes = self.source.notes();
         let row = |s: &Setting| {
             let lower = s.name.to_ascii_lowercase();
@@ -356,7 +356,7 @@ impl SessionSettings {
                 super::SettingType::Enum(words) => words.iter().map(|w| (*w).to_owned()).collect(),
                 _ => Vec::new(),
             };
-            crate::context::Setting {
+            crate::settings::SettingRow {
                 name: s.name.to_owned(),
                 value: self.canonical_value(&lower).unwrap_or_default().to_owned(),
                 unit: s.unit().map(str::to_owned),

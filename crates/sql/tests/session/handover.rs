@@ -258,7 +258,8 @@ fn nor_does_the_second_survive_in_another_lane() {
         let first = move || {
             let (env, _files) = Env::simulated(7);
             let (engine, _) = Engine::open(options, LogHome::from(opened), env.clone()).unwrap();
-            let store = CatalogStore::open(&engine).unwrap();
+            let store =
+                CatalogStore::open(&engine, logstead_sql::pg_catalog::system_catalog()).unwrap();
             let settings = BTreeMap::new();
             let instance = Instance::new(engine.clone(), store, env, settings, 3);
             WorkerSessions::new(Arc::new(instance), engine.worker(WorkerId(0)))

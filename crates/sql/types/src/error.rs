@@ -1,6 +1,6 @@
 //! The one error type of SQL: everything a PostgreSQL error response carries.
 
-use logstead_engine::OutOfMemory;
+use logstead_engine::{FaultError, OutOfMemory};
 use logstead_types::SqlState;
 use std::fmt;
 use std::panic::Location;
@@ -219,6 +219,17 @@ pub fn out_of_memory(error: &OutOfMemory) -> SqlError {
             budget_bytes >> 20
         ))
         .hint("What one transaction writes must fit: split a large load, update or delete into several. Otherwise truncate or drop a table, end long transactions, or raise \"memory\".")
+}
+
+/// The client's error for what cannot be brought into memory.
+pub fn fault(error: &FaultError) -> SqlError {
+    match error {
+        FaultError::Damaged(what) => SqlError::new(SqlState::DATA_CORRUPTED, what.clone()),
+        FaultError::Unreachable(what) => SqlError::new(SqlState::IO_ERROR, what.clone()),
+        FaultError::Older => SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, error.to_string()),
+        FaultError::OutOfMemory(error) => out_of_memory(error),
+        FaultError::Closing => SqlError::new(SqlState::ADMIN_SHUTDOWN, error.to_string()).fatal(),
+    }
 }
 
 /// 54001, PostgreSQL's text.

@@ -3,7 +3,6 @@
 //! Owns: functions, variadic calls and ordered-set aggregates as part of an expression whose every type is explicit.
 
 use super::{Typed, Typer};
-use crate::bind;
 use crate::catalog::text::fold;
 use crate::func;
 use crate::value::{SqlType, oid};
@@ -75,7 +74,7 @@ impl Typer<'_> {
     }
 
     pub(super) fn call(&self, written: &ast::Function) -> Typed {
-        if let Some(construct) = bind::xml_called(written) {
+        if let Some(construct) = crate::parse::xml_call(written) {
             return self.xml_construct(construct, written);
         }
         let mut function = written.clone();

@@ -1,9 +1,9 @@
 //! Arrays, rows, collations, windows and functions with a syntax of their own, with the types of what they are made
 //! of written out.
 
-use super::super::operator::strip;
 use super::{Typed, Typer, cast, string};
 use crate::func;
+use crate::parse::strip;
 use crate::value::{SqlType, info, oid};
 use sqlparser::ast::{self, Expr};
 
@@ -87,7 +87,7 @@ impl Typer<'_> {
                 let pattern = matches!(
                     substring_from.as_deref(),
                     Some(Expr::Cast { data_type, .. })
-                        if crate::bind::sql_type(data_type).is_ok_and(|ty| ty.oid == oid::TEXT)
+                        if crate::catalog::type_name::sql_type(data_type).is_ok_and(|ty| ty.oid == oid::TEXT)
                 );
                 let typed = Expr::Substring {
                     expr: operand,

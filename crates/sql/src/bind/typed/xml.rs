@@ -1,7 +1,6 @@
 //! XML's constructs with the types of what they are made of written out.
 
 use super::{Typed, Typer};
-use crate::bind;
 use crate::value::{SqlType, oid};
 use sqlparser::ast::{self, Expr};
 
@@ -35,7 +34,8 @@ fn unmodified(typed: Expr, ty: SqlType) -> Expr {
         Expr::Cast {
             expr, data_type, ..
         } if !matches!(*expr, Expr::Value(_))
-            && bind::sql_type(&data_type).is_ok_and(|found| found.oid == ty.oid) =>
+            && crate::catalog::type_name::sql_type(&data_type)
+                .is_ok_and(|found| found.oid == ty.oid) =>
         {
             *expr
         }
@@ -60,7 +60,7 @@ impl Typer<'_> {
                 ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(Expr::Cast {
                     data_type,
                     ..
-                })) => bind::sql_type(data_type).ok(),
+                })) => crate::catalog::type_name::sql_type(data_type).ok(),
                 _ => None,
             });
             for (at, arg) in list.args.iter_mut().enumerate() {
@@ -94,7 +94,7 @@ impl Typer<'_> {
                 Some(ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(Expr::Cast {
                     data_type,
                     ..
-                }))) => bind::sql_type(data_type).ok(),
+                }))) => crate::catalog::type_name::sql_type(data_type).ok(),
                 _ => Some(TEXT),
             },
             _ => Some(XML),

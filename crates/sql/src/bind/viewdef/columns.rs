@@ -6,10 +6,10 @@
 //! innermost one; then each item's others, each of them once.
 
 use super::super::from::join_kind;
-use super::super::names::fold_ident;
 use super::super::scope::{NsItem, NsWhat};
 use super::Shown;
 use crate::catalog::Relation;
+use crate::parse::fold_ident;
 use sqlparser::ast::{self, JoinConstraint, TableFactor};
 
 /// Longest name.

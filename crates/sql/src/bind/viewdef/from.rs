@@ -2,13 +2,14 @@
 
 use super::super::Source;
 use super::super::from::join_kind;
-use super::super::names::fold_ident;
 use super::super::scope::{NsItem, NsWhat};
 use super::super::xml_table::is_xml_table;
 use super::columns::{Columns, Items};
 use super::{Definer, Shown, ident};
-use crate::catalog::{Relation, RelationKind, calls};
+use crate::catalog::{Relation, RelationKind};
 use crate::error::Result;
+use crate::parse::fold_ident;
+use crate::pg_catalog::calls;
 use sqlparser::ast::{self, TableFactor};
 use std::collections::VecDeque;
 use std::ops::ControlFlow;

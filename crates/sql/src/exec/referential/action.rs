@@ -11,7 +11,7 @@ use super::super::write::{
     check_not_null, check_violation, encode_changed, overtaken, unique_violation, without_key,
 };
 use super::{Judge, stopped};
-use crate::catalog::pg_catalog::PG_CLASS;
+use crate::catalog::classes::PG_CLASS;
 use crate::catalog::trigger::TriggerEvent;
 use crate::catalog::{Action, Relation};
 use crate::error::{Result, SqlError};
@@ -250,13 +250,13 @@ impl<'c, 'a> Judge<'c, 'a> {
                     error => Err(error),
                 });
             }
-            super::super::stored::decode_all(&triggers.table, row.bytes, &mut before)?;
+            crate::exec::stored::decode_all(&triggers.table, row.bytes, &mut before)?;
             if assigned.is_none() && !self.before(triggers, event, rid, &before, None)? {
                 return Ok(Ok(()));
             }
         }
         let Some(assigned) = assigned else {
-            crate::catalog::index_keys::check_after_computing()?;
+            crate::exec::index_keys::check_after_computing()?;
             let deleted = self.cx.txn.delete(table, rid, row.version);
             if deleted.is_ok() {
                 set.deleted(position, rid, row.bytes, true, &mut self.queue())?;
@@ -299,7 +299,7 @@ impl<'c, 'a> Judge<'c, 'a> {
             || !rules.checks.is_empty()
             || !rules.generated.is_empty();
         if whole {
-            super::super::stored::decode_all(relation, row.bytes, &mut full)?;
+            crate::exec::stored::decode_all(relation, row.bytes, &mut full)?;
             for (position, value) in &values {
                 if let Some(slot) = full.get_mut(*position) {
                     *slot = value.clone();
@@ -348,7 +348,7 @@ impl<'c, 'a> Judge<'c, 'a> {
         }
         encode_changed(relation, row.bytes, of, &mut self.builder);
         let new = self.builder.finish();
-        crate::catalog::index_keys::check_after_computing()?;
+        crate::exec::index_keys::check_after_computing()?;
         match self.cx.txn.update(table, rid, row.version, new) {
             Ok(()) => {
                 let new = RowRef::new(new);

@@ -32,6 +32,6 @@ pub(crate) use file::TempFile;
 pub(crate) use pages::Pages;
 pub(crate) use partition::{FANOUT, LEVELS_MAX, partition_of};
 pub(crate) use pool::Ticket;
-pub use space::{Spill, SpillCounts, SpillSpace};
+pub use space::{Spill, SpillAllowance, SpillCounts, SpillSpace};
 pub(crate) use spool::{Spool, SpoolReader};
 pub(crate) use stream::{Got, Reader, Stream};

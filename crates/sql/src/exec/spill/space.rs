@@ -207,7 +207,7 @@ impl Spill {
 
     /// The same part under another limit.
     #[must_use]
-    pub fn limited(&self, limit_bytes: Option<u64>) -> Spill {
+    fn limited(&self, limit_bytes: Option<u64>) -> Spill {
         Spill {
             limit_bytes,
             ..self.clone()
@@ -241,6 +241,22 @@ impl Spill {
     pub(super) fn give(&self, bytes: u64) {
         self.used_bytes.fetch_sub(bytes, Ordering::Relaxed);
         self.space.used_bytes.fetch_sub(bytes, Ordering::Relaxed);
+    }
+}
+
+/// What a statement may take of its session's part.
+#[derive(Clone, Copy)]
+pub struct SpillAllowance<'a> {
+    /// The session's part.
+    pub session: &'a Spill,
+    /// `temp_file_limit`.
+    pub limit_bytes: Option<u64>,
+}
+
+impl SpillAllowance<'_> {
+    /// The session's part under the statement's limit.
+    pub(crate) fn spill(&self) -> Spill {
+        self.session.limited(self.limit_bytes)
     }
 }
 

@@ -614,6 +614,7 @@ async fn in_pieces(world: &World, plan: Plan) {
             cancel: &world.cancel,
             events: &mut crate::ri::Events::default(),
             work_mem_bytes: 4 << 20,
+            spill: None,
         };
         let mut sink = Sink::default();
         assert_eq!(
@@ -650,6 +651,7 @@ fn refused(node: Node) -> Option<String> {
             cancel: &world.cancel,
             events: &mut crate::ri::Events::default(),
             work_mem_bytes: 1024,
+            spill: None,
         };
         let mut execution = Execution::new(Arc::new(prepare(sorted)));
         let failed = execution

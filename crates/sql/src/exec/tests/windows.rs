@@ -143,6 +143,7 @@ fn run_small(plan: Plan, work_mem_bytes: usize) -> Result<Vec<Vec<Datum>>, Strin
             cancel: &cancel,
             events: &mut crate::ri::Events::default(),
             work_mem_bytes,
+            spill: None,
         };
         let mut sink = Sink::default();
         let mut execution = Execution::new(Arc::new(prepare(plan)));

@@ -1,16 +1,14 @@
 //! An engine with tables, and plans made by hand.
 
-use crate::catalog::index_keys::RowKeys;
 use crate::catalog::{Catalog, Column, IndexColumn, IndexDef, Relation, RelationKind};
 use crate::context::Context;
 use crate::error::Result;
+use crate::exec::index_keys::RowKeys;
 use crate::exec::{Cancel, ExecContext, Execution, Prepared, Progress, RowSink, prepare};
 use crate::expr::Expr;
-use crate::func::FunctionContext;
-use crate::func::resolve_operator;
+use crate::func::{FunctionContext, resolve_operator};
 use crate::plan::*;
-use crate::value::IoContext;
-use crate::value::{Datum, Oid, SqlType, oid};
+use crate::value::{Datum, IoContext, Oid, SqlType, oid};
 use logstead_engine::{Engine, EngineOptions, Isolation, Txn, Worker};
 use logstead_env::Env;
 use logstead_home::{LogHome, MemoryHome};
@@ -41,7 +39,7 @@ impl IoContext for Fixed {
         Ok(Datum::Null)
     }
     fn type_by_text(&self, text: &str) -> Result<Oid> {
-        crate::bind::type_by_text(text)
+        crate::catalog::type_name::type_by_text(text)
     }
 }
 
@@ -125,7 +123,7 @@ impl World {
         World {
             engine,
             worker,
-            catalog: Arc::new(Catalog::empty(5, "postgres")),
+            catalog: Arc::new(crate::pg_catalog::system_catalog().database(5, "postgres")),
             cancel: Cancel::default(),
         }
     }
@@ -205,6 +203,7 @@ impl World {
             cancel: &self.cancel,
             events: &mut crate::ri::Events::default(),
             work_mem_bytes: 4 << 20,
+            spill: None,
         };
         let mut sink = Sink::default();
         match Execution::new(Arc::clone(plan))

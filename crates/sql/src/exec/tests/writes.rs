@@ -418,6 +418,7 @@ fn an_inserter_takes_rows_from_outside_a_plan() {
             cancel: &world.cancel,
             events: &mut crate::ri::Events::default(),
             work_mem_bytes: 4 << 20,
+            spill: None,
         };
         let mut inserter = crate::exec::Inserter::new(Arc::new(prepare(plan))).unwrap();
         let row = |a| [Datum::Int4(a), Datum::Null, Datum::Int8(0)];

@@ -22,11 +22,11 @@ use super::batch::Batch;
 use super::context::{Cx, Evaluation};
 use super::eval::{as_bool, eval_in, holds, text_of};
 use super::wait::Obstacle;
-use crate::catalog::index_keys::{self, RowKeys};
 use crate::catalog::rights::Told;
 use crate::catalog::{IndexDef, Relation};
 use crate::context::Context;
 use crate::error::{Result, SqlError, out_of_memory};
+use crate::exec::index_keys::{self, RowKeys};
 use crate::expr::Expr;
 use crate::plan::{Check, CheckKind, PolicyCheck};
 use crate::value::{Datum, stored};
@@ -419,7 +419,7 @@ pub(crate) fn write_failed(error: &WriteError) -> SqlError {
         WriteError::TooLarge => SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, "row is too big")
             .hint("A row with all its columns must be smaller than 256 MB."),
         WriteError::OutOfMemory(error) => out_of_memory(error),
-        WriteError::Fault(error) => super::wait::fault(error),
+        WriteError::Fault(error) => crate::error::fault(error),
         WriteError::Overtaken => overtaken("updated"),
         WriteError::TooManyCommands => crate::catalog::too_many_commands(),
         WriteError::TableFull => SqlError::new(

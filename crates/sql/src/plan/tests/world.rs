@@ -9,8 +9,7 @@ use crate::error::{Result, SqlError};
 use crate::func::FunctionContext;
 use crate::parse::parse;
 use crate::plan::{ExplainOptions, PlanContext, Planned, explain, plan_statement};
-use crate::value::IoContext;
-use crate::value::{Datum, Oid, SqlType, oid};
+use crate::value::{Datum, IoContext, Oid, SqlType, oid};
 use logstead_types::{IndexId, SqlState, TableId};
 use std::sync::Arc;
 
@@ -41,7 +40,7 @@ impl IoContext for Fixed {
         Ok(Datum::Null)
     }
     fn type_by_text(&self, text: &str) -> Result<Oid> {
-        crate::bind::type_by_text(text)
+        crate::catalog::type_name::type_by_text(text)
     }
 }
 
@@ -261,7 +260,7 @@ fn many_indexes() -> Relation {
 /// (t_id); create table v (k1 int, k2 int, val text, primary key (k1, k2)); create table g (id int generated always as
 /// identity, gone text, n int); alter table g drop column gone;
 pub(super) fn catalog() -> Arc<Catalog> {
-    let mut catalog = Catalog::empty(5, "postgres");
+    let mut catalog = crate::pg_catalog::system_catalog().database(5, "postgres");
     let mut t = table(
         16_400,
         "t",

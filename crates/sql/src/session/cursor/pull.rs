@@ -68,6 +68,7 @@ impl Session {
                 cancel: signals.statement(),
                 events: &mut open.events,
                 work_mem_bytes,
+                spill: Some(context.spill()),
             };
             let run = execution.run(&mut cx, rows_max, &mut collected);
             let progress = guarded(&signals, limits, run).await?;
@@ -87,7 +88,8 @@ impl Session {
             self.sleep_as_asked().await?;
         }
         let rows = &mut cursor.rows;
-        let spill = || crate::context::Context::spill(&*context);
+        let allowance = context.spill();
+        let spill = || Some(allowance.spill());
         rows.extend(collected.into_rows(), cursor.back, work_mem_bytes, spill)?;
         let held_bytes = rows.size_bytes();
         rows.held.set(held_bytes, Some(engine.memory()))?;

@@ -8,7 +8,7 @@
 use super::values::VariableKind;
 use super::{Activation, Session};
 use crate::catalog::Catalog;
-use crate::catalog::pg_catalog::{PG_CLASS, PG_PROC};
+use crate::catalog::classes::{PG_CLASS, PG_PROC};
 use crate::catalog::routine::{Language, Routine as Definition, RoutineBody};
 use crate::catalog::trigger::BuiltInTrigger;
 use crate::error::{Result, SqlError};
@@ -18,8 +18,7 @@ use crate::session::client::{Client, LocalFuture};
 use crate::session::large_objects::is_one as is_large_object_function;
 use crate::session::portal::DependencySet;
 use crate::session::statement::CachedPlan;
-use crate::value::IoContext;
-use crate::value::{Datum, Oid, SqlType, oid, record, user};
+use crate::value::{Datum, IoContext, Oid, SqlType, oid, record, user};
 use logstead_types::{SqlState, TableId};
 use std::collections::VecDeque;
 use std::rc::Rc;

@@ -448,6 +448,7 @@ impl Session {
                     cancel: signals.statement(),
                     events: &mut open.events,
                     work_mem_bytes,
+                    spill: Some(context.spill()),
                 };
                 let ahead = execution.run_ahead(&mut cx);
                 let progress = guarded(&signals, limits, ahead).await?;
@@ -491,6 +492,7 @@ impl Session {
                 cancel: signals.statement(),
                 events: &mut open.events,
                 work_mem_bytes: context.work_mem_bytes(),
+                spill: Some(context.spill()),
             };
             let run = source.execution.run(&mut cx, ROWS_AT_ONCE, &mut collected);
             let progress = guarded(&signals, limits, run).await?;

@@ -3,9 +3,9 @@
 use super::calls::Giving;
 use super::{Activation, Session};
 use crate::bind::{ProcedureCall, bind_procedure_call};
-use crate::catalog::ddl::permit::refuse_routines;
-use crate::catalog::pg_catalog::PG_PROC;
+use crate::catalog::classes::PG_PROC;
 use crate::catalog::routine::{Language, Routine as Definition};
+use crate::ddl::permit::refuse_routines;
 use crate::error::{Result, SqlError};
 use crate::exec::{EvalContext, eval};
 use crate::parse::StatementKind;
@@ -254,7 +254,7 @@ impl Session {
                 Some(ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(
                     ast::Expr::Identifier(name),
                 ))) => {
-                    let parts = [crate::bind::fold_ident(name)];
+                    let parts = [crate::parse::fold_ident(name)];
                     act.routine.body.variable_of(expr.scope, &parts)
                 }
                 _ => None,

@@ -28,11 +28,10 @@ mod scope;
 pub use labels::{enum_input, first_place, known_label, label, place_between, usable};
 pub use registry::{Extension, UserTypes};
 pub use rows::{DOMAINS_ASKED, refuse_domains, refuse_unasked, row_with_domains};
-pub use scope::with_lookup;
 use scope::{SCOPE, types};
 pub use scope::{
     Scoped, base_type, declared_shape, domain_in, enter, exists, get, scoped, search, searched,
-    searching, shape, with,
+    searching, shape, with, with_lookup,
 };
 
 use super::info;
@@ -127,6 +126,11 @@ pub fn made(oid: Oid) -> Oid {
         Some(Class::Multirange) => element - MULTIRANGE_STEP,
         _ => element,
     }
+}
+
+/// The user's type that a type is, or is an array over.
+pub fn of_users(oid: Oid) -> Option<Oid> {
+    class(oid).map(|_| made(oid))
 }
 
 /// The type of the bounds of a user's range, as the running statement sees it.

@@ -1,0 +1,103 @@
+//! What parts of an expression's tree mean that the tree has no node for: rows, XML's constructs, directions of ORDER BY.
+
+use crate::xml_construct;
+use logstead_sql_types::error::{Result, SqlError};
+use logstead_types::SqlState;
+use sqlparser::ast::{self, Expr as Ast};
+
+/// An expression without its parentheses.
+pub fn strip(expr: &Ast) -> &Ast {
+    let mut expr = expr;
+    while let Ast::Nested(inner) = expr {
+        expr = inner;
+    }
+    expr
+}
+
+/// The items of a row constructor.
+pub fn row_of(expr: &Ast) -> Option<Vec<&Ast>> {
+    match expr {
+        Ast::Tuple(items) => Some(items.iter().collect()),
+        Ast::Function(function)
+            if function.name.0.len() == 1
+                && matches!(&function.name.0[0], ast::ObjectNamePart::Identifier(i)
+                    if i.quote_style.is_none() && i.value.eq_ignore_ascii_case("row")) =>
+        {
+            let ast::FunctionArguments::List(list) = &function.args else {
+                return None;
+            };
+            list.args
+                .iter()
+                .map(|a| match a {
+                    ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(e)) => Some(e),
+                    _ => None,
+                })
+                .collect()
+        }
+        _ => None,
+    }
+}
+
+/// The construct that a call is.
+pub fn xml_call(function: &ast::Function) -> Option<&str> {
+    let name = function.name.0.last()?.as_ident()?;
+    xml_construct(&name.value)
+}
+
+/// Whether this stands for the test that IS DISTINCT FROM is of it.
+pub fn is_document_mark(expr: &Ast) -> bool {
+    string_literal(expr).and_then(xml_construct) == Some("xmldocument")
+}
+
+/// ASC / DESC and NULLS FIRST / LAST.
+pub fn sort_direction(options: &ast::OrderByOptions) -> Result<(bool, bool)> {
+    let desc = match &options.sort {
+        None | Some(ast::OrderBySort::Asc) => false,
+        Some(ast::OrderBySort::Desc) => true,
+        Some(ast::OrderBySort::Using(operator)) => {
+            match sort_operator(operator) {
+                // All text is in the order of its bytes, which is that of patterns too.
+                Some("<" | "~<~") => false,
+                Some(">" | "~>~") => true,
+                _ => {
+                    return Err(SqlError::new(
+                    SqlState::WRONG_OBJECT_TYPE,
+                    format!("operator {operator} is not a valid ordering operator"),
+                )
+                .hint("Ordering operators must be \"<\" or \">\" members of btree operator families."));
+                }
+            }
+        }
+    };
+    Ok((desc, options.nulls_first.unwrap_or(desc)))
+}
+
+/// The operator of ORDER BY ... USING, without the schema of PostgreSQL's own.
+pub fn sort_operator(name: &ast::ObjectName) -> Option<&str> {
+    let parts: Option<Vec<&str>> = name
+        .0
+        .iter()
+        .map(|part| part.as_ident().map(|ident| ident.value.as_str()))
+        .collect();
+    match parts?.as_slice() {
+        [operator] | ["pg_catalog", operator] => Some(operator),
+        _ => None,
+    }
+}
+
+/// Whether a key of ORDER BY, which was bound before, is in descending order.
+pub fn sorts_down(options: &ast::OrderByOptions) -> bool {
+    sort_direction(options).is_ok_and(|(desc, _)| desc)
+}
+
+/// The text of a string, whatever it is cast to.
+pub fn string_literal(expr: &Ast) -> Option<&str> {
+    match expr {
+        Ast::Value(value) => match &value.value {
+            ast::Value::SingleQuotedString(text) => Some(text),
+            _ => None,
+        },
+        Ast::Cast { expr, .. } => string_literal(expr),
+        _ => None,
+    }
+}
