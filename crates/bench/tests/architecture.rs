@@ -15,7 +15,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The crates of the workspace, from what depends on nothing up to the server.
-const CRATES: [&str; 17] = [
+const CRATES: [&str; 18] = [
     "types",
     "env",
     "fiber",
@@ -28,6 +28,7 @@ const CRATES: [&str; 17] = [
     "sql-types",
     "sql-parse",
     "sql-func",
+    "sql-catalog",
     "sql",
     "wire",
     "sim",

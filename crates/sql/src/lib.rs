@@ -12,8 +12,6 @@
 #![forbid(unsafe_code)]
 
 pub mod bind;
-pub mod catalog;
-pub mod context;
 pub mod ddl;
 pub mod exec;
 pub mod expr;
@@ -21,11 +19,10 @@ mod information_schema;
 pub mod pg_catalog;
 pub mod plan;
 pub mod ri;
-pub mod role;
 pub mod session;
-pub mod settings;
 
+pub use logstead_sql_catalog::{self as catalog, context, role, settings};
 pub use logstead_sql_func as func;
 pub use logstead_sql_parse::{self as parse, plpgsql};
 pub use logstead_sql_types::{Result, SqlError, encoding, error, value};
-use logstead_sql_types::{interrupt, persistent, search, xml};
+use logstead_sql_types::{interrupt, search, xml};

@@ -8,7 +8,7 @@ use super::DdlContext;
 use super::objects::no_relation;
 use crate::catalog::change::Change;
 use crate::catalog::classes::{PG_CLASS, PG_DATABASE};
-use crate::catalog::statistics::{Cell, TableStatistics, of_column};
+use crate::catalog::statistics::{SampleValue, TableStatistics, of_column};
 use crate::catalog::stored::STATISTICS;
 use crate::catalog::{Relation, RelationKind, stored_statistics};
 use crate::context::Context;
@@ -193,7 +193,7 @@ async fn table(oid: Oid, named: &[usize], cx: &mut DdlContext<'_>) -> Result<()>
         let Some(column) = relation.columns.get(*position) else {
             continue;
         };
-        let cells: Vec<&Cell> = sample.kept.iter().filter_map(|(_, r)| r.get(at)).collect();
+        let cells: Vec<&SampleValue> = sample.kept.iter().filter_map(|(_, r)| r.get(at)).collect();
         columns.push(of_column(*position, column.ty.oid, &cells, rows, TARGET));
         cx.cancel.check()?;
         super::objects::yield_once().await;
@@ -228,7 +228,7 @@ struct Sampler<'a> {
     share: f64,
     rows_max: usize,
     /// Each with its number.
-    kept: Vec<(u64, Vec<Cell>)>,
+    kept: Vec<(u64, Vec<SampleValue>)>,
     bytes: usize,
     bytes_max: usize,
 }
@@ -246,15 +246,15 @@ impl Sampler<'_> {
 
     fn pass(&mut self, row: RowRef<'_>, columns: &[StoredColumn]) -> Result<()> {
         if let Some(at) = self.place() {
-            let row = columns.iter().map(|c| c.decode(row).map(Cell::of));
+            let row = columns.iter().map(|c| c.decode(row).map(SampleValue::of));
             let row = row.collect::<Result<_>>()?;
             self.keep(at, row);
         }
         Ok(())
     }
 
-    fn keep(&mut self, at: usize, row: Vec<Cell>) {
-        let size = |row: &[Cell]| row.iter().map(Cell::size_bytes).sum::<usize>();
+    fn keep(&mut self, at: usize, row: Vec<SampleValue>) {
+        let size = |row: &[SampleValue]| row.iter().map(SampleValue::size_bytes).sum::<usize>();
         self.bytes += size(&row);
         let row = (self.rows, row);
         match self.kept.get_mut(at) {

@@ -12,7 +12,7 @@ use crate::parse::{Grant, GrantOn, RoleName, RoutineWord};
 use crate::pg_catalog::calls;
 use crate::role::BOOTSTRAP;
 use crate::role::acl::{
-    Acl, AclItem, AclKind, INVALID_GRANT, Mask, Mode, PRIVILEGES, PUBLIC, best_grantor,
+    Acl, AclItem, AclKind, AclModification, INVALID_GRANT, Mask, PRIVILEGES, PUBLIC, best_grantor,
     privilege as p,
 };
 use crate::value::{Oid, SqlType, info};
@@ -181,8 +181,8 @@ pub(super) fn changed(
     cx: &mut DdlContext<'_>,
 ) -> Result<Acl> {
     let mode = match asked.revoke {
-        true => Mode::Remove,
-        false => Mode::Add,
+        true => AclModification::Remove,
+        false => AclModification::Add,
     };
     for grantee in &asked.grantees {
         if !asked.revoke && asked.option && *grantee == PUBLIC {

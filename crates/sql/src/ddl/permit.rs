@@ -6,7 +6,7 @@
 
 use super::DdlContext;
 use crate::catalog::classes::{PG_CLASS, PG_DATABASE, PG_NAMESPACE, PG_PROC};
-use crate::catalog::rights::{Access, Judge, denied, denied_relation, word_of};
+use crate::catalog::rights::{Access, AclChecker, denied, denied_relation, word_of};
 use crate::catalog::{Catalog, Relation, RelationKind};
 use crate::error::{Result, SqlError};
 use crate::parse::{IndexCommand, Parsed, StatementKind, ViewCommand};
@@ -47,7 +47,7 @@ pub(super) fn must_use(schemas: &[(Oid, Option<String>)], cx: &mut DdlContext<'_
 pub(crate) fn refuse_schemas(
     schemas: &[(Oid, Option<String>)],
     catalog: &Catalog,
-    judge: Judge<'_>,
+    judge: AclChecker<'_>,
     role: Oid,
 ) -> Result<()> {
     for (schema, unqualified) in schemas {
@@ -158,7 +158,7 @@ struct Asker<'a> {
 }
 
 impl Asker<'_> {
-    fn judge(&self) -> Judge<'_> {
+    fn judge(&self) -> AclChecker<'_> {
         self.catalog.judge(&self.catalog.roles)
     }
 
@@ -409,7 +409,7 @@ fn may_create_temporary(catalog: &Catalog, role: Oid) -> Result<()> {
 }
 
 /// 42501 unless the role may truncate a table.
-pub(super) fn may_truncate(relation: &Relation, judge: Judge<'_>, role: Oid) -> Result<()> {
+pub(super) fn may_truncate(relation: &Relation, judge: AclChecker<'_>, role: Oid) -> Result<()> {
     match judge.on_relation(role, relation, p::TRUNCATE, 0).0 {
         0 => Err(denied_relation(relation)),
         _ => Ok(()),

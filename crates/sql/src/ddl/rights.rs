@@ -9,7 +9,7 @@
 use super::DdlContext;
 use crate::catalog::change::Change;
 use crate::catalog::classes::{PG_CLASS, PG_DATABASE, PG_PROC};
-use crate::catalog::rights::{DefaultKey, Judge, Rights};
+use crate::catalog::rights::{AclChecker, DefaultKey, Rights};
 use crate::catalog::stored::{ObjectKey, ObjectRow, RIGHTS, ROLES};
 use crate::catalog::{Catalog, stored_rights, stored_roles};
 use crate::error::{Result, SqlError};
@@ -31,7 +31,10 @@ fn database_of(class: Oid, catalog: &Catalog) -> Oid {
 
 impl DdlContext<'_> {
     /// Asks `question` of who judges by the catalog and the roles as the transaction sees them.
-    pub(super) fn judged<T>(&mut self, question: impl FnOnce(Judge<'_>, Oid) -> T) -> Result<T> {
+    pub(super) fn judged<T>(
+        &mut self,
+        question: impl FnOnce(AclChecker<'_>, Oid) -> T,
+    ) -> Result<T> {
         let role = self.session.current_role();
         let catalog = self.catalog()?;
         Ok(question(catalog.judge(&catalog.roles), role))
@@ -203,7 +206,7 @@ impl DdlContext<'_> {
         let mut acl = everywhere.unwrap_or(&usual).clone();
         let judge = catalog.judge(&catalog.roles);
         for item in here.iter().flat_map(|acl| &acl.0) {
-            let add = crate::role::acl::Mode::Add;
+            let add = crate::role::acl::AclModification::Add;
             acl.change(*item, add, owner, false, judge.members)?;
         }
         // As PostgreSQL has it, none left is as if nothing was said.

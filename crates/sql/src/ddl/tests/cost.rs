@@ -5,7 +5,7 @@ use super::world::*;
 use crate::catalog::depend::{self, Dependent};
 use crate::catalog::{Catalog, RelationKind, TempObjects};
 use crate::ddl::DdlState;
-use crate::persistent::visited;
+use logstead_sql_types::persistent::visited;
 use crate::value::user;
 use std::collections::BTreeSet;
 use std::rc::Rc;

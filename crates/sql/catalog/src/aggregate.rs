@@ -1,0 +1,109 @@
+//! Aggregates that users have made: what `pg_aggregate` knows of one. Name, arguments, result and rights are its [`Routine`](super::routine::Routine)'s.
+
+use logstead_sql_types::value::Oid;
+
+/// What kind of call an aggregate has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AggregateKind {
+    /// Its rows have no order of their own.
+    Normal,
+    /// It has WITHIN GROUP.
+    OrderedSet,
+}
+
+impl AggregateKind {
+    /// As `pg_aggregate.aggkind` has it.
+    pub fn letter(self) -> char {
+        match self {
+            AggregateKind::Normal => 'n',
+            AggregateKind::OrderedSet => 'o',
+        }
+    }
+}
+
+/// What a final function may do to a state that others use, too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "PostgreSQL's own words")]
+pub enum FinalModify {
+    ReadOnly,
+    Shareable,
+    ReadWrite,
+}
+
+impl FinalModify {
+    /// As `pg_aggregate.aggfinalmodify` has it.
+    pub fn letter(self) -> char {
+        match self {
+            FinalModify::ReadOnly => 'r',
+            FinalModify::Shareable => 's',
+            FinalModify::ReadWrite => 'w',
+        }
+    }
+
+    /// The one with this letter.
+    pub fn of_letter(letter: u8) -> Option<FinalModify> {
+        let all = [
+            FinalModify::ReadOnly,
+            FinalModify::Shareable,
+            FinalModify::ReadWrite,
+        ];
+        { all.into_iter() }.find(|modify| modify.letter() == char::from(letter))
+    }
+}
+
+/// How an aggregate is computed; functions by number, 0 for none.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Computation {
+    /// SFUNC.
+    pub transition: Oid,
+    /// MINVFUNC.
+    pub inverse: Oid,
+    /// FINALFUNC.
+    pub finish: Oid,
+    /// FINALFUNC_EXTRA.
+    pub finish_extra: bool,
+    /// FINALFUNC_MODIFY.
+    pub finish_modify: FinalModify,
+    /// STYPE; 0 if it is not computed so.
+    pub state: Oid,
+    /// SSPACE.
+    pub state_bytes: i32,
+    /// INITCOND.
+    pub initial: Option<String>,
+}
+
+/// An aggregate's own part of a routine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Aggregate {
+    /// How it is called.
+    pub kind: AggregateKind,
+    /// How many of its arguments are direct ones.
+    pub direct: u16,
+    /// How it is computed.
+    pub plain: Computation,
+    /// How it is computed over frames that move.
+    pub moving: Computation,
+    /// COMBINEFUNC. Nothing here combines states: it is kept.
+    pub combine: Oid,
+    /// SORTOP.
+    pub sort_operator: Oid,
+}
+
+impl Aggregate {
+    /// The functions that it needs.
+    pub fn functions(&self) -> impl Iterator<Item = Oid> {
+        let of = |c: &Computation| [c.transition, c.inverse, c.finish];
+        let all = { of(&self.plain).into_iter() }.chain(of(&self.moving));
+        all.chain([self.combine]).filter(|oid| *oid != 0)
+    }
+
+    /// Types of its states.
+    pub fn states(&self) -> impl Iterator<Item = Oid> {
+        [self.plain.state, self.moving.state]
+            .into_iter()
+            .filter(|ty| *ty != 0 && *ty != INTERNAL)
+    }
+}
+
+/// `pg_type.oid` of internal: a state that only functions of the server know. Nobody can have one here.
+pub const INTERNAL: Oid = 2281;

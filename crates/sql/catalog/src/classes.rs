@@ -1,0 +1,29 @@
+//! The system relations that stand for classes of objects: `classid` in `pg_depend` and `pg_description`, as
+//! PostgreSQL's `catalog/pg_*.h` number them.
+
+use logstead_sql_types::value::Oid;
+
+/// OID of `pg_class`.
+pub const PG_CLASS: Oid = 1259;
+/// OID of `pg_constraint`.
+pub const PG_CONSTRAINT: Oid = 2606;
+/// OID of `pg_policy`.
+pub const PG_POLICY: Oid = 3256;
+/// OID of `pg_trigger`.
+pub const PG_TRIGGER: Oid = 2620;
+/// OID of `pg_proc`.
+pub const PG_PROC: Oid = 1255;
+/// OID of `pg_rewrite`.
+pub const PG_REWRITE: Oid = 2618;
+/// OID of `pg_attrdef`.
+pub const PG_ATTRDEF: Oid = 2604;
+/// OID of `pg_namespace`.
+pub const PG_NAMESPACE: Oid = 2615;
+/// OID of `pg_database`.
+pub const PG_DATABASE: Oid = 1262;
+/// OID of `pg_authid`.
+pub const PG_AUTHID: Oid = 1260;
+/// OID of `pg_extension`.
+pub const PG_EXTENSION: Oid = 3079;
+/// OID of `pg_type`.
+pub const PG_TYPE: Oid = 1247;

@@ -1,0 +1,268 @@
+//! What a statement is given of its session.
+//!
+//! Owns: [`Context`], beyond what functions need ([`FunctionContext`]), and the rows of views of sessions that it
+//! tells.
+
+use logstead_sql_func::FunctionContext;
+use logstead_sql_types::error::{Result, SqlError};
+use logstead_sql_types::value::{Datum, Oid};
+use std::future::Future;
+use std::pin::Pin;
+
+/// What statements need of the session. Implemented by the session, and by a fixed one in tests.
+pub trait Context: FunctionContext {
+    /// When a table was analyzed by itself.
+    fn autoanalyzed(&self, _table: Oid) -> Option<crate::Autoanalyzed> {
+        None
+    }
+    /// OID of session_user.
+    fn session_role(&self) -> Oid {
+        crate::role::BOOTSTRAP
+    }
+    /// OID of current_user: what it may do, a statement may do.
+    fn current_role(&self) -> Oid {
+        crate::role::BOOTSTRAP
+    }
+    /// From now on what is run is run as this role, by its rights and as its current_user; with 0 as the session's.
+    /// What it was before.
+    fn act_as(&self, _role: Oid) -> Oid {
+        0
+    }
+    /// What errors may tell the current role of the rows of a table.
+    fn told_of(&self, _relation: &crate::Relation) -> crate::rights::Told {
+        crate::rights::Told::All
+    }
+    /// `row_security`: who is subject to policies is, instead of being refused.
+    fn row_security(&self) -> bool {
+        true
+    }
+    /// The catalog as it is now, whatever the statement reads.
+    fn present_catalog(&self) -> Option<std::sync::Arc<crate::Catalog>> {
+        None
+    }
+    /// The catalog of a database as it is now.
+    fn catalog_of(&self, _database: Oid) -> Option<std::sync::Arc<crate::Catalog>> {
+        None
+    }
+    /// Ends all sessions in a database: DROP DATABASE ... WITH (FORCE).
+    fn terminate_sessions(&self, _database: Oid) -> Result<()> {
+        Ok(())
+    }
+    /// The catalog as it is now, if `catalog` is one of the past.
+    fn present_of(&self, catalog: &crate::Catalog) -> Option<std::sync::Arc<crate::Catalog>> {
+        catalog.past.as_ref().and_then(|_| self.present_catalog())
+    }
+    /// A text that is kept, with the names that functions of users have now.
+    fn routines_shown(&self, text: String) -> String {
+        text
+    }
+    /// Which ways of reading and joining the session wants, for the planner.
+    fn scans(&self) -> crate::settings::Scans {
+        let on = |name: &str| self.setting(name).as_deref() != Some("off");
+        crate::settings::Scans {
+            sequential: on("enable_seqscan"),
+            index: on("enable_indexscan"),
+            hash_join: on("enable_hashjoin"),
+            merge_join: on("enable_mergejoin"),
+            nested_loop: on("enable_nestloop"),
+            replica: self.setting("session_replication_role").as_deref() == Some("replica"),
+            array_nulls: on("array_nulls"),
+            transform_null_equals: self.setting("transform_null_equals").as_deref() == Some("on"),
+        }
+    }
+    /// `work_mem`, for the planner; what runs has its own.
+    fn work_mem_bytes(&self) -> usize {
+        4 << 20
+    }
+    /// How many times `work_mem` a hash table may hold.
+    fn hash_mem_multiplier(&self) -> f64 {
+        1.0
+    }
+    /// The states of sequences were read: what is told rests on their records.
+    fn reads_sequences(&self) {}
+    /// An error if the statement has been asked to end: for work that goes on for long without waiting.
+    fn interrupted(&self) -> Result<()> {
+        Ok(())
+    }
+    /// What is in the files of settings: pg_file_settings.
+    fn file_settings(&self) -> Result<Vec<crate::settings::FileSetting>> {
+        Ok(Vec::new())
+    }
+    /// All settings: pg_settings.
+    fn settings(&self) -> Vec<crate::settings::SettingRow> {
+        Vec::new()
+    }
+    /// Is a cursor's query being planned? Its volatile functions are run when their rows are fetched, with what there
+    /// is to be seen then.
+    fn plans_cursor(&self) -> bool {
+        false
+    }
+    /// Asks for an advisory lock: the value of the call, or what to wait for.
+    fn ask_advisory_lock(
+        &self,
+        name: &str,
+        args: &[Datum],
+    ) -> Result<Result<Datum, AdvisoryWanted>> {
+        self.catalog_call(name, args).map(Ok)
+    }
+    /// Waits for an advisory lock that was not free; the call that wanted it is made again then.
+    fn wait_for_advisory_lock(
+        &self,
+        _wanted: AdvisoryWanted,
+    ) -> Pin<Box<dyn Future<Output = Result<()>> + '_>> {
+        Box::pin(async { Err(SqlError::unsupported("waiting for an advisory lock")) })
+    }
+    /// Advisory locks of all sessions: pg_locks.
+    fn advisory_locks(&self) -> Vec<AdvisoryLockRow> {
+        Vec::new()
+    }
+    /// The session's prepared statements: pg_prepared_statements.
+    fn prepared_statements(&self) -> Vec<PreparedRow> {
+        Vec::new()
+    }
+    /// The session's cursors: pg_cursors.
+    fn cursors(&self) -> Vec<CursorRow> {
+        Vec::new()
+    }
+    /// All sessions of the server: pg_stat_activity.
+    fn activity(&self) -> Vec<Activity> {
+        Vec::new()
+    }
+    /// What has held the workers: logstead_workers.
+    fn workers_held(&self) -> Vec<HeldRow> {
+        Vec::new()
+    }
+    /// pg_stat_statements.
+    fn statement_statistics(&self) -> Vec<StatementRow> {
+        Vec::new()
+    }
+}
+
+/// An advisory lock that is not free, wanted by an expression that is given up until it is.
+#[derive(Clone, Copy, Debug)]
+pub struct AdvisoryWanted {
+    /// Of two numbers the first, of one the higher half.
+    pub class: u32,
+    /// The other.
+    pub object: u32,
+    /// 1: one bigint; 2: two integers.
+    pub kind: i16,
+    /// It goes with other shared ones.
+    pub shared: bool,
+    /// It is the transaction's.
+    pub of_transaction: bool,
+}
+
+/// A row of `pg_locks` about an advisory lock.
+#[derive(Clone, Debug)]
+#[allow(missing_docs, reason = "the columns of pg_locks")]
+pub struct AdvisoryLockRow {
+    pub database: Oid,
+    pub class: u32,
+    pub object: u32,
+    /// `objsubid`
+    pub kind: i16,
+    pub pid: i32,
+    pub mode: &'static str,
+    pub granted: bool,
+}
+
+/// A row of `pg_prepared_statements`; the time in microseconds since 2000-01-01 UTC.
+#[derive(Clone, Debug)]
+#[allow(missing_docs, reason = "the columns of pg_prepared_statements")]
+pub struct PreparedRow {
+    pub name: String,
+    pub statement: String,
+    pub prepared_at: i64,
+    pub types: Vec<Oid>,
+    pub from_sql: bool,
+    /// All of them with the one plan for all parameters.
+    pub runs: i64,
+}
+
+/// A row of `pg_cursors`; the time in microseconds since 2000-01-01 UTC.
+#[derive(Clone, Debug, Default)]
+#[allow(missing_docs, reason = "the columns of pg_cursors")]
+pub struct CursorRow {
+    pub name: String,
+    pub statement: String,
+    pub holdable: bool,
+    pub binary: bool,
+    pub scrollable: bool,
+    pub created: i64,
+    pub current: CurrentRow,
+}
+
+/// What WHERE CURRENT OF finds of a cursor.
+#[derive(Clone, Debug, Default)]
+pub struct CurrentRow {
+    /// Its transaction has committed.
+    pub persisted: bool,
+    /// It stands on a row.
+    pub on_row: bool,
+    /// Its query locks rows.
+    pub locks: bool,
+    /// The tables whose rows it tells, with the number of the current row; none where an outer join has none.
+    pub rows: Vec<(Oid, Option<i64>)>,
+}
+
+/// A row of `logstead_workers`.
+#[derive(Clone, Debug)]
+pub struct HeldRow {
+    /// The worker.
+    pub worker: i32,
+    /// How often one session held it for longer than a tenth of a second.
+    pub held: u64,
+    /// How long at most.
+    pub longest: std::time::Duration,
+    /// When that was found the last time, by which session, and for how long.
+    pub last: Option<(i64, i32, std::time::Duration)>,
+    /// Its statement.
+    pub query: Option<String>,
+    /// Transactions that are undone behind their sessions, and the writes of theirs that are left.
+    pub undone: u64,
+    /// See there.
+    pub undone_writes: u64,
+}
+
+/// A row of `pg_stat_activity`; times in microseconds since 2000-01-01 UTC.
+#[derive(Clone, Debug, Default)]
+#[allow(missing_docs, reason = "the columns of pg_stat_activity")]
+pub struct Activity {
+    pub pid: i32,
+    pub database: Oid,
+    pub database_name: String,
+    pub role: Oid,
+    pub user: String,
+    pub application_name: Option<String>,
+    pub client_address: Option<String>,
+    pub client_port: Option<i32>,
+    pub backend_start: Option<i64>,
+    pub transaction_start: Option<i64>,
+    pub query_start: Option<i64>,
+    pub state_change: Option<i64>,
+    pub waits_for_client: bool,
+    /// The kind of lock that is waited for.
+    pub waits_for_lock: Option<&'static str>,
+    /// active, idle, idle in transaction ...
+    pub state: Option<&'static str>,
+    pub query: String,
+}
+
+/// A row of `pg_stat_statements`; times in milliseconds.
+#[derive(Clone, Debug)]
+#[allow(missing_docs, reason = "the columns of pg_stat_statements")]
+pub struct StatementRow {
+    pub role: Oid,
+    pub database: Oid,
+    /// None, as the query: it is none of the asker's business.
+    pub query_id: Option<i64>,
+    pub query: Option<std::sync::Arc<str>>,
+    pub calls: i64,
+    pub rows: i64,
+    pub total_ms: f64,
+    pub min_ms: f64,
+    pub max_ms: f64,
+    pub mean_ms: f64,
+    pub deviation_ms: f64,
+}

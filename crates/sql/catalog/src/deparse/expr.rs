@@ -1,0 +1,699 @@
+//! Expressions as text, as PostgreSQL prints the stored ones: every operation in parentheses, or (pretty) only where needed.
+//!
+//! Works on syntax trees whose types are explicit (`ddl::typed` makes them so): prints, decides nothing.
+
+use crate::deparse::bit_literal;
+use crate::text::{fold, quote_ident, quote_literal};
+use logstead_sql_func::extensions;
+use logstead_sql_func::extensions::stored_text_shown;
+use logstead_sql_parse::{EXCLUSIONS, carried, is_document_mark, xml_call};
+use logstead_sql_types::value::{format_type, user};
+use sqlparser::ast::{self, BinaryOperator as B, Expr, UnaryOperator, Value};
+
+/// What an expression stands in: decides whether the pretty form needs parentheses.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Parent {
+    /// Nothing, a function's arguments, an array, CASE.
+    Free,
+    And,
+    Or,
+    Not,
+    /// The left (true) or right operand of an arithmetic operator of this strength.
+    Arithmetic(u8, bool),
+    /// Any other operator, a test, a cast.
+    Tight,
+}
+
+impl Parent {
+    /// Is a query in parentheses of its own put into more of them?
+    fn is_operator(self) -> bool {
+        matches!(self, Parent::Arithmetic(..) | Parent::Tight)
+    }
+}
+
+pub(super) struct Printer {
+    pretty: bool,
+    /// Of what begins a line of its own.
+    indent: i32,
+    /// Columns carry the names of their tables.
+    qualified: bool,
+}
+
+/// The normal form.
+pub fn normal(expr: &Expr) -> String {
+    Printer::alone(false).print(expr, Parent::Free)
+}
+
+/// A condition over several rows, whose columns are named with their rows.
+pub fn qualified(expr: &Expr, pretty: bool) -> String {
+    Printer::of_query(pretty, 0).print(expr, Parent::Free)
+}
+
+/// The form for people, of a stored text; a text that does not parse is given back.
+pub fn pretty(stored: &str) -> String {
+    match logstead_sql_parse::parse_expr(stored) {
+        Ok(expr) => Printer::alone(true).print(&expr, Parent::Free),
+        Err(_) => stored_text_shown(stored),
+    }
+}
+
+/// Strength of an arithmetic operator.
+fn arithmetic(op: &B) -> Option<u8> {
+    match op {
+        B::Plus | B::Minus => Some(1),
+        B::Multiply | B::Divide | B::Modulo => Some(2),
+        _ => None,
+    }
+}
+
+/// Indentation of the arms of a CASE.
+const ARM: i32 = 4;
+
+impl Printer {
+    fn alone(pretty: bool) -> Printer {
+        Printer {
+            pretty,
+            indent: 0,
+            qualified: false,
+        }
+    }
+
+    /// For expressions of a query that stands `indent` deep.
+    pub(super) fn of_query(pretty: bool, indent: i32) -> Printer {
+        Printer {
+            pretty,
+            indent,
+            qualified: true,
+        }
+    }
+
+    pub(super) fn is_pretty(&self) -> bool {
+        self.pretty
+    }
+
+    fn query(&self, query: &ast::Query) -> String {
+        crate::deparse::query::subquery(query, self.indent, self.pretty, false)
+    }
+
+    /// A constant; in a query that is shown a backslash stands for itself.
+    fn constant(&self, value: &Value) -> String {
+        match value {
+            Value::SingleQuotedString(text) | Value::EscapedStringLiteral(text)
+                if self.qualified =>
+            {
+                format!("'{}'", user::shown(text).replace('\'', "''"))
+            }
+            value => constant(value),
+        }
+    }
+
+    pub(super) fn wrap(&self, text: String, bare: bool) -> String {
+        if self.pretty && bare {
+            text
+        } else {
+            format!("({text})")
+        }
+    }
+
+    /// Fields and elements: `((c).f).g`, `a[1]`, `(expression)[1:2]`.
+    fn part_of(&self, root: &Expr, chain: &[ast::AccessExpr]) -> String {
+        let root = stripped(root);
+        let mut text = self.print(root, Parent::Free);
+        // What needs no parentheses in front of a bracket.
+        let mut bare = matches!(root, Expr::Identifier(_) | Expr::CompoundIdentifier(_));
+        let bound = |bound: &Option<Expr>| {
+            let bound = bound.as_ref();
+            bound.map_or_else(String::new, |b| self.print(b, Parent::Free))
+        };
+        for access in chain {
+            text = match access {
+                ast::AccessExpr::Dot(Expr::Identifier(field)) => {
+                    bare = true;
+                    format!("({text}).{}", quote_ident(&fold(field)))
+                }
+                ast::AccessExpr::Dot(field) => format!("({text}).{field}"),
+                ast::AccessExpr::Subscript(subscript) => {
+                    let inside = match subscript {
+                        ast::Subscript::Index { index } => self.print(index, Parent::Free),
+                        ast::Subscript::Slice {
+                            lower_bound,
+                            upper_bound,
+                            ..
+                        } => format!("{}:{}", bound(lower_bound), bound(upper_bound)),
+                    };
+                    let wrap = !bare && !text.starts_with('(');
+                    bare = true;
+                    match wrap {
+                        true => format!("({text})[{inside}]"),
+                        false => format!("{text}[{inside}]"),
+                    }
+                }
+            };
+        }
+        text
+    }
+
+    pub(super) fn print(&self, expr: &Expr, parent: Parent) -> String {
+        let free = parent == Parent::Free;
+        let tight = |e: &Expr| self.print(e, Parent::Tight);
+        if let Some(text) = self.special(expr, parent) {
+            return text;
+        }
+        match expr {
+            Expr::Nested(inner) => self.print(inner, parent),
+            Expr::Identifier(name) => quote_ident(&fold(name)),
+            Expr::CompoundIdentifier(parts) if self.qualified => parts
+                .iter()
+                .map(|p| quote_ident(&fold(p)))
+                .collect::<Vec<_>>()
+                .join("."),
+            Expr::CompoundIdentifier(parts) => parts
+                .last()
+                .map(|p| quote_ident(&fold(p)))
+                .unwrap_or_default(),
+            Expr::CompoundFieldAccess { root, access_chain } => self.part_of(root, access_chain),
+            Expr::Value(value) => self.constant(&value.value),
+            Expr::TypedString(typed) => {
+                let ty = type_text(&typed.data_type);
+                format!("{}::{ty}", self.constant(&typed.value.value))
+            }
+            Expr::Interval(interval) if interval.leading_field.is_none() => {
+                format!("{}::interval", self.print(&interval.value, Parent::Tight))
+            }
+            Expr::Collate {
+                expr: inner,
+                collation,
+            } => {
+                let names = collation.0.iter().filter_map(|part| part.as_ident());
+                let names: Vec<String> = names.map(|name| quote_ident(&fold(name))).collect();
+                let text = format!("{} COLLATE {}", tight(inner), names.join("."));
+                self.wrap(text, free)
+            }
+            Expr::Cast {
+                expr: inner,
+                data_type,
+                ..
+            } => self.cast(inner, &type_text(data_type)),
+            Expr::BinaryOp {
+                left,
+                op: op @ (B::And | B::Or),
+                right,
+            } => {
+                let and = *op == B::And;
+                let own = if and { Parent::And } else { Parent::Or };
+                let mut parts = Vec::new();
+                self.chain(left, op, own, &mut parts);
+                self.chain(right, op, own, &mut parts);
+                let bare = match parent {
+                    Parent::Free | Parent::Or => true,
+                    Parent::And => and,
+                    _ => false,
+                };
+                self.wrap(parts.join(if and { " AND " } else { " OR " }), bare)
+            }
+            // Rows are compared in parentheses of their own, in the pretty form too.
+            Expr::BinaryOp { left, op, right }
+                if matches!((&**left, &**right), (Expr::Tuple(_), Expr::Tuple(_))) =>
+            {
+                let part = |e: &Expr| self.print(e, Parent::Free);
+                let text = format!("({} {op} {})", part(left), part(right));
+                match self.pretty && !free {
+                    true => format!("({text})"),
+                    false => text,
+                }
+            }
+            Expr::BinaryOp { left, op, right } => {
+                let strength = arithmetic(op);
+                let side =
+                    |left: bool| strength.map_or(Parent::Tight, |s| Parent::Arithmetic(s, left));
+                let text = format!(
+                    "{} {op} {}",
+                    self.print(left, side(true)),
+                    self.print(right, side(false))
+                );
+                let bare = match (parent, strength) {
+                    (Parent::Free | Parent::And | Parent::Or | Parent::Not, _) => true,
+                    (Parent::Arithmetic(outer, left), Some(own)) => {
+                        own > outer || (own == outer && left)
+                    }
+                    _ => false,
+                };
+                self.wrap(text, bare)
+            }
+            Expr::UnaryOp {
+                op: UnaryOperator::Not,
+                expr: inner,
+            } => {
+                let text = format!("NOT {}", self.print(inner, Parent::Not));
+                self.wrap(
+                    text,
+                    matches!(parent, Parent::Free | Parent::And | Parent::Or),
+                )
+            }
+            Expr::UnaryOp {
+                op: UnaryOperator::Minus,
+                expr: inner,
+            } => match negative(inner) {
+                Some(text) => text,
+                None => self.wrap(format!("- {}", tight(inner)), free),
+            },
+            Expr::UnaryOp { op, expr: inner } => self.wrap(format!("{op} {}", tight(inner)), free),
+            Expr::IsNull(e) => self.test(e, "IS NULL", parent),
+            Expr::IsNotNull(e) => self.test(e, "IS NOT NULL", parent),
+            Expr::IsTrue(e) => self.test(e, "IS TRUE", parent),
+            Expr::IsNotTrue(e) => self.test(e, "IS NOT TRUE", parent),
+            Expr::IsFalse(e) => self.test(e, "IS FALSE", parent),
+            Expr::IsNotFalse(e) => self.test(e, "IS NOT FALSE", parent),
+            Expr::IsUnknown(e) => self.test(e, "IS UNKNOWN", parent),
+            Expr::IsNotUnknown(e) => self.test(e, "IS NOT UNKNOWN", parent),
+            Expr::IsDistinctFrom(a, b) if is_document_mark(b) => self.document_test(a),
+            Expr::IsNotDistinctFrom(a, b) if is_document_mark(b) => self.wrap(
+                format!("NOT {}", self.document_test(a)),
+                matches!(parent, Parent::Free | Parent::And | Parent::Or),
+            ),
+            Expr::IsDistinctFrom(a, b) => {
+                let text = format!("{} IS DISTINCT FROM {}", tight(a), tight(b));
+                self.wrap(
+                    text,
+                    matches!(
+                        parent,
+                        Parent::Free | Parent::And | Parent::Or | Parent::Not
+                    ),
+                )
+            }
+            Expr::IsNotDistinctFrom(a, b) => {
+                let inner = self.wrap(format!("{} IS DISTINCT FROM {}", tight(a), tight(b)), true);
+                self.wrap(
+                    format!("NOT {inner}"),
+                    matches!(parent, Parent::Free | Parent::And | Parent::Or),
+                )
+            }
+            Expr::AnyOp {
+                left,
+                compare_op,
+                right,
+                ..
+            } => {
+                if let Expr::Subquery(query) = stripped(right) {
+                    let (left, query) = (self.compared(left), self.query(query));
+                    return match compare_op {
+                        B::Eq => format!("({left} IN ({query}))"),
+                        op => format!("({left} {op} ANY ({query}))"),
+                    };
+                }
+                let right = self.print(right, Parent::Free);
+                self.wrap(
+                    format!("{} {compare_op} ANY ({})", tight(left), right),
+                    free,
+                )
+            }
+            Expr::AllOp {
+                left,
+                compare_op,
+                right,
+            } => {
+                if let Expr::Subquery(query) = stripped(right) {
+                    let (left, query) = (self.compared(left), self.query(query));
+                    return format!("({left} {compare_op} ALL ({query}))");
+                }
+                let right = self.print(right, Parent::Free);
+                self.wrap(
+                    format!("{} {compare_op} ALL ({})", tight(left), right),
+                    free,
+                )
+            }
+            Expr::Array(array) => {
+                let items: Vec<_> = array
+                    .elem
+                    .iter()
+                    .map(|e| self.print(e, Parent::Free))
+                    .collect();
+                format!("ARRAY[{}]", items.join(", "))
+            }
+            Expr::Function(function) => match xml_call(function) {
+                Some(construct) => self.xml_construct(construct, function),
+                None => self.call(function),
+            },
+            Expr::Case {
+                operand,
+                conditions,
+                else_result,
+                ..
+            } => {
+                // On lines of its own, as PostgreSQL lays it out in either form.
+                let line = |indent: i32| {
+                    let spaces = usize::try_from(indent).unwrap_or(0);
+                    format!("\n{}", " ".repeat(spaces))
+                };
+                let arm = line(self.indent + ARM);
+                let inner = Printer {
+                    indent: self.indent + ARM,
+                    ..*self
+                };
+                let part = |e: &Expr| inner.print(e, Parent::Free);
+                let mut text = format!("{}CASE", line(self.indent));
+                if let Some(operand) = operand {
+                    text.push_str(&format!(" {}", part(operand)));
+                }
+                for when in conditions {
+                    let (condition, result) = (part(&when.condition), part(&when.result));
+                    text.push_str(&format!("{arm}WHEN {condition} THEN {result}"));
+                }
+                let otherwise = else_result.as_ref().map(|e| part(e));
+                let otherwise = otherwise.unwrap_or_else(|| "NULL".to_owned());
+                format!("{text}{arm}ELSE {otherwise}{}END", line(self.indent))
+            }
+            Expr::Subquery(query) if self.pretty && parent.is_operator() => {
+                format!("(({}))", self.query(query))
+            }
+            Expr::Subquery(query) => format!("({})", self.query(query)),
+            Expr::Exists { subquery, negated } => {
+                let text = format!("(EXISTS ({}))", self.query(subquery));
+                match negated {
+                    true => self.wrap(
+                        format!("NOT {text}"),
+                        matches!(parent, Parent::Free | Parent::And | Parent::Or),
+                    ),
+                    false => text,
+                }
+            }
+            Expr::InSubquery {
+                expr,
+                subquery,
+                negated,
+            } => {
+                let left = self.compared(expr);
+                let text = format!("({left} IN ({}))", self.query(subquery));
+                match negated {
+                    true => self.wrap(
+                        format!("NOT {text}"),
+                        matches!(parent, Parent::Free | Parent::And | Parent::Or),
+                    ),
+                    false => text,
+                }
+            }
+            other => crate::deparse::expr_to_sql(other),
+        }
+    }
+
+    /// What is compared with the rows of a query: a row is written in parentheses alone.
+    fn compared(&self, expr: &Expr) -> String {
+        match stripped(expr) {
+            Expr::Tuple(items) => {
+                let items: Vec<_> = items.iter().map(|e| self.print(e, Parent::Free)).collect();
+                format!("({})", items.join(", "))
+            }
+            other => self.print(other, Parent::Tight),
+        }
+    }
+
+    fn chain(&self, expr: &Expr, op: &B, own: Parent, parts: &mut Vec<String>) {
+        match expr {
+            // What stays together.
+            Expr::Nested(inner) if matches!(&**inner, Expr::Nested(_)) => {
+                parts.push(self.print(inner, own));
+            }
+            Expr::Nested(inner) => self.chain(inner, op, own, parts),
+            Expr::BinaryOp {
+                left,
+                op: inner,
+                right,
+            } if inner == op => {
+                self.chain(left, op, own, parts);
+                self.chain(right, op, own, parts);
+            }
+            other => parts.push(self.print(other, own)),
+        }
+    }
+
+    fn test(&self, expr: &Expr, what: &str, parent: Parent) -> String {
+        let text = format!("{} {what}", self.print(expr, Parent::Tight));
+        self.wrap(
+            text,
+            matches!(
+                parent,
+                Parent::Free | Parent::And | Parent::Or | Parent::Not
+            ),
+        )
+    }
+
+    fn cast(&self, inner: &Expr, ty: &str) -> String {
+        let inner = stripped(inner);
+        if let Expr::Value(value) = inner
+            && !matches!(value.value, Value::Number(..) | Value::Boolean(_))
+        {
+            return format!("{}::{ty}", self.constant(&value.value));
+        }
+        let text = self.print(inner, Parent::Tight);
+        // A row and an array of nothing are said with their type.
+        let empty = matches!(inner, Expr::Array(array) if array.elem.is_empty());
+        if self.pretty
+            || empty
+            || Self::is_row(inner)
+            || text.starts_with('(') && text.ends_with(')')
+        {
+            format!("{text}::{ty}")
+        } else {
+            format!("({text})::{ty}")
+        }
+    }
+
+    /// The name of an extension's function: people are shown its schema if it is not searched, and a stored text always has it, so
+    /// that it means the same wherever it is read.
+    fn extension_call(&self, name: &str) -> Option<String> {
+        let bare = name.rsplit_once('.').map_or(name, |(_, bare)| bare);
+        let function = logstead_sql_func::functions_named(bare).next()?;
+        let (extension, searched) = user::extension(extensions::of_function(function)?)?;
+        Some(match self.pretty && searched {
+            true => quote_call(bare),
+            false => format!(
+                "{}.{}",
+                quote_ident(&extension.schema_name),
+                quote_call(bare)
+            ),
+        })
+    }
+
+    fn call(&self, function: &ast::Function) -> String {
+        let name = function.name.to_string().to_lowercase();
+        let list = match &function.args {
+            ast::FunctionArguments::List(list) => list,
+            ast::FunctionArguments::Subquery(query) if name == "array" => {
+                return format!("ARRAY({})", self.query(query));
+            }
+            _ => return crate::deparse::expr_to_sql(&Expr::Function(function.clone())),
+        };
+        let printed: Option<Vec<String>> = list
+            .args
+            .iter()
+            .map(|arg| match arg {
+                ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(e)) => {
+                    Some(self.print(e, Parent::Free))
+                }
+                ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Wildcard) => Some("*".to_owned()),
+                marked => {
+                    let (_, array) = logstead_sql_parse::variadic(std::slice::from_ref(marked))?;
+                    Some(format!("VARIADIC {}", self.print(array, Parent::Free)))
+                }
+            })
+            .collect();
+        if name == "normalize"
+            && let Some(text) = self.normalize(&list.args)
+        {
+            return text;
+        }
+        let keyword = ["coalesce", "nullif", "greatest", "least"].contains(&name.as_str());
+        let bare = keyword_of(&name);
+        let Some(args) = printed.filter(|_| !bare) else {
+            return crate::deparse::expr_to_sql(&Expr::Function(function.clone()));
+        };
+        let shown = if keyword {
+            name.to_uppercase()
+        } else if let Some(shown) = self.extension_call(&name) {
+            shown
+        } else {
+            name.strip_prefix("pg_catalog.")
+                .map_or_else(|| quote_call(&name), quote_call)
+        };
+        let distinct = match list.duplicate_treatment {
+            Some(ast::DuplicateTreatment::Distinct) => "DISTINCT ",
+            _ => "",
+        };
+        let shown = if name == "grouping" {
+            "GROUPING".to_owned()
+        } else {
+            shown
+        };
+        let mut text = format!("{shown}({distinct}{}", args.join(", "));
+        for clause in &list.clauses {
+            if let ast::FunctionArgumentClause::OrderBy(keys) = clause {
+                text.push_str(&format!(" ORDER BY {}", self.sorted(keys)));
+            }
+        }
+        text.push(')');
+        if !function.within_group.is_empty() {
+            let keys = self.sorted(&function.within_group);
+            text.push_str(&format!(" WITHIN GROUP (ORDER BY {keys})"));
+        }
+        if let Some(filter) = &function.filter {
+            let condition = self.print(filter, Parent::Free);
+            text.push_str(&format!(" FILTER (WHERE {condition})"));
+        }
+        if let Some(over) = &function.over {
+            match over {
+                ast::WindowType::NamedWindow(name) => {
+                    text.push_str(&format!(" OVER {}", quote_ident(&fold(name))));
+                }
+                ast::WindowType::WindowSpec(spec) => {
+                    text.push_str(&format!(" OVER ({})", self.window(spec)));
+                }
+            }
+        }
+        text
+    }
+
+    fn sorted(&self, keys: &[ast::OrderByExpr]) -> String {
+        let keys = keys.iter().map(|key| {
+            let mut text = self.print(&key.expr, Parent::Free);
+            // A call is in parentheses, and so is what casts by one.
+            if is_call(&key.expr) {
+                text = format!("({text})");
+            }
+            text.push_str(&crate::deparse::sort_shown(&key.options));
+            text
+        });
+        keys.collect::<Vec<_>>().join(", ")
+    }
+
+    pub(super) fn window(&self, spec: &ast::WindowSpec) -> String {
+        let mut parts = Vec::new();
+        let named = spec.window_name.as_ref();
+        let excluded = match named.map(|name| (name, carried(name))) {
+            Some((_, Some((name, kind)))) => {
+                parts.extend(name.map(quote_ident));
+                EXCLUSIONS.iter().find(|(known, _)| *known == kind)
+            }
+            Some((name, None)) => {
+                parts.push(quote_ident(&fold(name)));
+                None
+            }
+            None => None,
+        };
+        if !spec.partition_by.is_empty() {
+            let keys = spec.partition_by.iter();
+            let keys: Vec<_> = keys.map(|e| self.print(e, Parent::Free)).collect();
+            parts.push(format!("PARTITION BY {}", keys.join(", ")));
+        }
+        if !spec.order_by.is_empty() {
+            parts.push(format!("ORDER BY {}", self.sorted(&spec.order_by)));
+        }
+        if let Some(frame) = &spec.window_frame {
+            let bound = |b: &ast::WindowFrameBound| match b {
+                ast::WindowFrameBound::CurrentRow => "CURRENT ROW".to_owned(),
+                ast::WindowFrameBound::Preceding(None) => "UNBOUNDED PRECEDING".to_owned(),
+                ast::WindowFrameBound::Following(None) => "UNBOUNDED FOLLOWING".to_owned(),
+                ast::WindowFrameBound::Preceding(Some(e)) => {
+                    format!("{} PRECEDING", self.print(e, Parent::Free))
+                }
+                ast::WindowFrameBound::Following(Some(e)) => {
+                    format!("{} FOLLOWING", self.print(e, Parent::Free))
+                }
+            };
+            let start = bound(&frame.start_bound);
+            parts.push(match &frame.end_bound {
+                Some(end) => format!("{} BETWEEN {start} AND {}", frame.units, bound(end)),
+                None => format!("{} {start}", frame.units),
+            });
+        }
+        // NO OTHERS is what a frame says that says nothing.
+        if let Some((kind, words)) = excluded
+            && *kind != '0'
+        {
+            parts.push(format!("EXCLUDE {words}"));
+        }
+        parts.join(" ")
+    }
+}
+
+/// Is it a call of a function, written as one or as a cast?
+fn is_call(expr: &Expr) -> bool {
+    match stripped(expr) {
+        Expr::Cast { expr, .. } => !matches!(stripped(expr), Expr::Value(_)),
+        Expr::Function(function) => {
+            let name = function.name.to_string().to_lowercase();
+            let keyword = ["coalesce", "nullif", "greatest", "least"].contains(&name.as_str());
+            !keyword && !keyword_of(&name)
+        }
+        _ => false,
+    }
+}
+
+/// Functions without parentheses.
+fn keyword_of(name: &str) -> bool {
+    [
+        "current_date",
+        "current_timestamp",
+        "current_time",
+        "localtime",
+        "localtimestamp",
+        "current_user",
+        "session_user",
+        "current_role",
+        "user",
+        "current_catalog",
+        "current_schema",
+    ]
+    .contains(&name)
+}
+
+/// The name of a function.
+fn quote_call(name: &str) -> String {
+    let parts = name
+        .split('.')
+        .map(|part| quote_ident(part.trim_matches('"')));
+    parts.collect::<Vec<_>>().join(".")
+}
+
+pub(super) fn stripped(mut expr: &Expr) -> &Expr {
+    while let Expr::Nested(inner) = expr {
+        expr = inner;
+    }
+    expr
+}
+
+pub(super) fn type_text(data_type: &ast::DataType) -> String {
+    crate::type_name::sql_type(data_type).map_or_else(|_| data_type.to_string(), format_type)
+}
+
+fn constant(value: &Value) -> String {
+    match value {
+        // The name of a type may stand in it by number.
+        Value::SingleQuotedString(text) | Value::EscapedStringLiteral(text) => {
+            quote_literal(&stored_text_shown(text))
+        }
+        Value::DollarQuotedString(text) => quote_literal(&text.value),
+        Value::Boolean(value) => value.to_string(),
+        bits @ (Value::SingleQuotedByteStringLiteral(_) | Value::HexStringLiteral(_)) => {
+            bit_literal(bits)
+        }
+        Value::Null => "NULL".to_owned(),
+        other => other.to_string(),
+    }
+}
+
+/// A negative number is a constant in quotes.
+fn negative(inner: &Expr) -> Option<String> {
+    let Expr::Value(value) = stripped(inner) else {
+        return None;
+    };
+    let Value::Number(digits, _) = &value.value else {
+        return None;
+    };
+    let digits = digits.to_string();
+    let ty = match digits.parse::<u64>() {
+        Ok(n) if n <= 1 << 31 => "integer",
+        Ok(n) if n <= 1 << 63 => "bigint",
+        _ => "numeric",
+    };
+    Some(format!("'-{digits}'::{ty}"))
+}

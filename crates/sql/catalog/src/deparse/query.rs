@@ -1,0 +1,666 @@
+//! Queries as text, laid out as PostgreSQL lays out a view's definition.
+//!
+//! Works on trees that `bind::viewdef` has made explicit: prints, decides nothing. The layout is PostgreSQL's, character by character:
+//! clauses on lines of their own, each item of a list too, indented by how deep they stand.
+
+use crate::deparse::expr::{Parent, Printer};
+use crate::text::{fold, quote_ident};
+use logstead_sql_parse::GroupingWord;
+use sqlparser::ast::{self, Expr, SelectItem, SetExpr, TableFactor};
+
+/// Indentation of what belongs to a clause.
+const STANDARD: i32 = 8;
+/// Of joins.
+const JOIN: i32 = 4;
+/// Of the items of a list.
+const ITEM: i32 = 4;
+/// Beyond this, indentation grows slowly and starts again.
+const LIMIT: i32 = 40;
+
+/// A view's query, its columns named `names`, without a semicolon.
+pub fn definition(query: &ast::Query, names: &[String], pretty: bool) -> String {
+    let mut out = String::new();
+    print_query(&mut out, query, 0, pretty, Some(names), true);
+    out
+}
+
+/// A query inside an expression.
+pub(super) fn subquery(query: &ast::Query, indent: i32, pretty: bool, visible: bool) -> String {
+    let mut out = String::new();
+    print_query(&mut out, query, indent, pretty, None, visible);
+    out
+}
+
+struct Layout<'o> {
+    out: &'o mut String,
+    indent: i32,
+    pretty: bool,
+}
+
+fn print_query(
+    out: &mut String,
+    query: &ast::Query,
+    indent: i32,
+    pretty: bool,
+    names: Option<&[String]>,
+    visible: bool,
+) {
+    let mut layout = Layout {
+        out,
+        indent,
+        pretty,
+    };
+    layout.query(query, names, visible);
+}
+
+impl Layout<'_> {
+    /// A keyword on a line of its own.
+    fn keyword(&mut self, text: &str, before: i32, after: i32, plus: i32) {
+        self.indent += before;
+        let kept = self.out.trim_end_matches(' ').len();
+        self.out.truncate(kept);
+        self.out.push('\n');
+        let amount = if self.indent < LIMIT {
+            self.indent.max(0) + plus
+        } else {
+            (LIMIT + (self.indent - LIMIT) / (STANDARD / 2)) % LIMIT + plus
+        };
+        self.out.extend(std::iter::repeat_n(
+            ' ',
+            usize::try_from(amount).unwrap_or(0),
+        ));
+        self.out.push_str(text);
+        self.indent = (self.indent + after).max(0);
+    }
+
+    fn expr(&self, expr: &Expr) -> String {
+        Printer::of_query(self.pretty, self.indent).print(expr, Parent::Free)
+    }
+
+    /// An item of a list of values.
+    fn item(&self, expr: &Expr) -> String {
+        Printer::of_query(self.pretty, self.indent).item(expr)
+    }
+
+    fn query(&mut self, query: &ast::Query, names: Option<&[String]>, visible: bool) {
+        if let Some(with) = &query.with {
+            self.with(with);
+        }
+        self.body(&query.body, names, visible);
+        if let Some(ast::OrderBy {
+            kind: ast::OrderByKind::Expressions(items),
+            ..
+        }) = &query.order_by
+        {
+            self.keyword(" ORDER BY ", -STANDARD, STANDARD, 1);
+            let items: Vec<String> = items.iter().map(|item| self.sort_item(item)).collect();
+            self.out.push_str(&items.join(", "));
+        }
+        let (limit, offset) = match &query.limit_clause {
+            Some(ast::LimitClause::LimitOffset { limit, offset, .. }) => {
+                (limit.as_ref(), offset.as_ref().map(|o| &o.value))
+            }
+            _ => (None, None),
+        };
+        if let Some(offset) = offset {
+            self.keyword(" OFFSET ", -STANDARD, STANDARD, 0);
+            let text = self.expr(offset);
+            self.out.push_str(&text);
+        }
+        let fetched = query.fetch.as_ref();
+        let one = Expr::Value(ast::Value::Number("1".to_owned(), false).into());
+        let limit = limit.or_else(|| fetched.map(|f| f.quantity.as_ref().unwrap_or(&one)));
+        let ties = fetched.is_some_and(|fetch| fetch.with_ties);
+        if let Some(limit) = limit {
+            let word = if ties { " FETCH FIRST " } else { " LIMIT " };
+            self.keyword(word, -STANDARD, STANDARD, 0);
+            let text = self.expr(limit);
+            self.out.push_str(&match ties {
+                true => format!("({text}) ROWS WITH TIES"),
+                false => text,
+            });
+        }
+        self.locks(&query.locks);
+    }
+
+    fn sort_item(&self, item: &ast::OrderByExpr) -> String {
+        let mut text = self.key(&item.expr);
+        text.push_str(&crate::deparse::sort_shown(&item.options));
+        text
+    }
+
+    /// Something to sort or group by: anything but a column in parentheses.
+    fn key(&self, expr: &Expr) -> String {
+        let text = self.expr(expr);
+        let call = matches!(expr, Expr::Function(f) if !keyword_call(f));
+        let bare = matches!(
+            expr,
+            Expr::Identifier(_) | Expr::CompoundIdentifier(_) | Expr::Value(_)
+        ) || Printer::is_whole_row(expr);
+        if bare || !(self.pretty || call) {
+            text
+        } else {
+            format!("({text})")
+        }
+    }
+
+    /// An element of GROUP BY; a column alone is in no parentheses where they say nothing.
+    fn group(&self, expr: &Expr, alone: bool) -> String {
+        let each = |args: &[ast::FunctionArg], alone: bool| {
+            let args = args.iter().filter_map(|arg| match arg {
+                ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(e)) => {
+                    Some(self.group(e, alone))
+                }
+                _ => None,
+            });
+            args.collect::<Vec<_>>().join(", ")
+        };
+        match grouping_of(expr) {
+            Some((GroupingWord::Sets, args)) => format!("GROUPING SETS ({})", each(args, false)),
+            Some((GroupingWord::Rollup, args)) => format!("ROLLUP({})", each(args, true)),
+            Some((GroupingWord::Cube, args)) => format!("CUBE({})", each(args, true)),
+            Some((GroupingWord::Empty | GroupingWord::Distinct, _)) => "()".to_owned(),
+            None => match expr {
+                Expr::Tuple(items) => {
+                    let items: Vec<String> = items.iter().map(|e| self.key(e)).collect();
+                    format!("({})", items.join(", "))
+                }
+                expr if alone => self.key(expr),
+                expr => format!("({})", self.key(expr)),
+            },
+        }
+    }
+
+    /// FOR UPDATE and its kin, one for each item of FROM.
+    fn locks(&mut self, locks: &[ast::LockClause]) {
+        for lock in locks {
+            let clause = logstead_sql_parse::locking_clause(lock);
+            self.keyword(&format!(" {}", clause.name()), -STANDARD, STANDARD, 0);
+            for name in clause.of.iter().filter_map(|part| part.as_ident()) {
+                self.out
+                    .push_str(&format!(" OF {}", quote_ident(&fold(name))));
+            }
+            match lock.nonblock {
+                Some(ast::NonBlock::Nowait) => self.out.push_str(" NOWAIT"),
+                Some(ast::NonBlock::SkipLocked) => self.out.push_str(" SKIP LOCKED"),
+                None => {}
+            }
+        }
+    }
+
+    fn with(&mut self, with: &ast::With) {
+        self.indent += STANDARD;
+        self.out.push(' ');
+        let mut separator = if with.recursive {
+            "WITH RECURSIVE "
+        } else {
+            "WITH "
+        };
+        for cte in &with.cte_tables {
+            self.out.push_str(separator);
+            self.out.push_str(&quote_ident(&fold(&cte.alias.name)));
+            if !cte.alias.columns.is_empty() {
+                let names = cte.alias.columns.iter();
+                let names: Vec<String> = names.map(|c| quote_ident(&fold(&c.name))).collect();
+                self.out.push_str(&format!("({})", names.join(", ")));
+            }
+            self.out.push_str(" AS ");
+            match cte.materialized {
+                Some(ast::CteAsMaterialized::Materialized) => self.out.push_str("MATERIALIZED "),
+                Some(ast::CteAsMaterialized::NotMaterialized) => {
+                    self.out.push_str("NOT MATERIALIZED ");
+                }
+                None => {}
+            }
+            self.out.push('(');
+            self.keyword("", 0, 0, 0);
+            print_query(self.out, &cte.query, self.indent, self.pretty, None, true);
+            self.keyword("", 0, 0, 0);
+            self.out.push(')');
+            separator = ", ";
+        }
+        self.indent -= STANDARD;
+        self.keyword("", 0, 0, 0);
+    }
+
+    fn body(&mut self, body: &SetExpr, names: Option<&[String]>, visible: bool) {
+        match body {
+            SetExpr::Select(select) => self.select(select, names, visible),
+            SetExpr::Query(query) => {
+                // Parentheses around everything, nothing more.
+                print_query(self.out, query, self.indent, self.pretty, names, visible);
+            }
+            SetExpr::Values(values) => {
+                self.indent += STANDARD;
+                let renamed = names.is_some_and(|names| {
+                    (1_usize..)
+                        .zip(names)
+                        .any(|(i, name)| *name != format!("column{i}"))
+                });
+                if !renamed {
+                    self.out.push(' ');
+                    self.values(values);
+                    return;
+                }
+                self.out.push_str(" SELECT ");
+                let items = names.unwrap_or_default().iter().enumerate();
+                for (i, name) in items {
+                    if i > 0 {
+                        self.out.push_str(", ");
+                        self.keyword("", -STANDARD, STANDARD, ITEM);
+                    }
+                    let column = format!("column{}", i + 1);
+                    self.out.push_str(&format!("\"*VALUES*\".{column}"));
+                    if *name != column {
+                        self.out.push_str(&format!(" AS {}", quote_ident(name)));
+                    }
+                }
+                self.keyword(" FROM ", -STANDARD, STANDARD, 2);
+                self.out.push('(');
+                self.values(values);
+                self.out.push_str(") \"*VALUES*\"");
+            }
+            SetExpr::SetOperation {
+                op,
+                set_quantifier,
+                left,
+                right,
+            } => {
+                self.side(left, Some((op, set_quantifier)), names, visible);
+                let all = matches!(set_quantifier, ast::SetQuantifier::All);
+                let word = match op {
+                    ast::SetOperator::Union => "UNION ",
+                    ast::SetOperator::Intersect => "INTERSECT ",
+                    _ => "EXCEPT ",
+                };
+                self.out.push_str(word);
+                if all {
+                    self.out.push_str("ALL ");
+                }
+                self.side(right, None, names, false);
+            }
+            other => self.out.push_str(&other.to_string()),
+        }
+    }
+
+    /// A side of a set operation; the left one is told which operation that is.
+    fn side(
+        &mut self,
+        side: &SetExpr,
+        operation: Option<(&ast::SetOperator, &ast::SetQuantifier)>,
+        names: Option<&[String]>,
+        visible: bool,
+    ) {
+        let mut side = side;
+        // A query in parentheses that has nothing else is what is in them.
+        while let SetExpr::Query(query) = side
+            && query.with.is_none()
+            && query.order_by.is_none()
+            && query.limit_clause.is_none()
+            && query.fetch.is_none()
+        {
+            side = &query.body;
+        }
+        let is_all = |q: &ast::SetQuantifier| matches!(q, ast::SetQuantifier::All);
+        let set = matches!(side, SetExpr::SetOperation { .. });
+        let parentheses = match (side, operation) {
+            (
+                SetExpr::SetOperation {
+                    op, set_quantifier, ..
+                },
+                Some((own, quantifier)),
+            ) => op != own || is_all(set_quantifier) != is_all(quantifier),
+            _ => set,
+        };
+        let deeper = if parentheses { STANDARD } else { 0 };
+        if parentheses {
+            self.out.push('(');
+        }
+        if operation.is_none() || parentheses {
+            self.keyword("", deeper, 0, 0);
+        }
+        if set {
+            self.body(side, names, visible);
+        } else {
+            let own = matches!(side, SetExpr::Query(_));
+            if own {
+                self.out.push('(');
+            }
+            let mut inner = Layout {
+                out: self.out,
+                indent: self.indent,
+                pretty: self.pretty,
+            };
+            inner.body(side, names, visible);
+            if own {
+                self.out.push(')');
+            }
+        }
+        match (operation, parentheses) {
+            (Some(_), true) => self.keyword(") ", -deeper, 0, 0),
+            (Some(_), false) => self.keyword("", 0, 0, 0),
+            (None, _) => {
+                self.indent -= deeper;
+                if parentheses {
+                    self.keyword(")", 0, 0, 0);
+                }
+            }
+        }
+    }
+
+    fn values(&mut self, values: &ast::Values) {
+        let rows: Vec<String> = values
+            .rows
+            .iter()
+            .map(|row| {
+                let cells: Vec<String> = row.content.iter().map(|e| self.item(e)).collect();
+                format!("({})", cells.join(","))
+            })
+            .collect();
+        self.out.push_str("VALUES ");
+        self.out.push_str(&rows.join(", "));
+    }
+
+    fn select(&mut self, select: &ast::Select, names: Option<&[String]>, visible: bool) {
+        self.indent += STANDARD;
+        self.out.push_str(" SELECT");
+        match &select.distinct {
+            Some(ast::Distinct::Distinct) => self.out.push_str(" DISTINCT"),
+            Some(ast::Distinct::On(keys)) => {
+                let keys: Vec<String> = keys.iter().map(|e| self.key(e)).collect();
+                self.out
+                    .push_str(&format!(" DISTINCT ON ({})", keys.join(", ")));
+            }
+            _ => {}
+        }
+        self.list(&select.projection, names, visible);
+        for (i, table) in select.from.iter().enumerate() {
+            if i == 0 {
+                self.keyword(" FROM ", -STANDARD, STANDARD, 2);
+                self.joined(table);
+            } else {
+                self.out.push_str(", ");
+                self.keyword("", -STANDARD, STANDARD, ITEM);
+                self.joined(table);
+            }
+        }
+        if let Some(condition) = &select.selection {
+            self.keyword(" WHERE ", -STANDARD, STANDARD, 1);
+            let text = self.expr(condition);
+            self.out.push_str(&text);
+        }
+        if let ast::GroupByExpr::Expressions(items, _) = &select.group_by
+            && !items.is_empty()
+        {
+            self.keyword(" GROUP BY ", -STANDARD, STANDARD, 1);
+            let is_distinct =
+                |e: &&Expr| matches!(grouping_of(e), Some((GroupingWord::Distinct, _)));
+            if items.iter().any(|e| is_distinct(&e)) {
+                self.out.push_str("DISTINCT ");
+            }
+            let items = items.iter().filter(|e| !is_distinct(e));
+            let items: Vec<String> = items
+                .map(|e| match e {
+                    // A list of columns says nothing here; within grouping sets it is one of them.
+                    Expr::Tuple(all) => {
+                        let all: Vec<String> = all.iter().map(|e| self.key(e)).collect();
+                        all.join(", ")
+                    }
+                    e => self.group(e, true),
+                })
+                .collect();
+            self.out.push_str(&items.join(", "));
+        }
+        if let Some(having) = &select.having {
+            self.keyword(" HAVING ", -STANDARD, STANDARD, 0);
+            let text = self.expr(having);
+            self.out.push_str(&text);
+        }
+        for (i, ast::NamedWindowDefinition(name, window)) in select.named_window.iter().enumerate()
+        {
+            match i {
+                0 => self.keyword(" WINDOW ", -STANDARD, STANDARD, 1),
+                _ => self.out.push_str(", "),
+            }
+            let text = match window {
+                ast::NamedWindowExpr::NamedWindow(base) => quote_ident(&fold(base)),
+                ast::NamedWindowExpr::WindowSpec(spec) => {
+                    Printer::of_query(self.pretty, self.indent).window(spec)
+                }
+            };
+            let name = quote_ident(&fold(name));
+            self.out.push_str(&format!("{name} AS ({text})"));
+        }
+    }
+
+    fn list(&mut self, items: &[SelectItem], names: Option<&[String]>, visible: bool) {
+        let mut separator = " ";
+        for (i, item) in items.iter().enumerate() {
+            self.out.push_str(separator);
+            separator = ", ";
+            let SelectItem::ExprWithAlias { expr, alias } = item else {
+                self.out.push_str(&item.to_string());
+                continue;
+            };
+            let mut text = self.item(expr);
+            let shown = match expr {
+                Expr::Identifier(name) => Some(fold(name)),
+                Expr::CompoundIdentifier(parts) => parts.last().map(fold),
+                _ if visible => None,
+                _ => Some("?column?".to_owned()),
+            };
+            let name = names.and_then(|n| n.get(i)).unwrap_or(&alias.value);
+            if shown.as_deref() != Some(name.as_str()) {
+                text.push_str(&format!(" AS {}", quote_ident(name)));
+            }
+            if text.starts_with('\n') {
+                let kept = self.out.trim_end_matches(' ').len();
+                self.out.truncate(kept);
+            } else if i > 0 {
+                self.keyword("", -STANDARD, STANDARD, ITEM);
+            }
+            self.out.push_str(&text);
+        }
+    }
+
+    fn joined(&mut self, table: &ast::TableWithJoins) {
+        // Every join is in parentheses of its own, but for the pretty form.
+        if !self.pretty {
+            self.out.push_str(&"(".repeat(table.joins.len()));
+        }
+        self.factor(&table.relation);
+        for join in &table.joins {
+            let (word, constraint) = join_words(&join.join_operator);
+            self.keyword(word, -STANDARD, STANDARD, JOIN);
+            let nested = matches!(&join.relation, TableFactor::NestedJoin { alias: None, .. });
+            if nested && self.pretty {
+                self.out.push('(');
+            }
+            self.factor(&join.relation);
+            if nested && self.pretty {
+                self.out.push(')');
+            }
+            match constraint {
+                Some(ast::JoinConstraint::Using(names)) => {
+                    let (names, alias) = logstead_sql_parse::using_alias(names);
+                    let names: Vec<String> = names
+                        .iter()
+                        .filter_map(|n| n.0.last()?.as_ident().map(|i| quote_ident(&fold(i))))
+                        .collect();
+                    self.out.push_str(&format!(" USING ({})", names.join(", ")));
+                    if let Some(alias) = alias {
+                        self.out.push_str(&format!(" AS {}", quote_ident(&alias)));
+                    }
+                }
+                Some(ast::JoinConstraint::On(condition)) => {
+                    let text = self.expr(condition);
+                    self.out.push_str(&if self.pretty {
+                        format!(" ON {text}")
+                    } else {
+                        format!(" ON ({text})")
+                    });
+                }
+                // A natural join without a column in common.
+                Some(ast::JoinConstraint::None) => self.out.push_str(" ON TRUE"),
+                _ => {}
+            }
+            if !self.pretty {
+                self.out.push(')');
+            }
+        }
+    }
+
+    fn factor(&mut self, factor: &TableFactor) {
+        let name_of = |name: &ast::ObjectName| {
+            let parts = name.0.iter().filter_map(|p| p.as_ident());
+            let parts: Vec<String> = parts.map(|i| quote_ident(&fold(i))).collect();
+            parts.join(".")
+        };
+        let call = |name: &str, args: &[ast::FunctionArg]| {
+            if logstead_sql_parse::xml_construct(name.trim_matches('"')) == Some("xmltable") {
+                let printer = crate::deparse::expr::Printer::of_query(self.pretty, self.indent);
+                return printer.xml_table_call(args);
+            }
+            let args: Vec<String> = args
+                .iter()
+                .map(|arg| match arg {
+                    ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(e)) => self.expr(e),
+                    other => other.to_string(),
+                })
+                .collect();
+            format!("{name}({})", args.join(", "))
+        };
+        let ordinality = |with: bool| if with { " WITH ORDINALITY" } else { "" };
+        let alias = match factor {
+            TableFactor::Table {
+                name,
+                alias,
+                args: None,
+                ..
+            } => {
+                self.out.push_str(&name_of(name));
+                alias
+            }
+            TableFactor::Table {
+                name,
+                alias,
+                args: Some(args),
+                with_ordinality,
+                ..
+            } => {
+                let text = call(&name_of(name), &args.args);
+                self.out
+                    .push_str(&format!("{text}{}", ordinality(*with_ordinality)));
+                alias
+            }
+            TableFactor::Function {
+                lateral,
+                name,
+                args,
+                with_ordinality,
+                alias,
+            } => {
+                let text = call(&name_of(name), args);
+                if *lateral {
+                    self.out.push_str("LATERAL ");
+                }
+                self.out
+                    .push_str(&format!("{text}{}", ordinality(*with_ordinality)));
+                alias
+            }
+            TableFactor::UNNEST {
+                alias,
+                array_exprs,
+                with_ordinality,
+                ..
+            } => {
+                let args: Vec<String> = array_exprs.iter().map(|e| self.expr(e)).collect();
+                self.out.push_str(&format!(
+                    "{}({}){}",
+                    if args.len() > 1 { "UNNEST" } else { "unnest" },
+                    args.join(", "),
+                    ordinality(*with_ordinality)
+                ));
+                alias
+            }
+            TableFactor::Derived {
+                lateral,
+                subquery,
+                alias,
+                ..
+            } => {
+                if *lateral {
+                    self.out.push_str("LATERAL ");
+                }
+                self.out.push('(');
+                print_query(self.out, subquery, self.indent, self.pretty, None, true);
+                self.out.push(')');
+                alias
+            }
+            TableFactor::NestedJoin {
+                table_with_joins,
+                alias,
+            } => {
+                let parentheses = alias.is_some() && self.pretty;
+                if parentheses {
+                    self.out.push('(');
+                }
+                self.joined(table_with_joins);
+                if parentheses {
+                    self.out.push(')');
+                }
+                alias
+            }
+            other => {
+                self.out.push_str(&other.to_string());
+                &None
+            }
+        };
+        if let Some(alias) = alias {
+            self.out
+                .push_str(&format!(" {}", quote_ident(&fold(&alias.name))));
+            if !alias.columns.is_empty() {
+                let names: Vec<String> = alias
+                    .columns
+                    .iter()
+                    .map(|c| {
+                        let name = quote_ident(&fold(&c.name));
+                        let ty = c.data_type.as_ref().map(crate::deparse::expr::type_text);
+                        ty.map_or_else(|| name.clone(), |ty| format!("{name} {ty}"))
+                    })
+                    .collect();
+                self.out.push_str(&format!("({})", names.join(", ")));
+            }
+        }
+    }
+}
+
+/// What the parser has put in place of grouping sets.
+fn grouping_of(expr: &Expr) -> Option<(GroupingWord, &[ast::FunctionArg])> {
+    let Expr::Function(function) = expr else {
+        return None;
+    };
+    let word = function.name.0.first().and_then(|part| part.as_ident())?;
+    match &function.args {
+        ast::FunctionArguments::List(list) => Some((GroupingWord::of(&word.value)?, &list.args)),
+        _ => None,
+    }
+}
+
+/// What is written as a call and is an expression of its own for PostgreSQL.
+fn keyword_call(function: &ast::Function) -> bool {
+    let name = function.name.to_string().to_lowercase();
+    ["coalesce", "nullif", "greatest", "least"].contains(&name.as_str())
+}
+
+fn join_words(operator: &ast::JoinOperator) -> (&'static str, Option<&ast::JoinConstraint>) {
+    use ast::JoinOperator as J;
+    match operator {
+        J::Join(c) | J::Inner(c) => (" JOIN ", Some(c)),
+        J::CrossJoin(_) => (" CROSS JOIN ", None),
+        J::Left(c) | J::LeftOuter(c) => (" LEFT JOIN ", Some(c)),
+        J::Right(c) | J::RightOuter(c) => (" RIGHT JOIN ", Some(c)),
+        J::FullOuter(c) => (" FULL JOIN ", Some(c)),
+        _ => (" JOIN ", None),
+    }
+}

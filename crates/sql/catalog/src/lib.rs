@@ -1,0 +1,769 @@
+//! The catalog: what exists.
+//!
+//! Owns: the stored catalog tables (rows in the engine like any other: DDL is transactional, logged and recovered with no
+//! code of its own), the immutable in-memory [`Catalog`] snapshot that statements are planned with, roles and their
+//! privileges ([`role`], [`rights`]), settings ([`settings`]), what a statement is given of its session ([`context`]), and
+//! how stored expressions and queries are printed ([`deparse`]).
+//!
+//! Invariants:
+//! - A `Catalog` never changes once shared; a new one carries a higher `version`. Whoever uses one adds `Catalog::csn` to its
+//!   transaction's dependencies until that CSN is Committed (T10).
+//! - A change costs nothing for the objects that it does not touch: the next `Catalog` shares them with the last, since its
+//!   maps are persistent, and what refers to an object is found by its number ([`Dependents`]), not by looking at all.
+//!
+//! Does not: run statements. Those that change the catalog, the rows of system relations and keys of indexes are made by
+//! rooms above, which the catalog knows by a [`SystemCatalog`].
+
+#![forbid(unsafe_code)]
+
+pub mod aggregate;
+pub mod attributes;
+pub mod body_context;
+pub mod change;
+pub mod classes;
+mod comments;
+pub mod computed;
+mod constraint;
+pub mod context;
+pub mod database;
+pub mod deparse;
+pub mod depend;
+pub mod extensions;
+pub mod in_use;
+mod index_def;
+pub mod io_functions;
+pub mod large_objects;
+pub mod options;
+pub mod publish;
+pub mod read;
+mod record_columns;
+pub mod rights;
+pub mod role;
+pub mod routine;
+mod security;
+pub mod sequence;
+pub mod settings;
+pub mod start;
+pub mod statistics;
+pub mod store;
+pub mod stored;
+pub mod stored_databases;
+mod stored_indexes;
+pub mod stored_rights;
+pub mod stored_roles;
+pub mod stored_routines;
+mod stored_security;
+pub mod stored_statistics;
+pub mod stored_triggers;
+pub mod stored_types;
+mod system;
+mod tariff;
+pub mod temporary;
+pub mod text;
+pub mod trigger;
+pub mod type_name;
+mod view;
+
+pub use comments::Comments;
+pub use constraint::{Action, Constraint, ConstraintKind, ForeignKey, Timing};
+pub use database::{Database, Databases};
+pub use depend::Dependents;
+pub use in_use::Entered;
+pub use index_def::{IndexColumn, IndexDef, IndexKey};
+pub use security::{Policy, RowSecurity};
+pub use sequence::{OWN_NUMBER, SEQUENCE_ROW, SequenceSession};
+pub use start::StartedIndexes;
+pub use statistics::{Autoanalyzed, ColumnStatistics, TableStatistics};
+pub use store::{CatalogStore, commit_error, dependency_failure, too_many_commands};
+pub use stored_indexes::stored_indexes;
+pub use system::{IndexKeys, SystemCatalog};
+pub use tariff::Tariff;
+pub use temporary::{ALIAS as TEMPORARY_ALIAS, OnCommit, TempObjects};
+pub use view::{View, ViewSource, source_name};
+
+use crate::context::Context;
+use crate::role::Roles;
+use logstead_engine::{
+    CacheStats, CheckpointStats, ChunkCounts, CommitPath, Engine, HomeUsage, Past, RecoveryReport,
+    RestorePoint, Table,
+};
+use logstead_sql_types::error::Result;
+use logstead_sql_types::persistent::PersistentMap;
+use logstead_sql_types::value::record::Shape;
+use logstead_sql_types::value::user::UserTypes;
+use logstead_sql_types::value::{Datum, Oid, SqlType};
+use logstead_types::{Csn, TableId};
+use std::borrow::Borrow;
+use std::collections::BTreeSet;
+use std::hash::{Hash, Hasher};
+use std::sync::{Arc, OnceLock, Weak};
+
+/// A consistent picture of one database's catalog.
+#[derive(Clone)]
+pub struct Catalog {
+    /// Rises with every change that is committed (or made by the transaction that owns a private copy).
+    pub version: u64,
+    /// CSN of the newest DDL it contains.
+    pub csn: Csn,
+    /// Database OID.
+    pub database: Oid,
+    /// Database name.
+    pub database_name: String,
+    /// Schemas by OID.
+    pub schemas: PersistentMap<Oid, Arc<Schema>>,
+    /// Their OIDs by name.
+    schema_names: PersistentMap<String, Oid>,
+    /// Tables, sequences and virtual relations by OID. Indexes hang on their table.
+    pub relations: PersistentMap<Oid, Arc<Relation>>,
+    /// (schema OID, name) of relations *and indexes* to the relation's or index's OID.
+    pub names: PersistentMap<(Oid, String), Oid>,
+    /// Index OID to the OID of its table.
+    pub index_tables: PersistentMap<Oid, Oid>,
+    /// Constraint OID to the OID of its table.
+    pub constraint_tables: PersistentMap<Oid, Oid>,
+    /// How many constraints of tables have a name, by schema OID and name.
+    pub constraint_names: PersistentMap<(Oid, String), usize>,
+    /// OID of a referenced table to the OIDs of the tables whose foreign keys reference it.
+    pub referencing: PersistentMap<Oid, PersistentMap<Oid, ()>>,
+    /// Objects by what they refer to.
+    pub dependents: Dependents,
+    /// Types that users have made.
+    pub types: Arc<UserTypes>,
+    /// Functions and procedures that users have made.
+    pub routines: Arc<routine::Routines>,
+    /// Triggers by their tables.
+    pub triggers: Arc<trigger::Triggers>,
+    /// All roles of the server.
+    pub roles: Arc<Roles>,
+    /// Owners and privileges.
+    pub rights: rights::RightsBook,
+    /// The past that it is of; none is the present.
+    pub past: Option<Weak<Past>>,
+    /// The temporary schema of the session whose view this is, once it has one.
+    pub temp: Option<Arc<Schema>>,
+    /// What ANALYZE has found out, by table.
+    pub statistics: PersistentMap<Oid, Arc<TableStatistics>>,
+    /// What planning does not need.
+    pub notes: Notes,
+}
+
+/// Parts of the catalog that only system relations and functions show.
+#[derive(Clone, Default)]
+pub struct Notes {
+    /// All databases of the server.
+    pub databases: Arc<Databases>,
+    /// COMMENT ON: (class, object, column number or 0).
+    pub comments: Comments,
+    /// WITH (...) of tables and indexes, as `name=value`.
+    pub options: PersistentMap<Oid, Vec<String>>,
+    /// What COMMIT does with temporary tables.
+    pub on_commit: PersistentMap<Oid, OnCommit>,
+    /// What changes without DDL; absent in tests without an engine.
+    pub live: Option<Arc<dyn Live>>,
+}
+
+/// Facts about stored data that no catalog version holds.
+pub trait Live: Send + Sync {
+    /// Last value of a sequence by its storage, and whether it was handed out.
+    fn sequence(&self, storage: TableId) -> Option<(i64, bool)>;
+    /// Rows of a table, roughly.
+    fn table_rows(&self, storage: TableId) -> Option<u64>;
+    /// Bytes of a table, roughly.
+    fn table_bytes(&self, storage: TableId) -> Option<u64> {
+        // A row's version takes about this much beside its columns.
+        const ROW_BYTES: u64 = 128;
+        Some(self.table_rows(storage)?.saturating_mul(ROW_BYTES))
+    }
+    /// The way from pre-commit to acknowledgment, with all that it counts.
+    fn commit_path(&self) -> Option<Arc<CommitPath>>;
+    /// What was asked of the log's homes, one by one.
+    fn home_usage(&self) -> Option<Vec<HomeUsage>>;
+    /// What the cache of objects on the local disk has done; absent where there is none.
+    fn cache(&self) -> Option<CacheStats>;
+    /// What that costs.
+    fn tariff(&self) -> Option<Arc<Tariff>>;
+    /// What checkpoints have done.
+    fn checkpoints(&self) -> Option<CheckpointStats>;
+    /// What can be gone back to.
+    fn restore_points(&self) -> Option<Vec<RestorePoint>>;
+    /// What the start has read; absent until it is told.
+    fn recovery(&self) -> Option<Arc<RecoveryReport>>;
+    /// How much of all tables is in memory.
+    fn chunks(&self) -> Option<ChunkCounts>;
+}
+
+/// A schema (namespace).
+#[derive(Clone, Debug)]
+pub struct Schema {
+    /// OID: 11 pg_catalog, 99 pg_toast, 2200 public, 13000 information_schema.
+    pub oid: Oid,
+    /// Name.
+    pub name: String,
+}
+
+/// A table, sequence or virtual relation.
+#[derive(Clone)]
+pub struct Relation {
+    /// `pg_class.oid`.
+    pub oid: Oid,
+    /// Name.
+    pub name: String,
+    /// Schema OID.
+    pub schema: Oid,
+    /// Schema name.
+    pub schema_name: String,
+    /// What it is.
+    pub kind: RelationKind,
+    /// All attributes ever added, by position; dropped ones stay.
+    pub columns: Vec<Column>,
+    /// Indexes, oldest first.
+    pub indexes: Vec<Arc<IndexDef>>,
+    /// Constraints, oldest first.
+    pub constraints: Vec<Arc<Constraint>>,
+    /// Storage: changes on TRUNCATE.
+    pub storage: TableId,
+    /// Stamped into rows; rises with every change of columns.
+    pub schema_version: u16,
+    /// Which of its rows who sees; tables only.
+    pub security: RowSecurity,
+    /// The names of its columns as statements share them.
+    pub shared_names: SharedNames,
+}
+
+/// Names of columns that many hold, made when they are first asked for. Nothing depends on them: who clones a relation is about to change it, so
+/// the clone makes its own.
+#[derive(Debug, Default)]
+pub struct SharedNames(OnceLock<Box<[Arc<str>]>>);
+
+impl Clone for SharedNames {
+    fn clone(&self) -> SharedNames {
+        logstead_sql_types::persistent::visit();
+        SharedNames::default()
+    }
+}
+
+use logstead_sql_types::value::PG_CATALOG;
+
+/// What names are found by in [`Catalog::names`], without owning it.
+trait NameKey {
+    fn parts(&self) -> (Oid, &str);
+}
+
+impl NameKey for (Oid, String) {
+    fn parts(&self) -> (Oid, &str) {
+        (self.0, &self.1)
+    }
+}
+
+impl NameKey for (Oid, &str) {
+    fn parts(&self) -> (Oid, &str) {
+        *self
+    }
+}
+
+impl<'k> Borrow<dyn NameKey + 'k> for (Oid, String) {
+    fn borrow(&self) -> &(dyn NameKey + 'k) {
+        self
+    }
+}
+
+// As the tuple hashes.
+impl Hash for dyn NameKey + '_ {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.parts().hash(state);
+    }
+}
+
+impl PartialEq for dyn NameKey + '_ {
+    fn eq(&self, other: &Self) -> bool {
+        self.parts() == other.parts()
+    }
+}
+
+impl Eq for dyn NameKey + '_ {}
+
+/// Kinds of relation.
+#[derive(Clone)]
+pub enum RelationKind {
+    /// Ordinary table.
+    Table,
+    /// Sequence with its definition.
+    Sequence(SequenceDef),
+    /// View. Its storage is empty for ever: it is what is locked when the view is read, replaced or dropped.
+    View(Arc<View>),
+    /// Materialized view: a view that keeps its rows, and whether it has been filled.
+    Materialized(Arc<View>, bool),
+    /// System relation computed from the catalog.
+    Virtual(&'static VirtualTable),
+}
+
+/// A column.
+#[derive(Clone, Debug)]
+pub struct Column {
+    /// Name; "........pg.dropped.N........" when dropped.
+    pub name: String,
+    /// Type of its values.
+    pub ty: SqlType,
+    /// The domain, or array over one, that it is declared as; `ty` is its base type.
+    pub domain: Option<Oid>,
+    /// NOT NULL.
+    pub not_null: bool,
+    /// DEFAULT, or what the column is generated from, as SQL text.
+    pub default: Option<String>,
+    /// GENERATED ... AS IDENTITY: `Some(true)` ALWAYS, `Some(false)` BY DEFAULT.
+    pub identity: Option<bool>,
+    /// GENERATED ALWAYS AS (...) STORED: `default` is computed from every row that is written, and nobody else writes it.
+    pub generated: bool,
+    /// The sequence owned by this column (serial, identity).
+    pub sequence: Option<Oid>,
+    /// Dropped.
+    pub dropped: bool,
+    /// Value of rows stored before the column was added (rows with fewer columns).
+    pub missing: Datum,
+}
+
+/// Definition of a sequence.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the words of CREATE SEQUENCE")]
+pub struct SequenceDef {
+    pub ty: Oid,
+    pub start: i64,
+    pub increment: i64,
+    pub min: i64,
+    pub max: i64,
+    pub cache: i64,
+    pub cycle: bool,
+}
+
+/// OIDs of system relations from here on are views in PostgreSQL's own catalog.
+const FIRST_VIEW: Oid = 10_000;
+
+/// A system relation whose rows follow from a catalog snapshot and the session.
+pub struct VirtualTable {
+    /// OID, PostgreSQL's where it has one.
+    pub oid: Oid,
+    /// Schema name: pg_catalog or information_schema.
+    pub schema: &'static str,
+    /// Name.
+    pub name: &'static str,
+    /// Columns.
+    pub columns: &'static [(&'static str, Oid)],
+    /// All rows.
+    pub rows: fn(&VirtualContext<'_>) -> Result<Vec<Vec<Datum>>>,
+}
+
+/// What a virtual table reads.
+pub struct VirtualContext<'a> {
+    /// Snapshot.
+    pub catalog: &'a Catalog,
+    /// Session.
+    pub session: &'a dyn Context,
+}
+
+impl logstead_sql_types::value::user::lookup::TypeCatalog for Catalog {
+    fn user_types(&self) -> &Arc<UserTypes> {
+        &self.types
+    }
+}
+
+impl Catalog {
+    /// Finds a relation by name. `schema` None searches `path` (pg_catalog first unless the path names it).
+    pub fn relation(
+        &self,
+        schema: Option<&str>,
+        name: &str,
+        path: &[String],
+    ) -> Option<&Arc<Relation>> {
+        self.find_in(schema, path, |schema| {
+            let key: &dyn NameKey = &(schema.oid, name);
+            let oid = self.names.get(key)?;
+            self.relations.get(oid)
+        })
+    }
+
+    /// What `find` finds in a schema, or in the first that has it of those searched: the session's temporary one and pg_catalog, each
+    /// unless the path names it, then those of the path.
+    fn find_in<T>(
+        &self,
+        schema: Option<&str>,
+        path: &[String],
+        mut find: impl FnMut(&Schema) -> Option<T>,
+    ) -> Option<T> {
+        if let Some(schema) = schema {
+            return find(self.schema(schema)?);
+        }
+        if let Some(temp) = &self.temp
+            && !path
+                .iter()
+                .any(|s| *s == temp.name || s == temporary::ALIAS)
+            && let Some(found) = find(temp)
+        {
+            return Some(found);
+        }
+        let first = (!path.iter().any(|s| s == "pg_catalog")).then_some("pg_catalog");
+        first
+            .into_iter()
+            .chain(path.iter().map(String::as_str))
+            .find_map(|schema| find(self.schema(schema)?))
+    }
+
+    /// Has anything been made in it, or said of what every database begins with?
+    pub fn is_untouched(&self) -> bool {
+        let shared = |class: Oid| change::is_shared_class(class);
+        self.schemas.len() == 4
+            && self
+                .schemas
+                .get(&store::PUBLIC)
+                .is_some_and(|public| public.name == "public")
+            && self
+                .relations
+                .values()
+                .all(|r| matches!(r.kind, RelationKind::Virtual(_)))
+            && self.types.all().is_empty()
+            && self.routines.is_empty()
+            && self.rights.defaults.is_empty()
+            && self.rights.objects.keys().all(|(class, _)| shared(*class))
+            && self
+                .notes
+                .comments
+                .iter()
+                .all(|((class, ..), _)| shared(*class))
+    }
+
+    /// A catalog of nothing at all.
+    fn bare(database: Oid, database_name: impl Into<String>) -> Catalog {
+        Catalog {
+            version: 1,
+            csn: Csn::ZERO,
+            database,
+            database_name: database_name.into(),
+            schemas: PersistentMap::default(),
+            schema_names: PersistentMap::default(),
+            relations: PersistentMap::default(),
+            names: PersistentMap::default(),
+            index_tables: PersistentMap::default(),
+            constraint_tables: PersistentMap::default(),
+            constraint_names: PersistentMap::default(),
+            referencing: PersistentMap::default(),
+            dependents: Dependents::default(),
+            types: Arc::default(),
+            routines: Arc::default(),
+            triggers: Arc::default(),
+            roles: Arc::default(),
+            rights: rights::RightsBook::default(),
+            past: None,
+            temp: None,
+            statistics: PersistentMap::default(),
+            notes: Notes::default(),
+        }
+    }
+
+    /// The domain, or array over one, that a column is declared as: by table and attribute number.
+    pub fn column_domain(&self, (table, number): (Oid, i16)) -> Option<Oid> {
+        let position = usize::try_from(number).ok()?.checked_sub(1)?;
+        self.relations.get(&table)?.columns.get(position)?.domain
+    }
+
+    /// Where a relation's rows are: in the present, or in the past that this is the catalog of. Whoever uses that has it open.
+    pub fn table(&self, storage: TableId, engine: &Engine) -> Option<Arc<Table>> {
+        match &self.past {
+            None => engine.table(storage),
+            Some(past) => past.upgrade()?.table(storage),
+        }
+    }
+
+    /// Adds or replaces a relation: its name and its indexes' names follow.
+    pub fn put_relation(&mut self, relation: Arc<Relation>) {
+        let refers = depend::of_relation(&relation);
+        self.take_relation(relation.oid, &refers);
+        self.names
+            .insert((relation.schema, relation.name.clone()), relation.oid);
+        for index in &relation.indexes {
+            self.names
+                .insert((relation.schema, index.name.clone()), index.oid);
+            self.index_tables.insert(index.oid, relation.oid);
+        }
+        for key in relation.constraints.iter().filter_map(|c| c.foreign()) {
+            let mut tables = self
+                .referencing
+                .get(&key.table)
+                .cloned()
+                .unwrap_or_default();
+            tables.insert(relation.oid, ());
+            self.referencing.insert(key.table, tables);
+        }
+        for constraint in &relation.constraints {
+            self.constraint_tables.insert(constraint.oid, relation.oid);
+            let name = (relation.schema, constraint.name.clone());
+            let count = self.constraint_names.get(&name).copied().unwrap_or(0);
+            self.constraint_names.insert(name, count + 1);
+        }
+        if let Some(shape) = relation.row_shape() {
+            let name = (&*relation.schema_name, &*relation.name);
+            let declared = relation.declared_shape();
+            if !self
+                .types
+                .has_row(relation.oid, name, (&shape, declared.as_ref()))
+            {
+                Arc::make_mut(&mut self.types).put_row(relation.oid, name, (shape, declared));
+            }
+        }
+        self.relations.insert(relation.oid, relation);
+    }
+
+    /// Takes a relation and its indexes out.
+    pub fn remove_relation(&mut self, oid: Oid) {
+        self.take_relation(oid, &BTreeSet::new());
+        if self.types.knows_row(oid) {
+            Arc::make_mut(&mut self.types).remove_row(oid);
+        }
+    }
+
+    /// Takes a relation and its indexes out, the type of its rows excepted. One of this number that comes in its place refers to `refers`.
+    fn take_relation(&mut self, oid: Oid, refers: &BTreeSet<Oid>) {
+        let dependent = depend::Dependent::Relation(oid);
+        let Some(old) = self.relations.remove(&oid) else {
+            self.dependents.replace(dependent, &BTreeSet::new(), refers);
+            return;
+        };
+        let referred = depend::of_relation(&old);
+        self.dependents.replace(dependent, &referred, refers);
+        self.forget_name(old.schema, &old.name, oid);
+        for index in &old.indexes {
+            self.forget_name(old.schema, &index.name, index.oid);
+            self.index_tables.remove(&index.oid);
+        }
+        for key in old.constraints.iter().filter_map(|c| c.foreign()) {
+            let Some(mut tables) = self.referencing.get(&key.table).cloned() else {
+                continue;
+            };
+            tables.remove(&oid);
+            match tables.is_empty() {
+                true => drop(self.referencing.remove(&key.table)),
+                false => self.referencing.insert(key.table, tables),
+            }
+        }
+        for constraint in &old.constraints {
+            self.constraint_tables.remove(&constraint.oid);
+            let name = (old.schema, constraint.name.clone());
+            match self.constraint_names.remove(&name) {
+                Some(count) if count > 1 => self.constraint_names.insert(name, count - 1),
+                _ => {}
+            }
+        }
+    }
+
+    /// The foreign keys that reference a table, with the tables they belong to, oldest first.
+    pub fn references_to(&self, table: Oid) -> Vec<(&Arc<Relation>, &Arc<Constraint>)> {
+        let Some(tables) = self.referencing.get(&table) else {
+            return Vec::new();
+        };
+        let mut found: Vec<_> = tables
+            .keys()
+            .filter_map(|child| self.relations.get(child))
+            .flat_map(|child| child.constraints.iter().map(move |c| (child, c)))
+            .filter(|(_, c)| c.foreign().is_some_and(|key| key.table == table))
+            .collect();
+        found.sort_unstable_by_key(|(_, c)| c.oid);
+        found
+    }
+
+    /// A name goes only if it still means this object: two changes may be applied in either order.
+    fn forget_name(&mut self, schema: Oid, name: &str, oid: Oid) {
+        let key = (schema, name.to_owned());
+        if self.names.get(&key) == Some(&oid) {
+            self.names.remove(&key);
+        }
+    }
+
+    /// OID of a relation, a composite type as one, or an index by name; `schema` None searches `path` as [`Catalog::relation`] does.
+    pub fn object_by_name(&self, schema: Option<&str>, name: &str, path: &[String]) -> Option<Oid> {
+        self.find_in(schema, path, |schema| {
+            let known = self.names.get(&(schema.oid, name.to_owned())).copied();
+            known.or_else(|| {
+                let ty = self.types.get(self.types.by_name(&schema.name, name)?)?;
+                Some(ty.composite()?.relation)
+            })
+        })
+    }
+
+    /// Schema and name of a relation, a composite type as one, or an index.
+    pub fn name_of(&self, oid: Oid) -> Option<(&str, &str)> {
+        if let Some(relation) = self.relations.get(&oid) {
+            return Some((&relation.schema_name, &relation.name));
+        }
+        let Some(table) = self.index_tables.get(&oid) else {
+            let ty = self.types.composite_of(oid)?;
+            return Some((&ty.schema_name, &ty.name));
+        };
+        let table = self.relations.get(table)?;
+        let index = table.indexes.iter().find(|i| i.oid == oid)?;
+        Some((&table.schema_name, &index.name))
+    }
+
+    /// A schema by name; `pg_temp` is the session's own.
+    pub fn schema(&self, name: &str) -> Option<&Arc<Schema>> {
+        if name == temporary::ALIAS {
+            return self.temp.as_ref();
+        }
+        // Most searches are for one of these, which have the same numbers in every database.
+        let usual = match name {
+            "pg_catalog" => self.schemas.get(&PG_CATALOG),
+            "public" => self.schemas.get(&store::PUBLIC),
+            _ => None,
+        };
+        let usual = usual.filter(|schema| schema.name == name);
+        usual.or_else(|| self.schemas.get(self.schema_names.get(name)?))
+    }
+
+    /// Adds or replaces a schema.
+    fn put_schema(&mut self, schema: Arc<Schema>) {
+        self.remove_schema(schema.oid);
+        self.schema_names.insert(schema.name.clone(), schema.oid);
+        self.schemas.insert(schema.oid, schema);
+    }
+
+    /// Takes a schema out. Its name goes only if it still means this one.
+    fn remove_schema(&mut self, oid: Oid) {
+        if let Some(old) = self.schemas.remove(&oid)
+            && self.schema_names.get(old.name.as_str()) == Some(&oid)
+        {
+            self.schema_names.remove(old.name.as_str());
+        }
+    }
+}
+
+impl Relation {
+    /// The name of a column, for somebody who keeps it.
+    pub fn shared_name(&self, position: usize) -> Arc<str> {
+        let name = self.columns.get(position).map_or("", |c| c.name.as_str());
+        let make = || {
+            self.columns
+                .iter()
+                .map(|c| c.name.as_str().into())
+                .collect()
+        };
+        match self.shared_names.0.get_or_init(make).get(position) {
+            // It may have been changed in its place meanwhile.
+            Some(shared) if **shared == *name => Arc::clone(shared),
+            _ => name.into(),
+        }
+    }
+}
+
+impl Column {
+    /// The type it is declared as.
+    pub fn declared(&self) -> SqlType {
+        self.domain.map_or(self.ty, SqlType::of)
+    }
+
+    /// Does a row hold a value of it? Of a dropped column it does if an index has the value computed (`catalog::computed`).
+    #[inline]
+    pub fn is_stored(&self) -> bool {
+        !self.dropped || self.generated
+    }
+
+    /// Is it a generated column whose value may change with one of the columns at `changed`?
+    pub fn follows(&self, table: &Relation, changed: &[usize]) -> bool {
+        let from = self.generated_from(table);
+        from.iter().any(|from| changed.contains(from))
+            || (!changed.is_empty() && self.takes_row(table))
+    }
+
+    /// Is it computed from the whole row?
+    pub fn takes_row(&self, table: &Relation) -> bool {
+        match &self.default {
+            Some(text) if self.generated => text::takes_row(text, table),
+            _ => false,
+        }
+    }
+
+    /// Positions of the columns of its table that a generated column is computed from by name; of any other, none.
+    pub fn generated_from(&self, table: &Relation) -> Vec<usize> {
+        match &self.default {
+            Some(text) if self.generated => text::columns_in(text, table),
+            _ => Vec::new(),
+        }
+    }
+}
+
+impl VirtualTable {
+    /// Is it a view in PostgreSQL?
+    pub fn is_view(&self) -> bool {
+        self.oid >= FIRST_VIEW
+    }
+}
+
+impl Relation {
+    /// The query behind it, if it is a view of either kind.
+    pub fn view(&self) -> Option<&Arc<View>> {
+        match &self.kind {
+            RelationKind::View(view) | RelationKind::Materialized(view, _) => Some(view),
+            _ => None,
+        }
+    }
+
+    /// Names and types of the columns that a row of it has as a value; none of what has no type of rows: sequences, and the system's own
+    /// relations.
+    pub fn row_shape(&self) -> Option<Shape> {
+        if matches!(self.kind, RelationKind::Sequence(_)) {
+            return None;
+        }
+        let live = self.columns.iter().filter(|c| !c.dropped);
+        Some(live.map(|c| (c.name.as_str().into(), c.ty)).collect())
+    }
+
+    /// The same with domains as such; none if no column is declared as one.
+    fn declared_shape(&self) -> Option<Shape> {
+        let live = self.columns.iter().filter(|c| !c.dropped);
+        live.clone().find(|c| c.domain.is_some())?;
+        Some(
+            live.map(|c| (c.name.as_str().into(), c.declared()))
+                .collect(),
+        )
+    }
+
+    /// Has it rows of its own?
+    pub fn has_rows(&self) -> bool {
+        matches!(
+            self.kind,
+            RelationKind::Table | RelationKind::Materialized(..)
+        )
+    }
+
+    /// The relation of a system table.
+    pub fn of_virtual(table: &'static VirtualTable) -> Relation {
+        let column = |(name, ty): &(&str, Oid)| Column {
+            name: (*name).to_owned(),
+            ty: SqlType::of(*ty),
+            domain: None,
+            not_null: false,
+            default: None,
+            identity: None,
+            generated: false,
+            sequence: None,
+            dropped: false,
+            missing: Datum::Null,
+        };
+        Relation {
+            oid: table.oid,
+            name: table.name.to_owned(),
+            schema: if table.schema == "pg_catalog" {
+                11
+            } else {
+                13_000
+            },
+            schema_name: table.schema.to_owned(),
+            kind: RelationKind::Virtual(table),
+            columns: table.columns.iter().map(column).collect(),
+            indexes: Vec::new(),
+            constraints: Vec::new(),
+            storage: TableId(table.oid),
+            schema_version: 0,
+            security: RowSecurity::default(),
+            shared_names: Default::default(),
+        }
+    }
+}
+
+pub mod without_session;

@@ -1,0 +1,361 @@
+//! The stored catalog, read: from the rows of the catalog's own tables to what each database has.
+//!
+//! Owns: [`Rows`], everything stored, and [`Catalogs`], what it means. Who reads says where rows come from: the engine at a start, or a checkpoint's pages.
+//!
+//! Invariants: all that is read is checked; what does not decode is an error (XX001), what nothing refers to is named as such.
+//!
+//! Does not: make tables or indexes in an engine (`store` does), or change a row.
+
+use super::change::{Change, is_shared_class};
+use super::database::Databases;
+use super::store::PUBLIC;
+use super::stored::{
+    self, COUNTER, DATABASES, OBJECT_TABLES, ObjectRow, RELATIONS, RIGHTS, ROLES, SCHEMAS,
+    SEQUENCES, STATISTICS, StoredRelation,
+};
+use super::stored_rights::{self, StoredRights};
+use super::stored_roles::{self, SECRET_BYTES, StoredRole};
+use super::{
+    Catalog, Schema, SystemCatalog, stored_databases, stored_routines, stored_statistics,
+    stored_triggers, stored_types,
+};
+use crate::classes::{
+    PG_CLASS, PG_CONSTRAINT, PG_DATABASE, PG_EXTENSION, PG_NAMESPACE, PG_POLICY, PG_PROC,
+    PG_TRIGGER, PG_TYPE,
+};
+use crate::extensions::extension_name;
+use crate::role::Roles;
+use logstead_engine::RowRef;
+use logstead_sql_types::error::Result;
+use logstead_sql_types::value::{FIRST_USER_OID, Oid, user};
+use logstead_types::{Rid, TableId};
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+/// Rows that nothing refers to any more.
+pub(crate) type Orphans = Vec<(TableId, Rid)>;
+
+/// What is called with each row of a table.
+pub(crate) type EachRow<'a> = dyn FnMut(Rid, RowRef<'_>) -> Result<()> + 'a;
+
+/// Everything stored.
+pub struct Rows {
+    objects: HashMap<TableId, Vec<(Rid, ObjectRow)>>,
+    /// States of sequences: row, storage, last value, called.
+    pub sequences: Vec<(Rid, TableId, i64, bool)>,
+    /// The first OID that was never reserved.
+    pub counter: Option<(Rid, Oid)>,
+}
+
+/// What is stored, by database.
+pub struct Catalogs {
+    /// By the database's OID.
+    pub catalogs: HashMap<Oid, Catalog>,
+    /// All databases.
+    pub databases: Arc<Databases>,
+    /// Rows of objects by (table, database, OID).
+    pub rids: HashMap<(TableId, Oid, Oid), Rid>,
+    /// Comments on what is not there.
+    pub(crate) orphans: Orphans,
+    /// What roles that are not there are asked is made from it; absent in a database of a build without roles.
+    pub(crate) mock_secret: Option<[u8; SECRET_BYTES]>,
+    /// Builds that know no owners refuse to open it.
+    pub has_rights: bool,
+}
+
+impl Rows {
+    /// Reads all tables: `read` calls what it is given with each row of the table that it names.
+    pub fn read(mut read: impl FnMut(TableId, &mut EachRow<'_>) -> Result<()>) -> Result<Rows> {
+        let mut rows = Rows {
+            objects: HashMap::new(),
+            sequences: Vec::new(),
+            counter: None,
+        };
+        for id in OBJECT_TABLES {
+            let mut list = Vec::new();
+            read(id, &mut |rid, row| {
+                list.push((rid, ObjectRow::decode(row)?));
+                Ok(())
+            })?;
+            rows.objects.insert(id, list);
+        }
+        read(SEQUENCES, &mut |rid, row| {
+            let (storage, last, called) = stored::decode_sequence(row)?;
+            rows.sequences.push((rid, storage, last, called));
+            Ok(())
+        })?;
+        read(COUNTER, &mut |rid, row| {
+            rows.counter = Some((rid, stored::decode_counter(row)?));
+            Ok(())
+        })?;
+        Ok(rows)
+    }
+
+    fn take(&mut self, table: TableId) -> Vec<(Rid, ObjectRow)> {
+        self.objects.remove(&table).unwrap_or_default()
+    }
+
+    /// What the rows of objects say. They are taken.
+    pub fn catalogs(&mut self, system: &SystemCatalog) -> Result<Catalogs> {
+        let mut orphans = Vec::new();
+        let mut rids = HashMap::new();
+        let mut catalogs: HashMap<Oid, Catalog> = HashMap::new();
+        let mut databases = Vec::new();
+        for (rid, row) in self.take(DATABASES) {
+            rids.insert((DATABASES, 0, row.oid), rid);
+            let mut catalog = system.database(row.oid, row.key.name.clone());
+            catalog.remove_schema(PUBLIC);
+            databases.push(stored_databases::decode(&row)?);
+            catalogs.insert(row.oid, catalog);
+        }
+        let databases: Arc<Databases> = Arc::new(databases.into_iter().collect());
+        for (rid, row) in self.take(SCHEMAS) {
+            rids.insert((SCHEMAS, row.key.database, row.oid), rid);
+            if let Some(catalog) = catalogs.get_mut(&row.key.database) {
+                catalog.put_schema(Arc::new(Schema {
+                    oid: row.oid,
+                    name: row.key.name,
+                }));
+            }
+        }
+        // Indexes hang on tables: tables first, then indexes from the oldest on.
+        let mut relations = self.take(RELATIONS);
+        relations.sort_by_key(|(_, row)| row.oid);
+        let mut indexes = Vec::new();
+        for (rid, row) in &relations {
+            rids.insert((RELATIONS, row.key.database, row.oid), *rid);
+            let Some(catalog) = catalogs.get_mut(&row.key.database) else {
+                continue;
+            };
+            if stored_triggers::is_trigger(row) {
+                let trigger = stored_triggers::decode(row)?;
+                Change::PutTrigger(Arc::new(trigger)).apply(catalog);
+                continue;
+            }
+            if stored_types::is_type(row) {
+                let mut ty = stored_types::decode(row)?;
+                let schema = catalog.schemas.get(&ty.schema);
+                ty.schema_name = schema.map(|s| s.name.clone()).unwrap_or_default();
+                Change::PutType(Arc::new(ty)).apply(catalog);
+                continue;
+            }
+            if stored_routines::is_routine(row) {
+                let mut routine = stored_routines::decode(row)?;
+                let schema = catalog.schemas.get(&routine.schema);
+                routine.schema_name = schema.map(|s| s.name.clone()).unwrap_or_default();
+                Change::PutRoutine(Arc::new(routine)).apply(catalog);
+                continue;
+            }
+            match stored::decode_relation(row)? {
+                StoredRelation::Relation(mut relation, options) => {
+                    let schema = catalog.schemas.get(&relation.schema);
+                    relation.schema_name = schema.map(|s| s.name.clone()).unwrap_or_default();
+                    Change::Options(relation.oid, options).apply(catalog);
+                    Change::PutRelation(Arc::from(relation)).apply(catalog);
+                }
+                StoredRelation::Index(index, options) => {
+                    indexes.push((row.key.database, index, options))
+                }
+            }
+        }
+        for (database, index, options) in indexes {
+            if let Some(catalog) = catalogs.get_mut(&database) {
+                Change::Options(index.oid, options).apply(catalog);
+                Change::PutIndex(Arc::new(index)).apply(catalog);
+            }
+        }
+        // By database, made for the first comment on a constraint.
+        let mut constraints: HashMap<Oid, HashSet<Oid>> = HashMap::new();
+        let mut comments = self.take(stored::COMMENTS);
+        // What is said of databases and roles was once kept with the database where it was said: what was said since goes over it.
+        comments.sort_by_key(|(_, row)| row.key.database == 0);
+        for (rid, row) in comments {
+            rids.insert((stored::COMMENTS, row.key.database, row.oid), rid);
+            if is_shared_class(row.key.namespace) {
+                match read_comment(&row) {
+                    Some(((class, object, _), _))
+                        if class == PG_DATABASE && databases.get(object).is_none() =>
+                    {
+                        orphans.push((stored::COMMENTS, rid));
+                    }
+                    Some((key, text)) => {
+                        let comment = Change::Comment(key, Some(text));
+                        catalogs.values_mut().for_each(|c| comment.apply(c));
+                    }
+                    None => {}
+                }
+                continue;
+            }
+            let catalog = catalogs.get_mut(&row.key.database);
+            match (catalog, read_comment(&row)) {
+                // A comment outlives its table or index in the log, nowhere else.
+                (Some(catalog), Some(((class, object, _), _)))
+                    if class == PG_CLASS && catalog.name_of(object).is_none() =>
+                {
+                    orphans.push((stored::COMMENTS, rid));
+                }
+                (Some(catalog), Some(((class, object, _), _)))
+                    if class == PG_CONSTRAINT
+                        && !constraints
+                            .entry(row.key.database)
+                            .or_insert_with(|| constraints_of(catalog))
+                            .contains(&object) =>
+                {
+                    orphans.push((stored::COMMENTS, rid));
+                }
+                (Some(catalog), Some(((class, object, _), _)))
+                    if class == PG_NAMESPACE
+                        && object >= FIRST_USER_OID
+                        && catalog.schemas.get(&object).is_none() =>
+                {
+                    orphans.push((stored::COMMENTS, rid));
+                }
+                (Some(catalog), Some(((class, object, _), _)))
+                    if class == PG_REWRITE && !has_rule(catalog, object) =>
+                {
+                    orphans.push((stored::COMMENTS, rid));
+                }
+                (Some(catalog), Some(((class, object, _), _)))
+                    if class == PG_POLICY && !has_policy(catalog, object) =>
+                {
+                    orphans.push((stored::COMMENTS, rid));
+                }
+                (Some(catalog), Some(((class, object, _), _)))
+                    if class == PG_TRIGGER && catalog.triggers.get(object).is_none() =>
+                {
+                    orphans.push((stored::COMMENTS, rid));
+                }
+                (Some(catalog), Some(((class, object, _), _)))
+                    if class == PG_TYPE
+                        && user::class(object).is_some()
+                        && catalog.types.get(object).is_none() =>
+                {
+                    orphans.push((stored::COMMENTS, rid));
+                }
+                (Some(catalog), Some(((class, object, _), _)))
+                    if class == PG_PROC
+                        && object >= FIRST_USER_OID
+                        && catalog.routines.get(object).is_none() =>
+                {
+                    orphans.push((stored::COMMENTS, rid));
+                }
+                (Some(catalog), Some((key, text))) => {
+                    Change::Comment(key, Some(text)).apply(catalog)
+                }
+                _ => {}
+            }
+        }
+        let mut roles = Roles::default();
+        let mut mock_secret = None;
+        let mut has_rights = false;
+        for (rid, row) in self.take(ROLES) {
+            match stored_roles::decode(&row)? {
+                StoredRole::Role(role) => {
+                    rids.insert((ROLES, 0, row.oid), rid);
+                    roles.put(Arc::from(role));
+                }
+                StoredRole::Secret(secret) => mock_secret = Some(secret),
+                StoredRole::HasRights => has_rights = true,
+            }
+        }
+        for (rid, row) in self.take(RIGHTS) {
+            let database = row.key.database;
+            match stored_rights::decode(&row)? {
+                StoredRights::Object(PG_DATABASE, object, _) if databases.get(object).is_none() => {
+                    orphans.push((RIGHTS, rid));
+                }
+                StoredRights::Object(PG_DATABASE, object, rights) => {
+                    rids.insert((RIGHTS, 0, row.oid), rid);
+                    let rights = Change::Rights(PG_DATABASE, object, Arc::new(rights));
+                    catalogs.values_mut().for_each(|c| rights.apply(c));
+                }
+                found => {
+                    rids.insert((RIGHTS, database, row.oid), rid);
+                    let Some(catalog) = catalogs.get_mut(&database) else {
+                        continue;
+                    };
+                    match found {
+                        // They outlive their object in the log, nowhere else.
+                        StoredRights::Object(class, object, _)
+                            if (class == PG_CLASS && catalog.name_of(object).is_none())
+                                || (class == PG_PROC && catalog.routines.get(object).is_none())
+                                || (class == PG_TYPE && catalog.types.get(object).is_none())
+                                || (class == PG_EXTENSION
+                                    && extension_name(catalog, object).is_none())
+                                || (class == PG_NAMESPACE
+                                    && !catalog.schemas.contains_key(&object)) =>
+                        {
+                            orphans.push((RIGHTS, rid));
+                        }
+                        StoredRights::Object(class, object, rights) => {
+                            Change::Rights(class, object, Arc::new(rights)).apply(catalog);
+                        }
+                        StoredRights::Default(key, acl) => {
+                            Change::DefaultRights(key, Some((row.oid, acl))).apply(catalog);
+                        }
+                    }
+                }
+            }
+        }
+        for (rid, row) in self.take(STATISTICS) {
+            rids.insert((STATISTICS, row.key.database, row.oid), rid);
+            let Some(catalog) = catalogs.get_mut(&row.key.database) else {
+                continue;
+            };
+            let (table, found) = stored_statistics::decode(&row)?;
+            // They outlive their table in the log, nowhere else.
+            if catalog.relations.contains_key(&table) {
+                Change::Statistics(table, Arc::new(found)).apply(catalog);
+            } else {
+                orphans.push((STATISTICS, rid));
+            }
+        }
+        let roles = Arc::new(roles);
+        for catalog in catalogs.values_mut() {
+            catalog.roles = Arc::clone(&roles);
+        }
+        Ok(Catalogs {
+            mock_secret,
+            has_rights,
+            catalogs,
+            databases,
+            rids,
+            orphans,
+        })
+    }
+}
+
+/// `pg_rewrite`: rules of views.
+const PG_REWRITE: Oid = 2618;
+
+fn has_rule(catalog: &Catalog, oid: Oid) -> bool {
+    let mut views = catalog.relations.values().filter_map(|r| r.view());
+    views.any(|view| view.rule == oid)
+}
+
+fn has_policy(catalog: &Catalog, oid: Oid) -> bool {
+    let mut policies = catalog
+        .relations
+        .values()
+        .flat_map(|r| &r.security.policies);
+    policies.any(|policy| policy.oid == oid)
+}
+
+fn constraints_of(catalog: &Catalog) -> HashSet<Oid> {
+    let relations = catalog.relations.values();
+    let constraints = relations.flat_map(|relation| &relation.constraints);
+    let own = constraints.map(|constraint| constraint.oid);
+    let types = catalog.types.all().into_iter();
+    let domains = types.filter_map(|ty| ty.domain());
+    let checks = domains.flat_map(|domain| &domain.checks);
+    own.chain(checks.map(|check| check.oid)).collect()
+}
+
+fn read_comment(row: &ObjectRow) -> Option<((Oid, Oid, i32), Arc<str>)> {
+    let (object, sub) = row.key.name.split_once('/')?;
+    let text = std::str::from_utf8(row.definition.get(1..)?).ok()?;
+    Some((
+        (row.key.namespace, object.parse().ok()?, sub.parse().ok()?),
+        Arc::from(text),
+    ))
+}

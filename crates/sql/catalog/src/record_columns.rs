@@ -1,0 +1,31 @@
+//! The columns of functions that give records.
+
+use super::{Catalog, RelationKind};
+use logstead_sql_func as func;
+use logstead_sql_types::value::SqlType;
+use std::sync::Arc;
+
+impl Catalog {
+    /// The columns of a call of a function with arguments of these types; empty for functions of one result column.
+    pub fn record_columns(
+        &self,
+        function: &func::Function,
+        args: &[SqlType],
+    ) -> Vec<(Arc<str>, SqlType)> {
+        let own = func::record_columns(function, args);
+        let found = func::relation_of_function(function.name).filter(|_| own.is_empty());
+        let Some((relation, without)) = found else {
+            return own;
+        };
+        let columns = match self
+            .relation(Some("pg_catalog"), relation, &[])
+            .map(|r| &r.kind)
+        {
+            Some(RelationKind::Virtual(table)) => table.columns,
+            _ => &[],
+        };
+        let kept = columns.iter().filter(|(name, _)| !without.contains(name));
+        kept.map(|(name, ty)| (Arc::from(*name), SqlType::of(*ty)))
+            .collect()
+    }
+}

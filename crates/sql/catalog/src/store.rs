@@ -1,0 +1,717 @@
+//! The catalog in the engine: its own tables, loading them at start, the current snapshot of each database.
+//!
+//! Owns: [`CatalogStore`]: the object tables and their name indexes, OID allocation, the published snapshots, the states of
+//! sequences. DDL writes objects through ordinary transactions (`ddl`); `publish` puts what they changed into the snapshots.
+//!
+//! Invariants:
+//! - A snapshot is published when its transaction is Precommitted and before its table locks are released, so whoever waited for
+//!   the lock finds it. It carries that transaction's CSN: users add it to their dependencies (T10).
+//! - An OID is given out only below a logged bound: none is used twice, whatever crashes.
+//! - At start every storage that no relation refers to is dropped; every index comes from the checkpoint with the log behind it, or is built again from rows
+//!   (`Engine::restore_index` says when). What is stored and no relation names is forgotten.
+
+use super::change::Change;
+use super::in_use::InUse;
+use super::read::{Catalogs, EachRow, Orphans, Rows};
+use super::sequence::Sequences;
+use super::start::{StartedIndexes, build_index};
+use super::stored::{
+    self, COUNTER, DATABASES, NameKey, OBJECT_TABLES, ObjectKey, ObjectRow, ROLES, SCHEMAS,
+    SEQUENCES,
+};
+use super::stored_roles::{self, SECRET_BYTES};
+use super::temporary::TypesInUse;
+use super::{Catalog, Live, RelationKind, SystemCatalog, Tariff};
+use crate::role::scram::{SALT_BYTES, Verifier};
+use crate::role::{BOOTSTRAP, Role, Roles};
+use logstead_engine::{
+    CacheStats, CheckpointStats, ChunkCounts, CommitError, CommitPath, Engine, FlushMode,
+    FlushOutcome, HomeUsage, Isolation, RecoveryReport, RestorePoint, RowBuilder, ScanCursor,
+    Table, TryCommitError, Txn, Worker, WriteError,
+};
+use logstead_sql_types::error::{Result, SqlError, fault, out_of_memory};
+use logstead_sql_types::value::user::{MULTIRANGE_STEP, RANGE_BITS};
+use logstead_sql_types::value::{FIRST_USER_OID, Oid};
+use logstead_types::{Csn, Rid, SqlState, TableId, WorkerId};
+use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, Weak};
+use std::time::Duration;
+
+/// First OID of user objects; numbers below belong to the system catalog.
+const FIRST_OID: Oid = FIRST_USER_OID;
+/// OIDs reserved by one log record.
+const OID_BATCH: u32 = 1_024;
+/// No object has this number or a higher one: those of the types of tables' rows are twice their table's.
+const OIDS_END: Oid = 1 << 29;
+/// Attempts of a small transaction that finds its lane full.
+const ATTEMPTS_MAX: usize = 5_000;
+/// Pause before the next attempt: the lane's buffer is on its way, or its next segment is being made.
+const ATTEMPT_PAUSE: Duration = Duration::from_millis(1);
+
+/// `public`, which may be dropped; the other two schemas are always there.
+pub const PUBLIC: Oid = 2_200;
+
+struct Oids {
+    next: Oid,
+    /// First OID that is not reserved in the log.
+    limit: Oid,
+    rid: Rid,
+    /// CSN of the reservation.
+    csn: Csn,
+}
+
+/// The stored catalog of all databases.
+pub struct CatalogStore {
+    engine: Engine,
+    /// What databases begin with, and how keys of indexes are made.
+    pub(super) system: &'static SystemCatalog,
+    /// By the database's OID.
+    pub(super) current: RwLock<Vec<Arc<Catalog>>>,
+    pub(super) versions: AtomicU64,
+    /// Rows of objects by (table, database, OID). An entry of a transaction that rolled back is never asked for again.
+    pub(super) rids: Mutex<HashMap<(TableId, Oid, Oid), Rid>>,
+    /// Who is in which database.
+    pub in_use: Arc<InUse>,
+    sequences: Sequences,
+    oids: Mutex<Oids>,
+    tariff: RwLock<Arc<Tariff>>,
+    recovery: OnceLock<Arc<RecoveryReport>>,
+    started_indexes: OnceLock<StartedIndexes>,
+    mock_secret: OnceLock<[u8; SECRET_BYTES]>,
+    /// The row that says so is there for good.
+    has_rights: AtomicBool,
+    /// Which types temporary objects of sessions use.
+    pub temporary_types: TypesInUse,
+}
+
+pub(super) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// 40001: the transactions would not be serializable with this one.
+pub fn dependency_failure() -> SqlError {
+    SqlError::new(
+        SqlState::SERIALIZATION_FAILURE,
+        "could not serialize access due to read/write dependencies among transactions",
+    )
+    .hint("The transaction might succeed if retried.")
+}
+
+/// 54000, as PostgreSQL says it.
+pub fn too_many_commands() -> SqlError {
+    SqlError::new(
+        SqlState::PROGRAM_LIMIT_EXCEEDED,
+        WriteError::TooManyCommands.to_string(),
+    )
+}
+
+/// What a write failure means where no other writer can be in the way.
+pub fn write_error(error: &WriteError) -> SqlError {
+    match error {
+        WriteError::Deadlock => SqlError::new(SqlState::DEADLOCK_DETECTED, "deadlock detected"),
+        WriteError::Serialization | WriteError::SerializationDelete => SqlError::new(
+            SqlState::SERIALIZATION_FAILURE,
+            "could not serialize access due to concurrent update",
+        ),
+        WriteError::Dependencies => dependency_failure(),
+        WriteError::TooLarge => {
+            SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, "the row is too large")
+        }
+        WriteError::TooManyCommands => too_many_commands(),
+        WriteError::OutOfMemory(error) => out_of_memory(error),
+        WriteError::Fault(error) => fault(error),
+        // Here nobody can wait for it.
+        WriteError::Absent(absent) if absent.is_room() => SqlError::new(
+            SqlState::OUT_OF_MEMORY,
+            "the memory budget is used up for the moment",
+        ),
+        other => SqlError::internal(format!("writing the catalog: {other}")),
+    }
+}
+
+/// The client's error for a failed commit.
+pub fn commit_error(error: &CommitError) -> SqlError {
+    match error {
+        CommitError::DiskFull => SqlError::new(SqlState::DISK_FULL, error.to_string()),
+        CommitError::OutOfMemory(error) => out_of_memory(error),
+        CommitError::UsedUp(_) => {
+            SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, error.to_string())
+        }
+        CommitError::LogFailed(why) => SqlError::log_failed(why),
+        CommitError::Serialization => dependency_failure(),
+        CommitError::ReadOnly => SqlError::internal(error.to_string()),
+    }
+}
+
+/// Runs `work` in a transaction of its own and commits it without waiting. Gives its CSN.
+pub(crate) fn autonomous(
+    worker: &Worker,
+    mut work: impl FnMut(&mut Txn) -> Result<(), WriteError>,
+) -> Result<Csn> {
+    let mut refused = None;
+    for _ in 0..ATTEMPTS_MAX {
+        let txn = match refused.take() {
+            // The same one again: only who waits for an attempt to make room hears that the disk is full.
+            Some(txn) => txn,
+            None => {
+                let mut txn = worker.begin(Isolation::ReadCommitted);
+                txn.begin_statement();
+                match work(&mut txn) {
+                    Ok(()) => {}
+                    // What stays in memory is not absent once the start is through; until then nobody is kept waiting.
+                    Err(WriteError::Absent(absent)) => {
+                        match absent.out_of_memory(&txn) {
+                            Some(error) => return Err(out_of_memory(&error)),
+                            None => absent.load_here(&txn).map_err(|error| fault(&error))?,
+                        }
+                        continue;
+                    }
+                    Err(error) => return Err(write_error(&error)),
+                }
+                Box::new(txn)
+            }
+        };
+        match txn.try_precommit() {
+            Ok(receipt) => return Ok(receipt.csn.unwrap_or_default()),
+            // The lane's buffer is full: write it out and try again. Not every wait ends by itself in no time: making a
+            // segment takes a while, and a caller in the middle of an expression cannot give the thread to others.
+            Err(TryCommitError::Busy(txn)) => {
+                refused = Some(txn);
+                if worker.flush(FlushMode::Inline) != FlushOutcome::Durable {
+                    logstead_env::sleep(ATTEMPT_PAUSE);
+                }
+            }
+            Err(TryCommitError::Failed(error)) => return Err(commit_error(&error)),
+        }
+    }
+    Err(SqlError::new(
+        SqlState::OUT_OF_MEMORY,
+        "the log's buffer stays full",
+    ))
+}
+
+impl CatalogStore {
+    /// Opens the catalog of `engine`, making that of an empty log first. To be called once, before the workers start.
+    pub fn open(engine: &Engine, system: &'static SystemCatalog) -> Result<Arc<CatalogStore>> {
+        let worker = engine.worker(WorkerId(0));
+        let mut indexes = StartedIndexes::default();
+        for id in OBJECT_TABLES {
+            let table = engine.create_table(id);
+            // Dropping and truncating tables must go on when the memory budget is used up.
+            table.use_memory_reserve();
+            table.stay_in_memory();
+            engine.create_index(&table, stored::name_index(id), true, Arc::new(NameKey));
+            build_index(&worker, &table, stored::name_index(id))?;
+        }
+        for id in [SEQUENCES, COUNTER] {
+            let table = engine.create_table(id);
+            table.use_memory_reserve();
+            // A sequence is written in the middle of an expression, where nothing can wait.
+            table.stay_in_memory();
+        }
+        let rows = read_rows(engine, &worker)?;
+        let rows = if rows.counter.is_none() {
+            bootstrap(engine, &worker)?;
+            read_rows(engine, &worker)?
+        } else {
+            rows
+        };
+        let (store, orphans) = into_store(rows, engine, system)?;
+        store.pass_over_storages();
+        store.make_storages(&worker, &mut indexes)?;
+        // Whatever the log has told of indexes is used.
+        engine.end_start();
+        let _was_told = store.started_indexes.set(indexes);
+        store.delete(&worker, &orphans)?;
+        store.reserve(&worker, &mut locked(&store.oids))?;
+        store.make_roles(&worker)?;
+        store.make_databases(&worker)?;
+        worker.flush(FlushMode::Inline);
+        Ok(store)
+    }
+
+    /// Sets what the log's homes cost; the built-in price list, and no lease, unless it is called.
+    pub fn set_tariff(&self, tariff: Tariff) {
+        *self.tariff.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(tariff);
+    }
+
+    /// Says what the start has read, for `logstead_recovery`, to which comes what indexes needed. The first call counts.
+    pub fn set_recovery(&self, mut report: RecoveryReport) {
+        let (pages, bytes) = self.engine.start_reads();
+        report.checkpoint_pages += pages;
+        report.checkpoint_bytes += bytes;
+        let _was_told = self.recovery.set(Arc::new(report));
+    }
+
+    /// Where its indexes have come from.
+    pub fn started_indexes(&self) -> StartedIndexes {
+        self.started_indexes.get().cloned().unwrap_or_default()
+    }
+
+    /// What databases begin with, and how keys of indexes are made.
+    pub fn system(&self) -> &'static SystemCatalog {
+        self.system
+    }
+
+    /// The engine.
+    pub fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    /// Rises with every change of a catalog, and when what was made for one may go because its past was closed.
+    pub fn version(&self) -> u64 {
+        self.versions.load(Ordering::Acquire) + self.engine.closed_pasts()
+    }
+
+    /// The version of a catalog that is made beside the current ones.
+    pub fn new_version(&self) -> u64 {
+        self.versions.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// The current snapshot of a database.
+    pub fn current(&self, database: &str) -> Option<Arc<Catalog>> {
+        let all = self.current.read().unwrap_or_else(PoisonError::into_inner);
+        all.iter().find(|c| c.database_name == database).cloned()
+    }
+
+    /// The current snapshots of all databases.
+    pub fn catalogs(&self) -> Vec<Arc<Catalog>> {
+        let all = self.current.read().unwrap_or_else(PoisonError::into_inner);
+        all.iter().cloned().collect()
+    }
+
+    /// The current snapshot of a database by OID.
+    pub fn current_by_oid(&self, database: Oid) -> Option<Arc<Catalog>> {
+        let all = self.current.read().unwrap_or_else(PoisonError::into_inner);
+        let at = all.binary_search_by_key(&database, |c| c.database).ok()?;
+        all.get(at).cloned()
+    }
+
+    /// The states of sequences.
+    pub fn sequences(&self) -> &Sequences {
+        &self.sequences
+    }
+
+    /// A snapshot with `changes` on top of `base`.
+    pub fn derive(&self, base: &Catalog, changes: &[Change]) -> Catalog {
+        let mut catalog = base.clone();
+        changes.iter().for_each(|c| c.apply(&mut catalog));
+        catalog.version = self.versions.fetch_add(1, Ordering::Relaxed);
+        catalog
+    }
+
+    /// The roles as they are now.
+    pub fn roles(&self) -> Arc<Roles> {
+        let all = self.current.read().unwrap_or_else(PoisonError::into_inner);
+        all.first()
+            .map(|c| Arc::clone(&c.roles))
+            .unwrap_or_default()
+    }
+
+    /// Is it stored, and by a transaction that has committed, that there are owners and privileges?
+    pub fn has_rights(&self) -> bool {
+        self.has_rights.load(Ordering::Relaxed)
+    }
+
+    /// It is.
+    pub fn found_rights(&self) {
+        self.has_rights.store(true, Ordering::Relaxed);
+    }
+
+    /// The CSN of the newest change of a catalog.
+    pub fn newest_change(&self) -> Csn {
+        let all = self.current.read().unwrap_or_else(PoisonError::into_inner);
+        all.iter().map(|c| c.csn).max().unwrap_or_default()
+    }
+
+    /// What roles that are not there are asked is made from it. It outlives the server, as their questions must.
+    pub fn mock_secret(&self) -> &[u8] {
+        self.mock_secret.get().map_or(&[], |secret| secret)
+    }
+
+    /// Gives the bootstrap superuser a password, unless it has one. To be called before the workers start.
+    pub fn set_first_password(&self, password: &str) -> Result<bool> {
+        let worker = self.engine.worker(WorkerId(0));
+        let roles = self.roles();
+        let Some(role) = roles.get(BOOTSTRAP).filter(|role| role.password.is_none()) else {
+            return Ok(false);
+        };
+        let mut salt = [0; SALT_BYTES];
+        self.engine.env().random.fill(&mut salt);
+        let mut role = Role::clone(role);
+        // One that is a verifier already is taken as it is, as in CREATE ROLE.
+        let verifier = Verifier::parse(password).unwrap_or_else(|| Verifier::of(password, salt));
+        role.password = Some(verifier.to_string());
+        let (table, rid) = (self.table(ROLES)?, self.rid(ROLES, 0, role.oid));
+        let row = stored_roles::encode(&role).encode(&mut RowBuilder::new());
+        let csn = autonomous(&worker, |txn| {
+            let rid = rid.ok_or(WriteError::Gone)?;
+            let guard = txn.pin();
+            let version = txn
+                .read_newest(&table, rid, &guard)?
+                .ok_or(WriteError::Gone)?
+                .version;
+            txn.update(&table, rid, version, &row)
+        })?;
+        worker.flush(FlushMode::Inline);
+        self.publish(0, &[Change::PutRole(Arc::new(role))], csn);
+        Ok(true)
+    }
+
+    /// Stores what a new database, or one of a build without roles, lacks: the roles that are always there, and the secret.
+    fn make_roles(&self, worker: &Worker) -> Result<()> {
+        let table = self.table(ROLES)?;
+        let mut missing: Vec<_> = Roles::default()
+            .all()
+            .into_iter()
+            .filter(|role| self.rid(ROLES, 0, role.oid).is_none())
+            .map(|role| stored_roles::encode(role))
+            .collect();
+        let mut secret = [0; SECRET_BYTES];
+        let has_secret = self.mock_secret.get().is_some();
+        if !has_secret {
+            self.engine.env().random.fill(&mut secret);
+            missing.push(stored_roles::encode_secret(secret));
+        }
+        if missing.is_empty() {
+            return Ok(());
+        }
+        let mut rids = Vec::new();
+        autonomous(worker, |txn| {
+            rids.clear();
+            for row in &missing {
+                rids.push(txn.insert(&table, &row.encode(&mut RowBuilder::new()))?);
+            }
+            Ok(())
+        })?;
+        for (row, rid) in missing.iter().zip(rids) {
+            self.remember(ROLES, 0, row.oid, rid);
+        }
+        if !has_secret {
+            let _was_absent = self.mock_secret.set(secret);
+        }
+        Ok(())
+    }
+
+    /// Remembers where an object's row is.
+    pub fn remember(&self, table: TableId, database: Oid, object: Oid, rid: Rid) {
+        locked(&self.rids).insert((table, database, object), rid);
+    }
+
+    /// Where an object's row is.
+    pub fn rid(&self, table: TableId, database: Oid, object: Oid) -> Option<Rid> {
+        locked(&self.rids).get(&(table, database, object)).copied()
+    }
+
+    /// One of the catalog's own tables.
+    pub fn table(&self, id: TableId) -> Result<Arc<Table>> {
+        self.engine
+            .table(id)
+            .ok_or_else(|| SqlError::internal(format!("catalog table {id} is missing")))
+    }
+
+    /// A new OID, and the CSN of its reservation: the caller's transaction depends on it.
+    pub fn new_oid(&self, worker: &Worker) -> Result<(Oid, Csn)> {
+        let mut oids = locked(&self.oids);
+        if oids.next >= oids.limit {
+            self.reserve(worker, &mut oids)?;
+        }
+        let oid = oids.next;
+        oids.next += 1;
+        Ok((oid, oids.csn))
+    }
+
+    /// A new OID for a type and, the next, for the array over it; its lowest three bits say what kind of type it is.
+    pub fn new_type_oid(&self, worker: &Worker, kind: Oid) -> Result<(Oid, Csn)> {
+        let mut oids = locked(&self.oids);
+        loop {
+            let oid = oids.next + (kind.wrapping_sub(oids.next) & 7);
+            if oid + 2 <= oids.limit {
+                oids.next = oid + 2;
+                return Ok((oid, oids.csn));
+            }
+            self.reserve(worker, &mut oids)?;
+        }
+    }
+
+    /// The same for a range, whose multirange has a number that follows from its own.
+    pub fn new_range_oid(&self, worker: &Worker) -> Result<(Oid, Csn)> {
+        let mut oids = locked(&self.oids);
+        loop {
+            let oid = oids.next + (RANGE_BITS.wrapping_sub(oids.next) & (2 * MULTIRANGE_STEP - 1));
+            let end = oid + MULTIRANGE_STEP + 2;
+            if end <= oids.limit {
+                oids.next = end;
+                return Ok((oid, oids.csn));
+            }
+            self.reserve(worker, &mut oids)?;
+        }
+    }
+
+    /// Numbers of storages of which the log has rows are given to nobody, though nothing names them any more: their
+    /// rows stay in the log until a checkpoint.
+    fn pass_over_storages(&self) {
+        let storages = self.engine.tables();
+        let numbers = storages.iter().map(|table| table.id().0);
+        let Some(highest) = numbers.filter(|number| *number < OIDS_END).max() else {
+            return;
+        };
+        let mut oids = locked(&self.oids);
+        oids.limit = oids.limit.max(highest + 1);
+        oids.next = oids.next.max(highest + 1);
+    }
+
+    fn reserve(&self, worker: &Worker, oids: &mut Oids) -> Result<()> {
+        let limit = oids.limit.checked_add(OID_BATCH);
+        let limit = limit.filter(|limit| *limit < OIDS_END).ok_or_else(|| {
+            SqlError::new(
+                SqlState::PROGRAM_LIMIT_EXCEEDED,
+                "all object identifiers have been used",
+            )
+        })?;
+        let row = stored::encode_counter(&mut RowBuilder::new(), limit);
+        let table = self.table(COUNTER)?;
+        oids.csn = autonomous(worker, |txn| {
+            let guard = txn.pin();
+            let version = txn
+                .read_newest(&table, oids.rid, &guard)?
+                .ok_or(WriteError::Gone)?
+                .version;
+            txn.update(&table, oids.rid, version, &row)
+        })?;
+        oids.next = oids.next.max(oids.limit);
+        oids.limit = limit;
+        Ok(())
+    }
+
+    /// Deletes rows of the catalog's own tables at start.
+    fn delete(&self, worker: &Worker, rows: &[(TableId, Rid)]) -> Result<()> {
+        for chunk in rows.chunks(256) {
+            autonomous(worker, |txn| {
+                for (table, rid) in chunk {
+                    let Some(table) = self.engine.table(*table) else {
+                        continue;
+                    };
+                    let guard = txn.pin();
+                    let version = txn
+                        .read_newest(&table, *rid, &guard)?
+                        .map(|row| row.version);
+                    if let Some(version) = version {
+                        txn.delete(&table, *rid, version)?;
+                    }
+                }
+                Ok(())
+            })?;
+        }
+        Ok(())
+    }
+}
+
+/// The rows of an empty log: two databases, each with `public`, and the counter.
+fn bootstrap(engine: &Engine, worker: &Worker) -> Result<()> {
+    let databases = [(5, "postgres"), (FIRST_OID, "logstead")];
+    let mut builder = RowBuilder::new();
+    let table = |id| {
+        engine
+            .table(id)
+            .ok_or_else(|| SqlError::internal(format!("catalog table {id} is missing")))
+    };
+    let (database_table, schemas, counter) = (table(DATABASES)?, table(SCHEMAS)?, table(COUNTER)?);
+    autonomous(worker, |txn| {
+        for (oid, name) in databases {
+            let key = ObjectKey {
+                database: 0,
+                namespace: 0,
+                name: name.to_owned(),
+            };
+            txn.insert(
+                &database_table,
+                &ObjectRow {
+                    key,
+                    oid,
+                    definition: vec![1],
+                }
+                .encode(&mut builder),
+            )?;
+            let key = ObjectKey {
+                database: oid,
+                namespace: 0,
+                name: "public".to_owned(),
+            };
+            txn.insert(
+                &schemas,
+                &ObjectRow {
+                    key,
+                    oid: PUBLIC,
+                    definition: vec![1],
+                }
+                .encode(&mut builder),
+            )?;
+        }
+        txn.insert(
+            &counter,
+            &stored::encode_counter(&mut builder, FIRST_OID + 1),
+        )?;
+        Ok(())
+    })?;
+    Ok(())
+}
+
+/// The store, and the rows that nothing refers to any more.
+fn into_store(
+    mut rows: Rows,
+    engine: &Engine,
+    system: &'static SystemCatalog,
+) -> Result<(Arc<CatalogStore>, Orphans)> {
+    let Catalogs {
+        catalogs,
+        databases,
+        rids,
+        mut orphans,
+        mock_secret,
+        has_rights,
+    } = rows.catalogs(system)?;
+    let used: HashSet<TableId> = catalogs
+        .values()
+        .flat_map(|c| c.relations.values())
+        .filter(|r| matches!(r.kind, RelationKind::Sequence(_)))
+        .map(|r| r.storage)
+        .collect();
+    let states = rows.sequences.iter().filter(|s| !used.contains(&s.1));
+    orphans.extend(states.map(|s| (SEQUENCES, s.0)));
+    let (rid, next) = rows.counter.ok_or_else(|| {
+        SqlError::new(
+            SqlState::DATA_CORRUPTED,
+            "the stored catalog is damaged: no OID counter",
+        )
+    })?;
+    let store = Arc::new_cyclic(|weak: &Weak<CatalogStore>| {
+        let live: Arc<dyn Live> = Arc::new(LiveStore(Weak::clone(weak)));
+        let mut current: Vec<_> = catalogs
+            .into_values()
+            .map(|mut catalog| {
+                catalog.notes.databases = Arc::clone(&databases);
+                catalog.notes.live = Some(Arc::clone(&live));
+                Arc::new(catalog)
+            })
+            .collect();
+        current.sort_by_key(|c| c.database);
+        let sequences = Sequences::default();
+        for (rid, storage, last, called) in rows.sequences.iter().filter(|s| used.contains(&s.1)) {
+            sequences.load(*storage, *last, *called, *rid);
+        }
+        CatalogStore {
+            engine: engine.clone(),
+            system,
+            current: RwLock::new(current),
+            versions: AtomicU64::new(2),
+            rids: Mutex::new(rids),
+            in_use: Arc::default(),
+            sequences,
+            oids: Mutex::new(Oids {
+                next: next.max(FIRST_OID + 1),
+                limit: next,
+                rid,
+                csn: Csn::ZERO,
+            }),
+            tariff: RwLock::default(),
+            recovery: OnceLock::new(),
+            started_indexes: OnceLock::new(),
+            mock_secret: mock_secret.map_or_else(OnceLock::new, OnceLock::from),
+            has_rights: AtomicBool::new(has_rights),
+            temporary_types: TypesInUse::default(),
+        }
+    });
+    Ok((store, orphans))
+}
+
+/// All rows of the catalog's own tables, at the start.
+fn read_rows(engine: &Engine, worker: &Worker) -> Result<Rows> {
+    let mut txn = worker.begin(Isolation::ReadCommitted);
+    txn.begin_statement();
+    let rows = Rows::read(|id, each| each_row(engine, &mut txn, id, each));
+    txn.abort();
+    rows
+}
+
+/// Name of a comment's row: object and column.
+pub fn comment_name(object: Oid, sub: i32) -> String {
+    format!("{object}/{sub}")
+}
+
+fn each_row(engine: &Engine, txn: &mut Txn, table: TableId, each: &mut EachRow<'_>) -> Result<()> {
+    let table = engine
+        .table(table)
+        .ok_or_else(|| SqlError::internal("a catalog table is missing"))?;
+    let mut cursor = ScanCursor::new(&table);
+    loop {
+        let absent = {
+            let guard = txn.pin();
+            match txn.scan_next(&mut cursor, &guard) {
+                Ok(Some(row)) => {
+                    each(row.rid, row.bytes)?;
+                    continue;
+                }
+                Ok(None) => return Ok(()),
+                Err(absent) => absent,
+            }
+        };
+        // It is the start: nobody else is there.
+        absent.load_here(txn).map_err(|error| fault(&error))?;
+    }
+}
+
+struct LiveStore(Weak<CatalogStore>);
+
+impl Live for LiveStore {
+    fn sequence(&self, storage: TableId) -> Option<(i64, bool)> {
+        self.0.upgrade()?.sequences.peek(storage)
+    }
+
+    fn table_rows(&self, storage: TableId) -> Option<u64> {
+        Some(
+            self.0
+                .upgrade()?
+                .engine
+                .table(storage)?
+                .row_count_estimate(),
+        )
+    }
+
+    fn commit_path(&self) -> Option<Arc<CommitPath>> {
+        Some(Arc::clone(self.0.upgrade()?.engine.commit_path()))
+    }
+
+    fn home_usage(&self) -> Option<Vec<HomeUsage>> {
+        Some(self.0.upgrade()?.engine.home().status.usage())
+    }
+
+    fn cache(&self) -> Option<CacheStats> {
+        let store = self.0.upgrade()?;
+        let cache = store.engine.home().cache.as_ref()?;
+        Some(cache.stats())
+    }
+
+    fn tariff(&self) -> Option<Arc<Tariff>> {
+        let store = self.0.upgrade()?;
+        let tariff = store.tariff.read().unwrap_or_else(PoisonError::into_inner);
+        Some(Arc::clone(&tariff))
+    }
+
+    fn checkpoints(&self) -> Option<CheckpointStats> {
+        Some(self.0.upgrade()?.engine.checkpoint_stats())
+    }
+
+    fn restore_points(&self) -> Option<Vec<RestorePoint>> {
+        Some(self.0.upgrade()?.engine.restore_points())
+    }
+
+    fn recovery(&self) -> Option<Arc<RecoveryReport>> {
+        self.0.upgrade()?.recovery.get().cloned()
+    }
+
+    fn chunks(&self) -> Option<ChunkCounts> {
+        Some(self.0.upgrade()?.engine.chunk_counts())
+    }
+}

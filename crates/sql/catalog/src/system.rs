@@ -1,0 +1,65 @@
+//! What every database begins with, and what the catalog is given by the rooms above it.
+//!
+//! Owns: [`SystemCatalog`]. The rows of system relations are computed, and keys of indexes made of rows, by those who bind and
+//! evaluate expressions; the catalog only knows by which functions.
+
+use super::{Catalog, IndexDef, Relation, Schema, VirtualTable, large_objects};
+use logstead_engine::KeyExtractor;
+use logstead_sql_types::error::Result;
+use logstead_sql_types::value::{Oid, PG_CATALOG};
+use std::sync::Arc;
+
+/// Makes what extracts the keys of an index from rows of its table.
+pub type IndexKeys = fn(&Relation, &Arc<IndexDef>, &Arc<Catalog>) -> Result<Arc<dyn KeyExtractor>>;
+
+/// The system's relations, and how keys of indexes are made.
+pub struct SystemCatalog {
+    /// A database with nothing of anybody's in it.
+    empty: Catalog,
+    index_keys: IndexKeys,
+}
+
+impl SystemCatalog {
+    /// With these relations: the schemas pg_catalog, pg_toast, public and information_schema are there, too.
+    pub fn new(
+        relations: impl IntoIterator<Item = &'static VirtualTable>,
+        index_keys: IndexKeys,
+    ) -> SystemCatalog {
+        let mut empty = Catalog::bare(0, "");
+        for (oid, name) in [
+            (PG_CATALOG, "pg_catalog"),
+            // Nothing is ever in it; clients leave it out by its name.
+            (99, "pg_toast"),
+            (2200, "public"),
+            (13_000, "information_schema"),
+        ] {
+            let name = name.to_owned();
+            empty.put_schema(Arc::new(Schema { oid, name }));
+        }
+        for table in relations {
+            empty.put_relation(Arc::new(Relation::of_virtual(table)));
+        }
+        SystemCatalog { empty, index_keys }
+    }
+
+    /// The catalog of an empty database.
+    pub fn database(&self, oid: Oid, name: impl Into<String>) -> Catalog {
+        let mut catalog = Catalog {
+            database: oid,
+            database_name: name.into(),
+            ..self.empty.clone()
+        };
+        large_objects::put(&mut catalog);
+        catalog
+    }
+
+    /// What extracts the keys of an index.
+    pub fn index_keys(
+        &self,
+        relation: &Relation,
+        index: &Arc<IndexDef>,
+        catalog: &Arc<Catalog>,
+    ) -> Result<Arc<dyn KeyExtractor>> {
+        (self.index_keys)(relation, index, catalog)
+    }
+}

@@ -1,0 +1,132 @@
+//! A view's definition as it is kept.
+//!
+//! The query is kept as it was written, except that every table it reads is named by number: [`ViewSource`] says what the
+//! number means and which columns the table had, under which names, when the view was made. Whoever reads the query sees the
+//! table so: it may be renamed, moved, get more columns or other names for them, and the view still means the same
+//! (`bind::view` does that). So nothing has to be rewritten when a table changes, and `*` and NATURAL JOIN mean what they meant.
+//!
+//! Invariant: a source's relation exists, and its columns in `used` are not dropped: they are dependencies (`ddl::dependents`).
+
+use super::Relation;
+use logstead_sql_parse as parse;
+use logstead_sql_parse::CheckOption;
+use logstead_sql_types::error::{Result, SqlError};
+use logstead_sql_types::value::Oid;
+use sqlparser::ast;
+use std::sync::{Arc, OnceLock};
+
+/// Begins the quoted name that stands for a source in a stored query.
+pub(crate) const SOURCE_MARK: char = '\u{1}';
+
+/// A view.
+#[derive(Debug)]
+pub struct View {
+    /// OID of its rule in `pg_rewrite`.
+    pub rule: Oid,
+    /// The query, its tables by number.
+    pub query: String,
+    /// What the numbers mean.
+    pub sources: Vec<ViewSource>,
+    /// WITH CHECK OPTION.
+    pub check: Option<CheckOption>,
+    tree: OnceLock<Arc<ast::Query>>,
+}
+
+/// A table that a view reads, as it was when the view was made. Or something that it depends on and does not read: a relation that a constant names
+/// (`'s'::regclass`), which has no columns then, or a primary key that its GROUP BY relies on, which has no name either.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ViewSource {
+    /// The table, view or sequence; or the constraint.
+    pub relation: Oid,
+    /// Its schema's name then.
+    pub schema: String,
+    /// Its name then.
+    pub name: String,
+    /// Its columns then: position and name.
+    pub columns: Vec<(usize, String)>,
+    /// Positions of those that the query uses.
+    pub used: Vec<usize>,
+}
+
+impl ViewSource {
+    /// A relation that the view's query names in a constant.
+    pub fn constant(relation: &Relation) -> ViewSource {
+        ViewSource {
+            relation: relation.oid,
+            schema: relation.schema_name.clone(),
+            name: relation.name.clone(),
+            columns: Vec::new(),
+            used: Vec::new(),
+        }
+    }
+
+    /// A primary key, by its constraint, that the view's GROUP BY relies on.
+    pub fn key(constraint: Oid) -> ViewSource {
+        ViewSource {
+            relation: constraint,
+            schema: String::new(),
+            name: String::new(),
+            columns: Vec::new(),
+            used: Vec::new(),
+        }
+    }
+
+    /// Is it no relation, but a primary key?
+    pub fn is_key(&self) -> bool {
+        self.name.is_empty()
+    }
+}
+
+impl View {
+    /// A view of a query whose tables are numbered.
+    pub fn new(
+        rule: Oid,
+        query: String,
+        sources: Vec<ViewSource>,
+        check: Option<CheckOption>,
+    ) -> View {
+        View {
+            rule,
+            query,
+            sources,
+            check,
+            tree: OnceLock::new(),
+        }
+    }
+
+    /// The query's tree.
+    pub fn tree(&self) -> Result<Arc<ast::Query>> {
+        if let Some(tree) = self.tree.get() {
+            return Ok(Arc::clone(tree));
+        }
+        let mut parsed = parse::parse_kept(&self.query)?;
+        let statement = parsed
+            .pop()
+            .map(|p| parse::Tree::into_statement(p.statement));
+        let Some(ast::Statement::Query(query)) = statement else {
+            return Err(SqlError::internal("a view's query is none"));
+        };
+        Ok(Arc::clone(self.tree.get_or_init(|| Arc::from(query))))
+    }
+
+    /// The source that a name in the query stands for.
+    pub fn source(&self, name: &ast::ObjectName) -> Option<&ViewSource> {
+        let [ast::ObjectNamePart::Identifier(ident)] = name.0.as_slice() else {
+            return None;
+        };
+        let number = ident.value.strip_prefix(SOURCE_MARK)?;
+        self.sources.get(number.parse::<usize>().ok()?)
+    }
+
+    /// Does it read the relation, or (with a position) that column of it?
+    pub fn reads(&self, relation: Oid, column: Option<usize>) -> bool {
+        self.sources.iter().any(|source| {
+            source.relation == relation && column.is_none_or(|c| source.used.contains(&c))
+        })
+    }
+}
+
+/// The name that stands for source `number` in a stored query.
+pub fn source_name(number: usize) -> String {
+    format!("\"{SOURCE_MARK}{number}\"")
+}
