@@ -12,13 +12,15 @@
 #![forbid(unsafe_code)]
 
 pub mod bind;
+pub mod constraints;
 pub mod ddl;
 pub mod exec;
 pub mod expr;
 mod information_schema;
 pub mod pg_catalog;
 pub mod plan;
-pub mod ri;
+#[cfg(test)]
+mod planner_tests;
 pub mod session;
 
 pub use logstead_sql_catalog::{self as catalog, context, role, settings};

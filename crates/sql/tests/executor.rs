@@ -72,6 +72,7 @@ impl Session {
                         session: self,
                         variables: None,
                         rows_of: &|_| 1000.0,
+                        evaluate: logstead_sql::exec::evaluate,
                     },
                 )?;
                 let mut sink = Sink {
@@ -85,7 +86,7 @@ impl Session {
                     catalog: &catalog,
                     engine: &self.engine,
                     cancel: &self.cancel,
-                    events: &mut logstead_sql::ri::Events::default(),
+                    events: &mut logstead_sql::exec::Events::default(),
                     work_mem_bytes: 4 << 20,
                     spill: None,
                 };
@@ -105,7 +106,7 @@ impl Session {
                     search_path: &path,
                     notices: &mut Vec::new(),
                     cancel: &self.cancel,
-                    events: &mut logstead_sql::ri::Events::default(),
+                    events: &mut logstead_sql::exec::Events::default(),
                     work_mem_bytes: 4 << 20,
                     spill: None,
                     text,
@@ -154,7 +155,7 @@ impl IoContext for Session {
         calls::relation_by_text(&self.catalog(), name, &self.search_path())
     }
     fn relation_name(&self, relation: Oid) -> Option<String> {
-        calls::relation_text(&self.catalog(), relation, &self.search_path())
+        logstead_sql::catalog::text::relation_text(&self.catalog(), relation, &self.search_path())
     }
     fn catalog_call(&self, name: &str, args: &[Datum]) -> Result<Datum> {
         let catalog = self.catalog();

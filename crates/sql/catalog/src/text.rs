@@ -1,6 +1,6 @@
 //! Names and expressions as SQL text: quoting, splitting qualified names, the columns an expression mentions.
 
-use super::Relation;
+use super::{Catalog, Relation};
 pub use logstead_sql_parse::fold;
 use logstead_sql_types::error::{Result, SqlError};
 use logstead_sql_types::value::Oid;
@@ -138,4 +138,15 @@ pub fn takes_row(text: &str, relation: &Relation) -> bool {
     }
     let expr = logstead_sql_parse::parse_expr(text);
     expr.is_ok_and(|expr| expr.visit(&mut Rows(relation)).is_break())
+}
+
+/// Name of a relation or index as regclass output prints it: qualified only if the path does not find it.
+pub fn relation_text(catalog: &Catalog, relation: Oid, path: &[String]) -> Option<String> {
+    let (schema, name) = catalog.name_of(relation)?;
+    let found = catalog.object_by_name(None, name, path) == Some(relation);
+    Some(if found {
+        quote_ident(name)
+    } else {
+        format!("{}.{}", quote_ident(schema), quote_ident(name))
+    })
 }

@@ -8,7 +8,7 @@ use crate::context::Context;
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::func::{FunctionContext, Volatility};
-use crate::plan::{PlanContext, walk};
+use crate::plan::{Evaluate, PlanContext, walk};
 use crate::value::{Datum, IoContext, Oid, SqlType, info, oid, user};
 use logstead_types::SqlState;
 use std::sync::Arc;
@@ -52,6 +52,7 @@ pub(crate) fn bind_alone(
     relation: &Relation,
     index: &IndexDef,
     catalog: &Arc<Catalog>,
+    evaluate: Evaluate,
 ) -> Result<BoundIndex> {
     let rows_of = |_: &Relation| 1_000.0;
     let cx = PlanContext {
@@ -62,6 +63,7 @@ pub(crate) fn bind_alone(
         session: &ImmutableContext,
         variables: None,
         rows_of: &rows_of,
+        evaluate,
     };
     let read = |text: &str, what: &str| super::bind_scalar_text(text, relation, &cx, what);
     let key = |(at, column): (usize, &IndexColumn)| match (&column.key, index.computed_key(at)) {

@@ -7,9 +7,9 @@ use super::Binder;
 use super::trigger::fired;
 use crate::catalog::classes::PG_CLASS;
 use crate::catalog::{Action, Catalog, ConstraintKind, ForeignKey, Relation};
+use crate::constraints::{ForeignRule, RuleSet, TableRules, UniqueRule};
 use crate::error::Result;
 use crate::expr::Expr;
-use crate::ri::{ForeignRule, RuleSet, TableRules, UniqueRule};
 use std::sync::Arc;
 
 /// What a statement does to its table.

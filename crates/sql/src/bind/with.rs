@@ -435,7 +435,7 @@ fn reads(plan: &Plan, out: &mut Vec<usize>) {
     if let Node::CteScan { slot, .. } = &plan.node {
         out.push(*slot);
     }
-    for below in crate::exec::children(plan) {
+    for below in crate::plan::stats::children(plan) {
         reads(below, out);
     }
 }

@@ -33,6 +33,7 @@ pub(super) fn with_planner<T>(
         session: cx.session,
         variables: None,
         rows_of: &rows_of,
+        evaluate: crate::exec::evaluate,
     })
 }
 

@@ -1,7 +1,7 @@
 //! Foreign keys: making them, what depends on them, changing when they are judged.
 //!
 //! Locks, which are PostgreSQL's: making one takes SHARE ROW EXCLUSIVE on both tables, so that whoever writes there has ended, and plans anew with
-//! the key in sight (rule F3 of `crate::ri`); plans that only read have no keys. Whoever writes while one is validated has it in sight already: so
+//! the key in sight (rule F3 of `crate::constraints`); plans that only read have no keys. Whoever writes while one is validated has it in sight already: so
 //! that takes SHARE UPDATE EXCLUSIVE on the referencing table and ROW SHARE on the referenced one.
 
 use super::alter_table::{no_constraint, system_relation};
@@ -15,12 +15,12 @@ use crate::catalog::text::{fold, quote_ident};
 use crate::catalog::{
     Action, Catalog, Constraint, ConstraintKind, ForeignKey, Relation, RelationKind, Timing,
 };
+use crate::constraints::{ForeignRule, key_types};
 use crate::error::{Result, SqlError};
 use crate::exec::{self, ExecContext};
 use crate::parse::AlterConstraint;
 use crate::parse::constraints::NAME_END;
 use crate::pg_catalog::calls;
-use crate::ri::{ForeignRule, key_types};
 use crate::value::{Oid, SqlType, format_type};
 use logstead_engine::TableLock;
 use logstead_types::SqlState;
@@ -454,7 +454,7 @@ pub(super) fn dependents(
 
 /// A table's name in messages about dependencies.
 pub(super) fn table_label(catalog: &Catalog, path: &[String], table: &Relation) -> String {
-    let name = calls::relation_text(catalog, table.oid, path);
+    let name = crate::catalog::text::relation_text(catalog, table.oid, path);
     name.unwrap_or_else(|| quote_ident(&table.name))
 }
 

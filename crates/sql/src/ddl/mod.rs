@@ -114,7 +114,7 @@ pub struct DdlContext<'a> {
     /// What the transaction has changed so far.
     pub state: &'a mut DdlState,
     /// Constraints the transaction has still to judge.
-    pub events: &'a mut crate::ri::Events,
+    pub events: &'a mut crate::exec::events::Events,
     /// The session.
     pub session: &'a dyn Context,
     /// Schemas searched, as the setting has them.

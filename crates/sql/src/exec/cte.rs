@@ -17,8 +17,8 @@ use super::held::Held;
 use super::keytable::{KeyTable, row_key};
 use super::operator::{Running, Step};
 use super::spill::{Got, Spool, SpoolReader};
-use super::stats::{NodeStats, never_ran};
 use crate::error::{Result, SqlError};
+use crate::plan::stats::{NodeStats, never_ran};
 use crate::plan::{Node, Plan, Reading};
 use crate::value::Oid;
 

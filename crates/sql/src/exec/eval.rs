@@ -3,14 +3,16 @@
 use super::context::{Calls, Cx, EvalContext, Shared};
 use super::subquery;
 use super::wait::Obstacle;
+use crate::context::Context;
 use crate::error::{Result, SqlError};
 use crate::expr::{DomainRules, Expr};
 use crate::func::{self, Body, Function, Volatility};
 use crate::interrupt::check_for_interrupts;
+use crate::plan::distinct;
+use crate::plan::subscript;
 use crate::plan::walk;
 use crate::value::array::stacked;
-use crate::value::build;
-use crate::value::{Datum, Oid, OutputStyle, SqlType, compare, info, oid, record, text_io};
+use crate::value::{Datum, Oid, OutputStyle, SqlType, build, compare, info, oid, record, text_io};
 use logstead_engine::Txn;
 use logstead_types::SqlState;
 use smallvec::SmallVec;
@@ -23,6 +25,15 @@ pub fn eval(expr: &Expr, row: &[Datum], cx: &EvalContext<'_>) -> Result<Datum> {
     let mut shared = Shared::default();
     let mut cx = Cx::bare(cx, &mut shared);
     eval_in(expr, row, &mut cx)
+}
+
+/// The value of an expression that reads no row, for the planner.
+pub fn evaluate(expr: &Expr, session: &dyn Context) -> Result<Datum> {
+    let cx = EvalContext {
+        params: &[],
+        session,
+    };
+    eval(expr, &[], &cx)
 }
 
 /// Whether a condition is true (neither false nor NULL).
@@ -470,20 +481,6 @@ pub(crate) fn truth(value: Option<bool>) -> Datum {
     value.map_or(Datum::Null, Datum::Bool)
 }
 
-/// IS DISTINCT FROM.
-pub(crate) fn distinct(ty: Oid, left: &Datum, right: &Datum) -> bool {
-    match (left.is_null(), right.is_null()) {
-        (true, true) => false,
-        (false, false) => match (left, right) {
-            (Datum::Geometry(left), Datum::Geometry(right)) => {
-                !crate::value::geometry::same_geometry(left, right)
-            }
-            _ => compare::compare_as(ty, left, right) != Ordering::Equal,
-        },
-        _ => true,
-    }
-}
-
 fn cast_via_text(datum: &Datum, from: SqlType, to: SqlType, cx: &Cx<'_>) -> Result<Datum> {
     if datum.is_null() {
         return Ok(Datum::Null);
@@ -629,33 +626,6 @@ fn array<'a>(items: &'a [Expr], ty: SqlType, row: &[Datum], cx: &mut Cx<'a>) -> 
         true => build::keep(Datum::Array(Arc::new(stacked(element, &values)?))),
         false => build::bounded(Datum::array(element, values)),
     }
-}
-
-/// `array[index]`.
-pub(crate) fn subscript(array: &Datum, index: &Datum) -> Datum {
-    // A name is an array of 64 bytes, zeros behind its end, counted from 0.
-    if let (Datum::Text(name), Datum::Int4(index @ 0..64)) = (array, index) {
-        let at = usize::try_from(*index).unwrap_or(usize::MAX);
-        return Datum::Char(name.as_bytes().get(at).copied().unwrap_or(0));
-    }
-    if let (Datum::Geometry(whole), Datum::Int4(index)) = (array, index) {
-        let index = usize::try_from(*index).ok();
-        return index
-            .and_then(|index| whole.part(index))
-            .unwrap_or_default();
-    }
-    let (Datum::Array(array), Datum::Int4(index)) = (array, index) else {
-        return Datum::Null;
-    };
-    // One subscript is not enough for more dimensions.
-    if array.shape.is_some() {
-        return Datum::Null;
-    }
-    usize::try_from(i64::from(*index) - i64::from(array.lower))
-        .ok()
-        .and_then(|at| array.items.get(at))
-        .cloned()
-        .unwrap_or_default()
 }
 
 /// Marks in `used` the input columns that `expr` reads; false if it may read any (it has a subquery).

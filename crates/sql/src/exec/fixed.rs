@@ -1,8 +1,7 @@
 //! Whether a plan gives the same rows however often an enclosing loop starts it over.
 
-use super::stats;
 use crate::expr::Expr;
-use crate::plan::{Node, Plan, walk};
+use crate::plan::{Node, Plan, stats, walk};
 
 /// True when `plan` refers to no row outside of itself and reads no WITH query (the working table of a recursive one
 /// changes): what was made of its rows may be kept when it is started over.
@@ -57,5 +56,8 @@ pub(crate) fn reads_with_within(plan: &Plan) -> bool {
 
 /// Whether `plan` reads a WITH query, its own or another's.
 pub(crate) fn reads_with(plan: &Plan) -> bool {
-    matches!(plan.node, Node::CteScan { .. }) || stats::children(plan).into_iter().any(reads_with)
+    matches!(plan.node, Node::CteScan { .. })
+        || crate::plan::stats::children(plan)
+            .into_iter()
+            .any(reads_with)
 }

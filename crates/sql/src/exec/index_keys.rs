@@ -72,7 +72,7 @@ impl RowKeys {
         if index.invalid.is_some() {
             return Ok(RowKeys::none(relation, index));
         }
-        let bound = bind_alone(relation, index, catalog)?;
+        let bound = bind_alone(relation, index, catalog, super::evaluate)?;
         let mut positions = Vec::new();
         let mut all = bound.keys.iter().chain(&bound.predicate);
         if !all.all(|e| super::columns_read(e, &mut positions)) {

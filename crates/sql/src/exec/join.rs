@@ -11,10 +11,10 @@ use super::fixed::is_fixed;
 use super::held::Held;
 use super::operator::{Running, Step, pull};
 use super::spill::{Got, Spool, SpoolReader};
-use super::stats::width;
 use super::wait::Obstacle;
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
+use crate::plan::stats::width;
 use crate::plan::{JoinKind, Node, Plan};
 use crate::value::Datum;
 

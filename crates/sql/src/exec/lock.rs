@@ -66,7 +66,7 @@ impl LockState {
         cx: &mut Cx<'a>,
         out: &mut Batch,
     ) -> Result<Step> {
-        out.start(super::stats::width(input));
+        out.start(crate::plan::stats::width(input));
         while self.tables.len() < targets.len() {
             self.tables
                 .push(cx.table(targets[self.tables.len()].table.storage)?);

@@ -18,6 +18,7 @@ mod context;
 mod cte;
 mod direct;
 mod eval;
+pub(crate) mod events;
 mod fixed;
 mod guarded;
 mod hash_join;
@@ -40,7 +41,6 @@ mod scan;
 mod setop;
 mod sort;
 pub(crate) mod spill;
-mod stats;
 mod stored;
 mod stream;
 mod subquery;
@@ -54,19 +54,15 @@ mod write;
 
 pub use context::{Cancel, CancelReason, EvalContext, ExecContext, MEMORY_FACTOR};
 pub(crate) use eval::columns_read;
-/// What constants come to without a session.
-pub(crate) mod constant {
-    pub(crate) use super::eval::{distinct, subscript};
-}
-pub use eval::eval;
+pub use eval::{eval, evaluate};
+pub(crate) use events::Captured;
+pub use events::{Events, Mark, Modes};
 pub(crate) use held::Held;
 pub use referential::judge_deferred;
 pub use routine::{Call, Caller, no_calls};
 pub use spill::{Spill, SpillAllowance, SpillCounts, SpillSpace};
-pub(crate) use stats::width;
-pub use stats::{NodeDetail, NodeStats, children};
 pub use stored::StoredColumn;
-pub(crate) use trigger::{TriggerCall, stored_rows, truncate_calls, wanted_stored};
+pub(crate) use trigger::{TriggerCall, stored_rows, truncate_calls};
 pub(crate) use validate::validate;
 pub use write::Inserter;
 pub(crate) use write::tells_key;
@@ -78,6 +74,7 @@ use crate::error::{Result, SqlError};
 use crate::expr::Subquery;
 use crate::parse::{drop_deep, on_enough_stack};
 use crate::plan::Plan;
+use crate::plan::stats::NodeStats;
 use crate::value::Datum;
 use batch::{BATCH_ROWS, Batch};
 use context::{Cx, Shared};
@@ -310,7 +307,7 @@ impl Execution {
                 );
             }
             State::Key | State::Direct(_) | State::Done => {
-                stats::never_ran(&self.prepared.plan, &mut stats)
+                crate::plan::stats::never_ran(&self.prepared.plan, &mut stats)
             }
         }
         stats
@@ -599,7 +596,7 @@ impl General {
             }
             if self.ahead_at < self.ahead.len() {
                 self.at = 0;
-                self.batch.start(stats::width(plan));
+                self.batch.start(crate::plan::stats::width(plan));
                 self.batch.set_capacity(BATCH_ROWS);
                 while self.ahead_at < self.ahead.len() && !self.batch.is_full() {
                     let reader = &mut self.ahead_reader;

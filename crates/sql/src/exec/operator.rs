@@ -24,12 +24,12 @@ use super::row_scan::RowState;
 use super::scan::{FunctionState, IndexState, SeqState, SystemState};
 use super::setop::{DistinctOnState, DistinctState, SetOpState};
 use super::sort::SortState;
-use super::stats::{NodeDetail, NodeStats};
 use super::stream::{FilterState, LimitState, ProjectSetState, ProjectState, ValuesState};
 use super::wait::Obstacle;
 use super::window::WindowState;
 use super::write::{DeleteState, InsertState, MergeState, UpdateState};
 use crate::error::{Result, SqlError};
+use crate::plan::stats::{NodeDetail, NodeStats};
 use crate::plan::{Node, Plan};
 
 /// What a call of `next` came to.
@@ -376,7 +376,7 @@ impl Running {
         }
     }
 
-    /// Adds the statistics of this node and those below, in the order of [`super::stats::children`].
+    /// Adds the statistics of this node and those below, in the order of [`crate::plan::stats::children`].
     pub(crate) fn collect_stats(
         &self,
         plan: &Plan,
@@ -445,7 +445,7 @@ impl Running {
         for (running, plan) in first
             .into_iter()
             .chain(second)
-            .zip(super::stats::children(plan))
+            .zip(crate::plan::stats::children(plan))
         {
             running.collect_stats(plan, cx_ctes, out);
         }

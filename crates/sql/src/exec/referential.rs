@@ -1,6 +1,6 @@
 //! Judging what a statement left to be judged: foreign keys, their actions, deferrable unique keys.
 //!
-//! Rules and interleavings: [`crate::ri`]. Here each event is worked off: look, lock or change, wait if another transaction
+//! Rules and interleavings: [`crate::constraints`]. Here each event is worked off: look, lock or change, wait if another transaction
 //! is in the way, look again. No epoch guard is alive across a wait.
 
 mod action;
@@ -13,8 +13,9 @@ use super::write::{unique_violation, write_failed};
 use crate::catalog::classes::PG_CLASS;
 use crate::catalog::rights::{denied, denied_relation};
 use crate::catalog::{Action, Relation};
+use crate::constraints::{ForeignRule, KeyParts, RuleSet, UniqueRule};
 use crate::error::{Result, SqlError};
-use crate::ri::{Acting, Event, ForeignRule, KeyParts, Queue, RuleSet, UniqueRule, What, Written};
+use crate::exec::events::{Acting, Event, Queue, What, Written};
 use crate::role::acl::{Mask, privilege as p};
 use crate::value::{Datum, Oid};
 use logstead_engine::{
@@ -250,7 +251,7 @@ impl<'c, 'a> Judge<'c, 'a> {
             What::Unasked => {
                 let rule = rules.unique.get(at).ok_or_else(lost)?;
                 if self.is_in_the_way(rule, event.rid).await? {
-                    set.put_off(event, self.cx.events);
+                    self.cx.events.put_off(set, event);
                 }
                 Ok(())
             }

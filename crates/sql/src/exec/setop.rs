@@ -10,10 +10,10 @@ use super::held::Held;
 use super::keytable::{KEY_BYTES_MAX, KeyTable, row_key};
 use super::operator::{Running, Step, pull};
 use super::spill::{Got, overflow::Overflow};
-use super::stats::{NodeDetail, width};
 use super::wait::Obstacle;
 use crate::error::Result;
 use crate::expr::Expr;
+use crate::plan::stats::{NodeDetail, width};
 use crate::plan::{Plan, SetOpKind};
 use crate::value::{Datum, Oid, key};
 

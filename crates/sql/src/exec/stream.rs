@@ -127,7 +127,7 @@ impl FilterState {
         let open = match self.gate {
             Some(open) => open,
             None => {
-                out.start(super::stats::width(input));
+                out.start(crate::plan::stats::width(input));
                 if cx.take_owed() {
                     return Ok(Step::Yield);
                 }
@@ -150,7 +150,7 @@ impl FilterState {
         cx: &mut Cx<'a>,
         out: &mut Batch,
     ) -> Result<Step> {
-        out.start(super::stats::width(input));
+        out.start(crate::plan::stats::width(input));
         if cx.take_owed() {
             return Ok(Step::Yield);
         }

@@ -13,9 +13,10 @@ use super::routine::Call;
 use super::wait::Obstacle;
 use crate::catalog::Relation;
 use crate::catalog::trigger::{Trigger, TriggerEvent, TriggerTime};
+use crate::constraints::{Fire, Moment, RuleSet, TableTriggers};
 use crate::context::Context;
 use crate::error::{Result, SqlError};
-use crate::ri::{Captured, Fire, Moment, RuleSet, TableTriggers};
+use crate::exec::events::Captured;
 use crate::value::Datum;
 use logstead_engine::RowRef;
 use std::sync::Arc;
@@ -358,7 +359,7 @@ impl Statement {
             if let Some(rules) = rules
                 && of(Some(*rules), moment).is_some()
             {
-                rules.ended(0, moment, cx.queue()?.events);
+                cx.queue()?.events.ended(rules, 0, moment);
             }
         }
         Ok(())

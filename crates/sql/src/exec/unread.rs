@@ -8,8 +8,8 @@
 //! operations, windows, locks, changes, subqueries in its expressions), all of them are wanted.
 
 use super::eval::columns_read;
-use super::stats::width;
 use crate::expr::{Expr, SubqueryKind};
+use crate::plan::stats::width;
 use crate::plan::{JoinKind, Node, Plan, walk};
 use crate::value::Datum;
 

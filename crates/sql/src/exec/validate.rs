@@ -4,8 +4,8 @@
 
 use super::ExecContext;
 use super::wait::wait_for;
+use crate::constraints::{ForeignRule, KeyParts};
 use crate::error::Result;
-use crate::ri::{ForeignRule, KeyParts};
 use logstead_engine::{Absent, ScanCursor};
 use logstead_types::Rid;
 

@@ -464,7 +464,7 @@ pub(crate) fn relations_shown(catalog: &Catalog, stored: &str, path: &[String]) 
         let name = number
             .parse()
             .ok()
-            .and_then(|oid| relation_text(catalog, oid, path));
+            .and_then(|oid| crate::catalog::text::relation_text(catalog, oid, path));
         out.push_str(&name.map_or_else(|| number.to_owned(), |n| n.replace('\'', "''")));
         at = place.end;
     }
@@ -534,17 +534,6 @@ pub fn relation_by_text(catalog: &Catalog, name: &str, path: &[String]) -> Resul
                 format!("improper relation name (too many dotted names): {name}"),
             ));
         }
-    })
-}
-
-/// Name of a relation or index as regclass output prints it: qualified only if the path does not find it.
-pub fn relation_text(catalog: &Catalog, relation: Oid, path: &[String]) -> Option<String> {
-    let (schema, name) = catalog.name_of(relation)?;
-    let found = catalog.object_by_name(None, name, path) == Some(relation);
-    Some(if found {
-        quote_ident(name)
-    } else {
-        format!("{}.{}", quote_ident(schema), quote_ident(name))
     })
 }
 

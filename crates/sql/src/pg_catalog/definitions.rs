@@ -3,8 +3,8 @@
 //! Owns: the statement's text of an index and the clause's text of a constraint, with names as a search path sees
 //! them.
 
-use super::calls::{default_shown, int_arg, names_shown, oid_arg, relation_text, text};
-use crate::catalog::text::quote_ident;
+use super::calls::{default_shown, int_arg, names_shown, oid_arg, text};
+use crate::catalog::text::{quote_ident, relation_text};
 use crate::catalog::{
     Action, Catalog, Constraint, ConstraintKind, ForeignKey, IndexDef, Relation, Timing,
 };

@@ -145,7 +145,7 @@ pub(crate) fn definition(oid: Oid, pretty: bool, cx: &VirtualContext<'_>) -> Opt
 
 /// A table's name: qualified, unless it is for people and the path finds it.
 fn shown(table: &Relation, pretty: bool, cx: &VirtualContext<'_>, path: &[String]) -> String {
-    let short = crate::pg_catalog::calls::relation_text(cx.catalog, table.oid, path);
+    let short = crate::catalog::text::relation_text(cx.catalog, table.oid, path);
     match short {
         Some(short) if pretty => short,
         _ => format!(

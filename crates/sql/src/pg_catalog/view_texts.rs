@@ -2,8 +2,9 @@
 //! made by code of its own.
 
 use crate::catalog::VirtualContext;
+use crate::catalog::text::relation_text;
 use crate::error::{Result, SqlError};
-use crate::pg_catalog::calls::{oid_arg, relation_by_text, relation_text};
+use crate::pg_catalog::calls::{oid_arg, relation_by_text};
 use crate::pg_catalog::viewdef;
 use crate::value::Datum;
 use logstead_types::SqlState;

@@ -22,6 +22,7 @@ pub(crate) fn updatable(
         session,
         variables: None,
         rows_of: &rows_of,
+        evaluate: crate::exec::evaluate,
     };
     crate::bind::updatable_columns(relation, &cx)
 }
@@ -43,6 +44,7 @@ pub(super) fn policy(
         session,
         variables: None,
         rows_of: &rows_of,
+        evaluate: crate::exec::evaluate,
     };
     let shown = crate::bind::policy_shown(relation, condition, &cx)?;
     Ok(catalog.routines_shown(&deparse::normal(&shown), &path))
@@ -66,6 +68,7 @@ pub(super) fn trigger(
         session,
         variables: None,
         rows_of: &rows_of,
+        evaluate: crate::exec::evaluate,
     };
     let shown = crate::bind::trigger_shown(relation, condition, &cx)?;
     Ok(catalog.routines_shown(&deparse::qualified(&shown, pretty), &path))
@@ -91,6 +94,7 @@ pub(crate) fn text(
         session,
         variables: None,
         rows_of: &rows_of,
+        evaluate: crate::exec::evaluate,
     };
     let query = crate::bind::view_query_shown(relation, view, &cx)?;
     let names: Vec<String> = relation.columns.iter().map(|c| c.name.clone()).collect();

@@ -9,7 +9,6 @@
 
 use super::walk;
 use crate::error::{Result, SqlError};
-use crate::exec::constant;
 use crate::expr::Expr;
 use crate::func::{Body, Function, Volatility};
 use crate::value::{Datum, SqlType, compare, info, oid, record, text_io};
@@ -116,7 +115,7 @@ fn simple(expr: &Expr) -> Result<Option<Expr>> {
             negated,
         } => match (datum(left), datum(right)) {
             (Some(l), Some(r)) => {
-                let is_distinct = constant::distinct(left.ty().oid, l, r);
+                let is_distinct = super::distinct(left.ty().oid, l, r);
                 Some(truth(Some(is_distinct != *negated)))
             }
             _ => None,
@@ -167,7 +166,7 @@ fn simple(expr: &Expr) -> Result<Option<Expr>> {
             _ => None,
         },
         Expr::Subscript { array, index, ty } => match (datum(array), datum(index)) {
-            (Some(array), Some(index)) => Some(Expr::Const(constant::subscript(array, index), *ty)),
+            (Some(array), Some(index)) => Some(Expr::Const(super::subscript(array, index), *ty)),
             _ => None,
         },
         _ => None,

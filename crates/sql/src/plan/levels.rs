@@ -4,8 +4,8 @@
 //! that ([`crate::parse::on_enough_stack`]).
 
 use super::{Plan, walk};
-use crate::exec::children;
 use crate::expr::{Expr, Subquery};
+use crate::plan::stats::children;
 
 /// Levels for which any stack has room.
 const SHALLOW: usize = 100;

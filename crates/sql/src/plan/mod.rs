@@ -22,10 +22,12 @@ mod join_order;
 mod layout;
 mod levels;
 mod merge_join;
+mod scalar;
 mod scan;
 mod select;
 mod selectivity;
 mod statement;
+pub mod stats;
 mod user_aggregate;
 mod waits;
 pub(crate) mod walk;
@@ -37,19 +39,20 @@ pub use guarded::Guarded;
 pub(crate) use join::refuses_null;
 pub(crate) use layout::Layout;
 pub(crate) use levels::stack_bytes;
+pub(crate) use scalar::{distinct, subscript};
 pub(crate) use scan::Wish;
 pub(crate) use select::plan_select;
 pub(crate) use statement::plan_computed;
-pub use statement::{Command, PlanContext, Planned, plan_statement};
+pub use statement::{Command, Evaluate, PlanContext, Planned, plan_statement};
 pub use user_aggregate::{Transitions, UserAggregate};
 pub use window::{
     FrameBound, FrameExclusion, FrameUnits, Window, WindowCall, WindowFrame, WindowFunction,
 };
 
 use crate::catalog::{Catalog, IndexDef, Relation, VirtualTable};
+use crate::constraints::RuleSet;
 use crate::expr::Expr;
 use crate::func::{Aggregate, Function};
-use crate::ri::RuleSet;
 use crate::value::{Oid, SqlType};
 use logstead_engine::RowLock;
 use std::sync::Arc;
@@ -780,6 +783,3 @@ pub enum MergeAction {
     /// Inserts a row; the source row is that of [`Merge`], the source of the plan a placeholder.
     Insert(Box<Insert>),
 }
-
-#[cfg(test)]
-mod tests;

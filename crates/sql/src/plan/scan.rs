@@ -1,10 +1,10 @@
 //! How one FROM item is read.
 
-use super::estimate;
 use super::layout::Layout;
 use super::merge_join::{Sorted, as_wanted};
 use super::{
-    Guarded, NO_VERSION, Node, OutputColumn, Plan, ROW_NUMBER, Scan, SetOpKind, build, walk,
+    Guarded, NO_VERSION, Node, OutputColumn, Plan, ROW_NUMBER, Scan, SetOpKind, build, estimate,
+    walk,
 };
 use crate::bind::{Binder, COLUMN_BASE, ColId, Source};
 use crate::catalog::Relation;
@@ -130,7 +130,7 @@ fn changes(plan: &Plan) -> bool {
         | Node::Merge(_) => true,
         _ => false,
     };
-    own || crate::exec::children(plan).into_iter().any(changes)
+    own || crate::plan::stats::children(plan).into_iter().any(changes)
 }
 
 /// Notes the columns that an expression reads.

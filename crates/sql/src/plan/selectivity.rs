@@ -5,13 +5,10 @@
 
 mod variable;
 
-use super::estimate;
 use super::scan::plain_column;
-use super::walk;
-use super::{Node, Plan};
+use super::{Node, Plan, estimate, walk};
 use crate::bind::{Binder, COLUMN_BASE, ColId, Source};
 use crate::catalog::{ColumnStatistics, Relation};
-use crate::exec;
 use crate::expr::Expr;
 use crate::func::{self, Comparison};
 use crate::value::{Datum, oid};
@@ -211,11 +208,7 @@ impl Binder<'_> {
         if varies || walk::is_volatile(expr) {
             return None;
         }
-        let cx = exec::EvalContext {
-            params: &[],
-            session: self.cx.session,
-        };
-        exec::eval(expr, &[], &cx).ok()
+        (self.cx.evaluate)(expr, self.cx.session).ok()
     }
 
     /// Share of `rows` rows for which a condition holds.
@@ -423,10 +416,6 @@ impl Binder<'_> {
         let Expr::Call { function, args, ty } = condition else {
             return None;
         };
-        let cx = exec::EvalContext {
-            params: &[],
-            session: self.cx.session,
-        };
         let holds = |value: &Datum| {
             let mut args = args.clone();
             let first = args.first_mut()?;
@@ -437,7 +426,7 @@ impl Binder<'_> {
                 ty: *ty,
             };
             Some(matches!(
-                exec::eval(&call, &[], &cx).ok()?,
+                (self.cx.evaluate)(&call, self.cx.session).ok()?,
                 Datum::Bool(true)
             ))
         };

@@ -6,6 +6,8 @@ use crate::catalog::rights::Access;
 use crate::catalog::{Catalog, Relation};
 use crate::context::Context;
 use crate::error::{Result, SqlError};
+use crate::expr::Expr;
+use crate::value::Datum;
 use crate::value::{Oid, SqlType};
 use logstead_types::SqlState;
 use sqlparser::ast;
@@ -27,7 +29,12 @@ pub struct PlanContext<'a> {
     pub variables: Option<&'a Variables>,
     /// Estimated rows of a relation.
     pub rows_of: &'a dyn Fn(&Relation) -> f64,
+    /// Computes an expression that reads no row: the executor does, as for PostgreSQL's `evaluate_expr`.
+    pub evaluate: Evaluate,
 }
+
+/// The value of an expression that reads no row.
+pub type Evaluate = fn(&Expr, &dyn Context) -> Result<Datum>;
 
 /// Kinds of planned statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,8 +5,8 @@ pub(crate) use super::waits::{
 };
 use super::{AggregateCall, KeyRange, MergeAction, Node, Plan, Scan};
 use crate::bind::{COLUMN_BASE, ColId};
+use crate::constraints::RuleSet;
 use crate::expr::{Expr, Subquery, SubqueryKind};
-use crate::ri::RuleSet;
 use crate::value::{Datum, stored};
 use std::sync::Arc;
 
@@ -534,7 +534,9 @@ pub(crate) fn is_volatile(expr: &Expr) -> bool {
 /// Locks rows that it gives; subqueries of its expressions are not asked.
 pub(crate) fn locks_rows(plan: &Plan) -> bool {
     matches!(plan.node, Node::LockRows { .. })
-        || crate::exec::children(plan).into_iter().any(locks_rows)
+        || crate::plan::stats::children(plan)
+            .into_iter()
+            .any(locks_rows)
 }
 
 /// Fires triggers, itself or in its WITH.
@@ -558,7 +560,9 @@ pub(crate) fn has_triggers(plan: &Plan) -> bool {
         }
         _ => false,
     };
-    own || crate::exec::children(plan).into_iter().any(has_triggers)
+    own || crate::plan::stats::children(plan)
+        .into_iter()
+        .any(has_triggers)
 }
 
 /// Contains a subquery.

@@ -396,7 +396,7 @@ impl IoContext for SessionContext {
 
     fn relation_name(&self, relation: Oid) -> Option<String> {
         let path = self.search_path();
-        calls::relation_text(&self.catalog(), relation, &path)
+        crate::catalog::text::relation_text(&self.catalog(), relation, &path)
     }
 
     fn catalog_call(&self, name: &str, args: &[Datum]) -> Result<Datum> {

@@ -431,6 +431,7 @@ impl Session {
             session: &*self.context,
             variables: None,
             rows_of: &|_| 0.0,
+            evaluate: crate::exec::evaluate,
         };
         let (bound, calls) = bind::copy_condition(condition, text, relation, &cx)?;
         let role = Context::current_role(&*self.context);
@@ -463,6 +464,7 @@ impl Session {
             session: &*self.context,
             variables: None,
             rows_of: &|_| 0.0,
+            evaluate: crate::exec::evaluate,
         };
         let calls = bind::copy_calls(relation, &cx)?;
         let role = Context::current_role(&*self.context);
@@ -485,6 +487,7 @@ impl Session {
             session: &*self.context,
             variables: None,
             rows_of: &|_| 0.0,
+            evaluate: crate::exec::evaluate,
         };
         let columns = positions.iter().filter_map(|p| relation.columns.get(*p));
         columns
@@ -509,6 +512,7 @@ impl Session {
             session: &*self.context,
             variables: None,
             rows_of: &|_| 0.0,
+            evaluate: crate::exec::evaluate,
         };
         let mut values = Vec::with_capacity(relation.columns.len());
         for (position, column) in relation.columns.iter().enumerate() {

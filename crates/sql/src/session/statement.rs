@@ -437,6 +437,7 @@ impl Session {
             session: &*self.context,
             variables: parameters.variables,
             rows_of: &rows_of,
+            evaluate: crate::exec::evaluate,
         };
         let (planned, looked_into) =
             lookup::noting(|| planned_on_enough_stack(stack_bytes, || make(&cx)));

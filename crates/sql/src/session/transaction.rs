@@ -14,7 +14,7 @@ use super::transaction_modes::{Modes, apply};
 use crate::catalog::{Catalog, dependency_failure};
 use crate::ddl::DdlState;
 use crate::error::{Result, SqlError};
-use crate::ri::{Events, Mark};
+use crate::exec::events::{Events, Mark};
 use crate::value::user;
 use logstead_engine::{CommitError, CommitWait, Isolation, SavepointId, Txn};
 use logstead_types::SqlState;

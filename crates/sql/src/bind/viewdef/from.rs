@@ -9,7 +9,6 @@ use super::{Definer, Shown, ident};
 use crate::catalog::{Relation, RelationKind};
 use crate::error::Result;
 use crate::parse::fold_ident;
-use crate::pg_catalog::calls;
 use sqlparser::ast::{self, TableFactor};
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
@@ -225,7 +224,8 @@ impl Definer<'_, '_> {
                 let ns = self.binder.frames.last().and_then(|f| f.ns.get(index));
                 let relation = ns.and_then(|i| self.relation_of(i)).cloned();
                 if let Some(relation) = relation {
-                    let text = calls::relation_text(self.catalog, relation.oid, self.path);
+                    let text =
+                        crate::catalog::text::relation_text(self.catalog, relation.oid, self.path);
                     let parts = match text {
                         Some(text) => crate::catalog::text::split_qualified(&text)?,
                         None => vec![relation.name.clone()],

@@ -5,8 +5,8 @@ use super::world::*;
 use crate::catalog::depend::{self, Dependent};
 use crate::catalog::{Catalog, RelationKind, TempObjects};
 use crate::ddl::DdlState;
-use logstead_sql_types::persistent::visited;
 use crate::value::user;
+use logstead_sql_types::persistent::visited;
 use std::collections::BTreeSet;
 use std::rc::Rc;
 

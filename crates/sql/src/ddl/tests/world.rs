@@ -101,7 +101,7 @@ impl World {
                 search_path: &self.path,
                 notices: &mut notices,
                 cancel: &self.cancel,
-                events: &mut crate::ri::Events::default(),
+                events: &mut crate::exec::events::Events::default(),
                 work_mem_bytes: 1 << 20,
                 spill: None,
                 in_use: &[],

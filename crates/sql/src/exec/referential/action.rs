@@ -14,10 +14,11 @@ use super::{Judge, stopped};
 use crate::catalog::classes::PG_CLASS;
 use crate::catalog::trigger::TriggerEvent;
 use crate::catalog::{Action, Relation};
+use crate::constraints::{ForeignRule, Moment, RuleSet, TableTriggers};
 use crate::error::{Result, SqlError};
+use crate::exec::events::Queue;
 use crate::expr::Expr;
 use crate::plan::walk;
-use crate::ri::{ForeignRule, Moment, Queue, RuleSet, TableTriggers};
 use crate::role::acl::privilege as p;
 use crate::value::Datum;
 use logstead_engine::{RowLock, RowRef, WriteError};
@@ -95,7 +96,7 @@ impl<'c, 'a> Judge<'c, 'a> {
         }
         let moment = Moment::after(event).of_statement().of_action();
         if triggers.is_some_and(|triggers| triggers.any(moment)) {
-            set.ended_action(position, moment, self.cx.events);
+            self.cx.events.ended_action(set, position, moment);
         }
         // What follows sees what was done, and looks again.
         self.last = None;
@@ -259,7 +260,7 @@ impl<'c, 'a> Judge<'c, 'a> {
             crate::exec::index_keys::check_after_computing()?;
             let deleted = self.cx.txn.delete(table, rid, row.version);
             if deleted.is_ok() {
-                set.deleted(position, rid, row.bytes, true, &mut self.queue())?;
+                self.queue().deleted(&set, position, rid, row.bytes, true)?;
             }
             return Ok(deleted);
         };
@@ -358,7 +359,7 @@ impl<'c, 'a> Judge<'c, 'a> {
                     events: &mut *self.cx.events,
                     session: self.cx.session,
                 };
-                set.updated(position, rid, row.bytes, new, true, &mut queue)?;
+                queue.updated(&set, position, rid, row.bytes, new, true)?;
                 Ok(Ok(()))
             }
             Err(WriteError::Unique { index, .. }) => Err(unique_violation(

@@ -612,7 +612,7 @@ async fn in_pieces(world: &World, plan: Plan) {
             catalog: &world.catalog,
             engine: &world.engine,
             cancel: &world.cancel,
-            events: &mut crate::ri::Events::default(),
+            events: &mut crate::exec::events::Events::default(),
             work_mem_bytes: 4 << 20,
             spill: None,
         };
@@ -649,7 +649,7 @@ fn refused(node: Node) -> Option<String> {
             catalog: &world.catalog,
             engine: &world.engine,
             cancel: &world.cancel,
-            events: &mut crate::ri::Events::default(),
+            events: &mut crate::exec::events::Events::default(),
             work_mem_bytes: 1024,
             spill: None,
         };

@@ -17,7 +17,7 @@ fn unread(plan: &Plan, out: &mut Vec<Vec<usize>>) {
             .filter(|(_, unread)| **unread);
         out.push(marked.map(|(at, _)| at).collect());
     }
-    for child in crate::exec::children(plan) {
+    for child in crate::plan::stats::children(plan) {
         unread(child, out);
     }
 }

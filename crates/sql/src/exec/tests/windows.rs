@@ -141,7 +141,7 @@ fn run_small(plan: Plan, work_mem_bytes: usize) -> Result<Vec<Vec<Datum>>, Strin
             catalog: &world.catalog,
             engine: &world.engine,
             cancel: &cancel,
-            events: &mut crate::ri::Events::default(),
+            events: &mut crate::exec::events::Events::default(),
             work_mem_bytes,
             spill: None,
         };

@@ -201,7 +201,7 @@ impl World {
             catalog: &self.catalog,
             engine: &self.engine,
             cancel: &self.cancel,
-            events: &mut crate::ri::Events::default(),
+            events: &mut crate::exec::events::Events::default(),
             work_mem_bytes: 4 << 20,
             spill: None,
         };

@@ -416,7 +416,7 @@ fn an_inserter_takes_rows_from_outside_a_plan() {
             catalog: &world.catalog,
             engine: &world.engine,
             cancel: &world.cancel,
-            events: &mut crate::ri::Events::default(),
+            events: &mut crate::exec::events::Events::default(),
             work_mem_bytes: 4 << 20,
             spill: None,
         };

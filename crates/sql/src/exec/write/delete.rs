@@ -3,6 +3,7 @@
 use super::update::{Shown, fill, row_number, shows_version};
 use super::{Locked, Outcome, Returning, Stored, lock_for_triggers, overtaken, write_failed};
 use crate::catalog::trigger::TriggerEvent;
+use crate::constraints::{RuleSet, TableTriggers};
 use crate::error::{Result, SqlError};
 use crate::exec::batch::{BATCH_ROWS, Batch};
 use crate::exec::context::{Cx, Evaluation};
@@ -10,7 +11,6 @@ use crate::exec::operator::{Running, Step, pull};
 use crate::exec::stored;
 use crate::exec::trigger::{self, Fired, Firing, Statement};
 use crate::plan::{Delete, Plan};
-use crate::ri::{RuleSet, TableTriggers};
 use crate::value::Datum;
 use logstead_engine::{Row, Table, VersionId, WriteError};
 use logstead_types::Rid;
@@ -204,7 +204,8 @@ pub(super) fn remove(
         Ok(()) => {
             cx.affected += 1;
             if let Some(rules) = rules {
-                rules.deleted(0, current.rid, current.bytes, false, &mut cx.queue()?)?;
+                cx.queue()?
+                    .deleted(rules, 0, current.rid, current.bytes, false)?;
             }
             Ok(Stored::Done)
         }

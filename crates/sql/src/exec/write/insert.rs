@@ -7,6 +7,7 @@ use super::{
     unique_violation, without_key, write_failed,
 };
 use crate::catalog::trigger::TriggerEvent;
+use crate::constraints::{RuleSet, TableTriggers};
 use crate::error::{Result, SqlError};
 use crate::exec::batch::{BATCH_ROWS, Batch};
 use crate::exec::context::{Cx, Evaluation, ExecContext, Shared};
@@ -16,7 +17,6 @@ use crate::exec::trigger::{self, Fired, Firing, Statement};
 use crate::exec::{Call, Caller, Prepared, Progress, referential, wait};
 use crate::expr::Expr;
 use crate::plan::{Check, Insert, Node};
-use crate::ri::{RuleSet, TableTriggers};
 use crate::value::Datum;
 use logstead_engine::{RowBuilder, RowRef, Table, VersionId, WriteError};
 use logstead_types::Rid;
@@ -124,7 +124,7 @@ impl InsertWriter {
                     self.written = rid;
                     if let Some(rules) = &insert.rules {
                         let new = RowRef::new(self.builder.finish());
-                        rules.inserted(0, rid, new, &mut cx.queue()?)?;
+                        cx.queue()?.inserted(rules, 0, rid, new)?;
                     }
                     Outcome::Written
                 }

@@ -9,6 +9,7 @@ use super::{
     InsertWriter, OVERTAKEN, Outcome, Stored, check_policies, exprs_of as policy_exprs, overtaken,
 };
 use crate::catalog::trigger::TriggerEvent;
+use crate::constraints::{RuleSet, TableTriggers};
 use crate::error::{Result, SqlError};
 use crate::exec::batch::{BATCH_ROWS, Batch};
 use crate::exec::context::{Cx, Evaluation};
@@ -17,7 +18,6 @@ use crate::exec::operator::{Running, Step, pull};
 use crate::exec::trigger::{self, Statement};
 use crate::expr::Expr;
 use crate::plan::{Merge, MergeAction, Plan, Update, When};
-use crate::ri::{RuleSet, TableTriggers};
 use crate::value::Datum;
 use logstead_engine::{Row, Table, VersionId};
 use logstead_types::{Rid, SqlState};

@@ -8,6 +8,7 @@ use super::{
 };
 use crate::catalog::Relation;
 use crate::catalog::trigger::TriggerEvent;
+use crate::constraints::TableTriggers;
 use crate::error::{Result, SqlError};
 use crate::exec::batch::{BATCH_ROWS, Batch};
 use crate::exec::context::{Cx, Evaluation};
@@ -17,7 +18,6 @@ use crate::exec::scan::OpenRow;
 use crate::exec::stored;
 use crate::exec::trigger::{self, Fired, Firing, Statement};
 use crate::plan::{Plan, Update};
-use crate::ri::TableTriggers;
 use crate::value::Datum;
 use logstead_engine::{Row, RowBuilder, RowRef, Table, VersionId, WriteError};
 use logstead_types::Rid;
@@ -383,7 +383,8 @@ impl UpdateWriter {
                 cx.affected += 1;
                 if let Some(rules) = &update.rules {
                     let new = RowRef::new(self.builder.finish());
-                    rules.updated(0, rid, current.bytes, new, false, &mut cx.queue()?)?;
+                    cx.queue()?
+                        .updated(rules, 0, rid, current.bytes, new, false)?;
                 }
                 let own = cx.txn()?.own_version();
                 shows_version(&mut self.returned, relation.columns.len(), own);

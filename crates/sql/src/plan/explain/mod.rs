@@ -11,11 +11,10 @@ mod text;
 mod title;
 
 use super::explain_expr::{Names, expr_text, qualified};
-use super::walk;
-use super::{CursorName, KeyRange, Node, Plan, Probe, SetOpKind, SortKey, estimate};
+use super::{CursorName, KeyRange, Node, Plan, Probe, SetOpKind, SortKey, estimate, walk};
 use crate::catalog::IndexKey;
-use crate::exec::{NodeStats, children};
 use crate::expr::{Expr, Subquery};
+use crate::plan::stats::{NodeStats, children};
 use std::sync::Arc;
 
 /// What EXPLAIN shows.

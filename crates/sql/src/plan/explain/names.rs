@@ -1,8 +1,8 @@
 //! What the columns of a node's rows are called.
 
 use super::{Names, Reader, expr_text, qualified};
-use crate::exec::children;
 use crate::expr::Expr;
+use crate::plan::stats::children;
 use crate::plan::{AggregateCall, Node, Plan, ROW_NUMBER, WindowCall, WindowFunction};
 
 impl Reader<'_> {
@@ -145,7 +145,7 @@ pub(super) fn is_computed(expr: &Expr, below: &Plan) -> bool {
             keys.get(index).is_none_or(|key| is_computed(key, input))
         }
         Node::Window { input, .. } => {
-            index >= crate::exec::width(input) || is_computed(expr, input)
+            index >= crate::plan::stats::width(input) || is_computed(expr, input)
         }
         Node::Filter { input, .. } | Node::Sort { input, .. } | Node::Limit { input, .. } => {
             is_computed(expr, input)
@@ -153,7 +153,7 @@ pub(super) fn is_computed(expr: &Expr, below: &Plan) -> bool {
         Node::NestedLoop { left, right, .. }
         | Node::HashJoin { left, right, .. }
         | Node::MergeJoin { left, right, .. } => {
-            let width = crate::exec::width(left);
+            let width = crate::plan::stats::width(left);
             match index.checked_sub(width) {
                 None => is_computed(expr, left),
                 Some(index) => is_computed(&column(index), right),

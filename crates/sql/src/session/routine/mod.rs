@@ -230,6 +230,7 @@ impl Session {
             session: &*self.context,
             variables: None,
             rows_of: &|_| 0.0,
+            evaluate: crate::exec::evaluate,
         })
     }
 

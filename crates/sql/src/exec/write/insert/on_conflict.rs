@@ -270,7 +270,8 @@ impl InsertWriter {
                     cx.affected += 1;
                     if let Some(rules) = &insert.rules {
                         let new = RowRef::new(self.builder.finish());
-                        rules.updated(0, rid, existing.bytes, new, false, &mut cx.queue()?)?;
+                        cx.queue()?
+                            .updated(rules, 0, rid, existing.bytes, new, false)?;
                     }
                     self.is_update = true;
                     self.written = rid;

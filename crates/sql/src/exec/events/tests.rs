@@ -1,6 +1,6 @@
 use super::*;
 use crate::catalog::{Constraint, ConstraintKind, IndexColumn, IndexDef, Relation, RelationKind};
-use crate::ri::{TableRules, UniqueRule};
+use crate::constraints::{TableRules, UniqueRule};
 use logstead_types::{IndexId, TableId};
 
 fn set(timing: Timing) -> Arc<RuleSet> {

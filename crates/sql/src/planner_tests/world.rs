@@ -364,6 +364,7 @@ pub(super) fn planned(sql: &str) -> Result<Planned> {
         session: &Fixed,
         variables: None,
         rows_of: &rows,
+        evaluate: crate::exec::evaluate,
     };
     plan_statement(&parsed[0].statement, sql, &cx)
 }

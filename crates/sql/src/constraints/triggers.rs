@@ -1,15 +1,14 @@
-//! Triggers of the tables that a statement writes, as its plan has them, and the rows that AFTER triggers wait for.
+//! Triggers of the tables that a statement writes, as its plan has them.
 //!
-//! They are kept with the rules: a written row that concerns one queues an event behind those of the constraints, as PostgreSQL's own triggers for those come first
-//! by their names. The function is run when the statement has ended, by the session (`exec::referential` stops for it).
+//! They are kept with the rules: a written row that concerns one queues an event behind those of the constraints, as
+//! PostgreSQL's own triggers for those come first by their names. The function is run when the statement has ended, by the
+//! session (`exec::referential` stops for it).
 
 use crate::catalog::Relation;
 use crate::catalog::trigger::{Trigger, TriggerEvent, TriggerTime};
 use crate::expr::Expr;
 use crate::plan::Callee;
-use crate::value::Datum;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::Arc;
 
 /// A trigger that a statement may fire.
 pub struct Fire {
@@ -115,51 +114,4 @@ impl TableTriggers {
     pub(crate) fn any(&self, when: Moment) -> bool {
         self.at(when).next().is_some()
     }
-}
-
-/// The rows that a statement has changed of a table in one way, for triggers with REFERENCING. Complete when the first of these is fired.
-#[derive(Default)]
-pub(crate) struct Captured {
-    rows: Mutex<CapturedRows>,
-    closed: AtomicBool,
-    /// The tables as values, once somebody has asked.
-    pub(crate) values: OnceLock<[Datum; 2]>,
-}
-
-/// Encoded rows: as they were, and as they are.
-#[derive(Default)]
-pub(crate) struct CapturedRows {
-    pub(crate) old: Vec<Box<[u8]>>,
-    pub(crate) new: Vec<Box<[u8]>>,
-}
-
-impl Captured {
-    /// May rows still be added?
-    pub(super) fn is_open(&self) -> bool {
-        !self.closed.load(Ordering::Relaxed)
-    }
-
-    /// Adds a row.
-    pub(super) fn add(&self, old: Option<&[u8]>, new: Option<&[u8]>) {
-        let mut rows = self.rows.lock().unwrap_or_else(PoisonError::into_inner);
-        rows.old.extend(old.map(Box::from));
-        rows.new.extend(new.map(Box::from));
-    }
-
-    /// The rows, to which none are added any more.
-    pub(crate) fn close(&self) -> MutexGuard<'_, CapturedRows> {
-        self.closed.store(true, Ordering::Relaxed);
-        self.rows.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// A row that was written, as AFTER triggers see it: encoded, since there may be many. A statement's trigger has neither.
-pub(crate) struct Written {
-    pub(crate) event: TriggerEvent,
-    pub(crate) old: Option<Box<[u8]>>,
-    pub(crate) new: Option<Box<[u8]>>,
-    /// Of a statement: how many actions have changed its table then.
-    pub(crate) number: u64,
-    /// For triggers with tables of rows.
-    pub(crate) captured: Option<Arc<Captured>>,
 }

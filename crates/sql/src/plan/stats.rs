@@ -1,6 +1,6 @@
 //! What EXPLAIN ANALYZE shows of each node.
 
-use crate::plan::{Node, Plan};
+use super::{Node, Plan};
 
 /// Measurements of one plan node; times include the nodes below.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -131,7 +131,7 @@ pub(crate) fn width(plan: &Plan) -> usize {
         | Node::MergeJoin {
             left, right, kind, ..
         } => {
-            use crate::plan::JoinKind::{Anti, Semi};
+            use super::JoinKind::{Anti, Semi};
             if matches!(kind, Semi | Anti) {
                 width(left)
             } else {

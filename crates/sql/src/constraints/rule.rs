@@ -11,7 +11,7 @@ use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};
 
 /// The stored bytes of a column; `None` is NULL.
-pub(super) fn bytes_of<'r>(
+pub(crate) fn bytes_of<'r>(
     relation: &Relation,
     row: RowRef<'r>,
     position: usize,
@@ -30,7 +30,7 @@ pub(super) fn bytes_of<'r>(
 }
 
 /// Values of columns, in the order of `positions`.
-pub(super) fn values_of(
+pub(crate) fn values_of(
     relation: &Relation,
     row: RowRef<'_>,
     positions: impl Iterator<Item = usize>,
