@@ -15,7 +15,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The crates of the workspace, from what depends on nothing up to the server.
-const CRATES: [&str; 18] = [
+const CRATES: [&str; 19] = [
     "types",
     "env",
     "fiber",
@@ -29,6 +29,7 @@ const CRATES: [&str; 18] = [
     "sql-parse",
     "sql-func",
     "sql-catalog",
+    "sql-plan",
     "sql",
     "wire",
     "sim",

@@ -11,14 +11,10 @@
 //! Talks to the engine only: no sockets, files or clocks here.
 #![forbid(unsafe_code)]
 
-pub mod bind;
-pub mod constraints;
 pub mod ddl;
 pub mod exec;
-pub mod expr;
 mod information_schema;
 pub mod pg_catalog;
-pub mod plan;
 #[cfg(test)]
 mod planner_tests;
 pub mod session;
@@ -26,5 +22,6 @@ pub mod session;
 pub use logstead_sql_catalog::{self as catalog, context, role, settings};
 pub use logstead_sql_func as func;
 pub use logstead_sql_parse::{self as parse, plpgsql};
+pub use logstead_sql_plan::{self as plan, bind, constraints, expr};
 pub use logstead_sql_types::{Result, SqlError, encoding, error, value};
 use logstead_sql_types::{interrupt, search, xml};

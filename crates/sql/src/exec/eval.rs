@@ -12,7 +12,7 @@ use crate::plan::distinct;
 use crate::plan::subscript;
 use crate::plan::walk;
 use crate::value::array::stacked;
-use crate::value::{Datum, Oid, OutputStyle, SqlType, build, compare, info, oid, record, text_io};
+use crate::value::{Datum, OutputStyle, SqlType, build, compare, info, oid, record, text_io};
 use logstead_engine::Txn;
 use logstead_types::SqlState;
 use smallvec::SmallVec;

@@ -1,7 +1,7 @@
 //! Whether a plan gives the same rows however often an enclosing loop starts it over.
 
 use crate::expr::Expr;
-use crate::plan::{Node, Plan, stats, walk};
+use crate::plan::{Node, Plan, walk};
 
 /// True when `plan` refers to no row outside of itself and reads no WITH query (the working table of a recursive one
 /// changes): what was made of its rows may be kept when it is started over.

@@ -106,7 +106,7 @@ impl LockState {
             }
             if self.changed && matches!(locked, Locked::Yes) {
                 let row = &self.row;
-                let wants = |cx: &mut Cx<'a>| recheck.wants(row, cx);
+                let wants = |cx: &mut Cx<'a>| crate::exec::guarded::passes(recheck, row, cx);
                 locked = match self.evaluation.of(recheck.exprs(), cx, wants)? {
                     Ok(true) => Locked::Yes,
                     Ok(false) => Locked::No,

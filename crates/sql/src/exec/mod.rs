@@ -55,7 +55,6 @@ mod write;
 pub use context::{Cancel, CancelReason, EvalContext, ExecContext, MEMORY_FACTOR};
 pub(crate) use eval::columns_read;
 pub use eval::{eval, evaluate};
-pub(crate) use events::Captured;
 pub use events::{Events, Mark, Modes};
 pub(crate) use held::Held;
 pub use referential::judge_deferred;

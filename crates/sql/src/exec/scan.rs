@@ -158,7 +158,9 @@ impl Emitter {
             out.open_row()[column] = self.columns[column].decode(row.bytes)?;
         }
         let holds = if self.has_subquery {
-            match evaluation.run(cx, |cx| scan.filter.wants(out.open_row(), cx))? {
+            match evaluation.run(cx, |cx| {
+                crate::exec::guarded::passes(&scan.filter, out.open_row(), cx)
+            })? {
                 Ok(holds) => holds,
                 Err(absent) => {
                     out.abandon_row();
@@ -166,7 +168,7 @@ impl Emitter {
                 }
             }
         } else {
-            scan.filter.wants(out.open_row(), cx)?
+            crate::exec::guarded::passes(&scan.filter, out.open_row(), cx)?
         };
         if holds {
             for &column in &self.rest {

@@ -291,7 +291,7 @@ impl Session {
         let tables = vec![relation.storage];
         loop {
             let open = self.transaction()?;
-            let mut cx = copying(open, &catalog, &*context, &engine, signals.statement());
+            let mut cx = copying(open, &catalog, &context, &engine, signals.statement());
             if guarded(&signals, limits, inserter.begin(&mut cx)).await? != Progress::Call {
                 break;
             }
@@ -351,7 +351,7 @@ impl Session {
                 let mut called = false;
                 let pushed = loop {
                     let open = self.transaction()?;
-                    let mut cx = copying(open, &catalog, &*context, &engine, signals.statement());
+                    let mut cx = copying(open, &catalog, &context, &engine, signals.statement());
                     let pushed = watched(&signals, limits, inserter.push(&mut cx, &row)).await;
                     match pushed {
                         Ok(Progress::Call) => {
@@ -395,7 +395,7 @@ impl Session {
         }
         loop {
             let open = self.transaction()?;
-            let mut cx = copying(open, &catalog, &*context, &engine, signals.statement());
+            let mut cx = copying(open, &catalog, &context, &engine, signals.statement());
             if guarded(&signals, limits, inserter.finish(&mut cx)).await? != Progress::Call {
                 break;
             }

@@ -260,7 +260,7 @@ impl<'c, 'a> Judge<'c, 'a> {
             crate::exec::index_keys::check_after_computing()?;
             let deleted = self.cx.txn.delete(table, rid, row.version);
             if deleted.is_ok() {
-                self.queue().deleted(&set, position, rid, row.bytes, true)?;
+                self.queue().deleted(set, position, rid, row.bytes, true)?;
             }
             return Ok(deleted);
         };
@@ -359,7 +359,7 @@ impl<'c, 'a> Judge<'c, 'a> {
                     events: &mut *self.cx.events,
                     session: self.cx.session,
                 };
-                queue.updated(&set, position, rid, row.bytes, new, true)?;
+                queue.updated(set, position, rid, row.bytes, new, true)?;
                 Ok(Ok(()))
             }
             Err(WriteError::Unique { index, .. }) => Err(unique_violation(

@@ -128,7 +128,7 @@ impl DeleteWriter {
                 }
                 let row = &self.row;
                 let recheck = &delete.recheck;
-                let wants = |cx: &mut Cx<'a>| recheck.wants(row, cx);
+                let wants = |cx: &mut Cx<'a>| crate::exec::guarded::passes(recheck, row, cx);
                 let wanted = self.evaluation.of(recheck.exprs(), cx, wants);
                 match wanted? {
                     Ok(true) => self.judged = Some(current.version),

@@ -206,7 +206,7 @@ impl MergeWriter {
         if self.newest {
             fill(&merge.table, current.bytes, &mut self.row)?;
             shows_version(&mut self.row, merge.table.columns.len(), current.version);
-            if !merge.on.wants(&self.row, cx)? {
+            if !crate::exec::guarded::passes(&merge.on, &self.row, cx)? {
                 return Ok(Choice::Unmatched);
             }
         }

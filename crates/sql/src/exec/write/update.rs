@@ -231,7 +231,7 @@ impl UpdateWriter {
             let exprs = given.iter().map(|(_, expr)| expr);
             let exprs = exprs.chain(update.recheck.exprs());
             let valued = evaluation.of(exprs, cx, |cx| {
-                if newest && !update.recheck.wants(&self.row, cx)? {
+                if newest && !crate::exec::guarded::passes(&update.recheck, &self.row, cx)? {
                     return Ok(false);
                 }
                 let row = self.row.get(..relation.columns.len());
@@ -423,7 +423,7 @@ impl UpdateWriter {
             fill(&update.table, current.bytes, &mut self.row)?;
             shows_version(&mut self.row, update.table.columns.len(), current.version);
             self.sparse = false;
-            if !update.recheck.wants(&self.row, cx)? {
+            if !crate::exec::guarded::passes(&update.recheck, &self.row, cx)? {
                 return Ok(false);
             }
         }

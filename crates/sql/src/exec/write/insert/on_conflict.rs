@@ -110,7 +110,7 @@ impl InsertWriter {
             self.joined.push(Datum::Int8(number));
             self.joined.push(Datum::Int8(version.token()));
         }
-        if !update.wanted.wants(&self.joined, cx)? {
+        if !crate::exec::guarded::passes(&update.wanted, &self.joined, cx)? {
             return Ok(false);
         }
         self.updated.clear();

@@ -1,0 +1,180 @@
+//! Conflicts of collations that an expression names (42P21).
+//!
+//! There is one order of texts here, so a collation changes nothing; but a statement that names two for one comparison is wrong, and is told so, as by PostgreSQL.
+//! Collations that columns are declared with are not looked at.
+
+use super::Binder;
+use logstead_sql_types::error::{Result, SqlError};
+use logstead_types::SqlState;
+use sqlparser::ast::{self, BinaryOperator, Expr, FunctionArg, FunctionArgExpr, FunctionArguments};
+
+/// Functions that give a text of their arguments' collation.
+const TEXTS: [&str; 24] = [
+    "btrim",
+    "coalesce",
+    "concat",
+    "concat_ws",
+    "format",
+    "greatest",
+    "initcap",
+    "least",
+    "left",
+    "lower",
+    "lpad",
+    "ltrim",
+    "max",
+    "min",
+    "nullif",
+    "overlay",
+    "regexp_replace",
+    "repeat",
+    "replace",
+    "right",
+    "rpad",
+    "rtrim",
+    "substr",
+    "upper",
+];
+
+/// The collation that an expression names for its value, if it does.
+type Named = Option<String>;
+
+fn merged(a: Named, b: Named) -> Result<Named> {
+    match (a, b) {
+        (Some(a), Some(b)) if a != b => Err(SqlError::new(
+            SqlState::new(b"42P21"),
+            format!("collation mismatch between explicit collations \"{a}\" and \"{b}\""),
+        )),
+        (a, b) => Ok(a.or(b)),
+    }
+}
+
+fn all<'e>(exprs: impl IntoIterator<Item = &'e Expr>) -> Result<Named> {
+    let mut found = None;
+    for expr in exprs {
+        found = merged(found, named(expr)?)?;
+    }
+    Ok(found)
+}
+
+/// Looks at an expression, its subqueries aside.
+pub(super) fn named(expr: &Expr) -> Result<Named> {
+    match expr {
+        Expr::Collate { expr, collation } => {
+            named(expr)?;
+            let last = collation.0.last().and_then(|part| part.as_ident());
+            Ok(last.map(logstead_sql_parse::fold_ident))
+        }
+        Expr::Nested(inner) => named(inner),
+        Expr::BinaryOp { .. } => {
+            // The left side may be a chain of thousands.
+            let mut chain = Vec::new();
+            let mut head = expr;
+            while let Expr::BinaryOp { left, op, right } = head {
+                chain.push((op, right));
+                head = left;
+            }
+            let mut left = named(head)?;
+            for (op, right) in chain.into_iter().rev() {
+                let right = named(right)?;
+                left = match op {
+                    BinaryOperator::And | BinaryOperator::Or => None,
+                    BinaryOperator::StringConcat => merged(left, right)?,
+                    _ => {
+                        merged(left, right)?;
+                        None
+                    }
+                };
+            }
+            Ok(left)
+        }
+        Expr::Like { expr, pattern, .. } | Expr::ILike { expr, pattern, .. } => {
+            all([&**expr, &**pattern]).map(|_| None)
+        }
+        Expr::InList { expr, list, .. } => {
+            let left = named(expr)?;
+            for item in list {
+                merged(left.clone(), named(item)?)?;
+            }
+            Ok(None)
+        }
+        Expr::Between {
+            expr, low, high, ..
+        } => {
+            let left = named(expr)?;
+            merged(left.clone(), named(low)?)?;
+            merged(left, named(high)?).map(|_| None)
+        }
+        Expr::Case {
+            operand,
+            conditions,
+            else_result,
+            ..
+        } => {
+            let asked = match operand {
+                Some(operand) => named(operand)?,
+                None => None,
+            };
+            for when in conditions {
+                merged(asked.clone(), named(&when.condition)?)?;
+            }
+            let results = conditions.iter().map(|when| &when.result);
+            all(results.chain(else_result.as_deref()))
+        }
+        Expr::Array(array) => all(&array.elem),
+        Expr::Tuple(items) => {
+            for item in items {
+                named(item)?;
+            }
+            Ok(None)
+        }
+        Expr::Cast { expr, .. } => named(expr).map(|_| None),
+        Expr::UnaryOp { expr, .. } | Expr::IsNull(expr) | Expr::IsNotNull(expr) => {
+            named(expr).map(|_| None)
+        }
+        Expr::Function(function) => of_function(function),
+        _ => Ok(None),
+    }
+}
+
+fn of_function(function: &ast::Function) -> Result<Named> {
+    let FunctionArguments::List(list) = &function.args else {
+        return Ok(None);
+    };
+    let args = list.args.iter().filter_map(|arg| match arg {
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => Some(expr),
+        _ => None,
+    });
+    let last = function.name.0.last().and_then(|part| part.as_ident());
+    let name = last.map(logstead_sql_parse::fold_ident).unwrap_or_default();
+    // A row's fields have nothing to do with each other.
+    if name == "row" {
+        for arg in args {
+            named(arg)?;
+        }
+        return Ok(None);
+    }
+    let found = all(args)?;
+    Ok(found.filter(|_| TEXTS.contains(&name.as_str())))
+}
+
+/// Does a statement name a collation?
+pub(super) fn is_named_in(text: &str) -> bool {
+    let wanted = b"collate";
+    { text.as_bytes().windows(wanted.len()) }.any(|part| part.eq_ignore_ascii_case(wanted))
+}
+
+impl Binder<'_> {
+    /// 42P21 for an expression that names two collations for one thing. What is in it is not looked at again.
+    pub(super) fn refuse_collations<T>(
+        &mut self,
+        expr: &Expr,
+        bind: impl FnOnce(&mut Self) -> Result<T>,
+    ) -> Result<T> {
+        named(expr)?;
+        self.collates = false;
+        let bound = bind(self);
+        self.collates = true;
+        bound
+    }
+}

@@ -1,0 +1,244 @@
+//! ON CONFLICT: which indexes decide, and what DO UPDATE makes of the row in the way.
+//!
+//! Through a view that can be updated its names are the view's, those of `excluded` too; the indexes, and the row in
+//! the way, are the table's, whether the view shows that row or not.
+
+use super::{Binder, Clause, ColId, Source, index_expression};
+use crate::expr::Expr;
+use crate::{ConflictUpdate, Guarded, Layout, OnConflict, implies, walk};
+use logstead_sql_catalog::role::acl::privilege;
+use logstead_sql_catalog::{IndexDef, Relation, RelationKind};
+use logstead_sql_parse::{EXPRESSION_MARK, fold_ident, schema_and_name};
+use logstead_sql_types::error::{Result, SqlError};
+use logstead_types::SqlState;
+use sqlparser::ast;
+use std::sync::Arc;
+
+impl Binder<'_> {
+    pub(super) fn on_conflict(
+        &mut self,
+        on: &ast::OnConflict,
+        relation: &Arc<Relation>,
+        alias: Option<&ast::Ident>,
+    ) -> Result<OnConflict> {
+        let indexes = match &on.conflict_target {
+            None => Vec::new(),
+            Some(ast::ConflictTarget::Columns(columns)) => {
+                let found = self.inferred(columns, relation)?;
+                if found.is_empty() {
+                    return Err(SqlError::new(
+                        SqlState::INVALID_COLUMN_REFERENCE,
+                        "there is no unique or exclusion constraint matching the ON CONFLICT specification",
+                    ));
+                }
+                found
+            }
+            Some(ast::ConflictTarget::OnConstraint(name)) => {
+                let (_, constraint) = schema_and_name(name, &self.cx.catalog.database_name)?;
+                let through = self.through(relation);
+                let index = relation
+                    .constraints
+                    .iter()
+                    // A view has none.
+                    .find(|c| c.name == constraint && through.is_none())
+                    .and_then(|c| match c.kind {
+                        logstead_sql_catalog::ConstraintKind::PrimaryKey(oid)
+                        | logstead_sql_catalog::ConstraintKind::Unique(oid) => {
+                            relation.indexes.iter().find(|i| i.oid == oid).cloned()
+                        }
+                        _ => None,
+                    });
+                vec![index.ok_or_else(|| {
+                    SqlError::new(
+                        SqlState::UNDEFINED_OBJECT,
+                        format!(
+                            "constraint \"{constraint}\" for table \"{}\" does not exist",
+                            through.as_ref().map_or(relation, |t| &t.view).name
+                        ),
+                    )
+                })?]
+            }
+        };
+        // Whether a row conflicts tells of the columns that decide it.
+        let told: Vec<usize> = indexes
+            .iter()
+            .flat_map(|index| index.columns.iter().filter_map(|c| c.position()))
+            .collect();
+        let told = match self.through(relation) {
+            None => told,
+            Some(through) => {
+                let named = |base: usize| through.columns.iter().position(|c| *c == Some(base));
+                told.into_iter().filter_map(named).collect()
+            }
+        };
+        if !indexes.is_empty() {
+            self.target_reads(&told);
+        }
+        let update = match &on.action {
+            ast::OnConflictAction::DoNothing => None,
+            ast::OnConflictAction::DoUpdate(update) => {
+                if indexes.is_empty() {
+                    return Err(SqlError::new(
+                        SqlState::SYNTAX_ERROR,
+                        "ON CONFLICT DO UPDATE requires inference specification or constraint name",
+                    )
+                    .hint("For example, ON CONFLICT (column_name)."));
+                }
+                let (first, width) = self.target_frame(relation, alias)?;
+                let result = self.conflict_update(update, relation, first, width);
+                self.frames.pop();
+                Some(result?)
+            }
+        };
+        Ok(OnConflict { indexes, update })
+    }
+
+    /// The unique indexes on just the columns and expressions of ON CONFLICT whose predicates its WHERE implies.
+    fn inferred(
+        &mut self,
+        columns: &[ast::Ident],
+        relation: &Arc<Relation>,
+    ) -> Result<Vec<Arc<IndexDef>>> {
+        let mut positions = Vec::with_capacity(columns.len());
+        let mut expressions = Vec::new();
+        let mut conditions = Vec::new();
+        // What names the columns: the table, or the view over it, whose rows are as a table's here.
+        let through = self.through(relation);
+        let as_table = through.as_ref().map(|t| Relation {
+            kind: RelationKind::Table,
+            ..Relation::clone(&t.view)
+        });
+        let named = as_table.as_ref().unwrap_or(relation);
+        for column in columns {
+            let Some(marked) = column.value.strip_prefix(EXPRESSION_MARK) else {
+                if let Some(through) = &through
+                    && through.computes(&fold_ident(column))
+                {
+                    return Ok(Vec::new());
+                }
+                positions.push(self.attribute(relation, column).map_err(|e| {
+                    SqlError::new(
+                        e.code(),
+                        format!("column \"{}\" does not exist", fold_ident(column)),
+                    )
+                    .at(self.at(column.span))
+                })?);
+                continue;
+            };
+            let at = self.at(column.span);
+            let (text, what) = match marked.strip_prefix(EXPRESSION_MARK) {
+                Some(predicate) => (predicate, "PREDICATE"),
+                None => (marked, "INDEX"),
+            };
+            let own = crate::PlanContext {
+                param_types: &[],
+                parameters_fixed: true,
+                ..*self.cx
+            };
+            let bound = super::standalone::conflict_scalar(text, named, &own, what);
+            let bound = bound.map_err(|mut error| {
+                error.fields_mut().position = at;
+                error
+            })?;
+            let bound = match &through {
+                None => Some(bound),
+                Some(through) => through.over_base(bound),
+            };
+            match bound {
+                // No index is on what a view computes, and what is asked of that implies no predicate of one.
+                None if what == "INDEX" => return Ok(Vec::new()),
+                None => {}
+                Some(Expr::Column(position, _)) if what == "INDEX" => positions.push(position),
+                Some(bound) if what == "INDEX" => expressions.push(bound),
+                Some(bound) => conditions.push(bound),
+            }
+        }
+        let mut found = Vec::new();
+        for index in relation
+            .indexes
+            .iter()
+            .filter(|index| index.unique && index.invalid.is_none())
+        {
+            let own: Vec<usize> = index.columns.iter().filter_map(|c| c.position()).collect();
+            let same_columns = own.iter().all(|p| positions.contains(p))
+                && positions.iter().all(|p| own.contains(p));
+            if !same_columns {
+                continue;
+            }
+            if index.is_plain() {
+                if expressions.is_empty() {
+                    found.push(index.clone());
+                }
+                continue;
+            }
+            let bound = index_expression::bind(relation, index, self.cx)?;
+            let keys: Vec<&Expr> = bound
+                .keys
+                .iter()
+                .filter(|key| !matches!(key, Expr::Column(..)))
+                .collect();
+            let among = |key: &Expr, all: &[Expr]| all.iter().any(|e| walk::same(e, key));
+            let same_expressions = keys.iter().all(|key| among(key, &expressions))
+                && expressions
+                    .iter()
+                    .all(|e| keys.iter().any(|key| walk::same(e, key)));
+            let covered = bound
+                .predicate
+                .is_none_or(|p| implies::all(&conditions, std::slice::from_ref(&p)));
+            if same_expressions && covered {
+                found.push(index.clone());
+            }
+        }
+        Ok(found)
+    }
+
+    fn conflict_update(
+        &mut self,
+        update: &ast::DoUpdate,
+        relation: &Arc<Relation>,
+        first: ColId,
+        width: usize,
+    ) -> Result<ConflictUpdate> {
+        let excluded = match self.through(relation) {
+            None => self.target_item(relation, None)?,
+            // Its columns are the view's: those that are computed are so of the row that is proposed.
+            Some(through) => self.open_through(&through, None)?.0,
+        };
+        self.rename_last("excluded".into(), relation)?;
+        if let Some(item) = self.frame()?.ns.last_mut() {
+            item.hidden_name = None;
+            // Nothing is known of a proposed row but its values.
+            item.table = 0;
+        }
+        let excluded = self.rels[excluded].first;
+        let mut ids: Vec<ColId> = (first..first + width).collect();
+        ids.extend(excluded..excluded + width);
+        let target = self.rels.iter().position(|rel| rel.first == first);
+        let target = target.filter(|rel| matches!(self.rels[*rel].source, Source::Table(_)));
+        if let Some(target) = target {
+            self.rels[target].scanned = true;
+            ids.extend(first + width..self.rels[target].ids().1);
+        }
+        let layout = Layout::new(ids);
+        let assignments = self.assignments(&update.assignments, relation, first)?;
+        let changed: Vec<usize> = assignments.iter().map(|(position, _)| *position).collect();
+        self.target_writes(&changed, privilege::UPDATE);
+        let (assignments, generated) = self.with_generated(assignments, relation, &layout)?;
+        let wanted = match &update.selection {
+            None => Guarded::default(),
+            Some(selection) => {
+                let condition = self.in_clause(Clause::ConflictWhere, |b| {
+                    b.condition_of(selection, "WHERE")
+                })?;
+                layout.resolve(condition).into()
+            }
+        };
+        Ok(ConflictUpdate {
+            assignments,
+            generated,
+            wanted,
+            policies: Vec::new(),
+            hidden: target.is_some_and(|target| self.rels[target].row_id.is_some()),
+        })
+    }
+}

@@ -1,0 +1,669 @@
+//! Expressions: one arm per kind of syntax.
+
+use super::Binder;
+use super::subscript::is_array;
+use crate::expr::Expr;
+use logstead_sql_catalog::type_name;
+use logstead_sql_func::CastContext;
+use logstead_sql_parse::{is_document_mark, row_of, strip};
+use logstead_sql_types::error::{Result, SqlError};
+use logstead_sql_types::value::array::stacked;
+use logstead_sql_types::value::{Datum, SqlType, info, oid, record, user};
+use logstead_types::SqlState;
+use sqlparser::ast::{self, Expr as Ast, Spanned, UnaryOperator as U};
+use std::sync::Arc;
+
+impl Binder<'_> {
+    /// Binds an expression. Its type may still be unknown (a bare literal or parameter): see [`Binder::settle`].
+    pub(crate) fn expr(&mut self, expr: &Ast) -> Result<Expr> {
+        // The common leaves skip the depth bookkeeping.
+        match expr {
+            Ast::Identifier(ident) => self.resolve_column(ident),
+            Ast::CompoundIdentifier(parts) => self.resolve_qualified(parts),
+            Ast::Value(value) => self.literal(value),
+            _ if self.collates => self.refuse_collations(expr, |b| b.deeper(|b| b.compound(expr))),
+            _ => self.deeper(|b| b.compound(expr)),
+        }
+    }
+
+    /// Binds a condition of a clause.
+    pub(crate) fn condition_of(&mut self, expr: &Ast, what: &str) -> Result<Expr> {
+        let bound = self.expr(expr)?;
+        let at = self.at(expr.span());
+        self.condition(bound, what, at)
+    }
+
+    pub(super) fn compound_anew(&mut self, expr: &Ast) -> Result<Expr> {
+        match expr {
+            Ast::Nested(inner) => self.expr(inner),
+            Ast::BinaryOp { .. } => self.binary(expr),
+            Ast::UnaryOp { op, expr: operand } => self.unary(op, operand, expr),
+            Ast::Function(function) => self.function(function),
+            Ast::Cast {
+                kind,
+                expr: operand,
+                data_type,
+                format,
+            } => {
+                if format.is_some()
+                    || !matches!(kind, ast::CastKind::Cast | ast::CastKind::DoubleColon)
+                {
+                    return Err(SqlError::unsupported("this form of CAST"));
+                }
+                self.cast(operand, data_type)
+            }
+            Ast::TypedString(typed) => {
+                let ty = type_name::sql_type(&typed.data_type)?;
+                let at = self.at(typed.value.span);
+                let literal = self.literal(&typed.value)?;
+                self.coerce(literal, ty, CastContext::Explicit, at)
+            }
+            Ast::Interval(interval) => self.interval_literal(interval),
+            Ast::IsNull(operand) => self.is_null(operand, false),
+            Ast::IsNotNull(operand) => self.is_null(operand, true),
+            Ast::IsTrue(operand) => self.is_bool(operand, Some(true), false, "IS TRUE"),
+            Ast::IsNotTrue(operand) => self.is_bool(operand, Some(true), true, "IS NOT TRUE"),
+            Ast::IsFalse(operand) => self.is_bool(operand, Some(false), false, "IS FALSE"),
+            Ast::IsNotFalse(operand) => self.is_bool(operand, Some(false), true, "IS NOT FALSE"),
+            Ast::IsUnknown(operand) => self.is_bool(operand, None, false, "IS UNKNOWN"),
+            Ast::IsNotUnknown(operand) => self.is_bool(operand, None, true, "IS NOT UNKNOWN"),
+            Ast::IsDistinctFrom(left, right) if is_document_mark(right) => {
+                self.xml_document_test(left, false)
+            }
+            Ast::IsNotDistinctFrom(left, right) if is_document_mark(right) => {
+                self.xml_document_test(left, true)
+            }
+            Ast::IsDistinctFrom(left, right) => self.distinct_from(left, right, false),
+            Ast::IsNotDistinctFrom(left, right) => self.distinct_from(left, right, true),
+            Ast::InList {
+                expr: left,
+                list,
+                negated,
+            } => self.in_list(left, list, *negated),
+            Ast::InSubquery {
+                expr: left,
+                subquery,
+                negated,
+            } => {
+                let at = self.operator_at(left);
+                let items = row_of(left).unwrap_or_else(|| vec![left]);
+                if *negated {
+                    let any = self.compare_subquery(&items, "=", subquery, false, at)?;
+                    return Ok(Expr::Not(Box::new(any)));
+                }
+                self.compare_subquery(&items, "=", subquery, false, at)
+            }
+            Ast::Between {
+                expr: operand,
+                negated,
+                low,
+                high,
+            } => {
+                let at = self.operator_at(operand);
+                let symmetric = starts_symmetric(low);
+                let value = self.expr(operand)?;
+                let low = self.expr(low)?;
+                let high = self.expr(high)?;
+                if symmetric {
+                    let mut either = Vec::with_capacity(2);
+                    for (low, high) in [(low.clone(), high.clone()), (high, low)] {
+                        let from = self.operator(">=", value.clone(), low, at)?;
+                        let to = self.operator("<=", value.clone(), high, at)?;
+                        either.push(Expr::And(vec![from, to]));
+                    }
+                    let within = Expr::Or(either);
+                    return Ok(if *negated {
+                        Expr::Not(Box::new(within))
+                    } else {
+                        within
+                    });
+                }
+                if *negated {
+                    let below = self.operator("<", value.clone(), low, at)?;
+                    let above = self.operator(">", value, high, at)?;
+                    return Ok(Expr::Or(vec![below, above]));
+                }
+                let from = self.operator(">=", value.clone(), low, at)?;
+                let to = self.operator("<=", value, high, at)?;
+                Ok(Expr::And(vec![from, to]))
+            }
+            Ast::Like {
+                negated,
+                any,
+                expr: left,
+                pattern,
+                escape_char,
+            } => {
+                let op = if *negated { "!~~" } else { "~~" };
+                self.like(op, *any, left, pattern, escape_char.as_deref())
+            }
+            Ast::ILike {
+                negated,
+                any,
+                expr: left,
+                pattern,
+                escape_char,
+            } => {
+                let op = if *negated { "!~~*" } else { "~~*" };
+                self.like(op, *any, left, pattern, escape_char.as_deref())
+            }
+            Ast::IsNormalized {
+                expr: operand,
+                form,
+                negated,
+            } => {
+                let at = self.at(operand.span());
+                let form = form.map_or_else(|| "NFC".to_owned(), |form| form.to_string());
+                let form = Expr::Const(Datum::text(form), SqlType::of(oid::TEXT));
+                let operand = self.expr(operand)?;
+                let call = self.named_call("is_normalized", vec![operand, form], at)?;
+                Ok(match negated {
+                    true => Expr::Not(Box::new(call)),
+                    false => call,
+                })
+            }
+            Ast::SimilarTo {
+                negated,
+                expr: left,
+                pattern,
+                escape_char,
+            } => {
+                let op = if *negated { "!~" } else { "~" };
+                self.similar(op, left, pattern, escape_char.as_deref())
+            }
+            Ast::AnyOp {
+                left,
+                compare_op,
+                right,
+                ..
+            } => self.array_compare(left, compare_op, right, false),
+            Ast::AllOp {
+                left,
+                compare_op,
+                right,
+            } => self.array_compare(left, compare_op, right, true),
+            Ast::AtTimeZone {
+                timestamp,
+                time_zone,
+            } => {
+                let at = self.operator_at(timestamp);
+                let value = self.expr(timestamp)?;
+                let zone = self.expr(time_zone)?;
+                self.named_call("timezone", vec![zone, value], at)
+            }
+            Ast::Case {
+                operand,
+                conditions,
+                else_result,
+                ..
+            } => self.case(operand.as_deref(), conditions, else_result.as_deref()),
+            Ast::Exists { subquery, negated } => {
+                let exists = self.exists(subquery)?;
+                Ok(if *negated {
+                    Expr::Not(Box::new(exists))
+                } else {
+                    exists
+                })
+            }
+            Ast::Subquery(query) => self.scalar_subquery(query),
+            Ast::Array(array) => self.array(array, None),
+            Ast::CompoundFieldAccess { root, access_chain } => self.access(root, access_chain),
+            Ast::Collate {
+                expr: operand,
+                collation,
+            } => {
+                let name = collation.to_string().replace('"', "");
+                let name = name.strip_prefix("pg_catalog.").unwrap_or(&name);
+                if !matches!(
+                    name,
+                    "C" | "default" | "POSIX" | "ucs_basic" | "C.UTF-8" | "C.utf8"
+                ) {
+                    return Err(SqlError::new(
+                        SqlState::UNDEFINED_OBJECT,
+                        format!("collation \"{name}\" for encoding \"UTF8\" does not exist"),
+                    )
+                    .at(self.operator_at(operand)));
+                }
+                let operand = self.expr(operand)?;
+                self.settle(operand)
+            }
+            Ast::Extract { .. }
+            | Ast::Ceil { .. }
+            | Ast::Floor { .. }
+            | Ast::Position { .. }
+            | Ast::Substring { .. }
+            | Ast::Trim { .. }
+            | Ast::Overlay { .. } => self.special_syntax(expr),
+            Ast::Tuple(items) => {
+                let fields = self.row_items(items.iter())?;
+                self.row(fields)
+            }
+            Ast::Wildcard(_) | Ast::QualifiedWildcard(..) => Err(SqlError::new(
+                SqlState::SYNTAX_ERROR,
+                "syntax error at or near \"*\"",
+            )
+            .at(self.at(expr.span()))),
+            Ast::GroupingSets(_) | Ast::Cube(_) | Ast::Rollup(_) => {
+                Err(SqlError::unsupported("GROUPING SETS"))
+            }
+            Ast::Identifier(ident) => self.resolve_column(ident),
+            Ast::CompoundIdentifier(parts) => self.resolve_qualified(parts),
+            Ast::Value(value) => self.literal(value),
+            other => {
+                Err(SqlError::unsupported(format!("expression {other}")).at(self.at(other.span())))
+            }
+        }
+    }
+
+    fn unary(&mut self, op: &U, operand: &Ast, whole: &Ast) -> Result<Expr> {
+        let name = match op {
+            U::Not => {
+                let at = self.at(operand.span());
+                // NOT EXISTS and NOT IN keep their shape for the planner; NOT NOT folds.
+                let bound = self.expr(operand)?;
+                return Ok(match self.condition(bound, "NOT", at)? {
+                    Expr::Not(inner) => *inner,
+                    Expr::Const(Datum::Bool(value), ty) => Expr::Const(Datum::Bool(!value), ty),
+                    other => Expr::Not(Box::new(other)),
+                });
+            }
+            U::Plus => "+",
+            U::Minus => "-",
+            U::BitwiseNot => "~",
+            U::PGSquareRoot => "|/",
+            U::PGCubeRoot => "||/",
+            U::PGAbs => "@",
+            U::PGPrefixFactorial => "!!",
+            U::DoubleAt => "@@",
+            U::Hash => "#",
+            U::QuestionDash => "?-",
+            U::QuestionPipe => "?|",
+            U::AtDashAt => match symmetric_mark(whole) {
+                Some(first) => return self.expr(first),
+                None => "@-@",
+            },
+            other => return Err(SqlError::unsupported(format!("operator {other}"))),
+        };
+        // The smallest integers: their digits alone would be of the next wider type. What two signs leave is the number without them.
+        if name == "-"
+            && let Some((negative, number)) = signed_number(whole)
+            && let Ast::Value(value) = number
+            && let ast::Value::Number(digits, _) = &value.value
+        {
+            match digits.as_str() {
+                "2147483648" if negative => {
+                    return Ok(Expr::Const(Datum::Int4(i32::MIN), SqlType::of(oid::INT4)));
+                }
+                "9223372036854775808" if negative => {
+                    return Ok(Expr::Const(Datum::Int8(i64::MIN), SqlType::of(oid::INT8)));
+                }
+                _ if !negative => return self.expr(number),
+                _ => {}
+            }
+        }
+        // The tree's span leaves the sign out.
+        let at = logstead_sql_parse::before(self.text, whole.span(), name);
+        let operand = self.expr(operand)?;
+        self.prefix_operator(name, operand, at)
+    }
+
+    /// CAST(x AS t), x::t.
+    fn cast(&mut self, operand: &Ast, data_type: &ast::DataType) -> Result<Expr> {
+        let type_at = self.type_at(operand);
+        let at = type_at.map(|at| at - 2).or_else(|| self.at(operand.span()));
+        let ty = match (type_name::sql_type(data_type), data_type) {
+            (Ok(ty), _) => ty,
+            (Err(error), ast::DataType::Custom(name, modifiers)) if modifiers.is_empty() => {
+                // A temporary table's.
+                self.row_type(name).ok_or_else(|| error.at(type_at))?
+            }
+            (Err(error), _) => return Err(error.at(type_at)),
+        };
+        if let Ast::Array(array) = strip(operand)
+            && let Some(element) = info::element_of(ty.oid)
+        {
+            // Of a domain's base type: the domain is asked when the array is whole.
+            let array = self.array(array, Some(SqlType::of(element)))?;
+            return self.coerce(array, ty, CastContext::Explicit, at);
+        }
+        let value = self.value_for(operand, ty)?;
+        self.coerce(value, ty, CastContext::Explicit, at)
+    }
+
+    /// The items of a row that is written out; `(record).*` among them is as many as it has fields.
+    pub(crate) fn row_items<'e>(
+        &mut self,
+        items: impl Iterator<Item = &'e Ast>,
+    ) -> Result<Vec<Expr>> {
+        let mut bound = Vec::new();
+        for item in items {
+            match logstead_sql_parse::all_fields(item) {
+                Some(record) => {
+                    let fields = self.fields_of(&record)?;
+                    bound.extend(fields.into_iter().map(|(_, field)| field));
+                }
+                None => bound.push(self.expr(item)?),
+            }
+        }
+        Ok(bound)
+    }
+
+    /// An expression that is to be of a type: the items of a row that is written out need not have types of their own.
+    pub(crate) fn value_for(&mut self, value: &Ast, ty: SqlType) -> Result<Expr> {
+        let (Some(items), true) = (row_of(strip(value)), user::is_composite(ty.oid)) else {
+            return self.expr(value);
+        };
+        if items
+            .iter()
+            .any(|item| logstead_sql_parse::all_fields(item).is_some())
+        {
+            return self.expr(value);
+        }
+        let shape = record::shape_of(ty);
+        let fields = shape.iter().flat_map(|shape| shape.iter());
+        let known = fields.map(|(_, ty)| *ty);
+        let known = known.chain(std::iter::repeat(SqlType::of(oid::UNKNOWN)));
+        let mut bound = Vec::with_capacity(items.len());
+        let mut types: Vec<(Arc<str>, SqlType)> = Vec::with_capacity(items.len());
+        for ((item, field), number) in items.into_iter().zip(known).zip(1..) {
+            let item = self.value_for(item, field)?;
+            types.push((format!("f{number}").into(), item.ty()));
+            bound.push(item);
+        }
+        Ok(Expr::Array(bound, record::record_type(&types)?))
+    }
+
+    /// Where the type name of `x::t` begins.
+    fn type_at(&self, operand: &Ast) -> Option<usize> {
+        let end = operand.span().end;
+        if end.line == 0 {
+            return None;
+        }
+        let byte = logstead_sql_parse::byte_of(self.text, end);
+        let rest = self.text.get(byte..)?;
+        let colons = rest.find("::")?;
+        Some(self.text[..byte + colons + 2].chars().count() + 1)
+    }
+
+    pub(super) fn is_null(&mut self, operand: &Ast, negated: bool) -> Result<Expr> {
+        if let Some(items) = row_of(strip(operand)) {
+            // A row IS NULL when all its items are; IS NOT NULL when none is.
+            let tests = items
+                .into_iter()
+                .map(|item| self.expr(item).map(|e| Expr::IsNull(Box::new(e), negated)))
+                .collect::<Result<Vec<_>>>()?;
+            return Ok(Expr::And(tests));
+        }
+        let operand = self.expr(operand)?;
+        // A parameter gets no type from here: another place must give it one.
+        let operand = if matches!(operand, Expr::Param(..)) {
+            operand
+        } else {
+            self.settle(operand)?
+        };
+        // As of a row that is written out.
+        let mut tests: Vec<Expr> = fields_of(&operand)
+            .into_iter()
+            .map(|field| Expr::IsNull(Box::new(field), negated))
+            .collect();
+        match tests.len() {
+            // What record it is only the value tells.
+            0 if operand.ty().oid == oid::RECORD && record::shape_of(operand.ty()).is_none() => {
+                let function = match negated {
+                    true => &logstead_sql_func::ROW_IS_NOT_NULL,
+                    false => &logstead_sql_func::ROW_IS_NULL,
+                };
+                self.call(function, vec![operand], SqlType::of(oid::BOOL))
+            }
+            0 => Ok(Expr::IsNull(Box::new(operand), negated)),
+            1 => Ok(tests.remove(0)),
+            _ => Ok(Expr::And(tests)),
+        }
+    }
+
+    fn is_bool(
+        &mut self,
+        operand: &Ast,
+        value: Option<bool>,
+        negated: bool,
+        what: &str,
+    ) -> Result<Expr> {
+        let arg = self.condition_of(operand, what)?;
+        Ok(Expr::IsBool {
+            arg: Box::new(arg),
+            value,
+            negated,
+        })
+    }
+
+    fn like(
+        &mut self,
+        op: &str,
+        any: bool,
+        left: &Ast,
+        pattern: &Ast,
+        escape: Option<&Ast>,
+    ) -> Result<Expr> {
+        if any {
+            return Err(SqlError::unsupported("LIKE ANY without an operator"));
+        }
+        let at = self.operator_at(left);
+        let value = self.expr(left)?;
+        let mut pattern = self.expr(pattern)?;
+        if let Some(escape) = escape {
+            let escape = self.expr(escape)?;
+            pattern = self.named_call("like_escape", vec![pattern, escape], at)?;
+        }
+        self.operator(op, value, pattern, at)
+    }
+
+    /// SIMILAR TO, with the words of its pattern put into those of a regular expression.
+    fn similar(
+        &mut self,
+        op: &str,
+        left: &Ast,
+        pattern: &Ast,
+        escape: Option<&Ast>,
+    ) -> Result<Expr> {
+        let at = self.operator_at(left);
+        let value = self.expr(left)?;
+        let mut args = vec![self.expr(pattern)?];
+        if let Some(escape) = escape {
+            args.push(self.expr(escape)?);
+        }
+        let pattern = self.named_call("similar_to_escape", args, at)?;
+        self.operator(op, value, pattern, at)
+    }
+
+    /// ARRAY[...]; `wanted` is the element type of an enclosing cast.
+    pub(crate) fn array(&mut self, array: &ast::Array, wanted: Option<SqlType>) -> Result<Expr> {
+        let mut items = Vec::with_capacity(array.elem.len());
+        let mut nested = false;
+        for item in &array.elem {
+            // Brackets within brackets need not say again that they are an array, and are cast as the whole is.
+            let bound = match item {
+                Ast::Array(inner) => self.array(inner, wanted)?,
+                item => self.expr(item)?,
+            };
+            nested |= matches!(item, Ast::Array(_)) || is_array(bound.ty());
+            items.push((bound, self.at(item.span())));
+        }
+        if nested {
+            return self.stacked(items, wanted);
+        }
+        let (items, element) = match wanted {
+            Some(element) => {
+                let items = items
+                    .into_iter()
+                    .map(|(item, at)| self.coerce(item, element, CastContext::Explicit, at))
+                    .collect::<Result<Vec<_>>>()?;
+                (items, element)
+            }
+            None if items.is_empty() => {
+                return Err(SqlError::new(
+                    SqlState::INDETERMINATE_DATATYPE,
+                    "cannot determine type of empty array",
+                )
+                .hint("Explicitly cast to the desired type, for example ARRAY[]::integer[]."));
+            }
+            None => self.unify(items, "ARRAY")?,
+        };
+        let ty = info::array_type(element).ok_or_else(|| {
+            SqlError::new(
+                SqlState::UNDEFINED_OBJECT,
+                format!(
+                    "could not find array type for data type {}",
+                    info::format_type(element)
+                ),
+            )
+        })?;
+        if items.iter().all(|i| matches!(i, Expr::Const(..))) {
+            let values = items
+                .into_iter()
+                .map(|item| match item {
+                    Expr::Const(datum, _) => datum,
+                    _ => Datum::Null,
+                })
+                .collect();
+            return Ok(Expr::Const(Datum::array(element.oid, values), ty));
+        }
+        Ok(Expr::Array(items, ty))
+    }
+
+    /// ARRAY[...] of arrays: one of a dimension more.
+    fn stacked(
+        &mut self,
+        items: Vec<(Expr, Option<usize>)>,
+        wanted: Option<SqlType>,
+    ) -> Result<Expr> {
+        let wanted = wanted.and_then(|element| {
+            Some(SqlType {
+                oid: info::array_of(element.oid)?,
+                typmod: element.typmod,
+            })
+        });
+        let (items, ty) = match wanted {
+            Some(array) => {
+                let items = items
+                    .into_iter()
+                    .map(|(item, at)| self.coerce(item, array, CastContext::Explicit, at))
+                    .collect::<Result<Vec<_>>>()?;
+                (items, array)
+            }
+            None => self.unify(items, "ARRAY")?,
+        };
+        let ty = ty.plain();
+        let constants = items.iter().map(|item| match item {
+            Expr::Const(datum, _) => Some(datum.clone()),
+            _ => None,
+        });
+        if let (Some(parts), Some(element)) = (
+            constants.collect::<Option<Vec<_>>>(),
+            info::element_of(ty.oid),
+        ) {
+            let array = stacked(element, &parts)?;
+            return Ok(Expr::Const(Datum::Array(array.into()), ty));
+        }
+        Ok(Expr::Array(items, ty))
+    }
+}
+
+/// All fields of a record; none of anything else, nor where nothing is known of them.
+pub(super) fn fields_of(record: &Expr) -> Vec<Expr> {
+    let Some(shape) = record::shape_of(record.ty()) else {
+        return Vec::new();
+    };
+    if let Expr::Array(fields, _) = record {
+        return fields.clone();
+    }
+    let field = |(number, (_, ty)): (i32, &(Arc<str>, SqlType))| Expr::Subscript {
+        array: Box::new(record.clone()),
+        index: Box::new(Expr::Const(Datum::Int4(number), SqlType::of(oid::INT4))),
+        ty: *ty,
+    };
+    (1..).zip(shape.iter()).map(field).collect()
+}
+
+/// A field of a record.
+pub(super) fn field_of(value: Expr, field: &str) -> Result<Expr> {
+    let ty = value.ty();
+    if !record::is_record(ty.oid) {
+        return Err(SqlError::new(
+            SqlState::WRONG_OBJECT_TYPE,
+            format!(
+                "column notation .{field} applied to type {}, which is not a composite type",
+                info::format_type(ty)
+            ),
+        ));
+    }
+    let shape = record::shape_of(ty);
+    let found = shape.iter().flat_map(|shape| shape.iter()).zip(1..);
+    let found = found.filter(|((name, _), _)| **name == *field).last();
+    let Some(((_, ty), number)) = found else {
+        let message = match ty.oid {
+            oid::RECORD => format!("could not identify column \"{field}\" in record data type"),
+            _ => {
+                let shown = info::format_type(ty);
+                format!("column \"{field}\" not found in data type {shown}")
+            }
+        };
+        return Err(SqlError::new(SqlState::UNDEFINED_COLUMN, message));
+    };
+    // A record's value is an array of its fields.
+    Ok(Expr::Subscript {
+        array: Box::new(value),
+        index: Box::new(Expr::Const(Datum::Int4(number), SqlType::of(oid::INT4))),
+        ty: *ty,
+    })
+}
+
+/// What is behind the mark of BETWEEN SYMMETRIC (see `parse::rewrite`), the operator `@-@` twice.
+pub(super) fn symmetric_mark(expr: &Ast) -> Option<&Ast> {
+    let behind = |expr| match expr {
+        &Ast::UnaryOp {
+            op: U::AtDashAt,
+            expr: ref inner,
+        } => Some(&**inner),
+        _ => None,
+    };
+    behind(expr).and_then(behind)
+}
+
+/// Whether the lower bound of BETWEEN carries the mark of SYMMETRIC, which stands in front of its first operand.
+pub(super) fn starts_symmetric(low: &Ast) -> bool {
+    let mut head = low;
+    loop {
+        head = match head {
+            marked if symmetric_mark(marked).is_some() => return true,
+            Ast::BinaryOp { left, .. } => left,
+            Ast::Cast {
+                expr,
+                kind: ast::CastKind::DoubleColon,
+                ..
+            }
+            | Ast::Collate { expr, .. } => expr,
+            Ast::AtTimeZone { timestamp, .. } => timestamp,
+            Ast::CompoundFieldAccess { root, .. } => root,
+            _ => return false,
+        };
+    }
+}
+
+/// A number behind any count of minuses and parentheses, and whether they make it negative.
+fn signed_number(expr: &Ast) -> Option<(bool, &Ast)> {
+    let (mut negative, mut expr) = (false, expr);
+    loop {
+        match expr {
+            Ast::UnaryOp {
+                op: U::Minus,
+                expr: inner,
+            } => {
+                negative = !negative;
+                expr = inner;
+            }
+            Ast::Nested(inner) => expr = inner,
+            Ast::Value(_) => return Some((negative, expr)),
+            _ => return None,
+        }
+    }
+}

@@ -1,0 +1,752 @@
+//! FROM: tables, subqueries, functions, joins.
+
+use super::query::{From, FromList};
+use super::scope::{Barred, NsColumn, NsItem, NsWhat};
+use super::setop::Body;
+use super::unplanned::Unplanned;
+use super::{Binder, Clause, Rel, Source};
+use crate::JoinKind;
+use crate::expr::Expr;
+use logstead_sql_catalog::{Relation, RelationKind, ViewSource, large_objects};
+use logstead_sql_parse::{fold_ident, name_span, schema_and_name};
+use logstead_sql_types::error::{Result, SqlError};
+use logstead_sql_types::value::user::lookup;
+use logstead_sql_types::value::{Datum, SqlType, oid};
+use logstead_types::SqlState;
+use sqlparser::ast::{self, JoinConstraint, JoinOperator as J, Spanned, TableFactor};
+use std::sync::Arc;
+
+impl Binder<'_> {
+    /// Binds the whole FROM list; the innermost frame's names grow as it goes.
+    pub(crate) fn bind_from(&mut self, from: &[ast::TableWithJoins]) -> Result<FromList> {
+        let mut list = FromList::default();
+        for table in from {
+            let before = self.frame()?.ns.len();
+            let bound = self.table_with_joins(table)?;
+            self.check_aliases(0, before)?;
+            list.items.extend(bound.items);
+            list.conditions.extend(bound.conditions);
+        }
+        Ok(list)
+    }
+
+    /// 42712 when the name of an item from `middle` on is taken by one from `start` on.
+    fn check_aliases(&mut self, start: usize, middle: usize) -> Result<()> {
+        let ns = &self.frame()?.ns;
+        for item in ns.iter().skip(middle) {
+            let clash = ns[start..middle].iter().any(|other| {
+                other.alias == item.alias
+                    && other.rel_visible
+                    && item.rel_visible
+                    && !item.alias.is_empty()
+                    // Two tables of one name in different schemas may stand side by side.
+                    && (other.schema == item.schema || other.schema.is_none() || item.schema.is_none())
+            });
+            if clash {
+                return Err(SqlError::new(
+                    SqlState::DUPLICATE_ALIAS,
+                    format!("table name \"{}\" specified more than once", item.alias),
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    fn table_with_joins(&mut self, table: &ast::TableWithJoins) -> Result<FromList> {
+        let outer = table.joins.iter().any(|join| {
+            join_kind(&join.join_operator).is_ok_and(|(kind, _)| kind != JoinKind::Inner)
+        });
+        self.outer_joins += usize::from(outer);
+        let bound = self.joined(table);
+        self.outer_joins -= usize::from(outer);
+        bound
+    }
+
+    fn joined(&mut self, table: &ast::TableWithJoins) -> Result<FromList> {
+        let start = self.frame()?.ns.len();
+        let mut left = self.table_factor(&table.relation)?;
+        for join in &table.joins {
+            let middle = self.frame()?.ns.len();
+            let (kind, constraint) = join_kind(&join.join_operator)?;
+            if join.global {
+                return Err(SqlError::unsupported("GLOBAL JOIN"));
+            }
+            let is_outer = matches!(kind, JoinKind::Right | JoinKind::Full);
+            let bar = |item: &mut NsItem| item.barred = is_outer.then_some(Barred::ByJoin);
+            self.frame()?.ns[start..middle].iter_mut().for_each(bar);
+            let right = self.table_factor(&join.relation)?;
+            let lefts = &mut self.frame()?.ns[start..middle];
+            lefts.iter_mut().for_each(|item| item.barred = None);
+            self.check_aliases(start, middle)?;
+            left = self.join(kind, constraint, left, right, start, middle)?;
+        }
+        Ok(left)
+    }
+
+    fn join(
+        &mut self,
+        kind: JoinKind,
+        constraint: &JoinConstraint,
+        mut left: FromList,
+        right: FromList,
+        start: usize,
+        middle: usize,
+    ) -> Result<FromList> {
+        let end = self.frame()?.ns.len();
+        let conditions = match constraint {
+            JoinConstraint::None => Vec::new(),
+            JoinConstraint::On(expr) => {
+                // Only the two sides of the join are in sight (and, as everywhere, enclosing queries).
+                let hidden: Vec<NsItem> = self.frame()?.ns.drain(..start).collect();
+                let bound = self.in_clause(Clause::JoinOn, |b| b.condition_of(expr, "JOIN/ON"));
+                self.frame()?.ns.splice(0..0, hidden);
+                match bound? {
+                    Expr::And(all) => all,
+                    one => vec![one],
+                }
+            }
+            JoinConstraint::Using(names) => {
+                let mut columns = Vec::new();
+                let (names, alias) = logstead_sql_parse::using_alias(names);
+                for name in names {
+                    match name.0.as_slice() {
+                        [ast::ObjectNamePart::Identifier(ident)] => {
+                            columns.push((fold_ident(ident), self.at(ident.span)))
+                        }
+                        _ => {
+                            return Err(SqlError::new(
+                                SqlState::SYNTAX_ERROR,
+                                "a qualified name in USING",
+                            ));
+                        }
+                    }
+                }
+                self.using(kind, &columns, alias.as_deref(), start, middle)?
+            }
+            JoinConstraint::Natural => {
+                let ns = &self.frame()?.ns;
+                let names = |items: &[NsItem]| -> Vec<Arc<str>> {
+                    let visible = items.iter().filter(|i| i.columns_visible);
+                    let columns = visible.flat_map(|i| &i.columns);
+                    columns
+                        .filter(|c| !matches!(c.what, NsWhat::Gone { .. }))
+                        .map(|c| c.name.clone())
+                        .collect()
+                };
+                let rights = names(&ns[middle..]);
+                let columns: Vec<(String, Option<usize>)> = names(&ns[start..middle])
+                    .into_iter()
+                    .filter(|name| rights.contains(name))
+                    .map(|name| (name.to_string(), None))
+                    .collect();
+                self.using(kind, &columns, None, start, middle)?
+            }
+        };
+        let ns = &mut self.frame()?.ns;
+        let (lefts, rights) = ns[start..end].split_at_mut(middle - start);
+        if matches!(kind, JoinKind::Right | JoinKind::Full) {
+            lefts.iter_mut().for_each(|item| item.nullable = true);
+        }
+        if matches!(kind, JoinKind::Left | JoinKind::Full) {
+            rights.iter_mut().for_each(|item| item.nullable = true);
+        }
+        if kind == JoinKind::Inner {
+            left.items.extend(right.items);
+            left.conditions.extend(right.conditions);
+            left.conditions.extend(conditions);
+            return Ok(left);
+        }
+        Ok(FromList {
+            items: vec![From::Join {
+                kind,
+                left: Box::new(left),
+                right: Box::new(right),
+                on: conditions,
+            }],
+            conditions: Vec::new(),
+        })
+    }
+
+    /// JOIN ... USING: equalities, and one merged column for each pair in front of all others. An alias names these alone.
+    fn using(
+        &mut self,
+        kind: JoinKind,
+        columns: &[(String, Option<usize>)],
+        alias: Option<&str>,
+        start: usize,
+        middle: usize,
+    ) -> Result<Vec<Expr>> {
+        let mut pairs = Vec::with_capacity(columns.len());
+        let mut merged = Vec::new();
+        // That the types match is asked of all columns before operators are looked for.
+        for (name, at) in columns {
+            let l = self.using_column(name, start, middle, "left", *at)?;
+            let end = self.frame()?.ns.len();
+            let r = self.using_column(name, middle, end, "right", *at)?;
+            let left = self.ns_expr(&l)?;
+            let right = self.ns_expr(&r)?;
+            pairs.push((left.clone(), right.clone(), *at));
+            let types = (left.ty().oid, right.ty().oid);
+            let (mut both, ty) = self.unify(vec![(left, *at), (right, *at)], "JOIN/USING")?;
+            // A column that is of the common type by itself goes before one that is cast.
+            let plain = (types.0 == ty.oid, types.1 == ty.oid);
+            let cast =
+                |both: &mut Vec<Expr>, side: usize| NsWhat::Merged(both.swap_remove(side), None);
+            let what = match kind {
+                JoinKind::Full => NsWhat::Merged(Expr::Coalesce(both, ty), None),
+                JoinKind::Right if plain.1 => r,
+                JoinKind::Right => cast(&mut both, 1),
+                _ if plain.0 => l,
+                JoinKind::Inner if plain.1 => r,
+                _ => cast(&mut both, 0),
+            };
+            merged.push(NsColumn {
+                name: name.as_str().into(),
+                what,
+                in_row: None,
+            });
+        }
+        let mut conditions = Vec::with_capacity(pairs.len());
+        for (left, right, at) in pairs {
+            conditions.push(self.operator("=", left, right, at)?);
+        }
+        let ns = &mut self.frame()?.ns;
+        let named = alias.map(|alias| NsItem {
+            alias: alias.into(),
+            schema: None,
+            hidden_name: None,
+            columns: merged.clone(),
+            rel_visible: true,
+            columns_visible: false,
+            table: 0,
+            rel: None,
+            row: 0,
+            composite: 0,
+            nullable: false,
+            scalar: false,
+            barred: None,
+        });
+        for item in ns[start..].iter_mut().filter(|i| i.columns_visible) {
+            for column in &item.columns {
+                let is_merged = columns.iter().any(|(name, _)| **name == *column.name);
+                if !is_merged && !matches!(column.what, NsWhat::Gone { counts: false }) {
+                    merged.push(column.clone());
+                }
+            }
+            item.columns_visible = false;
+        }
+        ns.push(NsItem {
+            alias: "".into(),
+            schema: None,
+            hidden_name: None,
+            columns: merged,
+            rel_visible: false,
+            columns_visible: true,
+            table: 0,
+            rel: None,
+            row: 0,
+            composite: 0,
+            nullable: false,
+            scalar: false,
+            barred: None,
+        });
+        if named.is_some() {
+            let last = ns.len();
+            ns.extend(named);
+            self.check_aliases(start, last)?;
+        }
+        Ok(conditions)
+    }
+
+    fn using_column(
+        &mut self,
+        name: &str,
+        from: usize,
+        to: usize,
+        side: &str,
+        at: Option<usize>,
+    ) -> Result<NsWhat> {
+        let mut hit = None;
+        for item in self.frame()?.ns[from..to]
+            .iter()
+            .filter(|i| i.columns_visible)
+        {
+            for column in item
+                .columns
+                .iter()
+                .filter(|c| *c.name == *name && !matches!(c.what, NsWhat::Gone { .. }))
+            {
+                if hit.is_some() {
+                    return Err(SqlError::new(
+                        SqlState::AMBIGUOUS_COLUMN,
+                        format!(
+                            "common column name \"{name}\" appears more than once in {side} table"
+                        ),
+                    )
+                    .at(at));
+                }
+                hit = Some(column.what.clone());
+            }
+        }
+        hit.ok_or_else(|| {
+            SqlError::new(
+                SqlState::UNDEFINED_COLUMN,
+                format!(
+                    "column \"{name}\" specified in USING clause does not exist in {side} table"
+                ),
+            )
+        })
+    }
+
+    pub(crate) fn table_factor(&mut self, factor: &TableFactor) -> Result<FromList> {
+        match factor {
+            TableFactor::Table {
+                name,
+                alias,
+                args: Some(args),
+                with_ordinality,
+                ..
+            } => {
+                if args.settings.is_some() {
+                    return Err(SqlError::unsupported("settings of a table function"));
+                }
+                self.table_function(name, &args.args, *with_ordinality, alias.as_ref())
+            }
+            TableFactor::Table {
+                name,
+                alias,
+                sample,
+                with_ordinality,
+                ..
+            } => {
+                if sample.is_some() {
+                    return Err(SqlError::unsupported("TABLESAMPLE"));
+                }
+                if *with_ordinality {
+                    return Err(SqlError::new(
+                        SqlState::SYNTAX_ERROR,
+                        "WITH ORDINALITY is for functions",
+                    ));
+                }
+                self.table(name, alias.as_ref())
+            }
+            TableFactor::Derived {
+                lateral,
+                subquery,
+                alias,
+                ..
+            } => self.derived(*lateral, subquery, alias.as_ref()),
+            TableFactor::Function {
+                name,
+                args,
+                with_ordinality,
+                alias,
+                ..
+            } => self.table_function(name, args, *with_ordinality, alias.as_ref()),
+            TableFactor::UNNEST {
+                alias,
+                array_exprs,
+                with_offset,
+                with_ordinality,
+                ..
+            } => {
+                let [array] = array_exprs.as_slice() else {
+                    return self.unnest(array_exprs, *with_ordinality, alias.as_ref());
+                };
+                if *with_offset {
+                    return Err(SqlError::new(
+                        SqlState::SYNTAX_ERROR,
+                        "syntax error at or near \"WITH\"",
+                    ));
+                }
+                let args = [ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(
+                    array.clone(),
+                ))];
+                let name = ast::ObjectName::from(vec![ast::Ident::new("unnest")]);
+                self.table_function(&name, &args, *with_ordinality, alias.as_ref())
+            }
+            TableFactor::NestedJoin {
+                table_with_joins,
+                alias,
+            } => {
+                let start = self.frame()?.ns.len();
+                let list = self.table_with_joins(table_with_joins)?;
+                if let Some(alias) = alias {
+                    self.join_alias(start, alias)?;
+                }
+                Ok(list)
+            }
+            TableFactor::TableFunction { .. } => Err(SqlError::unsupported("TABLE(function)")),
+            other => Err(SqlError::unsupported(format!("FROM item {other}"))),
+        }
+    }
+
+    /// `(a JOIN b ...) AS alias`: only the alias is in sight.
+    fn join_alias(&mut self, start: usize, alias: &ast::TableAlias) -> Result<()> {
+        let name: Arc<str> = fold_ident(&alias.name).into();
+        let ns = &mut self.frame()?.ns;
+        let mut columns = Vec::new();
+        for item in ns[start..].iter_mut() {
+            if item.columns_visible {
+                columns.extend(
+                    item.columns
+                        .iter()
+                        .filter(|c| !matches!(c.what, NsWhat::Gone { counts: false }))
+                        .cloned(),
+                );
+            }
+            item.columns_visible = false;
+            item.rel_visible = false;
+        }
+        if alias.columns.len() > columns.len() {
+            return Err(SqlError::new(
+                SqlState::INVALID_COLUMN_REFERENCE,
+                format!(
+                    "join expression \"{name}\" has {} columns available but {} columns specified",
+                    columns.len(),
+                    alias.columns.len()
+                ),
+            ));
+        }
+        for (column, new) in columns.iter_mut().zip(&alias.columns) {
+            column.name = fold_ident(&new.name).into();
+        }
+        ns.push(NsItem {
+            alias: name,
+            schema: None,
+            hidden_name: None,
+            columns,
+            rel_visible: true,
+            columns_visible: true,
+            table: 0,
+            rel: None,
+            row: 0,
+            composite: 0,
+            nullable: false,
+            scalar: false,
+            barred: None,
+        });
+        Ok(())
+    }
+
+    fn table(
+        &mut self,
+        name: &ast::ObjectName,
+        alias: Option<&ast::TableAlias>,
+    ) -> Result<FromList> {
+        let (schema, table) = schema_and_name(name, &self.cx.catalog.database_name)?;
+        if schema.is_none()
+            && let Some(rel) = self
+                .cte_reference(&table, alias)
+                .map_err(|error| error.at(self.at(name_span(name))))?
+        {
+            return Ok(FromList {
+                items: vec![From::Rel(rel)],
+                conditions: Vec::new(),
+            });
+        }
+        if schema.is_none()
+            && self.cx.variables.is_some()
+            && let Some(rows) = self.body_table(&table, alias)?
+        {
+            return Ok(rows);
+        }
+        let view = self.view.clone();
+        let frozen = view.as_ref().and_then(|view| view.source(name));
+        let relation = match frozen {
+            Some(source) => self.source_relation(source)?,
+            None => self.relation_called(name, schema, table)?,
+        };
+        let span = name.span();
+        if let RelationKind::View(view) = &relation.kind {
+            return self.view_item(&relation, view, alias, frozen, span);
+        }
+        if let Some(view) = large_objects::view_of(&relation) {
+            return self.view_body_item(&relation, view, alias, frozen, span);
+        }
+        let rel = self.add_relation_as(&relation, alias, frozen)?;
+        self.guard_item(rel, &relation)?;
+        let first = self.rels[rel].first;
+        self.record(span, &relation, first);
+        Ok(FromList {
+            items: vec![From::Rel(rel)],
+            conditions: Vec::new(),
+        })
+    }
+
+    /// Finds a table, view or sequence by name.
+    pub(crate) fn relation(&mut self, name: &ast::ObjectName) -> Result<Arc<Relation>> {
+        let at = self.at(name_span(name));
+        let (schema, table) =
+            schema_and_name(name, &self.cx.catalog.database_name).map_err(|e| e.at(at))?;
+        self.relation_called(name, schema, table)
+    }
+
+    /// The same, of a name that is taken apart.
+    fn relation_called(
+        &mut self,
+        name: &ast::ObjectName,
+        schema: Option<String>,
+        table: String,
+    ) -> Result<Arc<Relation>> {
+        if let Some(schema) = &schema {
+            lookup::explicit(schema).map_err(|e| e.at(self.at(name_span(name))))?;
+        }
+        if let Some(relation) =
+            self.cx
+                .catalog
+                .relation(schema.as_deref(), &table, self.search_path())
+        {
+            self.refuse_settings_shown(&relation.name)?;
+            if !matches!(relation.kind, RelationKind::Virtual(_)) {
+                let unqualified = schema.is_none().then_some(table);
+                self.uses.schemas.push((relation.schema, unqualified));
+            }
+            return Ok(relation.clone());
+        }
+        let at = self.at(name_span(name));
+        let shown = match &schema {
+            Some(schema) => format!("{schema}.{table}"),
+            None => table.clone(),
+        };
+        // An index is a relation too, but no table.
+        let is_index = self.cx.catalog.schemas.values().any(|s| {
+            (schema.as_deref().map_or_else(
+                || self.search_path().contains(&s.name),
+                |wanted| wanted == s.name,
+            )) && self
+                .cx
+                .catalog
+                .names
+                .get(&(s.oid, table.clone()))
+                .is_some_and(|oid| self.cx.catalog.index_tables.contains_key(oid))
+        });
+        if is_index {
+            return Err(SqlError::new(
+                SqlState::WRONG_OBJECT_TYPE,
+                format!("\"{table}\" is an index"),
+            )
+            .at(at));
+        }
+        Err(SqlError::new(
+            SqlState::UNDEFINED_TABLE,
+            format!("relation \"{shown}\" does not exist"),
+        )
+        .at(at))
+    }
+
+    /// Adds a relation as a FROM item.
+    pub(crate) fn add_relation(
+        &mut self,
+        relation: &Arc<Relation>,
+        alias: Option<&ast::TableAlias>,
+    ) -> Result<usize> {
+        let rel = self.add_relation_as(relation, alias, None)?;
+        self.rels[rel].scanned = false;
+        Ok(rel)
+    }
+
+    /// Adds a relation as a FROM item, as a view knew it.
+    fn add_relation_as(
+        &mut self,
+        relation: &Arc<Relation>,
+        alias: Option<&ast::TableAlias>,
+        frozen: Option<&ViewSource>,
+    ) -> Result<usize> {
+        let source = match &relation.kind {
+            RelationKind::Materialized(_, false) if self.recorded.is_none() => {
+                return Err(SqlError::new(
+                    SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
+                    format!(
+                        "materialized view \"{}\" has not been populated",
+                        relation.name
+                    ),
+                )
+                .hint("Use the REFRESH MATERIALIZED VIEW command."));
+            }
+            RelationKind::Table | RelationKind::Materialized(..) => Source::Table(relation.clone()),
+            RelationKind::View(_) => {
+                return Err(SqlError::internal("a view is no plain FROM item"));
+            }
+            RelationKind::Virtual(_) if large_objects::is_kept(relation) => {
+                Source::Table(relation.clone())
+            }
+            RelationKind::Virtual(table) => Source::Virtual(relation.clone(), table),
+            RelationKind::Sequence(_) => Source::Function {
+                function: &logstead_sql_catalog::SEQUENCE_ROW,
+                args: vec![Expr::Const(Datum::Oid(relation.oid), SqlType::of(oid::OID))],
+                ordinality: false,
+                asked: Vec::new(),
+            },
+        };
+        if matches!(source, Source::Table(_)) {
+            self.reads(relation);
+        }
+        self.relation_item(relation, source, alias, frozen)
+    }
+
+    /// Adds an item with computed columns.
+    pub(crate) fn add_item(
+        &mut self,
+        source: Source,
+        columns: Vec<(Arc<str>, SqlType, (u32, i16))>,
+        default_name: &str,
+        alias: Option<&ast::TableAlias>,
+    ) -> Result<usize> {
+        let name: Arc<str> = alias.map_or_else(
+            || default_name.into(),
+            |alias| fold_ident(&alias.name).into(),
+        );
+        let index = self.rels.len();
+        let first = super::COLUMN_BASE + self.columns.len();
+        let width = columns.len();
+        let mut named = Vec::with_capacity(width);
+        for (column, ty, origin) in columns {
+            let id = self.column(column.clone(), ty, origin, index);
+            named.push(NsColumn {
+                name: column,
+                what: NsWhat::Column(id),
+                in_row: None,
+            });
+        }
+        if let Some(alias) = alias {
+            rename(named.iter_mut(), width, alias)?;
+        }
+        self.frame()?.ns.push(NsItem {
+            alias: name.clone(),
+            schema: None,
+            hidden_name: None,
+            columns: named,
+            rel_visible: !name.is_empty(),
+            columns_visible: true,
+            table: 0,
+            rel: None,
+            row: 0,
+            composite: 0,
+            nullable: false,
+            scalar: false,
+            barred: None,
+        });
+        self.rels.push(Rel {
+            shown: name.clone(),
+            alias: name,
+            source,
+            first,
+            width,
+            row_id: None,
+            scanned: false,
+            current_of: None,
+            guard: Vec::new(),
+            as_role: None,
+        });
+        Ok(index)
+    }
+
+    pub(super) fn derived(
+        &mut self,
+        lateral: bool,
+        query: &ast::Query,
+        alias: Option<&ast::TableAlias>,
+    ) -> Result<FromList> {
+        let Some(alias) = alias else {
+            let what = if matches!(query.body.as_ref(), ast::SetExpr::Values(_)) {
+                "VALUES"
+            } else {
+                "subquery"
+            };
+            return Err(SqlError::new(
+                SqlState::SYNTAX_ERROR,
+                format!("{what} in FROM must have an alias"),
+            )
+            .hint(if what == "VALUES" {
+                "For example, FROM (VALUES ...) [AS] foo."
+            } else {
+                "For example, FROM (SELECT ...) [AS] foo."
+            }));
+        };
+        // Without LATERAL the items to the left are not in sight.
+        let hidden = if lateral {
+            Vec::new()
+        } else {
+            std::mem::take(&mut self.frame()?.ns)
+        };
+        let unseen = self.unseen.len();
+        self.unseen
+            .extend(hidden.iter().map(|item| Arc::clone(&item.alias)));
+        let bound = self.with_own(|b| b.deeper(|b| b.query_body(query, true)));
+        self.unseen.truncate(unseen);
+        if !lateral {
+            self.frame()?.ns = hidden;
+        }
+        let (body, own) = bound?;
+        let columns = self.body_columns(&body);
+        let body = match body {
+            Body::Select(select) if !lateral && self.locks_within(&select) => {
+                return self.merge_derived(*select, columns, alias);
+            }
+            body => body,
+        };
+        let columns = columns
+            .into_iter()
+            .map(|c| (c.name.as_str().into(), c.ty, c.origin))
+            .collect();
+        let query = Unplanned {
+            body,
+            own,
+            barrier: false,
+            with: false,
+        };
+        let source = Source::Query(Some(Box::new(query)));
+        let rel = self.add_item(source, columns, "", Some(alias))?;
+        Ok(FromList {
+            items: vec![From::Rel(rel)],
+            conditions: Vec::new(),
+        })
+    }
+}
+
+pub(crate) fn rename<'c>(
+    columns: impl Iterator<Item = &'c mut NsColumn>,
+    count: usize,
+    alias: &ast::TableAlias,
+) -> Result<()> {
+    if alias.columns.len() > count {
+        return Err(SqlError::new(
+            SqlState::INVALID_COLUMN_REFERENCE,
+            format!(
+                "table \"{}\" has {count} columns available but {} columns specified",
+                fold_ident(&alias.name),
+                alias.columns.len()
+            ),
+        ));
+    }
+    for (column, new) in columns.zip(&alias.columns) {
+        if new.data_type.is_some() {
+            return Err(SqlError::new(
+                SqlState::SYNTAX_ERROR,
+                "a column definition list is only allowed for functions returning \"record\"",
+            ));
+        }
+        column.name = fold_ident(&new.name).into();
+    }
+    Ok(())
+}
+
+pub(super) fn join_kind(operator: &J) -> Result<(JoinKind, &JoinConstraint)> {
+    Ok(match operator {
+        J::Join(c) | J::Inner(c) => {
+            if matches!(c, JoinConstraint::None) {
+                return Err(SqlError::new(
+                    SqlState::SYNTAX_ERROR,
+                    "syntax error at end of input",
+                ));
+            }
+            (JoinKind::Inner, c)
+        }
+        J::CrossJoin(c) => (JoinKind::Inner, c),
+        J::Left(c) | J::LeftOuter(c) => (JoinKind::Left, c),
+        J::Right(c) | J::RightOuter(c) => (JoinKind::Right, c),
+        J::FullOuter(c) => (JoinKind::Full, c),
+        _ => return Err(SqlError::unsupported("this kind of join")),
+    })
+}

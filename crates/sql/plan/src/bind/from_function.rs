@@ -1,0 +1,366 @@
+//! Functions in FROM: their columns, WITH ORDINALITY, column definition lists, and UNNEST of several arrays.
+
+use super::query::{From, FromList};
+use super::routine::Called;
+use super::{Binder, Clause, Source};
+use crate::expr::Expr;
+use crate::{Node, OutputColumn, Plan, build};
+use logstead_sql_func as func;
+use logstead_sql_func::CastContext;
+use logstead_sql_parse::{fold_ident, name_span, schema_and_name};
+use logstead_sql_types::error::{Result, SqlError};
+use logstead_sql_types::value::{Datum, Oid, SqlType, info, oid, record, user};
+use logstead_types::SqlState;
+use sqlparser::ast::{self, Spanned};
+use std::sync::Arc;
+
+impl Binder<'_> {
+    /// UNNEST of several arrays side by side, as set-returning functions in one select list run.
+    pub(super) fn unnest(
+        &mut self,
+        arrays: &[ast::Expr],
+        ordinality: bool,
+        alias: Option<&ast::TableAlias>,
+    ) -> Result<FromList> {
+        let call = |name: &str, args: Vec<Expr>| -> Result<Expr> {
+            let types: Vec<SqlType> = args.iter().map(Expr::ty).collect();
+            let resolved = func::resolve_function(None, name, &types)?;
+            Ok(Expr::Call {
+                function: resolved.function,
+                args,
+                ty: resolved.result,
+            })
+        };
+        let int4 = SqlType::of(oid::INT4);
+        let mut exprs = Vec::with_capacity(arrays.len() + 1);
+        let mut lengths = Vec::with_capacity(arrays.len());
+        let mut columns: Vec<(Arc<str>, SqlType, (u32, i16))> = Vec::new();
+        for array in arrays {
+            let at = self.at(array.span());
+            let bound = self.in_clause(Clause::From, |b| b.expr(array))?;
+            lengths.push(call("cardinality", vec![bound.clone()]).map_err(|e| e.at(at))?);
+            let set = call("unnest", vec![bound]).map_err(|e| e.at(at))?;
+            columns.push(("unnest".into(), set.ty(), (0, 0)));
+            exprs.push(set);
+        }
+        if ordinality {
+            let one = Expr::Const(Datum::Int4(1), int4);
+            let last = Expr::Extreme(true, lengths, int4);
+            exprs.push(call("generate_series", vec![one, last])?);
+            columns.push(("ordinality".into(), SqlType::of(oid::INT8), (0, 0)));
+        }
+        let described = |columns: &[(Arc<str>, SqlType, (u32, i16))]| -> Vec<OutputColumn> {
+            columns
+                .iter()
+                .map(|(n, ty, origin)| OutputColumn {
+                    domain: None,
+                    name: n.to_string(),
+                    ty: *ty,
+                    origin: *origin,
+                })
+                .collect()
+        };
+        let one = Plan {
+            node: Node::OneRow,
+            columns: Vec::new(),
+            rows: 1.0,
+            cost: 0.01,
+        };
+        let types: Vec<SqlType> = exprs.iter().map(Expr::ty).collect();
+        let node = Node::ProjectSet {
+            input: Box::new(one),
+            exprs,
+        };
+        let mut plan = Plan {
+            node,
+            columns: described(&columns),
+            rows: 100.0,
+            cost: 1.0,
+        };
+        if ordinality {
+            let mut outputs = Vec::with_capacity(types.len());
+            for (i, (ty, wanted)) in types.iter().zip(&columns).enumerate() {
+                outputs.push(self.coerce(
+                    Expr::Column(i, *ty),
+                    wanted.1,
+                    CastContext::Implicit,
+                    None,
+                )?);
+            }
+            plan = build::project(plan, outputs, described(&columns));
+        }
+        let rel = self.add_item(Source::Plan(Some(Box::new(plan))), columns, "unnest", alias)?;
+        Ok(FromList {
+            items: vec![From::Rel(rel)],
+            conditions: Vec::new(),
+        })
+    }
+
+    pub(super) fn table_function(
+        &mut self,
+        name: &ast::ObjectName,
+        args: &[ast::FunctionArg],
+        ordinality: bool,
+        alias: Option<&ast::TableAlias>,
+    ) -> Result<FromList> {
+        let at = self.at(name_span(name));
+        if let Some(functions) = logstead_sql_parse::rows_from(name, args) {
+            let functions = functions.map_err(|e| e.at(at))?;
+            return self.rows_from(&functions, ordinality, alias);
+        }
+        if super::xml_table::is_xml_table(name) {
+            return self.xml_table(args, alias);
+        }
+        let (schema, function_name) = schema_and_name(name, &self.cx.catalog.database_name)?;
+        // Several arrays side by side: no other function of the name takes as many.
+        if args.len() > 1
+            && function_name == "unnest"
+            && schema.is_none()
+            && let Some(arrays) = plain_arguments(args)
+        {
+            return self.unnest(&arrays, ordinality, alias);
+        }
+        let called = self.in_clause(Clause::From, |b| {
+            b.routine_of_call(schema.as_deref(), &function_name, args, at, name.span())
+        })?;
+        let chosen = match called {
+            Some(Called::Routine(_)) if ordinality => {
+                return self.numbered(name, args, alias, at);
+            }
+            Some(Called::Routine(call)) => return self.inlined_item(call, alias, at),
+            Some(Called::BuiltIn(args, None)) => Some(args),
+            Some(Called::BuiltIn(_, Some(_))) => {
+                return Err(SqlError::unsupported("VARIADIC in a call in FROM").at(at));
+            }
+            None => None,
+        };
+        let written = args;
+        let args = match chosen {
+            Some(args) => args,
+            None => self.in_clause(Clause::From, |b| b.plain_arg_list(args, &function_name, at))?,
+        };
+        let types: Vec<SqlType> = args.iter().map(Expr::ty).collect();
+        let resolved = func::resolve_function(schema.as_deref(), &function_name, &types)
+            .map_err(|e| e.at(at))?;
+        let mut coerced = Vec::with_capacity(args.len());
+        for (i, arg) in args.into_iter().enumerate() {
+            let target = resolved.args.get(i).copied().unwrap_or(arg.ty());
+            let arg = if super::coerce::is_pseudo(target.oid) {
+                self.settle(arg)?
+            } else {
+                arg
+            };
+            coerced.push(self.coerce(arg, SqlType::of(target.oid), CastContext::Implicit, at)?);
+        }
+        self.refuse_settings_read(resolved.function, &coerced)
+            .map_err(|e| e.at(at))?;
+        if resolved.function.volatility == func::Volatility::Volatile {
+            self.volatile = true;
+        }
+        // A function of one result column names the column after its alias.
+        let column_name: Arc<str> = match (func::result_name(resolved.function), alias) {
+            (Some(name), _) => name.into(),
+            (None, Some(alias)) => fold_ident(&alias.name).into(),
+            (None, None) => function_name.as_str().into(),
+        };
+        let mut columns: Vec<(Arc<str>, SqlType, (u32, i16))> = Vec::new();
+        // A column definition list says what the record is; the function gets it as the type of a NULL.
+        let defined = alias.filter(|a| a.columns.iter().any(|c| c.data_type.is_some()));
+        let mut plain_alias = alias.cloned();
+        // Columns that are declared as domains: these are asked when the rows are there.
+        let mut declared: Vec<(usize, SqlType)> = Vec::new();
+        let mut keeps_names = false;
+        if let Some(alias) = defined {
+            if resolved.result.oid != oid::RECORD
+                || !self
+                    .cx
+                    .catalog
+                    .record_columns(resolved.function, &[])
+                    .is_empty()
+            {
+                let message = match resolved.result.oid == oid::RECORD {
+                    true => {
+                        "a column definition list is redundant for a function with OUT parameters"
+                    }
+                    false => {
+                        "a column definition list is only allowed for functions returning \"record\""
+                    }
+                };
+                return Err(SqlError::new(SqlState::SYNTAX_ERROR, message).at(at));
+            }
+            let mut fields: Vec<(Arc<str>, SqlType)> = Vec::with_capacity(alias.columns.len());
+            for (place, column) in alias.columns.iter().enumerate() {
+                let ty = match &column.data_type {
+                    Some(data_type) => {
+                        match logstead_sql_catalog::type_name::sql_type(data_type)? {
+                            ty if user::domain_in(ty.oid).is_some() => {
+                                declared.push((place, ty));
+                                user::base_type(ty)
+                            }
+                            ty => ty,
+                        }
+                    }
+                    None => {
+                        return Err(SqlError::new(SqlState::SYNTAX_ERROR, "syntax error").at(at));
+                    }
+                };
+                fields.push((fold_ident(&column.name).into(), ty));
+            }
+            let wanted = record::record_type(&fields)?;
+            if resolved.function.result == oid::ANYELEMENT {
+                keeps_names =
+                    described(coerced.first_mut(), &fields, wanted).map_err(|e| e.at(at))?;
+            } else {
+                coerced.insert(0, Expr::Const(Datum::Null, wanted));
+            }
+            if let Some(alias) = &mut plain_alias {
+                alias.columns.iter_mut().for_each(|c| c.data_type = None);
+                if !keeps_names {
+                    alias.columns.clear();
+                }
+            }
+        }
+        if !declared.is_empty() && resolved.function.result == oid::ANYELEMENT {
+            return Err(SqlError::unsupported("a domain in a column definition list").at(at));
+        }
+        if let Some(row) = rows_filled(resolved.function, &mut coerced) {
+            let shape = user::declared_shape(row);
+            let fields = shape.iter().flat_map(|shape| shape.iter()).enumerate();
+            declared.extend(fields.map(|(place, (_, ty))| (place, *ty)));
+            declared.retain(|(_, ty)| user::domain_in(ty.oid).is_some());
+        }
+        let alias = plain_alias.as_ref();
+        let types: Vec<SqlType> = coerced.iter().map(Expr::ty).collect();
+        let of_records = types.first().is_some_and(|ty| ty.oid == oid::RECORD_ARRAY);
+        let several = match of_records && defined.is_none() {
+            // What their fields are called nobody has said.
+            true => Vec::new(),
+            false => self.cx.catalog.record_columns(resolved.function, &types),
+        };
+        if !several.is_empty() {
+            columns.extend(several.into_iter().map(|(name, ty)| (name, ty, (0, 0))));
+        } else if resolved.result.oid == oid::RECORD {
+            return Err(SqlError::new(
+                SqlState::SYNTAX_ERROR,
+                "a column definition list is required for functions returning \"record\"",
+            )
+            .at(at));
+        } else {
+            columns.push((column_name, resolved.result, (0, 0)));
+        }
+        if ordinality {
+            columns.push(("ordinality".into(), SqlType::of(oid::INT8), (0, 0)));
+        }
+        let mut asked = Vec::with_capacity(declared.len());
+        for (place, ty) in declared {
+            let Some((_, base, _)) = columns.get(place) else {
+                continue;
+            };
+            let value = self.as_domain(Expr::Column(place, *base), ty.oid)?;
+            asked.push((place, value));
+        }
+        let source = match resolved.function.body {
+            func::Body::Run if ordinality => return self.numbered(name, written, alias, at),
+            func::Body::Run => {
+                let name = columns
+                    .first()
+                    .map_or_else(|| "".into(), |(n, ..)| Arc::clone(n));
+                self.run_rows(resolved.function, coerced, name, at)?
+            }
+            _ => Source::Function {
+                function: resolved.function,
+                args: coerced,
+                ordinality,
+                asked,
+            },
+        };
+        let scalar = columns.len() == 1 && !record::is_record(resolved.result.oid);
+        let rel = self.add_item(source, columns, &function_name, alias)?;
+        let composite = match user::is_composite(resolved.result.oid) {
+            true if !ordinality => resolved.result.oid,
+            _ => 0,
+        };
+        if let Some(item) = self.frame()?.ns.last_mut() {
+            item.scalar = scalar;
+            item.composite = composite;
+        }
+        Ok(FromList {
+            items: vec![From::Rel(rel)],
+            conditions: Vec::new(),
+        })
+    }
+}
+
+/// Of a function that fills rows, which knows nothing of domains: the type of the rows if it has columns of domains.
+/// The function is told that they are asked.
+pub(super) fn rows_filled(function: &func::Function, args: &mut [Expr]) -> Option<Oid> {
+    let row = args
+        .first_mut()
+        .filter(|_| function.name.contains("_populate_record"))?;
+    let (of, _) = user::row_with_domains(row.ty().oid)?;
+    let ty = SqlType {
+        oid: of,
+        typmod: user::DOMAINS_ASKED,
+    };
+    let told = std::mem::replace(row, Expr::Const(Datum::Null, ty));
+    *row = Expr::Relabel(Box::new(told), ty);
+    Some(of)
+}
+
+/// Arguments without names, and without VARIADIC.
+fn plain_arguments(args: &[ast::FunctionArg]) -> Option<Vec<ast::Expr>> {
+    let plain = args.iter().map(|arg| match arg {
+        ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(expr)) => Some(expr.clone()),
+        _ => None,
+    });
+    plain.collect()
+}
+
+/// Gives a record of which nothing is known the type that a column definition list says. One whose fields are known must have these types;
+/// it keeps the names that it has, which are those that are looked for.
+fn described(
+    record: Option<&mut Expr>,
+    fields: &[(Arc<str>, SqlType)],
+    wanted: SqlType,
+) -> Result<bool> {
+    let Some(record) = record else {
+        return Ok(false);
+    };
+    let wrong = |detail: String| {
+        let message = "function return row and query-specified return row do not match";
+        Err(SqlError::new(SqlState::DATATYPE_MISMATCH, message).detail(detail))
+    };
+    let array = record.ty().oid == oid::RECORD_ARRAY;
+    let one = info::element_type(record.ty()).unwrap_or(record.ty());
+    if let Some(shape) = record::shape_of(one) {
+        if shape.len() != fields.len() {
+            let plural = if shape.len() == 1 { "" } else { "s" };
+            return wrong(format!(
+                "Returned row contains {} attribute{plural}, but query expects {}.",
+                shape.len(),
+                fields.len()
+            ));
+        }
+        for (i, ((_, found), (_, wanted))) in shape.iter().zip(fields).enumerate() {
+            if found.oid != wanted.oid {
+                return wrong(format!(
+                    "Returned type {} at ordinal position {}, but query expects {}.",
+                    info::format_type(SqlType::of(found.oid)),
+                    i + 1,
+                    info::format_type(SqlType::of(wanted.oid))
+                ));
+            }
+        }
+        return Ok(true);
+    }
+    if array {
+        return Err(SqlError::unsupported(
+            "a column definition list for an array of records of which nothing is known",
+        ));
+    }
+    let inner = std::mem::replace(record, Expr::Const(Datum::Null, wanted));
+    if !matches!(inner, Expr::Const(Datum::Null, _)) {
+        *record = Expr::Relabel(Box::new(inner), wanted);
+    }
+    Ok(false)
+}

@@ -1,0 +1,208 @@
+//! The expressions of indexes, bound.
+//!
+//! Owns: [`BoundIndex`], what the planner compares conditions with, and the session that such expressions see: they are
+//! immutable functions of the row, so that settings do not reach them ([`ImmutableContext`]).
+
+use crate::expr::Expr;
+use crate::{Evaluate, PlanContext, walk};
+use logstead_sql_catalog::context::Context;
+use logstead_sql_catalog::{Catalog, IndexColumn, IndexDef, IndexKey, Relation};
+use logstead_sql_func::{FunctionContext, Volatility};
+use logstead_sql_types::error::{Result, SqlError};
+use logstead_sql_types::value::{Datum, IoContext, Oid, SqlType, info, oid, user};
+use logstead_types::SqlState;
+use std::sync::Arc;
+
+/// The expressions of an index over the table's full row (all attribute positions).
+pub struct BoundIndex {
+    /// One per key column.
+    pub keys: Vec<Expr>,
+    /// WHERE.
+    pub predicate: Option<Expr>,
+}
+
+/// Binds an index's expressions.
+pub fn bind(relation: &Relation, index: &IndexDef, cx: &PlanContext<'_>) -> Result<BoundIndex> {
+    // The statement's parameters are none of the index's.
+    let own = PlanContext {
+        param_types: &[],
+        parameters_fixed: true,
+        ..*cx
+    };
+    let read = |text: &str, what: &str| super::bind_scalar_text(text, relation, &own, what);
+    let keys = index.columns.iter().map(|column| match &column.key {
+        IndexKey::Column(position) => Ok(Expr::Column(*position, column.ty(relation))),
+        IndexKey::Expression { text, .. } => read(text, "INDEX"),
+    });
+    Ok(BoundIndex {
+        keys: keys.collect::<Result<_>>()?,
+        predicate: match &index.predicate {
+            Some(text) => Some(read(text, "PREDICATE")?),
+            None => None,
+        },
+    })
+}
+
+/// What keys are made of, outside of any session: where rows hold what is computed for the index, that is read.
+pub fn bind_alone(
+    relation: &Relation,
+    index: &IndexDef,
+    catalog: &Arc<Catalog>,
+    evaluate: Evaluate,
+) -> Result<BoundIndex> {
+    let rows_of = |_: &Relation| 1_000.0;
+    let cx = PlanContext {
+        catalog,
+        search_path: &[],
+        param_types: &[],
+        parameters_fixed: true,
+        session: &ImmutableContext,
+        variables: None,
+        rows_of: &rows_of,
+        evaluate,
+    };
+    let read = |text: &str, what: &str| super::bind_scalar_text(text, relation, &cx, what);
+    let key = |(at, column): (usize, &IndexColumn)| match (&column.key, index.computed_key(at)) {
+        (IndexKey::Column(position), _) => Ok(Expr::Column(*position, column.ty(relation))),
+        (IndexKey::Expression { ty, .. }, Some(position)) => Ok(Expr::Column(position, *ty)),
+        (IndexKey::Expression { text, .. }, None) => read(text, "INDEX"),
+    };
+    user::with(&catalog.types, || {
+        Ok(BoundIndex {
+            keys: index
+                .columns
+                .iter()
+                .enumerate()
+                .map(key)
+                .collect::<Result<_>>()?,
+            predicate: match (&index.predicate, index.computed_predicate()) {
+                (_, Some(position)) => Some(Expr::Column(position, SqlType::of(oid::BOOL))),
+                (Some(text), None) => Some(read(text, "PREDICATE")?),
+                (None, None) => None,
+            },
+        })
+    })
+}
+
+/// Whether an expression has the same value whenever it is computed over the same row.
+pub fn is_immutable(expr: &Expr) -> bool {
+    !walk::any(expr, &varies)
+}
+
+/// Whether what an expression does to its operands is another thing at another time.
+pub fn varies(expr: &Expr) -> bool {
+    match expr {
+        // anytextcat and textanycat are stable because of types whose text is. PostgreSQL puts `||` of that text in their place before it judges.
+        Expr::Call { function, args, .. } if matches!(function.oid, 2003 | 2004) => {
+            args.iter().any(|arg| text_depends(arg.ty().oid, true))
+        }
+        Expr::Call { function, .. } => function.volatility != Volatility::Immutable,
+        Expr::ArrayCompare { op, .. } | Expr::InList { op, .. } => {
+            op.volatility != Volatility::Immutable
+        }
+        Expr::CastViaText(from, to) => {
+            text_depends(from.ty().oid, true) || text_depends(to.oid, false)
+        }
+        Expr::Subquery(_) | Expr::Param(..) | Expr::Outer { .. } => true,
+        _ => false,
+    }
+}
+
+/// Whether a type's text depends on settings or the clock: on output, or on input.
+fn text_depends(ty: Oid, output: bool) -> bool {
+    match ty {
+        // What money looks like is a setting in PostgreSQL.
+        oid::MONEY | oid::DATE | oid::TIMESTAMP | oid::TIMESTAMPTZ | oid::REGCLASS => true,
+        oid::TIME | oid::TIMETZ | oid::INTERVAL => !output,
+        _ => match info::by_oid(ty) {
+            Some(known) => info::element_of(ty).is_some() || known.name.starts_with("reg"),
+            None => true,
+        },
+    }
+}
+
+/// The session that index expressions see: no clock, no settings but the defaults, no catalog.
+pub struct ImmutableContext;
+
+impl ImmutableContext {
+    fn refused<T>() -> Result<T> {
+        Err(SqlError::new(
+            SqlState::INVALID_OBJECT_DEFINITION,
+            "functions in index expression must be marked IMMUTABLE",
+        ))
+    }
+}
+
+impl IoContext for ImmutableContext {
+    fn transaction_time(&self) -> i64 {
+        0
+    }
+    fn time_zone(&self) -> &jiff::tz::TimeZone {
+        static UTC: jiff::tz::TimeZone = jiff::tz::TimeZone::UTC;
+        &UTC
+    }
+    fn setting(&self, _: &str) -> Option<String> {
+        None
+    }
+    fn relation_by_name(&self, _: &str) -> Result<Option<Oid>> {
+        Ok(None)
+    }
+    fn relation_name(&self, _: Oid) -> Option<String> {
+        None
+    }
+    fn catalog_call(&self, _: &str, _: &[Datum]) -> Result<Datum> {
+        ImmutableContext::refused()
+    }
+    fn type_by_text(&self, text: &str) -> Result<Oid> {
+        logstead_sql_catalog::type_name::type_by_text(text)
+    }
+}
+
+impl FunctionContext for ImmutableContext {
+    fn statement_time(&self) -> i64 {
+        0
+    }
+    fn clock_time(&self) -> i64 {
+        0
+    }
+    fn random_u64(&self) -> u64 {
+        0
+    }
+    fn database(&self) -> &str {
+        ""
+    }
+    fn user(&self) -> &str {
+        ""
+    }
+    fn backend_pid(&self) -> i32 {
+        0
+    }
+    fn set_setting(&self, _: &str, _: &str, _: bool) -> Result<String> {
+        ImmutableContext::refused()
+    }
+    fn search_path(&self) -> Vec<String> {
+        Vec::new()
+    }
+    fn nextval(&self, _: Oid) -> Result<i64> {
+        ImmutableContext::refused()
+    }
+    fn currval(&self, _: Oid) -> Result<i64> {
+        ImmutableContext::refused()
+    }
+    fn lastval(&self) -> Result<i64> {
+        ImmutableContext::refused()
+    }
+    fn setval(&self, _: Oid, _: i64, _: bool) -> Result<i64> {
+        ImmutableContext::refused()
+    }
+}
+
+impl Context for ImmutableContext {}
+
+/// Type of an expression's values as an index stores them: a literal of no known type is text.
+pub fn key_type(expr: &Expr) -> SqlType {
+    match expr.ty() {
+        ty if ty.oid == oid::UNKNOWN => SqlType::of(oid::TEXT),
+        ty => ty,
+    }
+}

@@ -1,0 +1,146 @@
+//! Literals and parameters.
+
+use super::Binder;
+use crate::expr::Expr;
+use logstead_sql_func::CastContext;
+use logstead_sql_types::error::{Result, SqlError};
+use logstead_sql_types::value::{Bits, Datum, Numeric, SqlType, datetime, oid, user};
+use logstead_types::SqlState;
+use sqlparser::ast::{self, Spanned, Value};
+
+/// Highest parameter number. Bind carries 65,535 values, but a statement with more can be prepared, and who does so is told then; PostgreSQL has half a billion,
+/// each of which costs memory here from its number alone.
+const PARAMS_MAX: usize = 1 << 17;
+
+impl Binder<'_> {
+    pub(crate) fn literal(&mut self, value: &ast::ValueWithSpan) -> Result<Expr> {
+        let mut unknown = |text: &str| {
+            let text: std::sync::Arc<str> = text.into();
+            // One that lay at the same address is gone.
+            self.literals.insert(text.as_ptr().addr(), value.span);
+            Ok(Expr::Const(Datum::Text(text), SqlType::of(oid::UNKNOWN)))
+        };
+        match &value.value {
+            Value::Number(digits, _) => number(digits).map_err(|e| e.at(self.at(value.span))),
+            Value::SingleQuotedString(text)
+            | Value::EscapedStringLiteral(text)
+            | Value::UnicodeStringLiteral(text)
+            | Value::NationalStringLiteral(text) => unknown(text),
+            Value::DollarQuotedString(text) => unknown(&text.value),
+            Value::Boolean(value) => Ok(Expr::Const(Datum::Bool(*value), SqlType::of(oid::BOOL))),
+            Value::Null => Ok(Expr::Const(Datum::Null, SqlType::of(oid::UNKNOWN))),
+            Value::Placeholder(name) => self.parameter(name, self.at(value.span)),
+            Value::SingleQuotedByteStringLiteral(digits) => {
+                bits(format!("b{digits}")).map_err(|e| e.at(self.at(value.span)))
+            }
+            Value::HexStringLiteral(digits) => {
+                bits(format!("x{digits}")).map_err(|e| e.at(self.at(value.span)))
+            }
+            other => Err(SqlError::unsupported(format!("literal {other}")).at(self.at(value.span))),
+        }
+    }
+
+    fn parameter(&mut self, name: &str, at: Option<usize>) -> Result<Expr> {
+        if let Some(arg) = self.numbered_argument(name) {
+            return arg.map_err(|e| e.at(at));
+        }
+        if self.variables().is_some() {
+            return self.numbered_variable(name, at);
+        }
+        let number: usize = name
+            .strip_prefix('$')
+            .and_then(|n| n.parse().ok())
+            .unwrap_or(0);
+        let is_known = !self.cx.parameters_fixed || number <= self.cx.param_types.len();
+        if number == 0 || number > PARAMS_MAX || !is_known {
+            return Err(SqlError::new(
+                SqlState::UNDEFINED_PARAMETER,
+                format!("there is no parameter {name}"),
+            )
+            .at(at));
+        }
+        if self.params.len() < number {
+            self.params.resize(number, None);
+        }
+        let ty = self.params[number - 1].unwrap_or(SqlType::of(oid::UNKNOWN));
+        match user::domain_in(ty.oid) {
+            Some(_) => self.domain_param(number - 1, ty.oid),
+            None => Ok(Expr::Param(number - 1, ty)),
+        }
+    }
+
+    /// `INTERVAL '...' [fields]`.
+    pub(crate) fn interval_literal(&mut self, interval: &ast::Interval) -> Result<Expr> {
+        let expr = self.expr(&interval.value)?;
+        let at = self.at(interval.value.span());
+        self.coerce(expr, interval_type(interval)?, CastContext::Explicit, at)
+    }
+}
+
+/// `B'...'`, `X'...'`.
+fn bits(text: String) -> Result<Expr> {
+    Ok(Expr::Const(
+        Datum::Bits(Bits::parse(&text)?),
+        SqlType::of(oid::BIT),
+    ))
+}
+
+/// The type of `INTERVAL '...' [fields]`.
+pub(super) fn interval_type(interval: &ast::Interval) -> Result<SqlType> {
+    use ast::DateTimeField as F;
+    use datetime::fields;
+    let range = match (&interval.leading_field, &interval.last_field) {
+        (None, _) => fields::ALL,
+        (Some(F::Year), None) => fields::YEAR,
+        (Some(F::Month), None) => fields::MONTH,
+        (Some(F::Day), None) => fields::DAY,
+        (Some(F::Hour), None) => fields::HOUR,
+        (Some(F::Minute), None) => fields::MINUTE,
+        (Some(F::Second), None) => fields::SECOND,
+        (Some(F::Year), Some(F::Month)) => fields::YEAR | fields::MONTH,
+        (Some(F::Day), Some(F::Hour)) => fields::DAY | fields::HOUR,
+        (Some(F::Day), Some(F::Minute)) => fields::DAY | fields::HOUR | fields::MINUTE,
+        (Some(F::Day), Some(F::Second)) => {
+            fields::DAY | fields::HOUR | fields::MINUTE | fields::SECOND
+        }
+        (Some(F::Hour), Some(F::Minute)) => fields::HOUR | fields::MINUTE,
+        (Some(F::Hour), Some(F::Second)) => fields::HOUR | fields::MINUTE | fields::SECOND,
+        (Some(F::Minute), Some(F::Second)) => fields::MINUTE | fields::SECOND,
+        (Some(first), last) => {
+            let near = last.as_ref().unwrap_or(first).to_string().to_lowercase();
+            return Err(SqlError::new(
+                SqlState::SYNTAX_ERROR,
+                format!("syntax error at or near \"{near}\""),
+            ));
+        }
+    };
+    let precision = interval
+        .fractional_seconds_precision
+        .or(interval.leading_precision);
+    if range == fields::ALL && precision.is_none() {
+        return Ok(SqlType::of(oid::INTERVAL));
+    }
+    let precision = match precision {
+        Some(precision) => i64::try_from(precision).unwrap_or(i64::MAX),
+        None => i64::from(fields::ANY_PRECISION),
+    };
+    let args = [i64::from(range), precision];
+    Ok(SqlType {
+        oid: oid::INTERVAL,
+        typmod: logstead_sql_types::value::info::typmod_in(oid::INTERVAL, &args)?,
+    })
+}
+
+/// A number: integer, bigint or numeric, the first that holds it.
+fn number(digits: &str) -> Result<Expr> {
+    if let Ok(value) = digits.parse::<i32>() {
+        return Ok(Expr::Const(Datum::Int4(value), SqlType::of(oid::INT4)));
+    }
+    if let Ok(value) = digits.parse::<i64>() {
+        return Ok(Expr::Const(Datum::Int8(value), SqlType::of(oid::INT8)));
+    }
+    Ok(Expr::Const(
+        Datum::numeric(Numeric::parse(digits)?),
+        SqlType::of(oid::NUMERIC),
+    ))
+}

@@ -1,0 +1,411 @@
+//! MERGE: source and target joined, and what the clauses do of the rows.
+//!
+//! The target is to the right of a left join if rows that nothing matches are wanted. The clauses of those rows see the source only.
+
+use super::change::{Changed, changed_positions};
+use super::dml::{Overriding, live};
+use super::judged::Change;
+use super::part::Target;
+use super::policy::MergePolicies;
+use super::query::{From, FromList};
+use super::select::push_conjuncts;
+use super::updatable::Verb;
+use super::{Binder, Clause, ColId, Frame};
+use crate::expr::Expr;
+use crate::{Check, Guarded, Insert, JoinKind, Merge, MergeAction, Node, Plan, Update, When};
+use logstead_sql_catalog::role::acl::privilege;
+use logstead_sql_catalog::{Relation, RelationKind};
+use logstead_sql_parse::merge as marks;
+use logstead_sql_types::error::{Result, SqlError};
+use logstead_types::SqlState;
+use sqlparser::ast::{self, Spanned};
+use std::sync::Arc;
+
+/// A clause whose expressions are not over a row yet.
+struct Bound {
+    matched: bool,
+    condition: Option<Expr>,
+    action: Action,
+}
+
+enum Action {
+    Nothing,
+    Update(Vec<(usize, Expr)>),
+    Delete,
+    /// The full row, and the columns that are given values.
+    Insert(Vec<Expr>, Vec<usize>),
+}
+
+impl Binder<'_> {
+    pub(crate) fn merge_statement(&mut self, merge: &ast::Merge) -> Result<Plan> {
+        self.check_merge(merge)?;
+        self.frames.push(Frame::new());
+        let result = self.merge_in_frame(merge);
+        self.frames.pop();
+        result
+    }
+
+    /// What the grammar takes and PostgreSQL does not.
+    fn check_merge(&self, merge: &ast::Merge) -> Result<()> {
+        let syntax = |near: String| {
+            let message = format!("syntax error at or near \"{near}\"");
+            SqlError::new(SqlState::SYNTAX_ERROR, message)
+        };
+        if !merge.into {
+            let near = match &merge.table {
+                ast::TableFactor::Table { name, .. } => name.0.first().map(ToString::to_string),
+                _ => None,
+            };
+            return Err(syntax(near.unwrap_or_default()).at(self.at(merge.table.span())));
+        }
+        if let Some(output) = &merge.output {
+            return Err(syntax(output.to_string()));
+        }
+        if merge.clauses.is_empty() {
+            let message = "syntax error at end of input";
+            return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
+        }
+        // Of rows that match, and of those that do not: a clause without a condition leaves nothing to those behind it.
+        let mut closed = [false; 2];
+        for clause in &merge.clauses {
+            let at = usize::from(clause.clause_kind == ast::MergeClauseKind::Matched);
+            if closed[at] {
+                return Err(SqlError::new(
+                    SqlState::SYNTAX_ERROR,
+                    "unreachable WHEN clause specified after unconditional WHEN clause",
+                ));
+            }
+            closed[at] = clause.predicate.is_none();
+        }
+        Ok(())
+    }
+
+    fn merge_in_frame(&mut self, merge: &ast::Merge) -> Result<Plan> {
+        let (relation, rel) = self.merge_target(&merge.table)?;
+        let Some(target) = self.frame()?.ns.pop() else {
+            return Err(SqlError::internal("a target out of sight"));
+        };
+        let is_insert =
+            |clause: &ast::MergeClause| matches!(clause.action, ast::MergeAction::Insert(_));
+        let inserts = merge.clauses.iter().any(is_insert);
+        self.outer_joins += usize::from(inserts);
+        // Its columns are none of the source's business, but it is known who is meant.
+        self.unseen.push(std::sync::Arc::clone(&target.alias));
+        let source = self.table_factor(&merge.source);
+        self.unseen.pop();
+        self.outer_joins -= usize::from(inserts);
+        let mut list = source?;
+        let same = |item: &super::NsItem| item.rel_visible && item.alias == target.alias;
+        if self.frame()?.ns.iter().any(same) {
+            let message = format!("name \"{}\" specified more than once", target.alias);
+            return Err(SqlError::new(SqlState::DUPLICATE_ALIAS, message)
+                .detail("The name is used both as MERGE target table and data source."));
+        }
+        self.frame()?.ns.insert(0, target);
+        let on = self.in_clause(Clause::JoinOn, |b| b.condition_of(&merge.on, "JOIN/ON"))?;
+        let mut conditions = Vec::new();
+        push_conjuncts(on, &mut conditions);
+        let first = self.rels[rel].first;
+        for position in live(&relation) {
+            // The whole old row is read: it becomes the new one.
+            self.give_column(first + position);
+        }
+        let mut bound = Vec::with_capacity(merge.clauses.len());
+        for clause in &merge.clauses {
+            bound.push(self.merge_clause(clause, &relation, first)?);
+        }
+        if bound
+            .iter()
+            .any(|clause| !matches!(clause.action, Action::Nothing))
+        {
+            self.writes(&relation);
+        } else {
+            // Nothing is done to it: then it is read, if no more than that it has rows.
+            self.target_reads(&[]);
+        }
+        self.guard_target(rel, &relation, None)?;
+        let policies = self.merge_policies(&relation)?;
+        let on = Guarded::hiding(self.guards_of([rel]), conditions.iter().cloned());
+        if inserts {
+            let target = FromList {
+                items: vec![From::Rel(rel)],
+                conditions: Vec::new(),
+            };
+            let join = From::Join {
+                kind: JoinKind::Left,
+                left: Box::new(list),
+                right: Box::new(target),
+                on: conditions,
+            };
+            list = FromList {
+                items: vec![join],
+                conditions: Vec::new(),
+            };
+        } else {
+            list.items.insert(0, From::Rel(rel));
+            list.conditions.extend(conditions);
+        }
+        let changed = self.change_source(&relation, rel, list)?;
+        let on = on.over(&changed.whole);
+        let checks = self.target_checks(&relation)?;
+        let (mut matched, mut unmatched) = (Vec::new(), Vec::new());
+        // UPDATE OF of triggers is asked of what all clauses name together.
+        let named = bound.iter().flat_map(|clause| match &clause.action {
+            Action::Update(assignments) => changed_positions(assignments),
+            _ => Vec::new(),
+        });
+        let updated = self.updated_positions(named.collect(), &relation)?;
+        let given = bound.iter().flat_map(|clause| match &clause.action {
+            Action::Update(assignments) => changed_positions(assignments),
+            Action::Insert(_, given) => given.clone(),
+            Action::Nothing | Action::Delete => Vec::new(),
+        });
+        let given: Vec<usize> = given.collect();
+        for clause in bound {
+            let of_matched = clause.matched;
+            let when = {
+                let columns = (updated.as_slice(), given.as_slice());
+                self.merge_when(clause, &relation, &changed, &checks, &policies, columns)?
+            };
+            match of_matched {
+                true => matched.push(when),
+                false => unmatched.push(when),
+            }
+        }
+        let (rows, cost) = (
+            changed.source.rows,
+            changed.source.cost + changed.source.rows * 0.05,
+        );
+        Ok(Plan {
+            node: Node::Merge(Box::new(Merge {
+                table: relation,
+                source: changed.source,
+                on,
+                matched,
+                unmatched,
+            })),
+            columns: Vec::new(),
+            rows,
+            cost,
+        })
+    }
+
+    /// Opens the target in the current frame: table and FROM item.
+    fn merge_target(&mut self, factor: &ast::TableFactor) -> Result<(Arc<Relation>, usize)> {
+        let ast::TableFactor::Table {
+            name,
+            alias,
+            args: None,
+            ..
+        } = factor
+        else {
+            return Err(SqlError::unsupported("a target that is not a table"));
+        };
+        let found = self.relation(name)?;
+        let kind = match &found.kind {
+            RelationKind::View(_) => Some("views"),
+            RelationKind::Materialized(..) => Some("materialized views"),
+            RelationKind::Sequence(_) => Some("sequences"),
+            RelationKind::Table | RelationKind::Virtual(_) => None,
+        };
+        if let Some(kind) = kind {
+            let message = format!("cannot execute MERGE on relation \"{}\"", found.name);
+            return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message)
+                .detail(format!("This operation is not supported for {kind}.")));
+        }
+        let relation = self.target(name, Verb::Update)?;
+        let rel = self.target_item(&relation, alias.as_ref())?;
+        self.give_row_id(rel);
+        Ok((relation, rel))
+    }
+
+    fn merge_clause(
+        &mut self,
+        clause: &ast::MergeClause,
+        relation: &Arc<Relation>,
+        first: ColId,
+    ) -> Result<Bound> {
+        let matched = clause.clause_kind == ast::MergeClauseKind::Matched;
+        if let Some(target) = self.frame()?.ns.first_mut() {
+            target.rel_visible = matched;
+            target.columns_visible = matched;
+        }
+        let condition = match &clause.predicate {
+            Some(condition) => {
+                let bound =
+                    self.in_clause(Clause::MergeWhen, |b| b.condition_of(condition, "WHEN"));
+                Some(bound?)
+            }
+            None => None,
+        };
+        let action = match &clause.action {
+            ast::MergeAction::DoNothing { .. } => Action::Nothing,
+            ast::MergeAction::Delete { .. } => {
+                self.target_wants(privilege::DELETE);
+                Action::Delete
+            }
+            ast::MergeAction::Update(update) => {
+                let ast::MergeUpdateKind::Set(assignments) = &update.kind else {
+                    return Err(SqlError::unsupported("UPDATE SET * in MERGE"));
+                };
+                if update.update_predicate.is_some() || update.delete_predicate.is_some() {
+                    return Err(SqlError::unsupported("WHERE in MERGE"));
+                }
+                let assignments = self.assignments(assignments, relation, first)?;
+                self.target_writes(&changed_positions(&assignments), privilege::UPDATE);
+                Action::Update(assignments)
+            }
+            ast::MergeAction::Insert(insert) => {
+                let (values, given) = self.merge_insert(insert, relation)?;
+                Action::Insert(values, given)
+            }
+        };
+        Ok(Bound {
+            matched,
+            condition,
+            action,
+        })
+    }
+
+    /// The full row that an INSERT makes of a source row.
+    fn merge_insert(
+        &mut self,
+        insert: &ast::MergeInsertExpr,
+        relation: &Arc<Relation>,
+    ) -> Result<(Vec<Expr>, Vec<usize>)> {
+        let ast::MergeInsertKind::Values(values) = &insert.kind else {
+            return Err(SqlError::unsupported("this form of INSERT in MERGE"));
+        };
+        if insert.insert_predicate.is_some() {
+            return Err(SqlError::unsupported("WHERE in MERGE"));
+        }
+        let marked = |mark: &str| {
+            insert.columns.iter().any(|name| match name.0.as_slice() {
+                [ast::ObjectNamePart::Identifier(ident)] => ident.value == mark,
+                _ => false,
+            })
+        };
+        let overriding = match (
+            marked(marks::OVERRIDING_SYSTEM),
+            marked(marks::OVERRIDING_USER),
+        ) {
+            (true, _) => Overriding::System,
+            (_, true) => Overriding::User,
+            _ => Overriding::No,
+        };
+        let mut given: Vec<Option<Expr>> = vec![None; relation.columns.len()];
+        if !marked(marks::DEFAULT_VALUES) {
+            let columns: Vec<ast::ObjectName> = insert
+                .columns
+                .iter()
+                .filter(|name| match name.0.as_slice() {
+                    [ast::ObjectNamePart::Identifier(ident)] => !ident.value.contains('\0'),
+                    _ => true,
+                })
+                .cloned()
+                .collect();
+            let explicit = !columns.is_empty();
+            let targets = match explicit {
+                true => self.insert_targets(&columns, relation)?,
+                false => live(relation).map(Target::whole).collect(),
+            };
+            let [row] = values.rows.as_slice() else {
+                return Err(SqlError::new(
+                    SqlState::SYNTAX_ERROR,
+                    "syntax error at or near \",\"",
+                ));
+            };
+            if let Some(extra) = row.content.get(targets.len()) {
+                return Err(SqlError::new(SqlState::SYNTAX_ERROR, super::dml::TOO_MANY)
+                    .at(self.at(extra.span())));
+            }
+            if explicit && row.content.len() < targets.len() {
+                let at = columns
+                    .get(row.content.len())
+                    .and_then(|c| self.at(c.span()));
+                return Err(SqlError::new(SqlState::SYNTAX_ERROR, super::dml::TOO_FEW).at(at));
+            }
+            for (value, target) in row.content.iter().zip(&targets) {
+                let bound = self.in_clause(Clause::Values, |b| {
+                    b.insert_value(relation, target, value, overriding)
+                });
+                self.give_part(&mut given, relation, target, bound?)?;
+            }
+        }
+        let named = given
+            .iter()
+            .enumerate()
+            .filter(|(_, value)| value.is_some());
+        let named: Vec<usize> = named.map(|(position, _)| position).collect();
+        self.target_writes(&named, privilege::INSERT);
+        let mut full = Vec::with_capacity(given.len());
+        for (position, value) in given.into_iter().enumerate() {
+            full.push(match value {
+                Some(value) => value,
+                None => self.target_default(relation, position)?,
+            });
+        }
+        Ok((full, named))
+    }
+
+    /// A clause over the source row.
+    fn merge_when(
+        &mut self,
+        clause: Bound,
+        relation: &Arc<Relation>,
+        changed: &Changed,
+        checks: &[Check],
+        policies: &MergePolicies,
+        (updated, given): (&[usize], &[usize]),
+    ) -> Result<When> {
+        let whole = &changed.whole;
+        let placeholder = Plan {
+            node: Node::OneRow,
+            columns: Vec::new(),
+            rows: 1.0,
+            cost: 0.0,
+        };
+        let existing = match &clause.action {
+            Action::Update(_) => policies.updating.clone(),
+            Action::Delete => policies.deleting.clone(),
+            Action::Nothing | Action::Insert(..) => Vec::new(),
+        };
+        let action = match clause.action {
+            Action::Nothing => MergeAction::Nothing,
+            Action::Delete => MergeAction::Delete(self.rules(relation, &Change::Delete)?),
+            Action::Update(assignments) => {
+                let (assignments, generated) = self.with_generated(assignments, relation, whole)?;
+                MergeAction::Update(Box::new(Update {
+                    table: Arc::clone(relation),
+                    source: placeholder,
+                    assignments,
+                    generated,
+                    recheck: Guarded::default(),
+                    policies: policies.updated.clone(),
+                    checks: checks.to_vec(),
+                    rules: self.rules(relation, &Change::Update(updated.to_vec()))?,
+                    given: given.to_vec(),
+                    returning: None,
+                }))
+            }
+            Action::Insert(values, _) => MergeAction::Insert(Box::new(Insert {
+                table: Arc::clone(relation),
+                source: placeholder,
+                values: values.into_iter().map(|e| whole.resolve(e)).collect(),
+                generated: super::standalone::generated(self, relation)?,
+                policies: policies.inserted.clone(),
+                checks: checks.to_vec(),
+                conflict: None,
+                rules: self.rules(relation, &Change::Insert(Vec::new()))?,
+                given: given.to_vec(),
+                returning: None,
+                hidden: false,
+            })),
+        };
+        Ok(When {
+            condition: clause.condition.map(|c| whole.resolve(c)),
+            existing,
+            action,
+        })
+    }
+}

@@ -1,0 +1,141 @@
+//! Identifiers, and the names of result columns.
+
+use logstead_sql_catalog::routine::of_kept_name;
+use logstead_sql_parse::fold_ident;
+use sqlparser::ast::{self, Expr as Ast};
+
+/// The name PostgreSQL gives to a result column without an alias.
+pub(crate) fn output_name(expr: &Ast) -> String {
+    figure(expr).map_or_else(|| "?column?".to_owned(), |(name, _)| name)
+}
+
+/// The name PostgreSQL gives to an index's column on an expression.
+pub fn index_column_name(expr: &Ast) -> String {
+    figure(expr).map_or_else(|| "expr".to_owned(), |(name, _)| name)
+}
+
+/// The name and its strength (2: a real name, 1: only the name of a type or construct).
+fn figure(expr: &Ast) -> Option<(String, u8)> {
+    let strong = |name: &str| Some((name.to_owned(), 2));
+    match expr {
+        Ast::Identifier(ident) => Some((fold_ident(ident), 2)),
+        Ast::CompoundIdentifier(parts) => parts.last().map(|ident| (fold_ident(ident), 2)),
+        Ast::CompoundFieldAccess { root, access_chain } => {
+            let field = access_chain.iter().rev().find_map(|access| match access {
+                ast::AccessExpr::Dot(Ast::Identifier(ident)) => Some((fold_ident(ident), 2)),
+                _ => None,
+            });
+            field.or_else(|| figure(root))
+        }
+        Ast::Function(function) => match function.name.0.last() {
+            Some(ast::ObjectNamePart::Identifier(ident)) => {
+                let name = fold_ident(ident);
+                let called = of_kept_name(&name).map(|(_, called)| called);
+                let called = called.or_else(|| logstead_sql_parse::xml_construct(&name));
+                let called = called.map(str::to_owned);
+                Some((called.unwrap_or(name), 2))
+            }
+            _ => None,
+        },
+        Ast::Cast {
+            expr, data_type, ..
+        } => match figure(expr) {
+            Some((name, 2)) => Some((name, 2)),
+            _ => Some((type_word(data_type), 1)),
+        },
+        Ast::TypedString(typed) => Some((type_word(&typed.data_type), 1)),
+        Ast::Interval(_) => Some(("interval".to_owned(), 1)),
+        Ast::Case { else_result, .. } => match else_result.as_deref().and_then(figure) {
+            Some((name, 2)) => Some((name, 2)),
+            _ => Some(("case".to_owned(), 1)),
+        },
+        Ast::Nested(inner) | Ast::Collate { expr: inner, .. } => figure(inner),
+        Ast::Array(_) => strong("array"),
+        Ast::Tuple(_) => strong("row"),
+        Ast::Exists { negated: false, .. } => strong("exists"),
+        Ast::Subquery(query) => subquery_name(query),
+        Ast::Extract { .. } => strong("extract"),
+        Ast::Position { .. } => strong("position"),
+        Ast::Substring {
+            shorthand: true, ..
+        } => strong("substr"),
+        Ast::Substring { .. } => strong("substring"),
+        Ast::Trim { trim_where, .. } => strong(match trim_where {
+            Some(ast::TrimWhereField::Leading) => "ltrim",
+            Some(ast::TrimWhereField::Trailing) => "rtrim",
+            _ => "btrim",
+        }),
+        Ast::Overlay { .. } => strong("overlay"),
+        Ast::Ceil { .. } => strong("ceil"),
+        Ast::Floor { .. } => strong("floor"),
+        Ast::AtTimeZone { .. } => strong("timezone"),
+        Ast::BinaryOp {
+            op: ast::BinaryOperator::Overlaps,
+            ..
+        } => strong("overlaps"),
+        Ast::IsNormalized { negated: false, .. } => strong("is_normalized"),
+        _ => None,
+    }
+}
+
+fn subquery_name(query: &ast::Query) -> Option<(String, u8)> {
+    let mut body = query.body.as_ref();
+    loop {
+        match body {
+            ast::SetExpr::Select(select) => {
+                return match select.projection.first()? {
+                    ast::SelectItem::UnnamedExpr(expr) => Some((output_name(expr), 2)),
+                    ast::SelectItem::ExprWithAlias { alias, .. } => Some((fold_ident(alias), 2)),
+                    _ => None,
+                };
+            }
+            ast::SetExpr::SetOperation { left, .. } => body = left,
+            ast::SetExpr::Query(query) => body = query.body.as_ref(),
+            ast::SetExpr::Values(_) => return Some(("column1".to_owned(), 2)),
+            _ => return None,
+        }
+    }
+}
+
+/// The last word of a type's internal name, as FigureColname uses it.
+fn type_word(data_type: &ast::DataType) -> String {
+    use ast::DataType as T;
+    let mut ty = data_type;
+    while let T::Array(
+        ast::ArrayElemTypeDef::SquareBracket(inner, _)
+        | ast::ArrayElemTypeDef::Qualified(inner, _)
+        | ast::ArrayElemTypeDef::AngleBracket(inner)
+        | ast::ArrayElemTypeDef::Parenthesis(inner),
+    ) = ty
+    {
+        ty = inner;
+    }
+    if let T::Custom(name, _) = ty
+        && let Some(ast::ObjectNamePart::Identifier(ident)) = name.0.last()
+    {
+        return fold_ident(ident);
+    }
+    match logstead_sql_catalog::type_name::base_type(ty) {
+        Ok(oid) => logstead_sql_types::value::info::type_name(oid).into_owned(),
+        Err(_) => "?column?".to_owned(),
+    }
+}
+
+/// Levenshtein distance, giving up beyond `max`.
+pub(crate) fn distance(a: &str, b: &str, max: usize) -> Option<usize> {
+    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
+    if a.len().abs_diff(b.len()) > max {
+        return None;
+    }
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.iter().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, y) in b.iter().enumerate() {
+            let change = diagonal + usize::from(x != y);
+            diagonal = row[j + 1];
+            row[j + 1] = change.min(row[j] + 1).min(row[j + 1] + 1);
+        }
+    }
+    row.last().copied().filter(|&d| d <= max)
+}

@@ -1,0 +1,627 @@
+//! Operators, row comparisons, IN lists, ANY and ALL over arrays.
+
+use super::Binder;
+use crate::expr::Expr;
+use logstead_sql_func as func;
+use logstead_sql_func::{CastContext, Function, Resolved};
+use logstead_sql_parse::{row_of, strip};
+use logstead_sql_types::error::{Result, SqlError};
+use logstead_sql_types::value::geometry::is_geometry;
+use logstead_sql_types::value::{Datum, Oid, SqlType, info, oid, record};
+use logstead_types::SqlState;
+use sqlparser::ast::{self, BinaryOperator as B, Expr as Ast, Spanned};
+use std::borrow::Cow;
+
+/// The operator's name.
+pub(crate) fn operator_name(op: &B) -> Result<Cow<'static, str>> {
+    Ok(match op {
+        // The usual ones, without making a text.
+        B::Eq => "=".into(),
+        B::NotEq => "<>".into(),
+        B::Lt => "<".into(),
+        B::LtEq => "<=".into(),
+        B::Gt => ">".into(),
+        B::GtEq => ">=".into(),
+        B::Plus => "+".into(),
+        B::Minus => "-".into(),
+        B::Multiply => "*".into(),
+        B::Divide => "/".into(),
+        B::PGCustomBinaryOperator(parts) => {
+            if parts.len() > 1 && parts[0] != "pg_catalog" {
+                return Err(SqlError::new(
+                    SqlState::UNDEFINED_FUNCTION,
+                    format!("operator does not exist: {}", parts.join(".")),
+                ));
+            }
+            parts.last().cloned().unwrap_or_default().into()
+        }
+        B::Overlaps => {
+            return Err(SqlError::new(
+                SqlState::SYNTAX_ERROR,
+                "syntax error at or near \"overlaps\"",
+            ));
+        }
+        other => other.to_string().into(),
+    })
+}
+
+impl Binder<'_> {
+    /// Position of the operator between two operands.
+    pub(crate) fn operator_at(&self, left: &Ast) -> Option<usize> {
+        let end = left.span().end;
+        if end.line == 0 {
+            return None;
+        }
+        let byte = logstead_sql_parse::byte_of(self.text, end);
+        let rest = &self.text[byte..];
+        // Spans leave out closing brackets and the empty parentheses of a call.
+        let mut skipped = 0;
+        while let Some(c) = rest[skipped..].chars().next() {
+            if rest[skipped..].starts_with("()") {
+                skipped += 2;
+            } else if c.is_whitespace() || c == ')' || c == ']' {
+                skipped += c.len_utf8();
+            } else {
+                break;
+            }
+        }
+        Some(self.text[..byte + skipped].chars().count() + 1)
+    }
+
+    /// Resolves an operator and brings both operands to its types.
+    pub(crate) fn operator(
+        &mut self,
+        op: &str,
+        left: Expr,
+        right: Expr,
+        at: Option<usize>,
+    ) -> Result<Expr> {
+        let resolved =
+            func::resolve_operator(op, Some(left.ty()), right.ty()).map_err(|e| e.at(at))?;
+        self.apply_operator(op, &resolved, left, right, at)
+    }
+
+    fn apply_operator(
+        &mut self,
+        op: &str,
+        resolved: &Resolved,
+        left: Expr,
+        right: Expr,
+        at: Option<usize>,
+    ) -> Result<Expr> {
+        let left = self.coerce(left, arg(resolved, 0), CastContext::Implicit, at)?;
+        let right = self.coerce(right, arg(resolved, 1), CastContext::Implicit, at)?;
+        let compares = matches!(
+            op,
+            "=" | "<>" | "<" | "<=" | ">" | ">=" | "@>" | "<@" | "&&"
+        );
+        let of_shapes = |ty: SqlType| info::element_of(ty.oid).is_some_and(is_unordered);
+        if compares && of_shapes(arg(resolved, 0))
+            || matches!(arg(resolved, 0).oid, oid::RECORD | oid::RECORD_ARRAY)
+        {
+            comparable(op, left.ty(), right.ty()).map_err(|e| e.at(at))?;
+        }
+        self.call(resolved.function, vec![left, right], resolved.result)
+    }
+
+    pub(crate) fn prefix_operator(
+        &mut self,
+        op: &str,
+        arg0: Expr,
+        at: Option<usize>,
+    ) -> Result<Expr> {
+        let resolved = func::resolve_operator(op, None, arg0.ty()).map_err(|mut e| {
+            if e.code() == SqlState::UNDEFINED_FUNCTION {
+                e.fields_mut().hint = Some(
+                    "No operator matches the given name and argument type. You might need to add an explicit type cast."
+                        .to_owned(),
+                );
+            }
+            e.at(at)
+        })?;
+        let operand = self.coerce(arg0, arg(&resolved, 0), CastContext::Implicit, at)?;
+        self.call(resolved.function, vec![operand], resolved.result)
+    }
+
+    /// A chain of binary operators, leaning left: walked in a loop.
+    pub(crate) fn binary(&mut self, expr: &Ast) -> Result<Expr> {
+        let mut chain = Vec::new();
+        let mut head = expr;
+        while let Ast::BinaryOp { left, op, right } = head {
+            if matches!(op, B::And | B::Or) {
+                break;
+            }
+            chain.push((left.as_ref(), op, right.as_ref()));
+            head = left;
+        }
+        let Some((left, op, right)) = chain.pop() else {
+            return self.conjunction(expr);
+        };
+        let is_null = |side: &Ast| match side {
+            Ast::Value(value) => matches!(value.value, ast::Value::Null),
+            _ => false,
+        };
+        let compares = matches!(op, B::Eq) && (is_null(left) || is_null(right));
+        let mut so_far = if compares && self.cx.session.scans().transform_null_equals {
+            let other = if is_null(right) { left } else { right };
+            self.is_null(other, false)?
+        } else {
+            self.binary_pair(left, op, right)?
+        };
+        while let Some((left, op, right)) = chain.pop() {
+            let at = self.operator_at(left);
+            let name = operator_name(op)?;
+            let right = self.expr(right)?;
+            so_far = self.operator(&name, so_far, right, at)?;
+        }
+        Ok(so_far)
+    }
+
+    /// `(from, to) OVERLAPS (from, to)`, which is a function.
+    fn overlaps(&mut self, left: &Ast, right: &Ast, at: Option<usize>) -> Result<Expr> {
+        let mut args = Vec::with_capacity(4);
+        for (side, expr) in [("left", left), ("right", right)] {
+            let ends = row_of(expr).unwrap_or_default();
+            if ends.len() != 2 {
+                return Err(SqlError::new(
+                    SqlState::SYNTAX_ERROR,
+                    format!("wrong number of parameters on {side} side of OVERLAPS expression"),
+                )
+                .at(at));
+            }
+            for end in ends {
+                args.push(self.expr(end)?);
+            }
+        }
+        self.named_call("overlaps", args, at)
+    }
+
+    fn binary_pair(&mut self, left: &Ast, op: &B, right: &Ast) -> Result<Expr> {
+        let at = self.operator_at(left);
+        if *op == B::Overlaps {
+            return self.overlaps(left, right, at);
+        }
+        let name = operator_name(op)?;
+        if let Some(left_items) = row_of(left) {
+            if let Ast::Subquery(query) = strip(right) {
+                return self.row_subquery(&left_items, &name, query, at);
+            }
+            let Some(right_items) = row_of(right) else {
+                // A record beside one that is written out.
+                let left = left_items
+                    .iter()
+                    .map(|e| self.expr(e))
+                    .collect::<Result<Vec<_>>>()?;
+                let left = self.row(left)?;
+                let right = self.expr(right)?;
+                return self.operator(&name, left, right, at);
+            };
+            let left = left_items
+                .iter()
+                .map(|e| self.expr(e))
+                .collect::<Result<Vec<_>>>()?;
+            let right = right_items
+                .iter()
+                .map(|e| self.expr(e))
+                .collect::<Result<Vec<_>>>()?;
+            return self.row_comparison(&name, left, right, at);
+        }
+        let left = self.expr(left)?;
+        let right = self.expr(right)?;
+        self.operator(&name, left, right, at)
+    }
+
+    /// AND / OR, flattened without recursion along the chain.
+    fn conjunction(&mut self, expr: &Ast) -> Result<Expr> {
+        let Ast::BinaryOp { op: outer, .. } = expr else {
+            return Err(SqlError::internal("not a binary operator"));
+        };
+        let mut operands = Vec::new();
+        let mut head = expr;
+        loop {
+            match head {
+                Ast::BinaryOp { left, op, right } if op == outer => {
+                    operands.push(right.as_ref());
+                    head = left;
+                }
+                other => {
+                    operands.push(other);
+                    break;
+                }
+            }
+        }
+        let what = if *outer == B::And { "AND" } else { "OR" };
+        let mut bound = Vec::with_capacity(operands.len());
+        for operand in operands.into_iter().rev() {
+            let at = self.at(operand.span());
+            let expr = self.expr(operand)?;
+            match self.condition(expr, what, at)? {
+                Expr::And(inner) if *outer == B::And => bound.extend(inner),
+                Expr::Or(inner) if *outer == B::Or => bound.extend(inner),
+                other => bound.push(other),
+            }
+        }
+        // Constants that decide or change nothing fold away.
+        let neutral = *outer == B::And;
+        bound.retain(|e| !matches!(e, Expr::Const(Datum::Bool(value), _) if *value == neutral));
+        let bool_ty = SqlType::of(oid::BOOL);
+        let decides =
+            |e: &Expr| matches!(e, Expr::Const(Datum::Bool(value), _) if *value != neutral);
+        if let Some(at) = bound.iter().position(decides) {
+            bound.truncate(at + 1);
+            // What stands before it, and may be a constant that cannot be computed, is looked at.
+            if !bound.iter().any(crate::may_be_failing) {
+                return Ok(Expr::Const(Datum::Bool(!neutral), bool_ty));
+            }
+        }
+        Ok(match bound.len() {
+            0 => Expr::Const(Datum::Bool(neutral), bool_ty),
+            1 => bound.remove(0),
+            _ if neutral => Expr::And(bound),
+            _ => Expr::Or(bound),
+        })
+    }
+
+    /// (a, b) op (c, d).
+    pub(crate) fn row_comparison(
+        &mut self,
+        op: &str,
+        left: Vec<Expr>,
+        right: Vec<Expr>,
+        at: Option<usize>,
+    ) -> Result<Expr> {
+        if left.len() != right.len() {
+            return Err(SqlError::new(
+                SqlState::SYNTAX_ERROR,
+                "unequal number of entries in row expressions",
+            )
+            .at(at));
+        }
+        if left.is_empty() {
+            return Err(SqlError::new(
+                SqlState::FEATURE_NOT_SUPPORTED,
+                "cannot compare rows of zero length",
+            )
+            .at(at));
+        }
+        let pairs: Vec<(Expr, Expr)> = left.into_iter().zip(right).collect();
+        match op {
+            "=" => {
+                let all = pairs
+                    .into_iter()
+                    .map(|(l, r)| self.operator("=", l, r, at))
+                    .collect::<Result<Vec<_>>>()?;
+                Ok(join(all, Expr::And))
+            }
+            "<>" => {
+                let all = pairs
+                    .into_iter()
+                    .map(|(l, r)| self.operator("<>", l, r, at))
+                    .collect::<Result<Vec<_>>>()?;
+                Ok(join(all, Expr::Or))
+            }
+            "<" | "<=" | ">" | ">=" => {
+                // a < c OR (a = c AND (b < d OR ...)); only the last pair may be equal.
+                let strict = &op[..1];
+                let last = pairs.len() - 1;
+                let mut result: Option<Expr> = None;
+                for (i, (l, r)) in pairs.into_iter().enumerate().rev() {
+                    result = Some(match result {
+                        None => {
+                            debug_assert_eq!(i, last, "pairs are walked from the last");
+                            self.operator(op, l, r, at)?
+                        }
+                        Some(rest) => {
+                            let before = self.operator(strict, l.clone(), r.clone(), at)?;
+                            let equal = self.operator("=", l, r, at)?;
+                            Expr::Or(vec![before, Expr::And(vec![equal, rest])])
+                        }
+                    });
+                }
+                result.ok_or_else(|| SqlError::internal("empty row comparison"))
+            }
+            _ => {
+                for (l, r) in pairs {
+                    let one = self.operator(op, l, r, at)?.ty();
+                    if one.oid != oid::BOOL {
+                        return Err(SqlError::new(
+                            SqlState::DATATYPE_MISMATCH,
+                            format!(
+                                "row comparison operator must yield type boolean, not type {}",
+                                info::format_type(one)
+                            ),
+                        )
+                        .at(at));
+                    }
+                }
+                Err(SqlError::new(
+                    SqlState::FEATURE_NOT_SUPPORTED,
+                    format!("could not determine interpretation of row comparison operator {op}"),
+                )
+                .hint("Row comparison operators must be associated with btree operator families.")
+                .at(at))
+            }
+        }
+    }
+
+    /// x [NOT] IN (list).
+    pub(crate) fn in_list(&mut self, left: &Ast, list: &[Ast], negated: bool) -> Result<Expr> {
+        let at = self.operator_at(left);
+        if let Some(items) = row_of(left) {
+            let left = items
+                .iter()
+                .map(|e| self.expr(e))
+                .collect::<Result<Vec<_>>>()?;
+            let mut all = Vec::new();
+            for item in list {
+                let Some(right) = row_of(item) else {
+                    let row = self.row(left.clone())?;
+                    let item = self.expr(item)?;
+                    all.push(self.operator("=", row, item, at)?);
+                    continue;
+                };
+                let right = right
+                    .iter()
+                    .map(|e| self.expr(e))
+                    .collect::<Result<Vec<_>>>()?;
+                all.push(self.row_comparison("=", left.clone(), right, at)?);
+            }
+            let any = join(all, Expr::Or);
+            return Ok(if negated {
+                Expr::Not(Box::new(any))
+            } else {
+                any
+            });
+        }
+        let left = self.expr(left)?;
+        let items = list
+            .iter()
+            .map(|e| self.expr(e))
+            .collect::<Result<Vec<_>>>()?;
+        if items.len() == 1 {
+            let op = if negated { "<>" } else { "=" };
+            let item = items
+                .into_iter()
+                .next()
+                .ok_or_else(|| SqlError::internal("empty IN list"))?;
+            return self.operator(op, left, item, at);
+        }
+        let types: Vec<SqlType> = std::iter::once(left.ty())
+            .chain(items.iter().map(Expr::ty))
+            .collect();
+        let records = types.iter().any(|ty| record::is_record(ty.oid));
+        if !records && let Ok(common) = func::common_type(&types) {
+            let common = SqlType::of(common.oid);
+            let resolved =
+                func::resolve_operator("=", Some(left.ty()), common).map_err(|e| e.at(at))?;
+            let left = self.coerce(left, arg(&resolved, 0), CastContext::Implicit, at)?;
+            let target = arg(&resolved, 1);
+            let mut coerced = Vec::with_capacity(items.len());
+            for (item, ast) in items.into_iter().zip(list) {
+                let place = self.at(ast.span());
+                let item = self.coerce(item, common, CastContext::Implicit, place)?;
+                coerced.push(self.coerce(item, target, CastContext::Implicit, place)?);
+            }
+            return Ok(Expr::InList {
+                left: Box::new(left),
+                list: coerced,
+                op: resolved.function,
+                negated,
+            });
+        }
+        let op = if negated { "<>" } else { "=" };
+        let all = items
+            .into_iter()
+            .map(|item| self.operator(op, left.clone(), item, at))
+            .collect::<Result<Vec<_>>>()?;
+        Ok(join(all, if negated { Expr::And } else { Expr::Or }))
+    }
+
+    /// x op ANY/ALL (array).
+    pub(crate) fn array_compare(
+        &mut self,
+        left: &Ast,
+        op: &B,
+        right: &Ast,
+        all: bool,
+    ) -> Result<Expr> {
+        let at = self.operator_at(left);
+        let name = operator_name(op)?;
+        if let Ast::Subquery(query) = right {
+            let items = row_of(left).unwrap_or_else(|| vec![left]);
+            return self.compare_subquery(&items, &name, query, all, at);
+        }
+        if let Ast::Nested(inner) = right
+            && let Ast::Subquery(query) = inner.as_ref()
+        {
+            let items = row_of(left).unwrap_or_else(|| vec![left]);
+            return self.compare_subquery(&items, &name, query, all, at);
+        }
+        let left = self.expr(left)?;
+        let array = self.expr(right)?;
+        let element = match array.ty().oid {
+            oid::UNKNOWN => SqlType::of(oid::UNKNOWN),
+            _ => match info::element_type(array.ty()) {
+                Some(element) => element,
+                None => {
+                    return Err(SqlError::new(
+                        SqlState::WRONG_OBJECT_TYPE,
+                        "op ANY/ALL (array) requires array on right side",
+                    )
+                    .at(at));
+                }
+            },
+        };
+        let resolved =
+            func::resolve_operator(&name, Some(left.ty()), element).map_err(|e| e.at(at))?;
+        if resolved.result.oid != oid::BOOL {
+            return Err(SqlError::new(
+                SqlState::WRONG_OBJECT_TYPE,
+                "op ANY/ALL (array) requires operator to yield boolean",
+            )
+            .at(at));
+        }
+        let left = self.coerce(left, arg(&resolved, 0), CastContext::Implicit, at)?;
+        let wanted = arg(&resolved, 1);
+        let array = if wanted.oid == element.oid || super::coerce::is_pseudo(wanted.oid) {
+            array
+        } else {
+            let target = info::array_of(wanted.oid).ok_or_else(|| {
+                SqlError::unsupported(format!("an array of {}", info::format_type(wanted)))
+            })?;
+            if matches!(
+                func::find_cast(element.oid, wanted.oid, CastContext::Implicit),
+                Some(func::Cast::Relabel)
+            ) && element.oid != oid::UNKNOWN
+            {
+                Expr::Relabel(Box::new(array), SqlType::of(target))
+            } else {
+                self.coerce(array, SqlType::of(target), CastContext::Implicit, at)?
+            }
+        };
+        Ok(Expr::ArrayCompare {
+            left: Box::new(left),
+            array: Box::new(array),
+            op: resolved.function,
+            all,
+        })
+    }
+
+    /// IS [NOT] DISTINCT FROM.
+    pub(crate) fn distinct_from(&mut self, left: &Ast, right: &Ast, negated: bool) -> Result<Expr> {
+        let at = self.operator_at(left);
+        if let (Some(l), Some(r)) = (row_of(left), row_of(right)) {
+            if l.len() != r.len() {
+                return Err(SqlError::new(
+                    SqlState::SYNTAX_ERROR,
+                    "unequal number of entries in row expressions",
+                )
+                .at(at));
+            }
+            let mut all = Vec::new();
+            for (l, r) in l.into_iter().zip(r) {
+                all.push(self.distinct_from(l, r, negated)?);
+            }
+            return Ok(join(all, if negated { Expr::And } else { Expr::Or }));
+        }
+        let left = self.expr(left)?;
+        let right = self.expr(right)?;
+        let resolved =
+            func::resolve_operator("=", Some(left.ty()), right.ty()).map_err(|e| e.at(at))?;
+        let (mut a, mut b) = (arg(&resolved, 0), arg(&resolved, 1));
+        if a.oid != b.oid {
+            // A cross-type equality: both sides meet in their common type.
+            let common = func::common_type(&[a, b]).map_err(|e| e.at(at))?;
+            a = SqlType::of(common.oid);
+            b = a;
+        }
+        let left = self.coerce(left, a, CastContext::Implicit, at)?;
+        let right = self.coerce(right, b, CastContext::Implicit, at)?;
+        Ok(Expr::IsDistinct {
+            left: Box::new(left),
+            right: Box::new(right),
+            negated,
+        })
+    }
+
+    /// The equality function over two columns of a subquery comparison: operands coerced, operator checked.
+    pub(crate) fn comparison_function(
+        &mut self,
+        op: &str,
+        left: Expr,
+        right: SqlType,
+        at: Option<usize>,
+    ) -> Result<(Expr, &'static Function, SqlType)> {
+        let resolved = func::resolve_operator(op, Some(left.ty()), right).map_err(|e| e.at(at))?;
+        if resolved.result.oid != oid::BOOL {
+            return Err(SqlError::new(
+                SqlState::DATATYPE_MISMATCH,
+                format!(
+                    "row comparison operator must yield type boolean, not type {}",
+                    info::format_type(resolved.result)
+                ),
+            )
+            .at(at));
+        }
+        let left = self.coerce(left, arg(&resolved, 0), CastContext::Implicit, at)?;
+        Ok((left, resolved.function, arg(&resolved, 1)))
+    }
+}
+
+fn arg(resolved: &Resolved, i: usize) -> SqlType {
+    resolved
+        .args
+        .get(i)
+        .copied()
+        .unwrap_or(SqlType::of(oid::ANY))
+}
+
+fn join(mut all: Vec<Expr>, make: fn(Vec<Expr>) -> Expr) -> Expr {
+    match all.len() {
+        1 => all.remove(0),
+        _ => make(all),
+    }
+}
+
+/// Fails for records that cannot be compared: they must have as many fields, of the same types, and those an order. PostgreSQL finds out when it
+/// meets the first pair.
+fn comparable(op: &str, left: SqlType, right: SqlType) -> Result<()> {
+    // So it does with arrays whose elements have no order, which it looks at one by one.
+    if let (Some(element), Some(_)) = (info::element_of(left.oid), info::element_of(right.oid))
+        && is_unordered(element)
+    {
+        return Err(no_comparison(op, SqlType::of(element)));
+    }
+    let one = |ty: SqlType| match ty.oid {
+        oid::RECORD_ARRAY => info::element_type(ty).unwrap_or(ty),
+        _ => ty,
+    };
+    let (left, right) = (one(left), one(right));
+    let (Some(l), Some(r)) = (record::shape_of(left), record::shape_of(right)) else {
+        return Ok(());
+    };
+    for (((_, a), (_, b)), number) in l.iter().zip(r.iter()).zip(1..) {
+        if a.oid != b.oid {
+            return Err(SqlError::new(
+                SqlState::DATATYPE_MISMATCH,
+                format!(
+                    "cannot compare dissimilar column types {} and {} at record column {number}",
+                    info::format_type(SqlType::of(a.oid)),
+                    info::format_type(SqlType::of(b.oid))
+                ),
+            ));
+        }
+        // Forms have an order, whatever the type.
+        if let Some(ty) = super::order_by::unordered(*a)
+            && !op.starts_with('*')
+        {
+            return Err(no_comparison(op, ty));
+        }
+    }
+    match l.len() == r.len() {
+        true => Ok(()),
+        false => Err(SqlError::new(
+            SqlState::DATATYPE_MISMATCH,
+            "cannot compare record types with different numbers of columns",
+        )),
+    }
+}
+
+/// Have the elements of an array no order?
+fn is_unordered(element: Oid) -> bool {
+    is_geometry(element) || super::order_by::is_incomparable(SqlType::of(element))
+}
+
+fn no_comparison(op: &str, ty: SqlType) -> SqlError {
+    SqlError::new(
+        SqlState::UNDEFINED_FUNCTION,
+        format!(
+            "could not identify {} for type {}",
+            match op {
+                "=" | "<>" | "@>" | "<@" | "&&" => "an equality operator",
+                _ => "a comparison function",
+            },
+            info::format_type(ty)
+        ),
+    )
+}

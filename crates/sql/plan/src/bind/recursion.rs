@@ -1,0 +1,257 @@
+//! What a recursive query of WITH may look like: where it may name itself, as PostgreSQL's checks of the syntax tree say.
+//!
+//! Looks at the tree only. Names that a WITH within defines again are not the query's own.
+
+use logstead_sql_parse::fold_ident;
+use logstead_sql_types::error::{Result, SqlError};
+use logstead_types::SqlState;
+use sqlparser::ast::{self, SetExpr};
+use std::ops::ControlFlow;
+
+/// 42P19.
+const INVALID_RECURSION: SqlState = SqlState::new(b"42P19");
+
+/// Where a name stands that must not stand there.
+#[derive(Clone, Copy)]
+enum Place {
+    Allowed,
+    OuterJoin,
+    Intersect,
+    Except,
+}
+
+impl Place {
+    fn words(self) -> Option<&'static str> {
+        match self {
+            Place::Allowed => None,
+            Place::OuterJoin => Some("an outer join"),
+            Place::Intersect => Some("INTERSECT"),
+            Place::Except => Some("EXCEPT"),
+        }
+    }
+}
+
+/// Checks a query of WITH RECURSIVE that names itself, and gives its two terms and whether all rows of the second are kept.
+pub(super) fn terms<'q>(
+    query: &'q ast::Query,
+    name: &str,
+) -> Result<(&'q SetExpr, &'q SetExpr, bool)> {
+    let SetExpr::SetOperation {
+        left,
+        op: ast::SetOperator::Union,
+        set_quantifier,
+        right,
+    } = query.body.as_ref()
+    else {
+        return Err(SqlError::new(
+            INVALID_RECURSION,
+            format!(
+                "recursive query \"{name}\" does not have the form non-recursive-term UNION [ALL] recursive-term"
+            ),
+        ));
+    };
+    if names(left.as_ref(), name) {
+        return Err(wrong(name, "its non-recursive term"));
+    }
+    let mut check = Check { name, found: false };
+    check.set_expr(right, Place::Allowed)?;
+    if query.with.as_ref().is_some_and(|with| names(with, name)) {
+        return Err(wrong(name, "a subquery"));
+    }
+    let clause = if query.order_by.is_some() {
+        "ORDER BY"
+    } else if has_offset(query) {
+        "OFFSET"
+    } else if query.limit_clause.is_some() || query.fetch.is_some() {
+        "LIMIT"
+    } else if !query.locks.is_empty() {
+        "FOR UPDATE/SHARE"
+    } else {
+        let all = matches!(set_quantifier, ast::SetQuantifier::All);
+        return Ok((left, right, all));
+    };
+    Err(SqlError::new(
+        SqlState::FEATURE_NOT_SUPPORTED,
+        format!("{clause} in a recursive query is not implemented"),
+    ))
+}
+
+fn has_offset(query: &ast::Query) -> bool {
+    matches!(
+        &query.limit_clause,
+        Some(ast::LimitClause::LimitOffset {
+            offset: Some(_),
+            ..
+        })
+    )
+}
+
+fn wrong(name: &str, place: &str) -> SqlError {
+    SqlError::new(
+        INVALID_RECURSION,
+        format!("recursive reference to query \"{name}\" must not appear within {place}"),
+    )
+}
+
+/// Whether something names the query in some FROM, where no other query of WITH has that name.
+pub(super) fn names<T: ast::Visit>(within: &T, name: &str) -> bool {
+    struct Find<'n> {
+        name: &'n str,
+        hidden: usize,
+    }
+    impl Find<'_> {
+        fn hides(&self, query: &ast::Query) -> usize {
+            let mut all = query.with.iter().flat_map(|with| &with.cte_tables);
+            usize::from(all.any(|cte| fold_ident(&cte.alias.name) == self.name))
+        }
+    }
+    impl ast::Visitor for Find<'_> {
+        type Break = ();
+
+        fn pre_visit_query(&mut self, query: &ast::Query) -> ControlFlow<()> {
+            self.hidden += self.hides(query);
+            ControlFlow::Continue(())
+        }
+
+        fn post_visit_query(&mut self, query: &ast::Query) -> ControlFlow<()> {
+            self.hidden -= self.hides(query);
+            ControlFlow::Continue(())
+        }
+
+        fn pre_visit_relation(&mut self, relation: &ast::ObjectName) -> ControlFlow<()> {
+            match self.hidden == 0 && is_name(relation, self.name) {
+                true => ControlFlow::Break(()),
+                false => ControlFlow::Continue(()),
+            }
+        }
+    }
+    within.visit(&mut Find { name, hidden: 0 }).is_break()
+}
+
+fn is_name(relation: &ast::ObjectName, name: &str) -> bool {
+    match relation.0.as_slice() {
+        [ast::ObjectNamePart::Identifier(ident)] => fold_ident(ident) == name,
+        _ => false,
+    }
+}
+
+struct Check<'n> {
+    name: &'n str,
+    found: bool,
+}
+
+impl Check<'_> {
+    fn set_expr(&mut self, body: &SetExpr, place: Place) -> Result<()> {
+        match body {
+            SetExpr::Select(select) => self.select(select, place),
+            SetExpr::Query(query) => self.query(query, place),
+            SetExpr::SetOperation {
+                left,
+                op,
+                set_quantifier,
+                right,
+            } => {
+                let all = matches!(set_quantifier, ast::SetQuantifier::All);
+                let (left_place, right_place) = match (op, place) {
+                    (ast::SetOperator::Intersect, Place::Allowed) if all => {
+                        (Place::Intersect, Place::Intersect)
+                    }
+                    (ast::SetOperator::Except | ast::SetOperator::Minus, Place::Allowed) => {
+                        (if all { Place::Except } else { place }, Place::Except)
+                    }
+                    _ => (place, place),
+                };
+                self.set_expr(left, left_place)?;
+                self.set_expr(right, right_place)
+            }
+            other => self.within(other),
+        }
+    }
+
+    fn query(&mut self, query: &ast::Query, place: Place) -> Result<()> {
+        if let Some(with) = &query.with {
+            let hides = |cte: &ast::Cte| fold_ident(&cte.alias.name) == self.name;
+            if with.cte_tables.iter().any(hides) {
+                return Ok(());
+            }
+            for cte in &with.cte_tables {
+                self.query(&cte.query, place)?;
+            }
+        }
+        self.set_expr(&query.body, place)
+    }
+
+    fn select(&mut self, select: &ast::Select, place: Place) -> Result<()> {
+        for table in &select.from {
+            self.joined(table, place)?;
+        }
+        // All that is left are expressions.
+        let mut rest = select.clone();
+        rest.from.clear();
+        self.within(&rest)
+    }
+
+    fn joined(&mut self, table: &ast::TableWithJoins, place: Place) -> Result<()> {
+        use ast::JoinOperator as J;
+        let allowed = matches!(place, Place::Allowed);
+        let outer = if allowed { Place::OuterJoin } else { place };
+        // What a join has on its left is all before it.
+        let filled = |join: &ast::Join| {
+            matches!(
+                join.join_operator,
+                J::Right(_) | J::RightOuter(_) | J::FullOuter(_)
+            )
+        };
+        let side = |from: usize| match table.joins[from..].iter().any(filled) {
+            true => outer,
+            false => place,
+        };
+        self.factor(&table.relation, side(0))?;
+        for (i, join) in table.joins.iter().enumerate() {
+            let right = match join.join_operator {
+                J::Left(_) | J::LeftOuter(_) | J::FullOuter(_) => outer,
+                _ => side(i + 1),
+            };
+            self.factor(&join.relation, right)?;
+        }
+        Ok(())
+    }
+
+    fn factor(&mut self, factor: &ast::TableFactor, place: Place) -> Result<()> {
+        match factor {
+            ast::TableFactor::Table {
+                name, args: None, ..
+            } => {
+                if !is_name(name, self.name) {
+                    return Ok(());
+                }
+                if let Some(words) = place.words() {
+                    return Err(wrong(self.name, words));
+                }
+                if std::mem::replace(&mut self.found, true) {
+                    return Err(SqlError::new(
+                        INVALID_RECURSION,
+                        format!(
+                            "recursive reference to query \"{}\" must not appear more than once",
+                            self.name
+                        ),
+                    ));
+                }
+                Ok(())
+            }
+            ast::TableFactor::Derived { subquery, .. } => self.query(subquery, place),
+            ast::TableFactor::NestedJoin {
+                table_with_joins, ..
+            } => self.joined(table_with_joins, place),
+            other => self.within(other),
+        }
+    }
+
+    /// What is neither FROM nor a set operation: a subquery there must not name the query.
+    fn within<T: ast::Visit>(&self, part: &T) -> Result<()> {
+        match names(part, self.name) {
+            true => Err(wrong(self.name, "a subquery")),
+            false => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,551 @@
+//! Calls of functions that users have made: which is meant, and with which arguments.
+//!
+//! Users' functions compete with the built-in ones of their name (`func::users`), as far as the number and the names of the arguments fit. What a function of
+//! LANGUAGE sql does then stands in the place of the call (`inlined`).
+
+use super::{Binder, Clause, Frame};
+use crate::expr::Expr;
+use logstead_sql_catalog::routine::{Language, Routine, of_kept_name};
+use logstead_sql_func as func;
+use logstead_sql_func::{CastContext, Chosen, UserCandidate, Volatility};
+use logstead_sql_parse as parse;
+use logstead_sql_types::error::{Result, SqlError};
+use logstead_sql_types::value::user::lookup;
+use logstead_sql_types::value::{Datum, Oid, SqlType, info, oid};
+use logstead_types::SqlState;
+use sqlparser::ast::{self, FunctionArg, FunctionArgExpr, FunctionArguments, Spanned};
+use sqlparser::tokenizer::Span;
+use std::sync::Arc;
+
+/// A call of a user's function, its arguments in order and of their types.
+pub(crate) struct RoutineCall {
+    pub routine: Arc<Routine>,
+    pub args: Vec<Expr>,
+    pub result: SqlType,
+    /// The name by which it is called.
+    pub called: String,
+}
+
+/// What a call by name is.
+pub(crate) enum Called {
+    Routine(RoutineCall),
+    /// A built-in function, with these arguments; the last is VARIADIC, and stands there.
+    BuiltIn(Vec<Expr>, Option<Option<usize>>),
+}
+
+/// How the arguments of a call fit a function.
+pub(super) struct Fit {
+    pub(super) routine: Arc<Routine>,
+    /// The types that the arguments given are to have, in the order of the call.
+    pub(super) types: Vec<Oid>,
+    /// For each input, which argument of the call it is; none has its default.
+    order: Vec<Option<usize>>,
+    /// How many arguments of the call the last input collects.
+    tail: Option<usize>,
+    /// It comes before pg_catalog on the path.
+    pub(super) first: bool,
+}
+
+/// Of those that look alike the one of the earliest schema, or else one that collects no arguments. Which of two
+/// functions in one schema is meant that
+/// look alike because of their defaults nobody can tell.
+fn distinct(fits: Vec<Fit>) -> Vec<Fit> {
+    let mut kept: Vec<Fit> = Vec::with_capacity(fits.len());
+    for fit in fits {
+        let alike = kept.iter().position(|other| other.types == fit.types);
+        let other = alike.map(|at| (at, &kept[at]));
+        match other {
+            Some((_, other)) if other.routine.schema != fit.routine.schema => {}
+            Some((_, other)) if other.tail.is_none() && fit.tail.is_some() => {}
+            Some((at, other)) if other.tail.is_some() && fit.tail.is_none() => kept[at] = fit,
+            _ => kept.push(fit),
+        }
+    }
+    kept
+}
+
+/// The arguments of a call as they are written.
+struct Written<'e> {
+    args: Vec<&'e FunctionArgExpr>,
+    names: Vec<Option<String>>,
+    /// The last one, if it is VARIADIC.
+    array: Option<&'e ast::Expr>,
+}
+
+fn written(args: &[FunctionArg]) -> Result<Written<'_>> {
+    let (plain, array) = match parse::variadic(args) {
+        Some((plain, array)) => (plain, Some(array)),
+        None => (args, None),
+    };
+    let mut all = Written {
+        args: Vec::new(),
+        names: Vec::new(),
+        array,
+    };
+    for arg in plain {
+        let (name, arg) = match arg {
+            FunctionArg::Unnamed(arg) => (None, arg),
+            FunctionArg::Named { name, arg, .. }
+            | FunctionArg::ExprNamed {
+                name: ast::Expr::Identifier(name),
+                arg,
+                ..
+            } => (Some(logstead_sql_parse::fold_ident(name)), arg),
+            FunctionArg::ExprNamed { .. } => {
+                return Err(SqlError::unsupported("this name of an argument"));
+            }
+        };
+        if name.is_none() && all.names.iter().any(Option::is_some) {
+            return Err(SqlError::new(
+                SqlState::SYNTAX_ERROR,
+                "positional argument cannot follow named argument",
+            ));
+        }
+        if name.is_some() && all.names.contains(&name) {
+            let name = name.unwrap_or_default();
+            return Err(SqlError::new(
+                SqlState::SYNTAX_ERROR,
+                format!("argument name \"{name}\" used more than once"),
+            ));
+        }
+        all.names.push(name);
+        all.args.push(arg);
+    }
+    Ok(all)
+}
+
+/// How a function fits a call with these names and so many arguments, if it does.
+pub(super) fn fit(
+    routine: &Arc<Routine>,
+    names: &[Option<String>],
+    variadic: bool,
+    first: bool,
+) -> Option<Fit> {
+    let inputs: Vec<_> = routine.inputs().collect();
+    let (given, wanted) = (names.len(), inputs.len());
+    let made = |types, order, tail| {
+        Some(Fit {
+            routine: Arc::clone(routine),
+            types,
+            order,
+            tail,
+            first,
+        })
+    };
+    let mut order: Vec<Option<usize>> = vec![None; wanted];
+    let mut types = Vec::with_capacity(given);
+    let has_tail = routine.variadic() != 0;
+    let named = names.iter().any(Option::is_some);
+    if !named && has_tail && !variadic && given >= wanted {
+        let plain = wanted - 1;
+        types.extend(inputs.iter().take(plain).map(|arg| arg.ty));
+        types.resize(given, routine.variadic());
+        for (at, slot) in order.iter_mut().take(plain).enumerate() {
+            *slot = Some(at);
+        }
+        return made(types, order, Some(given - plain));
+    }
+    if variadic && (!has_tail || given != wanted) {
+        return None;
+    }
+    for (at, name) in names.iter().enumerate() {
+        let place = match name {
+            None => at,
+            Some(name) => inputs.iter().position(|arg| arg.name == *name)?,
+        };
+        let slot = order.get_mut(place)?;
+        if slot.replace(at).is_some() {
+            return None;
+        }
+        types.push(inputs.get(place)?.ty);
+    }
+    // Without VARIADIC, and without names, an array is no list of arguments.
+    if has_tail && !variadic && !named {
+        return None;
+    }
+    let rest = inputs.iter().zip(&order).filter(|(_, slot)| slot.is_none());
+    let all = { rest }.all(|(arg, _)| arg.default.is_some());
+    all.then(|| made(types, order, None)).flatten()
+}
+
+impl Binder<'_> {
+    /// Schemas searched for names.
+    pub(crate) fn search_path(&self) -> &[String] {
+        match &self.path {
+            Some(path) => path,
+            None => self.cx.search_path,
+        }
+    }
+
+    /// What a call by name is, if users' functions of the name come into question.
+    pub(crate) fn routine_of_call(
+        &mut self,
+        schema: Option<&str>,
+        name: &str,
+        args: &[FunctionArg],
+        at: Option<usize>,
+        span: Span,
+    ) -> Result<Option<Called>> {
+        if schema.is_none() && self.cx.catalog.routines.is_empty() {
+            return Ok(None);
+        }
+        let kept = match of_kept_name(name) {
+            Some((number, called)) => {
+                let routine = self.cx.catalog.routines.get(number);
+                let routine = routine.cloned().ok_or_else(|| {
+                    SqlError::new(
+                        SqlState::UNDEFINED_FUNCTION,
+                        format!("function {called} does not exist"),
+                    )
+                })?;
+                Some((routine, called))
+            }
+            None => None,
+        };
+        // What is kept was made with built-in functions alone: nothing that somebody has made since changes what it means.
+        let in_kept = matches!(
+            self.clause(),
+            Clause::Default
+                | Clause::Check
+                | Clause::Generated
+                | Clause::Policy
+                | Clause::IndexExpression
+                | Clause::IndexPredicate
+        );
+        let others = self.view.is_some() || (in_kept && !self.fresh && self.recorded.is_none());
+        if others && kept.is_none() {
+            return Ok(None);
+        }
+        if kept.is_none()
+            && let Some(schema) = schema
+        {
+            lookup::explicit(schema).map_err(|e| e.at(at))?;
+        }
+        let catalog = Arc::clone(self.cx.catalog);
+        let path = self.search_path();
+        let mut found = catalog.routines_named(schema, name, path);
+        if let Some((routine, _)) = &kept {
+            found = vec![(0, routine)];
+        }
+        let name = kept.as_ref().map_or(name, |(_, called)| *called);
+        // Aggregates are called otherwise; one is meant where no function takes the arguments.
+        let all = found.len();
+        found.retain(|(_, routine)| routine.aggregate.is_none());
+        let aggregates = found.len() < all;
+        if found.is_empty() {
+            return Ok(None);
+        }
+        let system_at = path.iter().position(|s| s == "pg_catalog");
+        let system = kept.is_none() && schema.is_none_or(|s| s == "pg_catalog");
+        // What has a syntax of its own, or is computed of many rows, stays what it is, if it may be meant.
+        if system && (func::aggregate_takes(name, args.len()) || func::is_window_function(name)) {
+            return Ok(None);
+        }
+        let args = written(args).map_err(|e| e.at(at))?;
+        let mut names = args.names.clone();
+        names.extend(args.array.map(|_| None));
+        let fits: Vec<Fit> = found
+            .into_iter()
+            .filter_map(|(place, routine)| {
+                let first = system_at.is_some_and(|system| place < system);
+                fit(routine, &names, args.array.is_some(), first)
+            })
+            .collect();
+        let is_named = names.iter().any(Option::is_some);
+        let has_built_in = system && func::functions_named(name).next().is_some();
+        // Who names arguments is told what is missing in these names.
+        if fits.is_empty() && (!is_named || has_built_in) {
+            return Ok(None);
+        }
+        let mut fits = distinct(fits);
+        let mut exprs = Vec::with_capacity(names.len());
+        for arg in &args.args {
+            exprs.push(match arg {
+                FunctionArgExpr::Expr(expr) => self.expr(expr)?,
+                FunctionArgExpr::QualifiedWildcard(what) => self.whole_row_of(what)?,
+                FunctionArgExpr::Wildcard | FunctionArgExpr::WildcardWithOptions(_) => {
+                    if aggregates {
+                        return Ok(None);
+                    }
+                    return Err(SqlError::new(
+                        SqlState::WRONG_OBJECT_TYPE,
+                        format!("{name}(*) specified, but {name} is not an aggregate function"),
+                    )
+                    .at(at));
+                }
+            });
+        }
+        let mut array_at = None;
+        if let Some(array) = args.array {
+            exprs.push(self.expr(array)?);
+            array_at = Some(self.at(array.span()));
+        }
+        let types: Vec<SqlType> = exprs.iter().map(Expr::ty).collect();
+        let candidates: Vec<UserCandidate> = fits
+            .iter()
+            .map(|fit| UserCandidate {
+                types: fit.types.clone(),
+                result: fit.routine.result,
+                first: fit.first,
+            })
+            .collect();
+        let built_in = system && !is_named && args.array.is_none();
+        let shown = shown(schema, name, &names, &types);
+        let chosen = func::choose_with_users(name, built_in, &types, &candidates, &shown);
+        let (number, types, result) = match chosen {
+            Ok(Chosen::User(number, types, result)) => (number, types, result),
+            Ok(Chosen::BuiltIn) => return Ok(Some(Called::BuiltIn(exprs, array_at))),
+            Err(error) if aggregates && error.code() == SqlState::UNDEFINED_FUNCTION => {
+                return Ok(None);
+            }
+            // It may be a cast.
+            Err(error) if built_in && error.code() == SqlState::UNDEFINED_FUNCTION => {
+                return match func::type_cast_call(name, &types) {
+                    Some(_) => Ok(Some(Called::BuiltIn(exprs, None))),
+                    None => Err(error.at(at)),
+                };
+            }
+            Err(error) => return Err(error.at(at)),
+        };
+        let fit = fits.swap_remove(number);
+        if kept.is_none() {
+            self.uses.schemas.push((fit.routine.schema, None));
+        }
+        if fit.routine.is_temporary() && (self.recorded.is_some() || self.fresh) {
+            let what = "a view, policy or expression of a table that calls a temporary function";
+            return Err(SqlError::unsupported(what).at(at));
+        }
+        let called = name.to_owned();
+        self.record_routine(span, fit.routine.oid, &called);
+        let mut call = self.routine_with(fit, exprs, &types, result, at)?;
+        call.called = called;
+        Ok(Some(Called::Routine(call)))
+    }
+
+    /// The call with all arguments in order.
+    pub(super) fn routine_with(
+        &mut self,
+        fit: Fit,
+        exprs: Vec<Expr>,
+        types: &[SqlType],
+        result: SqlType,
+        at: Option<usize>,
+    ) -> Result<RoutineCall> {
+        let routine = fit.routine;
+        if routine.procedure && !self.calls_procedure {
+            let types: Vec<String> = exprs
+                .iter()
+                .map(|e| info::format_type_bare(e.ty().oid))
+                .collect();
+            return Err(SqlError::new(
+                SqlState::WRONG_OBJECT_TYPE,
+                format!("{}({}) is a procedure", routine.name, types.join(", ")),
+            )
+            .hint("To call a procedure, use CALL.")
+            .at(at));
+        }
+        let mut given: Vec<Option<Expr>> = Vec::with_capacity(exprs.len());
+        for (expr, ty) in exprs.into_iter().zip(types) {
+            given.push(Some(self.argument(expr, *ty, false, at)?));
+        }
+        let mut args = Vec::with_capacity(fit.order.len());
+        for (input, slot) in routine.inputs().zip(&fit.order) {
+            let arg = match slot {
+                Some(number) => given.get_mut(*number).and_then(Option::take),
+                None => None,
+            };
+            args.push(match (arg, fit.tail, &input.default) {
+                (Some(arg), ..) => arg,
+                (None, Some(count), _) if args.len() + 1 == fit.order.len() => {
+                    let start = given.len().saturating_sub(count);
+                    let items: Vec<Expr> = given.drain(start..).flatten().collect();
+                    let element = items.first().map_or(oid::TEXT, |item| item.ty().oid);
+                    let array = info::array_of(element).ok_or_else(|| {
+                        SqlError::unsupported(format!(
+                            "an array of {}",
+                            info::format_type_bare(element)
+                        ))
+                    })?;
+                    Expr::Array(items, SqlType::of(array))
+                }
+                (None, _, Some(text)) => self.default_argument(text, input.ty)?,
+                (None, _, None) => {
+                    return Err(SqlError::internal("an argument is missing").at(at));
+                }
+            });
+        }
+        // A default of no type has that of the others that are declared like it.
+        for (at, input) in routine.inputs().enumerate() {
+            let untyped = args.get(at).is_some_and(|arg| arg.ty().oid == oid::UNKNOWN);
+            if !untyped || !func::is_polymorphic(input.ty) {
+                continue;
+            }
+            let others = routine.inputs().zip(&args);
+            let known = others
+                .filter(|(other, arg)| other.ty == input.ty && arg.ty().oid != oid::UNKNOWN)
+                .map(|(_, arg)| SqlType::of(arg.ty().oid))
+                .next();
+            if let Some(arg) = args.get_mut(at) {
+                let value =
+                    std::mem::replace(arg, Expr::Const(Datum::Null, SqlType::of(oid::UNKNOWN)));
+                *arg = match known {
+                    Some(ty) => self.coerce(value, ty, CastContext::Implicit, None)?,
+                    None => self.settle(value)?,
+                };
+            }
+        }
+        refuse_any_array(&routine, &args, result)?;
+        let role = self.definer;
+        self.routines_used.push((routine.oid, role));
+        Ok(RoutineCall {
+            called: routine.name.clone(),
+            routine,
+            args,
+            result,
+        })
+    }
+
+    /// The value of an argument that is not given.
+    fn default_argument(&mut self, text: &str, ty: Oid) -> Result<Expr> {
+        let expr = parse::parse_expr(text)?;
+        let frames = std::mem::replace(&mut self.frames, vec![Frame::new()]);
+        let shown = std::mem::take(&mut self.text);
+        let routine = self.routine.take();
+        // Its places are those of another text.
+        let fresh = std::mem::take(&mut self.fresh);
+        let recorded = self.recorded.take();
+        let bound = self.in_clause(Clause::Default, |b| b.expr(&expr));
+        self.recorded = recorded;
+        self.fresh = fresh;
+        self.routine = routine;
+        self.text = shown;
+        self.frames = frames;
+        let bound = bound.and_then(|bound| match func::is_polymorphic(ty) {
+            true => Ok(bound),
+            false => self.settle(bound),
+        });
+        let coerced = bound.and_then(|bound| match func::is_polymorphic(ty) {
+            true => Ok(bound),
+            false => self.coerce(bound, SqlType::of(ty), CastContext::Assignment, None),
+        });
+        coerced.map_err(|mut error| {
+            error.fields_mut().position = None;
+            error
+        })
+    }
+
+    /// A call in an expression, if it is one of a user's function; of a built-in one too, if that was chosen among users'.
+    pub(crate) fn routine_call(
+        &mut self,
+        function: &ast::Function,
+        schema: Option<&str>,
+        name: &str,
+        at: Option<usize>,
+    ) -> Result<Option<Expr>> {
+        let FunctionArguments::List(list) = &function.args else {
+            return Ok(None);
+        };
+        let call = match self.routine_of_call(schema, name, &list.args, at, function.name.span())? {
+            None => return Ok(None),
+            Some(Called::BuiltIn(args, None)) => {
+                return self.resolved_call(schema, name, args, at).map(Some);
+            }
+            Some(Called::BuiltIn(args, Some(array_at))) => {
+                let call = self.variadic_call(schema, name, args, at, array_at);
+                return call.map(Some);
+            }
+            Some(Called::Routine(call)) => call,
+        };
+        let what = if function.over.is_some() {
+            Some(format!(
+                "OVER specified, but {name} is not a window function nor an aggregate function"
+            ))
+        } else {
+            let word = if function.filter.is_some() {
+                Some("FILTER")
+            } else if list.duplicate_treatment.is_some() {
+                Some("DISTINCT")
+            } else if !list.clauses.is_empty() {
+                Some("ORDER BY")
+            } else if !function.within_group.is_empty() {
+                Some("WITHIN GROUP")
+            } else {
+                None
+            };
+            word.map(|word| format!("{word} specified, but {name} is not an aggregate function"))
+        };
+        if let Some(message) = what {
+            return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message).at(at));
+        }
+        self.routine_value(call, at).map(Some)
+    }
+
+    /// The value of a call.
+    pub(super) fn routine_value(&mut self, call: RoutineCall, at: Option<usize>) -> Result<Expr> {
+        if call.routine.set {
+            return self.inlined_rows_as_set(call, at);
+        }
+        if self.is_run(&call.routine).map_err(|e| e.at(at))? {
+            self.refuse_varying(&call.routine)?;
+            return self.called_value(call, at);
+        }
+        // What a function does that is said to be immutable is not looked at.
+        if self.judges && call.routine.volatility == Volatility::Immutable {
+            return self.called_value(call, at);
+        }
+        self.inlined_value(call, at)
+    }
+
+    /// 42P17 for a function that the session runs and that is not immutable, where an expression is made whose value follows from its row alone.
+    fn refuse_varying(&self, routine: &Routine) -> Result<()> {
+        if !self.judges || routine.volatility == Volatility::Immutable {
+            return Ok(());
+        }
+        let message = match self.clause() {
+            Clause::IndexExpression => "functions in index expression must be marked IMMUTABLE",
+            Clause::IndexPredicate => "functions in index predicate must be marked IMMUTABLE",
+            Clause::Generated => "generation expression is not immutable",
+            _ => return Ok(()),
+        };
+        Err(SqlError::new(SqlState::INVALID_OBJECT_DEFINITION, message))
+    }
+}
+
+/// A call as messages have it.
+fn shown(schema: Option<&str>, name: &str, names: &[Option<String>], types: &[SqlType]) -> String {
+    let args: Vec<String> = names
+        .iter()
+        .zip(types)
+        .map(|(name, ty)| {
+            let ty = info::format_type_bare(ty.oid);
+            match name {
+                Some(name) => format!("{name} => {ty}"),
+                None => ty,
+            }
+        })
+        .collect();
+    let full = schema.map_or_else(|| name.to_owned(), |s| format!("{s}.{name}"));
+    format!("{full}({})", args.join(", "))
+}
+
+/// Arrays of which nobody knows what they are of, as statistics have them, are no arguments of a user's function.
+fn refuse_any_array(routine: &Routine, args: &[Expr], result: SqlType) -> Result<()> {
+    if !args.iter().any(|arg| arg.ty().oid == oid::ANYARRAY) {
+        return Ok(());
+    }
+    if routine.language == Language::PlPgSql {
+        return Err(SqlError::new(
+            SqlState::FEATURE_NOT_SUPPORTED,
+            "PL/pgSQL functions cannot accept type anyarray",
+        )
+        .context(super::routine_check::compiling(&routine.name)));
+    }
+    if result.oid == oid::ANYARRAY {
+        return Err(SqlError::new(
+            SqlState::new(b"42P13"),
+            "return type anyarray is not supported for SQL functions",
+        )
+        .context(format!("SQL function \"{}\" during inlining", routine.name)));
+    }
+    Ok(())
+}

@@ -1,0 +1,744 @@
+//! Whole queries: UNION and its kin, VALUES, and subqueries in expressions.
+
+use super::query::Select;
+use super::select::Tail;
+use super::unplanned::Branch;
+use super::{Binder, Clause, Frame};
+use crate::expr::{Expr, Subquery, SubqueryKind};
+use logstead_sql_func::CastContext;
+use logstead_sql_parse::{fold_ident, sort_direction, strip};
+use logstead_sql_types::error::{Result, SqlError};
+
+use crate::{Node, OutputColumn, Plan, SetOpKind, SortKey, build, walk};
+use logstead_sql_types::value::{Datum, SqlType, info, oid, record};
+use logstead_types::SqlState;
+use sqlparser::ast::{self, Expr as Ast, SetExpr, Spanned};
+use std::sync::Arc;
+
+/// A query body bound but not planned, so that outputs of unknown type can still be given one.
+pub(crate) enum Body {
+    Select(Box<Select>),
+    Values(Vec<Vec<Expr>>, Vec<OutputColumn>),
+    Plan(Box<Plan>),
+    /// The first of several, and the others with what joins each to all before it.
+    SetOps(Box<Body>, Vec<Branch>),
+}
+
+impl Body {
+    pub(crate) fn types(&self) -> Vec<SqlType> {
+        match self {
+            Body::Select(select) => select.outputs.iter().map(|o| o.expr.ty()).collect(),
+            Body::Values(_, columns) => columns.iter().map(|c| c.ty).collect(),
+            Body::Plan(plan) => plan.columns.iter().map(|c| c.ty).collect(),
+            Body::SetOps(first, rest) => match rest.last() {
+                Some(last) => last.types.clone(),
+                None => first.types(),
+            },
+        }
+    }
+}
+
+impl Binder<'_> {
+    /// Binds and plans a query; unknown outputs become text.
+    pub(crate) fn subquery(&mut self, query: &ast::Query) -> Result<Plan> {
+        let place = match self.clause() {
+            Clause::Default => Some("DEFAULT expression"),
+            Clause::Check => Some("check constraint"),
+            Clause::Generated => Some("column generation expression"),
+            Clause::IndexExpression => Some("index expression"),
+            Clause::IndexPredicate => Some("index predicate"),
+            Clause::CopyWhere => Some("COPY FROM WHERE condition"),
+            _ => None,
+        };
+        if let Some(place) = place {
+            return Err(SqlError::new(
+                SqlState::FEATURE_NOT_SUPPORTED,
+                format!("cannot use subquery in {place}"),
+            ));
+        }
+        self.deeper(|b| {
+            let body = b.query_body(query, true)?;
+            b.finish(body)
+        })
+    }
+
+    /// Binds a whole query with its WITH. With WITH the body comes back planned.
+    pub(crate) fn query_body(&mut self, query: &ast::Query, settle: bool) -> Result<Body> {
+        if query.for_clause.is_some()
+            || query.settings.is_some()
+            || query.format_clause.is_some()
+            || !query.pipe_operators.is_empty()
+        {
+            return Err(SqlError::unsupported("this form of query"));
+        }
+        let Some(with) = &query.with else {
+            return self.query_without_with(query, settle);
+        };
+        self.frames.push(Frame::new());
+        let result = self.with_query(query, with);
+        self.frames.pop();
+        result
+    }
+
+    pub(crate) fn query_without_with(&mut self, query: &ast::Query, settle: bool) -> Result<Body> {
+        let (limit, offset) = match &query.limit_clause {
+            None => (None, None),
+            Some(ast::LimitClause::LimitOffset {
+                limit,
+                offset,
+                limit_by,
+            }) => {
+                if !limit_by.is_empty() {
+                    return Err(SqlError::unsupported("LIMIT BY"));
+                }
+                (limit.as_ref(), offset.as_ref().map(|o| &o.value))
+            }
+            Some(ast::LimitClause::OffsetCommaLimit { .. }) => {
+                return Err(SqlError::new(
+                    SqlState::SYNTAX_ERROR,
+                    "LIMIT #,# syntax is not supported",
+                )
+                .hint("Use separate LIMIT and OFFSET clauses."));
+            }
+        };
+        let one;
+        let limit = match &query.fetch {
+            None => limit,
+            Some(fetch) if fetch.percent => {
+                return Err(SqlError::unsupported("FETCH FIRST ... PERCENT"));
+            }
+            // The count stands in LIMIT: see `parse::rewrite`.
+            Some(fetch) if fetch.with_ties && limit.is_some() => limit,
+            Some(fetch) => match &fetch.quantity {
+                Some(quantity) => Some(quantity),
+                None => {
+                    one = Ast::Value(ast::Value::Number("1".to_owned(), false).into());
+                    Some(&one)
+                }
+            },
+        };
+        let ties = query.fetch.as_ref().is_some_and(|fetch| fetch.with_ties);
+        if ties {
+            self.check_ties(query, limit)?;
+        }
+        let tail = Tail {
+            order_by: query.order_by.as_ref(),
+            limit,
+            offset,
+            ties,
+            locks: &query.locks,
+        };
+        self.set_expr(&query.body, &tail, settle)
+    }
+
+    /// What PostgreSQL's grammar refuses of WITH TIES.
+    fn check_ties(&self, query: &ast::Query, limit: Option<&Ast>) -> Result<()> {
+        let is_null = |value: &ast::ValueWithSpan| value.value == ast::Value::Null;
+        if limit.is_some_and(|limit| matches!(strip(limit), Ast::Value(value) if is_null(value))) {
+            return Err(SqlError::new(
+                SqlState::INVALID_ROW_COUNT_IN_LIMIT,
+                "row count cannot be null in FETCH FIRST ... WITH TIES clause",
+            ));
+        }
+        let wrong = if query.order_by.is_none() {
+            "WITH TIES cannot be specified without ORDER BY clause"
+        } else if query
+            .locks
+            .iter()
+            .any(|lock| lock.nonblock == Some(ast::NonBlock::SkipLocked))
+        {
+            "SKIP LOCKED and WITH TIES options cannot be used together"
+        } else {
+            return Ok(());
+        };
+        Err(SqlError::new(SqlState::SYNTAX_ERROR, wrong))
+    }
+
+    pub(crate) fn set_expr(
+        &mut self,
+        body: &SetExpr,
+        tail: &Tail<'_>,
+        settle: bool,
+    ) -> Result<Body> {
+        match body {
+            SetExpr::Select(select) => {
+                Ok(Body::Select(Box::new(self.select(select, tail, settle)?)))
+            }
+            SetExpr::Query(query) => {
+                let inner = self.deeper(|b| b.query_body(query, settle))?;
+                if tail.order_by.is_none()
+                    && tail.limit.is_none()
+                    && tail.offset.is_none()
+                    && tail.locks.is_empty()
+                {
+                    return Ok(inner);
+                }
+                let plan = self.finish(inner)?;
+                self.finish_tail(plan, tail)
+            }
+            SetExpr::Values(values) => {
+                let body = self.values(
+                    &values
+                        .rows
+                        .iter()
+                        .map(|r| r.content.as_slice())
+                        .collect::<Vec<_>>(),
+                    settle,
+                )?;
+                if tail.order_by.is_none() && tail.limit.is_none() && tail.offset.is_none() {
+                    return Ok(body);
+                }
+                let plan = self.finish(body)?;
+                self.finish_tail(plan, tail)
+            }
+            SetExpr::SetOperation { .. } => {
+                let body = self.set_operation(body)?;
+                if tail.order_by.is_none()
+                    && tail.limit.is_none()
+                    && tail.offset.is_none()
+                    && tail.locks.is_empty()
+                {
+                    return Ok(body);
+                }
+                let plan = self.finish(body)?;
+                self.finish_tail(plan, tail)
+            }
+            SetExpr::Table(_) => Err(SqlError::unsupported("TABLE inside a query")),
+            SetExpr::Insert(_) | SetExpr::Update(_) | SetExpr::Delete(_) | SetExpr::Merge(_) => {
+                Err(SqlError::unsupported(
+                    "a data-modifying statement inside a query",
+                ))
+            }
+        }
+    }
+
+    /// A chain of UNION / INTERSECT / EXCEPT, leaning left: walked in a loop.
+    fn set_operation(&mut self, body: &SetExpr) -> Result<Body> {
+        let mut chain = Vec::new();
+        let mut head = body;
+        while let SetExpr::SetOperation {
+            left,
+            op,
+            set_quantifier,
+            right,
+        } = head
+        {
+            chain.push((op, set_quantifier, right.as_ref()));
+            head = left;
+        }
+        let tail = Tail::default();
+        let first = self.deeper(|b| b.set_expr(head, &tail, false))?;
+        let mut before = first.types();
+        let mut rest: Vec<Branch> = Vec::with_capacity(chain.len());
+        while let Some((op, quantifier, right)) = chain.pop() {
+            let (kind, word) = match op {
+                ast::SetOperator::Union => (SetOpKind::Union, "UNION"),
+                ast::SetOperator::Intersect => (SetOpKind::Intersect, "INTERSECT"),
+                ast::SetOperator::Except => (SetOpKind::Except, "EXCEPT"),
+                ast::SetOperator::Minus => {
+                    return Err(SqlError::new(SqlState::SYNTAX_ERROR, "MINUS: use EXCEPT"));
+                }
+            };
+            let all = match quantifier {
+                ast::SetQuantifier::All => true,
+                ast::SetQuantifier::Distinct | ast::SetQuantifier::None => false,
+                _ => return Err(SqlError::unsupported(format!("{word} BY NAME"))),
+            };
+            let right_ast = right;
+            let right = self.deeper(|b| b.set_expr(right, &tail, false))?;
+            let (l, r) = (before, right.types());
+            if l.len() != r.len() {
+                return Err(columns_differ(word).at(self.item_at(right_ast, 0)));
+            }
+            let mut types = Vec::with_capacity(l.len());
+            for (i, (l, r)) in l.iter().zip(&r).enumerate() {
+                let at = self.item_at(right_ast, i);
+                let ty = self.common(&[(*l, None), (*r, at)], word)?;
+                if !(all && kind == SetOpKind::Union) {
+                    super::order_by::groupable(ty, at)?;
+                }
+                types.push(ty);
+            }
+            before = types.clone();
+            rest.push(Branch {
+                kind,
+                all,
+                body: right,
+                types,
+            });
+        }
+        Ok(Body::SetOps(Box::new(first), rest))
+    }
+
+    /// Where item `i` of a query's first select list stands.
+    fn item_at(&self, query: &SetExpr, i: usize) -> Option<usize> {
+        match query {
+            SetExpr::Select(select) => select
+                .projection
+                .get(i)
+                .and_then(|item| self.at(item.span())),
+            SetExpr::Values(values) => values
+                .rows
+                .first()
+                .and_then(|row| row.content.get(i))
+                .and_then(|e| self.at(e.span())),
+            _ => None,
+        }
+    }
+
+    /// VALUES as rows; columns of all-unknown literals stay unknown unless `settle`.
+    pub(crate) fn values(&mut self, rows: &[&[Ast]], settle: bool) -> Result<Body> {
+        let rows = rows.iter().map(|row| self.starred(row));
+        let rows = rows.collect::<Result<Vec<_>>>()?;
+        self.frames.push(Frame::new());
+        let result = self.in_clause(Clause::Values, |b| {
+            let width = rows.first().map_or(0, |r| r.len());
+            let mut bound: Vec<Vec<(Expr, Option<usize>)>> = Vec::with_capacity(rows.len());
+            for row in &rows {
+                if row.len() != width {
+                    return Err(SqlError::new(
+                        SqlState::SYNTAX_ERROR,
+                        "VALUES lists must all be the same length",
+                    )
+                    .at(row.first().and_then(|e| b.at(e.span()))));
+                }
+                let mut out = Vec::with_capacity(width);
+                for expr in row.iter() {
+                    if is_default(expr) {
+                        return Err(SqlError::new(
+                            SqlState::SYNTAX_ERROR,
+                            "DEFAULT is not allowed in this context",
+                        )
+                        .at(b.at(expr.span())));
+                    }
+                    let at = b.at(expr.span());
+                    out.push((b.expr(expr)?, at));
+                }
+                bound.push(out);
+            }
+            let mut columns = Vec::with_capacity(width);
+            let mut done: Vec<Vec<Expr>> =
+                bound.iter().map(|_| Vec::with_capacity(width)).collect();
+            for i in 0..width {
+                let column: Vec<(Expr, Option<usize>)> = bound
+                    .iter_mut()
+                    .map(|row| {
+                        std::mem::replace(
+                            &mut row[i],
+                            (Expr::Param(0, SqlType::of(oid::UNKNOWN)), None),
+                        )
+                    })
+                    .collect();
+                let all_unknown = column.iter().all(|(e, _)| e.ty().oid == oid::UNKNOWN);
+                let (column, ty) = if all_unknown && !settle {
+                    (
+                        column.into_iter().map(|(e, _)| e).collect(),
+                        SqlType::of(oid::UNKNOWN),
+                    )
+                } else {
+                    b.unify(column, "VALUES")?
+                };
+                for (row, expr) in done.iter_mut().zip(column) {
+                    row.push(expr);
+                }
+                columns.push(OutputColumn {
+                    domain: None,
+                    name: format!("column{}", i + 1),
+                    ty,
+                    origin: (0, 0),
+                });
+            }
+            Ok(Body::Values(done, columns))
+        });
+        self.frames.pop();
+        result
+    }
+
+    /// Plans a body; unknown outputs become text.
+    pub(crate) fn finish(&mut self, body: Body) -> Result<Plan> {
+        self.deeper(|b| b.finish_settled(body))
+    }
+
+    fn finish_settled(&mut self, body: Body) -> Result<Plan> {
+        let types: Vec<SqlType> = body
+            .types()
+            .into_iter()
+            .map(|ty| {
+                if ty.oid == oid::UNKNOWN {
+                    SqlType::of(oid::TEXT)
+                } else {
+                    ty
+                }
+            })
+            .collect();
+        self.finish_as(body, &types)
+    }
+
+    /// Plans a body whose outputs are to have these types (implicit casts).
+    pub(crate) fn finish_as(&mut self, body: Body, types: &[SqlType]) -> Result<Plan> {
+        match body {
+            Body::Select(mut select) => {
+                let simple = select.order.is_empty()
+                    && matches!(select.distinct, super::query::Distinct::No);
+                for (output, ty) in select.outputs.iter_mut().zip(types) {
+                    let from = output.expr.ty();
+                    if from.oid == oid::UNKNOWN || (simple && from.oid != ty.oid) {
+                        let expr = output.expr.clone();
+                        output.expr = self.coerce(expr, *ty, CastContext::Implicit, None)?;
+                        output.column.ty = output.expr.ty();
+                    }
+                }
+                let plan = crate::plan_select(self, *select)?;
+                self.cast_plan(plan, types)
+            }
+            Body::Values(rows, mut columns) => {
+                let mut done = Vec::with_capacity(rows.len());
+                for row in rows {
+                    let mut out = Vec::with_capacity(row.len());
+                    for (expr, ty) in row.into_iter().zip(types) {
+                        out.push(self.coerce(
+                            expr,
+                            SqlType::of(ty.oid),
+                            CastContext::Implicit,
+                            None,
+                        )?);
+                    }
+                    done.push(out);
+                }
+                for (column, ty) in columns.iter_mut().zip(types) {
+                    column.ty = *ty;
+                }
+                Ok(build::values(done, columns))
+            }
+            Body::Plan(plan) => self.cast_plan(*plan, types),
+            Body::SetOps(first, rest) => {
+                let mut left = *first;
+                for branch in rest {
+                    let plan = self.finish_as(left, &branch.types)?;
+                    let right = self.finish_as(branch.body, &branch.types)?;
+                    left = Body::Plan(Box::new(build::set_operation(
+                        branch.kind,
+                        branch.all,
+                        plan,
+                        right,
+                        &branch.types,
+                    )));
+                }
+                self.finish_as(left, types)
+            }
+        }
+    }
+
+    /// Puts casts on top of a plan whose column types differ from what is wanted.
+    fn cast_plan(&mut self, plan: Plan, types: &[SqlType]) -> Result<Plan> {
+        if plan
+            .columns
+            .iter()
+            .zip(types)
+            .all(|(c, ty)| c.ty.oid == ty.oid)
+        {
+            return Ok(plan);
+        }
+        let mut exprs = Vec::with_capacity(types.len());
+        let mut columns = plan.columns.clone();
+        for (i, ty) in types.iter().enumerate() {
+            let column = Expr::Column(i, plan.columns[i].ty);
+            let cast = self.coerce(column, SqlType::of(ty.oid), CastContext::Implicit, None)?;
+            columns[i].ty = cast.ty();
+            exprs.push(cast);
+        }
+        Ok(build::project(plan, exprs, columns))
+    }
+
+    /// ORDER BY, LIMIT and OFFSET over a finished plan: only its output columns are in sight.
+    fn finish_tail(&mut self, plan: Plan, tail: &Tail<'_>) -> Result<Body> {
+        if let Some(clause) = tail.locks.first() {
+            return Err(SqlError::new(
+                SqlState::FEATURE_NOT_SUPPORTED,
+                format!(
+                    "{} is not allowed with UNION/INTERSECT/EXCEPT",
+                    logstead_sql_parse::locking_clause(clause).name()
+                ),
+            ));
+        }
+        let mut keys = Vec::new();
+        if let Some(order_by) = tail.order_by {
+            let ast::OrderByKind::Expressions(items) = &order_by.kind else {
+                return Err(SqlError::unsupported("ORDER BY ALL"));
+            };
+            for item in items {
+                let (desc, nulls_first) = sort_direction(&item.options)?;
+                let at = self.at(item.expr.span());
+                let index = match &item.expr {
+                    Ast::Value(value) => match &value.value {
+                        ast::Value::Number(digits, _) => {
+                            let position: usize = digits.parse().unwrap_or(0);
+                            if position == 0 || position > plan.columns.len() {
+                                return Err(SqlError::new(
+                                    SqlState::INVALID_COLUMN_REFERENCE,
+                                    format!("ORDER BY position {digits} is not in select list"),
+                                )
+                                .at(at));
+                            }
+                            Some(position - 1)
+                        }
+                        _ => None,
+                    },
+                    Ast::Identifier(ident) => {
+                        let name = fold_ident(ident);
+                        let found = plan.columns.iter().position(|c| c.name == name);
+                        if found.is_none() {
+                            return Err(SqlError::new(
+                                SqlState::UNDEFINED_COLUMN,
+                                format!("column \"{name}\" does not exist"),
+                            )
+                            .at(at));
+                        }
+                        found
+                    }
+                    _ => None,
+                };
+                let Some(index) = index else {
+                    return Err(SqlError::new(
+                        SqlState::FEATURE_NOT_SUPPORTED,
+                        "invalid UNION/INTERSECT/EXCEPT ORDER BY clause",
+                    )
+                    .detail("Only result column names can be used, not expressions or functions.")
+                    .hint("Add the expression/function to every SELECT, or move the UNION into a FROM clause.")
+                    .at(at));
+                };
+                super::order_by::sortable(plan.columns[index].ty, at)?;
+                keys.push(SortKey {
+                    expr: Expr::Column(index, plan.columns[index].ty),
+                    desc,
+                    nulls_first,
+                });
+            }
+        }
+        self.frames.push(Frame::new());
+        let limits = self.limits(tail);
+        self.frames.pop();
+        let (limit, offset) = limits?;
+        let ties = match tail.ties {
+            true => keys.iter().map(|key| key.expr.clone()).collect(),
+            false => Vec::new(),
+        };
+        let plan = build::sort(plan, keys);
+        Ok(Body::Plan(Box::new(build::limit_with_ties(
+            plan, limit, offset, ties,
+        ))))
+    }
+
+    pub(super) fn expression_subquery(
+        &mut self,
+        plan: Plan,
+        kind: SubqueryKind,
+        ty: SqlType,
+    ) -> Expr {
+        let mut ids = Vec::new();
+        walk::plan_ids(&plan, &mut ids);
+        Expr::Subquery(Arc::new(Subquery {
+            plan,
+            kind,
+            uncorrelated: ids.is_empty(),
+            ty,
+            shared: 0,
+            call: false,
+        }))
+    }
+
+    pub(crate) fn scalar_subquery(&mut self, query: &ast::Query) -> Result<Expr> {
+        let plan = self.subquery(query)?;
+        let [column] = plan.columns.as_slice() else {
+            return Err(SqlError::new(
+                SqlState::SYNTAX_ERROR,
+                "subquery must return only one column",
+            )
+            .at(logstead_sql_parse::before(self.text, query.span(), "(")));
+        };
+        let ty = column.ty;
+        Ok(self.expression_subquery(plan, SubqueryKind::Scalar, ty))
+    }
+
+    pub(crate) fn exists(&mut self, query: &ast::Query) -> Result<Expr> {
+        let mut plan = self.subquery(query)?;
+        // Nobody asks what is selected: it is not computed.
+        if let Node::Project { exprs, .. } = &mut plan.node {
+            for (expr, column) in exprs.iter_mut().zip(&plan.columns) {
+                *expr = Expr::Const(Datum::Null, column.ty);
+            }
+        }
+        Ok(self.expression_subquery(plan, SubqueryKind::Exists, SqlType::of(oid::BOOL)))
+    }
+
+    pub(crate) fn array_subquery(&mut self, query: &ast::Query) -> Result<Expr> {
+        let plan = self.subquery(query)?;
+        let [column] = plan.columns.as_slice() else {
+            return Err(SqlError::new(
+                SqlState::SYNTAX_ERROR,
+                "subquery must return only one column",
+            )
+            .at(logstead_sql_parse::before(self.text, query.span(), "(")));
+        };
+        let element = column.ty;
+        // Of arrays it makes one of a dimension more.
+        let stacked = || info::element_of(element.oid).map(|_| element.plain());
+        let array = info::array_type(element).or_else(stacked);
+        let array = array.ok_or_else(|| {
+            SqlError::new(
+                SqlState::UNDEFINED_OBJECT,
+                format!(
+                    "could not find array type for data type {}",
+                    info::format_type(element)
+                ),
+            )
+        })?;
+        Ok(self.expression_subquery(plan, SubqueryKind::Array(element.oid), array))
+    }
+
+    /// `(a, b) op (SELECT ...)`: a comparison with the one row that comes, NULL if none does.
+    pub(crate) fn row_subquery(
+        &mut self,
+        left: &[&Ast],
+        op: &str,
+        query: &ast::Query,
+        at: Option<usize>,
+    ) -> Result<Expr> {
+        let mut bound = Vec::with_capacity(left.len());
+        for item in left {
+            bound.push(self.expr(item)?);
+        }
+        let plan = self.subquery(query)?;
+        if plan.columns.len() != bound.len() {
+            return Err(SqlError::new(
+                SqlState::SYNTAX_ERROR,
+                match plan.columns.len() < bound.len() {
+                    true => "subquery has too few columns",
+                    false => "subquery has too many columns",
+                },
+            )
+            .at(at));
+        }
+        let fields = self.row_of_plan(plan)?;
+        self.row_comparison(op, bound, fields, at)
+    }
+
+    /// The columns of the one row that a subquery gives, each as an expression; the subquery is the same one in all.
+    pub(crate) fn row_of_plan(&mut self, plan: Plan) -> Result<Vec<Expr>> {
+        let columns = plan.columns.iter().enumerate();
+        let fields = columns.map(|(i, c)| Expr::Column(i, c.ty)).collect();
+        let shape: Vec<(Arc<str>, SqlType)> = plan
+            .columns
+            .iter()
+            .map(|c| (c.name.as_str().into(), c.ty))
+            .collect();
+        let ty = record::record_type(&shape)?;
+        let column = OutputColumn {
+            name: "row".to_owned(),
+            ty,
+            domain: None,
+            origin: (0, 0),
+        };
+        let whole = build::project(plan, vec![Expr::Array(fields, ty)], vec![column]);
+        let mut row = self.expression_subquery(whole, SubqueryKind::Scalar, ty);
+        if let Expr::Subquery(subquery) = &mut row {
+            Arc::make_mut(subquery).shared = self.slot() + 1;
+        }
+        let field = |(number, (_, ty)): (i32, (Arc<str>, SqlType))| Expr::Subscript {
+            array: Box::new(row.clone()),
+            index: Box::new(Expr::Const(Datum::Int4(number), SqlType::of(oid::INT4))),
+            ty,
+        };
+        Ok((1..).zip(shape).map(field).collect())
+    }
+
+    /// left op ANY/ALL (subquery), IN.
+    pub(crate) fn compare_subquery(
+        &mut self,
+        left: &[&Ast],
+        op: &str,
+        query: &ast::Query,
+        all: bool,
+        at: Option<usize>,
+    ) -> Result<Expr> {
+        let mut bound = Vec::with_capacity(left.len());
+        for item in left {
+            bound.push(self.expr(item)?);
+        }
+        let plan = self.subquery(query)?;
+        self.compare_with_plan(bound, op, plan, all, at)
+    }
+
+    /// As [`Binder::compare_subquery`] with both sides bound.
+    pub(crate) fn compare_with_plan(
+        &mut self,
+        bound: Vec<Expr>,
+        op: &str,
+        mut plan: Plan,
+        all: bool,
+        at: Option<usize>,
+    ) -> Result<Expr> {
+        if plan.columns.len() != bound.len() {
+            let message = if plan.columns.len() < bound.len() {
+                "subquery has too few columns"
+            } else {
+                "subquery has too many columns"
+            };
+            return Err(SqlError::new(SqlState::SYNTAX_ERROR, message).at(at));
+        }
+        // Rows are compared by their order, but for equality: all columns but the last one ask which is before the
+        // other.
+        let ordered = bound.len() > 1 && !matches!(op, "=" | "<>");
+        let strict = match op {
+            "<" | "<=" => "<",
+            ">" | ">=" => ">",
+            _ => op,
+        };
+        let last = bound.len() - usize::from(!bound.is_empty());
+        let mut equals = Vec::new();
+        let mut lefts = Vec::with_capacity(bound.len());
+        let mut ops = Vec::with_capacity(bound.len());
+        let mut types = Vec::with_capacity(bound.len());
+        let mut hashable = op == "=" && !all;
+        for (number, (expr, column)) in bound.into_iter().zip(&plan.columns).enumerate() {
+            let op = if ordered && number < last { strict } else { op };
+            let (expr, function, ty) = self.comparison_function(op, expr, column.ty, at)?;
+            if ordered {
+                equals.push(self.comparison_function("=", expr.clone(), ty, at)?.1);
+            }
+            hashable &= expr.ty().oid == ty.oid;
+            types.push(ty);
+            lefts.push(expr);
+            ops.push(function);
+        }
+        if ordered && !matches!(op, "<" | "<=" | ">" | ">=") {
+            return Err(SqlError::new(
+                SqlState::FEATURE_NOT_SUPPORTED,
+                format!("could not determine interpretation of row comparison operator {op}"),
+            )
+            .hint("Row comparison operators must be associated with btree operator families.")
+            .at(at));
+        }
+        plan = self.cast_plan(plan, &types)?;
+        let kind = SubqueryKind::Compare {
+            left: lefts,
+            ops,
+            equals,
+            all,
+            hashable,
+        };
+        Ok(self.expression_subquery(plan, kind, SqlType::of(oid::BOOL)))
+    }
+}
+
+/// The word DEFAULT in place of an expression.
+pub(crate) fn is_default(expr: &Ast) -> bool {
+    matches!(expr, Ast::Identifier(ident) if ident.quote_style.is_none() && ident.value.eq_ignore_ascii_case("default"))
+}
+
+pub(crate) fn columns_differ(word: &str) -> SqlError {
+    SqlError::new(
+        SqlState::SYNTAX_ERROR,
+        format!("each {word} query must have the same number of columns"),
+    )
+}

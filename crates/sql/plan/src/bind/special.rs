@@ -1,0 +1,120 @@
+//! Functions with a syntax of their own: EXTRACT, SUBSTRING, TRIM, POSITION, OVERLAY, CEIL, FLOOR.
+
+use super::Binder;
+use crate::expr::Expr;
+use logstead_sql_types::error::{Result, SqlError};
+use logstead_sql_types::value::{Datum, SqlType, oid};
+use sqlparser::ast::{self, Expr as Ast, Spanned};
+
+impl Binder<'_> {
+    pub(crate) fn special_syntax(&mut self, expr: &Ast) -> Result<Expr> {
+        let at = self.at(expr.span());
+        match expr {
+            Ast::Extract {
+                field,
+                expr: operand,
+                ..
+            } => {
+                let field = match field {
+                    ast::DateTimeField::Custom(ident) => logstead_sql_parse::fold_ident(ident),
+                    other => other.to_string().trim_matches('\'').to_lowercase(),
+                };
+                let field = Expr::Const(Datum::text(field), SqlType::of(oid::TEXT));
+                let value = self.expr(operand)?;
+                self.named_call("extract", vec![field, value], at)
+            }
+            Ast::Ceil {
+                expr: operand,
+                field,
+            } => self.rounding("ceil", operand, field, at),
+            Ast::Floor {
+                expr: operand,
+                field,
+            } => self.rounding("floor", operand, field, at),
+            Ast::Position {
+                expr: needle,
+                r#in: haystack,
+            } => {
+                let needle = self.expr(needle)?;
+                let haystack = self.expr(haystack)?;
+                self.named_call("position", vec![haystack, needle], at)
+            }
+            Ast::Substring {
+                expr: operand,
+                substring_from,
+                substring_for,
+                shorthand,
+                ..
+            } => {
+                let mut args = vec![self.expr(operand)?];
+                match (substring_from, substring_for) {
+                    (Some(from), None) => args.push(self.expr(from)?),
+                    (Some(from), Some(length)) => {
+                        args.push(self.expr(from)?);
+                        args.push(self.expr(length)?);
+                    }
+                    (None, Some(length)) => {
+                        args.push(Expr::Const(Datum::Int4(1), SqlType::of(oid::INT4)));
+                        args.push(self.expr(length)?);
+                    }
+                    (None, None) => {}
+                }
+                self.named_call(if *shorthand { "substr" } else { "substring" }, args, at)
+            }
+            Ast::Trim {
+                trim_where,
+                trim_what,
+                expr: operand,
+                trim_characters,
+            } => {
+                let name = match trim_where {
+                    Some(ast::TrimWhereField::Leading) => "ltrim",
+                    Some(ast::TrimWhereField::Trailing) => "rtrim",
+                    Some(ast::TrimWhereField::Both) | None => "btrim",
+                };
+                let mut args = vec![self.expr(operand)?];
+                if let Some(what) = trim_what {
+                    args.push(self.expr(what)?);
+                }
+                for what in trim_characters.iter().flatten() {
+                    args.push(self.expr(what)?);
+                }
+                self.named_call(name, args, at)
+            }
+            Ast::Overlay {
+                expr: operand,
+                overlay_what,
+                overlay_from,
+                overlay_for,
+            } => {
+                let mut args = vec![
+                    self.expr(operand)?,
+                    self.expr(overlay_what)?,
+                    self.expr(overlay_from)?,
+                ];
+                if let Some(length) = overlay_for {
+                    args.push(self.expr(length)?);
+                }
+                self.named_call("overlay", args, at)
+            }
+            other => Err(SqlError::internal(format!("not a special syntax: {other}"))),
+        }
+    }
+
+    fn rounding(
+        &mut self,
+        name: &str,
+        operand: &Ast,
+        field: &ast::CeilFloorKind,
+        at: Option<usize>,
+    ) -> Result<Expr> {
+        if !matches!(
+            field,
+            ast::CeilFloorKind::DateTimeField(ast::DateTimeField::NoDateTime)
+        ) {
+            return Err(SqlError::unsupported(format!("{name} with a second argument")).at(at));
+        }
+        let operand = self.expr(operand)?;
+        self.named_call(name, vec![operand], at)
+    }
+}

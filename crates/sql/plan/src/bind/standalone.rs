@@ -1,0 +1,388 @@
+//! Expressions that stand outside of queries: defaults, checks, and what COPY needs.
+
+use super::access::NOBODYS;
+use super::judged::Change;
+use super::{Binder, Clause, Frame};
+use crate::constraints::RuleSet;
+use crate::expr::Expr;
+use crate::{Check, CheckKind, Insert, Layout, Node, OutputColumn, Plan, PlanContext};
+use logstead_sql_catalog::{ConstraintKind, Relation};
+use logstead_sql_func as func;
+use logstead_sql_func::CastContext;
+use logstead_sql_parse as parse;
+use logstead_sql_types::error::{Result, SqlError};
+use logstead_sql_types::value::{Datum, Oid, SqlType, info, oid, user};
+use logstead_types::SqlState;
+use sqlparser::ast::{self, Spanned};
+use sqlparser::tokenizer::Span;
+use std::sync::Arc;
+
+/// Binds an expression of DDL over the full row of `relation` (all attribute positions). `what` is "CHECK" (the result is a
+/// condition), "USING" (any value), "GENERATED" (a generated column), "INDEX" (a key), "PREDICATE" (an index's condition), "COPY" (COPY's) or "DEFAULT" (no columns may be used). `text` is what positions of errors count in.
+pub fn bind_scalar(
+    expr: &ast::Expr,
+    text: &str,
+    relation: &Relation,
+    cx: &PlanContext<'_>,
+    what: &str,
+) -> Result<Expr> {
+    kept_scalar(expr, text, relation, cx, what).map(|(bound, _)| bound)
+}
+
+/// A call of a user's function in an expression that is to be kept: where, which, and by which name.
+pub(crate) type KeptCall = (Span, Oid, String);
+
+/// As [`bind_scalar`], with the users' functions that it calls.
+pub fn kept_scalar(
+    expr: &ast::Expr,
+    text: &str,
+    relation: &Relation,
+    cx: &PlanContext<'_>,
+    what: &str,
+) -> Result<(Expr, Vec<KeptCall>)> {
+    let mut binder = Binder::new(cx, text);
+    binder.fresh = true;
+    binder.judges = matches!(what, "INDEX" | "PREDICATE" | "GENERATED");
+    let bound = alone(&mut binder, expr, relation, what)?;
+    Ok((bound, binder.routines_kept))
+}
+
+/// A key or a condition that ON CONFLICT names, as [`index_expression::bind`](crate::bind::index_expression::bind) binds those of indexes.
+pub(super) fn conflict_scalar(
+    text: &str,
+    relation: &Relation,
+    cx: &PlanContext<'_>,
+    what: &str,
+) -> Result<Expr> {
+    let expr = parse::parse_expr(text)?;
+    let mut binder = Binder::new(cx, text);
+    binder.fresh = true;
+    alone(&mut binder, &expr, relation, what)
+}
+
+fn alone(
+    binder: &mut Binder<'_>,
+    expr: &ast::Expr,
+    relation: &Relation,
+    what: &str,
+) -> Result<Expr> {
+    let expr = bind_over(binder, expr, relation, what)?;
+    if !binder.params.is_empty() {
+        return Err(SqlError::new(
+            SqlState::UNDEFINED_PARAMETER,
+            "there is no parameter $1",
+        ));
+    }
+    Ok(expr)
+}
+
+/// As [`bind_scalar`], from stored text.
+pub fn bind_scalar_text(
+    text: &str,
+    relation: &Relation,
+    cx: &PlanContext<'_>,
+    what: &str,
+) -> Result<Expr> {
+    let expr = parse::parse_expr(text)?;
+    alone(&mut Binder::new(cx, text), &expr, relation, what)
+}
+
+fn bind_over(
+    binder: &mut Binder<'_>,
+    expr: &ast::Expr,
+    relation: &Relation,
+    what: &str,
+) -> Result<Expr> {
+    // What is around the statement has no names for it.
+    let frames = std::mem::take(&mut binder.frames);
+    let bound = bind_alone(binder, expr, relation, what);
+    binder.frames = frames;
+    bound
+}
+
+fn bind_alone(
+    binder: &mut Binder<'_>,
+    expr: &ast::Expr,
+    relation: &Relation,
+    what: &str,
+) -> Result<Expr> {
+    let relation = Arc::new(relation.clone());
+    if what != "DEFAULT" {
+        let clause = match what {
+            "INDEX" => Clause::IndexExpression,
+            "PREDICATE" => Clause::IndexPredicate,
+            "GENERATED" => Clause::Generated,
+            "COPY" => Clause::CopyWhere,
+            _ => Clause::Check,
+        };
+        let reads = binder.tables_read.len();
+        let (first, width) = binder.attached(NOBODYS, |b| b.relation_frame(&relation, None))?;
+        binder.tables_read.truncate(reads);
+        let bound = binder.in_clause(clause, |b| match what {
+            "CHECK" => b.condition_of(expr, "CHECK"),
+            "PREDICATE" | "COPY" => b.condition_of(expr, "WHERE"),
+            "INDEX" | "GENERATED" => b.expr(expr).and_then(|e| b.settle(e)),
+            _ => b.expr(expr),
+        });
+        binder.frames.pop();
+        let bound = bound?;
+        if what == "COPY" && crate::walk::needs_more_than_row(&bound) {
+            return Err(SqlError::unsupported(
+                "a function that is more than an expression in COPY FROM WHERE",
+            ));
+        }
+        return Ok(Layout::new((first..first + width).collect()).resolve(bound));
+    }
+    binder.frames.push(Frame::new());
+    let bound = binder.in_clause(Clause::Default, |b| {
+        b.expr(expr).map_err(|e| {
+            if e.code() == SqlState::UNDEFINED_COLUMN {
+                SqlError::new(
+                    SqlState::FEATURE_NOT_SUPPORTED,
+                    "cannot use column reference in DEFAULT expression",
+                )
+                .at(b.at(expr.span()))
+            } else {
+                e
+            }
+        })
+    });
+    binder.frames.pop();
+    bound
+}
+
+/// The value that column `position` gets when a statement gives none: DEFAULT, the next number of its sequence, or NULL;
+/// coerced to the column's type.
+pub fn default_expr(relation: &Relation, position: usize, cx: &PlanContext<'_>) -> Result<Expr> {
+    column_default(&mut Binder::new(cx, ""), relation, position)
+}
+
+pub(crate) fn column_default(
+    binder: &mut Binder<'_>,
+    relation: &Relation,
+    position: usize,
+) -> Result<Expr> {
+    let Some(column) = relation.columns.get(position) else {
+        return Err(SqlError::internal(
+            "default of a column that does not exist",
+        ));
+    };
+    // A generated column has its value when the row is there.
+    if column.dropped || column.generated {
+        return Ok(Expr::Const(Datum::Null, column.ty));
+    }
+    if let (Some(_), Some(sequence)) = (column.identity, column.sequence) {
+        let sequence = Expr::Const(Datum::Oid(sequence), SqlType::of(oid::REGCLASS));
+        let next = binder.own_number(sequence);
+        return binder.assign(next, column, None);
+    }
+    // A domain's default comes after the column's own.
+    let domain = column.domain.and_then(user::get);
+    let of_domain = domain.as_deref().and_then(|ty| ty.domain());
+    let text = match (&column.default, of_domain) {
+        (Some(text), _) => Some(text),
+        (None, Some(domain)) => domain.default.as_ref(),
+        (None, None) => None,
+    };
+    let Some(text) = text else {
+        let null = Expr::Const(Datum::Null, column.ty);
+        return binder.assign(null, column, None);
+    };
+    let expr = parse::parse_expr(text)?;
+    let bound = bind_over(binder, &expr, relation, "DEFAULT").map_err(without_position)?;
+    binder.assign(bound, column, None).map_err(without_position)
+}
+
+/// The generated columns of a relation: (attribute position, value over the new full row), coerced to their types.
+pub fn generated_exprs(relation: &Relation, cx: &PlanContext<'_>) -> Result<Vec<(usize, Expr)>> {
+    generated(&mut Binder::new(cx, ""), relation)
+}
+
+pub(crate) fn generated(
+    binder: &mut Binder<'_>,
+    relation: &Relation,
+) -> Result<Vec<(usize, Expr)>> {
+    let mut out = Vec::new();
+    for (position, column) in relation.columns.iter().enumerate() {
+        let Some(text) = column.default.as_ref().filter(|_| column.generated) else {
+            continue;
+        };
+        let expr = parse::parse_expr(text)?;
+        let bound = bind_over(binder, &expr, relation, "GENERATED").map_err(without_position)?;
+        let value = binder.assign(bound, column, None);
+        out.push((position, value.map_err(without_position)?));
+    }
+    Ok(out)
+}
+
+/// Those of them whose value a change of the columns `changed` may change.
+pub(crate) fn generated_after(
+    binder: &mut Binder<'_>,
+    relation: &Relation,
+    changed: &[usize],
+) -> Result<Vec<(usize, Expr)>> {
+    let mut all = generated(binder, relation)?;
+    let mut changed = changed.to_vec();
+    all.retain(|(position, _)| {
+        let column = relation.columns.get(*position);
+        let follows = column.is_some_and(|column| column.follows(relation, &changed));
+        // What an index has computed may be made of it; that comes behind.
+        if follows {
+            changed.push(*position);
+        }
+        follows
+    });
+    Ok(all)
+}
+
+/// Stored text is not the client's statement: places in it mean nothing to him.
+fn without_position(mut error: SqlError) -> SqlError {
+    error.fields_mut().position = None;
+    error
+}
+
+/// CHECK constraints of a relation, bound over its full row.
+pub fn check_exprs(relation: &Relation, cx: &PlanContext<'_>) -> Result<Vec<Check>> {
+    checks(&mut Binder::new(cx, ""), relation)
+}
+
+pub(crate) fn checks(binder: &mut Binder<'_>, relation: &Relation) -> Result<Vec<Check>> {
+    let mut out = Vec::new();
+    for constraint in &relation.constraints {
+        let ConstraintKind::Check(text) = &constraint.kind else {
+            continue;
+        };
+        let expr = parse::parse_expr(text)?;
+        let expr = bind_over(binder, &expr, relation, "CHECK").map_err(without_position)?;
+        out.push(Check {
+            name: constraint.name.clone(),
+            expr,
+            kind: CheckKind::Constraint,
+        });
+    }
+    // PostgreSQL checks them in the order of their names.
+    out.sort_by(|a, b| a.name.cmp(&b.name));
+    Ok(out)
+}
+
+/// A function that users have made, and with whose rights it is called if not with those of the current role.
+type RunAs = (Oid, Option<Oid>);
+
+/// The condition of COPY ... WHERE, with the functions that users have made and it calls, each with whose rights count. 0A000 if they read tables.
+pub fn copy_condition(
+    expr: &ast::Expr,
+    text: &str,
+    relation: &Relation,
+    cx: &PlanContext<'_>,
+) -> Result<(Expr, Vec<RunAs>)> {
+    let mut binder = Binder::new(cx, text);
+    binder.fresh = true;
+    let bound = alone(&mut binder, expr, relation, "COPY")?;
+    if !binder.tables_read.is_empty() {
+        return Err(SqlError::unsupported(
+            "COPY with a condition that calls a function of LANGUAGE sql that reads a table",
+        ));
+    }
+    Ok((bound, binder.routines_used))
+}
+
+/// The functions that users have made and rows copied into a relation call, each with whose rights count. 0A000 if they read tables: nobody has asked for the right to.
+pub fn copy_calls(relation: &Arc<Relation>, cx: &PlanContext<'_>) -> Result<Vec<RunAs>> {
+    let mut binder = Binder::new(cx, "");
+    for position in 0..relation.columns.len() {
+        column_default(&mut binder, relation, position)?;
+    }
+    generated(&mut binder, relation)?;
+    checks(&mut binder, relation)?;
+    // Conditions of triggers read no tables.
+    let reads = !binder.tables_read.is_empty();
+    binder.rules(relation, &Change::Insert(Vec::new()))?;
+    if reads {
+        return Err(SqlError::unsupported(
+            "COPY into a table whose defaults, checks or generated columns call a function of LANGUAGE sql that reads a table",
+        ));
+    }
+    Ok(binder.routines_used)
+}
+
+/// What rows inserted into a relation leave to be judged. The caller locks the tables that its foreign keys reference.
+pub fn insert_rules(
+    relation: &Arc<Relation>,
+    cx: &PlanContext<'_>,
+) -> Result<Option<Arc<RuleSet>>> {
+    Binder::new(cx, "").rules(relation, &Change::Insert(Vec::new()))
+}
+
+/// What COPY FROM does with each row: an `Insert` whose source row is the given columns, already of their types' base
+/// form (input functions applied), in the order of `columns`; lengths are coerced and defaults filled in here. The source
+/// plan is a placeholder of no rows.
+pub fn plan_copy_from(
+    relation: &Arc<Relation>,
+    columns: &[usize],
+    cx: &PlanContext<'_>,
+) -> Result<Insert> {
+    let mut binder = Binder::new(cx, "");
+    let mut values = Vec::with_capacity(relation.columns.len());
+    for (position, column) in relation.columns.iter().enumerate() {
+        values.push(match columns.iter().position(|&c| c == position) {
+            Some(source) => {
+                let given = Expr::Column(source, SqlType::of(column.ty.oid));
+                binder.coerce(given, column.declared(), CastContext::Assignment, None)?
+            }
+            None => column_default(&mut binder, relation, position)?,
+        });
+    }
+    let outputs = columns
+        .iter()
+        .filter_map(|&position| relation.columns.get(position))
+        .map(|c| OutputColumn {
+            name: c.name.clone(),
+            ty: SqlType::of(c.ty.oid),
+            domain: None,
+            origin: (0, 0),
+        })
+        .collect();
+    let source = Plan {
+        node: Node::Values(Vec::new()),
+        columns: outputs,
+        rows: 0.0,
+        cost: 0.0,
+    };
+    let generated = generated(&mut binder, relation)?;
+    let checks = checks(&mut binder, relation)?;
+    let rules = binder.rules(relation, &Change::Insert(Vec::new()))?;
+    Ok(Insert {
+        table: relation.clone(),
+        source,
+        values,
+        generated,
+        checks,
+        // Nobody for whom policies hold copies into the table.
+        policies: Vec::new(),
+        conflict: None,
+        rules,
+        given: columns.to_vec(),
+        returning: None,
+        hidden: false,
+    })
+}
+
+/// Whether a default expression fits a column: what CREATE TABLE checks (42804 otherwise).
+pub fn check_default(expr: Expr, name: &str, ty: SqlType) -> Result<()> {
+    let from = expr.ty();
+    let fits = from.oid == ty.oid
+        || from.oid == oid::UNKNOWN
+        || func::find_cast(from.oid, ty.oid, CastContext::Assignment).is_some();
+    if fits {
+        return Ok(());
+    }
+    Err(SqlError::new(
+        SqlState::DATATYPE_MISMATCH,
+        format!(
+            "column \"{name}\" is of type {} but default expression is of type {}",
+            info::format_type(ty),
+            info::format_type(from)
+        ),
+    )
+    .hint("You will need to rewrite or cast the expression."))
+}

@@ -1,0 +1,278 @@
+//! What stands behind a value: subscripts and slices of arrays and documents, and fields of composite values.
+//!
+//! Owns: binding of `a[i]`, `a[i:j]`, `document['key']` and `(row).field`. Invariant: the subscripts of one value are
+//! all slices as soon as one of them is.
+
+use super::Binder;
+use super::expr::field_of;
+use crate::expr::Expr;
+use logstead_sql_func::CastContext;
+use logstead_sql_parse::strip;
+use logstead_sql_types::error::{Result, SqlError};
+use logstead_sql_types::value::array::{DIMENSIONS_MAX, too_many_dimensions};
+use logstead_sql_types::value::{Datum, SqlType, geometry, info, oid};
+use logstead_types::SqlState;
+use sqlparser::ast::{self, AccessExpr, Expr as Ast, Spanned};
+
+impl Binder<'_> {
+    /// a.b[1], (array)[1], (item).column.
+    pub(super) fn access(&mut self, root: &Ast, chain: &[AccessExpr]) -> Result<Expr> {
+        let mut chain = chain;
+        // Leading field accesses belong to the column's qualified name.
+        let mut parts: Option<Vec<ast::Ident>> = match strip(root) {
+            Ast::Identifier(ident) => Some(vec![ident.clone()]),
+            Ast::CompoundIdentifier(parts) => Some(parts.clone()),
+            _ => None,
+        };
+        // Parentheses make it a field of a record instead, if there is a column of that name.
+        let record = match (root, chain.first()) {
+            (Ast::Nested(_), Some(AccessExpr::Dot(_))) => self.expr(root).ok(),
+            _ => None,
+        };
+        if record.is_some() {
+            parts = None;
+        }
+        while let (Some(parts), Some(AccessExpr::Dot(Ast::Identifier(ident)))) =
+            (parts.as_mut(), chain.first())
+        {
+            parts.push(ident.clone());
+            chain = &chain[1..];
+        }
+        let mut value = match parts {
+            Some(parts) if parts.len() == 1 => self.resolve_column(&parts[0])?,
+            Some(parts) => self.resolve_qualified(&parts)?,
+            None => match record {
+                Some(record) => record,
+                None => self.expr(root)?,
+            },
+        };
+        while let Some((access, rest)) = chain.split_first() {
+            // Several subscripts of an array ask one thing of it.
+            let subscripts = chain
+                .iter()
+                .take_while(|access| matches!(access, AccessExpr::Subscript(_)))
+                .count();
+            let sliced = chain[..subscripts].iter().any(|access| {
+                matches!(access, AccessExpr::Subscript(ast::Subscript::Slice { .. }))
+            });
+            if sliced || (subscripts > 1 && is_array(value.ty())) {
+                value =
+                    self.subscripts(value, &chain[..subscripts], sliced, self.at(root.span()))?;
+                chain = &chain[subscripts..];
+                continue;
+            }
+            // What consists of a fixed number of parts has one dimension.
+            if subscripts > 1
+                && let Some((part, _)) = geometry::parts_of(value.ty().oid)
+            {
+                value = Expr::Const(Datum::Null, SqlType::of(part));
+                chain = &chain[subscripts..];
+                continue;
+            }
+            chain = rest;
+            match access {
+                AccessExpr::Dot(Ast::Identifier(field)) => {
+                    let at = self.at(root.span());
+                    value = field_of(value, &logstead_sql_parse::fold_ident(field))
+                        .map_err(|e| e.at(at))?;
+                }
+                AccessExpr::Dot(field) => {
+                    return Err(SqlError::unsupported(format!("field access .{field}")));
+                }
+                AccessExpr::Subscript(ast::Subscript::Slice { .. }) => {
+                    return Err(SqlError::unsupported("this kind of slice"));
+                }
+                AccessExpr::Subscript(ast::Subscript::Index { index }) => {
+                    let ty = value.ty();
+                    let at = self.at(root.span());
+                    if ty.oid == oid::JSONB {
+                        let (_, step) = self.document_step(index)?;
+                        value = self.named_call("jsonb_extract_path", vec![value, step], at)?;
+                        continue;
+                    }
+                    if ty.oid == oid::HSTORE {
+                        if subscripts > 1 {
+                            return Err(SqlError::new(
+                                SqlState::FEATURE_NOT_SUPPORTED,
+                                "hstore allows only one subscript",
+                            )
+                            .at(at));
+                        }
+                        let key = self.expr(index)?;
+                        value = self.named_call("fetchval", vec![value, key], at)?;
+                        continue;
+                    }
+                    let element = match ty.oid {
+                        oid::NAME => Some(oid::CHAR),
+                        shape => match geometry::parts_of(shape) {
+                            Some((part, _)) => Some(part),
+                            None => info::element_of(ty.oid),
+                        },
+                    };
+                    let Some(element) = element else {
+                        return Err(SqlError::new(
+                            SqlState::DATATYPE_MISMATCH,
+                            format!(
+                                "cannot subscript type {} because it does not support subscripting",
+                                info::format_type(ty)
+                            ),
+                        )
+                        .at(at));
+                    };
+                    let index = self.subscript(index)?;
+                    value = Expr::Subscript {
+                        array: Box::new(value),
+                        index: Box::new(index),
+                        ty: SqlType {
+                            oid: element,
+                            typmod: ty.typmod,
+                        },
+                    };
+                }
+            }
+        }
+        Ok(value)
+    }
+
+    /// A step into a document: the text of a key or of a number, and whether it is a number.
+    pub(super) fn document_step(&mut self, index: &Ast) -> Result<(bool, Expr)> {
+        let place = self.at(index.span());
+        let step = self.expr(index)?;
+        let step = self.settle(step)?;
+        let from = step.ty().oid;
+        let fits = |to| logstead_sql_func::can_coerce(from, to, CastContext::Implicit);
+        let wrong = |hint: &str| {
+            let ty = info::format_type_bare(from);
+            SqlError::new(
+                SqlState::DATATYPE_MISMATCH,
+                format!("subscript type {ty} is not supported"),
+            )
+            .hint(hint)
+            .at(place)
+        };
+        let number = match (fits(oid::INT4), fits(oid::TEXT)) {
+            (number, text) if number != text => number,
+            (true, _) => {
+                return Err(wrong(
+                    "jsonb subscript must be coercible to only one type, integer or text.",
+                ));
+            }
+            _ => {
+                return Err(wrong(
+                    "jsonb subscript must be coercible to either integer or text.",
+                ));
+            }
+        };
+        let text = SqlType::of(oid::TEXT);
+        let step = self.coerce(step, text, CastContext::Explicit, place)?;
+        Ok((number, step))
+    }
+
+    /// The number between the brackets.
+    pub(super) fn subscript(&mut self, index: &Ast) -> Result<Expr> {
+        let place = self.at(index.span());
+        let index = self.expr(index)?;
+        let from = index.ty();
+        let int4 = SqlType::of(oid::INT4);
+        self.try_coerce(index, int4, CastContext::Assignment, place)?
+            .ok_or_else(|| {
+                SqlError::new(
+                    SqlState::DATATYPE_MISMATCH,
+                    format!(
+                        "array subscript must have type integer, not {}",
+                        info::format_type(from)
+                    ),
+                )
+                .at(place)
+            })
+    }
+
+    /// array[low:high]...; a bound that is left out is the array's, and a number alone among slices is one from the
+    /// first to it. Or, if nothing is
+    /// sliced, array[i][j]...
+    fn subscripts(
+        &mut self,
+        array: Expr,
+        chain: &[AccessExpr],
+        sliced: bool,
+        at: Option<usize>,
+    ) -> Result<Expr> {
+        if chain.len() > DIMENSIONS_MAX {
+            return Err(too_many_dimensions(chain.len()).at(at));
+        }
+        let ty = match array.ty() {
+            ty if !sliced => ty,
+            ty if ty.oid == oid::INT2VECTOR => SqlType::of(oid::INT2_ARRAY),
+            ty if ty.oid == oid::OIDVECTOR => SqlType::of(oid::OID_ARRAY),
+            ty if ty.oid == oid::JSONB => {
+                return Err(no_slices().at(at));
+            }
+            ty if geometry::parts_of(ty.oid).is_some() => return Err(no_fixed_slices()),
+            ty => ty,
+        };
+        let Some(element) = info::element_of(ty.oid) else {
+            return Err(SqlError::new(
+                SqlState::DATATYPE_MISMATCH,
+                format!(
+                    "cannot subscript type {} because it does not support subscripting",
+                    info::format_type(ty)
+                ),
+            )
+            .at(at));
+        };
+        let constant = |number| Expr::Const(Datum::Int4(number), SqlType::of(oid::INT4));
+        let mut args = vec![array];
+        for access in chain {
+            match access {
+                AccessExpr::Subscript(ast::Subscript::Index { index }) => {
+                    if sliced {
+                        args.push(constant(1));
+                    }
+                    args.push(self.subscript(index)?);
+                }
+                AccessExpr::Subscript(ast::Subscript::Slice {
+                    lower_bound,
+                    upper_bound,
+                    stride: None,
+                }) => {
+                    for (bound, end) in [(lower_bound, i32::MIN), (upper_bound, i32::MAX)] {
+                        args.push(match bound {
+                            Some(bound) => self.subscript(bound)?,
+                            None => constant(end),
+                        });
+                    }
+                }
+                _ => return Err(SqlError::unsupported("this kind of subscript").at(at)),
+            }
+        }
+        if sliced {
+            return self.call(&logstead_sql_func::ARRAY_SLICE, args, ty);
+        }
+        let element = SqlType {
+            oid: element,
+            typmod: ty.typmod,
+        };
+        self.call(&logstead_sql_func::ARRAY_ELEMENT, args, element)
+    }
+}
+
+/// What consists of a fixed number of parts has no slices.
+fn no_fixed_slices() -> SqlError {
+    SqlError::new(
+        SqlState::FEATURE_NOT_SUPPORTED,
+        "slices of fixed-length arrays not implemented",
+    )
+}
+
+/// Documents have no slices.
+pub(super) fn no_slices() -> SqlError {
+    SqlError::new(
+        SqlState::FEATURE_NOT_SUPPORTED,
+        "jsonb subscript does not support slices",
+    )
+}
+
+/// True for arrays whose elements are values of their own: vectors are one.
+pub(super) fn is_array(ty: SqlType) -> bool {
+    info::element_of(ty.oid).is_some() && !matches!(ty.oid, oid::INT2VECTOR | oid::OIDVECTOR)
+}

@@ -1,0 +1,793 @@
+//! Makes the types in an expression explicit before it is stored: literals take their types, operands their coercions.
+//!
+//! So the stored text means the same however it is read again, and it prints as PostgreSQL's does. What is not understood
+//! here stays as written; the caller binds the result again and keeps the original if that fails.
+
+mod call;
+mod special;
+mod xml;
+
+use call::text_call;
+use logstead_sql_catalog::context::Context;
+use logstead_sql_catalog::text::fold;
+use logstead_sql_catalog::without_session::WithoutSession;
+use logstead_sql_catalog::{Catalog, Relation, routine};
+use logstead_sql_func as func;
+use logstead_sql_types::value::{Oid, OutputStyle, SqlType, format_type, info, oid, text_io, user};
+use sqlparser::ast::{self, BinaryOperator as B, Expr, UnaryOperator, Value};
+use sqlparser::dialect::PostgreSqlDialect;
+use sqlparser::parser::Parser;
+
+/// An expression and its type, if known.
+type Typed = (Expr, Option<SqlType>);
+
+/// What an expression's names stand for.
+pub(crate) trait Names {
+    /// The type of a column.
+    fn column(&self, name: &[ast::Ident]) -> Option<SqlType>;
+    /// The type of an expression that is not looked into here.
+    fn type_of(&self, expr: &Expr) -> Option<SqlType>;
+    /// What a function that is kept by its number takes and gives.
+    fn kept_function(&self, _name: &str) -> Option<(Vec<SqlType>, SqlType)> {
+        None
+    }
+}
+
+/// What is in sight of an expression of a table.
+struct Kept<'a> {
+    relation: &'a Relation,
+    catalog: &'a Catalog,
+}
+
+impl Names for Kept<'_> {
+    fn column(&self, name: &[ast::Ident]) -> Option<SqlType> {
+        let name = fold(name.last()?);
+        let found = self
+            .relation
+            .columns
+            .iter()
+            .find(|c| !c.dropped && c.name == name);
+        // A domain's column is brought to the base type, which the text shows.
+        found.map(|c| c.declared())
+    }
+
+    fn type_of(&self, _: &Expr) -> Option<SqlType> {
+        None
+    }
+
+    fn kept_function(&self, name: &str) -> Option<(Vec<SqlType>, SqlType)> {
+        let (number, _) = routine::of_kept_name(name)?;
+        let routine = self.catalog.routines.get(number)?;
+        let plain = |ty: Oid| (!func::is_polymorphic(ty)).then(|| SqlType::of(ty));
+        let types = routine.input_types().into_iter().map(plain);
+        Some((types.collect::<Option<_>>()?, plain(routine.result)?))
+    }
+}
+
+struct Typer<'a> {
+    names: &'a dyn Names,
+    session: &'a dyn Context,
+    /// Constants as they are shown now, or as they are kept: relations by number.
+    style: OutputStyle<'a>,
+}
+
+/// `expr` over a table's row, with its types explicit, as it is kept.
+pub fn explicit(
+    expr: &Expr,
+    relation: &Relation,
+    catalog: &Catalog,
+    session: &dyn Context,
+) -> Expr {
+    let style = OutputStyle {
+        names: Some(&WithoutSession),
+        ..OutputStyle::of(session).kept()
+    };
+    typed(expr, &Kept { relation, catalog }, session, style)
+}
+
+/// `expr` with its types explicit, as it is shown.
+pub(crate) fn explicit_in(expr: &Expr, names: &dyn Names, session: &dyn Context) -> Expr {
+    typed(expr, names, session, OutputStyle::of(session))
+}
+
+/// The same of a named window.
+pub(super) fn explicit_window(
+    window: &mut ast::WindowSpec,
+    names: &dyn Names,
+    session: &dyn Context,
+) {
+    let typer = Typer {
+        names,
+        session,
+        style: OutputStyle::of(session),
+    };
+    typer.window(window);
+}
+
+fn typed<'a>(
+    expr: &Expr,
+    names: &'a dyn Names,
+    session: &'a dyn Context,
+    style: OutputStyle<'a>,
+) -> Expr {
+    let typer = Typer {
+        names,
+        session,
+        style,
+    };
+    let (typed, ty) = typer.expr(expr);
+    match ty {
+        Some(ty) if ty.oid == oid::UNKNOWN => cast(typed, SqlType::of(oid::TEXT)),
+        _ => typed,
+    }
+}
+
+pub(super) fn cast(expr: Expr, ty: SqlType) -> Expr {
+    let parsed = Parser::new(&PostgreSqlDialect {})
+        .try_with_sql(&format_type(ty))
+        .and_then(|mut parser| parser.parse_data_type());
+    match parsed {
+        Ok(data_type) => Expr::Cast {
+            kind: ast::CastKind::DoubleColon,
+            expr: Box::new(expr),
+            data_type,
+            format: None,
+        },
+        Err(_) => expr,
+    }
+}
+
+fn string(expr: &Expr) -> Option<&str> {
+    match expr {
+        Expr::Nested(inner) => string(inner),
+        Expr::Value(value) => match &value.value {
+            Value::SingleQuotedString(text) | Value::EscapedStringLiteral(text) => Some(text),
+            Value::DollarQuotedString(text) => Some(&text.value),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+fn type_of_number(expr: &Expr) -> Option<SqlType> {
+    match logstead_sql_parse::strip(expr) {
+        Expr::Value(v) => match &v.value {
+            Value::Number(digits, _) => Some(number_type(&digits.to_string())),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+fn is_null(expr: &Expr) -> bool {
+    matches!(logstead_sql_parse::strip(expr), Expr::Value(v) if v.value == Value::Null)
+}
+
+/// Conditions that one expression stands for. They stay together among those around it, as PostgreSQL keeps them: twice in parentheses is what
+/// nothing else is here.
+fn joined(all: Vec<Expr>, op: &B) -> Expr {
+    let mut all = all.into_iter();
+    let first = all.next().unwrap_or(Expr::value(Value::Boolean(true)));
+    let whole = all.fold(first, |left, right| Expr::BinaryOp {
+        left: Box::new(left),
+        op: op.clone(),
+        right: Box::new(right),
+    });
+    Expr::Nested(Box::new(Expr::Nested(Box::new(whole))))
+}
+
+/// Takes the mark of BETWEEN SYMMETRIC away, which stands in front of the first operand.
+fn unmark_symmetric(low: &mut Expr) {
+    if let Some(first) = super::expr::symmetric_mark(low) {
+        *low = first.clone();
+        return;
+    }
+    match low {
+        Expr::BinaryOp { left, .. } => unmark_symmetric(left),
+        Expr::Cast { expr, .. } | Expr::Collate { expr, .. } => unmark_symmetric(expr),
+        Expr::AtTimeZone { timestamp, .. } => unmark_symmetric(timestamp),
+        Expr::CompoundFieldAccess { root, .. } => unmark_symmetric(root),
+        _ => {}
+    }
+}
+
+fn number_type(digits: &str) -> SqlType {
+    SqlType::of(match (digits.parse::<i32>(), digits.parse::<i64>()) {
+        (Ok(_), _) => oid::INT4,
+        (_, Ok(_)) => oid::INT8,
+        _ => oid::NUMERIC,
+    })
+}
+
+impl Typer<'_> {
+    /// Brings a typed expression to a type.
+    fn to(&self, (expr, from): Typed, target: SqlType) -> Expr {
+        let target = SqlType::of(target.oid);
+        let Some(from) = from else { return expr };
+        let pseudo = info::by_oid(target.oid).is_none_or(|t| t.kind == 'p');
+        if pseudo || (from.oid == target.oid && from.oid != oid::UNKNOWN) {
+            return match from.oid {
+                // What takes anything takes it as it is.
+                oid::UNKNOWN if target.oid == oid::ANY => expr,
+                oid::UNKNOWN => cast(expr, SqlType::of(oid::TEXT)),
+                _ => expr,
+            };
+        }
+        if from.oid != oid::UNKNOWN {
+            return cast(expr, target);
+        }
+        // A domain's constant is one of its base type.
+        let base = SqlType::of(user::base_type(target).oid);
+        if base != target {
+            return cast(self.to((expr, Some(from)), base), target);
+        }
+        // A literal becomes a constant of the type, in the type's own spelling.
+        let Some(text) = string(&expr) else {
+            return cast(expr, target);
+        };
+        let Ok(value) = text_io::input(target, text, Some(self.session)) else {
+            return cast(expr, target);
+        };
+        let Ok(text) = text_io::to_text(&value, target, &self.style) else {
+            return cast(expr, target);
+        };
+        match target.oid {
+            oid::BOOL => Expr::value(Value::Boolean(text == "t")),
+            oid::INT4 if !text.starts_with('-') => Expr::value(Value::Number(text, false)),
+            oid::NUMERIC
+                if text.contains(['.', 'e', 'E'])
+                    && text.starts_with(|c: char| c.is_ascii_digit()) =>
+            {
+                Expr::value(Value::Number(text, false))
+            }
+            _ => cast(Expr::value(Value::SingleQuotedString(text)), target),
+        }
+    }
+
+    fn expr(&self, expr: &Expr) -> Typed {
+        let boolean = Some(SqlType::of(oid::BOOL));
+        let inner = |e: &Expr| Box::new(self.expr(e).0);
+        let condition = |e: &Expr| Box::new(self.to(self.expr(e), SqlType::of(oid::BOOL)));
+        match expr {
+            Expr::Nested(e) => self.expr(e),
+            Expr::Identifier(name) => (expr.clone(), self.names.column(std::slice::from_ref(name))),
+            Expr::CompoundIdentifier(parts) => (expr.clone(), self.names.column(parts)),
+            Expr::Value(value) => {
+                let ty = match &value.value {
+                    Value::Number(digits, _) => {
+                        let digits = digits.to_string();
+                        let ty = number_type(&digits);
+                        if ty.oid == oid::INT4 {
+                            return (expr.clone(), Some(ty));
+                        }
+                        let literal = Expr::value(Value::SingleQuotedString(digits));
+                        let unknown = Some(SqlType::of(oid::UNKNOWN));
+                        return (self.to((literal, unknown), ty), Some(ty));
+                    }
+                    Value::Boolean(_) => boolean,
+                    Value::Null => Some(SqlType::of(oid::UNKNOWN)),
+                    _ if string(expr).is_some() => Some(SqlType::of(oid::UNKNOWN)),
+                    _ => None,
+                };
+                (expr.clone(), ty)
+            }
+            Expr::Cast {
+                kind,
+                expr: e,
+                data_type,
+                format,
+            } => {
+                let ty = logstead_sql_catalog::type_name::sql_type(data_type).ok();
+                if let Some(ty) = ty
+                    && let Some(array) = self.cast_array(e, ty)
+                {
+                    return (array, Some(ty));
+                }
+                let typed = match (string(e), ty) {
+                    // A constant of the type, as the type spells it.
+                    (Some(_), Some(ty)) if ty.typmod < 0 => {
+                        let unknown = Some(SqlType::of(oid::UNKNOWN));
+                        return (self.to(((**e).clone(), unknown), ty), Some(ty));
+                    }
+                    (Some(_), _) => (**e).clone(),
+                    _ => match (self.expr(e), ty) {
+                        // It is of that type: nothing is left of the cast.
+                        ((inner, Some(from)), Some(to))
+                            if from.oid == to.oid && to.typmod < 0 && from.typmod < 0 =>
+                        {
+                            return (inner, ty);
+                        }
+                        // A row without a type of its own is one of that already.
+                        ((inner, Some(from)), Some(to))
+                            if to.oid == oid::RECORD && format_type(from) == "record" =>
+                        {
+                            return (inner, ty);
+                        }
+                        ((inner, _), _) => inner,
+                    },
+                };
+                let cast = Expr::Cast {
+                    kind: kind.clone(),
+                    expr: Box::new(typed),
+                    data_type: data_type.clone(),
+                    format: format.clone(),
+                };
+                (cast, ty)
+            }
+            Expr::Interval(interval) if interval.leading_field.is_none() => {
+                let ty = SqlType::of(oid::INTERVAL);
+                let unknown = Some(SqlType::of(oid::UNKNOWN));
+                (self.to(((*interval.value).clone(), unknown), ty), Some(ty))
+            }
+            Expr::TypedString(typed) => {
+                match logstead_sql_catalog::type_name::sql_type(&typed.data_type) {
+                    Ok(ty) if ty.typmod < 0 => {
+                        let unknown = Some(SqlType::of(oid::UNKNOWN));
+                        let literal = Expr::Value(typed.value.clone());
+                        (self.to((literal, unknown), ty), Some(ty))
+                    }
+                    other => (expr.clone(), other.ok()),
+                }
+            }
+            Expr::BinaryOp {
+                left,
+                op: op @ (B::And | B::Or),
+                right,
+            } => {
+                let (left, right) = (condition(left), condition(right));
+                (
+                    Expr::BinaryOp {
+                        left,
+                        op: op.clone(),
+                        right,
+                    },
+                    boolean,
+                )
+            }
+            Expr::BinaryOp { left, op, right } => match self.rows(left, op, right) {
+                Some(compared) => (compared, boolean),
+                None => self.binary(self.expr(left), op, self.expr(right)),
+            },
+            Expr::IsDistinctFrom(left, right) if logstead_sql_parse::is_document_mark(right) => (
+                Expr::IsDistinctFrom(self.document(left), right.clone()),
+                boolean,
+            ),
+            Expr::IsNotDistinctFrom(left, right) if logstead_sql_parse::is_document_mark(right) => {
+                (
+                    Expr::IsNotDistinctFrom(self.document(left), right.clone()),
+                    boolean,
+                )
+            }
+            Expr::IsDistinctFrom(e, null) | Expr::IsDistinctFrom(null, e) if is_null(null) => {
+                (Expr::IsNotNull(inner(e)), boolean)
+            }
+            Expr::IsNotDistinctFrom(e, null) | Expr::IsNotDistinctFrom(null, e)
+                if is_null(null) =>
+            {
+                (Expr::IsNull(inner(e)), boolean)
+            }
+            Expr::IsDistinctFrom(left, right) => (self.distinct(left, right), boolean),
+            Expr::IsNotDistinctFrom(left, right) => match self.distinct(left, right) {
+                Expr::IsDistinctFrom(left, right) => {
+                    (Expr::IsNotDistinctFrom(left, right), boolean)
+                }
+                // Of rows.
+                several => {
+                    let not = Expr::UnaryOp {
+                        op: UnaryOperator::Not,
+                        expr: Box::new(several),
+                    };
+                    (not, boolean)
+                }
+            },
+            Expr::UnaryOp {
+                op: UnaryOperator::Not,
+                expr: e,
+            } => (
+                Expr::UnaryOp {
+                    op: UnaryOperator::Not,
+                    expr: condition(e),
+                },
+                boolean,
+            ),
+            // A negative number is one constant.
+            Expr::UnaryOp {
+                op: UnaryOperator::Minus,
+                expr: e,
+            } if type_of_number(e).is_some() => (expr.clone(), type_of_number(e)),
+            Expr::UnaryOp { op, expr: e } => {
+                let (e, ty) = self.expr(e);
+                (
+                    Expr::UnaryOp {
+                        op: *op,
+                        expr: Box::new(e),
+                    },
+                    ty,
+                )
+            }
+            Expr::IsNull(e) => (Expr::IsNull(inner(e)), boolean),
+            Expr::IsNotNull(e) => (Expr::IsNotNull(inner(e)), boolean),
+            Expr::IsTrue(e) => (Expr::IsTrue(inner(e)), boolean),
+            Expr::IsNotTrue(e) => (Expr::IsNotTrue(inner(e)), boolean),
+            Expr::IsFalse(e) => (Expr::IsFalse(inner(e)), boolean),
+            Expr::IsNotFalse(e) => (Expr::IsNotFalse(inner(e)), boolean),
+            Expr::Between {
+                expr: e,
+                negated,
+                low,
+                high,
+            } => {
+                let symmetric = super::expr::starts_symmetric(low);
+                let mut low = (**low).clone();
+                if symmetric {
+                    unmark_symmetric(&mut low);
+                }
+                let within = self.between(e, &low, high, *negated);
+                if !symmetric {
+                    return (within, boolean);
+                }
+                let op = if *negated { B::And } else { B::Or };
+                let other = self.between(e, high, &low, *negated);
+                (joined(vec![within, other], &op), boolean)
+            }
+            Expr::InList {
+                expr: e,
+                list,
+                negated,
+            } => (self.in_list(e, list, *negated), boolean),
+            Expr::Like {
+                negated,
+                expr: e,
+                pattern,
+                escape_char,
+                any: false,
+            } => {
+                let op = if *negated {
+                    B::PGNotLikeMatch
+                } else {
+                    B::PGLikeMatch
+                };
+                let pattern = self.pattern(pattern, escape_char.as_deref());
+                self.binary(self.expr(e), &op, pattern)
+            }
+            Expr::ILike {
+                negated,
+                expr: e,
+                pattern,
+                escape_char,
+                any: false,
+            } => {
+                let op = if *negated {
+                    B::PGNotILikeMatch
+                } else {
+                    B::PGILikeMatch
+                };
+                let pattern = self.pattern(pattern, escape_char.as_deref());
+                self.binary(self.expr(e), &op, pattern)
+            }
+            Expr::SimilarTo {
+                negated,
+                expr: e,
+                pattern,
+                escape_char,
+            } => {
+                let op = if *negated {
+                    B::PGRegexNotMatch
+                } else {
+                    B::PGRegexMatch
+                };
+                let mut args = vec![self.text_operand(pattern)];
+                args.extend(escape_char.as_deref().map(|e| self.text_operand(e)));
+                let pattern = text_call("similar_to_escape", args);
+                self.binary(self.expr(e), &op, pattern)
+            }
+            Expr::AnyOp {
+                left,
+                compare_op,
+                right,
+                is_some,
+            } => {
+                let (left, right) = self.array_operands(left, right);
+                (
+                    Expr::AnyOp {
+                        left,
+                        compare_op: compare_op.clone(),
+                        right,
+                        is_some: *is_some,
+                    },
+                    boolean,
+                )
+            }
+            Expr::AllOp {
+                left,
+                compare_op,
+                right,
+            } => {
+                let (left, right) = self.array_operands(left, right);
+                (
+                    Expr::AllOp {
+                        left,
+                        compare_op: compare_op.clone(),
+                        right,
+                    },
+                    boolean,
+                )
+            }
+            Expr::Function(function) => self.call(function),
+            Expr::Case { .. } => self.case(expr),
+            Expr::Trim {
+                expr: e,
+                trim_where,
+                trim_what,
+                trim_characters: None,
+            } => {
+                let typed = Expr::Trim {
+                    expr: self.text_operand(e),
+                    trim_where: *trim_where,
+                    trim_what: trim_what.as_deref().map(|e| self.text_operand(e)),
+                    trim_characters: None,
+                };
+                (typed, Some(SqlType::of(oid::TEXT)))
+            }
+            Expr::AtTimeZone {
+                timestamp,
+                time_zone,
+            } => {
+                let typed = Expr::AtTimeZone {
+                    timestamp: inner(timestamp),
+                    time_zone: match string(time_zone) {
+                        Some(_) => self.text_operand(time_zone),
+                        None => inner(time_zone),
+                    },
+                };
+                (typed, self.names.type_of(expr))
+            }
+            Expr::Extract {
+                field,
+                syntax,
+                expr: e,
+            } => {
+                let typed = Expr::Extract {
+                    field: field.clone(),
+                    syntax: syntax.clone(),
+                    expr: inner(e),
+                };
+                (typed, self.names.type_of(expr))
+            }
+            Expr::CompoundFieldAccess { root, access_chain } => {
+                let typed = Expr::CompoundFieldAccess {
+                    root: inner(root),
+                    access_chain: access_chain.clone(),
+                };
+                (typed, self.names.type_of(expr))
+            }
+            other => match self.special(other) {
+                Some(typed) => typed,
+                None => (other.clone(), self.names.type_of(other)),
+            },
+        }
+    }
+
+    /// An operand that is text, if its type is known to become that.
+    fn text_operand(&self, expr: &Expr) -> Box<Expr> {
+        let typed = self.expr(expr);
+        Box::new(match typed.1 {
+            Some(ty) if ty.oid != oid::BYTEA => self.to(typed, SqlType::of(oid::TEXT)),
+            _ => typed.0,
+        })
+    }
+
+    /// Brings operands to the type they have in common, if that is known.
+    fn unify(&self, operands: Vec<Typed>) -> (Vec<Expr>, Option<SqlType>) {
+        let types: Option<Vec<SqlType>> = operands.iter().map(|o| o.1).collect();
+        let common = types.and_then(|types| func::common_type(&types).ok());
+        let common = common.map(|ty| SqlType::of(ty.oid));
+        let exprs = operands.into_iter().map(|o| match common {
+            Some(common) => self.to(o, common),
+            None => o.0,
+        });
+        (exprs.collect(), common)
+    }
+
+    fn case(&self, expr: &Expr) -> Typed {
+        let mut case = expr.clone();
+        let Expr::Case {
+            operand,
+            conditions,
+            else_result,
+            ..
+        } = &mut case
+        else {
+            return (case, None);
+        };
+        for arm in conditions.iter_mut() {
+            let condition = self.expr(&arm.condition);
+            arm.condition = match operand {
+                Some(_) => condition.0,
+                None => self.to(condition, SqlType::of(oid::BOOL)),
+            };
+        }
+        if let Some(operand) = operand {
+            **operand = self.expr(operand).0;
+        }
+        if else_result.is_none() {
+            *else_result = Some(Box::new(Expr::value(Value::Null)));
+        }
+        let results = conditions.iter().map(|arm| &arm.result);
+        let results = results.chain(else_result.as_deref());
+        let (results, ty) = self.unify(results.map(|e| self.expr(e)).collect());
+        let places = conditions.iter_mut().map(|arm| &mut arm.result);
+        let places = places.chain(else_result.as_deref_mut());
+        places.zip(results).for_each(|(place, e)| *place = e);
+        (case, ty)
+    }
+
+    fn binary(&self, left: Typed, op: &B, right: Typed) -> Typed {
+        let (Some(l), Some(r)) = (left.1, right.1) else {
+            let (left, right) = (Box::new(left.0), Box::new(right.0));
+            return (
+                Expr::BinaryOp {
+                    left,
+                    op: op.clone(),
+                    right,
+                },
+                None,
+            );
+        };
+        let name = match op {
+            B::NotEq => "<>".to_owned(),
+            other => other.to_string(),
+        };
+        let Ok(resolved) = func::resolve_operator(&name, Some(l), r) else {
+            let (left, right) = (Box::new(left.0), Box::new(right.0));
+            return (
+                Expr::BinaryOp {
+                    left,
+                    op: op.clone(),
+                    right,
+                },
+                None,
+            );
+        };
+        let (a, b) = match resolved.args.as_slice() {
+            [a, b] => (self.to(left, *a), self.to(right, *b)),
+            _ => (left.0, right.0),
+        };
+        let op = if *op == B::NotEq {
+            B::NotEq
+        } else {
+            op.clone()
+        };
+        (
+            Expr::BinaryOp {
+                left: Box::new(a),
+                op,
+                right: Box::new(b),
+            },
+            Some(resolved.result),
+        )
+    }
+
+    fn between(&self, e: &Expr, low: &Expr, high: &Expr, negated: bool) -> Expr {
+        let (below, above, join) = if negated {
+            (B::Lt, B::Gt, B::Or)
+        } else {
+            (B::GtEq, B::LtEq, B::And)
+        };
+        let low = self.binary(self.expr(e), &below, self.expr(low)).0;
+        let high = self.binary(self.expr(e), &above, self.expr(high)).0;
+        joined(vec![low, high], &join)
+    }
+
+    /// A pattern with its ESCAPE.
+    fn pattern(&self, pattern: &Expr, escape: Option<&Expr>) -> Typed {
+        let Some(escape) = escape else {
+            return self.expr(pattern);
+        };
+        let args = [self.text_operand(pattern), self.text_operand(escape)];
+        text_call("like_escape", args)
+    }
+
+    /// A comparison of two rows; `None` if they are none.
+    fn rows(&self, left: &Expr, op: &B, right: &Expr) -> Option<Expr> {
+        let row = |e| logstead_sql_parse::row_of(logstead_sql_parse::strip(e));
+        let (left, right) = (row(left)?, row(right)?);
+        if left.len() != right.len() || left.len() < 2 {
+            return None;
+        }
+        let pair = |(l, r): (&&Expr, &&Expr)| self.binary(self.expr(l), op, self.expr(r)).0;
+        let pairs: Vec<Expr> = left.iter().zip(&right).map(pair).collect();
+        match op {
+            B::Eq => Some(joined(pairs, &B::And)),
+            B::NotEq => Some(joined(pairs, &B::Or)),
+            B::Lt | B::LtEq | B::Gt | B::GtEq => {
+                // As a whole, each pair of one type.
+                let (mut lefts, mut rights) = (Vec::new(), Vec::new());
+                for pair in pairs {
+                    let Expr::BinaryOp { left, right, .. } = pair else {
+                        return None;
+                    };
+                    lefts.push(*left);
+                    rights.push(*right);
+                }
+                Some(Expr::BinaryOp {
+                    left: Box::new(Expr::Tuple(lefts)),
+                    op: op.clone(),
+                    right: Box::new(Expr::Tuple(rights)),
+                })
+            }
+            _ => None,
+        }
+    }
+
+    /// IS DISTINCT FROM, of rows field by field.
+    fn distinct(&self, left: &Expr, right: &Expr) -> Expr {
+        let row = |e| logstead_sql_parse::row_of(logstead_sql_parse::strip(e));
+        let one = |l: &Expr, r: &Expr| match self.binary(self.expr(l), &B::Eq, self.expr(r)).0 {
+            Expr::BinaryOp { left, right, .. } => Expr::IsDistinctFrom(left, right),
+            _ => Expr::IsDistinctFrom(Box::new(l.clone()), Box::new(r.clone())),
+        };
+        match (row(left), row(right)) {
+            (Some(lefts), Some(rights)) if lefts.len() == rights.len() && !lefts.is_empty() => {
+                let pairs = lefts.into_iter().zip(rights).map(|(l, r)| one(l, r));
+                joined(pairs.collect(), &B::Or)
+            }
+            _ => one(left, right),
+        }
+    }
+
+    /// `x IN (...)` is stored as `x = ANY (ARRAY[...])`, of rows as the comparisons that it stands for.
+    fn in_list(&self, e: &Expr, list: &[Expr], negated: bool) -> Expr {
+        let op = if negated { B::NotEq } else { B::Eq };
+        let rows: Option<Vec<Expr>> = list.iter().map(|item| self.rows(e, &op, item)).collect();
+        if let Some(rows) = rows {
+            return joined(rows, if negated { &B::And } else { &B::Or });
+        }
+        if let [one] = list {
+            return self.binary(self.expr(e), &op, self.expr(one)).0;
+        }
+        let (left, ty) = self.expr(e);
+        let items: Vec<Typed> = list.iter().map(|item| self.expr(item)).collect();
+        let known: Option<Vec<SqlType>> = items.iter().map(|i| i.1).chain([ty]).collect();
+        let common = known
+            .and_then(|types| func::common_type(&types).ok())
+            .map(|t| SqlType::of(t.oid));
+        let (Some(ty), Some(common)) = (ty, common) else {
+            return Expr::InList {
+                expr: Box::new(left),
+                list: items.into_iter().map(|i| i.0).collect(),
+                negated,
+            };
+        };
+        let elem = items
+            .into_iter()
+            .map(|item| self.to(item, common))
+            .collect();
+        let mut right = Expr::Array(ast::Array { elem, named: true });
+        let operand = func::resolve_operator("=", Some(common), common)
+            .ok()
+            .and_then(|r| r.args.first().copied());
+        let operand = operand.map_or(common, |o| SqlType::of(o.oid));
+        if operand.oid != common.oid
+            && let Some(array) = info::array_of(operand.oid)
+        {
+            right = cast(right, SqlType::of(array));
+        }
+        let left = Box::new(self.to((left, Some(ty)), operand));
+        let right = Box::new(right);
+        if negated {
+            Expr::AllOp {
+                left,
+                compare_op: op,
+                right,
+            }
+        } else {
+            Expr::AnyOp {
+                left,
+                compare_op: op,
+                right,
+                is_some: false,
+            }
+        }
+    }
+}

@@ -1,0 +1,223 @@
+//! Arrays, rows, collations, windows and functions with a syntax of their own, with the types of what they are made
+//! of written out.
+
+use super::{Typed, Typer, cast, string};
+use logstead_sql_func as func;
+use logstead_sql_parse::strip;
+use logstead_sql_types::value::{SqlType, info, oid};
+use sqlparser::ast::{self, Expr};
+
+const TEXT: SqlType = SqlType::of(oid::TEXT);
+
+impl Typer<'_> {
+    pub(super) fn special(&self, expr: &Expr) -> Option<Typed> {
+        Some(match expr {
+            Expr::Array(array) if !array.elem.iter().any(is_array) => self.array(array, expr),
+            Expr::Collate {
+                expr: operand,
+                collation,
+            } => {
+                let (operand, ty) = self.expr(operand);
+                let ty = ty.map(|ty| match ty.oid {
+                    oid::UNKNOWN => (self.to((operand.clone(), Some(ty)), TEXT), TEXT),
+                    _ => (operand.clone(), ty),
+                });
+                let (operand, ty) = match ty {
+                    Some((operand, ty)) => (operand, Some(ty)),
+                    None => (operand, None),
+                };
+                let collated = Expr::Collate {
+                    expr: Box::new(operand),
+                    collation: collation.clone(),
+                };
+                (collated, ty)
+            }
+            Expr::Tuple(items) => {
+                let items = items.iter().map(|item| self.expr(item).0);
+                (Expr::Tuple(items.collect()), self.names.type_of(expr))
+            }
+            Expr::IsNormalized {
+                expr: operand,
+                form,
+                negated,
+            } => {
+                let typed = Expr::IsNormalized {
+                    expr: self.text_operand(operand),
+                    form: *form,
+                    negated: *negated,
+                };
+                (typed, Some(SqlType::of(oid::BOOL)))
+            }
+            Expr::Overlay {
+                expr: operand,
+                overlay_what,
+                overlay_from,
+                overlay_for,
+            } => {
+                let operands = [operand, overlay_what, overlay_from].into_iter();
+                let operands = operands.chain(overlay_for).map(|e| &**e);
+                let (mut args, ty) = self.arguments_of("overlay", operands)?;
+                let overlay_for = (args.len() > 3).then(|| Box::new(args.remove(3)));
+                let [a, b, c] = <[Expr; 3]>::try_from(args).ok()?;
+                let typed = Expr::Overlay {
+                    expr: Box::new(a),
+                    overlay_what: Box::new(b),
+                    overlay_from: Box::new(c),
+                    overlay_for,
+                };
+                (typed, Some(ty))
+            }
+            Expr::Substring {
+                expr: operand,
+                substring_from,
+                substring_for,
+                special,
+                shorthand,
+            } => {
+                let operands = std::iter::once(operand)
+                    .chain(substring_from)
+                    .chain(substring_for)
+                    .map(|e| &**e);
+                let (args, ty) = self.arguments_of("substring", operands)?;
+                let mut args = args.into_iter().map(Box::new);
+                let operand = args.next()?;
+                let substring_from = substring_from.as_ref().and_then(|_| args.next());
+                let substring_for = substring_for.as_ref().and_then(|_| args.next());
+                // By a pattern it is a call like others.
+                let pattern = matches!(
+                    substring_from.as_deref(),
+                    Some(Expr::Cast { data_type, .. })
+                        if logstead_sql_catalog::type_name::sql_type(data_type).is_ok_and(|ty| ty.oid == oid::TEXT)
+                );
+                let typed = Expr::Substring {
+                    expr: operand,
+                    special: *special || pattern && substring_for.is_none(),
+                    substring_from,
+                    substring_for,
+                    shorthand: *shorthand,
+                };
+                (typed, Some(ty))
+            }
+            Expr::Position { expr: needle, r#in } => {
+                let operands = [&**r#in, &**needle].into_iter();
+                let (args, ty) = self.arguments_of("position", operands)?;
+                let [a, b] = <[Expr; 2]>::try_from(args).ok()?;
+                let typed = Expr::Position {
+                    expr: Box::new(b),
+                    r#in: Box::new(a),
+                };
+                (typed, Some(ty))
+            }
+            _ => return None,
+        })
+    }
+
+    /// The arguments of a function of that name, and what it gives.
+    fn arguments_of<'e>(
+        &self,
+        name: &str,
+        operands: impl Iterator<Item = &'e Expr>,
+    ) -> Option<(Vec<Expr>, SqlType)> {
+        let typed: Vec<Typed> = operands.map(|e| self.expr(e)).collect();
+        let types: Vec<SqlType> = typed.iter().map(|t| t.1).collect::<Option<_>>()?;
+        let resolved = func::resolve_function(None, name, &types).ok()?;
+        let args = { typed.into_iter().zip(&resolved.args) }.map(|(arg, ty)| self.to(arg, *ty));
+        Some((args.collect(), resolved.result))
+    }
+
+    fn array(&self, array: &ast::Array, expr: &Expr) -> Typed {
+        let (elem, common) = self.unify(array.elem.iter().map(|e| self.expr(e)).collect());
+        let ty = common
+            .and_then(|ty| info::array_of(ty.oid))
+            .map(SqlType::of);
+        let array = Expr::Array(ast::Array {
+            elem,
+            named: array.named,
+        });
+        (array, ty.or_else(|| self.names.type_of(expr)))
+    }
+
+    /// `ARRAY[...]::type[]`: the elements are brought to the type, and the array is of it. Of none it stays a cast.
+    pub(super) fn cast_array(&self, array: &Expr, ty: SqlType) -> Option<Expr> {
+        let element = info::element_of(ty.oid).filter(|_| ty.typmod < 0)?;
+        let Expr::Array(array) = strip(array) else {
+            return None;
+        };
+        if array.elem.is_empty() {
+            return None;
+        }
+        let elem = array.elem.iter().map(|e| match is_array(e) {
+            true => self.cast_array(e, ty),
+            false => Some(self.to(self.expr(e), SqlType::of(element))),
+        });
+        Some(Expr::Array(ast::Array {
+            elem: elem.collect::<Option<_>>()?,
+            named: array.named,
+        }))
+    }
+
+    /// The operands of a comparison with the elements of an array or the rows of a query.
+    pub(super) fn array_operands(&self, left: &Expr, right: &Expr) -> (Box<Expr>, Box<Expr>) {
+        let (left, array) = (self.expr(left), self.expr(right));
+        let unknown = |ty: SqlType| ty.oid == oid::UNKNOWN;
+        let (left_type, array_type) = (left.1, array.1);
+        let element = array_type.and_then(|ty| info::element_of(ty.oid));
+        let left = match (left_type.is_some_and(unknown), element) {
+            (true, Some(element)) => self.to(left, SqlType::of(element)),
+            _ => left.0,
+        };
+        let wanted = left_type.filter(|ty| !unknown(*ty));
+        let wanted = wanted.and_then(|ty| info::array_of(ty.oid));
+        let is_query = |e: &Expr| matches!(strip(e), Expr::Subquery(_));
+        let right = match (array_type, wanted) {
+            (Some(ty), Some(wanted)) if unknown(ty) => self.to(array, SqlType::of(wanted)),
+            // Without its cast it would be a query whose rows are compared.
+            (Some(ty), _) if !is_query(right) && is_query(&array.0) => cast(array.0, ty),
+            _ => array.0,
+        };
+        (Box::new(left), Box::new(right))
+    }
+
+    /// A window: an offset that is a bare constant takes the type that the frame asks for.
+    pub(super) fn window(&self, spec: &mut ast::WindowSpec) {
+        for e in &mut spec.partition_by {
+            *e = self.expr(e).0;
+        }
+        let mut key = None;
+        for item in &mut spec.order_by {
+            let (e, ty) = self.expr(&item.expr);
+            item.expr = e;
+            key = key.or(ty);
+        }
+        let Some(frame) = &mut spec.window_frame else {
+            return;
+        };
+        let offset = match frame.units {
+            ast::WindowFrameUnits::Range => key.map(|key| match key.oid {
+                oid::DATE | oid::TIME | oid::TIMETZ | oid::TIMESTAMP | oid::TIMESTAMPTZ => {
+                    oid::INTERVAL
+                }
+                oid::FLOAT4 => oid::FLOAT8,
+                other => other,
+            }),
+            ast::WindowFrameUnits::Rows | ast::WindowFrameUnits::Groups => Some(oid::INT8),
+        };
+        for bound in [Some(&mut frame.start_bound), frame.end_bound.as_mut()] {
+            let Some(
+                ast::WindowFrameBound::Preceding(Some(e))
+                | ast::WindowFrameBound::Following(Some(e)),
+            ) = bound
+            else {
+                continue;
+            };
+            **e = match (string(e), offset) {
+                (Some(_), Some(ty)) => self.expr(&cast((**e).clone(), SqlType::of(ty))).0,
+                _ => self.expr(e).0,
+            };
+        }
+    }
+}
+
+fn is_array(expr: &Expr) -> bool {
+    matches!(strip(expr), Expr::Array(_))
+}

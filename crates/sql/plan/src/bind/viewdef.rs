@@ -1,0 +1,797 @@
+//! A view's query in the form in which PostgreSQL shows it: `*` written out, columns qualified, names as they are now, types of
+//! constants and implicit coercions explicit, sorting and grouping by expressions.
+//!
+//! The result is a tree again, which `catalog::print_query` lays out. Names are looked up with the binder's own scopes, so that they
+//! mean here what they mean when the view is read.
+
+mod columns;
+mod from;
+
+use super::names::output_name;
+use super::scope::NsWhat;
+use super::system_column::SYSTEM_COLUMNS;
+use super::typed::{Names, explicit_in, explicit_window};
+use super::{Binder, Clause, Frame};
+use crate::PlanContext;
+use logstead_sql_catalog::context::Context;
+use logstead_sql_catalog::{Catalog, Relation, View};
+use logstead_sql_parse::{fold_ident, strip};
+use logstead_sql_types::error::{Result, SqlError};
+use logstead_sql_types::value::SqlType;
+use sqlparser::ast::{self, Expr as Ast, SelectItem, SetExpr, VisitMut, VisitorMut};
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+/// How a FROM item and its columns are called in the text.
+#[derive(Clone, Default)]
+struct Shown {
+    name: String,
+    columns: Vec<String>,
+    /// The columns that its alias has to name.
+    listed: Vec<String>,
+}
+
+/// One query level: what stands for each of the binder's names there.
+struct Level {
+    frame: usize,
+    items: Vec<Shown>,
+    /// The columns that its joins merge, of those joins that are still to be shown.
+    using: VecDeque<Vec<String>>,
+}
+
+struct Definer<'b, 'a> {
+    binder: &'b mut Binder<'a>,
+    levels: Vec<Level>,
+    /// Names that the query around WITH queries has.
+    reserved: Vec<String>,
+    session: &'a dyn Context,
+    catalog: &'a Catalog,
+    path: &'a [String],
+}
+
+/// The query of a view, ready to be printed.
+pub fn view_query_shown(
+    relation: &Relation,
+    view: &Arc<View>,
+    cx: &PlanContext<'_>,
+) -> Result<ast::Query> {
+    stored_query_shown(relation, view, cx)
+}
+
+/// A query that is kept, of a view or of a policy of a table, ready to be printed.
+pub(super) fn stored_query_shown(
+    relation: &Relation,
+    view: &Arc<View>,
+    cx: &PlanContext<'_>,
+) -> Result<ast::Query> {
+    let mut binder = Binder::new(cx, "");
+    binder.inlines = false;
+    binder.secures = false;
+    binder.stored_body(relation.oid, view, None, |binder, tree| {
+        // Views that it reads stay FROM items.
+        binder.recorded = Some(Vec::new());
+        let mut definer = Definer {
+            session: cx.session,
+            catalog: cx.catalog,
+            path: cx.search_path,
+            binder,
+            levels: Vec::new(),
+            reserved: Vec::new(),
+        };
+        definer.query(tree)
+    })
+}
+
+fn ident(name: &str) -> ast::Ident {
+    ast::Ident::with_quote('"', name)
+}
+
+fn located(parts: &[&str]) -> Ast {
+    match parts {
+        [one] => Ast::Identifier(ident(one)),
+        many => Ast::CompoundIdentifier(many.iter().map(|p| ident(p)).collect()),
+    }
+}
+
+/// The binder's scopes as the typer asks them.
+struct Scopes<'s, 'b, 'a>(RefCell<&'s mut Definer<'b, 'a>>);
+
+impl Names for Scopes<'_, '_, '_> {
+    fn column(&self, name: &[ast::Ident]) -> Option<SqlType> {
+        self.type_of(&Ast::CompoundIdentifier(name.to_vec()))
+    }
+
+    fn type_of(&self, expr: &Ast) -> Option<SqlType> {
+        let mut definer = self.0.borrow_mut();
+        let expr = match expr {
+            Ast::CompoundIdentifier(parts) if parts.len() == 1 => Ast::Identifier(parts[0].clone()),
+            other => other.clone(),
+        };
+        let binder = &mut *definer.binder;
+        let frame = binder.frames.last_mut()?;
+        let (aggregates, sets) = (frame.aggregates.len(), frame.sets.len());
+        let bound = binder.in_clause(Clause::Select, |b| b.expr(&expr)).ok();
+        // A domain's value is shown as it is brought to the base type.
+        let ty = bound.map(|e| binder.domain_of(&e).map_or(e.ty(), SqlType::of));
+        let frame = binder.frames.last_mut()?;
+        frame.aggregates.truncate(aggregates);
+        frame.sets.truncate(sets);
+        ty
+    }
+}
+
+/// Puts names as they are now, and queries in their shown form, into an expression.
+struct Renamer<'s, 'b, 'a> {
+    definer: &'s mut Definer<'b, 'a>,
+    /// Inside a query, which has been done already.
+    depth: usize,
+    error: Option<SqlError>,
+}
+
+impl VisitorMut for Renamer<'_, '_, '_> {
+    type Break = ();
+
+    fn pre_visit_query(&mut self, _: &mut ast::Query) -> ControlFlow<()> {
+        self.depth += 1;
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, _: &mut ast::Query) -> ControlFlow<()> {
+        self.depth -= 1;
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_expr(&mut self, expr: &mut Ast) -> ControlFlow<()> {
+        if self.depth > 0 {
+            return ControlFlow::Continue(());
+        }
+        self.hide_fields(expr);
+        let query = match expr {
+            Ast::Subquery(query)
+            | Ast::Exists {
+                subquery: query, ..
+            }
+            | Ast::InSubquery {
+                subquery: query, ..
+            } => Some(query),
+            Ast::Function(ast::Function {
+                args: ast::FunctionArguments::Subquery(query),
+                ..
+            }) => Some(query),
+            _ => None,
+        };
+        if let Some(query) = query {
+            match self.definer.query(query) {
+                Ok(shown) => **query = shown,
+                Err(error) => {
+                    self.error = Some(error);
+                    return ControlFlow::Break(());
+                }
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_expr(&mut self, expr: &mut Ast) -> ControlFlow<()> {
+        if self.depth > 0 {
+            return ControlFlow::Continue(());
+        }
+        if let Ast::CompoundFieldAccess { access_chain, .. } = expr {
+            access_chain.iter_mut().for_each(show_field);
+            return ControlFlow::Continue(());
+        }
+        let found = match expr {
+            Ast::Identifier(name) => self.definer.locate(std::slice::from_ref(name)),
+            Ast::CompoundIdentifier(parts) => self.definer.locate(parts),
+            _ => None,
+        };
+        if let Some(found) = found {
+            *expr = found;
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+impl Renamer<'_, '_, '_> {
+    /// The names of fields are none of columns. A field of an item's row is the item's column.
+    fn hide_fields(&self, expr: &mut Ast) {
+        let Ast::CompoundFieldAccess { root, access_chain } = expr else {
+            return;
+        };
+        if let Ast::Identifier(item) = strip(root)
+            && let Some(ast::AccessExpr::Dot(Ast::Identifier(field))) = access_chain.first()
+            && matches!(
+                self.definer.locate(std::slice::from_ref(item)),
+                Some(Ast::Cast { .. })
+            )
+        {
+            let column = Ast::CompoundIdentifier(vec![item.clone(), field.clone()]);
+            access_chain.remove(0);
+            match access_chain.is_empty() {
+                true => {
+                    *expr = column;
+                    return;
+                }
+                false => **root = column,
+            }
+        }
+        let Ast::CompoundFieldAccess { access_chain, .. } = expr else {
+            return;
+        };
+        for access in access_chain {
+            if let ast::AccessExpr::Dot(Ast::Identifier(field)) = access {
+                let name = Ast::value(ast::Value::SingleQuotedString(fold_ident(field)));
+                *access = ast::AccessExpr::Dot(name);
+            }
+        }
+    }
+}
+
+/// Makes the name of a field that was hidden one again.
+fn show_field(access: &mut ast::AccessExpr) {
+    if let ast::AccessExpr::Dot(Ast::Value(value)) = access
+        && let ast::Value::SingleQuotedString(name) = &value.value
+    {
+        *access = ast::AccessExpr::Dot(Ast::Identifier(ident(name)));
+    }
+}
+
+impl Definer<'_, '_> {
+    /// A column's name as it is shown.
+    fn locate(&self, parts: &[ast::Ident]) -> Option<Ast> {
+        let names: Vec<String> = parts.iter().map(fold_ident).collect();
+        for level in self.levels.iter().rev() {
+            let ns = &self.binder.frames.get(level.frame)?.ns;
+            let (rel, column) = match names.as_slice() {
+                [column] => (None, column),
+                [rel, column] => (Some((None, rel)), column),
+                [schema, rel, column] => (Some((Some(schema), rel)), column),
+                _ => return None,
+            };
+            for (index, item) in ns.iter().enumerate() {
+                let here = match rel {
+                    None => item.columns_visible,
+                    Some((schema, rel)) => {
+                        item.rel_visible
+                            && *item.alias == **rel
+                            && schema.is_none_or(|s| item.schema.as_deref() == Some(s))
+                    }
+                };
+                if !here {
+                    continue;
+                }
+                let found = item
+                    .columns
+                    .iter()
+                    .position(|c| *c.name == **column && !matches!(c.what, NsWhat::Gone { .. }));
+                if let Some(at) = found {
+                    return Some(self.shown_column(level, index, at));
+                }
+            }
+            if SYSTEM_COLUMNS.contains(&column.as_str()) {
+                let table = ns.iter().position(|item| {
+                    item.table != 0
+                        && match rel {
+                            None => item.columns_visible,
+                            Some((None, rel)) => item.rel_visible && *item.alias == **rel,
+                            Some((Some(_), _)) => false,
+                        }
+                });
+                if let Some(shown) = table.and_then(|index| level.items.get(index)) {
+                    return Some(located(&[&shown.name, column]));
+                }
+            }
+        }
+        match names.as_slice() {
+            [name] => self.whole_row(name),
+            _ => None,
+        }
+    }
+
+    /// The row of an item, cast to its type: `item.*::type`. The printer leaves the cast away where the text means a
+    /// row without it.
+    fn whole_row(&self, name: &str) -> Option<Ast> {
+        for level in self.levels.iter().rev() {
+            let ns = &self.binder.frames.get(level.frame)?.ns;
+            let found = ns.iter().zip(&level.items).find(|(item, shown)| {
+                item.rel_visible && *item.alias == *name && !shown.name.is_empty()
+            });
+            let Some((item, shown)) = found else { continue };
+            if item.scalar {
+                return None;
+            }
+            let own = match item.composite {
+                0 => self.catalog.types.row_type(item.row),
+                composite => Some(SqlType::of(composite)),
+            };
+            let row = Ast::CompoundIdentifier(vec![ident(&shown.name), ast::Ident::new("*")]);
+            let ty = own.unwrap_or(SqlType::of(logstead_sql_types::value::oid::RECORD));
+            return Some(super::typed::cast(row, ty));
+        }
+        None
+    }
+
+    /// Column `at` of a level's item as it is shown: under the table it comes from, unless a join has merged it.
+    fn shown_column(&self, level: &Level, index: usize, at: usize) -> Ast {
+        let ns = &self.binder.frames[level.frame].ns;
+        let column = &ns[index].columns[at];
+        let own = |index: usize, at: usize| {
+            let shown = &level.items[index];
+            located(&[&shown.name, &shown.columns[at]])
+        };
+        if !level.items[index].name.is_empty() {
+            return own(index, at);
+        }
+        if let NsWhat::Column(id) = &column.what {
+            for (other, item) in ns.iter().enumerate() {
+                let here = item
+                    .columns
+                    .iter()
+                    .position(|c| matches!(c.what, NsWhat::Column(i) if i == *id));
+                // What has an alias around it is named by that.
+                if let Some(here) = here
+                    && item.rel_visible
+                    && !level.items[other].name.is_empty()
+                {
+                    return own(other, here);
+                }
+            }
+        }
+        located(&[&level.items[index].columns[at]])
+    }
+
+    /// An expression in its shown form.
+    fn expr(&mut self, expr: &Ast) -> Result<Ast> {
+        let session = self.session;
+        let typed = {
+            let scopes = Scopes(RefCell::new(self));
+            explicit_in(expr, &scopes, session)
+        };
+        self.renamed(typed)
+    }
+
+    fn renamed(&mut self, mut expr: Ast) -> Result<Ast> {
+        let mut renamer = Renamer {
+            definer: self,
+            depth: 0,
+            error: None,
+        };
+        let _ = expr.visit(&mut renamer);
+        match renamer.error {
+            Some(error) => Err(error),
+            None => Ok(expr),
+        }
+    }
+
+    fn query(&mut self, query: &ast::Query) -> Result<ast::Query> {
+        let mut shown = query.clone();
+        let frames = self.binder.frames.len();
+        let levels = self.levels.len();
+        let done = self.query_parts(query, &mut shown);
+        self.binder.frames.truncate(frames);
+        self.levels.truncate(levels);
+        done.map(|()| shown)
+    }
+
+    fn query_parts(&mut self, query: &ast::Query, shown: &mut ast::Query) -> Result<()> {
+        if let Some(with) = &query.with {
+            let mut rest = shown.clone();
+            let mut parts = with.clone();
+            self.with_parts(query, with, &mut parts, &mut shown.body, &mut rest)?;
+            shown.with = Some(parts);
+            shown.order_by = rest.order_by;
+            shown.locks = rest.locks;
+            return Ok(());
+        }
+        let mut rest = shown.clone();
+        *shown.body = self.body(query.body.as_ref(), query, &mut rest)?;
+        shown.order_by = rest.order_by;
+        shown.locks = rest.locks;
+        Ok(())
+    }
+
+    fn with_parts(
+        &mut self,
+        query: &ast::Query,
+        with: &ast::With,
+        parts: &mut ast::With,
+        body: &mut SetExpr,
+        rest: &mut ast::Query,
+    ) -> Result<()> {
+        self.binder.frames.push(Frame::new());
+        for cte in &with.cte_tables {
+            self.binder.cte(cte, with.recursive, false, false)?;
+        }
+        // The query itself comes first: names inside of the WITH queries give way to its own.
+        let (frame, level) = (self.binder.frames.len(), self.levels.len());
+        *body = self.body(query.body.as_ref(), query, rest)?;
+        let own = self.levels.iter().skip(level).flat_map(|l| &l.items);
+        let own: Vec<String> = own.map(|i| i.name.clone()).collect();
+        let reserved = self.reserved.len();
+        self.reserved.extend(own);
+        self.levels.truncate(level);
+        self.binder.frames.truncate(frame);
+        let all = std::mem::take(&mut self.binder.frame()?.ctes);
+        for (at, (cte, shown)) in with
+            .cte_tables
+            .iter()
+            .zip(&mut parts.cte_tables)
+            .enumerate()
+        {
+            // A WITH query sees those before it, and a recursive one itself.
+            let seen = all
+                .get(..at + usize::from(with.recursive))
+                .unwrap_or_default();
+            self.binder.frame()?.ctes = seen.to_vec();
+            *shown.query = self.query(&cte.query)?;
+            shown.alias.name = ident(&fold_ident(&shown.alias.name));
+            for column in &mut shown.alias.columns {
+                column.name = ident(&fold_ident(&column.name));
+            }
+        }
+        self.binder.frame()?.ctes = all;
+        self.reserved.truncate(reserved);
+        Ok(())
+    }
+
+    fn body(
+        &mut self,
+        body: &SetExpr,
+        query: &ast::Query,
+        shown: &mut ast::Query,
+    ) -> Result<SetExpr> {
+        Ok(match body {
+            SetExpr::Select(select) if from::bare_values(select).is_some() => {
+                let values = from::bare_values(select).unwrap_or(body);
+                self.body(values, query, shown)?
+            }
+            SetExpr::Select(select) => {
+                SetExpr::Select(Box::new(self.select(select, query, shown)?))
+            }
+            SetExpr::Query(inner) => SetExpr::Query(Box::new(self.query(inner)?)),
+            SetExpr::SetOperation {
+                op,
+                set_quantifier,
+                left,
+                right,
+            } => {
+                let mut ignored = shown.clone();
+                let left = self.leaf(left, query, &mut ignored)?;
+                let right = self.leaf(right, query, &mut ignored)?;
+                let names = output_names(&left);
+                self.positions(shown, &names);
+                SetExpr::SetOperation {
+                    op: *op,
+                    set_quantifier: *set_quantifier,
+                    left: Box::new(left),
+                    right: Box::new(right),
+                }
+            }
+            SetExpr::Values(values) => {
+                let rows: Vec<&[Ast]> = values.rows.iter().map(|r| r.content.as_slice()).collect();
+                let bound = self.binder.values(&rows, true)?;
+                let types = bound.types();
+                let mut values = values.clone();
+                self.binder.frames.push(Frame::new());
+                for row in &mut values.rows {
+                    for (at, e) in row.content.iter_mut().enumerate() {
+                        // NULL has its column's type.
+                        let null = matches!(strip(e), Ast::Value(v) if v.value == ast::Value::Null);
+                        *e = match types.get(at).filter(|_| null) {
+                            Some(ty) => super::typed::cast(e.clone(), *ty),
+                            None => self.expr(e)?,
+                        };
+                    }
+                }
+                self.binder.frames.pop();
+                SetExpr::Values(values)
+            }
+            other => other.clone(),
+        })
+    }
+
+    /// A side of a set operation: without the clauses of the query around it.
+    fn leaf(
+        &mut self,
+        side: &SetExpr,
+        query: &ast::Query,
+        shown: &mut ast::Query,
+    ) -> Result<SetExpr> {
+        let (frames, levels) = (self.binder.frames.len(), self.levels.len());
+        shown.order_by = None;
+        shown.limit_clause = None;
+        let bare = ast::Query {
+            order_by: None,
+            limit_clause: None,
+            fetch: None,
+            with: None,
+            ..query.clone()
+        };
+        let done = self.body(side, &bare, shown);
+        self.binder.frames.truncate(frames);
+        self.levels.truncate(levels);
+        done
+    }
+
+    /// ORDER BY of a set operation: by the number of the column.
+    fn positions(&self, shown: &mut ast::Query, names: &[String]) {
+        let Some(ast::OrderBy {
+            kind: ast::OrderByKind::Expressions(items),
+            ..
+        }) = &mut shown.order_by
+        else {
+            return;
+        };
+        for item in items {
+            if let Ast::Identifier(name) = strip(&item.expr)
+                && let Some(at) = names.iter().position(|n| *n == fold_ident(name))
+            {
+                item.expr = number(at + 1);
+            }
+        }
+    }
+
+    fn select(
+        &mut self,
+        select: &ast::Select,
+        query: &ast::Query,
+        shown_query: &mut ast::Query,
+    ) -> Result<ast::Select> {
+        let mut shown = select.clone();
+        self.binder.frames.push(Frame::new());
+        let frame = self.binder.frames.len() - 1;
+        self.binder.bind_from(&select.from)?;
+        let (items, using) = self.names(&select.from);
+        self.levels.push(Level {
+            frame,
+            items,
+            using,
+        });
+        let mut at = 0;
+        for (table, shown) in select.from.iter().zip(&mut shown.from) {
+            let start = at;
+            self.joined(table, shown, start, &mut at)?;
+        }
+
+        // The select list, `*` written out; each with its name.
+        let mut list: Vec<(Ast, Ast, String)> = Vec::new();
+        for item in &select.projection {
+            match item {
+                SelectItem::UnnamedExpr(e) if logstead_sql_parse::all_fields(e).is_some() => {
+                    return Err(SqlError::unsupported(
+                        "the definition of a view with (expression).*",
+                    ));
+                }
+                SelectItem::UnnamedExpr(e) => {
+                    list.push((e.clone(), self.expr(e)?, output_name(e)));
+                }
+                SelectItem::ExprWithAlias { expr, alias } => {
+                    list.push((expr.clone(), self.expr(expr)?, fold_ident(alias)));
+                }
+                SelectItem::Wildcard(_) => self.star(None, &mut list),
+                SelectItem::QualifiedWildcard(kind, _) => {
+                    use ast::SelectItemQualifiedWildcardKind as Kind;
+                    let ident = match kind {
+                        Kind::ObjectName(name) => name.0.last().and_then(|part| part.as_ident()),
+                        Kind::Expr(Ast::Identifier(ident)) => Some(ident),
+                        Kind::Expr(Ast::CompoundIdentifier(parts)) => parts.last(),
+                        Kind::Expr(_) => None,
+                    };
+                    let Some(ident) = ident else {
+                        return Err(SqlError::unsupported(
+                            "the definition of a view with (expression).*",
+                        ));
+                    };
+                    self.star(Some(&fold_ident(ident)), &mut list);
+                }
+                SelectItem::ExprWithAliases { .. } => {}
+            }
+        }
+        shown.projection = list
+            .iter()
+            .map(|(_, e, name)| SelectItem::ExprWithAlias {
+                expr: e.clone(),
+                alias: ident(name),
+            })
+            .collect();
+        if let Some(condition) = &select.selection {
+            shown.selection = Some(self.expr(condition)?);
+        }
+        if let Some(having) = &select.having {
+            shown.having = Some(self.expr(having)?);
+        }
+        if let ast::GroupByExpr::Expressions(items, _) = &mut shown.group_by {
+            for item in items {
+                self.group_item(item, &list)?;
+            }
+        }
+        for ast::NamedWindowDefinition(name, window) in &mut shown.named_window {
+            *name = ident(&fold_ident(name));
+            if let ast::NamedWindowExpr::WindowSpec(spec) = window {
+                self.window(spec)?;
+            }
+        }
+        shown_query.locks = self.locks(&query.locks);
+        if let Some(ast::Distinct::On(items)) = &mut shown.distinct {
+            for item in items {
+                *item = self.key(item, &list, false)?;
+            }
+        }
+        if let (Some(order), Some(shown)) = (&query.order_by, &mut shown_query.order_by)
+            && let ast::OrderByKind::Expressions(items) = &order.kind
+            && let ast::OrderByKind::Expressions(shown) = &mut shown.kind
+        {
+            for (item, shown) in items.iter().zip(shown) {
+                shown.expr = self.key(&item.expr, &list, false)?;
+            }
+        }
+        Ok(shown)
+    }
+
+    /// An element of GROUP BY, grouping sets within it.
+    fn group_item(&mut self, item: &mut Ast, list: &[(Ast, Ast, String)]) -> Result<()> {
+        if super::grouping::marked(item).is_none() {
+            match item {
+                Ast::Tuple(items) => {
+                    for item in items {
+                        *item = self.key(strip(item), list, true)?;
+                    }
+                }
+                other => *other = self.key(strip(other), list, true)?,
+            }
+            return Ok(());
+        }
+        if let Ast::Function(function) = item
+            && let ast::FunctionArguments::List(arguments) = &mut function.args
+        {
+            for arg in &mut arguments.args {
+                if let ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(e)) = arg {
+                    self.group_item(e, list)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The definition of a named window.
+    fn window(&mut self, spec: &mut ast::WindowSpec) -> Result<()> {
+        let session = self.session;
+        explicit_window(spec, &Scopes(RefCell::new(self)), session);
+        let keys = spec.order_by.iter_mut().map(|item| &mut item.expr);
+        for e in spec.partition_by.iter_mut().chain(keys) {
+            *e = self.renamed(e.clone())?;
+        }
+        if let Some(frame) = &mut spec.window_frame {
+            for bound in [Some(&mut frame.start_bound), frame.end_bound.as_mut()] {
+                if let Some(
+                    ast::WindowFrameBound::Preceding(Some(e))
+                    | ast::WindowFrameBound::Following(Some(e)),
+                ) = bound
+                {
+                    **e = self.renamed((**e).clone())?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Locking clauses, one for each item of FROM whose rows are locked.
+    fn locks(&self, locks: &[ast::LockClause]) -> Vec<ast::LockClause> {
+        let mut shown: Vec<ast::LockClause> = Vec::new();
+        let Some(level) = self.levels.last() else {
+            return shown;
+        };
+        let ns = &self.binder.frames[level.frame].ns;
+        for lock in locks {
+            let clause = logstead_sql_parse::locking_clause(lock);
+            let names: Vec<String> = clause
+                .of
+                .iter()
+                .filter_map(|p| p.as_ident())
+                .map(fold_ident)
+                .collect();
+            // The part that says how strong it is.
+            let strength = lock.of.as_ref().and_then(|of| {
+                let first = of.0.first()?.as_ident()?;
+                first.value.starts_with('\0').then(|| first.clone())
+            });
+            for (item, own) in ns.iter().zip(&level.items) {
+                let listed = names.iter().any(|name| **name == *item.alias);
+                let locked = match names.is_empty() {
+                    true => self.relation_of(item).is_some(),
+                    false => listed,
+                };
+                if !locked || own.name.is_empty() {
+                    continue;
+                }
+                let parts = strength.clone().into_iter().chain([ident(&own.name)]);
+                shown.push(ast::LockClause {
+                    lock_type: lock.lock_type,
+                    of: Some(ast::ObjectName::from(parts.collect::<Vec<_>>())),
+                    nonblock: lock.nonblock,
+                });
+            }
+        }
+        shown
+    }
+
+    /// Something to sort or group by: a column of the list by its number or name is its expression.
+    fn key(&mut self, item: &Ast, list: &[(Ast, Ast, String)], group: bool) -> Result<Ast> {
+        if let Ast::Value(value) = item
+            && let ast::Value::Number(digits, _) = &value.value
+            && let Ok(at) = digits.parse::<usize>()
+            && let Some((_, shown, _)) = at.checked_sub(1).and_then(|i| list.get(i))
+        {
+            return Ok(shown.clone());
+        }
+        if let Ast::Identifier(name) = item {
+            let found = list.iter().find(|(_, _, n)| *n == fold_ident(name));
+            let own = self.own_column(name);
+            if let Some((_, shown, _)) = found
+                && !(group && own)
+            {
+                return Ok(shown.clone());
+            }
+        }
+        self.expr(item)
+    }
+
+    /// Is it a column of this level's FROM?
+    fn own_column(&self, name: &ast::Ident) -> bool {
+        let name = fold_ident(name);
+        let items = self.binder.frames.last().map(|f| f.ns.as_slice());
+        items.unwrap_or_default().iter().any(|i| {
+            i.columns_visible
+                && i.columns
+                    .iter()
+                    .any(|c| *c.name == *name && !matches!(c.what, NsWhat::Gone { .. }))
+        })
+    }
+
+    fn star(&self, rel: Option<&str>, list: &mut Vec<(Ast, Ast, String)>) {
+        let Some(level) = self.levels.last() else {
+            return;
+        };
+        for (index, item) in self.binder.frames[level.frame].ns.iter().enumerate() {
+            let here = match rel {
+                None => item.columns_visible,
+                Some(rel) => item.rel_visible && *item.alias == *rel,
+            };
+            if !here {
+                continue;
+            }
+            for (at, column) in item.columns.iter().enumerate() {
+                if !matches!(column.what, NsWhat::Gone { .. }) {
+                    let shown = self.shown_column(level, index, at);
+                    list.push((shown.clone(), shown, column.name.to_string()));
+                }
+            }
+        }
+    }
+}
+
+fn number(n: usize) -> Ast {
+    Ast::Value(ast::Value::Number(n.to_string(), false).into())
+}
+
+/// The names of a query's columns.
+fn output_names(body: &SetExpr) -> Vec<String> {
+    match body {
+        SetExpr::Select(select) => select
+            .projection
+            .iter()
+            .map(|item| match item {
+                SelectItem::ExprWithAlias { alias, .. } => alias.value.clone(),
+                _ => String::new(),
+            })
+            .collect(),
+        SetExpr::SetOperation { left, .. } => output_names(left),
+        SetExpr::Query(query) => output_names(&query.body),
+        SetExpr::Values(values) => (1..=values.rows.first().map_or(0, |r| r.content.len()))
+            .map(|i| format!("column{i}"))
+            .collect(),
+        _ => Vec::new(),
+    }
+}

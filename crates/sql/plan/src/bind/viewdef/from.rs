@@ -1,0 +1,560 @@
+//! FROM in the shown form: tables by their present names, joins, functions, and what the columns of each are called.
+
+use super::super::Source;
+use super::super::from::join_kind;
+use super::super::scope::{NsItem, NsWhat};
+use super::super::xml_table::is_xml_table;
+use super::columns::{Columns, Items};
+use super::{Definer, Shown, ident};
+use logstead_sql_catalog::{Relation, RelationKind};
+use logstead_sql_parse::fold_ident;
+use logstead_sql_types::error::Result;
+use sqlparser::ast::{self, TableFactor};
+use std::collections::VecDeque;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+impl Definer<'_, '_> {
+    /// What the innermost frame's items are called: a table by its present name, each name once. And the columns that
+    /// the joins merge.
+    pub(super) fn names(
+        &self,
+        from: &[ast::TableWithJoins],
+    ) -> (Vec<Shown>, VecDeque<Vec<String>>) {
+        let mut aliases = Vec::new();
+        for table in from {
+            aliases_of(table, &mut aliases);
+        }
+        let mut aliases = aliases.into_iter();
+        let mut items: Vec<Shown> = Vec::new();
+        let ns = self.binder.frames.last().map(|f| f.ns.as_slice());
+        for item in ns.unwrap_or_default() {
+            if item.alias.is_empty() {
+                items.push(Shown {
+                    name: String::new(),
+                    columns: item.columns.iter().map(|c| c.name.to_string()).collect(),
+                    listed: Vec::new(),
+                });
+                continue;
+            }
+            // The alias of USING is no item: its columns are named by the items they come from.
+            let Some(given) = aliases.next().unwrap_or(Some(None)) else {
+                items.push(Shown {
+                    name: String::new(),
+                    columns: item.columns.iter().map(|c| c.name.to_string()).collect(),
+                    listed: Vec::new(),
+                });
+                continue;
+            };
+            let relation = self.relation_of(item);
+            let base = match (given, relation) {
+                (None, Some(relation)) => relation.name.clone(),
+                _ => item.alias.to_string(),
+            };
+            let mut name = base.clone();
+            let mut pass = 0;
+            let taken = |name: &str| {
+                items.iter().any(|i| i.name == name)
+                    || self.reserved.iter().any(|r| r == name)
+                    || self
+                        .levels
+                        .iter()
+                        .any(|l| l.items.iter().any(|i| i.name == name))
+            };
+            while taken(&name) {
+                pass += 1;
+                name = format!("{base}_{pass}");
+            }
+            let columns = item.columns.iter().map(|c| c.name.to_string());
+            items.push(Shown {
+                name,
+                columns: columns.collect(),
+                listed: Vec::new(),
+            });
+        }
+        let ns = ns.unwrap_or_default();
+        let relations = ns.iter().map(|item| self.relation_of(item).map(|r| &**r));
+        let known = Items {
+            ns,
+            relations: relations.collect(),
+        };
+        let using = Columns::name(from, &known, &mut items);
+        (items, using.into())
+    }
+
+    /// The relation that an item is.
+    pub(super) fn relation_of(&self, item: &NsItem) -> Option<&Arc<Relation>> {
+        // A join with a name has columns of relations, and is none.
+        if !item.is_relation() {
+            return None;
+        }
+        let first = item.columns.iter().find_map(|c| match c.what {
+            NsWhat::Column(id) => Some(id),
+            _ => None,
+        })?;
+        let info = self.binder.info(first);
+        let rel = self.binder.rels.get(info.rel)?;
+        let oid = info.origin.0;
+        let found = self.catalog.relations.get(&oid)?;
+        let is_view = matches!(found.kind, RelationKind::View(_));
+        match &rel.source {
+            Source::Table(table) => Some(table),
+            Source::Virtual(relation, _) => Some(relation),
+            Source::Function { .. } if matches!(found.kind, RelationKind::Sequence(_)) => {
+                Some(found)
+            }
+            // A subquery's column may come from a table; the item is none.
+            Source::Plan(_) | Source::Query(_) if is_view && item.is_relation() => Some(found),
+            _ => None,
+        }
+    }
+
+    /// Brings a table with its joins to its shown form; `at` counts the binder's items.
+    pub(super) fn joined(
+        &mut self,
+        table: &ast::TableWithJoins,
+        shown: &mut ast::TableWithJoins,
+        start: usize,
+        at: &mut usize,
+    ) -> Result<()> {
+        self.factor(&table.relation, &mut shown.relation, at)?;
+        for (join, shown) in table.joins.iter().zip(&mut shown.joins) {
+            self.factor(&join.relation, &mut shown.relation, at)?;
+            let Some(constraint) = constraint_of(&mut shown.join_operator) else {
+                continue;
+            };
+            match constraint {
+                ast::JoinConstraint::On(condition) => {
+                    // Only what the join joins is in sight.
+                    let frame = self.binder.frame()?;
+                    let rest = frame.ns.split_off((*at).min(frame.ns.len()));
+                    let mut flags = Vec::new();
+                    for item in frame.ns.iter_mut().skip(start) {
+                        flags.push(item.columns_visible);
+                        item.columns_visible |= !item.alias.is_empty();
+                    }
+                    let done = self.expr(condition);
+                    let frame = self.binder.frame()?;
+                    for (item, flag) in frame.ns.iter_mut().skip(start).zip(flags) {
+                        item.columns_visible = flag;
+                    }
+                    frame.ns.extend(rest);
+                    *condition = done?;
+                }
+                ast::JoinConstraint::Natural => {
+                    let names = self.merged();
+                    *at += 1;
+                    // Without a column in common there is nothing to name.
+                    match (names.is_empty(), &mut shown.join_operator) {
+                        (true, ast::JoinOperator::Join(_) | ast::JoinOperator::Inner(_)) => {
+                            shown.join_operator =
+                                ast::JoinOperator::CrossJoin(ast::JoinConstraint::None);
+                        }
+                        (true, operator) => {
+                            if let Some(constraint) = constraint_of(operator) {
+                                *constraint = ast::JoinConstraint::None;
+                            }
+                        }
+                        (false, operator) => {
+                            if let Some(constraint) = constraint_of(operator) {
+                                *constraint = ast::JoinConstraint::Using(names);
+                            }
+                        }
+                    }
+                }
+                ast::JoinConstraint::Using(names) => {
+                    let aliased = logstead_sql_parse::using_alias(names).1.is_some();
+                    let named = names.len() - usize::from(aliased);
+                    for (name, merged) in names.iter_mut().take(named).zip(self.merged()) {
+                        *name = merged;
+                    }
+                    *at += 1 + usize::from(aliased);
+                }
+                ast::JoinConstraint::None => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// The columns that the next join merges.
+    fn merged(&mut self) -> Vec<ast::ObjectName> {
+        let names = self.levels.last_mut().and_then(|l| l.using.pop_front());
+        let names = names.unwrap_or_default();
+        let named = names.iter().map(|n| ast::ObjectName::from(vec![ident(n)]));
+        named.collect()
+    }
+
+    fn factor(
+        &mut self,
+        factor: &TableFactor,
+        shown: &mut TableFactor,
+        at: &mut usize,
+    ) -> Result<()> {
+        if let (
+            TableFactor::NestedJoin {
+                table_with_joins,
+                alias,
+            },
+            TableFactor::NestedJoin {
+                table_with_joins: shown_joins,
+                alias: shown_alias,
+            },
+        ) = (factor, &mut *shown)
+        {
+            let start = *at;
+            self.joined(table_with_joins, shown_joins, start, at)?;
+            if alias.is_some() {
+                let item = self.levels.last().and_then(|l| l.items.get(*at));
+                *shown_alias = item.map(alias_of);
+                *at += 1;
+            }
+            return Ok(());
+        }
+        let index = *at;
+        *at += 1;
+        let item = self.levels.last().and_then(|l| l.items.get(index)).cloned();
+        let item = item.unwrap_or_default();
+        match shown {
+            TableFactor::Table {
+                name,
+                alias,
+                args: None,
+                ..
+            } => {
+                let ns = self.binder.frames.last().and_then(|f| f.ns.get(index));
+                let relation = ns.and_then(|i| self.relation_of(i)).cloned();
+                if let Some(relation) = relation {
+                    let text = logstead_sql_catalog::text::relation_text(
+                        self.catalog,
+                        relation.oid,
+                        self.path,
+                    );
+                    let parts = match text {
+                        Some(text) => logstead_sql_catalog::text::split_qualified(&text)?,
+                        None => vec![relation.name.clone()],
+                    };
+                    *name =
+                        ast::ObjectName::from(parts.iter().map(|p| ident(p)).collect::<Vec<_>>());
+                    *alias =
+                        (alias.is_some() || item.name != relation.name || !item.listed.is_empty())
+                            .then(|| alias_of(&item));
+                } else {
+                    // A WITH query.
+                    let own = name.0.last().and_then(|p| p.as_ident()).map(fold_ident);
+                    let own = own.unwrap_or_default();
+                    *name = ast::ObjectName::from(vec![ident(&own)]);
+                    *alias = (alias.is_some() || item.name != own || !item.listed.is_empty())
+                        .then(|| alias_of(&item));
+                }
+            }
+            TableFactor::Table {
+                name,
+                args: Some(ast::TableFunctionArgs { args, .. }),
+                alias,
+                ..
+            }
+            | TableFactor::Function {
+                name, args, alias, ..
+            } if is_xml_table(name) => {
+                let lateral = self.xml_table(args, alias, &item)?;
+                *shown = TableFactor::Function {
+                    lateral,
+                    name: name.clone(),
+                    args: std::mem::take(args),
+                    with_ordinality: false,
+                    alias: alias.take(),
+                };
+            }
+            TableFactor::UNNEST {
+                alias, array_exprs, ..
+            } if array_exprs.len() > 1 => {
+                for e in array_exprs {
+                    *e = self.expr(e)?;
+                }
+                *alias = Some(alias_of(&item));
+            }
+            TableFactor::Table { args: Some(_), .. }
+            | TableFactor::Function { .. }
+            | TableFactor::UNNEST { .. } => self.function(shown, index, &item)?,
+            TableFactor::Derived {
+                lateral,
+                subquery,
+                alias,
+                ..
+            } => {
+                let hidden = match lateral {
+                    true => Vec::new(),
+                    false => std::mem::take(&mut self.binder.frame()?.ns),
+                };
+                let done = self.query(subquery);
+                if !*lateral {
+                    self.binder.frame()?.ns = hidden;
+                }
+                **subquery = done?;
+                if alias.is_some() {
+                    *alias = Some(alias_of(&item));
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// XMLTABLE, whose columns no alias names. Whether it names columns of other items.
+    fn xml_table(
+        &mut self,
+        args: &mut [ast::FunctionArg],
+        alias: &mut Option<ast::TableAlias>,
+        item: &Shown,
+    ) -> Result<bool> {
+        if let Some(ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(document))) =
+            args.get_mut(1)
+            && matches!(document, ast::Expr::Value(_))
+        {
+            let literal = std::mem::replace(document, ast::Expr::value(ast::Value::Null));
+            *document = ast::Expr::Cast {
+                kind: ast::CastKind::DoubleColon,
+                expr: Box::new(literal),
+                data_type: ast::DataType::Custom(
+                    ast::ObjectName::from(vec![ast::Ident::new("xml")]),
+                    Vec::new(),
+                ),
+                format: None,
+            };
+        }
+        self.arguments(args)?;
+        *alias = match alias.is_some() || item.name != "xmltable" {
+            true => Some(plain_alias(&item.name)),
+            false => None,
+        };
+        let names = |expr: &ast::Expr| match expr {
+            ast::Expr::Identifier(_) | ast::Expr::CompoundIdentifier(_) => ControlFlow::Break(()),
+            _ => ControlFlow::Continue(()),
+        };
+        Ok(args
+            .iter()
+            .any(|arg| ast::visit_expressions(arg, names).is_break()))
+    }
+
+    /// A function: LATERAL where it reads items in front of it, and with the types of its columns where the query
+    /// gives them.
+    fn function(&mut self, shown: &mut TableFactor, index: usize, item: &Shown) -> Result<()> {
+        let plain = |e| ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(e));
+        let (name, mut args, with_ordinality, given) = match shown {
+            TableFactor::Table {
+                name,
+                args: Some(args),
+                with_ordinality,
+                alias,
+                ..
+            } => (
+                name.clone(),
+                std::mem::take(&mut args.args),
+                *with_ordinality,
+                alias.take(),
+            ),
+            TableFactor::Function {
+                name,
+                args,
+                with_ordinality,
+                alias,
+                ..
+            } => (
+                name.clone(),
+                std::mem::take(args),
+                *with_ordinality,
+                alias.take(),
+            ),
+            TableFactor::UNNEST {
+                array_exprs,
+                with_ordinality,
+                alias,
+                ..
+            } => (
+                ast::ObjectName::from(vec![ast::Ident::new("unnest")]),
+                std::mem::take(array_exprs).into_iter().map(plain).collect(),
+                *with_ordinality,
+                alias.take(),
+            ),
+            _ => return Ok(()),
+        };
+        let reads = |expr: &ast::Expr| match expr {
+            ast::Expr::Identifier(name) if self.is_before(index, std::slice::from_ref(name)) => {
+                ControlFlow::Break(())
+            }
+            ast::Expr::CompoundIdentifier(parts) if self.is_before(index, parts) => {
+                ControlFlow::Break(())
+            }
+            _ => ControlFlow::Continue(()),
+        };
+        let lateral = { args.iter() }.any(|arg| ast::visit_expressions(arg, reads).is_break());
+        self.call(&name, &mut args)?;
+        let mut alias = alias_of(item);
+        let defined = given.map(|given| given.columns).unwrap_or_default();
+        for (column, defined) in alias.columns.iter_mut().zip(defined) {
+            column.data_type = defined.data_type;
+        }
+        *shown = TableFactor::Function {
+            lateral,
+            name,
+            args,
+            with_ordinality,
+            alias: Some(alias),
+        };
+        Ok(())
+    }
+
+    /// Is it a column, or the row, of an item in front of the item at `index`?
+    fn is_before(&self, index: usize, parts: &[ast::Ident]) -> bool {
+        let names: Vec<String> = parts.iter().map(fold_ident).collect();
+        let ns = self.binder.frames.last().map(|f| f.ns.as_slice());
+        let mut items = ns.unwrap_or_default().iter().take(index);
+        items.any(|item| match names.as_slice() {
+            [name] => {
+                (item.columns_visible && item.columns.iter().any(|c| *c.name == **name))
+                    || (item.rel_visible && *item.alias == **name)
+            }
+            [.., item_name, _] => item.rel_visible && *item.alias == **item_name,
+            [] => false,
+        })
+    }
+
+    /// The arguments of a function, each of the type that it takes.
+    fn call(&mut self, name: &ast::ObjectName, args: &mut Vec<ast::FunctionArg>) -> Result<()> {
+        let plain = |arg: &ast::FunctionArg| {
+            matches!(
+                arg,
+                ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(_))
+            )
+        };
+        if !args.iter().all(plain) {
+            return self.arguments(args);
+        }
+        let call = ast::Expr::Function(ast::Function {
+            name: name.clone(),
+            uses_odbc_syntax: false,
+            parameters: ast::FunctionArguments::None,
+            args: ast::FunctionArguments::List(ast::FunctionArgumentList {
+                duplicate_treatment: None,
+                args: std::mem::take(args),
+                clauses: Vec::new(),
+            }),
+            filter: None,
+            null_treatment: None,
+            over: None,
+            within_group: Vec::new(),
+        });
+        if let ast::Expr::Function(ast::Function {
+            args: ast::FunctionArguments::List(list),
+            ..
+        }) = self.expr(&call)?
+        {
+            *args = list.args;
+        }
+        Ok(())
+    }
+
+    fn arguments(&mut self, args: &mut [ast::FunctionArg]) -> Result<()> {
+        for arg in args {
+            if let ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(e)) = arg {
+                *e = self.expr(e)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// VALUES as an operand, which the parser has made a query that reads it.
+pub(super) fn bare_values(select: &ast::Select) -> Option<&ast::SetExpr> {
+    let [ast::TableWithJoins { relation, joins }] = select.from.as_slice() else {
+        return None;
+    };
+    match (relation, select.projection.as_slice()) {
+        (
+            TableFactor::Derived {
+                subquery,
+                alias: Some(alias),
+                ..
+            },
+            [ast::SelectItem::Wildcard(_)],
+        ) if alias.name.value == "*VALUES*"
+            && joins.is_empty()
+            && select.selection.is_none()
+            && matches!(&*subquery.body, ast::SetExpr::Values(_)) =>
+        {
+            Some(&subquery.body)
+        }
+        _ => None,
+    }
+}
+
+/// An alias, with the names of columns where these have to be told.
+fn alias_of(item: &Shown) -> ast::TableAlias {
+    let mut shown = plain_alias(&item.name);
+    let columns = item.listed.iter().map(|name| ast::TableAliasColumnDef {
+        name: ident(name),
+        data_type: None,
+    });
+    shown.columns = columns.collect();
+    shown
+}
+
+fn plain_alias(name: &str) -> ast::TableAlias {
+    ast::TableAlias {
+        explicit: false,
+        name: ident(name),
+        columns: Vec::new(),
+        at: None,
+    }
+}
+
+fn constraint_of(operator: &mut ast::JoinOperator) -> Option<&mut ast::JoinConstraint> {
+    use ast::JoinOperator as J;
+    match operator {
+        J::Join(c)
+        | J::Inner(c)
+        | J::CrossJoin(c)
+        | J::Left(c)
+        | J::LeftOuter(c)
+        | J::Right(c)
+        | J::RightOuter(c)
+        | J::FullOuter(c) => Some(c),
+        _ => None,
+    }
+}
+
+/// The aliases of the named items of FROM, in the order in which the binder has them; none at all for an alias of
+/// USING.
+fn aliases_of<'t>(
+    table: &'t ast::TableWithJoins,
+    out: &mut Vec<Option<Option<&'t ast::TableAlias>>>,
+) {
+    factor_aliases(&table.relation, out);
+    for join in &table.joins {
+        factor_aliases(&join.relation, out);
+        if let Ok((_, ast::JoinConstraint::Using(names))) = join_kind(&join.join_operator)
+            && logstead_sql_parse::using_alias(names).1.is_some()
+        {
+            out.push(None);
+        }
+    }
+}
+
+fn factor_aliases<'t>(factor: &'t TableFactor, out: &mut Vec<Option<Option<&'t ast::TableAlias>>>) {
+    match factor {
+        TableFactor::NestedJoin {
+            table_with_joins,
+            alias,
+        } => {
+            aliases_of(table_with_joins, out);
+            if let Some(alias) = alias {
+                out.push(Some(Some(alias)));
+            }
+        }
+        TableFactor::Table { alias, .. }
+        | TableFactor::Derived { alias, .. }
+        | TableFactor::Function { alias, .. }
+        | TableFactor::UNNEST { alias, .. } => out.push(Some(alias.as_ref())),
+        _ => out.push(Some(None)),
+    }
+}

@@ -1,0 +1,705 @@
+//! Calls over windows: OVER and WINDOW.
+//!
+//! A call is bound where it stands; its window when everything else of the block is, as in PostgreSQL: the block's windows
+//! are then known, and equal ones become one.
+
+use super::aggregate::same;
+use super::order_by::{groupable, sortable};
+use super::query::{BoundWindow, Grouping};
+use super::scope::NsWhat;
+use super::user_aggregate::Named;
+use super::{Binder, Clause, ColId};
+use crate::expr::Expr;
+use crate::{
+    FrameBound, FrameExclusion, FrameUnits, SortKey, WindowCall, WindowFrame, WindowFunction, walk,
+};
+use logstead_sql_func as func;
+use logstead_sql_func::CastContext;
+use logstead_sql_parse::{carried, fold_ident, sort_direction};
+use logstead_sql_types::error::{Result, SqlError};
+use logstead_sql_types::value::{Oid, SqlType, info, oid};
+use logstead_types::SqlState;
+use sqlparser::ast::{
+    self, DuplicateTreatment, Expr as Ast, Function, FunctionArg, FunctionArgExpr,
+    FunctionArgumentClause, FunctionArguments, Spanned,
+};
+
+/// A call whose window is not bound yet.
+pub(crate) struct Pending {
+    id: ColId,
+    call: WindowCall,
+    over: ast::WindowType,
+    at: Option<usize>,
+}
+
+/// A window as it is written.
+struct Written<'w> {
+    /// The window it continues.
+    base: Option<String>,
+    spec: &'w ast::WindowSpec,
+    exclude: FrameExclusion,
+    at: Option<usize>,
+}
+
+/// A definition bound; `name` if it is WINDOW's.
+struct Definition {
+    name: Option<String>,
+    window: BoundWindow,
+}
+
+/// The names that a WINDOW clause defines.
+pub(crate) fn window_names(windows: &[ast::NamedWindowDefinition]) -> Vec<String> {
+    windows.iter().map(|w| fold_ident(&w.0)).collect()
+}
+
+/// What stands in the place of a window's name: the name, and what the tree has no place for.
+fn marked(ident: &ast::Ident) -> (Option<String>, FrameExclusion) {
+    let Some((name, kind)) = carried(ident) else {
+        return (Some(fold_ident(ident)), FrameExclusion::NoOthers);
+    };
+    let exclude = match kind {
+        '1' => FrameExclusion::CurrentRow,
+        '2' => FrameExclusion::Group,
+        '3' => FrameExclusion::Ties,
+        _ => FrameExclusion::NoOthers,
+    };
+    (name.map(str::to_owned), exclude)
+}
+
+fn windowing(message: impl Into<String>) -> SqlError {
+    SqlError::new(SqlState::WINDOWING_ERROR, message)
+}
+
+fn refused(message: &str) -> SqlError {
+    SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message)
+}
+
+fn not_there(name: &str) -> SqlError {
+    SqlError::new(
+        SqlState::UNDEFINED_OBJECT,
+        format!("window \"{name}\" does not exist"),
+    )
+}
+
+impl Binder<'_> {
+    /// A call with OVER, or of a function that has to have one.
+    pub(crate) fn window_function(
+        &mut self,
+        function: &Function,
+        schema: Option<&str>,
+        name: &str,
+        at: Option<usize>,
+    ) -> Result<Expr> {
+        let FunctionArguments::List(list) = &function.args else {
+            return Err(
+                SqlError::new(SqlState::SYNTAX_ERROR, "syntax error at or near \"OVER\"").at(at),
+            );
+        };
+        let frame = self.frame()?;
+        let nested = std::mem::replace(&mut frame.in_window, true);
+        let sets_before = frame.sets.len();
+        let bound = self.window_call(function, list, schema, name, at);
+        let frame = self.frame()?;
+        frame.in_window = nested;
+        let sets_added = frame.sets.len() != sets_before;
+        let (clause, in_aggregate) = (frame.clause, frame.in_aggregate);
+        let (call, over) = bound?;
+        if sets_added {
+            return Err(refused(
+                "window function calls cannot contain set-returning function calls",
+            )
+            .hint("You might be able to move the set-returning function into a LATERAL FROM item.")
+            .at(at));
+        }
+        if in_aggregate && clause != Clause::Filter {
+            return Err(SqlError::new(
+                SqlState::GROUPING_ERROR,
+                "aggregate function calls cannot contain window function calls",
+            )
+            .at(at));
+        }
+        if nested {
+            return Err(windowing("window function calls cannot be nested").at(at));
+        }
+        if clause.is_of_window() {
+            return Err(windowing("window functions are not allowed in window definitions").at(at));
+        }
+        if !clause.allows_windows() {
+            let words = clause.words();
+            return Err(windowing(format!("window functions are not allowed in {words}")).at(at));
+        }
+        if let ast::WindowType::NamedWindow(ident) = &over {
+            let wanted = fold_ident(ident);
+            if !self.frame()?.window_names.contains(&wanted) {
+                return Err(not_there(&wanted).at(self.at(ident.span)));
+            }
+        }
+        let ty = call.ty;
+        // The same call over the same window is one: DISTINCT ON and ORDER BY repeat what the select list says.
+        let pending = &self.frame()?.windows;
+        if let Some(known) = pending
+            .iter()
+            .find(|w| w.over == over && same_call(&w.call, &call))
+        {
+            return Ok(Expr::Column(known.id, ty));
+        }
+        let id = self.computed(name, ty);
+        self.frame()?.windows.push(Pending { id, call, over, at });
+        Ok(Expr::Column(id, ty))
+    }
+
+    fn window_call(
+        &mut self,
+        function: &Function,
+        list: &ast::FunctionArgumentList,
+        schema: Option<&str>,
+        name: &str,
+        at: Option<usize>,
+    ) -> Result<(WindowCall, ast::WindowType)> {
+        let wrong = |message: String| SqlError::new(SqlState::WRONG_OBJECT_TYPE, message).at(at);
+        let star = matches!(
+            list.args.as_slice(),
+            [FunctionArg::Unnamed(
+                FunctionArgExpr::Wildcard | FunctionArgExpr::WildcardWithOptions(_)
+            )]
+        );
+        let args = match star {
+            true => Vec::new(),
+            false => self.plain_args(list, name, at)?,
+        };
+        let filter = match &function.filter {
+            Some(filter) => {
+                Some(self.in_clause(Clause::Filter, |b| b.condition_of(filter, "FILTER"))?)
+            }
+            None => None,
+        };
+        let named = Named {
+            schema,
+            name,
+            variadic: false,
+            direct: None,
+            over: true,
+            span: function.name.span(),
+            at,
+        };
+        let mut user = None;
+        let args = match self.user_aggregate(&named, args)? {
+            Ok(call) => {
+                user = Some((call.aggregate, call.result));
+                call.args
+            }
+            Err(args) => args,
+        };
+        let types: Vec<SqlType> = args.iter().map(Expr::ty).collect();
+        let system = schema.is_none_or(|s| s == "pg_catalog");
+        let (target, wanted, declared, result) = if let Some((_, result)) = &user {
+            if args.is_empty() && !star {
+                return Err(wrong(format!(
+                    "{name}(*) must be used to call a parameterless aggregate function"
+                )));
+            }
+            let all = &func::USER_AGGREGATE;
+            (
+                WindowFunction::Aggregate(all),
+                types.clone(),
+                all.args,
+                *result,
+            )
+        } else if system && func::is_window_function(name) {
+            let (own, args, result) =
+                func::resolve_window_function(name, &types).map_err(|e| e.at(at))?;
+            (WindowFunction::Own(own), args, own.args, result)
+        } else if system && func::is_aggregate(name) {
+            if args.is_empty() && !star {
+                return Err(wrong(format!(
+                    "{name}(*) must be used to call a parameterless aggregate function"
+                )));
+            }
+            let resolved = func::resolve_aggregate(name, &types).map_err(|e| e.at(at))?;
+            let aggregate = resolved.aggregate;
+            (
+                WindowFunction::Aggregate(aggregate),
+                resolved.args,
+                aggregate.args,
+                resolved.result,
+            )
+        } else {
+            func::resolve_function(schema, name, &types).map_err(|e| e.at(at))?;
+            return Err(wrong(format!(
+                "OVER specified, but {name} is not a window function nor an aggregate function"
+            )));
+        };
+        let Some(over) = &function.over else {
+            return Err(wrong(format!(
+                "window function {name} requires an OVER clause"
+            )));
+        };
+        if matches!(list.duplicate_treatment, Some(DuplicateTreatment::Distinct)) {
+            return Err(refused("DISTINCT is not implemented for window functions").at(at));
+        }
+        if let Some(clause) = list.clauses.first() {
+            let error = match clause {
+                FunctionArgumentClause::OrderBy(_) => {
+                    refused("aggregate ORDER BY is not implemented for window functions")
+                }
+                other => SqlError::unsupported(format!("{other} in a call of {name}")),
+            };
+            return Err(error.at(at));
+        }
+        if filter.is_some() && matches!(target, WindowFunction::Own(_)) {
+            return Err(
+                refused("FILTER is not implemented for non-aggregate window functions").at(at),
+            );
+        }
+        let mut coerced = Vec::with_capacity(args.len());
+        for (i, arg) in args.into_iter().enumerate() {
+            let target = wanted.get(i).copied().unwrap_or(arg.ty());
+            let any = declared.get(i) == Some(&oid::ANY);
+            coerced.push(self.argument(arg, target, any, at)?);
+        }
+        let call = WindowCall {
+            function: target,
+            user: user.map(|(aggregate, _)| aggregate),
+            args: coerced,
+            filter,
+            ty: match result.oid {
+                oid::UNKNOWN => SqlType::of(oid::TEXT),
+                _ => result,
+            },
+        };
+        Ok((call, over.clone()))
+    }
+
+    /// Refuses a call over a window of this block inside `expr`: in GROUP BY, by position or by name.
+    pub(crate) fn refuse_own_windows(&mut self, expr: &Expr, at: Option<usize>) -> Result<()> {
+        let ids: Vec<ColId> = self.frame()?.windows.iter().map(|w| w.id).collect();
+        let own = |e: &Expr| matches!(e, Expr::Column(id, _) if ids.contains(id));
+        match walk::any(expr, &own) {
+            true => Err(windowing("window functions are not allowed in GROUP BY").at(at)),
+            false => Ok(()),
+        }
+    }
+
+    /// Binds the block's windows, those too that nothing is computed over.
+    pub(crate) fn windows(
+        &mut self,
+        named: &[ast::NamedWindowDefinition],
+    ) -> Result<Vec<BoundWindow>> {
+        let pending = std::mem::take(&mut self.frame()?.windows);
+        let mut known: Vec<Definition> = Vec::new();
+        for ast::NamedWindowDefinition(ident, definition) in named {
+            let ast::NamedWindowExpr::WindowSpec(spec) = definition else {
+                return Err(SqlError::new(
+                    SqlState::SYNTAX_ERROR,
+                    "a window is defined in parentheses",
+                )
+                .at(self.at(ident.span)));
+            };
+            let (name, at) = (fold_ident(ident), self.at(ident.span));
+            if known.iter().any(|d| d.name.as_ref() == Some(&name)) {
+                return Err(windowing(format!("window \"{name}\" is already defined")).at(at));
+            }
+            let window = self.window(&written(spec, at), true, &known)?;
+            known.push(Definition {
+                name: Some(name),
+                window,
+            });
+        }
+        for Pending { id, call, over, at } in pending {
+            let found = match &over {
+                ast::WindowType::NamedWindow(ident) => {
+                    let name = fold_ident(ident);
+                    let found = known.iter().position(|d| d.name.as_ref() == Some(&name));
+                    found.ok_or_else(|| not_there(&name).at(self.at(ident.span)))?
+                }
+                ast::WindowType::WindowSpec(spec) => {
+                    let at = self.spec_at(spec).or(at);
+                    let window = self.window(&written(spec, at), false, &known)?;
+                    known.push(Definition { name: None, window });
+                    known.len() - 1
+                }
+            };
+            known[found].window.calls.push((id, call));
+        }
+        let mut windows: Vec<BoundWindow> = Vec::new();
+        for Definition { window, .. } in known {
+            match windows.iter_mut().find(|other| same_window(other, &window)) {
+                Some(other) => other.calls.extend(window.calls),
+                None => windows.push(window),
+            }
+        }
+        Ok(windows)
+    }
+
+    /// Where a window in parentheses is written: what the tree knows of it is inside.
+    fn spec_at(&self, spec: &ast::WindowSpec) -> Option<usize> {
+        let first = spec.partition_by.first();
+        let first = first.or_else(|| spec.order_by.first().map(|key| &key.expr));
+        let inside = match (&spec.window_name, first) {
+            (Some(ident), _) => ident.span,
+            (None, Some(expr)) => expr.span(),
+            (None, None) => return None,
+        };
+        logstead_sql_parse::before(self.text, inside, "(")
+    }
+
+    fn window(
+        &mut self,
+        written: &Written<'_>,
+        is_named: bool,
+        known: &[Definition],
+    ) -> Result<BoundWindow> {
+        let Written {
+            base,
+            spec,
+            exclude,
+            at,
+        } = written;
+        let at = *at;
+        let base = match base {
+            Some(name) => {
+                let found = known.iter().find(|d| d.name.as_ref() == Some(name));
+                let found = found.ok_or_else(|| not_there(name).at(at))?;
+                Some((name, &found.window))
+            }
+            None => None,
+        };
+        let mut order: Vec<SortKey> = Vec::new();
+        self.in_clause(Clause::WindowOrder, |b| {
+            for item in &spec.order_by {
+                let (desc, nulls_first) = sort_direction(&item.options)?;
+                let expr = b.window_key(&item.expr, sortable)?;
+                if !order.iter().any(|key| same(&key.expr, &expr)) {
+                    order.push(SortKey {
+                        expr,
+                        desc,
+                        nulls_first,
+                    });
+                }
+            }
+            Ok(())
+        })?;
+        let mut partition: Vec<Expr> = Vec::new();
+        self.in_clause(Clause::WindowPartition, |b| {
+            for item in &spec.partition_by {
+                let expr = b.window_key(item, groupable)?;
+                if !partition.iter().any(|key| same(key, &expr)) {
+                    partition.push(expr);
+                }
+            }
+            Ok(())
+        })?;
+        let frame = self.written_frame(spec.window_frame.as_ref(), *exclude, at)?;
+        if let Some((name, base)) = base {
+            let refuse = |what: &str| {
+                Err(windowing(format!(
+                    "cannot override {what} clause of window \"{name}\""
+                ))
+                .at(at))
+            };
+            if !partition.is_empty() {
+                return refuse("PARTITION BY");
+            }
+            if !order.is_empty() && !base.order.is_empty() {
+                return refuse("ORDER BY");
+            }
+            partition.clone_from(&base.partition);
+            let ordered_here = !order.is_empty();
+            if !ordered_here {
+                order.clone_from(&base.order);
+            }
+            if !base.frame.is_default() {
+                let error = windowing(format!(
+                    "cannot copy window \"{name}\" because it has a frame clause"
+                ));
+                let says_more = is_named || ordered_here || !frame.is_default();
+                return Err(match says_more {
+                    true => error,
+                    false => error.hint("Omit the parentheses in this OVER clause."),
+                }
+                .at(at));
+            }
+        }
+        let frame = self.frame_offsets(frame, &order, at)?;
+        Ok(BoundWindow {
+            partition,
+            order,
+            frame,
+            calls: Vec::new(),
+        })
+    }
+
+    /// A key of a window: always an expression over the row, never an output's name or position.
+    fn window_key(
+        &mut self,
+        item: &Ast,
+        check: fn(SqlType, Option<usize>) -> Result<()>,
+    ) -> Result<Expr> {
+        let at = self.at(item.span());
+        let expr = self.expr(item)?;
+        let expr = self.settle(expr)?;
+        check(expr.ty(), at)?;
+        Ok(expr)
+    }
+
+    /// A frame as it is written: offsets as they are bound, of any type.
+    fn written_frame(
+        &mut self,
+        frame: Option<&ast::WindowFrame>,
+        exclude: FrameExclusion,
+        at: Option<usize>,
+    ) -> Result<WindowFrame> {
+        let Some(frame) = frame else {
+            return Ok(WindowFrame::default());
+        };
+        use ast::WindowFrameBound as Bound;
+        let current = Bound::CurrentRow;
+        let (start, end) = (
+            &frame.start_bound,
+            frame.end_bound.as_ref().unwrap_or(&current),
+        );
+        let wrong = match (start, end) {
+            (Bound::Following(None), _) => Some("frame start cannot be UNBOUNDED FOLLOWING"),
+            (_, Bound::Preceding(None)) => Some("frame end cannot be UNBOUNDED PRECEDING"),
+            (Bound::CurrentRow, Bound::Preceding(Some(_))) => {
+                Some("frame starting from current row cannot have preceding rows")
+            }
+            (Bound::Following(Some(_)), Bound::Preceding(Some(_))) => {
+                Some("frame starting from following row cannot have preceding rows")
+            }
+            (Bound::Following(Some(_)), Bound::CurrentRow) => {
+                // ROWS 1 FOLLOWING ends at the current row without saying so.
+                Some(match frame.end_bound {
+                    Some(_) => "frame starting from following row cannot have preceding rows",
+                    None => "frame starting from following row cannot end with current row",
+                })
+            }
+            _ => None,
+        };
+        if let Some(wrong) = wrong {
+            return Err(windowing(wrong).at(at));
+        }
+        let (units, clause) = match frame.units {
+            ast::WindowFrameUnits::Rows => (FrameUnits::Rows, Clause::FrameRows),
+            ast::WindowFrameUnits::Range => (FrameUnits::Range, Clause::FrameRange),
+            ast::WindowFrameUnits::Groups => (FrameUnits::Groups, Clause::FrameGroups),
+        };
+        let mut bound = |bound: &Bound| -> Result<FrameBound> {
+            Ok(match bound {
+                Bound::CurrentRow => FrameBound::CurrentRow,
+                Bound::Preceding(None) | Bound::Following(None) => FrameBound::Unbounded,
+                Bound::Preceding(Some(offset)) => {
+                    FrameBound::Preceding(self.offset(offset, clause)?)
+                }
+                Bound::Following(Some(offset)) => {
+                    FrameBound::Following(self.offset(offset, clause)?)
+                }
+            })
+        };
+        Ok(WindowFrame {
+            units,
+            start: bound(start)?,
+            end: bound(end)?,
+            exclude,
+        })
+    }
+
+    /// An offset of a frame, which refers to no column of the block.
+    fn offset(&mut self, offset: &Ast, clause: Clause) -> Result<Expr> {
+        let at = self.at(offset.span());
+        let words = clause.words().strip_prefix("window ").unwrap_or_default();
+        let expr = self.in_clause(clause, |b| b.expr(offset))?;
+        let mut ids = Vec::new();
+        walk::column_ids(&expr, &mut ids);
+        let items = self.frames.last().map_or(&[][..], |frame| &frame.ns);
+        let mut columns = items.iter().flat_map(|item| &item.columns);
+        let own = columns.any(|c| matches!(&c.what, NsWhat::Column(id) if ids.contains(id)));
+        if own {
+            return Err(SqlError::new(
+                SqlState::INVALID_COLUMN_REFERENCE,
+                format!("argument of {words} must not contain variables"),
+            )
+            .at(at));
+        }
+        Ok(expr)
+    }
+
+    /// Gives the offsets of a frame the types that they must have.
+    fn frame_offsets(
+        &mut self,
+        frame: WindowFrame,
+        order: &[SortKey],
+        at: Option<usize>,
+    ) -> Result<WindowFrame> {
+        let WindowFrame {
+            units,
+            start,
+            end,
+            exclude,
+        } = frame;
+        let ty = match order {
+            [key] => key.expr.ty(),
+            _ => SqlType::of(oid::UNKNOWN),
+        };
+        let has_offset = start.offset().is_some() || end.offset().is_some();
+        if units == FrameUnits::Range && has_offset && order.len() != 1 {
+            return Err(windowing(
+                "RANGE with offset PRECEDING/FOLLOWING requires exactly one ORDER BY column",
+            )
+            .at(at));
+        }
+        if units == FrameUnits::Groups && order.is_empty() {
+            return Err(windowing("GROUPS mode requires an ORDER BY clause").at(at));
+        }
+        let mut typed = |bound: FrameBound| -> Result<FrameBound> {
+            Ok(match bound {
+                FrameBound::Preceding(e) => FrameBound::Preceding(self.typed(e, units, ty, at)?),
+                FrameBound::Following(e) => FrameBound::Following(self.typed(e, units, ty, at)?),
+                other => other,
+            })
+        };
+        Ok(WindowFrame {
+            units,
+            start: typed(start)?,
+            end: typed(end)?,
+            exclude,
+        })
+    }
+
+    fn typed(
+        &mut self,
+        offset: Expr,
+        units: FrameUnits,
+        order: SqlType,
+        at: Option<usize>,
+    ) -> Result<Expr> {
+        let given = offset.ty();
+        let (words, wanted) = match units {
+            FrameUnits::Rows => ("ROWS", SqlType::of(oid::INT8)),
+            FrameUnits::Groups => ("GROUPS", SqlType::of(oid::INT8)),
+            FrameUnits::Range => {
+                let ty = range_offset(order, given).map_err(|e| e.at(at))?;
+                ("RANGE", SqlType::of(ty))
+            }
+        };
+        // As LIMIT's: what may be assigned.
+        self.try_coerce(offset, wanted, CastContext::Assignment, at)?
+            .ok_or_else(|| {
+                SqlError::new(
+                    SqlState::DATATYPE_MISMATCH,
+                    format!(
+                        "argument of {words} must be type {}, not type {}",
+                        info::format_type(wanted),
+                        info::format_type(given)
+                    ),
+                )
+                .at(at)
+            })
+    }
+
+    /// [`Binder::regroup`] of everything in a window.
+    pub(crate) fn regroup_window(
+        &mut self,
+        window: &mut BoundWindow,
+        grouping: &mut Grouping,
+        rels: &[usize],
+    ) -> Result<()> {
+        let calls = window.calls.iter_mut();
+        let calls = calls.flat_map(|(_, call)| call.args.iter_mut().chain(&mut call.filter));
+        let order = window.order.iter_mut().map(|key| &mut key.expr);
+        for expr in window.partition.iter_mut().chain(order).chain(calls) {
+            self.regroup(expr, grouping, rels)?;
+        }
+        Ok(())
+    }
+}
+
+fn written(spec: &ast::WindowSpec, at: Option<usize>) -> Written<'_> {
+    let (base, exclude) = spec
+        .window_name
+        .as_ref()
+        .map_or((None, FrameExclusion::NoOthers), marked);
+    Written {
+        base,
+        spec,
+        exclude,
+        at,
+    }
+}
+
+/// The type that an offset of RANGE takes over an order of type `order`, from an offset of type `given`.
+fn range_offset(order: SqlType, given: SqlType) -> Result<Oid> {
+    let refuse = |message: String| SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message);
+    // A varchar is ordered as a text.
+    let column = info::format_type(SqlType::of(match order.oid {
+        oid::VARCHAR => oid::TEXT,
+        other => other,
+    }));
+    let types = func::range_offsets(order.oid);
+    if types.is_empty() {
+        return Err(refuse(format!(
+            "RANGE with offset PRECEDING/FOLLOWING is not supported for column type {column}"
+        )));
+    }
+    let preferred = match given.oid {
+        oid::UNKNOWN => order.oid,
+        other => other,
+    };
+    let mut fitting = types
+        .iter()
+        .copied()
+        .filter(|ty| func::can_coerce(given.oid, *ty, CastContext::Implicit));
+    let Some(first) = fitting.next() else {
+        let given = info::format_type(SqlType::of(given.oid));
+        return Err(refuse(format!(
+            "RANGE with offset PRECEDING/FOLLOWING is not supported for column type {column} and offset type {given}"
+        ))
+        .hint("Cast the offset value to an appropriate type."));
+    };
+    let rest: Vec<Oid> = fitting.collect();
+    if rest.is_empty() {
+        return Ok(first);
+    }
+    if first == preferred || rest.contains(&preferred) {
+        return Ok(preferred);
+    }
+    let given = info::format_type(SqlType::of(given.oid));
+    Err(refuse(format!(
+        "RANGE with offset PRECEDING/FOLLOWING has multiple interpretations for column type {column} and offset type {given}"
+    ))
+    .hint("Cast the offset value to the exact intended type."))
+}
+
+fn same_call(a: &WindowCall, b: &WindowCall) -> bool {
+    let same_function = match (a.function, b.function) {
+        (WindowFunction::Own(a), WindowFunction::Own(b)) => std::ptr::eq(a, b),
+        (WindowFunction::Aggregate(a), WindowFunction::Aggregate(b)) => std::ptr::eq(a, b),
+        _ => false,
+    };
+    let same_filter = match (&a.filter, &b.filter) {
+        (None, None) => true,
+        (Some(a), Some(b)) => same(a, b),
+        _ => false,
+    };
+    same_function
+        && super::aggregate::same_user(a.user.as_ref(), b.user.as_ref())
+        && same_filter
+        && a.args.len() == b.args.len()
+        && a.args.iter().zip(&b.args).all(|(a, b)| same(a, b))
+}
+
+fn same_window(a: &BoundWindow, b: &BoundWindow) -> bool {
+    a.partition.len() == b.partition.len()
+        && a.partition
+            .iter()
+            .zip(&b.partition)
+            .all(|(a, b)| same(a, b))
+        && a.order.len() == b.order.len()
+        && a.order.iter().zip(&b.order).all(|(a, b)| {
+            same(&a.expr, &b.expr) && a.desc == b.desc && a.nulls_first == b.nulls_first
+        })
+        && a.frame.units == b.frame.units
+        && a.frame.exclude == b.frame.exclude
+        && a.frame.start.same(&b.frame.start)
+        && a.frame.end.same(&b.frame.end)
+}

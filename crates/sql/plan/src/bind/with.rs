@@ -1,0 +1,565 @@
+//! WITH: common table expressions, recursive ones too, those that change something, and references to them.
+//!
+//! INSERT, UPDATE and DELETE stand in the WITH of a whole statement only. Such a query is kept whether it is read or not, and whoever runs the plan runs
+//! it to its end once ([`Reading`]). Its target, and the view between, are its own: the binder's are put aside meanwhile.
+
+use super::select::Tail;
+use super::setop::{Body, columns_differ};
+use super::unplanned::Unplanned;
+use super::{Binder, Cte, Frame, Source, recursion};
+use crate::expr::Expr;
+use crate::{Node, OutputColumn, Plan, Reading, walk};
+use logstead_sql_parse::fold_ident;
+use logstead_sql_types::error::{Result, SqlError};
+use logstead_sql_types::value::{SqlType, info};
+use logstead_types::SqlState;
+use sqlparser::ast::{self, SetExpr};
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+impl Binder<'_> {
+    pub(crate) fn with_query(&mut self, query: &ast::Query, with: &ast::With) -> Result<Body> {
+        let top = std::mem::take(&mut self.top);
+        let mut definitions = Vec::new();
+        let mut behind = mentioned(query);
+        for cte in in_order(with)? {
+            // What stands before it and in it names something else.
+            let own = mentioned(&cte.query);
+            for (name, count) in own {
+                behind.entry(name).and_modify(|all| *all -= count);
+            }
+            let name = fold_ident(&cte.alias.name);
+            let once = behind.get(&name).copied().unwrap_or(0) <= 1;
+            let inline = match &cte.materialized {
+                Some(ast::CteAsMaterialized::Materialized) => false,
+                Some(ast::CteAsMaterialized::NotMaterialized) => true,
+                None => once,
+            };
+            definitions.extend(self.cte(cte, with.recursive, inline, top)?);
+        }
+        let body = self.query_without_with(query, true)?;
+        let definitions = self.kept(definitions)?;
+        if definitions.is_empty() {
+            return Ok(body);
+        }
+        let plan = self.finish(body)?;
+        Ok(Body::Plan(Box::new(around(definitions, plan))))
+    }
+
+    /// WITH in front of INSERT, UPDATE, DELETE or MERGE.
+    pub(crate) fn with_change(
+        &mut self,
+        with: &ast::With,
+        change: impl FnOnce(&mut Self) -> Result<Plan>,
+    ) -> Result<Plan> {
+        let top = std::mem::take(&mut self.top);
+        self.frames.push(Frame::new());
+        let result = self.with_change_in_frame(with, top, change);
+        self.frames.pop();
+        result
+    }
+
+    fn with_change_in_frame(
+        &mut self,
+        with: &ast::With,
+        top: bool,
+        change: impl FnOnce(&mut Self) -> Result<Plan>,
+    ) -> Result<Plan> {
+        let mut definitions = Vec::new();
+        for cte in in_order(with)? {
+            definitions.extend(self.cte(cte, with.recursive, false, top)?);
+        }
+        let plan = change(self)?;
+        let definitions = self.kept(definitions)?;
+        Ok(around(definitions, plan))
+    }
+
+    /// The definitions that are read, or change something. Those of a WITH within are there because they are read.
+    fn kept(&mut self, mut definitions: Vec<Definition>) -> Result<Vec<Definition>> {
+        let frame = self.frame()?;
+        let unused = |slot: usize| frame.ctes.iter().any(|c| c.slot == slot && !c.used);
+        definitions.retain(|d| d.plan.is_change() || !unused(d.slot));
+        Ok(definitions)
+    }
+
+    /// INSERT, UPDATE, DELETE or MERGE without its WITH.
+    pub(crate) fn change(&mut self, statement: &ast::Statement) -> Result<Plan> {
+        match statement {
+            ast::Statement::Insert(insert) => self.insert(insert),
+            ast::Statement::Update(update) => self.update(update),
+            ast::Statement::Delete(delete) => self.delete(delete),
+            ast::Statement::Merge(merge) => self.merge_statement(merge),
+            other => Err(SqlError::unsupported(format!("planning of {other}"))),
+        }
+    }
+
+    /// Binds a query of WITH that changes something.
+    fn changing_cte(&mut self, query: &ast::Query, change: &ast::Statement) -> Result<Plan> {
+        let through = self.through.take();
+        let target = std::mem::take(&mut self.uses.target);
+        let from = self.uses_noted();
+        let bound = self.deeper(|b| match &query.with {
+            Some(with) => b.with_change(with, |b| b.change(change)),
+            None => b.change(change),
+        });
+        self.settle_change(from);
+        self.uses.target = target;
+        self.through = through;
+        bound
+    }
+
+    /// Binds a query of WITH. There is no definition if it is to be read where it is named, which only what is neither recursive nor volatile nor locks rows may be.
+    pub(crate) fn cte(
+        &mut self,
+        cte: &ast::Cte,
+        recursive: bool,
+        inline: bool,
+        top: bool,
+    ) -> Result<Vec<Definition>> {
+        let name = fold_ident(&cte.alias.name);
+        let at = self.at(cte.alias.name.span);
+        if self.frame()?.ctes.iter().any(|c| c.name == name) {
+            return Err(SqlError::new(
+                SqlState::DUPLICATE_ALIAS,
+                format!("WITH query name \"{name}\" specified more than once"),
+            )
+            .at(at));
+        }
+        if matches!(cte.query.body.as_ref(), SetExpr::Merge(_)) {
+            return Err(SqlError::new(
+                SqlState::FEATURE_NOT_SUPPORTED,
+                "MERGE not supported in WITH query",
+            )
+            .at(at));
+        }
+        let change = match cte.query.body.as_ref() {
+            SetExpr::Insert(change) | SetExpr::Update(change) | SetExpr::Delete(change) => {
+                Some(change)
+            }
+            _ => None,
+        };
+        let renames: Vec<String> = cte
+            .alias
+            .columns
+            .iter()
+            .map(|c| fold_ident(&c.name))
+            .collect();
+        if let Some(change) = change {
+            if recursive && mentions(&cte.query, &name) {
+                let message = format!(
+                    "recursive query \"{name}\" must not contain data-modifying statements"
+                );
+                return Err(SqlError::new(INVALID_RECURSION, message).at(at));
+            }
+            let plan = self.changing_cte(&cte.query, change)?;
+            if !top {
+                return Err(SqlError::new(
+                    SqlState::FEATURE_NOT_SUPPORTED,
+                    "WITH clause containing a data-modifying statement must be at the top level",
+                )
+                .at(at));
+            }
+            let slot = self.slot();
+            let columns = cte_columns(&plan.columns, &renames, &name)?;
+            let returns = plan.gives_rows();
+            self.frame()?.ctes.push(Cte {
+                name: name.clone(),
+                slot,
+                columns,
+                rows: plan.rows,
+                used: false,
+                recursive_now: false,
+                returns,
+                inlined: None,
+            });
+            return Ok(vec![Definition {
+                slot,
+                name: name.into(),
+                plan,
+                recursive: None,
+            }]);
+        }
+        if recursive && recursion::names(cte.query.as_ref(), &name) {
+            return self.recursive_cte(cte, name, &renames, at);
+        }
+        let slot = self.slot();
+        let before = std::mem::replace(&mut self.volatile, false);
+        let bound = self.deeper(|b| b.query_body(&cte.query, true));
+        let volatile = std::mem::replace(&mut self.volatile, before);
+        self.volatile |= volatile;
+        let body = bound?;
+        let columns = cte_columns(&self.body_columns(&body), &renames, &name)?;
+        let inline = inline && !volatile && self.inlines && cte.query.locks.is_empty();
+        let (plan, rows) = match inline {
+            true => (None, 0.0),
+            false => {
+                let plan = self.finish(body)?;
+                let rows = plan.rows;
+                (Some(plan), rows)
+            }
+        };
+        self.frame()?.ctes.push(Cte {
+            name: name.clone(),
+            slot,
+            columns,
+            rows,
+            used: false,
+            recursive_now: false,
+            returns: true,
+            inlined: inline.then(|| Arc::from(cte.query.clone())),
+        });
+        let definition = plan.map(|plan| Definition {
+            slot,
+            name: name.into(),
+            plan,
+            recursive: None,
+        });
+        Ok(definition.into_iter().collect())
+    }
+
+    /// Binds a query of WITH RECURSIVE that names itself. What its own WITH defines comes before it.
+    fn recursive_cte(
+        &mut self,
+        cte: &ast::Cte,
+        name: String,
+        renames: &[String],
+        at: Option<usize>,
+    ) -> Result<Vec<Definition>> {
+        let terms = recursion::terms(&cte.query, &name).map_err(|e| e.at(at))?;
+        self.frames.push(Frame::new());
+        let bound = self.recursive_in_frame(cte, terms, name, renames);
+        self.frames.pop();
+        let (definitions, own) = bound?;
+        self.frame()?.ctes.push(own);
+        Ok(definitions)
+    }
+
+    fn recursive_in_frame(
+        &mut self,
+        cte: &ast::Cte,
+        (first, second, union_all): (&SetExpr, &SetExpr, bool),
+        name: String,
+        renames: &[String],
+    ) -> Result<(Vec<Definition>, Cte)> {
+        let mut definitions = Vec::new();
+        if let Some(with) = &cte.query.with {
+            for cte in in_order(with)? {
+                definitions.extend(self.cte(cte, with.recursive, false, false)?);
+            }
+        }
+        let slot = self.slot();
+        let tail = Tail::default();
+        let body = self.set_expr(first, &tail, true)?;
+        let first = self.finish(body)?;
+        let columns = cte_columns(&first.columns, renames, &name)?;
+        let types: Vec<SqlType> = columns.iter().map(|(_, ty)| *ty).collect();
+        let rows = first.rows * 10.0;
+        self.frame()?.ctes.push(Cte {
+            name: name.clone(),
+            slot,
+            columns,
+            rows: first.rows,
+            used: false,
+            recursive_now: true,
+            returns: true,
+            inlined: None,
+        });
+        let body = self.set_expr(second, &tail, false)?;
+        let found = body.types();
+        if found.len() != types.len() {
+            return Err(columns_differ("UNION"));
+        }
+        for (i, (want, found)) in types.iter().zip(&found).enumerate() {
+            let overall = self.common(&[(*want, None), (*found, None)], "UNION")?;
+            // Of types with two different modifiers the common one has none.
+            let modified = want.typmod >= 0 && found.typmod >= 0 && want.typmod != found.typmod;
+            if overall.oid != want.oid || modified {
+                return Err(SqlError::new(
+                    SqlState::DATATYPE_MISMATCH,
+                    format!(
+                        "recursive query \"{name}\" column {} has type {} in non-recursive term but type {} overall",
+                        i + 1,
+                        info::format_type(*want),
+                        info::format_type(overall)
+                    ),
+                )
+                .hint("Cast the output of the non-recursive term to the correct type."));
+            }
+        }
+        if !union_all {
+            super::hashing::recursive_union(&types)?;
+        }
+        let second = self.finish_as(body, &types)?;
+        let Some(mut own) = self.frame()?.ctes.pop() else {
+            return Err(SqlError::internal(
+                "a recursive query is not known to itself",
+            ));
+        };
+        own.recursive_now = false;
+        own.used = false;
+        own.rows = rows;
+        let mut definitions = self.kept(definitions)?;
+        definitions.push(Definition {
+            slot,
+            name: name.into(),
+            plan: first,
+            recursive: Some((Box::new(second), union_all)),
+        });
+        Ok((definitions, own))
+    }
+
+    /// A FROM item that names a WITH query in sight.
+    pub(crate) fn cte_reference(
+        &mut self,
+        name: &str,
+        alias: Option<&ast::TableAlias>,
+    ) -> Result<Option<usize>> {
+        let mut found = None;
+        for (depth, frame) in self.frames.iter_mut().enumerate().rev() {
+            let at = frame.ctes.iter().rposition(|c| c.name == name);
+            if let Some((at, cte)) = at.and_then(|at| Some((at, frame.ctes.get_mut(at)?))) {
+                cte.used = true;
+                found = Some((depth, at, cte.clone()));
+                break;
+            }
+        }
+        let Some((depth, at, cte)) = found else {
+            return Ok(None);
+        };
+        if !cte.returns {
+            return Err(SqlError::new(
+                SqlState::FEATURE_NOT_SUPPORTED,
+                format!("WITH query \"{name}\" does not have a RETURNING clause"),
+            ));
+        }
+        let columns = cte
+            .columns
+            .into_iter()
+            .map(|(name, ty)| (name, ty, (0, 0)))
+            .collect();
+        let source = match &cte.inlined {
+            None => Source::Cte {
+                slot: cte.slot,
+                rows: cte.rows,
+            },
+            Some(query) => self.inlined(query, depth, at)?,
+        };
+        self.add_item(source, columns, name, alias).map(Some)
+    }
+}
+
+impl Binder<'_> {
+    /// Binds a query of WITH where it is named: with what is in sight where it stands, in the frame at `depth` behind the `at` queries before it.
+    fn inlined(&mut self, query: &ast::Query, depth: usize, at: usize) -> Result<Source> {
+        self.cx.session.interrupted()?;
+        let above = self.frames.split_off(depth + 1);
+        let frame = self.frame()?;
+        let later = frame.ctes.split_off(at);
+        let hidden = std::mem::take(&mut frame.ns);
+        let bound = self.with_own(|b| b.deeper(|b| b.query_body(query, true)));
+        let frame = self.frame()?;
+        frame.ns = hidden;
+        frame.ctes.extend(later);
+        self.frames.extend(above);
+        let (body, own) = bound?;
+        Ok(Source::Query(Some(Box::new(Unplanned {
+            body,
+            own,
+            barrier: false,
+            with: true,
+        }))))
+    }
+}
+
+/// A query of WITH that is kept.
+pub(crate) struct Definition {
+    slot: usize,
+    name: Arc<str>,
+    plan: Plan,
+    /// The recursive term, and whether all its rows are kept.
+    recursive: Option<(Box<Plan>, bool)>,
+}
+
+/// Puts definitions around what reads them.
+fn around(definitions: Vec<Definition>, mut plan: Plan) -> Plan {
+    // An expression cannot wait for a locked row: what it reads of changes is there before.
+    let within = RefCell::new(Vec::new());
+    read_within(&plan, &within);
+    for definition in &definitions {
+        read_within(&definition.plan, &within);
+        if let Some((term, _)) = &definition.recursive {
+            read_within(term, &within);
+        }
+    }
+    let mut within = within.into_inner();
+    for definition in definitions.iter().rev() {
+        if within.contains(&definition.slot) {
+            reads(&definition.plan, &mut within);
+            if let Some((term, _)) = &definition.recursive {
+                reads(term, &mut within);
+            }
+        }
+    }
+    for definition in definitions.into_iter().rev() {
+        let (rows, cost) = (plan.rows, plan.cost + definition.plan.cost);
+        let columns = plan.columns.clone();
+        let reading = match (
+            definition.plan.is_change(),
+            within.contains(&definition.slot),
+        ) {
+            (false, _) => Reading::AsRead,
+            (true, false) => Reading::ToTheEnd,
+            (true, true) => Reading::Before,
+        };
+        plan = Plan {
+            node: Node::With {
+                slot: definition.slot,
+                name: definition.name,
+                definition: Box::new(definition.plan),
+                recursive: definition.recursive,
+                reading,
+                body: Box::new(plan),
+            },
+            columns,
+            rows,
+            cost,
+        };
+    }
+    plan
+}
+
+/// The queries of WITH that a plan reads, but for those that subqueries in its expressions do.
+fn reads(plan: &Plan, out: &mut Vec<usize>) {
+    if let Node::CteScan { slot, .. } = &plan.node {
+        out.push(*slot);
+    }
+    for below in crate::stats::children(plan) {
+        reads(below, out);
+    }
+}
+
+/// The queries of WITH that subqueries in a plan's expressions read.
+fn read_within(plan: &Plan, out: &RefCell<Vec<usize>>) {
+    let look = |expr: &Expr| {
+        walk::any(expr, &|e| {
+            if let Expr::Subquery(subquery) = e {
+                reads(&subquery.plan, &mut out.borrow_mut());
+            }
+            false
+        });
+    };
+    walk::plan_exprs(plan, 0, &mut |expr, _| look(expr));
+    walk::change_exprs(plan, &mut |expr| look(expr));
+}
+
+/// The queries of WITH in an order in which none reads one behind it. As written, but for RECURSIVE.
+fn in_order(with: &ast::With) -> Result<Vec<&ast::Cte>> {
+    let mut left: Vec<&ast::Cte> = with.cte_tables.iter().collect();
+    if !with.recursive {
+        return Ok(left);
+    }
+    let mut names: Vec<String> = left.iter().map(|c| fold_ident(&c.alias.name)).collect();
+    let twice = (1..names.len()).any(|i| names[..i].contains(&names[i]));
+    let mut ordered = Vec::with_capacity(left.len());
+    while !left.is_empty() {
+        let ready = left.iter().enumerate().position(|(i, cte)| {
+            let others = names.iter().enumerate().filter(|(other, _)| *other != i);
+            let mut others = others.map(|(_, name)| name);
+            !others.any(|name| mentions(&cte.query, name) && !defines(&cte.query, name))
+        });
+        let next = match ready {
+            Some(next) => next,
+            // The error is that of the name.
+            None if twice => 0,
+            None => {
+                return Err(SqlError::new(
+                    SqlState::FEATURE_NOT_SUPPORTED,
+                    "mutual recursion between WITH items is not implemented",
+                ));
+            }
+        };
+        ordered.push(left.remove(next));
+        names.remove(next);
+    }
+    Ok(ordered)
+}
+
+/// Whether a query of WITH in a query has this name.
+fn defines(query: &ast::Query, name: &str) -> bool {
+    struct Find<'n>(&'n str);
+    impl ast::Visitor for Find<'_> {
+        type Break = ();
+
+        fn pre_visit_query(&mut self, query: &ast::Query) -> ControlFlow<()> {
+            let mut all = query.with.iter().flat_map(|with| &with.cte_tables);
+            match all.any(|cte| fold_ident(&cte.alias.name) == self.0) {
+                true => ControlFlow::Break(()),
+                false => ControlFlow::Continue(()),
+            }
+        }
+    }
+    ast::Visit::visit(query, &mut Find(name)).is_break()
+}
+
+/// 42P19.
+const INVALID_RECURSION: SqlState = SqlState::new(b"42P19");
+
+/// How often a query names each relation without a schema.
+fn mentioned(query: &ast::Query) -> HashMap<String, usize> {
+    let mut found: HashMap<String, usize> = HashMap::new();
+    let _all = ast::visit_relations(query, |name: &ast::ObjectName| {
+        if let [ast::ObjectNamePart::Identifier(ident)] = name.0.as_slice() {
+            *found.entry(fold_ident(ident)).or_default() += 1;
+        }
+        std::ops::ControlFlow::<()>::Continue(())
+    });
+    found
+}
+
+/// Whether a query names `table` in some FROM.
+fn mentions(query: &ast::Query, table: &str) -> bool {
+    let flow = ast::visit_relations(query, |name: &ast::ObjectName| {
+        let hit = match name.0.as_slice() {
+            [ast::ObjectNamePart::Identifier(ident)] => fold_ident(ident) == table,
+            _ => false,
+        };
+        if hit {
+            std::ops::ControlFlow::Break(())
+        } else {
+            std::ops::ControlFlow::Continue(())
+        }
+    });
+    flow.is_break()
+}
+
+fn cte_columns(
+    columns: &[OutputColumn],
+    renames: &[String],
+    name: &str,
+) -> Result<Vec<(Arc<str>, SqlType)>> {
+    if renames.len() > columns.len() {
+        return Err(SqlError::new(
+            SqlState::INVALID_COLUMN_REFERENCE,
+            format!(
+                "WITH query \"{name}\" has {} columns available but {} columns specified",
+                columns.len(),
+                renames.len()
+            ),
+        ));
+    }
+    Ok(columns
+        .iter()
+        .enumerate()
+        .map(|(i, c)| {
+            (
+                renames
+                    .get(i)
+                    .map_or(c.name.as_str(), String::as_str)
+                    .into(),
+                c.ty,
+            )
+        })
+        .collect())
+}

@@ -1,0 +1,104 @@
+//! What a statement asks of rows that are guarded: by row security, or by a view that is a security barrier.
+//!
+//! The order lives here. A [`Guarded`] holds the guard and the statement's own condition together; the condition cannot
+//! be had without the guard before it, and what evaluates them (`exec::guarded::passes`, and the scans, condition by
+//! condition) goes on to nothing behind a part that a row does not pass. So no function and no error of the statement's
+//! meets a row that its role may not see, whichever operator asks: the scan, the recheck of a newer version of a row
+//! that is locked, updated, deleted or merged, and ON CONFLICT DO UPDATE of the row in the way.
+
+use super::{Check, Layout};
+use crate::expr::Expr;
+use logstead_sql_catalog::Relation;
+use std::sync::Arc;
+
+/// A condition behind its guard.
+#[derive(Clone, Default)]
+pub struct Guarded {
+    /// What fails for a row that it refuses.
+    refusing: Option<Box<Refusing>>,
+    /// What hides rows, then what the statement asks: each only of rows for which all before it hold.
+    condition: Option<Expr>,
+}
+
+/// What row security asks of a row that is to be changed and was not found by a scan.
+#[derive(Clone)]
+pub struct Refusing {
+    pub table: Arc<Relation>,
+    pub checks: Vec<Check>,
+}
+
+impl Guarded {
+    /// Conditions of a statement behind those of a guard that hides rows.
+    pub(crate) fn hiding(guard: Vec<Expr>, own: impl IntoIterator<Item = Expr>) -> Guarded {
+        let mut all = guard;
+        all.extend(own);
+        Guarded {
+            refusing: None,
+            condition: crate::bind::and(all),
+        }
+    }
+
+    /// The same behind a guard that fails for the rows of `table` that it refuses.
+    pub fn behind(self, table: &Arc<Relation>, checks: Vec<Check>) -> Guarded {
+        let refusing = (!checks.is_empty()).then(|| {
+            Box::new(Refusing {
+                table: Arc::clone(table),
+                checks,
+            })
+        });
+        Guarded { refusing, ..self }
+    }
+
+    /// The same over a row of that layout.
+    pub fn over(self, layout: &Layout) -> Guarded {
+        Guarded {
+            condition: self.condition.map(|condition| layout.resolve(condition)),
+            ..self
+        }
+    }
+
+    /// Does it let every row through?
+    pub fn is_empty(&self) -> bool {
+        self.refusing.is_none() && self.condition.is_none()
+    }
+
+    /// The guard that fails for rows that it refuses.
+    pub fn refusing(&self) -> Option<&Refusing> {
+        self.refusing.as_deref()
+    }
+
+    /// All that hides rows, as one condition: of several an AND, to be asked in this order.
+    pub fn condition(&self) -> Option<&Expr> {
+        self.condition.as_ref()
+    }
+
+    /// As [`Guarded::condition`], to change what is in it.
+    pub(crate) fn condition_mut(&mut self) -> Option<&mut Expr> {
+        self.condition.as_mut()
+    }
+
+    /// Its parts, in the order in which they are asked.
+    pub fn conjuncts(&self) -> &[Expr] {
+        match &self.condition {
+            None => &[],
+            Some(Expr::And(all)) => all,
+            Some(one) => std::slice::from_ref(one),
+        }
+    }
+
+    /// All its expressions.
+    pub fn exprs(&self) -> impl Iterator<Item = &Expr> {
+        let checks = self.refusing.iter().flat_map(|refusing| &refusing.checks);
+        checks.map(|check| &check.expr).chain(&self.condition)
+    }
+}
+
+impl From<Expr> for Guarded {
+    /// A condition of rows that nothing guards.
+    fn from(condition: Expr) -> Guarded {
+        Guarded {
+            refusing: None,
+            condition: Some(condition),
+        }
+    }
+}

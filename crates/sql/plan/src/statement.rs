@@ -1,0 +1,214 @@
+//! From a parsed statement to something that can be run.
+
+use super::{OutputColumn, Plan, walk};
+use crate::bind::{Binder, Variables};
+use crate::expr::Expr;
+use logstead_sql_catalog::context::Context;
+use logstead_sql_catalog::rights::Access;
+use logstead_sql_catalog::{Catalog, Relation};
+use logstead_sql_types::error::{Result, SqlError};
+use logstead_sql_types::value::{Datum, Oid, SqlType};
+use logstead_types::SqlState;
+use sqlparser::ast;
+use std::sync::Arc;
+
+/// What planning reads.
+pub struct PlanContext<'a> {
+    /// The catalog snapshot; the plan is good for its version only.
+    pub catalog: &'a Arc<Catalog>,
+    /// Schemas searched for unqualified names, as the setting has them.
+    pub search_path: &'a [String],
+    /// Parameter types the client declared; `None` (or beyond the end) is inferred.
+    pub param_types: &'a [Option<Oid>],
+    /// There are no other parameters than those: whoever names one is told so.
+    pub parameters_fixed: bool,
+    /// The session: literals such as 'now'::timestamptz or 't'::regclass are read when the statement is planned.
+    pub session: &'a dyn Context,
+    /// The variables around the statement, if it stands in a procedure's body: its parameters are they.
+    pub variables: Option<&'a Variables>,
+    /// Estimated rows of a relation.
+    pub rows_of: &'a dyn Fn(&Relation) -> f64,
+    /// Computes an expression that reads no row: the executor does, as for PostgreSQL's `evaluate_expr`.
+    pub evaluate: Evaluate,
+}
+
+/// The value of an expression that reads no row.
+pub type Evaluate = fn(&Expr, &dyn Context) -> Result<Datum>;
+
+/// Kinds of planned statement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "SQL's own words")]
+pub enum Command {
+    Select,
+    Insert,
+    Update,
+    Delete,
+    Merge,
+}
+
+/// A statement ready to run.
+pub struct Planned {
+    /// The plan.
+    pub plan: Plan,
+    /// Stack that it takes to run, show or drop it; 0 if any has it.
+    pub stack_bytes: usize,
+    /// Result columns; empty when the statement returns no rows (INSERT without RETURNING).
+    pub columns: Vec<OutputColumn>,
+    /// Types of all parameters, declared or inferred.
+    pub param_types: Vec<SqlType>,
+    /// Which of them are variables that it names.
+    pub params_used: Vec<bool>,
+    /// Which statement: decides the command tag.
+    pub command: Command,
+    /// Stored tables only read, each once: to be locked for reading.
+    pub tables_read: Vec<Arc<Relation>>,
+    /// Stored tables written or whose rows are locked, each once: to be locked for writing.
+    pub tables_written: Vec<Arc<Relation>>,
+    /// Stored tables of which rows are only locked.
+    pub tables_locked: Vec<Arc<Relation>>,
+    /// What must be allowed of relations.
+    pub accesses: Vec<Access>,
+    /// Schemas in which names were looked up, with the name if it was not qualified.
+    pub schemas: Vec<(Oid, Option<String>)>,
+    /// Users' functions called, each with whose rights count; none is the role that runs it.
+    pub routines: Vec<(Oid, Option<Oid>)>,
+    /// Version of the catalog it was planned with.
+    pub catalog_version: u64,
+    /// Calls volatile functions.
+    pub volatile: bool,
+    /// Writes nothing and locks no rows (nextval and the like count as writing).
+    pub read_only: bool,
+    /// A table with row security is read or written: the plan is for the role that it was made for, and for `row_security` as it was.
+    pub role_matters: bool,
+    /// Literals were read with the session's clock, time zone or search path: not to be shared between sessions.
+    pub session_dependent: bool,
+}
+
+/// Binds and plans one SELECT, VALUES, INSERT, UPDATE, DELETE or MERGE. `text` is the whole text that was given to
+/// [`logstead_sql_parse::parse`]: error positions count its characters from 1.
+pub fn plan_statement(
+    statement: &ast::Statement,
+    text: &str,
+    cx: &PlanContext<'_>,
+) -> Result<Planned> {
+    let mut binder = Binder::new(cx, text);
+    binder.see_variables();
+    let (plan, command) = match statement {
+        ast::Statement::Query(query) => {
+            let query = bare(query);
+            binder.top = query.with.is_some();
+            match query.body.as_ref() {
+                ast::SetExpr::Insert(inner)
+                | ast::SetExpr::Update(inner)
+                | ast::SetExpr::Delete(inner)
+                | ast::SetExpr::Merge(inner) => match &query.with {
+                    Some(with) if with.recursive && matches!(inner, ast::Statement::Merge(_)) => {
+                        return Err(SqlError::new(
+                            SqlState::FEATURE_NOT_SUPPORTED,
+                            "WITH RECURSIVE is not supported for MERGE statement",
+                        ));
+                    }
+                    Some(with) => (
+                        binder.with_change(with, |b| b.change(inner))?,
+                        command(inner),
+                    ),
+                    None => (binder.change(inner)?, command(inner)),
+                },
+                _ => (binder.subquery(query)?, Command::Select),
+            }
+        }
+        other => (binder.change(other)?, command(other)),
+    };
+    planned(binder, plan, command)
+}
+
+/// Plans an UPDATE of all rows of a table that computes what stands at these positions for indexes, and nothing else. Nobody's rights to the table are
+/// asked; those to the functions are.
+pub fn plan_computed(
+    table: &Arc<Relation>,
+    positions: &[usize],
+    cx: &PlanContext<'_>,
+) -> Result<Planned> {
+    let mut binder = Binder::new(cx, "");
+    let plan = binder.update_computed(table, positions)?;
+    planned(binder, plan, Command::Update)
+}
+
+/// What is planned once all of it is bound.
+fn planned(mut binder: Binder<'_>, plan: Plan, command: Command) -> Result<Planned> {
+    let mut lost = Vec::new();
+    walk::plan_ids(&plan, &mut lost);
+    if !lost.is_empty() {
+        return Err(SqlError::internal(
+            "a column reference was left without a row",
+        ));
+    }
+    let param_types = binder.finish_params()?;
+    let (accesses, schemas) = binder.finish_access();
+    for table in std::mem::take(&mut binder.judged_written) {
+        binder.writes(&table);
+    }
+    for table in std::mem::take(&mut binder.judged_read) {
+        binder.reads(&table);
+    }
+    let changed = |oid: Oid| binder.tables_written.iter().any(|table| table.oid == oid);
+    if let Some((_, name)) = binder
+        .read_by_volatile
+        .iter()
+        .find(|(oid, _)| changed(*oid))
+    {
+        return Err(SqlError::unsupported(format!(
+            "calling volatile function {name} in a statement that changes a table that it reads"
+        ))
+        .hint("A function that is STABLE sees the table as it was before the statement."));
+    }
+    let written = binder.tables_written;
+    let locked = binder.tables_locked;
+    let mut read = binder.tables_read;
+    read.retain(|r| !written.iter().any(|w| w.oid == r.oid));
+    Ok(Planned {
+        columns: plan.columns.clone(),
+        stack_bytes: super::levels::stack_bytes(&plan),
+        plan,
+        param_types,
+        params_used: binder.params_used,
+        command,
+        tables_read: read,
+        tables_written: written,
+        tables_locked: locked,
+        accesses,
+        schemas,
+        routines: binder.routines_used,
+        catalog_version: binder.cx.catalog.version,
+        volatile: binder.volatile,
+        read_only: binder.read_only,
+        role_matters: binder.role_matters,
+        session_dependent: binder.session_dependent,
+    })
+}
+
+/// A query without parentheses around all of it.
+fn bare(query: &ast::Query) -> &ast::Query {
+    match query.body.as_ref() {
+        ast::SetExpr::Query(inner)
+            if query.with.is_none()
+                && query.order_by.is_none()
+                && query.limit_clause.is_none()
+                && query.fetch.is_none()
+                && query.locks.is_empty() =>
+        {
+            bare(inner)
+        }
+        _ => query,
+    }
+}
+
+fn command(statement: &ast::Statement) -> Command {
+    match statement {
+        ast::Statement::Insert(_) => Command::Insert,
+        ast::Statement::Update(_) => Command::Update,
+        ast::Statement::Delete(_) => Command::Delete,
+        ast::Statement::Merge(_) => Command::Merge,
+        _ => Command::Select,
+    }
+}
