@@ -291,6 +291,8 @@ pub(crate) struct Frame {
     pub(crate) window_names: Vec<String>,
     /// Set-returning calls of the select list, with the identity of each result.
     pub sets: Vec<(ColId, Expr)>,
+    /// Where each of them stands.
+    pub(crate) sets_at: Vec<Option<usize>>,
     /// Column references outside aggregates, with their places: for errors about grouping.
     pub references: Vec<(ColId, Option<usize>)>,
     /// WITH names in sight from here inwards.
