@@ -4,7 +4,6 @@
 mod rig;
 
 use logstead_env::Loss;
-use logstead_home::LogHome;
 use logstead_types::{BlockNo, Csn, LaneId};
 use logstead_wal::block::{FORMAT_VERSION, FORMAT_VERSION_WITHOUT_HORIZON, HEADER_LEN, Header};
 use logstead_wal::recovery::{Corruption, Options, RecoveryError};

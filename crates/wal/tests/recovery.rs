@@ -3,7 +3,7 @@
 mod rig;
 
 use logstead_env::{Buffer, Fault, Loss};
-use logstead_home::{LogHome, Position};
+use logstead_home::Position;
 use logstead_types::{BlockNo, Csn, LaneId, Rid, TableId};
 use logstead_wal::block::{HEADER_LEN, Header};
 use logstead_wal::recovery::{self, Options, RecoveryError};
