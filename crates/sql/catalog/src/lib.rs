@@ -1,18 +1,19 @@
 //! The catalog: what exists.
 //!
-//! Owns: the stored catalog tables (rows in the engine like any other: DDL is transactional, logged and recovered with no
-//! code of its own), the immutable in-memory [`Catalog`] snapshot that statements are planned with, roles and their
-//! privileges ([`role`], [`rights`]), settings ([`settings`]), what a statement is given of its session ([`context`]), and
-//! how stored expressions and queries are printed ([`deparse`]).
+//! Owns: the stored catalog tables (rows in the engine like any other: DDL is transactional, logged and recovered with
+//! no code of its own), the immutable in-memory [`Catalog`] snapshot that statements are planned with, roles and their
+//! privileges ([`role`], [`rights`]), settings ([`settings`]), what a statement is given of its session ([`context`]),
+//! and how stored expressions and queries are printed ([`deparse`]).
 //!
 //! Invariants:
-//! - A `Catalog` never changes once shared; a new one carries a higher `version`. Whoever uses one adds `Catalog::csn` to its
-//!   transaction's dependencies until that CSN is Committed (T10).
-//! - A change costs nothing for the objects that it does not touch: the next `Catalog` shares them with the last, since its
-//!   maps are persistent, and what refers to an object is found by its number ([`Dependents`]), not by looking at all.
+//! - A `Catalog` never changes once shared; a new one carries a higher `version`. Whoever uses one adds `Catalog::csn`
+//!   to its transaction's dependencies until that CSN is Committed (T10).
+//! - A change costs nothing for the objects that it does not touch: the next `Catalog` shares them with the last,
+//!   since its maps are persistent, and what refers to an object is found by its number ([`Dependents`]), not by
+//!   looking at all.
 //!
-//! Does not: run statements. Those that change the catalog, the rows of system relations and keys of indexes are made by
-//! rooms above, which the catalog knows by a [`SystemCatalog`].
+//! Does not: run statements. Those that change the catalog, the rows of system relations and keys of indexes are made
+//! by rooms above, which the catalog knows by a [`SystemCatalog`].
 
 #![forbid(unsafe_code)]
 

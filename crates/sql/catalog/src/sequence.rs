@@ -3,7 +3,7 @@
 //! Owns: the state of every sequence and `nextval` / `setval` / `currval` / `lastval`.
 //!
 //! Invariant: every value handed out lies at or before the *logged* state, written by a small transaction of its own that logs
-//! [`LOG_AHEAD`] values ahead: a crash skips values but never repeats one that a client saw, because the caller adds the log
+//! `LOG_AHEAD` values ahead: a crash skips values but never repeats one that a client saw, because the caller adds the log
 //! record's CSN to its dependencies. The state belongs to the sequence's storage: RESTART makes a new storage, so it rolls back.
 
 use super::stored::{SEQUENCES, encode_sequence};

@@ -101,7 +101,7 @@ pub fn attach_index(
     index: &IndexDef,
     keys: Arc<dyn KeyExtractor>,
 ) {
-    // A deferrable constraint judges when it is due: see `logstead_sql::constraints`.
+    // A deferrable constraint judges when it is due: see `exec::events`, in a room above.
     let unique = index.holds_keys_once();
     engine.create_index(table, index.storage, unique, keys);
 }

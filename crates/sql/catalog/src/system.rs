@@ -1,7 +1,7 @@
 //! What every database begins with, and what the catalog is given by the rooms above it.
 //!
-//! Owns: [`SystemCatalog`]. The rows of system relations are computed, and keys of indexes made of rows, by those who bind and
-//! evaluate expressions; the catalog only knows by which functions.
+//! Owns: [`SystemCatalog`]. The rows of system relations are computed, and keys of indexes made of rows, by those who
+//! bind and evaluate expressions; the catalog only knows by which functions.
 
 use super::{Catalog, IndexDef, Relation, Schema, VirtualTable, large_objects};
 use logstead_engine::KeyExtractor;

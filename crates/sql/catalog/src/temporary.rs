@@ -2,7 +2,7 @@
 //!
 //! They live in a schema of the session, `pg_temp_N`, which is in no stored catalog: nothing of them is logged, and nothing is there
 //! after the session. What the session sees is the current catalog with them laid over it ([`TempObjects::over`]); others see the catalog
-//! without. DDL works on them as on any object, in the transaction's own list of changes ([`ddl`](logstead_sql::ddl)), but writes no rows of the
+//! without. DDL works on them as on any object, in the transaction's own list of changes (`ddl`), but writes no rows of the
 //! catalog; when the transaction becomes visible the list is divided: what is of temporary objects goes here, the rest is published.
 //!
 //! Invariants:

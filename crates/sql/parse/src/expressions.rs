@@ -1,4 +1,5 @@
-//! What parts of an expression's tree mean that the tree has no node for: rows, XML's constructs, directions of ORDER BY.
+//! What parts of an expression's tree mean that the tree has no node for: rows, XML's constructs, directions of ORDER
+//! BY.
 
 use crate::xml_construct;
 use logstead_sql_types::error::{Result, SqlError};

@@ -1,11 +1,11 @@
 //! From a statement's tree to a physical plan.
 //!
-//! Owns: names resolved and expressions typed against a catalog snapshot ([`bind`]), bound expressions ([`expr`]), the rules
-//! of the tables that a statement writes ([`constraints`]), the choice of scans, joins and orders, and EXPLAIN.
+//! Owns: names resolved and expressions typed against a catalog snapshot ([`bind`]), bound expressions ([`expr`]), the
+//! rules of the tables that a statement writes ([`constraints`]), the choice of scans, joins and orders, and EXPLAIN.
 //!
-//! Conventions of plans, which the executor runs: a node's output row is numbered from 0; a join's is left's columns, then
-//! right's. An expression's `Column(i)` is the row that its node takes in (for joins the concatenated row). `Outer` is as said
-//! on [`Expr`].
+//! Conventions of plans, which the executor runs: a node's output row is numbered from 0; a join's is left's columns,
+//! then right's. An expression's `Column(i)` is the row that its node takes in (for joins the concatenated row).
+//! `Outer` is as said on [`Expr`].
 //!
 //! Does not: evaluate. What it needs computed when it plans, it asks for by [`PlanContext::evaluate`].
 

@@ -1,6 +1,8 @@
-//! Events: what a transaction has still to check, and which triggers it has still to fire, for rows that it has written.
+//! Events: what a transaction has still to check, and which triggers it has still to fire, for rows that it has
+//! written.
 //!
-//! Owns: the queue ([`Events`]), and how written rows come into it ([`Queue`]). Does not check: `exec::referential` does.
+//! Owns: the queue ([`Events`]), and how written rows come into it ([`Queue`]). Does not check: `exec::referential`
+//! does.
 //!
 //! The life of an event:
 //! 1. INSERT, UPDATE or DELETE has written a row. If the table has rules and one of their columns changed, an event with the

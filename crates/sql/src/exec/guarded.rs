@@ -7,8 +7,8 @@ use crate::error::Result;
 use crate::plan::Guarded;
 use crate::value::Datum;
 
-/// Is a row one that the statement wants? 42501 if the guard is one that refuses it; nothing behind what it does not pass
-/// is evaluated.
+/// Is a row one that the statement wants? 42501 if the guard is one that refuses it; nothing behind what it does not
+/// pass is evaluated.
 pub(crate) fn passes<'a>(guarded: &'a Guarded, row: &[Datum], cx: &mut Cx<'a>) -> Result<bool> {
     if let Some(refusing) = guarded.refusing() {
         check_policies(&refusing.table, &refusing.checks, row, cx)?;

@@ -1,6 +1,6 @@
 //! Judging what a statement left to be judged: foreign keys, their actions, deferrable unique keys.
 //!
-//! Rules and interleavings: [`crate::constraints`]. Here each event is worked off: look, lock or change, wait if another transaction
+//! Rules and interleavings: [`crate::exec::events`]. Here each event is worked off: look, lock or change, wait if another transaction
 //! is in the way, look again. No epoch guard is alive across a wait.
 
 mod action;

@@ -3,7 +3,7 @@
 //! Owns: SET ROLE and SET SESSION AUTHORIZATION, and the question that is asked before anything runs: may the current role do this?
 //!
 //! What objects have is in the catalog (`catalog::rights`); what a query does with them its plan tells (`bind::access`); what DDL takes is asked where it runs
-//! (`catalog::ddl::permit`). Here they are brought together with the role of the session.
+//! (`ddl::permit`). Here they are brought together with the role of the session.
 //!
 //! Invariants:
 //! - What is not known to be allowed is refused: a statement of a kind that is not named in [`Session::may_do`] needs a superuser.
@@ -385,7 +385,7 @@ impl Session {
                 // They ask for the procedure, and what runs in a body asks for itself; the languages are everybody's.
                 | K::Call
                 | K::Do(_)
-                // It asks itself: `catalog::ddl::permit`.
+                // It asks itself: `ddl::permit`.
                 | K::Role(_)
                 | K::Database(_)
                 | K::Rights(_)

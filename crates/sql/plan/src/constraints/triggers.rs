@@ -1,8 +1,8 @@
 //! Triggers of the tables that a statement writes, as its plan has them.
 //!
 //! They are kept with the rules: a written row that concerns one queues an event behind those of the constraints, as
-//! PostgreSQL's own triggers for those come first by their names. The function is run when the statement has ended, by the
-//! session (`exec::referential` stops for it).
+//! PostgreSQL's own triggers for those come first by their names. The function is run when the statement has ended, by
+//! the session (`exec::referential` stops for it).
 
 use crate::Callee;
 use crate::expr::Expr;
