@@ -1,16 +1,33 @@
 //! From text to the tokens of one statement each, with what the grammar library's tokenizer does not do as PostgreSQL does: literals that
 //! go on in the next line, `U&` with its own escape character, letters right behind a number.
 
+use super::lexer::Lexer;
 use super::position::{Walk, byte_of, token_error};
 use logstead_sql_types::error::{Result, SqlError};
+use logstead_sql_types::value::build::Room;
 use logstead_types::SqlState;
 use sqlparser::dialect::PostgreSqlDialect;
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer, Whitespace, Word};
 use std::borrow::Cow;
 
+/// Texts of fewer bytes are not charged.
+const CHARGED_BYTES_MIN: usize = 64 << 10;
+
+/// What the tokens of a text take until it is parsed, the text of each aside.
+fn room_for_tokens(text: &str) -> Result<Room> {
+    if text.len() < CHARGED_BYTES_MIN {
+        return Ok(Room::default());
+    }
+    // With the white space between them, which is tokens as well.
+    let tokens = Lexer::count(text)?.saturating_mul(2);
+    let bytes = tokens.saturating_mul(size_of::<TokenWithSpan>());
+    Room::of(bytes.saturating_add(text.len()))
+}
+
 /// The statements of a text, each as its tokens without white space.
 pub(super) fn statements(text: &str) -> Result<Vec<Vec<TokenWithSpan>>> {
+    let _charged = room_for_tokens(text)?;
     let dialect = PostgreSqlDialect {};
     let cleared = super::operators::without_comments_behind(text);
     let (cleared, unicode) = without_unicode_marks(cleared);

@@ -27,7 +27,8 @@ mod tests;
 
 pub use keywords::{Category, Keyword};
 
-use logstead_sql_types::error::SqlError;
+use logstead_sql_types::error::{Result, SqlError};
+use logstead_sql_types::interrupt::Pace;
 use logstead_types::SqlState;
 use std::borrow::Cow;
 
@@ -194,6 +195,28 @@ impl<'a> Lexer<'a> {
     /// The tokens of a text that the catalog keeps.
     pub fn stored(text: &'a str) -> Tokens<'a> {
         Lexer::new(text, LexerOptions::default(), true).run()
+    }
+
+    /// How many tokens a client's text has, up to the first error. None is kept.
+    pub fn count(text: &'a str) -> Result<usize> {
+        let mut lexer = Lexer::new("", LexerOptions::default(), false);
+        (lexer.text, lexer.bytes) = (text, text.as_bytes());
+        let mut pace = Pace::default();
+        let mut count = 0;
+        loop {
+            let before = lexer.at;
+            if lexer.step().is_err() {
+                return Ok(count);
+            }
+            pace.spent(lexer.at - before)?;
+            count += lexer.tokens.len();
+            let last = lexer.tokens.pop();
+            if last.is_some_and(|token| token.kind == TokenKind::End) {
+                return Ok(count);
+            }
+            lexer.tokens.clear();
+            lexer.values.clear();
+        }
     }
 
     fn new(text: &'a str, options: LexerOptions, is_stored: bool) -> Lexer<'a> {
