@@ -53,7 +53,7 @@ pub(super) enum Rule {
 
 /// What may stand behind an expression that some operators' words may begin as well.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Behind {
+pub(super) enum Continuation {
     /// Nothing of the kind.
     Nothing,
     /// A name of an output column, without AS.
@@ -153,12 +153,12 @@ impl Parser<'_> {
     pub(super) fn expr(&mut self, rule: Rule, left_of_it: Precedence) -> Result<Expr> {
         self.nested(|parser| {
             let first = parser.prefix(rule)?;
-            parser.infix(rule, left_of_it, Behind::Nothing, first)
+            parser.infix(rule, left_of_it, Continuation::Nothing, first)
         })
     }
 
     /// An `a_expr` behind which there may be what operators begin with too.
-    pub(super) fn a_expr_before(&mut self, behind: Behind) -> Result<Expr> {
+    pub(super) fn a_expr_before(&mut self, behind: Continuation) -> Result<Expr> {
         self.nested(|parser| {
             let first = parser.prefix(Rule::A)?;
             parser.infix(Rule::A, Precedence::Lowest, behind, first)
@@ -167,7 +167,7 @@ impl Parser<'_> {
 
     /// The rest of an `a_expr` whose first operand has been read.
     pub(super) fn a_expr_from(&mut self, first: Expr) -> Result<Expr> {
-        self.infix(Rule::A, Precedence::Lowest, Behind::Nothing, first)
+        self.infix(Rule::A, Precedence::Lowest, Continuation::Nothing, first)
     }
 
     /// Operators in front of operands.
@@ -229,7 +229,7 @@ impl Parser<'_> {
         &mut self,
         rule: Rule,
         left_of_it: Precedence,
-        behind: Behind,
+        behind: Continuation,
         first: Expr,
     ) -> Result<Expr> {
         let mut left = first;
@@ -244,8 +244,10 @@ impl Parser<'_> {
                 Ordering::Greater => {}
             }
             match behind {
-                Behind::Label if self.at_label_not_operator() => return Ok(left),
-                Behind::Similar if self.is(K::Similar) && !self.is_at(1, K::To) => return Ok(left),
+                Continuation::Label if self.at_label_not_operator() => return Ok(left),
+                Continuation::Similar if self.is(K::Similar) && !self.is_at(1, K::To) => {
+                    return Ok(left);
+                }
                 _ => {}
             }
             let merges = match (&left, self.kind()) {

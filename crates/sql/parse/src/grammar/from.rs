@@ -11,7 +11,7 @@ use crate::lexer::{Keyword as K, TokenKind as T};
 use logstead_sql_types::error::Result;
 
 /// What was in parentheses in FROM.
-enum Inside {
+enum ParenContents {
     /// `select_with_parens`
     Select(Box<SelectStmt>),
     /// `'(' joined_table ')'`
@@ -48,8 +48,8 @@ impl Parser<'_> {
         let location = self.here();
         match self.kind() {
             T::LParen => match self.in_parentheses_of_from()? {
-                Inside::Select(select) => self.range_subselect(false, *select, location),
-                Inside::Joined(joined) => self.joined_with_alias(joined),
+                ParenContents::Select(select) => self.range_subselect(false, *select, location),
+                ParenContents::Joined(joined) => self.joined_with_alias(joined),
             },
             T::Keyword(K::Lateral) => {
                 self.pass();
@@ -145,46 +145,46 @@ impl Parser<'_> {
     }
 
     /// `select_with_parens` or `'(' joined_table ')'`, decided as [`Parser::in_parentheses`] does.
-    fn in_parentheses_of_from(&mut self) -> Result<Inside> {
+    fn in_parentheses_of_from(&mut self) -> Result<ParenContents> {
         self.nested(Self::in_parentheses_of_from_nested)
     }
 
-    fn in_parentheses_of_from_nested(&mut self) -> Result<Inside> {
+    fn in_parentheses_of_from_nested(&mut self) -> Result<ParenContents> {
         self.expect_token(T::LParen)?;
         if self.at_select_or_name() {
             let select = self.subselect(Self::select_no_parens)?;
             self.expect_token(T::RParen)?;
-            return Ok(Inside::Select(Box::new(select)));
+            return Ok(ParenContents::Select(Box::new(select)));
         }
         let location = self.here();
         let joined = match self.at(T::LParen) {
             false => self.table_ref()?,
             true => match self.in_parentheses_of_from()? {
-                Inside::Select(select) if self.at(T::RParen) => {
+                ParenContents::Select(select) if self.at(T::RParen) => {
                     self.pass();
-                    return Ok(Inside::Select(select));
+                    return Ok(ParenContents::Select(select));
                 }
-                Inside::Select(select) if self.at_select_continuation() => {
+                ParenContents::Select(select) if self.at_select_continuation() => {
                     let select =
                         self.subselect(|parser| parser.select_no_parens_from(*select, location))?;
                     self.expect_token(T::RParen)?;
-                    return Ok(Inside::Select(Box::new(select)));
+                    return Ok(ParenContents::Select(Box::new(select)));
                 }
                 // Without a name it may still be a query's part: only what joins it tells that the name is missing.
-                Inside::Select(_)
+                ParenContents::Select(_)
                     if !is_col_id(self.kind()) && !self.is(K::As) && !self.at_join() =>
                 {
                     return self.unexpected();
                 }
-                Inside::Select(select) => {
+                ParenContents::Select(select) => {
                     let operand = self.range_subselect(false, *select, location)?;
                     self.joins(operand)?
                 }
-                Inside::Joined(joined) if self.at(T::RParen) => {
+                ParenContents::Joined(joined) if self.at(T::RParen) => {
                     self.pass();
-                    return Ok(Inside::Joined(joined));
+                    return Ok(ParenContents::Joined(joined));
                 }
-                Inside::Joined(joined) => {
+                ParenContents::Joined(joined) => {
                     let operand = self.joined_with_alias(joined)?;
                     let is_named = self.at(T::RParen);
                     let joined = self.joins(operand)?;
@@ -200,7 +200,7 @@ impl Parser<'_> {
             return self.unexpected();
         }
         self.expect_token(T::RParen)?;
-        Ok(Inside::Joined(joined))
+        Ok(ParenContents::Joined(joined))
     }
 
     fn at_join(&self) -> bool {

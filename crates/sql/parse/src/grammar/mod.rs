@@ -4,14 +4,14 @@
 //!
 //! By recursive descent over tokens that are all there ([`lexer`](crate::lexer)). A function reads a rule of `gram.y`
 //! and has its name, or the name is beside it. The first words of a statement decide which function reads it
-//! ([`statement`]). Where PostgreSQL's generated parser keeps several rules open until a later token decides, a
+//! (`statement`). Where PostgreSQL's generated parser keeps several rules open until a later token decides, a
 //! function looks ahead, or reads what the rules have in common and decides then. Nothing is read twice: what stands
-//! in parentheses is a query, an expression or a row by what follows it ([`Parser::in_parentheses`]), and what is in
+//! in parentheses is a query, an expression or a row by what follows it (`Parser::in_parentheses`), and what is in
 //! parentheses in FROM likewise.
 //!
 //! # Precedence
 //!
-//! [`expr`] climbs by PostgreSQL's table of precedence. An operand is read for the operator on its left: an operator
+//! `expr` climbs by PostgreSQL's table of precedence. An operand is read for the operator on its left: an operator
 //! that binds tighter belongs to the operand, one that binds less ends it, and one of the same level ends it, or is
 //! an error if that level has no associativity (`a = b = c`). `b_expr` is the same without the operators that may
 //! stand behind one.
@@ -19,7 +19,7 @@
 //! # Depth
 //!
 //! Chains (`a + b + c`, UNION, JOIN, AND) are read in loops, so they may be of any length. What nests is read by
-//! functions that call themselves. Each such step ([`Parser::nested`]) counts; every few steps go on in a new segment
+//! functions that call themselves. Each such step (`Parser::nested`) counts; every few steps go on in a new segment
 //! of stack, and more than [`DEPTH_MAX`] of them are refused with 54001. PostgreSQL's parser has about as many (its
 //! `YYMAXDEPTH`), and its other limits come earlier. The same steps measure the tree's height ([`RawStmt::levels`]),
 //! with which whoever walks the tree asks for stack.

@@ -276,7 +276,7 @@ impl Parser<'_> {
     }
 
     /// An object with the word of its kind in front, as COMMENT, SECURITY LABEL and ALTER EXTENSION have it.
-    fn object_with_type(&mut self, statement: Naming) -> Result<(ObjectType, ObjectRef)> {
+    fn object_with_type(&mut self, statement: NamingStatement) -> Result<(ObjectType, ObjectRef)> {
         if let Some(kind) = self.object_type_any_name()? {
             return Ok((kind, ObjectRef::Name(self.any_name()?)));
         }
@@ -290,8 +290,8 @@ impl Parser<'_> {
             |parser: &mut Self, kind| Ok((kind, ObjectRef::Type(Box::new(parser.type_name()?))));
         let functions =
             |parser: &mut Self, kind| Ok((kind, by_args(parser.function_with_argtypes()?)));
-        let is_comment = statement == Naming::Comment;
-        let is_label = statement == Naming::Label;
+        let is_comment = statement == NamingStatement::Comment;
+        let is_label = statement == NamingStatement::Label;
         let at = self.at;
         self.pass();
         match word {
@@ -304,10 +304,10 @@ impl Parser<'_> {
                 ObjectType::Aggregate,
                 by_args(self.aggregate_with_argtypes()?),
             )),
-            K::Column if statement != Naming::Extension => {
+            K::Column if statement != NamingStatement::Extension => {
                 Ok((ObjectType::Column, ObjectRef::Name(self.any_name()?)))
             }
-            K::Large if statement != Naming::Extension => {
+            K::Large if statement != NamingStatement::Extension => {
                 self.expect(K::Object)?;
                 Ok((
                     ObjectType::LargeObject,
@@ -375,7 +375,7 @@ impl Parser<'_> {
     /// `CommentStmt`
     pub(super) fn comment_stmt(&mut self) -> Result<Stmt> {
         self.expect_all(&[K::Comment, K::On])?;
-        let (objtype, object) = self.object_with_type(Naming::Comment)?;
+        let (objtype, object) = self.object_with_type(NamingStatement::Comment)?;
         let comment = self.is_text()?;
         Ok(Stmt::Comment(Box::new(CommentStmt {
             objtype,
@@ -392,7 +392,7 @@ impl Parser<'_> {
             false => None,
         };
         self.expect(K::On)?;
-        let (objtype, object) = self.object_with_type(Naming::Label)?;
+        let (objtype, object) = self.object_with_type(NamingStatement::Label)?;
         let label = self.is_text()?;
         Ok(Stmt::SecLabel(Box::new(SecLabelStmt {
             objtype,
@@ -404,13 +404,13 @@ impl Parser<'_> {
 
     /// What ALTER EXTENSION adds and drops.
     pub(super) fn extension_member(&mut self) -> Result<(ObjectType, ObjectRef)> {
-        self.object_with_type(Naming::Extension)
+        self.object_with_type(NamingStatement::Extension)
     }
 }
 
 /// Which statement names an object: each knows some kinds more or less.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Naming {
+enum NamingStatement {
     Comment,
     Label,
     Extension,

@@ -2,7 +2,7 @@
 
 use super::Parser;
 use super::expr::{Precedence, Rule, binary, operator};
-use super::parentheses::Inside;
+use super::parentheses::ParenContents;
 use crate::ast::{
     AExprKind, BetweenExpr, BoolTestKind, BooleanTest, Const, Deep, Expr, FuncArg, FuncCall,
     FuncFormat, FuncName, InExpr, LikeExpr, LikeKind, Location, NullTest, OperatorName, SubLink,
@@ -197,7 +197,7 @@ impl Parser<'_> {
     /// `in_expr`
     fn in_expr(&mut self, left: Expr, negated: bool, location: Location) -> Result<Expr> {
         Ok(match self.in_parentheses(true)? {
-            Inside::Select(subselect) => {
+            ParenContents::Select(subselect) => {
                 let kind = match negated {
                     true => SubLinkKind::NotIn { test: left },
                     false => SubLinkKind::Any {
@@ -211,7 +211,7 @@ impl Parser<'_> {
                     location,
                 }))
             }
-            Inside::Exprs(list) => Expr::In(Deep::new(InExpr {
+            ParenContents::Exprs(list) => Expr::In(Deep::new(InExpr {
                 negated,
                 expr: left,
                 list,
@@ -234,7 +234,7 @@ impl Parser<'_> {
     ) -> Result<Expr> {
         let is_all = self.pass().kind == T::Keyword(K::All);
         match self.in_parentheses(false)? {
-            Inside::Select(subselect) => {
+            ParenContents::Select(subselect) => {
                 let kind = match is_all {
                     true => SubLinkKind::All { test, op },
                     false => SubLinkKind::Any { test, op: Some(op) },
@@ -245,7 +245,7 @@ impl Parser<'_> {
                     location,
                 })))
             }
-            Inside::Exprs(array) => {
+            ParenContents::Exprs(array) => {
                 let kind = match is_all {
                     true => AExprKind::OpAll,
                     false => AExprKind::OpAny,

@@ -6,7 +6,7 @@ use crate::lexer::{Keyword as K, TokenKind as T};
 use logstead_sql_types::error::Result;
 
 /// What was in parentheses.
-pub(super) enum Inside {
+pub(super) enum ParenContents {
     /// `select_with_parens`
     Select(Box<SelectStmt>),
     /// `'(' expr_list ')'`
@@ -26,37 +26,37 @@ impl Parser<'_> {
 
     /// `select_with_parens`, `'(' a_expr ')'` or, if it may be, `'(' expr_list ')'`: which of them is decided by what
     /// follows each part of it, so nothing is read twice however many parentheses there are.
-    pub(super) fn in_parentheses(&mut self, may_be_list: bool) -> Result<Inside> {
+    pub(super) fn in_parentheses(&mut self, may_be_list: bool) -> Result<ParenContents> {
         self.nested(|parser| parser.in_parentheses_nested(may_be_list))
     }
 
-    fn in_parentheses_nested(&mut self, may_be_list: bool) -> Result<Inside> {
+    fn in_parentheses_nested(&mut self, may_be_list: bool) -> Result<ParenContents> {
         self.expect_token(T::LParen)?;
         if self.at_select_or_name() {
             let select = self.subselect(|parser| parser.select_no_parens())?;
             self.expect_token(T::RParen)?;
-            return Ok(Inside::Select(Box::new(select)));
+            return Ok(ParenContents::Select(Box::new(select)));
         }
         let first = match self.at(T::LParen) {
             false => self.a_expr()?,
             true => {
                 let location = self.here();
                 match self.in_parentheses(true)? {
-                    Inside::Select(select) if self.at(T::RParen) => {
+                    ParenContents::Select(select) if self.at(T::RParen) => {
                         self.pass();
-                        return Ok(Inside::Select(select));
+                        return Ok(ParenContents::Select(select));
                     }
-                    Inside::Select(select) if self.at_select_continuation() => {
+                    ParenContents::Select(select) if self.at_select_continuation() => {
                         let select = self
                             .subselect(|parser| parser.select_no_parens_from(*select, location))?;
                         self.expect_token(T::RParen)?;
-                        return Ok(Inside::Select(Box::new(select)));
+                        return Ok(ParenContents::Select(Box::new(select)));
                     }
-                    Inside::Select(select) => {
+                    ParenContents::Select(select) => {
                         let operand = self.select_operand(*select, location)?;
                         self.a_expr_from(operand)?
                     }
-                    Inside::Exprs(exprs) => {
+                    ParenContents::Exprs(exprs) => {
                         let operand = self.parenthesized(exprs, location, true)?;
                         self.a_expr_from(operand)?
                     }
@@ -68,7 +68,7 @@ impl Parser<'_> {
             exprs.push(self.a_expr()?);
         }
         self.expect_token(T::RParen)?;
-        Ok(Inside::Exprs(exprs))
+        Ok(ParenContents::Exprs(exprs))
     }
 
     /// Does the next token go on with a query whose first part is in parentheses?

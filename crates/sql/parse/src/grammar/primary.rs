@@ -3,7 +3,7 @@
 use super::Parser;
 use super::expr::Rule;
 use super::names::is_type_function_name;
-use super::parentheses::Inside;
+use super::parentheses::ParenContents;
 use crate::ast::{
     AArrayExpr, AIndirection, CaseExpr, CaseWhen, ColumnRef, Const, Deep, Expr, GroupingFunc,
     Indirection, Location, Name, Names, ParamRef, RowExpr, SubLink, SubLinkKind, TypeCast,
@@ -44,8 +44,8 @@ impl Parser<'_> {
                 self.opt_indirection(Expr::ParamRef(param))
             }
             T::LParen => match self.in_parentheses(true)? {
-                Inside::Select(select) => self.select_operand(*select, location),
-                Inside::Exprs(exprs) => self.parenthesized(exprs, location, rule == Rule::A),
+                ParenContents::Select(select) => self.select_operand(*select, location),
+                ParenContents::Exprs(exprs) => self.parenthesized(exprs, location, rule == Rule::A),
             },
             T::Ident | T::QuotedIdent => self.column_or_function(),
             T::Keyword(word) => self.keyword_expr(word, rule),

@@ -1,7 +1,7 @@
 //! Queries (`SelectStmt`).
 
 use super::Parser;
-use super::expr::{Behind, Rule, begins_expr};
+use super::expr::{Continuation, Rule, begins_expr};
 use super::names::is_col_id;
 use crate::ast::{
     ColumnRef, CommonTableExpr, CteCycleClause, CteSearchClause, Deep, Distinct, Expr,
@@ -334,7 +334,7 @@ impl Parser<'_> {
                 location,
             });
         }
-        let val = Some(self.a_expr_before(Behind::Label)?);
+        let val = Some(self.a_expr_before(Continuation::Label)?);
         let name = match self.kind() {
             T::Keyword(K::As) if !self.at_as_of() => {
                 self.pass();

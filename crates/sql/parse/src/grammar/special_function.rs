@@ -1,7 +1,7 @@
 //! `func_expr_common_subexpr`: functions whose arguments have words of their own.
 
 use super::Parser;
-use super::expr::{Behind, operator};
+use super::expr::{Continuation, operator};
 use super::operators::{system_call, system_expr};
 use super::primary::constant;
 use crate::ast::{
@@ -293,7 +293,7 @@ impl Parser<'_> {
             let is_named = matches!(parser.kind_at(1), T::ColonEquals | T::EqualsGreater);
             let first = match is_named {
                 true => parser.func_arg_expr()?,
-                false => FuncArg { name: None, value: parser.a_expr_before(Behind::Similar)? },
+                false => FuncArg { name: None, value: parser.a_expr_before(Continuation::Similar)? },
             };
             if first.name.is_some() || !parser.is_any(&[K::From, K::For, K::Similar]) {
                 let args = parser.func_arg_list_from(first)?;

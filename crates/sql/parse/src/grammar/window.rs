@@ -1,7 +1,7 @@
 //! Windows: WINDOW and OVER.
 
 use super::Parser;
-use super::expr::{Behind, begins_expr};
+use super::expr::{Continuation, begins_expr};
 use super::names::is_col_id;
 use crate::ast::{FrameBound, FrameExclusion, FrameMode, Location, WindowDef, WindowFrame};
 use crate::lexer::{Keyword as K, TokenKind as T};
@@ -155,7 +155,7 @@ impl Parser<'_> {
             self.pass_all(2);
             return Ok(FrameBound::CurrentRow);
         }
-        let offset = self.a_expr_before(Behind::Nothing)?;
+        let offset = self.a_expr_before(Continuation::Nothing)?;
         if self.take(K::Preceding) {
             return Ok(FrameBound::Preceding(offset));
         }
