@@ -154,7 +154,7 @@ pub struct AlterObjectSchemaStmt {
     pub missing_ok: bool,
 }
 
-/// [NO] DEPENDS ON EXTENSION (`AlterObjectDependsStmt`).
+/// `[NO]` DEPENDS ON EXTENSION (`AlterObjectDependsStmt`).
 #[derive(Clone, Debug, PartialEq)]
 pub struct AlterObjectDependsStmt {
     pub object_type: ObjectType,

@@ -326,7 +326,7 @@ pub struct CommonTableExpr {
     pub ctename: Name,
     /// Names for its columns.
     pub aliascolnames: Vec<Name>,
-    /// [NOT] MATERIALIZED
+    /// `[NOT]` MATERIALIZED
     pub materialized: Option<bool>,
     /// What it does.
     pub ctequery: Deep<super::Stmt>,

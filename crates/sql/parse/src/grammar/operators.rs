@@ -144,7 +144,7 @@ impl Parser<'_> {
         Ok(system_expr("timezone", vec![zone, left], location))
     }
 
-    /// [NOT] LIKE, ILIKE, SIMILAR TO, IN, BETWEEN.
+    /// `[NOT]` LIKE, ILIKE, SIMILAR TO, IN, BETWEEN.
     pub(super) fn like_level(&mut self, left: Expr) -> Result<Expr> {
         let location = self.here();
         let negated = self.take_token(T::NotLa);
