@@ -231,13 +231,15 @@ fn public_types_have_names_that_say_something() {
 }
 
 /// Crates whose top-level modules are not free of circles yet: how many modules each circle has, the largest first.
-const CYCLES: [(&str, &[usize]); 8] = [
+const CYCLES: [(&str, &[usize]); 10] = [
     ("devbucket", &[2]),
     ("engine", &[24]),
     ("sql-types", &[6]),
     ("sql-parse", &[51, 2]),
     ("sql-func", &[19, 3]),
-    ("sql", &[9]),
+    ("sql-catalog", &[20]),
+    ("sql-plan", &[20, 2]),
+    ("sql", &[4]),
     ("bench", &[6, 2]),
     ("logstead", &[9]),
 ];

@@ -8,7 +8,8 @@
     reason = "the test looks at the repository's files"
 )]
 
-use logstead_sql::catalog::{VirtualTable, pg_catalog};
+use logstead_sql::catalog::VirtualTable;
+use logstead_sql::pg_catalog;
 use logstead_sql::settings::{self, Scope, Setting, SettingType, Unit};
 use logstead_sql::value::info::format_type_bare;
 use std::fs;
@@ -81,7 +82,7 @@ fn values(setting: &Setting) -> String {
 #[test]
 fn settings_are_documented() {
     let mut text = "# Settings\n\n\
-        Generated from `crates/sql/src/settings` by `crates/sql/tests/reference.rs`: not edited by hand. How settings are\n\
+        Generated from `crates/sql/catalog/src/settings` by `crates/sql/tests/reference.rs`: not edited by hand. How settings are\n\
         given: [operations](../operations.md#settings).\n\n\
         *Set by*: `start` is the command line, the environment or the settings file; `superuser` and `session` are such\n\
         sessions for themselves, with the server's configuration as default; `nobody` tells a fact. A number without a unit\n\

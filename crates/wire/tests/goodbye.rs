@@ -16,7 +16,8 @@ use tokio::net::{TcpListener, TcpStream};
 fn worker() -> Rc<WorkerSessions> {
     let (env, _files) = Env::simulated(7);
     let home = Arc::new(MemoryHome::new(1 << 20));
-    let (engine, _) = Engine::open(EngineOptions::default(), LogHome::from(home), env.clone()).unwrap();
+    let (engine, _) =
+        Engine::open(EngineOptions::default(), LogHome::from(home), env.clone()).unwrap();
     let store = CatalogStore::open(&engine, logstead_sql::pg_catalog::system_catalog()).unwrap();
     let worker = engine.worker(WorkerId(0));
     let instance = Instance::new(engine, store, env, BTreeMap::new(), 10);
